@@ -1,0 +1,86 @@
+# The front door: `make help` lists what there is. Needs GNU make and Python 3.11 or newer, nothing else.
+
+PYTHON ?= python3
+VENV ?= .venv
+EXAMPLE ?= examples/llama3-70b-512xh100.yaml
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet
+QUICK_FOLDERS := $(wildcard $(addprefix tests/,unit property conformance golden))
+BLESSED_FOLDERS := $(wildcard tests/golden tests/e2e)
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.PHONY: help run test check lint format bars bless ratchet docs clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+run: $(VENV)/.stamp-run ## predict one training step of the example, installing what that needs
+	@$(BIN)/dovetail simulate $(EXAMPLE)
+
+test: $(VENV)/.stamp-test lint ## everything CI runs: lint, types and every test folder
+	$(BIN)/python -m pytest -n auto --maxprocesses 8
+
+check: $(VENV)/.stamp-test lint ## the quick loop: lint, types, and the fast test folders
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not slow" $(wildcard tests/test_*.py) $(QUICK_FOLDERS)
+
+lint: $(VENV)/.stamp-test ## ruff, format, types and the size ratchet, without running tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m tests.size_ratchet
+
+format: $(VENV)/.stamp-test ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bars: $(VENV)/.stamp-test ## measure every bar and print which hold
+	@$(BIN)/python -m benchmarks.bars
+
+bless: $(VENV)/.stamp-test ## rewrite golden files and recorded outputs; review the diff like code
+	$(BIN)/python -m pytest --bless $(BLESSED_FOLDERS)
+
+ratchet: $(VENV)/.stamp-test ## lower the pinned sizes to today's
+	$(BIN)/python -m tests.size_ratchet --write
+
+docs: $(VENV)/.stamp-docs ## build the documentation into site/
+	$(BIN)/zensical build --clean
+
+clean: ## remove everything make has built, the virtual environment too
+	rm -rf $(VENV) site dist build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stamps live inside the virtual environment, so a second run does no pip work and deleting it forgets them all.
+
+$(VENV)/.stamp-venv:
+	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+	  echo "dovetail needs Python 3.11 or newer, and '$(PYTHON)' was not found; say which to use: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "dovetail needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1); say which to use: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "'$(PYTHON)' cannot make virtual environments; install its venv module (on Debian: apt install python3-venv)" >&2; exit 1; }
+	@echo "creating $(VENV) with $$($(PYTHON) --version 2>&1)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/.stamp-run: pyproject.toml | $(VENV)/.stamp-venv
+	@echo "installing dovetail into $(VENV)"
+	@$(PIP) --editable .
+	@touch $@
+
+# The lock holds the build backend too, so the package itself is installed without resolving anything again.
+$(VENV)/.stamp-test: pyproject.toml requirements/test.lock | $(VENV)/.stamp-venv
+	@echo "installing the test tools into $(VENV)"
+	@$(PIP) --requirement requirements/test.lock
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@ $(VENV)/.stamp-run
+
+$(VENV)/.stamp-docs: pyproject.toml | $(VENV)/.stamp-venv
+	@echo "installing the documentation tools into $(VENV)"
+	@$(PIP) --editable '.[docs]'
+	@touch $@

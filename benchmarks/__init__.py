@@ -1,0 +1,1 @@
+"""Measurements of Dovetail itself: the bars it must clear, its speed, and the quality of what it finds."""

@@ -1,0 +1,209 @@
+"""The architecture as functions: modules in, one line per broken rule out.
+
+Each rule takes modules rather than reading the repository, so that a test can hand it a tiny offending tree and show
+that it fails.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from tests.source_tree import PACKAGE, Module
+
+# Top to bottom. A module imports from its own package and from the rows above it.
+ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("base", ("errors", "registry", "units")),
+    ("facts", ("workload", "hardware")),
+    ("decision", ("plan",)),
+    ("physics", ("cost", "network")),
+    ("time", ("schedule",)),
+    ("answer", ("evaluate",)),
+    ("choice", ("search",)),
+    ("words", ("report",)),
+    ("edges", ("files", "store", "cli", "web")),
+    ("start", ("__main__",)),
+)
+# Within a row, only these.
+NEIGHBOURS = {
+    "registry": {"errors"},
+    "units": {"errors"},
+    "cli": {"files", "store"},
+    "web": {"files", "store"},
+}
+ROW_OF = {layer: row for row, layers in ROWS for layer in layers}
+RANK_OF = {layer: rank for rank, (_, layers) in enumerate(ROWS) for layer in layers}
+EDGES = {"files", "store", "cli", "web", "__main__"}
+EDGE_LIBRARIES = {
+    "pydantic", "pydantic_core", "yaml", "typer", "click", "rich",
+    "sqlite3", "fastapi", "starlette", "uvicorn", "nicegui", "httpx", "requests",
+}  # fmt: skip
+VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "core", "manager", "managers", "misc"}
+
+
+def imports(module: Module) -> Iterator[tuple[ast.AST, str]]:
+    """Every (node, dotted target) the file imports: at the top, inside functions, under TYPE_CHECKING, by string."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from ((node, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = module.import_base(node)
+            # `from dovetail import plan` names a layer; `from dovetail.plan import Plan` already has.
+            yield from ((node, f"{base}.{alias.name}" if base == PACKAGE else base) for alias in node.names)
+        elif isinstance(node, ast.Call) and _is_dynamic_import(module, node) and node.args:
+            target = node.args[0]
+            yield node, str(target.value) if isinstance(target, ast.Constant) else "?"
+
+
+def _is_dynamic_import(module: Module, call: ast.Call) -> bool:
+    if isinstance(call.func, ast.Name) and call.func.id == "__import__":
+        return True
+    return module.dotted(call.func) == "importlib.import_module"
+
+
+def import_violations(modules: Iterable[Module]) -> list[str]:
+    """Imports that go against the flow, between strangers, or by a name nobody can check."""
+    found = dict.fromkeys(
+        f"{module.at(node)}: {problem}"
+        for module in modules
+        for node, target in imports(module)
+        if (problem := _import_problem(module, target))
+    )
+    return list(found)
+
+
+def _import_problem(module: Module, target: str) -> str:
+    layer = module.layer
+    if target == "?":
+        if layer == "registry" or layer in EDGES:
+            return ""
+        return "imports a module by a computed name, which cannot be checked; only registry may"
+    if target != PACKAGE and not target.startswith(PACKAGE + "."):
+        return ""
+    parts = target.split(".")
+    target_layer = parts[1] if len(parts) > 1 else ""
+    if layer == "":
+        return f"{PACKAGE}/__init__.py imports {target}; it imports nothing, so that every command starts fast"
+    if target_layer not in RANK_OF:
+        if target_layer.startswith("__") or layer in EDGES:
+            return ""
+        return f"{layer} imports {target}, which is no layer; name the module it needs"
+    if layer not in RANK_OF or target_layer == layer or target_layer in NEIGHBOURS.get(layer, ()):
+        return ""
+    if RANK_OF[target_layer] < RANK_OF[layer]:
+        return ""
+    if RANK_OF[target_layer] == RANK_OF[layer]:
+        return f"{layer} imports {target_layer}: both are {ROW_OF[layer]} and strangers; hand it a value or a function"
+    return (
+        f"{layer} ({ROW_OF[layer]}) imports {target_layer} ({ROW_OF[target_layer]}), which lies below it; "
+        "hand it a value or a function"
+    )
+
+
+def unknown_layer_violations(modules: Iterable[Module]) -> list[str]:
+    """Top-level modules that stand in no row, and names that say nothing about the problem."""
+    problems = []
+    for module in modules:
+        if module.layer and module.layer not in RANK_OF:
+            problems.append(f"{module.path}: {module.layer!r} is in no row; put it in a layer or add it to ROWS")
+        for part in module.name.split(".")[1:]:
+            if part in VAGUE_NAMES:
+                problems.append(f"{module.path}: {part!r} is not a noun of the problem; name what is in it")
+    return problems
+
+
+def edge_library_violations(modules: Iterable[Module]) -> list[str]:
+    """Libraries for disk, terminal and web imported above the edges."""
+    return [
+        f"{module.at(node)}: {module.layer or PACKAGE} imports {target}; only {', '.join(sorted(EDGES))} may"
+        for module in modules
+        if module.layer not in EDGES
+        for node, target in imports(module)
+        if target.partition(".")[0] in EDGE_LIBRARIES
+    ]
+
+
+# What the middle may not touch: dotted prefixes, and the few members of them that are pure.
+IMPURE = {
+    "asyncio": "the event loop", "builtins.open": "files", "ctypes": "the machine", "fileinput": "files",
+    "ftplib": "the network", "getpass": "the terminal", "glob": "files", "http": "the network",
+    "importlib.resources": "files", "io.open": "files", "logging": "the terminal", "mmap": "files",
+    "numpy.fromfile": "files", "numpy.genfromtxt": "files", "numpy.load": "files", "numpy.loadtxt": "files",
+    "numpy.memmap": "files", "numpy.random": "shared randomness; take an rng", "numpy.save": "files",
+    "numpy.savetxt": "files", "numpy.savez": "files", "numpy.savez_compressed": "files",
+    "os": "the environment", "platform": "the machine", "random": "shared randomness; take an rng",
+    "secrets": "fresh randomness; take an rng", "shutil": "files", "signal": "the process",
+    "socket": "the network", "ssl": "the network", "subprocess": "other processes",
+    "sys.argv": "the command line", "sys.exit": "the process", "sys.stderr": "the terminal",
+    "sys.stdin": "the terminal", "sys.stdout": "the terminal", "tempfile": "files",
+    "time": "the clock; take the time as an argument", "datetime.date.today": "the clock",
+    "datetime.datetime.now": "the clock", "datetime.datetime.today": "the clock",
+    "datetime.datetime.utcnow": "the clock", "urllib.request": "the network", "uuid.uuid1": "the clock",
+    "uuid.uuid4": "fresh randomness",
+}  # fmt: skip
+PURE = {"os.PathLike", "os.fspath", "random.Random", "numpy.random.Generator", "numpy.random.SeedSequence"}
+IMPURE_BUILTINS = {"open": "files", "print": "the terminal", "input": "the terminal", "breakpoint": "the terminal"}
+# Methods that read or write a path. The second set are words a cost model may use too, so they count only where
+# pathlib is imported.
+PATH_METHODS = {"read_text", "write_text", "iterdir", "rglob"}
+PATHLIB_METHODS = PATH_METHODS | {
+    "read_bytes", "write_bytes", "open", "mkdir", "rmdir", "unlink", "touch", "exists", "is_file", "is_dir", "glob",
+    "stat", "resolve", "cwd", "home", "rename",
+}  # fmt: skip
+
+
+def purity_violations(modules: Iterable[Module]) -> list[str]:
+    """Files, clock, terminal, environment, network or shared randomness touched above the edges."""
+    return [
+        f"{module.at(node)}: {module.layer} {problem}; that belongs to the edges"
+        for module in modules
+        if module.layer and module.layer not in EDGES
+        for node, problem in _impurities(module)
+    ]
+
+
+def _impurities(module: Module) -> Iterator[tuple[ast.AST, str]]:
+    imports_pathlib = any(target.partition(".")[0] == "pathlib" for target in module.imported_names.values())
+    path_methods = PATHLIB_METHODS if imports_pathlib else PATH_METHODS
+    inner: set[ast.AST] = set()  # the tails of attribute chains already reported
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names if not any(pure.startswith(alias.name + ".") for pure in PURE)]
+            yield from ((node, f"imports {name} ({why})") for name in names if (why := _impure_reason(name)))
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{module.import_base(node)}.{alias.name}" for alias in node.names]
+            yield from ((node, f"imports {name} ({why})") for name in names if (why := _impure_reason(name)))
+        elif isinstance(node, ast.Global):
+            yield node, f"changes global state ({', '.join(node.names)})"
+        elif isinstance(node, ast.Call) and module.dotted(node.func) == "random.Random" and not node.args:
+            yield node, "calls random.Random() without a seed (fresh randomness; take an rng)"
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in path_methods
+            and not module.dotted(node.func)
+        ):
+            yield node, f"calls .{node.func.attr}() (files)"
+        elif isinstance(node, ast.Name) and node.id in IMPURE_BUILTINS and isinstance(node.ctx, ast.Load):
+            if node.id not in module.imported_names:
+                yield node, f"uses {node.id} ({IMPURE_BUILTINS[node.id]})"
+        elif isinstance(node, ast.Attribute) and node not in inner:
+            link = node.value
+            while isinstance(link, ast.Attribute):
+                inner.add(link)
+                link = link.value
+            if why := _impure_reason(module.dotted(node)):
+                yield node, f"uses {module.dotted(node)} ({why})"
+
+
+def _impure_reason(dotted: str) -> str:
+    """Why the middle may not touch `dotted`; empty when it may, or when it only names a module on the way."""
+    if any(dotted == name or dotted.startswith(name + ".") for name in PURE):
+        return ""
+    parts = dotted.split(".")
+    for end in range(len(parts), 0, -1):
+        prefix = ".".join(parts[:end])
+        if prefix in IMPURE:
+            # `numpy.random` alone is the way to numpy.random.Generator.
+            return "" if prefix == dotted and prefix == "numpy.random" else IMPURE[prefix]
+    return ""

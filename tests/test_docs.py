@@ -1,0 +1,177 @@
+"""The documents keep what they promise: links resolve, decisions fit a page, nothing is tied to one machine."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DECISIONS = ROOT / "docs" / "decisions"
+PAGE_LINES = 70
+SKIPPED_FOLDERS = {
+    ".git",
+    ".venv",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".pytest_cache",
+    ".hypothesis",
+    "site",
+    "dist",
+    "__pycache__",
+}
+
+FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+INLINE_CODE = re.compile(r"`[^`\n]*`")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
+HEADING = re.compile(r"^#+\s+(.*?)\s*#*$", re.MULTILINE)
+# Spelled apart so that this file does not find itself.
+MACHINE_WORDS = {
+    "an absolute path of one machine": re.compile(r"(?<![\w.~*$}\])-])/" + r"(?:work|root|home|Users|opt)/"),
+    "a package index": re.compile(r"--(?:extra-)?" + r"index-url|--" + r"find-links|--" + r"trusted-host"),
+}
+
+
+@cache
+def text_files() -> dict[Path, str]:
+    """Every text file git tracks or would track, with its text."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listing.returncode == 0 and listing.stdout:
+        paths = [ROOT / name for name in listing.stdout.split("\0") if name]
+    else:  # a source archive, or a checkout git does not trust
+        paths = [path for path in ROOT.rglob("*") if not SKIPPED_FOLDERS & set(path.relative_to(ROOT).parts)]
+    return {path: text for path in sorted(paths) if path.is_file() and (text := text_of(path)) is not None}
+
+
+def text_of(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def markdown_files() -> list[Path]:
+    return [path for path in text_files() if path.suffix == ".md"]
+
+
+def prose(text: str) -> str:
+    """Markdown without code, where brackets and parentheses mean something else."""
+    return INLINE_CODE.sub("", FENCE.sub("", text))
+
+
+def anchors(text: str) -> set[str]:
+    headings = HEADING.findall(FENCE.sub("", text))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def broken_links(page: Path, text: str) -> list[str]:
+    """Links of one page that lead nowhere inside the repository."""
+    broken = []
+    for target in LINK.findall(prose(text)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name).resolve() if name else page
+        if not file.exists():
+            broken.append(f"{page.name}: {target} leads nowhere")
+        elif anchor and file.suffix == ".md" and anchor not in anchors(file.read_text(encoding="utf-8")):
+            broken.append(f"{page.name}: {target} names no heading of {file.name}")
+    return broken
+
+
+def machine_words(text: str) -> list[str]:
+    return [
+        f"line {number} holds {what}: {line.strip()[:100]}"
+        for number, line in enumerate(text.splitlines(), start=1)
+        for what, pattern in MACHINE_WORDS.items()
+        if pattern.search(line)
+    ]
+
+
+def decision_pages() -> list[Path]:
+    return sorted(DECISIONS.glob("[0-9]*.md"))
+
+
+def test_the_readme_names_the_two_commands_a_newcomer_needs():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "make run" in readme
+    assert "make test" in readme
+
+
+def test_the_changelog_says_which_numbers_moved():
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    unreleased = changelog.partition("## Unreleased")[2].partition("\n## ")[0]
+    assert "### Numbers" in unreleased
+
+
+def test_every_internal_link_resolves():
+    pages = markdown_files()
+    assert len(pages) > 3, "no pages were found, so no link was tried"
+    broken = [line for page in pages for line in broken_links(page, text_files()[page])]
+    assert not broken, "\n" + "\n".join(broken)
+
+
+def test_there_are_decisions_and_each_is_listed_in_the_index():
+    index = (DECISIONS / "README.md").read_text(encoding="utf-8")
+    pages = decision_pages()
+    assert pages
+    missing = [page.name for page in pages if f"]({page.name})" not in index]
+    assert not missing, f"docs/decisions/README.md does not link {', '.join(missing)}"
+
+
+def test_decision_numbers_count_up_without_a_gap():
+    numbers = [int(page.name[:4]) for page in decision_pages()]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.parametrize("page", decision_pages(), ids=lambda page: page.stem)
+def test_a_decision_is_one_page_that_says_what_lost_and_what_would_change_our_mind(page):
+    text = page.read_text(encoding="utf-8")
+    num_lines = len(text.splitlines())
+    assert num_lines <= PAGE_LINES, f"{page.name} has {num_lines} lines; a decision is a page, {PAGE_LINES} at most"
+    for heading in ("## What lost", "## What would change our mind"):
+        assert heading in text, f"{page.name} has no heading '{heading}'"
+
+
+def test_no_file_is_tied_to_one_machine():
+    found = [f"{path.relative_to(ROOT)}: {line}" for path, text in text_files().items() for line in machine_words(text)]
+    assert not found, "\n" + "\n".join(found)
+
+
+# --- the checks themselves can fail ---------------------------------------------------------------------------------
+
+
+def test_a_link_that_leads_nowhere_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    (tmp_path / "other.md").write_text("# One heading: yes\n", encoding="utf-8")
+    text = (
+        "[a](other.md) [b](missing.md) [c](other.md#one-heading-yes) [d](other.md#two) [e](https://example.org/x)\n"
+        "`[f](in-code.md)`\n```\n[g](in-fence.md)\n```\n"
+    )
+    assert broken_links(page, text) == [
+        "page.md: missing.md leads nowhere",
+        "page.md: other.md#two names no heading of other.md",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["see /" + "work/x", "'/" + "root/a'", "(/" + "home/me/b)", "pip install --extra-" + "index-url x"]
+)
+def test_words_of_one_machine_are_found(text):
+    assert len(machine_words(f"fine\n{text}\n")) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["https://example.org/" + "work/x", "docs/" + "home/x.md", "./" + "work/x", "a / root / b"]
+)
+def test_words_that_only_look_like_one_machine_are_allowed(text):
+    assert machine_words(text) == []
