@@ -1,0 +1,46 @@
+"""What can go wrong, by whose doing.
+
+`InvalidInput`: the user gave something impossible. `NotModelled`: the physics for it is not written.
+A design that does not fit is neither: it is an answer, see `plan.memory`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DovetailError(Exception):
+    """Base of every error whose message is one line meant for the user."""
+
+    def __init__(self, message: str, where: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+
+    def at(self, where: str) -> DovetailError:
+        """The same error, placed: `where` is put before what is already known of its place."""
+        joined = ".".join(part for part in (where, self.where) if part)
+        return type(self)(self.message, joined)
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.where})" if self.where else self.message
+
+
+class InvalidInput(DovetailError):
+    """The rule, what we got, and the way out."""
+
+
+class NotModelled(DovetailError):
+    """An operator, dtype, topology or option without physics; nothing is free because we forgot it."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """'; did you mean x?' for the known names closest to `name`, or the whole list when none is close."""
+    options = sorted(known)
+    folded = {option.casefold(): option for option in options}
+    close = difflib.get_close_matches(str(name).casefold(), list(folded), n=3, cutoff=0.6)
+    if close:
+        return f"; did you mean {' or '.join(folded[c] for c in close)}?"
+    listed = ", ".join(options[:12]) + (f" and {len(options) - 12} more" if len(options) > 12 else "")
+    return f"; known: {listed}" if options else ""

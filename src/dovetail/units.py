@@ -1,0 +1,113 @@
+"""The one place that knows a prefix: text with units in, base-unit floats out, and back.
+
+Inside Dovetail every number is in base units (bytes, seconds, hertz, FLOP, joules, watts, mm2) and its
+name ends in the unit. GB is 10^9 bytes, GiB is 2^30, b is a bit, B a byte.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from dovetail.errors import InvalidInput
+
+PICO, NANO, MICRO, MILLI = 1e-12, 1e-9, 1e-6, 1e-3
+KILO, MEGA, GIGA, TERA, PETA, EXA = 1e3, 1e6, 1e9, 1e12, 1e15, 1e18
+KIBI, MEBI, GIBI, TEBI = 2.0**10, 2.0**20, 2.0**30, 2.0**40
+BITS_PER_BYTE = 8.0
+SECONDS_PER_HOUR = 3600.0
+
+_SI = {"": 1.0, "k": KILO, "K": KILO, "M": MEGA, "G": GIGA, "T": TERA, "P": PETA, "E": EXA}
+_BINARY = {"Ki": KIBI, "Mi": MEBI, "Gi": GIBI, "Ti": TEBI}
+_SMALL = {"": 1.0, "m": MILLI, "u": MICRO, "µ": MICRO, "μ": MICRO, "n": NANO, "p": PICO}
+
+
+def _spread(symbols: dict[str, float], prefixes: dict[str, float]) -> dict[str, float]:
+    return {p + s: scale * size for p, scale in prefixes.items() for s, size in symbols.items()}
+
+
+_BYTES = _spread({"B": 1.0, "b": 1 / BITS_PER_BYTE}, _SI | _BINARY)
+_FLOP = _spread({"FLOP": 1.0, "OP": 1.0}, _SI)
+_SCALES: dict[str, dict[str, float]] = {
+    "bytes": _BYTES,
+    "bytes_per_s": {f"{unit}/s": scale for unit, scale in _BYTES.items()}
+    | {f"{unit}ps": scale for unit, scale in _BYTES.items() if unit.endswith("b")},
+    "s": _spread({"s": 1.0}, _SMALL) | {"min": 60.0, "h": SECONDS_PER_HOUR},
+    "hz": _spread({"Hz": 1.0}, _SI),
+    "flop": _FLOP,
+    "flop_per_s": {f"{unit}/s": scale for unit, scale in _FLOP.items()}
+    | _spread({"FLOPS": 1.0, "FLOPs": 1.0, "OPS": 1.0}, _SI),
+    "j": _spread({"J": 1.0}, _SMALL | {"k": KILO, "M": MEGA, "G": GIGA}),
+    "w": _spread({"W": 1.0}, {"": 1.0, "m": MILLI, "k": KILO, "M": MEGA}),
+    "mm2": {"mm2": 1.0, "mm^2": 1.0, "mm²": 1.0, "um2": MICRO, "cm2": 100.0},
+    "m": {"nm": NANO, "um": MICRO},
+}
+_EXAMPLES = {
+    "bytes": "80 GiB",
+    "bytes_per_s": "900 GB/s",
+    "s": "1.5 us",
+    "hz": "1.98 GHz",
+    "flop": "2 GFLOP",
+    "flop_per_s": "989 TFLOP/s",
+    "j": "3 pJ",
+    "w": "700 W",
+    "mm2": "814 mm2",
+    "m": "4 nm",
+}
+_QUANTITY = re.compile(r"\s*([+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-zµμ²/^0-9]*)\s*")
+
+
+def quantity(text: object, unit: str) -> float:
+    """`text` such as '80 GiB' as a float in base `unit` ('bytes', 'bytes_per_s', 's', 'hz', ...).
+
+    A bare number is refused: it is how factor-1000 slips are made.
+    """
+    example = _EXAMPLES[unit]
+    if not isinstance(text, str):
+        raise InvalidInput(f"a quantity needs its unit, as in '{example}'; got {text!r}")
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise InvalidInput(f"cannot read {text[:60]!r} as a quantity; write it as in '{example}'")
+    number, symbol = match.groups()
+    if not symbol:
+        raise InvalidInput(f"a quantity needs its unit, as in '{example}'; got {text.strip()!r}")
+    scales = _SCALES[unit]
+    if symbol not in scales:
+        raise InvalidInput(f"{symbol!r} is not a unit of this quantity; write it as in '{example}'")
+    value = float(number.replace("_", "").replace(",", "")) * scales[symbol]
+    if not math.isfinite(value):
+        raise InvalidInput(f"a quantity must be finite; got {text.strip()!r}")
+    return value
+
+
+def _scaled(value: float, steps: tuple[tuple[float, str], ...], digits: int) -> str:
+    for scale, symbol in steps:
+        if abs(value) >= scale:
+            return f"{value / scale:.{digits}f} {symbol}"
+    scale, symbol = steps[-1]
+    return f"{value / scale:.{digits}f} {symbol}"
+
+
+def format_bytes(value_bytes: float, digits: int = 1) -> str:
+    """Bytes in the binary units people size memory with."""
+    return _scaled(value_bytes, ((TEBI, "TiB"), (GIBI, "GiB"), (MEBI, "MiB"), (KIBI, "KiB"), (1.0, "B")), digits)
+
+
+def format_s(value_s: float, digits: int = 3) -> str:
+    return _scaled(value_s, ((1.0, "s"), (MILLI, "ms"), (MICRO, "us"), (NANO, "ns")), digits)
+
+
+def format_rate(value_per_s: float, symbol: str, digits: int = 1) -> str:
+    """A rate or count in SI units: format_rate(989e12, 'FLOP/s') is '989.0 TFLOP/s'."""
+    steps = ((EXA, "E"), (PETA, "P"), (TERA, "T"), (GIGA, "G"), (MEGA, "M"), (KILO, "k"), (1.0, ""))
+    return _scaled(value_per_s, tuple((scale, prefix + symbol) for scale, prefix in steps), digits)
+
+
+def format_count(value: float) -> str:
+    """A large count as people say it: 70.6 B parameters."""
+    return _scaled(value, ((TERA, "T"), (GIGA, "B"), (MEGA, "M"), (KILO, "k"), (1.0, "")), 1).strip()
+
+
+def format_energy_j(value_j: float, digits: int = 2) -> str:
+    steps = ((GIGA, "GJ"), (MEGA, "MJ"), (KILO, "kJ"), (1.0, "J"), (MILLI, "mJ"), (MICRO, "uJ"), (PICO, "pJ"))
+    return _scaled(value_j, steps, digits)
