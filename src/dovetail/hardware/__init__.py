@@ -1,0 +1,1 @@
+"""What computes: chips, memories, links, topologies, clusters, and a catalogue of real ones."""

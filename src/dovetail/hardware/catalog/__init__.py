@@ -1,0 +1,10 @@
+"""Real and template accelerators, one file each, every figure with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dovetail.hardware.chip import Chip
+from dovetail.registry import Registry
+
+chips: Registry[Callable[[], Chip]] = Registry("chip", __name__)

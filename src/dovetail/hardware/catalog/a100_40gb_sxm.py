@@ -1,0 +1,26 @@
+"""NVIDIA A100 SXM4 40 GB: the 80 GB part with half the memory and slower stacks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dovetail.hardware.catalog import a100_80gb_sxm as a100
+from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog._nvidia import A100_DATASHEET
+from dovetail.hardware.chip import Chip
+from dovetail.hardware.memory import Memory
+from dovetail.units import GIBI, TERA
+
+OWN_SOURCES = {"hbm.bandwidth_bytes_per_s": f"{A100_DATASHEET}: 1555 GB/s, 40 GB part"}
+SOURCES = tuple((field, OWN_SOURCES.get(field, source)) for field, source in a100.SOURCES)
+
+
+@chips.register("a100-40gb-sxm")
+def a100_40gb_sxm() -> Chip:
+    """The first A100, of the original DGX A100 and of the cloud instances of 2020."""
+    return replace(
+        a100.a100_80gb_sxm(),
+        name="a100-40gb-sxm",
+        hbm=Memory(capacity_bytes=40 * GIBI, bandwidth_bytes_per_s=1.555 * TERA),
+        sources=SOURCES,
+    )

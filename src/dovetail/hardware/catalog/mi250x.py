@@ -1,0 +1,79 @@
+"""AMD Instinct MI250X: two graphics dies in one module, here one chip although software sees two devices."""
+
+from __future__ import annotations
+
+from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog._measured import (
+    BOARD_LINK_J_PER_BYTE,
+    POWER_LIMITED_SOURCE,
+    borrowed_calibration,
+    power_limited_energy,
+)
+from dovetail.hardware.catalog._nvidia import GPU_TILE
+from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
+from dovetail.hardware.memory import Memory
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, TERA
+
+DATASHEET = "AMD Instinct MI250X datasheet and CDNA 2 white paper (2021)"
+TDP_W = 500.0
+RATES = (("bf16", 383 * TERA), ("fp16", 383 * TERA), ("int8", 383 * TERA), ("fp32", 95.7 * TERA))
+CALIBRATION = borrowed_calibration(
+    "the H200's; tensor_frac and hbm_frac lowered after Frontier's published GEMM and stream rates (recalled)",
+    tensor_frac=0.60,
+    hbm_frac=0.82,
+)
+ENERGY = power_limited_energy(
+    tdp_w=TDP_W,
+    peak_flop_per_s=383 * TERA,
+    tensor_frac=CALIBRATION.tensor_frac,
+    node="6 nm",
+    link_j_per_byte=BOARD_LINK_J_PER_BYTE,
+)
+SOURCES = (
+    ("year", DATASHEET),
+    ("clock_hz", f"{DATASHEET}: peak engine clock"),
+    ("tensor", f"{DATASHEET}; units are compute units of both dies; rows x cols is only their 512 MACs a clock"),
+    ("tensor.tile", "estimate: as the NVIDIA parts; the tile most large products choose"),
+    ("vector", f"{DATASHEET}: 47.9 TFLOP/s fp32 without packed instructions"),
+    ("core_buffer_bytes", f"{DATASHEET}: local data share of one compute unit"),
+    ("sram.capacity_bytes", f"{DATASHEET}: L2, 8 MB a die"),
+    (
+        "sram.bandwidth_bytes_per_s",
+        "estimate: 4096 bytes a clock and die (CDNA 2 white paper, recalled) at 1.7 GHz, halved",
+    ),
+    ("hbm.capacity_bytes", f"{DATASHEET}: 128 GB, 64 GiB a die as the driver reports"),
+    ("hbm.bandwidth_bytes_per_s", f"{DATASHEET}: 3276.8 GB/s"),
+    ("tdp_w", DATASHEET),
+    ("interconnect_bytes_per_s", f"{DATASHEET}: 8 Infinity Fabric links, 800 GB/s both ways"),
+    ("calibration", "estimate: the H200's measured shares, lowered after published Frontier rates (recalled)"),
+    ("energy", f"{POWER_LIMITED_SOURCE}; link 3.6 pJ/bit, between DeepFlow's on-package and inter-node figures"),
+)
+FACTS = (
+    ("die area", "724 mm2 each of two", "Epoch AI Machine Learning Hardware table (Dec 2025)"),
+    ("transistors", "58.2 billion", DATASHEET),
+    ("peak power", "560 W", f"{DATASHEET}, recalled"),
+    ("fp32 peak, packed", "95.7 TFLOP/s", DATASHEET),
+)
+
+
+@chips.register("mi250x")
+def mi250x() -> Chip:
+    """The module of Frontier and LUMI, both dies together."""
+    return Chip(
+        name="mi250x",
+        vendor="AMD",
+        year=2021,
+        process="TSMC 6 nm",
+        clock_hz=1.7 * GIGA,
+        tensor=TensorUnits(num_units=220, num_rows=16, num_cols=32, tile=GPU_TILE, rates=RATES),
+        vector=VectorUnits(num_units=220, num_lanes=64, peak_flop_per_s=47.9 * TERA),
+        core_buffer_bytes=64 * KIBI,
+        sram=Memory(capacity_bytes=16 * MEBI, bandwidth_bytes_per_s=7.0 * TERA),
+        hbm=Memory(capacity_bytes=128 * GIBI, bandwidth_bytes_per_s=3.2768 * TERA),
+        tdp_w=TDP_W,
+        interconnect_bytes_per_s=400 * GIGA,
+        calibration=CALIBRATION,
+        energy=ENERGY,
+        sources=SOURCES,
+        facts=FACTS,
+    )

@@ -1,0 +1,82 @@
+"""AMD Instinct MI300X 192 GB."""
+
+from __future__ import annotations
+
+from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog._measured import (
+    BOARD_LINK_J_PER_BYTE,
+    POWER_LIMITED_SOURCE,
+    borrowed_calibration,
+    power_limited_energy,
+)
+from dovetail.hardware.catalog._nvidia import GPU_TILE
+from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
+from dovetail.hardware.memory import Memory
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, TERA
+
+DATASHEET = "AMD Instinct MI300X datasheet and CDNA 3 white paper (2023)"
+TDP_W = 750.0
+RATES = (
+    ("bf16", 1307.4 * TERA),
+    ("fp16", 1307.4 * TERA),
+    ("fp8", 2614.9 * TERA),
+    ("int8", 2614.9 * TERA),
+    ("tf32", 653.7 * TERA),
+    ("fp32", 163.4 * TERA),
+)
+CALIBRATION = borrowed_calibration(
+    "the H200's; tensor_frac from published bf16 GEMMs of 600 to 700 TFLOP/s, hbm_frac from 4.0 to 4.3 TB/s (recalled)",
+    tensor_frac=0.50,
+    hbm_frac=0.80,
+)
+ENERGY = power_limited_energy(
+    tdp_w=TDP_W,
+    peak_flop_per_s=1307.4 * TERA,
+    tensor_frac=CALIBRATION.tensor_frac,
+    node="5 nm",
+    link_j_per_byte=BOARD_LINK_J_PER_BYTE,
+)
+SOURCES = (
+    ("year", DATASHEET),
+    ("clock_hz", f"{DATASHEET}: peak engine clock"),
+    ("tensor", f"{DATASHEET}, dense; units are compute units; rows x cols is only their 1024 MACs a clock"),
+    ("tensor.tile", "estimate: as the NVIDIA parts; the tile most large products choose"),
+    ("vector", f"{DATASHEET}: 256 FLOP a clock and compute unit with dual issue"),
+    ("core_buffer_bytes", f"{DATASHEET}: local data share of one compute unit"),
+    ("sram.capacity_bytes", f"{DATASHEET}: Infinity Cache, shared by all eight compute dies"),
+    ("sram.bandwidth_bytes_per_s", "17 TB/s peak of the Infinity Cache (ServeTheHome, MI300X launch, 2023)"),
+    ("hbm.capacity_bytes", f"{DATASHEET}: 192 GB are GiB, as the driver reports"),
+    ("hbm.bandwidth_bytes_per_s", DATASHEET),
+    ("tdp_w", DATASHEET),
+    ("interconnect_bytes_per_s", f"{DATASHEET}: 7 Infinity Fabric links of 128 GB/s both ways"),
+    ("calibration", "estimate: the H200's measured shares; tensor and HBM from published MI300X rates (recalled)"),
+    ("energy", f"{POWER_LIMITED_SOURCE}; link 3.6 pJ/bit, between DeepFlow's on-package and inter-node figures"),
+)
+FACTS = (
+    ("transistors", "153 billion", DATASHEET),
+    ("die area", "1017 mm2, definition unclear for a chiplet part", "Epoch AI table, from TechPowerUp"),
+    ("L2", "4 MB per compute die, 32 MB in all", DATASHEET),
+)
+
+
+@chips.register("mi300x")
+def mi300x() -> Chip:
+    """Eight compute dies on four I/O dies, one device to software."""
+    return Chip(
+        name="mi300x",
+        vendor="AMD",
+        year=2023,
+        process="TSMC 5 nm compute, 6 nm I/O",
+        clock_hz=2.1 * GIGA,
+        tensor=TensorUnits(num_units=304, num_rows=32, num_cols=32, tile=GPU_TILE, rates=RATES),
+        vector=VectorUnits(num_units=304, num_lanes=128, peak_flop_per_s=163.4 * TERA),
+        core_buffer_bytes=64 * KIBI,
+        sram=Memory(capacity_bytes=256 * MEBI, bandwidth_bytes_per_s=17 * TERA),
+        hbm=Memory(capacity_bytes=192 * GIBI, bandwidth_bytes_per_s=5.3 * TERA),
+        tdp_w=TDP_W,
+        interconnect_bytes_per_s=448 * GIGA,
+        calibration=CALIBRATION,
+        energy=ENERGY,
+        sources=SOURCES,
+        facts=FACTS,
+    )

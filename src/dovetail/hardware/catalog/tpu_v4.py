@@ -1,0 +1,65 @@
+"""Google TPU v4."""
+
+from __future__ import annotations
+
+from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog._google import (
+    EPOCH,
+    ISCA_2023,
+    JAX_TPU_INFO,
+    MXU_TILE,
+    SCALING_BOOK,
+    TPU_CALIBRATION,
+    TPU_COMMON_SOURCES,
+    vector_units,
+)
+from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, component_energy
+from dovetail.hardware.chip import Chip, TensorUnits
+from dovetail.hardware.memory import Memory
+from dovetail.units import GIBI, GIGA, MEBI, TERA
+
+CLOUD_PAGE = "Google Cloud TPU v4 documentation"
+CLOCK_HZ = 1.05 * GIGA
+RATES = (("bf16", 275 * TERA), ("int8", 275 * TERA))
+SOURCES = (
+    ("year", EPOCH),
+    ("clock_hz", f"{ISCA_2023}: 1050 MHz"),
+    ("tensor", f"{CLOUD_PAGE}: 275 TFLOP/s in bf16 or int8, two cores of four 128x128 MXUs"),
+    ("core_buffer_bytes", f"{JAX_TPU_INFO}: VMEM of one core"),
+    ("sram.capacity_bytes", f"{JAX_TPU_INFO}: CMEM, 128 MiB shared by both cores"),
+    ("sram.bandwidth_bytes_per_s", "estimate: twice the v4i's CMEM read bandwidth (AccelForge), for twice the cores"),
+    ("hbm.capacity_bytes", f"{CLOUD_PAGE}: 32 GiB"),
+    ("hbm.bandwidth_bytes_per_s", f"{JAX_TPU_INFO}: 1228 GB/s; the {CLOUD_PAGE} rounds to 1200"),
+    ("tdp_w", f"{CLOUD_PAGE}: measured maximum of 90 / 170 / 192 W (min / mean / max)"),
+    ("interconnect_bytes_per_s", f"{SCALING_BOOK}: six links of 45 GB/s one way"),
+    ("energy", f"{COMPONENT_SOURCE}; idle is the measured minimum of the {CLOUD_PAGE}"),
+    *TPU_COMMON_SOURCES,
+)
+FACTS = (
+    ("die area", "below 600 mm2", ISCA_2023),
+    ("TDP, other source (a mean)", "170 W", EPOCH),
+    ("interconnect, other source", "six links of 50 GB/s", ISCA_2023),
+)
+
+
+@chips.register("tpu-v4")
+def tpu_v4() -> Chip:
+    """The chip of PaLM: two cores that compile as one."""
+    return Chip(
+        name="tpu-v4",
+        vendor="Google",
+        year=2020,
+        process="7 nm",
+        clock_hz=CLOCK_HZ,
+        tensor=TensorUnits(num_units=8, num_rows=128, num_cols=128, tile=MXU_TILE, rates=RATES),
+        vector=vector_units(2, 2, CLOCK_HZ),
+        core_buffer_bytes=16 * MEBI,
+        sram=Memory(capacity_bytes=128 * MEBI, bandwidth_bytes_per_s=4.096 * TERA),
+        hbm=Memory(capacity_bytes=32 * GIBI, bandwidth_bytes_per_s=1.228 * TERA),
+        tdp_w=192.0,
+        interconnect_bytes_per_s=270 * GIGA,
+        calibration=TPU_CALIBRATION,
+        energy=component_energy(node="7 nm", idle_w=90.0),
+        sources=SOURCES,
+        facts=FACTS,
+    )

@@ -1,0 +1,78 @@
+"""NVIDIA V100 SXM2 32 GB."""
+
+from __future__ import annotations
+
+from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog._measured import (
+    BOARD_LINK_J_PER_BYTE,
+    POWER_LIMITED_SOURCE,
+    borrowed_calibration,
+    power_limited_energy,
+)
+from dovetail.hardware.catalog._nvidia import HBM_BINARY, SM_LAYOUT, V100_DATASHEET
+from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
+from dovetail.hardware.memory import Memory
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, TERA
+
+TDP_W = 300.0
+# No bf16: the first tensor cores take fp16 only, and asking for bf16 must fail rather than run at another dtype's rate.
+RATES = (("fp16", 125 * TERA), ("fp32", 15.7 * TERA))
+CALIBRATION = borrowed_calibration(
+    "the H200's; tensor_frac from published V100 fp16 GEMMs near 95 TFLOP/s (recalled)", tensor_frac=0.76
+)
+ENERGY = power_limited_energy(
+    tdp_w=TDP_W,
+    peak_flop_per_s=125 * TERA,
+    tensor_frac=CALIBRATION.tensor_frac,
+    node="12 nm",
+    link_j_per_byte=BOARD_LINK_J_PER_BYTE,
+)
+SOURCES = (
+    ("year", f"{V100_DATASHEET}; the 32 GB part followed in 2018"),
+    ("clock_hz", f"{V100_DATASHEET}: boost clock, at which the peaks are stated"),
+    ("tensor", f"{V100_DATASHEET}; {SM_LAYOUT} (8 tensor cores of 64); fp32 runs on the vector lanes"),
+    ("tensor.tile", "estimate: the thread-block tile of the fp16 kernels of cuBLAS on this part"),
+    ("vector", V100_DATASHEET),
+    ("core_buffer_bytes", f"{V100_DATASHEET}: L1 and shared memory of one SM"),
+    ("sram.capacity_bytes", f"{V100_DATASHEET}: L2"),
+    ("sram.bandwidth_bytes_per_s", "L2 load throughput of 2155 GB/s (Jia et al. 2018, microbenchmarks), recalled"),
+    ("hbm.capacity_bytes", f"{V100_DATASHEET}, 32 GB part; {HBM_BINARY}"),
+    ("hbm.bandwidth_bytes_per_s", V100_DATASHEET),
+    ("tdp_w", V100_DATASHEET),
+    ("interconnect_bytes_per_s", f"{V100_DATASHEET}: NVLink2, 6 links, 300 GB/s both ways"),
+    ("calibration", "estimate: the H200's measured shares; tensor_frac from published V100 GEMM rates (recalled)"),
+    ("energy", f"{POWER_LIMITED_SOURCE}; link 3.6 pJ/bit, between DeepFlow's on-package and inter-node figures"),
+)
+FACTS = (
+    ("die area", "815 mm2", V100_DATASHEET),
+    ("transistors", "21.1 billion", V100_DATASHEET),
+    ("shared memory", "96 KiB of the 128 KiB", V100_DATASHEET),
+    (
+        "die breakdown",
+        "cores 244.5, L2 65.7, RF 17.9, L1 8.4, I/O 81.5 mm2",
+        "DeepFlow configurations, from a die photograph",
+    ),
+)
+
+
+@chips.register("v100-32gb-sxm")
+def v100_32gb_sxm() -> Chip:
+    """The first part with tensor cores, 32 GB version."""
+    return Chip(
+        name="v100-32gb-sxm",
+        vendor="NVIDIA",
+        year=2017,
+        process="TSMC 12 nm FFN",
+        clock_hz=1.53 * GIGA,
+        tensor=TensorUnits(num_units=80, num_rows=16, num_cols=32, tile=(128, 128, 32), rates=RATES),
+        vector=VectorUnits(num_units=80, num_lanes=64, peak_flop_per_s=15.7 * TERA),
+        core_buffer_bytes=128 * KIBI,
+        sram=Memory(capacity_bytes=6 * MEBI, bandwidth_bytes_per_s=2.155 * TERA),
+        hbm=Memory(capacity_bytes=32 * GIBI, bandwidth_bytes_per_s=0.9 * TERA),
+        tdp_w=TDP_W,
+        interconnect_bytes_per_s=150 * GIGA,
+        calibration=CALIBRATION,
+        energy=ENERGY,
+        sources=SOURCES,
+        facts=FACTS,
+    )

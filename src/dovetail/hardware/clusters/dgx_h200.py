@@ -1,0 +1,31 @@
+"""DGX H200 nodes on an NDR InfiniBand fat tree."""
+
+from __future__ import annotations
+
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.clusters import ClusterEntry, clusters
+from dovetail.hardware.clusters._dgx import dgx_cluster, three_tier_ports
+from dovetail.hardware.clusters._nodes import GIGABIT
+
+GUIDE = "NVIDIA DGX H200 datasheet and DGX SuperPOD reference architecture"
+NUM_MOST = three_tier_ports(64)
+SOURCES = (
+    ("nvlink.bandwidth", f"{GUIDE}: NVLink4, 900 GB/s both ways a GPU through NVSwitch"),
+    ("infiniband.bandwidth", f"{GUIDE}: eight NDR ports of 400 Gb/s for eight GPUs"),
+    ("num_devices", "three tiers of 64-port NDR switches reach 65536 ports, one a GPU; any whole number of nodes of 8"),
+)
+
+
+def dgx_h200(num_devices: int) -> Cluster:
+    return dgx_cluster(
+        "dgx-h200", "h200-sxm", num_devices, port_bytes_per_s=400 * GIGABIT, num_most=NUM_MOST, sources=SOURCES
+    )
+
+
+clusters.register("dgx-h200")(
+    ClusterEntry(
+        build=dgx_h200,
+        default_devices=1024,
+        summary="H200 SXM, 8 a node on NVSwitch (450 GB/s), 400 Gb/s NDR a GPU, non-blocking",
+    )
+)

@@ -1,0 +1,46 @@
+"""Gaudi 2 servers of eight with Ethernet inside and out."""
+
+from __future__ import annotations
+
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.clusters import ClusterEntry, clusters
+from dovetail.hardware.clusters._dgx import three_tier_ports
+from dovetail.hardware.clusters._meshed_boxes import meshed_boxes
+from dovetail.hardware.clusters._nodes import (
+    GIGABIT,
+    NETWORK_LATENCY_S,
+    ROCE_LATENCY_S,
+    ROCE_LATENCY_SOURCE,
+)
+from dovetail.hardware.link import Link
+
+SERVER = "Intel Gaudi 2 server (HLS-Gaudi2): 24 ports a chip, three to each of seven neighbours, three out of the box"
+NUM_PORTS_OUT = 3
+SOURCES = (
+    ("box.bandwidth", f"{SERVER}; 100 GbE each"),
+    ("box.latency", "estimate: an RDMA hop without a switch, 4.0 us as NCCL's tuning model has for a network hop"),
+    ("fabric.bandwidth", f"{SERVER}; 100 GbE each"),
+    ("fabric.latency", ROCE_LATENCY_SOURCE),
+    ("num_devices", "estimate: three tiers of 64-port switches; any whole number of servers of 8"),
+)
+
+
+def gaudi2_nodes(num_devices: int) -> Cluster:
+    return meshed_boxes(
+        "gaudi2-nodes",
+        "gaudi2",
+        num_devices,
+        box_latency_s=NETWORK_LATENCY_S,
+        network=Link(bandwidth_bytes_per_s=NUM_PORTS_OUT * 100 * GIGABIT, latency_s=ROCE_LATENCY_S),
+        num_most=three_tier_ports(64),
+        sources=SOURCES,
+    )
+
+
+clusters.register("gaudi2-nodes")(
+    ClusterEntry(
+        build=gaudi2_nodes,
+        default_devices=64,
+        summary="Gaudi 2, 8 fully connected over 21 ports of 100 GbE, three ports (37.5 GB/s) out of the box",
+    )
+)

@@ -1,0 +1,41 @@
+"""GB200 NVL72 racks: 72 GPUs on one NVLink switch, racks on an NDR InfiniBand fat tree."""
+
+from __future__ import annotations
+
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.clusters import ClusterEntry, clusters
+from dovetail.hardware.clusters._dgx import dgx_cluster, three_tier_ports
+from dovetail.hardware.clusters._nodes import GIGABIT
+
+GUIDE = "NVIDIA DGX GB200 datasheet and DGX SuperPOD reference architecture (2024)"
+NUM_RACK = 72
+NUM_MOST = three_tier_ports(64) // NUM_RACK * NUM_RACK
+SOURCES = (
+    ("nvlink.bandwidth", f"{GUIDE}: NVLink5, 1.8 TB/s both ways a GPU, one domain of 72"),
+    ("infiniband.bandwidth", f"{GUIDE}: 72 ConnectX-7 ports of 400 Gb/s a rack; 800 Gb/s came with GB300"),
+    (
+        "num_devices",
+        "three tiers of 64-port NDR switches reach 65536 ports, one a GPU; any whole number of racks of 72",
+    ),
+)
+
+
+def gb200_nvl72(num_devices: int) -> Cluster:
+    return dgx_cluster(
+        "gb200-nvl72",
+        "gb200",
+        num_devices,
+        port_bytes_per_s=400 * GIGABIT,
+        num_most=NUM_MOST,
+        sources=SOURCES,
+        num_domain=NUM_RACK,
+    )
+
+
+clusters.register("gb200-nvl72")(
+    ClusterEntry(
+        build=gb200_nvl72,
+        default_devices=576,
+        summary="GB200, 72 in one NVLink domain (900 GB/s), 400 Gb/s NDR a GPU between racks",
+    )
+)

@@ -1,0 +1,23 @@
+"""A memory level: how much it holds and how fast it moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dovetail.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One memory level of a chip, seen whole: all banks or all stacks together."""
+
+    capacity_bytes: float
+    bandwidth_bytes_per_s: float
+
+    def __post_init__(self) -> None:
+        if not self.capacity_bytes > 0:
+            raise InvalidInput(f"memory capacity must be positive; got {self.capacity_bytes:g} bytes", "capacity")
+        if not self.bandwidth_bytes_per_s > 0:
+            raise InvalidInput(
+                f"memory bandwidth must be positive; got {self.bandwidth_bytes_per_s:g} bytes/s", "bandwidth"
+            )

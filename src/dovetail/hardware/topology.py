@@ -1,0 +1,85 @@
+"""How devices are joined: a product of dimensions, innermost (fastest) first."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.hardware.link import Link
+
+DIMENSION_KINDS = ("ring", "bidirectional-ring", "mesh", "switch", "fully-connected", "fat-tree")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dimension:
+    """One level of the network: `num_devices` joined by links of one kind.
+
+    `link` is what one device can send in one direction into this dimension, all its ports together. A fat
+    tree is a switch seen from its ports: `oversubscription` 2 means half the bandwidth above the first tier.
+    """
+
+    name: str
+    kind: str
+    num_devices: int
+    link: Link
+    oversubscription: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in DIMENSION_KINDS:
+            hint = did_you_mean(self.kind, DIMENSION_KINDS)
+            raise InvalidInput(f"no network dimension is of kind {self.kind!r}{hint}", "kind")
+        if self.num_devices < 1:
+            raise InvalidInput(f"a dimension joins at least 1 device; got {self.num_devices}", "num_devices")
+        if not self.oversubscription >= 1:
+            raise InvalidInput(
+                f"oversubscription must be at least 1; got {self.oversubscription:g}", "oversubscription"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topology:
+    """Dimensions, innermost first; devices are their product."""
+
+    dimensions: tuple[Dimension, ...]
+
+    def __post_init__(self) -> None:
+        if not self.dimensions:
+            raise InvalidInput("a topology has at least one dimension", "dimensions")
+        names = [dimension.name for dimension in self.dimensions]
+        if len(set(names)) != len(names):
+            raise InvalidInput(f"dimension names must differ; got {', '.join(names)}", "dimensions")
+
+    @property
+    def num_devices(self) -> int:
+        return math.prod(dimension.num_devices for dimension in self.dimensions)
+
+    def with_link_scaled(self, name: str, factor: float) -> Topology:
+        """The same topology with the bandwidth of dimension `name` times `factor`."""
+        dimensions = tuple(
+            replace(d, link=replace(d.link, bandwidth_bytes_per_s=d.link.bandwidth_bytes_per_s * factor))
+            if d.name == name
+            else d
+            for d in self.dimensions
+        )
+        return replace(self, dimensions=dimensions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Where a group of ranks lies in one dimension: `num_ranks` of its devices, every `stride`-th."""
+
+    dimension: Dimension
+    num_ranks: int
+    stride: int = 1
+
+    @property
+    def is_whole(self) -> bool:
+        return self.num_ranks == self.dimension.num_devices
+
+
+Group = tuple[Span, ...]  # a group of ranks: one span a dimension it reaches into, innermost first
+
+
+def num_ranks(group: Group) -> int:
+    return math.prod(span.num_ranks for span in group)

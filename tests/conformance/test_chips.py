@@ -1,0 +1,201 @@
+"""Every chip of the catalogue keeps its contract: figures sourced, peaks and clocks in agreement, values plausible."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dovetail.errors import NotModelled
+from dovetail.hardware.catalog import chips
+from dovetail.hardware.chip import Chip
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, TERA
+
+EVERY_CHIP = pytest.mark.parametrize("name", chips.names())
+KNOWN_DTYPES = {"fp32", "tf32", "bf16", "fp16", "fp8", "int8"}
+PEAK_TOLERANCE = 0.05
+OFF_CLOCK = "not at clock_hz"  # the word in a source that excuses a vector peak stated at another clock
+
+
+def figures(value: object, path: str = "") -> Iterator[tuple[str, float]]:
+    """Every number of a chip with its dotted path; dtype tables and tiles are subtrees."""
+    if isinstance(value, int | float):
+        yield path, value
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            if field.name not in ("sources", "facts"):
+                yield from figures(getattr(value, field.name), f"{path}.{field.name}".lstrip("."))
+    elif isinstance(value, tuple):
+        for index, item in enumerate(value):
+            keyed = isinstance(item, tuple)
+            yield from figures(item[1] if keyed else item, f"{path}.{item[0] if keyed else index}")
+
+
+def source_of(chip: Chip, path: str) -> str:
+    """The most specific source whose key is the path or a subtree it lies in; empty when there is none."""
+    covering = [(key, text) for key, text in chip.sources if path == key or path.startswith(f"{key}.")]
+    return max(covering, key=lambda pair: len(pair[0]), default=("", ""))[1]
+
+
+def array_dtype(chip: Chip) -> str:
+    """The dtype whose multiply-accumulates rows x cols counts: bf16, else fp16, else int8."""
+    known = dict(chip.tensor.rates)
+    return next(dtype for dtype in ("bf16", "fp16", "int8") if dtype in known)
+
+
+@EVERY_CHIP
+def test_every_figure_has_a_source(name: str) -> None:
+    chip = chips[name]()
+    assert [path for path, _ in figures(chip) if not source_of(chip, path).strip()] == []
+
+
+@EVERY_CHIP
+def test_every_source_names_a_field_once(name: str) -> None:
+    chip = chips[name]()
+    paths = [path for path, _ in figures(chip)]
+    keys = [key for key, _ in chip.sources]
+    assert len(set(keys)) == len(keys)
+    assert [key for key in keys if not any(p == key or p.startswith(f"{key}.") for p in paths)] == []
+
+
+@EVERY_CHIP
+def test_every_fact_says_what_how_much_and_where_from(name: str) -> None:
+    for fact in chips[name]().facts:
+        assert len(fact) == 3
+        assert all(part.strip() for part in fact), fact
+
+
+@EVERY_CHIP
+def test_a_chip_is_named_as_registered_in_a_file_of_that_name(name: str) -> None:
+    assert chips[name]().name == name
+    assert Path(inspect.getfile(chips[name])).stem == name.replace("-", "_")
+
+
+@EVERY_CHIP
+def test_a_chip_is_an_unchanging_value(name: str) -> None:
+    chip = chips[name]()
+    assert chip == chips[name]()
+    assert hash(chip) == hash(chips[name]())
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        chip.clock_hz = 1.0  # type: ignore[misc]
+
+
+@EVERY_CHIP
+def test_the_arrays_at_the_clock_give_the_tensor_peak(name: str) -> None:
+    chip = chips[name]()
+    units = chip.tensor
+    derived_flop_per_s = 2 * units.num_units * units.num_rows * units.num_cols * chip.clock_hz
+    assert derived_flop_per_s == pytest.approx(chip.peak_flop_per_s(array_dtype(chip)), rel=PEAK_TOLERANCE)
+
+
+@EVERY_CHIP
+def test_the_lanes_at_the_clock_give_the_vector_peak_or_the_source_says_why_not(name: str) -> None:
+    chip = chips[name]()
+    derived_flop_per_s = 2 * chip.vector.num_units * chip.vector.num_lanes * chip.clock_hz
+    if OFF_CLOCK not in source_of(chip, "vector.peak_flop_per_s"):
+        assert derived_flop_per_s == pytest.approx(chip.vector.peak_flop_per_s, rel=PEAK_TOLERANCE)
+
+
+@EVERY_CHIP
+def test_dtypes_are_known_ones_and_fewer_bits_are_never_slower(name: str) -> None:
+    rates = dict(chips[name]().tensor.rates)
+    assert set(rates) <= KNOWN_DTYPES
+    by_width = [
+        ("fp32", "tf32"),
+        ("tf32", "bf16"),
+        ("fp32", "bf16"),
+        ("bf16", "fp8"),
+        ("bf16", "int8"),
+        ("fp32", "fp16"),
+    ]
+    for wider, narrower in by_width:
+        if wider in rates and narrower in rates:
+            assert rates[wider] <= rates[narrower], (wider, narrower)
+
+
+@EVERY_CHIP
+def test_figures_are_plausible(name: str) -> None:
+    chip = chips[name]()
+    assert 2015 <= chip.year <= 2030
+    assert 0.5 * GIGA <= chip.clock_hz <= 3 * GIGA
+    assert 10 * TERA <= chip.peak_flop_per_s(array_dtype(chip)) <= 10_000 * TERA
+    assert 50 <= chip.tdp_w <= 2000
+    assert 16 * KIBI <= chip.core_buffer_bytes <= 256 * MEBI
+    assert 1 * MEBI <= chip.sram.capacity_bytes <= 512 * MEBI
+    assert 8 * GIBI <= chip.hbm.capacity_bytes <= 512 * GIBI
+    assert 0.5 * TERA <= chip.hbm.bandwidth_bytes_per_s <= 20 * TERA
+    assert 1 * GIGA <= chip.interconnect_bytes_per_s <= 2 * TERA
+
+
+@EVERY_CHIP
+def test_memory_gets_larger_and_slower_outwards(name: str) -> None:
+    chip = chips[name]()
+    assert chip.core_buffer_bytes <= chip.sram.capacity_bytes < chip.hbm.capacity_bytes
+    assert chip.sram.bandwidth_bytes_per_s > chip.hbm.bandwidth_bytes_per_s > chip.interconnect_bytes_per_s
+
+
+@EVERY_CHIP
+def test_hbm_holds_whole_gibibytes(name: str) -> None:
+    assert chips[name]().hbm.capacity_bytes % GIBI == 0
+
+
+@EVERY_CHIP
+def test_calibration_says_whether_it_was_fitted_on_this_chip(name: str) -> None:
+    fitted_on = chips[name]().calibration.fitted_on
+    measured = name in ("h100-sxm", "h200-sxm")  # one die, measured as the H200
+    assert fitted_on.startswith("one H200 SXM" if measured else "not fitted: taken from ")
+
+
+@EVERY_CHIP
+def test_sustained_matrix_products_stay_near_the_power_limit(name: str) -> None:
+    chip = chips[name]()
+    sustained_flop_per_s = chip.calibration.tensor_frac * chip.peak_flop_per_s(array_dtype(chip))
+    drawn_w = chip.energy.idle_w + chip.energy.tensor_j_per_flop * sustained_flop_per_s
+    assert chip.energy.idle_w < chip.tdp_w
+    assert drawn_w <= 1.1 * chip.tdp_w
+
+
+def test_the_catalogue_has_the_chips_people_ask_for() -> None:
+    asked = (
+        "tpu-v2 tpu-v3 tpu-v4 tpu-v4i tpu-v5e tpu-v5p tpu-v6e v100-16gb-sxm v100-32gb-sxm a100-40gb-sxm a100-80gb-sxm"
+    )
+    asked += " h100-sxm h100-pcie h200-sxm b200 gb200 mi250x mi300x gaudi2 gaudi3 trainium1 trainium2"
+    asked += " nvdla-like tpuv2-like tpuv4-like ace-npu"
+    assert set(asked.split()) <= set(chips.names())
+
+
+def test_a_v100_has_no_bf16_tensor_rate() -> None:
+    with pytest.raises(NotModelled, match="no rate for bf16; it has fp16"):
+        chips["v100-32gb-sxm"]().peak_flop_per_s("bf16")
+
+
+def test_small_and_large_arrays_of_the_wham_baselines_hold_as_many_multipliers() -> None:
+    small, large = chips["nvdla-like"](), chips["tpuv2-like"]()
+    assert small.peak_flop_per_s("bf16") == large.peak_flop_per_s("bf16")
+    assert small.tensor.num_units > large.tensor.num_units
+
+
+def test_the_example_of_the_guide_keeps_the_contract() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "howto" / "add-a-chip.md").read_text(encoding="utf-8")
+    example = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)[0]
+    try:
+        exec(compile(example, "example_npu.py", "exec"), {"__name__": "example_npu"})
+        test_every_figure_has_a_source("example-npu")
+        test_every_source_names_a_field_once("example-npu")
+        test_the_arrays_at_the_clock_give_the_tensor_peak("example-npu")
+        test_the_lanes_at_the_clock_give_the_vector_peak_or_the_source_says_why_not("example-npu")
+        test_figures_are_plausible("example-npu")
+        test_a_chip_is_named_as_registered_in_a_file_of_that_name("example-npu")
+        test_calibration_says_whether_it_was_fitted_on_this_chip("example-npu")
+    finally:
+        chips._entries.pop("example-npu", None)
+
+
+def test_a_figure_without_a_source_is_noticed() -> None:
+    chip = chips["tpu-v4"]()
+    bare = dataclasses.replace(chip, sources=tuple(pair for pair in chip.sources if pair[0] != "tdp_w"))
+    assert [path for path, _ in figures(bare) if not source_of(bare, path)] == ["tdp_w"]

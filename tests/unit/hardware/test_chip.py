@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dovetail.errors import InvalidInput, NotModelled
+from dovetail.hardware.chip import Calibration, Chip, EnergyCosts, TensorUnits, VectorUnits
+from dovetail.hardware.memory import Memory
+
+TENSOR = TensorUnits(num_units=2, num_rows=4, num_cols=4, tile=(8, 4, 4), rates=(("bf16", 64.0), ("fp8", 128.0)))
+VECTOR = VectorUnits(num_units=2, num_lanes=4, peak_flop_per_s=16.0)
+CALIBRATION = Calibration(
+    tensor_frac=0.7, vector_frac=0.8, hbm_frac=0.9, link_frac=0.8, launch_s=0.0, fitted_on="not fitted: a test"
+)
+ENERGY = EnergyCosts(tensor_j_per_flop=1.0, vector_j_per_flop=2.0, hbm_j_per_byte=3.0, link_j_per_byte=4.0, idle_w=5.0)
+CHIP = Chip(
+    name="toy",
+    vendor="test",
+    year=2025,
+    process="none",
+    clock_hz=1.0,
+    tensor=TENSOR,
+    vector=VECTOR,
+    core_buffer_bytes=8.0,
+    sram=Memory(capacity_bytes=16.0, bandwidth_bytes_per_s=4.0),
+    hbm=Memory(capacity_bytes=32.0, bandwidth_bytes_per_s=2.0),
+    tdp_w=10.0,
+    interconnect_bytes_per_s=1.0,
+    calibration=CALIBRATION,
+    energy=ENERGY,
+    sources=(),
+)
+
+
+def test_a_peak_is_found_by_dtype() -> None:
+    assert CHIP.peak_flop_per_s("fp8") == 128.0
+
+
+def test_a_dtype_without_a_rate_is_not_modelled_and_the_known_ones_are_named() -> None:
+    with pytest.raises(NotModelled, match="no rate for int4; it has bf16, fp8"):
+        CHIP.peak_flop_per_s("int4")
+
+
+def test_scaling_tensor_units_scales_every_rate_and_nothing_else() -> None:
+    twice = TENSOR.scaled(2.0)
+    assert twice.rates == (("bf16", 128.0), ("fp8", 256.0))
+    assert replace(twice, rates=TENSOR.rates) == TENSOR
+
+
+@pytest.mark.parametrize(
+    ("value", "change", "message", "where"),
+    [
+        (TENSOR, {"num_units": 0}, "num_units must be at least 1; got 0", "num_units"),
+        (TENSOR, {"num_rows": -1}, "num_rows must be at least 1; got -1", "num_rows"),
+        (TENSOR, {"num_cols": 0}, "num_cols must be at least 1; got 0", "num_cols"),
+        (TENSOR, {"tile": (8, 0, 4)}, "tile sizes must be at least 1; got (8, 0, 4)", "tile"),
+        (TENSOR, {"rates": ()}, "every dtype needs a positive peak rate; got {}", "rates"),
+        (TENSOR, {"rates": (("bf16", 0.0),)}, "every dtype needs a positive peak rate; got {'bf16': 0.0}", "rates"),
+        (VECTOR, {"num_lanes": 0}, "num_lanes must be at least 1; got 0", "num_lanes"),
+        (VECTOR, {"peak_flop_per_s": 0.0}, "vector peak must be positive; got 0 FLOP/s", "peak"),
+        (VECTOR, {"peak_flop_per_s": float("nan")}, "vector peak must be positive; got nan FLOP/s", "peak"),
+        (CALIBRATION, {"tensor_frac": 0.0}, "tensor_frac must be above 0 and at most 1; got 0", "tensor_frac"),
+        (CALIBRATION, {"hbm_frac": 1.5}, "hbm_frac must be above 0 and at most 1; got 1.5", "hbm_frac"),
+        (CALIBRATION, {"launch_s": -1.0}, "launch time must not be negative; got -1 s", "launch"),
+        (ENERGY, {"idle_w": -5.0}, "idle_w must not be negative; got -5", "idle_w"),
+        (ENERGY, {"hbm_j_per_byte": float("nan")}, "hbm_j_per_byte must not be negative; got nan", "hbm_j_per_byte"),
+        (CHIP, {"clock_hz": 0.0}, "clock_hz must be positive; got 0", "clock_hz"),
+        (CHIP, {"tdp_w": -1.0}, "tdp_w must be positive; got -1", "tdp_w"),
+        (CHIP, {"core_buffer_bytes": 0.0}, "core_buffer_bytes must be positive; got 0", "core_buffer_bytes"),
+        (
+            CHIP,
+            {"interconnect_bytes_per_s": 0.0},
+            "interconnect_bytes_per_s must be positive; got 0",
+            "interconnect_bytes_per_s",
+        ),
+    ],
+)
+def test_an_impossible_figure_is_refused_with_the_rule_the_value_and_the_place(
+    value: Any, change: dict[str, Any], message: str, where: str
+) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        replace(value, **change)
+    assert refusal.value.message == message
+    assert refusal.value.where == where
