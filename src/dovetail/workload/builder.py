@@ -1,0 +1,293 @@
+"""Builds the forward rows of one block: each call adds an operator and returns its row number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dovetail.workload.graph import NUM_EXTENTS, Axis, Block, FloatArray, IntArray, Need, Ops, Phase, csr
+from dovetail.workload.operators import OPERATORS, SIDE_BYTES_PER_ELEMENT, Unit, code_of, dtype_code
+
+Extent = tuple[int, Axis]
+ONE: Extent = (1, Axis.NONE)
+_REPEATED_IN_BACKWARD = ("gather", "expert_gather", "context_gather")
+
+
+@dataclass(slots=True, kw_only=True)
+class Row:
+    """One operator while its block is being built."""
+
+    name: str
+    kind: str
+    inputs: tuple[int, ...]
+    extents: tuple[Extent, ...]
+    dtype: str
+    math: str = ""  # dtype the product is taken in; the stored one unless given
+    distinct_frac: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    work_frac: float = 1.0
+    weight: Extent = (0, Axis.NONE)
+    bias: Extent = (0, Axis.NONE)
+    is_tied: bool = False
+    is_core: bool = False
+    kept_bytes_per_element: float = 0.0
+    phase: Phase = Phase.FORWARD
+    side_bytes_per_element: float = 0.0
+    need: Need = Need.NOBODY
+
+
+def rows_to_ops(rows: Sequence[Row]) -> Ops:
+    """Columns from rows; `inputs` become edges."""
+    edge_start, edge_to = csr(
+        len(rows),
+        _column(i for row in rows for i in row.inputs),
+        _column(target for target, row in enumerate(rows) for _ in row.inputs),
+    )
+    shape = (-1, NUM_EXTENTS)
+    return Ops(
+        names=tuple(row.name for row in rows),
+        kind=_column(code_of(row.kind) for row in rows),
+        phase=_column(row.phase for row in rows),
+        dtype=_column(dtype_code(row.dtype) for row in rows),
+        math=_column(dtype_code(row.math or row.dtype) for row in rows),
+        extents=_column(size for row in rows for size, _ in row.extents).reshape(shape),
+        splits=_column(axes for row in rows for _, axes in row.extents).reshape(shape),
+        distinct_frac=_floats(frac for row in rows for frac in row.distinct_frac).reshape(-1, 3),
+        work_frac=_floats(row.work_frac for row in rows),
+        weight_elements=_column(row.weight[0] for row in rows),
+        weight_split=_column(row.weight[1] for row in rows),
+        bias_elements=_column(row.bias[0] for row in rows),
+        bias_split=_column(row.bias[1] for row in rows),
+        is_tied=_column(row.is_tied for row in rows).astype(np.bool_),
+        is_core=_column(row.is_core for row in rows).astype(np.bool_),
+        need=_column(row.need for row in rows),
+        kept_bytes_per_element=_floats(row.kept_bytes_per_element for row in rows),
+        side_bytes_per_element=_floats(row.side_bytes_per_element for row in rows),
+        edge_start=edge_start,
+        edge_to=edge_to,
+    )
+
+
+def _column(values: Iterable[int]) -> IntArray:
+    return np.array([int(value) for value in values], dtype=np.int64)
+
+
+def _floats(values: Iterable[float]) -> FloatArray:
+    return np.array(list(values), dtype=np.float64)
+
+
+@dataclass(slots=True)
+class BlockBuilder:
+    """Row 0 is the block's input tensor. Extents are given as (size, axes that may divide it)."""
+
+    name: str
+    dtype: str
+    input_rows: Extent
+    input_cols: Extent
+    rows: list[Row] = field(default_factory=list)
+    is_input_data: bool = False  # the input is data, which needs no gradient
+    is_core: bool = False  # rows added now belong to the attention core
+
+    def __post_init__(self) -> None:
+        self._add("input", "input", (), (ONE, self.input_rows, self.input_cols, ONE, ONE))
+
+    def vector(
+        self,
+        kind: str,
+        inputs: Sequence[int],
+        rows: Extent,
+        cols: Extent,
+        *,
+        name: str = "",
+        weight: Extent = (0, Axis.NONE),
+        output_frac: float = 1.0,
+        is_tied: bool = False,
+    ) -> int:
+        """An element-wise, norm, gather or loss operator over rows by columns.
+
+        `output_frac` above 1: its output tensor also holds columns that it leaves as they are. Below 1: it reduces,
+        and rows by columns are its input.
+        """
+        operator = OPERATORS[code_of(kind)]
+        assert operator.unit == Unit.VECTOR, f"{kind} is not a vector operator"
+        kept = operator.kept_bytes_per_element
+        return self._add(
+            name or kind,
+            kind,
+            inputs,
+            (ONE, rows, cols, ONE, ONE),
+            weight=weight,
+            kept_bytes_per_element=kept,
+            distinct_frac=(1.0, 1.0, output_frac),
+            is_tied=is_tied,
+        )
+
+    def linear(
+        self,
+        x: int,
+        rows: Extent,
+        contraction: Extent,
+        cols: Extent,
+        *,
+        name: str,
+        bias: bool = False,
+        is_tied: bool = False,
+    ) -> int:
+        """rows x contraction times a weight of contraction x cols."""
+        weight = (contraction[0] * cols[0], contraction[1] | cols[1])
+        extents = (ONE, rows, cols, contraction, ONE)
+        return self._add(
+            name,
+            "linear",
+            (x,),
+            extents,
+            weight=weight,
+            bias=(cols[0], cols[1]) if bias else (0, Axis.NONE),
+            is_tied=is_tied,
+        )
+
+    def expert_linear(
+        self, x: int, experts: Extent, rows: Extent, contraction: Extent, cols: Extent, *, name: str
+    ) -> int:
+        """One linear layer per expert, each over its own rows."""
+        weight = (experts[0] * contraction[0] * cols[0], experts[1] | contraction[1] | cols[1])
+        return self._add(name, "expert_linear", (x,), (experts, rows, cols, contraction, ONE), weight=weight)
+
+    def recurrent_linear(
+        self, x: int, steps: int, rows: Extent, contraction: Extent, cols: Extent, *, name: str, bias: bool = False
+    ) -> int:
+        """`steps` products one after another, each adding rows x contraction times one weight to its rows of `x`."""
+        weight = (contraction[0] * cols[0], contraction[1] | cols[1])
+        return self._add(
+            name,
+            "recurrent_linear",
+            (x,),
+            ((steps, Axis.NONE), rows, cols, contraction, ONE),
+            distinct_frac=(1.0, 1.0 / steps, 1.0),
+            weight=weight,
+            bias=cols if bias else (0, Axis.NONE),
+        )
+
+    def matmul(
+        self,
+        inputs: Sequence[int],
+        batch: Extent,
+        m: Extent,
+        n: Extent,
+        k: Extent,
+        *,
+        name: str,
+        b_distinct_frac: float = 1.0,
+    ) -> int:
+        """A batch of products of two activations; `b_distinct_frac` below 1 when B is shared within the batch."""
+        return self._add(name, "matmul", inputs, (batch, m, n, k, ONE), distinct_frac=(1.0, b_distinct_frac, 1.0))
+
+    def attention(
+        self,
+        inputs: Sequence[int],
+        heads: Extent,
+        queries: Extent,
+        keys: Extent,
+        key_width: int,
+        value_width: int,
+        *,
+        kv_frac: float,
+        is_causal: bool,
+        causal_frac: float = 0.5,
+    ) -> int:
+        """Fused attention; keeps one fp32 statistic a row and head beside its output.
+
+        `causal_frac`: share of (query, key) pairs that causal attention looks at, less than half under a window.
+        """
+        extents = (heads, queries, keys, (key_width, Axis.NONE), (value_width, Axis.NONE))
+        return self._add(
+            "attention",
+            "attention",
+            inputs,
+            extents,
+            distinct_frac=(1.0, kv_frac, 1.0),
+            work_frac=causal_frac if is_causal else 1.0,
+            kept_bytes_per_element=4.0 / value_width,
+        )
+
+    def convolution(
+        self,
+        x: int,
+        *,
+        name: str,
+        groups: int,
+        pixels: Extent,
+        in_width: int,
+        out_width: int,
+        weight_elements: int,
+        input_frac: float,
+        bias: bool = False,
+    ) -> int:
+        """A convolution as its product: output pixels by output channels over window x input channels, per group.
+
+        `input_frac`: distinct input elements over those touched (windows overlap, strides skip).
+        """
+        extents: tuple[Extent, ...] = ((groups, Axis.NONE), pixels, (out_width, Axis.NONE), (in_width, Axis.NONE), ONE)
+        return self._add(
+            name,
+            "convolution",
+            (x,),
+            extents,
+            distinct_frac=(input_frac, 1.0, 1.0),
+            weight=(weight_elements, Axis.NONE),
+            bias=(groups * out_width if bias else 0, Axis.NONE),
+        )
+
+    def exchange(self, kind: str, x: int, rows: Extent, cols: Extent, *, name: str = "") -> int:
+        """A point where devices of one axis exchange a tensor of rows by cols; nothing when the axis has degree 1."""
+        assert OPERATORS[code_of(kind)].unit == Unit.NETWORK, f"{kind} is not a network operator"
+        return self._add(name or kind, kind, (x,), (ONE, rows, cols, ONE, ONE))
+
+    def block(self, *, repeat: int = 1, is_layer: bool = True, carried_elements: int | None = None) -> Block:
+        """The finished block; what its input holds is what it hands on unless `carried_elements` says otherwise."""
+        mark_needs(self.rows)
+        carried = self.input_rows[0] * self.input_cols[0] if carried_elements is None else carried_elements
+        return Block(
+            name=self.name,
+            ops=rows_to_ops(self.rows),
+            repeat=repeat,
+            is_layer=is_layer,
+            is_input_data=self.is_input_data,
+            carried_elements=carried,
+            carried_split=int(self.input_rows[1] | self.input_cols[1]),
+        )
+
+    def _add(self, name: str, kind: str, inputs: Sequence[int], extents: tuple[Extent, ...], **columns: object) -> int:
+        assert all(0 <= i < len(self.rows) for i in inputs), f"{name} reads a row that does not exist yet: {inputs}"
+        self.rows.append(
+            Row(
+                name=name,
+                kind=kind,
+                inputs=tuple(inputs),
+                extents=extents,
+                dtype=self.dtype,
+                is_core=self.is_core,
+                side_bytes_per_element=float(SIDE_BYTES_PER_ELEMENT[0, code_of(kind)]),
+                **columns,  # type: ignore[arg-type]
+            )
+        )
+        return len(self.rows) - 1
+
+
+def mark_needs(rows: Sequence[Row]) -> None:
+    """Note on every row who needs its output in the backward pass.
+
+    A gather is looked through: it is repeated in the backward pass, so the parts are kept, not the whole
+    (Korthikanti et al. 2022, section 4.2.2).
+    """
+    for index, row in enumerate(rows):
+        operator = OPERATORS[code_of(row.kind)]
+        whose = Need.CORE if row.is_core else Need.OUTSIDE
+        kept = list(row.inputs) if operator.keeps_input else []
+        if operator.keeps_output:
+            kept.append(index)
+        for tensor in kept:
+            while rows[tensor].kind in _REPEATED_IN_BACKWARD:
+                tensor = rows[tensor].inputs[0]
+            rows[tensor].need |= whose

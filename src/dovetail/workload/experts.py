@@ -1,0 +1,61 @@
+"""Mixtures of experts: rows are routed to a few of many feed-forward layers, and beside them a shared one may run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dovetail.workload.builder import BlockBuilder, Extent
+from dovetail.workload.graph import Axis
+from dovetail.workload.layers import SHARED_TOKENS, TOKENS, Sample, activate, feed_forward, whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experts:
+    """A mixture of experts in place of a feed-forward layer; rows are taken to be spread evenly over experts."""
+
+    num_experts: int
+    num_chosen: int
+    width: int
+    shared_width: int = 0  # an always-on expert beside the chosen ones
+    router_bias: bool = False  # a score correction per expert
+    shared_gate: bool = False  # the shared expert's output is scaled by a learnt gate
+
+
+def mixture(build: BlockBuilder, sample: Sample, x: int, hidden: int, experts: Experts, activation: str) -> int:
+    """Route, dispatch, expert feed-forward, combine; returns rows as they were before routing."""
+    rows = sample.shared_tokens
+    routed_rows: Extent = (rows[0] * experts.num_chosen, SHARED_TOKENS)
+    gate = build.linear(
+        x, rows, whole(hidden), whole(experts.num_experts), name="router_gate", bias=experts.router_bias
+    )
+    choice = build.vector("router", (gate,), rows, whole(experts.num_experts))
+    y = build.vector("permute", (x, choice), routed_rows, whole(hidden))
+    y = build.exchange("dispatch", y, routed_rows, whole(hidden))
+    gathered: Extent = (routed_rows[0], TOKENS)
+    y = build.exchange("expert_gather", y, gathered, whole(hidden))
+    group: Extent = (experts.num_experts, Axis.EXPERT)
+    group_rows: Extent = (-(-routed_rows[0] // experts.num_experts), Axis.EXPERT_DATA)
+    num_up = 2 if activation.endswith("_mul") else 1
+    cols: Extent = (experts.width, Axis.EXPERT_TENSOR)
+    y = build.expert_linear(
+        y, group, group_rows, whole(hidden), (num_up * experts.width, Axis.EXPERT_TENSOR), name="expert_up"
+    )
+    y = activate(build, sample, y, (group[0] * group_rows[0], group[1] | group_rows[1]), cols, activation, "expert")
+    y = build.expert_linear(y, group, group_rows, cols, whole(hidden), name="expert_down")
+    y = build.exchange("expert_reduce", y, gathered, whole(hidden))
+    y = build.exchange("combine", y, routed_rows, whole(hidden))
+    return build.vector("unpermute", (y, choice), rows, whole(hidden))
+
+
+def add_shared_expert(
+    build: BlockBuilder, sample: Sample, x: int, mixed: int, hidden: int, experts: Experts, activation: str
+) -> int:
+    """The always-on expert beside the chosen ones: an ordinary feed-forward in a tensor-parallel region of its own."""
+    width, rows = whole(hidden), sample.shared_tokens
+    opened = build.exchange("gather", x, sample.tokens, width, name="gather_shared")
+    y = feed_forward(build, sample, opened, hidden, experts.shared_width, activation, has_bias=False, name="shared")
+    y = build.exchange("reduce", y, sample.tokens, width, name="reduce_shared")
+    if experts.shared_gate:
+        gate = build.linear(x, rows, width, whole(1), name="shared_gate")
+        y = build.vector("mul", (y, gate), rows, width, name="shared_scale")
+    return build.vector("add", (mixed, y), rows, width, name="add_shared")

@@ -1,0 +1,103 @@
+"""Decoders with a mixture of experts: Mixtral, Qwen 2 and 3 MoE, DeepSeek-V2 and V3."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dovetail.errors import NotModelled
+from dovetail.workload.experts import Experts
+from dovetail.workload.huggingface import Shape, readers
+from dovetail.workload.huggingface.fields import Fields
+from dovetail.workload.huggingface.llama import llama_like, qwen3_like, with_qwen_window, with_window
+from dovetail.workload.latent import LatentAttention
+from dovetail.workload.transformer import Transformer
+
+
+def _chosen(fields: Fields, num_experts: int) -> int:
+    return fields.count("num_experts_per_tok", most=num_experts)
+
+
+@readers.register("mixtral")
+def mixtral(fields: Fields, name: str) -> Shape:
+    shape = with_window(fields, llama_like(fields, name, num_kv_heads=8))
+    num_experts = fields.count("num_local_experts")
+    fields.ignore("router_jitter_noise")  # scales the few router inputs
+    experts = Experts(num_experts=num_experts, num_chosen=_chosen(fields, num_experts), width=shape.ffn_width)
+    return Shape(transformer=replace(shape, experts=experts), seq=fields.positions("max_position_embeddings"))
+
+
+def _with_qwen_experts(fields: Fields, shape: Transformer, *, has_shared: bool) -> Transformer:
+    """Experts in every layer but the first few, if `mlp_only_layers` names those."""
+    num_experts = fields.count("num_experts")
+    experts = Experts(
+        num_experts=num_experts,
+        num_chosen=_chosen(fields, num_experts),
+        width=fields.count("moe_intermediate_size"),
+        shared_width=fields.count("shared_expert_intermediate_size") if has_shared else 0,
+        shared_gate=has_shared,
+    )
+    fields.must_be("decoder_sparse_step", 1)
+    dense = fields.counts("mlp_only_layers")
+    if tuple(sorted(dense)) != tuple(range(len(dense))) or len(dense) >= shape.num_layers:
+        raise NotModelled("layers without experts must be the first ones and not all", "mlp_only_layers")
+    return replace(shape, experts=experts, num_dense_layers=len(dense))
+
+
+@readers.register("qwen2_moe")
+def qwen2_moe(fields: Fields, name: str) -> Shape:
+    shape = replace(llama_like(fields, name, num_kv_heads=16), qkv_bias=fields.flag("qkv_bias", True))
+    shape = _with_qwen_experts(fields, with_qwen_window(fields, shape), has_shared=True)
+    return Shape(transformer=shape, seq=fields.positions("max_position_embeddings"))
+
+
+@readers.register("qwen3_moe")
+def qwen3_moe(fields: Fields, name: str) -> Shape:
+    shape = _with_qwen_experts(fields, qwen3_like(fields, name, num_kv_heads=4, head_width=0), has_shared=False)
+    return Shape(transformer=shape, seq=fields.positions("max_position_embeddings"))
+
+
+@readers.register("deepseek_v2")
+def deepseek_v2(fields: Fields, name: str) -> Shape:
+    return _deepseek(fields, name, has_router_bias=False)
+
+
+@readers.register("deepseek_v3")
+def deepseek_v3(fields: Fields, name: str) -> Shape:
+    return _deepseek(fields, name, has_router_bias=True)
+
+
+def _deepseek(fields: Fields, name: str, *, has_router_bias: bool) -> Shape:
+    latent = LatentAttention(
+        query_rank=fields.count("q_lora_rank", 0, least=0),
+        kv_rank=fields.count("kv_lora_rank"),
+        plain_width=fields.count("qk_nope_head_dim"),
+        rotary_width=fields.count("qk_rope_head_dim"),
+        value_width=fields.count("v_head_dim"),
+    )
+    key_width = latent.plain_width + latent.rotary_width
+    fields.must_be("head_dim", latent.rotary_width, key_width)  # derived widths, written by newer versions
+    fields.must_be("qk_head_dim", key_width)
+    shape = replace(llama_like(fields, name, head_width=key_width), head_width=key_width, latent=latent)
+    fields.must_be("num_key_value_heads", shape.num_heads)
+    fields.must_be("attention_bias", False)
+    experts = _deepseek_experts(fields, has_router_bias)
+    num_dense_layers = fields.count("first_k_dense_replace", 0, least=0, most=shape.num_layers - 1)
+    return Shape(
+        transformer=replace(shape, experts=experts, num_dense_layers=num_dense_layers),
+        seq=fields.positions("max_position_embeddings"),
+    )
+
+
+def _deepseek_experts(fields: Fields, has_router_bias: bool) -> Experts:
+    num_experts, width = fields.count("n_routed_experts"), fields.count("moe_intermediate_size")
+    fields.must_be("moe_layer_freq", 1)
+    # how experts are chosen; and the module for predicting further tokens, which Transformers does not build
+    fields.ignore("n_group", "topk_group", "topk_method", "scoring_func", "routed_scaling_factor", "ep_size")
+    fields.ignore("num_nextn_predict_layers", "rope_interleave")
+    return Experts(
+        num_experts=num_experts,
+        num_chosen=_chosen(fields, num_experts),
+        width=width,
+        shared_width=fields.count("n_shared_experts", 0, least=0) * width,
+        router_bias=has_router_bias,
+    )

@@ -1,0 +1,253 @@
+"""The parts transformers are made of, written once: attention and feed-forward.
+
+Axis conventions. Inside a tensor-parallel region rows are `TOKENS`; between regions they are `SHARED_TOKENS`,
+divided further under sequence parallelism. A `gather` opens a region and a `reduce` closes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.workload.builder import BlockBuilder, Extent
+from dovetail.workload.graph import Axis
+
+TOKENS = Axis.DATA | Axis.CONTEXT
+SHARED_TOKENS = TOKENS | Axis.SEQUENCE
+ATTENTION_KERNELS = ("flash", "unfused")
+KERNELS = ("eager", "fused", "compiled")
+NUM_LOSS_STATISTICS = 6  # maximum, sum and target logit of each row, in fp32: as many bf16 columns twice over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """How much of the model one graph covers: `batch` samples of `seq` positions, in `dtype`."""
+
+    batch: int
+    seq: int
+    dtype: str
+    attention: str = "flash"  # flash: one kernel, scores stay on chip; unfused: scores are written out
+    kernels: str = "fused"  # eager: one kernel an operation; fused: gated activations are one; compiled: the loss too
+
+    def __post_init__(self) -> None:
+        for label, known in (("attention", ATTENTION_KERNELS), ("kernels", KERNELS)):
+            if getattr(self, label) not in known:
+                hint = did_you_mean(getattr(self, label), known)
+                raise InvalidInput(
+                    f"{label} must be one of {', '.join(known)}; got {getattr(self, label)!r}{hint}", label
+                )
+        for label in ("batch", "seq"):
+            if getattr(self, label) < 1:
+                raise InvalidInput(f"{label} must be at least 1; got {getattr(self, label)}", label)
+
+    @property
+    def loss_kind(self) -> str:
+        """The loss operator: out of place, with its gradient in place, or in one kernel over the logits."""
+        kinds = {"eager": "cross_entropy", "fused": "inplace_cross_entropy", "compiled": "fused_cross_entropy"}
+        return kinds[self.kernels]
+
+    @property
+    def tokens(self) -> Extent:
+        return self.batch * self.seq, TOKENS
+
+    @property
+    def shared_tokens(self) -> Extent:
+        return self.batch * self.seq, SHARED_TOKENS
+
+    def builder(self, name: str, width: int, *, is_input_data: bool = False) -> BlockBuilder:
+        return BlockBuilder(name, self.dtype, self.shared_tokens, (width, Axis.NONE), is_input_data=is_input_data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heads:
+    """Attention heads and their widths; fewer key-value heads than heads is grouped-query attention."""
+
+    num_heads: int
+    num_kv_heads: int
+    key_width: int
+    value_width: int
+
+    @property
+    def query_cols(self) -> Extent:
+        return self.num_heads * self.key_width, Axis.TENSOR
+
+    @property
+    def key_cols(self) -> Extent:
+        return self.num_kv_heads * self.key_width, Axis.KV
+
+    @property
+    def value_cols(self) -> Extent:
+        return self.num_kv_heads * self.value_width, Axis.KV
+
+    @property
+    def output_cols(self) -> Extent:
+        return self.num_heads * self.value_width, Axis.TENSOR
+
+    @property
+    def kv_frac(self) -> float:
+        return self.num_kv_heads / self.num_heads
+
+
+def whole(num_elements: int) -> Extent:
+    return num_elements, Axis.NONE
+
+
+def causal_pairs_frac(seq: int, window: int = 0, every: int = 1) -> float:
+    """Share of all (query, key) pairs that causal attention looks at, averaged over layers.
+
+    In one of `every` layers a query sees the last `window` keys (0: all of them), in the others all keys before it.
+    The diagonal counts half, so that no window gives one half.
+    """
+    seen = min(window, seq) / seq if window else 1.0
+    return (seen * (1 - seen / 2) + (every - 1) / 2) / every
+
+
+def close_region(build: BlockBuilder, sample: Sample, x: int, width: int, residual: int, has_dropout: bool) -> int:
+    """Sums partial results over the tensor axis, then dropout and the residual add."""
+    x = build.exchange("reduce", x, sample.tokens, whole(width))
+    if has_dropout:
+        x = build.vector("dropout", (x,), sample.shared_tokens, whole(width))
+    return build.vector("add", (residual, x), sample.shared_tokens, whole(width))
+
+
+def project_qkv(
+    build: BlockBuilder,
+    sample: Sample,
+    x: int,
+    hidden: int,
+    heads: Heads,
+    *,
+    has_bias: bool,
+    has_rope: bool,
+    norm: str = "",
+    rotary_frac: float = 1.0,
+) -> tuple[int, ...]:
+    """Queries, keys and values: one product when heads are equal in number, else queries and key-values apart.
+
+    `norm` names the norm put on each head's queries and keys, if any; `rotary_frac` is the part of a key that turns
+    with its position.
+    """
+    rows, width = sample.tokens, whole(hidden)
+    if heads.num_kv_heads == heads.num_heads:
+        cols = (heads.query_cols[0] + heads.key_cols[0] + heads.value_cols[0], Axis.TENSOR)
+        projected: tuple[int, ...] = (build.linear(x, rows, width, cols, name="qkv", bias=has_bias),)
+    else:
+        q = build.linear(x, rows, width, heads.query_cols, name="q", bias=has_bias)
+        kv_cols = (heads.key_cols[0] + heads.value_cols[0], Axis.KV)
+        projected = (q, build.linear(x, rows, width, kv_cols, name="kv", bias=has_bias))
+    q, kv = projected[0], projected[-1]
+    steps = [(norm, heads.key_width, whole(heads.key_width))] if norm else []
+    if has_rope:
+        steps.append(("rope", int(heads.key_width * rotary_frac), whole(0)))
+    for kind, touched, weight in steps:
+        q_cols, k_cols = (heads.num_heads * touched, Axis.TENSOR), (heads.num_kv_heads * touched, Axis.KV)
+        q_frac, v_frac = heads.key_width / touched, heads.value_width / touched  # what rides along untouched
+        q = build.vector(kind, (q,), rows, q_cols, name=f"{kind}_q", weight=weight, output_frac=q_frac)
+        kv = build.vector(kind, (kv,), rows, k_cols, name=f"{kind}_k", weight=weight, output_frac=q_frac + v_frac)
+    return (q, kv) if q != kv else (q,)
+
+
+def attend(
+    build: BlockBuilder,
+    sample: Sample,
+    qkv: tuple[int, ...],
+    heads: Heads,
+    *,
+    keys: int,
+    is_causal: bool,
+    has_dropout: bool,
+    causal_frac: float = 0.5,
+    score_kinds: tuple[str, ...] = (),
+) -> int:
+    """Attention over `keys` positions; under context parallelism every device first gathers all keys and values.
+
+    `causal_frac` is what `is_causal` leaves of the pairs; `score_kinds` are element-wise operators on the scores,
+    which a fused kernel does on chip, as it does the softmax.
+    """
+    kv_cols = (heads.key_cols[0] + heads.value_cols[0], Axis.KV)
+    kv = build.exchange("context_gather", qkv[-1], (sample.batch * keys, TOKENS), kv_cols)
+    inputs = (*qkv[:-1], kv) if len(qkv) > 1 else (kv,)
+    batch_heads: Extent = (sample.batch * heads.num_heads, Axis.DATA | Axis.TENSOR)
+    queries, all_keys = (sample.seq, Axis.CONTEXT), whole(keys)
+    build.is_core = True
+    if sample.attention == "flash":
+        widths, kv_frac = (heads.key_width, heads.value_width), heads.kv_frac
+        extents = (batch_heads, queries, all_keys)
+        x = build.attention(inputs, *extents, *widths, kv_frac=kv_frac, is_causal=is_causal, causal_frac=causal_frac)
+    else:
+        x = _attend_unfused(build, inputs, batch_heads, queries, all_keys, heads, has_dropout, score_kinds)
+    build.is_core = False
+    return x
+
+
+def _attend_unfused(
+    build: BlockBuilder,
+    inputs: tuple[int, ...],
+    batch_heads: Extent,
+    queries: Extent,
+    keys: Extent,
+    heads: Heads,
+    has_dropout: bool,
+    score_kinds: tuple[str, ...],
+) -> int:
+    """Scores, softmax and weighted values as operators of their own; masked scores are computed all the same."""
+    score_rows = (batch_heads[0] * queries[0], batch_heads[1] | queries[1])
+    x = build.matmul(
+        inputs, batch_heads, queries, keys, whole(heads.key_width), name="scores", b_distinct_frac=heads.kv_frac
+    )
+    for index, kind in enumerate(score_kinds):
+        x = build.vector(kind, (x,), score_rows, keys, name=f"score_{index}_{kind}")
+    x = build.vector("softmax", (x,), score_rows, keys)
+    if has_dropout:
+        x = build.vector("dropout", (x,), score_rows, keys, name="attention_dropout")
+    return build.matmul(
+        (x, inputs[-1]),
+        batch_heads,
+        queries,
+        whole(heads.value_width),
+        keys,
+        name="weighted_values",
+        b_distinct_frac=heads.kv_frac,
+    )
+
+
+def activate(
+    build: BlockBuilder, sample: Sample, x: int, rows: Extent, cols: Extent, activation: str, name: str
+) -> int:
+    """An activation; eager kernels run a gated one as two, and keep the result of the first."""
+    if sample.kernels == "eager" and activation.endswith("_mul"):
+        gate = build.vector(activation.removesuffix("_mul"), (x,), rows, cols, name=f"{name}_gate")
+        return build.vector("mul", (gate, x), rows, cols, name=f"{name}_mul")
+    return build.vector(activation, (x,), rows, cols, name=f"{name}_{activation}")
+
+
+def feed_forward(
+    build: BlockBuilder,
+    sample: Sample,
+    x: int,
+    hidden: int,
+    width: int,
+    activation: str,
+    *,
+    has_bias: bool,
+    has_dropout: bool = False,
+    name: str = "ffn",
+) -> int:
+    """Up, activation, down; a gated activation ('..._mul') has two columns up for each one down."""
+    num_up = 2 if activation.endswith("_mul") else 1
+    x = build.linear(x, sample.tokens, whole(hidden), (num_up * width, Axis.TENSOR), name=f"{name}_up", bias=has_bias)
+    x = activate(build, sample, x, sample.tokens, (width, Axis.TENSOR), activation, name)
+    if has_dropout:
+        x = build.vector("dropout", (x,), sample.tokens, (width, Axis.TENSOR), name=f"{name}_dropout")
+    return build.linear(x, sample.tokens, (width, Axis.TENSOR), whole(hidden), name=f"{name}_down", bias=has_bias)
+
+
+def masked_token_transform(build: BlockBuilder, sample: Sample, x: int, hidden: int) -> int:
+    """BERT's pooler, next-sentence classifier, and the transform before the masked-token projection."""
+    rows, pooled, width = sample.shared_tokens, (sample.batch, Axis.DATA), whole(hidden)
+    pool = build.linear(x, pooled, width, width, name="pooler", bias=True)
+    pool = build.vector("tanh", (pool,), pooled, width)
+    build.linear(pool, pooled, width, whole(2), name="next_sentence", bias=True)
+    x = build.linear(x, rows, width, width, name="transform", bias=True)
+    x = build.vector("gelu", (x,), rows, width)
+    return build.vector("layernorm", (x,), rows, width, name="transform_norm", weight=whole(2 * hidden))

@@ -1,0 +1,244 @@
+"""Every operator Dovetail knows: what unit runs it and what one pass of it moves and computes.
+
+A graph refers to operators by their index here (`code`). An operator that is not in this table cannot be put
+into a graph, so nothing is ever free because it was forgotten. Vector operators are described per element of
+their output: tensors read and written (in elements of the operator's dtype), further bytes, and FLOP.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from dovetail.errors import NotModelled, did_you_mean
+
+
+class Unit(IntEnum):
+    """What runs an operator."""
+
+    NONE = 0  # the name of a tensor, no work
+    TENSOR = 1
+    VECTOR = 2
+    NETWORK = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """One sweep of a vector operator over its elements."""
+
+    num_reads: float = 1.0
+    num_writes: float = 1.0
+    flop_per_element: float = 1.0
+    side_bytes_per_element: float = 0.0  # masks, indices, fp32 copies: moved besides the tensors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """One kind of operator, forward and backward, and what it keeps for its backward pass."""
+
+    name: str
+    unit: Unit
+    forward: Pass = Pass()
+    backward: Pass = Pass()
+    keeps_input: bool = False
+    keeps_output: bool = False
+    kept_bytes_per_element: float = 0.0  # kept beside tensors: masks, statistics
+    conjugate: str = ""  # network operators: what their backward pass is
+
+
+def _vector(name: str, forward: Pass, backward: Pass, **keeps: bool | float) -> Operator:
+    return Operator(name=name, unit=Unit.VECTOR, forward=forward, backward=backward, **keeps)  # type: ignore[arg-type]
+
+
+def _unary(name: str, num_flop: float, **keeps: bool | float) -> Operator:
+    """One input, one output; its backward reads the gradient and one kept tensor."""
+    return _vector(
+        name,
+        Pass(flop_per_element=num_flop),
+        Pass(num_reads=2, flop_per_element=1.5 * num_flop),
+        **keeps,
+    )
+
+
+def _network(name: str, conjugate: str) -> Operator:
+    return Operator(name=name, unit=Unit.NETWORK, conjugate=conjugate)
+
+
+# FLOP per element count each add, multiply, divide, exp, tanh or erf as one; they matter only where lanes, not
+# memory, are the limit.
+_TABLE = (
+    Operator(name="input", unit=Unit.NONE),
+    Operator(name="linear", unit=Unit.TENSOR, keeps_input=True),
+    Operator(name="expert_linear", unit=Unit.TENSOR, keeps_input=True),
+    Operator(name="matmul", unit=Unit.TENSOR, keeps_input=True),
+    Operator(name="convolution", unit=Unit.TENSOR, keeps_input=True),
+    Operator(name="attention", unit=Unit.TENSOR, keeps_input=True, keeps_output=True),
+    # norms: forward reads once (a row fits on chip), backward reads input and gradient
+    _unary("layernorm", 8, keeps_input=True),
+    _unary("rmsnorm", 4, keeps_input=True),
+    # batch statistics need a second sweep, forward and backward
+    _vector(
+        "batchnorm", Pass(num_reads=2, flop_per_element=6), Pass(num_reads=4, flop_per_element=10), keeps_input=True
+    ),
+    _unary("gelu", 10, keeps_input=True),
+    _unary("silu", 5, keeps_input=True),
+    _unary("hardswish", 4, keeps_input=True),
+    _unary("hardsigmoid", 3, keeps_input=True),
+    _unary("tanh", 4, keeps_output=True),
+    _unary("sigmoid", 4, keeps_output=True),
+    _unary("relu", 1, keeps_output=True),
+    _unary("softmax", 6, keeps_output=True),
+    # two inputs, one output: gate and up projections of a gated feed-forward layer
+    _vector(
+        "silu_mul",
+        Pass(num_reads=2, flop_per_element=6),
+        Pass(num_reads=3, num_writes=2, flop_per_element=10),
+        keeps_input=True,
+    ),
+    _vector(
+        "gelu_mul",
+        Pass(num_reads=2, flop_per_element=11),
+        Pass(num_reads=3, num_writes=2, flop_per_element=18),
+        keeps_input=True,
+    ),
+    _vector("mul", Pass(num_reads=2), Pass(num_reads=3, num_writes=2, flop_per_element=2), keeps_input=True),
+    # an add passes its gradient on; what its backward costs is the sum at the fork
+    _vector("add", Pass(num_reads=2), Pass(num_reads=2)),
+    _vector("bias_add", Pass(), Pass(num_writes=0)),
+    _vector("concat", Pass(flop_per_element=0), Pass(flop_per_element=0)),
+    _vector("scale", Pass(), Pass()),
+    _vector("rope", Pass(flop_per_element=6), Pass(flop_per_element=6)),
+    _vector(
+        "dropout",
+        Pass(flop_per_element=3, side_bytes_per_element=1),
+        Pass(flop_per_element=1, side_bytes_per_element=1),
+        kept_bytes_per_element=1.0,
+    ),
+    _vector(
+        "maxpool",
+        Pass(flop_per_element=9, side_bytes_per_element=8),
+        Pass(side_bytes_per_element=8),
+        kept_bytes_per_element=8.0,
+    ),
+    _vector("avgpool", Pass(), Pass()),
+    # logits arrive in the model's dtype; the loss is taken in fp32, whose probabilities are kept
+    _vector(
+        "cross_entropy",
+        Pass(num_writes=0, flop_per_element=6, side_bytes_per_element=8),
+        Pass(num_reads=0, flop_per_element=2, side_bytes_per_element=4),
+        kept_bytes_per_element=4.0,
+    ),
+    # the same, with the gradient taken in place of the probabilities (Megatron-LM's vocabulary-parallel loss)
+    _vector(
+        "inplace_cross_entropy",
+        Pass(num_writes=0, flop_per_element=6, side_bytes_per_element=8),
+        Pass(num_reads=0, flop_per_element=2, side_bytes_per_element=4),
+        kept_bytes_per_element=4.0,
+    ),
+    # one kernel that leaves the gradient where the logits were
+    _vector(
+        "fused_cross_entropy",
+        Pass(num_writes=1, flop_per_element=8),
+        Pass(num_reads=0, num_writes=0, flop_per_element=0),
+        keeps_input=True,
+    ),
+    _vector("binary_cross_entropy", Pass(flop_per_element=8), Pass(num_reads=2, flop_per_element=4), keeps_input=True),
+    # gather rows of a table; backward adds rows into the table's gradient
+    _vector("embedding", Pass(flop_per_element=0), Pass(num_reads=2, flop_per_element=1)),
+    _vector("embedding_bag", Pass(flop_per_element=1), Pass(num_reads=2, flop_per_element=1)),
+    # gates to cell and hidden state: four gate inputs, the cell state in and out
+    _vector(
+        "lstm_cell",
+        Pass(num_reads=5, num_writes=2, flop_per_element=30),
+        Pass(num_reads=8, num_writes=5, flop_per_element=50),
+        keeps_input=True,
+        keeps_output=True,
+    ),
+    # mixture of experts: choose, then move rows to their expert's batch and back
+    _unary("router", 8, keeps_output=True),
+    _vector("permute", Pass(flop_per_element=0), Pass(flop_per_element=0)),
+    _vector(
+        "unpermute", Pass(num_reads=2, flop_per_element=2), Pass(num_reads=2, flop_per_element=2), keeps_input=True
+    ),
+    # gradient of a bias: sum the output gradient over rows
+    _vector("bias_grad", Pass(num_writes=0), Pass(num_writes=0)),
+    # one step of the optimizer, per parameter; bytes come from the optimizer's conventions
+    _vector("adam", Pass(num_reads=0, num_writes=0, flop_per_element=12), Pass()),
+    _vector("sgd", Pass(num_reads=0, num_writes=0, flop_per_element=4), Pass()),
+    # tensor axis. `gather`: rows held in parts become whole (nothing to do unless rows are split by sequence
+    # parallelism); `reduce`: partial sums become sums, in parts again under sequence parallelism
+    _network("gather", "reduce"),
+    _network("reduce", "gather"),
+    # expert axis: rows to the device of their expert, and back
+    _network("dispatch", "combine"),
+    _network("combine", "dispatch"),
+    # expert-tensor axis: as gather and reduce, of rows already at their expert
+    _network("expert_gather", "expert_reduce"),
+    _network("expert_reduce", "expert_gather"),
+    # context axis: keys and values of the whole sequence, and the sum of their gradients
+    _network("context_gather", "context_reduce"),
+    _network("context_reduce", "context_gather"),
+    # tensor axis: maximum, sum and target of split logits
+    _network("vocab_reduce", ""),
+    # a product of a recurrent layer: b steps one after another, each of m rows by n columns over k with the same
+    # weight, whose distinct_frac is 1/b: a step reads it again unless it stays on chip. Only the forward and the
+    # input gradient are sequential; the weight gradient waits for all steps and is one product over b * m rows.
+    # The hidden states it contracts over are kept as the output of the lstm_cell behind it.
+    Operator(name="recurrent_linear", unit=Unit.TENSOR),
+    # stride 2: four inputs for each output, whose gradient is written to all four
+    _vector(
+        "strided_maxpool",
+        Pass(num_reads=4, flop_per_element=9, side_bytes_per_element=8),
+        Pass(num_writes=4, side_bytes_per_element=8),
+        kept_bytes_per_element=8.0,
+    ),
+    # many inputs for each output: described per element of its input, beside which its output is small
+    _vector("strided_avgpool", Pass(num_writes=0), Pass(num_reads=0)),
+    # each channel of an image times one gate
+    _vector("channel_scale", Pass(), Pass(num_reads=2, flop_per_element=3), keeps_input=True),
+    # every pair of rows of two tensors, summed: both are small beside the output, and kept so that it need not be
+    _vector(
+        "pairwise_add",
+        Pass(num_reads=0, flop_per_element=2),
+        Pass(num_writes=0, flop_per_element=2),
+        keeps_input=True,
+    ),
+)
+
+OPERATORS: tuple[Operator, ...] = _TABLE
+_CODES = {operator.name: code for code, operator in enumerate(_TABLE)}
+
+
+def code_of(name: str) -> int:
+    """The index of an operator by name."""
+    if name not in _CODES:
+        raise NotModelled(f"operator {name!r} is not modelled{did_you_mean(name, _CODES)}")
+    return _CODES[name]
+
+
+UNIT = np.array([operator.unit for operator in _TABLE], dtype=np.int8)
+# rows of these tables: forward, backward
+NUM_READS = np.array([[o.forward.num_reads for o in _TABLE], [o.backward.num_reads for o in _TABLE]])
+NUM_WRITES = np.array([[o.forward.num_writes for o in _TABLE], [o.backward.num_writes for o in _TABLE]])
+FLOP_PER_ELEMENT = np.array(
+    [[o.forward.flop_per_element for o in _TABLE], [o.backward.flop_per_element for o in _TABLE]]
+)
+SIDE_BYTES_PER_ELEMENT = np.array(
+    [[o.forward.side_bytes_per_element for o in _TABLE], [o.backward.side_bytes_per_element for o in _TABLE]]
+)
+
+DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8")
+DTYPE_BYTES = np.array([4.0, 4.0, 2.0, 2.0, 1.0, 1.0])
+
+
+def dtype_code(name: str) -> int:
+    """The index of a dtype by name."""
+    if name not in DTYPES:
+        raise NotModelled(f"dtype {name!r} is not modelled{did_you_mean(name, DTYPES)}")
+    return DTYPES.index(name)
+
+
+def dtype_bytes(name: str) -> float:
+    return float(DTYPE_BYTES[dtype_code(name)])

@@ -1,0 +1,186 @@
+"""From a forward graph to a training step: gradients, recompute and update, as rows of the same columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dovetail.workload.builder import ONE, Extent, Row, rows_to_ops
+from dovetail.workload.graph import Axis, Block, Graph, Need, Ops, Phase
+from dovetail.workload.operators import DTYPES, OPERATORS, SIDE_BYTES_PER_ELEMENT, Unit, code_of, dtype_bytes
+from dovetail.workload.optimizer import Precision
+
+_TABLES = ("embedding", "embedding_bag")  # their backward pass is a gradient of weights, not of inputs
+_WEIGHTED = ("linear", "expert_linear", "convolution", "recurrent_linear")
+_EXPERT_AXES = Axis.EXPERT | Axis.EXPERT_TENSOR
+
+
+def training_graph(forward: Graph, precision: Precision) -> Graph:
+    """`forward` with input gradients, weight gradients, recompute rows and the optimizer's update.
+
+    Recompute rows are all there; which of them run is a plan's choice (see `with_recompute`).
+    """
+    return forward.with_blocks(tuple(training_block(block, precision) for block in forward.blocks))
+
+
+def with_recompute(ops: Ops, policy: str) -> Ops:
+    """The rows that run under recompute `policy`: 'none', 'selective' (the attention core) or 'full'."""
+    again = ops.phase == Phase.RECOMPUTE
+    if policy == "full":
+        return ops
+    return ops.where(~again | ops.is_core) if policy == "selective" else ops.where(~again)
+
+
+def training_block(block: Block, precision: Precision) -> Block:
+    forward = [_with_precision(row, precision) for row in ops_to_rows(block.ops)]
+    rows = list(forward)
+    again = _recompute_rows(rows, forward) if block.is_layer else {}
+    consumers: list[list[int]] = [[] for _ in forward]
+    for index, row in enumerate(forward):
+        for source in row.inputs:
+            consumers[source].append(index)
+    gradients: list[list[int]] = [[] for _ in forward]  # rows that give the gradient of a row's inputs
+    for index in reversed(range(len(forward))):
+        arriving = [g for consumer in consumers[index] for g in gradients[consumer]]
+        kept = [index, *([again[index]] if index in again else [])]
+        for row in _backward_rows(forward[index], block.is_input_data and forward[index].inputs == (0,)):
+            rows.append(replace(row, inputs=(*kept, *arriving)))
+            if row.phase == Phase.INPUT_GRAD:
+                gradients[index].append(len(rows) - 1)
+    rows.extend(_update_rows(block, precision, rows))
+    return replace(block, ops=rows_to_ops(rows))
+
+
+def ops_to_rows(ops: Ops) -> list[Row]:
+    """The rows behind columns, for rewriting."""
+    inputs: list[list[int]] = [[] for _ in range(len(ops))]
+    for source in range(len(ops)):
+        for target in ops.edge_to[ops.edge_start[source] : ops.edge_start[source + 1]]:
+            inputs[target].append(source)
+    return [_row(ops, i, tuple(inputs[i])) for i in range(len(ops))]
+
+
+def _row(ops: Ops, i: int, inputs: tuple[int, ...]) -> Row:
+    a_frac, b_frac, c_frac = (float(frac) for frac in ops.distinct_frac[i])
+    return Row(
+        name=ops.names[i],
+        kind=OPERATORS[ops.kind[i]].name,
+        inputs=inputs,
+        extents=tuple((int(size), Axis(int(axes))) for size, axes in zip(ops.extents[i], ops.splits[i], strict=True)),
+        dtype=DTYPES[ops.dtype[i]],
+        math=DTYPES[ops.math[i]],
+        distinct_frac=(a_frac, b_frac, c_frac),
+        work_frac=float(ops.work_frac[i]),
+        weight=(int(ops.weight_elements[i]), Axis(int(ops.weight_split[i]))),
+        bias=(int(ops.bias_elements[i]), Axis(int(ops.bias_split[i]))),
+        is_tied=bool(ops.is_tied[i]),
+        is_core=bool(ops.is_core[i]),
+        kept_bytes_per_element=float(ops.kept_bytes_per_element[i]),
+        phase=Phase(int(ops.phase[i])),
+        side_bytes_per_element=float(ops.side_bytes_per_element[i]),
+        need=Need(int(ops.need[i])),
+    )
+
+
+def _with_precision(row: Row, precision: Precision) -> Row:
+    """Products with weights are taken in the compute dtype; loss probabilities are kept in the loss's."""
+    if row.kind in ("cross_entropy", "inplace_cross_entropy"):
+        return replace(row, kept_bytes_per_element=dtype_bytes(precision.loss))
+    return replace(row, math=precision.compute) if row.kind in _WEIGHTED else row
+
+
+def _bare(row: Row, phase: Phase, **changes: object) -> Row:
+    """`row` in another phase, without what only its forward pass owns."""
+    side_bytes = float(SIDE_BYTES_PER_ELEMENT[int(phase != Phase.RECOMPUTE), code_of(row.kind)])
+    nothing: Extent = (0, Axis.NONE)
+    bare = replace(
+        row,
+        phase=phase,
+        weight=nothing,
+        bias=nothing,
+        need=Need.NOBODY,
+        kept_bytes_per_element=0.0,
+        side_bytes_per_element=side_bytes,
+    )
+    return replace(bare, **changes)  # type: ignore[arg-type]
+
+
+def _recompute_rows(rows: list[Row], forward: list[Row]) -> dict[int, int]:
+    """Appends a second forward pass to `rows`; where each forward row's copy stands."""
+    copies: dict[int, int] = {}
+    for index, row in enumerate(forward):
+        if OPERATORS[code_of(row.kind)].unit == Unit.NONE:
+            continue
+        # both the copy and the original of an input: under selective recompute only the core has copies
+        inputs = tuple(i for source in row.inputs for i in (source, copies.get(source, source)))
+        rows.append(_bare(row, Phase.RECOMPUTE, name=f"{row.name}:again", inputs=tuple(dict.fromkeys(inputs))))
+        copies[index] = len(rows) - 1
+    return copies
+
+
+def _backward_rows(row: Row, is_first: bool) -> list[Row]:
+    """The gradient operators of one forward row; `is_first`: its input is data and needs no gradient."""
+    operator = OPERATORS[code_of(row.kind)]
+    if operator.unit == Unit.NONE:
+        return []
+    if operator.unit == Unit.NETWORK:
+        return _backward_exchange(row)
+    if row.kind in _TABLES:
+        return [_bare(row, Phase.WEIGHT_GRAD, name=f"{row.name}:dw")]
+    if operator.unit == Unit.VECTOR or row.kind == "attention":
+        return [_bare(row, Phase.INPUT_GRAD, name=f"{row.name}:dx")]
+    return _backward_products(row, is_first)
+
+
+def _backward_products(row: Row, is_first: bool) -> list[Row]:
+    """dA[m,k] = dC[m,n] B^T[n,k] and dB[k,n] = A^T[k,m] dC[m,n], and the sum over rows that is a bias's gradient."""
+    b, m, n, k, v = row.extents
+    a_frac, b_frac, c_frac = row.distinct_frac
+    has_weight = row.kind != "matmul"
+    gradients = []
+    if not (is_first and has_weight):
+        dx: dict[str, object] = {"extents": (b, m, k, n, v), "distinct_frac": (c_frac, b_frac, a_frac)}
+        gradients.append(_bare(row, Phase.INPUT_GRAD, name=f"{row.name}:dx", **dx))
+    dw: dict[str, object] = {"extents": (b, k, n, m, v), "distinct_frac": (a_frac, c_frac, b_frac)}
+    gradients.append(_bare(row, Phase.WEIGHT_GRAD if has_weight else Phase.INPUT_GRAD, name=f"{row.name}:dw", **dw))
+    if row.bias[0]:
+        db: dict[str, object] = {"extents": (ONE, m, n, ONE, ONE), "distinct_frac": (1.0, 1.0, 1.0), "math": ""}
+        gradients.append(_bare(row, Phase.WEIGHT_GRAD, kind="bias_grad", name=f"{row.name}:db", **db))
+    return gradients
+
+
+def _backward_exchange(row: Row) -> list[Row]:
+    conjugate = OPERATORS[code_of(row.kind)].conjugate
+    rows = [_bare(row, Phase.INPUT_GRAD, kind=conjugate, name=f"{row.name}:dx")] if conjugate else []
+    if row.kind in ("gather", "expert_gather", "context_gather"):
+        # only the parts were kept: the weight gradient needs the whole once more
+        rows.append(_bare(row, Phase.WEIGHT_GRAD, name=f"{row.name}:dw"))
+    return rows
+
+
+def _update_rows(block: Block, precision: Precision, rows: list[Row]) -> list[Row]:
+    """One update a way of splitting parameters; it waits for every weight gradient."""
+    ops = block.ops
+    sums: dict[tuple[int, bool], int] = {}
+    for elements, split in ((ops.weight_elements, ops.weight_split), (ops.bias_elements, ops.bias_split)):
+        for i in np.flatnonzero(elements):
+            key = (int(split[i]), bool(ops.is_tied[i]))
+            sums[key] = sums.get(key, 0) + int(elements[i])
+    weight_grads = tuple(i for i, row in enumerate(rows) if row.phase in (Phase.INPUT_GRAD, Phase.WEIGHT_GRAD))
+    updates = []
+    for (axes_code, is_tied), num_elements in sorted(sums.items()):
+        axes = Axis(axes_code) | (Axis.EXPERT_STATE if Axis(axes_code) & _EXPERT_AXES else Axis.STATE)
+        updates.append(
+            Row(
+                name="update",
+                kind=precision.optimizer,
+                inputs=weight_grads,
+                extents=(ONE, (num_elements, axes), ONE, ONE, ONE),
+                dtype="fp32",
+                is_tied=is_tied,
+                phase=Phase.UPDATE,
+                side_bytes_per_element=precision.update_bytes,
+            )
+        )
+    return updates

@@ -1,0 +1,42 @@
+"""The job: a model, how much of it one step covers, and in which numbers it is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dovetail.errors import InvalidInput
+from dovetail.workload.graph import Graph
+from dovetail.workload.layers import Sample
+from dovetail.workload.model import Model
+from dovetail.workload.optimizer import Precision
+from dovetail.workload.training import training_graph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One training step of `model` over `global_batch` samples of `seq` positions."""
+
+    model: Model
+    global_batch: int
+    seq: int
+    attention: str = "flash"
+    kernels: str = "fused"
+    precision: Precision = field(default_factory=Precision)
+
+    def __post_init__(self) -> None:
+        for label in ("global_batch", "seq"):
+            if getattr(self, label) < 1:
+                raise InvalidInput(f"{label} must be at least 1; got {getattr(self, label)}", label)
+
+    @property
+    def sample(self) -> Sample:
+        return Sample(
+            batch=self.global_batch,
+            seq=self.seq,
+            dtype=self.precision.storage,
+            attention=self.attention,
+            kernels=self.kernels,
+        )
+
+    def training_graph(self) -> Graph:
+        return training_graph(self.model.forward(self.sample), self.precision)

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dovetail.workload.builder import BlockBuilder
+from dovetail.workload.graph import Axis, Need, Ops, Phase
+from dovetail.workload.layers import Sample
+from dovetail.workload.models import models
+from dovetail.workload.operators import OPERATORS, Unit, code_of
+from dovetail.workload.optimizer import Precision
+from dovetail.workload.training import training_block, training_graph, with_recompute
+
+ROWS, HIDDEN, WIDE = (64, Axis.DATA), (32, Axis.NONE), (128, Axis.TENSOR)
+
+
+def tiny_block(is_input_data: bool = False):
+    build = BlockBuilder("tiny", "bf16", ROWS, HIDDEN, is_input_data=is_input_data)
+    x = build.linear(0, ROWS, HIDDEN, WIDE, name="up", bias=True)
+    x = build.vector("gelu", (x,), ROWS, WIDE)
+    build.linear(x, ROWS, WIDE, HIDDEN, name="down")
+    return build.block()
+
+
+def rows(ops: Ops, phase: Phase) -> list[str]:
+    return [name for name, p in zip(ops.names, ops.phase, strict=True) if p == phase]
+
+
+def test_a_linear_layer_has_both_gradients_and_its_bias_a_third():
+    ops = training_block(tiny_block(), Precision()).ops
+    assert rows(ops, Phase.INPUT_GRAD) == ["down:dx", "gelu:dx", "up:dx"]
+    assert rows(ops, Phase.WEIGHT_GRAD) == ["down:dw", "up:dw", "up:db"]
+
+
+def test_data_needs_no_gradient():
+    ops = training_block(tiny_block(is_input_data=True), Precision()).ops
+    assert "up:dx" not in ops.names
+    assert "up:dw" in ops.names
+
+
+def test_gradients_of_a_product_do_the_same_work_as_the_product():
+    ops = training_block(tiny_block(), Precision()).ops
+    flop = dict(zip(ops.names, ops.flop, strict=True))
+    assert flop["up"] == flop["up:dx"] == flop["up:dw"] == 2 * 64 * 32 * 128
+
+
+def test_gradients_of_a_product_have_its_operands_the_other_way_round():
+    ops = training_block(tiny_block(), Precision()).ops
+    extents = dict(zip(ops.names, ops.extents.tolist(), strict=True))
+    assert extents["up"] == [1, 64, 128, 32, 1]
+    assert extents["up:dx"] == [1, 64, 32, 128, 1]
+    assert extents["up:dw"] == [1, 32, 128, 64, 1]
+
+
+def test_a_gradient_waits_for_the_gradient_behind_it():
+    ops = training_block(tiny_block(), Precision()).ops
+    sources = np.repeat(np.arange(len(ops)), np.diff(ops.edge_start))
+    edges = {(ops.names[s], ops.names[t]) for s, t in zip(sources, ops.edge_to, strict=True)}
+    assert ("down:dx", "gelu:dx") in edges
+    assert ("gelu:dx", "up:dw") in edges
+    assert ("up", "up:dx") in edges
+
+
+def test_edges_of_every_catalogue_graph_run_forward_only():
+    for name in models.names():
+        model = models[name]()
+        graph = training_graph(model.forward(Sample(batch=2, seq=model.seq, dtype="bf16")), Precision())
+        for block in graph.blocks:
+            sources = np.repeat(np.arange(len(block.ops)), np.diff(block.ops.edge_start))
+            assert (sources < block.ops.edge_to).all(), f"{name}: {block.name} has an edge backwards"
+
+
+def test_recompute_rows_run_only_where_the_policy_says():
+    model = models["gpt2-345m"]()
+    graph = training_graph(model.forward(Sample(batch=1, seq=1024, dtype="bf16", attention="unfused")), Precision())
+    layer = next(block for block in graph.blocks if block.is_layer).ops
+    none, selective, full = (with_recompute(layer, policy) for policy in ("none", "selective", "full"))
+    assert rows(none, Phase.RECOMPUTE) == []
+    assert rows(selective, Phase.RECOMPUTE) == [
+        "scores:again",
+        "softmax:again",
+        "attention_dropout:again",
+        "weighted_values:again",
+    ]
+    assert len(rows(full, Phase.RECOMPUTE)) == len(rows(layer, Phase.FORWARD)) - 1  # all but the input's name
+
+
+def test_the_update_covers_every_parameter_once():
+    for name in ("llama3-8b", "mixtral-8x7b", "gpt2-345m", "resnet-50"):
+        model = models[name]()
+        graph = training_graph(model.forward(Sample(batch=1, seq=model.seq, dtype="bf16")), Precision())
+        updated = sum(
+            block.repeat * int(block.ops.extents[(block.ops.phase == Phase.UPDATE) & ~block.ops.is_tied, 1].sum())
+            for block in graph.blocks
+        )
+        assert updated == graph.num_parameters
+
+
+def test_eight_bit_math_changes_products_with_weights_and_no_stored_tensor():
+    block = training_block(tiny_block(), Precision(compute="fp8"))
+    wide = training_block(tiny_block(), Precision(compute="bf16"))
+    assert np.array_equal(block.ops.read_bytes, wide.ops.read_bytes)
+    is_product = block.ops.kind == code_of("linear")
+    assert (block.ops.math[is_product] != wide.ops.math[is_product]).all()
+    assert (block.ops.math[~is_product] == wide.ops.math[~is_product]).all()
+
+
+def test_names_of_tensors_and_network_points_are_never_work():
+    for name in models.names():
+        model = models[name]()
+        graph = training_graph(model.forward(Sample(batch=2, seq=model.seq, dtype="bf16")), Precision())
+        for block in graph.blocks:
+            idle = np.isin(block.ops.unit, (Unit.NONE, Unit.NETWORK))
+            assert block.ops.flop[idle].sum() == 0
+            assert block.ops.read_bytes[idle].sum() + block.ops.write_bytes[idle].sum() == 0
+            working = ~idle & (block.ops.phase == Phase.FORWARD)
+            assert (block.ops.read_bytes[working] + block.ops.write_bytes[working] > 0).all()
+
+
+def test_a_gelu_keeps_its_input_and_a_relu_its_output():
+    for kind, kept in (("gelu", [True, True, True]), ("relu", [True, False, True])):
+        build = BlockBuilder("tiny", "bf16", ROWS, HIDDEN)
+        x = build.linear(0, ROWS, HIDDEN, WIDE, name="up")
+        x = build.vector(kind, (x,), ROWS, WIDE)
+        build.linear(x, ROWS, WIDE, HIDDEN, name="down")
+        need = build.block().ops.need
+        assert [bool(n) for n in need[:3]] == kept
+
+
+def test_a_gather_keeps_the_parts_and_not_the_whole():
+    build = BlockBuilder("tiny", "bf16", ROWS, HIDDEN)
+    x = build.vector("rmsnorm", (0,), ROWS, HIDDEN)
+    x = build.exchange("gather", x, ROWS, HIDDEN)
+    build.linear(x, ROWS, HIDDEN, WIDE, name="up")
+    need = build.block().ops.need
+    assert need[1] == Need.OUTSIDE
+    assert need[2] == Need.NOBODY
+
+
+def test_every_network_operator_has_a_backward_that_exists():
+    for operator in OPERATORS:
+        if operator.unit == Unit.NETWORK and operator.conjugate:
+            assert OPERATORS[code_of(operator.conjugate)].conjugate == operator.name
+
+
+@pytest.mark.parametrize(
+    ("precision", "held", "moved"),
+    [
+        (Precision(), 18, 4 + 2 * 12 + 2),
+        (Precision(gradients="bf16"), 16, 2 + 2 * 12 + 2),
+        (Precision(optimizer="sgd"), 14, 4 + 2 * 8 + 2),
+        (Precision(optimizer="sgd", has_momentum=False, has_master_weights=False, gradients="bf16"), 4, 2 + 0 + 4),
+    ],
+)
+def test_bytes_a_parameter_follow_the_conventions(precision: Precision, held: float, moved: float):
+    assert precision.weight_bytes + precision.gradient_bytes + precision.optimizer_bytes == held
+    assert precision.update_bytes == moved
