@@ -1,0 +1,113 @@
+"""Whether a plan can cut a graph at all: the rules a model's shape and a cluster's size impose."""
+
+from __future__ import annotations
+
+from dovetail.errors import InvalidInput
+from dovetail.plan.plan import Plan
+from dovetail.workload.graph import Axis, Graph
+
+_FIELDS = {
+    Axis.TENSOR: "tensor_parallel",
+    Axis.SEQUENCE: "tensor_parallel",
+    Axis.CONTEXT: "context_parallel",
+    Axis.EXPERT: "expert_parallel",
+    Axis.EXPERT_TENSOR: "expert_tensor_parallel",
+}
+
+
+def check_plan(plan: Plan, graph: Graph, num_devices: int) -> None:
+    """Raises `InvalidInput` with the broken relation when `plan` cannot cut `graph` for `num_devices`."""
+    _check_devices(plan, num_devices)
+    plan.num_microbatches(graph.batch)
+    _check_model_has_axes(plan, graph)
+    for rule in graph.rules:
+        degree = _degree(plan, rule.axis)
+        if rule.count % degree:
+            name, way_out = _FIELDS[rule.axis], _divisors_near(rule.count, degree)
+            raise InvalidInput(f"{name}={degree} must divide {rule.label}={rule.count}; try {way_out}", name)
+    tp, kv = plan.tensor_parallel, graph.num_kv_heads
+    if tp % kv and kv % tp:
+        raise InvalidInput(
+            f"tensor_parallel={tp} must divide num_kv_heads={kv} or be a multiple of it", "tensor_parallel"
+        )
+    _check_experts(plan)
+    _check_stages(plan, graph)
+
+
+def _degree(plan: Plan, axis: Axis) -> int:
+    if axis == Axis.SEQUENCE:
+        return plan.tensor_parallel * plan.context_parallel if plan.sequence_parallel else 1
+    return int(getattr(plan, _FIELDS[axis]))
+
+
+def _divisors_near(count: int, degree: int) -> str:
+    divisors = (
+        [d for d in range(1, count + 1) if count % d == 0]
+        if count <= degree * 64
+        else [d for d in range(1, degree * 4) if count % d == 0]
+    )
+    below = [d for d in divisors if d < degree][-1:]
+    above = [d for d in divisors if d > degree][:1]
+    return " or ".join(str(d) for d in below + above)
+
+
+def _check_devices(plan: Plan, num_devices: int) -> None:
+    if plan.num_devices == num_devices:
+        return
+    rest = plan.num_devices // plan.data_parallel
+    way_out = f"; try data_parallel={num_devices // rest}" if num_devices % rest == 0 else ""
+    degrees = f"{plan.tensor_parallel} x {plan.context_parallel} x {plan.pipeline_parallel} x {plan.data_parallel}"
+    raise InvalidInput(
+        f"tensor x context x pipeline x data = {degrees} = {plan.num_devices}"
+        f" must equal the cluster's {num_devices} devices{way_out}",
+        "data_parallel",
+    )
+
+
+def _check_model_has_axes(plan: Plan, graph: Graph) -> None:
+    known = {rule.axis for rule in graph.rules}
+    for axis in (Axis.TENSOR, Axis.CONTEXT, Axis.EXPERT):
+        if axis not in known and _degree(plan, axis) > 1:
+            raise InvalidInput(
+                f"{_FIELDS[axis]}={_degree(plan, axis)} has nothing to divide in {graph.model}; use 1", _FIELDS[axis]
+            )
+
+
+def _check_experts(plan: Plan) -> None:
+    ranks = plan.tensor_parallel * plan.context_parallel * plan.data_parallel
+    group = plan.expert_parallel * plan.expert_tensor_parallel
+    if ranks % group:
+        raise InvalidInput(
+            f"expert_parallel x expert_tensor_parallel = {group} must divide"
+            f" tensor x context x data parallel = {ranks}",
+            "expert_parallel",
+        )
+    is_unsplit = plan.expert_parallel > 1 and plan.expert_tensor_parallel == 1 and plan.tensor_parallel > 1
+    if is_unsplit and not plan.sequence_parallel:
+        raise InvalidInput(
+            f"expert_tensor_parallel=1 with tensor_parallel={plan.tensor_parallel} "
+            " needs sequence_parallel: true, or every rank routes the same rows",
+            "expert_tensor_parallel",
+        )
+
+
+def _check_stages(plan: Plan, graph: Graph) -> None:
+    layers, chunks = graph.num_layers, plan.num_chunks
+    if plan.layers_per_stage:
+        if sum(plan.layers_per_stage) != layers:
+            raise InvalidInput(
+                f"layers_per_stage sums to {sum(plan.layers_per_stage)} and must be {graph.model}'s {layers} layers",
+                "layers_per_stage",
+            )
+    elif chunks > layers:
+        raise InvalidInput(
+            f"pipeline_parallel x interleave = {chunks} must not exceed {graph.model}'s {layers} layers",
+            "pipeline_parallel",
+        )
+    microbatches = plan.num_microbatches(graph.batch)
+    if plan.interleave > 1 and microbatches % plan.pipeline_parallel:
+        raise InvalidInput(
+            f"interleaving needs the {microbatches} microbatches to be a multiple of"
+            f" pipeline_parallel={plan.pipeline_parallel}",
+            "interleave",
+        )

@@ -1,0 +1,190 @@
+"""What one device of each stage holds at its fullest moment, kind by kind, in bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dovetail.plan.shard import Piece, Shard, Stage
+from dovetail.workload.graph import Axis, Block, FloatArray, Need, Ops, Phase
+from dovetail.workload.operators import DTYPE_BYTES, Unit, code_of, dtype_bytes
+from dovetail.workload.optimizer import Precision
+
+_EXPERT_AXES = int(Axis.EXPERT | Axis.EXPERT_TENSOR)
+_LOSSES = tuple(code_of(kind) for kind in ("cross_entropy", "inplace_cross_entropy", "fused_cross_entropy"))
+MASTER_BYTES = 4.0  # master weights and the gradients that update them are fp32
+NUM_PREFETCHED_BLOCKS = 2  # ZeRO-3 holds the block in use and the next one whole (FSDP's default prefetch)
+REDUCE_BUCKET_ELEMENTS = 40_000_000  # gradients reduced at a time: Megatron-LM's default bucket, max(40 M, 1 M x dp)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageMemory:
+    """Memory of one device of one stage at its peak.
+
+    `activations_bytes` are kept from forward to backward; `buffers_bytes` are what passes: recomputed layers,
+    logits and their gradients, gathered parameters, communication buckets.
+    """
+
+    stage: int
+    weights_bytes: float
+    gradients_bytes: float
+    optimizer_bytes: float
+    activations_bytes: float
+    buffers_bytes: float
+
+    @property
+    def total_bytes(self) -> float:
+        state_bytes = self.weights_bytes + self.gradients_bytes + self.optimizer_bytes
+        return state_bytes + self.activations_bytes + self.buffers_bytes
+
+
+def stage_memory(shard: Shard, stage: Stage, precision: Precision, in_flight: float) -> StageMemory:
+    """Peak memory of a device of `stage` that keeps `in_flight` microbatches of activations at once.
+
+    The peak is the largest of three moments: the backward pass begins (all activations held, gradients only if they
+    stand from step to step); it ends (all gradients held, and the activations of the last layer to be reached); the
+    update runs (gradients narrower than the master weights are widened first).
+    """
+    states = _state_bytes(shard, stage, precision)
+    parameters = _parameter_buffers_bytes(shard, stage, precision)
+    kept = sum(p.count * kept_bytes(p.block, stage.recompute) * _in_flight(p.block, in_flight) for p in stage.pieces)
+    passing = max(_backward_buffers_bytes(piece, stage.recompute, precision) for piece in stage.pieces)
+    last = next((piece for piece in stage.pieces if piece.block.is_layer), stage.pieces[0])
+    standing = states.gradients_bytes if precision.are_gradients_standing else 0.0
+    begin = replace(states, gradients_bytes=standing, activations_bytes=kept, buffers_bytes=passing + parameters)
+    end = replace(
+        states,
+        activations_bytes=kept_bytes(last.block, stage.recompute),
+        buffers_bytes=_backward_buffers_bytes(last, stage.recompute, precision) + parameters,
+    )
+    update = replace(states, buffers_bytes=_widened_gradient_bytes(shard, stage, precision))
+    return max(begin, end, update, key=lambda memory: memory.total_bytes)
+
+
+def _state_bytes(shard: Shard, stage: Stage, precision: Precision) -> StageMemory:
+    """What is held of every parameter: ZeRO-1 shards optimizer state, 2 gradients too, 3 weights too."""
+    return StageMemory(
+        stage=stage.index,
+        weights_bytes=_held_bytes(shard, stage, precision.weight_bytes, 3),
+        gradients_bytes=_held_bytes(shard, stage, precision.gradient_bytes, 2),
+        optimizer_bytes=_held_bytes(shard, stage, precision.optimizer_bytes, 1),
+        activations_bytes=0.0,
+        buffers_bytes=0.0,
+    )
+
+
+def _held_bytes(shard: Shard, stage: Stage, bytes_per_parameter: float, from_zero_stage: int) -> float:
+    """One device's share of something kept per parameter that is sharded from a ZeRO stage on."""
+    plan = shard.plan
+    plain, experts = parameter_elements(stage)
+    is_sharded = plan.zero_stage >= from_zero_stage
+    data_ranks = plan.data_parallel * plan.context_parallel if is_sharded else 1
+    expert_ranks = plan.expert_data_parallel if is_sharded else 1
+    return bytes_per_parameter * (plain / data_ranks + experts / expert_ranks)
+
+
+def _widened_gradient_bytes(shard: Shard, stage: Stage, precision: Precision) -> float:
+    """fp32 copies of the gradients whose state is updated here, where gradients are kept in less."""
+    if not precision.has_master_weights or precision.gradient_bytes >= MASTER_BYTES:
+        return 0.0
+    return _held_bytes(shard, stage, MASTER_BYTES, 1)
+
+
+def block_parameters(block: Block) -> tuple[float, float]:
+    """One device's parameters of one repeat: ordinary ones, and those of experts; tied ones included."""
+    plain = experts = 0.0
+    ops = block.ops
+    for elements, split in ((ops.weight_elements, ops.weight_split), (ops.bias_elements, ops.bias_split)):
+        is_expert = (split & _EXPERT_AXES) != 0
+        plain += float(elements[~is_expert].sum())
+        experts += float(elements[is_expert].sum())
+    return plain, experts
+
+
+def parameter_elements(stage: Stage) -> tuple[float, float]:
+    """One device's parameters on `stage`; tied ones count only where their owner is on another stage."""
+    is_owner_here = stage.index == 0 and any(not piece.block.is_layer for piece in stage.pieces)
+    plain = experts = 0.0
+    for piece in stage.pieces:
+        block_plain, block_experts = block_parameters(piece.block)
+        if is_owner_here:
+            block_plain -= float(piece.block.ops.weight_elements[piece.block.ops.is_tied].sum())
+        plain += piece.count * block_plain
+        experts += piece.count * block_experts
+    return plain, experts
+
+
+def kept_bytes(block: Block, recompute: str) -> float:
+    """Activations one microbatch leaves in one repeat of `block` between its forward and its backward pass."""
+    policy = recompute if block.is_layer else "none"
+    ops = block.ops
+    forward = ops.phase == Phase.FORWARD
+    if policy == "full":
+        return float(_output_bytes(ops)[forward & (ops.kind == code_of("input"))].sum())
+    needed = ops.need != Need.NOBODY
+    has_side = np.ones(len(ops), dtype=bool)
+    if policy == "selective":
+        needed = np.where(ops.is_core, (ops.need & Need.OUTSIDE) != 0, needed)
+        has_side = ~ops.is_core
+    tensors = _output_bytes(ops)[forward & needed].sum()
+    sides = (ops.output_elements * ops.kept_bytes_per_element)[forward & has_side].sum()
+    return float(tensors + sides)
+
+
+def _output_bytes(ops: Ops) -> FloatArray:
+    output_bytes: FloatArray = ops.output_elements * DTYPE_BYTES[ops.dtype]
+    return output_bytes
+
+
+def _in_flight(block: Block, in_flight: float) -> float:
+    """The loss is left as soon as it is entered: its activations are never held twice."""
+    is_loss = not block.is_layer and bool(np.isin(block.ops.kind, _LOSSES).any())
+    return 1.0 if is_loss else in_flight
+
+
+def _backward_buffers_bytes(piece: Piece, recompute: str, precision: Precision) -> float:
+    """What the backward pass of one repeat holds for a moment.
+
+    What recompute brings back; the largest output and its gradient, or what the loss kernel takes; and the largest
+    weight gradient before it is added to one that stands in another dtype.
+    """
+    ops, policy = piece.block.ops, recompute if piece.block.is_layer else "none"
+    brought_back = kept_bytes(piece.block, "none") - kept_bytes(piece.block, policy)
+    is_moving = (ops.phase == Phase.FORWARD) & ((ops.unit == Unit.TENSOR) | (ops.unit == Unit.VECTOR))
+    copies = 1.0 + (ops.need == Need.NOBODY)
+    passing = float((_output_bytes(ops) * copies)[is_moving].max(initial=0.0))
+    losses = np.flatnonzero(np.isin(ops.kind, _LOSSES) & is_moving)
+    if len(losses):
+        passing = max(_loss_buffer_bytes(ops, int(row)) for row in losses)
+    is_added = precision.are_gradients_standing and precision.gradient_bytes != dtype_bytes(precision.storage)
+    arriving = float(ops.weight_elements.max(initial=0)) * dtype_bytes(precision.storage) if is_added else 0.0
+    return brought_back + passing + arriving
+
+
+def _loss_buffer_bytes(ops: Ops, row: int) -> float:
+    """Logits and gradients beside what the loss keeps.
+
+    Out of place: the logits, the gradient in the loss's dtype, and again in the logits' if that differs. With the
+    gradient in place of the probabilities: its copy in the logits' dtype. In one kernel over the logits: nothing.
+    """
+    elements = float(ops.output_elements[row])
+    stored, lost = float(DTYPE_BYTES[ops.dtype[row]]), float(ops.kept_bytes_per_element[row])
+    if ops.kind[row] == code_of("cross_entropy"):
+        return elements * (stored + lost + (stored if lost != stored else 0.0))
+    return elements * stored if ops.kind[row] == code_of("inplace_cross_entropy") else 0.0
+
+
+def _parameter_buffers_bytes(shard: Shard, stage: Stage, precision: Precision) -> float:
+    """Parameters gathered whole (ZeRO-3) and gradients on their way (ZeRO-1 and up)."""
+    plan = shard.plan
+    if plan.zero_stage == 0 or plan.data_parallel * plan.context_parallel == 1:
+        return 0.0
+    largest = max(sum(block_parameters(piece.block)) for piece in stage.pieces)
+    if plan.zero_stage == 3:
+        return NUM_PREFETCHED_BLOCKS * largest * precision.weight_bytes + largest * precision.reduce_bytes
+    return (
+        min(REDUCE_BUCKET_ELEMENTS, sum(parameter_elements(stage))) * precision.reduce_bytes
+        if plan.zero_stage == 2
+        else 0.0
+    )

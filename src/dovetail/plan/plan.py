@@ -1,0 +1,146 @@
+"""The plan: parallel degrees, stages, microbatch, recompute, and where axes lie on the network."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from dovetail.errors import InvalidInput, did_you_mean
+
+RECOMPUTE_POLICIES = ("none", "selective", "full")
+AXES = ("tp", "cp", "dp", "pp")  # the axes that devices are counted by; expert groups lie inside tp, cp and dp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlap:
+    """Which communication is assumed to run beside compute. An assumption, so it is written down.
+
+    `data`: gradient reductions behind the backward pass and parameter gathers behind the next compute.
+    `tensor`: tensor-parallel collectives behind the products next to them (asynchronous tensor parallelism).
+    `context`: key-value exchange behind attention. `expert`: all-to-all behind expert compute.
+    `pipeline`: transfers between stages behind other microbatches' compute, once the pipeline is full.
+    """
+
+    data: bool = True
+    tensor: bool = False
+    context: bool = True
+    expert: bool = False
+    pipeline: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One way to run a model on a cluster.
+
+    `recompute` and `layers_per_stage` hold one value a pipeline stage; a single recompute policy goes for all
+    stages, and no layer counts means layers are spread evenly. With `interleave` v, `layers_per_stage` counts the
+    pp * v chunks in model order. `axis_order` lists axes from the innermost network dimension outwards.
+    """
+
+    tensor_parallel: int = 1
+    sequence_parallel: bool = False
+    context_parallel: int = 1
+    pipeline_parallel: int = 1
+    interleave: int = 1
+    data_parallel: int = 1
+    expert_parallel: int = 1
+    expert_tensor_parallel: int = 1
+    zero_stage: int = 0
+    microbatch: int = 1
+    recompute: tuple[str, ...] = ("none",)
+    layers_per_stage: tuple[int, ...] = ()
+    axis_order: tuple[str, ...] = AXES
+    overlap: Overlap = field(default_factory=Overlap)
+
+    def __post_init__(self) -> None:
+        self._check_counts()
+        for policy in self.recompute:
+            if policy not in RECOMPUTE_POLICIES:
+                raise InvalidInput(
+                    f"no recompute policy is named {policy!r}{did_you_mean(policy, RECOMPUTE_POLICIES)}", "recompute"
+                )
+        if len(self.recompute) not in (1, self.pipeline_parallel):
+            raise InvalidInput(
+                f"recompute has {len(self.recompute)} values; give 1, or 1 a stage: {self.pipeline_parallel}",
+                "recompute",
+            )
+        if sorted(self.axis_order) != sorted(AXES):
+            raise InvalidInput(
+                f"axis_order must hold each of {', '.join(AXES)} once; got {', '.join(self.axis_order)}", "axis_order"
+            )
+        if self.interleave > 1 and self.pipeline_parallel == 1:
+            raise InvalidInput(f"interleave={self.interleave} needs pipeline_parallel above 1; got 1", "interleave")
+        num_chunks = self.num_chunks
+        if self.layers_per_stage and len(self.layers_per_stage) != num_chunks:
+            raise InvalidInput(
+                f"layers_per_stage has {len(self.layers_per_stage)} values for {num_chunks} stages; give one a stage",
+                "layers_per_stage",
+            )
+
+    def _check_counts(self) -> None:
+        for label in (
+            "tensor_parallel",
+            "context_parallel",
+            "pipeline_parallel",
+            "interleave",
+            "data_parallel",
+            "expert_parallel",
+            "expert_tensor_parallel",
+            "microbatch",
+        ):
+            value = getattr(self, label)
+            if value < 1:
+                raise InvalidInput(f"{label} must be at least 1; got {value}", label)
+        if self.zero_stage not in (0, 1, 2, 3):
+            raise InvalidInput(f"zero_stage must be 0, 1, 2 or 3; got {self.zero_stage}", "zero_stage")
+        if any(count < 0 for count in self.layers_per_stage):
+            raise InvalidInput(
+                f"layers_per_stage must not be negative; got {self.layers_per_stage}", "layers_per_stage"
+            )
+        if self.expert_tensor_parallel not in (1, self.tensor_parallel):
+            raise InvalidInput(
+                f"expert_tensor_parallel={self.expert_tensor_parallel} must be 1"
+                f" or tensor_parallel={self.tensor_parallel}",
+                "expert_tensor_parallel",
+            )
+
+    @property
+    def num_devices(self) -> int:
+        return self.tensor_parallel * self.context_parallel * self.pipeline_parallel * self.data_parallel
+
+    @property
+    def num_chunks(self) -> int:
+        """Pieces the layers are cut into: stages times interleave."""
+        return self.pipeline_parallel * self.interleave
+
+    @property
+    def expert_data_parallel(self) -> int:
+        """Devices that hold the same experts."""
+        ranks = self.tensor_parallel * self.context_parallel * self.data_parallel
+        return ranks // (self.expert_parallel * self.expert_tensor_parallel)
+
+    def degree(self, axis: str) -> int:
+        """Degree of a device axis by its short name."""
+        return {
+            "tp": self.tensor_parallel,
+            "cp": self.context_parallel,
+            "dp": self.data_parallel,
+            "pp": self.pipeline_parallel,
+        }[axis]
+
+    def recompute_of(self, stage: int) -> str:
+        return self.recompute[stage] if len(self.recompute) > 1 else self.recompute[0]
+
+    def num_microbatches(self, global_batch: int) -> int:
+        """Microbatches a device group works through in one step."""
+        share = self.data_parallel * self.microbatch
+        if global_batch % share:
+            near = ", ".join(
+                str(b) for b in (share * (global_batch // share), share * math.ceil(global_batch / share)) if b
+            )
+            raise InvalidInput(
+                f"data_parallel={self.data_parallel} x microbatch={self.microbatch}"
+                f" must divide global_batch={global_batch}; try global_batch {near}",
+                "microbatch",
+            )
+        return global_batch // share

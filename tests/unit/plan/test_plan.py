@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import pytest
+
+from dovetail.errors import InvalidInput
+from dovetail.plan.check import check_plan
+from dovetail.plan.plan import Plan
+from dovetail.plan.shard import layers_per_chunk, stage_counts
+from dovetail.workload.layers import Sample
+from dovetail.workload.models import models
+
+
+def graph_of(name: str, batch: int = 64):
+    model = models[name]()
+    return model.forward(Sample(batch=batch, seq=model.seq, dtype="bf16"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"tensor_parallel": 0}, "tensor_parallel must be at least 1; got 0"),
+        ({"microbatch": -2}, "microbatch must be at least 1; got -2"),
+        ({"zero_stage": 4}, "zero_stage must be 0, 1, 2 or 3; got 4"),
+        ({"recompute": ("selctive",)}, "did you mean selective?"),
+        ({"recompute": ("none", "full")}, "recompute has 2 values; give 1, or 1 a stage: 1"),
+        ({"interleave": 2}, "interleave=2 needs pipeline_parallel above 1"),
+        ({"pipeline_parallel": 2, "layers_per_stage": (4,)}, "layers_per_stage has 1 values for 2 stages"),
+        ({"axis_order": ("tp", "dp", "pp")}, "axis_order must hold each of tp, cp, dp, pp once"),
+        ({"tensor_parallel": 4, "expert_tensor_parallel": 2}, "expert_tensor_parallel=2 must be 1 or tensor_parallel=4"),
+    ],
+)
+def test_an_impossible_plan_is_refused_with_rule_and_value(fields, words):
+    with pytest.raises(InvalidInput) as error:
+        Plan(**fields)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "plan", "words"),
+    [
+        ("llama3-8b", Plan(tensor_parallel=6), "tensor_parallel=6 must divide num_heads=32; try 4 or 8"),
+        ("llama3-8b", Plan(context_parallel=3), "context_parallel=3 must divide seq=8192; try 2 or 4"),
+        ("llama3-8b", Plan(pipeline_parallel=64), "must not exceed llama3-8b's 32 layers"),
+        ("llama3-8b", Plan(data_parallel=3), "must divide global_batch=64; try global_batch 63, 66"),
+        ("llama3-8b", Plan(expert_parallel=2, data_parallel=2), "expert_parallel=2 has nothing to divide in llama3-8b"),
+        ("resnet-50", Plan(tensor_parallel=2), "tensor_parallel=2"),
+        ("mixtral-8x7b", Plan(data_parallel=16, expert_parallel=16), "must divide num_experts=8"),
+        ("mixtral-8x7b", Plan(data_parallel=2, expert_parallel=4), "expert_parallel x expert_tensor_parallel = 4 must divide"),
+        ("mixtral-8x7b", Plan(tensor_parallel=2, data_parallel=2, expert_parallel=2), "needs sequence_parallel: true"),
+        (
+            "llama3-8b",
+            Plan(pipeline_parallel=2, layers_per_stage=(20, 20)),
+            "layers_per_stage sums to 40 and must be llama3-8b's 32 layers",
+        ),
+        ("llama3-8b", Plan(pipeline_parallel=4, interleave=2, microbatch=32), "multiple of pipeline_parallel=4"),
+    ],
+)
+def test_a_plan_the_model_cannot_have_is_refused_with_the_way_out(name, plan, words):
+    with pytest.raises(InvalidInput) as error:
+        check_plan(plan, graph_of(name), plan.num_devices)
+    assert words in str(error.value)
+
+
+def test_a_plan_for_another_number_of_devices_says_what_would_fill_the_cluster():
+    with pytest.raises(InvalidInput, match="must equal the cluster's 64 devices; try data_parallel=8"):
+        check_plan(Plan(tensor_parallel=8, data_parallel=2), graph_of("llama3-8b"), 64)
+
+
+def test_an_uneven_rest_of_layers_goes_to_the_middle():
+    assert layers_per_chunk(126, Plan(pipeline_parallel=16)) == (7,) + (8,) * 14 + (7,)
+
+
+def test_interleaved_chunks_go_round_the_stages():
+    counts = stage_counts(graph_of("llama3-8b"), Plan(pipeline_parallel=4, interleave=2))
+    assert counts.tolist() == [[1, 0, 0, 0], [8, 8, 8, 8], [0, 0, 0, 1]]
+
+
+def test_uneven_stages_hold_what_they_are_given():
+    plan = Plan(pipeline_parallel=2, layers_per_stage=(10, 22))
+    assert stage_counts(graph_of("llama3-8b"), plan).tolist() == [[1, 0], [10, 22], [0, 1]]
+
+
+def test_blocks_of_several_kinds_are_cut_in_model_order():
+    counts = stage_counts(graph_of("deepseek-v3"), Plan(pipeline_parallel=4, layers_per_stage=(2, 20, 20, 19)))
+    assert counts.tolist() == [[1, 0, 0, 0], [2, 1, 0, 0], [0, 19, 20, 19], [0, 0, 0, 1]]
