@@ -1,0 +1,1 @@
+"""One operator on one chip: seconds, bytes, joules; vectorised over the rows of a graph."""

@@ -1,0 +1,1 @@
+"""One collective over one group of ranks: seconds."""

@@ -1,0 +1,74 @@
+"""Latency and bandwidth of the two moves every collective is made of, in one network dimension.
+
+Sharing: a group that fills its dimension has the dimension's links to itself. Ranks that are part of a ring or
+mesh form a line, and interleaved groups (stride above 1) share its links.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dovetail.errors import NotModelled
+from dovetail.hardware.topology import Span
+
+_SWITCHED = ("switch", "fat-tree")
+
+
+def send_bytes_per_s(span: Span, link_frac: float) -> float:
+    """What one rank can send to the others of its group, in one direction, all its ports together."""
+    dimension = span.dimension
+    bandwidth = dimension.link.bandwidth_bytes_per_s * link_frac
+    if dimension.kind in _SWITCHED:
+        return bandwidth / dimension.oversubscription
+    if dimension.kind == "fully-connected":
+        # one link to each other device; only those inside the group help
+        return bandwidth * (span.num_ranks - 1) / max(1, dimension.num_devices - 1)
+    if dimension.kind in ("ring", "bidirectional-ring") and span.is_whole:
+        return bandwidth
+    if dimension.kind in ("ring", "bidirectional-ring", "mesh"):
+        # a line: its ends have one neighbour, so one port of two sets the pace, shared by the strided groups
+        return bandwidth / 2 / span.stride
+    raise NotModelled(f"collectives over a {dimension.kind} are not modelled")
+
+
+def num_steps(span: Span) -> int:
+    """Messages one after the other in a gather or reduce-scatter: halving on switches, neighbours on rings."""
+    if span.dimension.kind in _SWITCHED:
+        return math.ceil(math.log2(span.num_ranks))
+    return 1 if span.dimension.kind == "fully-connected" else span.num_ranks - 1
+
+
+def gather_s(payload_bytes: float, span: Span, link_frac: float) -> float:
+    """Time until every rank holds all of `payload_bytes`, of which each had a part; a reduce-scatter is its mirror.
+
+    Every rank must receive (n-1)/n of the payload, which ring and halving algorithms reach.
+    Source: Thakur, Rabenseifner & Gropp, IJHPCA 2005.
+    """
+    n = span.num_ranks
+    if n == 1:
+        return 0.0
+    moved_bytes = payload_bytes * (n - 1) / n
+    return num_steps(span) * span.dimension.link.latency_s + moved_bytes / send_bytes_per_s(span, link_frac)
+
+
+def all_to_all_s(payload_bytes: float, span: Span, link_frac: float) -> float:
+    """Time for every rank to send an equal part of its `payload_bytes` to each other rank.
+
+    On rings and lines parts travel several links: n/4 on average both ways round, (n-1)/2 one way, n/3 on a line
+    whose middle carries most: half of all parts cross it.
+    """
+    n = span.num_ranks
+    if n == 1:
+        return 0.0
+    latency_s = num_steps(span) * span.dimension.link.latency_s
+    rate = send_bytes_per_s(span, link_frac)
+    kind = span.dimension.kind
+    if kind in _SWITCHED or kind == "fully-connected":
+        return latency_s + payload_bytes * (n - 1) / n / rate
+    if kind == "ring" and span.is_whole:
+        return latency_s + payload_bytes * (n - 1) / 2 / rate
+    if kind == "bidirectional-ring" and span.is_whole:
+        # parts per direction and rank: sum of the distances both ways, over two ports
+        return latency_s + payload_bytes * (n // 2) * ((n + 1) // 2) / n / rate
+    # a line: (n/2)^2 parts of payload/n cross the middle link each way
+    return latency_s + payload_bytes * (n // 2) * ((n + 1) // 2) / n / rate

@@ -1,0 +1,14 @@
+"""Collectives over a group that may reach into several network dimensions, one file each.
+
+Each is `(payload_bytes, group, link_frac) -> seconds`, with `payload_bytes` the whole tensor as one rank sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dovetail.hardware.topology import Group
+from dovetail.registry import Registry
+
+Collective = Callable[[float, Group, float], float]
+collectives: Registry[Collective] = Registry("collective", __name__)

@@ -1,0 +1,13 @@
+"""Reduce-scatter: every rank ends with its part of the sum."""
+
+from __future__ import annotations
+
+from dovetail.hardware.topology import Group
+from dovetail.network.collectives import collectives
+from dovetail.network.collectives.all_gather import all_gather_s
+
+
+@collectives.register("reduce-scatter")
+def reduce_scatter_s(payload_bytes: float, group: Group, link_frac: float) -> float:
+    """The mirror of an all-gather: the same bytes in the opposite direction. Adding up is taken to be free."""
+    return all_gather_s(payload_bytes, group, link_frac)

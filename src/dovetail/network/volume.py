@@ -1,0 +1,16 @@
+"""How many bytes a collective makes one rank send: what links, and their energy, are charged for."""
+
+from __future__ import annotations
+
+from dovetail.errors import NotModelled
+
+_SHARES_SENT = {"all-gather": 1.0, "reduce-scatter": 1.0, "all-to-all": 1.0, "all-reduce": 2.0}
+
+
+def sent_bytes(collective: str, payload_bytes: float, num_ranks: int) -> float:
+    """Bytes one rank sends in `collective` over `num_ranks` ranks, by the algorithm that sends the fewest."""
+    if collective == "point-to-point":
+        return payload_bytes
+    if collective not in _SHARES_SENT:
+        raise NotModelled(f"the volume of {collective!r} is not modelled")
+    return _SHARES_SENT[collective] * payload_bytes * (num_ranks - 1) / num_ranks

@@ -1,0 +1,1 @@
+"""When things happen: microbatches on the stages of a pipeline, communication beside compute."""

@@ -1,0 +1,177 @@
+"""The whole training step in closed form: pipeline, gradient synchronisation, update."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.topology import Group, num_ranks
+from dovetail.network.collectives import collectives
+from dovetail.network.volume import sent_bytes
+from dovetail.plan.memory import parameter_elements
+from dovetail.plan.placement import Placement
+from dovetail.plan.plan import Plan
+from dovetail.plan.shard import Shard, Stage
+from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
+from dovetail.schedule.stage import COMM_AXES, Comm, StageWork, Work, stage_works
+from dovetail.workload.graph import Graph
+from dovetail.workload.optimizer import Precision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Where the time of one step goes, on a device of the slowest stage; the parts add up to `step_s`."""
+
+    step_s: float
+    compute_s: float  # recompute included
+    recompute_s: float
+    comm: tuple[Comm, ...]  # in COMM_AXES order
+    bubble_s: float
+    update_s: float
+    slowest_stage: int
+    limits_s: tuple[float, ...]  # compute_s by what it waits for, in cost.roofline.LIMITS order
+    energy_j: float  # of the whole cluster
+
+    @property
+    def exposed_s(self) -> float:
+        return sum(comm.exposed_s for comm in self.comm)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sync:
+    """Gradient and parameter exchange that happens once a step."""
+
+    comm: Comm
+    sent_bytes: float
+
+
+def training_step(shard: Shard, place: Placement, cluster: Cluster, precision: Precision) -> Step:
+    """One step of `shard` on `cluster`, every assumption on overlap taken from the plan."""
+    works = stage_works(shard, place, cluster.chip, precision)
+    times = _stage_times(shard, place, cluster, works)
+    pipeline_s = pipelines[schedule_name(shard.plan)].step_s(times, pipeline_shape(shard))
+    syncs = [
+        _sync(stage, work, shard, place, precision, cluster) for stage, work in zip(shard.stages, works, strict=True)
+    ]
+    sync = max(syncs, key=lambda s: s.comm.exposed_s)
+    update_s = max(work.update.compute_s for work in works)
+    step_s = pipeline_s + sync.comm.exposed_s + update_s
+    slowest = max(range(len(works)), key=lambda s: times.forward_s[s] + times.backward_s[s])
+    busy = shard.num_microbatches * (works[slowest].forward + works[slowest].backward)
+    filling_s, transfers = _transfers(shard, times)
+    once = {"dp": sync.comm, "pp": transfers}
+    return Step(
+        step_s=step_s,
+        compute_s=busy.cost.compute_s,
+        recompute_s=busy.recompute_s,
+        comm=tuple(comm + once.get(axis, Comm()) for axis, comm in zip(COMM_AXES, busy.comm, strict=True)),
+        bubble_s=pipeline_s - filling_s - shard.num_microbatches * times.pace_s,
+        update_s=update_s,
+        slowest_stage=slowest,
+        limits_s=busy.limits_s,
+        energy_j=_energy_j(shard, works, syncs, cluster, step_s),
+    )
+
+
+def _stage_times(shard: Shard, place: Placement, cluster: Cluster, works: tuple[StageWork, ...]) -> StageTimes:
+    """What each stage takes for a microbatch; transfers that are not hidden are paid for every chunk, both ways."""
+    link_frac = cluster.chip.calibration.link_frac
+    transfer_s = collectives["point-to-point"](shard.carried_bytes, place.pipeline, link_frac)
+    paid_s = 0.0 if shard.plan.overlap.pipeline else shard.plan.interleave * transfer_s
+    return StageTimes(
+        forward_s=tuple(work.forward.time_s + paid_s for work in works),
+        backward_s=tuple(work.backward.time_s + paid_s for work in works),
+        transfer_s=transfer_s,
+    )
+
+
+def _transfers(shard: Shard, times: StageTimes) -> tuple[float, Comm]:
+    """Transfers between stages: seconds while the pipeline fills and drains, and all of them, exposed or hidden."""
+    plan = shard.plan
+    filling_s = 2 * (plan.pipeline_parallel - 1) * times.transfer_s
+    steady_s = 2 * shard.num_microbatches * plan.interleave * times.transfer_s
+    if plan.overlap.pipeline:
+        return filling_s, Comm(exposed_s=filling_s, hidden_s=steady_s)
+    return filling_s, Comm(exposed_s=filling_s + steady_s)
+
+
+def schedule_name(plan: Plan) -> str:
+    return "interleaved" if plan.interleave > 1 else "1f1b"
+
+
+def pipeline_shape(shard: Shard) -> PipelineShape:
+    plan = shard.plan
+    return PipelineShape(
+        num_stages=plan.pipeline_parallel, num_microbatches=shard.num_microbatches, interleave=plan.interleave
+    )
+
+
+def _sync(
+    stage: Stage, work: StageWork, shard: Shard, place: Placement, precision: Precision, cluster: Cluster
+) -> Sync:
+    """Once a step: reduce gradients over the ranks that hold the same parameters; ZeRO-1 also gathers weights.
+
+    ZeRO-2 and 3 do this with every microbatch (see `stage`). What overlaps hides behind one microbatch: reductions
+    behind its backward pass, gathers behind the next forward pass, all but the block that starts them.
+    """
+    plan = shard.plan
+    if plan.zero_stage >= 2:
+        return Sync(comm=Comm(), sent_bytes=0.0)
+    link_frac = cluster.chip.calibration.link_frac
+    plain, experts = parameter_elements(stage)
+    reduce_s = gather_s = total_bytes = 0.0
+    for elements, group in ((plain, place.data), (experts, place.expert_data)):
+        reduction = "reduce-scatter" if plan.zero_stage == 1 else "all-reduce"
+        seconds, sent = _timed(reduction, elements * precision.reduce_bytes, group, link_frac)
+        reduce_s, total_bytes = reduce_s + seconds, total_bytes + sent
+        if plan.zero_stage == 1:
+            seconds, sent = _timed("all-gather", elements * precision.weight_bytes, group, link_frac)
+            gather_s, total_bytes = gather_s + seconds, total_bytes + sent
+    num_blocks = sum(piece.count for piece in stage.pieces)
+    share = (num_blocks - 1) / num_blocks if plan.overlap.data else 0.0
+    hidden_s = min(reduce_s, share * _free_s(work.backward)) + min(gather_s, share * _free_s(work.forward))
+    return Sync(comm=Comm(exposed_s=reduce_s + gather_s - hidden_s, hidden_s=hidden_s), sent_bytes=total_bytes)
+
+
+def _free_s(work: Work) -> float:
+    """Compute behind which nothing is hidden yet."""
+    return max(0.0, work.cost.compute_s - sum(comm.hidden_s for comm in work.comm))
+
+
+def _timed(collective: str, payload_bytes: float, group: Group, link_frac: float) -> tuple[float, float]:
+    if not payload_bytes or num_ranks(group) == 1:
+        return 0.0, 0.0
+    return collectives[collective](payload_bytes, group, link_frac), sent_bytes(
+        collective, payload_bytes, num_ranks(group)
+    )
+
+
+def _energy_j(shard: Shard, works: tuple[StageWork, ...], syncs: list[Sync], cluster: Cluster, step_s: float) -> float:
+    """Energy of all devices: work done, bytes sent, and being on for the whole step."""
+    energy = cluster.chip.energy
+    num_replicas = cluster.num_devices / len(works)
+    total_j = energy.idle_w * step_s * cluster.num_devices
+    for work, sync in zip(works, syncs, strict=True):
+        once = work.forward + work.backward
+        sent = (
+            shard.num_microbatches * (once.sent_bytes + 2 * shard.plan.interleave * _carried_bytes(shard))
+            + sync.sent_bytes
+        )
+        dynamic_j = shard.num_microbatches * once.cost.energy_j + work.update.energy_j + sent * energy.link_j_per_byte
+        total_j += num_replicas * dynamic_j
+    return total_j
+
+
+def _carried_bytes(shard: Shard) -> float:
+    return shard.carried_bytes if shard.plan.pipeline_parallel > 1 else 0.0
+
+
+def counted_flop(graph: Graph, shard: Shard) -> float:
+    """FLOP of matrix products with recompute, over all devices, by the convention of `Graph.model_flop`."""
+    num_replicas = shard.plan.num_devices / shard.plan.pipeline_parallel
+    again = 0.0
+    for stage in shard.stages:
+        for piece in stage.pieces:
+            ops = piece.block.ops
+            again += piece.count * float((ops.counted_flop - ops.model_flop).sum())
+    return graph.model_flop + num_replicas * shard.num_microbatches * again

@@ -1,0 +1,193 @@
+"""Laws of time: more of a resource never hurts, parts add up, bounds are kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dovetail.cost.cost import Cost
+from dovetail.evaluate import Outcome, evaluate
+from dovetail.hardware.catalog import chips
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.link import Link
+from dovetail.hardware.topology import DIMENSION_KINDS, Dimension, Span, Topology
+from dovetail.network.collectives import collectives
+from dovetail.plan.placement import placement
+from dovetail.plan.plan import Overlap, Plan
+from dovetail.plan.shard import Shard, shard
+from dovetail.schedule.step import training_step
+from dovetail.units import GIGA, MICRO
+from dovetail.workload.models import models
+from dovetail.workload.optimizer import Precision
+from dovetail.workload.workload import Workload
+
+PRECISION = Precision()
+GROUPED = ("all-gather", "reduce-scatter", "all-reduce", "all-to-all")
+
+
+def cluster_of(num_nodes: int, kind: str = "fat-tree") -> Cluster:
+    inner = Dimension(
+        name="inner", kind="switch", num_devices=8, link=Link(bandwidth_bytes_per_s=450 * GIGA, latency_s=2 * MICRO)
+    )
+    outer = Dimension(
+        name="outer", kind=kind, num_devices=num_nodes, link=Link(bandwidth_bytes_per_s=50 * GIGA, latency_s=5 * MICRO)
+    )
+    return Cluster(name="test", chip=chips["h100-sxm"](), topology=Topology(dimensions=(inner, outer)), sources=())
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    """Plans of 64 devices for an 8-layer model."""
+    tensor = draw(st.sampled_from((1, 2, 4, 8)))
+    pipeline = draw(st.sampled_from((1, 2, 4)))
+    context = draw(st.sampled_from((1, 2)))
+    interleave = draw(st.sampled_from((1, 2))) if pipeline > 1 else 1
+    flags = {flag: draw(st.booleans()) for flag in ("data", "tensor", "context", "expert", "pipeline")}
+    experts = draw(st.sampled_from((1, 2, 4)))
+    return Plan(
+        tensor_parallel=tensor,
+        sequence_parallel=True,
+        context_parallel=context,
+        pipeline_parallel=pipeline,
+        interleave=interleave,
+        data_parallel=64 // (tensor * pipeline * context),
+        expert_parallel=experts,
+        expert_tensor_parallel=1,
+        zero_stage=draw(st.integers(0, 3)),
+        recompute=(draw(st.sampled_from(("none", "selective", "full"))),),
+        axis_order=tuple(draw(st.permutations(("tp", "cp", "dp", "pp")))),
+        overlap=Overlap(**flags),
+    )
+
+
+@cache
+def workload_of(name: str) -> Workload:
+    model = models[name]()
+    short = replace(model, architecture=replace(model.architecture, num_layers=8))  # type: ignore[type-var]
+    return Workload(model=short, global_batch=512, seq=1024)
+
+
+@cache
+def graph_of(name: str):  # type: ignore[no-untyped-def]
+    return workload_of(name).training_graph()
+
+
+def step_s(cut: Shard, cluster: Cluster) -> float:
+    return training_step(cut, placement(cut.plan, cluster.topology), cluster, PRECISION).step_s
+
+
+def better(cluster: Cluster, resource: str, factor: float) -> Cluster:
+    chip = cluster.chip
+    hbm = replace(chip.hbm, bandwidth_bytes_per_s=chip.hbm.bandwidth_bytes_per_s * factor)
+    vector = replace(chip.vector, peak_flop_per_s=chip.vector.peak_flop_per_s * factor)
+    launch = replace(chip.calibration, launch_s=chip.calibration.launch_s / factor)
+    return {
+        "tensor": replace(cluster, chip=replace(chip, tensor=chip.tensor.scaled(factor))),
+        "vector": replace(cluster, chip=replace(chip, vector=vector)),
+        "hbm": replace(cluster, chip=replace(chip, hbm=hbm)),
+        "launch": replace(cluster, chip=replace(chip, calibration=launch)),
+        "inner": replace(cluster, topology=cluster.topology.with_link_scaled("inner", factor)),
+        "outer": replace(cluster, topology=cluster.topology.with_link_scaled("outer", factor)),
+    }[resource]
+
+
+@pytest.mark.parametrize("resource", ["tensor", "vector", "hbm", "launch", "inner", "outer"])
+@given(
+    plan=plans(),
+    factor=st.floats(1.0, 100.0),
+    name=st.sampled_from(("llama3-8b", "mixtral-8x7b")),
+    kind=st.sampled_from(DIMENSION_KINDS),
+)
+def test_more_of_a_resource_never_takes_longer(resource: str, plan: Plan, factor: float, name: str, kind: str) -> None:
+    cluster = cluster_of(8, kind)
+    cut = shard(graph_of(name), replace(plan, expert_parallel=1) if name == "llama3-8b" else plan)
+    assert step_s(cut, better(cluster, resource, factor)) <= step_s(cut, cluster) * (1 + 1e-12)  # style: a tolerance
+
+
+@given(plan=plans())
+def test_the_parts_of_a_step_add_up(plan: Plan) -> None:
+    cluster = cluster_of(8)
+    cut = shard(graph_of("mixtral-8x7b"), plan)
+    step = training_step(cut, placement(plan, cluster.topology), cluster, PRECISION)
+    parts_s = step.compute_s + step.exposed_s + step.bubble_s + step.update_s
+    assert parts_s == pytest.approx(step.step_s)
+    assert step.bubble_s >= -1e-12 * step.step_s  # style: a tolerance
+    assert all(comm.exposed_s >= 0 and comm.hidden_s >= 0 for comm in step.comm)
+    assert sum(step.limits_s) == pytest.approx(step.compute_s)
+
+
+@given(plan=plans())
+def test_no_step_beats_the_peak_of_its_chips(plan: Plan) -> None:
+    outcome = evaluate(workload_of("llama3-8b"), cluster_of(8), replace(plan, expert_parallel=1))
+    assert not isinstance(outcome, Outcome) or 0 < outcome.mfu_frac <= outcome.hfu_frac * (
+        1 + 1e-12
+    )  # style: tolerance
+    assert not isinstance(outcome, Outcome) or outcome.mfu_frac < 1
+
+
+@given(plan=plans())
+def test_overlapping_more_never_takes_longer(plan: Plan) -> None:
+    cluster = cluster_of(8)
+    everything = Overlap(data=True, tensor=True, context=True, expert=True, pipeline=True)
+    graph = graph_of("mixtral-8x7b")
+    overlapped_s = step_s(shard(graph, replace(plan, overlap=everything)), cluster)
+    assert overlapped_s <= step_s(shard(graph, plan), cluster) * (1 + 1e-12)  # style: a tolerance
+
+
+costs = st.builds(
+    Cost,
+    compute_s=st.floats(0, 1),
+    energy_j=st.floats(0, 1),
+    flop=st.floats(0, 1),
+    hbm_bytes=st.floats(0, 1),
+)
+
+
+@given(a=costs, b=costs)
+def test_costs_add_up_like_numbers(a: Cost, b: Cost) -> None:
+    assert a + Cost() == a
+    assert a + b == b + a
+    assert 2 * a == a + a
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> tuple[Span, ...]:
+    spans = []
+    for index in range(draw(st.integers(1, 3))):
+        size = draw(st.sampled_from((2, 3, 4, 8, 16)))
+        link = Link(bandwidth_bytes_per_s=draw(st.floats(1, 1000)) * GIGA, latency_s=draw(st.floats(0, 10)) * MICRO)
+        kind = draw(st.sampled_from(DIMENSION_KINDS))
+        dimension = Dimension(name=str(index), kind=kind, num_devices=size, link=link)
+        part = draw(st.sampled_from([n for n in (2, 3, 4, 8, 16) if size % n == 0]))
+        stride = draw(st.sampled_from([s for s in (1, 2, 4) if (size // part) % s == 0]))
+        spans.append(Span(dimension=dimension, num_ranks=part, stride=stride))
+    return tuple(spans)
+
+
+@pytest.mark.parametrize("name", GROUPED)
+@given(group=groups(), payload_bytes=st.floats(1, 1e12), factor=st.floats(1, 10))  # style: a range of sizes
+def test_a_collective_never_beats_its_ports_and_never_falls_with_size(
+    name: str, group: tuple[Span, ...], payload_bytes: float, factor: float
+) -> None:
+    collective = collectives[name]
+    time_s = collective(payload_bytes, group, 1.0)
+    assert collective(payload_bytes * factor, group, 1.0) >= time_s
+    num_ranks = 1
+    for span in group:
+        num_ranks *= span.num_ranks
+    ports_bytes_per_s = sum(span.dimension.link.bandwidth_bytes_per_s for span in group)
+    share = 2 if name == "all-reduce" else 1
+    bound_s = share * (num_ranks - 1) / num_ranks * payload_bytes / ports_bytes_per_s
+    assert time_s >= bound_s * (1 - 1e-9)  # style: a tolerance
+
+
+@given(group=groups(), payload_bytes=st.floats(1, 1e12))  # style: a range of sizes
+def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(group: tuple[Span, ...], payload_bytes: float) -> None:
+    parts_s = collectives["reduce-scatter"](payload_bytes, group, 0.8) + collectives["all-gather"](
+        payload_bytes, group, 0.8
+    )
+    assert collectives["all-reduce"](payload_bytes, group, 0.8) == pytest.approx(parts_s)
