@@ -130,13 +130,15 @@ def test_a_step_has_all_five_phases(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_updates_over_all_blocks_cover_every_parameter_once(name):
+def test_updates_over_all_blocks_cover_every_parameter_that_has_a_gradient_once(name):
     num_updated = 0
     for block in trained_graph(name).blocks:
         ops = block.ops
         updates = (ops.phase == Phase.UPDATE) & ~ops.is_tied
         num_updated += block.repeat * int(ops.extents[updates].prod(axis=1).sum())
-    assert num_updated == forward_graph(name).num_parameters
+    # of DLRM's tables only rows that were looked up: 8 samples x 64 tables x 64 columns
+    num_idle = 64 * 64 * (1_000_000 - 8) if name == "dlrm" else 0
+    assert num_updated == forward_graph(name).num_parameters - num_idle
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dovetail.plan.shard import Piece, Shard, Stage
-from dovetail.workload.graph import Axis, Block, FloatArray, Need, Ops, Phase
+from dovetail.workload.graph import Axis, Block, FloatArray, IntArray, Need, Ops, Phase
 from dovetail.workload.operators import DTYPE_BYTES, Unit, code_of, dtype_bytes
 from dovetail.workload.optimizer import Precision
 
@@ -66,18 +67,18 @@ def _state_bytes(shard: Shard, stage: Stage, precision: Precision) -> StageMemor
     """What is held of every parameter: ZeRO-1 shards optimizer state, 2 gradients too, 3 weights too."""
     return StageMemory(
         stage=stage.index,
-        weights_bytes=_held_bytes(shard, stage, precision.weight_bytes, 3),
-        gradients_bytes=_held_bytes(shard, stage, precision.gradient_bytes, 2),
-        optimizer_bytes=_held_bytes(shard, stage, precision.optimizer_bytes, 1),
+        weights_bytes=_held_bytes(shard, parameter_elements(stage), precision.weight_bytes, 3),
+        gradients_bytes=_held_bytes(shard, gradient_elements(stage), precision.gradient_bytes, 2),
+        optimizer_bytes=_held_bytes(shard, parameter_elements(stage), precision.optimizer_bytes, 1),
         activations_bytes=0.0,
         buffers_bytes=0.0,
     )
 
 
-def _held_bytes(shard: Shard, stage: Stage, bytes_per_parameter: float, from_zero_stage: int) -> float:
-    """One device's share of something kept per parameter that is sharded from a ZeRO stage on."""
+def _held_bytes(shard: Shard, elements: tuple[float, float], bytes_per_parameter: float, from_zero_stage: int) -> float:
+    """One device's share of something kept per (ordinary, expert) parameter that a ZeRO stage begins to shard."""
     plan = shard.plan
-    plain, experts = parameter_elements(stage)
+    plain, experts = elements
     is_sharded = plan.zero_stage >= from_zero_stage
     data_ranks = plan.data_parallel * plan.context_parallel if is_sharded else 1
     expert_ranks = plan.expert_data_parallel if is_sharded else 1
@@ -88,31 +89,51 @@ def _widened_gradient_bytes(shard: Shard, stage: Stage, precision: Precision) ->
     """fp32 copies of the gradients whose state is updated here, where gradients are kept in less."""
     if not precision.has_master_weights or precision.gradient_bytes >= MASTER_BYTES:
         return 0.0
-    return _held_bytes(shard, stage, MASTER_BYTES, 1)
+    return _held_bytes(shard, gradient_elements(stage), MASTER_BYTES, 1)
 
 
 def block_parameters(block: Block) -> tuple[float, float]:
     """One device's parameters of one repeat: ordinary ones, and those of experts; tied ones included."""
-    plain = experts = 0.0
     ops = block.ops
-    for elements, split in ((ops.weight_elements, ops.weight_split), (ops.bias_elements, ops.bias_split)):
-        is_expert = (split & _EXPERT_AXES) != 0
-        plain += float(elements[~is_expert].sum())
-        experts += float(elements[is_expert].sum())
-    return plain, experts
+    return _by_owner(ops, ops.weight_elements, ops.weight_split)
+
+
+def block_gradients(block: Block) -> tuple[float, float]:
+    """One device's gradients of one repeat, as `block_parameters`; of bags of embeddings only rows looked up."""
+    ops = block.ops
+    return _by_owner(ops, ops.gradient_elements, ops.gradient_split)
+
+
+def _by_owner(ops: Ops, elements: IntArray, split: IntArray) -> tuple[float, float]:
+    is_expert, is_expert_bias = (split & _EXPERT_AXES) != 0, (ops.bias_split & _EXPERT_AXES) != 0
+    plain = elements[~is_expert].sum() + ops.bias_elements[~is_expert_bias].sum()
+    experts = elements[is_expert].sum() + ops.bias_elements[is_expert_bias].sum()
+    return float(plain), float(experts)
 
 
 def parameter_elements(stage: Stage) -> tuple[float, float]:
     """One device's parameters on `stage`; tied ones count only where their owner is on another stage."""
+    return _stage_elements(stage, block_parameters)
+
+
+def gradient_elements(stage: Stage) -> tuple[float, float]:
+    """One device's gradients on `stage`, as `parameter_elements`."""
+    return _stage_elements(stage, block_gradients)
+
+
+def _stage_elements(stage: Stage, of_block: Callable[[Block], tuple[float, float]]) -> tuple[float, float]:
     is_owner_here = stage.index == 0 and any(not piece.block.is_layer for piece in stage.pieces)
     plain = experts = 0.0
     for piece in stage.pieces:
-        block_plain, block_experts = block_parameters(piece.block)
-        if is_owner_here:
-            block_plain -= float(piece.block.ops.weight_elements[piece.block.ops.is_tied].sum())
-        plain += piece.count * block_plain
+        block_plain, block_experts = of_block(piece.block)
+        plain += piece.count * (block_plain - (tied_elements(piece.block) if is_owner_here else 0.0))
         experts += piece.count * block_experts
     return plain, experts
+
+
+def tied_elements(block: Block) -> float:
+    """One device's parameters that an earlier block owns."""
+    return float(block.ops.weight_elements[block.ops.is_tied].sum())
 
 
 def kept_bytes(block: Block, recompute: str) -> float:
@@ -184,7 +205,7 @@ def _parameter_buffers_bytes(shard: Shard, stage: Stage, precision: Precision) -
     if plan.zero_stage == 3:
         return NUM_PREFETCHED_BLOCKS * largest * precision.weight_bytes + largest * precision.reduce_bytes
     return (
-        min(REDUCE_BUCKET_ELEMENTS, sum(parameter_elements(stage))) * precision.reduce_bytes
+        min(REDUCE_BUCKET_ELEMENTS, sum(gradient_elements(stage))) * precision.reduce_bytes
         if plan.zero_stage == 2
         else 0.0
     )

@@ -136,6 +136,7 @@ def _local_block(block: Block, degrees: dict[Axis, int]) -> Block:
         ops,
         extents=local_elements(ops.extents, ops.splits, degrees),
         weight_elements=local_elements(ops.weight_elements, ops.weight_split, degrees),
+        gradient_elements=local_elements(ops.gradient_elements, ops.gradient_split, degrees),
         bias_elements=local_elements(ops.bias_elements, ops.bias_split, degrees),
     )
     carried = -(-block.carried_elements // divisor(block.carried_split, degrees))

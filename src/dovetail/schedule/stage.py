@@ -14,7 +14,7 @@ from dovetail.hardware.topology import num_ranks
 from dovetail.network.collectives import collectives
 from dovetail.network.volume import sent_bytes
 from dovetail.plan.exchange import Exchange, exchanges
-from dovetail.plan.memory import block_parameters
+from dovetail.plan.memory import block_gradients, block_parameters
 from dovetail.plan.placement import Placement
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import Piece, Shard, Stage
@@ -166,8 +166,8 @@ def _parameter_exchanges(piece: Piece, plan: Plan, place: Placement, precision: 
     sends: list[Exchange] = []
     if plan.zero_stage < 2:
         return sends
-    plain, experts = block_parameters(piece.block)
-    for elements, group in ((plain, place.data), (experts, place.expert_data)):
+    parameters, gradients = block_parameters(piece.block), block_gradients(piece.block)
+    for elements, changed, group in zip(parameters, gradients, (place.data, place.expert_data), strict=True):
         if not elements or num_ranks(group) == 1:
             continue
         if plan.zero_stage == 3:
@@ -185,7 +185,7 @@ def _parameter_exchanges(piece: Piece, plan: Plan, place: Placement, precision: 
             Exchange(
                 axis="dp",
                 collective="reduce-scatter",
-                payload_bytes=elements * precision.reduce_bytes,
+                payload_bytes=changed * precision.reduce_bytes,
                 phase=Phase.WEIGHT_GRAD,
                 group=group,
             )

@@ -8,7 +8,7 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.topology import Group, num_ranks
 from dovetail.network.collectives import collectives
 from dovetail.network.volume import sent_bytes
-from dovetail.plan.memory import parameter_elements
+from dovetail.plan.memory import gradient_elements, parameter_elements, tied_elements
 from dovetail.plan.placement import Placement
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import Shard, Stage
@@ -55,11 +55,12 @@ def training_step(shard: Shard, place: Placement, cluster: Cluster, precision: P
     ]
     sync = max(syncs, key=lambda s: s.comm.exposed_s)
     update_s = max(work.update.compute_s for work in works)
-    step_s = pipeline_s + sync.comm.exposed_s + update_s
+    tied_s = _tied_sync_s(shard, place, cluster, precision)
+    step_s = pipeline_s + tied_s + sync.comm.exposed_s + update_s
     slowest = max(range(len(works)), key=lambda s: times.forward_s[s] + times.backward_s[s])
     busy = shard.num_microbatches * (works[slowest].forward + works[slowest].backward)
     filling_s, transfers = _transfers(shard, times)
-    once = {"dp": sync.comm, "pp": transfers}
+    once = {"dp": sync.comm, "pp": transfers + Comm(exposed_s=tied_s)}
     return Step(
         step_s=step_s,
         compute_s=busy.cost.compute_s,
@@ -95,6 +96,16 @@ def _transfers(shard: Shard, times: StageTimes) -> tuple[float, Comm]:
     return filling_s, Comm(exposed_s=filling_s + steady_s)
 
 
+def _tied_sync_s(shard: Shard, place: Placement, cluster: Cluster, precision: Precision) -> float:
+    """Tied weights on the last stage and their owner on the first exchange gradients once a step."""
+    if shard.plan.pipeline_parallel == 1:
+        return 0.0
+    elements = sum(piece.count * tied_elements(piece.block) for piece in shard.stages[-1].pieces)
+    payload_bytes = elements * precision.reduce_bytes
+    link_frac = cluster.chip.calibration.link_frac
+    return collectives["point-to-point"](payload_bytes, place.pipeline, link_frac) if elements else 0.0
+
+
 def schedule_name(plan: Plan) -> str:
     return "interleaved" if plan.interleave > 1 else "1f1b"
 
@@ -118,14 +129,14 @@ def _sync(
     if plan.zero_stage >= 2:
         return Sync(comm=Comm(), sent_bytes=0.0)
     link_frac = cluster.chip.calibration.link_frac
-    plain, experts = parameter_elements(stage)
     reduce_s = gather_s = total_bytes = 0.0
-    for elements, group in ((plain, place.data), (experts, place.expert_data)):
-        reduction = "reduce-scatter" if plan.zero_stage == 1 else "all-reduce"
-        seconds, sent = _timed(reduction, elements * precision.reduce_bytes, group, link_frac)
+    reduction = "reduce-scatter" if plan.zero_stage == 1 else "all-reduce"
+    parameters, gradients = parameter_elements(stage), gradient_elements(stage)
+    for owned, changed, group in zip(parameters, gradients, (place.data, place.expert_data), strict=True):
+        seconds, sent = _timed(reduction, changed * precision.reduce_bytes, group, link_frac)
         reduce_s, total_bytes = reduce_s + seconds, total_bytes + sent
         if plan.zero_stage == 1:
-            seconds, sent = _timed("all-gather", elements * precision.weight_bytes, group, link_frac)
+            seconds, sent = _timed("all-gather", owned * precision.weight_bytes, group, link_frac)
             gather_s, total_bytes = gather_s + seconds, total_bytes + sent
     num_blocks = sum(piece.count for piece in stage.pieces)
     share = (num_blocks - 1) / num_blocks if plan.overlap.data else 0.0

@@ -2,79 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from dovetail.workload.graph import NUM_EXTENTS, Axis, Block, FloatArray, IntArray, Need, Ops, Phase, csr
-from dovetail.workload.operators import OPERATORS, SIDE_BYTES_PER_ELEMENT, Unit, code_of, dtype_code
-
-Extent = tuple[int, Axis]
-ONE: Extent = (1, Axis.NONE)
-_REPEATED_IN_BACKWARD = ("gather", "expert_gather", "context_gather")
-
-
-@dataclass(slots=True, kw_only=True)
-class Row:
-    """One operator while its block is being built."""
-
-    name: str
-    kind: str
-    inputs: tuple[int, ...]
-    extents: tuple[Extent, ...]
-    dtype: str
-    math: str = ""  # dtype the product is taken in; the stored one unless given
-    distinct_frac: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    work_frac: float = 1.0
-    weight: Extent = (0, Axis.NONE)
-    bias: Extent = (0, Axis.NONE)
-    is_tied: bool = False
-    is_core: bool = False
-    kept_bytes_per_element: float = 0.0
-    phase: Phase = Phase.FORWARD
-    side_bytes_per_element: float = 0.0
-    need: Need = Need.NOBODY
-
-
-def rows_to_ops(rows: Sequence[Row]) -> Ops:
-    """Columns from rows; `inputs` become edges."""
-    edge_start, edge_to = csr(
-        len(rows),
-        _column(i for row in rows for i in row.inputs),
-        _column(target for target, row in enumerate(rows) for _ in row.inputs),
-    )
-    shape = (-1, NUM_EXTENTS)
-    return Ops(
-        names=tuple(row.name for row in rows),
-        kind=_column(code_of(row.kind) for row in rows),
-        phase=_column(row.phase for row in rows),
-        dtype=_column(dtype_code(row.dtype) for row in rows),
-        math=_column(dtype_code(row.math or row.dtype) for row in rows),
-        extents=_column(size for row in rows for size, _ in row.extents).reshape(shape),
-        splits=_column(axes for row in rows for _, axes in row.extents).reshape(shape),
-        distinct_frac=_floats(frac for row in rows for frac in row.distinct_frac).reshape(-1, 3),
-        work_frac=_floats(row.work_frac for row in rows),
-        weight_elements=_column(row.weight[0] for row in rows),
-        weight_split=_column(row.weight[1] for row in rows),
-        bias_elements=_column(row.bias[0] for row in rows),
-        bias_split=_column(row.bias[1] for row in rows),
-        is_tied=_column(row.is_tied for row in rows).astype(np.bool_),
-        is_core=_column(row.is_core for row in rows).astype(np.bool_),
-        need=_column(row.need for row in rows),
-        kept_bytes_per_element=_floats(row.kept_bytes_per_element for row in rows),
-        side_bytes_per_element=_floats(row.side_bytes_per_element for row in rows),
-        edge_start=edge_start,
-        edge_to=edge_to,
-    )
-
-
-def _column(values: Iterable[int]) -> IntArray:
-    return np.array([int(value) for value in values], dtype=np.int64)
-
-
-def _floats(values: Iterable[float]) -> FloatArray:
-    return np.array(list(values), dtype=np.float64)
+from dovetail.workload.graph import Axis, Block, M, N
+from dovetail.workload.operators import OPERATORS, SIDE_BYTES_PER_ELEMENT, Unit, code_of
+from dovetail.workload.rows import ONE, Extent, Row, mark_needs, rows_to_ops
 
 
 @dataclass(slots=True)
@@ -258,8 +191,20 @@ class BlockBuilder:
             carried_split=int(self.input_rows[1] | self.input_cols[1]),
         )
 
-    def _add(self, name: str, kind: str, inputs: Sequence[int], extents: tuple[Extent, ...], **columns: object) -> int:
+    def _add(
+        self,
+        name: str,
+        kind: str,
+        inputs: Sequence[int],
+        extents: tuple[Extent, ...],
+        *,
+        weight: Extent = (0, Axis.NONE),
+        **columns: object,
+    ) -> int:
         assert all(0 <= i < len(self.rows) for i in inputs), f"{name} reads a row that does not exist yet: {inputs}"
+        # only rows that were looked up have a gradient in a bag of embeddings; all else is dense
+        looked_up = (extents[M][0] * extents[N][0], extents[M][1] | extents[N][1])
+        is_sparse = kind == "embedding_bag" and looked_up[0] < weight[0]
         self.rows.append(
             Row(
                 name=name,
@@ -267,27 +212,11 @@ class BlockBuilder:
                 inputs=tuple(inputs),
                 extents=extents,
                 dtype=self.dtype,
+                weight=weight,
+                gradient=looked_up if is_sparse else weight,
                 is_core=self.is_core,
                 side_bytes_per_element=float(SIDE_BYTES_PER_ELEMENT[0, code_of(kind)]),
                 **columns,  # type: ignore[arg-type]
             )
         )
         return len(self.rows) - 1
-
-
-def mark_needs(rows: Sequence[Row]) -> None:
-    """Note on every row who needs its output in the backward pass.
-
-    A gather is looked through: it is repeated in the backward pass, so the parts are kept, not the whole
-    (Korthikanti et al. 2022, section 4.2.2).
-    """
-    for index, row in enumerate(rows):
-        operator = OPERATORS[code_of(row.kind)]
-        whose = Need.CORE if row.is_core else Need.OUTSIDE
-        kept = list(row.inputs) if operator.keeps_input else []
-        if operator.keeps_output:
-            kept.append(index)
-        for tensor in kept:
-            while rows[tensor].kind in _REPEATED_IN_BACKWARD:
-                tensor = rows[tensor].inputs[0]
-            rows[tensor].need |= whose

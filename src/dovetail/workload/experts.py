@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dovetail.workload.builder import BlockBuilder, Extent
+from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis
 from dovetail.workload.layers import SHARED_TOKENS, TOKENS, Sample, activate, feed_forward, whole
+from dovetail.workload.rows import Extent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,6 +83,10 @@ class Ops:
     work_frac: FloatArray  # share of the loop that is done; 0.5 for causal attention
     weight_elements: IntArray  # parameters of the row, forward rows only
     weight_split: IntArray
+    gradient_elements: (
+        IntArray  # of the weight's gradient: fewer than its parameters where only looked-up rows have one
+    )
+    gradient_split: IntArray
     bias_elements: IntArray  # further parameters, split another way
     bias_split: IntArray
     is_tied: BoolArray  # its weights belong to an earlier block

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dovetail.errors import InvalidInput, did_you_mean
-from dovetail.workload.builder import BlockBuilder, Extent
+from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis
+from dovetail.workload.rows import Extent
 
 TOKENS = Axis.DATA | Axis.CONTEXT
 SHARED_TOKENS = TOKENS | Axis.SEQUENCE

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from dovetail.errors import InvalidInput
-from dovetail.workload.builder import BlockBuilder, Extent
+from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis, Block, Graph, Rule
 from dovetail.workload.layers import Sample, whole
+from dovetail.workload.rows import Extent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

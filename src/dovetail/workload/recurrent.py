@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dovetail.errors import InvalidInput
-from dovetail.workload.builder import BlockBuilder, Extent
+from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis, Block, Graph, Rule
 from dovetail.workload.layers import Sample, whole
+from dovetail.workload.rows import Extent
 
 NUM_GATES = 4  # input, forget, cell and output
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from dovetail.workload.builder import ONE, Extent, Row, rows_to_ops
 from dovetail.workload.graph import Axis, Block, Graph, Need, Ops, Phase
 from dovetail.workload.operators import DTYPES, OPERATORS, SIDE_BYTES_PER_ELEMENT, Unit, code_of, dtype_bytes
 from dovetail.workload.optimizer import Precision
+from dovetail.workload.rows import ONE, Extent, Row, rows_to_ops
 
 _TABLES = ("embedding", "embedding_bag")  # their backward pass is a gradient of weights, not of inputs
 _WEIGHTED = ("linear", "expert_linear", "convolution", "recurrent_linear")
@@ -73,6 +73,7 @@ def _row(ops: Ops, i: int, inputs: tuple[int, ...]) -> Row:
         distinct_frac=(a_frac, b_frac, c_frac),
         work_frac=float(ops.work_frac[i]),
         weight=(int(ops.weight_elements[i]), Axis(int(ops.weight_split[i]))),
+        gradient=(int(ops.gradient_elements[i]), Axis(int(ops.gradient_split[i]))),
         bias=(int(ops.bias_elements[i]), Axis(int(ops.bias_split[i]))),
         is_tied=bool(ops.is_tied[i]),
         is_core=bool(ops.is_core[i]),
@@ -98,6 +99,7 @@ def _bare(row: Row, phase: Phase, **changes: object) -> Row:
         row,
         phase=phase,
         weight=nothing,
+        gradient=nothing,
         bias=nothing,
         need=Need.NOBODY,
         kept_bytes_per_element=0.0,
@@ -160,10 +162,10 @@ def _backward_exchange(row: Row) -> list[Row]:
 
 
 def _update_rows(block: Block, precision: Precision, rows: list[Row]) -> list[Row]:
-    """One update a way of splitting parameters; it waits for every weight gradient."""
+    """One update a way of splitting gradients; it waits for all of them."""
     ops = block.ops
     sums: dict[tuple[int, bool], int] = {}
-    for elements, split in ((ops.weight_elements, ops.weight_split), (ops.bias_elements, ops.bias_split)):
+    for elements, split in ((ops.gradient_elements, ops.gradient_split), (ops.bias_elements, ops.bias_split)):
         for i in np.flatnonzero(elements):
             key = (int(split[i]), bool(ops.is_tied[i]))
             sums[key] = sums.get(key, 0) + int(elements[i])

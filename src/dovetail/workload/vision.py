@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from dovetail.errors import InvalidInput
-from dovetail.workload.builder import BlockBuilder, Extent
+from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis, Block, Graph, Rule
 from dovetail.workload.layers import Sample, whole
+from dovetail.workload.rows import Extent
 
 Window = tuple[int, int]  # height and width
 NUM_COLOURS = 3

@@ -26,7 +26,10 @@ def graph_of(name: str, batch: int = 64):
         ({"interleave": 2}, "interleave=2 needs pipeline_parallel above 1"),
         ({"pipeline_parallel": 2, "layers_per_stage": (4,)}, "layers_per_stage has 1 values for 2 stages"),
         ({"axis_order": ("tp", "dp", "pp")}, "axis_order must hold each of tp, cp, dp, pp once"),
-        ({"tensor_parallel": 4, "expert_tensor_parallel": 2}, "expert_tensor_parallel=2 must be 1 or tensor_parallel=4"),
+        (
+            {"tensor_parallel": 4, "expert_tensor_parallel": 2},
+            "expert_tensor_parallel=2 must be 1 or tensor_parallel=4",
+        ),
     ],
 )
 def test_an_impossible_plan_is_refused_with_rule_and_value(fields, words):
@@ -45,7 +48,11 @@ def test_an_impossible_plan_is_refused_with_rule_and_value(fields, words):
         ("llama3-8b", Plan(expert_parallel=2, data_parallel=2), "expert_parallel=2 has nothing to divide in llama3-8b"),
         ("resnet-50", Plan(tensor_parallel=2), "tensor_parallel=2"),
         ("mixtral-8x7b", Plan(data_parallel=16, expert_parallel=16), "must divide num_experts=8"),
-        ("mixtral-8x7b", Plan(data_parallel=2, expert_parallel=4), "expert_parallel x expert_tensor_parallel = 4 must divide"),
+        (
+            "mixtral-8x7b",
+            Plan(data_parallel=2, expert_parallel=4),
+            "expert_parallel x expert_tensor_parallel = 4 must divide",
+        ),
         ("mixtral-8x7b", Plan(tensor_parallel=2, data_parallel=2, expert_parallel=2), "needs sequence_parallel: true"),
         (
             "llama3-8b",

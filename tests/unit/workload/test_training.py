@@ -155,3 +155,18 @@ def test_every_network_operator_has_a_backward_that_exists():
 def test_bytes_a_parameter_follow_the_conventions(precision: Precision, held: float, moved: float):
     assert precision.weight_bytes + precision.gradient_bytes + precision.optimizer_bytes == held
     assert precision.update_bytes == moved
+
+
+def test_an_update_moves_the_optimizers_bytes_for_every_parameter():
+    block = training_block(tiny_block(), Precision())
+    ops = block.ops
+    moved = (ops.read_bytes + ops.write_bytes)[ops.phase == Phase.UPDATE].sum()
+    assert moved == Precision().update_bytes * block.num_parameters
+
+
+def test_fused_attention_is_needed_by_itself_and_by_the_projection_after_it():
+    layer = next(b for b in models["llama3-8b"]().forward(Sample(batch=1, seq=1024, dtype="bf16")).blocks if b.is_layer)
+    need = dict(zip(layer.ops.names, layer.ops.need.tolist(), strict=True))
+    assert need["attention"] == Need.OUTSIDE | Need.CORE
+    assert need["rope_q"] == Need.CORE
+    assert need["attention_out"] == Need.NOBODY
