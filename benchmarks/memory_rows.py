@@ -1,0 +1,305 @@
+"""Measured and published memory beside ours: every row that a plan and a workload can express.
+
+A row that cannot be expressed carries the word why. Nothing here is fitted to rows: conventions (dtypes, kernels,
+ZeRO stage) are those the publisher states or its framework is known for.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dovetail.evaluate import ALLOCATOR_RESERVE_FRAC, memory_use
+from dovetail.plan.check import check_plan
+from dovetail.plan.plan import Plan
+from dovetail.plan.shard import shard
+from dovetail.units import GIBI, GIGA
+from dovetail.workload.experts import Experts
+from dovetail.workload.latent import LatentAttention
+from dovetail.workload.layers import Sample
+from dovetail.workload.models import models
+from dovetail.workload.optimizer import Precision
+from dovetail.workload.training import training_graph
+from dovetail.workload.transformer import Transformer
+
+Fields = Mapping[str, str]
+DATA = Path(__file__).resolve().parent / "data"
+
+MEGATRON = Precision()
+# torch eager on one H200: everything in bf16, gradients freed at each step
+PURE_BF16 = Precision(
+    gradients="bf16", moments="bf16", loss="bf16", has_master_weights=False, are_gradients_standing=False
+)
+# FSDP2 as TorchTitan runs it: fp32 parameters, gradients and moments, all sharded; bf16 when gathered
+FSDP = Precision(weights="fp32", has_master_weights=False, are_gradients_standing=False)
+# DeepSpeed ZeRO-1 with fp16: gradients as fp16; with bf16 they are accumulated in fp32
+DEEPSPEED_FP16 = Precision(compute="fp16", weights="fp16", gradients="fp16")
+BLOOM_VOCAB, GPT2_VOCAB = 250_880, 50_304
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What a row ran, as far as memory goes."""
+
+    model: Transformer
+    sample: Sample
+    plan: Plan
+    precision: Precision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRow:
+    """One measured figure; `predicted_bytes` is 0 and `why_not` says why when the row cannot be expressed."""
+
+    row: str
+    source: str
+    what: str
+    measured_bytes: float
+    predicted_bytes: float
+    kind: str  # what was measured: allocated or reserved by torch, or all that the device reports in use
+    why_not: str = ""
+
+    @property
+    def error_frac(self) -> float:
+        return self.predicted_bytes / self.measured_bytes - 1.0
+
+
+class NotExpressed(Exception):
+    """A row that names something no plan can say."""
+
+
+def peak_bytes(job: Job) -> float:
+    """Our peak over all stages, the allocator's reserve not included."""
+    graph = training_graph(job.model.forward(job.sample), job.precision)
+    check_plan(job.plan, graph, job.plan.num_devices)
+    return memory_use(shard(graph, job.plan), job.precision, 0.0).fullest.total_bytes
+
+
+def gpt(name: str, layers: int, hidden: int, heads: int, vocab: int, **changes: object) -> Transformer:
+    """A GPT with biases, layer norms and GELU, as Megatron-LM and GPT-2 have it."""
+    shape = Transformer(
+        name=name,
+        num_layers=layers,
+        hidden=hidden,
+        num_heads=heads,
+        num_kv_heads=heads,
+        head_width=hidden // heads,
+        ffn_width=4 * hidden,
+        vocab=vocab,
+        norm="layernorm",
+        norm_has_bias=True,
+        activation="gelu",
+        qkv_bias=True,
+        output_bias=True,
+        ffn_bias=True,
+        has_rope=False,
+    )
+    return replace(shape, **changes)  # type: ignore[arg-type]
+
+
+# --- one H200, whole training steps ------------------------------------------------------------------------------
+
+
+def h200_rows() -> Iterator[MemoryRow]:
+    for index, row in enumerate(_read("h200_models.csv")):
+        yield _priced(
+            f"H200-{index + 1:02d}",
+            "H200 training steps",
+            f"{row['model']} {row['layers']}L mb{row['micro_batch']} recompute={row['recompute']} {row['mode']}",
+            float(row["peak_gib"]) * GIBI,
+            row,
+            _h200_job,
+        )
+
+
+def _h200_job(row: Fields) -> Job:
+    layers, batch, seq = int(row["layers"]), int(row["micro_batch"]), int(row["seq"])
+    shapes = {"gpt2-345m": (1024, 16, GPT2_VOCAB), "gpt2-1.5b": (1600, 25, GPT2_VOCAB), "gpt-8.3b": (3072, 24, 51_200)}
+    if row["model"] in shapes:
+        model = gpt(row["model"], layers, *shapes[row["model"]], num_positions=1024)
+    else:
+        model = _cut(row["model"], layers)
+    kernels = "compiled" if row["mode"] == "compile" else "eager"
+    recompute = "full" if row["recompute"] == "1" else "none"
+    return Job(
+        model=model,
+        sample=Sample(batch=batch, seq=seq, dtype="bf16", kernels=kernels),
+        plan=Plan(microbatch=batch, recompute=(recompute,)),
+        precision=PURE_BF16,
+    )
+
+
+# --- published rows ----------------------------------------------------------------------------------------------
+
+
+def published_rows() -> Iterator[MemoryRow]:
+    """Measured rows of published_memory.csv; analytic ones are closed forms and are checked as such."""
+    readers = {"SimuMax": _simumax_job, "torchtitan": _torchtitan_job, "Zero Bubble": _zero_bubble_job}
+    readers |= {"BigScience": _bloom_job}
+    for row in _read("published_memory.csv"):
+        if row["quality"] == "analytic_not_measured":
+            continue
+        reader = next((job for word, job in readers.items() if word in row["source"]), _no_shape)
+        what = f"{row['model']} {row['seq']} tp{row['TP']} pp{row['PP']} dp{row['DP']} mb{row['micro_batch']}"
+        yield _priced(row["mem_id"], row["source"].split(",")[0][:48], what, _measured_bytes(row), row, reader)
+
+
+def _measured_bytes(row: Fields) -> float:
+    if row["value_gib"]:
+        return float(row["value_gib"]) * GIBI
+    return float(row["value_raw"]) * GIGA if row["value_raw"] else 0.0
+
+
+def _degrees(row: Fields) -> tuple[int, int, int]:
+    return int(row["TP"]), int(row["PP"]), int(row["DP"])
+
+
+def _no_shape(_: Fields) -> Job:
+    raise NotExpressed("the model's shape is not given")
+
+
+def _simumax_job(row: Fields) -> Job:
+    """Megatron-LM with its distributed optimizer; what is left of the devices is context parallelism."""
+    tp, pp, dp = _degrees(row)
+    num_microbatches = 4 * pp
+    plan = Plan(
+        tensor_parallel=tp,
+        sequence_parallel=row["seq_parallel"] == "True",
+        pipeline_parallel=pp,
+        data_parallel=dp,
+        context_parallel=int(row["n_gpus"]) // (tp * pp * dp),
+        expert_parallel=int(row["EP"]),
+        zero_stage=1,
+    )
+    sample = Sample(batch=dp * num_microbatches, seq=int(row["seq"]), dtype="bf16")
+    return Job(model=_cut(row["model"], int(row["layers"])), sample=sample, plan=plan, precision=MEGATRON)
+
+
+def _torchtitan_job(row: Fields) -> Job:
+    if row["recompute"] != "full":
+        raise NotExpressed("its selective recompute keeps every other product, ours the attention core")
+    if not row["micro_batch"]:
+        raise NotExpressed("the microbatch is not given")
+    tp, pp, dp = _degrees(row)
+    name = {"LLAMA3_8B": "llama3-8b", "LLAMA3_70B": "llama3-70b"}[row["model"]]
+    plan = Plan(
+        tensor_parallel=tp,
+        sequence_parallel=tp > 1,
+        pipeline_parallel=pp,
+        data_parallel=dp,
+        context_parallel=int(row["CP"]),
+        zero_stage=3,
+        microbatch=int(row["micro_batch"]),
+        recompute=("full",),
+    )
+    sample = Sample(batch=dp * plan.microbatch, seq=int(row["seq"]), dtype="bf16", kernels="eager")
+    return Job(model=_cut(name, int(row["layers"])), sample=sample, plan=plan, precision=FSDP)
+
+
+def _zero_bubble_job(row: Fields) -> Job:
+    if row["pp_schedule"] != "1F1B":
+        raise NotExpressed(f"schedule {row['pp_schedule']} with its settings is not modelled yet")
+    _, pp, _ = _degrees(row)
+    batch = int(row["micro_batch"])
+    model = gpt(row["model"], int(row["layers"]), int(row["hidden"]), int(row["heads"]), GPT2_VOCAB, is_tied=True)
+    model = replace(model, num_positions=int(row["seq"]), has_dropout=True, has_attention_dropout=True)
+    # embedding and head each take the place of a layer, so that stages are even
+    layers_per_stage = (int(row["layers"]) + 2) // pp
+    layers = (layers_per_stage - 1, *(layers_per_stage for _ in range(pp - 2)), layers_per_stage - 1)
+    sample = Sample(batch=batch * 4 * pp, seq=int(row["seq"]), dtype="bf16", attention="unfused")
+    plan = Plan(pipeline_parallel=pp, microbatch=batch, layers_per_stage=layers)
+    return Job(model=model, sample=sample, plan=plan, precision=MEGATRON)
+
+
+def _bloom_job(row: Fields) -> Job:
+    if not row["layers"] or not row["heads"]:
+        raise NotExpressed("layers or heads are not given")
+    if not row["value_raw"]:
+        raise NotExpressed("ran out of memory: no figure")
+    tp, pp, dp = _degrees(row)
+    layers, hidden, batch = int(row["layers"]), int(row["hidden"]), int(row["micro_batch"])
+    # the vocabulary is not in the row; the stated size tells which of the two they used
+    stated = float(row["model"].removeprefix("GPT ").removesuffix("B")) * GIGA
+    vocab = min((GPT2_VOCAB, BLOOM_VOCAB), key=lambda v: abs(12 * layers * hidden**2 + v * hidden - stated))
+    model = gpt(row["model"], layers, hidden, int(row["heads"]), vocab, is_tied=True, num_positions=2048)
+    model = replace(model, has_dropout=True, has_attention_dropout=True)
+    precision = DEEPSPEED_FP16 if row["precision"] == "fp16" else MEGATRON
+    plan = Plan(
+        tensor_parallel=tp,
+        pipeline_parallel=pp,
+        data_parallel=dp,
+        zero_stage=int(row["zero_stage"]),
+        microbatch=batch,
+        recompute=("full",),
+    )
+    dtype = precision.storage
+    sample = Sample(batch=batch * dp * 4 * pp, seq=int(row["seq"]), dtype=dtype, attention="unfused")
+    return Job(model=model, sample=sample, plan=plan, precision=precision)
+
+
+def _cut(name: str, layers: int) -> Transformer:
+    """A model by the publisher's name, cut to some layers."""
+    latent = LatentAttention(query_rank=1536, kv_rank=512, plain_width=128, rotary_width=64, value_width=128)
+    if name.startswith("deepseekv2"):
+        experts = Experts(num_experts=160, num_chosen=6, width=1536, shared_width=2 * 1536)
+        shape = {"hidden": 5120, "ffn_width": 12_288, "vocab": 102_400, "experts": experts}
+    elif name.startswith("deepseekv3"):
+        experts = Experts(num_experts=256, num_chosen=8, width=2048, shared_width=2048)
+        shape = {"hidden": 7168, "ffn_width": 18_432, "vocab": 129_280, "experts": experts}
+    else:
+        known = {"llama3_70b": "llama3-70b", "llama3_405b": "llama3-405b"}.get(name.split(" ")[0], name)
+        architecture = models[known]().architecture
+        assert isinstance(architecture, Transformer)
+        return replace(architecture, num_layers=layers)
+    heads = {"num_heads": 128, "num_kv_heads": 128, "head_width": 128}
+    return Transformer(name=name, num_layers=layers, num_dense_layers=1, latent=latent, **shape, **heads)  # type: ignore[arg-type]
+
+
+def _kind(row: Fields) -> str:
+    """What a row's figure counts. TorchTitan logs what is reserved; BLOOM's notes give what the device reports."""
+    metric = row.get("metric", "allocated")
+    if "max GPU memory" in metric:
+        return "device"
+    return "reserved" if "reserved" in metric or "torchtitan" in row.get("source", "") else "allocated"
+
+
+def _priced(
+    row_id: str, source: str, what: str, measured_bytes: float, row: Fields, reader: Callable[[Fields], Job]
+) -> MemoryRow:
+    kind, predicted_bytes, why_not = _kind(row), 0.0, ""
+    try:
+        predicted_bytes = peak_bytes(reader(row)) * (1.0 if kind == "allocated" else 1.0 + ALLOCATOR_RESERVE_FRAC)
+    except NotExpressed as reason:
+        why_not = str(reason)
+    return MemoryRow(
+        row=row_id,
+        source=source,
+        what=what,
+        measured_bytes=measured_bytes,
+        predicted_bytes=predicted_bytes,
+        kind=kind,
+        why_not=why_not,
+    )
+
+
+def _read(name: str) -> list[dict[str, str]]:
+    with (DATA / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def main() -> None:
+    """The whole table."""
+    for row in (*h200_rows(), *published_rows()):
+        if row.why_not:
+            print(f"{row.row:8} {row.what[:52]:52} not expressed: {row.why_not}")
+            continue
+        ours, theirs = row.predicted_bytes / GIBI, row.measured_bytes / GIBI
+        print(
+            f"{row.row:8} {row.what[:48]:48} {row.kind:9} {theirs:7.2f} GiB  ours {ours:7.2f}  {row.error_frac:+7.1%}"
+        )
+
+
+if __name__ == "__main__":
+    main()

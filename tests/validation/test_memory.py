@@ -1,0 +1,77 @@
+"""Is the memory right? Published closed forms, one H200, and published runs, each with a tolerance we defend."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.closed_forms import closed_forms
+from benchmarks.memory_rows import DATA, MemoryRow, h200_rows, published_rows
+from dovetail.plan.memory import kept_bytes
+from dovetail.plan.plan import Plan
+from dovetail.plan.shard import shard
+from dovetail.units import MEBI
+from dovetail.workload.layers import Sample
+from dovetail.workload.models import models
+from dovetail.workload.optimizer import Precision
+from dovetail.workload.training import training_graph
+
+# TorchTitan's two 70B runs with 16 sequences a device: DTensor keeps gathered inputs that Megatron gathers again,
+# and their figure is what the allocator reserved
+KNOWN_MISSES = {"M0011", "M0012"}
+
+
+@pytest.mark.parametrize("row", tuple(closed_forms()), ids=lambda row: f"{row.model}-{row.mode}-{row.what}")
+def test_korthikanti_closed_forms_are_met_within_three_percent(row) -> None:
+    assert abs(row.error_frac) < 0.03
+
+
+@pytest.mark.parametrize("row", tuple(h200_rows()), ids=lambda row: row.row)
+def test_training_steps_on_an_h200_peak_where_we_say(row: MemoryRow) -> None:
+    assert abs(row.error_frac) < 0.10
+
+
+def test_published_peaks_that_torch_reported_are_met() -> None:
+    rows = [row for row in published_rows() if not row.why_not and row.kind in ("allocated", "reserved")]
+    assert len(rows) > 50
+    missed = {row.row for row in rows if abs(row.error_frac) > 0.10}
+    assert missed == KNOWN_MISSES
+    assert sum(abs(row.error_frac) for row in rows) / len(rows) < 0.04
+
+
+def test_what_a_device_reports_in_use_is_more_than_what_we_count() -> None:
+    """BLOOM's notes: context, communicators and the framework's own buffers are in their figure and not in ours."""
+    errors = [row.error_frac for row in published_rows() if not row.why_not and row.kind == "device"]
+    assert len(errors) > 40
+    assert all(-0.35 < error < 0.02 for error in errors)
+
+
+def test_layers_on_an_h200_keep_what_we_say() -> None:
+    with (DATA / "h200_layers.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    errors = []
+    for row in rows:
+        tensor, batch, seq = int(row["tp"]), int(row["micro_batch"]), int(row["seq"])
+        base = "llama3-8b" if row["gated"] == "1" else "megatron-22b"
+        changes = {
+            "num_layers": 1,
+            "hidden": int(row["hidden"]),
+            "num_heads": int(row["heads"]),
+            "num_kv_heads": int(row["kv_heads"]),
+            "head_width": int(row["head_dim"]),
+            "ffn_width": int(row["ffn"]),
+            "num_positions": 0,
+            "has_dropout": False,
+            "has_attention_dropout": False,
+        }
+        model = replace(models[base]().architecture, **changes)  # type: ignore[type-var]
+        sample = Sample(batch=batch, seq=seq, dtype="bf16", kernels="eager")
+        cut = shard(training_graph(model.forward(sample), Precision()), Plan(tensor_parallel=tensor, microbatch=batch))
+        block = next(piece.block for piece in cut.stages[0].pieces if piece.block.is_layer)
+        errors.append(kept_bytes(block, "none") / MEBI / float(row["activation_mib"]) - 1)
+    assert len(errors) > 90
+    # small tensors are rounded up to the allocator's 2 MiB blocks; large ones are exact
+    assert max(abs(error) for error in errors) < 0.07
+    assert sum(abs(error) for error in errors) / len(errors) < 0.01
