@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dovetail.evaluate import ALLOCATOR_RESERVE_FRAC, memory_use
+from dovetail.evaluate import memory_use
 from dovetail.plan.check import check_plan
+from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, moments, runtime_bytes
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import shard
+from dovetail.schedule.pipelines import pipelines
+from dovetail.schedule.step import pipeline_shape
 from dovetail.units import GIBI, GIGA
 from dovetail.workload.experts import Experts
 from dovetail.workload.latent import LatentAttention
@@ -36,6 +39,9 @@ PURE_BF16 = Precision(
 FSDP = Precision(weights="fp32", has_master_weights=False, are_gradients_standing=False)
 # DeepSpeed ZeRO-1 with fp16: gradients as fp16; with bf16 they are accumulated in fp32
 DEEPSPEED_FP16 = Precision(compute="fp16", weights="fp16", gradients="fp16")
+DEEPSPEED_BF16 = Precision(has_compute_gradients=True)
+# DeepSpeed's defaults: allgather_bucket_size and reduce_bucket_size of 5e8 elements each, in 16 bits
+DEEPSPEED_BUCKETS_BYTES = 2 * 0.5 * GIGA * 2
 BLOOM_VOCAB, GPT2_VOCAB = 250_880, 50_304
 
 
@@ -70,11 +76,23 @@ class NotExpressed(Exception):
     """A row that names something no plan can say."""
 
 
-def peak_bytes(job: Job) -> float:
-    """Our peak over all stages, the allocator's reserve not included."""
+def figure_bytes(job: Job, kind: str) -> float:
+    """Our peak over all stages, as a figure of this kind counts it."""
     graph = training_graph(job.model.forward(job.sample), job.precision)
     check_plan(job.plan, graph, job.plan.num_devices)
-    return memory_use(shard(graph, job.plan), job.precision, 0.0).fullest.total_bytes
+    cut = shard(graph, job.plan)
+    if kind != "device":
+        peak_bytes = memory_use(cut, job.precision, 0.0).fullest.total_bytes
+        return peak_bytes * (1.0 + ALLOCATOR_RESERVE_FRAC) if kind == "reserved" else peak_bytes
+    # All that the device reports. The update's flat fp32 gradients find no hole among freed activations, so what
+    # the allocator reserves is the sum of both moments.
+    in_flight, shape = pipelines["1f1b"].in_flight, pipeline_shape(cut)
+    reserved_bytes = 0.0
+    for stage in cut.stages:
+        begin, end, update = moments(cut, stage, job.precision, in_flight(stage.index, shape))
+        stage_bytes = max(begin.total_bytes, end.total_bytes) + update.buffers_bytes
+        reserved_bytes = max(reserved_bytes, stage_bytes * (1.0 + ALLOCATOR_RESERVE_FRAC))
+    return reserved_bytes + runtime_bytes(job.plan) + (DEEPSPEED_BUCKETS_BYTES if job.plan.zero_stage else 0.0)
 
 
 def gpt(name: str, layers: int, hidden: int, heads: int, vocab: int, **changes: object) -> Transformer:
@@ -225,7 +243,7 @@ def _bloom_job(row: Fields) -> Job:
     vocab = min((GPT2_VOCAB, BLOOM_VOCAB), key=lambda v: abs(12 * layers * hidden**2 + v * hidden - stated))
     model = gpt(row["model"], layers, hidden, int(row["heads"]), vocab, is_tied=True, num_positions=2048)
     model = replace(model, has_dropout=True, has_attention_dropout=True)
-    precision = DEEPSPEED_FP16 if row["precision"] == "fp16" else MEGATRON
+    precision = DEEPSPEED_FP16 if row["precision"] == "fp16" else DEEPSPEED_BF16
     plan = Plan(
         tensor_parallel=tp,
         pipeline_parallel=pp,
@@ -270,7 +288,7 @@ def _priced(
 ) -> MemoryRow:
     kind, predicted_bytes, why_not = _kind(row), 0.0, ""
     try:
-        predicted_bytes = peak_bytes(reader(row)) * (1.0 if kind == "allocated" else 1.0 + ALLOCATOR_RESERVE_FRAC)
+        predicted_bytes = figure_bytes(reader(row), kind)
     except NotExpressed as reason:
         why_not = str(reason)
     return MemoryRow(

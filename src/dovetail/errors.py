@@ -35,6 +35,13 @@ class NotModelled(DovetailError):
     """An operator, dtype, topology or option without physics; nothing is free because we forgot it."""
 
 
+def require_positive(value: object, *labels: str) -> None:
+    """Raises unless each named field of `value` is at least 1."""
+    for label in labels:
+        if getattr(value, label) < 1:
+            raise InvalidInput(f"{label} must be at least 1; got {getattr(value, label)}", label)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """'; did you mean x?' for the known names closest to `name`, or the whole list when none is close."""
     options = sorted(known)

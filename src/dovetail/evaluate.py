@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from dovetail.hardware.cluster import Cluster
 from dovetail.plan.check import check_plan
 from dovetail.plan.levers import Lever, levers
-from dovetail.plan.memory import StageMemory, stage_memory
+from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, StageMemory, runtime_bytes, stage_memory
 from dovetail.plan.placement import Placement, placement
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import Shard, shard
@@ -20,9 +20,6 @@ from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
 
-ALLOCATOR_RESERVE_FRAC = (
-    0.05  # reserved over allocated, mean of 26 pairs on B200 (SimuMax v1.2 release logs): 1.03-1.09
-)
 NUDGE_FRAC = 0.10  # how much more of a resource an elasticity asks about
 
 
@@ -36,9 +33,13 @@ class Elasticity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUse:
-    """Memory of every stage against what a device has; the allocator's reserve is stated apart."""
+    """Memory of every stage against what a device has.
+
+    Stated apart: what the allocator holds in reserve, and what a process holds outside of it.
+    """
 
     stages: tuple[StageMemory, ...]
+    runtime_bytes: float
     limit_bytes: float
 
     @property
@@ -51,7 +52,7 @@ class MemoryUse:
 
     @property
     def need_bytes(self) -> float:
-        return self.fullest.total_bytes + self.reserve_bytes
+        return self.fullest.total_bytes + self.reserve_bytes + self.runtime_bytes
 
     @property
     def fits(self) -> bool:
@@ -147,7 +148,7 @@ def memory_use(pieces: Shard, precision: Precision, limit_bytes: float) -> Memor
     in_flight = pipelines[schedule_name(plan)].in_flight
     shape = pipeline_shape(pieces)
     stages = tuple(stage_memory(pieces, stage, precision, in_flight(stage.index, shape)) for stage in pieces.stages)
-    return MemoryUse(stages=stages, limit_bytes=limit_bytes)
+    return MemoryUse(stages=stages, runtime_bytes=runtime_bytes(plan), limit_bytes=limit_bytes)
 
 
 def _levers(workload: Workload, cluster: Cluster, plan: Plan, graph: Graph) -> tuple[Lever, ...]:

@@ -72,7 +72,7 @@ def workload_of(name: str) -> Workload:
 
 
 @cache
-def graph_of(name: str):  # type: ignore[no-untyped-def]
+def graph_of(name: str):
     return workload_of(name).training_graph()
 
 

@@ -41,11 +41,13 @@ def test_published_peaks_that_torch_reported_are_met() -> None:
     assert sum(abs(row.error_frac) for row in rows) / len(rows) < 0.04
 
 
-def test_what_a_device_reports_in_use_is_more_than_what_we_count() -> None:
-    """BLOOM's notes: context, communicators and the framework's own buffers are in their figure and not in ours."""
+def test_what_a_device_reported_in_use_is_met_with_context_and_communicators_added() -> None:
+    """BLOOM's tuning runs: constants measured on another machine, none fitted here."""
     errors = [row.error_frac for row in published_rows() if not row.why_not and row.kind == "device"]
     assert len(errors) > 40
-    assert all(-0.35 < error < 0.02 for error in errors)
+    assert all(abs(error) < 0.15 for error in errors)
+    assert sum(abs(error) < 0.10 for error in errors) / len(errors) > 0.85
+    assert sum(abs(error) for error in errors) / len(errors) < 0.07
 
 
 def test_layers_on_an_h200_keep_what_we_say() -> None:

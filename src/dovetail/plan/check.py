@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from dovetail.errors import InvalidInput
 from dovetail.plan.plan import Plan
 from dovetail.workload.graph import Axis, Graph
@@ -17,8 +19,6 @@ _FIELDS = {
 
 def check_plan(plan: Plan, graph: Graph, num_devices: int) -> None:
     """Raises `InvalidInput` with the broken relation when `plan` cannot cut `graph` for `num_devices`."""
-    _check_devices(plan, num_devices)
-    plan.num_microbatches(graph.batch)
     _check_model_has_axes(plan, graph)
     for rule in graph.rules:
         degree = _degree(plan, rule.axis)
@@ -30,6 +30,8 @@ def check_plan(plan: Plan, graph: Graph, num_devices: int) -> None:
         raise InvalidInput(
             f"tensor_parallel={tp} must divide num_kv_heads={kv} or be a multiple of it", "tensor_parallel"
         )
+    _check_devices(plan, num_devices)
+    plan.num_microbatches(graph.batch)
     _check_experts(plan)
     _check_stages(plan, graph)
 
@@ -41,11 +43,9 @@ def _degree(plan: Plan, axis: Axis) -> int:
 
 
 def _divisors_near(count: int, degree: int) -> str:
-    divisors = (
-        [d for d in range(1, count + 1) if count % d == 0]
-        if count <= degree * 64
-        else [d for d in range(1, degree * 4) if count % d == 0]
-    )
+    """The divisors of `count` next below and next above `degree`."""
+    small = [d for d in range(1, math.isqrt(count) + 1) if count % d == 0]
+    divisors = sorted({*small, *(count // d for d in small)})
     below = [d for d in divisors if d < degree][-1:]
     above = [d for d in divisors if d > degree][:1]
     return " or ".join(str(d) for d in below + above)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.errors import InvalidInput, did_you_mean, require_positive
 
 RECOMPUTE_POLICIES = ("none", "selective", "full")
 AXES = ("tp", "cp", "dp", "pp")  # the axes that devices are counted by; expert groups lie inside tp, cp and dp
@@ -78,19 +78,10 @@ class Plan:
             )
 
     def _check_counts(self) -> None:
-        for label in (
-            "tensor_parallel",
-            "context_parallel",
-            "pipeline_parallel",
-            "interleave",
-            "data_parallel",
-            "expert_parallel",
-            "expert_tensor_parallel",
-            "microbatch",
-        ):
-            value = getattr(self, label)
-            if value < 1:
-                raise InvalidInput(f"{label} must be at least 1; got {value}", label)
+        require_positive(
+            self, "tensor_parallel", "context_parallel", "pipeline_parallel", "interleave", "data_parallel"
+        )
+        require_positive(self, "expert_parallel", "expert_tensor_parallel", "microbatch")
         if self.zero_stage not in (0, 1, 2, 3):
             raise InvalidInput(f"zero_stage must be 0, 1, 2 or 3; got {self.zero_stage}", "zero_stage")
         if any(count < 0 for count in self.layers_per_stage):

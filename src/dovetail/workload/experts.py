@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dovetail.errors import InvalidInput, require_positive
 from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis
 from dovetail.workload.layers import SHARED_TOKENS, TOKENS, Sample, activate, feed_forward, whole
@@ -20,6 +21,14 @@ class Experts:
     shared_width: int = 0  # an always-on expert beside the chosen ones
     router_bias: bool = False  # a score correction per expert
     shared_gate: bool = False  # the shared expert's output is scaled by a learnt gate
+
+    def __post_init__(self) -> None:
+        require_positive(self, "num_experts", "num_chosen", "width")
+        if self.shared_width < 0:
+            raise InvalidInput(f"shared_width must not be negative; got {self.shared_width}", "shared_width")
+        if self.num_chosen > self.num_experts:
+            few, many = self.num_chosen, self.num_experts
+            raise InvalidInput(f"num_chosen={few} must not exceed num_experts={many}", "num_chosen")
 
 
 def mixture(build: BlockBuilder, sample: Sample, x: int, hidden: int, experts: Experts, activation: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dovetail.errors import InvalidInput, require_positive
 from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis
 from dovetail.workload.layers import Heads, Sample, whole
@@ -18,6 +19,11 @@ class LatentAttention:
     plain_width: int  # part of a head's key without positions
     rotary_width: int  # part with positions, shared by all heads
     value_width: int
+
+    def __post_init__(self) -> None:
+        require_positive(self, "kv_rank", "plain_width", "rotary_width", "value_width")
+        if self.query_rank < 0:
+            raise InvalidInput(f"query_rank must not be negative; got {self.query_rank}", "query_rank")
 
     def heads(self, num_heads: int) -> Heads:
         key_width = self.plain_width + self.rotary_width

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.errors import InvalidInput, did_you_mean, require_positive
 from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis
 from dovetail.workload.rows import Extent
@@ -37,9 +37,7 @@ class Sample:
                 raise InvalidInput(
                     f"{label} must be one of {', '.join(known)}; got {getattr(self, label)!r}{hint}", label
                 )
-        for label in ("batch", "seq"):
-            if getattr(self, label) < 1:
-                raise InvalidInput(f"{label} must be at least 1; got {getattr(self, label)}", label)
+        require_positive(self, "batch", "seq")
 
     @property
     def loss_kind(self) -> str:

@@ -17,7 +17,8 @@ class Precision:
     The defaults are mixed-precision Adam as Megatron-LM keeps it: bf16 weights, fp32 gradients, fp32 master
     weights and two fp32 moments, 18 bytes a parameter (Korthikanti et al. 2022).
     `are_gradients_standing` says that gradient memory is held through the whole step (Megatron's main gradients,
-    DDP buckets) and not given back between the update and the next backward pass.
+    DDP buckets) and not given back between the update and the next backward pass. `has_compute_gradients` is how
+    DeepSpeed's bf16 optimizer accumulates: bf16 gradients of the whole stage, then added to fp32 ones.
     """
 
     optimizer: str = "adam"
@@ -29,6 +30,7 @@ class Precision:
     has_master_weights: bool = True
     has_momentum: bool = True  # SGD only
     are_gradients_standing: bool = True
+    has_compute_gradients: bool = False  # gradients in the storage dtype are kept beside the accumulated ones
 
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:
@@ -52,12 +54,12 @@ class Precision:
 
     @property
     def gradient_bytes(self) -> float:
-        return dtype_bytes(self.gradients)
+        return dtype_bytes(self.gradients) + (dtype_bytes(self.storage) if self.has_compute_gradients else 0.0)
 
     @property
     def reduce_bytes(self) -> float:
-        """Bytes a gradient takes on the wire: as it is kept."""
-        return self.gradient_bytes
+        """Bytes a gradient takes on the wire: as it is accumulated."""
+        return dtype_bytes(self.gradients)
 
     @property
     def optimizer_bytes(self) -> float:
@@ -69,4 +71,4 @@ class Precision:
     def update_bytes(self) -> float:
         """Bytes one update moves a parameter: gradient in, state in and out, weight out (and in, if no master)."""
         weight_passes = 1 if self.has_master_weights else 2
-        return self.gradient_bytes + 2 * self.optimizer_bytes + weight_passes * self.weight_bytes
+        return self.reduce_bytes + 2 * self.optimizer_bytes + weight_passes * self.weight_bytes

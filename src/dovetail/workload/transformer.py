@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dovetail.errors import InvalidInput
+from dovetail.errors import InvalidInput, require_positive
 from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.experts import Experts, add_shared_expert, mixture
 from dovetail.workload.graph import Axis, Block, Graph, Rule
@@ -71,14 +71,15 @@ class Transformer:
     latent: LatentAttention | None = None
 
     def __post_init__(self) -> None:
-        for label in ("num_layers", "hidden", "num_heads", "num_kv_heads", "head_width", "ffn_width", "vocab"):
-            if getattr(self, label) < 1:
-                raise InvalidInput(f"{label} must be at least 1; got {getattr(self, label)}", label)
+        require_positive(self, "num_layers", "hidden", "num_heads", "num_kv_heads", "head_width", "ffn_width", "vocab")
+        require_positive(self, "window_every")
         if self.num_heads % self.num_kv_heads:
             few, many = self.num_kv_heads, self.num_heads
             raise InvalidInput(f"num_kv_heads={few} must divide num_heads={many}", "num_kv_heads")
         if self.head not in ("lm", "mlm"):
             raise InvalidInput(f"head must be lm or mlm; got {self.head!r}", "head")
+        if self.num_dense_layers and self.experts is None:
+            raise InvalidInput("num_dense_layers needs experts; remove it or give experts", "num_dense_layers")
         if self.num_dense_layers >= self.num_layers:
             few, many = self.num_dense_layers, self.num_layers
             raise InvalidInput(f"num_dense_layers={few} must be below num_layers={many}", "num_dense_layers")
@@ -135,7 +136,7 @@ class Transformer:
             blocks.append(self._layer(sample, "layer").block(repeat=self.num_layers))
         else:
             if self.num_dense_layers:
-                dense = replace(self, experts=None)
+                dense = replace(self, experts=None, num_dense_layers=0)
                 blocks.append(dense._layer(sample, "dense_layer").block(repeat=self.num_dense_layers))
             blocks.append(self._layer(sample, "expert_layer").block(repeat=self.num_layers - self.num_dense_layers))
         return [*blocks, self._head(sample)]

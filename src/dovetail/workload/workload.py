@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dovetail.errors import InvalidInput
+from dovetail.errors import require_positive
 from dovetail.workload.graph import Graph
 from dovetail.workload.layers import Sample
 from dovetail.workload.model import Model
@@ -24,9 +24,7 @@ class Workload:
     precision: Precision = field(default_factory=Precision)
 
     def __post_init__(self) -> None:
-        for label in ("global_batch", "seq"):
-            if getattr(self, label) < 1:
-                raise InvalidInput(f"{label} must be at least 1; got {getattr(self, label)}", label)
+        require_positive(self, "global_batch", "seq")
 
     @property
     def sample(self) -> Sample:

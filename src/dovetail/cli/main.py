@@ -1,0 +1,163 @@
+"""The commands, and how a command ends: an answer, one line on standard error, or a traceback that is our fault."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from dovetail import __version__
+from dovetail.errors import DovetailError
+
+EXIT_INFEASIBLE, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_CODES = "Exit codes: 0 an answer; 1 an answer, and the plan does not fit; 2 bad input; 130 interrupted."
+SPEC_HELP = "A spec file: workload, cluster and plan."
+JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
+KIND_HELP = "Which catalogue is meant, where a name is in several: model, chip, cluster or plan."
+
+app = typer.Typer(
+    name="dovetail",
+    help="Predict and co-design distributed deep-learning training.",
+    epilog=EXIT_CODES,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"max_content_width": 80, "terminal_width": 80, "help_option_names": ["-h", "--help"]},
+)
+# Typer has its own copy of Click's errors in some versions and Click's in others; this is their base in both.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+
+AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and gives its exit code; everything that is not our fault ends in at most one line."""
+    command = typer.main.get_command(app)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = command.main(args=given, prog_name="dovetail", standalone_mode=False)
+    except DovetailError as error:
+        return _ended(str(error), EXIT_BAD_INPUT)
+    except _UsageError as error:
+        return _ended(_usage(error), EXIT_BAD_INPUT)
+    except (KeyboardInterrupt, typer.Abort):
+        code = EXIT_INTERRUPTED
+    except SystemExit:  # how Typer ends when nobody reads its help on, as in `| head -1`
+        return 0
+    return _ended("interrupted", EXIT_INTERRUPTED) if code == EXIT_INTERRUPTED else int(code or 0)
+
+
+def _ended(message: str, code: int) -> int:
+    """Says why on one line, whatever characters the message was made of."""
+    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message.replace("\n", " "))
+    encoding = sys.stderr.encoding or "ascii"
+    sys.stderr.write(f"dovetail: {line}\n".encode(encoding, "backslashreplace").decode(encoding))
+    return code
+
+
+def _usage(error: Any) -> str:
+    """Typer's words for wrong usage, put as we put ours."""
+    message = str(getattr(error, "message", "")) or error.format_message()
+    if close := getattr(error, "possibilities", None):
+        message = f"{message}; did you mean {' or '.join(sorted(close))}?"
+    elif type(error) is not _UsageError:
+        message = error.format_message()
+    message = message.replace(". Did you mean", "; did you mean").rstrip(".")
+    path = error.ctx.command_path if getattr(error, "ctx", None) else "dovetail"
+    return f"{message[:1].lower()}{message[1:]} (see {path} --help)"
+
+
+def _version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"dovetail {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def dovetail(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001  # Typer reads it
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Predict and co-design distributed deep-learning training."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command(epilog=EXIT_CODES)
+def simulate(
+    spec: Annotated[str, typer.Argument(metavar="SPEC", help=SPEC_HELP, show_default=False)] = "",
+    model: Annotated[str, typer.Option(metavar="NAME", help="A model: name, file or Hugging Face config.json.")] = "",
+    cluster: Annotated[str, typer.Option(metavar="NAME", help="A cluster: name or file.")] = "",
+    devices: Annotated[int | None, typer.Option(metavar="N", min=1, help="Devices of a catalogue cluster.")] = None,
+    plan: Annotated[str, typer.Option(metavar="NAME", help="A plan: name or file.")] = "",
+    global_batch: Annotated[int | None, typer.Option(metavar="N", min=1, help="Samples of one step.")] = None,
+    seq: Annotated[int | None, typer.Option(metavar="N", min=1, help="Positions of one sample.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict one training step: time, memory, energy, limits.
+
+    SPEC is a file; options override what it says. Without one, give --model, --cluster and --plan.
+    """
+    from dovetail.cli.simulate import Asked, answer
+
+    asked = Asked(
+        spec=spec,
+        model=model,
+        cluster=cluster,
+        devices=devices or 0,
+        plan=plan,
+        global_batch=global_batch or 0,
+        seq=seq or 0,
+    )
+    if not answer(asked, as_json=as_json):
+        raise typer.Exit(EXIT_INFEASIBLE)
+
+
+@app.command()
+def models(as_json: AsJson = False) -> None:
+    """List the models that can be named."""
+    from dovetail.cli.catalogue import list_models
+
+    list_models(as_json=as_json)
+
+
+@app.command()
+def chips(as_json: AsJson = False) -> None:
+    """List the chips that can be named."""
+    from dovetail.cli.catalogue import list_chips
+
+    list_chips(as_json=as_json)
+
+
+@app.command()
+def clusters(as_json: AsJson = False) -> None:
+    """List the clusters that can be named."""
+    from dovetail.cli.catalogue import list_clusters
+
+    list_clusters(as_json=as_json)
+
+
+@app.command()
+def plans(as_json: AsJson = False) -> None:
+    """List the plans that can be named."""
+    from dovetail.cli.catalogue import list_plans
+
+    list_plans(as_json=as_json)
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name from any catalogue, or a file.")],
+    kind: Annotated[str, typer.Option(metavar="KIND", help=KIND_HELP)] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show one model, chip, cluster or plan, with its sources.
+
+    A file works too: a Hugging Face config.json, or a YAML file with a model, chip, cluster or whole spec in it.
+    """
+    from dovetail.cli.show import show_entry
+
+    show_entry(name, kind, as_json=as_json)

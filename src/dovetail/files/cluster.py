@@ -1,0 +1,106 @@
+"""Clusters: a catalogue family at some size, or a chip and a topology written out."""
+
+from __future__ import annotations
+
+import math
+
+from pydantic import Field
+
+from dovetail.files.chip import chip_of
+from dovetail.files.entry import Entry, followed, placed, spoken
+from dovetail.files.schema import Number, Shape, Text, Whole, amount, checked
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.clusters import clusters
+from dovetail.hardware.link import Link
+from dovetail.hardware.topology import Dimension, Topology
+
+MAX_DEVICES = 2**20  # style: a count; ten times the largest cluster known, and small enough to search for divisors
+MAX_DIMENSIONS = 16
+
+
+class DimensionShape(Shape):
+    """One level of the network, as written."""
+
+    name: Text
+    kind: Text
+    devices: Whole
+    bandwidth: amount("bytes_per_s")  # type: ignore[valid-type]
+    latency: amount("s")  # type: ignore[valid-type]
+    oversubscription: Number = 1.0
+
+
+class FamilyShape(Shape):
+    """A catalogue cluster, as written."""
+
+    name: Text
+    devices: Whole | None = None
+
+
+class ClusterShape(Shape):
+    """A cluster of one's own, as written."""
+
+    chip: object
+    topology: list[DimensionShape] = Field(min_length=1, max_length=MAX_DIMENSIONS)
+    name: Text = "my-cluster"
+
+
+def load_cluster(reference: str) -> Cluster:
+    """The cluster that `reference` names: a catalogue name at its default size, or a file with a cluster in it."""
+    return cluster_of(spoken(reference))
+
+
+def cluster_of(entry: Entry) -> Cluster:
+    """The cluster `entry` names or describes."""
+    entry = followed(entry, "cluster", clusters)
+    if isinstance(entry.value, str):
+        with placed(entry):
+            family = clusters[entry.value]
+            return family.build(family.default_devices)
+    if entry.has("topology") or entry.has("chip"):
+        return _written_out(entry)
+    return _of_family(entry)
+
+
+def _of_family(entry: Entry) -> Cluster:
+    hint = "; name a catalogue cluster, or give a chip and a topology"
+    shape: FamilyShape = checked(entry, FamilyShape, hint=hint)
+    with placed(entry.child("name")):
+        family = clusters[shape.name]
+    devices = family.default_devices if shape.devices is None else shape.devices
+    _check_devices(devices, entry.child("devices"))
+    with placed(entry, {"num_devices": "devices"}):
+        return family.build(devices)
+
+
+def _written_out(entry: Entry) -> Cluster:
+    if entry.has("devices"):
+        raise entry.child("devices").refused("devices is what the topology's dimensions multiply to; remove it")
+    shape: ClusterShape = checked(entry, ClusterShape)
+    chip = chip_of(entry.child("chip"))
+    place = entry.child("topology")
+    dimensions = tuple(_dimension(item, place.child(index)) for index, item in enumerate(shape.topology))
+    _check_devices(math.prod(dimension.num_devices for dimension in dimensions), place)
+    with placed(entry, {"dimensions": "topology"}):
+        topology = Topology(dimensions=dimensions)
+        return Cluster(name=shape.name, chip=chip, topology=topology, sources=_sources(topology, entry))
+
+
+def _sources(topology: Topology, entry: Entry) -> tuple[tuple[str, str], ...]:
+    figures = [f"{d.name}.{figure}" for d in topology.dimensions for figure in ("bandwidth", "latency")]
+    return tuple((figure, entry.document.source) for figure in (*figures, "num_devices"))
+
+
+def _dimension(shape: DimensionShape, entry: Entry) -> Dimension:
+    with placed(entry, {"num_devices": "devices"}):
+        return Dimension(
+            name=shape.name,
+            kind=shape.kind,
+            num_devices=shape.devices,
+            link=Link(bandwidth_bytes_per_s=shape.bandwidth, latency_s=shape.latency),
+            oversubscription=shape.oversubscription,
+        )
+
+
+def _check_devices(num_devices: int, entry: Entry) -> None:
+    if not 1 <= num_devices <= MAX_DEVICES:
+        raise entry.refused(f"a cluster has 1 to {MAX_DEVICES:,} devices; got {num_devices:,}")

@@ -1,0 +1,91 @@
+"""Models: by catalogue name, from a Hugging Face configuration, or written out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from pydantic import create_model
+
+from dovetail.errors import InvalidInput
+from dovetail.files.entry import Entry, followed, placed, spoken
+from dovetail.files.schema import Shape, Text, Whole, built, checked, shape_of
+from dovetail.workload.layers import Sample
+from dovetail.workload.model import Model
+from dovetail.workload.models import models
+from dovetail.workload.transformer import Transformer
+
+HUGGING_FACE_KEYS = {"model_type", "architectures", "transformers_version"}
+_BASE_HINT = "; give it, or name a base to take it from"
+
+
+def load_model(reference: str) -> Model:
+    """The model that `reference` names: a catalogue name, a Hugging Face config.json, or a YAML or JSON model file."""
+    return model_of(spoken(reference))
+
+
+def model_of(entry: Entry, seq: int = 0) -> Model:
+    """The model `entry` names or describes; `seq` is how long a sample is if the model does not say, 0 for unknown."""
+    entry = followed(entry, "model", models)
+    if isinstance(entry.value, str):
+        with placed(entry):
+            return models[entry.value]()
+    if HUGGING_FACE_KEYS & entry.value.keys():
+        return _buildable(_hugging_face(entry), entry)
+    return _buildable(_written_out(entry, seq), entry)
+
+
+def _hugging_face(entry: Entry) -> Model:
+    from dovetail.workload.huggingface import model_from_config
+
+    file = Path(entry.document.shown)
+    # a model folder's config.json is known by the folder
+    name = file.resolve().parent.name if file.stem == "config" else file.stem
+    with placed(entry):
+        return model_from_config(entry.node.plain(), name or "model")
+
+
+@cache
+def _model_shape(*, has_base: bool) -> type[Shape]:
+    more = {"base": (Text, ""), "seq": (Whole, 0), "batch": (Whole, 0), "source": (Text, "")}
+    return create_model("ModelShape", __base__=shape_of(Transformer, is_partial=has_base), **more)  # type: ignore[call-overload,no-any-return]
+
+
+def _written_out(entry: Entry, seq: int) -> Model:
+    base = model_of(entry.child("base")) if entry.has("base") else None
+    shape = checked(entry, _model_shape(has_base=base is not None), hint=_BASE_HINT)
+    architecture = built(Transformer, shape, entry, _transformer(base, entry))
+    seq = shape.seq or (base.seq if base else seq)
+    if seq < 1:
+        raise entry.child("seq").refused("seq is missing; say how many positions a sample has, here or in the workload")
+    written = Model(
+        architecture=architecture,
+        family=base.family if base else "transformer",
+        seq=seq,
+        sample="tokens",
+        published_parameters=0.0,  # nobody published it
+        is_exact=False,
+        source=shape.source or entry.document.source,
+    )
+    batch = shape.batch or (base.batch if base else 0)
+    return replace(written, batch=batch) if batch else written
+
+
+def _transformer(base: Model | None, entry: Entry) -> Transformer | None:
+    if base is None:
+        return None
+    if isinstance(base.architecture, Transformer):
+        return base.architecture
+    raise entry.child("base").refused(f"a base must be a transformer, and {base.name} is not; write a whole model")
+
+
+def _buildable(model: Model, entry: Entry) -> Model:
+    """`model`, once its graph was built: what no operator stands for, or nobody can count, is found here."""
+    sample = Sample(batch=1, seq=model.seq, dtype="bf16")
+    with placed(entry):
+        try:
+            model.forward(sample)
+        except ArithmeticError:  # a size of 0 where something is divided by it, or a product beyond 64 bits
+            raise InvalidInput("the sizes of this model cannot be built: one is 0 or too large; check them") from None
+    return model

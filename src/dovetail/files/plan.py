@@ -1,0 +1,96 @@
+"""Plans: by name, written out, or a named plan with some decisions changed."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+from pydantic import create_model
+
+from dovetail.errors import InvalidInput
+from dovetail.files.entry import Entry, followed, placed
+from dovetail.files.schema import Shape, Text, checked, shape_of, values_of, written_keys
+from dovetail.plan.check import check_plan
+from dovetail.plan.plan import Overlap, Plan
+from dovetail.plan.recipes import plans
+from dovetail.workload.graph import Axis, Graph
+
+SHORT_NAMES = {
+    "tp": "tensor_parallel",
+    "cp": "context_parallel",
+    "pp": "pipeline_parallel",
+    "dp": "data_parallel",
+    "ep": "expert_parallel",
+    "etp": "expert_tensor_parallel",
+}
+
+Draft = dict[str, Any]  # the decisions taken so far, by field of Plan; what is left out is decided by `plan_of`
+
+
+def plan_of(entry: Entry, graph: Graph, num_devices: int) -> Plan:
+    """The plan `entry` names or describes, completed and checked for `graph` on `num_devices`.
+
+    Data parallelism left out fills the cluster. Expert tensor parallelism left out follows tensor parallelism where
+    there are experts to cut, as Megatron-LM has it, and is 1 elsewhere.
+    """
+    draft, entry, keys = _draft(entry)
+    if "expert_tensor_parallel" not in draft and any(rule.axis == Axis.EXPERT_TENSOR for rule in graph.rules):
+        draft["expert_tensor_parallel"] = draft.get("tensor_parallel", 1)
+    with placed(entry, keys):
+        if "data_parallel" in draft:
+            plan = Plan(**draft)
+        else:
+            plan = _filling(Plan(**draft), num_devices)
+        check_plan(plan, graph, num_devices)
+    return plan
+
+
+def _filling(plan: Plan, num_devices: int) -> Plan:
+    rest = plan.num_devices
+    if num_devices % rest:
+        degrees = f"{plan.tensor_parallel} x {plan.context_parallel} x {plan.pipeline_parallel} = {rest}"
+        message = f"tensor x context x pipeline = {degrees} must divide the cluster's {num_devices} devices"
+        raise InvalidInput(message, "data_parallel")
+    return dataclasses.replace(plan, data_parallel=num_devices // rest)
+
+
+def _draft(entry: Entry) -> tuple[Draft, Entry, dict[str, str]]:
+    """The decisions that `entry` takes, where they were written, and the keys they were written under."""
+    entry = followed(entry, "plan", plans)
+    if isinstance(entry.value, str):
+        with placed(entry):
+            recipe = plans[entry.value]
+        return _decided(recipe.plan, is_filling=recipe.fills_data_parallel), entry, {}
+    base = _draft(entry.child("base"))[0] if entry.has("base") else {}
+    written, keys = _long_names(entry)
+    shape = checked(entry, _plan_shape(), written=written, keys=keys)
+    return base | values_of(Plan, shape, entry, SimpleNamespace(**{"overlap": Overlap()} | base)), entry, keys
+
+
+def _decided(plan: Plan, *, is_filling: bool) -> Draft:
+    untouched = Plan()
+    draft = {f.name: getattr(plan, f.name) for f in dataclasses.fields(plan)}
+    draft = {name: value for name, value in draft.items() if value != getattr(untouched, name)}
+    if not is_filling:
+        return draft | {"data_parallel": plan.data_parallel}
+    return {name: value for name, value in draft.items() if name != "data_parallel"}
+
+
+@cache
+def _plan_shape() -> type[Shape]:
+    return create_model("PlanShape", __base__=shape_of(Plan), base=(Text, ""))
+
+
+def _long_names(entry: Entry) -> tuple[dict[str, Any], dict[str, str]]:
+    """What was written, under the names of Plan's fields, and the key each was written under."""
+    written: dict[str, Any] = entry.node.plain()
+    keys = dict(written_keys(Plan))
+    for short, long in SHORT_NAMES.items():
+        if short in written:
+            if long in written:
+                raise entry.child(short).refused(f"{short} and {long} are one thing said twice; keep one")
+            written[long] = written.pop(short)
+            keys[long] = short
+    return written, keys

@@ -1,0 +1,242 @@
+"""Shapes of what people write, taken from the values they become.
+
+A dataclass of the layers above gives a pydantic model: its fields without their unit, each read with its unit. So a new
+field can be written in a spec as soon as it exists, and no list of keys is kept by hand.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from dovetail.errors import DovetailError, InvalidInput, did_you_mean
+from dovetail.files.entry import Entry, described, placed
+from dovetail.files.text import quoted
+from dovetail.hardware.chip import TensorUnits, VectorUnits
+from dovetail.units import quantity
+from dovetail.workload.optimizer import Precision
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+MAX_WHOLE = 10**9  # style: a bound on every count, so that products of two stay far inside 64 bits
+MAX_TEXT_CHARACTERS = 200
+MAX_LIST = 10_000
+# Units a field's name may end in, and what is left of the name as a key.
+_UNIT = re.compile(r"(\w+?)_(bytes_per_s|flop_per_s|bytes|flop|hz|s|j|w|mm2)(_per_(?:flop|byte))?")
+_MAY_BE_ZERO = {"j", "w", "s"}  # energies, idle power, latencies; their values refuse it where they cannot be zero
+_WRITTEN: dict[type, dict[str, str]] = {
+    Precision: {
+        "has_master_weights": "master_weights",
+        "has_momentum": "momentum",
+        "are_gradients_standing": "standing_gradients",
+    },
+    TensorUnits: {"num_units": "units", "num_rows": "rows", "num_cols": "cols"},
+    VectorUnits: {"num_units": "units", "num_lanes": "lanes"},
+}
+_NOT_WRITTEN = {"sources", "facts"}  # kept by us
+
+T = TypeVar("T", bound="DataclassInstance")
+
+
+class Shape(BaseModel):
+    """A mapping with known keys."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
+
+
+def amount(unit: str) -> Any:
+    """A number with its unit, as a float in base `unit`."""
+
+    def read(written: object) -> float:
+        try:
+            value = quantity(written, unit)
+        except DovetailError as error:
+            raise PydanticCustomError("told", "{message}", {"message": error.message}) from None
+        if value < 0 or (value == 0 and unit not in _MAY_BE_ZERO):
+            bound = "not be negative" if unit in _MAY_BE_ZERO else "be above 0"
+            raise PydanticCustomError("rule", "{rule}", {"rule": f"must {bound}"})
+        return value
+
+    return Annotated[float, BeforeValidator(read)]
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise PydanticCustomError("rule", "{rule}", {"rule": "must hold printable characters only"})
+    return text
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Whole = Annotated[int, Field(ge=0, le=MAX_WHOLE)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Text = Annotated[
+    str,
+    BeforeValidator(lambda v: _printable(v) if isinstance(v, str) else v),
+    Field(min_length=1, max_length=MAX_TEXT_CHARACTERS),
+]
+Words = Annotated[list[Text], BeforeValidator(_listed), Field(min_length=1, max_length=MAX_LIST)]
+Wholes = Annotated[list[Whole], Field(max_length=MAX_LIST)]
+Triple = Annotated[list[Whole], Field(min_length=3, max_length=3)]
+Rates: Any = Annotated[dict[Text, amount("flop_per_s")], Field(min_length=1)]  # type: ignore[misc]
+_SHAPES: dict[Any, Any] = {
+    bool: bool,
+    int: Whole,
+    str: Text,
+    float: Number,
+    tuple[str, ...]: Words,
+    tuple[int, ...]: Wholes,
+    tuple[int, int, int]: Triple,
+    tuple[tuple[str, float], ...]: Rates,
+}
+
+
+def written_keys(value_type: type[DataclassInstance]) -> dict[str, str]:
+    """Field name to key, for the fields people write: `capacity_bytes` is written `capacity`."""
+    keys = {}
+    for field in dataclasses.fields(value_type):
+        if field.name not in _NOT_WRITTEN:
+            match = _UNIT.fullmatch(field.name)
+            plain = match[1] + (match[3] or "") if match else field.name
+            keys[field.name] = _WRITTEN.get(value_type, {}).get(field.name, plain)
+    return keys
+
+
+@cache
+def shape_of(value_type: type[DataclassInstance], *, is_partial: bool = False) -> type[Shape]:
+    """The shape people write a `value_type` in. Partial: every key may be left out, as when there is a base."""
+    hints = typing.get_type_hints(value_type)
+    keys = written_keys(value_type)
+    members: dict[str, Any] = {}
+    for field in dataclasses.fields(value_type):
+        if field.name not in keys:
+            continue
+        has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+        default = None if is_partial or has_default else ...
+        members[field.name] = (
+            _shape(hints[field.name], field.name, is_partial),
+            Field(default, alias=keys[field.name]),
+        )
+    return create_model(f"{value_type.__name__}Shape", __base__=Shape, **members)
+
+
+def _shape(hint: Any, name: str, is_partial: bool) -> Any:
+    if hint is float and (match := _UNIT.fullmatch(name)):
+        return amount(match[2])
+    if isinstance(hint, types.UnionType):
+        [hint] = [option for option in typing.get_args(hint) if option is not types.NoneType]
+        return shape_of(hint)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return shape_of(hint, is_partial=is_partial)
+    return _SHAPES[hint]
+
+
+def checked(
+    entry: Entry,
+    shape: type[Shape],
+    *,
+    written: Mapping[str, Any] | None = None,
+    keys: Mapping[str, str] | None = None,
+    hint: str = "",
+) -> Any:
+    """`entry` as a `shape`.
+
+    `written` stands in for its mapping where names were changed, and `keys` says under which key each was written;
+    `hint` ends the message when a key is missing.
+    """
+    if not isinstance(entry.value, dict):
+        raise entry.refused(f"{entry.key} must be a mapping of keys to values; got {described(entry.value)}")
+    try:
+        return shape.model_validate(entry.node.plain() if written is None else written)
+    except ValidationError as error:
+        told = [_told(entry, shape, detail, keys or {}, hint) for detail in error.errors(include_url=False)]
+        raise min(told, key=lambda complaint: complaint[:2])[2] from None
+
+
+_RULES = {
+    "int_type": "must be a whole number",
+    "bool_type": "must be true or false",
+    "float_type": "must be a number",
+    "finite_number": "must be finite",
+    "string_type": "must be text",
+    "string_unicode": "must be text",
+    "string_too_short": "must not be empty",
+    "string_too_long": "must have at most {max_length} characters",
+    "list_type": "must be a list",
+    "dict_type": "must be a mapping of keys to values",
+    "model_type": "must be a mapping of keys to values",
+    "too_short": "must have {min_length} values or more",
+    "too_long": "must have at most {max_length} values",
+    "greater_than_equal": "must not be negative",  # the only lower bound is 0; values say where 1 is theirs
+    "less_than_equal": "must be at most {le:,}",
+    "rule": "{rule}",
+}
+
+
+def _told(
+    entry: Entry, shape: type[Shape], detail: ErrorDetails, keys: Mapping[str, str], hint: str
+) -> tuple[bool, int, InvalidInput]:
+    """One complaint of pydantic's in our words, after its rank: a misspelt key is told before the one it leaves out."""
+    loc = [keys.get(key, key) if isinstance(key, str) else key for key in detail["loc"] if key != "[key]"]
+    place, holder = entry, entry
+    for key in loc:
+        place, holder = place.child(key), place
+    kind, key, context = detail["type"], place.key, detail.get("ctx", {})
+    if kind == "missing":
+        return True, place.line, place.refused(f"{key} is missing{hint}")
+    if kind == "extra_forbidden":
+        known = _known_keys(shape, loc[:-1])
+        section = holder.key if holder.path else "this file"
+        name = str(loc[-1])
+        return (
+            False,
+            place.line,
+            place.refused(f"no key of {section} is named {quoted(name)}{did_you_mean(name[:100], known)}"),
+        )
+    if kind == "told":
+        return False, place.line, place.refused(context["message"])
+    rule = _RULES.get(kind, "cannot be read").format(**context)
+    return False, place.line, place.refused(f"{key} {rule}; got {described(detail['input'])}")
+
+
+def _known_keys(shape: type[Shape], loc: list[int | str]) -> list[str]:
+    """The keys of the mapping that `loc` leads to; items of a list share one shape."""
+    current = shape
+    for key in (key for key in loc if isinstance(key, str)):
+        [annotation] = [f.annotation for name, f in current.model_fields.items() if (f.alias or name) == key]
+        options = (annotation, *typing.get_args(annotation))
+        current = next(option for option in options if isinstance(option, type) and issubclass(option, Shape))
+    return [field.alias or name for name, field in current.model_fields.items()]
+
+
+def values_of(value_type: type[DataclassInstance], shape: Any, entry: Entry, base: object = None) -> dict[str, Any]:
+    """The fields that were written, as the values they become; parts not written come from `base`'s parts."""
+    hints, keys = typing.get_type_hints(value_type), written_keys(value_type)
+    values: dict[str, Any] = {}
+    for name in [name for name in keys if name in shape.model_fields_set]:
+        value = getattr(shape, name)
+        if isinstance(value, Shape):
+            [part] = [t for t in (typing.get_args(hints[name]) or (hints[name],)) if t is not types.NoneType]
+            value = built(part, value, entry.child(keys[name]), getattr(base, name, None))
+        elif isinstance(value, dict):  # rates: those not written keep what the base says
+            value = tuple((dict(getattr(base, name, ())) | value).items())
+        values[name] = tuple(value) if isinstance(value, list) else value
+    return values
+
+
+def built(value_type: type[T], shape: Any, entry: Entry, base: T | None = None, **more: Any) -> T:
+    """A `shape` as the value it describes, or `base` with what was written changed; `more` are fields of ours."""
+    values = values_of(value_type, shape, entry, base) | more
+    with placed(entry, written_keys(value_type)):
+        return value_type(**values) if base is None else dataclasses.replace(base, **values)

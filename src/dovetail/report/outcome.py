@@ -1,0 +1,155 @@
+"""An answer as tables: what it comes to, where the time goes, what memory holds, what limits it, what it assumes."""
+
+from __future__ import annotations
+
+from dovetail.evaluate import NUDGE_FRAC, Infeasible, Outcome
+from dovetail.report.assumptions import assumptions
+from dovetail.report.limits import limited_by
+from dovetail.report.memory import memory_table
+from dovetail.report.table import Table, bar
+from dovetail.report.words import AXIS_WORDS, counted, gain, number, one_of, percent, plan_in_brief, seconds
+from dovetail.schedule.stage import COMM_AXES
+from dovetail.schedule.step import Step
+from dovetail.units import format_bytes, format_count, format_energy_j, format_s
+
+MAX_LEVERS = 8
+LIMIT_WORDS = ("the tensor units", "the vector units", "HBM", "launches")
+
+
+def tables(result: Outcome | Infeasible, name: str = "") -> tuple[Table, ...]:
+    """Everything a person wants to know of `result`, most wanted first; `name` is what the job is called."""
+    if isinstance(result, Infeasible):
+        return (
+            _infeasible_table(result, name),
+            memory_table(result.memory, result.workload, result.plan),
+            levers_table(result),
+            assumptions_table(result),
+        )
+    return (
+        headline_table(result, name),
+        time_table(result.step),
+        memory_table(result.memory, result.workload, result.plan),
+        limits_table(result),
+        assumptions_table(result),
+    )
+
+
+def headline_table(outcome: Outcome, name: str = "") -> Table:
+    use, chip, sample = outcome.memory, outcome.cluster.chip, outcome.workload.model.sample
+    throughput = f"{number(outcome.samples_per_s)} {sample if sample != 'tokens' else 'samples'}/s"
+    a_token_j = outcome.step.energy_j / outcome.tokens_per_step
+    if sample == "tokens":
+        a_device = number(outcome.tokens_per_s / outcome.cluster.num_devices)
+        throughput = f"{number(outcome.tokens_per_s)} tokens/s, {throughput}; {a_device} tokens/s a device"
+    energy = f"{format_energy_j(outcome.step.energy_j, 1)} a step, {format_energy_j(a_token_j, 1)} {one_of(sample)}"
+    power = f"{outcome.mean_w:.0f} W a device of {chip.tdp_w:.0f} W"
+    utilisation = f"MFU {percent(outcome.mfu_frac)}, HFU {percent(outcome.hfu_frac)}"
+    rows = (
+        *_question_rows(outcome),
+        ("step time", f"{format_s(outcome.step.step_s)}, {counted(outcome.num_microbatches, 'microbatch')}"),
+        ("throughput", throughput),
+        ("utilisation", f"{utilisation} of {outcome.workload.precision.compute} peak"),
+        ("energy", f"{energy}; {power}"),
+        ("memory", f"{format_bytes(use.need_bytes)} of {format_bytes(use.limit_bytes)} on the fullest device"),
+        ("limited by", limited_by(outcome)),
+    )
+    return Table(title=_title(outcome, name), rows=rows)
+
+
+def _title(result: Outcome | Infeasible, name: str) -> str:
+    what = f"{result.workload.model.name} on {result.cluster.num_devices:,} x {result.cluster.chip.name}"
+    return f"{name}: {what}" if name else what
+
+
+def _question_rows(result: Outcome | Infeasible) -> tuple[tuple[str, str], ...]:
+    workload = result.workload
+    each = f" x {workload.seq:,} {workload.model.sample}" if workload.seq > 1 else f" {workload.model.sample}"
+    num_parameters = workload.model.forward(workload.sample).num_parameters
+    batch = f"{workload.global_batch:,}{each} a step"
+    precision = workload.precision
+    return (
+        ("model", f"{format_count(num_parameters)} parameters, {batch}, {precision.compute}, {precision.optimizer}"),
+        ("plan", plan_in_brief(result.plan)),
+    )
+
+
+def time_table(step: Step) -> Table:
+    """Seconds by kind, on a device of the slowest stage; what is hidden is shown and not counted."""
+    rows = [_time_row("compute", step.compute_s, step)]
+    if step.recompute_s > 0:
+        rows.append(_time_row("  of it recompute", step.recompute_s, step))
+    for axis, comm in zip(COMM_AXES, step.comm, strict=True):
+        if comm.exposed_s > 0 or comm.hidden_s > 0:
+            rows.append(_time_row(f"{AXIS_WORDS[axis]} ({axis})", comm.exposed_s, step, comm.hidden_s))
+    if step.bubble_s > 0:
+        rows.append(_time_row("pipeline bubble", step.bubble_s, step))
+    rows += [
+        _time_row("update", step.update_s, step),
+        ("step", seconds(step.step_s, step.step_s), percent(1.0), "", ""),
+    ]
+    waits = [
+        f"{words} {percent(s / step.compute_s)}"
+        for words, s in zip(LIMIT_WORDS, step.limits_s, strict=True)
+        if step.compute_s > 0 and s > 0
+    ]
+    return Table(
+        title=f"Where the time goes, on a device of stage {step.slowest_stage}",
+        columns=("", "time", "share", "", "hidden"),
+        rows=tuple(rows),
+        align="lrrlr",
+        notes=(f"compute waits for: {', '.join(waits)}",) if waits else (),
+    )
+
+
+def _time_row(label: str, part_s: float, step: Step, hidden_s: float = 0.0) -> tuple[str, ...]:
+    share = part_s / step.step_s
+    hidden = seconds(hidden_s, step.step_s) if hidden_s > 0 else ""
+    return label, seconds(part_s, step.step_s), percent(share), bar(share), hidden
+
+
+def limits_table(outcome: Outcome) -> Table:
+    most = max((e.gain_frac for e in outcome.elasticities), default=0.0)
+    rows = tuple(
+        (e.resource, gain(e.gain_frac), bar(e.gain_frac / most) if most > 0 and e.gain_frac > 0 else "")
+        for e in outcome.elasticities
+    )
+    return Table(
+        title="What limits it",
+        columns=(f"with {percent(NUDGE_FRAC, 0)} more", "throughput", ""),
+        rows=rows,
+        align="lrl",
+    )
+
+
+def assumptions_table(result: Outcome | Infeasible) -> Table:
+    return Table(title="What this assumes", notes=tuple(f"- {sentence}" for sentence in assumptions(result)))
+
+
+def _infeasible_table(result: Infeasible, name: str) -> Table:
+    use = result.memory
+    excess = format_bytes(use.need_bytes - use.limit_bytes)
+    fitting = [lever for lever in result.levers if lever.fits]
+    first = f"{fitting[0].change} ({format_bytes(fitting[0].need_bytes)})" if fitting else "no single change does"
+    rows = (
+        *_question_rows(result),
+        ("need", f"{format_bytes(use.need_bytes)} on a device of stage {use.fullest.stage}"),
+        ("limit", f"{format_bytes(use.limit_bytes)} on {result.cluster.chip.name}"),
+        ("excess", excess),
+        ("would fit", first),
+    )
+    return Table(title=f"Does not fit: {_title(result, name)}", rows=rows)
+
+
+def levers_table(result: Infeasible) -> Table:
+    """Single changes, each tried; those that fit alone where there are any, else those that help most."""
+    fitting = tuple(lever for lever in result.levers if lever.fits)
+    shown = (fitting or result.levers)[:MAX_LEVERS]
+    rows = tuple((lever.change, format_bytes(lever.need_bytes), "fits" if lever.fits else "over") for lever in shown)
+    notes = () if fitting else ("no single change fits; combine them, or take more devices or a chip with more memory",)
+    return Table(
+        title="What would make it fit" if fitting else "What would help",
+        columns=("change in the plan", "need", ""),
+        rows=rows,
+        align="lrl",
+        notes=notes,
+    )

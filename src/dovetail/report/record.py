@@ -1,0 +1,168 @@
+"""An answer as plain data for JSON: keys end in their unit, numbers are in base units, and every number is finite.
+
+The keys are an interface: docs/reference/json.md lists them, and a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from dovetail import __version__
+from dovetail.cost.roofline import LIMITS
+from dovetail.evaluate import NUDGE_FRAC, Infeasible, MemoryUse, Outcome
+from dovetail.hardware.topology import Group
+from dovetail.plan.placement import Placement
+from dovetail.plan.plan import Plan
+from dovetail.report.assumptions import assumptions, layers_per_stage
+from dovetail.report.limits import limited_by
+from dovetail.schedule.stage import COMM_AXES
+from dovetail.schedule.step import Step
+from dovetail.workload.workload import Workload
+
+Record = dict[str, Any]
+
+
+def record(result: Outcome | Infeasible, name: str = "") -> Record:
+    """Everything known of `result`; `name` is what the job is called."""
+    if isinstance(result, Infeasible):
+        return {"name": name, "feasible": False, **_excess_record(result), **_question_record(result)}
+    return {
+        "name": name,
+        "feasible": True,
+        **_headline_record(result),
+        "time": time_record(result.step),
+        "memory": memory_record(result.memory, result.workload, result.plan),
+        "elasticities": [{"resource": e.resource, "gain_frac": e.gain_frac} for e in result.elasticities],
+        "elasticity_step_frac": NUDGE_FRAC,
+        "limited_by": limited_by(result),
+        "placement": placement_record(result.placement),
+        **_question_record(result),
+    }
+
+
+def plain(value: Any) -> Any:
+    """A dataclass as JSON has it: tuples become lists."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def plan_record(plan: Plan) -> Record:
+    fields: Record = plain(asdict(plan))
+    return fields
+
+
+def _headline_record(outcome: Outcome) -> Record:
+    energy_j = outcome.step.energy_j
+    return {
+        "step_s": outcome.step.step_s,
+        "tokens_per_s": outcome.tokens_per_s,
+        "samples_per_s": outcome.samples_per_s,
+        "mfu_frac": outcome.mfu_frac,
+        "hfu_frac": outcome.hfu_frac,
+        "energy_j": energy_j,
+        "energy_j_per_token": energy_j / outcome.tokens_per_step,
+        "mean_w": outcome.mean_w,
+        "num_parameters": outcome.num_parameters,
+        "num_microbatches": outcome.num_microbatches,
+        "num_tokens": outcome.tokens_per_step,
+        "model_flop": outcome.model_flop,
+        "hardware_flop": outcome.hardware_flop,
+    }
+
+
+def _question_record(result: Outcome | Infeasible) -> Record:
+    """What was asked, and what was taken for granted in the answer."""
+    return {
+        "plan": plan_record(result.plan),
+        "workload": workload_record(result.workload),
+        "cluster": {"name": result.cluster.name, "num_devices": result.cluster.num_devices},
+        "chip": result.cluster.chip.name,
+        "assumptions": list(assumptions(result)),
+        "version": __version__,
+    }
+
+
+def _excess_record(result: Infeasible) -> Record:
+    use = result.memory
+    return {
+        "need_bytes": use.need_bytes,
+        "limit_bytes": use.limit_bytes,
+        "excess_bytes": use.need_bytes - use.limit_bytes,
+        "stage": use.fullest.stage,
+        "memory": memory_record(use, result.workload, result.plan),
+        "levers": [
+            {"change": lever.change, "need_bytes": lever.need_bytes, "fits": lever.fits} for lever in result.levers
+        ],
+    }
+
+
+def time_record(step: Step) -> Record:
+    """Seconds of the step by kind; `compute_s` has recompute in it, and `recompute_s` says how much."""
+    communication = {
+        axis: {"exposed_s": comm.exposed_s, "hidden_s": comm.hidden_s}
+        for axis, comm in zip(COMM_AXES, step.comm, strict=True)
+    }
+    return {
+        "compute_s": step.compute_s,
+        "recompute_s": step.recompute_s,
+        "communication": communication,
+        "bubble_s": step.bubble_s,
+        "update_s": step.update_s,
+        "slowest_stage": step.slowest_stage,
+        "compute_by_limit": {f"{limit}_s": s for limit, s in zip(LIMITS, step.limits_s, strict=True)},
+    }
+
+
+def memory_record(use: MemoryUse, workload: Workload, plan: Plan) -> Record:
+    num_layers = layers_per_stage(workload.model.forward(workload.sample).num_layers, plan)
+    stages = [
+        {
+            **asdict(stage),
+            "total_bytes": stage.total_bytes,
+            "recompute": plan.recompute_of(stage.stage),
+            "num_layers": num_layers[stage.stage],
+        }
+        for stage in use.stages
+    ]
+    return {
+        "limit_bytes": use.limit_bytes,
+        "need_bytes": use.need_bytes,
+        "reserve_bytes": use.reserve_bytes,
+        "runtime_bytes": use.runtime_bytes,
+        "fits": use.fits,
+        "stages": stages,
+    }
+
+
+def placement_record(place: Placement) -> Record:
+    """Where each kind of group lies: a dimension's name, how many ranks it has there, and how far apart they are."""
+    groups = {
+        "tp": place.tensor,
+        "cp": place.context,
+        "dp": place.data,
+        "pp": place.pipeline,
+        "ep": place.expert,
+        "expert_tensor": place.expert_tensor,
+        "expert_data": place.expert_data,
+    }
+    return {axis: _spans(group) for axis, group in groups.items()}
+
+
+def _spans(group: Group) -> list[Record]:
+    return [{"dimension": s.dimension.name, "num_ranks": s.num_ranks, "stride": s.stride} for s in group]
+
+
+def workload_record(workload: Workload) -> Record:
+    return {
+        "model": workload.model.name,
+        "global_batch": workload.global_batch,
+        "seq": workload.seq,
+        "sample": workload.model.sample,
+        "attention": workload.attention,
+        "kernels": workload.kernels,
+        "precision": asdict(workload.precision),
+    }

@@ -1,0 +1,111 @@
+"""Tables as values, and a table as lines of plain text, laid out alike for a terminal, a pipe and a file."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+
+WIDTH = 80
+GAP = 2
+MAX_CELL = 46  # longer words are cut, except in the last column, which wraps
+MIN_LAST = 20
+BAR_WIDTH = 24
+BLOCKS = " ▏▎▍▌▋▊▉█"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of words under a title, all of one length. `align` has one letter a column, l or r; left out, it is l."""
+
+    title: str
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    align: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        lengths = {len(row) for row in (*self.rows, *((self.columns,) if self.columns else ()))}
+        assert len(lengths) <= 1, f"{self.title}: rows of {sorted(lengths)} cells"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of a laid-out table; `kind` is title, header, row or note."""
+
+    kind: str
+    text: str
+
+
+def lines(table: Table, width: int = WIDTH) -> tuple[Line, ...]:
+    """`table` laid out in at most `width` characters: cells are cut, the last column and the notes wrap."""
+    laid = [Line(kind="title", text=text) for text in _wrapped(table.title, width)]
+    rows = [tuple(_one_line(cell) for cell in row) for row in table.rows]
+    gap, widths = _widths((table.columns, *rows) if table.columns else tuple(rows), width)
+    if table.columns:
+        laid += [Line(kind="header", text=text) for text in _row(table.columns, gap, widths, table.align)]
+    laid += [Line(kind="row", text=text) for row in rows for text in _row(row, gap, widths, table.align)]
+    laid += [Line(kind="note", text=text) for note in table.notes for text in _note(_one_line(note), width)]
+    return tuple(laid)
+
+
+def text_of(tables: tuple[Table, ...], width: int = WIDTH) -> str:
+    """Tables one under the other, a blank line between them, as plain text."""
+    return "\n".join("".join(f"{line.text}\n" for line in lines(table, width)) for table in tables)
+
+
+def bar(share: float, width: int = BAR_WIDTH) -> str:
+    """`share` (0 to 1) as a bar of block characters, to an eighth of a character; anything above nothing shows."""
+    eighths = round(max(0.0, min(1.0, share)) * width * 8)
+    if share > 0:
+        eighths = max(1, eighths)
+    return (BLOCKS[8] * (eighths // 8) + BLOCKS[eighths % 8]).rstrip()
+
+
+def _one_line(cell: str) -> str:
+    """Names come from files, and a name may hold anything: what does not print is shown by its code."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cell)
+
+
+def _cut(cell: str, limit: int) -> str:
+    return cell if len(cell) <= limit else cell[: limit - 3] + "..."
+
+
+def _widths(rows: tuple[tuple[str, ...], ...], width: int) -> tuple[int, tuple[int, ...]]:
+    """The gap between columns and the width of each: closer together where that saves a line from being too long."""
+    num_columns = max((len(row) for row in rows), default=0)
+    if not num_columns:
+        return GAP, ()
+    longest = [max((len(row[i]) for row in rows if i < len(row)), default=0) for i in range(num_columns)]
+    fixed = tuple(min(length, MAX_CELL) for length in longest[:-1])
+    for gap in (GAP, 1):
+        left = width - GAP - sum(fixed) - gap * len(fixed)
+        if longest[-1] <= left:
+            return gap, (*fixed, longest[-1])
+    last = min(longest[-1], MIN_LAST)
+    while fixed and width - GAP - sum(fixed) - GAP * len(fixed) < last:
+        widest = fixed.index(max(fixed))
+        fixed = (*fixed[:widest], fixed[widest] - 1, *fixed[widest + 1 :])
+    return GAP, (*fixed, width - GAP - sum(fixed) - GAP * len(fixed))
+
+
+def _row(row: tuple[str, ...], gap: int, widths: tuple[int, ...], align: str) -> list[str]:
+    """One row, with the last column wrapped under itself."""
+    sides = align.ljust(len(widths), "l")
+    cells = [_placed(_cut(cell, w), w, side) for cell, w, side in zip(row[:-1], widths, sides, strict=False)]
+    lead = " " * GAP + "".join(cell + " " * gap for cell in cells)
+    last = _wrapped(row[-1], widths[-1]) or [""]
+    parts = [_placed(part, widths[-1], sides[-1]) for part in last]
+    return [((lead if index == 0 else " " * len(lead)) + part).rstrip() for index, part in enumerate(parts)]
+
+
+def _placed(cell: str, width: int, side: str) -> str:
+    return cell.rjust(width) if side == "r" else cell.ljust(width)
+
+
+def _note(note: str, width: int) -> list[str]:
+    hang = " " * GAP + ("  " if note.startswith("- ") else "")
+    return _wrapped(note, width, " " * GAP, hang)
+
+
+def _wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def environment() -> dict[str, str]:
+    """The test's own environment, with the package found and nothing said about colour."""
+    kept = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR", "PYTHONUTF8")}
+    return kept | {"PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8"}
+
+
+@pytest.fixture(scope="session")
+def dovetail() -> Run:
+    """`dovetail("simulate", "spec.yaml")` runs the command as a person would, from the root of the repository."""
+
+    def run(*arguments: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "dovetail", *map(str, arguments)],
+            cwd=ROOT,
+            env=environment() | changes,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+            timeout=120,
+        )
+
+    return run

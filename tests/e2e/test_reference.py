@@ -1,0 +1,100 @@
+"""Generated pages say what the command says today: the command reference, the keys of its JSON, and the picture."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.e2e.conftest import ROOT, environment
+from tests.e2e.recorded import check_recorded
+
+COMMANDS = ("simulate", "models", "chips", "clusters", "plans", "show")
+SPEC = "examples/llama3-70b-512xh100.yaml"
+INTRODUCTION = """# The command
+
+Generated from `dovetail --help` by `make bless`; do not edit. What a spec may hold is in
+[the spec file](spec-file.md), and the keys of `--json` are in [JSON](json.md).
+"""
+
+
+def test_the_command_reference_is_what_help_says(dovetail, bless):
+    parts = [INTRODUCTION]
+    for words in ((), *((command,) for command in COMMANDS)):
+        help_text = dovetail(*words, "--help").stdout
+        parts.append(f"## {' '.join(('dovetail', *words))}\n\n```text\n{help_text.rstrip()}\n```\n")
+    check_recorded(ROOT / "docs" / "reference" / "cli.md", "\n".join(parts), bless)
+
+
+def test_every_command_is_in_the_reference(dovetail):
+    listed = re.findall(r"^  (\w+)  ", dovetail("--help").stdout.partition("Commands:")[2], re.MULTILINE)
+    assert tuple(listed) == COMMANDS
+
+
+def keys(value):
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from keys(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from keys(item)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("simulate", SPEC),
+        ("simulate", SPEC, "--plan", "zero3"),
+        ("models",),
+        ("chips",),
+        ("clusters",),
+        ("plans",),
+        ("show", "llama3-8b"),
+        ("show", "h100-sxm"),
+        ("show", "dgx-h100"),
+        ("show", "zero3"),
+    ],
+    ids=" ".join,
+)
+def test_every_key_of_the_json_is_documented(dovetail, arguments):
+    page = (ROOT / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
+    said = json.loads(dovetail(*arguments, "--json").stdout)
+    if arguments[0] == "show":
+        said = {key: value for key, value in said.items() if key != "config"}  # one's own words for each architecture
+    dtypes = {"bf16", "fp16", "fp8", "int8", "tf32", "fp32", "fp64", "fp4", "int4", "fp6"}
+    undocumented = {key for key in keys(said) if f"`{key}`" not in page} - dtypes
+    assert undocumented == set()
+
+
+def test_the_picture_shows_what_simulate_says(bless):
+    ran = subprocess.run(
+        [sys.executable, "docs/images/simulate_svg.py"],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
+    )
+    check_recorded(ROOT / "docs" / "images" / "simulate.svg", ran.stdout, bless)
+
+
+TUTORIAL = (ROOT / "docs" / "tutorial" / "first-prediction.md").read_text(encoding="utf-8")
+TUTORIAL_COMMANDS = re.findall(r"^(?:\.venv/bin/)?dovetail (.+)$", TUTORIAL, re.MULTILINE)
+
+
+@pytest.mark.parametrize("words", [words for words in TUTORIAL_COMMANDS if "path/to" not in words])
+def test_the_commands_of_the_tutorial_do_what_it_says(dovetail, words):
+    ran = dovetail(*words.split())
+    assert ran.stderr == ""
+    assert ran.returncode == (1 if "--seq 32768" in words else 0)  # the one that it says does not fit
+
+
+def test_the_change_that_the_tutorial_makes_is_one_that_fits(dovetail):
+    [words] = [words for words in TUTORIAL_COMMANDS if "--seq 32768" in words]
+    levers = json.loads(dovetail(*words.split(), "--json").stdout)["levers"]
+    assert {"recompute: full": True}.items() <= {lever["change"]: lever["fits"] for lever in levers}.items()

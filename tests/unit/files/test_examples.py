@@ -1,0 +1,24 @@
+"""Every example in the repository is a job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dovetail.files import load_spec
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
+
+
+def test_there_are_examples():
+    assert "llama3-70b-512xh100" in [file.stem for file in EXAMPLES]
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+def test_an_example_is_read_and_its_plan_uses_every_device(file):
+    job = load_spec(file)
+    assert job.name == file.stem
+    assert job.plan.num_devices == job.cluster.num_devices
+    size = file.stem.rpartition("-")[2].partition("x")[0]
+    assert not size.isdigit() or int(size) == job.cluster.num_devices, "the file's name says another size"

@@ -1,0 +1,252 @@
+"""A spec becomes a job, and each of its parts can be named, written out, or kept in another file."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dovetail.errors import InvalidInput
+from dovetail.files import Job, load_chip, load_cluster, load_model, load_plan, load_spec, load_workload
+from dovetail.hardware.catalog import chips
+from dovetail.plan.plan import Overlap, Plan
+from dovetail.units import GIBI, GIGA, MICRO, TERA
+from dovetail.workload.optimizer import Precision
+from dovetail.workload.transformer import Transformer
+
+SPEC = """\
+name: a job
+workload:
+  model: llama3-8b
+  global_batch: 64
+  seq: 4096
+  attention: unfused
+  kernels: eager
+  precision: {optimizer: sgd, compute: fp16, master_weights: false, momentum: false, standing_gradients: false}
+cluster: {name: dgx-h100, devices: 64}
+plan:
+  tensor_parallel: 4
+  sequence_parallel: true
+  context_parallel: 1
+  pipeline_parallel: 2
+  interleave: 2
+  data_parallel: 8
+  zero_stage: 1
+  microbatch: 2
+  recompute: [selective, none]
+  layers_per_stage: [7, 9, 9, 7]
+  axis_order: [tp, cp, pp, dp]
+  overlap: {tensor: true}
+"""
+NETWORK = "topology: [{name: a, kind: switch, devices: 8, bandwidth: 400 Gb/s, latency: 2 us, oversubscription: 2}]"
+
+
+def test_every_line_of_a_spec_arrives(write):
+    job = load_spec(write(SPEC))
+    assert isinstance(job, Job)
+    assert job.name == "a job"
+    assert (job.workload.model.name, job.workload.global_batch, job.workload.seq) == ("llama3-8b", 64, 4096)
+    assert (job.workload.attention, job.workload.kernels) == ("unfused", "eager")
+    assert job.workload.precision == Precision(
+        optimizer="sgd", compute="fp16", has_master_weights=False, has_momentum=False, are_gradients_standing=False
+    )
+    assert (job.cluster.name, job.cluster.num_devices) == ("dgx-h100", 64)
+    assert job.plan == Plan(
+        tensor_parallel=4,
+        sequence_parallel=True,
+        pipeline_parallel=2,
+        interleave=2,
+        data_parallel=8,
+        zero_stage=1,
+        microbatch=2,
+        recompute=("selective", "none"),
+        layers_per_stage=(7, 9, 9, 7),
+        axis_order=("tp", "cp", "pp", "dp"),
+        overlap=Overlap(tensor=True),
+    )
+
+
+def test_names_alone_take_the_catalogue_defaults_and_the_file_names_the_job(write):
+    job = load_spec(write("workload: llama3-8b\ncluster: dgx-h100\nplan: zero3\n", "first.yaml"))
+    model = job.workload.model
+    assert (job.workload.seq, job.workload.global_batch) == (model.seq, model.batch)
+    assert job.plan == Plan(zero_stage=3, data_parallel=job.cluster.num_devices)
+    assert job.name == "first"
+
+
+def test_a_json_spec_is_as_good_as_yaml(write):
+    text = json.dumps({"workload": "llama3-8b", "cluster": {"name": "dgx-h100", "devices": 8}, "plan": {"tp": 8}})
+    assert load_spec(write(text, "spec.json")).plan.tensor_parallel == 8
+
+
+def test_short_names_say_the_same_as_long_ones(write):
+    short = load_spec(
+        write("workload: llama3-8b\ncluster: {name: dgx-h100, devices: 64}\nplan: {tp: 4, cp: 2, pp: 2}\n")
+    )
+    assert short.plan == Plan(tensor_parallel=4, context_parallel=2, pipeline_parallel=2, data_parallel=4)
+
+
+def test_data_parallelism_left_out_fills_the_cluster(write):
+    spec = "workload: llama3-8b\ncluster: {name: dgx-h100, devices: 64}\nplan: {tp: 4}\n"
+    assert load_spec(write(spec)).plan.data_parallel == 16
+
+
+def test_expert_tensor_parallelism_left_out_follows_tensor_parallelism_only_where_there_are_experts(write):
+    spec = "workload: {}\ncluster: {{name: dgx-h100, devices: 64}}\nplan: {{tp: 2, sequence_parallel: true{}}}\n"
+    assert load_spec(write(spec.format("mixtral-8x7b", ", ep: 8"))).plan.expert_tensor_parallel == 2
+    assert load_spec(write(spec.format("mixtral-8x7b", ", ep: 8, etp: 1"))).plan.expert_tensor_parallel == 1
+    assert load_spec(write(spec.format("llama3-8b", ""))).plan.expert_tensor_parallel == 1
+
+
+def test_a_named_plan_can_be_changed(write):
+    spec = "workload: llama3-8b\ncluster: {name: dgx-h100, devices: 64}\nplan: {base: tensor-8, microbatch: 2, pp: 2}\n"
+    plan = load_spec(write(spec)).plan
+    assert (plan.tensor_parallel, plan.sequence_parallel, plan.microbatch) == (8, True, 2)
+    assert (plan.pipeline_parallel, plan.data_parallel) == (2, 4)
+
+
+def test_a_plan_for_one_number_of_devices_does_not_fill_another(write):
+    spec = "workload: gpt3-175b\ncluster: {name: dgx-h100, devices: 512}\nplan: phaze-gpt3-175b\n"
+    with pytest.raises(InvalidInput, match="= 1024 must equal the cluster's 512 devices"):
+        load_spec(write(spec))
+
+
+# --- parts in other files -------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_found_beside_the_file_that_names_it(write):
+    write("model: shapes/tiny.yaml\n", "parts/work.yaml")
+    write("{base: llama3-8b, name: tiny, num_layers: 2}\n", "parts/shapes/tiny.yaml")
+    job = load_spec(write("workload: parts/work.yaml\ncluster: {name: dgx-h100, devices: 8}\nplan: ddp\n"))
+    assert job.workload.model.name == "tiny"
+    assert job.workload.model.source == "given in tiny.yaml"
+
+
+def test_a_whole_spec_can_stand_for_any_of_its_parts(write):
+    whole = str(write(SPEC, "whole.yaml"))
+    assert load_workload(whole).global_batch == 64
+    assert load_cluster(whole).num_devices == 64
+    assert load_plan(whole, load_workload(whole), load_cluster(whole)).interleave == 2
+    job = load_spec(write("workload: whole.yaml\ncluster: whole.yaml\nplan: zero1\n"))
+    assert (job.workload.seq, job.plan.data_parallel) == (4096, 64)
+
+
+def test_the_catalogue_wins_over_a_file_unless_a_slash_or_an_ending_says_file(write):
+    write("{base: llama3-8b, name: mine}\n", "llama3-8b")
+    write("{base: llama3-8b, name: mine}\n", "only-a-file")
+    assert load_model("llama3-8b").name == "llama3-8b"
+    assert load_model("./llama3-8b").name == "mine"
+    assert load_model("only-a-file").name == "mine"
+
+
+def test_an_alias_repeats_a_value(write):
+    spec = "workload: llama3-8b\ncluster: {name: dgx-h100, devices: &n 8}\nplan: {tp: *n}\n"
+    assert load_spec(write(spec)).plan.tensor_parallel == 8
+
+
+def test_a_byte_order_mark_is_forgiven(write):
+    assert load_spec(write(b"\xef\xbb\xbf" + SPEC.encode())).name == "a job"
+
+
+# --- models ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_written_out_is_the_transformer_it_says(write):
+    text = """\
+{name: tiny, num_layers: 4, hidden: 256, num_heads: 8, num_kv_heads: 2, head_width: 32, ffn_width: 512, vocab: 1000,
+ is_tied: true, seq: 128, batch: 16, experts: {num_experts: 4, num_chosen: 2, width: 64}, num_dense_layers: 1,
+ latent: {query_rank: 0, kv_rank: 16, plain_width: 16, rotary_width: 16, value_width: 32}}
+"""
+    model = load_model(str(write(text, "tiny.yaml")))
+    assert isinstance(model.architecture, Transformer)
+    assert (model.architecture.num_layers, model.architecture.is_tied) == (4, True)
+    assert model.architecture.experts is not None
+    assert model.architecture.experts.width == 64
+    assert model.architecture.latent is not None
+    assert (model.seq, model.batch) == (128, 16)
+
+
+def test_the_workload_may_say_how_long_a_sample_is_where_the_model_does_not(write, refusal):
+    shape = (
+        "name: t, num_layers: 4, hidden: 64, num_heads: 8, num_kv_heads: 2, head_width: 8, ffn_width: 64, vocab: 100"
+    )
+    spec = "workload: {{model: {{{}}}{}}}\ncluster: {{name: dgx-h100, devices: 8}}\nplan: ddp\n"
+    assert load_spec(write(spec.format(shape, ", seq: 512"))).workload.model.seq == 512
+    assert refusal(spec.format(shape, "")).startswith("seq is missing; say how many positions a sample has")
+
+
+def test_a_hugging_face_configuration_is_a_model(write):
+    config = {
+        "model_type": "llama",
+        "architectures": ["LlamaForCausalLM"],
+        "num_hidden_layers": 2,
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "intermediate_size": 128,
+        "vocab_size": 1000,
+        "hidden_act": "silu",
+        "max_position_embeddings": 512,
+        "rms_norm_eps": 1e-5,
+        "tie_word_embeddings": False,
+    }
+    model = load_model(str(write(json.dumps(config), "my-llama/config.json")))
+    assert (model.name, model.seq) == ("my-llama", 512)
+    assert isinstance(model.architecture, Transformer)
+    assert model.architecture.ffn_width == 128
+
+
+# --- chips and clusters ---------------------------------------------------------------------------------------------
+
+
+def test_a_chip_with_a_base_keeps_what_it_does_not_change_and_whence_it_came(write):
+    text = "{base: h100-sxm, hbm: {capacity: 141 GiB}, tensor: {rates: {fp8: 2 PFLOP/s}}, calibration: {launch: 2 us}}"
+    base, chip = chips["h100-sxm"](), load_chip(str(write(text, "large.yaml")))
+    assert chip.name == "h100-sxm-changed"
+    assert chip.hbm.capacity_bytes == 141 * GIBI
+    assert chip.hbm.bandwidth_bytes_per_s == base.hbm.bandwidth_bytes_per_s
+    assert chip.peak_flop_per_s("fp8") == 2000 * TERA
+    assert chip.peak_flop_per_s("bf16") == base.peak_flop_per_s("bf16")
+    assert chip.calibration.launch_s == 2 * MICRO
+    assert chip.calibration.fitted_on == "given in large.yaml; the rest as h100-sxm"
+    sources, before = dict(chip.sources), dict(base.sources)
+    given = {"hbm.capacity_bytes", "tensor.rates.fp8", "calibration.launch_s"}
+    assert {figure for figure, source in sources.items() if source == "given in large.yaml"} == given
+    assert {figure: source for figure, source in sources.items() if figure not in given} == {
+        figure: source for figure, source in before.items() if figure not in given
+    }
+
+
+def test_a_chip_without_a_base_is_written_out(write):
+    text = """\
+name: mine
+vendor: me
+year: 2030
+process: 3 nm
+clock: 1.5 GHz
+tensor: {units: 4, rows: 128, cols: 128, tile: [128, 128, 128], rates: {bf16: 196 TFLOP/s}}
+vector: {units: 4, lanes: 128, peak: 1.5 TFLOP/s}
+core_buffer: 256 KiB
+sram: {capacity: 32 MiB, bandwidth: 4 TB/s}
+hbm: {capacity: 32 GiB, bandwidth: 1.2 TB/s}
+tdp: 300 W
+interconnect: 400 Gb/s
+calibration: {tensor_frac: 0.8, vector_frac: 0.8, hbm_frac: 0.9, link_frac: 0.9, launch: 0 s}
+energy: {tensor_per_flop: 0.5 pJ, vector_per_flop: 8 pJ, hbm_per_byte: 30 pJ, link_per_byte: 10 pJ, idle: 50 W}
+"""
+    chip = load_chip(str(write(text, "mine.yaml")))
+    assert (chip.clock_hz, chip.tdp_w, chip.interconnect_bytes_per_s) == (1.5 * GIGA, 300, 50 * GIGA)
+    assert (chip.tensor.num_units, chip.tensor.tile, chip.vector.num_lanes) == (4, (128, 128, 128), 128)
+    assert chip.energy.idle_w == 50
+    assert chip.calibration.fitted_on == "given in mine.yaml"
+    assert {source for _, source in chip.sources} == {"given in mine.yaml"}
+
+
+def test_a_cluster_written_out_is_its_chip_and_its_dimensions(write):
+    spec = f"workload: llama3-8b\ncluster: {{name: mine, chip: h100-sxm, {NETWORK}}}\nplan: zero1\n"
+    cluster = load_spec(write(spec)).cluster
+    [dimension] = cluster.topology.dimensions
+    assert (cluster.name, cluster.chip.name, cluster.num_devices) == ("mine", "h100-sxm", 8)
+    assert (dimension.kind, dimension.oversubscription) == ("switch", 2)
+    assert (dimension.link.bandwidth_bytes_per_s, dimension.link.latency_s) == (50 * GIGA, 2 * MICRO)
+    assert dict(cluster.sources)["a.bandwidth"] == "given in spec.yaml"

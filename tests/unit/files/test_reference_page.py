@@ -1,0 +1,30 @@
+"""The reference page names every key that can be written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dovetail.files.plan import SHORT_NAMES
+from dovetail.files.schema import written_keys
+from dovetail.hardware.chip import Calibration, Chip, EnergyCosts, TensorUnits, VectorUnits
+from dovetail.hardware.memory import Memory
+from dovetail.hardware.topology import DIMENSION_KINDS
+from dovetail.plan.plan import Overlap, Plan
+from dovetail.workload.optimizer import Precision
+from dovetail.workload.workload import Workload
+
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "spec-file.md").read_text(encoding="utf-8")
+VALUES = (Plan, Overlap, Workload, Precision, Chip, TensorUnits, VectorUnits, Memory, Calibration, EnergyCosts)
+KEYS = [(value.__name__, key) for value in VALUES for key in written_keys(value).values()]
+
+
+@pytest.mark.parametrize(("value", "key"), [*KEYS, *(("Plan", short) for short in SHORT_NAMES)])
+def test_a_key_is_on_the_page(value, key):
+    assert f"`{key}`" in PAGE, f"docs/reference/spec-file.md does not name {key!r} of {value}"
+
+
+@pytest.mark.parametrize("kind", DIMENSION_KINDS)
+def test_a_kind_of_dimension_is_on_the_page(kind):
+    assert f"`{kind}`" in PAGE

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+
+from dovetail.evaluate import Infeasible, Outcome, evaluate
+from dovetail.hardware.clusters import clusters
+from dovetail.plan.plan import Plan
+from dovetail.workload.models import models
+from dovetail.workload.workload import Workload
+
+
+def evaluated(plan: Plan, *, model: str = "llama3-8b", global_batch: int = 64) -> Outcome | Infeasible:
+    entry = models[model]()
+    workload = Workload(model=entry, global_batch=global_batch, seq=entry.seq)
+    return evaluate(workload, clusters["dgx-h100"].build(plan.num_devices), plan)
+
+
+@pytest.fixture(scope="session")
+def outcome() -> Outcome:
+    """A plan that fits and uses tensor, pipeline and data parallelism."""
+    plan = Plan(
+        tensor_parallel=2,
+        sequence_parallel=True,
+        pipeline_parallel=4,
+        data_parallel=2,
+        zero_stage=1,
+        recompute=("selective",),
+    )
+    result = evaluated(plan)
+    assert isinstance(result, Outcome)
+    return result
+
+
+@pytest.fixture(scope="session")
+def infeasible() -> Infeasible:
+    """Every device holds the whole of a model that is far too large."""
+    result = evaluated(Plan(data_parallel=64), model="llama3-70b")
+    assert isinstance(result, Infeasible)
+    return result
