@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from dovetail.hardware.cluster import Cluster
 from dovetail.plan.check import check_plan
-from dovetail.plan.levers import Lever, levers
+from dovetail.plan.levers import Lever, Trial, levers
 from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, StageMemory, runtime_bytes, stage_memory
 from dovetail.plan.placement import Placement, placement
 from dovetail.plan.plan import Plan
@@ -154,12 +154,15 @@ def memory_use(pieces: Shard, precision: Precision, limit_bytes: float) -> Memor
 def _levers(workload: Workload, cluster: Cluster, plan: Plan, graph: Graph) -> tuple[Lever, ...]:
     """Single changes of the plan that make it fit, each tried."""
 
-    def need_bytes(changed: Plan) -> float:
+    def tried(changed: Plan) -> Trial:
         check_plan(changed, graph, cluster.num_devices)
-        placement(changed, cluster.topology)
-        return memory_use(shard(graph, changed), workload.precision, cluster.hbm_bytes).need_bytes
+        place = placement(changed, cluster.topology)
+        pieces = shard(graph, changed)
+        memory = memory_use(pieces, workload.precision, cluster.hbm_bytes)
+        step_s = training_step(pieces, place, cluster, workload.precision).step_s
+        return Trial(need_bytes=memory.need_bytes, step_s=step_s)
 
-    return levers(plan, need_bytes, cluster.hbm_bytes)
+    return levers(plan, tried, cluster.hbm_bytes)
 
 
 def _elasticities(

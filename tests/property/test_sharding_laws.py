@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dovetail.plan.check import check_plan
 from dovetail.plan.memory import kept_bytes
-from dovetail.plan.plan import Plan
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
 from dovetail.plan.shard import divisor, layers_per_chunk, shard
 from dovetail.workload.graph import Axis, Graph, Phase
 from dovetail.workload.layers import Sample
@@ -21,7 +21,7 @@ from dovetail.workload.operators import Unit, code_of
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.training import training_graph, with_recompute
 
-POLICIES = ("none", "selective", "full")
+POLICIES = RECOMPUTE_POLICIES
 
 
 def small(name: str) -> Model:
@@ -151,6 +151,7 @@ def test_recompute_never_keeps_more(plan: Plan) -> None:
     graph = graph_of("gpt2-345m", batch=plan.data_parallel * plan.microbatch, attention="unfused")
     block = next(p.block for p in shard(graph, replace(plan, recompute=("none",))).stages[0].pieces if p.block.is_layer)
     assert kept_bytes(block, "full") < kept_bytes(block, "selective") < kept_bytes(block, "none")
+    assert kept_bytes(block, "full") < kept_bytes(block, "light") < kept_bytes(block, "none")
 
 
 def test_an_axis_code_is_one_bit_each() -> None:

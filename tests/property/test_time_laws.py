@@ -17,7 +17,7 @@ from dovetail.hardware.link import Link
 from dovetail.hardware.topology import DIMENSION_KINDS, Dimension, Span, Topology
 from dovetail.network.collectives import collectives
 from dovetail.plan.placement import placement
-from dovetail.plan.plan import Overlap, Plan
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Overlap, Plan
 from dovetail.plan.shard import Shard, shard
 from dovetail.schedule.step import training_step
 from dovetail.units import GIGA, MICRO
@@ -58,7 +58,7 @@ def plans(draw: st.DrawFn) -> Plan:
         expert_parallel=experts,
         expert_tensor_parallel=1,
         zero_stage=draw(st.integers(0, 3)),
-        recompute=(draw(st.sampled_from(("none", "selective", "full"))),),
+        recompute=(draw(st.sampled_from(RECOMPUTE_POLICIES)),),
         axis_order=tuple(draw(st.permutations(("tp", "cp", "dp", "pp")))),
         overlap=Overlap(**flags),
     )

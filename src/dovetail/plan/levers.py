@@ -10,34 +10,45 @@ from dovetail.plan.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What a plan was found to need and to take."""
+
+    need_bytes: float
+    step_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lever:
-    """A change of the plan, and what a device would then need."""
+    """A change of the plan, what a device would then need, and how long a step would take."""
 
     change: str
     plan: Plan
     need_bytes: float
+    step_s: float
     fits: bool
 
 
-def levers(plan: Plan, need_bytes: Callable[[Plan], float], limit_bytes: float) -> tuple[Lever, ...]:
-    """Changes of `plan` that lower its need, those that fit first, then by how much they help.
+def levers(plan: Plan, tried: Callable[[Plan], Trial], limit_bytes: float) -> tuple[Lever, ...]:
+    """Changes of `plan` that lower its need: those that fit first, the fastest of them foremost.
 
-    `need_bytes` raises `InvalidInput` for a plan the model or cluster cannot have; such changes are left out.
+    `tried` raises `InvalidInput` for a plan the model or cluster cannot have; such changes are left out.
     """
     found = []
-    current_bytes = need_bytes(plan)
+    current_bytes = tried(plan).need_bytes
     for change, changed in _changes(plan):
         try:
-            need = need_bytes(changed)
+            trial = tried(changed)
         except InvalidInput:  # a neighbour the model's shape does not allow is no lever
             continue
-        if need < current_bytes:
-            found.append(Lever(change=change, plan=changed, need_bytes=need, fits=need <= limit_bytes))
-    return tuple(sorted(found, key=lambda lever: (not lever.fits, lever.need_bytes)))
+        if trial.need_bytes < current_bytes:
+            fits = trial.need_bytes <= limit_bytes
+            lever = Lever(change=change, plan=changed, need_bytes=trial.need_bytes, step_s=trial.step_s, fits=fits)
+            found.append(lever)
+    return tuple(sorted(found, key=lambda lever: (not lever.fits, lever.step_s if lever.fits else lever.need_bytes)))
 
 
 def _changes(plan: Plan) -> Iterator[tuple[str, Plan]]:
-    for policy in ("selective", "full"):
+    for policy in ("light", "selective", "full"):
         if set(plan.recompute) != {policy}:
             yield f"recompute: {policy}", replace(plan, recompute=(policy,))
     if plan.tensor_parallel > 1 and not plan.sequence_parallel:

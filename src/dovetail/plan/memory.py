@@ -11,7 +11,7 @@ from dovetail.plan.plan import Plan
 from dovetail.plan.shard import Piece, Shard, Stage
 from dovetail.units import MEBI
 from dovetail.workload.graph import Axis, Block, FloatArray, IntArray, Need, Ops, Phase
-from dovetail.workload.operators import DTYPE_BYTES, Unit, code_of, dtype_bytes
+from dovetail.workload.operators import DTYPE_BYTES, LIGHT, Unit, code_of, dtype_bytes
 from dovetail.workload.optimizer import Precision
 
 # Reserved over allocated is 1.03 to 1.09 in 26 pairs of SimuMax v1.2's B200 logs, 1.05 in the mean.
@@ -168,6 +168,8 @@ def kept_bytes(block: Block, recompute: str) -> float:
         return float(_output_bytes(ops)[forward & (ops.kind == code_of("input"))].sum())
     needed = ops.need != Need.NOBODY
     has_side = np.ones(len(ops), dtype=bool)
+    if policy == "light":
+        needed = needed & ~np.isin(ops.kind, LIGHT)
     if policy == "selective":
         needed = np.where(ops.is_core, (ops.need & Need.OUTSIDE) != 0, needed)
         has_side = ~ops.is_core

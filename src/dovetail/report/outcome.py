@@ -141,15 +141,18 @@ def _infeasible_table(result: Infeasible, name: str) -> Table:
 
 
 def levers_table(result: Infeasible) -> Table:
-    """Single changes, each tried; those that fit alone where there are any, else those that help most."""
+    """Single changes, each tried; only those that fit where there are any, fastest first, else those that help most."""
     fitting = tuple(lever for lever in result.levers if lever.fits)
     shown = (fitting or result.levers)[:MAX_LEVERS]
-    rows = tuple((lever.change, format_bytes(lever.need_bytes), "fits" if lever.fits else "over") for lever in shown)
+    rows = tuple(
+        (lever.change, format_bytes(lever.need_bytes), format_s(lever.step_s), "fits" if lever.fits else "over")
+        for lever in shown
+    )
     notes = () if fitting else ("no single change fits; combine them, or take more devices or a chip with more memory",)
     return Table(
         title="What would make it fit" if fitting else "What would help",
-        columns=("change in the plan", "need", ""),
+        columns=("change in the plan", "need", "step", ""),
         rows=rows,
-        align="lrl",
+        align="lrrl",
         notes=notes,
     )

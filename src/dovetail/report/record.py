@@ -95,7 +95,8 @@ def _excess_record(result: Infeasible) -> Record:
         "stage": use.fullest.stage,
         "memory": memory_record(use, result.workload, result.plan),
         "levers": [
-            {"change": lever.change, "need_bytes": lever.need_bytes, "fits": lever.fits} for lever in result.levers
+            {"change": lever.change, "need_bytes": lever.need_bytes, "step_s": lever.step_s, "fits": lever.fits}
+            for lever in result.levers
         ],
     }
 

@@ -218,6 +218,10 @@ def code_of(name: str) -> int:
     return _CODES[name]
 
 
+# Vector operators whose output can be formed again from an input that is kept anyway: what light recompute drops.
+LIGHT = tuple(
+    code_of(name) for name in ("layernorm", "rmsnorm", "gelu", "silu", "silu_mul", "gelu_mul", "mul", "hardswish")
+)
 UNIT = np.array([operator.unit for operator in _TABLE], dtype=np.int8)
 # rows of these tables: forward, backward
 NUM_READS = np.array([[o.forward.num_reads for o in _TABLE], [o.backward.num_reads for o in _TABLE]])

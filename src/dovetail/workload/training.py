@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from dovetail.workload.graph import Axis, Block, Graph, Need, Ops, Phase
-from dovetail.workload.operators import DTYPES, OPERATORS, SIDE_BYTES_PER_ELEMENT, Unit, code_of, dtype_bytes
+from dovetail.workload.operators import DTYPES, LIGHT, OPERATORS, SIDE_BYTES_PER_ELEMENT, Unit, code_of, dtype_bytes
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.rows import ONE, Extent, Row, rows_to_ops
 
@@ -25,11 +25,15 @@ def training_graph(forward: Graph, precision: Precision) -> Graph:
 
 
 def with_recompute(ops: Ops, policy: str) -> Ops:
-    """The rows that run under recompute `policy`: 'none', 'selective' (the attention core) or 'full'."""
+    """The rows that run under recompute `policy`.
+
+    'none'; 'light': norms and activations, from inputs that are kept anyway; 'selective': the attention core; 'full'.
+    """
     again = ops.phase == Phase.RECOMPUTE
     if policy == "full":
         return ops
-    return ops.where(~again | ops.is_core) if policy == "selective" else ops.where(~again)
+    runs_again = {"none": False, "light": np.isin(ops.kind, LIGHT), "selective": ops.is_core}[policy]
+    return ops.where(~again | runs_again)
 
 
 def training_block(block: Block, precision: Precision) -> Block:

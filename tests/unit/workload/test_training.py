@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dovetail.plan.memory import kept_bytes
 from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis, Need, Ops, Phase
 from dovetail.workload.layers import Sample
@@ -83,6 +84,20 @@ def test_recompute_rows_run_only_where_the_policy_says():
         "weighted_values:again",
     ]
     assert len(rows(full, Phase.RECOMPUTE)) == len(rows(layer, Phase.FORWARD)) - 1  # all but the input's name
+
+
+def test_light_recompute_repeats_norms_and_activations_and_keeps_their_inputs():
+    layer = next(
+        b
+        for b in training_graph(
+            models["llama3-8b"]().forward(Sample(batch=1, seq=1024, dtype="bf16")), Precision()
+        ).blocks
+        if b.is_layer
+    )
+    light = with_recompute(layer.ops, "light")
+    assert rows(light, Phase.RECOMPUTE) == ["norm_1:again", "norm_2:again", "ffn_silu_mul:again"]
+    width, tokens = 2 * 4096 + 14336, 1024
+    assert kept_bytes(layer, "none") - kept_bytes(layer, "light") == 2 * tokens * width
 
 
 def test_the_update_covers_every_parameter_once():

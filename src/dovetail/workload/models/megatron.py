@@ -12,6 +12,7 @@ from dovetail.workload.models import models
 from dovetail.workload.models.gpt2 import gpt2_like
 
 _NARAYANAN = "Narayanan et al. 2021, arXiv:2104.04473, table 1"
+_BY_EQUATION = f"{_NARAYANAN}; the count by its equation 2, which the table rounds to two digits"
 _KORTHIKANTI = "Korthikanti et al. 2022, arXiv:2205.05198, table 3"
 _BOTH = f"{_NARAYANAN}; {_KORTHIKANTI}"
 _SEQ = 2048
@@ -31,12 +32,12 @@ def _entry(name: str, num_layers: int, hidden: int, num_heads: int, published_pa
 
 @models.register("megatron-1.7b")
 def megatron_1_7b() -> Model:
-    return _entry("megatron-1.7b", 24, 2304, 24, 1.7 * GIGA, _NARAYANAN)
+    return _entry("megatron-1.7b", 24, 2304, 24, 1_652_226_048, _BY_EQUATION)
 
 
 @models.register("megatron-3.6b")
 def megatron_3_6b() -> Model:
-    return _entry("megatron-3.6b", 30, 3072, 32, 3.6 * GIGA, _NARAYANAN)
+    return _entry("megatron-3.6b", 30, 3072, 32, 3_562_162_176, _BY_EQUATION)
 
 
 @models.register("megatron-7.5b")

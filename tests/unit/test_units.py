@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dovetail.errors import InvalidInput
+from dovetail.units import format_bytes, format_count, format_energy_j, format_rate, format_s, quantity
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value"),
+    [
+        ("80 GiB", "bytes", 80 * 2**30),
+        ("80 GB", "bytes", 80_000_000_000),
+        ("64KiB", "bytes", 65536),
+        ("900 GB/s", "bytes_per_s", 900_000_000_000),
+        ("400 Gb/s", "bytes_per_s", 50_000_000_000),
+        ("400 Gbps", "bytes_per_s", 50_000_000_000),
+        ("1.98 GHz", "hz", 1_980_000_000),
+        ("1.5 us", "s", 0.0000015),
+        ("1.5 µs", "s", 0.0000015),
+        ("989 TFLOP/s", "flop_per_s", 989_000_000_000_000),
+        ("1,979 TFLOPS", "flop_per_s", 1_979_000_000_000_000),
+        ("700 W", "w", 700),
+        ("814 mm2", "mm2", 814),
+        ("2e3 B", "bytes", 2000),
+    ],
+)
+def test_quantities_are_read_as_people_write_them(text: str, unit: str, value: float) -> None:
+    assert quantity(text, unit) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    "given_value", ["80", 80, 80.0, True, None, "", "GiB", "80 Gib/s/s", "80 gib", "nan GB", "inf GB", "1e999 GB"]
+)
+def test_a_quantity_without_its_unit_or_sense_is_refused(given_value: object) -> None:
+    with pytest.raises(InvalidInput, match=r"80 GiB|finite"):
+        quantity(given_value, "bytes")
+
+
+def test_a_rate_is_not_a_size() -> None:
+    with pytest.raises(InvalidInput, match="'GB/s' is not a unit of this quantity; write it as in '80 GiB'"):
+        quantity("80 GB/s", "bytes")
+
+
+def test_milli_and_mega_are_told_apart() -> None:
+    assert quantity("1 mW", "w") * 1_000_000_000 == pytest.approx(quantity("1 MW", "w"))
+
+
+@given(value=st.floats(1, 1e15))
+def test_what_is_formatted_reads_back(value: float) -> None:
+    assert quantity(format_bytes(value, 9), "bytes") == pytest.approx(value, rel=1e-6)
+    assert quantity(format_rate(value, "FLOP/s", 9), "flop_per_s") == pytest.approx(value, rel=1e-6)
+
+
+def test_figures_are_said_as_people_say_them() -> None:
+    assert format_bytes(85.9e9) == "80.0 GiB"
+    assert format_s(0.0000123) == "12.300 us"
+    assert format_count(70_553_706_496) == "70.6 B"
+    assert format_energy_j(0.5) == "500.00 mJ"
