@@ -38,6 +38,7 @@ _WRITTEN: dict[type, dict[str, str]] = {
         "has_master_weights": "master_weights",
         "has_momentum": "momentum",
         "are_gradients_standing": "standing_gradients",
+        "has_compute_gradients": "compute_gradients",
     },
     TensorUnits: {"num_units": "units", "num_rows": "rows", "num_cols": "cols"},
     VectorUnits: {"num_units": "units", "num_lanes": "lanes"},
