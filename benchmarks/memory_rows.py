@@ -23,6 +23,7 @@ from dovetail.workload.experts import Experts
 from dovetail.workload.latent import LatentAttention
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
+from dovetail.workload.models.gpt2 import gpt2_like
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.training import training_graph
 from dovetail.workload.transformer import Transformer
@@ -95,28 +96,6 @@ def figure_bytes(job: Job, kind: str) -> float:
     return reserved_bytes + runtime_bytes(job.plan) + (DEEPSPEED_BUCKETS_BYTES if job.plan.zero_stage else 0.0)
 
 
-def gpt(name: str, layers: int, hidden: int, heads: int, vocab: int, **changes: object) -> Transformer:
-    """A GPT with biases, layer norms and GELU, as Megatron-LM and GPT-2 have it."""
-    shape = Transformer(
-        name=name,
-        num_layers=layers,
-        hidden=hidden,
-        num_heads=heads,
-        num_kv_heads=heads,
-        head_width=hidden // heads,
-        ffn_width=4 * hidden,
-        vocab=vocab,
-        norm="layernorm",
-        norm_has_bias=True,
-        activation="gelu",
-        qkv_bias=True,
-        output_bias=True,
-        ffn_bias=True,
-        has_rope=False,
-    )
-    return replace(shape, **changes)  # type: ignore[arg-type]
-
-
 # --- one H200, whole training steps ------------------------------------------------------------------------------
 
 
@@ -136,7 +115,9 @@ def _h200_job(row: Fields) -> Job:
     layers, batch, seq = int(row["layers"]), int(row["micro_batch"]), int(row["seq"])
     shapes = {"gpt2-345m": (1024, 16, GPT2_VOCAB), "gpt2-1.5b": (1600, 25, GPT2_VOCAB), "gpt-8.3b": (3072, 24, 51_200)}
     if row["model"] in shapes:
-        model = gpt(row["model"], layers, *shapes[row["model"]], num_positions=1024)
+        hidden, heads, vocab = shapes[row["model"]]
+        model = gpt2_like(row["model"], layers, hidden, heads, vocab, num_positions=1024)
+        model = replace(model, has_dropout=False, has_attention_dropout=False, is_tied=False)
     else:
         model = _cut(row["model"], layers)
     kernels = "compiled" if row["mode"] == "compile" else "eager"
@@ -221,8 +202,8 @@ def _zero_bubble_job(row: Fields) -> Job:
         raise NotExpressed(f"schedule {row['pp_schedule']} with its settings is not modelled yet")
     _, pp, _ = _degrees(row)
     batch = int(row["micro_batch"])
-    model = gpt(row["model"], int(row["layers"]), int(row["hidden"]), int(row["heads"]), GPT2_VOCAB, is_tied=True)
-    model = replace(model, num_positions=int(row["seq"]), has_dropout=True, has_attention_dropout=True)
+    shape = (int(row["layers"]), int(row["hidden"]), int(row["heads"]))
+    model = gpt2_like(row["model"], *shape, GPT2_VOCAB, num_positions=int(row["seq"]))
     # embedding and head each take the place of a layer, so that stages are even
     layers_per_stage = (int(row["layers"]) + 2) // pp
     layers = (layers_per_stage - 1, *(layers_per_stage for _ in range(pp - 2)), layers_per_stage - 1)
@@ -241,8 +222,7 @@ def _bloom_job(row: Fields) -> Job:
     # the vocabulary is not in the row; the stated size tells which of the two they used
     stated = float(row["model"].removeprefix("GPT ").removesuffix("B")) * GIGA
     vocab = min((GPT2_VOCAB, BLOOM_VOCAB), key=lambda v: abs(12 * layers * hidden**2 + v * hidden - stated))
-    model = gpt(row["model"], layers, hidden, int(row["heads"]), vocab, is_tied=True, num_positions=2048)
-    model = replace(model, has_dropout=True, has_attention_dropout=True)
+    model = gpt2_like(row["model"], layers, hidden, int(row["heads"]), vocab, num_positions=2048)
     precision = DEEPSPEED_FP16 if row["precision"] == "fp16" else DEEPSPEED_BF16
     plan = Plan(
         tensor_parallel=tp,

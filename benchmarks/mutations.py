@@ -19,8 +19,13 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 # what would notice broken physics, quickest first; golden files and recorded outputs would too, but prove less
-QUICK: tuple[str, ...] = ("tests/unit", "tests/validation", "tests/property/test_sharding_laws.py", "tests/property/test_time_laws.py")
-QUICK += ("tests/conformance/test_transformers.py",)
+QUICK = (
+    "tests/unit",
+    "tests/validation",
+    "tests/property/test_sharding_laws.py",
+    "tests/property/test_time_laws.py",
+    "tests/conformance/test_transformers.py",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
