@@ -100,18 +100,18 @@ def figure_bytes(job: Job, kind: str) -> float:
 
 
 def h200_rows() -> Iterator[MemoryRow]:
-    for index, row in enumerate(_read("h200_models.csv")):
+    for index, row in enumerate(read_rows("h200_models.csv")):
         yield _priced(
             f"H200-{index + 1:02d}",
             "H200 training steps",
             f"{row['model']} {row['layers']}L mb{row['micro_batch']} recompute={row['recompute']} {row['mode']}",
             float(row["peak_gib"]) * GIBI,
             row,
-            _h200_job,
+            h200_job,
         )
 
 
-def _h200_job(row: Fields) -> Job:
+def h200_job(row: Fields) -> Job:
     layers, batch, seq = int(row["layers"]), int(row["micro_batch"]), int(row["seq"])
     shapes = {"gpt2-345m": (1024, 16, GPT2_VOCAB), "gpt2-1.5b": (1600, 25, GPT2_VOCAB), "gpt-8.3b": (3072, 24, 51_200)}
     if row["model"] in shapes:
@@ -137,7 +137,7 @@ def published_rows() -> Iterator[MemoryRow]:
     """Measured rows of published_memory.csv; analytic ones are closed forms and are checked as such."""
     readers = {"SimuMax": _simumax_job, "torchtitan": _torchtitan_job, "Zero Bubble": _zero_bubble_job}
     readers |= {"BigScience": _bloom_job}
-    for row in _read("published_memory.csv"):
+    for row in read_rows("published_memory.csv"):
         if row["quality"] == "analytic_not_measured":
             continue
         reader = next((job for word, job in readers.items() if word in row["source"]), _no_shape)
@@ -282,7 +282,7 @@ def _priced(
     )
 
 
-def _read(name: str) -> list[dict[str, str]]:
+def read_rows(name: str) -> list[dict[str, str]]:
     with (DATA / name).open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
