@@ -91,7 +91,7 @@ MUTANTS = tuple(
         ),
         ("schedule/pipelines/interleaved.py", "others_s / shape.interleave", "others_s"),
         ("schedule/stage.py", "beside[axis] * (1 - hidden_frac)", "0.0"),
-        ("schedule/step.py", "step_s = pipeline_s + sync.comm.exposed_s + update_s", "step_s = pipeline_s + update_s"),
+        ("schedule/step.py", "+ sync.comm.exposed_s + update_s", "+ update_s"),
         (
             "schedule/step.py",
             "filling_s = 2 * (plan.pipeline_parallel - 1)",

@@ -51,6 +51,19 @@ def test_gradients_that_do_not_overlap_are_waited_for():
     assert waiting.step.step_s - beside.step.step_s == pytest.approx(exposed_s(waiting, "dp") - exposed_s(beside, "dp"))
 
 
+def test_communication_that_compute_cannot_cover_is_exposed_though_it_overlaps():
+    slow = replace(CLUSTER, topology=CLUSTER.topology.with_link_scaled("nvlink", 0.01))
+    plan = replace(PLAN, overlap=Overlap(tensor=True))
+    outcome = evaluate(WORKLOAD, slow, plan)
+    assert isinstance(outcome, Outcome)
+    comm = outcome.step.comm[COMM_AXES.index("tp")]
+    assert comm.exposed_s > comm.hidden_s > 0
+    waiting = evaluate(WORKLOAD, slow, PLAN)
+    assert isinstance(waiting, Outcome)
+    total = waiting.step.comm[COMM_AXES.index("tp")]
+    assert comm.exposed_s + comm.hidden_s == pytest.approx(total.exposed_s + total.hidden_s)
+
+
 def test_transfers_between_stages_are_exposed_only_while_filling_unless_told_otherwise():
     plan = replace(PLAN, pipeline_parallel=2, data_parallel=4)
     beside, waiting = outcome_of(plan), outcome_of(replace(plan, overlap=Overlap(pipeline=False)))

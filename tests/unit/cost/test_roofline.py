@@ -51,6 +51,15 @@ def test_one_row_over_whole_tiles_costs_a_row_of_tiles_more():
     assert product_s(11 * 128 + 1, 12 * 128, 65536) > 12 / 11 * product_s(11 * 128, 12 * 128, 65536)
 
 
+def test_a_contraction_is_padded_to_its_tile():
+    assert product_s(132 * 128, 8192, 8193) == pytest.approx(product_s(132 * 128, 8192, 8193 + 63))
+
+
+def test_one_tile_over_a_full_wave_takes_a_second_wave():
+    # contractions too short to be split over the idle units
+    assert product_s(12 * 128, 12 * 128, 448) == pytest.approx(2 * product_s(12 * 128, 11 * 128, 448))
+
+
 def test_a_long_contraction_is_split_over_idle_units():
     few_tiles_s = product_s(256, 256, 1024 * 1024)
     one_unit_s = product_s(128, 128, 1024 * 1024) * 4
