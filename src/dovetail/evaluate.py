@@ -15,7 +15,7 @@ from dovetail.plan.placement import Placement, placement
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import Shard, shard
 from dovetail.schedule.pipelines import pipelines
-from dovetail.schedule.step import Step, counted_flop, pipeline_shape, schedule_name, training_step
+from dovetail.schedule.step import Step, executed_flop, pipeline_shape, schedule_name, training_step
 from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
@@ -25,7 +25,7 @@ NUDGE_FRAC = 0.10  # how much more of a resource an elasticity asks about
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elasticity:
-    """Throughput gained by having a tenth more of a resource, all else equal."""
+    """Throughput gained by having a tenth more of a resource (of latency: by its being as much shorter)."""
 
     resource: str
     gain_frac: float
@@ -135,7 +135,7 @@ def evaluate(workload: Workload, cluster: Cluster, plan: Plan) -> Outcome | Infe
         num_parameters=graph.num_parameters,
         tokens_per_step=graph.num_tokens,
         model_flop=graph.model_flop,
-        hardware_flop=counted_flop(graph, pieces),
+        hardware_flop=executed_flop(pieces),
         step=step,
         memory=memory,
         elasticities=_elasticities(pieces, cluster, plan, workload.precision, step.step_s),
@@ -192,4 +192,5 @@ def _nudged_clusters(cluster: Cluster) -> dict[str, Cluster]:
     for dimension in cluster.topology.dimensions:
         topology = cluster.topology.with_link_scaled(dimension.name, more)
         nudged[f"{dimension.name} bandwidth"] = replace(cluster, topology=topology)
+    nudged["link latency"] = replace(cluster, topology=cluster.topology.with_latency_scaled(1.0 / more))
     return nudged

@@ -13,12 +13,12 @@ from dovetail.errors import InvalidInput
 
 PICO, NANO, MICRO, MILLI = 1e-12, 1e-9, 1e-6, 1e-3
 KILO, MEGA, GIGA, TERA, PETA, EXA = 1e3, 1e6, 1e9, 1e12, 1e15, 1e18
-KIBI, MEBI, GIBI, TEBI = 2.0**10, 2.0**20, 2.0**30, 2.0**40
+KIBI, MEBI, GIBI, TEBI, PEBI = 2.0**10, 2.0**20, 2.0**30, 2.0**40, 2.0**50
 BITS_PER_BYTE = 8.0
 SECONDS_PER_HOUR = 3600.0
 
 _SI = {"": 1.0, "k": KILO, "K": KILO, "M": MEGA, "G": GIGA, "T": TERA, "P": PETA, "E": EXA}
-_BINARY = {"Ki": KIBI, "Mi": MEBI, "Gi": GIBI, "Ti": TEBI}
+_BINARY = {"Ki": KIBI, "Mi": MEBI, "Gi": GIBI, "Ti": TEBI, "Pi": PEBI}
 _SMALL = {"": 1.0, "m": MILLI, "u": MICRO, "µ": MICRO, "μ": MICRO, "n": NANO, "p": PICO}
 
 
@@ -54,7 +54,12 @@ _EXAMPLES = {
     "mm2": "814 mm2",
     "m": "4 nm",
 }
-_QUANTITY = re.compile(r"\s*([+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-zµμ²/^0-9]*)\s*")
+# Commas set thousands apart and do nothing else: '1,5 TiB' read as 15 TiB would be a factor of ten.
+_WHOLE = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+(?:_[0-9]+)*)"
+_NUMBER = rf"[+-]?(?:{_WHOLE}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_QUANTITY = re.compile(rf"\s*({_NUMBER})\s*([A-Za-zµμ²/^][A-Za-zµμ²/^0-9]*|)\s*")
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]*,[0-9]+(?![0-9.,])")
+MANY = 1e5  # of the largest unit there is: from here on a power of ten says more than its digits
 
 
 def quantity(text: object, unit: str) -> float:
@@ -67,7 +72,10 @@ def quantity(text: object, unit: str) -> float:
         raise InvalidInput(f"a quantity needs its unit, as in '{example}'; got {text!r}")
     match = _QUANTITY.fullmatch(text)
     if match is None:
-        raise InvalidInput(f"cannot read {text[:60]!r} as a quantity; write it as in '{example}'")
+        way_out = f"write it as in '{example}'"
+        if _DECIMAL_COMMA.match(text):
+            way_out = f"a comma sets thousands apart, so write {text.strip()[:60].replace(',', '.', 1)!r}"
+        raise InvalidInput(f"cannot read {text[:60]!r} as a quantity; {way_out}")
     number, symbol = match.groups()
     if not symbol:
         raise InvalidInput(f"a quantity needs its unit, as in '{example}'; got {text.strip()!r}")
@@ -81,6 +89,8 @@ def quantity(text: object, unit: str) -> float:
 
 
 def _scaled(value: float, steps: tuple[tuple[float, str], ...], digits: int) -> str:
+    if abs(value) >= MANY * steps[0][0]:
+        return f"{value / steps[0][0]:.{digits}e} {steps[0][1]}"
     for scale, symbol in steps:
         if abs(value) >= scale:
             return f"{value / scale:.{digits}f} {symbol}"
@@ -90,7 +100,7 @@ def _scaled(value: float, steps: tuple[tuple[float, str], ...], digits: int) -> 
 
 def format_bytes(value_bytes: float, digits: int = 1) -> str:
     """Bytes in the binary units people size memory with."""
-    return _scaled(value_bytes, ((TEBI, "TiB"), (GIBI, "GiB"), (MEBI, "MiB"), (KIBI, "KiB"), (1.0, "B")), digits)
+    return _scaled(value_bytes, ((PEBI, "PiB"), (TEBI, "TiB"), (GIBI, "GiB"), (MEBI, "MiB"), (KIBI, "KiB"), (1.0, "B")), digits)
 
 
 def format_s(value_s: float, digits: int = 3) -> str:

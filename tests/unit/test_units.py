@@ -25,6 +25,10 @@ from dovetail.units import format_bytes, format_count, format_energy_j, format_r
         ("700 W", "w", 700),
         ("814 mm2", "mm2", 814),
         ("2e3 B", "bytes", 2000),
+        ("1,234,567.5 B", "bytes", 1_234_567.5),
+        ("1_000_000 B", "bytes", 1_000_000),
+        (".5 GB", "bytes", 500_000_000),
+        ("2. PiB", "bytes", 2 * 2**50),
     ],
 )
 def test_quantities_are_read_as_people_write_them(text: str, unit: str, value: float) -> None:
@@ -44,6 +48,22 @@ def test_a_rate_is_not_a_size() -> None:
         quantity("80 GB/s", "bytes")
 
 
+@pytest.mark.parametrize(
+    ("text", "way_out"),
+    [("1,5 TiB", "'1.5 TiB'"), ("0,75 TiB", "'0.75 TiB'"), (",5 TiB", "'.5 TiB'"), ("1,5e3 GiB", "'1.5e3 GiB'")],
+)
+def test_a_comma_is_not_read_as_a_decimal_point_nor_passed_over(text: str, way_out: str) -> None:
+    with pytest.raises(InvalidInput, match="a comma sets thousands apart, so write") as error:
+        quantity(text, "bytes")
+    assert str(error.value).endswith(way_out)
+
+
+@pytest.mark.parametrize("text", ["1,2345 GB", "12,34,567 B", "1,,000 B", "1_,000 B", "1234,567 B", "٣ GB", "1__0 B"])
+def test_digits_are_grouped_by_three_or_not_at_all_and_are_ascii(text: str) -> None:
+    with pytest.raises(InvalidInput, match="cannot read"):
+        quantity(text, "bytes")
+
+
 def test_milli_and_mega_are_told_apart() -> None:
     assert quantity("1 mW", "w") * 1_000_000_000 == pytest.approx(quantity("1 MW", "w"))
 
@@ -59,3 +79,10 @@ def test_figures_are_said_as_people_say_them() -> None:
     assert format_s(0.0000123) == "12.300 us"
     assert format_count(70_553_706_496) == "70.6 B"
     assert format_energy_j(0.5) == "500.00 mJ"
+    assert format_bytes(3e18) == "2664.5 PiB"
+
+
+def test_beyond_any_prefix_a_power_of_ten_says_it() -> None:
+    assert format_bytes(1e30) == "8.9e+14 PiB"
+    assert format_s(17332537547.0) == "1.733e+10 s"
+    assert format_count(1e20) == "1.0e+08 T"

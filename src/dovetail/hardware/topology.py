@@ -16,7 +16,8 @@ class Dimension:
     """One level of the network: `num_devices` joined by links of one kind.
 
     `link` is what one device can send in one direction into this dimension, all its ports together. A fat
-    tree is a switch seen from its ports: `oversubscription` 2 means half the bandwidth above the first tier.
+    tree is a switch seen from its ports; `oversubscription` 2 leaves each half of its bandwidth. A narrower tier is a
+    dimension of its own.
     """
 
     name: str
@@ -31,6 +32,9 @@ class Dimension:
             raise InvalidInput(f"no network dimension is of kind {self.kind!r}{hint}", "kind")
         if self.num_devices < 1:
             raise InvalidInput(f"a dimension joins at least 1 device; got {self.num_devices}", "num_devices")
+        if self.oversubscription != 1 and self.kind not in ("switch", "fat-tree"):
+            rule = f"oversubscription is for switches and fat trees; got {self.oversubscription:g} on a {self.kind}"
+            raise InvalidInput(f"{rule}; give its links less bandwidth instead", "oversubscription")
         if not self.oversubscription >= 1:
             raise InvalidInput(
                 f"oversubscription must be at least 1; got {self.oversubscription:g}", "oversubscription"
@@ -54,6 +58,13 @@ class Topology:
     def num_devices(self) -> int:
         return math.prod(dimension.num_devices for dimension in self.dimensions)
 
+    def with_latency_scaled(self, factor: float) -> Topology:
+        """The same topology with every latency times `factor`."""
+        dimensions = tuple(
+            replace(d, link=replace(d.link, latency_s=d.link.latency_s * factor)) for d in self.dimensions
+        )
+        return replace(self, dimensions=dimensions)
+
     def with_link_scaled(self, name: str, factor: float) -> Topology:
         """The same topology with the bandwidth of dimension `name` times `factor`."""
         dimensions = tuple(
@@ -74,8 +85,9 @@ class Span:
     stride: int = 1
 
     @property
-    def is_whole(self) -> bool:
-        return self.num_ranks == self.dimension.num_devices
+    def goes_round(self) -> bool:
+        """Whether first and last rank are as near as any two neighbours on a ring."""
+        return self.num_ranks * self.stride == self.dimension.num_devices
 
 
 Group = tuple[Span, ...]  # a group of ranks: one span a dimension it reaches into, innermost first

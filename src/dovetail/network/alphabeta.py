@@ -1,7 +1,7 @@
 """Latency and bandwidth of the two moves every collective is made of, in one network dimension.
 
-Sharing: a group that fills its dimension has the dimension's links to itself. Ranks that are part of a ring or
-mesh form a line, and interleaved groups (stride above 1) share its links.
+Sharing: a group that fills its dimension has the dimension's links to itself. Ranks that are a contiguous part of a
+ring or mesh form a line; interleaved groups (stride above 1) share its links, and go round if they fill the ring.
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ def send_bytes_per_s(span: Span, link_frac: float) -> float:
     if dimension.kind == "fully-connected":
         # one link to each other device; only those inside the group help
         return bandwidth * (span.num_ranks - 1) / max(1, dimension.num_devices - 1)
-    if dimension.kind in ("ring", "bidirectional-ring") and span.is_whole:
-        return bandwidth
-    if dimension.kind in ("ring", "bidirectional-ring", "mesh"):
+    if dimension.kind == "ring":
+        # one way round: whoever is not a neighbour is passed through, so every link carries all groups
+        return bandwidth * span.num_ranks / dimension.num_devices
+    if dimension.kind == "bidirectional-ring" and span.goes_round:
+        return bandwidth / span.stride
+    if dimension.kind in ("bidirectional-ring", "mesh"):
         # a line: its ends have one neighbour, so one port of two sets the pace, shared by the strided groups
-        return bandwidth / 2 / span.stride
+        num_ports = 1 if dimension.num_devices == 2 else 2
+        return bandwidth / num_ports / span.stride
     raise NotModelled(f"collectives over a {dimension.kind} are not modelled")
 
 
@@ -65,10 +69,8 @@ def all_to_all_s(payload_bytes: float, span: Span, link_frac: float) -> float:
     kind = span.dimension.kind
     if kind in _SWITCHED or kind == "fully-connected":
         return latency_s + payload_bytes * (n - 1) / n / rate
-    if kind == "ring" and span.is_whole:
+    if kind == "ring":
         return latency_s + payload_bytes * (n - 1) / 2 / rate
-    if kind == "bidirectional-ring" and span.is_whole:
-        # parts per direction and rank: sum of the distances both ways, over two ports
-        return latency_s + payload_bytes * (n // 2) * ((n + 1) // 2) / n / rate
-    # a line: (n/2)^2 parts of payload/n cross the middle link each way
+    # both ways round: the sum of the shorter distances, over two ports. On a line: (n/2)^2 parts of payload/n cross
+    # the middle link each way, over the one port that `rate` counts there.
     return latency_s + payload_bytes * (n // 2) * ((n + 1) // 2) / n / rate

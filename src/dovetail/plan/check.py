@@ -6,6 +6,7 @@ import math
 
 from dovetail.errors import InvalidInput
 from dovetail.plan.plan import Plan
+from dovetail.plan.shard import stage_counts
 from dovetail.workload.graph import Axis, Graph
 
 _FIELDS = {
@@ -32,7 +33,7 @@ def check_plan(plan: Plan, graph: Graph, num_devices: int) -> None:
         )
     _check_devices(plan, num_devices)
     plan.num_microbatches(graph.batch)
-    _check_experts(plan)
+    _check_experts(plan, graph)
     _check_stages(plan, graph)
 
 
@@ -73,7 +74,7 @@ def _check_model_has_axes(plan: Plan, graph: Graph) -> None:
             )
 
 
-def _check_experts(plan: Plan) -> None:
+def _check_experts(plan: Plan, graph: Graph) -> None:
     ranks = plan.tensor_parallel * plan.context_parallel * plan.data_parallel
     group = plan.expert_parallel * plan.expert_tensor_parallel
     if ranks % group:
@@ -82,7 +83,8 @@ def _check_experts(plan: Plan) -> None:
             f" tensor x context x data parallel = {ranks}",
             "expert_parallel",
         )
-    is_unsplit = plan.expert_parallel > 1 and plan.expert_tensor_parallel == 1 and plan.tensor_parallel > 1
+    has_experts = any(rule.axis == Axis.EXPERT_TENSOR for rule in graph.rules)
+    is_unsplit = has_experts and plan.expert_tensor_parallel == 1 and plan.tensor_parallel > 1
     if is_unsplit and not plan.sequence_parallel:
         raise InvalidInput(
             f"expert_tensor_parallel=1 with tensor_parallel={plan.tensor_parallel} "
@@ -104,6 +106,9 @@ def _check_stages(plan: Plan, graph: Graph) -> None:
             f"pipeline_parallel x interleave = {chunks} must not exceed {graph.model}'s {layers} layers",
             "pipeline_parallel",
         )
+    empty = [stage for stage, held in enumerate(stage_counts(graph, plan).sum(axis=0)) if held == 0]
+    if empty:
+        raise InvalidInput(f"stage {empty[0]} would hold nothing; give every stage a layer", "layers_per_stage")
     microbatches = plan.num_microbatches(graph.batch)
     if plan.interleave > 1 and microbatches % plan.pipeline_parallel:
         raise InvalidInput(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dovetail.errors import InvalidInput
-from dovetail.plan.plan import Plan
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +32,23 @@ class Lever:
 def levers(plan: Plan, tried: Callable[[Plan], Trial], limit_bytes: float) -> tuple[Lever, ...]:
     """Changes of `plan` that lower its need: those that fit first, the fastest of them foremost.
 
-    `tried` raises `InvalidInput` for a plan the model or cluster cannot have; such changes are left out.
+    Single changes; only where none of them fits, each of them together with full recompute. `tried` raises
+    `InvalidInput` for a plan the model or cluster cannot have; such changes are left out.
     """
-    found = []
     current_bytes = tried(plan).need_bytes
-    for change, changed in _changes(plan):
+    found = _helping(_changes(plan), tried, current_bytes, limit_bytes)
+    if not any(lever.fits for lever in found) and set(plan.recompute) != {"full"}:
+        pairs = ((f"{c} and recompute: full", replace(p, recompute=("full",))) for c, p in _changes(plan))
+        found += _helping(pairs, tried, current_bytes, limit_bytes)
+    return tuple(sorted(found, key=lambda lever: (not lever.fits, lever.step_s if lever.fits else lever.need_bytes)))
+
+
+def _helping(
+    changes: Iterable[tuple[str, Plan]], tried: Callable[[Plan], Trial], current_bytes: float, limit_bytes: float
+) -> list[Lever]:
+    """Those of `changes` that are possible and need less than now."""
+    found = []
+    for change, changed in changes:
         try:
             trial = tried(changed)
         except InvalidInput:  # a neighbour the model's shape does not allow is no lever
@@ -44,7 +57,7 @@ def levers(plan: Plan, tried: Callable[[Plan], Trial], limit_bytes: float) -> tu
             fits = trial.need_bytes <= limit_bytes
             lever = Lever(change=change, plan=changed, need_bytes=trial.need_bytes, step_s=trial.step_s, fits=fits)
             found.append(lever)
-    return tuple(sorted(found, key=lambda lever: (not lever.fits, lever.step_s if lever.fits else lever.need_bytes)))
+    return found
 
 
 def _changes(plan: Plan) -> Iterator[tuple[str, Plan]]:
@@ -53,34 +66,32 @@ def _changes(plan: Plan) -> Iterator[tuple[str, Plan]]:
             yield f"recompute: {policy}", replace(plan, recompute=(policy,))
     if plan.tensor_parallel > 1 and not plan.sequence_parallel:
         yield "sequence_parallel: true", replace(plan, sequence_parallel=True)
-    if plan.microbatch > 1:
-        yield f"microbatch: {plan.microbatch // 2}", replace(plan, microbatch=plan.microbatch // 2)
+    microbatch = plan.microbatch
+    while microbatch > 1:
+        microbatch //= 2
+        yield f"microbatch: {microbatch}", replace(plan, microbatch=microbatch)
     for stage in range(plan.zero_stage + 1, 4):
         yield f"zero_stage: {stage}", replace(plan, zero_stage=stage)
     yield from _regroupings(plan)
-    if plan.zero_stage < 3 or set(plan.recompute) != {"full"}:
-        yield "zero_stage: 3 and recompute: full", replace(plan, zero_stage=3, recompute=("full",))
 
 
 def _regroupings(plan: Plan) -> Iterator[tuple[str, Plan]]:
-    """Twice or four times the model-parallel devices in place of data-parallel replicas."""
-    for times in (2, 4):
-        if plan.data_parallel % times:
-            continue
-        data = plan.data_parallel // times
-        tensor = plan.tensor_parallel * times
-        expert_tensor = tensor if plan.expert_tensor_parallel > 1 else 1
-        yield (
-            f"tensor_parallel: {tensor}, data_parallel: {data}",
-            replace(plan, tensor_parallel=tensor, data_parallel=data, expert_tensor_parallel=expert_tensor),
-        )
-        if len(plan.recompute) == 1 and not plan.layers_per_stage:
-            stages = plan.pipeline_parallel * times
-            yield (
-                f"pipeline_parallel: {stages}, data_parallel: {data}",
-                replace(plan, pipeline_parallel=stages, data_parallel=data),
-            )
-        yield (
-            f"context_parallel: {plan.context_parallel * times}, data_parallel: {data}",
-            replace(plan, context_parallel=plan.context_parallel * times, data_parallel=data),
-        )
+    """More model-parallel devices in place of data-parallel replicas, doubling as long as there are any."""
+    factor = 2
+    while plan.data_parallel % factor == 0:
+        data = plan.data_parallel // factor
+        for field in ("tensor_parallel", "context_parallel", "pipeline_parallel"):
+            degree = getattr(plan, field) * factor
+            changed = replace(plan, **_with_degree(plan, field, degree), data_parallel=data)
+            yield f"{field}: {degree}, data_parallel: {data}", changed
+        factor *= 2
+
+
+def _with_degree(plan: Plan, field: str, degree: int) -> dict[str, Any]:
+    """The fields that follow when a degree changes: experts are cut as before, and stages are spread anew."""
+    if field == "tensor_parallel" and plan.expert_tensor_parallel > 1:
+        return {field: degree, "expert_tensor_parallel": degree}
+    if field == "pipeline_parallel":
+        policy = max(plan.recompute, key=RECOMPUTE_POLICIES.index)
+        return {field: degree, "layers_per_stage": (), "recompute": (policy,)}
+    return {field: degree}

@@ -144,12 +144,26 @@ def gradient_elements(stage: Stage) -> tuple[float, float]:
     return _stage_elements(stage, block_gradients)
 
 
+def sparse_elements(stage: Stage) -> tuple[float, float]:
+    """Those of `gradient_elements` that belong to tables of which only looked-up rows have one."""
+    return _stage_elements(stage, _block_sparse_gradients)
+
+
+def _block_sparse_gradients(block: Block) -> tuple[float, float]:
+    ops = block.ops
+    is_sparse = ops.gradient_elements < ops.weight_elements
+    is_expert = (ops.gradient_split & _EXPERT_AXES) != 0
+    plain, experts = is_sparse & ~is_expert, is_sparse & is_expert
+    return float(ops.gradient_elements[plain].sum()), float(ops.gradient_elements[experts].sum())
+
+
 def _stage_elements(stage: Stage, of_block: Callable[[Block], tuple[float, float]]) -> tuple[float, float]:
     is_owner_here = stage.index == 0 and any(not piece.block.is_layer for piece in stage.pieces)
     plain = experts = 0.0
     for piece in stage.pieces:
         block_plain, block_experts = of_block(piece.block)
-        plain += piece.count * (block_plain - (tied_elements(piece.block) if is_owner_here else 0.0))
+        is_held_twice = is_owner_here and block_plain > 0
+        plain += piece.count * (block_plain - (tied_elements(piece.block) if is_held_twice else 0.0))
         experts += piece.count * block_experts
     return plain, experts
 
@@ -205,7 +219,7 @@ def _backward_buffers_bytes(piece: Piece, recompute: str, precision: Precision) 
         passing = max(_loss_buffer_bytes(ops, int(row)) for row in losses)
     is_added = precision.are_gradients_standing and precision.gradients != precision.storage
     is_added = is_added and not precision.has_compute_gradients
-    arriving = float(ops.weight_elements.max(initial=0)) * dtype_bytes(precision.storage) if is_added else 0.0
+    arriving = float(ops.gradient_elements.max(initial=0)) * dtype_bytes(precision.storage) if is_added else 0.0
     return brought_back + passing + arriving
 
 
@@ -223,15 +237,16 @@ def _loss_buffer_bytes(ops: Ops, row: int) -> float:
 
 
 def _parameter_buffers_bytes(shard: Shard, stage: Stage, precision: Precision) -> float:
-    """Parameters gathered whole (ZeRO-3) and gradients on their way (ZeRO-1 and up)."""
+    """Parameters gathered whole and gradients on their way.
+
+    ZeRO-3, as FSDP2 does it: blocks gathered ahead, and one more as the flat result it is copied out of; gradients of a
+    block as products leave them, and in the buffer they are reduced from. ZeRO-2: one bucket.
+    """
     plan = shard.plan
-    if plan.zero_stage == 0 or plan.data_parallel * plan.context_parallel == 1:
+    if plan.zero_stage < 2 or plan.data_parallel * plan.context_parallel == 1:
         return 0.0
+    if plan.zero_stage == 2:
+        return min(REDUCE_BUCKET_ELEMENTS, sum(gradient_elements(stage))) * precision.reduce_bytes
     largest = max(sum(block_parameters(piece.block)) for piece in stage.pieces)
-    if plan.zero_stage == 3:
-        return NUM_PREFETCHED_BLOCKS * largest * precision.weight_bytes + largest * precision.reduce_bytes
-    return (
-        min(REDUCE_BUCKET_ELEMENTS, sum(gradient_elements(stage))) * precision.reduce_bytes
-        if plan.zero_stage == 2
-        else 0.0
-    )
+    gathered_bytes = (NUM_PREFETCHED_BLOCKS + 1) * precision.gather_bytes
+    return largest * (gathered_bytes + dtype_bytes(precision.storage) + precision.reduce_bytes)

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.cost.cost import Cost
-from dovetail.cost.roofline import LIMITS, op_costs
+from dovetail.cost.roofline import LIMITS, OpCosts, op_costs
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.topology import num_ranks
 from dovetail.network.collectives import collectives
 from dovetail.network.volume import sent_bytes
 from dovetail.plan.exchange import Exchange, exchanges
-from dovetail.plan.memory import block_gradients, block_parameters
+from dovetail.plan.memory import block_gradients, block_parameters, tied_elements
 from dovetail.plan.placement import Placement
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import Piece, Shard, Stage
-from dovetail.workload.graph import Phase
+from dovetail.workload.graph import Axis, Ops, Phase
 from dovetail.workload.optimizer import Precision
 
 COMM_AXES = ("tp", "cp", "ep", "dp", "pp")
@@ -111,34 +111,47 @@ def _sum_pieces(stage: Stage, known: dict[int, StageWork]) -> StageWork:
 def _block_work(piece: Piece, plan: Plan, place: Placement, chip: Chip, precision: Precision) -> StageWork:
     ops = piece.block.ops
     costs = op_costs(ops, chip)
-    forward = ops.phase == Phase.FORWARD
-    again = ops.phase == Phase.RECOMPUTE
-    backward = ops.is_backward | again
     sends = (*exchanges(ops, plan, place), *_parameter_exchanges(piece, plan, place, precision))
 
-    def work(rows: np.ndarray[tuple[int], np.dtype[np.bool_]], phases: tuple[Phase, ...]) -> Work:
-        cost = costs.total(rows)
-        limits_s = np.bincount(costs.limit[rows], weights=costs.compute_s[rows], minlength=len(LIMITS))
-        comm, total_bytes = _communication([send for send in sends if send.phase in phases], cost.compute_s, plan, chip)
-        return Work(
-            cost=cost,
-            comm=comm,
-            sent_bytes=total_bytes,
-            recompute_s=float(costs.compute_s[rows & again].sum()),
-            limits_s=tuple(float(s) for s in limits_s),
-        )
+    def work(phases: tuple[Phase, ...]) -> Work:
+        return _work(ops, costs, [send for send in sends if send.phase in phases], phases, plan, chip)
 
     return StageWork(
-        forward=work(forward, (Phase.FORWARD,)),
-        backward=work(backward, (Phase.INPUT_GRAD, Phase.WEIGHT_GRAD, Phase.RECOMPUTE)),
+        forward=work((Phase.FORWARD,)),
+        backward=work((Phase.INPUT_GRAD, Phase.WEIGHT_GRAD, Phase.RECOMPUTE)),
         update=costs.total(ops.phase == Phase.UPDATE),
     )
 
 
+def _work(ops: Ops, costs: OpCosts, sends: list[Exchange], phases: tuple[Phase, ...], plan: Plan, chip: Chip) -> Work:
+    """One direction of one block: the rows of `phases` and what they send."""
+    rows = np.isin(ops.phase, phases)
+    cost = costs.total(rows)
+    is_expert = np.any(ops.splits & int(Axis.EXPERT | Axis.EXPERT_DATA), axis=1)
+    windows_s = {
+        "all": cost.compute_s,
+        "cp": float(costs.compute_s[rows & ops.is_core].sum()),
+        "ep": float(costs.compute_s[rows & is_expert].sum()),
+    }
+    comm, total_bytes = _communication(sends, windows_s, plan, chip)
+    limits_s = np.bincount(costs.limit[rows], weights=costs.compute_s[rows], minlength=len(LIMITS))
+    return Work(
+        cost=cost,
+        comm=comm,
+        sent_bytes=total_bytes,
+        recompute_s=float(costs.compute_s[rows & (ops.phase == Phase.RECOMPUTE)].sum()),
+        limits_s=tuple(float(s) for s in limits_s),
+    )
+
+
 def _communication(
-    sends: Iterable[Exchange], compute_s: float, plan: Plan, chip: Chip
+    sends: Iterable[Exchange], windows_s: dict[str, float], plan: Plan, chip: Chip
 ) -> tuple[tuple[Comm, ...], float]:
-    """Splits communication into exposed and hidden: what may overlap hides behind `compute_s` until that is full."""
+    """Splits communication into exposed and hidden.
+
+    What may overlap hides behind the compute it belongs to until that is full: context exchange behind attention,
+    expert exchange behind experts, and the rest behind whatever compute is then left.
+    """
     waiting = dict.fromkeys(COMM_AXES, 0.0)
     beside = dict.fromkeys(COMM_AXES, 0.0)
     total_bytes = 0.0
@@ -146,11 +159,13 @@ def _communication(
         time_s = collectives[send.collective](send.payload_bytes, send.group, chip.calibration.link_frac)
         (beside if _may_overlap(send, plan) else waiting)[send.axis] += time_s
         total_bytes += sent_bytes(send.collective, send.payload_bytes, num_ranks(send.group))
-    beside_s = sum(beside.values())
-    hidden_frac = min(1.0, compute_s / beside_s) if beside_s > 0 else 0.0
+    hidden = {axis: min(beside[axis], windows_s[axis]) for axis in ("cp", "ep")}
+    left_s = windows_s["all"] - sum(hidden.values())
+    rest_s = sum(beside[axis] for axis in COMM_AXES if axis not in hidden)
+    hidden_frac = min(1.0, left_s / rest_s) if rest_s > 0 else 0.0
+    hidden |= {axis: beside[axis] * hidden_frac for axis in COMM_AXES if axis not in hidden}
     comm = tuple(
-        Comm(exposed_s=waiting[axis] + beside[axis] * (1 - hidden_frac), hidden_s=beside[axis] * hidden_frac)
-        for axis in COMM_AXES
+        Comm(exposed_s=waiting[axis] + beside[axis] - hidden[axis], hidden_s=hidden[axis]) for axis in COMM_AXES
     )
     return comm, total_bytes
 
@@ -167,27 +182,18 @@ def _parameter_exchanges(piece: Piece, plan: Plan, place: Placement, precision: 
     if plan.zero_stage < 2:
         return sends
     parameters, gradients = block_parameters(piece.block), block_gradients(piece.block)
+    if plan.pipeline_parallel == 1:  # the owner of tied weights is on this stage too, and exchanges them
+        tied = tied_elements(piece.block)
+        parameters, gradients = (parameters[0] - tied, parameters[1]), (gradients[0] - tied, gradients[1])
     for elements, changed, group in zip(parameters, gradients, (place.data, place.expert_data), strict=True):
         if not elements or num_ranks(group) == 1:
             continue
+        moves = [("reduce-scatter", changed * precision.reduce_bytes, Phase.WEIGHT_GRAD)]
         if plan.zero_stage == 3:
-            for phase in (Phase.FORWARD, Phase.INPUT_GRAD):
-                sends.append(
-                    Exchange(
-                        axis="dp",
-                        collective="all-gather",
-                        payload_bytes=elements * precision.weight_bytes,
-                        phase=phase,
-                        group=group,
-                    )
-                )
-        sends.append(
-            Exchange(
-                axis="dp",
-                collective="reduce-scatter",
-                payload_bytes=changed * precision.reduce_bytes,
-                phase=Phase.WEIGHT_GRAD,
-                group=group,
+            whole_bytes = elements * precision.gather_bytes
+            moves += [("all-gather", whole_bytes, Phase.FORWARD), ("all-gather", whole_bytes, Phase.INPUT_GRAD)]
+        for collective, payload_bytes, phase in moves:
+            sends.append(
+                Exchange(axis="dp", collective=collective, payload_bytes=payload_bytes, phase=phase, group=group)
             )
-        )
     return sends

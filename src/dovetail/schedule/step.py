@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.topology import Group, num_ranks
 from dovetail.network.collectives import collectives
 from dovetail.network.volume import sent_bytes
-from dovetail.plan.memory import gradient_elements, parameter_elements, tied_elements
+from dovetail.plan.memory import gradient_elements, parameter_elements, sparse_elements, tied_elements
 from dovetail.plan.placement import Placement
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import Shard, Stage
 from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
 from dovetail.schedule.stage import COMM_AXES, Comm, StageWork, Work, stage_works
-from dovetail.workload.graph import Graph
+from dovetail.workload.operators import Unit
 from dovetail.workload.optimizer import Precision
 
 
@@ -55,7 +56,9 @@ def training_step(shard: Shard, place: Placement, cluster: Cluster, precision: P
     ]
     sync = max(syncs, key=lambda s: s.comm.exposed_s)
     update_s = max(work.update.compute_s for work in works)
-    tied_s = _tied_sync_s(shard, place, cluster, precision)
+    tied_bytes = _tied_bytes(shard, precision)
+    tied_s = collectives["point-to-point"](tied_bytes, place.pipeline, cluster.chip.calibration.link_frac)
+    tied_s = tied_s if tied_bytes else 0.0
     step_s = pipeline_s + tied_s + sync.comm.exposed_s + update_s
     slowest = max(range(len(works)), key=lambda s: times.forward_s[s] + times.backward_s[s])
     busy = shard.num_microbatches * (works[slowest].forward + works[slowest].backward)
@@ -96,14 +99,11 @@ def _transfers(shard: Shard, times: StageTimes) -> tuple[float, Comm]:
     return filling_s, Comm(exposed_s=filling_s + steady_s)
 
 
-def _tied_sync_s(shard: Shard, place: Placement, cluster: Cluster, precision: Precision) -> float:
-    """Tied weights on the last stage and their owner on the first exchange gradients once a step."""
+def _tied_bytes(shard: Shard, precision: Precision) -> float:
+    """Gradients that tied weights on the last stage and their owner on the first exchange once a step."""
     if shard.plan.pipeline_parallel == 1:
         return 0.0
-    elements = sum(piece.count * tied_elements(piece.block) for piece in shard.stages[-1].pieces)
-    payload_bytes = elements * precision.reduce_bytes
-    link_frac = cluster.chip.calibration.link_frac
-    return collectives["point-to-point"](payload_bytes, place.pipeline, link_frac) if elements else 0.0
+    return precision.reduce_bytes * sum(p.count * tied_elements(p.block) for p in shard.stages[-1].pieces)
 
 
 def schedule_name(plan: Plan) -> str:
@@ -120,28 +120,37 @@ def pipeline_shape(shard: Shard) -> PipelineShape:
 def _sync(
     stage: Stage, work: StageWork, shard: Shard, place: Placement, precision: Precision, cluster: Cluster
 ) -> Sync:
-    """Once a step: reduce gradients over the ranks that hold the same parameters; ZeRO-1 also gathers weights.
+    """Once a step: reduce gradients over the ranks that hold the same parameters; ZeRO-1 and 2 then gather weights.
 
-    ZeRO-2 and 3 do this with every microbatch (see `stage`). What overlaps hides behind one microbatch: reductions
+    ZeRO-2 and 3 reduce with every microbatch (see `stage`). What overlaps hides behind one microbatch: reductions
     behind its backward pass, gathers behind the next forward pass, all but the block that starts them.
     """
-    plan = shard.plan
-    if plan.zero_stage >= 2:
-        return Sync(comm=Comm(), sent_bytes=0.0)
-    link_frac = cluster.chip.calibration.link_frac
+    plan, link_frac = shard.plan, cluster.chip.calibration.link_frac
     reduce_s = gather_s = total_bytes = 0.0
-    reduction = "reduce-scatter" if plan.zero_stage == 1 else "all-reduce"
-    parameters, gradients = parameter_elements(stage), gradient_elements(stage)
-    for owned, changed, group in zip(parameters, gradients, (place.data, place.expert_data), strict=True):
-        seconds, sent = _timed(reduction, changed * precision.reduce_bytes, group, link_frac)
-        reduce_s, total_bytes = reduce_s + seconds, total_bytes + sent
-        if plan.zero_stage == 1:
-            seconds, sent = _timed("all-gather", owned * precision.weight_bytes, group, link_frac)
-            gather_s, total_bytes = gather_s + seconds, total_bytes + sent
+    for owned, dense, sparse, group in _synced(stage, place):
+        moves = []
+        if plan.zero_stage < 2:
+            reduction = "reduce-scatter" if plan.zero_stage == 1 else "all-reduce"
+            # ranks look up different rows of a table: their gradients are gathered, not summed in place
+            moves = [(reduction, dense), ("all-gather", sparse * num_ranks(group))]
+        timed = [_timed(move, elements * precision.reduce_bytes, group, link_frac) for move, elements in moves]
+        reduce_s += sum(seconds for seconds, _ in timed)
+        if plan.zero_stage in (1, 2):
+            timed.append(_timed("all-gather", owned * precision.gather_bytes, group, link_frac))
+            gather_s += timed[-1][0]
+        total_bytes += sum(sent for _, sent in timed)
     num_blocks = sum(piece.count for piece in stage.pieces)
     share = (num_blocks - 1) / num_blocks if plan.overlap.data else 0.0
     hidden_s = min(reduce_s, share * _free_s(work.backward)) + min(gather_s, share * _free_s(work.forward))
     return Sync(comm=Comm(exposed_s=reduce_s + gather_s - hidden_s, hidden_s=hidden_s), sent_bytes=total_bytes)
+
+
+def _synced(stage: Stage, place: Placement) -> Iterator[tuple[float, float, float, Group]]:
+    """Ordinary and expert parameters: how many, their dense and sparse gradients, and who holds the same."""
+    parameters, gradients, sparse = parameter_elements(stage), gradient_elements(stage), sparse_elements(stage)
+    groups = (place.data, place.expert_data)
+    for owned, changed, looked_up, group in zip(parameters, gradients, sparse, groups, strict=True):
+        yield owned, changed - looked_up, looked_up, group
 
 
 def _free_s(work: Work) -> float:
@@ -177,12 +186,12 @@ def _carried_bytes(shard: Shard) -> float:
     return shard.carried_bytes if shard.plan.pipeline_parallel > 1 else 0.0
 
 
-def counted_flop(graph: Graph, shard: Shard) -> float:
-    """FLOP of matrix products with recompute, over all devices, by the convention of `Graph.model_flop`."""
+def executed_flop(shard: Shard) -> float:
+    """FLOP that the tensor units of all devices do in a step: recompute and repeated work in, masked scores out."""
     num_replicas = shard.plan.num_devices / shard.plan.pipeline_parallel
-    again = 0.0
+    once = 0.0
     for stage in shard.stages:
         for piece in stage.pieces:
             ops = piece.block.ops
-            again += piece.count * float((ops.counted_flop - ops.model_flop).sum())
-    return graph.model_flop + num_replicas * shard.num_microbatches * again
+            once += piece.count * float(ops.flop[ops.unit == Unit.TENSOR].sum())
+    return num_replicas * shard.num_microbatches * once

@@ -207,6 +207,7 @@ def _traffic(ops: Ops) -> tuple[FloatArray, FloatArray]:
     is_attention = ops.kind == code_of("attention")
     reads = np.where(is_attention, (queries + pairs + 2 * backward * outputs) * size_bytes, reads)
     writes = np.where(is_attention, np.where(backward == 1, queries + pairs, outputs) * size_bytes, writes)
+    writes = writes + b * m * n * c_frac * ops.side_bytes_per_element  # gradients added to ones that stand
     is_vector = ops.unit == Unit.VECTOR
     elements = b * m * n
     side_bytes = elements * ops.side_bytes_per_element

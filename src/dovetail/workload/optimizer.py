@@ -57,6 +57,11 @@ class Precision:
         return dtype_bytes(self.gradients) + (dtype_bytes(self.storage) if self.has_compute_gradients else 0.0)
 
     @property
+    def gather_bytes(self) -> float:
+        """Bytes a parameter takes when gathered for use: as products read it, or as it is kept if that is less."""
+        return min(self.weight_bytes, dtype_bytes(self.storage))
+
+    @property
     def reduce_bytes(self) -> float:
         """Bytes a gradient takes on the wire: as it is accumulated."""
         return dtype_bytes(self.gradients)

@@ -49,7 +49,7 @@ def training_block(block: Block, precision: Precision) -> Block:
         arriving = [g for consumer in consumers[index] for g in gradients[consumer]]
         kept = [index, *([again[index]] if index in again else [])]
         for row in _backward_rows(forward[index], block.is_input_data and forward[index].inputs == (0,)):
-            rows.append(replace(row, inputs=(*kept, *arriving)))
+            rows.append(replace(_accumulating(row, precision), inputs=(*kept, *arriving)))
             if row.phase == Phase.INPUT_GRAD:
                 gradients[index].append(len(rows) - 1)
     rows.extend(_update_rows(block, precision, rows))
@@ -92,7 +92,16 @@ def _with_precision(row: Row, precision: Precision) -> Row:
     """Products with weights are taken in the compute dtype; loss probabilities are kept in the loss's."""
     if row.kind in ("cross_entropy", "inplace_cross_entropy"):
         return replace(row, kept_bytes_per_element=dtype_bytes(precision.loss))
-    return replace(row, math=precision.compute) if row.kind in _WEIGHTED else row
+    # 8-bit math is for products with weights; tf32 is how fp32 products of any kind are taken
+    takes_it = row.kind in _WEIGHTED or (precision.compute == "tf32" and row.kind in ("attention", "matmul"))
+    return replace(row, math=precision.compute) if takes_it else row
+
+
+def _accumulating(row: Row, precision: Precision) -> Row:
+    """A weight gradient that is added to one that stands: read and written in its dtype, not only written."""
+    if row.phase != Phase.WEIGHT_GRAD or row.kind not in _WEIGHTED or not precision.are_gradients_standing:
+        return row
+    return replace(row, side_bytes_per_element=2 * precision.reduce_bytes - dtype_bytes(row.dtype))
 
 
 def _bare(row: Row, phase: Phase, **changes: object) -> Row:

@@ -74,6 +74,14 @@ def test_vector_work_is_bytes_over_bandwidth():
     assert costs.compute_s[1] == pytest.approx(3 * 4096 * 4096 * 2 / bandwidth)
 
 
+def test_vector_work_pays_its_launch_too():
+    build = BlockBuilder("one", "bf16", (4096, Axis.NONE), (4096, Axis.NONE))
+    build.vector("add", (0, 0), (4096, Axis.NONE), (4096, Axis.NONE))
+    ops = build.block().ops
+    extra_s = op_costs(ops, CHIP).compute_s - op_costs(ops, NO_LAUNCH).compute_s
+    assert extra_s.tolist() == pytest.approx([0.0, CHIP.calibration.launch_s])
+
+
 def test_fused_attention_moves_no_scores_and_unfused_does():
     def moved_bytes(fused: bool) -> float:
         build = BlockBuilder("a", "bf16", (4096, Axis.NONE), (384, Axis.NONE))

@@ -42,9 +42,29 @@ def test_part_of_a_ring_is_a_line_at_half_its_ports():
     assert gather_s(GIGA, span("bidirectional-ring", 8, part=4), 1.0) == pytest.approx(2 * 3 / 4)
 
 
-def test_interleaved_groups_share_the_links_of_a_ring():
-    alone_s = gather_s(GIGA, span("bidirectional-ring", 8, part=4), 1.0)
-    assert gather_s(GIGA, span("bidirectional-ring", 8, part=4, stride=2), 1.0) == pytest.approx(2 * alone_s)
+def test_interleaved_groups_that_go_round_a_ring_share_its_links():
+    # 4 groups of 4 on a ring of 16: each direction of each link carries 4 x 3/4 / 2 of the payload at half the ports
+    assert gather_s(GIGA, span("bidirectional-ring", 16, part=4, stride=4), 1.0) == pytest.approx(4 * 3 / 4)
+
+
+def test_interleaved_groups_on_a_line_share_its_links():
+    alone_s = gather_s(GIGA, span("mesh", 8, part=4), 1.0)
+    assert gather_s(GIGA, span("mesh", 8, part=4, stride=2), 1.0) == pytest.approx(2 * alone_s)
+
+
+def test_part_of_a_one_way_ring_goes_all_the_way_round():
+    assert gather_s(GIGA, span("ring", 8, part=2), 1.0) == pytest.approx(1 / 2 * 4)
+
+
+def test_a_line_of_two_has_one_port_each():
+    assert gather_s(GIGA, span("mesh", 2), 1.0) == pytest.approx(1 / 2)
+    assert collectives["point-to-point"](GIGA, (span("mesh", 2),), 1.0) == pytest.approx(1.0)
+
+
+def test_a_message_over_several_links_shares_each_with_as_many_groups():
+    one = collectives["point-to-point"](GIGA, (span("bidirectional-ring", 16, part=4),), 1.0)
+    far = collectives["point-to-point"](GIGA, (span("bidirectional-ring", 16, part=4, stride=4),), 1.0)
+    assert far == pytest.approx(4 * one)
 
 
 def test_oversubscription_divides_the_bandwidth():

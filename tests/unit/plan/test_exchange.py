@@ -112,3 +112,11 @@ def test_expert_groups_take_the_innermost_ranks_after_expert_tensor_ones():
 def test_an_axis_that_does_not_nest_is_refused():
     with pytest.raises(InvalidInput, match="tp=6 does not nest in network dimensions of 8 x 6 devices"):
         placement(Plan(tensor_parallel=6, data_parallel=8), topology(8, 6))
+
+
+def test_split_logits_exchange_their_statistics():
+    graph = training_graph(models["llama3-8b"]().forward(Sample(batch=1, seq=1024, dtype="bf16")), Precision())
+    plan = Plan(tensor_parallel=8)
+    head = shard(graph, plan).stages[0].pieces[-1].block
+    sends = exchanges(head.ops, plan, placement(plan, topology(8)))
+    assert ("all-reduce", 1024 * 3 * 4) in {(s.collective, s.payload_bytes) for s in sends}

@@ -59,6 +59,8 @@ def test_an_impossible_plan_is_refused_with_rule_and_value(fields, words):
             Plan(pipeline_parallel=2, layers_per_stage=(20, 20)),
             "layers_per_stage sums to 40 and must be llama3-8b's 32 layers",
         ),
+        ("llama3-8b", Plan(pipeline_parallel=4, layers_per_stage=(16, 0, 8, 8)), "stage 1 would hold nothing"),
+        ("mixtral-8x7b", Plan(tensor_parallel=8), "needs sequence_parallel: true"),
         ("llama3-8b", Plan(pipeline_parallel=4, interleave=2, microbatch=32), "multiple of pipeline_parallel=4"),
     ],
 )

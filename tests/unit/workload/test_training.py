@@ -8,7 +8,7 @@ from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis, Need, Ops, Phase
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
-from dovetail.workload.operators import OPERATORS, Unit, code_of
+from dovetail.workload.operators import OPERATORS, Unit, code_of, dtype_code
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.training import training_block, training_graph, with_recompute
 
@@ -185,3 +185,41 @@ def test_fused_attention_is_needed_by_itself_and_by_the_projection_after_it():
     assert need["attention"] == Need.OUTSIDE | Need.CORE
     assert need["rope_q"] == Need.CORE
     assert need["attention_out"] == Need.NOBODY
+
+
+def test_tf32_takes_products_of_all_kinds_and_fp8_only_those_with_weights():
+    def maths(compute: str) -> dict[str, int]:
+        precision = Precision(compute=compute, weights="fp32", has_master_weights=False) if compute == "tf32" else Precision(compute=compute)
+        sample = Sample(batch=1, seq=1024, dtype=precision.storage)
+        graph = training_graph(models["llama3-8b"]().forward(sample), precision)
+        ops = next(b for b in graph.blocks if b.is_layer).ops
+        return dict(zip(ops.names, ops.math.tolist(), strict=True))
+
+    assert maths("tf32")["attention"] == maths("tf32")["q"] == dtype_code("tf32")
+    assert maths("fp8")["q"] == dtype_code("fp8")
+    assert maths("fp8")["attention"] == dtype_code("bf16")
+
+
+def test_standing_gradients_are_read_and_written_in_their_dtype():
+    standing = training_block(tiny_block(), Precision()).ops
+    fresh = training_block(tiny_block(), Precision(are_gradients_standing=False)).ops
+    row = standing.names.index("up:dw")
+    extra = (standing.write_bytes - fresh.write_bytes)[row]
+    assert extra == 32 * 128 * (4 + 4 - 2)
+
+
+def test_grouped_queries_read_each_key_and_value_head_once():
+    build = BlockBuilder("a", "bf16", ROWS, HIDDEN)
+    heads, seq = (32, Axis.NONE), (1024, Axis.NONE)
+    build.attention((0,), heads, seq, seq, 128, 128, kv_frac=8 / 32, is_causal=True)
+    ops = build.block().ops
+    assert ops.read_bytes[1] == 2 * 1024 * 128 * (32 + 2 * 8)
+
+
+def test_the_backward_pass_of_a_gated_activation_reads_three_tensors_and_writes_two():
+    build = BlockBuilder("a", "bf16", ROWS, HIDDEN)
+    build.vector("silu_mul", (0,), ROWS, WIDE)
+    ops = training_block(build.block(is_layer=False), Precision()).ops
+    backward = ops.phase == Phase.INPUT_GRAD
+    assert ops.read_bytes[backward].sum() == 3 * 64 * 128 * 2
+    assert ops.write_bytes[backward].sum() == 2 * 64 * 128 * 2

@@ -8,19 +8,20 @@ from dovetail.network.collectives import collectives
 
 @collectives.register("point-to-point")
 def point_to_point_s(payload_bytes: float, group: Group, link_frac: float) -> float:
-    """Time of one message between neighbours, over the outermost dimension the group reaches into.
+    """Time of one message between neighbours, over the slowest dimension the group reaches into.
 
-    Most neighbours of a pipeline meet there when the axis spans several dimensions, and the slowest sets the pace.
-    A ring's neighbour is reached over one port, here half of the device's.
+    On rings and lines a neighbour is reached over one port, through `stride` links that as many groups share.
     """
-    if not group:
-        return 0.0
-    times = []
+    times = [0.0]
     for span in group:
-        link = span.dimension.link
-        num_ports = 2 if span.dimension.kind in ("bidirectional-ring", "mesh") else 1
-        if span.dimension.kind == "fully-connected":
-            num_ports = max(1, span.dimension.num_devices - 1)
-        rate = link.bandwidth_bytes_per_s * link_frac / num_ports / span.dimension.oversubscription
-        times.append(link.latency_s + payload_bytes / rate)
+        dimension, link = span.dimension, span.dimension.link
+        num_hops = 1
+        num_ports = 1
+        if dimension.kind in ("ring", "bidirectional-ring", "mesh"):
+            num_hops = span.stride
+            num_ports = 1 if dimension.kind == "ring" or dimension.num_devices == 2 else 2
+        elif dimension.kind == "fully-connected":
+            num_ports = max(1, dimension.num_devices - 1)
+        rate = link.bandwidth_bytes_per_s * link_frac / num_ports / num_hops / dimension.oversubscription
+        times.append(num_hops * link.latency_s + payload_bytes / rate)
     return max(times)

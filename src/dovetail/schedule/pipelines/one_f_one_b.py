@@ -8,8 +8,9 @@ from dovetail.schedule.pipelines import Pipeline, PipelineShape, StageTimes, pip
 def step_s(times: StageTimes, shape: PipelineShape) -> float:
     """One microbatch through all stages and back, then the rest at the pace of the slowest stage.
 
-    Exact for equal stages: (m + p - 1)(f + b). For unequal ones it is an upper bound that is tight when the
-    slowest stage is the last. Source: Narayanan et al., SC 2021, section 2.2.
+    Exact for equal stages and free transfers: (m + p - 1)(f + b). For unequal stages an upper bound, tight when the
+    slowest is the last and up to a quarter above when it is the first of many. Transfers are counted while the
+    pipeline fills and drains only. Source: Narayanan et al., SC 2021, section 2.2.
     """
     num_hops = 2 * (shape.num_stages - 1)
     through_s = sum(times.forward_s) + sum(times.backward_s) + num_hops * times.transfer_s

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from dovetail.evaluate import Infeasible, Outcome, evaluate
+from dovetail.hardware.clusters import clusters
+from dovetail.plan.plan import Plan
+from dovetail.workload.models import models
+from dovetail.workload.workload import Workload
+
+CLUSTER = clusters["dgx-h100"].build(64)
+
+
+def answer_of(plan: Plan, *, seq: int = 8192, batch: int = 1024) -> Infeasible:
+    answer = evaluate(Workload(model=models["llama3-8b"](), global_batch=batch, seq=seq), CLUSTER, plan)
+    assert isinstance(answer, Infeasible)
+    return answer
+
+
+def test_the_microbatch_is_halved_as_often_as_it_takes() -> None:
+    levers = answer_of(Plan(data_parallel=64, zero_stage=3, microbatch=16)).levers
+    assert any(lever.change == "microbatch: 1" and lever.fits for lever in levers)
+
+
+def test_context_parallelism_is_doubled_as_often_as_it_takes() -> None:
+    levers = answer_of(Plan(data_parallel=64, zero_stage=3), seq=131_072, batch=64).levers
+    assert any(lever.change == "context_parallel: 16, data_parallel: 4" and lever.fits for lever in levers)
+
+
+def test_levers_that_fit_come_first_and_the_fastest_foremost() -> None:
+    levers = answer_of(Plan(data_parallel=64)).levers
+    fits = [lever.fits for lever in levers]
+    assert fits == sorted(fits, reverse=True)
+    times = [lever.step_s for lever in levers if lever.fits]
+    assert times == sorted(times)
+
+
+def test_every_lever_that_fits_does_and_takes_the_time_it_says() -> None:
+    workload = Workload(model=models["llama3-8b"](), global_batch=1024, seq=8192)
+    for lever in answer_of(Plan(data_parallel=64)).levers:
+        outcome = evaluate(workload, CLUSTER, lever.plan)
+        assert isinstance(outcome, Outcome) == lever.fits
+        if isinstance(outcome, Outcome):
+            assert outcome.step.step_s == lever.step_s
+
+
+def test_pairs_are_tried_only_where_no_single_change_fits() -> None:
+    single = answer_of(Plan(data_parallel=64)).levers
+    assert not any(" and " in lever.change for lever in single)
+    pairs = answer_of(Plan(tensor_parallel=8, data_parallel=8), seq=524_288, batch=8).levers
+    assert any(" and recompute: full" in lever.change for lever in pairs)
