@@ -100,7 +100,8 @@ def _scaled(value: float, steps: tuple[tuple[float, str], ...], digits: int) -> 
 
 def format_bytes(value_bytes: float, digits: int = 1) -> str:
     """Bytes in the binary units people size memory with."""
-    return _scaled(value_bytes, ((PEBI, "PiB"), (TEBI, "TiB"), (GIBI, "GiB"), (MEBI, "MiB"), (KIBI, "KiB"), (1.0, "B")), digits)
+    steps = ((PEBI, "PiB"), (TEBI, "TiB"), (GIBI, "GiB"), (MEBI, "MiB"), (KIBI, "KiB"), (1.0, "B"))
+    return _scaled(value_bytes, steps, digits)
 
 
 def format_s(value_s: float, digits: int = 3) -> str:

@@ -133,13 +133,13 @@ def test_there_are_the_clusters_people_ask_for() -> None:
     assert set(asked.split()) <= set(clusters.names())
 
 
-def test_the_example_of_the_guide_keeps_the_contract() -> None:
+def test_the_example_of_the_guide_keeps_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Saved or not: whoever tries the guide has the name registered already, so it is taken out for this test."""
     guide = (Path(__file__).parents[2] / "docs" / "howto" / "add-a-cluster.md").read_text(encoding="utf-8")
     example = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)[0]
-    try:
-        exec(compile(example, "example_racks.py", "exec"), {"__name__": "example_racks"})
-        test_the_default_size_builds("example-racks")
-        test_every_link_and_the_sizes_have_sources("example-racks")
-        test_a_count_builds_exactly_or_is_refused_with_counts_that_build("example-racks", 100)
-    finally:
-        clusters._entries.pop("example-racks", None)
+    others = {name: entry for name, entry in clusters.items() if name != "example-racks"}
+    monkeypatch.setattr(clusters, "_entries", others)
+    exec(compile(example, "example_racks.py", "exec"), {"__name__": "example_racks"})
+    test_the_default_size_builds("example-racks")
+    test_every_link_and_the_sizes_have_sources("example-racks")
+    test_a_count_builds_exactly_or_is_refused_with_counts_that_build("example-racks", 100)

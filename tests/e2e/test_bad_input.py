@@ -96,7 +96,23 @@ def test_a_folder_is_refused(dovetail, tmp_path):
         (("simulat",), "did you mean 'simulate'"),
         (("simulate", "--modle", "x"), "did you mean --model"),
         (("simulate", "--seq", "many"), "--seq"),
-        (("simulate", "--seq", "0"), "--seq"),
+        (("simulate", "--seq", "0"), "--seq must be at least 1; got 0"),
+        (("simulate", "--seq", "99999999999999999999"), "--seq must be at most 1,000,000,000; got 9999"),
+        (("simulate", "--global-batch", "1" + "0" * 30), "--global-batch must be at most 1,000,000,000; got 1000"),
+        (("simulate", "--global-batch", "9" * 5000), "--global-batch must be at most 1,000,000,000; got a number of"),
+        (("simulate", "--devices", "0"), "--devices must be at least 1; got 0"),
+        (("simulate", "--devices", "-8"), "--devices must be at least 1; got -8"),
+        (("simulate", "--devices", "1.5"), "--devices must be a whole number; got '1.5'"),
+        (("simulate", "--model", "gnmt", "--cluster", "dgx-h100", "--plan", "zero3", "--seq", "1000000000",
+          "--global-batch", "1000000000"), "multiply to more than can be counted"),
+        (("simulate", "--model", "gpt2-345m", "--cluster", "dgx-h100", "--plan", "ddp", "--seq", "4096"), "(--seq)"),
+        (("simulate", "llama3-8b"), "'llama3-8b' is a model, not a spec; say --model llama3-8b, with --cluster and"),
+        (("simulate", "dgx-h100"), "say --cluster dgx-h100, with --model and --plan"),
+        (("simulate", "zero3", "--model", "llama3-8b"), "say --plan zero3"),
+        (("simulate", "h100-sxm"), "'h100-sxm' is a chip, not a spec; name it in a cluster"),
+        (("simulate", "examples/llama3-70b-512xh100.yaml", "--compute", "bf17"), "did you mean bf16? (--compute)"),
+        (("simulate", "--model", "bert-large", "--cluster", "ace-torus", "--plan", "ddp", "--compute", "fp8"),
+         "ace-npu has no peak rate for fp8"),
         (("simulate", "--model"), "--model"),
         (("simulate", "a.yaml", "b.yaml"), "b.yaml"),
         (("show",), "NAME"),
@@ -110,6 +126,22 @@ def test_a_folder_is_refused(dovetail, tmp_path):
         (("simulate", "examples/llama3-70b-512xh100.yaml", "--devices", "13"), "--devices"),
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, tuple) else "",
-)
+)  # fmt: skip
 def test_wrong_usage_is_refused_in_one_line_that_helps(dovetail, arguments, words):
     check_refused(dovetail(*arguments), words)
+
+
+def test_a_configuration_given_as_a_spec_is_pointed_to_its_option(dovetail, tmp_path):
+    config = tmp_path / "config.json"
+    config.write_text('{"model_type": "llama"}', encoding="utf-8")
+    check_refused(dovetail("simulate", config), f"is a model, not a spec; say --model {config}")
+
+
+def test_a_file_whose_name_holds_control_characters_names_nothing_unescaped(dovetail, tmp_path):
+    spec = tmp_path / "a\x1b[31mb.yaml"
+    spec.write_text(GOOD, encoding="utf-8")
+    for ran in (dovetail("simulate", spec), dovetail("simulate", spec, "--seq", "2048"), dovetail("show", spec)):
+        assert ran.returncode == 0, ran.stderr
+        assert "\x1b" not in ran.stdout
+    spec.write_text(GOOD.replace("tp: 2", "tp: 3"), encoding="utf-8")
+    check_refused(dovetail("simulate", spec), "tensor_parallel=3")

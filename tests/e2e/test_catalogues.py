@@ -65,5 +65,19 @@ def test_a_plan_in_a_file_points_to_simulate(dovetail, tmp_path):
     file.write_text("tp: 8\n", encoding="utf-8")
     ran = dovetail("show", file)
     assert ran.returncode == 2
-    assert "dovetail simulate" in ran.stderr
+    assert f"dovetail simulate --model NAME --cluster NAME --plan {file}" in ran.stderr
     assert str(file) in ran.stderr
+
+
+def test_a_cluster_of_ones_own_is_shown_with_the_figures_of_its_chip(dovetail):
+    said = json.loads(dovetail("show", "examples/my-cluster.yaml", "--json").stdout)
+    assert [entry["kind"] for entry in said] == ["model", "cluster", "chip", "plan"]
+    told = dovetail("show", "examples/my-cluster.yaml").stdout
+    assert "chip h100-large" in told
+    assert "hbm.capacity_bytes" in told
+
+
+def test_a_model_is_shown_with_the_batch_and_length_it_takes_by_default(dovetail):
+    told = dovetail("show", "llama3-8b").stdout
+    assert "8,192 tokens by default" in told
+    assert "1,024 samples a step by default" in told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -84,6 +85,89 @@ def test_an_interrupt_ends_with_130_and_one_line():
         cwd=ROOT, env=environment(), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "dovetail: interrupted\n")
+
+
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals, shells and /dev are POSIX")
+SLOW_TYPER = """
+import sys, time
+print("importing", flush=True)
+try:
+    time.sleep(60)
+except KeyboardInterrupt:  # as code further down does, when it tries one module and then another
+    pass
+"""
+
+
+@POSIX
+def test_an_interrupt_while_modules_are_imported_ends_with_130_and_one_line(tmp_path):
+    (tmp_path / "typer.py").write_text(SLOW_TYPER, encoding="utf-8")
+    path = os.pathsep.join((str(tmp_path), environment()["PYTHONPATH"]))
+    with subprocess.Popen(
+        [sys.executable, "-m", "dovetail", "--help"], cwd=ROOT, env=environment() | {"PYTHONPATH": path},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "importing\n"
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=30)
+    assert (process.returncode, told) == (130, "dovetail: interrupted\n")
+
+
+def shell(line: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-c", f'"$PYTHON" -m dovetail {line}'], cwd=ROOT, env=environment() | {"PYTHON": sys.executable},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@POSIX
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has a full disk to write to")
+@pytest.mark.parametrize("words", [f"simulate {SPEC}", f"simulate {SPEC} --json", "models", "--help", "--version"])
+def test_a_full_disk_is_told_in_one_line_and_has_a_code_of_its_own(words):
+    ran = shell(f"{words} > /dev/full")
+    assert (ran.returncode, ran.stderr) == (74, "dovetail: cannot write the answer: No space left on device\n")
+
+
+@POSIX
+@pytest.mark.parametrize("words", [f"simulate {SPEC}", "--help"])
+def test_a_closed_standard_output_is_told_in_one_line(words):
+    ran = shell(f"{words} >&-")
+    assert (ran.returncode, ran.stderr) == (74, "dovetail: cannot write the answer: standard output is closed\n")
+
+
+@POSIX
+@pytest.mark.parametrize("end", ["2>&-", "2>/dev/full"])
+def test_bad_input_is_bad_input_even_where_nobody_can_be_told(end):
+    ran = shell(f"simulate --seq 0 {end}")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", "")
+
+
+BROKEN = """
+import sys
+import dovetail.evaluate
+def evaluate(*_):
+    raise ZeroDivisionError("the state that led here")
+dovetail.evaluate.evaluate = evaluate
+from dovetail.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_mistake_of_ours_ends_with_its_traceback_and_70():
+    ran = subprocess.run(
+        [sys.executable, "-c", BROKEN, "simulate", SPEC],
+        cwd=ROOT, env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout) == (70, "")
+    *_, last, ours = ran.stderr.splitlines()
+    assert ran.stderr.startswith("Traceback")
+    assert last == "ZeroDivisionError: the state that led here"
+    assert ours.startswith("dovetail: the lines above are a mistake of ours")
+
+
+def test_every_exit_code_is_in_the_help(dovetail):
+    told = " ".join(dovetail("--help").stdout.split())
+    assert all(f" {code} " in told for code in (0, 1, 2, 70, 74, 130))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX")

@@ -53,6 +53,13 @@ def test_options_override_the_spec(dovetail):
     assert said["plan"]["tensor_parallel"] == 8
 
 
+def test_the_dtype_of_products_can_be_overridden_and_weights_follow_it(dovetail):
+    said = json.loads(dovetail("simulate", SPEC, "--compute", "fp16", "--json").stdout)
+    assert (said["workload"]["precision"]["compute"], said["workload"]["precision"]["weights"]) == ("fp16", "fp16")
+    whole = json.loads(dovetail("simulate", SPEC, "--compute", "tf32", "--json").stdout)["workload"]["precision"]
+    assert (whole["weights"], whole["has_master_weights"]) == ("fp32", False)
+
+
 def test_without_a_spec_model_cluster_and_plan_are_enough(dovetail):
     ran = dovetail("simulate", "--model", "llama3-8b", "--cluster", "dgx-h100", "--devices", "16", "--plan", "zero3")
     assert ran.returncode == 0

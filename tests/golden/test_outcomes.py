@@ -21,5 +21,5 @@ def test_the_answer_to_an_example_is_what_it_was(file: Path, golden) -> None:
     outcome = evaluate(job.workload, job.cluster, job.plan)
     assert isinstance(outcome, Outcome)
     whole = record(outcome)
-    kept = ("step_s", "tokens_per_s", "mfu_frac", "hfu_frac", "energy_j", "time", "memory", "elasticities")
+    kept = ("step_s", "samples_per_s", "mfu_frac", "hfu_frac", "energy_j", "time", "memory", "elasticities")
     golden(file.stem, {key: whole[key] for key in kept})

@@ -5,6 +5,6 @@ Commands import what they need when they run, so that `dovetail --help` starts w
 
 from __future__ import annotations
 
-from dovetail.cli.main import main
+from dovetail.cli.process import main
 
 __all__ = ["main"]

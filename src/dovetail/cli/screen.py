@@ -9,6 +9,7 @@ import shutil
 import sys
 from typing import Any
 
+from dovetail.cli.process import forget_output
 from dovetail.report.table import BLOCKS, WIDTH, Line, Table, lines, text_of
 
 MIN_WIDTH = 60
@@ -27,7 +28,7 @@ def show_tables(tables: tuple[Table, ...]) -> None:
     try:
         print_styled(console, tables, width)
     except BrokenPipeError:
-        _forget_reader()
+        forget_output()  # nobody reads on, as after `| head`: that is no error
 
 
 def print_styled(console: Any, tables: tuple[Table, ...], width: int = WIDTH) -> None:
@@ -62,12 +63,7 @@ def write(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        _forget_reader()
-
-
-def _forget_reader() -> None:
-    """Nobody reads on, as after `| head`: that is no error, and the interpreter must not find one at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget_output()  # nobody reads on, as after `| head`: that is no error
 
 
 def _has_colour() -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from os import PathLike
@@ -16,6 +18,8 @@ from dovetail.files.entry import SECTIONS, Entry, check_spec_keys, followed, ope
 from dovetail.files.model import model_of
 from dovetail.files.plan import plan_of
 from dovetail.files.schema import Shape, Text, Whole, built, checked, shape_of
+from dovetail.files.text import one_line
+from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.plan.plan import Plan
 from dovetail.workload.graph import Graph
@@ -45,8 +49,10 @@ def load_spec(path: str | PathLike[str]) -> Job:
     shape = checked(spec, _SpecShape)
     workload, graph = _workload_of(spec.child("workload"))
     cluster = cluster_of(spec.child("cluster"))
+    with placed(spec.child("workload")):
+        check_dtype(workload, cluster.chip)
     plan = plan_of(spec.child("plan"), graph, cluster.num_devices)
-    return Job(workload=workload, cluster=cluster, plan=plan, name=shape.name or file.stem)
+    return Job(workload=workload, cluster=cluster, plan=plan, name=shape.name or one_line(file.stem))
 
 
 def load_workload(reference: str) -> Workload:
@@ -56,7 +62,31 @@ def load_workload(reference: str) -> Workload:
 
 def load_plan(reference: str, workload: Workload, cluster: Cluster) -> Plan:
     """The plan that `reference` names, completed and checked for `workload` on `cluster`."""
-    return plan_of(spoken(reference), workload.model.forward(workload.sample), cluster.num_devices)
+    return plan_of(spoken(reference), forward_graph(workload), cluster.num_devices)
+
+
+@contextmanager
+def countable() -> Iterator[None]:
+    """Sizes each within bounds may still multiply to more than 64 bits hold: that is input, not a mistake of ours."""
+    try:
+        yield
+    except OverflowError:
+        raise InvalidInput("the sizes of this workload multiply to more than can be counted; make it smaller") from None
+
+
+def forward_graph(workload: Workload) -> Graph:
+    with countable():
+        return workload.model.forward(workload.sample)
+
+
+def check_dtype(workload: Workload, chip: Chip) -> None:
+    """Raises unless `chip` can multiply in the dtype the workload computes in."""
+    dtype, known = workload.precision.compute, [name for name, _ in chip.tensor.rates]
+    if dtype not in known:
+        other = next((name for name in ("bf16", "fp16") if name in known), known[0])
+        message = f"{chip.name} has no peak rate for {dtype}, only for {', '.join(known)}"
+        way_out = f"say precision: {{compute: {other}}} in the workload, or --compute {other}"
+        raise InvalidInput(f"{message}; {way_out}", "precision.compute")
 
 
 class _SpecShape(Shape):
@@ -91,14 +121,9 @@ def _workload_of(entry: Entry) -> tuple[Workload, Graph]:
         model_entry, given = entry.child("model"), _given(shape, entry)
     model = model_of(model_entry, given.get("seq", 0))
     values: dict[str, Any] = {"global_batch": model.batch, "seq": model.seq} | given
-    with placed(entry):
+    with placed(entry):  # a length that the model has not learnt is the workload's to change
         workload = Workload(model=model, **values)
-        sample = workload.sample
-    with placed(model_entry):
-        try:
-            return workload, model.forward(sample)
-        except OverflowError:
-            raise InvalidInput("the sizes of this workload multiply to more than can be counted") from None
+        return workload, forward_graph(workload)
 
 
 def _given(shape: Any, entry: Entry) -> dict[str, Any]:

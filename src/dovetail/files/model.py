@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import create_model
 
 from dovetail.errors import InvalidInput
 from dovetail.files.entry import Entry, followed, placed, spoken
 from dovetail.files.schema import Shape, Text, Whole, built, checked, shape_of
+from dovetail.files.text import one_line
 from dovetail.workload.layers import Sample
 from dovetail.workload.model import Model
 from dovetail.workload.models import models
@@ -20,9 +22,12 @@ HUGGING_FACE_KEYS = {"model_type", "architectures", "transformers_version"}
 _BASE_HINT = "; give it, or name a base to take it from"
 
 
-def load_model(reference: str) -> Model:
-    """The model that `reference` names: a catalogue name, a Hugging Face config.json, or a YAML or JSON model file."""
-    return model_of(spoken(reference))
+def load_model(reference: str, seq: int = 0) -> Model:
+    """The model that `reference` names: a catalogue name, a Hugging Face config.json, or a YAML or JSON model file.
+
+    `seq` is how long a sample is if the file does not say, 0 for unknown.
+    """
+    return model_of(spoken(reference), seq)
 
 
 def model_of(entry: Entry, seq: int = 0) -> Model:
@@ -43,7 +48,7 @@ def _hugging_face(entry: Entry) -> Model:
     # a model folder's config.json is known by the folder
     name = file.resolve().parent.name if file.stem == "config" else file.stem
     with placed(entry):
-        return model_from_config(entry.node.plain(), name or "model")
+        return model_from_config(entry.node.plain(), one_line(name) or "model")
 
 
 @cache
@@ -54,13 +59,16 @@ def _model_shape(*, has_base: bool) -> type[Shape]:
 
 def _written_out(entry: Entry, seq: int) -> Model:
     base = model_of(entry.child("base")) if entry.has("base") else None
-    shape = checked(entry, _model_shape(has_base=base is not None), hint=_BASE_HINT)
-    architecture = built(Transformer, shape, entry, _transformer(base, entry))
+    architecture = _transformer(base, entry)
+    written: dict[str, Any] = entry.node.plain()
+    if base is not None:
+        written.setdefault("name", f"{base.name}-changed")
+    shape = checked(entry, _model_shape(has_base=base is not None), written=written, hint=_BASE_HINT)
     seq = shape.seq or (base.seq if base else seq)
     if seq < 1:
         raise entry.child("seq").refused("seq is missing; say how many positions a sample has, here or in the workload")
-    written = Model(
-        architecture=architecture,
+    model = Model(
+        architecture=built(Transformer, shape, entry, architecture),
         family=base.family if base else "transformer",
         seq=seq,
         sample="tokens",
@@ -69,7 +77,7 @@ def _written_out(entry: Entry, seq: int) -> Model:
         source=shape.source or entry.document.source,
     )
     batch = shape.batch or (base.batch if base else 0)
-    return replace(written, batch=batch) if batch else written
+    return replace(model, batch=batch) if batch else model
 
 
 def _transformer(base: Model | None, entry: Entry) -> Transformer | None:
@@ -77,7 +85,10 @@ def _transformer(base: Model | None, entry: Entry) -> Transformer | None:
         return None
     if isinstance(base.architecture, Transformer):
         return base.architecture
-    raise entry.child("base").refused(f"a base must be a transformer, and {base.name} is not; write a whole model")
+    raise entry.child("base").refused(
+        f"only a transformer can be a base, and {base.name} is a {base.family} model;"
+        " take it as it is, or a transformer as base"
+    )
 
 
 def _buildable(model: Model, entry: Entry) -> Model:

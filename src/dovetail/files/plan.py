@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import create_model
 
 from dovetail.errors import InvalidInput
-from dovetail.files.entry import Entry, followed, placed
+from dovetail.files.entry import Entry, described, followed, placed
+from dovetail.files.filling import filling
 from dovetail.files.schema import Shape, Text, checked, shape_of, values_of, written_keys
 from dovetail.plan.check import check_plan
 from dovetail.plan.plan import Overlap, Plan
@@ -39,21 +40,22 @@ def plan_of(entry: Entry, graph: Graph, num_devices: int) -> Plan:
     if "expert_tensor_parallel" not in draft and any(rule.axis == Axis.EXPERT_TENSOR for rule in graph.rules):
         draft["expert_tensor_parallel"] = draft.get("tensor_parallel", 1)
     with placed(entry, keys):
-        if "data_parallel" in draft:
-            plan = Plan(**draft)
-        else:
-            plan = _filling(Plan(**draft), num_devices)
+        plan = Plan(**draft)
+        if "data_parallel" not in draft:
+            plan = filling(plan, graph, num_devices)
+        elif isinstance(entry.value, str) and plan.num_devices != num_devices:
+            raise _made_for_others(entry.value, plan, num_devices)
         check_plan(plan, graph, num_devices)
     return plan
 
 
-def _filling(plan: Plan, num_devices: int) -> Plan:
-    rest = plan.num_devices
-    if num_devices % rest:
-        degrees = f"{plan.tensor_parallel} x {plan.context_parallel} x {plan.pipeline_parallel} = {rest}"
-        message = f"tensor x context x pipeline = {degrees} must divide the cluster's {num_devices} devices"
-        raise InvalidInput(message, "data_parallel")
-    return dataclasses.replace(plan, data_parallel=num_devices // rest)
+def _made_for_others(name: str, plan: Plan, num_devices: int) -> InvalidInput:
+    """A named plan for one number of devices, on a cluster of another."""
+    rest = plan.num_devices // plan.data_parallel
+    way_out = f"give the cluster {plan.num_devices} devices"
+    if num_devices % rest == 0:
+        way_out += f", or say plan: {{base: {name}, data_parallel: {num_devices // rest}}}"
+    return InvalidInput(f"{name} is a plan for {plan.num_devices:,} devices, and there are {num_devices:,}; {way_out}")
 
 
 def _draft(entry: Entry) -> tuple[Draft, Entry, dict[str, str]]:
@@ -90,7 +92,8 @@ def _long_names(entry: Entry) -> tuple[dict[str, Any], dict[str, str]]:
     for short, long in SHORT_NAMES.items():
         if short in written:
             if long in written:
-                raise entry.child(short).refused(f"{short} and {long} are one thing said twice; keep one")
+                kept = f"to keep {long}: {described(written[long])}"
+                raise entry.child(short).refused(f"{short} and {long} are one thing said twice; remove {short} {kept}")
             written[long] = written.pop(short)
             keys[long] = short
     return written, keys

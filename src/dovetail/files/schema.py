@@ -10,11 +10,12 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
@@ -22,6 +23,7 @@ from dovetail.files.entry import Entry, described, placed
 from dovetail.files.text import quoted
 from dovetail.hardware.chip import TensorUnits, VectorUnits
 from dovetail.units import quantity
+from dovetail.workload.operators import DTYPES
 from dovetail.workload.optimizer import Precision
 
 if TYPE_CHECKING:
@@ -76,6 +78,13 @@ def _printable(text: str) -> str:
     return text
 
 
+def _dtype(name: str) -> str:
+    if name not in DTYPES:
+        message = f"no dtype is named {quoted(name)}{did_you_mean(name[:100], DTYPES)}"
+        raise PydanticCustomError("told", "{message}", {"message": message})
+    return name
+
+
 def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
@@ -90,7 +99,8 @@ Text = Annotated[
 Words = Annotated[list[Text], BeforeValidator(_listed), Field(min_length=1, max_length=MAX_LIST)]
 Wholes = Annotated[list[Whole], Field(max_length=MAX_LIST)]
 Triple = Annotated[list[Whole], Field(min_length=3, max_length=3)]
-Rates: Any = Annotated[dict[Text, amount("flop_per_s")], Field(min_length=1)]  # type: ignore[misc]
+Dtype = Annotated[Text, AfterValidator(_dtype)]
+Rates: Any = Annotated[dict[Dtype, amount("flop_per_s")], Field(min_length=1)]  # type: ignore[misc]
 _SHAPES: dict[Any, Any] = {
     bool: bool,
     int: Whole,
@@ -177,7 +187,7 @@ _RULES = {
     "list_type": "must be a list",
     "dict_type": "must be a mapping of keys to values",
     "model_type": "must be a mapping of keys to values",
-    "too_short": "must have {min_length} values or more",
+    "too_short": "must have {min_length} values",  # three sizes of a tile; where one will do, see below
     "too_long": "must have at most {max_length} values",
     "greater_than_equal": "must not be negative",  # the only lower bound is 0; values say where 1 is theirs
     "less_than_equal": "must be at most {le:,}",
@@ -208,6 +218,8 @@ def _told(
     if kind == "told":
         return False, place.line, place.refused(context["message"])
     rule = _RULES.get(kind, "cannot be read").format(**context)
+    if context.get("min_length") == 1:
+        rule = "must not be empty"
     return False, place.line, place.refused(f"{key} {rule}; got {described(detail['input'])}")
 
 
@@ -239,5 +251,16 @@ def values_of(value_type: type[DataclassInstance], shape: Any, entry: Entry, bas
 def built(value_type: type[T], shape: Any, entry: Entry, base: T | None = None, **more: Any) -> T:
     """A `shape` as the value it describes, or `base` with what was written changed; `more` are fields of ours."""
     values = values_of(value_type, shape, entry, base) | more
-    with placed(entry, written_keys(value_type)):
+    keys = written_keys(value_type)
+    with placed(entry, keys), _in_written_words(keys):
         return value_type(**values) if base is None else dataclasses.replace(base, **values)
+
+
+@contextmanager
+def _in_written_words(keys: Mapping[str, str]) -> Iterator[None]:
+    """Errors name keys as they are written, not the fields they become: `tdp`, not `tdp_w`."""
+    try:
+        yield
+    except DovetailError as error:
+        message = re.sub(r"\b[a-z_0-9]+\b", lambda word: keys.get(word[0], word[0]), error.message)
+        raise type(error)(message, error.where) from None

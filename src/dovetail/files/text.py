@@ -89,7 +89,12 @@ def _near(file: Path) -> str:
     folder = file.parent
     try:
         with os.scandir(folder) as entries:
-            names = [one_line(entry.name) for entry in islice(entries, MAX_SIBLINGS) if entry.name.endswith(SUFFIXES)]
+            names = [one_line(entry.name) for entry in islice(entries, MAX_SIBLINGS) if _is_visible(entry.name)]
     except (OSError, ValueError):
         return f"; there is no folder {quoted(str(folder))} either" if not folder.is_dir() else ""
-    return did_you_mean(file.name, names)
+    hint = did_you_mean(file.name, names)
+    return hint if "did you mean" in hint else ""  # a list of whatever lies there says nothing
+
+
+def _is_visible(name: str) -> bool:
+    return name.endswith(SUFFIXES) and not name.startswith(".")

@@ -103,7 +103,8 @@ def _check_stages(plan: Plan, graph: Graph) -> None:
             )
     elif chunks > layers:
         raise InvalidInput(
-            f"pipeline_parallel x interleave = {chunks} must not exceed {graph.model}'s {layers} layers",
+            f"pipeline_parallel x interleave = {chunks} must not exceed {graph.model}'s {layers} layers;"
+            f" try {max(1, layers // plan.interleave)} stages or fewer",
             "pipeline_parallel",
         )
     empty = [stage for stage, held in enumerate(stage_counts(graph, plan).sum(axis=0)) if held == 0]

@@ -73,7 +73,7 @@ class Plan:
         num_chunks = self.num_chunks
         if self.layers_per_stage and len(self.layers_per_stage) != num_chunks:
             raise InvalidInput(
-                f"layers_per_stage has {len(self.layers_per_stage)} values for {num_chunks} stages; give one a stage",
+                f"layers_per_stage has {len(self.layers_per_stage)} values and must have one a stage: {num_chunks}",
                 "layers_per_stage",
             )
 

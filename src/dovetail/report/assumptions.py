@@ -7,10 +7,13 @@ from collections import Counter
 import numpy as np
 
 from dovetail.evaluate import Infeasible, Outcome
+from dovetail.hardware.chip import Chip
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import axis_degrees, divisor, layers_per_chunk
 from dovetail.report.words import percent
 from dovetail.workload.graph import Axis, Graph, N
+from dovetail.workload.operators import code_of
+from dovetail.workload.workload import Workload
 
 PHYSICS = "first physics: a tiled roofline, not yet calibrated operator by operator; see docs/accuracy.md"
 RUNTIME = "the allocator's reserve and the runtime's memory are as measured with PyTorch and NCCL on NVIDIA chips"
@@ -24,23 +27,94 @@ _OVERLAPS = (
 )
 
 
+# Figures of a chip that no equation reads yet, as they are written in a spec; the second kind only recurrences read.
+UNUSED_FIGURES = {
+    "year": "year",
+    "clock_hz": "clock",
+    "tensor.num_rows": "tensor.rows",
+    "tensor.num_cols": "tensor.cols",
+    "vector.num_units": "vector.units",
+    "vector.num_lanes": "vector.lanes",
+    "sram.bandwidth_bytes_per_s": "sram.bandwidth",
+    "tdp_w": "tdp",
+    "interconnect_bytes_per_s": "interconnect",
+}
+RECURRENT_FIGURES = {"core_buffer_bytes": "core_buffer", "sram.capacity_bytes": "sram.capacity"}
+
+
 def assumptions(result: Outcome | Infeasible) -> tuple[str, ...]:
     """Every assumption behind `result`, the weightiest first."""
     workload, plan, chip = result.workload, result.plan, result.cluster.chip
     graph = workload.model.forward(workload.sample)
     sentences = (
         PHYSICS,
-        f"{chip.name} runs at {percent(chip.calibration.tensor_frac, 0)} of its tensor peak at best;"
-        f" fitted on {chip.calibration.fitted_on}",
+        f"{chip.name} runs at {percent(chip.calibration.tensor_frac, 0)} of its tensor peak at best; {_fitted(chip)}",
+        *_unused_figures(graph, chip),
         *_overlap(plan),
         _layers(graph, plan),
         *_experts(graph),
         *_padding(graph, plan),
-        f"{workload.attention} attention and {workload.kernels} kernels",
+        *_repeated_heads(graph, plan),
+        _kernels(graph, workload),
+        *_utilisation(graph),
+        *_length(workload),
+        *workload.model.notes,
         RUNTIME,
         LEFT_OUT,
     )
     return tuple(sentence for sentence in sentences if sentence)
+
+
+def _fitted(chip: Chip) -> str:
+    """What the calibration rests on, which its own words may already say."""
+    words = chip.calibration.fitted_on
+    return words if words.startswith(("not fitted", "given")) else f"fitted on {words}"
+
+
+def _unused_figures(graph: Graph, chip: Chip) -> tuple[str, ...]:
+    """Said of a chip that differs from its base in nothing that matters: its answer is its base's."""
+    given = [path for path, source in chip.sources if source.startswith("given ")]
+    is_recurrent = any((block.ops.kind == code_of("recurrent_linear")).any() for block in graph.blocks)
+    unused = UNUSED_FIGURES if is_recurrent else UNUSED_FIGURES | RECURRENT_FIGURES
+    if not given or any(path not in unused for path in given):
+        return ()
+    figures = ", ".join(unused[path] for path in given)
+    return (f"what is given of {chip.name} changes nothing: the present cost model does not use {figures}",)
+
+
+def _kernels(graph: Graph, workload: Workload) -> str:
+    kernels = f"{workload.kernels} kernels"
+    return f"{workload.attention} attention and {kernels}" if _has_attention(graph) else kernels
+
+
+def _has_attention(graph: Graph) -> bool:
+    return any(bool(block.ops.is_core.any()) for block in graph.blocks)
+
+
+def _utilisation(graph: Graph) -> tuple[str, ...]:
+    """Where a mask leaves work undone that the convention counts."""
+    if not any((block.ops.flop < block.ops.counted_flop).any() for block in graph.blocks):
+        return ()
+    return (
+        "MFU counts the whole attention matrix, as published figures do; HFU counts what is executed, so it can be"
+        " lower",
+    )
+
+
+def _length(workload: Workload) -> tuple[str, ...]:
+    model = workload.model
+    if model.sample != "tokens" or workload.seq != model.seq:
+        return ()
+    return (f"seq={workload.seq:,} is the default of {model.name}; seq in the workload or --seq takes another",)
+
+
+def _repeated_heads(graph: Graph, plan: Plan) -> tuple[str, ...]:
+    tensor, heads = plan.tensor_parallel, graph.num_kv_heads
+    if tensor <= heads or not any((block.ops.splits & int(Axis.KV)).any() for block in graph.blocks):
+        return ()
+    return (
+        f"{heads} key-value heads are repeated over tensor_parallel={tensor} ranks: {tensor // heads} ranks hold each",
+    )
 
 
 def layers_per_stage(num_layers: int, plan: Plan) -> tuple[int, ...]:

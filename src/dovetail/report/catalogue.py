@@ -41,6 +41,7 @@ def model_record(model: Model) -> Record:
         "kind": "model",
         **model_brief(model),
         "global_batch": model.batch,
+        "notes": list(model.notes),
         "model_flop": graph.model_flop,
         "config": plain(asdict(architecture)),
         "blocks": [_block_record(block, forward[block.name]) for block in graph.blocks],

@@ -100,9 +100,11 @@ def _model_tables(record: Record) -> tuple[Table, ...]:
         ("parameters", f"{record['num_parameters']:,}"),
         ("published", f"{published:,.0f}, {exactness}" if published else "no count was published"),
         ("layers", str(record["num_layers"])),
-        ("sample", f"{record['seq']:,} {record['sample']}" if record["seq"] > 1 else record["sample"]),
+        ("sample", f"{record['seq']:,} {record['sample']} by default" if record["seq"] > 1 else record["sample"]),
+        ("batch", f"{record['global_batch']:,} samples a step by default"),
         ("training", f"{format_rate(record['model_flop'], 'FLOP')} a sample, forward and backward"),
         ("source", record["source"]),
+        *(("note", note) for note in record["notes"]),
     )
     return (
         Table(title=f"model {record['name']}", rows=rows),
@@ -132,6 +134,8 @@ def _said(config: Record, path: str = "") -> tuple[tuple[str, str], ...]:
     for key, value in config.items():
         if isinstance(value, dict):
             rows += _said(value, f"{path}{key}.")
+        elif isinstance(value, list) and value and all(isinstance(item, dict) and "name" in item for item in value):
+            rows += [(f"{path}{key}.{item['name']}", _value(item) or "-") for item in value]
         elif value not in _UNSAID and (path or key != "name"):
             rows.append((f"{path}{key}", _value(value)))
     return tuple(rows)
@@ -140,6 +144,9 @@ def _said(config: Record, path: str = "") -> tuple[tuple[str, str], ...]:
 def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, dict):
+        said = ((key, item) for key, item in value.items() if key != "name" and item not in _UNSAID)
+        return ", ".join(key if item is True else f"{key} {_value(item)}" for key, item in said)
     if isinstance(value, list):
         runs = [(_value(item), len(list(same))) for item, same in groupby(value)]
         return ", ".join(f"{times} x {word}" if times > 2 else ", ".join([word] * times) for word, times in runs)
@@ -206,6 +213,8 @@ def _plan_tables(record: Record) -> tuple[Table, ...]:
     size = "any number that it divides" if record["fills_data_parallel"] else f"{record['num_devices']:,}"
     about = (("summary", record["summary"]), ("devices", size), ("source", record["source"]))
     rows = tuple((key, _value(value)) for key, value in plan.items() if not isinstance(value, dict))
+    if record["fills_data_parallel"]:
+        rows = tuple((key, "any" if key == "data_parallel" else value) for key, value in rows)
     overlap = tuple((f"overlap.{key}", _value(value)) for key, value in plan["overlap"].items())
     return (
         Table(title=f"plan {record['name']}", rows=about),

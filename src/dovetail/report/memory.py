@@ -1,4 +1,4 @@
-"""Memory of the stages as a table: equal neighbours in one row, and of many stages those that matter."""
+"""Memory of the stages as a table: equal neighbours in one row, and of many stages a row for each stretch."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from dovetail.plan.memory import StageMemory
 from dovetail.plan.plan import Plan
 from dovetail.report.assumptions import layers_per_stage
 from dovetail.report.table import Table
-from dovetail.units import GIBI, format_bytes
+from dovetail.units import GIBI, MEBI, PEBI, TEBI, format_bytes
 from dovetail.workload.workload import Workload
 
 MAX_ROWS = 8
 KINDS = ("weights", "gradients", "optimizer", "activations", "buffers", "total")
+MANY = 10_000  # of a unit: from here on the next one reads better
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Neighbouring stages that hold the same: `first` to `last`, both included."""
+    """Neighbouring stages, `first` to `last`, both included; with one entry for all where they hold the same."""
 
     first: int
     last: int
-    num_layers: int
-    recompute: str
-    memory: StageMemory
+    num_layers: tuple[int, ...]
+    recompute: tuple[str, ...]
+    memory: tuple[StageMemory, ...]
 
     @property
     def label(self) -> str:
@@ -33,17 +34,18 @@ class Run:
 
 
 def memory_table(use: MemoryUse, workload: Workload, plan: Plan) -> Table:
-    """GiB a device holds at its fullest, kind by kind, against what it has."""
+    """What a device holds at its fullest, kind by kind, against what it has."""
     runs = stage_runs(use, layers_per_stage(workload.model.forward(workload.sample).num_layers, plan), plan)
-    shown = runs if len(runs) <= MAX_ROWS else _telling(runs, use)
+    shown = runs if len(runs) <= MAX_ROWS else _summarised(runs, use)
     has_policies = len(set(plan.recompute)) > 1
-    rows = tuple(_row(run, has_policies=has_policies) for run in shown)
+    scale_bytes, symbol = _unit(use.fullest.total_bytes)
+    rows = tuple(_row(run, scale_bytes, has_policies=has_policies) for run in shown)
     return Table(
-        title="Memory of a device, GiB",
+        title=f"Memory of a device, {symbol}",
         columns=("stage", "layers", *(("recompute",) if has_policies else ()), *KINDS),
         rows=rows,
         align="l" + "r" * len(rows[0]),
-        notes=_notes(use, len(use.stages) - sum(run.last - run.first + 1 for run in shown)),
+        notes=_notes(use, is_whole=shown == runs),
     )
 
 
@@ -60,28 +62,67 @@ def stage_runs(use: MemoryUse, num_layers: tuple[int, ...], plan: Plan) -> tuple
         Run(
             first=first,
             last=last,
-            num_layers=num_layers[first],
-            recompute=plan.recompute_of(first),
-            memory=use.stages[first],
+            num_layers=(num_layers[first],),
+            recompute=(plan.recompute_of(first),),
+            memory=(use.stages[first],),
         )
         for first, last in zip(starts, ends, strict=True)
     )
 
 
-def _telling(runs: tuple[Run, ...], use: MemoryUse) -> tuple[Run, ...]:
-    """First, fullest, emptiest and last, in order."""
+def _summarised(runs: tuple[Run, ...], use: MemoryUse) -> tuple[Run, ...]:
+    """First, fullest, emptiest and last by themselves, and what lies between them in one row each time."""
     fullest = use.fullest.stage
     emptiest = min(use.stages, key=lambda stage: stage.total_bytes).stage
     places = {0, fullest, emptiest, len(use.stages) - 1}
-    return tuple(run for run in runs if any(run.first <= place <= run.last for place in places))
+    rows: list[Run] = []
+    between: list[Run] = []
+    for run in runs:
+        if not any(run.first <= place <= run.last for place in places):
+            between.append(run)
+            continue
+        rows += [_merged(between), run] if between else [run]
+        between = []
+    return tuple(rows)
 
 
-def _row(run: Run, *, has_policies: bool) -> tuple[str, ...]:
-    numbers = (f"{getattr(run.memory, f'{kind}_bytes') / GIBI:.1f}" for kind in KINDS)
-    return run.label, str(run.num_layers), *((run.recompute,) if has_policies else ()), *numbers
+def _merged(runs: list[Run]) -> Run:
+    return Run(
+        first=runs[0].first,
+        last=runs[-1].last,
+        num_layers=tuple(count for run in runs for count in run.num_layers),
+        recompute=tuple(policy for run in runs for policy in run.recompute),
+        memory=tuple(stage for run in runs for stage in run.memory),
+    )
 
 
-def _notes(use: MemoryUse, num_hidden: int) -> tuple[str, ...]:
+def _unit(most_bytes: float) -> tuple[float, str]:
+    """The unit that all totals are said in."""
+    for scale_bytes, symbol in ((MEBI, "MiB"), (GIBI, "GiB"), (TEBI, "TiB")):
+        limit = GIBI / MEBI if symbol == "MiB" else MANY
+        if most_bytes / scale_bytes < limit:
+            return scale_bytes, symbol
+    return PEBI, "PiB"
+
+
+def _row(run: Run, scale_bytes: float, *, has_policies: bool) -> tuple[str, ...]:
+    held = ([getattr(stage, f"{kind}_bytes") / scale_bytes for stage in run.memory] for kind in KINDS)
+    digits = 0 if has_policies else 1  # there is no room for more
+    layers = str(min(run.num_layers))
+    if len(set(run.num_layers)) > 1:
+        layers += f"-{max(run.num_layers)}"
+    policies = " ".join(dict.fromkeys(run.recompute))
+    return run.label, layers, *((policies,) if has_policies else ()), *(_span(numbers, digits) for numbers in held)
+
+
+def _span(numbers: list[float], digits: int) -> str:
+    """One number, or from the least to the most of several."""
+    ends = (min(numbers), max(numbers))
+    exact = dict.fromkeys(f"{number:.1f}" if number < MANY else f"{number:.1e}" for number in ends)
+    return next(iter(exact)) if len(exact) == 1 else "-".join(f"{number:.{digits}f}" for number in ends)
+
+
+def _notes(use: MemoryUse, *, is_whole: bool) -> tuple[str, ...]:
     slack_bytes = use.limit_bytes - use.need_bytes
     verdict = f"{format_bytes(slack_bytes)} spare" if use.fits else f"{format_bytes(-slack_bytes)} over"
     need = (
@@ -89,5 +130,5 @@ def _notes(use: MemoryUse, num_hidden: int) -> tuple[str, ...]:
         f" {format_bytes(use.runtime_bytes)} of runtime it needs {format_bytes(use.need_bytes)} of"
         f" {format_bytes(use.limit_bytes)}: {verdict}"
     )
-    hidden = f"{num_hidden} more stages lie between; --json has all" if num_hidden else ""
-    return tuple(note for note in (hidden, need) if note)
+    spans = "" if is_whole else "where stages of a row differ, it has the least and the most; --json has each"
+    return tuple(note for note in (spans, need) if note)

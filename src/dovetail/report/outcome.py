@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dovetail.evaluate import NUDGE_FRAC, Infeasible, Outcome
 from dovetail.report.assumptions import assumptions
+from dovetail.report.levers import excess_rows, levers_table
 from dovetail.report.limits import limited_by
 from dovetail.report.memory import memory_table
 from dovetail.report.table import Table, bar
@@ -12,7 +13,7 @@ from dovetail.schedule.stage import COMM_AXES
 from dovetail.schedule.step import Step
 from dovetail.units import format_bytes, format_count, format_energy_j, format_s
 
-MAX_LEVERS = 8
+SHOWN_FRAC = 0.0005  # what would show as 0.0 % is left out
 LIMIT_WORDS = ("the tensor units", "the vector units", "HBM", "launches")
 
 
@@ -20,7 +21,7 @@ def tables(result: Outcome | Infeasible, name: str = "") -> tuple[Table, ...]:
     """Everything a person wants to know of `result`, most wanted first; `name` is what the job is called."""
     if isinstance(result, Infeasible):
         return (
-            _infeasible_table(result, name),
+            Table(title=f"Does not fit: {_title(result, name)}", rows=(*_question_rows(result), *excess_rows(result))),
             memory_table(result.memory, result.workload, result.plan),
             levers_table(result),
             assumptions_table(result),
@@ -37,11 +38,12 @@ def tables(result: Outcome | Infeasible, name: str = "") -> tuple[Table, ...]:
 def headline_table(outcome: Outcome, name: str = "") -> Table:
     use, chip, sample = outcome.memory, outcome.cluster.chip, outcome.workload.model.sample
     throughput = f"{number(outcome.samples_per_s)} {sample if sample != 'tokens' else 'samples'}/s"
-    a_token_j = outcome.step.energy_j / outcome.tokens_per_step
+    num_units = outcome.tokens_per_step if sample == "tokens" else outcome.workload.global_batch
+    a_unit_j = outcome.step.energy_j / num_units
     if sample == "tokens":
         a_device = number(outcome.tokens_per_s / outcome.cluster.num_devices)
         throughput = f"{number(outcome.tokens_per_s)} tokens/s, {throughput}; {a_device} tokens/s a device"
-    energy = f"{format_energy_j(outcome.step.energy_j, 1)} a step, {format_energy_j(a_token_j, 1)} {one_of(sample)}"
+    energy = f"{format_energy_j(outcome.step.energy_j, 1)} a step, {format_energy_j(a_unit_j, 1)} {one_of(sample)}"
     power = f"{outcome.mean_w:.0f} W a device of {chip.tdp_w:.0f} W"
     utilisation = f"MFU {percent(outcome.mfu_frac)}, HFU {percent(outcome.hfu_frac)}"
     rows = (
@@ -90,14 +92,14 @@ def time_table(step: Step) -> Table:
     waits = [
         f"{words} {percent(s / step.compute_s)}"
         for words, s in zip(LIMIT_WORDS, step.limits_s, strict=True)
-        if step.compute_s > 0 and s > 0
+        if step.compute_s > 0 and s / step.compute_s >= SHOWN_FRAC
     ]
     return Table(
         title=f"Where the time goes, on a device of stage {step.slowest_stage}",
         columns=("", "time", "share", "", "hidden"),
         rows=tuple(rows),
         align="lrrlr",
-        notes=(f"compute waits for: {', '.join(waits)}",) if waits else (),
+        notes=(f"what bounds compute: {', '.join(waits)}",) if waits else (),
     )
 
 
@@ -123,36 +125,3 @@ def limits_table(outcome: Outcome) -> Table:
 
 def assumptions_table(result: Outcome | Infeasible) -> Table:
     return Table(title="What this assumes", notes=tuple(f"- {sentence}" for sentence in assumptions(result)))
-
-
-def _infeasible_table(result: Infeasible, name: str) -> Table:
-    use = result.memory
-    excess = format_bytes(use.need_bytes - use.limit_bytes)
-    fitting = [lever for lever in result.levers if lever.fits]
-    first = f"{fitting[0].change} ({format_bytes(fitting[0].need_bytes)})" if fitting else "no single change does"
-    rows = (
-        *_question_rows(result),
-        ("need", f"{format_bytes(use.need_bytes)} on a device of stage {use.fullest.stage}"),
-        ("limit", f"{format_bytes(use.limit_bytes)} on {result.cluster.chip.name}"),
-        ("excess", excess),
-        ("would fit", first),
-    )
-    return Table(title=f"Does not fit: {_title(result, name)}", rows=rows)
-
-
-def levers_table(result: Infeasible) -> Table:
-    """Single changes, each tried; only those that fit where there are any, fastest first, else those that help most."""
-    fitting = tuple(lever for lever in result.levers if lever.fits)
-    shown = (fitting or result.levers)[:MAX_LEVERS]
-    rows = tuple(
-        (lever.change, format_bytes(lever.need_bytes), format_s(lever.step_s), "fits" if lever.fits else "over")
-        for lever in shown
-    )
-    notes = () if fitting else ("no single change fits; combine them, or take more devices or a chip with more memory",)
-    return Table(
-        title="What would make it fit" if fitting else "What would help",
-        columns=("change in the plan", "need", "step", ""),
-        rows=rows,
-        align="lrrl",
-        notes=notes,
-    )

@@ -59,18 +59,29 @@ def _headline_record(outcome: Outcome) -> Record:
     energy_j = outcome.step.energy_j
     return {
         "step_s": outcome.step.step_s,
-        "tokens_per_s": outcome.tokens_per_s,
         "samples_per_s": outcome.samples_per_s,
         "mfu_frac": outcome.mfu_frac,
         "hfu_frac": outcome.hfu_frac,
         "energy_j": energy_j,
-        "energy_j_per_token": energy_j / outcome.tokens_per_step,
+        "energy_j_per_sample": energy_j / outcome.workload.global_batch,
         "mean_w": outcome.mean_w,
         "num_parameters": outcome.num_parameters,
         "num_microbatches": outcome.num_microbatches,
-        "num_tokens": outcome.tokens_per_step,
+        "num_samples": outcome.workload.global_batch,
         "model_flop": outcome.model_flop,
         "hardware_flop": outcome.hardware_flop,
+        **_tokens_record(outcome),
+    }
+
+
+def _tokens_record(outcome: Outcome) -> Record:
+    """By the token, where that is what samples are made of."""
+    if outcome.workload.model.sample != "tokens":
+        return {}
+    return {
+        "tokens_per_s": outcome.tokens_per_s,
+        "energy_j_per_token": outcome.step.energy_j / outcome.tokens_per_step,
+        "num_tokens": outcome.tokens_per_step,
     }
 
 

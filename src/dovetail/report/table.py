@@ -38,7 +38,7 @@ class Line:
 
 def lines(table: Table, width: int = WIDTH) -> tuple[Line, ...]:
     """`table` laid out in at most `width` characters: cells are cut, the last column and the notes wrap."""
-    laid = [Line(kind="title", text=text) for text in _wrapped(table.title, width)]
+    laid = [Line(kind="title", text=text) for text in _wrapped(_one_line(table.title), width)]
     rows = [tuple(_one_line(cell) for cell in row) for row in table.rows]
     gap, widths = _widths((table.columns, *rows) if table.columns else tuple(rows), width)
     if table.columns:

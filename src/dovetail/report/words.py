@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dovetail.plan.plan import Plan
-from dovetail.units import MICRO, MILLI
+from dovetail.units import MANY, MICRO, MILLI, PETA
 
 AXIS_WORDS = {
     "tp": "tensor parallel",
@@ -24,6 +24,8 @@ def gain(gain_frac: float) -> str:
 
 def seconds(part_s: float, whole_s: float) -> str:
     """A part of a time in the unit one would say the whole in, so that a column can be read downwards."""
+    if whole_s >= MANY:
+        return f"{part_s:.3e} s"
     for scale_s, symbol in ((1.0, "s"), (MILLI, "ms")):
         if whole_s >= scale_s:
             return f"{part_s / scale_s:.3f} {symbol}"
@@ -32,7 +34,7 @@ def seconds(part_s: float, whole_s: float) -> str:
 
 def number(value: float) -> str:
     """A count or a rate: thousands are set apart, and small ones keep three digits."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:,.0f}" if 100 <= abs(value) < PETA else f"{value:.3g}"
 
 
 def counted(count: int, noun: str) -> str:

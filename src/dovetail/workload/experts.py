@@ -26,6 +26,8 @@ class Experts:
         require_positive(self, "num_experts", "num_chosen", "width")
         if self.shared_width < 0:
             raise InvalidInput(f"shared_width must not be negative; got {self.shared_width}", "shared_width")
+        if self.shared_gate and not self.shared_width:
+            raise InvalidInput("shared_gate needs a shared expert; give shared_width or remove it", "shared_gate")
         if self.num_chosen > self.num_experts:
             few, many = self.num_chosen, self.num_experts
             raise InvalidInput(f"num_chosen={few} must not exceed num_experts={many}", "num_chosen")

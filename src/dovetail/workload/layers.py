@@ -91,14 +91,14 @@ def whole(num_elements: int) -> Extent:
     return num_elements, Axis.NONE
 
 
-def causal_pairs_frac(seq: int, window: int = 0, every: int = 1) -> float:
+def causal_pairs_frac(seq: int, window: int = 0, window_frac: float = 1.0) -> float:
     """Share of all (query, key) pairs that causal attention looks at, averaged over layers.
 
-    In one of `every` layers a query sees the last `window` keys (0: all of them), in the others all keys before it.
-    The diagonal counts half, so that no window gives one half.
+    In `window_frac` of the layers a query sees the last `window` keys (0: all of them), in the others all keys before
+    it. The diagonal counts half, so that no window gives one half.
     """
     seen = min(window, seq) / seq if window else 1.0
-    return (seen * (1 - seen / 2) + (every - 1) / 2) / every
+    return window_frac * seen * (1 - seen / 2) + (1 - window_frac) / 2
 
 
 def close_region(build: BlockBuilder, sample: Sample, x: int, width: int, residual: int, has_dropout: bool) -> int:

@@ -24,7 +24,7 @@ class Model:
 
     `published_parameters` is the count its authors or its released weights give, 0 where none was published;
     `is_exact` says that the count is to the last parameter, otherwise it is rounded. `sample` says what one sample
-    is: tokens or images or rows.
+    is: tokens or images or rows. `notes` say what was assumed or left out, one line each, for whoever reads an answer.
     """
 
     architecture: Architecture
@@ -35,6 +35,7 @@ class Model:
     is_exact: bool
     source: str
     batch: int = 1024  # samples of one step unless the user says otherwise: a round default, not a published one
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         assert self.published_parameters > 0 or not self.is_exact, f"{self.name}: an exact count of nothing"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dovetail.errors import InvalidInput, require_positive
+from dovetail.errors import InvalidInput
 from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.experts import Experts, add_shared_expert, mixture
 from dovetail.workload.graph import Axis, Block, Graph, Rule
@@ -21,6 +21,7 @@ from dovetail.workload.layers import (
     project_qkv,
     whole,
 )
+from dovetail.workload.shape_rules import check_shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,7 @@ class Transformer:
     vocab: int
     norm: str = "rmsnorm"
     norm_has_bias: bool = False
-    num_norms: int = 2  # norms a layer; 1 when attention and feed-forward share it
+    num_norms: int = 2  # norms a layer; 1 when parallel branches share it, 4 with one after each branch too
     activation: str = "silu_mul"
     qkv_bias: bool = False
     output_bias: bool = False  # of the attention output projection
@@ -47,7 +48,7 @@ class Transformer:
     is_parallel: bool = False  # attention and feed-forward side by side
     is_causal: bool = True
     window: int = 0  # keys a causal query sees; 0: all before it
-    window_every: int = 1  # one of so many layers has the window, the others see all keys
+    window_frac: float = 1.0  # share of layers that have the window; the others see all keys
     has_rope: bool = True
     rotary_frac: float = 1.0  # part of a key that turns with its position
     has_dropout: bool = False  # after the embedding and before every residual add
@@ -71,18 +72,7 @@ class Transformer:
     latent: LatentAttention | None = None
 
     def __post_init__(self) -> None:
-        require_positive(self, "num_layers", "hidden", "num_heads", "num_kv_heads", "head_width", "ffn_width", "vocab")
-        require_positive(self, "window_every")
-        if self.num_heads % self.num_kv_heads:
-            few, many = self.num_kv_heads, self.num_heads
-            raise InvalidInput(f"num_kv_heads={few} must divide num_heads={many}", "num_kv_heads")
-        if self.head not in ("lm", "mlm"):
-            raise InvalidInput(f"head must be lm or mlm; got {self.head!r}", "head")
-        if self.num_dense_layers and self.experts is None:
-            raise InvalidInput("num_dense_layers needs experts; remove it or give experts", "num_dense_layers")
-        if self.num_dense_layers >= self.num_layers:
-            few, many = self.num_dense_layers, self.num_layers
-            raise InvalidInput(f"num_dense_layers={few} must be below num_layers={many}", "num_dense_layers")
+        check_shape(self)
 
     @property
     def heads(self) -> Heads:
@@ -242,7 +232,7 @@ class Transformer:
             keys=sample.seq,
             is_causal=self.is_causal,
             has_dropout=self.has_attention_dropout,
-            causal_frac=causal_pairs_frac(sample.seq, self.window, self.window_every),
+            causal_frac=causal_pairs_frac(sample.seq, self.window, self.window_frac),
             score_kinds=self.score_kinds,
         )
         return build.linear(x, sample.tokens, output_cols, width, name="attention_out", bias=self.output_bias)

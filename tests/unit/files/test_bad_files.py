@@ -90,6 +90,7 @@ def refused(path: object) -> str:
 def test_a_missing_file_names_those_beside_it(write):
     write("", "llama.yaml")
     assert refused("lama.yaml") == "there is no file 'lama.yaml'; did you mean llama.yaml?"
+    assert refused("quite-another.yaml") == "there is no file 'quite-another.yaml'"
     assert refused("no/such.yaml") == "there is no file 'no/such.yaml'; there is no folder 'no' either"
 
 

@@ -107,7 +107,7 @@ def test_a_named_plan_can_be_changed(write):
 
 def test_a_plan_for_one_number_of_devices_does_not_fill_another(write):
     spec = "workload: gpt3-175b\ncluster: {name: dgx-h100, devices: 512}\nplan: phaze-gpt3-175b\n"
-    with pytest.raises(InvalidInput, match="= 1024 must equal the cluster's 512 devices"):
+    with pytest.raises(InvalidInput, match="phaze-gpt3-175b is a plan for 1,024 devices, and there are 512; give"):
         load_spec(write(spec))
 
 
@@ -194,6 +194,19 @@ def test_a_hugging_face_configuration_is_a_model(write):
     assert (model.name, model.seq) == ("my-llama", 512)
     assert isinstance(model.architecture, Transformer)
     assert model.architecture.ffn_width == 128
+
+
+def test_a_model_changed_from_a_base_is_not_called_as_its_base(write):
+    assert load_model(str(write("{base: llama3-8b, num_layers: 2}\n", "a.yaml"))).name == "llama3-8b-changed"
+    assert load_model(str(write("{base: llama3-8b, num_layers: 2, name: mine}\n", "b.yaml"))).name == "mine"
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mb.yaml", "a\nb.yaml"])
+def test_a_name_taken_from_a_file_is_printable(write, name):
+    assert load_spec(write(SPEC.replace("name: a job\n", ""), name)).name.isprintable()
+    config = '{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, '
+    config += '"num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 1000, "max_position_embeddings": 512}'
+    assert load_model(str(write(config, name.replace("yaml", "json")))).name.isprintable()
 
 
 # --- chips and clusters ---------------------------------------------------------------------------------------------

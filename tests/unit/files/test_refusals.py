@@ -42,7 +42,8 @@ NETWORK = "topology: [{name: a, kind: switch, devices: 64, bandwidth: 1 GB/s, la
         (f"{{tp: {'9' * 5000}}}", f"tp must be a whole number; got '{'9' * 57}...' (spec.yaml:3: plan.tp)"),
         (
             "{tp: 8, tensor_parallel: 8}",
-            "tp and tensor_parallel are one thing said twice; keep one (spec.yaml:3: plan.tp)",
+            "tp and tensor_parallel are one thing said twice; remove tp to keep tensor_parallel: 8"
+            " (spec.yaml:3: plan.tp)",
         ),
         (
             "{sequence_parallel: 1}",
@@ -87,10 +88,15 @@ def test_a_bad_plan_is_refused_where_it_stands(refusal, plan, message):
     ("plan", "start", "where"),
     [
         ("{tp: 64}", "tensor_parallel=64 must divide num_heads=32", "plan.tp"),
+        ("{tp: 24}", "tensor_parallel=24 must divide num_heads=32", "plan.tp"),
+        ("{tp: 3}", "tensor_parallel=3 must divide num_heads=32", "plan.tp"),
+        ("{pp: 3}", "pipeline_parallel=3 must divide the cluster's 64 devices; try 2 or 4 (", "plan.pp"),
+        ("{pp: 32, tp: 2, cp: 2}", "tensor x context x pipeline = 2 x 2 x 32 = 128 must divide", "plan.pp"),
         (
-            "{tp: 24}",
-            "tensor x context x pipeline = 24 x 1 x 1 = 24 must divide the cluster's 64",
-            "plan.data_parallel",
+            "{pp: 32, tp: 4}",
+            "tensor x context x pipeline = 4 x 1 x 32 = 128 must divide the cluster's 64 devices; "
+            "try pipeline_parallel=16 (",
+            "plan.pp",
         ),
         ("{tp: 8, dp: 4}", "tensor x context x pipeline x data = 8 x 1 x 1 x 4 = 32 must equal", "plan.dp"),
         ("{microbatch: 3}", "data_parallel=64 x microbatch=3 must divide global_batch=64", "plan.microbatch"),
@@ -134,7 +140,17 @@ def test_a_plan_that_cannot_cut_the_model_is_refused_where_it_was_decided(refusa
             "{model: {hidden: 64}}",
             "name is missing; give it, or name a base to take it from (spec.yaml:1: workload.model.name)",
         ),
-        ("{model: {base: resnet-50, hidden: 64}}", "a base must be a transformer, and resnet-50 is not"),
+        ("{model: {base: resnet-50, hidden: 64}}", "only a transformer can be a base, and resnet-50 is a resnet"),
+        ("{model: {base: resnet-50, num_classes: 10}}", "only a transformer can be a base, and resnet-50 is a resnet"),
+        (
+            "{model: gpt2-345m, seq: 4096}",
+            "seq=4096 exceeds the 1024 positions gpt2-345m has learnt (spec.yaml:1: workload.seq)",
+        ),
+        (
+            "{model: {base: mixtral-8x7b, experts: {num_experts: 16, num_chosen: 16, width: 64}, seq: 64},"
+            " seq: 1000000000, global_batch: 1000000000}",
+            "the sizes of this workload multiply to more than can be counted",
+        ),
         (
             f"{{model: {{{SHAPE}, num_kv_head: 1}}}}",
             "no key of model is named 'num_kv_head'; did you mean num_kv_heads",
@@ -166,7 +182,7 @@ def test_a_bad_workload_is_refused_where_it_stands(refusal, workload, message):
         ("{name: dgx-h100, devices: 63}", "dgx-h100 comes in whole groups of 8"),
         ("{chip: h100-sxm}", "topology is missing (spec.yaml:2: cluster.topology)"),
         ("{chip: h100-sxm, devices: 8, topology: []}", "devices is what the topology's dimensions multiply to"),
-        ("{chip: h100-sxm, topology: []}", "topology must have 1 values or more; got a list of 0"),
+        ("{chip: h100-sxm, topology: []}", "topology must not be empty; got a list of 0"),
         (f"{{chip: h100-sx, {NETWORK}}}", "no chip is named 'h100-sx'; did you mean h100-sxm or"),
         (f"{{chip: [1], {NETWORK}}}", "chip must be a chip's name, a file or a mapping; got a list of 1"),
     ],
@@ -222,9 +238,20 @@ def test_a_bad_network_dimension_is_refused_where_it_stands(refusal, figure, mes
             "calibration: {tensor_frac: 2}",
             "tensor_frac must be above 0 and at most 1; got 2 (spec.yaml:2: cluster.chip.cal",
         ),
-        ("tensor: {tile: [1, 2]}", "tile must have 3 values or more; got a list of 2"),
+        ("tensor: {tile: [1, 2]}", "tile must have 3 values; got a list of 2"),
         ("tensor: {rates: {bf16: 989}}", "a quantity needs its unit, as in '989 TFLOP/s'; got 989"),
-        ("tensor: {units: 0}", "num_units must be at least 1; got 0 (spec.yaml:2: cluster.chip.tensor.units)"),
+        ("tensor: {units: 0}", "units must be at least 1; got 0 (spec.yaml:2: cluster.chip.tensor.units)"),
+        ("tdp: 0 W", "tdp must be positive; got 0 (spec.yaml:2: cluster.chip.tdp)"),
+        ("tensor: {rates: {}}", "rates must not be empty; got a mapping"),
+        (
+            "tensor: {rates: {bf17: 1 PFLOP/s}}",
+            "no dtype is named 'bf17'; did you mean bf16? (spec.yaml:2: cluster.chip.tensor.rates.bf17)",
+        ),
+        ("tensor: {rates: {BF16: 1 PFLOP/s}}", "no dtype is named 'BF16'; did you mean bf16"),
+        (
+            "hbm: {capacity: '1,5 TiB'}",
+            "cannot read '1,5 TiB' as a quantity; a comma sets thousands apart, so write '1.5",
+        ),
     ],
 )
 def test_a_bad_chip_figure_is_refused_where_it_stands(refusal, figure, message):
@@ -249,6 +276,18 @@ def test_a_name_given_outside_any_file_is_refused_without_a_place(load):
     assert "(" not in str(error.value)
 
 
-def test_a_named_plan_is_checked_when_loaded_alone():
-    with pytest.raises(InvalidInput, match="= 1020 must equal the cluster's 1024 devices"):
+def test_a_named_plan_for_other_devices_says_for_how_many_and_how_to_change_it():
+    with pytest.raises(InvalidInput) as error:
         load_plan("phaze-opt-350m", load_workload("llama3-8b"), load_cluster("dgx-h100"))
+    line = "phaze-opt-350m is a plan for 1,020 devices, and there are 1,024; give the cluster 1020 devices"
+    assert str(error.value) == line
+    with pytest.raises(InvalidInput, match=r"or say plan: {base: phaze-gpt2-xl, data_parallel: 18}"):
+        load_plan("phaze-gpt2-xl", load_workload("llama3-8b"), load_cluster("gb200-nvl72"))
+
+
+def test_a_dtype_the_chip_has_no_rate_for_is_told_with_those_it_has(refusal):
+    old = f"{{chip: v100-32gb-sxm, {NETWORK}}}"
+    assert refusal(cluster=old) == (
+        "v100-32gb-sxm has no peak rate for bf16, only for fp16, fp32; say precision: {compute: fp16} in the workload,"
+        " or --compute fp16 (spec.yaml:1: workload.precision.compute)"
+    )

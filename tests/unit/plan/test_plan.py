@@ -24,7 +24,10 @@ def graph_of(name: str, batch: int = 64):
         ({"recompute": ("selctive",)}, "did you mean selective?"),
         ({"recompute": ("none", "full")}, "recompute has 2 values; give 1, or 1 a stage: 1"),
         ({"interleave": 2}, "interleave=2 needs pipeline_parallel above 1"),
-        ({"pipeline_parallel": 2, "layers_per_stage": (4,)}, "layers_per_stage has 1 values for 2 stages"),
+        (
+            {"pipeline_parallel": 2, "layers_per_stage": (4,)},
+            "layers_per_stage has 1 values and must have one a stage: 2",
+        ),
         ({"axis_order": ("tp", "dp", "pp")}, "axis_order must hold each of tp, cp, dp, pp once"),
         (
             {"tensor_parallel": 4, "expert_tensor_parallel": 2},

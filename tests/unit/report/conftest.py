@@ -9,9 +9,9 @@ from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
 
-def evaluated(plan: Plan, *, model: str = "llama3-8b", global_batch: int = 64) -> Outcome | Infeasible:
+def evaluated(plan: Plan, *, model: str = "llama3-8b", global_batch: int = 64, seq: int = 0) -> Outcome | Infeasible:
     entry = models[model]()
-    workload = Workload(model=entry, global_batch=global_batch, seq=entry.seq)
+    workload = Workload(model=entry, global_batch=global_batch, seq=seq or entry.seq)
     return evaluate(workload, clusters["dgx-h100"].build(plan.num_devices), plan)
 
 

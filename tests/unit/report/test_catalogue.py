@@ -57,3 +57,15 @@ def test_the_blocks_of_a_model_hold_all_its_parameters_and_flop():
     assert sum(b["repeat"] * b["num_parameters"] for b in record["blocks"]) == record["num_parameters"]
     assert sum(b["repeat"] * b["training_flop"] for b in record["blocks"]) == pytest.approx(record["model_flop"])
     assert record["config"]["hidden"] == 4096
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_a_configuration_is_shown_in_words(name):
+    told = text_of(entry_tables(entry_record("model", name)))
+    assert "{" not in told
+    assert "samples a step by default" in told
+
+
+def test_a_plan_that_fills_the_cluster_takes_any_number_of_copies():
+    told = text_of(entry_tables(entry_record("plan", "zero3")))
+    assert any(line.split() == ["data_parallel", "any"] for line in told.splitlines())

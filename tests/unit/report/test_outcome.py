@@ -7,11 +7,13 @@ import pytest
 from dovetail.evaluate import Infeasible
 from dovetail.plan.plan import Overlap, Plan
 from dovetail.report.assumptions import assumptions
+from dovetail.report.levers import excess_rows, levers_table, shorter_seq
 from dovetail.report.limits import limited_by
 from dovetail.report.memory import memory_table
-from dovetail.report.outcome import levers_table, tables
+from dovetail.report.outcome import tables
 from dovetail.report.table import WIDTH, text_of
 from dovetail.report.words import counted, gain, number, one_of, plan_in_brief, seconds
+from dovetail.units import GIBI
 from tests.unit.report.conftest import evaluated
 
 
@@ -59,13 +61,56 @@ def test_where_nothing_helps_that_is_said(outcome):
     assert limited_by(replace(outcome, elasticities=still, step=step)).startswith("no single resource")
 
 
-def test_levers_that_do_not_fit_are_shown_only_where_none_does(infeasible):
+def test_waiting_that_is_the_largest_part_of_the_step_is_said_first(outcome):
+    step = replace(outcome.step, bubble_s=0.83 * outcome.step.step_s, compute_s=0.1 * outcome.step.step_s)
+    first = outcome.elasticities[0]
+    then = f"; then {first.resource} ({gain(first.gain_frac)})"
+    told = limited_by(replace(outcome, step=step))
+    assert told == f"pipeline bubble, 83 % of the step: more microbatches or fewer stages{then}"
+    comm = (replace(step.comm[0], exposed_s=0.6 * step.step_s), *step.comm[1:])
+    told = limited_by(replace(outcome, step=replace(step, bubble_s=0.0, comm=comm)))
+    assert told.startswith("tensor-parallel communication, 60 % of the step: fewer ranks")
+    assert told.endswith(then)
+
+
+def test_levers_that_do_not_fit_come_after_those_that_do(infeasible):
     fitting = replace(infeasible.levers[0], fits=True)
     over = replace(infeasible.levers[0], fits=False)
-    assert len(levers_table(replace(infeasible, levers=(fitting, over))).rows) == 1
+    assert [row[0] for row in levers_table(replace(infeasible, levers=(over, fitting))).rows] == ["fits", "over"]
     told = levers_table(replace(infeasible, levers=(over,)))
     assert told.title == "What would help"
-    assert "no single change fits" in told.notes[0]
+    assert "nothing tried fits" in told.notes[0]
+
+
+def test_a_lever_of_two_changes_is_never_called_a_single_one(infeasible):
+    pair = replace(infeasible.levers[0], fits=True, change="zero_stage: 3 and recompute: full")
+    single = replace(pair, change="zero_stage: 3")
+    both = replace(infeasible, levers=(pair, single))
+    assert [row[-1] for row in levers_table(both).rows] == ["zero_stage: 3", "zero_stage: 3, recompute: full"]
+    assert dict(excess_rows(both))["would fit"].startswith("zero_stage: 3 (")
+    alone = replace(infeasible, levers=(pair,))
+    assert levers_table(alone).notes[0] == "no single change fits; those that do are two at a time"
+    assert dict(excess_rows(alone))["would fit"].startswith("no single change; both of zero_stage: 3 and recompute")
+
+
+def test_no_change_is_cut_short_however_long(infeasible):
+    change = "pipeline_parallel: 1024, data_parallel: 1024 and recompute: full"
+    table = levers_table(replace(infeasible, levers=(replace(infeasible.levers[0], change=change),)))
+    words = text_of((table,)).split()
+    assert all(word.strip(",") in " ".join(words) for word in change.replace(" and ", " ").split())
+    assert "..." not in text_of((table,))
+
+
+def test_a_shorter_sequence_is_named_where_activations_dominate(infeasible):
+    long = evaluated(Plan(tensor_parallel=8), model="llama3-8b", global_batch=1, seq=524_288)
+    assert isinstance(long, Infeasible)
+    shorter = shorter_seq(long)
+    assert dict(excess_rows(long))["or"] == f"a shorter seq needs less: --seq {shorter}"
+    assert not isinstance(
+        evaluated(Plan(tensor_parallel=8), model="llama3-8b", global_batch=1, seq=shorter), Infeasible
+    )
+    assert shorter_seq(infeasible) == 0  # what is too large there is the model
+    assert "or" not in dict(excess_rows(infeasible))
 
 
 def test_equal_neighbours_share_a_row():
@@ -74,11 +119,23 @@ def test_equal_neighbours_share_a_row():
     assert [row[0] for row in table.rows] == ["0", "1-6", "7"]
 
 
-def test_of_many_different_stages_the_telling_ones_are_shown():
+def test_of_many_different_stages_none_is_hidden():
     result = evaluated(Plan(pipeline_parallel=16, data_parallel=1), model="llama3-8b", global_batch=64)
     table = memory_table(result.memory, result.workload, result.plan)
-    assert [row[0] for row in table.rows] == ["0", "14", "15"]
-    assert table.notes[0] == "13 more stages lie between; --json has all"
+    assert [row[0] for row in table.rows] == ["0", "1-13", "14", "15"]
+    totals = [stage.total_bytes / GIBI for stage in result.memory.stages[1:14]]
+    assert table.rows[1][-1] == f"{min(totals):.1f}-{max(totals):.1f}"
+    assert "--json has each" in table.notes[0]
+
+
+@pytest.mark.parametrize(("num_bytes", "symbol"), [(3e6, "MiB"), (3e9, "GiB"), (3e14, "TiB"), (3e20, "PiB")])
+def test_memory_is_said_in_a_unit_that_suits_the_fullest_stage(outcome, num_bytes, symbol):
+    empty = dict.fromkeys(("gradients_bytes", "optimizer_bytes", "activations_bytes", "buffers_bytes"), 0.0)
+    stages = tuple(replace(stage, weights_bytes=num_bytes, **empty) for stage in outcome.memory.stages)
+    use = replace(outcome.memory, stages=stages)
+    table = memory_table(use, outcome.workload, outcome.plan)
+    assert table.title == f"Memory of a device, {symbol}"
+    assert max(len(cell) for row in table.rows for cell in row) < 10
 
 
 def test_recompute_gets_a_column_only_where_stages_differ():
@@ -125,6 +182,73 @@ def test_images_are_counted_as_images():
     assert "tokens" not in told
 
 
+def said(result, words):
+    return [sentence for sentence in assumptions(result) if words in sentence]
+
+
+def test_a_chip_that_was_not_fitted_is_not_said_to_be_fitted_on_that(outcome):
+    def with_words(words):
+        chip = outcome.cluster.chip
+        changed = replace(chip, calibration=replace(chip.calibration, fitted_on=words))
+        return said(replace(outcome, cluster=replace(outcome.cluster, chip=changed)), "of its tensor peak at best")
+
+    assert with_words("one H200")[0].endswith("; fitted on one H200")
+    assert with_words("not fitted: taken from another")[0].endswith("; not fitted: taken from another")
+    assert with_words("given in my.yaml")[0].endswith("; given in my.yaml")
+
+
+def test_attention_is_spoken_of_only_where_there_is_some(outcome):
+    images = evaluated(Plan(data_parallel=8, microbatch=8), model="resnet-50")
+    assert said(images, "attention") == []
+    assert "fused kernels" in assumptions(images)
+    assert "flash attention and fused kernels" in assumptions(outcome)
+
+
+def test_what_mfu_and_hfu_count_is_said_where_they_count_differently(outcome):
+    assert len(said(outcome, "MFU counts the whole attention matrix, as published figures do; HFU counts what is")) == 1
+    assert said(evaluated(Plan(data_parallel=8), model="bert-large"), "MFU") == []
+
+
+def test_key_value_heads_held_more_than_once_are_said(outcome):
+    wide = evaluated(Plan(tensor_parallel=16, sequence_parallel=True), global_batch=1)
+    sentence = "8 key-value heads are repeated over tensor_parallel=16 ranks: 2 ranks hold each"
+    assert sentence in assumptions(wide)
+    assert said(outcome, "key-value heads") == []
+
+
+def test_the_length_of_a_sample_is_said_where_it_is_the_models_own(outcome):
+    assert said(outcome, "seq=8,192 is the default of llama3-8b")
+    assert not said(replace(outcome, workload=replace(outcome.workload, seq=4096)), "is the default of")
+
+
+def test_what_a_model_notes_is_among_the_assumptions(outcome):
+    model = replace(outcome.workload.model, notes=("further heads are left out",))
+    assert said(replace(outcome, workload=replace(outcome.workload, model=model)), "further heads are left out")
+
+
+def test_figures_that_change_nothing_are_said_to(outcome):
+    def told(*given):
+        chip = replace(outcome.cluster.chip, sources=tuple((path, "given in my.yaml") for path in given))
+        return said(replace(outcome, cluster=replace(outcome.cluster, chip=chip)), "changes nothing")
+
+    assert told("clock_hz", "tdp_w") == [
+        "what is given of h100-sxm changes nothing: the present cost model does not use clock, tdp"
+    ]
+    assert told("sram.capacity_bytes")
+    assert told("clock_hz", "hbm.capacity_bytes") == []
+    assert told() == []
+
+
+def test_a_title_shows_control_characters_by_their_code(outcome):
+    assert "\x1b" not in text_of(tables(outcome, "a\x1b[31mb"))
+
+
+def test_what_rounds_to_nothing_is_not_said_to_bound_compute(outcome):
+    step = replace(outcome.step, limits_s=(outcome.step.compute_s, 0.0, 0.0, 1e-9))
+    told = text_of(tables(replace(outcome, step=step)))
+    assert "what bounds compute: the tensor units 100.0 %\n" in told
+
+
 @pytest.mark.parametrize(
     ("plan", "words"),
     [
@@ -143,6 +267,8 @@ def test_a_plan_in_brief_leaves_out_the_plain_decisions(plan, words):
 def test_numbers_are_said_as_people_say_them():
     assert number(524154.8) == "524,155"
     assert number(6.1234) == "6.12"
+    assert number(2.5e17) == "2.5e+17"
+    assert seconds(12345.6, 1e12) == "1.235e+04 s"
     assert seconds(0.0123, 2.0) == "0.012 s"
     assert seconds(0.0123, 0.5) == "12.300 ms"
     assert gain(-0.0) == "+0.0 %"

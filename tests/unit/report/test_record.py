@@ -6,7 +6,10 @@ import math
 import pytest
 
 from dovetail import __version__
+from dovetail.evaluate import Outcome
+from dovetail.plan.plan import Plan
 from dovetail.report.record import record
+from tests.unit.report.conftest import evaluated
 from tests.unit_rules import hides_a_prefix, says_its_unit, sounds_like_quantity
 
 
@@ -49,6 +52,16 @@ def test_the_headline_says_what_the_outcome_says(outcome):
     assert said["mfu_frac"] == outcome.mfu_frac
     assert said["energy_j_per_token"] * outcome.tokens_per_step == pytest.approx(outcome.step.energy_j)
     assert said["version"] == __version__
+
+
+def test_images_are_not_called_tokens():
+    result = evaluated(Plan(data_parallel=8, microbatch=8), model="vit-l-16")
+    assert isinstance(result, Outcome)
+    said = record(result)
+    assert not [key for key in said if "token" in key]
+    assert said["num_samples"] == 64
+    assert said["samples_per_s"] * said["step_s"] == pytest.approx(64)
+    assert said["energy_j_per_sample"] * 64 == pytest.approx(said["energy_j"])
 
 
 def test_memory_has_one_entry_a_stage_and_their_kinds_add_up(outcome):

@@ -189,7 +189,11 @@ def test_fused_attention_is_needed_by_itself_and_by_the_projection_after_it():
 
 def test_tf32_takes_products_of_all_kinds_and_fp8_only_those_with_weights():
     def maths(compute: str) -> dict[str, int]:
-        precision = Precision(compute=compute, weights="fp32", has_master_weights=False) if compute == "tf32" else Precision(compute=compute)
+        precision = (
+            Precision(compute=compute, weights="fp32", has_master_weights=False)
+            if compute == "tf32"
+            else Precision(compute=compute)
+        )
         sample = Sample(batch=1, seq=1024, dtype=precision.storage)
         graph = training_graph(models["llama3-8b"]().forward(sample), precision)
         ops = next(b for b in graph.blocks if b.is_layer).ops

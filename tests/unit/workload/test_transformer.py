@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dovetail.errors import InvalidInput
+from dovetail.errors import InvalidInput, NotModelled
 from dovetail.workload.experts import Experts
 from dovetail.workload.graph import Axis, Block, Graph
 from dovetail.workload.latent import LatentAttention
 from dovetail.workload.layers import Sample, causal_pairs_frac
 from dovetail.workload.operators import code_of
+from dovetail.workload.shape_rules import ACTIVATIONS, ELEMENT_WISE
 from dovetail.workload.transformer import Transformer
 
 SHAPE = Transformer(
@@ -22,6 +23,7 @@ SHAPE = Transformer(
 )
 SAMPLE = Sample(batch=2, seq=32, dtype="bf16")
 UNFUSED = replace(SAMPLE, attention="unfused")
+EXPERTS = Experts(num_experts=8, num_chosen=2, width=48, shared_width=24)
 
 
 def graph(sample: Sample = SAMPLE, **changes: Any) -> Graph:
@@ -51,12 +53,122 @@ def test_layers_are_stored_once_and_repeated():
         ({"num_kv_heads": 3}, "num_kv_heads"),
         ({"head": "classifier"}, "head"),
         ({"num_dense_layers": 3}, "num_dense_layers"),
+        ({"num_norms": 7}, "num_norms"),
+        ({"num_norms": 0}, "num_norms"),
+        ({"num_norms": 1}, "num_norms"),
+        ({"num_norms": 4, "is_parallel": True}, "num_norms"),
+        ({"rotary_frac": 5}, "rotary_frac"),
+        ({"rotary_frac": 0.0}, "rotary_frac"),
+        ({"rotary_frac": -0.5}, "rotary_frac"),
+        ({"rotary_frac": float("nan")}, "rotary_frac"),
+        ({"rotary_frac": 0.01}, "rotary_frac"),
+        ({"window": 8, "window_frac": 0.0}, "window_frac"),
+        ({"window_frac": 0.5}, "window_frac"),
+        ({"window": 8, "is_causal": False}, "window"),
+        ({"head_width": 0}, "head_width"),
     ],
 )
 def test_an_impossible_shape_is_refused_where_it_is_wrong(changes, where):
     with pytest.raises(InvalidInput) as caught:
         replace(SHAPE, **changes)
     assert caught.value.where == where
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "window",
+        "num_positions",
+        "num_token_types",
+        "embedding_width",
+        "num_relative_buckets",
+        "num_encoder_layers",
+        "num_dense_layers",
+    ],
+)
+def test_a_count_that_may_be_none_is_not_negative(label):
+    with pytest.raises(InvalidInput, match=f"{label} must not be negative; got -1") as caught:
+        graph(SAMPLE, **{label: -1})
+    assert caught.value.where == label
+
+
+@pytest.mark.parametrize(
+    "name", ["adam", "embedding", "cross_entropy", "softmax", "attention", "matmul", "batchnorm", "router", "selu"]
+)
+@pytest.mark.parametrize("label", ["activation", "norm"])
+def test_an_operator_that_is_no_activation_is_none_and_the_same_goes_for_norms(label, name):
+    with pytest.raises(InvalidInput, match=f"no {label} is named '{name}'") as caught:
+        replace(SHAPE, **{label: name})
+    assert caught.value.where == label
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"activation": "gelu_mull"}, "no activation is named 'gelu_mull'; did you mean gelu_mul or silu_mul or gelu?"),
+        ({"activation": "SwiGLU"}, "no activation is named 'SwiGLU'; here it is called silu_mul"),
+        ({"activation": "adam"}, "no activation is named 'adam'; known: gelu, gelu_mul, relu, silu, silu_mul"),
+        ({"norm": "rms_norm"}, "no norm is named 'rms_norm'; did you mean rmsnorm?"),
+    ],
+)
+def test_a_name_is_looked_for_among_those_that_can_stand_there(changes, told):
+    with pytest.raises(InvalidInput) as caught:
+        replace(SHAPE, **changes)
+    assert caught.value.message == told
+
+
+@pytest.mark.parametrize("label", ["embedding_kinds", "score_kinds", "head_kinds", "logit_kinds"])
+@pytest.mark.parametrize("name", ["softmax", "adam", "linear", "embedding", "thing"])
+def test_only_element_wise_operators_stand_between_others(label, name):
+    with pytest.raises(InvalidInput, match=f"no element-wise operator is named '{name}'") as caught:
+        graph(SAMPLE, **{label: ("scale", name)})
+    assert caught.value.where == label
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("kernels", ["eager", "fused"])
+def test_every_activation_that_is_allowed_can_be_built(name, kernels):
+    assert graph(replace(SAMPLE, kernels=kernels), activation=name).num_parameters > 0
+
+
+def test_every_element_wise_operator_that_is_allowed_can_be_built():
+    kinds_everywhere = dict.fromkeys(("embedding_kinds", "score_kinds", "head_kinds", "logit_kinds"), ELEMENT_WISE)
+    assert graph(UNFUSED, **kinds_everywhere).num_parameters == graph().num_parameters
+
+
+LATENT = LatentAttention(query_rank=24, kv_rank=16, plain_width=8, rotary_width=4, value_width=6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"is_parallel": True, "experts": EXPERTS}, "is_parallel"),
+        ({"is_parallel": True, "num_encoder_layers": 2}, "is_parallel"),
+        ({"experts": EXPERTS, "num_dense_layers": 1, "num_encoder_layers": 2}, "num_dense_layers"),
+        ({"window": 8, "num_encoder_layers": 2}, "window"),
+        ({"has_dropout": True, "experts": EXPERTS}, "has_dropout"),
+        ({"has_ffn_dropout": True, "experts": EXPERTS}, "has_ffn_dropout"),
+        ({"ffn_bias": True, "experts": EXPERTS}, "ffn_bias"),
+        ({"qk_norm": True, "latent": LATENT}, "qk_norm"),
+        ({"qkv_bias": True, "latent": LATENT}, "qkv_bias"),
+        ({"num_norms": 4, "experts": EXPERTS}, "num_norms"),
+        ({"num_norms": 4, "has_dropout": True}, "num_norms"),
+    ],
+)
+def test_what_no_layer_is_written_for_is_refused_and_not_left_out(changes, where):
+    with pytest.raises(NotModelled) as caught:
+        replace(SHAPE, **changes)
+    assert caught.value.where == where
+
+
+def test_a_gate_needs_a_shared_expert():
+    with pytest.raises(InvalidInput, match="shared_gate needs a shared expert"):
+        Experts(num_experts=8, num_chosen=2, width=48, shared_gate=True)
+
+
+def test_the_part_of_a_latent_key_that_turns_is_said_by_its_width():
+    with pytest.raises(InvalidInput, match="rotary_width"):
+        replace(SHAPE, latent=LATENT, rotary_frac=0.5)
 
 
 def test_a_sequence_longer_than_the_learnt_positions_is_refused():
@@ -91,6 +203,11 @@ def test_the_share_inside_a_window_is_the_count_of_its_pairs(window):
     seq = 512
     pairs = sum(min(query + 1, window) for query in range(seq)) - 0.5 * window  # half the diagonal that fills up
     assert causal_pairs_frac(seq, window) == pytest.approx(pairs / seq**2)
+
+
+def test_layers_without_the_window_weigh_in_by_their_share():
+    mixed = causal_pairs_frac(512, 64, 0.75)
+    assert mixed == pytest.approx(0.75 * causal_pairs_frac(512, 64) + 0.25 * causal_pairs_frac(512))
 
 
 def test_a_window_cuts_the_work_of_attention_and_not_what_it_reads():
@@ -166,9 +283,6 @@ def test_both_stacks_of_an_encoder_decoder_look_up_tokens_and_end_in_a_norm():
 def test_an_embedding_of_its_own_width_is_projected_in_and_out():
     narrow = graph(embedding_width=16, is_tied=True)
     assert narrow.num_parameters - graph(is_tied=True).num_parameters == 1000 * (16 - 64) + 2 * 16 * 64
-
-
-EXPERTS = Experts(num_experts=8, num_chosen=2, width=48, shared_width=24)
 
 
 def test_the_first_layers_of_a_mixture_may_be_dense():

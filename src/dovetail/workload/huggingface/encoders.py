@@ -1,4 +1,4 @@
-"""Encoders and encoder-decoders: BERT, T5."""
+"""Encoders and encoder-decoders: BERT, T5 and mT5."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def bert(fields: Fields, name: str) -> Shape:
     fields.ignore("pooler_size_per_head", "pooler_type")  # of the original code, used by no layer
     activation = fields.activation("hidden_act", "gelu")
     if activation != "gelu":
-        raise NotModelled(f"a head with activation {activation!r} is not modelled", "hidden_act")
+        raise NotModelled(f"hidden_act: a head with activation {activation!r} is not modelled", "hidden_act")
     num_positions = fields.positions("max_position_embeddings", 512)
     shape = replace(
         biased(fields, name, PLAIN_KEYS),
@@ -42,9 +42,19 @@ def bert(fields: Fields, name: str) -> Shape:
 
 @readers.register("t5")
 def t5(fields: Fields, name: str) -> Shape:
+    return _t5(fields, name, is_tied=True, projection="relu")
+
+
+@readers.register("mt5")
+def mt5(fields: Fields, name: str) -> Shape:
+    """T5 1.1 in many languages: as T5, but gated and untied where the config does not say."""
+    return _t5(fields, name, is_tied=False, projection="gated-gelu")
+
+
+def _t5(fields: Fields, name: str, *, is_tied: bool, projection: str) -> Shape:
     """Encoder and decoder see samples of one length; a tied head scales what goes into it."""
     num_layers, num_heads = fields.count("num_layers"), fields.count("num_heads")
-    has_dropout, is_tied = fields.is_dropping("dropout_rate", 0.1), fields.flag("tie_word_embeddings", True)
+    has_dropout, is_tied = fields.is_dropping("dropout_rate", 0.1), fields.flag("tie_word_embeddings", is_tied)
     fields.must_be("is_encoder_decoder", True)
     fields.ignore("relative_attention_max_distance", "dense_act_fn", "is_gated_act")  # the last two are derived
     shape = Transformer(
@@ -57,7 +67,7 @@ def t5(fields: Fields, name: str) -> Shape:
         head_width=fields.count("d_kv"),
         ffn_width=fields.count("d_ff"),
         vocab=fields.count("vocab_size"),
-        activation=_t5_activation(fields),
+        activation=_t5_activation(fields, projection),
         has_rope=False,
         has_dropout=has_dropout,
         has_attention_dropout=has_dropout,
@@ -70,9 +80,9 @@ def t5(fields: Fields, name: str) -> Shape:
     return Shape(transformer=shape, seq=fields.positions("n_positions", 512))
 
 
-def _t5_activation(fields: Fields) -> str:
+def _t5_activation(fields: Fields, default: str) -> str:
     """`feed_forward_proj` is an activation, after 'gated-' when there is a gate (1.1 and later)."""
-    written = fields.text("feed_forward_proj", "relu")
+    written = fields.text("feed_forward_proj", default)
     name = written.removeprefix("gated-")
     inner = Fields({"feed_forward_proj": name})
     return inner.activation("feed_forward_proj", "relu", is_gated=name != written)

@@ -1,4 +1,4 @@
-"""Decoders with a mixture of experts: Mixtral, Qwen 2 and 3 MoE, DeepSeek-V2 and V3."""
+"""Decoders with a mixture of experts: Mixtral, Phi-3.5 MoE, Qwen 2 and 3 MoE, DeepSeek MoE, V2 and V3."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from dovetail.errors import NotModelled
 from dovetail.workload.experts import Experts
 from dovetail.workload.huggingface import Shape, readers
 from dovetail.workload.huggingface.fields import Fields
-from dovetail.workload.huggingface.llama import llama_like, qwen3_like, with_qwen_window, with_window
+from dovetail.workload.huggingface.llama import (
+    llama_like,
+    qwen3_like,
+    with_attention_bias,
+    with_qwen_window,
+    with_window,
+)
 from dovetail.workload.latent import LatentAttention
 from dovetail.workload.transformer import Transformer
 
@@ -26,6 +32,24 @@ def mixtral(fields: Fields, name: str) -> Shape:
     return Shape(transformer=replace(shape, experts=experts), seq=fields.positions("max_position_embeddings"))
 
 
+@readers.register("phimoe")
+def phimoe(fields: Fields, name: str) -> Shape:
+    """As Mixtral, with layer norms and, where asked for, biases on attention and logits."""
+    shape = with_window(fields, with_attention_bias(fields, llama_like(fields, name, num_kv_heads=8)))
+    fields.ignore("router_jitter_noise", "input_jitter_noise")  # scales the few router inputs
+    fields.must_be("hidden_dropout", 0.0, 0)
+    num_experts = fields.count("num_local_experts", 16)
+    num_chosen = fields.count("num_experts_per_tok", 2, most=num_experts)
+    shape = replace(
+        shape,
+        norm="layernorm",
+        norm_has_bias=True,
+        head_bias=fields.flag("lm_head_bias", False),
+        experts=Experts(num_experts=num_experts, num_chosen=num_chosen, width=shape.ffn_width),
+    )
+    return Shape(transformer=shape, seq=fields.positions("max_position_embeddings"))
+
+
 def _with_qwen_experts(fields: Fields, shape: Transformer, *, has_shared: bool) -> Transformer:
     """Experts in every layer but the first few, if `mlp_only_layers` names those."""
     num_experts = fields.count("num_experts")
@@ -39,7 +63,7 @@ def _with_qwen_experts(fields: Fields, shape: Transformer, *, has_shared: bool) 
     fields.must_be("decoder_sparse_step", 1)
     dense = fields.counts("mlp_only_layers")
     if tuple(sorted(dense)) != tuple(range(len(dense))) or len(dense) >= shape.num_layers:
-        raise NotModelled("layers without experts must be the first ones and not all", "mlp_only_layers")
+        raise NotModelled("mlp_only_layers must be the first layers and not all of them", "mlp_only_layers")
     return replace(shape, experts=experts, num_dense_layers=len(dense))
 
 
@@ -54,6 +78,13 @@ def qwen2_moe(fields: Fields, name: str) -> Shape:
 def qwen3_moe(fields: Fields, name: str) -> Shape:
     shape = _with_qwen_experts(fields, qwen3_like(fields, name, num_kv_heads=4, head_width=0), has_shared=False)
     return Shape(transformer=shape, seq=fields.positions("max_position_embeddings"))
+
+
+@readers.register("deepseek")
+def deepseek(fields: Fields, name: str) -> Shape:
+    """DeepSeekMoE: plain attention, then experts as its successors have them."""
+    shape = with_attention_bias(fields, llama_like(fields, name))
+    return _with_deepseek_experts(fields, shape, has_router_bias=False)
 
 
 @readers.register("deepseek_v2")
@@ -80,8 +111,14 @@ def _deepseek(fields: Fields, name: str, *, has_router_bias: bool) -> Shape:
     shape = replace(llama_like(fields, name, head_width=key_width), head_width=key_width, latent=latent)
     fields.must_be("num_key_value_heads", shape.num_heads)
     fields.must_be("attention_bias", False)
+    return _with_deepseek_experts(fields, shape, has_router_bias=has_router_bias)
+
+
+def _with_deepseek_experts(fields: Fields, shape: Transformer, *, has_router_bias: bool) -> Shape:
     experts = _deepseek_experts(fields, has_router_bias)
     num_dense_layers = fields.count("first_k_dense_replace", 0, least=0, most=shape.num_layers - 1)
+    if fields.count("num_nextn_predict_layers", 0, least=0):
+        fields.notes.append("the multi-token-prediction module is left out")  # as Transformers leaves it out
     return Shape(
         transformer=replace(shape, experts=experts, num_dense_layers=num_dense_layers),
         seq=fields.positions("max_position_embeddings"),
@@ -91,9 +128,9 @@ def _deepseek(fields: Fields, name: str, *, has_router_bias: bool) -> Shape:
 def _deepseek_experts(fields: Fields, has_router_bias: bool) -> Experts:
     num_experts, width = fields.count("n_routed_experts"), fields.count("moe_intermediate_size")
     fields.must_be("moe_layer_freq", 1)
-    # how experts are chosen; and the module for predicting further tokens, which Transformers does not build
+    # how experts are chosen
     fields.ignore("n_group", "topk_group", "topk_method", "scoring_func", "routed_scaling_factor", "ep_size")
-    fields.ignore("num_nextn_predict_layers", "rope_interleave")
+    fields.ignore("rope_interleave")
     return Experts(
         num_experts=num_experts,
         num_chosen=_chosen(fields, num_experts),

@@ -24,20 +24,24 @@ _ACTIVATIONS = {
 }
 _GATED = ("gelu", "silu")  # those with an operator for the product with the gate
 
-# Keys that change neither shapes nor work: names, tokens, initial values, epsilons, rotation speeds, weights of losses,
-# and what only generation or a classifier reads.
+# Keys that change neither shapes nor work: names, versions and tokens, initial values, epsilons, rotation speeds,
+# weights of losses, how software runs a model, and what only generation or a classifier reads.
 _HARMLESS_KEYS = """
-    _name_or_path model_type transformers_version torch_dtype dtype auto_map use_cache _attn_implementation
-    attn_implementation bos_token_id eos_token_id pad_token_id sep_token_id unk_token_id decoder_start_token_id
-    initializer_range initializer_factor rms_norm_eps layer_norm_eps layer_norm_epsilon rope_theta rope_scaling
-    rope_parameters rotary_emb_base original_max_position_embeddings pretraining_tp task_specific_params id2label
-    label2id num_labels problem_type finetuning_task output_attentions output_hidden_states output_past return_dict
-    gradient_checkpointing prefix router_aux_loss_coef output_router_logits aux_loss_alpha seq_aux classifier_dropout
-    max_length min_length do_sample early_stopping num_beams temperature top_k top_p repetition_penalty length_penalty
-    no_repeat_ngram_size tokenizer_class bad_words_ids cache_implementation norm_topk_prob
-    init_std _attn_implementation_autoset
+    model_type torch_dtype dtype use_bfloat16 auto_map use_cache attn_implementation use_flash_attn torchscript
+    initializer_range initializer_factor init_std rms_norm_eps layer_norm_eps layer_norm_epsilon rope_theta rope_scaling
+    rope_parameters rope_local_base_freq rope_interleaved rotary_emb_base original_max_position_embeddings
+    pretraining_tp task_specific_params id2label label2id num_labels problem_type finetuning_task classifier_dropout
+    output_attentions output_hidden_states output_past output_scores return_dict return_dict_in_generate
+    gradient_checkpointing prefix router_aux_loss_coef output_router_logits aux_loss_alpha seq_aux norm_topk_prob
+    max_length min_length max_new_tokens model_max_length do_sample early_stopping num_beams num_beam_groups
+    num_return_sequences diversity_penalty temperature top_k top_p typical_p repetition_penalty length_penalty
+    no_repeat_ngram_size encoder_no_repeat_ngram_size bad_words_ids suppress_tokens begin_suppress_tokens
+    remove_invalid_values cache_implementation tokenizer_class chunk_size_feed_forward tf_legacy_loss
+    is_llama_config unsloth_fixed transformers.js_config
 """
 _HARMLESS = frozenset(_HARMLESS_KEYS.split())
+_HARMLESS_ENDINGS = ("_version", "_token_id")
+_HARMLESS_BEGINNINGS = ("_name_or_path", "_attn_implementation", "_commit_hash", "_flash_attn")
 
 
 @dataclass(slots=True)
@@ -45,6 +49,7 @@ class Fields:
     """A config being read. Every method names the key in the error it raises."""
 
     config: Mapping[str, Any]
+    notes: list[str] = field(default_factory=list)  # what was assumed or left out, for the model to tell
     _asked: set[str] = field(default_factory=set)
 
     def count(self, key: str, default: int | object = _REQUIRED, *, least: int = 1, most: int = _NUM_MOST) -> int:
@@ -86,7 +91,7 @@ class Fields:
     def is_dropping(self, key: str, default: float = 0.0) -> bool:
         return self.frac(key, default) > 0
 
-    def is_capping(self, key: str, default: float) -> bool:
+    def is_capping(self, key: str, default: float | None) -> bool:
         """Whether values are capped; null says that they are not."""
         value = self._value(key, None if key in self.config else default)
         if value is not None and not (_is_number(value) and value > 0):
@@ -118,7 +123,7 @@ class Fields:
         name = self.text(key, default)
         kind = _ACTIVATIONS.get(name)
         if kind is None or (is_gated and kind not in _GATED):
-            raise NotModelled(f"{'gated ' if is_gated else ''}activation {shown(name)} is not modelled", key)
+            raise NotModelled(f"{key}: {'gated ' if is_gated else ''}activation {shown(name)} is not modelled", key)
         return f"{kind}_mul" if is_gated else kind
 
     def must_be(self, key: str, *allowed: object) -> None:
@@ -135,8 +140,9 @@ class Fields:
         """Refuses every key that says something and that nobody asked for."""
         for key, value in self.config.items():
             says_nothing = value is None or value is False or value in (0, "", [], {})
-            if not says_nothing and key not in self._asked and key not in _HARMLESS:
-                raise NotModelled("this key is not known; take it out if it changes no shape", shown(key).strip("'"))
+            if not says_nothing and key not in self._asked and not _is_harmless(key):
+                told = f"key {shown(key)} is not known and may change the network"
+                raise NotModelled(f"{told}; take it out if it does not", shown(key).strip("'"))
 
     def _items(self, key: str, kind: type, noun: str) -> list[Any]:
         value = self._value(key, [])
@@ -155,6 +161,11 @@ class Fields:
         if value is _REQUIRED:
             raise InvalidInput(f"{key} is missing", key)
         return value
+
+
+def _is_harmless(key: object) -> bool:
+    named = key in _HARMLESS
+    return named or (isinstance(key, str) and (key.endswith(_HARMLESS_ENDINGS) or key.startswith(_HARMLESS_BEGINNINGS)))
 
 
 def _is_number(value: object) -> bool:

@@ -1,15 +1,16 @@
-"""Llama and the decoders made like it: Mistral, Qwen 2 and 3, Phi-3, Gemma 1 and 2."""
+"""Llama and the decoders made like it: Mistral, Qwen 1 to 3, Phi-3."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from dovetail.errors import NotModelled
+from dovetail.errors import InvalidInput, NotModelled
 from dovetail.workload.huggingface import Shape, readers
-from dovetail.workload.huggingface.fields import Fields
+from dovetail.workload.huggingface.fields import Fields, shown
 from dovetail.workload.transformer import Transformer
 
-_CAP = ("scale", "tanh", "scale")  # cap * tanh(x / cap)
+_LAYER_TYPES = ("full_attention", "sliding_attention")
+_MOST_PERIOD = 8  # Gemma 3, the longest pattern released, comes round after 6
 
 
 def llama_like(
@@ -44,24 +45,30 @@ def with_attention_bias(fields: Fields, shape: Transformer) -> Transformer:
     return replace(shape, qkv_bias=has_bias, output_bias=has_bias)
 
 
-def with_window(fields: Fields, shape: Transformer, default: int = 0, every: int = 1) -> Transformer:
-    """The window of `sliding_window`, in one of `every` layers unless `layer_types` says otherwise."""
+def with_window(fields: Fields, shape: Transformer, default: int = 0, layers_frac: float = 1.0) -> Transformer:
+    """The window of `sliding_window`, in a share of the layers unless `layer_types` says in which."""
     fields.ignore("sliding_window")
     is_off = fields.config.get("sliding_window", default) in (None, 0)  # null says that there is none
     window = 0 if is_off else fields.positions("sliding_window", default)
     kinds = fields.texts("layer_types")
     if kinds:
-        every = _window_every(kinds, shape.num_layers)
-    return replace(shape, window=window, window_every=every) if window and every else shape
+        layers_frac = _window_frac(kinds, shape.num_layers)
+    return replace(shape, window=window, window_frac=layers_frac) if window and layers_frac else shape
 
 
-def _window_every(kinds: tuple[str, ...], num_layers: int) -> int:
-    """1 when all layers have the window, 2 when every other has it, 0 when none has."""
-    patterns = {1: ("sliding_attention",), 2: ("sliding_attention", "full_attention"), 0: ("full_attention",)}
-    for every, pattern in patterns.items():
-        if kinds == (pattern * num_layers)[:num_layers]:
-            return every
-    raise NotModelled("layers must see all keys, a window, or alternate between a window and all keys", "layer_types")
+def _window_frac(kinds: tuple[str, ...], num_layers: int) -> float:
+    """The share of layers with a window. A pattern must come round soon, for every stage is taken to have its share."""
+    if len(kinds) != num_layers:
+        raise InvalidInput(f"layer_types must name {num_layers} layers; got {len(kinds)}", "layer_types")
+    for kind in kinds:
+        if kind not in _LAYER_TYPES:
+            raise NotModelled(
+                f"layer_types: {shown(kind)} is not modelled; known: {', '.join(_LAYER_TYPES)}", "layer_types"
+            )
+    if not any(kinds == (kinds[:period] * num_layers)[:num_layers] for period in range(1, _MOST_PERIOD + 1)):
+        told = f"layer_types: a pattern that does not come round within {_MOST_PERIOD} layers is not modelled"
+        raise NotModelled(told, "layer_types")
+    return kinds.count("sliding_attention") / num_layers
 
 
 @readers.register("llama")
@@ -77,17 +84,42 @@ def mistral(fields: Fields, name: str) -> Shape:
     return Shape(transformer=shape, seq=fields.positions("max_position_embeddings"))
 
 
+@readers.register("qwen")
+def qwen(fields: Fields, name: str) -> Shape:
+    """The first Qwen: `intermediate_size` counts the gate and the product together, and biases are on qkv only."""
+    fields.must_be("no_bias", True)
+    fields.must_be("rotary_pct", 1.0, 1)
+    fields.must_be("emb_dropout_prob", 0.0, 0)  # after the embedding and nowhere else
+    # what is written under other names, and how the released code runs it
+    fields.ignore("max_position_embeddings", "scale_attn_weights", "use_dynamic_ntk", "use_logn_attn", "tokenizer_type")
+    fields.ignore("bf16", "fp16", "fp32", "onnx_safe", "softmax_in_fp32", "use_cache_quantization", "use_cache_kernel")
+    shape = llama_like(fields, name)
+    fields.must_be("kv_channels", shape.head_width)
+    fields.must_be("num_key_value_heads", shape.num_heads)
+    ffn_width = fields.count("intermediate_size", least=2) // 2
+    shape = replace(
+        shape,
+        ffn_width=ffn_width,
+        qkv_bias=True,
+        has_attention_dropout=fields.is_dropping("attn_dropout_prob"),
+    )
+    return Shape(transformer=shape, seq=fields.positions("seq_length", 8192))
+
+
 def with_qwen_window(fields: Fields, shape: Transformer) -> Transformer:
     """Qwen's window is off unless asked for, and then in the layers from `max_window_layers` on."""
     is_on = fields.flag("use_sliding_window", False)
     first = fields.count("max_window_layers", shape.num_layers, least=0)
     if is_on and not fields.texts("layer_types") and 0 < first < shape.num_layers:
-        raise NotModelled(f"a window from layer {first} of {shape.num_layers} on is not modelled", "max_window_layers")
+        raise NotModelled(
+            f"max_window_layers: a window from layer {first} of {shape.num_layers} on is not modelled",
+            "max_window_layers",
+        )
     if is_on and first < shape.num_layers:
         return with_window(fields, shape, default=4096)
     fields.ignore("sliding_window")
     if "sliding_attention" in fields.texts("layer_types"):
-        raise NotModelled("a window in some layers while use_sliding_window is false is not modelled", "layer_types")
+        raise NotModelled("layer_types: a window while use_sliding_window is false is not modelled", "layer_types")
     return shape
 
 
@@ -119,32 +151,5 @@ def phi3(fields: Fields, name: str) -> Shape:
         shape,
         has_dropout=any([fields.is_dropping("resid_pdrop"), fields.is_dropping("embd_pdrop")]),
         rotary_frac=fields.rotary_frac("partial_rotary_factor", 1.0, shape.head_width),
-    )
-    return Shape(transformer=shape, seq=fields.positions("max_position_embeddings"))
-
-
-def _gemma_like(fields: Fields, name: str, num_kv_heads: int) -> Transformer:
-    """The feed-forward is gated by a GELU, `hidden_activation` before `hidden_act`; the embedding is scaled."""
-    shape = llama_like(fields, name, num_kv_heads=num_kv_heads, head_width=256, is_tied=True)
-    shape = with_attention_bias(fields, shape)
-    activation = fields.activation("hidden_activation", "gelu_pytorch_tanh", is_gated=True)
-    return replace(shape, activation=activation, embedding_kinds=("scale",))
-
-
-@readers.register("gemma")
-def gemma(fields: Fields, name: str) -> Shape:
-    return Shape(transformer=_gemma_like(fields, name, 16), seq=fields.positions("max_position_embeddings"))
-
-
-@readers.register("gemma2")
-def gemma2(fields: Fields, name: str) -> Shape:
-    """Four norms a layer, a window in every other layer, scores and logits capped by a tanh."""
-    shape = with_window(fields, _gemma_like(fields, name, 4), default=4096, every=2)
-    fields.ignore("query_pre_attn_scalar", "sliding_window_size")  # what scores are divided by; an unused copy
-    shape = replace(
-        shape,
-        num_norms=4,
-        score_kinds=_CAP if fields.is_capping("attn_logit_softcapping", 50.0) else (),
-        logit_kinds=_CAP if fields.is_capping("final_logit_softcapping", 30.0) else (),
     )
     return Shape(transformer=shape, seq=fields.positions("max_position_embeddings"))

@@ -1,20 +1,22 @@
-"""The commands, and how a command ends: an answer, one line on standard error, or a traceback that is our fault."""
+"""The commands and their options, as Typer has them."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 from dovetail import __version__
-from dovetail.errors import DovetailError
+from dovetail.cli.process import EXIT_INFEASIBLE, EXIT_INTERRUPTED
+from dovetail.errors import InvalidInput
 
-EXIT_INFEASIBLE, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
-EXIT_CODES = "Exit codes: 0 an answer; 1 an answer, and the plan does not fit; 2 bad input; 130 interrupted."
+EXIT_CODES = (
+    "Exit codes: 0 an answer; 1 an answer, and the plan does not fit; 2 bad input; 70 a mistake of ours, with its"
+    " traceback; 74 the answer cannot be written; 130 interrupted."
+)
 SPEC_HELP = "A spec file: workload, cluster and plan."
 JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
+COMPUTE_HELP = "What matrix products are computed in, such as fp16: the workload's precision.compute."
 KIND_HELP = "Which catalogue is meant, where a name is in several: model, chip, cluster or plan."
 
 app = typer.Typer(
@@ -31,29 +33,20 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and gives its exit code; everything that is not our fault ends in at most one line."""
+def run(arguments: list[str]) -> int:
+    """The exit code of one command; wrong usage is raised as we say it."""
     command = typer.main.get_command(app)
-    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = command.main(args=given, prog_name="dovetail", standalone_mode=False)
-    except DovetailError as error:
-        return _ended(str(error), EXIT_BAD_INPUT)
+        code = command.main(args=arguments, prog_name="dovetail", standalone_mode=False)
     except _UsageError as error:
-        return _ended(_usage(error), EXIT_BAD_INPUT)
-    except (KeyboardInterrupt, typer.Abort):
-        code = EXIT_INTERRUPTED
+        raise InvalidInput(_usage(error)) from None
+    except typer.Abort:
+        raise KeyboardInterrupt from None
     except SystemExit:  # how Typer ends when nobody reads its help on, as in `| head -1`
         return 0
-    return _ended("interrupted", EXIT_INTERRUPTED) if code == EXIT_INTERRUPTED else int(code or 0)
-
-
-def _ended(message: str, code: int) -> int:
-    """Says why on one line, whatever characters the message was made of."""
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message.replace("\n", " "))
-    encoding = sys.stderr.encoding or "ascii"
-    sys.stderr.write(f"dovetail: {line}\n".encode(encoding, "backslashreplace").decode(encoding))
-    return code
+    if code == EXIT_INTERRUPTED:
+        raise KeyboardInterrupt
+    return int(code or 0)
 
 
 def _usage(error: Any) -> str:
@@ -91,26 +84,29 @@ def simulate(
     spec: Annotated[str, typer.Argument(metavar="SPEC", help=SPEC_HELP, show_default=False)] = "",
     model: Annotated[str, typer.Option(metavar="NAME", help="A model: name, file or Hugging Face config.json.")] = "",
     cluster: Annotated[str, typer.Option(metavar="NAME", help="A cluster: name or file.")] = "",
-    devices: Annotated[int | None, typer.Option(metavar="N", min=1, help="Devices of a catalogue cluster.")] = None,
+    devices: Annotated[str | None, typer.Option(metavar="N", help="Devices of a catalogue cluster.")] = None,
     plan: Annotated[str, typer.Option(metavar="NAME", help="A plan: name or file.")] = "",
-    global_batch: Annotated[int | None, typer.Option(metavar="N", min=1, help="Samples of one step.")] = None,
-    seq: Annotated[int | None, typer.Option(metavar="N", min=1, help="Positions of one sample.")] = None,
+    global_batch: Annotated[str | None, typer.Option(metavar="N", help="Samples of one step.")] = None,
+    seq: Annotated[str | None, typer.Option(metavar="N", help="Positions of one sample.")] = None,
+    compute: Annotated[str | None, typer.Option(metavar="DTYPE", help=COMPUTE_HELP)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict one training step: time, memory, energy, limits.
 
     SPEC is a file; options override what it says. Without one, give --model, --cluster and --plan.
     """
-    from dovetail.cli.simulate import Asked, answer
+    from dovetail.cli.asked import Asked, count
+    from dovetail.cli.simulate import answer
 
     asked = Asked(
         spec=spec,
         model=model,
         cluster=cluster,
-        devices=devices or 0,
         plan=plan,
-        global_batch=global_batch or 0,
-        seq=seq or 0,
+        devices=count("--devices", devices),
+        global_batch=count("--global-batch", global_batch),
+        seq=count("--seq", seq),
+        compute=compute or "",
     )
     if not answer(asked, as_json=as_json):
         raise typer.Exit(EXIT_INFEASIBLE)

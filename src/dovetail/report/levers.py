@@ -1,0 +1,82 @@
+"""A plan that does not fit: need, limit, and what would make it fit."""
+
+from __future__ import annotations
+
+from dovetail.evaluate import Infeasible
+from dovetail.plan.levers import Lever
+from dovetail.report.table import Table
+from dovetail.units import format_bytes, format_s
+
+MAX_LEVERS = 8
+PASTE = "put a change under plan: in the spec, in place of the key it names; a comma sets two keys apart"
+
+
+def excess_rows(result: Infeasible) -> tuple[tuple[str, str], ...]:
+    """Need against limit, and the first way out."""
+    use = result.memory
+    shorter = shorter_seq(result)
+    return (
+        ("need", f"{format_bytes(use.need_bytes)} on a device of stage {use.fullest.stage}"),
+        ("limit", f"{format_bytes(use.limit_bytes)} on {result.cluster.chip.name}"),
+        ("excess", format_bytes(use.need_bytes - use.limit_bytes)),
+        ("would fit", _first_way_out(result)),
+        *((("or", f"a shorter seq needs less: --seq {shorter}"),) if shorter else ()),
+    )
+
+
+def shorter_seq(result: Infeasible) -> int:
+    """Where activations dominate: half the length, and half again until it would fit if they shrank with it; else 0."""
+    use, workload = result.memory, result.workload
+    fullest = use.fullest
+    grows_bytes = fullest.activations_bytes + fullest.buffers_bytes
+    if workload.model.sample != "tokens" or workload.seq < 2 or 2 * grows_bytes < fullest.total_bytes:
+        return 0
+    reserved = use.reserve_bytes / fullest.total_bytes
+    seq = workload.seq // 2
+    while seq > 1:
+        held_bytes = fullest.total_bytes - grows_bytes * (1 - seq / workload.seq)
+        if held_bytes * (1 + reserved) + use.runtime_bytes <= use.limit_bytes:
+            break
+        seq //= 2
+    return seq
+
+
+def num_changes(lever: Lever) -> int:
+    """Decisions that a lever changes: a degree and the copies that give way to it are one."""
+    return len(lever.change.split(" and "))
+
+
+def levers_table(result: Infeasible) -> Table:
+    """Changes, each tried: those that fit first and of these the fastest, single ones before pairs."""
+    ranked = sorted(result.levers, key=lambda lever: (not lever.fits, num_changes(lever)))  # stable: else as they come
+    rows = tuple(
+        (
+            "fits" if lever.fits else "over",
+            format_bytes(lever.need_bytes),
+            format_s(lever.step_s),
+            lever.change.replace(" and ", ", "),
+        )
+        for lever in ranked[:MAX_LEVERS]
+    )
+    fitting = [lever for lever in ranked if lever.fits]
+    notes = [PASTE] if rows else []
+    if not fitting:
+        notes.insert(0, "nothing tried fits; combine changes, or take more devices or a chip with more memory")
+    elif num_changes(fitting[0]) > 1:
+        notes.insert(0, "no single change fits; those that do are two at a time")
+    return Table(
+        title="What would make it fit" if fitting else "What would help",
+        columns=("", "need", "step", "change in the plan"),
+        rows=rows,
+        align="lrrl",
+        notes=tuple(notes),
+    )
+
+
+def _first_way_out(result: Infeasible) -> str:
+    fitting = sorted((lever for lever in result.levers if lever.fits), key=num_changes)
+    if not fitting:
+        return "no single change does"
+    first = fitting[0]
+    told = f"{first.change} ({format_bytes(first.need_bytes)})"
+    return told if num_changes(first) == 1 else f"no single change; both of {told}"
