@@ -105,6 +105,8 @@ def test_an_interrupt_while_modules_are_imported_ends_with_130_and_one_line(tmp_
     with subprocess.Popen(
         [sys.executable, "-m", "dovetail", "--help"], cwd=ROOT, env=environment() | {"PYTHONPATH": path},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # a shell's background jobs, and what they start, ignore interrupts unless told otherwise
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:  # fmt: skip
         assert process.stdout is not None
         assert process.stdout.readline() == "importing\n"
