@@ -57,8 +57,7 @@ def training_step(shard: Shard, place: Placement, cluster: Cluster, precision: P
     sync = max(syncs, key=lambda s: s.comm.exposed_s)
     update_s = max(work.update.compute_s for work in works)
     tied_bytes = _tied_bytes(shard, precision)
-    tied_s = collectives["point-to-point"](tied_bytes, place.pipeline, cluster.chip.calibration.link_frac)
-    tied_s = tied_s if tied_bytes else 0.0
+    tied_s = _timed("point-to-point", tied_bytes, place.pipeline, cluster.chip.calibration.link_frac)[0]
     step_s = pipeline_s + tied_s + sync.comm.exposed_s + update_s
     slowest = max(range(len(works)), key=lambda s: times.forward_s[s] + times.backward_s[s])
     busy = shard.num_microbatches * (works[slowest].forward + works[slowest].backward)
@@ -73,7 +72,7 @@ def training_step(shard: Shard, place: Placement, cluster: Cluster, precision: P
         update_s=update_s,
         slowest_stage=slowest,
         limits_s=busy.limits_s,
-        energy_j=_energy_j(shard, works, syncs, cluster, step_s),
+        energy_j=_energy_j(shard, works, syncs, tied_bytes, cluster, step_s),
     )
 
 
@@ -159,24 +158,30 @@ def _free_s(work: Work) -> float:
 
 
 def _timed(collective: str, payload_bytes: float, group: Group, link_frac: float) -> tuple[float, float]:
+    """Seconds of a collective, and the bytes it makes each rank send."""
     if not payload_bytes or num_ranks(group) == 1:
         return 0.0, 0.0
-    return collectives[collective](payload_bytes, group, link_frac), sent_bytes(
-        collective, payload_bytes, num_ranks(group)
-    )
+    sent = sent_bytes(collective, payload_bytes, num_ranks(group))
+    return collectives[collective](payload_bytes, group, link_frac), sent
 
 
-def _energy_j(shard: Shard, works: tuple[StageWork, ...], syncs: list[Sync], cluster: Cluster, step_s: float) -> float:
+def _energy_j(
+    shard: Shard,
+    works: tuple[StageWork, ...],
+    syncs: list[Sync],
+    tied_bytes: float,
+    cluster: Cluster,
+    step_s: float,
+) -> float:
     """Energy of all devices: work done, bytes sent, and being on for the whole step."""
     energy = cluster.chip.energy
     num_replicas = cluster.num_devices / len(works)
     total_j = energy.idle_w * step_s * cluster.num_devices
+    total_j += num_replicas * 2 * tied_bytes * energy.link_j_per_byte  # first and last stage send each other theirs
     for work, sync in zip(works, syncs, strict=True):
         once = work.forward + work.backward
-        sent = (
-            shard.num_microbatches * (once.sent_bytes + 2 * shard.plan.interleave * _carried_bytes(shard))
-            + sync.sent_bytes
-        )
+        carried = 2 * shard.plan.interleave * _carried_bytes(shard)
+        sent = shard.num_microbatches * (once.sent_bytes + carried) + sync.sent_bytes
         dynamic_j = shard.num_microbatches * once.cost.energy_j + work.update.energy_j + sent * energy.link_j_per_byte
         total_j += num_replicas * dynamic_j
     return total_j
