@@ -212,3 +212,18 @@ def test_tables_of_which_few_rows_are_looked_up_have_few_gradients():
     memory = outcome.memory.fullest
     assert memory.gradients_bytes < memory.weights_bytes * 2
     assert outcome.step.update_s < 0.01
+
+
+def test_the_update_is_in_the_energy():
+    silent = replace(CLUSTER.chip.energy, tensor_j_per_flop=0.0, vector_j_per_flop=0.0, link_j_per_byte=0.0, idle_w=0.0)
+    cluster = replace(CLUSTER, chip=replace(CLUSTER.chip, energy=silent))
+    energies, moved = [], []
+    for moments in ("bf16", "fp32"):
+        precision = replace(WORKLOAD.precision, moments=moments)
+        outcome = evaluate(replace(WORKLOAD, precision=precision), cluster, PLAN)
+        assert isinstance(outcome, Outcome)
+        energies.append(outcome.step.energy_j)
+        moved.append(precision.update_bytes)
+    # every parameter is updated once, wherever it lies; norms, which tensor-parallel ranks repeat, are negligible
+    expected_j = (moved[1] - moved[0]) * 8_030_261_248 * silent.hbm_j_per_byte
+    assert energies[1] - energies[0] == pytest.approx(expected_j, rel=0.001)
