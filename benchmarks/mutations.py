@@ -113,7 +113,7 @@ MUTANTS = tuple(
         ("workload/graph.py", "b * n * (k + v) * b_frac", "b * n * (k + v)"),
         ("cost/roofline.py", "launch_s = np.where(works,", "launch_s = np.where(ops.unit == Unit.TENSOR,"),
         ("plan/exchange.py", '"vocab_reduce": ("all-reduce", tensor)', '"vocab_reduce": ("", tensor)'),
-        ("evaluate.py", "gain_frac=step_s / nudged_s - 1.0", "gain_frac=nudged_s / step_s - 1.0"),
+        ("evaluate.py", "gain_frac = step_s / nudged_s - 1.0", "gain_frac = nudged_s / step_s - 1.0"),
         ("units.py", '"b": 1 / BITS_PER_BYTE', '"b": 1.0'),
     )
 )

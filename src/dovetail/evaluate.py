@@ -172,7 +172,8 @@ def _elasticities(
     found = []
     for resource, nudged in _nudged_clusters(cluster).items():
         nudged_s = training_step(pieces, placement(plan, nudged.topology), nudged, precision).step_s
-        found.append(Elasticity(resource=resource, gain_frac=step_s / nudged_s - 1.0))
+        gain_frac = step_s / nudged_s - 1.0
+        found.append(Elasticity(resource=resource, gain_frac=max(0.0, gain_frac)))  # below 0 is the last bit of a float
     return tuple(sorted(found, key=lambda e: -e.gain_frac))
 
 

@@ -81,17 +81,24 @@ def _regroupings(plan: Plan) -> Iterator[tuple[str, Plan]]:
     while plan.data_parallel % factor == 0:
         data = plan.data_parallel // factor
         for field in ("tensor_parallel", "context_parallel", "pipeline_parallel"):
-            degree = getattr(plan, field) * factor
-            changed = replace(plan, **_with_degree(plan, field, degree), data_parallel=data)
-            yield f"{field}: {degree}, data_parallel: {data}", changed
+            fields = {field: getattr(plan, field) * factor, "data_parallel": data} | _what_follows(plan, field, factor)
+            words = ", ".join(f"{name}: {_written(value)}" for name, value in fields.items())
+            yield words, replace(plan, **fields)
         factor *= 2
 
 
-def _with_degree(plan: Plan, field: str, degree: int) -> dict[str, Any]:
-    """The fields that follow when a degree changes: experts are cut as before, and stages are spread anew."""
+def _what_follows(plan: Plan, field: str, factor: int) -> dict[str, Any]:
+    """Fields that must change with a degree: experts are cut as before, and stages are spread anew."""
+    follows: dict[str, Any] = {}
     if field == "tensor_parallel" and plan.expert_tensor_parallel > 1:
-        return {field: degree, "expert_tensor_parallel": degree}
-    if field == "pipeline_parallel":
-        policy = max(plan.recompute, key=RECOMPUTE_POLICIES.index)
-        return {field: degree, "layers_per_stage": (), "recompute": (policy,)}
-    return {field: degree}
+        follows["expert_tensor_parallel"] = plan.expert_tensor_parallel * factor
+    if field == "pipeline_parallel" and plan.layers_per_stage:
+        follows["layers_per_stage"] = ()
+    if field == "pipeline_parallel" and len(plan.recompute) > 1:
+        follows["recompute"] = (max(plan.recompute, key=RECOMPUTE_POLICIES.index),)
+    return follows
+
+
+def _written(value: Any) -> str:
+    """A field as a spec has it: one recompute policy is a word, no layer counts an empty list."""
+    return (value[0] if value else "[]") if isinstance(value, tuple) else str(value)

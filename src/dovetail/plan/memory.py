@@ -239,14 +239,19 @@ def _loss_buffer_bytes(ops: Ops, row: int) -> float:
 def _parameter_buffers_bytes(shard: Shard, stage: Stage, precision: Precision) -> float:
     """Parameters gathered whole and gradients on their way.
 
-    ZeRO-3, as FSDP2 does it: blocks gathered ahead, and one more as the flat result it is copied out of; gradients of a
-    block as products leave them, and in the buffer they are reduced from. ZeRO-2: one bucket.
+    ZeRO-3, as FSDP2 does it: embedding and head stay gathered (its root group), and of the layers the one in use and
+    the next; never more than the stage has. Gradients of the largest block are in the buffer they are reduced from,
+    and as products left them unless they were added to ones that stand. ZeRO-2: one bucket.
     """
     plan = shard.plan
     if plan.zero_stage < 2 or plan.data_parallel * plan.context_parallel == 1:
         return 0.0
     if plan.zero_stage == 2:
         return min(REDUCE_BUCKET_ELEMENTS, sum(gradient_elements(stage))) * precision.reduce_bytes
-    largest = max(sum(block_parameters(piece.block)) for piece in stage.pieces)
-    gathered_bytes = (NUM_PREFETCHED_BLOCKS + 1) * precision.gather_bytes
-    return largest * (gathered_bytes + dtype_bytes(precision.storage) + precision.reduce_bytes)
+    sizes = [(sum(block_parameters(piece.block)), piece.block.is_layer) for piece in stage.pieces]
+    root = sum(size for size, is_layer in sizes if not is_layer)
+    layer = max((size for size, is_layer in sizes if is_layer), default=0.0)
+    gathered = min(root + NUM_PREFETCHED_BLOCKS * layer, sum(parameter_elements(stage)))
+    unreduced_bytes = 0.0 if precision.are_gradients_standing else dtype_bytes(precision.storage)
+    largest = max(size for size, _ in sizes)
+    return gathered * precision.gather_bytes + largest * (unreduced_bytes + precision.reduce_bytes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from dovetail.errors import InvalidInput, did_you_mean, require_positive
 
-RECOMPUTE_POLICIES = ("none", "light", "selective", "full")
+RECOMPUTE_POLICIES = ("none", "selective", "light", "full")  # by what they save with flash attention
 AXES = ("tp", "cp", "dp", "pp")  # the axes that devices are counted by; expert groups lie inside tp, cp and dp
 
 

@@ -105,7 +105,7 @@ def _length(workload: Workload) -> tuple[str, ...]:
     model = workload.model
     if model.sample != "tokens" or workload.seq != model.seq:
         return ()
-    return (f"seq={workload.seq:,} is the default of {model.name}; seq in the workload or --seq takes another",)
+    return (f"samples of {workload.seq:,} tokens, the default length of {model.name}; seq or --seq takes another",)
 
 
 def _repeated_heads(graph: Graph, plan: Plan) -> tuple[str, ...]:

@@ -24,21 +24,24 @@ def excess_rows(result: Infeasible) -> tuple[tuple[str, str], ...]:
     )
 
 
+SHORTEST_SEQ = 128  # below this nobody trains a language model
+
+
 def shorter_seq(result: Infeasible) -> int:
-    """Where activations dominate: half the length, and half again until it would fit if they shrank with it; else 0."""
+    """Where activations dominate: half the length, and half again until it would fit if they shrank with it, or 0."""
     use, workload = result.memory, result.workload
     fullest = use.fullest
-    grows_bytes = fullest.activations_bytes + fullest.buffers_bytes
+    grows_bytes = fullest.activations_bytes  # buffers may be gathered parameters, which no length shrinks
     if workload.model.sample != "tokens" or workload.seq < 2 or 2 * grows_bytes < fullest.total_bytes:
         return 0
     reserved = use.reserve_bytes / fullest.total_bytes
     seq = workload.seq // 2
-    while seq > 1:
+    while seq >= SHORTEST_SEQ:
         held_bytes = fullest.total_bytes - grows_bytes * (1 - seq / workload.seq)
         if held_bytes * (1 + reserved) + use.runtime_bytes <= use.limit_bytes:
-            break
+            return seq
         seq //= 2
-    return seq
+    return 0
 
 
 def num_changes(lever: Lever) -> int:

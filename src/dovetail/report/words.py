@@ -53,7 +53,7 @@ def plan_in_brief(plan: Plan) -> str:
     words = [f"{axis} {plan.degree(axis)}" for axis in ("tp", "cp", "pp", "dp") if plan.degree(axis) > 1]
     words += [f"ep {plan.expert_parallel}"] if plan.expert_parallel > 1 else []
     words += [f"interleave {plan.interleave}"] if plan.interleave > 1 else []
-    words += ["sequence parallel"] if plan.sequence_parallel else []
+    words += ["sequence parallel"] if plan.sequence_parallel and plan.tensor_parallel > 1 else []
     words += [f"ZeRO-{plan.zero_stage}"] if plan.zero_stage else []
     policies = tuple(dict.fromkeys(plan.recompute))
     words += [f"{' and '.join(policies)} recompute"] if policies != ("none",) else []

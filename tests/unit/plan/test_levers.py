@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.plan import Plan
@@ -47,3 +51,29 @@ def test_pairs_are_tried_only_where_no_single_change_fits() -> None:
     assert not any(" and " in lever.change for lever in single)
     pairs = answer_of(Plan(tensor_parallel=8, data_parallel=8), seq=524_288, batch=8).levers
     assert any(" and recompute: full" in lever.change for lever in pairs)
+
+
+def test_a_lever_names_every_key_it_changes() -> None:
+    plan = Plan(
+        pipeline_parallel=2, data_parallel=32, layers_per_stage=(30, 2), recompute=("none", "full"), microbatch=16
+    )
+    levers = {lever.change: lever.plan for lever in answer_of(plan).levers}
+    change = "pipeline_parallel: 4, data_parallel: 16, layers_per_stage: [], recompute: full"
+    assert levers[change] == replace(
+        plan, pipeline_parallel=4, data_parallel=16, layers_per_stage=(), recompute=("full",)
+    )
+
+
+def test_gathered_parameters_are_never_more_than_the_stage_has() -> None:
+    model = models["llama3-8b"]()
+    workload = Workload(model=model, global_batch=64, seq=8192)
+    plan = Plan(pipeline_parallel=8, data_parallel=8, zero_stage=3, recompute=("full",))
+    outcome = evaluate(workload, CLUSTER, plan)
+    assert isinstance(outcome, Outcome)
+    last = outcome.memory.stages[-1]
+    head, layer = 128_256 * 4096 + 4096, 218_112_000
+    logits = 8192 * 128_256 * 2
+    reduced = 4 * head
+    gathered = 2 * (head + 2 * layer)
+    arriving = 2 * 128_256 * 4096
+    assert last.buffers_bytes == pytest.approx(logits + reduced + gathered + arriving, rel=0.01)

@@ -217,8 +217,8 @@ def test_key_value_heads_held_more_than_once_are_said(outcome):
 
 
 def test_the_length_of_a_sample_is_said_where_it_is_the_models_own(outcome):
-    assert said(outcome, "seq=8,192 is the default of llama3-8b")
-    assert not said(replace(outcome, workload=replace(outcome.workload, seq=4096)), "is the default of")
+    assert said(outcome, "8,192 tokens, the default length of llama3-8b")
+    assert not said(replace(outcome, workload=replace(outcome.workload, seq=4096)), "the default length")
 
 
 def test_what_a_model_notes_is_among_the_assumptions(outcome):
