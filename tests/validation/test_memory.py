@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-from dataclasses import replace
-
 import pytest
 
 from benchmarks.closed_forms import closed_forms
-from benchmarks.memory_rows import DATA, MemoryRow, h200_rows, published_rows
-from dovetail.plan.memory import kept_bytes
-from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
-from dovetail.units import MEBI
-from dovetail.workload.layers import Sample
-from dovetail.workload.models import models
-from dovetail.workload.optimizer import Precision
-from dovetail.workload.training import training_graph
+from benchmarks.layer_rows import layer_rows
+from benchmarks.memory_rows import MemoryRow, h200_rows, published_rows
 
 # TorchTitan's rows: what its allocator reserves around logits of many gigabytes is more than the 5 % seen elsewhere
 # (8B: -9 to -10 %), and DTensor keeps gathered inputs that Megatron gathers again (70B: -24 and -29 %)
@@ -51,29 +41,8 @@ def test_what_a_device_reported_in_use_is_met_with_context_and_communicators_add
 
 
 def test_layers_on_an_h200_keep_what_we_say() -> None:
-    with (DATA / "h200_layers.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    errors = []
-    for row in rows:
-        tensor, batch, seq = int(row["tp"]), int(row["micro_batch"]), int(row["seq"])
-        base = "llama3-8b" if row["gated"] == "1" else "megatron-22b"
-        changes = {
-            "num_layers": 1,
-            "hidden": int(row["hidden"]),
-            "num_heads": int(row["heads"]),
-            "num_kv_heads": int(row["kv_heads"]),
-            "head_width": int(row["head_dim"]),
-            "ffn_width": int(row["ffn"]),
-            "num_positions": 0,
-            "has_dropout": False,
-            "has_attention_dropout": False,
-        }
-        model = replace(models[base]().architecture, **changes)  # type: ignore[type-var]
-        sample = Sample(batch=batch, seq=seq, dtype="bf16", kernels="eager")
-        cut = shard(training_graph(model.forward(sample), Precision()), Plan(tensor_parallel=tensor, microbatch=batch))
-        block = next(piece.block for piece in cut.stages[0].pieces if piece.block.is_layer)
-        errors.append(kept_bytes(block, "none") / MEBI / float(row["activation_mib"]) - 1)
-    assert len(errors) > 90
+    errors = [abs(row.error_frac) for row in layer_rows()]
+    assert len(errors) > 100
     # small tensors are rounded up to the allocator's 2 MiB blocks; large ones are exact
-    assert max(abs(error) for error in errors) < 0.07
-    assert sum(abs(error) for error in errors) / len(errors) < 0.01
+    assert max(errors) < 0.07
+    assert sum(errors) / len(errors) < 0.01

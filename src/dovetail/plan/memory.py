@@ -14,7 +14,7 @@ from dovetail.workload.graph import Axis, Block, FloatArray, IntArray, Need, Ops
 from dovetail.workload.operators import DTYPE_BYTES, LIGHT, Unit, code_of, dtype_bytes
 from dovetail.workload.optimizer import Precision
 
-# Reserved over allocated is 1.03 to 1.09 in 26 pairs of SimuMax v1.2's B200 logs, 1.05 in the mean.
+# Reserved over allocated is 1.03 to 1.09 in 15 configurations of SimuMax v1.2's B200 logs, 1.05 in the mean.
 ALLOCATOR_RESERVE_FRAC = 0.05
 # What a process holds outside the allocator, measured on one H200 with PyTorch 2.11, CUDA 13 and NCCL: 767 MiB for
 # context and kernels after a transformer layer and its update, 556 MiB for the first communicator, 389 for each more.
