@@ -1,18 +1,20 @@
 """Break the physics one formula at a time, in a copy of the project, and see that tests notice.
 
-`python -m benchmarks.mutations` prints every mutant and whether it was caught. A mutant that survives is a hole in
-the tests; a mutant that no longer applies is a formula that moved, and is an error here.
+`python -m benchmarks.mutations` prints every mutant and whether it was caught; `--only TEXT` tries those whose file or
+formula holds it, and records nothing. A mutant that survives is a hole in the tests; a mutant that no longer applies is
+a formula that moved, and is an error here.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,8 @@ QUICK = (
     "tests/validation",
     "tests/property/test_sharding_laws.py",
     "tests/property/test_time_laws.py",
+    "tests/property/test_cost_laws.py",
+    "tests/property/test_silicon_laws.py",
     "tests/conformance/test_transformers.py",
 )
 
@@ -67,14 +71,176 @@ MUTANTS = tuple(
         ),
         ("plan/exchange.py", 'num_parts = degree if axis == "cp" else 1', "num_parts = 1"),
         ("plan/placement.py", "stride=dimension.num_devices // free[index]", "stride=1"),
-        ("cost/roofline.py", "calibration.hbm_frac)\n", "calibration.hbm_frac) / 2\n"),
-        ("cost/roofline.py", "np.ceil(k / tile_k) * tile_k", "k"),
-        ("cost/roofline.py", "/ (np.ceil(pieces / chip.tensor.num_units) * chip.tensor.num_units)", "/ pieces"),
         (
-            "cost/roofline.py",
-            "np.maximum(np.maximum(tensor_s, vector_s), hbm_s) + launch_s",
-            "tensor_s + vector_s + launch_s",
+            "cost/products.py",
+            "np.ceil(rows / tile_rows) * np.ceil(cols / tile_cols)",
+            "rows / tile_rows * np.ceil(cols / tile_cols)",
         ),
+        (
+            "cost/products.py",
+            "num_groups = np.ceil(streamed / chips.num_steps)",
+            "num_groups = streamed / chips.num_steps",
+        ),
+        ("cost/products.py", "step_s *= np.ceil(pieces / chips.num_units)", "step_s *= pieces / chips.num_units"),
+        ("cost/products.py", "np.minimum(pieces, chips.num_units)", "1.0 * pieces"),
+        ("cost/products.py", "time_s = np.where(groups >= MIN_STEPS, time_s, np.inf)", "time_s = 1.0 * time_s"),
+        ("cost/products.py", 'time_s + calibration["split_s"] + split * partial_s', "time_s + split * partial_s"),
+        ("cost/products.py", "partial_bytes = 2.0 * PARTIAL_BYTES", "partial_bytes = PARTIAL_BYTES"),
+        ("cost/products.py", "return products.k, products.n, products.m", "return products.n, products.k, products.m"),
+        ("cost/products.py", "else 2 * tile_rows) + tile_cols - 2", "else tile_rows) + tile_cols - 2"),
+        ("cost/products.py", 'np.maximum(math_s, calibration["step_s"])', 'math_s + calibration["step_s"]'),
+        ("cost/products.py", 'products.element_bytes / chips.calibration["sram_reuse"]', "products.element_bytes"),
+        ("cost/products.py", "num_tiles * tile_bytes * streamed, best_bytes", "num_tiles * tile_bytes, best_bytes"),
+        (
+            "cost/attention.py",
+            "np.hypot(_product_s(shape), _score_s(shape, chips))",
+            "(_product_s(shape) + _score_s(shape, chips))",
+        ),
+        (
+            "cost/attention.py",
+            "(shape.keys, shape.queries) if shape.is_backward",
+            "(shape.queries, shape.keys) if shape.is_backward",
+        ),
+        ("cost/attention.py", "(1 - frac) * TILE + FILL_POSITIONS", "FILL_POSITIONS"),
+        ("cost/attention.py", "WIDTH_STEP * np.ceil(shape.key_width / WIDTH_STEP)", "shape.key_width"),
+        ("cost/attention.py", "(np.ceil(waves) - waves)", "0.0"),
+        ("cost/attention.py", "3 * key_width + 2 * value_width", "2 * key_width + 2 * value_width"),
+        ("cost/attention.py", "1 - (per_head / chips.num_units) ** 2", "1 - per_head / chips.num_units"),
+        ("cost/attention.py", "PASS_BYTES * queries + summed", "PASS_BYTES * queries"),
+        ("cost/attention.py", "value_width) / 128) ** WIDE_POWER", "value_width) / 128)"),
+        ("cost/vector.py", "chips.vector_flop_per_s / 2 * calibration", "chips.vector_flop_per_s * calibration"),
+        ("cost/vector.py", "busy_s = np.maximum(hbm_s, lanes_s)", "busy_s = hbm_s + lanes_s"),
+        (
+            "cost/vector.py",
+            "np.maximum(busy_s[mask], beside_s) + after_s",
+            "np.maximum(busy_s[mask], beside_s + after_s)",
+        ),
+        ("cost/vector.py", 'whole * calibration["stream_frac"]', "whole"),
+        ("cost/vector.py", "np.maximum(1 - chips.sram_bytes / in_flight, 0.0)", "0.0 * in_flight"),
+        ("cost/vector.py", "(kernels.pool - 1) * kernels.elements", "kernels.pool * kernels.elements"),
+        ("cost/vector.py", "kernels.num_sweeps * (1 + is_again)", "kernels.num_sweeps"),
+        ("cost/vector.py", "cols // wide + np.ceil(cols % wide / BLOCK_THREADS)", "np.ceil(cols / wide)"),
+        ("cost/vector.py", "kernels.rows <= MANY_ROWS", "kernels.rows < MANY_ROWS"),
+        ("cost/vector.py", "np.maximum(blocks / at_once, 1.0)", "blocks / at_once"),
+        ("cost/vector.py", "num_streams >= 2 or", "num_streams >= 1 or"),
+        ("cost/vector.py", "operations = blocks * kernels.rows * 32", "operations = blocks * kernels.rows"),
+        ("cost/kernels.py", "_one(1, 1, side_bytes=1, lane_slots=54)", "_one(1, 1, lane_slots=54)"),
+        (
+            "cost/kernels.py",
+            "kernels=(Kernel(reads=2), Kernel(reads=2)), num_gradients=1",
+            "kernels=(Kernel(reads=2),), num_gradients=1",
+        ),
+        ("cost/kernels.py", "return fused or BACKWARD.get(name)", "return BACKWARD.get(name)"),
+        ("cost/kernels.py", "access=Access.NORM, num_sweeps=2)", "access=Access.NORM, num_sweeps=1)"),
+        (
+            "cost/kernels.py",
+            "Launches(kernels=_FUSED_NORM_BACKWARD, num_gradients=3)",
+            "Launches(kernels=_FUSED_NORM_BACKWARD, num_gradients=1)",
+        ),
+        (
+            "cost/families/products.py",
+            "num_steps = np.where(is_stepwise, rows.b, 1.0)",
+            "num_steps = np.ones_like(rows.b)",
+        ),
+        ("cost/families/products.py", "rows.b * rows.k, rows.k)", "rows.k, rows.k)"),
+        ("cost/families/products.py", "np.where(is_apart, rows.b, num_steps)", "num_steps"),
+        ("cost/families/products.py", "np.minimum(rows.in_bytes, chips.staging_bytes)", "0.0 * rows.in_bytes"),
+        ("cost/families/products.py", "shown * rows.out_bytes", "0.0 * shown"),
+        ("cost/families/products.py", "np.maximum(serial_bytes, after_bytes)", "(serial_bytes + after_bytes)"),
+        ("cost/families/products.py", "/ held - least, 0.0)", "/ held, 0.0)"),
+        ("cost/families/products.py", "(rows.b - 1) * weight_bytes", "rows.b * weight_bytes"),
+        ("cost/families/products.py", "chips.num_units * chips.core_buffer_bytes", "chips.core_buffer_bytes"),
+        ("cost/families/parts.py", "np.sqrt(tensor_s * tensor_s + hbm_s * hbm_s)", "np.maximum(tensor_s, hbm_s)"),
+        ("cost/families/parts.py", "** (1 / (1 + VOLTAGE_POWER)) - 1", "** (1 / VOLTAGE_POWER) - 1"),
+        ("cost/families/parts.py", "slower = 1 + over * share", "slower = 1 + over"),
+        ("cost/families/parts.py", "np.where(gradients > 0, made_s", "np.where(gradients >= 0, made_s"),
+        (
+            "cost/families/parts.py",
+            "is_node = (rows.phase != Phase.WEIGHT_GRAD)",
+            "is_node = (rows.phase != Phase.FORWARD)",
+        ),
+        ("cost/families/parts.py", "** DTYPE_ENERGY_POWER", "** 0"),
+        ("cost/families/convolution.py", "1.0 if is_forward else rows.stride**2", "1.0"),
+        (
+            "cost/families/convolution.py",
+            "np.minimum(outputs, channels) < CHANNEL_STEP",
+            "np.minimum(rows.m, rows.n) < CHANNEL_STEP",
+        ),
+        ("cost/families/convolution.py", "inputs = pixels * rows.stride**2", "inputs = pixels"),
+        (
+            "cost/families/convolution.py",
+            "(rows.v == 1) & (rows.stride == 1) & (rows.b == 1)",
+            "(rows.v == 1) & (rows.b == 1)",
+        ),
+        ("cost/families/convolution.py", "np.where(num_splits > 1, SPLIT_LAUNCHES, 0.0)", "0.0 * num_splits"),
+        ("cost/families/convolution.py", "tiles * split <= MAX_WAVES_OF_SPLIT * chips.num_units", "tiles * split >= 0"),
+        ("cost/families/convolution.py", "np.maximum(math_s, clocks / chips.clock_hz)", "math_s + 0.0 * clocks"),
+        ("cost/families/vector.py", "np.maximum(flop / 2 - ", "np.maximum(0.0 * flop - "),
+        ("cost/families/vector.py", "np.where(is_on_table, rows.k[operator], num_rows) * cols", "num_rows * cols"),
+        ("cost/families/vector.py", "1 + SORT_KERNELS, 0.0)", "0.0, 0.0)"),
+        (
+            "cost/families/vector.py",
+            "times.lanes_s * times.lanes_s / np.maximum(np.maximum(times.lanes_s, times.hbm_s), TINY_S)",
+            "times.lanes_s",
+        ),
+        ("cost/families/products.py", "waits_s=tensor_s - math_s", "waits_s=0.0 * math_s"),
+        (
+            "cost/families/attention.py",
+            "beside_bytes / bandwidth) + apart_bytes / bandwidth",
+            "beside_bytes / bandwidth)",
+        ),
+        ("cost/families/attention.py", ' * chips.calibration["stream_frac"]', ""),
+        (
+            "cost/families/__init__.py",
+            'parts.num_kernels * calibration["launch_s"]',
+            '0.0 * parts.num_kernels + calibration["launch_s"]',
+        ),
+        ("cost/families/__init__.py", "np.maximum(compute_s, parts.floor_s)", "compute_s + parts.floor_s"),
+        ("cost/power.py", "(1 - clock_frac**VOLTAGE_POWER)", "(1 - clock_frac)"),
+        ("cost/power.py", "cost.compute_s - cost.clocked_s + clocked_s", "cost.compute_s / clock_frac"),
+        ("cost/power.py", "chip.energy.idle_w + at_clock(self.cost", "at_clock(self.cost"),
+        (
+            "cost/power.py",
+            "max(at_clock(self.cost, clock_frac).compute_s, self.cost.host_s)",
+            "at_clock(self.cost, clock_frac).compute_s",
+        ),
+        ("cost/columns.py", "chip.vector.num_units * chip.vector.num_lanes", "chip.vector.num_lanes"),
+        (
+            "cost/columns.py",
+            "len(tiling.tiles), tiling.stationary, tiling.fill",
+            'len(tiling.tiles), tiling.stationary, ""',
+        ),
+        ("cost/columns.py", "value[..., start:stop]", "value[..., : stop - start]"),
+        ("cost/systolic.py", "rounds * stream + edge - 1", "rounds * (stream + edge) - 1"),
+        ("cost/systolic.py", "np.ceil(tiles / num_arrays)", "tiles / num_arrays"),
+        ("cost/node.py", "cell / _REFERENCE[1]", "pitch / _REFERENCE[0]"),
+        ("cost/inventory.py", "tensor.num_rows * tensor.num_cols * built", "tensor.num_rows * tensor.num_cols"),
+        ("cost/area.py", "MULTIPLIER_FRAC * parts.multiplier_ratio", "MULTIPLIER_FRAC"),
+        ("cost/area.py", "fitted.other_frac / (1 - fitted.other_frac)", "fitted.other_frac"),
+        ("cost/area.py", "np.sqrt(wires_mm**2 + 4 * named_frac * beside_mm2)", "np.sqrt(4 * named_frac * beside_mm2)"),
+        ("cost/area.py", "edge.sram_ratio * SRAM_MM2_PER_BYTE", "core.sram_ratio * SRAM_MM2_PER_BYTE"),
+        (
+            "cost/phaze_area.py",
+            "np.maximum(1.0, num_elements / ELEMENTS_PER_KIBI)",
+            "np.maximum(2.0, num_elements / ELEMENTS_PER_KIBI)",
+        ),
+        ("cost/tdp.py", "LINK_J_PER_BYTE * 2 * link_bytes_per_s", "LINK_J_PER_BYTE * link_bytes_per_s"),
+        ("cost/tdp.py", "2 * OPERAND_BYTES / np.sqrt(num_macs_per_unit)", "2 * OPERAND_BYTES / num_macs_per_unit"),
+        ("cost/tdp.py", "edge_ratio * SRAM_J_PER_BYTE", "energy_ratio * SRAM_J_PER_BYTE"),
+        ("cost/price.py", " - np.pi * WAFER_MM / np.sqrt(2 * die)", ""),
+        ("cost/price.py", "CLUSTERING) ** -CLUSTERING", "CLUSTERING) ** -1"),
+        ("cost/price.py", "+ assembly_usd) / PACKAGE_YIELD_FRAC", "+ assembly_usd)"),
+        ("cost/price.py", "np.where(parts.has_spare_cores, main_core_mm2, 0.0)", "0.0 * main_core_mm2"),
+        ("schedule/work.py", "max(0.0, self.cost.host_s - self.cost.compute_s)", "0.0"),
+        ("schedule/stage.py", "backward.cost.host_s + chip.calibration.host_rerun_s", "backward.cost.host_s"),
+        ("schedule/stage.py", "way.cost.host_s + call_s", "way.cost.host_s"),
+        ("schedule/work.py", "chip.energy.idle_w + dynamic_j / time_s", "dynamic_j / time_s"),
+        (
+            "schedule/work.py",
+            "max(_slowed_s(self.cost, clock_frac), self.cost.host_s)",
+            "_slowed_s(self.cost, clock_frac)",
+        ),
+        ("schedule/work.py", "recompute_s=longer * self.recompute_s", "recompute_s=self.recompute_s"),
         ("network/alphabeta.py", "moved_bytes = payload_bytes * (n - 1) / n", "moved_bytes = payload_bytes / n"),
         ("network/alphabeta.py", "return bandwidth / num_ports / span.stride", "return bandwidth"),
         ("network/alphabeta.py", "return bandwidth / dimension.oversubscription", "return bandwidth"),
@@ -90,7 +256,7 @@ MUTANTS = tuple(
             "shape.num_microbatches",
         ),
         ("schedule/pipelines/interleaved.py", "others_s / shape.interleave", "others_s"),
-        ("schedule/stage.py", "waiting[axis] + beside[axis] - hidden[axis]", "waiting[axis]"),
+        ("schedule/work.py", "Comm(exposed_s=w + b - h, hidden_s=h)", "Comm(exposed_s=w, hidden_s=h)"),
         ("schedule/step.py", "+ sync.comm.exposed_s + update_s", "+ update_s"),
         (
             "schedule/step.py",
@@ -111,7 +277,6 @@ MUTANTS = tuple(
         ("schedule/step.py", "once.cost.energy_j + work.update.energy_j", "once.cost.energy_j"),
         ("schedule/step.py", "if plan.zero_stage in (1, 2):", "if plan.zero_stage == 1:"),
         ("workload/graph.py", "b * n * (k + v) * b_frac", "b * n * (k + v)"),
-        ("cost/roofline.py", "launch_s = np.where(works,", "launch_s = np.where(ops.unit == Unit.TENSOR,"),
         ("plan/exchange.py", '"vocab_reduce": ("all-reduce", tensor)', '"vocab_reduce": ("", tensor)'),
         ("evaluate.py", "gain_frac = step_s / nudged_s - 1.0", "gain_frac = nudged_s / step_s - 1.0"),
         ("units.py", '"b": 1 / BITS_PER_BYTE', '"b": 1.0'),
@@ -137,7 +302,7 @@ def caught(mutant: Mutant) -> str:
             )
         target.write_text(text.replace(mutant.was, mutant.becomes), encoding="utf-8")
         environment = os.environ | {"PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-        for tests in QUICK:
+        for tests in (*_mirror(mutant), *QUICK):
             command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", tests]
             run = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
             if run.returncode != 0:
@@ -146,29 +311,55 @@ def caught(mutant: Mutant) -> str:
     return ""
 
 
-def results(num_workers: int = 2) -> Iterator[tuple[Mutant, str]]:
+def _mirror(mutant: Mutant) -> tuple[str, ...]:
+    """The unit tests of the package that the mutant is in: they notice soonest."""
+    folder = Path("tests/unit") / mutant.file.partition("/")[0]
+    return (str(folder),) if (REPOSITORY / folder).is_dir() else ()
+
+
+def results(mutants: Sequence[Mutant], num_workers: int = 2) -> Iterator[tuple[Mutant, str]]:
     with ThreadPoolExecutor(num_workers) as pool:
-        yield from zip(MUTANTS, pool.map(caught, MUTANTS), strict=True)
+        yield from zip(mutants, pool.map(caught, mutants), strict=True)
 
 
-def record(file: Path) -> int:
-    """Tries every mutant, prints it, and writes the count with the commit; the number of survivors."""
+def num_survivors(mutants: Sequence[Mutant]) -> int:
+    """Tries and prints every mutant; how many no test noticed."""
     assert not caught(UNCHANGED), "tests fail without any mutant: mend them first"
     survivors = 0
-    for mutant, by in results():
+    for mutant, by in results(mutants):
         survivors += not by
         print(
             f"{'caught' if by else 'SURVIVED':9} {mutant.file}: {mutant.becomes!r}  {by}", file=sys.stderr, flush=True
         )
+    print(f"{len(mutants) - survivors} of {len(mutants)} mutants caught", file=sys.stderr)
+    return survivors
+
+
+def record(file: Path) -> int:
+    """Tries every mutant and writes the count with the commit; the number of survivors."""
+    survivors = num_survivors(MUTANTS)
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True, check=False
     ).stdout.strip()
     file.parent.mkdir(parents=True, exist_ok=True)
     outcome = {"caught": len(MUTANTS) - survivors, "mutants": len(MUTANTS), "commit": commit or "no commit"}
     file.write_text(json.dumps(outcome, indent=2) + "\n", encoding="utf-8")
-    print(f"{outcome['caught']} of {outcome['mutants']} mutants caught", file=sys.stderr)
     return survivors
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.mutations", description="break formulas, see tests fail"
+    )
+    parser.add_argument("--only", metavar="TEXT", default="", help="mutants whose file or formula holds TEXT")
+    only = parser.parse_args(arguments).only
+    if not only:
+        return 1 if record(REPOSITORY / "benchmarks" / "results" / "mutations.json") else 0
+    chosen = [mutant for mutant in MUTANTS if only in mutant.file or only in mutant.was]
+    if not chosen:
+        parser.error(f"no mutant's file or formula holds {only!r}")
+    return 1 if num_survivors(chosen) else 0
+
+
 if __name__ == "__main__":
-    raise SystemExit(1 if record(REPOSITORY / "benchmarks" / "results" / "mutations.json") else 0)
+    raise SystemExit(main())

@@ -18,7 +18,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("decision", ("plan",)),
     ("physics", ("cost", "network")),
     ("time", ("schedule",)),
-    ("answer", ("evaluate",)),
+    ("answer", ("evaluate", "accuracy")),
     ("choice", ("search",)),
     ("words", ("report",)),
     ("edges", ("files", "store", "cli", "web")),
@@ -28,6 +28,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
 NEIGHBOURS = {
     "registry": {"errors"},
     "units": {"errors"},
+    "accuracy": {"evaluate"},
     "cli": {"files", "store"},
     "web": {"files", "store"},
 }

@@ -5,8 +5,9 @@ Read it top to bottom: lay out the work, cut it, see that it fits, time it, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
+from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.plan.check import check_plan
 from dovetail.plan.levers import Lever, Trial, levers
@@ -187,7 +188,9 @@ def _nudged_clusters(cluster: Cluster) -> dict[str, Cluster]:
         "HBM bandwidth": replace(
             chip, hbm=replace(chip.hbm, bandwidth_bytes_per_s=chip.hbm.bandwidth_bytes_per_s * more)
         ),
-        "launch rate": replace(chip, calibration=replace(chip.calibration, launch_s=chip.calibration.launch_s / more)),
+        "launch rate": _scaled_calibration(chip, "launch_s", 1.0 / more),
+        "host speed": _scaled_calibration(chip, "host_", 1.0 / more),
+        "power limit": replace(chip, tdp_w=chip.tdp_w * more),
     }
     nudged = {resource: replace(cluster, chip=changed) for resource, changed in chips.items()}
     for dimension in cluster.topology.dimensions:
@@ -195,3 +198,10 @@ def _nudged_clusters(cluster: Cluster) -> dict[str, Cluster]:
         nudged[f"{dimension.name} bandwidth"] = replace(cluster, topology=topology)
     nudged["link latency"] = replace(cluster, topology=cluster.topology.with_latency_scaled(1.0 / more))
     return nudged
+
+
+def _scaled_calibration(chip: Chip, prefix: str, factor: float) -> Chip:
+    """`chip` with the calibrated numbers whose names begin with `prefix` scaled."""
+    names = [field.name for field in fields(chip.calibration) if field.name.startswith(prefix)]
+    scaled = {name: factor * getattr(chip.calibration, name) for name in names}
+    return replace(chip, calibration=replace(chip.calibration, **scaled))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 
 import pytest
@@ -83,6 +83,7 @@ def step_s(cut: Shard, cluster: Cluster) -> float:
 def better(cluster: Cluster, resource: str, factor: float) -> Cluster:
     chip = cluster.chip
     hbm = replace(chip.hbm, bandwidth_bytes_per_s=chip.hbm.bandwidth_bytes_per_s * factor)
+    sram = replace(chip.sram, bandwidth_bytes_per_s=chip.sram.bandwidth_bytes_per_s * factor)
     vector = replace(chip.vector, peak_flop_per_s=chip.vector.peak_flop_per_s * factor)
     launch = replace(chip.calibration, launch_s=chip.calibration.launch_s / factor)
     return {
@@ -90,12 +91,14 @@ def better(cluster: Cluster, resource: str, factor: float) -> Cluster:
         "vector": replace(cluster, chip=replace(chip, vector=vector)),
         "hbm": replace(cluster, chip=replace(chip, hbm=hbm)),
         "launch": replace(cluster, chip=replace(chip, calibration=launch)),
+        "sram": replace(cluster, chip=replace(chip, sram=sram)),
+        "power": replace(cluster, chip=replace(chip, tdp_w=factor * chip.tdp_w)),
         "inner": replace(cluster, topology=cluster.topology.with_link_scaled("inner", factor)),
         "outer": replace(cluster, topology=cluster.topology.with_link_scaled("outer", factor)),
     }[resource]
 
 
-@pytest.mark.parametrize("resource", ["tensor", "vector", "hbm", "launch", "inner", "outer"])
+@pytest.mark.parametrize("resource", ["tensor", "vector", "hbm", "launch", "sram", "power", "inner", "outer"])
 @given(
     plan=plans(),
     factor=st.floats(1.0, 100.0),
@@ -113,8 +116,10 @@ def test_the_parts_of_a_step_add_up(plan: Plan) -> None:
     cluster = cluster_of(8)
     cut = shard(graph_of("mixtral-8x7b"), plan)
     step = training_step(cut, placement(plan, cluster.topology), cluster, PRECISION)
-    parts_s = step.compute_s + step.exposed_s + step.bubble_s + step.update_s
+    parts_s = step.compute_s + step.host_s + step.exposed_s + step.bubble_s + step.update_s
     assert parts_s == pytest.approx(step.step_s)
+    assert step.host_s >= 0
+    assert 0 < step.clock_frac <= 1
     assert step.bubble_s >= -1e-12 * step.step_s  # style: a tolerance
     assert all(comm.exposed_s >= 0 and comm.hidden_s >= 0 for comm in step.comm)
     assert sum(step.limits_s) == pytest.approx(step.compute_s)
@@ -140,10 +145,7 @@ def test_overlapping_more_never_takes_longer(plan: Plan) -> None:
 
 costs = st.builds(
     Cost,
-    compute_s=st.floats(0, 1),
-    energy_j=st.floats(0, 1),
-    flop=st.floats(0, 1),
-    hbm_bytes=st.floats(0, 1),
+    **{field.name: st.floats(0, 1) for field in fields(Cost)},
 )
 
 

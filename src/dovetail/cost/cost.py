@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Time and energy of work done on one chip; `a + b` is a then b, `n * a` is a repeated n times."""
+    """Time and energy of work done on one chip at full clock; `a + b` is a then b, `n * a` is a repeated n times.
+
+    `clocked_s` is the part of `compute_s` that a slower clock stretches, `core_j` the part of the dynamic `energy_j`
+    that a lower voltage saves.
+    """
 
     compute_s: float = 0.0
+    clocked_s: float = 0.0
     energy_j: float = 0.0
+    core_j: float = 0.0
     flop: float = 0.0
     hbm_bytes: float = 0.0
+    host_s: float = 0.0  # of the host that queues it
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            compute_s=self.compute_s + other.compute_s,
-            energy_j=self.energy_j + other.energy_j,
-            flop=self.flop + other.flop,
-            hbm_bytes=self.hbm_bytes + other.hbm_bytes,
-        )
+        return Cost(**{name: getattr(self, name) + getattr(other, name) for name in _FIELDS})
 
     def __mul__(self, num_repeats: float) -> Cost:
-        return Cost(
-            compute_s=num_repeats * self.compute_s,
-            energy_j=num_repeats * self.energy_j,
-            flop=num_repeats * self.flop,
-            hbm_bytes=num_repeats * self.hbm_bytes,
-        )
+        return Cost(**{name: num_repeats * getattr(self, name) for name in _FIELDS})
 
     __rmul__ = __mul__
+
+
+_FIELDS = tuple(field.name for field in fields(Cost))

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from pydantic import create_model
+from pydantic import Field, create_model
 
 from dovetail.files.entry import Entry, followed, placed, spoken
 from dovetail.files.schema import Shape, Text, built, checked, shape_of, written_keys
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
+from dovetail.hardware.die import Die
+from dovetail.hardware.implied_die import IMPLIED_SOURCE, implied_die
 
 _BASE_HINT = "; give it, or name a base to take it from"
 _NOT_FIGURES = {"name", "vendor", "process", "calibration.fitted_on"}
@@ -36,13 +38,25 @@ def chip_of(entry: Entry) -> Chip:
     shape = checked(entry, _chip_shape(has_base=base is not None), written=_with_defaults(entry, base), hint=_BASE_HINT)
     given = [path for path in _written_paths(entry, Chip) if path not in _NOT_FIGURES]
     sources = _sources(base.sources if base else (), given, entry.document.source)
-    return built(Chip, shape, entry, base, sources=sources)
+    if base is not None:
+        return built(Chip, shape, entry, base, sources=sources)
+    more = {} if entry.has("die") else {"die": Die()}
+    chip = built(Chip, shape, entry, None, sources=sources, **more)
+    return _with_implied_die(chip, given)
 
 
 @cache
 def _chip_shape(*, has_base: bool) -> type[Shape]:
     shape = shape_of(Chip, is_partial=has_base)
-    return create_model("ChipShape", __base__=shape, base=(Text, ""))
+    die_shape = shape_of(Die, is_partial=has_base)
+    return create_model("ChipShape", __base__=shape, base=(Text, ""), die=(die_shape, Field(None, alias="die")))
+
+
+def _with_implied_die(chip: Chip, given: list[str]) -> Chip:
+    """`chip` with what was not said of its die taken from the rest of it."""
+    names = [path.removeprefix("die.") for path in given if path.startswith("die.")]
+    die = dataclasses.replace(implied_die(chip), **{name: getattr(chip.die, name) for name in names})
+    return dataclasses.replace(chip, die=die, sources=(("die", IMPLIED_SOURCE), *chip.sources))
 
 
 def _with_defaults(entry: Entry, base: Chip | None) -> dict[str, Any]:

@@ -21,7 +21,8 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.files.entry import Entry, described, placed
 from dovetail.files.text import quoted
-from dovetail.hardware.chip import TensorUnits, VectorUnits
+from dovetail.hardware.chip import TensorUnits, Tiling, VectorUnits
+from dovetail.hardware.die import Die
 from dovetail.units import quantity
 from dovetail.workload.operators import DTYPES
 from dovetail.workload.optimizer import Precision
@@ -33,7 +34,7 @@ MAX_WHOLE = 10**9  # style: a bound on every count, so that products of two stay
 MAX_TEXT_CHARACTERS = 200
 MAX_LIST = 10_000
 # Units a field's name may end in, and what is left of the name as a key.
-_UNIT = re.compile(r"(\w+?)_(bytes_per_s|flop_per_s|bytes|flop|hz|s|j|w|mm2)(_per_(?:flop|byte))?")
+_UNIT = re.compile(r"(\w+?)_(bytes_per_s|flop_per_s|bytes|flop|hz|s|j|w|mm2|m)(_per_(?:flop|byte))?")
 _MAY_BE_ZERO = {"j", "w", "s"}  # energies, idle power, latencies; their values refuse it where they cannot be zero
 _WRITTEN: dict[type, dict[str, str]] = {
     Precision: {
@@ -43,7 +44,20 @@ _WRITTEN: dict[type, dict[str, str]] = {
         "has_compute_gradients": "compute_gradients",
     },
     TensorUnits: {"num_units": "units", "num_rows": "rows", "num_cols": "cols"},
+    Tiling: {"num_steps": "steps", "is_output_hidden": "output_hidden"},
     VectorUnits: {"num_units": "units", "num_lanes": "lanes"},
+    Die: {
+        "num_dies": "dies",
+        "num_io_dies": "io_dies",
+        "register_bytes": "registers",
+        "num_schedulers": "schedulers",
+        "num_fp64_lanes": "fp64_lanes",
+        "has_dot_products": "dot_products",
+        "num_hbm_stacks": "hbm_stacks",
+        "num_spare_hbm_phys": "spare_hbm_phys",
+        "num_link_lanes": "link_lanes",
+        "num_pcie_lanes": "pcie_lanes",
+    },
 }
 _NOT_WRITTEN = {"sources", "facts"}  # kept by us
 
@@ -99,6 +113,8 @@ Text = Annotated[
 Words = Annotated[list[Text], BeforeValidator(_listed), Field(min_length=1, max_length=MAX_LIST)]
 Wholes = Annotated[list[Whole], Field(max_length=MAX_LIST)]
 Triple = Annotated[list[Whole], Field(min_length=3, max_length=3)]
+Pair = Annotated[list[Whole], Field(min_length=2, max_length=2)]
+Pairs = Annotated[list[Pair], Field(min_length=1, max_length=MAX_LIST)]
 Dtype = Annotated[Text, AfterValidator(_dtype)]
 Rates: Any = Annotated[dict[Dtype, amount("flop_per_s")], Field(min_length=1)]  # type: ignore[misc]
 _SHAPES: dict[Any, Any] = {
@@ -109,6 +125,7 @@ _SHAPES: dict[Any, Any] = {
     tuple[str, ...]: Words,
     tuple[int, ...]: Wholes,
     tuple[int, int, int]: Triple,
+    tuple[tuple[int, int], ...]: Pairs,
     tuple[tuple[str, float], ...]: Rates,
 }
 
@@ -244,8 +261,13 @@ def values_of(value_type: type[DataclassInstance], shape: Any, entry: Entry, bas
             value = built(part, value, entry.child(keys[name]), getattr(base, name, None))
         elif isinstance(value, dict):  # rates: those not written keep what the base says
             value = tuple((dict(getattr(base, name, ())) | value).items())
-        values[name] = tuple(value) if isinstance(value, list) else value
+        values[name] = _tupled(value)
     return values
+
+
+def _tupled(value: Any) -> Any:
+    """Lists as the tuples that values hold, all the way down."""
+    return tuple(_tupled(item) for item in value) if isinstance(value, list) else value
 
 
 def built(value_type: type[T], shape: Any, entry: Entry, base: T | None = None, **more: Any) -> T:

@@ -12,6 +12,7 @@ from dovetail.units import MEBI, format_bytes
 
 YAML_LIMIT_BYTES = int(MEBI)
 JSON_LIMIT_BYTES = 8 * int(MEBI)  # Hugging Face configurations of image models list every label
+CSV_LIMIT_BYTES = 50 * int(MEBI)
 SUFFIXES = (".yaml", ".yml", ".json")
 MAX_SIBLINGS = 1000
 MAX_SHOWN = 60
@@ -46,7 +47,7 @@ def read_text(file: Path, where: str) -> str:
 
 
 def _limit_bytes(file: Path) -> int:
-    return JSON_LIMIT_BYTES if file.suffix.lower() == ".json" else YAML_LIMIT_BYTES
+    return {".json": JSON_LIMIT_BYTES, ".csv": CSV_LIMIT_BYTES}.get(file.suffix.lower(), YAML_LIMIT_BYTES)
 
 
 def _check_kind(file: Path, status: os.stat_result, where: str) -> None:
@@ -60,7 +61,7 @@ def _check_kind(file: Path, status: os.stat_result, where: str) -> None:
 def _check_size(file: Path, num_bytes: int, where: str) -> None:
     limit_bytes = _limit_bytes(file)
     if num_bytes > limit_bytes:
-        kind = "JSON file" if file.suffix.lower() == ".json" else "spec file"
+        kind = {".json": "JSON file", ".csv": "CSV file"}.get(file.suffix.lower(), "spec file")
         raise InvalidInput(
             f"a {kind} has at most {format_bytes(limit_bytes, 0)}; {quoted(str(file))} has {format_bytes(num_bytes)}",
             where,
@@ -97,4 +98,4 @@ def _near(file: Path) -> str:
 
 
 def _is_visible(name: str) -> bool:
-    return name.endswith(SUFFIXES) and not name.startswith(".")
+    return name.endswith((*SUFFIXES, ".csv")) and not name.startswith(".")

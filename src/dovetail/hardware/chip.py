@@ -2,33 +2,67 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
-from dovetail.errors import InvalidInput, NotModelled
+from dovetail.errors import InvalidInput, NotModelled, did_you_mean
+from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
+
+STATIONARY = ("output", "weight", "input")
+FILLS = ("hidden", "load", "whole")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tiling:
+    """How a product C[m,n] = A[m,k] B[k,n] is cut into what one unit does in one go.
+
+    A unit holds a tile of one operand still (`stationary`: of C, B or A) and lets the third extent stream past it, in
+    groups of `num_steps`. The best of all `tiles` (rows x cols of the tile held) and `stationary` is taken. `fill` is
+    what is not hidden of a tile's start and end on an array: nothing ("hidden": double-buffered operands), loading the
+    held tile row by row ("load"), or all of it ("whole": what SCALE-Sim counts). A chip that stages operands in a
+    buffer its software manages loads `staging_bytes` before the first product; one whose cores write their own results
+    cannot multiply meanwhile (`is_output_hidden` false).
+    """
+
+    tiles: tuple[tuple[int, int], ...]
+    stationary: tuple[str, ...] = ("output",)
+    num_steps: int = 1
+    fill: str = "hidden"
+    staging_bytes: float = 0.0
+    is_output_hidden: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.tiles or min(min(tile) for tile in self.tiles) < 1 or self.num_steps < 1:
+            raise InvalidInput(f"tile sizes must be at least 1; got {self.tiles}, steps of {self.num_steps}", "tiles")
+        for label, words, known in (("stationary", self.stationary, STATIONARY), ("fill", (self.fill,), FILLS)):
+            unknown = [word for word in words if word not in known]
+            if unknown or not words:
+                got = ", ".join(unknown) or "nothing"
+                hint = did_you_mean(got, known)
+                raise InvalidInput(f"{label} must be {' or '.join(known)}; got {got}{hint}", label)
+        if not self.staging_bytes >= 0:
+            raise InvalidInput(f"staging must not be negative; got {self.staging_bytes:g} bytes", "staging")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorUnits:
     """The matrix engines of a chip.
 
-    One unit is what takes one output tile at a time: a systolic array, or all tensor cores of one GPU SM.
+    One unit is what takes one tile at a time: a systolic array, or all tensor cores of one GPU SM.
     `num_rows * num_cols` is its multiply-accumulates a clock in bf16 (fp16, or int8 where it has neither);
-    `rates` are the datasheet peaks per dtype for the whole chip. Matrices are padded to `tile`: (m, n, k).
+    `rates` are the datasheet peaks per dtype for the whole chip; `tiling` is how products are cut for a unit.
     """
 
     num_units: int
     num_rows: int
     num_cols: int
-    tile: tuple[int, int, int]
+    tiling: Tiling
     rates: tuple[tuple[str, float], ...]  # style: (dtype, FLOP/s) pairs, read through peak_flop_per_s
 
     def __post_init__(self) -> None:
         for label, count in (("num_units", self.num_units), ("num_rows", self.num_rows), ("num_cols", self.num_cols)):
             if count < 1:
                 raise InvalidInput(f"{label} must be at least 1; got {count}", label)
-        if min(self.tile) < 1:
-            raise InvalidInput(f"tile sizes must be at least 1; got {self.tile}", "tile")
         if not self.rates or any(not rate > 0 for _, rate in self.rates):
             raise InvalidInput(f"every dtype needs a positive peak rate; got {dict(self.rates)}", "rates")
 
@@ -61,27 +95,44 @@ class VectorUnits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """How far from its datasheet a chip runs: few physical numbers, and what they were fitted on."""
+    """How far from its datasheet a chip runs: few physical numbers, and what they were fitted on.
 
-    tensor_frac: float  # sustained share of peak on large matrix products
-    vector_frac: float  # sustained share of peak vector rate
-    hbm_frac: float  # achievable share of HBM bandwidth
-    link_frac: float  # achievable share of link bandwidth in collectives
-    launch_s: float  # from one operator's end to the next one's start, queue full
+    Defaults are those of a design on paper: nothing is lost, and nothing waits.
+    """
+
+    tensor_frac: float = 1.0  # share of peak that the main loop of a large product reaches at full clock
+    vector_frac: float = 1.0  # sustained share of peak vector rate
+    hbm_frac: float = 1.0  # achievable share of HBM bandwidth, several streams
+    link_frac: float = 1.0  # achievable share of link bandwidth in collectives
+    launch_s: float = 0.0  # a kernel's start and end
+    alone_s: float = 0.0  # further, for an operator on its own: an idle queue and cold caches
+    fill_s: float = 0.0  # start and end of a tile beside what its tiling says
+    step_s: float = 0.0  # least time of one group of steps of a tile, and of a dependent step of a row kernel
+    split_s: float = 0.0  # summing a contraction that several units shared
+    sram_reuse: float = 1.0  # uses of an operand byte for each time it leaves the shared SRAM
+    stream_frac: float = 1.0  # of hbm_frac: a kernel with a single input stream
+    write_frac: float = 1.0  # of hbm_frac: a kernel that only writes
+    wait_s: float = 0.0  # one memory round trip or barrier of a row of a norm, softmax or loss
+    power_loop_s: float = 0.0  # how long a kernel runs until half of the power limit's effect shows
+    host_kernel_s: float = 0.0  # host: each kernel queued by autograd
+    host_gradient_s: float = 0.0  # host: each gradient tensor made
+    host_autograd_s: float = 0.0  # host: handing a backward pass to its thread
+    host_op_s: float = 0.0  # host: each operator of a layer run eagerly, forward
+    host_call_s: float = 0.0  # host: a forward pass entered, beside its operators
+    host_backward_s: float = 0.0  # host: a backward pass entered
+    host_rerun_s: float = 0.0  # host: each eager block that is recomputed: its random state, and autograd entered anew
     fitted_on: str
 
     def __post_init__(self) -> None:
-        shares = {
-            "tensor_frac": self.tensor_frac,
-            "vector_frac": self.vector_frac,
-            "hbm_frac": self.hbm_frac,
-            "link_frac": self.link_frac,
-        }
-        for label, share in shares.items():
-            if not 0 < share <= 1:
-                raise InvalidInput(f"{label} must be above 0 and at most 1; got {share:g}", label)
-        if not self.launch_s >= 0:
-            raise InvalidInput(f"launch time must not be negative; got {self.launch_s:g} s", "launch")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name.endswith("_frac") and not 0 < value <= 1:
+                raise InvalidInput(f"{field.name} must be above 0 and at most 1; got {value:g}", field.name)
+            if field.name.endswith("_s") and not value >= 0:
+                label = field.name.removesuffix("_s")
+                raise InvalidInput(f"{label} time must not be negative; got {value:g} s", label)
+        if not self.sram_reuse >= 1:
+            raise InvalidInput(f"sram_reuse must be at least 1; got {self.sram_reuse:g}", "sram_reuse")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,14 +141,16 @@ class EnergyCosts:
 
     tensor_j_per_flop: float  # bf16, operand delivery included
     vector_j_per_flop: float
-    hbm_j_per_byte: float
+    sram_j_per_byte: float  # from the shared SRAM to a core and back
+    hbm_j_per_byte: float  # between HBM and the shared SRAM
     link_j_per_byte: float
     idle_w: float
+    still_frac: float = 1.0  # share of the cores' energy that is drawn even where no operand ever toggles
 
     def __post_init__(self) -> None:
-        for label in ("tensor_j_per_flop", "vector_j_per_flop", "hbm_j_per_byte", "link_j_per_byte", "idle_w"):
-            if not getattr(self, label) >= 0:
-                raise InvalidInput(f"{label} must not be negative; got {getattr(self, label):g}", label)
+        for field in fields(self):
+            if not getattr(self, field.name) >= 0:
+                raise InvalidInput(f"{field.name} must not be negative; got {getattr(self, field.name):g}", field.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +175,7 @@ class Chip:
     interconnect_bytes_per_s: float  # out of the chip, one direction, scale-up network
     calibration: Calibration
     energy: EnergyCosts
+    die: Die
     sources: tuple[tuple[str, str], ...]
     facts: tuple[tuple[str, str, str], ...] = ()
 
@@ -129,6 +183,9 @@ class Chip:
         for label in ("clock_hz", "core_buffer_bytes", "tdp_w", "interconnect_bytes_per_s"):
             if not getattr(self, label) > 0:
                 raise InvalidInput(f"{label} must be positive; got {getattr(self, label):g}", label)
+        if not self.tdp_w > self.energy.idle_w:
+            told = f"tdp must be above what the chip draws idle, {self.energy.idle_w:g} W; got {self.tdp_w:g} W"
+            raise InvalidInput(f"{told}; lower energy.idle or raise tdp", "tdp")
 
     def peak_flop_per_s(self, dtype: str) -> float:
         return self.tensor.peak_flop_per_s(dtype)

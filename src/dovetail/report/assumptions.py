@@ -12,10 +12,9 @@ from dovetail.plan.plan import Plan
 from dovetail.plan.shard import axis_degrees, divisor, layers_per_chunk
 from dovetail.report.words import percent
 from dovetail.workload.graph import Axis, Graph, N
-from dovetail.workload.operators import code_of
 from dovetail.workload.workload import Workload
 
-PHYSICS = "first physics: a tiled roofline, not yet calibrated operator by operator; see docs/accuracy.md"
+PHYSICS = "operators by tiles, waves, passes over memory and launches, at the clock that the power limit leaves"
 RUNTIME = "the allocator's reserve and the runtime's memory are as measured with PyTorch and NCCL on NVIDIA chips"
 LEFT_OUT = "no stragglers, failures, data loading or checkpoints; energy is the chips' and their links', no more"
 _OVERLAPS = (
@@ -27,19 +26,13 @@ _OVERLAPS = (
 )
 
 
-# Figures of a chip that no equation reads yet, as they are written in a spec; the second kind only recurrences read.
+# Figures of a chip that no equation of a step reads, as they are written in a spec: area and price do.
 UNUSED_FIGURES = {
     "year": "year",
-    "clock_hz": "clock",
     "tensor.num_rows": "tensor.rows",
     "tensor.num_cols": "tensor.cols",
-    "vector.num_units": "vector.units",
-    "vector.num_lanes": "vector.lanes",
-    "sram.bandwidth_bytes_per_s": "sram.bandwidth",
-    "tdp_w": "tdp",
     "interconnect_bytes_per_s": "interconnect",
 }
-RECURRENT_FIGURES = {"core_buffer_bytes": "core_buffer", "sram.capacity_bytes": "sram.capacity"}
 
 
 def assumptions(result: Outcome | Infeasible) -> tuple[str, ...]:
@@ -49,7 +42,7 @@ def assumptions(result: Outcome | Infeasible) -> tuple[str, ...]:
     sentences = (
         PHYSICS,
         f"{chip.name} runs at {percent(chip.calibration.tensor_frac, 0)} of its tensor peak at best; {_fitted(chip)}",
-        *_unused_figures(graph, chip),
+        *_unused_figures(chip),
         *_overlap(plan),
         _layers(graph, plan),
         *_experts(graph),
@@ -71,15 +64,14 @@ def _fitted(chip: Chip) -> str:
     return words if words.startswith(("not fitted", "given")) else f"fitted on {words}"
 
 
-def _unused_figures(graph: Graph, chip: Chip) -> tuple[str, ...]:
+def _unused_figures(chip: Chip) -> tuple[str, ...]:
     """Said of a chip that differs from its base in nothing that matters: its answer is its base's."""
     given = [path for path, source in chip.sources if source.startswith("given ")]
-    is_recurrent = any((block.ops.kind == code_of("recurrent_linear")).any() for block in graph.blocks)
-    unused = UNUSED_FIGURES if is_recurrent else UNUSED_FIGURES | RECURRENT_FIGURES
+    unused = UNUSED_FIGURES | {path: path for path in given if path.startswith("die.")}
     if not given or any(path not in unused for path in given):
         return ()
     figures = ", ".join(unused[path] for path in given)
-    return (f"what is given of {chip.name} changes nothing: the present cost model does not use {figures}",)
+    return (f"what is given of {chip.name} changes nothing here: the time of a step does not depend on {figures}",)
 
 
 def _kernels(graph: Graph, workload: Workload) -> str:

@@ -9,6 +9,7 @@ from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.plan.recipes import PlanEntry
 from dovetail.report.record import Record, plain, plan_record
+from dovetail.report.silicon import silicon_record
 from dovetail.workload.graph import Block
 from dovetail.workload.model import Model
 from dovetail.workload.workload import Workload
@@ -87,6 +88,7 @@ def chip_record(chip: Chip) -> Record:
         **chip_brief(chip),
         "process": chip.process,
         "fitted_on": chip.calibration.fitted_on,
+        "silicon": silicon_record(chip),
         "figures": figures,
         "facts": [{"what": what, "value": value, "source": source} for what, value, source in chip.facts],
     }

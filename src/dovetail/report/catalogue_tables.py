@@ -8,8 +8,9 @@ from itertools import groupby
 from typing import Any
 
 from dovetail.report.record import Record
+from dovetail.report.silicon import silicon_tables
 from dovetail.report.table import Table
-from dovetail.units import GIBI, TERA, format_bytes, format_count, format_energy_j, format_rate, format_s
+from dovetail.units import GIBI, NANO, TERA, format_bytes, format_count, format_energy_j, format_rate, format_s
 
 _UNSAID: tuple[object, ...] = ("", 0, 0.0, False, None, [], {})
 _FORMATS: dict[str, Callable[[float], str]] = {
@@ -18,6 +19,7 @@ _FORMATS: dict[str, Callable[[float], str]] = {
     "_hz": lambda v: format_rate(v, "Hz", 2),
     "_bytes": lambda v: format_bytes(v),
     "_w": lambda v: f"{v:g} W",
+    "_m": lambda v: f"{v / NANO:g} nm",
     "_s": lambda v: format_s(v, 1),
     "_j_per_flop": lambda v: f"{format_energy_j(v)} a FLOP",
     "_j_per_byte": lambda v: f"{format_energy_j(v)} a byte",
@@ -162,6 +164,7 @@ def _chip_tables(record: Record) -> tuple[Table, ...]:
     facts = tuple((f["what"], mark[f["source"]], f["value"]) for f in record["facts"])
     return (
         Table(title=title, columns=("figure", "value", "source"), rows=figures, align="lrl"),
+        *silicon_tables(record["silicon"]),
         *((Table(title="Also known", columns=("fact", "source", "value"), rows=facts),) if facts else ()),
         Table(title="Sources", rows=tuple((mark[source], source or "none given") for source in sources)),
     )
@@ -179,6 +182,8 @@ def _figure(path: str, value: Any) -> str:
 
 
 def _plain_number(value: Any) -> str:
+    if isinstance(value, bool | str):
+        return _value(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 

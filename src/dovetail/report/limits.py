@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dovetail.evaluate import NUDGE_FRAC, Outcome
 from dovetail.report.words import gain, percent
-from dovetail.schedule.stage import COMM_AXES
 from dovetail.schedule.step import Step
+from dovetail.schedule.work import COMM_AXES
 
 NOTABLE_FRAC = 0.05  # of the step: waiting that no resource shortens is worth a clause above this
 NOTHING_FRAC = 0.0005  # a gain that shows as zero is none

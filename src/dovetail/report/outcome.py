@@ -9,12 +9,12 @@ from dovetail.report.limits import limited_by
 from dovetail.report.memory import memory_table
 from dovetail.report.table import Table, bar
 from dovetail.report.words import AXIS_WORDS, counted, gain, number, one_of, percent, plan_in_brief, seconds
-from dovetail.schedule.stage import COMM_AXES
 from dovetail.schedule.step import Step
+from dovetail.schedule.work import COMM_AXES
 from dovetail.units import format_bytes, format_count, format_energy_j, format_s
 
 SHOWN_FRAC = 0.0005  # what would show as 0.0 % is left out
-LIMIT_WORDS = ("the tensor units", "the vector units", "HBM", "launches")
+LIMIT_WORDS = ("the tensor units", "the vector units", "HBM", "latency and idle units", "launches")
 
 
 def tables(result: Outcome | Infeasible, name: str = "") -> tuple[Table, ...]:
@@ -45,6 +45,8 @@ def headline_table(outcome: Outcome, name: str = "") -> Table:
         throughput = f"{number(outcome.tokens_per_s)} tokens/s, {throughput}; {a_device} tokens/s a device"
     energy = f"{format_energy_j(outcome.step.energy_j, 1)} a step, {format_energy_j(a_unit_j, 1)} {one_of(sample)}"
     power = f"{outcome.mean_w:.0f} W a device of {chip.tdp_w:.0f} W"
+    if outcome.step.clock_frac < 1:
+        power += f", clock at {percent(outcome.step.clock_frac, 0)}"
     utilisation = f"MFU {percent(outcome.mfu_frac)}, HFU {percent(outcome.hfu_frac)}"
     rows = (
         *_question_rows(outcome),
@@ -80,6 +82,8 @@ def time_table(step: Step) -> Table:
     rows = [_time_row("compute", step.compute_s, step)]
     if step.recompute_s > 0:
         rows.append(_time_row("  of it recompute", step.recompute_s, step))
+    if step.host_s > 0:
+        rows.append(_time_row("waiting for the host", step.host_s, step))
     for axis, comm in zip(COMM_AXES, step.comm, strict=True):
         if comm.exposed_s > 0 or comm.hidden_s > 0:
             rows.append(_time_row(f"{AXIS_WORDS[axis]} ({axis})", comm.exposed_s, step, comm.hidden_s))

@@ -9,15 +9,15 @@ from dataclasses import asdict
 from typing import Any
 
 from dovetail import __version__
-from dovetail.cost.roofline import LIMITS
+from dovetail.cost.costs import LIMITS
 from dovetail.evaluate import NUDGE_FRAC, Infeasible, MemoryUse, Outcome
 from dovetail.hardware.topology import Group
 from dovetail.plan.placement import Placement
 from dovetail.plan.plan import Plan
 from dovetail.report.assumptions import assumptions, layers_per_stage
 from dovetail.report.limits import limited_by
-from dovetail.schedule.stage import COMM_AXES
 from dovetail.schedule.step import Step
+from dovetail.schedule.work import COMM_AXES
 from dovetail.workload.workload import Workload
 
 Record = dict[str, Any]
@@ -121,10 +121,12 @@ def time_record(step: Step) -> Record:
     return {
         "compute_s": step.compute_s,
         "recompute_s": step.recompute_s,
+        "host_s": step.host_s,
         "communication": communication,
         "bubble_s": step.bubble_s,
         "update_s": step.update_s,
         "slowest_stage": step.slowest_stage,
+        "clock_frac": step.clock_frac,
         "compute_by_limit": {f"{limit}_s": s for limit, s in zip(LIMITS, step.limits_s, strict=True)},
     }
 

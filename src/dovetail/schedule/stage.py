@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
 from dovetail.cost.cost import Cost
-from dovetail.cost.roofline import LIMITS, OpCosts, op_costs
+from dovetail.cost.costs import LIMITS, OpCosts, op_costs
+from dovetail.cost.power import Load, at_clock, sustained_clock_frac
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.topology import num_ranks
 from dovetail.network.collectives import collectives
@@ -18,74 +19,9 @@ from dovetail.plan.memory import block_gradients, block_parameters, tied_element
 from dovetail.plan.placement import Placement
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import Piece, Shard, Stage
+from dovetail.schedule.work import COMM_AXES, StageWork, Work
 from dovetail.workload.graph import Axis, Ops, Phase
 from dovetail.workload.optimizer import Precision
-
-COMM_AXES = ("tp", "cp", "ep", "dp", "pp")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comm:
-    """Seconds of communication of one axis: what compute waits for, and what runs beside it."""
-
-    exposed_s: float = 0.0
-    hidden_s: float = 0.0
-
-    def __add__(self, other: Comm) -> Comm:
-        return Comm(exposed_s=self.exposed_s + other.exposed_s, hidden_s=self.hidden_s + other.hidden_s)
-
-    def __mul__(self, num_repeats: float) -> Comm:
-        return Comm(exposed_s=num_repeats * self.exposed_s, hidden_s=num_repeats * self.hidden_s)
-
-    __rmul__ = __mul__
-
-
-NOTHING = Cost()
-NO_COMM = (Comm(),) * len(COMM_AXES)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """One direction of one microbatch: compute, communication by axis (in COMM_AXES order), bytes sent."""
-
-    cost: Cost = NOTHING
-    comm: tuple[Comm, ...] = NO_COMM
-    sent_bytes: float = 0.0
-    recompute_s: float = 0.0  # part of the compute that is recompute
-    limits_s: tuple[float, ...] = (0.0,) * len(LIMITS)  # compute time by what it waits for
-
-    @property
-    def time_s(self) -> float:
-        return self.cost.compute_s + sum(comm.exposed_s for comm in self.comm)
-
-    def __add__(self, other: Work) -> Work:
-        return Work(
-            cost=self.cost + other.cost,
-            comm=tuple(a + b for a, b in zip(self.comm, other.comm, strict=True)),
-            sent_bytes=self.sent_bytes + other.sent_bytes,
-            recompute_s=self.recompute_s + other.recompute_s,
-            limits_s=tuple(a + b for a, b in zip(self.limits_s, other.limits_s, strict=True)),
-        )
-
-    def __mul__(self, num_repeats: float) -> Work:
-        return Work(
-            cost=num_repeats * self.cost,
-            comm=tuple(num_repeats * comm for comm in self.comm),
-            sent_bytes=num_repeats * self.sent_bytes,
-            recompute_s=num_repeats * self.recompute_s,
-            limits_s=tuple(num_repeats * limit for limit in self.limits_s),
-        )
-
-    __rmul__ = __mul__
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageWork:
-    """One microbatch through one stage, and the update at the end of the step."""
-
-    forward: Work
-    backward: Work
-    update: Cost
 
 
 def stage_works(shard: Shard, place: Placement, chip: Chip, precision: Precision) -> tuple[StageWork, ...]:
@@ -95,7 +31,29 @@ def stage_works(shard: Shard, place: Placement, chip: Chip, precision: Precision
         for piece in stage.pieces:
             if id(piece.block) not in known:
                 known[id(piece.block)] = _block_work(piece, shard.plan, place, chip, precision)
-    return tuple(_sum_pieces(stage, known) for stage in shard.stages)
+    return tuple(_sustained(_entered(_sum_pieces(stage, known), chip), chip) for stage in shard.stages)
+
+
+def _entered(work: StageWork, chip: Chip) -> StageWork:
+    """The stage with what the host takes to enter each of its passes."""
+    calibration = chip.calibration
+    calls_s = (calibration.host_call_s, calibration.host_backward_s)
+    forward, backward = (
+        replace(way, cost=replace(way.cost, host_s=way.cost.host_s + call_s))
+        for way, call_s in zip((work.forward, work.backward), calls_s, strict=True)
+    )
+    return replace(work, forward=forward, backward=backward)
+
+
+def _sustained(work: StageWork, chip: Chip) -> StageWork:
+    """The stage at the clock that microbatch after microbatch leaves it."""
+    clock_frac = sustained_clock_frac(work, chip)
+    return StageWork(
+        forward=work.forward.at_clock(clock_frac),
+        backward=work.backward.at_clock(clock_frac),
+        update=at_clock(work.update, sustained_clock_frac(Load(cost=work.update), chip)),
+        clock_frac=clock_frac,
+    )
 
 
 def _sum_pieces(stage: Stage, known: dict[int, StageWork]) -> StageWork:
@@ -116,9 +74,13 @@ def _block_work(piece: Piece, plan: Plan, place: Placement, chip: Chip, precisio
     def work(phases: tuple[Phase, ...]) -> Work:
         return _work(ops, costs, [send for send in sends if send.phase in phases], phases, plan, chip)
 
+    backward = work((Phase.INPUT_GRAD, Phase.WEIGHT_GRAD, Phase.RECOMPUTE))
+    if bool(np.any((ops.phase == Phase.RECOMPUTE) & ~ops.is_fused)):
+        rerun_s = backward.cost.host_s + chip.calibration.host_rerun_s
+        backward = replace(backward, cost=replace(backward.cost, host_s=rerun_s))
     return StageWork(
         forward=work((Phase.FORWARD,)),
-        backward=work((Phase.INPUT_GRAD, Phase.WEIGHT_GRAD, Phase.RECOMPUTE)),
+        backward=backward,
         update=costs.total(ops.phase == Phase.UPDATE),
     )
 
@@ -128,16 +90,14 @@ def _work(ops: Ops, costs: OpCosts, sends: list[Exchange], phases: tuple[Phase, 
     rows = np.isin(ops.phase, phases)
     cost = costs.total(rows)
     is_expert = np.any(ops.splits & int(Axis.EXPERT | Axis.EXPERT_DATA), axis=1)
-    windows_s = {
-        "all": cost.compute_s,
-        "cp": float(costs.compute_s[rows & ops.is_core].sum()),
-        "ep": float(costs.compute_s[rows & is_expert].sum()),
-    }
-    comm, total_bytes = _communication(sends, windows_s, plan, chip)
+    waiting_s, beside_s, total_bytes = _communication(sends, plan, chip)
     limits_s = np.bincount(costs.limit[rows], weights=costs.compute_s[rows], minlength=len(LIMITS))
     return Work(
         cost=cost,
-        comm=comm,
+        core=costs.total(rows & ops.is_core),
+        experts=costs.total(rows & is_expert),
+        waiting_s=waiting_s,
+        beside_s=beside_s,
         sent_bytes=total_bytes,
         recompute_s=float(costs.compute_s[rows & (ops.phase == Phase.RECOMPUTE)].sum()),
         limits_s=tuple(float(s) for s in limits_s),
@@ -145,13 +105,9 @@ def _work(ops: Ops, costs: OpCosts, sends: list[Exchange], phases: tuple[Phase, 
 
 
 def _communication(
-    sends: Iterable[Exchange], windows_s: dict[str, float], plan: Plan, chip: Chip
-) -> tuple[tuple[Comm, ...], float]:
-    """Splits communication into exposed and hidden.
-
-    What may overlap hides behind the compute it belongs to until that is full: context exchange behind attention,
-    expert exchange behind experts, and the rest behind whatever compute is then left.
-    """
+    sends: Iterable[Exchange], plan: Plan, chip: Chip
+) -> tuple[tuple[float, ...], tuple[float, ...], float]:
+    """Seconds of communication by axis that compute waits for and that may run beside it, and bytes sent."""
     waiting = dict.fromkeys(COMM_AXES, 0.0)
     beside = dict.fromkeys(COMM_AXES, 0.0)
     total_bytes = 0.0
@@ -159,15 +115,7 @@ def _communication(
         time_s = collectives[send.collective](send.payload_bytes, send.group, chip.calibration.link_frac)
         (beside if _may_overlap(send, plan) else waiting)[send.axis] += time_s
         total_bytes += sent_bytes(send.collective, send.payload_bytes, num_ranks(send.group))
-    hidden = {axis: min(beside[axis], windows_s[axis]) for axis in ("cp", "ep")}
-    left_s = windows_s["all"] - sum(hidden.values())
-    rest_s = sum(beside[axis] for axis in COMM_AXES if axis not in hidden)
-    hidden_frac = min(1.0, left_s / rest_s) if rest_s > 0 else 0.0
-    hidden |= {axis: beside[axis] * hidden_frac for axis in COMM_AXES if axis not in hidden}
-    comm = tuple(
-        Comm(exposed_s=waiting[axis] + beside[axis] - hidden[axis], hidden_s=hidden[axis]) for axis in COMM_AXES
-    )
-    return comm, total_bytes
+    return tuple(waiting.values()), tuple(beside.values()), total_bytes
 
 
 def _may_overlap(send: Exchange, plan: Plan) -> bool:

@@ -14,7 +14,8 @@ from dovetail.plan.placement import Placement
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import Shard, Stage
 from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
-from dovetail.schedule.stage import COMM_AXES, Comm, StageWork, Work, stage_works
+from dovetail.schedule.stage import stage_works
+from dovetail.schedule.work import COMM_AXES, Comm, StageWork, Work
 from dovetail.workload.operators import Unit
 from dovetail.workload.optimizer import Precision
 
@@ -26,11 +27,13 @@ class Step:
     step_s: float
     compute_s: float  # recompute included
     recompute_s: float
+    host_s: float  # waiting for the host to queue what the device would run sooner
     comm: tuple[Comm, ...]  # in COMM_AXES order
     bubble_s: float
     update_s: float
     slowest_stage: int
-    limits_s: tuple[float, ...]  # compute_s by what it waits for, in cost.roofline.LIMITS order
+    limits_s: tuple[float, ...]  # compute_s by what it waits for, in cost.costs.LIMITS order
+    clock_frac: float  # share of full clock that the power limit leaves the slowest stage
     energy_j: float  # of the whole cluster
 
     @property
@@ -61,17 +64,20 @@ def training_step(shard: Shard, place: Placement, cluster: Cluster, precision: P
     step_s = pipeline_s + tied_s + sync.comm.exposed_s + update_s
     slowest = max(range(len(works)), key=lambda s: times.forward_s[s] + times.backward_s[s])
     busy = shard.num_microbatches * (works[slowest].forward + works[slowest].backward)
+    comms = [shard.num_microbatches * comm for comm in works[slowest].comm]
     filling_s, transfers = _transfers(shard, times)
     once = {"dp": sync.comm, "pp": transfers + Comm(exposed_s=tied_s)}
     return Step(
         step_s=step_s,
         compute_s=busy.cost.compute_s,
         recompute_s=busy.recompute_s,
-        comm=tuple(comm + once.get(axis, Comm()) for axis, comm in zip(COMM_AXES, busy.comm, strict=True)),
+        host_s=shard.num_microbatches * works[slowest].host_wait_s,
+        comm=tuple(comm + once.get(axis, Comm()) for axis, comm in zip(COMM_AXES, comms, strict=True)),
         bubble_s=pipeline_s - filling_s - shard.num_microbatches * times.pace_s,
         update_s=update_s,
         slowest_stage=slowest,
         limits_s=busy.limits_s,
+        clock_frac=works[slowest].clock_frac,
         energy_j=_energy_j(shard, works, syncs, tied_bytes, cluster, step_s),
     )
 
@@ -153,8 +159,8 @@ def _synced(stage: Stage, place: Placement) -> Iterator[tuple[float, float, floa
 
 
 def _free_s(work: Work) -> float:
-    """Compute behind which nothing is hidden yet."""
-    return max(0.0, work.cost.compute_s - sum(comm.hidden_s for comm in work.comm))
+    """Compute, or waiting for the host, behind which nothing is hidden yet."""
+    return max(0.0, work.cost.compute_s + work.host_wait_s - sum(comm.hidden_s for comm in work.comm))
 
 
 def _timed(collective: str, payload_bytes: float, group: Group, link_frac: float) -> tuple[float, float]:

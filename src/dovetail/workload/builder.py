@@ -21,6 +21,7 @@ class BlockBuilder:
     rows: list[Row] = field(default_factory=list)
     is_input_data: bool = False  # the input is data, which needs no gradient
     is_core: bool = False  # rows added now belong to the attention core
+    is_fused: bool = False  # kernels do the least passes over memory
 
     def __post_init__(self) -> None:
         self._add("input", "input", (), (ONE, self.input_rows, self.input_cols, ONE, ONE))
@@ -36,11 +37,14 @@ class BlockBuilder:
         weight: Extent = (0, Axis.NONE),
         output_frac: float = 1.0,
         is_tied: bool = False,
+        table_rows: Extent = ONE,
+        pool: int = 1,
     ) -> int:
         """An element-wise, norm, gather or loss operator over rows by columns.
 
         `output_frac` above 1: its output tensor also holds columns that it leaves as they are. Below 1: it reduces,
-        and rows by columns are its input.
+        and rows by columns are its input. `table_rows` is how many rows the table has that it looks up in, `pool` how
+        many of them it sums into one.
         """
         operator = OPERATORS[code_of(kind)]
         assert operator.unit == Unit.VECTOR, f"{kind} is not a vector operator"
@@ -49,7 +53,7 @@ class BlockBuilder:
             name or kind,
             kind,
             inputs,
-            (ONE, rows, cols, ONE, ONE),
+            (ONE, rows, cols, table_rows, (pool, Axis.NONE)),
             weight=weight,
             kept_bytes_per_element=kept,
             distinct_frac=(1.0, 1.0, output_frac),
@@ -153,23 +157,25 @@ class BlockBuilder:
         pixels: Extent,
         in_width: int,
         out_width: int,
-        weight_elements: int,
         input_frac: float,
+        window: int = 1,
+        stride: int = 1,
         bias: bool = False,
     ) -> int:
         """A convolution as its product: output pixels by output channels over window x input channels, per group.
 
-        `input_frac`: distinct input elements over those touched (windows overlap, strides skip).
+        `input_frac`: distinct input elements over those touched; `window`: positions of a window.
         """
-        extents: tuple[Extent, ...] = ((groups, Axis.NONE), pixels, (out_width, Axis.NONE), (in_width, Axis.NONE), ONE)
+        group, out, inner, positions = ((size, Axis.NONE) for size in (groups, out_width, in_width, window))
         return self._add(
             name,
             "convolution",
             (x,),
-            extents,
+            (group, pixels, out, inner, positions),
             distinct_frac=(input_frac, 1.0, 1.0),
-            weight=(weight_elements, Axis.NONE),
+            weight=(groups * out_width * in_width, Axis.NONE),
             bias=(groups * out_width if bias else 0, Axis.NONE),
+            stride=stride,
         )
 
     def exchange(self, kind: str, x: int, rows: Extent, cols: Extent, *, name: str = "") -> int:
@@ -215,6 +221,7 @@ class BlockBuilder:
                 weight=weight,
                 gradient=looked_up if is_sparse else weight,
                 is_core=self.is_core,
+                is_fused=self.is_fused,
                 side_bytes_per_element=float(SIDE_BYTES_PER_ELEMENT[0, code_of(kind)]),
                 **columns,  # type: ignore[arg-type]
             )

@@ -79,6 +79,7 @@ class Ops:
     math: IntArray  # in which the tensor units multiply
     extents: IntArray  # rows by (b, m, n, k, v)
     splits: IntArray  # axes dividing each extent
+    stride: IntArray  # of a convolution, whose `v` counts the positions of its window; 1 elsewhere
     distinct_frac: FloatArray  # rows by operand (A, B, C): distinct elements over elements touched
     work_frac: FloatArray  # share of the loop that is done; 0.5 for causal attention
     weight_elements: IntArray  # parameters of the row, forward rows only
@@ -91,6 +92,7 @@ class Ops:
     bias_split: IntArray
     is_tied: BoolArray  # its weights belong to an earlier block
     is_core: BoolArray  # attention core: what selective recompute runs again
+    is_fused: BoolArray  # runs as one kernel with the least passes over memory, where its operator can
     need: IntArray  # who needs this row's output in the backward pass
     kept_bytes_per_element: FloatArray  # masks and statistics kept beside the output
     side_bytes_per_element: FloatArray  # moved beside the tensors: masks, indices, optimizer state

@@ -40,6 +40,11 @@ class Sample:
         require_positive(self, "batch", "seq")
 
     @property
+    def is_fused(self) -> bool:
+        """Whether operators run as kernels with the least passes over memory."""
+        return self.kernels != "eager"
+
+    @property
     def loss_kind(self) -> str:
         """The loss operator: out of place, with its gradient in place, or in one kernel over the logits."""
         kinds = {"eager": "cross_entropy", "fused": "inplace_cross_entropy", "compiled": "fused_cross_entropy"}
@@ -54,7 +59,14 @@ class Sample:
         return self.batch * self.seq, SHARED_TOKENS
 
     def builder(self, name: str, width: int, *, is_input_data: bool = False) -> BlockBuilder:
-        return BlockBuilder(name, self.dtype, self.shared_tokens, (width, Axis.NONE), is_input_data=is_input_data)
+        return BlockBuilder(
+            name,
+            self.dtype,
+            self.shared_tokens,
+            (width, Axis.NONE),
+            is_input_data=is_input_data,
+            is_fused=self.is_fused,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,11 +123,11 @@ _TABLE = (
         kept_bytes_per_element=8.0,
     ),
     _vector("avgpool", Pass(), Pass()),
-    # logits arrive in the model's dtype; the loss is taken in fp32, whose probabilities are kept
+    # logits in, log-probabilities out, of which the ones kept may be wider; their gradient fills a tensor from both
     _vector(
         "cross_entropy",
-        Pass(num_writes=0, flop_per_element=6, side_bytes_per_element=8),
-        Pass(num_reads=0, flop_per_element=2, side_bytes_per_element=4),
+        Pass(flop_per_element=6),
+        Pass(num_reads=2, flop_per_element=2),
         kept_bytes_per_element=4.0,
     ),
     # the same, with the gradient taken in place of the probabilities (Megatron-LM's vocabulary-parallel loss)
@@ -205,6 +205,11 @@ _TABLE = (
         Pass(num_writes=0, flop_per_element=2),
         keeps_input=True,
     ),
+    # to another dtype: what is written is 4 bytes an element, fp32; the way back is as long
+    _vector("cast", Pass(num_writes=0, side_bytes_per_element=4), Pass(num_reads=0, side_bytes_per_element=4)),
+    # rows become columns in memory
+    _vector("transpose", Pass(flop_per_element=0), Pass(flop_per_element=0)),
+    _vector("copy", Pass(flop_per_element=0), Pass(flop_per_element=0)),
 )
 
 OPERATORS: tuple[Operator, ...] = _TABLE

@@ -106,12 +106,15 @@ class RecurrentTranslator:
         return num_tensors * sample.batch * sample.seq * self.hidden
 
     def _builder(self, sample: Sample, name: str, width: int, *, is_input_data: bool = False) -> BlockBuilder:
-        return BlockBuilder(name, sample.dtype, positions(sample), whole(width), is_input_data=is_input_data)
+        return BlockBuilder(
+            name, sample.dtype, positions(sample), whole(width), is_input_data=is_input_data, is_fused=sample.is_fused
+        )
 
     def _embedding(self, sample: Sample) -> Block:
         build = self._builder(sample, "embedding", 1, is_input_data=True)
         table = whole(self.vocab * self.hidden)
-        build.vector("embedding", (0,), positions(sample), whole(self.hidden), weight=table)
+        held = whole(self.vocab)
+        build.vector("embedding", (0,), positions(sample), whole(self.hidden), weight=table, table_rows=held)
         return build.block(is_layer=False, carried_elements=self._elements(sample, 1))
 
     def _both_ways(self, sample: Sample) -> Block:
@@ -137,7 +140,10 @@ class RecurrentTranslator:
         build = self._builder(sample, "decoder_1", self.hidden)
         rows, width = positions(sample), whole(self.hidden)
         table = whole(self.vocab * self.hidden)
-        x = build.vector("embedding", (0,), rows, width, name="target_embedding", weight=table, is_tied=True)
+        held = whole(self.vocab)
+        x = build.vector(
+            "embedding", (0,), rows, width, name="target_embedding", weight=table, is_tied=True, table_rows=held
+        )
         x = build.vector("dropout", (x,), rows, width)
         x = lstm(build, sample, x, self.hidden, self.hidden, name="lstm")
         additive_attention(build, sample, x, 0, self.hidden)

@@ -27,11 +27,13 @@ class Row:
     math: str = ""  # dtype the product is taken in; the stored one unless given
     distinct_frac: tuple[float, float, float] = (1.0, 1.0, 1.0)
     work_frac: float = 1.0
+    stride: int = 1
     weight: Extent = (0, Axis.NONE)
     gradient: Extent = (0, Axis.NONE)  # of the weight
     bias: Extent = (0, Axis.NONE)
     is_tied: bool = False
     is_core: bool = False
+    is_fused: bool = False
     kept_bytes_per_element: float = 0.0
     phase: Phase = Phase.FORWARD
     side_bytes_per_element: float = 0.0
@@ -50,6 +52,7 @@ def rows_to_ops(rows: Sequence[Row]) -> Ops:
         math=_column(dtype_code(row.math or row.dtype) for row in rows),
         extents=_column(size for row in rows for size, _ in row.extents).reshape(shape),
         splits=_column(axes for row in rows for _, axes in row.extents).reshape(shape),
+        stride=_column(row.stride for row in rows),
         distinct_frac=_floats(frac for row in rows for frac in row.distinct_frac).reshape(-1, 3),
         work_frac=_floats(row.work_frac for row in rows),
         weight_elements=_column(row.weight[0] for row in rows),
@@ -60,6 +63,7 @@ def rows_to_ops(rows: Sequence[Row]) -> Ops:
         bias_split=_column(row.bias[1] for row in rows),
         is_tied=_column(row.is_tied for row in rows).astype(np.bool_),
         is_core=_column(row.is_core for row in rows).astype(np.bool_),
+        is_fused=_column(row.is_fused for row in rows).astype(np.bool_),
         need=_column(row.need for row in rows),
         kept_bytes_per_element=_floats(row.kept_bytes_per_element for row in rows),
         side_bytes_per_element=_floats(row.side_bytes_per_element for row in rows),

@@ -76,11 +76,13 @@ def _row(ops: Ops, i: int, inputs: tuple[int, ...]) -> Row:
         math=DTYPES[ops.math[i]],
         distinct_frac=(a_frac, b_frac, c_frac),
         work_frac=float(ops.work_frac[i]),
+        stride=int(ops.stride[i]),
         weight=(int(ops.weight_elements[i]), Axis(int(ops.weight_split[i]))),
         gradient=(int(ops.gradient_elements[i]), Axis(int(ops.gradient_split[i]))),
         bias=(int(ops.bias_elements[i]), Axis(int(ops.bias_split[i]))),
         is_tied=bool(ops.is_tied[i]),
         is_core=bool(ops.is_core[i]),
+        is_fused=bool(ops.is_fused[i]),
         kept_bytes_per_element=float(ops.kept_bytes_per_element[i]),
         phase=Phase(int(ops.phase[i])),
         side_bytes_per_element=float(ops.side_bytes_per_element[i]),
@@ -124,7 +126,7 @@ def _bare(row: Row, phase: Phase, **changes: object) -> Row:
 def _recompute_rows(rows: list[Row], forward: list[Row]) -> dict[int, int]:
     """Appends a second forward pass to `rows`; where each forward row's copy stands."""
     copies: dict[int, int] = {}
-    for index, row in enumerate(forward):
+    for index, row in enumerate(forward[: _num_rerun(forward)]):
         if OPERATORS[code_of(row.kind)].unit == Unit.NONE:
             continue
         # both the copy and the original of an input: under selective recompute only the core has copies
@@ -132,6 +134,16 @@ def _recompute_rows(rows: list[Row], forward: list[Row]) -> dict[int, int]:
         rows.append(_bare(row, Phase.RECOMPUTE, name=f"{row.name}:again", inputs=tuple(dict.fromkeys(inputs))))
         copies[index] = len(rows) - 1
     return copies
+
+
+def _num_rerun(forward: list[Row]) -> int:
+    """Rows of a second forward pass: eager PyTorch ends it at the last tensor a gradient needs; fused layers do not.
+
+    A feed-forward layer's last product is left out so (torch.utils.checkpoint stops early; Megatron-LM runs it all).
+    """
+    if any(row.is_fused for row in forward):
+        return len(forward)
+    return max((index + 1 for index, row in enumerate(forward) if row.need != Need.NOBODY), default=len(forward))
 
 
 def _backward_rows(row: Row, is_first: bool) -> list[Row]:

@@ -144,20 +144,23 @@ class Transformer:
     def _embedding(self, sample: Sample) -> Block:
         build = sample.builder("embedding", self.hidden, is_input_data=True)
         width = self.embedding_width or self.hidden
-        x = build.vector("embedding", (0,), sample.tokens, whole(width), weight=(self.vocab * width, Axis.TENSOR))
+        words = (self.vocab, Axis.TENSOR)
+        weight = (self.vocab * width, Axis.TENSOR)
+        x = build.vector("embedding", (0,), sample.tokens, whole(width), weight=weight, table_rows=words)
         x = build.exchange("reduce", x, sample.tokens, whole(width))
         if self.embedding_width:
             x = build.linear(x, sample.shared_tokens, whole(width), whole(self.hidden), name="project_in")
         for rows, name in ((self.num_positions, "positions"), (self.num_token_types, "token_types")):
             if rows:
                 table, added_rows, cols = whole(rows * self.hidden), sample.shared_tokens, whole(self.hidden)
-                added = build.vector("embedding", (0,), added_rows, cols, name=name, weight=table)
+                held = whole(rows)
+                added = build.vector("embedding", (0,), added_rows, cols, name=name, weight=table, table_rows=held)
                 x = build.vector("add", (x, added), added_rows, cols, name=f"add_{name}")
         if self.has_embedding_norm:
             x = self._norm(build, sample, x, "embedding_norm")
         self._each(build, sample, x, (*self.embedding_kinds, *self._dropout), "embedding")
         if self.num_encoder_layers:  # the decoder looks its own tokens up in the same table
-            x = build.vector("embedding", (0,), sample.tokens, whole(width), name="decoder_embedding")
+            x = build.vector("embedding", (0,), sample.tokens, whole(width), name="decoder_embedding", table_rows=words)
             x = build.exchange("reduce", x, sample.tokens, whole(width), name="reduce_decoder_embedding")
             self._each(build, sample, x, (*self.embedding_kinds, *self._dropout), "decoder_embedding")
         if self.num_relative_buckets:

@@ -93,8 +93,9 @@ class ImageBuilder:
             pixels=self.rows(height * width),
             in_width=in_width,
             out_width=channels // groups,
-            weight_elements=in_width * channels,
             input_frac=covered / (height * width * window[0] * window[1]),
+            window=window[0] * window[1],
+            stride=stride,
             bias=bias,
         )
         return Maps(row=row, height=height, width=width, channels=channels)
@@ -193,7 +194,9 @@ class ImageNetwork:
         blocks: list[Block] = []
         for part in self.parts:
             rows = (sample.batch * x.pixels, Axis.DATA)
-            block = BlockBuilder(part.name, sample.dtype, rows, whole(x.channels), is_input_data=not blocks)
+            block = BlockBuilder(
+                part.name, sample.dtype, rows, whole(x.channels), is_input_data=not blocks, is_fused=sample.is_fused
+            )
             x = replace(part.lay(ImageBuilder(block, sample), x), row=0)
             blocks.append(block.block(is_layer=part.is_layer, carried_elements=sample.batch * x.elements))
         return blocks

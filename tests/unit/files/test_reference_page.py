@@ -8,7 +8,8 @@ import pytest
 
 from dovetail.files.plan import SHORT_NAMES
 from dovetail.files.schema import written_keys
-from dovetail.hardware.chip import Calibration, Chip, EnergyCosts, TensorUnits, VectorUnits
+from dovetail.hardware.chip import Calibration, Chip, EnergyCosts, TensorUnits, Tiling, VectorUnits
+from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
 from dovetail.hardware.topology import DIMENSION_KINDS
 from dovetail.plan.plan import Overlap, Plan
@@ -16,7 +17,8 @@ from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "spec-file.md").read_text(encoding="utf-8")
-VALUES = (Plan, Overlap, Workload, Precision, Chip, TensorUnits, VectorUnits, Memory, Calibration, EnergyCosts)
+CHIP_VALUES = (Chip, TensorUnits, Tiling, VectorUnits, Memory, Calibration, EnergyCosts, Die)
+VALUES = (Plan, Overlap, Workload, Precision, *CHIP_VALUES)
 KEYS = [(value.__name__, key) for value in VALUES for key in written_keys(value).values()]
 
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from dovetail.evaluate import Infeasible
+from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.plan.plan import Overlap, Plan
-from dovetail.report.assumptions import assumptions
+from dovetail.report.assumptions import UNUSED_FIGURES, assumptions
 from dovetail.report.levers import excess_rows, levers_table, shorter_seq
 from dovetail.report.limits import limited_by
 from dovetail.report.memory import memory_table
@@ -199,7 +199,7 @@ def test_a_chip_that_was_not_fitted_is_not_said_to_be_fitted_on_that(outcome):
 
 def test_attention_is_spoken_of_only_where_there_is_some(outcome):
     images = evaluated(Plan(data_parallel=8, microbatch=8), model="resnet-50")
-    assert said(images, "attention") == []
+    assert [s for s in said(images, "attention") if "fitted on" not in s] == []
     assert "fused kernels" in assumptions(images)
     assert "flash attention and fused kernels" in assumptions(outcome)
 
@@ -231,12 +231,77 @@ def test_figures_that_change_nothing_are_said_to(outcome):
         chip = replace(outcome.cluster.chip, sources=tuple((path, "given in my.yaml") for path in given))
         return said(replace(outcome, cluster=replace(outcome.cluster, chip=chip)), "changes nothing")
 
-    assert told("clock_hz", "tdp_w") == [
-        "what is given of h100-sxm changes nothing: the present cost model does not use clock, tdp"
+    assert told("tensor.num_rows", "interconnect_bytes_per_s") == [
+        "what is given of h100-sxm changes nothing here:"
+        " the time of a step does not depend on tensor.rows, interconnect"
     ]
-    assert told("sram.capacity_bytes")
-    assert told("clock_hz", "hbm.capacity_bytes") == []
+    assert told("die.node_m", "year")
+    assert told("year", "hbm.capacity_bytes") == []
+    assert told("clock_hz") == told("tdp_w") == told("sram.bandwidth_bytes_per_s") == []
     assert told() == []
+
+
+def step_of(workload, cluster, plan):
+    result = evaluate(workload, cluster, plan)
+    assert isinstance(result, Outcome)
+    return result.step
+
+
+def energy_row(result):
+    return next(row[1] for row in tables(result)[0].rows if row[0] == "energy")
+
+
+def changed(value, path, factor):
+    """`value` with the figure at a dotted path multiplied."""
+    name, _, rest = path.partition(".")
+    part = getattr(value, name)
+    return replace(value, **{name: changed(part, rest, factor) if rest else type(part)(part * factor)})
+
+
+@pytest.mark.parametrize("path", sorted(UNUSED_FIGURES))
+def test_figures_that_are_said_to_change_nothing_do_not(outcome, path):
+    cluster = replace(outcome.cluster, chip=changed(outcome.cluster.chip, path, 2))
+    assert step_of(outcome.workload, cluster, outcome.plan) == outcome.step
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "tdp_w",
+        "vector.peak_flop_per_s",
+        "sram.capacity_bytes",
+        "sram.bandwidth_bytes_per_s",
+        "hbm.bandwidth_bytes_per_s",
+        "calibration.wait_s",
+        "calibration.fill_s",
+        "energy.tensor_j_per_flop",
+        "energy.sram_j_per_byte",
+    ],
+)
+def test_figures_that_are_not_said_to_change_nothing_do(outcome, path):
+    cluster = replace(outcome.cluster, chip=changed(outcome.cluster.chip, path, 0.5))
+    assert step_of(outcome.workload, cluster, outcome.plan) != outcome.step
+
+
+@pytest.mark.parametrize("path", ["clock_hz", "core_buffer_bytes", "vector.num_lanes", "calibration.host_op_s"])
+def test_figures_that_only_eager_kernels_read_change_their_step(outcome, path):
+    workload = replace(outcome.workload, seq=1024, kernels="eager")
+    chips_of = (outcome.cluster.chip, changed(outcome.cluster.chip, path, 0.5))
+    steps = [step_of(workload, replace(outcome.cluster, chip=chip), outcome.plan) for chip in chips_of]
+    assert steps[0] != steps[1]
+
+
+def test_the_clock_that_power_leaves_is_told_where_it_is_not_the_full_one(outcome):
+    told = energy_row(outcome)
+    assert f", clock at {outcome.step.clock_frac:.0%}" in told.replace(" %", "%")
+    full = replace(outcome, step=replace(outcome.step, clock_frac=1.0))
+    assert "clock" not in energy_row(full)
+
+
+def test_waiting_for_the_host_has_a_row_where_there_is_any(outcome):
+    assert "waiting for the host" not in text_of(tables(outcome))
+    waiting = replace(outcome, step=replace(outcome.step, host_s=0.1 * outcome.step.step_s))
+    assert "waiting for the host" in text_of(tables(waiting))
 
 
 def test_a_title_shows_control_characters_by_their_code(outcome):
@@ -244,7 +309,7 @@ def test_a_title_shows_control_characters_by_their_code(outcome):
 
 
 def test_what_rounds_to_nothing_is_not_said_to_bound_compute(outcome):
-    step = replace(outcome.step, limits_s=(outcome.step.compute_s, 0.0, 0.0, 1e-9))
+    step = replace(outcome.step, limits_s=(outcome.step.compute_s, 0.0, 0.0, 0.0, 1e-9))
     told = text_of(tables(replace(outcome, step=step)))
     assert "what bounds compute: the tensor units 100.0 %\n" in told
 

@@ -6,9 +6,12 @@ import math
 import pytest
 
 from dovetail import __version__
-from dovetail.evaluate import Outcome
+from dovetail.evaluate import Outcome, evaluate
+from dovetail.hardware.clusters import clusters
 from dovetail.plan.plan import Plan
 from dovetail.report.record import record
+from dovetail.workload.models import models
+from dovetail.workload.workload import Workload
 from tests.unit.report.conftest import evaluated
 from tests.unit_rules import hides_a_prefix, says_its_unit, sounds_like_quantity
 
@@ -34,14 +37,33 @@ def test_the_parts_of_the_time_add_up_to_the_step(outcome):
     said = record(outcome)
     time = said["time"]
     exposed_s = sum(axis["exposed_s"] for axis in time["communication"].values())
-    parts_s = time["compute_s"] + exposed_s + time["bubble_s"] + time["update_s"]
+    parts_s = time["compute_s"] + time["host_s"] + exposed_s + time["bubble_s"] + time["update_s"]
     assert parts_s == pytest.approx(said["step_s"], rel=1e-9)
 
 
 def test_compute_by_limit_adds_up_to_compute(outcome):
     time = record(outcome)["time"]
     assert sum(time["compute_by_limit"].values()) == pytest.approx(time["compute_s"], rel=1e-9)
-    assert set(time["compute_by_limit"]) == {"tensor_s", "vector_s", "hbm_s", "launch_s"}
+    assert set(time["compute_by_limit"]) == {"tensor_s", "vector_s", "hbm_s", "latency_s", "launch_s"}
+
+
+def test_the_clock_and_the_wait_for_the_host_are_recorded(outcome):
+    time = record(outcome)["time"]
+    assert (time["clock_frac"], time["host_s"]) == (outcome.step.clock_frac, outcome.step.host_s)
+    assert 0.5 < time["clock_frac"] < 1
+    assert time["host_s"] == 0.0
+
+
+def test_a_small_eager_model_waits_for_its_host_and_the_parts_still_add_up():
+    entry = models["gpt2-345m"]()
+    workload = Workload(model=entry, global_batch=8, seq=64, kernels="eager")
+    result = evaluate(workload, clusters["dgx-h100"].build(8), Plan(data_parallel=8))
+    assert isinstance(result, Outcome)
+    time = record(result)["time"]
+    exposed_s = sum(axis["exposed_s"] for axis in time["communication"].values())
+    parts_s = time["compute_s"] + time["host_s"] + exposed_s + time["bubble_s"] + time["update_s"]
+    assert time["host_s"] > time["compute_s"]
+    assert parts_s == pytest.approx(result.step.step_s, rel=1e-9)
 
 
 def test_the_headline_says_what_the_outcome_says(outcome):

@@ -81,6 +81,20 @@ def test_resnet_50_strides_in_its_3x3_convolution():
     ops = block_named(forward_graph("resnet-50"), "layer2_0").ops
     pixels = {name: int(ops.extents[i, 1]) // IMAGES.batch for i, name in enumerate(ops.names)}
     assert (pixels["conv1"], pixels["conv2"], pixels["downsample"]) == (56 * 56, 28 * 28, 28 * 28)
+    strides = dict(zip(ops.names, ops.stride.tolist(), strict=True))
+    assert {name for name, stride in strides.items() if stride == 2} == {"conv2", "downsample"}
+    assert set(strides.values()) == {1, 2}
+
+
+def test_gradients_of_a_convolution_know_its_window_and_its_stride():
+    step = training_graph(forward_graph("resnet-50"), Precision())
+    ops = block_named(step, "layer2_0").ops
+    for name in ("conv2", "conv2:dx", "conv2:dw"):
+        row = ops.names.index(name)
+        assert (int(ops.extents[row, 4]), int(ops.stride[row])) == (9, 2), name
+    # a window's positions are counted in the contraction already: they do no work of their own
+    products = [ops.flop[ops.names.index(name)] for name in ("conv2", "conv2:dx", "conv2:dw")]
+    assert products == [2 * IMAGES.batch * 28 * 28 * 128 * 9 * 128] * 3
 
 
 def test_equal_blocks_are_stored_once():
@@ -113,6 +127,7 @@ def test_a_convolution_reads_each_covered_pixel_once(window, stride, is_padded, 
     y = build.convolution(x, 16, (window, window), stride=stride, is_padded=is_padded, name="conv")
     assert (y.height, y.width, y.channels) == (side, side, 16)
     row = build.block.rows[y.row]
+    assert (row.extents[4][0], row.stride) == (window * window, stride)
     assert row.distinct_frac[0] == pytest.approx(input_frac)
     assert row.weight[0] == window * window * 4 * 16
 
@@ -123,12 +138,13 @@ def test_an_oblong_window_pads_only_its_long_side():
     y = build.convolution(x, 8, (1, 7), name="conv")
     assert (y.height, y.width) == (17, 17)
     assert build.block.rows[y.row].extents[3][0] == 7 * 4
+    assert build.block.rows[y.row].extents[4][0] == 7
 
 
 def test_a_depthwise_convolution_is_one_thin_product_a_channel():
     ops = block_named(forward_graph("mobilenet-v3-large"), "block_2").ops
     row = ops.names.index("depthwise")
-    assert ops.extents[row].tolist() == [64, IMAGES.batch * 56 * 56, 1, 9, 1]
+    assert ops.extents[row].tolist() == [64, IMAGES.batch * 56 * 56, 1, 9, 9]
     assert ops.flop[row] == 2 * IMAGES.batch * 56 * 56 * 64 * 9
     assert ops.output_elements[row] == IMAGES.batch * 56 * 56 * 64
     weight_bytes = 2 * 64 * 9
@@ -137,7 +153,7 @@ def test_a_depthwise_convolution_is_one_thin_product_a_channel():
 
 def test_resnext_convolves_in_32_groups():
     ops = block_named(forward_graph("resnext-101-32x8d"), "layer1_0").ops
-    assert ops.extents[ops.names.index("conv2")].tolist() == [32, IMAGES.batch * 56 * 56, 8, 9 * 8, 1]
+    assert ops.extents[ops.names.index("conv2")].tolist() == [32, IMAGES.batch * 56 * 56, 8, 9 * 8, 9]
 
 
 def test_squeeze_excite_is_a_small_network_over_each_image():

@@ -2,40 +2,66 @@
 
 from __future__ import annotations
 
-from dovetail.hardware.chip import Calibration, EnergyCosts
-from dovetail.units import BITS_PER_BYTE, MICRO, PICO
+from dataclasses import replace
 
-# H200 SXM, PyTorch 2.11, bf16. Tensor: median of 687 model GEMMs above 0.2 TFLOP is 0.69 of peak, best 0.80; 2.5 s of
-# back-to-back GEMMs at the power limit hold 0.64-0.68. HBM: 4 GiB copy 4.295 TB/s, add 4.392 TB/s, of 4.8 TB/s. Launch:
-# a 1 MiB copy takes 4.3 us and a 4 MiB one 6.4 us; the straight line through both meets zero bytes at 3.6 us.
-GH100_CALIBRATION = Calibration(
-    tensor_frac=0.69,
-    vector_frac=0.80,
-    hbm_frac=0.90,
-    link_frac=0.80,
-    launch_s=3.6 * MICRO,
-    fitted_on="one H200 SXM, PyTorch 2.11: bf16 GEMMs, large copies, small copies; vector and link shares not measured",
-)
-GH100_CALIBRATION_SOURCE = (
-    "measured on one H200 SXM (GEMM, copy and launch); estimate: vector_frac 0.80, and link_frac 0.80 as the 360 of "
-    "450 GB/s that public nccl-tests all-reduce runs show on eight H100 (recalled)"
-)
+from dovetail.hardware.chip import Calibration, EnergyCosts
+from dovetail.units import BITS_PER_BYTE, GIGA, MICRO, PICO
+
+# One set for all NVIDIA parts; what waits on the chip waits for clocks, so that a part differs by its datasheet alone.
+# Fitted together on 1,781 GEMMs of one H200 (PyTorch 2.11) and 4,524 published ones of A100, H100 and H200 (SGLang,
+# vLLM); shares of HBM, waits and the host on 176 vector operators and 223 attentions of the H200, and on its eager
+# steps. Links: 360 of 450 GB/s in public nccl-tests (recalled).
+REFERENCE_CLOCK_HZ = 1.83 * GIGA  # at which the H100's and H200's peaks are stated, and the times below
+GPU_FIT = "4,524 published GEMMs of A100, H100 and H200, and 2,180 GEMMs, vector operators and attentions of one H200"
+
+
+def gpu_calibration(clock_hz: float, fitted_on: str = GPU_FIT) -> Calibration:
+    """The shared calibration of GPUs at a part's clock: what waits on the chip waits for clocks."""
+    slower = REFERENCE_CLOCK_HZ / clock_hz
+    return Calibration(
+        tensor_frac=0.867,
+        vector_frac=1.0,  # slots of the kernels are counted at the full rate
+        hbm_frac=0.90,
+        link_frac=0.80,
+        launch_s=slower * 1.9 * MICRO,
+        alone_s=3.5 * MICRO,
+        fill_s=slower * 0.88 * MICRO,
+        step_s=slower * 0.05 * MICRO,
+        split_s=slower * 3.62 * MICRO,
+        sram_reuse=3.65,
+        stream_frac=0.89,
+        write_frac=0.78,
+        wait_s=slower * 0.61 * MICRO,
+        power_loop_s=385 * MICRO,
+        host_kernel_s=7.6 * MICRO,
+        host_gradient_s=16.5 * MICRO,
+        host_autograd_s=49 * MICRO,
+        host_op_s=35 * MICRO,
+        host_call_s=150 * MICRO,
+        host_backward_s=400 * MICRO,
+        host_rerun_s=1280 * MICRO,
+        fitted_on=fitted_on,
+    )
+
+
+GH100_CALIBRATION = gpu_calibration(REFERENCE_CLOCK_HZ)
+GH100_CALIBRATION_SOURCE = f"fitted on {GPU_FIT}; estimate: vector_frac; link_frac recalled from public nccl-tests"
 
 H200_IDLE_W = 118.3  # measured, clocks up, no work
 H200_TDP_W = 700.0
 IDLE_FRAC = H200_IDLE_W / H200_TDP_W
 
-# Least squares of (mean watts - idle) on FLOP rate and byte rate over five GEMM rows and two copies: 0.77 pJ/FLOP and
-# 116 pJ/byte, errors under 8 %. Left out: 1024^3 (bound by the host) and 128x16384x16384 (clock down to 1176 MHz).
-# The byte figure includes L2 and the SMs that move the data; DRAM alone would be near 36 pJ/byte (4.5 pJ/bit).
-# Vector: GELU draws (691.9 - 118.3) W less 3.34 TB/s of HBM, over 0.84 Telement/s of about 26 FLOP: 8.5 pJ/FLOP. The
-# 66.9 TFLOP/s fp32 peak then costs 569 W, which with idle is the 700 W limit: the two agree.
+# At full clock and voltage, from thirteen loads of 2.5 s (docs/model/power.md). Copies draw 116.5 pJ/byte above idle;
+# of it 30 pJ/byte are laid to the shared SRAM and the way to the cores (CMEM at 7 nm: 15-19 pJ/byte, without that way).
+# Large GEMMs slow to 0.774 of full clock at 700 W: 0.98 pJ/FLOP beside their SRAM traffic. GELU: 7.4 pJ a lane slot.
 GH100_ENERGY = EnergyCosts(
-    tensor_j_per_flop=0.77 * PICO,
-    vector_j_per_flop=8.5 * PICO,
-    hbm_j_per_byte=116 * PICO,
+    tensor_j_per_flop=0.98 * PICO,
+    vector_j_per_flop=7.4 * PICO,
+    sram_j_per_byte=30 * PICO,
+    hbm_j_per_byte=86.5 * PICO,
     link_j_per_byte=1.3 * BITS_PER_BYTE * PICO,  # NVLink4, about 1.3 pJ/bit (NVIDIA, Hot Chips 34, 2022, recalled)
     idle_w=H200_IDLE_W,
+    still_frac=0.31,  # one load: products of zeros draw 401 W where those of random data meet the limit
 )
 GH100_ENERGY_SOURCE = (
     "measured on one H200 SXM: least squares over GEMM and copy power, GELU for vector; "
@@ -45,26 +71,36 @@ GH100_ENERGY_SOURCE = (
 # Dynamic energy of logic against 7 nm: Stillmaker & Baas 2017 at 0.8 V gives 0.0943 at 7 nm, 0.1178 at 10 nm, 0.1735 at
 # 16 nm and 0.2211 at 20 nm of the 45 nm energy; below 7 nm, an estimate of one full node of gain.
 NODE_ENERGY_RATIO = {"4 nm": 0.8, "5 nm": 0.8, "6 nm": 0.95, "7 nm": 1.0, "12 nm": 1.5, "16 nm": 1.84, "22 nm": 2.4}
-GEMM_POWER_FRAC = 0.9  # of the H200's power above idle in large GEMMs: 0.77 pJ/FLOP x 663 TFLOP/s of 567 W
+# At full clock the H200's products would draw 1.44 times what its limit leaves above idle: 0.98 pJ of 582 W / 857e12/s.
+GEMM_POWER_RATIO = 1.44
+SUSTAINED_POWER_RATIO = 0.85  # of what the limit leaves above idle: the rest is SRAM and HBM
 
 
 def borrowed_calibration(
     why: str,
     *,
-    tensor_frac: float = GH100_CALIBRATION.tensor_frac,
+    tensor_frac: float,
     hbm_frac: float = GH100_CALIBRATION.hbm_frac,
     link_frac: float = GH100_CALIBRATION.link_frac,
     launch_s: float = GH100_CALIBRATION.launch_s,
 ) -> Calibration:
-    """The H200's calibration with what is known otherwise, saying that nothing was fitted on this chip."""
+    """Shares for a chip that is no GPU and was not measured: it waits for nothing but launches."""
     return Calibration(
         tensor_frac=tensor_frac,
-        vector_frac=GH100_CALIBRATION.vector_frac,
+        vector_frac=0.80,  # estimate: no kernel was counted on such a chip
         hbm_frac=hbm_frac,
         link_frac=link_frac,
         launch_s=launch_s,
         fitted_on=f"not fitted: taken from {why}",
     )
+
+
+def borrowed_gpu_calibration(
+    why: str, clock_hz: float, *, tensor_frac: float, hbm_frac: float = GH100_CALIBRATION.hbm_frac
+) -> Calibration:
+    """The GPUs' calibration at a part's clock, saying that nothing was fitted on this chip."""
+    shared = gpu_calibration(clock_hz, f"not fitted: taken from {why}")
+    return replace(shared, tensor_frac=tensor_frac, hbm_frac=hbm_frac)
 
 
 def idle_estimate_w(tdp_w: float) -> float:
@@ -73,16 +109,26 @@ def idle_estimate_w(tdp_w: float) -> float:
 
 
 def power_limited_energy(
-    *, tdp_w: float, peak_flop_per_s: float, tensor_frac: float, node: str, link_j_per_byte: float
+    *,
+    tdp_w: float,
+    peak_flop_per_s: float,
+    tensor_frac: float,
+    node: str,
+    link_j_per_byte: float,
+    gemm_power_ratio: float = SUSTAINED_POWER_RATIO,
 ) -> EnergyCosts:
-    """Energy of a chip that, as the H200 does, meets its power limit in large matrix products.
+    """Energy of a chip that meets its power limit in large matrix products.
+
+    A `tensor_frac` from published rates is what the limit left, and its products draw what is left of the limit; one
+    that holds at full clock comes with the H200's ratio, GEMM_POWER_RATIO.
 
     HBM costs what it does on the H200; vector work scales from it by process node.
     """
     idle_w = idle_estimate_w(tdp_w)
     return EnergyCosts(
-        tensor_j_per_flop=GEMM_POWER_FRAC * (tdp_w - idle_w) / (tensor_frac * peak_flop_per_s),
+        tensor_j_per_flop=gemm_power_ratio * (tdp_w - idle_w) / (tensor_frac * peak_flop_per_s),
         vector_j_per_flop=GH100_ENERGY.vector_j_per_flop * NODE_ENERGY_RATIO[node] / NODE_ENERGY_RATIO["4 nm"],
+        sram_j_per_byte=GH100_ENERGY.sram_j_per_byte * NODE_ENERGY_RATIO[node] / NODE_ENERGY_RATIO["4 nm"],
         hbm_j_per_byte=GH100_ENERGY.hbm_j_per_byte,
         link_j_per_byte=link_j_per_byte,
         idle_w=idle_w,
@@ -90,7 +136,7 @@ def power_limited_energy(
 
 
 POWER_LIMITED_SOURCE = (
-    "estimate: tensor energy as if large GEMMs draw 90 % of the power between idle and TDP, as on the H200; HBM and "
+    "estimate: tensor energy as if large GEMMs met the power limit at the rate they are said to hold; HBM and "
     "idle share of TDP as measured on the H200; vector energy scaled from it by node (Stillmaker & Baas 2017)"
 )
 
@@ -99,6 +145,7 @@ POWER_LIMITED_SOURCE = (
 SYSTOLIC_J_PER_FLOP = 0.40 * PICO
 # fp32 operation 0.85 pJ (mean of add 0.38, multiply 1.31) and three 32-bit register accesses at 0.11 pJ/bit (DeepFlow).
 LANE_J_PER_FLOP = 11.4 * PICO
+SRAM_J_PER_BYTE = 0.27 * BITS_PER_BYTE * PICO  # a slice of TPU v4i's VMEM at 7 nm (AccelForge, tpu_v4i file)
 HBM2_J_PER_BYTE = 7.03 * BITS_PER_BYTE * PICO  # upper end of 250-450 pJ per 64 bit (Jouppi et al., ISCA 2021, recalled)
 # Geometric mean of 1 pJ/bit on package and 13 pJ/bit between nodes (DeepFlow configurations).
 BOARD_LINK_J_PER_BYTE = 3.6 * BITS_PER_BYTE * PICO
@@ -110,6 +157,7 @@ def component_energy(*, node: str, idle_w: float) -> EnergyCosts:
     return EnergyCosts(
         tensor_j_per_flop=SYSTOLIC_J_PER_FLOP * NODE_ENERGY_RATIO[node],
         vector_j_per_flop=LANE_J_PER_FLOP * NODE_ENERGY_RATIO[node],
+        sram_j_per_byte=SRAM_J_PER_BYTE * NODE_ENERGY_RATIO[node],
         hbm_j_per_byte=HBM2_J_PER_BYTE,
         link_j_per_byte=BOARD_LINK_J_PER_BYTE,
         idle_w=idle_w,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dovetail.hardware.catalog._measured import borrowed_calibration
-from dovetail.hardware.chip import TensorUnits, VectorUnits
+from dovetail.hardware.chip import TensorUnits, Tiling, VectorUnits
 
 WHAM = "WHAM (published constants): 700 MHz, 700 GB/s HBM, 606.68 mm2, TPUv2's 280 W"
 TEMPLATE_CALIBRATION = borrowed_calibration(
@@ -16,6 +16,11 @@ TEMPLATE_CALIBRATION = borrowed_calibration(
 TEMPLATE_CALIBRATION_SOURCE = "estimate: a paper design runs at its peak; HBM at the H200's measured share"
 
 
+def template_tiling(num_rows: int, num_cols: int) -> Tiling:
+    """An array that holds weights or inputs, double-buffered, while rows stream past in groups of 8."""
+    return Tiling(tiles=((num_rows, num_cols),), stationary=("weight", "input"), num_steps=8)
+
+
 def template_tensor(
     num_units: int, num_rows: int, num_cols: int, clock_hz: float, dtypes: tuple[str, ...]
 ) -> TensorUnits:
@@ -25,7 +30,7 @@ def template_tensor(
         num_units=num_units,
         num_rows=num_rows,
         num_cols=num_cols,
-        tile=(8, num_cols, num_rows),
+        tiling=template_tiling(num_rows, num_cols),
         rates=tuple((dtype, peak_flop_per_s) for dtype in dtypes),
     )
 

@@ -22,5 +22,6 @@ def a100_40gb_sxm() -> Chip:
         a100.a100_80gb_sxm(),
         name="a100-40gb-sxm",
         hbm=Memory(capacity_bytes=40 * GIBI, bandwidth_bytes_per_s=1.555 * TERA),
+        die=replace(a100.DIE, hbm_generation="HBM2"),
         sources=SOURCES,
     )

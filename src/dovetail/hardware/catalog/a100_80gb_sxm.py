@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.catalog._measured import (
+    GH100_CALIBRATION_SOURCE,
     GH100_ENERGY,
     POWER_LIMITED_SOURCE,
-    borrowed_calibration,
+    gpu_calibration,
     power_limited_energy,
 )
-from dovetail.hardware.catalog._nvidia import A100_DATASHEET, GPU_TILE, HBM_BINARY, SM_LAYOUT, TILE_SOURCE
+from dovetail.hardware.catalog._nvidia import A100_DATASHEET, HBM_BINARY, OLD_GPU_TILING, SM_LAYOUT, TILE_SOURCE
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
+from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
-from dovetail.units import GIBI, GIGA, KIBI, MEBI, TERA
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, PICO, TERA
 
 TDP_W = 400.0
 RATES = (
@@ -22,22 +26,37 @@ RATES = (
     ("tf32", 156 * TERA),
     ("fp32", 19.5 * TERA),
 )
-CALIBRATION = borrowed_calibration(
-    "the H200's; tensor_frac from published A100 GEMMs of 250 to 280 TFLOP/s (recalled)",
-    tensor_frac=0.83,
+CLOCK_HZ = 1.41 * GIGA
+CALIBRATION = gpu_calibration(CLOCK_HZ)
+# Published GEMMs above 1 ms hold 0.79 of peak, nearly the whole main loop: 1.25 pJ/FLOP keeps 400 W there.
+ENERGY = replace(
+    power_limited_energy(
+        tdp_w=TDP_W,
+        peak_flop_per_s=312 * TERA,
+        tensor_frac=CALIBRATION.tensor_frac,
+        node="7 nm",
+        link_j_per_byte=GH100_ENERGY.link_j_per_byte,
+    ),
+    tensor_j_per_flop=1.25 * PICO,
 )
-ENERGY = power_limited_energy(
-    tdp_w=TDP_W,
-    peak_flop_per_s=312 * TERA,
-    tensor_frac=CALIBRATION.tensor_frac,
-    node="7 nm",
-    link_j_per_byte=GH100_ENERGY.link_j_per_byte,
+DIE = Die(
+    node_m=7 * NANO,
+    register_bytes=256 * KIBI,
+    num_schedulers=4,
+    num_fp64_lanes=32,
+    has_dot_products=True,
+    spare_core_frac=20 / 128,
+    spare_sram_frac=8 / 48,
+    num_hbm_stacks=5,
+    num_spare_hbm_phys=1,
+    hbm_generation="HBM2e",
+    num_link_lanes=12 * 4,
 )
 SOURCES = (
     ("year", A100_DATASHEET),
     ("clock_hz", f"{A100_DATASHEET}: boost clock, at which the peaks are stated"),
     ("tensor", f"{A100_DATASHEET}, dense; {SM_LAYOUT} (4 tensor cores of 256); fp32 runs on the vector lanes"),
-    ("tensor.tile", TILE_SOURCE),
+    ("tensor.tiling", TILE_SOURCE),
     ("vector", A100_DATASHEET),
     ("core_buffer_bytes", f"{A100_DATASHEET}: L1 and shared memory of one SM"),
     ("sram.capacity_bytes", f"{A100_DATASHEET}: L2"),
@@ -46,8 +65,10 @@ SOURCES = (
     ("hbm.bandwidth_bytes_per_s", f"{A100_DATASHEET}: 2039 GB/s, 80 GB SXM part"),
     ("tdp_w", A100_DATASHEET),
     ("interconnect_bytes_per_s", f"{A100_DATASHEET}: NVLink3, 12 links, 600 GB/s both ways"),
-    ("calibration", "estimate: the H200's measured shares; tensor_frac from published A100 GEMM rates (recalled)"),
-    ("energy", POWER_LIMITED_SOURCE),
+    ("calibration", GH100_CALIBRATION_SOURCE),
+    ("energy", f"{POWER_LIMITED_SOURCE}; tensor energy from the rate that long published GEMMs hold at 400 W"),
+    ("die", f"{A100_DATASHEET}: GA100 has 128 SMs, 48 MB of L2 and 6 HBM sites; 108, 40 and 5 are in use"),
+    ("die.num_link_lanes", "NVLink3: 4 lanes of 50 Gb/s a link (recalled)"),
 )
 FACTS = (
     ("die area", "826 mm2", A100_DATASHEET),
@@ -69,8 +90,8 @@ def a100_80gb_sxm() -> Chip:
         vendor="NVIDIA",
         year=2020,
         process="TSMC 7 nm (N7)",
-        clock_hz=1.41 * GIGA,
-        tensor=TensorUnits(num_units=108, num_rows=32, num_cols=32, tile=GPU_TILE, rates=RATES),
+        clock_hz=CLOCK_HZ,
+        tensor=TensorUnits(num_units=108, num_rows=32, num_cols=32, tiling=OLD_GPU_TILING, rates=RATES),
         vector=VectorUnits(num_units=108, num_lanes=64, peak_flop_per_s=19.5 * TERA),
         core_buffer_bytes=192 * KIBI,
         sram=Memory(capacity_bytes=40 * MEBI, bandwidth_bytes_per_s=5.0 * TERA),
@@ -79,6 +100,7 @@ def a100_80gb_sxm() -> Chip:
         interconnect_bytes_per_s=300 * GIGA,
         calibration=CALIBRATION,
         energy=ENERGY,
+        die=DIE,
         sources=SOURCES,
         facts=FACTS,
     )

@@ -23,6 +23,7 @@ ENERGY = power_limited_energy(
     tensor_frac=CALIBRATION.tensor_frac,
     node="12 nm",
     link_j_per_byte=BOARD_LINK_J_PER_BYTE,
+    gemm_power_ratio=0.6,  # the paper's NPU knows no power limit
 )
 OWN_SOURCES = {
     "year": ACE,
@@ -36,6 +37,7 @@ OWN_SOURCES = {
     "hbm.bandwidth_bytes_per_s": f"{ACE}: 900 GB/s",
     "tdp_w": "estimate: the V100's; the paper gives none",
     "interconnect_bytes_per_s": f"{ACE}: NPU-to-network bus of 500 GB/s, which is 2 x 200 + 2 x 2 x 25 of its links",
+    "die": "estimate: the V100's; the paper gives none",
     "calibration": f"{ACE}: link efficiency 94 %; estimate: the rest as fitted_on says",
     "energy": "estimate: as a V100 that meets its power limit at 120 TFLOP/s",
 }
@@ -60,7 +62,7 @@ def ace_npu() -> Chip:
         year=2021,
         clock_hz=clock_hz,
         tensor=TensorUnits(
-            num_units=num_sms, num_rows=20, num_cols=30, tile=base.tensor.tile, rates=(("fp16", 120 * TERA),)
+            num_units=num_sms, num_rows=20, num_cols=30, tiling=base.tensor.tiling, rates=(("fp16", 120 * TERA),)
         ),
         vector=VectorUnits(num_units=num_sms, num_lanes=64, peak_flop_per_s=2 * num_sms * 64 * clock_hz),
         interconnect_bytes_per_s=500 * GIGA,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.catalog._measured import (
+    GEMM_POWER_RATIO,
     GH100_ENERGY,
     POWER_LIMITED_SOURCE,
-    borrowed_calibration,
+    gpu_calibration,
     power_limited_energy,
 )
-from dovetail.hardware.catalog._nvidia import B200_DATASHEET, GPU_TILE, HBM_BINARY, SM_LAYOUT, TILE_SOURCE
+from dovetail.hardware.catalog._nvidia import B200_DATASHEET, GPU_TILING, HBM_BINARY, SM_LAYOUT, TILE_SOURCE
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
+from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
-from dovetail.units import GIBI, GIGA, KIBI, MEBI, TERA
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 TDP_W = 1000.0
 RATES = (
@@ -23,13 +25,27 @@ RATES = (
     ("tf32", 1125 * TERA),
     ("fp32", 75 * TERA),
 )
-CALIBRATION = borrowed_calibration("the H200's, the nearest measured relative")
+CLOCK_HZ = 1.856 * GIGA
+CALIBRATION = gpu_calibration(CLOCK_HZ, "not fitted: the constants that A100, H100 and H200 share")
 ENERGY = power_limited_energy(
     tdp_w=TDP_W,
     peak_flop_per_s=2250 * TERA,
     tensor_frac=CALIBRATION.tensor_frac,
     node="4 nm",
     link_j_per_byte=GH100_ENERGY.link_j_per_byte,
+    gemm_power_ratio=GEMM_POWER_RATIO,
+)
+DIE = Die(
+    node_m=4 * NANO,
+    num_dies=2,
+    register_bytes=(256 + 256) * KIBI,
+    num_schedulers=4,
+    num_fp64_lanes=64,
+    has_dot_products=True,
+    spare_core_frac=12 / 160,
+    num_hbm_stacks=8,
+    hbm_generation="HBM3e",
+    num_link_lanes=18 * 2,
 )
 SOURCES = (
     ("year", B200_DATASHEET),
@@ -38,7 +54,7 @@ SOURCES = (
     ("tensor.num_units", "148 SMs enabled, 74 a die (Chips and Cheese, B200, 2025)"),
     ("tensor.num_rows", "estimate: 4 tensor cores of 1024 multiply-accumulates, as the scaling book infers"),
     ("tensor.num_cols", "estimate: 4 tensor cores of 1024 multiply-accumulates, as the scaling book infers"),
-    ("tensor.tile", TILE_SOURCE),
+    ("tensor.tiling", TILE_SOURCE),
     ("vector", "estimate: 128 fp32 lanes an SM, as on the H100; 148 SMs (Chips and Cheese, B200, 2025)"),
     (
         "vector.peak_flop_per_s",
@@ -51,8 +67,13 @@ SOURCES = (
     ("hbm.bandwidth_bytes_per_s", f"{B200_DATASHEET}: 64 TB/s for eight"),
     ("tdp_w", B200_DATASHEET),
     ("interconnect_bytes_per_s", f"{B200_DATASHEET}: NVLink5, 1.8 TB/s both ways"),
-    ("calibration", "estimate: the H200's measured shares"),
+    ("calibration", "estimate: the constants that A100, H100 and H200 share"),
     ("energy", POWER_LIMITED_SOURCE),
+    ("die", f"{B200_DATASHEET}: two dies, 8 stacks; registers and tensor memory of an SM (scaling book, GPU chapter)"),
+    ("die.spare_core_frac", "80 SMs a die, 74 in use (Chips and Cheese, B200, 2025, recalled)"),
+    ("die.spare_sram_frac", "estimate: all of the L2 is in use"),
+    ("die.num_fp64_lanes", f"{B200_DATASHEET}: 37 TFLOP/s fp64 is 64 lanes an SM"),
+    ("die.num_link_lanes", "NVLink5: 2 lanes of 200 Gb/s a link (recalled)"),
 )
 FACTS = (
     ("transistors", "208 billion on two dies", B200_DATASHEET),
@@ -70,8 +91,8 @@ def b200() -> Chip:
         vendor="NVIDIA",
         year=2024,
         process="TSMC 4NP",
-        clock_hz=1.856 * GIGA,
-        tensor=TensorUnits(num_units=148, num_rows=64, num_cols=64, tile=GPU_TILE, rates=RATES),
+        clock_hz=CLOCK_HZ,
+        tensor=TensorUnits(num_units=148, num_rows=64, num_cols=64, tiling=GPU_TILING, rates=RATES),
         vector=VectorUnits(num_units=148, num_lanes=128, peak_flop_per_s=75 * TERA),
         core_buffer_bytes=256 * KIBI,
         sram=Memory(capacity_bytes=126 * MEBI, bandwidth_bytes_per_s=11 * TERA),
@@ -80,6 +101,7 @@ def b200() -> Chip:
         interconnect_bytes_per_s=900 * GIGA,
         calibration=CALIBRATION,
         energy=ENERGY,
+        die=DIE,
         sources=SOURCES,
         facts=FACTS,
     )

@@ -8,15 +8,16 @@ from dovetail.hardware.catalog._habana import (
     GAUDI_CALIBRATION,
     GAUDI_CALIBRATION_SOURCE,
     GAUDI_ENERGY_SOURCE,
-    GAUDI_TILE,
     GAUDI_TILE_SOURCE,
+    GAUDI_TILING,
     HOT_CHIPS,
     TPC_BUFFER_SOURCE,
 )
 from dovetail.hardware.catalog._measured import ETHERNET_J_PER_BYTE, power_limited_energy
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
+from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
-from dovetail.units import BITS_PER_BYTE, GIBI, GIGA, KIBI, MEBI, TERA
+from dovetail.units import BITS_PER_BYTE, GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 TDP_W = 600.0
 RATES = (("bf16", 432 * TERA), ("fp8", 865 * TERA))
@@ -27,6 +28,15 @@ ENERGY = power_limited_energy(
     node="7 nm",
     link_j_per_byte=ETHERNET_J_PER_BYTE,
 )
+DIE = Die(
+    node_m=7 * NANO,
+    num_dies=1,
+    register_bytes=10 * KIBI,
+    num_schedulers=4,
+    num_hbm_stacks=6,
+    hbm_generation="HBM2e",
+    num_link_lanes=24 * 2,
+)
 SOURCES = (
     ("year", GAUDI2_PAPER),
     ("clock_hz", "estimate: the clock that gives the 432 TFLOP/s bf16 peak on two 256x256 engines"),
@@ -34,7 +44,7 @@ SOURCES = (
     ("tensor.num_units", f"{GAUDI2_PAPER}: two matrix multiplication engines"),
     ("tensor.num_rows", "estimate: the 256x256 engine reported for Gaudi 3"),
     ("tensor.num_cols", "estimate: the 256x256 engine reported for Gaudi 3"),
-    ("tensor.tile", GAUDI_TILE_SOURCE),
+    ("tensor.tiling", GAUDI_TILE_SOURCE),
     ("vector", f"{GAUDI2_PAPER}: 24 tensor processor cores, vectors of 2048 bits"),
     (
         "vector.peak_flop_per_s",
@@ -49,6 +59,9 @@ SOURCES = (
     ("interconnect_bytes_per_s", "21 of the 24 100 GbE ports face the seven neighbours in a box of eight (HLS-Gaudi2)"),
     ("calibration", GAUDI_CALIBRATION_SOURCE),
     ("energy", GAUDI_ENERGY_SOURCE),
+    ("die", f"{GAUDI2_PAPER}: one die, 6 stacks, 24 ports of 2 lanes"),
+    ("die.register_bytes", "estimate: 40 vectors of 256 bytes a tensor processor core"),
+    ("die.num_schedulers", "estimate: the four issue slots of a tensor processor core"),
 )
 FACTS = (
     ("bf16 peak, other source", "450 TFLOP/s", "Epoch AI Machine Learning Hardware table (Dec 2025)"),
@@ -66,7 +79,7 @@ def gaudi2() -> Chip:
         year=2022,
         process="TSMC 7 nm",
         clock_hz=1.65 * GIGA,
-        tensor=TensorUnits(num_units=2, num_rows=256, num_cols=256, tile=GAUDI_TILE, rates=RATES),
+        tensor=TensorUnits(num_units=2, num_rows=256, num_cols=256, tiling=GAUDI_TILING, rates=RATES),
         vector=VectorUnits(num_units=24, num_lanes=64, peak_flop_per_s=5.5 * TERA),
         core_buffer_bytes=80 * KIBI,
         sram=Memory(capacity_bytes=48 * MEBI, bandwidth_bytes_per_s=6.4 * TERA),
@@ -75,6 +88,7 @@ def gaudi2() -> Chip:
         interconnect_bytes_per_s=21 * 100 * GIGA / BITS_PER_BYTE,
         calibration=GAUDI_CALIBRATION,
         energy=ENERGY,
+        die=DIE,
         sources=SOURCES,
         facts=FACTS,
     )

@@ -7,15 +7,16 @@ from dovetail.hardware.catalog._habana import (
     GAUDI_CALIBRATION,
     GAUDI_CALIBRATION_SOURCE,
     GAUDI_ENERGY_SOURCE,
-    GAUDI_TILE,
     GAUDI_TILE_SOURCE,
+    GAUDI_TILING,
     HOT_CHIPS,
     TPC_BUFFER_SOURCE,
 )
 from dovetail.hardware.catalog._measured import ETHERNET_J_PER_BYTE, power_limited_energy
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
+from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
-from dovetail.units import BITS_PER_BYTE, GIBI, GIGA, KIBI, MEBI, TERA
+from dovetail.units import BITS_PER_BYTE, GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 TDP_W = 900.0
 RATES = (("bf16", 1835 * TERA), ("fp8", 1835 * TERA))
@@ -26,11 +27,20 @@ ENERGY = power_limited_energy(
     node="5 nm",
     link_j_per_byte=ETHERNET_J_PER_BYTE,
 )
+DIE = Die(
+    node_m=5 * NANO,
+    num_dies=2,
+    register_bytes=10 * KIBI,
+    num_schedulers=4,
+    num_hbm_stacks=8,
+    hbm_generation="HBM2e",
+    num_link_lanes=24 * 2,
+)
 SOURCES = (
     ("year", HOT_CHIPS),
     ("clock_hz", "estimate: the clock that gives both the matrix and the vector peak: 1835e12 / (8 * 256 * 256 * 2)"),
     ("tensor", f"{HOT_CHIPS}: 8 engines, bf16 and fp8 alike; 256x256 MAC (trade press on the launch, 2024)"),
-    ("tensor.tile", GAUDI_TILE_SOURCE),
+    ("tensor.tiling", GAUDI_TILE_SOURCE),
     ("vector", f"{HOT_CHIPS}: 64 tensor processor cores; estimate: fp32 at half of the 28.7 TFLOP/s bf16 vector peak"),
     ("core_buffer_bytes", TPC_BUFFER_SOURCE),
     ("sram", f"{HOT_CHIPS}: 96 MB of L2, 12.8 TB/s"),
@@ -40,6 +50,9 @@ SOURCES = (
     ("interconnect_bytes_per_s", "21 of the 24 200 GbE ports face the seven neighbours in a box of eight (HLB-325)"),
     ("calibration", GAUDI_CALIBRATION_SOURCE),
     ("energy", GAUDI_ENERGY_SOURCE),
+    ("die", f"{HOT_CHIPS}: two dies, 8 stacks, 24 ports of 2 lanes"),
+    ("die.register_bytes", "estimate: 40 vectors of 256 bytes a tensor processor core"),
+    ("die.num_schedulers", "estimate: the four issue slots of a tensor processor core"),
 )
 FACTS = (
     ("bf16 peak, other source", "1678 TFLOP/s", "Epoch AI Machine Learning Hardware table (Dec 2025)"),
@@ -58,7 +71,7 @@ def gaudi3() -> Chip:
         year=2024,
         process="TSMC 5 nm",
         clock_hz=1.75 * GIGA,
-        tensor=TensorUnits(num_units=8, num_rows=256, num_cols=256, tile=GAUDI_TILE, rates=RATES),
+        tensor=TensorUnits(num_units=8, num_rows=256, num_cols=256, tiling=GAUDI_TILING, rates=RATES),
         vector=VectorUnits(num_units=64, num_lanes=64, peak_flop_per_s=14.35 * TERA),
         core_buffer_bytes=80 * KIBI,
         sram=Memory(capacity_bytes=96 * MEBI, bandwidth_bytes_per_s=12.8 * TERA),
@@ -67,6 +80,7 @@ def gaudi3() -> Chip:
         interconnect_bytes_per_s=21 * 200 * GIGA / BITS_PER_BYTE,
         calibration=GAUDI_CALIBRATION,
         energy=ENERGY,
+        die=DIE,
         sources=SOURCES,
         facts=FACTS,
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dovetail.hardware.catalog import b200 as b200_file
 from dovetail.hardware.catalog import chips
-from dovetail.hardware.catalog._measured import GH100_ENERGY, power_limited_energy
+from dovetail.hardware.catalog._measured import GEMM_POWER_RATIO, GH100_ENERGY, power_limited_energy
 from dovetail.hardware.catalog._nvidia import GB200_DATASHEET, HBM_BINARY
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.memory import Memory
@@ -27,6 +27,7 @@ ENERGY = power_limited_energy(
     tensor_frac=b200_file.CALIBRATION.tensor_frac,
     node="4 nm",
     link_j_per_byte=GH100_ENERGY.link_j_per_byte,
+    gemm_power_ratio=GEMM_POWER_RATIO,
 )
 OWN_SOURCES = {
     "year": GB200_DATASHEET,

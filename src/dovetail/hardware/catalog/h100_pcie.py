@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog import h100_sxm as h100
 from dovetail.hardware.catalog._measured import (
+    GEMM_POWER_RATIO,
     GH100_CALIBRATION_SOURCE,
     GH100_ENERGY,
     POWER_LIMITED_SOURCE,
-    borrowed_calibration,
+    gpu_calibration,
     power_limited_energy,
 )
-from dovetail.hardware.catalog._nvidia import GPU_TILE, H100_DATASHEET, HBM_BINARY, SM_LAYOUT, TILE_SOURCE
+from dovetail.hardware.catalog._nvidia import GPU_TILING, H100_DATASHEET, HBM_BINARY, SM_LAYOUT, TILE_SOURCE
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
 from dovetail.hardware.memory import Memory
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, TERA
@@ -24,19 +28,22 @@ RATES = (
     ("tf32", 378 * TERA),
     ("fp32", 51.2 * TERA),
 )
-CALIBRATION = borrowed_calibration("the H200's, same die; at half the power it may sustain less", tensor_frac=0.60)
+CLOCK_HZ = 1.62 * GIGA
+CALIBRATION = gpu_calibration(CLOCK_HZ)
 ENERGY = power_limited_energy(
     tdp_w=TDP_W,
     peak_flop_per_s=756 * TERA,
     tensor_frac=CALIBRATION.tensor_frac,
     node="4 nm",
     link_j_per_byte=GH100_ENERGY.link_j_per_byte,
+    gemm_power_ratio=GEMM_POWER_RATIO,
 )
+DIE = replace(h100.DIE, spare_core_frac=30 / 144, hbm_generation="HBM2e")
 SOURCES = (
     ("year", H100_DATASHEET),
     ("clock_hz", f"the boost clock of the tensor peaks in the {H100_DATASHEET}: 756e12 / (114 * 2048 * 2)"),
     ("tensor", f"{H100_DATASHEET}, dense; {SM_LAYOUT} (4 tensor cores of 512); fp32 runs on the vector lanes"),
-    ("tensor.tile", TILE_SOURCE),
+    ("tensor.tiling", TILE_SOURCE),
     ("vector", H100_DATASHEET),
     ("vector.peak_flop_per_s", f"not at clock_hz: {H100_DATASHEET} states it at the 1.755 GHz maximum clock"),
     ("core_buffer_bytes", f"{H100_DATASHEET}: L1 and shared memory of one SM"),
@@ -49,8 +56,9 @@ SOURCES = (
     ("hbm.bandwidth_bytes_per_s", f"{H100_DATASHEET}: HBM2e"),
     ("tdp_w", H100_DATASHEET),
     ("interconnect_bytes_per_s", f"{H100_DATASHEET}: NVLink bridge to one neighbour, 600 GB/s both ways"),
-    ("calibration", f"estimate: {GH100_CALIBRATION_SOURCE}; tensor_frac lowered for the 350 W limit"),
+    ("calibration", GH100_CALIBRATION_SOURCE),
     ("energy", POWER_LIMITED_SOURCE),
+    ("die", f"{H100_DATASHEET}: the SXM part's die with 114 of its 144 SMs in use; NVLink has 36 lanes (recalled)"),
 )
 FACTS = (
     ("die area", "814 mm2", H100_DATASHEET),
@@ -68,8 +76,8 @@ def h100_pcie() -> Chip:
         vendor="NVIDIA",
         year=2022,
         process="TSMC 4N",
-        clock_hz=1.62 * GIGA,
-        tensor=TensorUnits(num_units=114, num_rows=64, num_cols=32, tile=GPU_TILE, rates=RATES),
+        clock_hz=CLOCK_HZ,
+        tensor=TensorUnits(num_units=114, num_rows=64, num_cols=32, tiling=GPU_TILING, rates=RATES),
         vector=VectorUnits(num_units=114, num_lanes=128, peak_flop_per_s=51.2 * TERA),
         core_buffer_bytes=256 * KIBI,
         sram=Memory(capacity_bytes=50 * MEBI, bandwidth_bytes_per_s=5.5 * TERA),
@@ -78,6 +86,7 @@ def h100_pcie() -> Chip:
         interconnect_bytes_per_s=300 * GIGA,
         calibration=CALIBRATION,
         energy=ENERGY,
+        die=DIE,
         sources=SOURCES,
         facts=FACTS,
     )

@@ -9,10 +9,11 @@ from dovetail.hardware.catalog._measured import (
     GH100_ENERGY,
     GH100_ENERGY_SOURCE,
 )
-from dovetail.hardware.catalog._nvidia import GPU_TILE, H100_DATASHEET, HBM_BINARY, SM_LAYOUT, TILE_SOURCE
+from dovetail.hardware.catalog._nvidia import GPU_TILING, H100_DATASHEET, HBM_BINARY, SM_LAYOUT, TILE_SOURCE
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
+from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
-from dovetail.units import GIBI, GIGA, KIBI, MEBI, TERA
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 RATES = (
     ("bf16", 989.4 * TERA),
@@ -22,11 +23,24 @@ RATES = (
     ("tf32", 494.7 * TERA),
     ("fp32", 66.9 * TERA),
 )
+DIE = Die(
+    node_m=4 * NANO,
+    register_bytes=256 * KIBI,
+    num_schedulers=4,
+    num_fp64_lanes=64,
+    has_dot_products=True,
+    spare_core_frac=12 / 144,
+    spare_sram_frac=10 / 60,
+    num_hbm_stacks=5,
+    num_spare_hbm_phys=1,
+    hbm_generation="HBM3",
+    num_link_lanes=18 * 2,
+)
 SOURCES = (
     ("year", H100_DATASHEET),
     ("clock_hz", f"the boost clock of the tensor peaks in the {H100_DATASHEET}: 989.4e12 / (132 * 2048 * 2)"),
     ("tensor", f"{H100_DATASHEET}, dense; {SM_LAYOUT} (4 tensor cores of 512); fp32 runs on the vector lanes"),
-    ("tensor.tile", TILE_SOURCE),
+    ("tensor.tiling", TILE_SOURCE),
     ("vector", H100_DATASHEET),
     ("vector.peak_flop_per_s", f"not at clock_hz: {H100_DATASHEET} states it at the 1.98 GHz maximum clock"),
     ("core_buffer_bytes", f"{H100_DATASHEET}: L1 and shared memory of one SM"),
@@ -41,6 +55,8 @@ SOURCES = (
     ("interconnect_bytes_per_s", f"{H100_DATASHEET}: NVLink4, 18 links, 900 GB/s both ways"),
     ("calibration", f"{GH100_CALIBRATION_SOURCE}; same GH100 die and power limit"),
     ("energy", f"{GH100_ENERGY_SOURCE}; same GH100 die"),
+    ("die", f"{H100_DATASHEET}: GH100 has 144 SMs, 60 MB of L2 and 6 HBM sites; 132, 50 and 5 are in use"),
+    ("die.num_link_lanes", "NVLink4: 2 lanes of 100 Gb/s a link (recalled)"),
 )
 FACTS = (
     ("die area", "814 mm2", H100_DATASHEET),
@@ -59,7 +75,7 @@ def h100_sxm() -> Chip:
         year=2022,
         process="TSMC 4N",
         clock_hz=1.83 * GIGA,
-        tensor=TensorUnits(num_units=132, num_rows=64, num_cols=32, tile=GPU_TILE, rates=RATES),
+        tensor=TensorUnits(num_units=132, num_rows=64, num_cols=32, tiling=GPU_TILING, rates=RATES),
         vector=VectorUnits(num_units=132, num_lanes=128, peak_flop_per_s=66.9 * TERA),
         core_buffer_bytes=256 * KIBI,
         sram=Memory(capacity_bytes=50 * MEBI, bandwidth_bytes_per_s=5.5 * TERA),
@@ -68,6 +84,7 @@ def h100_sxm() -> Chip:
         interconnect_bytes_per_s=450 * GIGA,
         calibration=GH100_CALIBRATION,
         energy=GH100_ENERGY,
+        die=DIE,
         sources=SOURCES,
         facts=FACTS,
     )

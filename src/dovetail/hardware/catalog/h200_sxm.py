@@ -12,12 +12,14 @@ from dovetail.hardware.chip import Chip
 from dovetail.hardware.memory import Memory
 from dovetail.units import GIBI, TERA
 
+DIE = replace(h100.DIE, num_hbm_stacks=6, num_spare_hbm_phys=0, hbm_generation="HBM3e")
 OWN_SOURCES = {
     "year": "general availability; announced November 2023 (H200 datasheet)",
     "hbm.capacity_bytes": f"{H200_DATASHEET}; {HBM_BINARY}",
     "hbm.bandwidth_bytes_per_s": H200_DATASHEET,
     "tdp_w": H200_DATASHEET,
     "interconnect_bytes_per_s": f"{H200_DATASHEET}: NVLink4, 900 GB/s both ways",
+    "die": f"the H100's GH100 die; {H200_DATASHEET}: six stacks of HBM3e",
     "calibration": GH100_CALIBRATION_SOURCE,
     "energy": GH100_ENERGY_SOURCE,
 }
@@ -37,6 +39,7 @@ def h200_sxm() -> Chip:
         name="h200-sxm",
         year=2024,
         hbm=Memory(capacity_bytes=141 * GIBI, bandwidth_bytes_per_s=4.8 * TERA),
+        die=DIE,
         sources=SOURCES,
         facts=FACTS,
     )

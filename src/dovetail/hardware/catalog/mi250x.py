@@ -6,20 +6,23 @@ from dovetail.hardware.catalog import chips
 from dovetail.hardware.catalog._measured import (
     BOARD_LINK_J_PER_BYTE,
     POWER_LIMITED_SOURCE,
-    borrowed_calibration,
+    borrowed_gpu_calibration,
     power_limited_energy,
 )
-from dovetail.hardware.catalog._nvidia import GPU_TILE
+from dovetail.hardware.catalog._nvidia import GPU_TILING
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
+from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
-from dovetail.units import GIBI, GIGA, KIBI, MEBI, TERA
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 DATASHEET = "AMD Instinct MI250X datasheet and CDNA 2 white paper (2021)"
 TDP_W = 500.0
 RATES = (("bf16", 383 * TERA), ("fp16", 383 * TERA), ("int8", 383 * TERA), ("fp32", 95.7 * TERA))
-CALIBRATION = borrowed_calibration(
-    "the H200's; tensor_frac and hbm_frac lowered after Frontier's published GEMM and stream rates (recalled)",
-    tensor_frac=0.60,
+CLOCK_HZ = 1.7 * GIGA
+CALIBRATION = borrowed_gpu_calibration(
+    "NVIDIA's parts; tensor_frac and hbm_frac lowered after Frontier's published GEMM and stream rates (recalled)",
+    CLOCK_HZ,
+    tensor_frac=0.65,
     hbm_frac=0.82,
 )
 ENERGY = power_limited_energy(
@@ -29,11 +32,23 @@ ENERGY = power_limited_energy(
     node="6 nm",
     link_j_per_byte=BOARD_LINK_J_PER_BYTE,
 )
+DIE = Die(
+    node_m=6 * NANO,
+    num_dies=2,
+    register_bytes=512 * KIBI,
+    num_schedulers=4,
+    num_fp64_lanes=64,
+    has_dot_products=True,
+    spare_core_frac=2 / 112,
+    num_hbm_stacks=8,
+    hbm_generation="HBM2e",
+    num_link_lanes=8 * 16,
+)
 SOURCES = (
     ("year", DATASHEET),
     ("clock_hz", f"{DATASHEET}: peak engine clock"),
     ("tensor", f"{DATASHEET}; units are compute units of both dies; rows x cols is only their 512 MACs a clock"),
-    ("tensor.tile", "estimate: as the NVIDIA parts; the tile most large products choose"),
+    ("tensor.tiling", "estimate: as the NVIDIA parts; the tile most large products choose"),
     ("vector", f"{DATASHEET}: 47.9 TFLOP/s fp32 without packed instructions"),
     ("core_buffer_bytes", f"{DATASHEET}: local data share of one compute unit"),
     ("sram.capacity_bytes", f"{DATASHEET}: L2, 8 MB a die"),
@@ -47,6 +62,7 @@ SOURCES = (
     ("interconnect_bytes_per_s", f"{DATASHEET}: 8 Infinity Fabric links, 800 GB/s both ways"),
     ("calibration", "estimate: the H200's measured shares, lowered after published Frontier rates (recalled)"),
     ("energy", f"{POWER_LIMITED_SOURCE}; link 3.6 pJ/bit, between DeepFlow's on-package and inter-node figures"),
+    ("die", f"{DATASHEET}: 110 of 112 compute units a die, 512 KB of vector registers each, 8 stacks, 16 lanes a link"),
 )
 FACTS = (
     ("die area", "724 mm2 each of two", "Epoch AI Machine Learning Hardware table (Dec 2025)"),
@@ -64,8 +80,8 @@ def mi250x() -> Chip:
         vendor="AMD",
         year=2021,
         process="TSMC 6 nm",
-        clock_hz=1.7 * GIGA,
-        tensor=TensorUnits(num_units=220, num_rows=16, num_cols=32, tile=GPU_TILE, rates=RATES),
+        clock_hz=CLOCK_HZ,
+        tensor=TensorUnits(num_units=220, num_rows=16, num_cols=32, tiling=GPU_TILING, rates=RATES),
         vector=VectorUnits(num_units=220, num_lanes=64, peak_flop_per_s=47.9 * TERA),
         core_buffer_bytes=64 * KIBI,
         sram=Memory(capacity_bytes=16 * MEBI, bandwidth_bytes_per_s=7.0 * TERA),
@@ -74,6 +90,7 @@ def mi250x() -> Chip:
         interconnect_bytes_per_s=400 * GIGA,
         calibration=CALIBRATION,
         energy=ENERGY,
+        die=DIE,
         sources=SOURCES,
         facts=FACTS,
     )

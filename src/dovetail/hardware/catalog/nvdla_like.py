@@ -21,6 +21,7 @@ OWN_SOURCES = {
     "vector": f"estimate: {NVDLA} has a post-processor of 16 elements a clock (recalled); one a core",
     "core_buffer_bytes": f"{NVDLA}: 512 KB convolution buffer a core",
     "sram.capacity_bytes": "estimate: the TPUv2-like chip's, behind NVDLA's second memory interface",
+    "die": "estimate: the TPUv2-like chip's, with a buffer beside every array; 12 bytes of registers a lane, as PHAZE",
     "interconnect_bytes_per_s": "estimate: the TPUv2-like chip's, as NVDLA has none",
 }
 SOURCES = tuple((field, OWN_SOURCES.get(field, source)) for field, source in tpuv2.SOURCES)
@@ -40,6 +41,7 @@ def nvdla_like() -> Chip:
         tensor=template_tensor(32, 64, 16, base.clock_hz, ("fp16", "bf16")),
         vector=template_vector(32, 16, base.clock_hz),
         core_buffer_bytes=512 * KIBI,
+        die=replace(base.die, register_bytes=12 * 16, buffered_units="tensor"),
         sources=SOURCES,
         facts=FACTS,
     )

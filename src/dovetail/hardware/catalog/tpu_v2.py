@@ -7,7 +7,7 @@ from dovetail.hardware.catalog._google import (
     EPOCH,
     ISCA_2021,
     JAX_TPU_INFO,
-    MXU_TILE,
+    MXU_TILING,
     NORRIE,
     TPU_CALIBRATION,
     TPU_COMMON_SOURCES,
@@ -18,13 +18,22 @@ from dovetail.hardware.catalog._google import (
 )
 from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, IDLE_SOURCE, component_energy, idle_estimate_w
 from dovetail.hardware.chip import Chip, TensorUnits
+from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
-from dovetail.units import BITS_PER_BYTE, GIBI, GIGA, MEBI, TERA
+from dovetail.units import BITS_PER_BYTE, GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 CLOCK_HZ = 0.7 * GIGA
 TDP_W = 280.0
 HBM_BYTES_PER_S = 0.7 * TERA
 RATES = (("bf16", 46 * TERA),)
+DIE = Die(
+    node_m=16 * NANO,
+    register_bytes=128 * KIBI,
+    buffered_units="none",
+    num_hbm_stacks=4,
+    hbm_generation="HBM2",
+    num_link_lanes=4 * 20,
+)
 SOURCES = (
     ("year", EPOCH),
     ("clock_hz", f"{NORRIE}: 700 MHz"),
@@ -37,6 +46,8 @@ SOURCES = (
     ("tdp_w", f"{EPOCH}; also {ISCA_2021}"),
     ("interconnect_bytes_per_s", f"{NORRIE}: four links of 496 Gb/s"),
     ("energy", f"{COMPONENT_SOURCE}; idle {IDLE_SOURCE}"),
+    ("die", f"{NORRIE}: 16 nm; estimate: 4 stacks, 20 lanes of 25 Gb/s a link; VMEM is the only large SRAM"),
+    ("die.register_bytes", "estimate: 32 vector registers of 8 x 128 words of 4 bytes a core"),
     *TPU_COMMON_SOURCES,
 )
 FACTS = (
@@ -55,7 +66,7 @@ def tpu_v2() -> Chip:
         year=2017,
         process="16 nm",
         clock_hz=CLOCK_HZ,
-        tensor=TensorUnits(num_units=2, num_rows=128, num_cols=128, tile=MXU_TILE, rates=RATES),
+        tensor=TensorUnits(num_units=2, num_rows=128, num_cols=128, tiling=MXU_TILING, rates=RATES),
         vector=vector_units(2, 2, CLOCK_HZ),
         core_buffer_bytes=16 * MEBI,
         sram=Memory(capacity_bytes=32 * MEBI, bandwidth_bytes_per_s=VMEM_HBM_RATIO * HBM_BYTES_PER_S),
@@ -64,6 +75,7 @@ def tpu_v2() -> Chip:
         interconnect_bytes_per_s=4 * 496 * GIGA / BITS_PER_BYTE,
         calibration=TPU_CALIBRATION,
         energy=component_energy(node="16 nm", idle_w=idle_estimate_w(TDP_W)),
+        die=DIE,
         sources=SOURCES,
         facts=FACTS,
     )

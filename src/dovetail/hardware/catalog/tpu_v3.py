@@ -7,7 +7,7 @@ from dovetail.hardware.catalog._google import (
     EPOCH,
     ISCA_2021,
     JAX_TPU_INFO,
-    MXU_TILE,
+    MXU_TILING,
     NORRIE,
     SCALING_BOOK,
     TPU_CALIBRATION,
@@ -19,13 +19,22 @@ from dovetail.hardware.catalog._google import (
 )
 from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, component_energy
 from dovetail.hardware.chip import Chip, TensorUnits
+from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
-from dovetail.units import GIBI, GIGA, MEBI, TERA
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 CLOUD_PAGE = "Google Cloud TPU v3 documentation"
 CLOCK_HZ = 0.94 * GIGA
 HBM_BYTES_PER_S = 0.9 * TERA
 RATES = (("bf16", 123 * TERA),)
+DIE = Die(
+    node_m=16 * NANO,
+    register_bytes=128 * KIBI,
+    buffered_units="none",
+    num_hbm_stacks=4,
+    hbm_generation="HBM2",
+    num_link_lanes=4 * 20,
+)
 SOURCES = (
     ("year", EPOCH),
     ("clock_hz", f"{NORRIE}: 940 MHz"),
@@ -40,6 +49,8 @@ SOURCES = (
         f"{SCALING_BOOK}: four links of 100 GB/s one way; agrees with the pod's 6.4 TB/s bisection",
     ),
     ("energy", f"{COMPONENT_SOURCE}; idle is the measured minimum of the {CLOUD_PAGE}"),
+    ("die", f"{NORRIE}: 16 nm; estimate: 4 stacks, 20 lanes a link as the v2; VMEM is the only large SRAM"),
+    ("die.register_bytes", "estimate: 32 vector registers of 8 x 128 words of 4 bytes a core"),
     *TPU_COMMON_SOURCES,
 )
 FACTS = (
@@ -61,7 +72,7 @@ def tpu_v3() -> Chip:
         year=2018,
         process="16 nm",
         clock_hz=CLOCK_HZ,
-        tensor=TensorUnits(num_units=4, num_rows=128, num_cols=128, tile=MXU_TILE, rates=RATES),
+        tensor=TensorUnits(num_units=4, num_rows=128, num_cols=128, tiling=MXU_TILING, rates=RATES),
         vector=vector_units(2, 2, CLOCK_HZ),
         core_buffer_bytes=16 * MEBI,
         sram=Memory(capacity_bytes=32 * MEBI, bandwidth_bytes_per_s=VMEM_HBM_RATIO * HBM_BYTES_PER_S),
@@ -70,6 +81,7 @@ def tpu_v3() -> Chip:
         interconnect_bytes_per_s=400 * GIGA,
         calibration=TPU_CALIBRATION,
         energy=component_energy(node="16 nm", idle_w=123.0),
+        die=DIE,
         sources=SOURCES,
         facts=FACTS,
     )

@@ -7,7 +7,7 @@ from dovetail.hardware.catalog._google import (
     EPOCH,
     ISCA_2023,
     JAX_TPU_INFO,
-    MXU_TILE,
+    MXU_TILING,
     SCALING_BOOK,
     TPU_CALIBRATION,
     TPU_COMMON_SOURCES,
@@ -15,12 +15,20 @@ from dovetail.hardware.catalog._google import (
 )
 from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, component_energy
 from dovetail.hardware.chip import Chip, TensorUnits
+from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
-from dovetail.units import GIBI, GIGA, MEBI, TERA
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 CLOUD_PAGE = "Google Cloud TPU v4 documentation"
 CLOCK_HZ = 1.05 * GIGA
 RATES = (("bf16", 275 * TERA), ("int8", 275 * TERA))
+DIE = Die(
+    node_m=7 * NANO,
+    register_bytes=128 * KIBI,
+    num_hbm_stacks=4,
+    hbm_generation="HBM2",
+    num_link_lanes=6 * 8,
+)
 SOURCES = (
     ("year", EPOCH),
     ("clock_hz", f"{ISCA_2023}: 1050 MHz"),
@@ -33,6 +41,8 @@ SOURCES = (
     ("tdp_w", f"{CLOUD_PAGE}: measured maximum of 90 / 170 / 192 W (min / mean / max)"),
     ("interconnect_bytes_per_s", f"{SCALING_BOOK}: six links of 45 GB/s one way"),
     ("energy", f"{COMPONENT_SOURCE}; idle is the measured minimum of the {CLOUD_PAGE}"),
+    ("die", f"{ISCA_2023}: 7 nm, six links; estimate: 4 stacks of 307 GB/s, 8 lanes of 50 Gb/s a link"),
+    ("die.register_bytes", "estimate: 32 vector registers of 8 x 128 words of 4 bytes a core"),
     *TPU_COMMON_SOURCES,
 )
 FACTS = (
@@ -51,7 +61,7 @@ def tpu_v4() -> Chip:
         year=2020,
         process="7 nm",
         clock_hz=CLOCK_HZ,
-        tensor=TensorUnits(num_units=8, num_rows=128, num_cols=128, tile=MXU_TILE, rates=RATES),
+        tensor=TensorUnits(num_units=8, num_rows=128, num_cols=128, tiling=MXU_TILING, rates=RATES),
         vector=vector_units(2, 2, CLOCK_HZ),
         core_buffer_bytes=16 * MEBI,
         sram=Memory(capacity_bytes=128 * MEBI, bandwidth_bytes_per_s=4.096 * TERA),
@@ -60,6 +70,7 @@ def tpu_v4() -> Chip:
         interconnect_bytes_per_s=270 * GIGA,
         calibration=TPU_CALIBRATION,
         energy=component_energy(node="7 nm", idle_w=90.0),
+        die=DIE,
         sources=SOURCES,
         facts=FACTS,
     )

@@ -7,20 +7,28 @@ from dovetail.hardware.catalog._google import (
     EPOCH,
     ISCA_2021,
     JAX_TPU_INFO,
-    MXU_TILE,
+    MXU_TILING,
     TPU_CALIBRATION,
     TPU_COMMON_SOURCES,
     vector_units,
 )
 from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, IDLE_SOURCE, component_energy, idle_estimate_w
 from dovetail.hardware.chip import Chip, TensorUnits
+from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
-from dovetail.units import GIBI, GIGA, MEBI, TERA
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 ACCELFORGE = "AccelForge, tpu_v4i architecture file"
 CLOCK_HZ = 1.05 * GIGA
 TDP_W = 175.0
 RATES = (("bf16", 138 * TERA),)
+DIE = Die(
+    node_m=7 * NANO,
+    register_bytes=128 * KIBI,
+    num_hbm_stacks=2,
+    hbm_generation="HBM2",
+    num_link_lanes=2 * 8,
+)
 SOURCES = (
     ("year", EPOCH),
     ("clock_hz", f"{ACCELFORGE}: 1.05 GHz"),
@@ -33,6 +41,8 @@ SOURCES = (
     ("tdp_w", EPOCH),
     ("interconnect_bytes_per_s", f"estimate: two links ({ISCA_2021}) of the 50 GB/s of a TPU v4 link"),
     ("energy", f"{COMPONENT_SOURCE}; idle {IDLE_SOURCE}"),
+    ("die", f"{ISCA_2021}: 7 nm, two links; estimate: 2 stacks of 307 GB/s, 8 lanes of 50 Gb/s a link"),
+    ("die.register_bytes", "estimate: 32 vector registers of 8 x 128 words of 4 bytes a core"),
     *TPU_COMMON_SOURCES,
 )
 FACTS = (
@@ -52,7 +62,7 @@ def tpu_v4i() -> Chip:
         year=2020,
         process="7 nm",
         clock_hz=CLOCK_HZ,
-        tensor=TensorUnits(num_units=4, num_rows=128, num_cols=128, tile=MXU_TILE, rates=RATES),
+        tensor=TensorUnits(num_units=4, num_rows=128, num_cols=128, tiling=MXU_TILING, rates=RATES),
         vector=vector_units(1, 2, CLOCK_HZ),
         core_buffer_bytes=16 * MEBI,
         sram=Memory(capacity_bytes=128 * MEBI, bandwidth_bytes_per_s=2.048 * TERA),
@@ -61,6 +71,7 @@ def tpu_v4i() -> Chip:
         interconnect_bytes_per_s=100 * GIGA,
         calibration=TPU_CALIBRATION,
         energy=component_energy(node="7 nm", idle_w=idle_estimate_w(TDP_W)),
+        die=DIE,
         sources=SOURCES,
         facts=FACTS,
     )

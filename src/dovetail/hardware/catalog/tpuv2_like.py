@@ -12,11 +12,20 @@ from dovetail.hardware.catalog._templates import (
     template_vector,
 )
 from dovetail.hardware.chip import Chip
+from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
-from dovetail.units import BITS_PER_BYTE, GIBI, GIGA, MEBI, TERA
+from dovetail.units import BITS_PER_BYTE, GIBI, GIGA, MEBI, NANO, TERA
 
 CLOCK_HZ = 0.7 * GIGA
 TDP_W = 280.0
+DIE = Die(
+    node_m=16 * NANO,
+    register_bytes=12 * 128,
+    buffered_units="none",
+    num_hbm_stacks=4,
+    hbm_generation="HBM2",
+    num_link_lanes=4 * 20,
+)
 SOURCES = (
     ("year", "WHAM's publication"),
     ("clock_hz", WHAM),
@@ -34,6 +43,7 @@ SOURCES = (
     ("interconnect_bytes_per_s", "estimate: TPU v2's four links of 496 Gb/s (Norrie et al. 2021, recalled)"),
     ("calibration", TEMPLATE_CALIBRATION_SOURCE),
     ("energy", f"{COMPONENT_SOURCE}; idle {IDLE_SOURCE}"),
+    ("die", "estimate: 16 nm, 4 stacks and 20 lanes a link, as TPU v2; 12 bytes of registers a lane, as PHAZE"),
 )
 FACTS = (
     ("area limit", "606.68 mm2", WHAM),
@@ -59,6 +69,7 @@ def tpuv2_like() -> Chip:
         interconnect_bytes_per_s=4 * 496 * GIGA / BITS_PER_BYTE,
         calibration=TEMPLATE_CALIBRATION,
         energy=component_energy(node="16 nm", idle_w=idle_estimate_w(TDP_W)),
+        die=DIE,
         sources=SOURCES,
         facts=FACTS,
     )

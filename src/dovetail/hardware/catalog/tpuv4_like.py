@@ -11,11 +11,20 @@ from dovetail.hardware.catalog._templates import (
     template_vector,
 )
 from dovetail.hardware.chip import Chip
+from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
-from dovetail.units import GIBI, GIGA, KIBI, MEBI, TERA
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 PHAZE = "PHAZE, released code (MIT, commit fed7cde)"
 CLOCK_HZ = 1.05 * GIGA
+DIE = Die(
+    node_m=7 * NANO,
+    register_bytes=12 * 128,
+    buffered_units="tensor",
+    num_hbm_stacks=4,
+    hbm_generation="HBM2",
+    num_link_lanes=1,
+)
 SOURCES = (
     ("year", "PHAZE's publication"),
     ("clock_hz", f"{PHAZE}: 1.05 GHz"),
@@ -26,10 +35,11 @@ SOURCES = (
     ("sram.bandwidth_bytes_per_s", f"{PHAZE}: 4096 bytes a clock from the global buffer"),
     ("hbm.capacity_bytes", f"{PHAZE}: the smallest of its 32, 64 and 80 GiB, which is TPU v4's"),
     ("hbm.bandwidth_bytes_per_s", "TPU v4: 1228 GB/s; the released code's mapper assumes less (see facts)"),
-    ("tdp_w", "estimate: TPU v4's measured maximum; PHAZE has no power constraint"),
+    ("tdp_w", "estimate: what its parts draw with everything busy (cost/tdp.py); PHAZE has no power constraint"),
     ("interconnect_bytes_per_s", f"{PHAZE}: one flat link of 4 GiB/s"),
     ("calibration", TEMPLATE_CALIBRATION_SOURCE),
     ("energy", f"{COMPONENT_SOURCE}; idle estimate: TPU v4's measured minimum"),
+    ("die", f"{PHAZE}: 12 bytes of registers a lane; estimate: 7 nm and 4 stacks, as TPU v4; one lane for its link"),
 )
 FACTS = (
     ("area", "278.83 mm2 in its 22 nm model, without network, PHY or control", PHAZE),
@@ -52,10 +62,11 @@ def tpuv4_like() -> Chip:
         core_buffer_bytes=128 * 128 / 64 * KIBI,
         sram=Memory(capacity_bytes=128 * MEBI, bandwidth_bytes_per_s=4096 * CLOCK_HZ),
         hbm=Memory(capacity_bytes=32 * GIBI, bandwidth_bytes_per_s=1.228 * TERA),
-        tdp_w=192.0,
+        tdp_w=303.0,
         interconnect_bytes_per_s=4 * GIBI,
         calibration=TEMPLATE_CALIBRATION,
         energy=component_energy(node="7 nm", idle_w=90.0),
+        die=DIE,
         sources=SOURCES,
         facts=FACTS,
     )

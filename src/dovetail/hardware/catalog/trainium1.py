@@ -8,8 +8,8 @@ from dovetail.hardware.catalog._aws import (
     NKI_GUIDE,
     TRAINIUM_CALIBRATION,
     TRAINIUM_CALIBRATION_SOURCE,
-    TRAINIUM_TILE,
     TRAINIUM_TILE_SOURCE,
+    TRAINIUM_TILING,
 )
 from dovetail.hardware.catalog._measured import (
     BOARD_LINK_J_PER_BYTE,
@@ -17,8 +17,9 @@ from dovetail.hardware.catalog._measured import (
     power_limited_energy,
 )
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
+from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
-from dovetail.units import GIBI, GIGA, MEBI, TERA
+from dovetail.units import GIBI, GIGA, MEBI, NANO, TERA
 
 TDP_W = 250.0
 RATES = (
@@ -36,11 +37,21 @@ ENERGY = power_limited_energy(
     node="7 nm",
     link_j_per_byte=BOARD_LINK_J_PER_BYTE,
 )
+DIE = Die(
+    node_m=7 * NANO,
+    num_dies=1,
+    register_bytes=2 * MEBI,
+    num_schedulers=5,
+    buffered_units="none",
+    num_hbm_stacks=2,
+    hbm_generation="HBM2e",
+    num_link_lanes=48,
+)
 SOURCES = (
     ("year", "general availability of Trn1, October 2022"),
     ("clock_hz", f"{NKI_GUIDE}: tensor engine 2.8 GHz"),
     ("tensor", f"{CHIP_PAGE} for the rates; {NKI_GUIDE}: one 128x128 array in each of two cores"),
-    ("tensor.tile", TRAINIUM_TILE_SOURCE),
+    ("tensor.tiling", TRAINIUM_TILE_SOURCE),
     ("vector", f"{NKI_GUIDE}: one vector engine of 128 lanes in each of two cores"),
     (
         "vector.peak_flop_per_s",
@@ -58,6 +69,10 @@ SOURCES = (
     ("interconnect_bytes_per_s", f"{CHIP_PAGE}: NeuronLink-v2, 384 GB/s a chip both ways over 4 links"),
     ("calibration", TRAINIUM_CALIBRATION_SOURCE),
     ("energy", f"{POWER_LIMITED_SOURCE}; link 3.6 pJ/bit, between DeepFlow's on-package and inter-node figures"),
+    (
+        "die",
+        f"{NKI_GUIDE}: 2 stacks, 2 MiB of partial sums and five engines a core; estimate: 7 nm, 48 lanes of 32 Gb/s",
+    ),
 )
 FACTS = (
     ("scalar engine", "2.9 TFLOP/s fp32 per core, 1.4 GHz", "AWS NeuronCore-v2 page; NKI guide"),
@@ -75,7 +90,7 @@ def trainium1() -> Chip:
         year=2022,
         process="7 nm class",
         clock_hz=2.8 * GIGA,
-        tensor=TensorUnits(num_units=2, num_rows=128, num_cols=128, tile=TRAINIUM_TILE, rates=RATES),
+        tensor=TensorUnits(num_units=2, num_rows=128, num_cols=128, tiling=TRAINIUM_TILING, rates=RATES),
         vector=VectorUnits(num_units=2, num_lanes=128, peak_flop_per_s=4.6 * TERA),
         core_buffer_bytes=24 * MEBI,
         sram=Memory(capacity_bytes=48 * MEBI, bandwidth_bytes_per_s=2.87 * TERA),
@@ -84,6 +99,7 @@ def trainium1() -> Chip:
         interconnect_bytes_per_s=192 * GIGA,
         calibration=TRAINIUM_CALIBRATION,
         energy=ENERGY,
+        die=DIE,
         sources=SOURCES,
         facts=FACTS,
     )

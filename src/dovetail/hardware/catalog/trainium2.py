@@ -8,8 +8,8 @@ from dovetail.hardware.catalog._aws import (
     NKI_GUIDE,
     TRAINIUM_CALIBRATION,
     TRAINIUM_CALIBRATION_SOURCE,
-    TRAINIUM_TILE,
     TRAINIUM_TILE_SOURCE,
+    TRAINIUM_TILING,
 )
 from dovetail.hardware.catalog._measured import (
     BOARD_LINK_J_PER_BYTE,
@@ -17,8 +17,9 @@ from dovetail.hardware.catalog._measured import (
     power_limited_energy,
 )
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
+from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
-from dovetail.units import GIBI, GIGA, MEBI, TERA
+from dovetail.units import GIBI, GIGA, MEBI, NANO, TERA
 
 TDP_W = 500.0
 RATES = (
@@ -35,11 +36,21 @@ ENERGY = power_limited_energy(
     node="5 nm",
     link_j_per_byte=BOARD_LINK_J_PER_BYTE,
 )
+DIE = Die(
+    node_m=5 * NANO,
+    num_dies=2,
+    register_bytes=2 * MEBI,
+    num_schedulers=5,
+    buffered_units="none",
+    num_hbm_stacks=4,
+    hbm_generation="HBM3",
+    num_link_lanes=160,
+)
 SOURCES = (
     ("year", "general availability of Trn2, December 2024"),
     ("clock_hz", "estimate: the clock that gives the chip page's 667 TFLOP/s; the NKI guide says 2.4 GHz (see facts)"),
     ("tensor", f"{CHIP_PAGE} for the rates; {NKI_GUIDE}: one 128x128 array in each of eight cores"),
-    ("tensor.tile", TRAINIUM_TILE_SOURCE),
+    ("tensor.tiling", TRAINIUM_TILE_SOURCE),
     ("vector", f"{NKI_GUIDE}: eight vector engines, 256 fp32 elements a clock"),
     ("vector.peak_flop_per_s", f"not at clock_hz: {NKI_GUIDE}, 1.0 TFLOP/s fp32 a core; the engine runs at 0.96 GHz"),
     ("core_buffer_bytes", f"{NKI_GUIDE}: state buffer of one core, 28 MiB"),
@@ -51,6 +62,8 @@ SOURCES = (
     ("interconnect_bytes_per_s", f"{CHIP_PAGE}: NeuronLink-v3, 1.28 TB/s a chip, taken as both ways"),
     ("calibration", TRAINIUM_CALIBRATION_SOURCE),
     ("energy", f"{POWER_LIMITED_SOURCE}; link 3.6 pJ/bit, between DeepFlow's on-package and inter-node figures"),
+    ("die", f"{NKI_GUIDE}: 4 stacks, 2 MiB of partial sums and five engines a core; estimate: 5 nm, two dies"),
+    ("die.num_link_lanes", "estimate: 640 GB/s in lanes of 32 Gb/s"),
 )
 FACTS = (
     ("tensor engine clock and rate, other source", "2.4 GHz, 79 TFLOP/s bf16 per core (632 a chip)", NKI_GUIDE),
@@ -69,7 +82,7 @@ def trainium2() -> Chip:
         year=2024,
         process="5 nm class",
         clock_hz=2.545 * GIGA,
-        tensor=TensorUnits(num_units=8, num_rows=128, num_cols=128, tile=TRAINIUM_TILE, rates=RATES),
+        tensor=TensorUnits(num_units=8, num_rows=128, num_cols=128, tiling=TRAINIUM_TILING, rates=RATES),
         vector=VectorUnits(num_units=8, num_lanes=256, peak_flop_per_s=8.0 * TERA),
         core_buffer_bytes=28 * MEBI,
         sram=Memory(capacity_bytes=224 * MEBI, bandwidth_bytes_per_s=9.83 * TERA),
@@ -78,6 +91,7 @@ def trainium2() -> Chip:
         interconnect_bytes_per_s=640 * GIGA,
         calibration=TRAINIUM_CALIBRATION,
         energy=ENERGY,
+        die=DIE,
         sources=SOURCES,
         facts=FACTS,
     )

@@ -6,19 +6,21 @@ from dovetail.hardware.catalog import chips
 from dovetail.hardware.catalog._measured import (
     BOARD_LINK_J_PER_BYTE,
     POWER_LIMITED_SOURCE,
-    borrowed_calibration,
+    borrowed_gpu_calibration,
     power_limited_energy,
 )
-from dovetail.hardware.catalog._nvidia import HBM_BINARY, SM_LAYOUT, V100_DATASHEET
+from dovetail.hardware.catalog._nvidia import HBM_BINARY, OLD_GPU_TILING, SM_LAYOUT, V100_DATASHEET
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
+from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
-from dovetail.units import GIBI, GIGA, KIBI, MEBI, TERA
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 TDP_W = 300.0
 # No bf16: the first tensor cores take fp16 only, and asking for bf16 must fail rather than run at another dtype's rate.
 RATES = (("fp16", 125 * TERA), ("fp32", 15.7 * TERA))
-CALIBRATION = borrowed_calibration(
-    "the H200's; tensor_frac from published V100 fp16 GEMMs near 95 TFLOP/s (recalled)", tensor_frac=0.76
+CLOCK_HZ = 1.53 * GIGA
+CALIBRATION = borrowed_gpu_calibration(
+    "later GPUs; tensor_frac from published V100 fp16 GEMMs near 95 TFLOP/s (recalled)", CLOCK_HZ, tensor_frac=0.80
 )
 ENERGY = power_limited_energy(
     tdp_w=TDP_W,
@@ -27,11 +29,22 @@ ENERGY = power_limited_energy(
     node="12 nm",
     link_j_per_byte=BOARD_LINK_J_PER_BYTE,
 )
+DIE = Die(
+    node_m=12 * NANO,
+    register_bytes=256 * KIBI,
+    num_schedulers=4,
+    num_fp64_lanes=32,
+    has_dot_products=True,
+    spare_core_frac=4 / 84,
+    num_hbm_stacks=4,
+    hbm_generation="HBM2",
+    num_link_lanes=6 * 8,
+)
 SOURCES = (
     ("year", f"{V100_DATASHEET}; the 32 GB part followed in 2018"),
     ("clock_hz", f"{V100_DATASHEET}: boost clock, at which the peaks are stated"),
     ("tensor", f"{V100_DATASHEET}; {SM_LAYOUT} (8 tensor cores of 64); fp32 runs on the vector lanes"),
-    ("tensor.tile", "estimate: the thread-block tile of the fp16 kernels of cuBLAS on this part"),
+    ("tensor.tiling", "estimate: the thread-block tile of the fp16 kernels of cuBLAS on this part"),
     ("vector", V100_DATASHEET),
     ("core_buffer_bytes", f"{V100_DATASHEET}: L1 and shared memory of one SM"),
     ("sram.capacity_bytes", f"{V100_DATASHEET}: L2"),
@@ -42,6 +55,8 @@ SOURCES = (
     ("interconnect_bytes_per_s", f"{V100_DATASHEET}: NVLink2, 6 links, 300 GB/s both ways"),
     ("calibration", "estimate: the H200's measured shares; tensor_frac from published V100 GEMM rates (recalled)"),
     ("energy", f"{POWER_LIMITED_SOURCE}; link 3.6 pJ/bit, between DeepFlow's on-package and inter-node figures"),
+    ("die", f"{V100_DATASHEET}: 84 SMs on the die, 80 in use; register file, schedulers, FP64 lanes; 4 stacks"),
+    ("die.num_link_lanes", "NVLink2: 8 lanes of 25 Gb/s a link (recalled)"),
 )
 FACTS = (
     ("die area", "815 mm2", V100_DATASHEET),
@@ -63,8 +78,8 @@ def v100_32gb_sxm() -> Chip:
         vendor="NVIDIA",
         year=2017,
         process="TSMC 12 nm FFN",
-        clock_hz=1.53 * GIGA,
-        tensor=TensorUnits(num_units=80, num_rows=16, num_cols=32, tile=(128, 128, 32), rates=RATES),
+        clock_hz=CLOCK_HZ,
+        tensor=TensorUnits(num_units=80, num_rows=16, num_cols=32, tiling=OLD_GPU_TILING, rates=RATES),
         vector=VectorUnits(num_units=80, num_lanes=64, peak_flop_per_s=15.7 * TERA),
         core_buffer_bytes=128 * KIBI,
         sram=Memory(capacity_bytes=6 * MEBI, bandwidth_bytes_per_s=2.155 * TERA),
@@ -73,6 +88,7 @@ def v100_32gb_sxm() -> Chip:
         interconnect_bytes_per_s=150 * GIGA,
         calibration=CALIBRATION,
         energy=ENERGY,
+        die=DIE,
         sources=SOURCES,
         facts=FACTS,
     )

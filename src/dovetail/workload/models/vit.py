@@ -74,17 +74,19 @@ class VisionTransformer:
 
     def _embedding(self, sample: Sample) -> Block:
         pixels = (sample.batch * self.side**2, Axis.DATA)
-        build = BlockBuilder("embedding", sample.dtype, pixels, whole(NUM_COLOURS), is_input_data=True)
-        in_width = self.patch**2 * NUM_COLOURS
+        build = BlockBuilder(
+            "embedding", sample.dtype, pixels, whole(NUM_COLOURS), is_input_data=True, is_fused=sample.is_fused
+        )
         x = build.convolution(
             0,
             name="patches",
             groups=1,
             pixels=(sample.batch * (self.num_positions - 1), Axis.DATA),
-            in_width=in_width,
+            in_width=self.patch**2 * NUM_COLOURS,
             out_width=self.hidden,
-            weight_elements=in_width * self.hidden,
             input_frac=1.0,  # patches do not overlap
+            window=self.patch**2,
+            stride=self.patch,
             bias=True,
         )
         rows, cols = sample.shared_tokens, whole(self.hidden)

@@ -1,0 +1,102 @@
+"""Every operator by the family it is costed in: products, convolutions, attention, vector; no operator is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from dovetail.cost.columns import ChipColumns
+from dovetail.cost.families.attention import attention_costing
+from dovetail.cost.families.convolution import convolution_costing
+from dovetail.cost.families.parts import Costing, Parts, Rows, rows_of
+from dovetail.cost.families.products import product_costing
+from dovetail.cost.families.vector import vector_costing
+from dovetail.cost.op_cost import LIMITS, OpCosts, Setting
+from dovetail.workload.graph import BoolArray, FloatArray, IntArray, Ops, Phase
+from dovetail.workload.operators import UNIT, Unit, code_of
+
+_ATTENTION, _CONVOLUTION = code_of("attention"), code_of("convolution")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A graph's rows by family, ready for any chips: what does not depend on them was done once.
+
+    Rows that cannot differ in cost are costed once: `which` says of each of a family's rows which costed one it is.
+    """
+
+    num_rows: int
+    families: tuple[tuple[IntArray, IntArray, Costing], ...]  # rows, which, costing
+
+
+def prepared(ops: Ops) -> Prepared:
+    rows = rows_of(ops)
+    found = []
+    for mask, costing in _families(rows):
+        if bool(mask.any()):
+            own = rows.at(mask)
+            first, which = own.distinct()
+            found.append((np.flatnonzero(mask), which, costing(own.at(first))))
+    return Prepared(num_rows=len(ops), families=tuple(found))
+
+
+def _families(rows: Rows) -> Iterator[tuple[BoolArray, Callable[[Rows], Costing]]]:
+    unit = UNIT[rows.kind]
+    is_attention, is_image = rows.kind == _ATTENTION, rows.kind == _CONVOLUTION
+    yield (unit == Unit.TENSOR) & ~is_attention & ~is_image, product_costing
+    yield is_attention & ~rows.is_backward, attention_costing
+    yield is_attention & rows.is_backward, attention_costing
+    for phase in Phase:
+        yield is_image & (rows.phase == phase), convolution_costing
+    yield unit == Unit.VECTOR, vector_costing
+
+
+def family_costs(work: Prepared, chips: ChipColumns, setting: Setting) -> OpCosts:
+    """Cost of each row on each of `chips`; rows of no family, names and exchanges, cost nothing here."""
+    shape = (work.num_rows, len(chips))
+    found = {field.name: np.zeros(shape) for field in fields(OpCosts) if field.name != "limit"}
+    limit = np.zeros(shape, dtype=np.int64)
+    for rows, which, costing in work.families:
+        columns, longest = _finished(costing(chips, setting), chips, setting)
+        limit[rows] = longest[which]
+        for name, column in columns.items():
+            found[name][rows] = column[which] if column.ndim else column
+    return OpCosts(**found, limit=limit)
+
+
+def _finished(parts: Parts, chips: ChipColumns, setting: Setting) -> tuple[dict[str, FloatArray], IntArray]:
+    """A family's parts with launches and host, as the columns of OpCosts; and what each row waits for most."""
+    calibration = chips.calibration
+    launch_s = parts.num_kernels * calibration["launch_s"]
+    if setting is Setting.ALONE:
+        launch_s = launch_s + calibration["alone_s"]
+    compute_s = parts.busy_s + launch_s
+    if setting is Setting.ALONE:
+        compute_s = np.maximum(compute_s, parts.floor_s)
+        launch_s = compute_s - parts.busy_s
+    columns = {
+        "compute_s": compute_s,
+        "clocked_s": parts.clocked_s,
+        "energy_j": parts.core_j + parts.hbm_bytes * chips.hbm_j_per_byte,
+        "core_j": parts.core_j,
+        "flop": parts.flop,
+        "hbm_bytes": parts.hbm_bytes,
+        "host_s": parts.host_s,
+    }
+    return columns, _longest((parts.tensor_s, parts.lanes_s, parts.hbm_s, parts.waits_s, launch_s), compute_s.shape)
+
+
+def _longest(waits: tuple[FloatArray, ...], shape: tuple[int, ...]) -> IntArray:
+    """Which of the waits, in the order of LIMITS, is longest."""
+    assert len(waits) == len(LIMITS)
+    longest_s = np.broadcast_to(waits[0], shape)
+    index = np.zeros(shape, dtype=np.int64)
+    for code, wait_s in enumerate(waits[1:], start=1):
+        if wait_s.ndim == 0 and not wait_s:
+            continue
+        is_longer = wait_s > longest_s
+        index[is_longer] = code
+        longest_s = np.maximum(longest_s, wait_s)
+    return index

@@ -1,0 +1,64 @@
+"""Fused attention as rows of a graph, of one direction at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dovetail.cost.attention import NUM_GRADIENTS, NUM_KERNELS, Attentions, attention_unit_s, score_flop, side_bytes
+from dovetail.cost.columns import ChipColumns
+from dovetail.cost.families.parts import (
+    Costing,
+    Parts,
+    Rows,
+    floor_s,
+    loop_flop_per_s,
+    stream_host_s,
+    tensor_j_per_flop,
+)
+from dovetail.cost.op_cost import Setting
+
+
+def attention_costing(rows: Rows) -> Costing:
+    is_backward = bool(rows.is_backward[0])
+    num_kernels = np.full((len(rows), 1), float(NUM_KERNELS[is_backward]))
+    gradients = np.full((len(rows), 1), float(NUM_GRADIENTS if is_backward else 0))
+    beside_bytes = rows.in_bytes + rows.out_bytes
+
+    def parts(chips: ChipColumns, setting: Setting) -> Parts:  # noqa: ARG001  # regulators take longer than it runs
+        shape = _shape(rows, chips, is_backward=is_backward)
+        tensor_s = attention_unit_s(shape, chips)
+        apart_bytes = side_bytes(shape)
+        bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"] * chips.calibration["stream_frac"]
+        hbm_bytes = beside_bytes + apart_bytes
+        lane_j = score_flop(shape) * chips.vector_j_per_flop
+        return Parts(
+            busy_s=np.maximum(tensor_s, beside_bytes / bandwidth) + apart_bytes / bandwidth,
+            tensor_s=tensor_s,
+            lanes_s=np.zeros(()),
+            hbm_s=hbm_bytes / bandwidth,
+            waits_s=np.zeros(()),
+            clocked_s=tensor_s * tensor_s / np.maximum(tensor_s, beside_bytes / bandwidth),
+            num_kernels=num_kernels,
+            hbm_bytes=hbm_bytes + np.zeros_like(tensor_s),
+            core_j=rows.flop * tensor_j_per_flop(rows, chips) + lane_j + hbm_bytes * chips.sram_j_per_byte,
+            flop=rows.flop,
+            host_s=stream_host_s(rows, chips, num_kernels, gradients),
+            floor_s=floor_s(chips, num_kernels, gradients),
+        )
+
+    return parts
+
+
+def _shape(rows: Rows, chips: ChipColumns, *, is_backward: bool) -> Attentions:
+    return Attentions(
+        heads=rows.b,
+        queries=rows.m,
+        keys=rows.n,
+        key_width=rows.k,
+        value_width=rows.v,
+        kv_frac=rows.kv_frac,
+        work_frac=rows.work_frac,
+        is_backward=is_backward,
+        rate_flop_per_s=loop_flop_per_s(rows, chips),
+        element_bytes=rows.element_bytes,
+    )

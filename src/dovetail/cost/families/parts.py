@@ -1,0 +1,158 @@
+"""What every family of operators works with: rows that broadcast over chips, parts of a cost, rates, power and host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from dovetail.cost.columns import ChipColumns
+from dovetail.cost.op_cost import Setting
+from dovetail.cost.power import VOLTAGE_POWER
+from dovetail.workload.graph import BoolArray, FloatArray, IntArray, Ops, Phase
+from dovetail.workload.operators import DTYPE_BYTES, dtype_code
+
+# Energy of a FLOP against bf16's: a dtype of twice the rate takes 0.51 of it (37 fp8 GEMMs of one H200).
+DTYPE_ENERGY_POWER = 0.96
+_BF16 = dtype_code("bf16")
+TINY_S = np.finfo(np.float64).tiny  # keeps a row of no work from dividing by nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Rows of a graph as columns of shape (rows, 1), which broadcast over chips; codes stay flat."""
+
+    kind: IntArray
+    phase: IntArray
+    math: IntArray
+    is_backward: BoolArray
+    is_fused: BoolArray
+    b: FloatArray
+    m: FloatArray
+    n: FloatArray
+    k: FloatArray
+    v: FloatArray
+    stride: FloatArray
+    kv_frac: FloatArray  # distinct elements of B over those touched
+    work_frac: FloatArray
+    element_bytes: FloatArray
+    side_bytes: FloatArray  # an element
+    flop: FloatArray
+    in_bytes: FloatArray
+    out_bytes: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def distinct(self) -> tuple[IntArray, IntArray]:
+        """The first of each kind of row, and which kind each row is; a second forward pass costs what the first did."""
+        phase = np.where(self.phase == Phase.RECOMPUTE, Phase.FORWARD, self.phase)
+        columns = [getattr(self, field.name).reshape(len(self)) for field in fields(self) if field.name != "phase"]
+        _, first, which = np.unique(np.stack((phase, *columns)), axis=1, return_index=True, return_inverse=True)
+        return first, which.reshape(-1)
+
+    def at(self, mask: BoolArray | IntArray) -> Rows:
+        return Rows(**{field.name: getattr(self, field.name)[mask] for field in fields(self)})
+
+
+def rows_of(ops: Ops) -> Rows:
+    b, m, n, k, v = (column[:, None] for column in ops.extents.T.astype(np.float64))
+    return Rows(
+        kind=ops.kind,
+        phase=ops.phase,
+        math=ops.math,
+        is_backward=ops.is_backward,
+        is_fused=ops.is_fused,
+        b=b,
+        m=m,
+        n=n,
+        k=k,
+        v=v,
+        stride=ops.stride.astype(np.float64)[:, None],
+        kv_frac=ops.distinct_frac[:, 1:2],
+        work_frac=ops.work_frac[:, None],
+        element_bytes=DTYPE_BYTES[ops.dtype][:, None],
+        side_bytes=ops.side_bytes_per_element[:, None],
+        flop=ops.flop[:, None],
+        in_bytes=ops.read_bytes[:, None],
+        out_bytes=ops.write_bytes[:, None],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a family says of its rows: seconds by cause and what passes (`busy_s`), launches apart."""
+
+    busy_s: FloatArray
+    tensor_s: FloatArray
+    lanes_s: FloatArray
+    hbm_s: FloatArray
+    waits_s: FloatArray
+    clocked_s: FloatArray
+    num_kernels: FloatArray
+    hbm_bytes: FloatArray
+    core_j: FloatArray
+    flop: FloatArray
+    host_s: FloatArray  # in a stream
+    floor_s: FloatArray  # of the host, alone
+
+
+# A family is given its rows and says, once, how to cost them on any chips.
+Costing = Callable[[ChipColumns, Setting], Parts]
+
+
+def loop_flop_per_s(rows: Rows, chips: ChipColumns) -> FloatArray:
+    """FLOP/s of each row's dtype in the main loop of large products."""
+    for dtype in set(rows.math.tolist()):
+        chips.rate_flop_per_s(dtype)
+    return np.asarray(chips.dtype_flop_per_s[rows.math] * chips.calibration["tensor_frac"])
+
+
+def tensor_j_per_flop(rows: Rows, chips: ChipColumns) -> FloatArray:
+    """Energy of a FLOP in each row's dtype, from bf16's (or the highest rate the chip has) and the rates."""
+    if bool((rows.math == _BF16).all()):
+        return chips.tensor_j_per_flop
+    reference = np.where(
+        chips.dtype_flop_per_s[_BF16] > 0, chips.dtype_flop_per_s[_BF16], chips.dtype_flop_per_s.max(axis=0)
+    )
+    return np.asarray(chips.tensor_j_per_flop * (reference / chips.dtype_flop_per_s[rows.math]) ** DTYPE_ENERGY_POWER)
+
+
+def throttled(tensor_s: FloatArray, full_j: FloatArray, chips: ChipColumns) -> tuple[FloatArray, FloatArray]:
+    """Time and energy of a product run again and again: it slows to the power limit, the more the longer it runs."""
+    limit_w = np.maximum(chips.tdp_w - chips.idle_w, 1.0)
+    full_w = full_j / np.maximum(tensor_s, TINY_S)
+    over = np.maximum((full_w / limit_w) ** (1 / (1 + VOLTAGE_POWER)) - 1, 0.0)
+    share = tensor_s / np.maximum(tensor_s + chips.calibration["power_loop_s"], TINY_S)
+    slower = 1 + over * share
+    return tensor_s * slower, full_j / slower**VOLTAGE_POWER
+
+
+def beside(tensor_s: FloatArray, hbm_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Seconds of units and HBM side by side, and the part that a slower clock stretches.
+
+    The root of the sum of squares: neither hides the other wholly where both take long.
+    """
+    both_s = np.sqrt(tensor_s * tensor_s + hbm_s * hbm_s)
+    return both_s, tensor_s * tensor_s / np.maximum(both_s, TINY_S)
+
+
+def floor_s(chips: ChipColumns, num_kernels: FloatArray, gradients: FloatArray) -> FloatArray:
+    """Alone, a gradient waits for autograd to hand it out; a forward operator is queued in no time that shows."""
+    calibration = chips.calibration
+    made_s = gradients * calibration["host_gradient_s"] + num_kernels * calibration["host_kernel_s"]
+    return np.where(gradients > 0, made_s + calibration["host_autograd_s"], 0.0)
+
+
+def stream_host_s(rows: Rows, chips: ChipColumns, num_kernels: FloatArray, gradients: FloatArray) -> FloatArray:
+    """Seconds the host takes to queue each row: an operator of a layer run eagerly, or no more than its kernels."""
+    calibration = chips.calibration
+    kernels_s = num_kernels * calibration["host_kernel_s"]
+    if bool(rows.is_fused.all()):
+        return np.asarray(kernels_s)
+    # the gradient of a weight or a bias comes out of the node that also makes the gradient of its input
+    is_node = (rows.phase != Phase.WEIGHT_GRAD)[:, None]
+    node_s = gradients * calibration["host_gradient_s"] + is_node * calibration["host_autograd_s"]
+    eager_s = np.where(rows.is_backward[:, None], kernels_s + node_s, calibration["host_op_s"])
+    return np.where(rows.is_fused[:, None], kernels_s, eager_s)

@@ -1,0 +1,103 @@
+"""Products with weights and of activations: linear layers, experts, recurrences, scores that are written out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dovetail.cost.columns import ChipColumns
+from dovetail.cost.families.parts import (
+    Costing,
+    Parts,
+    Rows,
+    beside,
+    loop_flop_per_s,
+    stream_host_s,
+    tensor_j_per_flop,
+    throttled,
+)
+from dovetail.cost.op_cost import Setting
+from dovetail.cost.products import Products, unit_s
+from dovetail.workload.graph import BoolArray, FloatArray, Phase
+from dovetail.workload.operators import code_of, dtype_code
+
+# 8-bit products scale and widen what they write after the main loop: passes of the output, HBM's pace (37 fp8 GEMMs).
+SCALED_PASSES = 2.5
+SCALED = (dtype_code("fp8"), dtype_code("int8"))
+_RECURRENT, _EXPERT = code_of("recurrent_linear"), code_of("expert_linear")
+
+
+def product_costing(rows: Rows) -> Costing:
+    """Tiles on the units beside traffic from HBM."""
+    is_recurrent = (rows.kind == _RECURRENT)[:, None]
+    is_stepwise = is_recurrent & (rows.phase != Phase.WEIGHT_GRAD)[:, None]
+    num_steps = np.where(is_stepwise, rows.b, 1.0)  # steps of a recurrence wait for each other
+    b = np.where(is_recurrent, 1.0, rows.b)
+    k = np.where(is_recurrent & ~is_stepwise, rows.b * rows.k, rows.k)  # in its weight gradient they are one
+    is_apart = ((rows.kind == _EXPERT) & ~rows.is_fused)[:, None]  # eager experts are products one after another
+    num_kernels = np.where(is_apart, rows.b, num_steps)
+    gradients = rows.is_backward[:, None].astype(np.float64)
+
+    def parts(chips: ChipColumns, setting: Setting) -> Parts:
+        shape = Products(
+            b=b, m=rows.m, n=rows.n, k=k, rate_flop_per_s=loop_flop_per_s(rows, chips), element_bytes=rows.element_bytes
+        )
+        tensor_s, sram_bytes = (num_steps * column for column in unit_s(shape, chips))
+        unit_j = rows.flop * tensor_j_per_flop(rows, chips) + sram_bytes * chips.sram_j_per_byte
+        if setting is not Setting.STREAM:
+            tensor_s, unit_j = throttled(tensor_s, unit_j, chips)
+        hbm_bytes = rows.in_bytes + rows.out_bytes + _reread_bytes(rows, chips, shape, is_stepwise)
+        host_s = stream_host_s(rows, chips, num_kernels, gradients)
+        return _product_parts(rows, chips, tensor_s, hbm_bytes, unit_j, num_kernels, host_s)
+
+    return parts
+
+
+def _product_parts(
+    rows: Rows,
+    chips: ChipColumns,
+    tensor_s: FloatArray,
+    hbm_bytes: FloatArray,
+    unit_j: FloatArray,
+    num_kernels: FloatArray,
+    host_s: FloatArray,
+) -> Parts:
+    """Units and HBM side by side, and what of the traffic nothing hides."""
+    bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"]
+    serial_bytes = _serial_bytes(rows, chips)
+    after_bytes = np.where(np.isin(rows.math, SCALED)[:, None], SCALED_PASSES, 0.0) * rows.out_bytes
+    math_s = rows.flop / loop_flop_per_s(rows, chips)
+    both_s, clocked_s = beside(tensor_s, (hbm_bytes - serial_bytes) / bandwidth)
+    return Parts(
+        busy_s=both_s + np.maximum(serial_bytes, after_bytes) / bandwidth,
+        tensor_s=math_s,
+        lanes_s=np.zeros(()),
+        hbm_s=hbm_bytes / bandwidth,
+        waits_s=tensor_s - math_s,  # padding, idle units of a last wave, fill, steps that cannot be shorter
+        clocked_s=clocked_s,
+        num_kernels=num_kernels,
+        hbm_bytes=hbm_bytes,
+        core_j=unit_j + hbm_bytes * chips.sram_j_per_byte,
+        flop=rows.flop,
+        host_s=host_s,
+        floor_s=np.zeros(()),
+    )
+
+
+def _serial_bytes(rows: Rows, chips: ChipColumns) -> FloatArray:
+    """Bytes that nothing hides: operands staged before the first product, results that the cores themselves write."""
+    shown = np.where(chips.is_output_hidden, 0.0, 1.0)
+    return np.asarray(np.minimum(rows.in_bytes, chips.staging_bytes) + shown * rows.out_bytes)
+
+
+def _reread_bytes(rows: Rows, chips: ChipColumns, shape: Products, is_stepwise: BoolArray) -> FloatArray:
+    """What is read again because the chip cannot hold it: blocks of operands, a recurrence's weights at every step."""
+    held = np.sqrt(chips.sram_bytes / rows.element_bytes)  # rows and columns of a block of results kept on chip
+    least = shape.m * shape.k + shape.k * shape.n
+    blocks = (shape.b * rows.element_bytes) * np.maximum((2 * shape.m * shape.n * shape.k) / held - least, 0.0)
+    again = np.where(np.minimum(shape.m, shape.n) > held, blocks, 0.0)
+    if not bool(is_stepwise.any()):
+        return again
+    weight_bytes = rows.n * rows.k * rows.element_bytes
+    on_chip_bytes = chips.sram_bytes + chips.num_units * chips.core_buffer_bytes
+    steps = np.where(weight_bytes > on_chip_bytes, (rows.b - 1) * weight_bytes, 0.0)
+    return np.where(is_stepwise, steps, again)

@@ -1,0 +1,108 @@
+"""Vector operators as rows of a graph: what they launch, as columns of kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dovetail.cost.columns import ChipColumns
+from dovetail.cost.families.parts import TINY_S, Costing, Parts, Rows, floor_s, stream_host_s
+from dovetail.cost.kernels import Access, Kernel, Launches, launches
+from dovetail.cost.op_cost import Setting
+from dovetail.cost.vector import MANY_ROWS, SORT_KERNELS, KernelRows, access_code, kernel_times, stream_code
+from dovetail.workload.graph import FloatArray, IntArray
+from dovetail.workload.operators import FLOP_PER_ELEMENT, NUM_READS, NUM_WRITES, OPERATORS
+
+
+def vector_costing(rows: Rows) -> Costing:
+    found = _launched(rows)
+    kernels = _kernel_rows(rows, found)
+    gradients = np.array([[float(launched.num_gradients)] for launched in found])
+    num_kernels = np.array([[float(len(launched.kernels))] for launched in found]) + _sorting_kernels(rows, found)
+    slots = np.add.reduceat(kernels.slots, np.flatnonzero(np.diff(kernels.operator, prepend=-1)), axis=0)
+    slots = np.maximum(slots, rows.flop)
+
+    def parts(chips: ChipColumns, setting: Setting) -> Parts:  # noqa: ARG001  # power is the step's affair
+        times = kernel_times(kernels, chips)
+        return Parts(
+            busy_s=times.busy_s,
+            tensor_s=np.zeros(()),
+            lanes_s=times.lanes_s,
+            hbm_s=times.hbm_s,
+            waits_s=times.waits_s,
+            clocked_s=times.lanes_s * times.lanes_s / np.maximum(np.maximum(times.lanes_s, times.hbm_s), TINY_S),
+            num_kernels=num_kernels,
+            hbm_bytes=times.hbm_bytes,
+            core_j=slots * chips.vector_j_per_flop + times.hbm_bytes * chips.sram_j_per_byte,
+            flop=rows.flop,
+            host_s=stream_host_s(rows, chips, num_kernels, gradients),
+            floor_s=floor_s(chips, num_kernels, gradients),
+        )
+
+    return parts
+
+
+def _launched(rows: Rows) -> list[Launches]:
+    """What each row launches; rows of one operator, direction and execution launch the same."""
+    keys = list(zip(rows.kind.tolist(), rows.is_backward.tolist(), rows.is_fused.tolist(), strict=True))
+    known = {key: _launches(*key) for key in set(keys)}
+    return [known[key] for key in keys]
+
+
+def _launches(code: int, is_backward: bool, is_fused: bool) -> Launches:
+    own = Kernel(
+        reads=float(NUM_READS[int(is_backward), code]),
+        writes=float(NUM_WRITES[int(is_backward), code]),
+        takes_side=True,
+        lane_slots=float(FLOP_PER_ELEMENT[int(is_backward), code]),
+    )
+    return launches(OPERATORS[code].name, own, is_backward=is_backward, is_fused=is_fused)
+
+
+def _sorting_kernels(rows: Rows, found: list[Launches]) -> FloatArray:
+    """Kernels that a scatter of many rows launches before it: sorting their indices."""
+    scatters = [any(kernel.access is Access.SCATTER for kernel in launched.kernels) for launched in found]
+    return np.where(np.array(scatters)[:, None] & (rows.b * rows.m > MANY_ROWS), 1 + SORT_KERNELS, 0.0)
+
+
+def _kernel_rows(rows: Rows, found: list[Launches]) -> KernelRows:
+    operator = np.array([row for row, launched in enumerate(found) for _ in launched.kernels], dtype=np.int64)
+    kernels = [kernel for launched in found for kernel in launched.kernels]
+
+    def column(values: list[float]) -> FloatArray:
+        return np.array(values, dtype=np.float64)[:, None]
+
+    num_rows, cols, element_bytes = (rows.b * rows.m)[operator], rows.n[operator], rows.element_bytes[operator]
+    is_on_table = np.array([kernel.is_on_table for kernel in kernels])[:, None]
+    elements = np.where(is_on_table, rows.k[operator], num_rows) * cols
+    takes_side = column([float(kernel.takes_side) for kernel in kernels])
+    side_bytes = column([kernel.side_bytes for kernel in kernels]) + takes_side * rows.side_bytes[operator]
+    tensors = column([kernel.reads + kernel.writes for kernel in kernels])
+    moved_bytes = elements * (tensors * element_bytes + side_bytes)
+    return KernelRows(
+        operator=operator,
+        access=np.array([access_code(kernel) for kernel in kernels], dtype=np.int64),
+        streams=np.array([stream_code(kernel) for kernel in kernels], dtype=np.int64),
+        rows=num_rows,
+        cols=cols,
+        elements=elements,
+        element_bytes=element_bytes,
+        moved_bytes=moved_bytes,
+        slots=_slots(operator, elements * column([kernel.lane_slots for kernel in kernels]), moved_bytes, rows.flop),
+        pool=rows.v[operator],
+        reads=column([kernel.reads for kernel in kernels]),
+        num_sweeps=column([float(kernel.num_sweeps) for kernel in kernels]),
+        num_sums=column([float(kernel.num_sums) for kernel in kernels]),
+        num_barriers=column([float(kernel.num_barriers) for kernel in kernels]),
+    )
+
+
+def _slots(operator: IntArray, counted: FloatArray, moved_bytes: FloatArray, flop: FloatArray) -> FloatArray:
+    """Lane slots of kernels; what an operator's kernels count too few for its FLOP goes to the one that moves most.
+
+    A multiply-add is one slot. Memory hides it on a GPU, but a chip of few lanes is no faster than they are.
+    """
+    starts = np.flatnonzero(np.diff(operator, prepend=-1))
+    largest = np.lexsort((-moved_bytes[:, 0], operator))[starts]
+    slots = counted.copy()
+    slots[largest] += np.maximum(flop / 2 - np.add.reduceat(counted, starts, axis=0), 0.0)
+    return slots

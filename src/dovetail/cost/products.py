@@ -1,0 +1,119 @@
+"""Matrix products on tiled units: tiles, waves, the streamed extent with fill and drain, and split contractions.
+
+One formula for GPUs, TPUs and arrays on paper. A unit holds a tile of one operand still while the third extent streams
+past it (`hardware.chip.Tiling`); tiles run in waves over the units; a wave takes as long as its slowest member. Shapes
+are arrays of one column (an operator a row), chips arrays of one row, and everything broadcasts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.cost.columns import ChipColumns
+from dovetail.workload.graph import FloatArray
+
+SPLITS = (1, 2, 4, 8, 16)  # parts that a streamed extent may be cut in when there are few tiles
+MIN_STEPS = 4  # groups of steps left to each part of a split contraction: fewer do not pay for their sum
+PARTIAL_BYTES = 4.0  # partial sums are fp32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Products:
+    """Shapes of products: `b` of C[m,n] = A[m,k] B[k,n] at `rate_flop_per_s`, operands of `element_bytes`."""
+
+    b: FloatArray
+    m: FloatArray
+    n: FloatArray
+    k: FloatArray
+    rate_flop_per_s: FloatArray  # of the whole chip, as sustained in the main loop
+    element_bytes: FloatArray
+
+
+def unit_s(products: Products, chips: ChipColumns) -> tuple[FloatArray, FloatArray]:
+    """Seconds the tensor units take at full clock, by the best tile and split; and bytes from the shared SRAM."""
+    best_s: FloatArray = np.full((), np.inf)
+    best_bytes: FloatArray = np.zeros(())
+    for held in chips.stationary:
+        rows, cols, streamed = _roles(held, products)
+        for tile_rows, tile_cols in zip(chips.tile_rows, chips.tile_cols, strict=True):
+            num_tiles = products.b * np.ceil(rows / tile_rows) * np.ceil(cols / tile_cols)
+            tile_bytes = (tile_rows + tile_cols) * products.element_bytes / chips.calibration["sram_reuse"]
+            time_s = _tile_s(held, products, chips, (tile_rows, tile_cols), num_tiles, tile_bytes, streamed)
+            best_bytes = np.where(time_s < best_s, num_tiles * tile_bytes * streamed, best_bytes)
+            best_s = np.minimum(time_s, best_s)
+    return best_s, best_bytes
+
+
+def _tile_s(
+    held: str,
+    products: Products,
+    chips: ChipColumns,
+    tile: tuple[FloatArray, FloatArray],
+    num_tiles: FloatArray,
+    tile_bytes: FloatArray,
+    streamed: FloatArray,
+) -> FloatArray:
+    """Seconds with one tile, by the best split of what streams past it.
+
+    Parts of a contraction meet in the SRAM to be added up; dividing the rows of an operand costs nothing.
+    """
+    calibration = chips.calibration
+    fill_s = calibration["fill_s"] + _exposed_steps(held, chips, *tile) / chips.clock_hz
+    math_s = 2.0 * tile[0] * tile[1] * chips.num_steps * chips.num_units / products.rate_flop_per_s
+    least_s = np.maximum(math_s, calibration["step_s"])
+    load_s = tile_bytes * chips.num_steps / chips.sram_bytes_per_s  # of one unit's operands, a group of steps
+    num_groups = np.ceil(streamed / chips.num_steps)
+    best_s = _waves_s(num_tiles, num_groups, fill_s, least_s, load_s, chips)
+    partial_s = _partial_s(products, chips) if held == "output" else np.zeros(())
+    for split in SPLITS[1:]:
+        groups = np.ceil(num_groups / split)
+        time_s = _waves_s(split * num_tiles, groups, fill_s, least_s, load_s, chips)
+        if held == "output":
+            time_s = time_s + calibration["split_s"] + split * partial_s
+            time_s = np.where(groups >= MIN_STEPS, time_s, np.inf)
+        best_s = np.minimum(time_s, best_s)
+    return best_s
+
+
+def _waves_s(
+    pieces: FloatArray,
+    groups: FloatArray,
+    fill_s: FloatArray,
+    least_s: FloatArray,
+    load_s: FloatArray,
+    chips: ChipColumns,
+) -> FloatArray:
+    """Waves of pieces over the units; the SRAM feeds all units that work."""
+    step_s = np.minimum(pieces, chips.num_units)
+    step_s *= load_s
+    np.maximum(step_s, least_s, out=step_s)
+    step_s *= groups
+    step_s += fill_s
+    step_s *= np.ceil(pieces / chips.num_units)
+    return step_s
+
+
+def _roles(held: str, products: Products) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The two extents of the tile that is held still, and the one that streams past."""
+    if held == "output":
+        return products.m, products.n, products.k
+    if held == "weight":
+        return products.k, products.n, products.m
+    return products.k, products.m, products.n
+
+
+def _exposed_steps(held: str, chips: ChipColumns, tile_rows: FloatArray, tile_cols: FloatArray) -> FloatArray:
+    """Clocks of a tile's start and end that nothing hides; `whole` is what SCALE-Sim counts."""
+    if chips.fill == "hidden":
+        return np.zeros_like(tile_rows)
+    if chips.fill == "load":
+        return tile_rows
+    return (tile_rows if held == "output" else 2 * tile_rows) + tile_cols - 2
+
+
+def _partial_s(products: Products, chips: ChipColumns) -> FloatArray:
+    """Seconds that the partial sums of one part of a split contraction take through the shared SRAM, there and back."""
+    partial_bytes = 2.0 * PARTIAL_BYTES * products.b * products.m * products.n
+    return np.asarray(partial_bytes / (chips.sram_bytes_per_s * chips.calibration["sram_reuse"]))

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from dovetail.cost.area import Area, silicon
+from dovetail.cost.area_models import area_models
+from dovetail.cost.inventory import Inventory, inventory, multiplier_ratio
+from dovetail.cost.node import node
+from dovetail.errors import InvalidInput
+from dovetail.hardware.catalog import chips
+from dovetail.units import MEBI, NANO
+
+H100, V4I, MI300X = (chips[name]() for name in ("h100-sxm", "tpu-v4i", "mi300x"))
+
+
+def stacked(*parts: Inventory) -> Inventory:
+    """Several chips as one inventory of arrays."""
+    return Inventory(**{f.name: np.array([getattr(part, f.name) for part in parts]) for f in fields(Inventory)})
+
+
+def test_the_known_parts_of_a_tpu_v4i_come_out() -> None:
+    area = silicon(inventory(V4I))
+    assert area.tensor_mm2 == pytest.approx(4 * 14)
+    assert area.sram_mm2 == pytest.approx(112)
+
+
+def test_the_register_files_and_l1_of_an_a100_come_out() -> None:
+    area = silicon(inventory(chips["a100-80gb-sxm"]()))
+    assert area.register_mm2 == pytest.approx(41.4)
+    assert area.buffer_mm2 == pytest.approx(30.0)
+
+
+def test_components_add_up_to_the_total() -> None:
+    area = silicon(inventory(H100))
+    assert sum(part for _, part in area.components()) == pytest.approx(float(area.total_mm2))
+    assert {name for name, _ in area.components()} == {f.name.removesuffix("_mm2") for f in fields(Area)}
+
+
+def test_switched_off_cores_and_sram_are_on_the_die() -> None:
+    parts = inventory(H100)
+    assert parts.num_macs == pytest.approx(144 * 2048)
+    assert parts.sram_bytes == pytest.approx(60 * MEBI)
+    assert parts.num_hbm_phys == 6
+
+
+def test_many_chips_at_once_equal_each_alone() -> None:
+    everyone = [inventory(entry()) for _, entry in chips.items()]
+    together = silicon(stacked(*everyone))
+    for place, parts in enumerate(everyone):
+        alone = silicon(parts)
+        for (name, one), (_, many) in zip(alone.components(), together.components(), strict=True):
+            assert np.asarray(many)[place] == pytest.approx(float(one)), name
+
+
+def test_io_dies_take_what_is_not_a_core() -> None:
+    area = silicon(inventory(MI300X))
+    assert 0 < area.core_dies_mm2 < area.total_mm2
+    on_one = silicon(inventory(replace(MI300X, die=replace(MI300X.die, num_io_dies=0))))
+    assert on_one.sram_mm2 < area.sram_mm2  # 5 nm in place of 6 nm
+    assert on_one.core_mm2 == area.core_mm2
+
+
+@pytest.mark.parametrize(
+    ("rates", "ratio"),
+    [
+        ((("bf16", 1.0),), 1.0),
+        ((("fp16", 1.0),), 121 / 64),
+        ((("bf16", 1.0), ("int8", 2.0)), 2.0),
+        ((("bf16", 4.0), ("fp32", 1.0)), 576 / 4 / 64),
+        ((("bf16", 1.0), ("fp8", 2.0)), 1.0),
+        ((("int8", 2.0),), 1.0),
+    ],
+)
+def test_the_widest_dtype_at_its_rate_sizes_the_multiplier(rates, ratio) -> None:
+    assert multiplier_ratio(rates) == pytest.approx(ratio)
+
+
+def test_a_tree_of_adders_is_smaller_than_an_accumulator_a_multiplier() -> None:
+    systolic = replace(H100, die=replace(H100.die, has_dot_products=False))
+    assert silicon(inventory(systolic)).tensor_mm2 > silicon(inventory(H100)).tensor_mm2
+
+
+def test_a_smaller_node_shrinks_logic_more_than_sram() -> None:
+    seven, five = node(7 * NANO), node(5 * NANO)
+    assert [seven.logic_ratio, seven.sram_ratio, seven.energy_ratio] == pytest.approx([1.0, 1.0, 1.0])
+    assert five.logic_ratio < five.sram_ratio < 1
+
+
+def test_a_node_between_two_lies_between_them() -> None:
+    eight = node(8 * NANO)
+    assert 1 < eight.logic_ratio < node(10 * NANO).logic_ratio
+
+
+@pytest.mark.parametrize("node_m", [2 * NANO, 45 * NANO, np.array([7, 65]) * NANO])
+def test_a_node_without_figures_is_refused(node_m) -> None:
+    with pytest.raises(InvalidInput, match="node must be from 3 to 28 nm"):
+        node(node_m)
+
+
+def test_a_template_like_tpu_v4_is_of_its_size() -> None:
+    """8 arrays of 128x128, 2 cores of 128 lanes and 128 MiB at 7 nm: between a TPU v4i and a reticle."""
+    area_mm2 = area_models["dovetail"](chips["tpuv4-like"]())
+    assert 400 < area_mm2 < 750
+    assert area_mm2 > 2 * area_models["phaze-22nm"](chips["tpuv4-like"]())  # which leaves most of a die out, at 22 nm
+
+
+def test_area_models_are_found_by_name() -> None:
+    assert area_models.names() == ("dovetail", "phaze-22nm")
+    with pytest.raises(InvalidInput, match="no area model is named 'phaze'; did you mean phaze-22nm"):
+        area_models["phaze"]
+
+
+def test_what_no_source_names_is_the_same_share_of_every_die() -> None:
+    for chip in (H100, V4I, MI300X):
+        area = silicon(inventory(chip))
+        assert float(area.other_mm2) == pytest.approx(0.265 * float(area.total_mm2))
+
+
+def test_wires_are_as_long_as_the_side_of_the_die_they_lie_on() -> None:
+    parts = inventory(H100)
+    area = silicon(parts)
+    side_mm = np.sqrt(float(area.total_mm2))
+    pitch_mm = 80e-6  # style: 80 nm in mm
+    tracks = float(parts.noc_bytes_per_clock) * 8 * 2
+    assert float(area.noc_mm2) == pytest.approx(tracks * pitch_mm * side_mm)
+
+
+def test_a_wider_multiplier_takes_its_share_of_a_mac() -> None:
+    parts = inventory(V4I)
+    wider = silicon(replace(parts, multiplier_ratio=parts.multiplier_ratio + 1))
+    share = 0.21 / (0.21 + 0.38)
+    assert float(wider.tensor_mm2) - float(silicon(parts).tensor_mm2) == pytest.approx(4 * 14 * share)
+
+
+def test_cells_of_sram_shrink_with_their_own_ratio() -> None:
+    assert node(16 * NANO).sram_ratio == pytest.approx(0.070 / 0.027)
+    assert node(16 * NANO).logic_ratio == pytest.approx(90 * 64 / (57 * 40))
+    assert node(16 * NANO).energy_ratio == pytest.approx(1.84)
