@@ -5,6 +5,7 @@ VENV ?= .venv
 EXAMPLE ?= examples/llama3-70b-512xh100.yaml
 
 BIN := $(VENV)/bin
+PUBLISHED := benchmarks/results/published-gemm.json
 PIP := $(BIN)/python -m pip install --quiet
 QUICK_FOLDERS := $(wildcard $(addprefix tests/,unit property conformance golden))
 BLESSED_FOLDERS := $(wildcard tests/golden tests/e2e)
@@ -15,7 +16,7 @@ export PIP_ROOT_USER_ACTION := ignore
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help run test check lint format bars bless ratchet docs clean
+.PHONY: help run test check lint format accuracy bars bless ratchet docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +39,9 @@ lint: $(VENV)/.stamp-test ## ruff, format, types and the size ratchet, without r
 format: $(VENV)/.stamp-test ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+accuracy: $(VENV)/.stamp-test ## write docs/accuracy.md anew; a missed bar is no error here
+	$(BIN)/dovetail validate h200 array-sims dies $(PUBLISHED) --markdown > docs/accuracy.md || test $$? -eq 1
 
 bars: $(VENV)/.stamp-test ## measure every bar and print which hold
 	@$(BIN)/python -m benchmarks.bars

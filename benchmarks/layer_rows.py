@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from benchmarks.memory_rows import read_rows
+from benchmarks.measured import h200_table
+from dovetail.accuracy.jobs import layer_shard
+from dovetail.accuracy.sets.layers import layers_of
 from dovetail.plan.memory import kept_bytes
-from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
 from dovetail.units import MEBI
-from dovetail.workload.layers import Sample
-from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision
-from dovetail.workload.training import training_graph
-from dovetail.workload.transformer import Transformer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,35 +28,15 @@ class LayerRow:
 
 
 def layer_rows() -> Iterator[LayerRow]:
-    for row in read_rows("h200_layers.csv"):
-        tensor, batch = int(row["tp"]), int(row["micro_batch"])
-        sample = Sample(batch=batch, seq=int(row["seq"]), dtype="bf16", kernels="eager")
-        graph = training_graph(_layer(row).forward(sample), Precision())
-        cut = shard(graph, Plan(tensor_parallel=tensor, microbatch=batch))
-        block = next(piece.block for piece in cut.stages[0].pieces if piece.block.is_layer)
+    table = h200_table("layers")
+    rows = zip(layers_of(table), table.words("model"), table.positive("activation_mib"), strict=True)
+    for layer, model, activation in rows:
+        [piece] = layer_shard(layer, Precision()).stages[0].pieces
         yield LayerRow(
-            what=f"{row['model']} tp{tensor} mb{batch} seq{row['seq']}",
-            measured_bytes=float(row["activation_mib"]) * MEBI,
-            predicted_bytes=kept_bytes(block, "none"),
+            what=f"{model} tp{layer.tensor} mb{layer.batch} seq{layer.seq}",
+            measured_bytes=float(activation) * MEBI,
+            predicted_bytes=kept_bytes(piece.block, "none"),
         )
-
-
-def _layer(row: Mapping[str, str]) -> Transformer:
-    """A model of one such layer: Llama's kind where the feed-forward is gated, GPT's otherwise, without dropout."""
-    shape = models["llama3-8b" if row["gated"] == "1" else "megatron-22b"]().architecture
-    assert isinstance(shape, Transformer)
-    return replace(
-        shape,
-        num_layers=1,
-        hidden=int(row["hidden"]),
-        num_heads=int(row["heads"]),
-        num_kv_heads=int(row["kv_heads"]),
-        head_width=int(row["head_dim"]),
-        ffn_width=int(row["ffn"]),
-        num_positions=0,
-        has_dropout=False,
-        has_attention_dropout=False,
-    )
 
 
 def main() -> None:

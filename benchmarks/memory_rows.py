@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.measured import h200_table
+from dovetail.accuracy.jobs import Job
+from dovetail.accuracy.sets.steps import step_jobs
 from dovetail.evaluate import memory_use
 from dovetail.plan.check import check_plan
 from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, moments, runtime_bytes
@@ -32,10 +35,6 @@ Fields = Mapping[str, str]
 DATA = Path(__file__).resolve().parent / "data"
 
 MEGATRON = Precision()
-# torch eager on one H200: everything in bf16, gradients freed at each step
-PURE_BF16 = Precision(
-    gradients="bf16", moments="bf16", loss="bf16", has_master_weights=False, are_gradients_standing=False
-)
 # FSDP2 as TorchTitan runs it: fp32 parameters, gradients and moments, all sharded; bf16 when gathered
 FSDP = Precision(weights="fp32", has_master_weights=False, are_gradients_standing=False)
 # DeepSpeed ZeRO-1 with fp16: gradients as fp16; with bf16 they are accumulated in fp32
@@ -44,16 +43,6 @@ DEEPSPEED_BF16 = Precision(has_compute_gradients=True)
 # DeepSpeed's defaults: allgather_bucket_size and reduce_bucket_size of 5e8 elements each, in 16 bits
 DEEPSPEED_BUCKETS_BYTES = 2 * 0.5 * GIGA * 2
 BLOOM_VOCAB, GPT2_VOCAB = 250_880, 50_304
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """What a row ran, as far as memory goes."""
-
-    model: Transformer
-    sample: Sample
-    plan: Plan
-    precision: Precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,34 +89,20 @@ def figure_bytes(job: Job, kind: str) -> float:
 
 
 def h200_rows() -> Iterator[MemoryRow]:
-    for index, row in enumerate(read_rows("h200_models.csv")):
-        yield _priced(
-            f"H200-{index + 1:02d}",
-            "H200 training steps",
-            f"{row['model']} {row['layers']}L mb{row['micro_batch']} recompute={row['recompute']} {row['mode']}",
-            float(row["peak_gib"]) * GIBI,
-            row,
-            h200_job,
+    table = h200_table("models")
+    jobs, _ = step_jobs(table)
+    columns = (table.words(name) for name in ("model", "layers", "micro_batch", "recompute", "mode"))
+    rows = zip(jobs, *columns, table.positive("peak_gib"), strict=True)
+    for index, (job, model, layers, batch, recompute, mode, peak) in enumerate(rows):
+        assert job is not None, f"the shipped row of {model} is not expressed"
+        yield MemoryRow(
+            row=f"H200-{index + 1:02d}",
+            source="H200 training steps",
+            what=f"{model} {layers}L mb{batch} recompute={recompute} {mode}",
+            measured_bytes=float(peak) * GIBI,
+            predicted_bytes=figure_bytes(job, "allocated"),
+            kind="allocated",
         )
-
-
-def h200_job(row: Fields) -> Job:
-    layers, batch, seq = int(row["layers"]), int(row["micro_batch"]), int(row["seq"])
-    shapes = {"gpt2-345m": (1024, 16, GPT2_VOCAB), "gpt2-1.5b": (1600, 25, GPT2_VOCAB), "gpt-8.3b": (3072, 24, 51_200)}
-    if row["model"] in shapes:
-        hidden, heads, vocab = shapes[row["model"]]
-        model = gpt2_like(row["model"], layers, hidden, heads, vocab, num_positions=1024)
-        model = replace(model, has_dropout=False, has_attention_dropout=False, is_tied=False)
-    else:
-        model = _cut(row["model"], layers)
-    kernels = "compiled" if row["mode"] == "compile" else "eager"
-    recompute = "full" if row["recompute"] == "1" else "none"
-    return Job(
-        model=model,
-        sample=Sample(batch=batch, seq=seq, dtype="bf16", kernels=kernels),
-        plan=Plan(microbatch=batch, recompute=(recompute,)),
-        precision=PURE_BF16,
-    )
 
 
 # --- published rows ----------------------------------------------------------------------------------------------

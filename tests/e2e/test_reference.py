@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.conftest import ROOT, environment
 from tests.e2e.recorded import check_recorded
 
-COMMANDS = ("simulate", "models", "chips", "clusters", "plans", "show")
+COMMANDS = ("simulate", "models", "chips", "clusters", "plans", "show", "validate", "op", "calibrate")
 SPEC = "examples/llama3-70b-512xh100.yaml"
 INTRODUCTION = """# The command
 
@@ -57,6 +57,8 @@ def keys(value):
         ("show", "h100-sxm"),
         ("show", "dgx-h100"),
         ("show", "zero3"),
+        ("validate", "array-sims"),
+        ("op", "matmul", "8", "8", "8", "--chip", "tpu-v4", "--compare"),
     ],
     ids=" ".join,
 )

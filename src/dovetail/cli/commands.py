@@ -7,16 +7,23 @@ from typing import Annotated, Any
 import typer
 
 from dovetail import __version__
-from dovetail.cli.process import EXIT_INFEASIBLE, EXIT_INTERRUPTED
+from dovetail.cli.process import EXIT_INFEASIBLE, EXIT_INTERRUPTED, EXIT_MISSED
 from dovetail.errors import InvalidInput
 
 EXIT_CODES = (
-    "Exit codes: 0 an answer; 1 an answer, and the plan does not fit; 2 bad input; 70 a mistake of ours, with its"
-    " traceback; 74 the answer cannot be written; 130 interrupted."
+    "Exit codes: 0 an answer; 1 an answer, and the plan does not fit or a documented accuracy is missed; 2 bad input;"
+    " 70 a mistake of ours, with its traceback; 74 the answer cannot be written; 130 interrupted."
 )
 SPEC_HELP = "A spec file: workload, cluster and plan."
 JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 COMPUTE_HELP = "What matrix products are computed in, such as fp16: the workload's precision.compute."
+CHIP_HELP = "A chip: name, the beginning of one such as h200, or a file."
+TARGET_HELP = "h200, array-sims, dies, published-gemm, a CSV file, a folder of them, or results of --json."
+OP_HELP = "An operator, such as matmul, attention, convolution, layernorm, gelu or adam; list names them all."
+DIMS_HELP = "M N K of a product; rows and columns; channels in, out and side of a convolution."
+PASS_HELP = "forward, input-grad or weight-grad; sizes stay those of the forward product."
+FUSED_HELP = "One kernel with the least passes over memory, not PyTorch's own."
+SETTING_HELP = "alone (idle queue, cold caches), kernel (its kernels' time) or stream (behind others, full clock)."
 KIND_HELP = "Which catalogue is meant, where a name is in several: model, chip, cluster or plan."
 
 app = typer.Typer(
@@ -157,3 +164,88 @@ def show(
     from dovetail.cli.show import show_entry
 
     show_entry(name, kind, as_json=as_json)
+
+
+@app.command(epilog=EXIT_CODES)
+def validate(
+    target: Annotated[
+        list[str] | None, typer.Argument(metavar="SET|FILE|FOLDER", help=TARGET_HELP, show_default=False)
+    ] = None,
+    chip: Annotated[str, typer.Option(metavar="NAME", help=f"{CHIP_HELP} Otherwise as the table says.")] = "",
+    dtype: Annotated[str, typer.Option(metavar="DTYPE", help="Of every row, whatever the table says.")] = "",
+    worst: Annotated[str, typer.Option(metavar="N", help="How many of each set's worst rows to show.")] = "1",
+    plot: Annotated[str, typer.Option(metavar="FILE", help="Write predicted against measured as .svg or .html.")] = "",
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/accuracy.md.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare predictions with measurements, set by set.
+
+    Without an argument, with what ships: h200, array-sims and dies. Tables are known by their columns; see docs/howto.
+    Ends with exit code 1 when a documented bar is missed.
+    """
+    from dovetail.cli.asked import count
+    from dovetail.cli.validate import ValidateAsked, answer
+
+    asked = ValidateAsked(
+        targets=tuple(target or ()),
+        chip=chip,
+        dtype=dtype,
+        plot=plot,
+        num_worst=0 if worst.strip() == "0" else count("--worst", worst),
+        as_json=as_json,
+        as_markdown=markdown,
+    )
+    if not answer(asked):
+        raise typer.Exit(EXIT_MISSED)
+
+
+@app.command()
+def op(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=OP_HELP)],
+    dims: Annotated[list[str] | None, typer.Argument(metavar="SIZE", help=DIMS_HELP, show_default=False)] = None,
+    chip: Annotated[str, typer.Option(metavar="NAME", help=CHIP_HELP)] = "",
+    dtype: Annotated[str, typer.Option(metavar="DTYPE", help="What it is computed in.")] = "bf16",
+    direction: Annotated[str, typer.Option("--pass", metavar="PASS", help=PASS_HELP)] = "forward",
+    batch: Annotated[str, typer.Option(metavar="N", help="Products, samples or images at once.")] = "1",
+    heads: Annotated[str, typer.Option(metavar="N", help="Attention heads.")] = "1",
+    kv_heads: Annotated[str | None, typer.Option(metavar="N", help="Key-value heads, where fewer.")] = None,
+    seq: Annotated[str | None, typer.Option(metavar="N", help="Positions that attend to each other.")] = None,
+    head_dim: Annotated[str | None, typer.Option(metavar="N", help="Width of an attention head.")] = None,
+    causal: Annotated[bool, typer.Option("--causal", help="Attention to earlier positions only.")] = False,
+    kernel: Annotated[str, typer.Option(metavar="N", help="Side of a convolution's window.")] = "1",
+    stride: Annotated[str, typer.Option(metavar="N", help="Stride of a convolution.")] = "1",
+    table_rows: Annotated[str, typer.Option(metavar="N", help="Rows of the table an embedding looks up in.")] = "1",
+    fused: Annotated[bool, typer.Option("--fused", help=FUSED_HELP)] = False,
+    setting: Annotated[str, typer.Option(metavar="HOW", help=SETTING_HELP)] = "alone",
+    compare: Annotated[bool, typer.Option("--compare", help="Beside a roofline and closed forms.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Cost one operator on one chip, and say what limits it."""
+    from dovetail.cli.op import Said, answer
+
+    counts = {"batch": batch, "heads": heads, "kv-heads": kv_heads, "seq": seq, "head-dim": head_dim}
+    counts |= {"kernel": kernel, "stride": stride, "table-rows": table_rows}
+    words = {"kind": kind, "dtype": dtype, "direction": direction, "setting": setting}
+    said = Said(**words, dims=tuple(dims or ()), counts=counts, is_causal=causal, is_fused=fused)
+    answer(said, chip, is_compared=compare, as_json=as_json)
+
+
+@app.command()
+def calibrate(
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="CSV files, as dovetail validate takes them.")],
+    chip: Annotated[str, typer.Option(metavar="NAME", help=f"{CHIP_HELP} Where the fit begins.")] = "",
+    dtype: Annotated[str, typer.Option(metavar="DTYPE", help="Of every row, whatever the table says.")] = "",
+    out: Annotated[
+        str, typer.Option(metavar="FILE", help="The chip file to write; NAME-calibrated.yaml if none.")
+    ] = "",
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that stands.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a chip's calibration to measurements, and write a chip file.
+
+    The numbers of the chip's calibration that the rows tell anything of are fitted for the least mean error; the same
+    error on rows left out in turn says what to expect of other rows.
+    """
+    from dovetail.cli.calibrate import CalibrateAsked, answer
+
+    answer(CalibrateAsked(files=tuple(files), chip=chip, dtype=dtype, out=out, is_forced=force, as_json=as_json))

@@ -1,0 +1,58 @@
+"""The documented bars: how far each set may be off, and which statistic says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dovetail.accuracy.compared import Score
+
+STATISTICS = ("MAPE", "median", "p90", "worst")
+ROUNDING_FRAC = 1e-12  # style: a tolerance; two floats that say the same
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One promise: `statistic` of the rows of `kind` (empty: of the whole set) is at most `limit_frac`."""
+
+    promise: str
+    statistic: str
+    limit_frac: float
+    kind: str = ""
+
+    def measured_frac(self, score: Score) -> float:
+        return {
+            "MAPE": score.mape_frac,
+            "median": score.median_frac,
+            "p90": score.p90_frac,
+            "worst": score.worst_frac,
+        }[self.statistic]
+
+    def holds(self, score: Score) -> bool:
+        return self.measured_frac(score) <= self.limit_frac + ROUNDING_FRAC
+
+
+BARS = (
+    Bar(promise="h200 gemm model shapes", statistic="MAPE", limit_frac=0.06),
+    Bar(promise="h200 gemm random shapes", statistic="MAPE", limit_frac=0.09),
+    Bar(promise="h200 gemm fp8", statistic="MAPE", limit_frac=0.08),
+    Bar(promise="h200 attention", statistic="MAPE", limit_frac=0.08),
+    Bar(promise="h200 attention", statistic="MAPE", limit_frac=0.08, kind="forward"),
+    Bar(promise="h200 attention", statistic="MAPE", limit_frac=0.08, kind="backward"),
+    Bar(promise="h200 bmm", statistic="MAPE", limit_frac=0.10),
+    Bar(promise="h200 vector", statistic="MAPE", limit_frac=0.08),
+    Bar(promise="h200 convolution", statistic="MAPE", limit_frac=0.12),
+    Bar(promise="h200 layers", statistic="MAPE", limit_frac=0.05),
+    Bar(promise="h200 steps", statistic="MAPE", limit_frac=0.05),
+    Bar(promise="h200 power", statistic="worst", limit_frac=0.10),
+    Bar(promise="published gemm", statistic="median", limit_frac=0.10),
+    Bar(promise="tpu gemm", statistic="median", limit_frac=0.06),
+    Bar(promise="tpu gemm", statistic="p90", limit_frac=0.15),
+    Bar(promise="scale-sim", statistic="worst", limit_frac=0.0),
+    Bar(promise="phaze area", statistic="worst", limit_frac=1e-9),  # style: a tolerance, exact but for the last digits
+    Bar(promise="die area", statistic="worst", limit_frac=0.10),
+    Bar(promise="die power", statistic="worst", limit_frac=0.20),
+)
+
+
+def bars_of(promise: str, kind: str = "") -> tuple[Bar, ...]:
+    return tuple(bar for bar in BARS if bar.promise == promise and bar.kind == kind)

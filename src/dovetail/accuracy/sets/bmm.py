@@ -1,0 +1,32 @@
+"""Batched products of two activations: b, m, n, k and microseconds."""
+
+from __future__ import annotations
+
+from dovetail.accuracy.columns import product_ops
+from dovetail.accuracy.measurements import Measurements
+from dovetail.accuracy.prepared import Given, Prepared, chip_for, operators, promise_for, typed
+from dovetail.accuracy.sets import Format, sets
+from dovetail.accuracy.sets.gemm import shape_words
+from dovetail.units import MICRO
+from dovetail.workload.graph import Phase
+
+
+def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+    chip = chip_for(given)
+    rows = typed(measurements, given, chip)
+    b, m, n, k = (rows.table.counts(name) for name in ("b", "m", "n", "k"))
+    prepared = operators(
+        rows,
+        product_ops(b, m, n, k, kind="matmul", phase=Phase.FORWARD, dtypes=rows.dtypes),
+        chip,
+        kinds=("matmul",) * len(rows.table),
+        whats=shape_words(b, m, n, k),
+        measured_s=rows.table.positive("time_us") * MICRO,
+        promise=promise_for(chip, "h200 bmm"),
+    )
+    return (prepared,)
+
+
+sets.register("bmm")(
+    Format(needed=("b", "m", "n", "k", "time_us"), summary="batched products: b, m, n, k, time_us", prepare=prepare)
+)

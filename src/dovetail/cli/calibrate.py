@@ -1,0 +1,91 @@
+"""`dovetail calibrate`: measurements in, a chip file out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dovetail.accuracy.fit import Fit, fit
+from dovetail.accuracy.prepared import Given
+from dovetail.accuracy.sets import prepared
+from dovetail.cli.naming import full_name
+from dovetail.cli.process import stream
+from dovetail.cli.screen import show_json, show_tables
+from dovetail.errors import InvalidInput
+from dovetail.files import load_chip
+from dovetail.files.chip_text import calibrated_text
+from dovetail.files.measurements import load_measurements
+from dovetail.files.text import one_line
+from dovetail.files.written import check_writable, write_file
+from dovetail.hardware.chip import Chip
+from dovetail.report.calibration import fit_record, fit_tables
+
+SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrateAsked:
+    """The command's arguments."""
+
+    files: tuple[str, ...]
+    chip: str
+    dtype: str = ""
+    out: str = ""
+    is_forced: bool = False
+    as_json: bool = False
+
+
+def answer(asked: CalibrateAsked) -> None:
+    base = full_name(asked.chip)
+    chip = load_chip(base)
+    out = _out(asked, chip)
+    tables = [load_measurements(Path(name)) for name in asked.files]
+    given = Given(chip=chip, dtype=asked.dtype)
+    sets = [one for table in tables for one in prepared(table, given)]
+    skipped = tuple(f"{one.name}: {count:,} {what}" for one in sets for what, count in one.skipped)
+    with _Progress() as told:
+        found = fit(sets, chip, told)
+    found = _named(found, tuple(table.shown for table in tables))
+    fitted = tuple(name for name, _, _ in found.fitted)
+    write_file(out, calibrated_text(found.chip, base, fitted, found.chip.calibration.fitted_on, out))
+    if asked.as_json:
+        show_json(fit_record(found, skipped) | {"written": str(out)})
+    else:
+        show_tables(fit_tables(found, one_line(str(out)), skipped))
+
+
+def _out(asked: CalibrateAsked, chip: Chip) -> Path:
+    out = Path(asked.out or f"{chip.name}-calibrated.yaml")
+    if out.suffix.lower() not in SUFFIXES:
+        raise InvalidInput(f"a chip file ends in {' or '.join(SUFFIXES)}; got {one_line(out.name)!r}", "--out")
+    check_writable(out, is_forced=asked.is_forced)
+    return out
+
+
+def _named(found: Fit, shown: tuple[str, ...]) -> Fit:
+    """The fitted chip under a name of its own, saying what it was fitted on."""
+    names = ", ".join(Path(name).name for name in shown)
+    calibration = replace(found.chip.calibration, fitted_on=f"{names[:120]}: {found.num_rows:,} rows")
+    name = found.chip.name.removesuffix("-calibrated") + "-calibrated"
+    return replace(found, chip=replace(found.chip, name=name, calibration=calibration))
+
+
+class _Progress:
+    """One line on a terminal that says what is being done, and goes when it is; silent elsewhere."""
+
+    def __enter__(self) -> Callable[[str], None]:
+        told = stream("stderr")
+        self._is_shown = told is not None and told.isatty()
+        return self._say
+
+    def _say(self, words: str) -> None:
+        if self._is_shown:
+            sys.stderr.write(f"\r\x1b[K{words[:78]}")
+            sys.stderr.flush()
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

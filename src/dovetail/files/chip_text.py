@@ -1,0 +1,49 @@
+"""A calibrated chip as the YAML file that describes it: its base, and the numbers that were fitted."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from dovetail.files.entry import is_file_name
+from dovetail.files.schema import MAX_TEXT_CHARACTERS, written_keys
+from dovetail.files.text import one_line
+from dovetail.hardware.chip import Calibration, Chip
+from dovetail.units import MICRO
+
+_SUFFIX = re.compile(r".*_(bytes_per_s|flop_per_s|bytes|flop|hz|j|w)")
+_SYMBOLS = {"bytes_per_s": "B/s", "flop_per_s": "FLOP/s", "bytes": "B", "flop": "FLOP", "hz": "Hz", "j": "J", "w": "W"}
+DIGITS = 6
+
+
+def calibrated_text(chip: Chip, base: str, fitted: tuple[str, ...], fitted_on: str, out: Path) -> str:
+    """`chip` as a change of `base`; only the `fitted` numbers are written, the rest stays the base's."""
+    keys = written_keys(Calibration)
+    lines = [
+        "# Written by `dovetail calibrate`; what is not here is as in the base.",
+        f"base: {_quoted(_from(out, base) if is_file_name(base) else base)}",
+        f"name: {_quoted(chip.name)}",
+        "calibration:",
+        *(f"  {keys[name]}: {_number(name, getattr(chip.calibration, name))}" for name in fitted),
+        f"  fitted_on: {_quoted(fitted_on[:MAX_TEXT_CHARACTERS])}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _number(name: str, value: float) -> str:
+    """A number with the unit that its name ends in."""
+    if name.endswith("_s") and not name.endswith("_per_s"):
+        return f"{value / MICRO:.{DIGITS}g} us"
+    match = _SUFFIX.fullmatch(name)
+    return f"{value:.{DIGITS}g} {_SYMBOLS[match[1]]}" if match else f"{value:.{DIGITS}g}"
+
+
+def _from(out: Path, base: str) -> str:
+    """The path from the folder of `out` to the file `base`."""
+    path = os.path.relpath(base, out.parent)
+    return path if is_file_name(path) else os.path.join(os.curdir, path)
+
+
+def _quoted(text: str) -> str:
+    return "'" + one_line(text).replace("'", "''") + "'"

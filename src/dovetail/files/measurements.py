@@ -1,0 +1,105 @@
+"""CSV files into tables of measurements, and the measurements that ship with the package."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import dovetail
+from dovetail.accuracy.measurements import Measurements
+from dovetail.errors import InvalidInput
+from dovetail.files.text import one_line, quoted, read_text
+
+SHIPPED = ("h200", "array-sims", "dies")
+REFERENCE_DATA_VARIABLE = "DOVETAIL_REFERENCE_DATA"
+PUBLISHED_GEMM = ("gpu_measured_gemm.csv", "tpu_measured_gemm.csv")
+MAX_COLUMNS = 1000
+MAX_FILES = 1000
+
+
+def load_measurements(file: Path) -> Measurements:
+    """The table in a CSV file: lines that begin with '#' and blank lines are left out, cells lose their edges."""
+    shown = one_line(str(file))
+    text = read_text(file, "")
+    numbered = _Numbered(text)
+    columns: tuple[str, ...] = ()
+    rows, lines = [], []
+    try:
+        for cells in csv.reader(numbered, strict=True):
+            row = tuple(cell.strip() for cell in cells)
+            if not any(row):
+                continue
+            if not columns:
+                columns = _header(row, shown, numbered.line)
+                continue
+            if len(row) != len(columns):
+                message = f"a row must have as many cells as the header, {len(columns)}; got {len(row)}"
+                raise InvalidInput(message, f"{shown}:{numbered.line}")
+            rows.append(row)
+            lines.append(numbered.line)
+    except csv.Error as error:
+        raise InvalidInput(f"cannot read this as CSV: {one_line(str(error))}", f"{shown}:{numbered.line}") from None
+    if not rows:
+        raise InvalidInput("the file holds no row of measurements" if columns else "the file is empty", shown)
+    name = one_line(file.name.removesuffix(file.suffix))
+    return Measurements(name=name, shown=shown, columns=columns, rows=tuple(rows), lines=tuple(lines))
+
+
+class _Numbered:
+    """The lines of a text that are not comments; `line` is the number of the last one given."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.line = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for number, line in enumerate(self._text.splitlines(keepends=True), start=1):
+            self.line = number
+            if not line.lstrip().startswith("#"):
+                yield line
+
+
+def _header(row: tuple[str, ...], shown: str, line: int) -> tuple[str, ...]:
+    columns = tuple(cell.lower() for cell in row)
+    if len(columns) > MAX_COLUMNS:
+        raise InvalidInput(f"a table has at most {MAX_COLUMNS:,} columns; got {len(columns):,}", f"{shown}:{line}")
+    twice = next((name for index, name in enumerate(columns) if name and name in columns[:index]), "")
+    if twice:
+        raise InvalidInput(f"column {quoted(twice)} is given twice; keep one", f"{shown}:{line}")
+    return columns
+
+
+def csv_files(folder: Path) -> tuple[Path, ...]:
+    """The CSV files of a folder, by name."""
+    try:
+        names = sorted(entry for entry in os.listdir(folder) if entry.lower().endswith(".csv"))
+    except OSError as error:
+        reason = one_line(error.strerror or "unknown").lower()
+        raise InvalidInput(f"cannot list folder {quoted(str(folder))}: {reason}") from None
+    if not names:
+        raise InvalidInput(f"folder {quoted(str(folder))} holds no CSV file")
+    if len(names) > MAX_FILES:
+        raise InvalidInput(f"a folder holds at most {MAX_FILES:,} tables; {quoted(str(folder))} has {len(names):,}")
+    return tuple(folder / name for name in names)
+
+
+def shipped_folder(name: str) -> Path:
+    return Path(dovetail.__file__).resolve().parent / "accuracy" / "data" / name
+
+
+def published_files(environment: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
+    """The published tables that this machine has, in the folder that DOVETAIL_REFERENCE_DATA names or below it."""
+    named = environment.get(REFERENCE_DATA_VARIABLE, "")
+    if not named:
+        return ()
+    folders = (Path(named), Path(named) / "third_party")
+    return tuple(folder / name for name in PUBLISHED_GEMM for folder in folders if _is_file(folder / name))
+
+
+def _is_file(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,30 @@
+"""Files that a command writes: whole or not at all, and never over another one unasked."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dovetail.errors import InvalidInput
+from dovetail.files.text import one_line, quoted
+
+
+def check_writable(file: Path, *, is_forced: bool) -> None:
+    """Raises where `file` stands already, or where its folder does not, before any work is done."""
+    if file.is_dir():
+        raise InvalidInput(f"{quoted(str(file))} is a folder; name a file in it")
+    if file.exists() and not is_forced:
+        raise InvalidInput(f"file {quoted(str(file))} exists; say --force to write over it, or another name")
+    if not file.parent.is_dir():
+        raise InvalidInput(f"there is no folder {quoted(str(file.parent))} to write {quoted(file.name)} to")
+
+
+def write_file(file: Path, text: str) -> None:
+    """Writes beside `file` and then puts it in place, so that nobody meets half of it."""
+    half = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        half.write_text(text, encoding="utf-8")
+        os.replace(half, file)
+    except OSError as error:
+        half.unlink(missing_ok=True)
+        raise InvalidInput(f"cannot write file {quoted(str(file))}: {one_line(str(error.strerror)).lower()}") from None

@@ -1,0 +1,53 @@
+"""A fit of a chip's calibration, as plain data and as a table."""
+
+from __future__ import annotations
+
+from dovetail.accuracy.fit import Fit
+from dovetail.report.record import Record
+from dovetail.report.table import Table
+from dovetail.report.words import gain, percent
+from dovetail.units import format_s
+
+
+def fit_record(found: Fit, skipped: tuple[str, ...]) -> Record:
+    return {
+        "chip": found.chip.name,
+        "fitted_on": found.chip.calibration.fitted_on,
+        "num_rows": found.num_rows,
+        "before_mape_frac": found.before_frac,
+        "after_mape_frac": found.after_frac,
+        "cross_validated_mape_frac": found.cross_validated_frac,
+        "fitted": [{"figure": name, "before": before, "after": after} for name, before, after in found.fitted],
+        "untouched": list(found.untouched),
+        "notes": list(skipped),
+    }
+
+
+def fit_tables(found: Fit, written: str, skipped: tuple[str, ...]) -> tuple[Table, ...]:
+    errors = (
+        ("before", percent(found.before_frac), ""),
+        ("after", percent(found.after_frac), "on the rows it was fitted to"),
+        ("cross-validated", percent(found.cross_validated_frac), "on each fifth of the rows, fitted to the others"),
+    )
+    numbers = tuple(
+        (name, _words(name, before), _words(name, after), gain(after / before - 1) if before else "")
+        for name, before, after in found.fitted
+    )
+    notes = [f"- left as they are: {', '.join(found.untouched)}"] if found.untouched else []
+    notes += [f"- {note}" for note in skipped]
+    return (
+        Table(title=f"mean error over {found.chip.calibration.fitted_on}", rows=errors, align="lrl"),
+        Table(
+            title=f"calibration of {found.chip.name}",
+            columns=("number", "before", "after", ""),
+            rows=numbers,
+            align="lrrr",
+            notes=(*notes, f"- written to {written}"),
+        ),
+    )
+
+
+def _words(name: str, value: float) -> str:
+    if name.endswith("_s") and not name.endswith("_per_s"):
+        return format_s(value, 2)
+    return f"{value:.4g}"

@@ -1,0 +1,42 @@
+"""Every format of measurements keeps its contract on what ships."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dovetail.accuracy.prepared import Given
+from dovetail.accuracy.sets import format_of, prepared, sets
+from dovetail.files.measurements import SHIPPED, csv_files, load_measurements, shipped_folder
+
+FILES = [file for name in SHIPPED for file in csv_files(shipped_folder(name))]
+TABLES = [table for table in map(load_measurements, FILES) if format_of(table)]
+
+
+@pytest.mark.parametrize("name", sets.names())
+def test_a_format_says_what_it_needs_and_what_it_is(name):
+    known = sets[name]
+    assert known.needed
+    assert all(column == column.lower() for column in known.needed)
+    assert known.summary
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_every_row_that_ships_is_compared_or_counted(table):
+    found = prepared(table, Given())
+    num_skipped = sum(count for one in found for _, count in one.skipped)
+    num_figures = sum(len(one.measured) for one in found) + num_skipped
+    # a row of dies has two figures, either of which may be unknown
+    assert num_figures == len(table) if table.name != "dies" else num_figures >= len(table)
+    for one in found:
+        predicted = one.predicted(one.chip)
+        assert len(one.kinds) == len(one.whats) == len(one.measured) == len(predicted)
+        assert np.all(np.isfinite(predicted))
+        assert np.all(predicted > 0)
+        assert np.all(one.measured > 0)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_prediction_repeats_to_the_bit(table):
+    [one, *_], [again, *_] = prepared(table, Given()), prepared(table, Given())
+    assert np.array_equal(one.predicted(one.chip), again.predicted(again.chip))

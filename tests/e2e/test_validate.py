@@ -1,0 +1,166 @@
+"""`dovetail validate`: what ships, tables of one's own, folders, pictures, and exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.e2e.conftest import ROOT
+from tests.e2e.recorded import check_recorded
+from tests.e2e.test_bad_input import check_refused
+
+SHIPPED = ROOT / "src" / "dovetail" / "accuracy" / "data"
+HEADER = "m,n,k,layout,time_us\n"
+EXACT = "tool,m,n,k,array_rows,array_cols,dataflow,cycles,stall_cycles\nSCALE-Sim,16,16,16,8,8,os,119,0\n"
+
+
+def said(ran):
+    assert ran.returncode in (0, 1), ran.stderr
+    assert ran.stderr == ""
+    return json.loads(ran.stdout)
+
+
+def test_what_ships_is_compared_and_the_exit_code_says_whether_every_bar_holds(dovetail):
+    told, found = (
+        dovetail("validate", DOVETAIL_REFERENCE_DATA=""),
+        dovetail("validate", "--json", DOVETAIL_REFERENCE_DATA=""),
+    )
+    record = said(found)
+    bars = [bar["holds"] for one in record["sets"] for score in one["scores"] for bar in score["bars"]]
+    assert len(bars) > 10
+    assert record["holds"] == all(bars)
+    assert told.returncode == found.returncode == (0 if all(bars) else 1)
+    names = [one["set"] for one in record["sets"]]
+    assert {"gemm_models", "gemm_random", "attention", "vector", "layers", "models", "SCALE-Sim"} <= set(names)
+    assert all(f"  {name} " in told.stdout for name in names)
+    assert "published-gemm skipped" in told.stdout
+    assert "ceilings" in told.stdout  # what is of no kind we predict is named
+    assert max(len(line) for line in told.stdout.splitlines()) <= 80
+    assert ("MISSED" in told.stdout) == (not all(bars))
+
+
+def test_scale_sim_is_met_on_every_row(dovetail):
+    ran = dovetail("validate", "array-sims", "--json")
+    assert ran.returncode == 0
+    [scale_sim] = [one for one in said(ran)["sets"] if one["set"] == "SCALE-Sim"]
+    assert scale_sim["scores"][0]["num_rows"] > 400
+    assert scale_sim["scores"][0]["worst_frac"] == 0
+
+
+def test_a_missed_bar_ends_with_one_and_a_chip_without_bars_with_zero(dovetail, tmp_path):
+    file = tmp_path / "mine.csv"
+    file.write_text(HEADER + "4096,4096,4096,nt,1\n", encoding="utf-8")
+    missed = dovetail("validate", file)
+    assert missed.returncode == 1
+    assert "MISSED" in missed.stdout
+    assert dovetail("validate", file, "--chip", "h100-sxm").returncode == 0
+    file.write_text(EXACT, encoding="utf-8")
+    assert dovetail("validate", file).returncode == 0
+    file.write_text(EXACT.replace("119", "120"), encoding="utf-8")
+    assert dovetail("validate", file).returncode == 1
+
+
+def test_published_products_are_asked_for_by_name_or_brought_along(dovetail, tmp_path):
+    ran = dovetail("validate", "published-gemm", DOVETAIL_REFERENCE_DATA="")
+    check_refused(ran, "not shipped", "dovetail validate FILE.csv")
+    text = "system,device,gemm_dtype,m,n,k,latency_ms\na100_sxm,A100,bfloat16,4096,4096,4096,0.5\n"
+    (tmp_path / "gpu_measured_gemm.csv").write_text(text, encoding="utf-8")
+    (tmp_path / "tpu_measured_gemm.csv").write_text("M,N,K,time_us_avg\n512,512,512,3\n", encoding="utf-8")
+    record = said(dovetail("validate", "published-gemm", "--json", DOVETAIL_REFERENCE_DATA=str(tmp_path)))
+    assert [one["chip"] for one in record["sets"]] == ["a100-80gb-sxm", "tpu-v5e"]
+
+
+def test_a_folder_is_compared_table_by_table_and_what_is_unknown_is_named(dovetail, tmp_path):
+    (tmp_path / "gemm.csv").write_text(HEADER + "64,64,64,nt,5\n", encoding="utf-8")
+    (tmp_path / "contention.csv").write_text("compute,slowdown\ngemm,1.1\n", encoding="utf-8")
+    (tmp_path / "junk.csv").write_bytes(b"\xff\x00\xfe" * 100)
+    record = said(dovetail("validate", tmp_path, "--json"))
+    assert [one["set"] for one in record["sets"]] == ["gemm"]
+    notes = " ".join(record["notes"])
+    assert "contention" in notes
+    assert "junk.csv" in notes
+
+
+def test_the_dtype_and_the_chip_can_be_said(dovetail, tmp_path):
+    file = tmp_path / "mine.csv"
+    file.write_text(HEADER + "8192,8192,8192,nt,1000\n", encoding="utf-8")
+
+    def predicted_s(*options: str) -> float:
+        [one] = said(dovetail("validate", file, "--json", *options))["sets"]
+        return float(one["scores"][0]["worst"][0]["predicted"])
+
+    assert predicted_s("--dtype", "fp8") < predicted_s("--dtype", "bf16") == predicted_s()
+    assert predicted_s("--chip", "b200") < predicted_s("--chip", "h200")
+
+
+def test_results_can_be_read_back(dovetail, tmp_path):
+    first = dovetail("validate", "array-sims", "--json")
+    file = tmp_path / "results.json"
+    file.write_text(first.stdout, encoding="utf-8")
+    assert said(dovetail("validate", file, "--json"))["sets"] == said(first)["sets"]
+
+
+@pytest.mark.parametrize("ending", ["svg", "html"])
+def test_a_picture_is_written(dovetail, tmp_path, ending):
+    file = tmp_path / f"plot.{ending}"
+    assert dovetail("validate", "array-sims", "--plot", file).returncode == 0
+    text = file.read_text(encoding="utf-8")
+    assert "<svg" in text
+    assert "SCALE-Sim" in text
+    assert text.count("<circle") > 500
+
+
+def test_as_many_worst_rows_as_asked_for(dovetail):
+    def num_worst(text: str) -> int:
+        ran = dovetail("validate", SHIPPED / "h200" / "bmm.csv", "--json", "--worst", text)
+        return len(said(ran)["sets"][0]["scores"][0]["worst"])
+
+    assert [num_worst(text) for text in ("0", "1", "7", "1000")] == [0, 1, 7, 71]
+
+
+BAD_TABLES = {
+    "no rows": (HEADER, "no row of measurements"),
+    "a missing column": ("m,n,k\n1,2,3\n", "column time_us missing"),
+    "a word for a number": (HEADER + "64,64,x,nt,5\n", "k must be a number; got 'x'"),
+    "a negative time": (HEADER + "64,64,64,nt,5\n64,64,64,nt,-5\n", ":3"),
+    "no size at all": (HEADER + "0,64,64,nt,5\n", "m must be from 1"),
+    "a layout that is none": (HEADER + "8,8,8,xx,5\n", "no layout is named 'xx'"),
+    "a column twice": ("m,m,n,k,time_us\n1,1,1,1,1\n", "column 'm' is given twice"),
+    "nothing": ("", "empty"),
+    "control characters": (HEADER + "8,8,8,\x1b[31m,5\n", "no layout is named"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_a_bad_table_is_refused_in_one_line_with_its_place(dovetail, tmp_path, case):
+    text, words = BAD_TABLES[case]
+    file = tmp_path / "mine.csv"
+    file.write_text(text, encoding="utf-8")
+    check_refused(dovetail("validate", file), str(file), words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("h20",), "did you mean h200"),
+        (("absent.csv",), "there is no file"),
+        (("h200", "--chip", "h100"), "h100-pcie, h100-sxm"),
+        (("h200", "--chip", "h201"), "no chip is named"),
+        (("h200", "--dtype", "bf61"), "did you mean bf16"),
+        (("h200", "--worst", "few"), "--worst must be a whole number"),
+        (("h200", "--plot", "x.png"), "a plot is written to .svg or .html"),
+        (("h200", "--plot", "absent/x.svg"), "there is no folder 'absent'"),
+        (("docs",), "holds no CSV file"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else " ".join(part),
+)
+def test_a_bad_word_is_refused(dovetail, arguments, words):
+    check_refused(dovetail("validate", *arguments), words)
+
+
+def test_the_accuracy_page_is_what_the_command_prints(dovetail, bless):
+    results = "benchmarks/results/published-gemm.json"
+    ran = dovetail("validate", "h200", "array-sims", "dies", results, "--markdown")
+    assert ran.stderr == ""
+    check_recorded(ROOT / "docs" / "accuracy.md", ran.stdout, bless)
