@@ -26,7 +26,7 @@ PLURALS = {word + "s" for word in QUANTITY_WORDS} | {word[:-1] + "ies" for word 
 COUNT_SIZES = re.compile(r"(\w+_)?(batch|microbatch|vocab|hidden|head|group|world|tile|stage|axis|dim)_sizes?")
 UNITS = {
     "s", "hz", "byte", "bytes", "flop", "j", "w", "mm2", "m", "v", "usd", "frac", "ratio", "factor", "exponent",
-    "cycles", "elements",
+    "cycles", "ticks", "elements",
 }  # fmt: skip
 # What is counted per something: tokens_per_s, samples_per_j.
 COUNTED = {
@@ -154,6 +154,8 @@ def _name_problem(module: Module, named: Named) -> str:
     words = name.lower().split("_")
     if "cycles" in words[-1:] and module.layer != "cost":
         return "counts cycles outside cost/; divide by clock_hz before it leaves"
+    if "ticks" in words[-1:] and "astra" not in module.name:
+        return "counts ASTRA-sim's ticks outside what speaks with it; multiply by TICK_S before it leaves"
     if annotation is None or is_count(name) or not sounds_like_quantity(name) or says_its_unit(name):
         return ""
     if words[-1] in PLACES and "int" in ast.unparse(annotation):

@@ -12,7 +12,7 @@ from dovetail.accuracy.measurements import Measurements
 from dovetail.errors import InvalidInput
 from dovetail.files.text import one_line, quoted, read_text
 
-SHIPPED = ("h200", "array-sims", "dies")
+SHIPPED = ("h200", "array-sims", "dies", "astra-sim")
 REFERENCE_DATA_VARIABLE = "DOVETAIL_REFERENCE_DATA"
 PUBLISHED_GEMM = ("gpu_measured_gemm.csv", "tpu_measured_gemm.csv")
 MAX_COLUMNS = 1000

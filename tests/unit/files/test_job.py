@@ -276,6 +276,8 @@ def test_how_products_are_tiled_is_written_key_by_key(write):
         fill="load",
         staging_bytes=16 * MEBI,
         is_output_hidden=False,
+        num_cluster_units=2,  # not written: as the base has it
+        num_groups=8,
     )
     assert dict(chip.sources)["tensor.tiling.tiles"] == "given in mine.yaml"
 

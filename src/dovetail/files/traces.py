@@ -1,0 +1,111 @@
+"""The traces of all ranks, PREFIX.0.et and on: found, read once where alike, written; and their process groups."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from dovetail.errors import InvalidInput
+from dovetail.files.chakra import encoded, read_rank
+from dovetail.files.text import one_line, quoted, read_text
+from dovetail.network.trace.nodes import Rank, Traces
+from dovetail.units import MEBI, format_bytes
+
+MAX_FILE_BYTES = 64 * int(MEBI)
+MAX_RANKS = 100_000
+
+
+def load_traces(prefix: str, groups: str = "") -> Traces:
+    """The traces PREFIX.0.et, PREFIX.1.et, ...; files with the same bytes are read once and share their nodes."""
+    files = _files(prefix)
+    known: dict[bytes, Rank] = {}
+    ranks = []
+    for rank, file in enumerate(files):
+        digest = _digest(file)
+        if digest not in known:
+            known[digest] = load_rank(file, rank)
+        ranks.append(known[digest])
+    return Traces(ranks=tuple(ranks), groups=load_groups(Path(groups)) if groups else {})
+
+
+def load_rank(file: Path, rank: int = 0) -> Rank:
+    """The nodes of one trace, in the order of the file; ids, dependencies and values are checked."""
+    _check_size(file)
+    with open(file, "rb") as stream:
+        return read_rank(stream, one_line(str(file)), rank)
+
+
+def write_traces(prefix: str, ranks: Sequence[Rank]) -> None:
+    """Writes PREFIX.0.et, PREFIX.1.et, ..."""
+    known: dict[int, bytes] = {}
+    for rank, nodes in enumerate(ranks):
+        data = known.setdefault(id(nodes), encoded(nodes))
+        try:
+            Path(f"{prefix}.{rank}.et").write_bytes(data)
+        except (OSError, ValueError) as error:
+            reason = one_line(str(getattr(error, "strerror", "") or error)).lower()
+            raise InvalidInput(f"cannot write {quoted(f'{prefix}.{rank}.et')}: {reason}") from None
+
+
+def _files(prefix: str) -> list[Path]:
+    """PREFIX.0.et and on; a rank that is missing before the last is named."""
+    folder, stem = Path(prefix).parent, Path(prefix).name
+    pattern = re.compile(re.escape(stem) + r"\.([0-9]{1,6})\.et")
+    try:
+        found = {int(match[1]) for name in os.listdir(folder) if (match := pattern.fullmatch(name))}
+    except (OSError, ValueError) as error:
+        reason = one_line(str(getattr(error, "strerror", "") or error)).lower()
+        raise InvalidInput(f"cannot list folder {quoted(str(folder))}: {reason}") from None
+    if not found:
+        place = f"there is no trace {quoted(f'{stem}.0.et')} in {quoted(str(folder))}"
+        raise InvalidInput(f"{place}; name what stands before .0.et")
+    missing = next((rank for rank in range(max(found)) if rank not in found), -1)
+    if missing >= 0:
+        rule = f"rank {missing} has no trace, and rank {max(found)} has"
+        raise InvalidInput(f"{rule}; there is no file {quoted(f'{stem}.{missing}.et')}")
+    if len(found) > MAX_RANKS:
+        raise InvalidInput(f"at most {MAX_RANKS:,} ranks; got {len(found):,}")
+    return [folder / f"{stem}.{rank}.et" for rank in range(len(found))]
+
+
+def _check_size(file: Path) -> None:
+    try:
+        num_bytes = file.stat().st_size if file.is_file() else -1
+    except (OSError, ValueError):
+        num_bytes = -1
+    if num_bytes < 0:
+        raise InvalidInput(f"{quoted(str(file))} is not a plain file")
+    if num_bytes > MAX_FILE_BYTES:
+        limit = f"a trace has at most {format_bytes(MAX_FILE_BYTES, 0)}"
+        raise InvalidInput(f"{limit}; {quoted(str(file))} has {format_bytes(num_bytes)}")
+
+
+def _digest(file: Path) -> bytes:
+    _check_size(file)
+    try:
+        with open(file, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").digest()
+    except OSError as error:
+        reason = one_line(error.strerror or "unknown").lower()
+        raise InvalidInput(f"cannot read {quoted(str(file))}: {reason}") from None
+
+
+def load_groups(file: Path) -> dict[str, tuple[int, ...]]:
+    """ASTRA-sim's file of process groups: {"name": [ranks, ...], ...}."""
+    shown = one_line(str(file))
+    try:
+        table = json.loads(read_text(file, "--groups"))
+    except (json.JSONDecodeError, RecursionError):
+        raise InvalidInput("a file of groups is JSON", shown) from None
+    rule = 'a file of groups is {"name": [rank, ...], ...}, each rank once'
+    if not isinstance(table, dict):
+        raise InvalidInput(rule, shown)
+    for name, ranks in table.items():
+        is_list = isinstance(ranks, list) and bool(ranks) and all(type(rank) is int and rank >= 0 for rank in ranks)
+        if not is_list or len(set(ranks)) != len(ranks):
+            raise InvalidInput(rule, f"{shown}: {one_line(name)[:40]}")
+    return {name: tuple(sorted(ranks)) for name, ranks in table.items()}

@@ -1,0 +1,212 @@
+"""Chunks of collectives through one device, event by event: servers, workers, buffer partitions, and who goes first.
+
+One device stands for all, as every device of a symmetric collective does the same. Events are ordered by time, then by
+sequence number. A chunk that has started is not overtaken; of those that wait, the most urgent class goes first and
+within a class the collective issued last.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from dataclasses import dataclass, field
+
+from dovetail.errors import InvalidInput
+
+UNLIMITED = 2**31  # workers or slots that nothing runs out of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """One stage of a route: holds servers (server, seconds), then waits `delay_s` for latency.
+
+    One server after another, or, where its bytes `does_stream` through them, all at once.
+    """
+
+    holds: tuple[tuple[int, float], ...]
+    delay_s: float
+    crew: int  # whose worker serves it
+    partition: int  # where its bytes lie meanwhile
+    does_stream: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective:
+    """`num_chunks` equal chunks along one route; lower `urgency` goes first."""
+
+    name: str
+    num_chunks: int
+    route: tuple[Stop, ...]
+    sent_bytes: float
+    urgency: int = 1
+
+    def __post_init__(self) -> None:
+        if self.num_chunks < 1 or not self.route:
+            raise InvalidInput(f"a collective needs chunks and stages; {self.name} has {self.num_chunks} chunks")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Station:
+    """What chunks share: workers of each crew, slots of each partition, servers, chunks in flight at most."""
+
+    num_servers: int
+    crews: tuple[int, ...]
+    slots: tuple[int, ...]
+    max_chunks: int = UNLIMITED
+
+
+@dataclass(slots=True)
+class _Chunk:
+    collective: Collective
+    stop: int = 0
+
+
+@dataclass(slots=True)
+class ChunkNetwork:
+    """The running simulation; `now_s` only moves forward."""
+
+    station: Station
+    now_s: float = 0.0
+    busy_s: list[float] = field(default_factory=list)
+    active_s: float = 0.0
+    sent_bytes: float = 0.0
+    left: dict[str, int] = field(default_factory=dict)
+    num_events: int = 0
+    does_record: bool = False  # from when it is set, every hold of a server goes into `spans`
+    spans: list[tuple[int, float, float]] = field(default_factory=list)  # (server, from, to) in seconds
+    _free_s: list[float] = field(default_factory=list)
+    _crews: list[int] = field(default_factory=list)
+    _slots: list[int] = field(default_factory=list)
+    _for_crew: list[deque[_Chunk]] = field(default_factory=list)
+    _for_slot: list[deque[_Chunk]] = field(default_factory=list)
+    _events: list[tuple[float, int, _Chunk]] = field(default_factory=list)
+    _pending: list[tuple[int, int, list[object]]] = field(default_factory=list)
+    _sequence: int = 0
+    _in_flight: int = 0
+    _at_door: bool = False
+
+    def __post_init__(self) -> None:
+        self.busy_s = [0.0] * self.station.num_servers
+        self._free_s = [0.0] * self.station.num_servers
+        self._crews = list(self.station.crews)
+        self._slots = list(self.station.slots)
+        self._for_crew = [deque() for _ in self._crews]
+        self._for_slot = [deque() for _ in self._slots]
+
+    @property
+    def is_active(self) -> bool:
+        return bool(self._in_flight or self._pending)
+
+    def issue(self, collective: Collective) -> None:
+        """Queues a collective now."""
+        self._sequence += 1
+        self.left[collective.name] = self.left.get(collective.name, 0) + collective.num_chunks
+        heapq.heappush(self._pending, (collective.urgency, -self._sequence, [collective, collective.num_chunks]))
+        self._admit()
+
+    def advance(self, until_s: float) -> None:
+        """Runs every event up to `until_s` and leaves the clock there."""
+        while self._events and self._events[0][0] <= until_s:
+            self._step()
+        self._move_clock(until_s)
+
+    def wait(self, name: str) -> None:
+        """Runs until collective `name` has ended."""
+        while self.left.get(name, 0):
+            assert self._events, f"{name} waits for ever: {self.left[name]} chunks left at {self.now_s} s"
+            self._step()
+
+    def drain(self) -> None:
+        """Runs until nothing is left."""
+        while self._events:
+            self._step()
+        assert not self.is_active, "chunks are stuck"
+
+    def _move_clock(self, to_s: float) -> None:
+        if self.is_active:
+            self.active_s += to_s - self.now_s
+        self.now_s = to_s
+
+    def _step(self) -> None:
+        at_s, _, chunk = heapq.heappop(self._events)
+        self.num_events += 1
+        self._move_clock(at_s)
+        done = chunk.collective.route[chunk.stop]
+        self._crews[done.crew] += 1
+        waiting = self._for_crew[done.crew]
+        if waiting:
+            self._serve(waiting.popleft())
+        self._move_on(chunk, done.partition)
+
+    def _move_on(self, chunk: _Chunk, held: int) -> None:
+        """Out of a finished stage, into the next or out of the device."""
+        chunk.stop += 1
+        if chunk.stop == len(chunk.collective.route):
+            self._leave(chunk, held)
+            return
+        wanted = chunk.collective.route[chunk.stop].partition
+        if wanted == held:
+            self._ask(chunk)
+        elif self._slots[wanted]:
+            self._slots[wanted] -= 1
+            self._release(held)
+            self._ask(chunk)
+        else:
+            self._for_slot[wanted].append(chunk)
+
+    def _leave(self, chunk: _Chunk, held: int) -> None:
+        self._in_flight -= 1
+        self.left[chunk.collective.name] -= 1
+        self._release(held)
+        self._admit()
+
+    def _release(self, partition: int) -> None:
+        """A slot is free: the chunk longest waiting for it moves in, and frees the one it held."""
+        self._slots[partition] += 1
+        waiting = self._for_slot[partition]
+        if waiting:
+            chunk = waiting.popleft()
+            self._slots[partition] -= 1
+            held = chunk.collective.route[chunk.stop - 1].partition
+            self._ask(chunk)
+            self._release(held)
+        else:
+            self._admit()
+
+    def _admit(self) -> None:
+        """Starts chunks of the most urgent collective while there is room for them."""
+        while self._pending and self._in_flight < self.station.max_chunks:
+            entry = self._pending[0][2]
+            collective = entry[0]
+            assert isinstance(collective, Collective)
+            door = collective.route[0].partition
+            if not self._slots[door]:
+                return
+            entry[1] -= 1  # type: ignore[operator]
+            if not entry[1]:
+                heapq.heappop(self._pending)
+            self._slots[door] -= 1
+            self._in_flight += 1
+            self.sent_bytes += collective.sent_bytes / collective.num_chunks
+            self._ask(_Chunk(collective))
+
+    def _ask(self, chunk: _Chunk) -> None:
+        crew = chunk.collective.route[chunk.stop].crew
+        if self._crews[crew]:
+            self._serve(chunk)
+        else:
+            self._for_crew[crew].append(chunk)
+
+    def _serve(self, chunk: _Chunk) -> None:
+        stop = chunk.collective.route[chunk.stop]
+        self._crews[stop.crew] -= 1
+        end_s = self.now_s
+        for server, hold_s in stop.holds:
+            start_s = self.now_s if stop.does_stream else end_s
+            self._free_s[server] = max(start_s, self._free_s[server]) + hold_s
+            end_s = max(end_s, self._free_s[server])
+            self.busy_s[server] += hold_s
+            if self.does_record:
+                self.spans.append((server, self._free_s[server] - hold_s, self._free_s[server]))
+        self._sequence += 1
+        heapq.heappush(self._events, (end_s + stop.delay_s, self._sequence, chunk))

@@ -1,0 +1,1 @@
+"""Chunk-level simulation of collectives over links that serve one message after another."""

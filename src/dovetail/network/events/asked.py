@@ -1,0 +1,226 @@
+"""One collective on one network, asked and answered: by events, by the closed form, or by both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.hardware.topology import Dimension, Span
+from dovetail.network.collectives import collectives
+from dovetail.network.events.bounds import bus_share, port_bound_s
+from dovetail.network.events.engine import Timeline
+from dovetail.network.events.fed import Endpoint, fed_s
+from dovetail.network.events.network_graph import LinkGraph
+from dovetail.network.events.phases import suited, themis_orders
+from dovetail.network.events.program import Collective, Program, Queueing, Receive, Send
+from dovetail.network.events.simulate import simulate
+from dovetail.network.events.unit_graphs import Ints, UnitGraph
+
+COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "broadcast", "point-to-point", "reduce", "reduce-scatter")
+EngineName = Literal["events", "closed"]
+_TASK = "it"
+_MOST_MESSAGES = 500_000_000  # a count: half a minute
+_MOST_LISTED = 2048  # devices: a chain is a table of its square
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Network:
+    """A network to ask about: its parts, innermost first, and the links they come to."""
+
+    name: str
+    parts: tuple[Dimension | UnitGraph, ...]
+    graph: LinkGraph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NetworkAsked:
+    """A collective of `payload_bytes` on `network`, by one engine; all devices in one group unless said otherwise."""
+
+    collective: str
+    payload_bytes: float
+    network: Network
+    engine: EngineName = "events"
+    groups: tuple[tuple[int, ...], ...] = ()
+    dimensions: tuple[str, ...] = ()
+    algorithms: tuple[tuple[str, str], ...] = ()
+    num_chunks: int = 1
+    queueing: Queueing = field(default_factory=Queueing)
+    is_themis: bool = False
+    endpoint: Endpoint = field(default_factory=Endpoint)
+
+    def __post_init__(self) -> None:
+        if self.collective not in COLLECTIVES:
+            hint = did_you_mean(self.collective, COLLECTIVES)
+            raise InvalidInput(f"no collective is named {self.collective!r}{hint}")
+        if self.groups and self.dimensions:
+            raise InvalidInput("give groups or dimensions, not both")
+        for name in self.dimensions:
+            self.network.graph.block(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """How busy the links of one dimension were: their mean and the busiest of them, as shares of the time."""
+
+    dimension: str
+    kind: str
+    num_devices: int
+    mean_frac: float
+    most_frac: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NetworkAnswer:
+    """Time of a collective, and how it was found.
+
+    `closed_s` holds the closed form's time where there is one. `timeline` is there when events were simulated.
+    `endpoint_s` is the least time the chip needs for what it reads, adds and writes; `time_s` is no less.
+    """
+
+    asked: NetworkAsked
+    num_ranks: int
+    num_groups: int
+    time_s: float
+    bound_s: float
+    engine: str
+    closed_s: tuple[float, ...]
+    endpoint_s: float = 0.0
+    timeline: tuple[Timeline, ...] = ()
+    loads: tuple[Load, ...] = ()
+
+    @property
+    def algorithm_bytes_per_s(self) -> float:
+        return self.asked.payload_bytes / self.time_s if self.time_s else 0.0
+
+    @property
+    def bus_bytes_per_s(self) -> float:
+        """The rate past every rank that moves the least bytes the collective can: what links are compared with."""
+        return self.algorithm_bytes_per_s * bus_share(self.asked.collective, self.num_ranks)
+
+    @property
+    def bound_frac(self) -> float:
+        return self.bound_s / self.time_s if self.time_s else 1.0
+
+
+def network_answer(asked: NetworkAsked) -> NetworkAnswer:
+    """The time of what is asked; raises where no engine models it."""
+    groups = group_rows(asked)
+    if asked.collective == "point-to-point":
+        groups = groups[:, :2]
+    in_switch = any(name == "in-switch" for _, name in asked.algorithms)
+    bound_s = port_bound_s(
+        asked.collective, asked.payload_bytes, groups, asked.network.graph, asked.dimensions, in_switch
+    )
+    found = NetworkAnswer(
+        asked=asked, num_ranks=groups.shape[1], num_groups=groups.shape[0], time_s=0.0, bound_s=bound_s,
+        engine="closed form", closed_s=_closed_s(asked), endpoint_s=_endpoint_s(asked),
+    )  # fmt: skip
+    if asked.engine == "closed":
+        _check_closed(asked, found.closed_s)
+        return replace(found, time_s=max(found.closed_s[0], found.endpoint_s))
+    _check_size(asked, groups)
+    timeline = simulate(asked.network.graph, _program(asked, groups))
+    time_s = max(timeline.end_s, found.endpoint_s)
+    loads = tuple(_loads(asked.network.graph, timeline, time_s))
+    return replace(found, time_s=time_s, engine=timeline.engine, timeline=(timeline,), loads=loads)
+
+
+def group_rows(asked: NetworkAsked) -> Ints:
+    """The groups as rows of devices: those given, or the devices that differ along the named dimensions only."""
+    graph = asked.network.graph
+    if asked.groups:
+        short = min(asked.groups, key=len)
+        if len({len(row) for row in asked.groups}) > 1:
+            raise InvalidInput(f"groups hold equally many devices; that of device {short[0]} has {len(short)}")
+        for device in (device for row in asked.groups for device in row):
+            if not 0 <= device < graph.num_devices:
+                raise InvalidInput(f"a group names device {device}, but the network has {graph.num_devices} devices")
+        if len({device for row in asked.groups for device in row}) != sum(map(len, asked.groups)):
+            raise InvalidInput("a device is in two groups, or twice in one")
+        return np.array(asked.groups)
+    shape = [block.num_devices for block in reversed(graph.blocks)]
+    names = [block.name for block in reversed(graph.blocks)]
+    grid = np.arange(graph.num_devices).reshape(shape)
+    inside = [axis for axis, name in enumerate(names) if not asked.dimensions or name in asked.dimensions]
+    outside = [axis for axis in range(len(names)) if axis not in inside]
+    num_ranks = int(np.prod([shape[axis] for axis in inside]))
+    return grid.transpose([*outside, *inside]).reshape(-1, num_ranks)
+
+
+def _program(asked: NetworkAsked, groups: Ints) -> Program:
+    if asked.collective == "point-to-point":
+        if groups.shape[1] < 2:
+            raise InvalidInput("point-to-point needs two devices")
+        pairs = tuple((int(row[0]), int(row[1])) for row in groups)
+        send = Send(name=_TASK, pairs=pairs, payload_bytes=asked.payload_bytes)
+        return Program(tasks=(send, Receive(name="come", send=_TASK)), queueing=asked.queueing)
+    task = Collective(
+        name=_TASK, collective=asked.collective, payload_bytes=asked.payload_bytes, groups=asked.groups,
+        dimensions=asked.dimensions, algorithms=asked.algorithms, num_chunks=asked.num_chunks,
+    )  # fmt: skip
+    if asked.is_themis:
+        task = replace(task, orders=themis_orders(task, asked.network.graph))
+    return Program(tasks=(task,), queueing=asked.queueing)
+
+
+def _check_size(asked: NetworkAsked, groups: Ints) -> None:
+    """Refuses what would take minutes or gigabytes: no answer is better than one that nobody waits for."""
+    graph, named = asked.network.graph, dict(asked.algorithms)
+    is_rooted = asked.collective in ("broadcast", "reduce")
+    blocks = [block for block in graph.blocks if not asked.dimensions or block.name in asked.dimensions]
+    is_alike = graph.is_uniform and not asked.groups and not is_rooted
+    num_steps = groups.shape[1] if asked.groups else 0
+    for block in blocks if not asked.groups else ():
+        algorithm = named.get(block.name, named.get("*", "")) or suited(block, asked.collective)
+        num_steps += block.num_devices if algorithm in ("ring", "direct") else block.num_devices.bit_length()
+        is_alike = is_alike and block.kind not in ("mesh", "graph")
+        if block.num_devices > _MOST_LISTED and algorithm in ("ring", "direct") and (is_rooted or block.kind == "mesh"):
+            said = f"chains of more than {_MOST_LISTED:,} devices are not simulated; got {block.num_devices:,}"
+            raise InvalidInput(f"{said}; use the closed engine, or halving-doubling", block.name)
+    count = num_steps * groups.size * asked.num_chunks
+    if count > _MOST_MESSAGES and not is_alike:
+        raise InvalidInput(f"this would simulate {count:,} messages; use the closed engine, or fewer devices or chunks")
+
+
+def _endpoint_s(asked: NetworkAsked) -> float:
+    parts = [part for part in asked.network.parts if not asked.dimensions or part.name in asked.dimensions]
+    return fed_s(asked.endpoint, asked.collective, asked.payload_bytes, parts, bool(asked.groups))
+
+
+def _closed_s(asked: NetworkAsked) -> tuple[float, ...]:
+    """The closed form's time: one chunk, each dimension by the algorithm that suits it; none where there is no form."""
+    named = [part for part in asked.network.parts if not asked.dimensions or part.name in asked.dimensions]
+    whole = [part for part in named if isinstance(part, Dimension)]
+    is_plain = not asked.groups and not asked.algorithms and asked.network.graph.is_uniform
+    if asked.collective not in collectives or not is_plain or len(whole) < len(named):
+        return ()
+    if asked.collective == "point-to-point":
+        whole = whole[:1]  # the neighbour is along the innermost
+    group = tuple(Span(dimension=part, num_ranks=part.num_devices) for part in whole if part.num_devices > 1)
+    return (collectives[asked.collective](asked.payload_bytes, group, 1.0),)
+
+
+def _check_closed(asked: NetworkAsked, closed_s: tuple[float, ...]) -> None:
+    if asked.num_chunks > 1 or asked.is_themis:
+        raise InvalidInput("the closed form is of one chunk; ask the events engine about several")
+    if not closed_s:
+        raise InvalidInput(
+            f"no closed form covers this {asked.collective}: it takes whole dimensions of equal links by their own"
+            " algorithms; ask the events engine"
+        )
+
+
+def _loads(graph: LinkGraph, timeline: Timeline, time_s: float) -> list[Load]:
+    loads = []
+    for block in graph.blocks:
+        last = block.first_link + block.num_links * (graph.num_devices // block.num_devices)
+        is_alive = graph.is_alive[block.first_link : last]
+        busy_s = timeline.link_busy_s[block.first_link : last][is_alive]
+        share = busy_s / time_s if time_s else np.zeros(len(busy_s))
+        mean_frac, most_frac = (float(share.mean()), float(share.max())) if len(share) else (0.0, 0.0)
+        kind, count = block.kind, block.num_devices
+        loads.append(Load(dimension=block.name, kind=kind, num_devices=count, mean_frac=mean_frac, most_frac=most_frac))
+    return loads

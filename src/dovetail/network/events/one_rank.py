@@ -1,0 +1,182 @@
+"""One device stands for all: where every rank does the same at the same time, its clock is theirs.
+
+Links become kinds of links: what rank 0 sends over its port k is what it receives over the same kind of port.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from dovetail.network.events.network_graph import Block, Floats, LinkGraph
+from dovetail.network.events.phases import Phase
+from dovetail.network.events.program import Collective, Compute, Devices, Program, Send
+from dovetail.network.events.schedules import Level, Round
+
+_TURNS_ALIKE = ("ring", "bidirectional-ring", "switch", "fat-tree", "fully-connected")
+_SWITCHED = ("switch", "fat-tree")
+Way = tuple[tuple[int, float, float], ...]  # of each hop: link kind, seconds (a byte, or taken), latency
+
+
+class OneRank:
+    """The clock of one device as a plain number; the same interface as `AllRanks`."""
+
+    num_out_of_order = 0
+
+    def __init__(self, graph: LinkGraph, devices: Devices) -> None:
+        assert devices.are_alike, "devices differ"
+        self.graph = graph
+        self.num_messages = 0
+        self._free_s: dict[int, float] = defaultdict(float)
+        self._busy_s: dict[int, float] = defaultdict(float)
+        self._xor_blocks: set[str] = set()
+        self._streams: dict[str, float] = {}
+        self._flights: dict[tuple[int, int], list[tuple[Way, float]]] = {}
+        self._kept: list[Level] = []
+        self._overhead_s = float(devices.overhead_s)
+        self._reduce_s_per_byte = float(devices.reduce_s_per_byte)
+        self._slowdown = float(devices.slowdown)
+
+    @staticmethod
+    def begin() -> float:
+        return 0.0
+
+    @staticmethod
+    def copy(clock_s: float) -> float:
+        return clock_s
+
+    @staticmethod
+    def later(a: float, b: float) -> float:
+        return a if a > b else b
+
+    @staticmethod
+    def first_s(clock_s: float, phase: Phase | None, level: Level | None = None) -> float:
+        del phase, level
+        return clock_s
+
+    @staticmethod
+    def last_s(clock_s: float, phase: Phase | None = None) -> float:
+        del phase
+        return clock_s
+
+    @staticmethod
+    def earliest_s(clock_s: float, devices: tuple[int, ...]) -> float:
+        del devices
+        return clock_s
+
+    def after_compute(self, clock_s: float, task: Compute) -> float:
+        done = max(clock_s, self._streams.get(task.stream, 0.0)) + task.duration_s * self._slowdown
+        self._streams[task.stream] = done
+        return done
+
+    def after_send(self, clock_s: float, task: Send, order: int) -> tuple[float, float]:
+        del order
+        raise AssertionError(f"one device cannot stand for all where {task.name} goes to single others at {clock_s}")
+
+    def run_level(self, ready: float, phase: Phase, level: Level, order: int) -> float:
+        del order
+        assert phase.block is not None, phase
+        key = (phase.block.first_link, id(level))
+        flights = self._flights.get(key)
+        if flights is None:
+            flights = [self._flight(phase.block, round_) for round_ in level.rounds]
+            self._flights[key] = flights
+            self._kept.append(level)  # so that its id stays its own
+        clock_s, free_s, busy_s = ready, self._free_s, self._busy_s
+        self.num_messages += len(flights)
+        for way, extra_s in flights:
+            head = tail = ready
+            for kind, taken_s, latency_s in way:
+                free = free_s[kind]
+                start = head if head > free else free
+                end = free_s[kind] = start + taken_s
+                busy_s[kind] += taken_s
+                head = start + latency_s
+                tail = (end if end > tail else tail) + latency_s
+            clock_s = max(clock_s, tail + extra_s)
+        return clock_s
+
+    def _flight(self, block: Block, round_: Round) -> tuple[Way, float]:
+        """The way of a message with the time it takes of each link, and what follows its tail at the receiver."""
+        size_bytes = round_.num_bytes
+        assert isinstance(size_bytes, (int, float)), "ranks send different amounts"
+        if round_.kind == "xor":
+            self._xor_blocks.add(block.name)
+        way = tuple(
+            (kind, size_bytes * s_per_byte, latency_s)
+            for kind, s_per_byte, latency_s in _way(self.graph, block, round_)
+        )
+        if round_.place == "up":
+            extra_s = -way[0][1]  # the switch sends on while it still receives
+        else:
+            extra_s = self._overhead_s
+        if round_.is_reduced and round_.place != "up":
+            extra_s += size_bytes * self._reduce_s_per_byte
+        return way, extra_s
+
+    @property
+    def busy_s(self) -> Floats:
+        """How long each link was taken, in all: those of a kind alike."""
+        busy_s = np.zeros(len(self.graph.source))
+        for block in self.graph.blocks:
+            kinds = _kinds(block, block.name in self._xor_blocks)
+            unit_s = np.array([self._busy_s.get(block.first_link + kind, 0.0) for kind in kinds])
+            copies = self.graph.num_devices // block.num_devices
+            busy_s[block.first_link : block.first_link + copies * block.num_links] = np.tile(unit_s, copies)
+        return busy_s
+
+
+def _kinds(block: Block, has_xor: bool) -> list[int]:
+    """For each link of one copy, the kind `_way` counts it under."""
+    n = block.num_devices
+    if block.kind == "fully-connected":
+        return [here ^ there if has_xor else (there - here) % n for here in range(n) for there in range(n)]
+    return [0 if link < n else 1 for link in range(block.num_links)]
+
+
+def _way(graph: LinkGraph, block: Block, round_: Round) -> Way:
+    """Kinds of links from rank 0 to the rank `offset` away, with their figures."""
+    n, first = block.num_devices, block.first_link
+    s_per_byte, latency_s = 1 / float(graph.bandwidth_bytes_per_s[first]), float(graph.latency_s[first])
+    if round_.place != "ranks":
+        return ((first + (round_.place == "down"), s_per_byte, latency_s),)
+    if block.kind in _SWITCHED:
+        return ((first, s_per_byte, latency_s), (first + 1, s_per_byte, latency_s))
+    offset = round_.offset % n
+    if block.kind == "fully-connected":
+        return ((first + offset, s_per_byte, latency_s),)
+    if block.kind == "bidirectional-ring" and n > 2 and offset * 2 > n:
+        return ((first + 1, s_per_byte, latency_s),) * (n - offset)
+    return ((first, s_per_byte, latency_s),) * offset
+
+
+def is_symmetric(program: Program, graph: LinkGraph, phases_of: dict[str, tuple[tuple[Phase, ...], ...]]) -> bool:
+    """Whether one device can stand for all: equal devices and links, whole dimensions, the same sends at every rank."""
+    if not (graph.is_uniform and program.devices.are_alike):
+        return False
+    for task in program.tasks:
+        if isinstance(task, Compute):
+            if task.devices:
+                return False
+        elif not isinstance(task, Collective):
+            return False
+    distinct = {id(phase): phase for chunks in phases_of.values() for chunk in chunks for phase in chunk}
+    return all(_is_even(graph, phase) for phase in distinct.values())
+
+
+def _is_even(graph: LinkGraph, phase: Phase) -> bool:
+    block = phase.block
+    if block is None or block.kind not in _TURNS_ALIKE or phase.groups.size != graph.num_devices:
+        return False
+    if phase.groups.shape[1] != block.num_devices:
+        return False
+    return all(_is_even_round(block, r) for lane in phase.schedule for level in lane for r in level.rounds)
+
+
+def _is_even_round(block: Block, round_: Round) -> bool:
+    if not isinstance(round_.num_bytes, (int, float)):
+        return False
+    if round_.place != "ranks":
+        return round_.listed is not None and bool((round_.listed >= 0).all())
+    return round_.kind == "shift" or (round_.kind == "xor" and block.kind in (*_SWITCHED, "fully-connected"))

@@ -1,0 +1,1 @@
+"""Execution traces: what each rank recorded, run on a network by either engine."""
