@@ -256,6 +256,11 @@ def test_a_name_that_says_its_unit_or_is_no_number_is_allowed(tree, text):
     assert unit_name_violations(tree({"network/x.py": text})) == []
 
 
+def test_ticks_may_exist_where_astra_sim_is_spoken_of(tree):
+    assert unit_name_violations(tree({"network/astra/x.py": "class A:\n    latency_ticks: float"})) == []
+    assert unit_name_violations(tree({"network/x.py": "class A:\n    latency_ticks: float"}))
+
+
 def test_cycles_may_exist_inside_cost(tree):
     assert unit_name_violations(tree({"cost/x.py": "class A:\n    compute_cycles: float"})) == []
 

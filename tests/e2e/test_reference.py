@@ -12,7 +12,20 @@ import pytest
 from tests.e2e.conftest import ROOT, environment
 from tests.e2e.recorded import check_recorded
 
-COMMANDS = ("simulate", "models", "chips", "clusters", "plans", "show", "validate", "op", "calibrate")
+COMMANDS = (
+    "simulate",
+    "models",
+    "chips",
+    "clusters",
+    "plans",
+    "show",
+    "validate",
+    "op",
+    "calibrate",
+    "network",
+    "reproduce",
+    "trace",
+)
 SPEC = "examples/llama3-70b-512xh100.yaml"
 INTRODUCTION = """# The command
 
@@ -23,7 +36,7 @@ Generated from `dovetail --help` by `make bless`; do not edit. What a spec may h
 
 def test_the_command_reference_is_what_help_says(dovetail, bless):
     parts = [INTRODUCTION]
-    for words in ((), *((command,) for command in COMMANDS)):
+    for words in ((), *((command,) for command in COMMANDS), ("trace", "run"), ("trace", "import")):
         help_text = dovetail(*words, "--help").stdout
         parts.append(f"## {' '.join(('dovetail', *words))}\n\n```text\n{help_text.rstrip()}\n```\n")
     check_recorded(ROOT / "docs" / "reference" / "cli.md", "\n".join(parts), bless)
@@ -59,6 +72,8 @@ def keys(value):
         ("show", "zero3"),
         ("validate", "array-sims"),
         ("op", "matmul", "8", "8", "8", "--chip", "tpu-v4", "--compare"),
+        ("network", "all-reduce", "--size", "1MiB", "--topology", "ring:4@50GB/s,1us"),
+        ("network", "all-reduce", "--size", "1MiB..2MiB", "--topology", "ring:4@50GB/s,1us"),
     ],
     ids=" ".join,
 )

@@ -161,6 +161,6 @@ def test_a_bad_word_is_refused(dovetail, arguments, words):
 
 def test_the_accuracy_page_is_what_the_command_prints(dovetail, bless):
     results = "benchmarks/results/published-gemm.json"
-    ran = dovetail("validate", "h200", "array-sims", "dies", results, "--markdown")
+    ran = dovetail("validate", "h200", "array-sims", "dies", "astra-sim", results, "--markdown")
     assert ran.stderr == ""
     check_recorded(ROOT / "docs" / "accuracy.md", ran.stdout, bless)

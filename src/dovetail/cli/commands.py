@@ -7,7 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from dovetail import __version__
+from dovetail.cli.network_options import network
 from dovetail.cli.process import EXIT_INFEASIBLE, EXIT_INTERRUPTED, EXIT_MISSED
+from dovetail.cli.trace_options import trace
 from dovetail.errors import InvalidInput
 
 EXIT_CODES = (
@@ -18,7 +20,7 @@ SPEC_HELP = "A spec file: workload, cluster and plan."
 JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 COMPUTE_HELP = "What matrix products are computed in, such as fp16: the workload's precision.compute."
 CHIP_HELP = "A chip: name, the beginning of one such as h200, or a file."
-TARGET_HELP = "h200, array-sims, dies, published-gemm, a CSV file, a folder of them, or results of --json."
+TARGET_HELP = "h200, array-sims, dies, astra-sim, published-gemm, a CSV file, a folder of them, or results of --json."
 OP_HELP = "An operator, such as matmul, attention, convolution, layernorm, gelu or adam; list names them all."
 DIMS_HELP = "M N K of a product; rows and columns; channels in, out and side of a convolution."
 PASS_HELP = "forward, input-grad or weight-grad; sizes stay those of the forward product."
@@ -180,8 +182,8 @@ def validate(
 ) -> None:
     """Compare predictions with measurements, set by set.
 
-    Without an argument, with what ships: h200, array-sims and dies. Tables are known by their columns; see docs/howto.
-    Ends with exit code 1 when a documented bar is missed.
+    Without an argument, with what ships: h200, array-sims, dies and astra-sim. Tables are known by their columns; see
+    docs/howto. Ends with exit code 1 when a documented bar is missed.
     """
     from dovetail.cli.asked import count
     from dovetail.cli.validate import ValidateAsked, answer
@@ -249,3 +251,26 @@ def calibrate(
     from dovetail.cli.calibrate import CalibrateAsked, answer
 
     answer(CalibrateAsked(files=tuple(files), chip=chip, dtype=dtype, out=out, is_forced=force, as_json=as_json))
+
+
+app.command()(network)
+app.add_typer(trace, name="trace")
+
+
+@app.command(epilog=EXIT_CODES)
+def reproduce(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Whose results: ace.")],
+    beyond: Annotated[bool, typer.Option("--beyond", help="The same question on chips of 2026, by mechanism.")] = False,
+    refit: Annotated[bool, typer.Option("--refit", help="Fit the declared compute scales again.")] = False,
+    figures: Annotated[str, typer.Option(metavar="DIR", help="Write the figures as SVG into this folder.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Print a paper's tables and sweeps, ours beside the paper's.
+
+    Ends with exit code 1 when a number that must meet the paper's does not.
+    """
+    from dovetail.cli.reproduce import ReproduceAsked, answer
+
+    asked = ReproduceAsked(paper=paper, is_beyond=beyond, refits=refit, figures=figures, as_json=as_json)
+    if not answer(asked):
+        raise typer.Exit(EXIT_MISSED)

@@ -36,7 +36,7 @@ def unit_s(products: Products, chips: ChipColumns) -> tuple[FloatArray, FloatArr
     best_s: FloatArray = np.full((), np.inf)
     best_bytes: FloatArray = np.zeros(())
     for held in chips.stationary:
-        rows, cols, streamed = _roles(held, products)
+        rows, cols, streamed = roles(held, products)
         for tile_rows, tile_cols in zip(chips.tile_rows, chips.tile_cols, strict=True):
             num_tiles = products.b * np.ceil(rows / tile_rows) * np.ceil(cols / tile_cols)
             tile_bytes = (tile_rows + tile_cols) * products.element_bytes / chips.calibration["sram_reuse"]
@@ -60,13 +60,13 @@ def _tile_s(
     Parts of a contraction meet in the SRAM to be added up; dividing the rows of an operand costs nothing.
     """
     calibration = chips.calibration
-    fill_s = calibration["fill_s"] + _exposed_steps(held, chips, *tile) / chips.clock_hz
+    fill_s = calibration["fill_s"] + exposed_steps(held, chips, *tile) / chips.clock_hz
     math_s = 2.0 * tile[0] * tile[1] * chips.num_steps * chips.num_units / products.rate_flop_per_s
     least_s = np.maximum(math_s, calibration["step_s"])
     load_s = tile_bytes * chips.num_steps / chips.sram_bytes_per_s  # of one unit's operands, a group of steps
     num_groups = np.ceil(streamed / chips.num_steps)
     best_s = _waves_s(num_tiles, num_groups, fill_s, least_s, load_s, chips)
-    partial_s = _partial_s(products, chips) if held == "output" else np.zeros(())
+    partial_s = partial_sums_s(products, chips) if held == "output" else np.zeros(())
     for split in SPLITS[1:]:
         groups = np.ceil(num_groups / split)
         time_s = _waves_s(split * num_tiles, groups, fill_s, least_s, load_s, chips)
@@ -95,7 +95,7 @@ def _waves_s(
     return step_s
 
 
-def _roles(held: str, products: Products) -> tuple[FloatArray, FloatArray, FloatArray]:
+def roles(held: str, products: Products) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The two extents of the tile that is held still, and the one that streams past."""
     if held == "output":
         return products.m, products.n, products.k
@@ -104,7 +104,7 @@ def _roles(held: str, products: Products) -> tuple[FloatArray, FloatArray, Float
     return products.k, products.m, products.n
 
 
-def _exposed_steps(held: str, chips: ChipColumns, tile_rows: FloatArray, tile_cols: FloatArray) -> FloatArray:
+def exposed_steps(held: str, chips: ChipColumns, tile_rows: FloatArray, tile_cols: FloatArray) -> FloatArray:
     """Clocks of a tile's start and end that nothing hides; `whole` is what SCALE-Sim counts."""
     if chips.fill == "hidden":
         return np.zeros_like(tile_rows)
@@ -113,7 +113,7 @@ def _exposed_steps(held: str, chips: ChipColumns, tile_rows: FloatArray, tile_co
     return (tile_rows if held == "output" else 2 * tile_rows) + tile_cols - 2
 
 
-def _partial_s(products: Products, chips: ChipColumns) -> FloatArray:
+def partial_sums_s(products: Products, chips: ChipColumns) -> FloatArray:
     """Seconds that the partial sums of one part of a split contraction take through the shared SRAM, there and back."""
     partial_bytes = 2.0 * PARTIAL_BYTES * products.b * products.m * products.n
     return np.asarray(partial_bytes / (chips.sram_bytes_per_s * chips.calibration["sram_reuse"]))

@@ -21,7 +21,8 @@ class Tiling:
     what is not hidden of a tile's start and end on an array: nothing ("hidden": double-buffered operands), loading the
     held tile row by row ("load"), or all of it ("whole": what SCALE-Sim counts). A chip that stages operands in a
     buffer its software manages loads `staging_bytes` before the first product; one whose cores write their own results
-    cannot multiply meanwhile (`is_output_hidden` false).
+    cannot multiply meanwhile (`is_output_hidden` false). Kernels of products run as clusters of `num_cluster_units`
+    units, each of which must lie in one of the chip's `num_groups` groups of units.
     """
 
     tiles: tuple[tuple[int, int], ...]
@@ -30,8 +31,13 @@ class Tiling:
     fill: str = "hidden"
     staging_bytes: float = 0.0
     is_output_hidden: bool = True
+    num_cluster_units: int = 1
+    num_groups: int = 1
 
     def __post_init__(self) -> None:
+        if self.num_cluster_units < 1 or self.num_groups < 1:
+            got = f"{self.num_cluster_units} units a cluster in {self.num_groups} groups"
+            raise InvalidInput(f"a cluster needs at least one unit and one group; got {got}", "num_cluster_units")
         if not self.tiles or min(min(tile) for tile in self.tiles) < 1 or self.num_steps < 1:
             raise InvalidInput(f"tile sizes must be at least 1; got {self.tiles}, steps of {self.num_steps}", "tiles")
         for label, words, known in (("stationary", self.stationary, STATIONARY), ("fill", (self.fill,), FILLS)):

@@ -50,7 +50,11 @@ def one(text: str, name: str = "mine", **given) -> Prepared:
         (ARRAYS.partition("\n")[0], "array-sims"),
         ("num_tc,num_vc,width,depth,width_vc,GLB_Buffer,area", "phaze-area"),
         ("op,detail,watts_mean", "power"),
-        ("compute,comm_blocks,slowdown", ""),
+        ("collective,comm_size_bytes,backend,topology_yaml,system_json,sim_time_ns", "astra-collectives"),
+        ("workload,nodes_per_npu,backend,topology_yaml,system_json,sim_time_ns", "astra-steps"),
+        ("compute,comm_blocks,slowdown", "contention"),
+        ("compute,direction,copy_alone_gbps,slowdown", "contention-copies"),
+        ("compute,slowdown", ""),
     ],
 )
 def test_a_table_is_known_by_its_columns(header, name):
@@ -221,7 +225,7 @@ def test_a_table_that_lacks_a_column_is_told_which():
     with pytest.raises(InvalidInput) as refused:
         prepared(table("m,n,k\n1,2,3\n"), Given())
     assert str(refused.value) == "column time_us missing; a table of gemm has m, n, k, time_us (mine.csv)"
-    with pytest.raises(InvalidInput, match="no known table has these columns; known are array-sims, attention"):
+    with pytest.raises(InvalidInput, match="no known table has these columns; known are array-sims, astra-collectives"):
         prepared(table("alpha,beta\n1,2\n"), Given())
 
 

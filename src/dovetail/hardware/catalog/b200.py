@@ -10,7 +10,7 @@ from dovetail.hardware.catalog._measured import (
     gpu_calibration,
     power_limited_energy,
 )
-from dovetail.hardware.catalog._nvidia import B200_DATASHEET, GPU_TILING, HBM_BINARY, SM_LAYOUT, TILE_SOURCE
+from dovetail.hardware.catalog._nvidia import B200_DATASHEET, HBM_BINARY, PAIRED_TILING, SM_LAYOUT, TILE_SOURCE
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
 from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
@@ -92,7 +92,7 @@ def b200() -> Chip:
         year=2024,
         process="TSMC 4NP",
         clock_hz=CLOCK_HZ,
-        tensor=TensorUnits(num_units=148, num_rows=64, num_cols=64, tiling=GPU_TILING, rates=RATES),
+        tensor=TensorUnits(num_units=148, num_rows=64, num_cols=64, tiling=PAIRED_TILING, rates=RATES),
         vector=VectorUnits(num_units=148, num_lanes=128, peak_flop_per_s=75 * TERA),
         core_buffer_bytes=256 * KIBI,
         sram=Memory(capacity_bytes=126 * MEBI, bandwidth_bytes_per_s=11 * TERA),

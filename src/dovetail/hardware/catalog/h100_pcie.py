@@ -14,7 +14,7 @@ from dovetail.hardware.catalog._measured import (
     gpu_calibration,
     power_limited_energy,
 )
-from dovetail.hardware.catalog._nvidia import GPU_TILING, H100_DATASHEET, HBM_BINARY, SM_LAYOUT, TILE_SOURCE
+from dovetail.hardware.catalog._nvidia import H100_DATASHEET, HBM_BINARY, PAIRED_TILING, SM_LAYOUT, TILE_SOURCE
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
 from dovetail.hardware.memory import Memory
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, TERA
@@ -77,7 +77,7 @@ def h100_pcie() -> Chip:
         year=2022,
         process="TSMC 4N",
         clock_hz=CLOCK_HZ,
-        tensor=TensorUnits(num_units=114, num_rows=64, num_cols=32, tiling=GPU_TILING, rates=RATES),
+        tensor=TensorUnits(num_units=114, num_rows=64, num_cols=32, tiling=PAIRED_TILING, rates=RATES),
         vector=VectorUnits(num_units=114, num_lanes=128, peak_flop_per_s=51.2 * TERA),
         core_buffer_bytes=256 * KIBI,
         sram=Memory(capacity_bytes=50 * MEBI, bandwidth_bytes_per_s=5.5 * TERA),

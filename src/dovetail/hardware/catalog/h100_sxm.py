@@ -9,7 +9,7 @@ from dovetail.hardware.catalog._measured import (
     GH100_ENERGY,
     GH100_ENERGY_SOURCE,
 )
-from dovetail.hardware.catalog._nvidia import GPU_TILING, H100_DATASHEET, HBM_BINARY, SM_LAYOUT, TILE_SOURCE
+from dovetail.hardware.catalog._nvidia import H100_DATASHEET, HBM_BINARY, PAIRED_TILING, SM_LAYOUT, TILE_SOURCE
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
 from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
@@ -75,7 +75,7 @@ def h100_sxm() -> Chip:
         year=2022,
         process="TSMC 4N",
         clock_hz=1.83 * GIGA,
-        tensor=TensorUnits(num_units=132, num_rows=64, num_cols=32, tiling=GPU_TILING, rates=RATES),
+        tensor=TensorUnits(num_units=132, num_rows=64, num_cols=32, tiling=PAIRED_TILING, rates=RATES),
         vector=VectorUnits(num_units=132, num_lanes=128, peak_flop_per_s=66.9 * TERA),
         core_buffer_bytes=256 * KIBI,
         sram=Memory(capacity_bytes=50 * MEBI, bandwidth_bytes_per_s=5.5 * TERA),

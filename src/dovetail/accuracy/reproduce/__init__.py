@@ -1,0 +1,1 @@
+"""Published results, reproduced: each study as values, tables beside what the paper says."""

@@ -1,0 +1,46 @@
+"""The set of kernels beside communication: names, both tables, and rows that are not understood."""
+
+from __future__ import annotations
+
+import pytest
+
+from dovetail.accuracy.measurements import Measurements
+from dovetail.accuracy.prepared import Given
+from dovetail.accuracy.sets import format_of, prepared
+from dovetail.accuracy.sets.contention import kernel_ops
+from dovetail.errors import InvalidInput
+
+
+def table(columns: tuple[str, ...], *rows: tuple[str, ...]) -> Measurements:
+    return Measurements(name="own", shown="own.csv", columns=columns, rows=rows, lines=tuple(range(2, 2 + len(rows))))
+
+
+def test_kernels_are_read_from_their_names() -> None:
+    product, bag = kernel_ops("gemm1024"), kernel_ops("embedding_bag")
+    assert product is not None
+    assert product.extents[0].tolist() == [1, 1024, 1024, 1024, 1]
+    assert bag is not None
+    assert bag.extents[0, 1:3].tolist() == [4096, 128]
+    for name in ("add64x32", "copy64x32", "layernorm64x32", "attention1x2x64x32", "linear8x16x32"):
+        assert kernel_ops(name) is not None, name
+    assert kernel_ops("sort64") is None
+
+
+def test_rows_of_unknown_kernels_are_skipped_with_a_word() -> None:
+    rows = table(("compute", "comm_blocks", "slowdown"), ("gemm2048", "0", "1.0"), ("sort64", "4", "1.1"))
+    [found] = prepared(rows, Given())
+    assert found.skipped == (("rows of sort64, which is not understood", 1),)
+    assert found.predicted(found.chip).tolist() == [1.0]
+
+
+def test_copies_are_told_by_their_columns() -> None:
+    columns = ("compute", "direction", "copy_alone_gbps", "slowdown")
+    rows = table(columns, ("gemm8192", "h2d", "55.0", "1.01"))
+    assert format_of(rows) == "contention-copies"
+    [found] = prepared(rows, Given())
+    assert found.compared()[0].what == "beside a copy h2d"
+
+
+def test_a_table_without_a_known_kernel_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="no row of this table is a kernel"):
+        prepared(table(("compute", "comm_blocks", "slowdown"), ("sort64", "4", "1.1")), Given())
