@@ -84,6 +84,8 @@ def _grid(low: int, high: int, unit: str) -> Iterator[str]:
 
 def _tick(value: float, unit: str) -> str:
     if unit != "s":
+        if value < 1:
+            return f"{value:g}"
         return f"{value:,.0f}" if value < 100_000 else f"1e{round(math.log10(value))}"
     return amount(value * (1 + 1e-9), unit).replace(".0 ", " ")  # style: a tolerance, so that 1e-6 is 1 us
 
