@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -31,15 +30,6 @@ def test_help_imports_nothing_heavy():
     modules = json.loads(ran.stdout.splitlines()[-1])
     assert "typer" in modules
     assert [name for name in modules if name.partition(".")[0] in HEAVY] == []
-
-
-def test_help_takes_less_than_half_a_second(dovetail):
-    def took_s() -> float:
-        start_s = time.perf_counter()
-        dovetail("--help")
-        return time.perf_counter() - start_s
-
-    assert min(took_s() for _ in range(5)) < 0.5  # the best of five: other tests run beside this one
 
 
 def test_no_command_is_a_question_about_commands(dovetail):
