@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.families.parts import loop_flop_per_s, rows_of
-from dovetail.cost.products import MIN_STEPS, SPLITS, Products, exposed_steps, partial_sums_s, roles
+from dovetail.cost.products import MIN_STEPS, SPLITS, Products, Tiled, partial_sums_s, tiled_product
 from dovetail.hardware.chip import Tiling
 from dovetail.workload.graph import FloatArray, Ops
 
@@ -44,37 +44,29 @@ def chosen_unit_s(
     sram = left.sram_bytes_per_s[:, None]
     best_s, held_s = np.full((len(ops), 1), np.inf), np.full((len(ops), 1), np.inf)
     for held in whole.stationary:
-        for tile in zip(whole.tile_rows, whole.tile_cols, strict=True):
+        for tile_rows, tile_cols in zip(whole.tile_rows, whole.tile_cols, strict=True):
+            tiled = tiled_product(held, shape, whole, tile_rows, tile_cols)
             for split in SPLITS:
-                alone_s = _piece_s(held, shape, whole, tile, split, float(num_units), whole.sram_bytes_per_s)
-                beside_s = _piece_s(held, shape, whole, tile, split, float(num_left), sram)
+                alone_s = _piece_s(tiled, shape, whole, split, float(num_units), whole.sram_bytes_per_s)
+                beside_s = _piece_s(tiled, shape, whole, split, float(num_left), sram)
                 is_better = alone_s < best_s
                 best_s, held_s = np.where(is_better, alone_s, best_s), np.where(is_better, beside_s, held_s)
     return best_s[:, 0], np.maximum(held_s, best_s)[:, 0]
 
 
 def _piece_s(
-    held: str,
-    products: Products,
-    chips: ChipColumns,
-    tile: tuple[FloatArray, FloatArray],
-    split: int,
-    at_once: float,
-    sram_bytes_per_s: FloatArray,
+    tiled: Tiled, products: Products, chips: ChipColumns, split: int, at_once: float, sram_bytes_per_s: FloatArray
 ) -> FloatArray:
-    """Seconds with one tile and one split where `at_once` units take pieces; as `cost.products` has it."""
-    rows, cols, streamed = roles(held, products)
-    calibration, slower = chips.calibration, replace(chips, sram_bytes_per_s=sram_bytes_per_s)
-    pieces = split * products.b * np.ceil(rows / tile[0]) * np.ceil(cols / tile[1])
-    groups = np.ceil(np.ceil(streamed / chips.num_steps) / split)
-    tile_bytes = (tile[0] + tile[1]) * products.element_bytes / calibration["sram_reuse"]
-    math_s = 2.0 * tile[0] * tile[1] * chips.num_steps * chips.num_units / products.rate_flop_per_s
-    load_s = np.minimum(pieces, at_once) * tile_bytes * chips.num_steps / sram_bytes_per_s
-    step_s = np.maximum(np.maximum(math_s, calibration["step_s"]), load_s)
-    fill_s = calibration["fill_s"] + exposed_steps(held, chips, *tile) / chips.clock_hz
-    time_s = (step_s * groups + fill_s) * _waves(pieces, at_once, chips.num_units)
-    if held != "output" or split == 1:
+    """Seconds with one tile and one split where `at_once` units take pieces."""
+    calibration = chips.calibration
+    pieces = split * tiled.num_tiles
+    groups = np.ceil(tiled.num_groups / split)
+    load_s = np.minimum(pieces, at_once) * tiled.tile_bytes * chips.num_steps / sram_bytes_per_s
+    step_s = np.maximum(tiled.least_s, load_s)
+    time_s = (step_s * groups + tiled.fill_s) * _waves(pieces, at_once, chips.num_units)
+    if tiled.held != "output" or split == 1:
         return np.asarray(time_s)
+    slower = replace(chips, sram_bytes_per_s=sram_bytes_per_s)
     time_s = time_s + calibration["split_s"] + split * partial_sums_s(products, slower)
     return np.where(groups >= MIN_STEPS, time_s, np.inf)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.errors import InvalidInput
+from dovetail.hardware.node_energy import ENERGY_RATIO
 from dovetail.units import NANO
 from dovetail.workload.graph import FloatArray
 
@@ -23,28 +24,27 @@ class Node:
     wafer_usd: Amount
 
 
-# node: (gate pitch x metal pitch, SRAM cell um2, energy, wafer)
+# node: (gate pitch x metal pitch, SRAM cell um2, wafer)
 # Pitches: foundry disclosures collected by WikiChip (recalled). That they, and not the foundries' claims for logic
 # (1.84 times from N7 to N5), tell what dies get shows in NVIDIA's densities: 25.9, 65.6 and 98.3 million transistors a
 # mm2 on 12, 7 and 4 nm are ratios of 2.53 and 0.67. 6 nm: 18 % denser than 7; 4 nm: 6 % less area than 5 (TSMC).
 # SRAM cells: N7 TSMC at IEDM 2016 (recalled), N5 and N3E WikiChip on IEDM 2022, older ones TSMC (recalled).
-# Energy: Stillmaker & Baas 2017 at 0.8 V to 7 nm, 12 nm between 16 and 10; below, an estimate of one full node of gain.
 # Wafers: CSET, AI Chips (2020), 28 to 5 nm; 3 nm DigiTimes (2022); 6, 4 and 22 nm take their neighbour's.
-_TABLE: dict[int, tuple[float, float, float, float]] = {
-    28: (117 * 90, 0.127, 2.9, 2891.0),
-    22: (0.9 * 117 * 90, 0.110, 2.4, 2891.0),
-    16: (90 * 64, 0.070, 1.84, 3984.0),
-    12: (90 * 64, 0.070, 1.5, 3984.0),
-    10: (66 * 44, 0.042, 1.25, 5992.0),
-    7: (57 * 40, 0.027, 1.0, 9346.0),
-    6: (57 * 40 / 1.18, 0.027, 0.95, 9346.0),
-    5: (51 * 30, 0.021, 0.8, 16988.0),
-    4: (0.94 * 51 * 30, 0.021, 0.8, 16988.0),
-    3: (48 * 23, 0.021, 0.65, 20000.0),
+_TABLE: dict[int, tuple[float, float, float]] = {
+    28: (117 * 90, 0.127, 2891.0),
+    22: (0.9 * 117 * 90, 0.110, 2891.0),
+    16: (90 * 64, 0.070, 3984.0),
+    12: (90 * 64, 0.070, 3984.0),
+    10: (66 * 44, 0.042, 5992.0),
+    7: (57 * 40, 0.027, 9346.0),
+    6: (57 * 40 / 1.18, 0.027, 9346.0),
+    5: (51 * 30, 0.021, 16988.0),
+    4: (0.94 * 51 * 30, 0.021, 16988.0),
+    3: (48 * 23, 0.021, 20000.0),
 }
 _SIZES_M = np.array(sorted(_TABLE)) * NANO
-_ROWS = np.array([_TABLE[size] for size in sorted(_TABLE)])
-_REFERENCE = np.array(_TABLE[7])
+_ROWS = np.array([(*_TABLE[size][:2], ENERGY_RATIO[size], _TABLE[size][2]) for size in sorted(_TABLE)])
+_REFERENCE = _ROWS[sorted(_TABLE).index(7)]
 
 
 def node(node_m: Amount) -> Node:

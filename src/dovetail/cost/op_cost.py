@@ -9,7 +9,6 @@ from dovetail.cost.cost import Cost
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
 LIMITS = ("tensor", "vector", "hbm", "latency", "launch")
-TENSOR, VECTOR, HBM, LATENCY, LAUNCH = range(len(LIMITS))
 
 
 class Setting(Enum):

@@ -36,42 +36,59 @@ def unit_s(products: Products, chips: ChipColumns) -> tuple[FloatArray, FloatArr
     best_s: FloatArray = np.full((), np.inf)
     best_bytes: FloatArray = np.zeros(())
     for held in chips.stationary:
-        rows, cols, streamed = roles(held, products)
         for tile_rows, tile_cols in zip(chips.tile_rows, chips.tile_cols, strict=True):
-            num_tiles = products.b * np.ceil(rows / tile_rows) * np.ceil(cols / tile_cols)
-            tile_bytes = (tile_rows + tile_cols) * products.element_bytes / chips.calibration["sram_reuse"]
-            time_s = _tile_s(held, products, chips, (tile_rows, tile_cols), num_tiles, tile_bytes, streamed)
-            best_bytes = np.where(time_s < best_s, num_tiles * tile_bytes * streamed, best_bytes)
+            tiled = tiled_product(held, products, chips, tile_rows, tile_cols)
+            time_s = _tile_s(tiled, products, chips)
+            sram_bytes = tiled.num_tiles * tiled.tile_bytes * tiled.streamed
+            best_bytes = np.where(time_s < best_s, sram_bytes, best_bytes)
             best_s = np.minimum(time_s, best_s)
     return best_s, best_bytes
 
 
-def _tile_s(
-    held: str,
-    products: Products,
-    chips: ChipColumns,
-    tile: tuple[FloatArray, FloatArray],
-    num_tiles: FloatArray,
-    tile_bytes: FloatArray,
-    streamed: FloatArray,
-) -> FloatArray:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tiled:
+    """A product cut for one tile and one operand held still, before it is split and dealt over units."""
+
+    held: str
+    streamed: FloatArray
+    num_tiles: FloatArray
+    num_groups: FloatArray  # of steps that stream past a tile
+    tile_bytes: FloatArray  # operands of one step
+    fill_s: FloatArray
+    least_s: FloatArray  # of one group of steps, the SRAM not in the way
+
+
+def tiled_product(
+    held: str, products: Products, chips: ChipColumns, tile_rows: FloatArray, tile_cols: FloatArray
+) -> Tiled:
+    rows, cols, streamed = _roles(held, products)
+    calibration = chips.calibration
+    math_s = 2.0 * tile_rows * tile_cols * chips.num_steps * chips.num_units / products.rate_flop_per_s
+    return Tiled(
+        held=held,
+        streamed=streamed,
+        num_tiles=products.b * np.ceil(rows / tile_rows) * np.ceil(cols / tile_cols),
+        num_groups=np.ceil(streamed / chips.num_steps),
+        tile_bytes=(tile_rows + tile_cols) * products.element_bytes / calibration["sram_reuse"],
+        fill_s=calibration["fill_s"] + _exposed_steps(held, chips, tile_rows, tile_cols) / chips.clock_hz,
+        least_s=np.maximum(math_s, calibration["step_s"]),
+    )
+
+
+def _tile_s(tiled: Tiled, products: Products, chips: ChipColumns) -> FloatArray:
     """Seconds with one tile, by the best split of what streams past it.
 
     Parts of a contraction meet in the SRAM to be added up; dividing the rows of an operand costs nothing.
     """
-    calibration = chips.calibration
-    fill_s = calibration["fill_s"] + exposed_steps(held, chips, *tile) / chips.clock_hz
-    math_s = 2.0 * tile[0] * tile[1] * chips.num_steps * chips.num_units / products.rate_flop_per_s
-    least_s = np.maximum(math_s, calibration["step_s"])
-    load_s = tile_bytes * chips.num_steps / chips.sram_bytes_per_s  # of one unit's operands, a group of steps
-    num_groups = np.ceil(streamed / chips.num_steps)
-    best_s = _waves_s(num_tiles, num_groups, fill_s, least_s, load_s, chips)
-    partial_s = partial_sums_s(products, chips) if held == "output" else np.zeros(())
+    fill_s, least_s = tiled.fill_s, tiled.least_s
+    load_s = tiled.tile_bytes * chips.num_steps / chips.sram_bytes_per_s  # of one unit's operands, a group of steps
+    best_s = _waves_s(tiled.num_tiles, tiled.num_groups, fill_s, least_s, load_s, chips)
+    partial_s = partial_sums_s(products, chips) if tiled.held == "output" else np.zeros(())
     for split in SPLITS[1:]:
-        groups = np.ceil(num_groups / split)
-        time_s = _waves_s(split * num_tiles, groups, fill_s, least_s, load_s, chips)
-        if held == "output":
-            time_s = time_s + calibration["split_s"] + split * partial_s
+        groups = np.ceil(tiled.num_groups / split)
+        time_s = _waves_s(split * tiled.num_tiles, groups, fill_s, least_s, load_s, chips)
+        if tiled.held == "output":
+            time_s = time_s + chips.calibration["split_s"] + split * partial_s
             time_s = np.where(groups >= MIN_STEPS, time_s, np.inf)
         best_s = np.minimum(time_s, best_s)
     return best_s
@@ -95,7 +112,7 @@ def _waves_s(
     return step_s
 
 
-def roles(held: str, products: Products) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _roles(held: str, products: Products) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The two extents of the tile that is held still, and the one that streams past."""
     if held == "output":
         return products.m, products.n, products.k
@@ -104,7 +121,7 @@ def roles(held: str, products: Products) -> tuple[FloatArray, FloatArray, FloatA
     return products.k, products.m, products.n
 
 
-def exposed_steps(held: str, chips: ChipColumns, tile_rows: FloatArray, tile_cols: FloatArray) -> FloatArray:
+def _exposed_steps(held: str, chips: ChipColumns, tile_rows: FloatArray, tile_cols: FloatArray) -> FloatArray:
     """Clocks of a tile's start and end that nothing hides; `whole` is what SCALE-Sim counts."""
     if chips.fill == "hidden":
         return np.zeros_like(tile_rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dovetail.hardware.chip import Calibration, EnergyCosts
+from dovetail.hardware.node_energy import ENERGY_RATIO
 from dovetail.units import BITS_PER_BYTE, GIGA, MICRO, PICO
 
 # One set for all NVIDIA parts; what waits on the chip waits for clocks, so that a part differs by its datasheet alone.
@@ -68,9 +69,6 @@ GH100_ENERGY_SOURCE = (
     "link: NVLink4 at 1.3 pJ/bit (Hot Chips 34, recalled)"
 )
 
-# Dynamic energy of logic against 7 nm: Stillmaker & Baas 2017 at 0.8 V gives 0.0943 at 7 nm, 0.1178 at 10 nm, 0.1735 at
-# 16 nm and 0.2211 at 20 nm of the 45 nm energy; below 7 nm, an estimate of one full node of gain.
-NODE_ENERGY_RATIO = {"4 nm": 0.8, "5 nm": 0.8, "6 nm": 0.95, "7 nm": 1.0, "12 nm": 1.5, "16 nm": 1.84, "22 nm": 2.4}
 # At full clock the H200's products would draw 1.44 times what its limit leaves above idle: 0.98 pJ of 582 W / 857e12/s.
 GEMM_POWER_RATIO = 1.44
 SUSTAINED_POWER_RATIO = 0.85  # of what the limit leaves above idle: the rest is SRAM and HBM
@@ -103,6 +101,11 @@ def borrowed_gpu_calibration(
     return replace(shared, tensor_frac=tensor_frac, hbm_frac=hbm_frac)
 
 
+def _energy_ratio(node: str) -> float:
+    """Of logic on a node such as "7 nm", against 7 nm."""
+    return ENERGY_RATIO[int(node.removesuffix(" nm"))]
+
+
 def idle_estimate_w(tdp_w: float) -> float:
     """Idle power by the H200's share of its TDP (17 %)."""
     return IDLE_FRAC * tdp_w
@@ -127,8 +130,8 @@ def power_limited_energy(
     idle_w = idle_estimate_w(tdp_w)
     return EnergyCosts(
         tensor_j_per_flop=gemm_power_ratio * (tdp_w - idle_w) / (tensor_frac * peak_flop_per_s),
-        vector_j_per_flop=GH100_ENERGY.vector_j_per_flop * NODE_ENERGY_RATIO[node] / NODE_ENERGY_RATIO["4 nm"],
-        sram_j_per_byte=GH100_ENERGY.sram_j_per_byte * NODE_ENERGY_RATIO[node] / NODE_ENERGY_RATIO["4 nm"],
+        vector_j_per_flop=GH100_ENERGY.vector_j_per_flop * _energy_ratio(node) / ENERGY_RATIO[4],
+        sram_j_per_byte=GH100_ENERGY.sram_j_per_byte * _energy_ratio(node) / ENERGY_RATIO[4],
         hbm_j_per_byte=GH100_ENERGY.hbm_j_per_byte,
         link_j_per_byte=link_j_per_byte,
         idle_w=idle_w,
@@ -155,9 +158,9 @@ ETHERNET_J_PER_BYTE = 13 * BITS_PER_BYTE * PICO  # inter-node link, 13 pJ/bit (D
 def component_energy(*, node: str, idle_w: float) -> EnergyCosts:
     """Energy of a systolic chip from the published energy of its parts, logic scaled by process node."""
     return EnergyCosts(
-        tensor_j_per_flop=SYSTOLIC_J_PER_FLOP * NODE_ENERGY_RATIO[node],
-        vector_j_per_flop=LANE_J_PER_FLOP * NODE_ENERGY_RATIO[node],
-        sram_j_per_byte=SRAM_J_PER_BYTE * NODE_ENERGY_RATIO[node],
+        tensor_j_per_flop=SYSTOLIC_J_PER_FLOP * _energy_ratio(node),
+        vector_j_per_flop=LANE_J_PER_FLOP * _energy_ratio(node),
+        sram_j_per_byte=SRAM_J_PER_BYTE * _energy_ratio(node),
         hbm_j_per_byte=HBM2_J_PER_BYTE,
         link_j_per_byte=BOARD_LINK_J_PER_BYTE,
         idle_w=idle_w,
