@@ -33,7 +33,7 @@ def answer(asked: ReproduceAsked) -> bool:
     """Shows the tables, and says whether every number that must meet the paper's does."""
     if asked.paper not in PAPERS:
         hint = did_you_mean(asked.paper, PAPERS)
-        raise InvalidInput(f"no paper is named {one_line(asked.paper)!r}{hint}; there is {', '.join(PAPERS)}")
+        raise InvalidInput(f"no paper is named {one_line(asked.paper)!r}{hint}")
     if asked.is_beyond and (asked.figures or asked.refits):
         raise InvalidInput("--beyond is a table of its own; say --figures or --refit without it")
     folder = _folder(asked.figures)
