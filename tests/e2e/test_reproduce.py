@@ -16,6 +16,8 @@ from tests.e2e.test_reference import keys
         (("reproduce", "acee"), "did you mean ace"),
         (("reproduce", "ace", "--figures", "no/such/folder"), "there is no folder"),
         (("reproduce", "ace", "--beyond", "--refit"), "--beyond is a table of its own"),
+        (("reproduce", "phase-dp"), "did you mean phaze-dp"),
+        (("reproduce", "phaze-dp", "--refit"), "phaze-dp is one table"),
     ],
 )
 def test_wrong_usage_ends_with_one_line(dovetail, words, said):
@@ -31,3 +33,11 @@ def test_beyond_is_json_for_programs(dovetail):
     assert record["verdict"]
     page = (ROOT / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
     assert {key for key in keys(record) if f"`{key}`" not in page} == set()
+
+
+def test_phaze_placements_are_a_table_and_json(dovetail):
+    ran = dovetail("reproduce", "phaze-dp")
+    assert ran.returncode == 0
+    record = json.loads(dovetail("reproduce", "phaze-dp", "--json").stdout)
+    assert record["holds"]
+    assert all(case["instance"] in ran.stdout for case in record["cases"])

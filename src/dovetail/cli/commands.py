@@ -259,7 +259,7 @@ app.add_typer(trace, name="trace")
 
 @app.command(epilog=EXIT_CODES)
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Whose results: ace.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Whose results: ace, phaze-dp.")],
     beyond: Annotated[bool, typer.Option("--beyond", help="The same question on chips of 2026, by mechanism.")] = False,
     refit: Annotated[bool, typer.Option("--refit", help="Fit the declared compute scales again.")] = False,
     figures: Annotated[str, typer.Option(metavar="DIR", help="Write the figures as SVG into this folder.")] = "",

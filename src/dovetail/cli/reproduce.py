@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from dovetail.accuracy.reproduce.ace import ace_study
 from dovetail.accuracy.reproduce.beyond import beyond
+from dovetail.accuracy.reproduce.phaze_dp import Placed, phaze_dp_study
 from dovetail.cli.screen import show_json, show_tables
 from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.files.phaze_dp import load_instance, load_recorded, shipped_instances
 from dovetail.files.text import one_line
 from dovetail.files.written import write_file
 from dovetail.report.beyond import beyond_record, beyond_tables
+from dovetail.report.phaze_dp import phaze_dp_record, phaze_dp_tables
+from dovetail.report.record import Record
 from dovetail.report.reproduction import ace_record, ace_tables
 from dovetail.report.reproduction_figures import ace_figures
+from dovetail.report.table import Table
+from dovetail.search.planners.placed import best_placement, placement_of
+from dovetail.search.planners.placement import Placement
 
-PAPERS = ("ace",)
+PAPERS = ("ace", "phaze-dp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,26 +42,58 @@ def answer(asked: ReproduceAsked) -> bool:
     if asked.paper not in PAPERS:
         hint = did_you_mean(asked.paper, PAPERS)
         raise InvalidInput(f"no paper is named {one_line(asked.paper)!r}{hint}")
+    if asked.paper == "phaze-dp":
+        return _phaze_dp(asked)
     if asked.is_beyond and (asked.figures or asked.refits):
         raise InvalidInput("--beyond is a table of its own; say --figures or --refit without it")
     folder = _folder(asked.figures)
     if asked.is_beyond:
         record = beyond_record(beyond())
-        _show(record, asked, is_beyond=True)
+        _show(record, beyond_tables, asked)
         return True
     record = ace_record(ace_study(refits=asked.refits))
     if folder is not None:
         for name, picture in ace_figures(record).items():
             write_file(folder / name, picture)
-    _show(record, asked, is_beyond=False)
+    _show(record, ace_tables, asked)
     return bool(record["holds"])
 
 
-def _show(record: dict[str, object], asked: ReproduceAsked, *, is_beyond: bool) -> None:
+def _show(record: Record, tables: Callable[[Record], tuple[Table, ...]], asked: ReproduceAsked) -> None:
     if asked.as_json:
         show_json(record)
     else:
-        show_tables(beyond_tables(record) if is_beyond else ace_tables(record))
+        show_tables(tables(record))
+
+
+def _phaze_dp(asked: ReproduceAsked) -> bool:
+    if asked.is_beyond or asked.refits or asked.figures:
+        raise InvalidInput("phaze-dp is one table; say --beyond, --refit and --figures with ace")
+    instances = shipped_instances()
+    recorded = {name: load_recorded(file) for name, file in instances.items()}
+    record = phaze_dp_record(phaze_dp_study(recorded, lambda name: placed_instance(instances[name])))
+    _show(record, phaze_dp_tables, asked)
+    return bool(record["holds"])
+
+
+def placed_instance(file: Path) -> Placed:
+    """Our optimum of a PHAZE instance, and the experts' placement timed."""
+    instance = load_instance(file)
+    best = best_placement(instance.problem)
+    if not isinstance(best, Placement):
+        raise InvalidInput(f"{one_line(file.name)}: {best.reason}")
+    degree = instance.expert_tensor_parallel
+    chosen = [variant for variant in instance.problem.variants if variant.tensor_parallel == degree]
+    if not chosen:
+        raise InvalidInput(f"{one_line(file.name)}: the experts' degree {degree} has no table of layers")
+    expert = placement_of(instance.problem, chosen[0], instance.expert_data_parallel, instance.expert_ends)
+    return Placed(
+        batch_s=best.batch_s,
+        expert_batch_s=expert.batch_s,
+        tensor_parallel=best.variant.tensor_parallel,
+        data_parallel=best.data_parallel,
+        num_stages=len(best.stages),
+    )
 
 
 def _folder(name: str) -> Path | None:

@@ -1,0 +1,1 @@
+"""Choice: planners find a plan for a cluster."""

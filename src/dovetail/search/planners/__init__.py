@@ -1,0 +1,1 @@
+"""Planners: exact programs that cut a model into stages."""
