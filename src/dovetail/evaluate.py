@@ -16,7 +16,7 @@ from dovetail.plan.placement import Placement, placement
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import Shard, shard
 from dovetail.schedule.pipelines import pipelines
-from dovetail.schedule.step import Step, executed_flop, pipeline_shape, schedule_name, training_step
+from dovetail.schedule.step import Step, check_schedule, executed_flop, pipeline_shape, schedule_name, training_step
 from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
@@ -119,6 +119,7 @@ def evaluate(workload: Workload, cluster: Cluster, plan: Plan) -> Outcome | Infe
     """One training step of `workload` on `cluster` by `plan`. Pure: same values in, same bits out."""
     graph = workload.training_graph()
     check_plan(plan, graph, cluster.num_devices)
+    check_schedule(plan, plan.num_microbatches(graph.batch))
     place = placement(plan, cluster.topology)
     pieces = shard(graph, plan)
     memory = memory_use(pieces, workload.precision, cluster.hbm_bytes)
@@ -146,9 +147,9 @@ def evaluate(workload: Workload, cluster: Cluster, plan: Plan) -> Outcome | Infe
 def memory_use(pieces: Shard, precision: Precision, limit_bytes: float) -> MemoryUse:
     """What every stage holds at its fullest, under the plan's pipeline schedule."""
     plan = pieces.plan
-    in_flight = pipelines[schedule_name(plan)].in_flight
-    shape = pipeline_shape(pieces)
-    stages = tuple(stage_memory(pieces, stage, precision, in_flight(stage.index, shape)) for stage in pieces.stages)
+    pipeline, shape = pipelines[schedule_name(plan)], pipeline_shape(pieces)
+    held = [float(pipeline.in_flight(stage.index, shape)) for stage in pieces.stages]
+    stages = tuple(stage_memory(pieces, stage, precision, held[stage.index]) for stage in pieces.stages)
     return MemoryUse(stages=stages, runtime_bytes=runtime_bytes(plan), limit_bytes=limit_bytes)
 
 
@@ -157,6 +158,7 @@ def _levers(workload: Workload, cluster: Cluster, plan: Plan, graph: Graph) -> t
 
     def tried(changed: Plan) -> Trial:
         check_plan(changed, graph, cluster.num_devices)
+        check_schedule(changed, changed.num_microbatches(graph.batch))
         place = placement(changed, cluster.topology)
         pieces = shard(graph, changed)
         memory = memory_use(pieces, workload.precision, cluster.hbm_bytes)

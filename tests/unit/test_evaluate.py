@@ -7,11 +7,13 @@ import pytest
 from dovetail.cost.costs import op_costs
 from dovetail.cost.power import VOLTAGE_POWER
 from dovetail.cost.vector import CHUNK_FRAC
+from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.clusters import clusters
 from dovetail.network.collectives import collectives
 from dovetail.plan.plan import Overlap, Plan
 from dovetail.plan.shard import shard
+from dovetail.schedule.pipelines import pipelines
 from dovetail.schedule.work import COMM_AXES
 from dovetail.units import GIBI
 from dovetail.workload.graph import Phase
@@ -72,12 +74,55 @@ def test_communication_that_compute_cannot_cover_is_exposed_though_it_overlaps()
     assert comm.exposed_s + comm.hidden_s == pytest.approx(total.exposed_s + total.hidden_s)
 
 
-def test_transfers_between_stages_are_exposed_only_while_filling_unless_told_otherwise():
+def test_transfers_between_stages_are_waited_for_less_often_when_they_run_beside_compute():
     plan = replace(PLAN, pipeline_parallel=2, data_parallel=4)
     beside, waiting = outcome_of(plan), outcome_of(replace(plan, overlap=Overlap(pipeline=False)))
     comm = beside.step.comm[COMM_AXES.index("pp")]
-    assert comm.hidden_s == pytest.approx(beside.num_microbatches * comm.exposed_s)
+    assert 0 < comm.exposed_s < exposed_s(waiting, "pp")
     assert exposed_s(waiting, "pp") == pytest.approx(comm.exposed_s + comm.hidden_s)
+    assert beside.step.step_s < waiting.step.step_s
+
+
+@pytest.mark.parametrize("schedule", pipelines.names())
+def test_the_parts_of_a_step_add_up_under_every_schedule(schedule):
+    cut = 2 if schedule in ("interleaved", "zb-v") else 1
+    plan = replace(PLAN, pipeline_parallel=4, data_parallel=2, recompute=("full",), schedule=schedule, interleave=cut)
+    outcome = outcome_of(plan)
+    step = outcome.step
+    parts_s = step.compute_s + step.host_s + step.exposed_s + step.bubble_s + step.update_s
+    assert parts_s == pytest.approx(step.step_s)
+    assert step.bubble_s > 0
+
+
+def test_splitting_backward_shortens_the_bubble_and_two_ways_hold_two_models():
+    plan = replace(PLAN, pipeline_parallel=4, data_parallel=2, recompute=("full",))
+    plain, split = outcome_of(plan), outcome_of(replace(plan, schedule="zb-h1"))
+    twice = outcome_of(replace(plan, schedule="dualpipe"))
+    assert split.step.bubble_s < plain.step.bubble_s
+    weights = [sum(stage.weights_bytes for stage in outcome.memory.stages) for outcome in (plain, twice)]
+    assert weights[1] == pytest.approx(2 * weights[0])
+    assert twice.hardware_flop == pytest.approx(plain.hardware_flop)
+    assert twice.step.compute_s == pytest.approx(plain.step.compute_s, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"schedule": "zb-h"}, "no pipeline schedule is named 'zb-h'; did you mean zb-h1"),
+        ({"schedule": "zb-h1", "interleave": 2}, "zb-h1 takes a stage whole: interleave must be 1; got 2"),
+        ({"schedule": "zb-v"}, "zb-v comes past each stage twice: interleave must be 2; got 1"),
+        ({"schedule": "interleaved"}, "interleave must be 2 or more; got 1"),
+        ({"interleave": 2, "microbatch": 32}, "the 2 microbatches to be a multiple of pipeline_parallel=4"),
+        ({"schedule": "dualpipe", "microbatch": 32}, "2 x pipeline_parallel = 8 or more; got 2"),
+        ({"schedule": "dualpipe", "pipeline_parallel": 1, "data_parallel": 8}, "must be even; got 1"),
+    ],
+)
+def test_a_schedule_that_cannot_run_the_plan_says_its_rule(changes, words):
+    plan = replace(PLAN, **{"pipeline_parallel": 4, "data_parallel": 2} | changes)
+    with pytest.raises(InvalidInput) as error:
+        evaluate(WORKLOAD, CLUSTER, plan)
+    assert words in str(error.value)
+    assert error.value.where == "schedule"
 
 
 def test_a_pipeline_has_the_bubble_of_its_formula():

@@ -16,6 +16,7 @@ from dovetail.files.schema import Shape, Text, checked, shape_of, values_of, wri
 from dovetail.plan.check import check_plan
 from dovetail.plan.plan import Overlap, Plan
 from dovetail.plan.recipes import plans
+from dovetail.schedule.step import check_schedule
 from dovetail.workload.graph import Axis, Graph
 
 SHORT_NAMES = {
@@ -34,11 +35,13 @@ def plan_of(entry: Entry, graph: Graph, num_devices: int) -> Plan:
     """The plan `entry` names or describes, completed and checked for `graph` on `num_devices`.
 
     Data parallelism left out fills the cluster. Expert tensor parallelism left out follows tensor parallelism where
-    there are experts to cut, as Megatron-LM has it, and is 1 elsewhere.
+    there are experts to cut, as Megatron-LM has it, and is 1 elsewhere. ZB-V comes past each stage twice, unasked.
     """
     draft, entry, keys = _draft(entry)
     if "expert_tensor_parallel" not in draft and any(rule.axis == Axis.EXPERT_TENSOR for rule in graph.rules):
         draft["expert_tensor_parallel"] = draft.get("tensor_parallel", 1)
+    if draft.get("schedule") == "zb-v":
+        draft.setdefault("interleave", 2)
     with placed(entry, keys):
         plan = Plan(**draft)
         if "data_parallel" not in draft:
@@ -46,6 +49,7 @@ def plan_of(entry: Entry, graph: Graph, num_devices: int) -> Plan:
         elif isinstance(entry.value, str) and plan.num_devices != num_devices:
             raise _made_for_others(entry.value, plan, num_devices)
         check_plan(plan, graph, num_devices)
+        check_schedule(plan, plan.num_microbatches(graph.batch))
     return plan
 
 

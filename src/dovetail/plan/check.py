@@ -110,10 +110,3 @@ def _check_stages(plan: Plan, graph: Graph) -> None:
     empty = [stage for stage, held in enumerate(stage_counts(graph, plan).sum(axis=0)) if held == 0]
     if empty:
         raise InvalidInput(f"stage {empty[0]} would hold nothing; give every stage a layer", "layers_per_stage")
-    microbatches = plan.num_microbatches(graph.batch)
-    if plan.interleave > 1 and microbatches % plan.pipeline_parallel:
-        raise InvalidInput(
-            f"interleaving needs the {microbatches} microbatches to be a multiple of"
-            f" pipeline_parallel={plan.pipeline_parallel}",
-            "interleave",
-        )

@@ -18,7 +18,7 @@ class Overlap:
     `data`: gradient reductions behind the backward pass and parameter gathers behind the next compute.
     `tensor`: tensor-parallel collectives behind the products next to them (asynchronous tensor parallelism).
     `context`: key-value exchange behind attention. `expert`: all-to-all behind expert compute.
-    `pipeline`: transfers between stages behind other microbatches' compute, once the pipeline is full.
+    `pipeline`: transfers between stages beside compute: no device spends time on them, the next stage waits for them.
     """
 
     data: bool = True
@@ -34,7 +34,8 @@ class Plan:
 
     `recompute` and `layers_per_stage` hold one value a pipeline stage; a single recompute policy goes for all
     stages, and no layer counts means layers are spread evenly. With `interleave` v, `layers_per_stage` counts the
-    pp * v chunks in model order. `axis_order` lists axes from the innermost network dimension outwards.
+    pp * v chunks in model order. `axis_order` lists axes from the innermost network dimension outwards. `schedule`
+    names a pipeline schedule; 1f1b of several chunks a stage is interleaved 1F1B.
     """
 
     tensor_parallel: int = 1
@@ -42,6 +43,7 @@ class Plan:
     context_parallel: int = 1
     pipeline_parallel: int = 1
     interleave: int = 1
+    schedule: str = "1f1b"
     data_parallel: int = 1
     expert_parallel: int = 1
     expert_tensor_parallel: int = 1
@@ -103,6 +105,25 @@ class Plan:
     def num_chunks(self) -> int:
         """Pieces the layers are cut into: stages times interleave."""
         return self.pipeline_parallel * self.interleave
+
+    @property
+    def chunk_stages(self) -> tuple[tuple[int, ...], ...]:
+        """The stages that hold each chunk, in model order.
+
+        Chunks go round the stages; down and up again with ZB-V; from both ends, so on two stages each, with DualPipe.
+        """
+        last = self.pipeline_parallel - 1
+        if self.schedule == "dualpipe":
+            return tuple((chunk, last - chunk) for chunk in range(self.num_chunks))
+        if self.schedule == "zb-v":
+            down = [(stage,) for stage in range(self.pipeline_parallel)]
+            return (*down, *down[::-1])[: self.num_chunks]
+        return tuple((chunk % self.pipeline_parallel,) for chunk in range(self.num_chunks))
+
+    @property
+    def num_copies(self) -> int:
+        """How many stages hold each chunk, sharing the microbatches."""
+        return len(self.chunk_stages[0])
 
     @property
     def expert_data_parallel(self) -> int:

@@ -108,14 +108,14 @@ def stage_counts(graph: Graph, plan: Plan) -> IntArray:
     bounds = np.concatenate(([0], np.cumsum(layers_per_chunk(graph.num_layers, plan))))
     counts = np.zeros((len(graph.blocks), plan.pipeline_parallel), dtype=np.int64)
     position = 0
+    homes = [list(stages) for stages in plan.chunk_stages]
     for index, block in enumerate(graph.blocks):
         if not block.is_layer:
-            is_before = position == 0
-            counts[index, 0 if is_before else (plan.num_chunks - 1) % plan.pipeline_parallel] += block.repeat
+            counts[index, homes[0] if position == 0 else homes[-1]] += block.repeat
             continue
-        for chunk in range(plan.num_chunks):
+        for chunk, stages in enumerate(homes):
             overlap = min(position + block.repeat, bounds[chunk + 1]) - max(position, bounds[chunk])
-            counts[index, chunk % plan.pipeline_parallel] += max(0, int(overlap))
+            counts[index, stages] += max(0, int(overlap))
         position += block.repeat
     return counts
 
@@ -149,7 +149,7 @@ def _variant(block: Block, recompute: str, plan: Plan) -> Block:
     Tied weights are updated twice only when their owner and their user are on different stages.
     """
     ops = with_recompute(block.ops, recompute)
-    if plan.pipeline_parallel == 1:
+    if set(plan.chunk_stages[0]) == set(plan.chunk_stages[-1]):
         ops = ops.where(~((ops.phase == Phase.UPDATE) & ops.is_tied))
     return replace(block, ops=ops)
 

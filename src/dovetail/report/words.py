@@ -52,6 +52,7 @@ def plan_in_brief(plan: Plan) -> str:
     """The decisions of a plan that are not the plain ones, in one line."""
     words = [f"{axis} {plan.degree(axis)}" for axis in ("tp", "cp", "pp", "dp") if plan.degree(axis) > 1]
     words += [f"ep {plan.expert_parallel}"] if plan.expert_parallel > 1 else []
+    words += [plan.schedule] if plan.schedule != "1f1b" and plan.pipeline_parallel > 1 else []
     words += [f"interleave {plan.interleave}"] if plan.interleave > 1 else []
     words += ["sequence parallel"] if plan.sequence_parallel and plan.tensor_parallel > 1 else []
     words += [f"ZeRO-{plan.zero_stage}"] if plan.zero_stage else []

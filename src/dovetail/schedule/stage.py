@@ -100,6 +100,7 @@ def _work(ops: Ops, costs: OpCosts, sends: list[Exchange], phases: tuple[Phase, 
         beside_s=beside_s,
         sent_bytes=total_bytes,
         recompute_s=float(costs.compute_s[rows & (ops.phase == Phase.RECOMPUTE)].sum()),
+        weight_s=float(costs.compute_s[rows & (ops.phase == Phase.WEIGHT_GRAD)].sum()),
         limits_s=tuple(float(s) for s in limits_s),
     )
 

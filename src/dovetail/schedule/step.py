@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from dovetail.errors import InvalidInput
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.topology import Group, num_ranks
 from dovetail.network.collectives import collectives
@@ -53,27 +56,26 @@ def training_step(shard: Shard, place: Placement, cluster: Cluster, precision: P
     """One step of `shard` on `cluster`, every assumption on overlap taken from the plan."""
     works = stage_works(shard, place, cluster.chip, precision)
     times = _stage_times(shard, place, cluster, works)
-    pipeline_s = pipelines[schedule_name(shard.plan)].step_s(times, pipeline_shape(shard))
+    pipeline_s, waits_s = _pipeline_s(shard, times)
     syncs = [
         _sync(stage, work, shard, place, precision, cluster) for stage, work in zip(shard.stages, works, strict=True)
     ]
     sync = max(syncs, key=lambda s: s.comm.exposed_s)
     update_s = max(work.update.compute_s for work in works)
-    tied_bytes = _tied_bytes(shard, precision)
-    tied_s = _timed("point-to-point", tied_bytes, place.pipeline, cluster.chip.calibration.link_frac)[0]
+    tied_s, tied_bytes = _tied(shard, place, cluster, precision)
     step_s = pipeline_s + tied_s + sync.comm.exposed_s + update_s
-    slowest = max(range(len(works)), key=lambda s: times.forward_s[s] + times.backward_s[s])
-    busy = shard.num_microbatches * (works[slowest].forward + works[slowest].backward)
-    comms = [shard.num_microbatches * comm for comm in works[slowest].comm]
-    filling_s, transfers = _transfers(shard, times)
-    once = {"dp": sync.comm, "pp": transfers + Comm(exposed_s=tied_s)}
+    slowest = int(np.argmax(times.forward + times.backward))
+    num_passes = _num_passes(shard)
+    busy = num_passes * (works[slowest].forward + works[slowest].backward)
+    comms = [num_passes * comm for comm in works[slowest].comm]
+    once = {"dp": sync.comm, "pp": _transfers(shard, place, cluster, waits_s) + Comm(exposed_s=tied_s)}
     return Step(
         step_s=step_s,
         compute_s=busy.cost.compute_s,
         recompute_s=busy.recompute_s,
-        host_s=shard.num_microbatches * works[slowest].host_wait_s,
+        host_s=num_passes * works[slowest].host_wait_s,
         comm=tuple(comm + once.get(axis, Comm()) for axis, comm in zip(COMM_AXES, comms, strict=True)),
-        bubble_s=pipeline_s - filling_s - shard.num_microbatches * times.pace_s,
+        bubble_s=pipeline_s - waits_s - num_passes * float(times.pace_s),
         update_s=update_s,
         slowest_stage=slowest,
         limits_s=busy.limits_s,
@@ -82,37 +84,82 @@ def training_step(shard: Shard, place: Placement, cluster: Cluster, precision: P
     )
 
 
+def _pipeline_s(shard: Shard, times: StageTimes) -> tuple[float, float]:
+    """The pipeline from its first to its last pass, and how much shorter it were if transfers took no time."""
+    step_s, shape = pipelines[schedule_name(shard.plan)].step_s, pipeline_shape(shard)
+    pipeline_s = float(step_s(times, shape))
+    return pipeline_s, pipeline_s - float(step_s(replace(times, transfer_s=0.0), shape))
+
+
 def _stage_times(shard: Shard, place: Placement, cluster: Cluster, works: tuple[StageWork, ...]) -> StageTimes:
-    """What each stage takes for a microbatch; transfers that are not hidden are paid for every chunk, both ways."""
-    link_frac = cluster.chip.calibration.link_frac
-    transfer_s = collectives["point-to-point"](shard.carried_bytes, place.pipeline, link_frac)
-    paid_s = 0.0 if shard.plan.overlap.pipeline else shard.plan.interleave * transfer_s
+    """What each stage takes for a microbatch; transfers beside compute take no device's time, others are part of it."""
+    transfer_s = _transfer_s(shard, place, cluster)
+    paid_s = 0.0 if shard.plan.overlap.pipeline else shard.plan.num_copies * shard.plan.interleave * transfer_s
     return StageTimes(
-        forward_s=tuple(work.forward.time_s + paid_s for work in works),
-        backward_s=tuple(work.backward.time_s + paid_s for work in works),
-        transfer_s=transfer_s,
+        forward_s=[work.forward.time_s + paid_s for work in works],
+        backward_s=[work.backward.time_s + paid_s for work in works],
+        weight_s=[work.put_off_s for work in works],
+        transfer_s=transfer_s if shard.plan.overlap.pipeline else 0.0,
     )
 
 
-def _transfers(shard: Shard, times: StageTimes) -> tuple[float, Comm]:
-    """Transfers between stages: seconds while the pipeline fills and drains, and all of them, exposed or hidden."""
-    plan = shard.plan
-    filling_s = 2 * (plan.pipeline_parallel - 1) * times.transfer_s
-    steady_s = 2 * shard.num_microbatches * plan.interleave * times.transfer_s
-    if plan.overlap.pipeline:
-        return filling_s, Comm(exposed_s=filling_s, hidden_s=steady_s)
-    return filling_s, Comm(exposed_s=filling_s + steady_s)
+def _transfer_s(shard: Shard, place: Placement, cluster: Cluster) -> float:
+    return collectives["point-to-point"](shard.carried_bytes, place.pipeline, cluster.chip.calibration.link_frac)
+
+
+def _transfers(shard: Shard, place: Placement, cluster: Cluster, waits_s: float) -> Comm:
+    """What a device sends on in a step, exposed or hidden; beside compute, all but what others must wait for."""
+    sent_s = 2 * shard.num_microbatches * shard.plan.interleave * _transfer_s(shard, place, cluster)
+    if shard.plan.overlap.pipeline:
+        return Comm(exposed_s=waits_s, hidden_s=max(0.0, sent_s - waits_s))
+    return Comm(exposed_s=sent_s)
+
+
+def _num_passes(shard: Shard) -> float:
+    """How often a stage runs all that it holds: every microbatch, or each copy of the model its share of them."""
+    return shard.num_microbatches / shard.plan.num_copies
+
+
+def _tied(shard: Shard, place: Placement, cluster: Cluster, precision: Precision) -> tuple[float, float]:
+    """Seconds that stages exchange gradients of what two of them hold, and the bytes that all stages send for it."""
+    tied_bytes, mirrored_bytes = _tied_bytes(shard, precision), _mirrored_bytes(shard, precision)
+    link_frac = cluster.chip.calibration.link_frac
+    tied_s = _timed("point-to-point", tied_bytes + max(mirrored_bytes), place.pipeline, link_frac)[0]
+    return tied_s, 2 * tied_bytes + sum(mirrored_bytes)  # first and last stage send each other tied ones
 
 
 def _tied_bytes(shard: Shard, precision: Precision) -> float:
     """Gradients that tied weights on the last stage and their owner on the first exchange once a step."""
-    if shard.plan.pipeline_parallel == 1:
+    homes = shard.plan.chunk_stages
+    if set(homes[0]) == set(homes[-1]):
         return 0.0
     return precision.reduce_bytes * sum(p.count * tied_elements(p.block) for p in shard.stages[-1].pieces)
 
 
+def _mirrored_bytes(shard: Shard, precision: Precision) -> tuple[float, ...]:
+    """By stage: gradients that the two holders of its chunks exchange once a step, their share where ZeRO cuts them."""
+    if shard.plan.num_copies == 1:
+        return (0.0,)
+    ranks = shard.plan.data_parallel * shard.plan.context_parallel if shard.plan.zero_stage else 1
+    return tuple(precision.reduce_bytes / ranks * sum(gradient_elements(stage)) for stage in shard.stages)
+
+
 def schedule_name(plan: Plan) -> str:
-    return "interleaved" if plan.interleave > 1 else "1f1b"
+    """The plan's schedule; 1F1B of several chunks a stage is the interleaved one."""
+    return "interleaved" if plan.schedule == "1f1b" and plan.interleave > 1 else plan.schedule
+
+
+def check_schedule(plan: Plan, num_microbatches: int) -> None:
+    """Raises `InvalidInput` with the rule that the plan breaks where its schedule cannot run so."""
+    try:
+        pipeline = pipelines[schedule_name(plan)]
+    except InvalidInput as unknown:
+        raise InvalidInput(unknown.message, "schedule") from None
+    shape = PipelineShape(
+        num_stages=plan.pipeline_parallel, num_microbatches=num_microbatches, interleave=plan.interleave
+    )
+    if rule := pipeline.problem(shape):
+        raise InvalidInput(f"schedule {schedule_name(plan)} {rule}", "schedule")
 
 
 def pipeline_shape(shard: Shard) -> PipelineShape:
@@ -183,12 +230,12 @@ def _energy_j(
     energy = cluster.chip.energy
     num_replicas = cluster.num_devices / len(works)
     total_j = energy.idle_w * step_s * cluster.num_devices
-    total_j += num_replicas * 2 * tied_bytes * energy.link_j_per_byte  # first and last stage send each other theirs
+    total_j += num_replicas * tied_bytes * energy.link_j_per_byte
     for work, sync in zip(works, syncs, strict=True):
         once = work.forward + work.backward
-        carried = 2 * shard.plan.interleave * _carried_bytes(shard)
-        sent = shard.num_microbatches * (once.sent_bytes + carried) + sync.sent_bytes
-        dynamic_j = shard.num_microbatches * once.cost.energy_j + work.update.energy_j + sent * energy.link_j_per_byte
+        carried = 2 * shard.num_microbatches * shard.plan.interleave * _carried_bytes(shard)
+        sent = _num_passes(shard) * once.sent_bytes + carried + sync.sent_bytes
+        dynamic_j = _num_passes(shard) * once.cost.energy_j + work.update.energy_j + sent * energy.link_j_per_byte
         total_j += num_replicas * dynamic_j
     return total_j
 
@@ -205,4 +252,4 @@ def executed_flop(shard: Shard) -> float:
         for piece in stage.pieces:
             ops = piece.block.ops
             once += piece.count * float(ops.flop[ops.unit == Unit.TENSOR].sum())
-    return num_replicas * shard.num_microbatches * once
+    return num_replicas * _num_passes(shard) * once

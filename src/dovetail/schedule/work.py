@@ -44,6 +44,7 @@ class Work:
     beside_s: tuple[float, ...] = NO_WAITS  # communication that may run beside it
     sent_bytes: float = 0.0
     recompute_s: float = 0.0  # part of the compute that is recompute
+    weight_s: float = 0.0  # part of the compute that only gradients of weights need
     limits_s: tuple[float, ...] = (0.0,) * len(LIMITS)  # compute time by what it waits for
 
     @property
@@ -98,6 +99,7 @@ class Work:
             core=at_clock(self.core, clock_frac),
             experts=at_clock(self.experts, clock_frac),
             recompute_s=longer * self.recompute_s,
+            weight_s=longer * self.weight_s,
             limits_s=tuple(longer * limit_s for limit_s in self.limits_s),
         )
 
@@ -110,6 +112,7 @@ class Work:
             beside_s=_sums(self.beside_s, other.beside_s),
             sent_bytes=self.sent_bytes + other.sent_bytes,
             recompute_s=self.recompute_s + other.recompute_s,
+            weight_s=self.weight_s + other.weight_s,
             limits_s=_sums(self.limits_s, other.limits_s),
         )
 
@@ -122,6 +125,7 @@ class Work:
             beside_s=tuple(num_repeats * beside_s for beside_s in self.beside_s),
             sent_bytes=num_repeats * self.sent_bytes,
             recompute_s=num_repeats * self.recompute_s,
+            weight_s=num_repeats * self.weight_s,
             limits_s=tuple(num_repeats * limit for limit in self.limits_s),
         )
 
@@ -155,6 +159,12 @@ class StageWork:
     def comm(self) -> tuple[Comm, ...]:
         """Communication by axis, both ways."""
         return tuple(f + b for f, b in zip(self.forward.comm, self.backward.comm, strict=True))
+
+    @property
+    def put_off_s(self) -> float:
+        """Seconds of the backward pass that could be a later pass: the weight gradients' share of its compute."""
+        compute_s = self.backward.cost.compute_s
+        return self.backward.time_s * self.backward.weight_s / compute_s if compute_s > 0 else 0.0
 
     def power_w(self, chip: Chip, clock_frac: float) -> float:
         """Mean power of microbatch after microbatch at a share of full clock, links included."""

@@ -100,6 +100,17 @@ def test_expert_tensor_parallelism_left_out_follows_tensor_parallelism_only_wher
     assert load_spec(write(spec.format("llama3-8b", ""))).plan.expert_tensor_parallel == 1
 
 
+def test_a_schedule_is_taken_by_name_and_zero_bubble_v_cuts_stages_in_two_unasked(write):
+    spec = "workload: llama3-8b\ncluster: {{name: dgx-h100, devices: 64}}\nplan: {{tp: 8, pp: 4, schedule: {}}}\n"
+    assert load_spec(write(spec.format("zb-h1"))).plan.schedule == "zb-h1"
+    plan = load_spec(write(spec.format("zb-v"))).plan
+    assert (plan.schedule, plan.interleave) == ("zb-v", 2)
+    with pytest.raises(InvalidInput, match=r"named 'zbv'; did you mean zb-v\? \(spec.yaml:3: plan.schedule\)"):
+        load_spec(write(spec.format("zbv")))
+    with pytest.raises(InvalidInput, match="zb-v comes past each stage twice: interleave must be 2; got 3"):
+        load_spec(write(spec.format("zb-v, interleave: 3")))
+
+
 def test_a_named_plan_can_be_changed(write):
     spec = "workload: llama3-8b\ncluster: {name: dgx-h100, devices: 64}\nplan: {base: tensor-8, microbatch: 2, pp: 2}\n"
     plan = load_spec(write(spec)).plan

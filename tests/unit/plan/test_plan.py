@@ -64,7 +64,6 @@ def test_an_impossible_plan_is_refused_with_rule_and_value(fields, words):
         ),
         ("llama3-8b", Plan(pipeline_parallel=4, layers_per_stage=(16, 0, 8, 8)), "stage 1 would hold nothing"),
         ("mixtral-8x7b", Plan(tensor_parallel=8), "needs sequence_parallel: true"),
-        ("llama3-8b", Plan(pipeline_parallel=4, interleave=2, microbatch=32), "multiple of pipeline_parallel=4"),
     ],
 )
 def test_a_plan_the_model_cannot_have_is_refused_with_the_way_out(name, plan, words):
@@ -85,6 +84,20 @@ def test_an_uneven_rest_of_layers_goes_to_the_middle():
 def test_interleaved_chunks_go_round_the_stages():
     counts = stage_counts(graph_of("llama3-8b"), Plan(pipeline_parallel=4, interleave=2))
     assert counts.tolist() == [[1, 0, 0, 0], [8, 8, 8, 8], [0, 0, 0, 1]]
+
+
+def test_zero_bubble_v_brings_the_model_back_to_the_first_stage():
+    counts = stage_counts(
+        graph_of("llama3-8b"),
+        Plan(pipeline_parallel=4, interleave=2, schedule="zb-v", layers_per_stage=(1, 2, 3, 4, 4, 5, 6, 7)),
+    )
+    assert counts.tolist() == [[1, 0, 0, 0], [8, 8, 8, 8], [1, 0, 0, 0]]
+
+
+def test_dualpipe_holds_every_layer_on_two_stages():
+    plan = Plan(pipeline_parallel=4, schedule="dualpipe", layers_per_stage=(5, 8, 9, 10))
+    assert stage_counts(graph_of("llama3-8b"), plan).tolist() == [[1, 0, 0, 1], [15, 17, 17, 15], [1, 0, 0, 1]]
+    assert plan.num_copies == 2
 
 
 def test_uneven_stages_hold_what_they_are_given():

@@ -1,0 +1,110 @@
+"""Laws of pipeline schedules: closed forms against the order of passes played out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dovetail.schedule.pipeline_events import played
+from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
+
+seconds = st.floats(0.1, 10.0)
+
+
+@st.composite
+def shapes(draw: st.DrawFn, name: str) -> PipelineShape:
+    stages = 2 * draw(st.integers(1, 5)) if name == "dualpipe" else draw(st.integers(2, 9))
+    microbatches = stages * draw(st.integers(1, 5))
+    if name in ("zb-v", "dualpipe"):
+        microbatches += stages
+    if name in ("gpipe", "1f1b", "zb-h1"):
+        microbatches = draw(st.integers(1, 40))
+    interleave = draw(st.integers(2, 4)) if name == "interleaved" else 2 if name == "zb-v" else 1
+    shape = PipelineShape(num_stages=stages, num_microbatches=microbatches, interleave=interleave)
+    assert not pipelines[name].problem(shape)
+    return shape
+
+
+def drawn_times(data: st.DataObject, spread: st.SearchStrategy[list[float]], transfer_frac: float) -> StageTimes:
+    sizes = np.array(data.draw(spread))
+    backward, weight = data.draw(st.floats(1.0, 3.0)), data.draw(st.floats(0.3, 0.5))
+    return StageTimes(
+        forward_s=sizes,
+        backward_s=backward * sizes,
+        weight_s=weight * backward * sizes,
+        transfer_s=transfer_frac * data.draw(st.floats(0.0, 1.0)),
+    )
+
+
+def played_s(name: str, times: StageTimes, shape: PipelineShape) -> float:
+    order = pipelines[name].order(shape)
+    return played(order, times.chunk_times(order)).step_s
+
+
+@pytest.mark.parametrize("name", pipelines.names())
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_equal_stages_take_what_the_order_takes(name, data):
+    shape = data.draw(shapes(name))
+    forward, inputs, weights = (data.draw(seconds) for _ in range(3))
+    stages = np.ones(shape.num_stages)
+    times = StageTimes(forward_s=forward * stages, backward_s=(inputs + weights) * stages, weight_s=weights * stages)
+    assert pipelines[name].step_s(times, shape) == pytest.approx(played_s(name, times, shape))
+
+
+@pytest.mark.parametrize("name", pipelines.names())
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_uneven_stages_take_no_longer_and_hardly_less_than_the_order(name, data):
+    shape = data.draw(shapes(name))
+    near = st.lists(st.floats(0.7, 1.3), min_size=shape.num_stages, max_size=shape.num_stages)
+    times = drawn_times(data, near, 0.05 * 0.7 / (2 if name == "dualpipe" else int(shape.interleave)))
+    step_s, exact_s = float(pipelines[name].step_s(times, shape)), played_s(name, times, shape)
+    assert exact_s * (1 - pipelines[name].worst_short_frac - 1e-9) <= step_s <= exact_s * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", pipelines.names())
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_no_step_is_shorter_than_the_work_of_a_stage(name, data):
+    shape = data.draw(shapes(name))
+    wild = st.lists(seconds, min_size=shape.num_stages, max_size=shape.num_stages)
+    times = drawn_times(data, wild, 1.0)
+    work_s = shape.num_microbatches / pipelines[name].num_copies * float(times.pace_s)
+    step_s = float(pipelines[name].step_s(times, shape))
+    assert work_s * (1 - 1e-9) <= step_s <= played_s(name, times, shape) * (1 + 1e-9)
+
+
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_1f1b_is_exact_for_any_stages_without_transfers(data):
+    shape = data.draw(shapes("1f1b"))
+    forward_s, backward_s = (
+        data.draw(st.lists(seconds, min_size=shape.num_stages, max_size=shape.num_stages)) for _ in range(2)
+    )
+    times = StageTimes(forward_s=forward_s, backward_s=backward_s)
+    assert pipelines["1f1b"].step_s(times, shape) == pytest.approx(played_s("1f1b", times, shape))
+
+
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_1f1b_is_as_long_as_gpipe_and_holds_no_more(data):
+    shape = data.draw(shapes("1f1b"))
+    forward, backward = data.draw(seconds), data.draw(seconds)
+    stages = np.ones(shape.num_stages)
+    times = StageTimes(forward_s=forward * stages, backward_s=backward * stages)
+    assert pipelines["1f1b"].step_s(times, shape) == pytest.approx(float(pipelines["gpipe"].step_s(times, shape)))
+    for stage in range(shape.num_stages):
+        assert pipelines["1f1b"].in_flight(stage, shape) <= pipelines["gpipe"].in_flight(stage, shape)
+
+
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_zb_h1_is_no_longer_than_1f1b_on_equal_stages(data):
+    shape = data.draw(shapes("zb-h1"))
+    forward, inputs, weights = (data.draw(seconds) for _ in range(3))
+    stages = np.ones(shape.num_stages)
+    times = StageTimes(forward_s=forward * stages, backward_s=(inputs + weights) * stages, weight_s=weights * stages)
+    assert pipelines["zb-h1"].step_s(times, shape) <= pipelines["1f1b"].step_s(times, shape) * (1 + 1e-9)
