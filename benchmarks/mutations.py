@@ -60,10 +60,14 @@ MUTANTS = tuple(
             "data = plan.data_parallel",
         ),
         ("plan/shard.py", "chunk % plan.pipeline_parallel] +=", "0] +="),
-        ("plan/memory.py", "passing = max(_loss_buffer_bytes(ops, int(row)) for row in losses)", "passing = 0.0"),
-        ("plan/memory.py", "return brought_back + passing + arriving", "return passing + arriving"),
+        (
+            "plan/block_memory.py",
+            "passing = max(_loss_buffer_bytes(ops, row, num_split_loss_copies) for row in losses)",
+            "passing = 0.0",
+        ),
+        ("plan/block_memory.py", "return brought_back + passing", "return passing"),
         ("plan/memory.py", "return bytes_per_parameter * (plain / data_ranks", "return bytes_per_parameter * (plain"),
-        ("plan/memory.py", "tensors = _output_bytes(ops)[forward & needed].sum()", "tensors = 0.0"),
+        ("plan/block_memory.py", "tensors = _output_bytes(ops)[forward & needed].sum()", "tensors = 0.0"),
         (
             "plan/exchange.py",
             '("all-gather", "reduce-scatter") if plan.sequence_parallel',

@@ -11,7 +11,7 @@ from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.plan.check import check_plan
 from dovetail.plan.levers import Lever, Trial, levers
-from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, StageMemory, runtime_bytes, stage_memory
+from dovetail.plan.memory import StageMemory, runtime_bytes, stage_memory
 from dovetail.plan.placement import Placement, placement
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import Shard, shard
@@ -45,11 +45,11 @@ class MemoryUse:
 
     @property
     def fullest(self) -> StageMemory:
-        return max(self.stages, key=lambda stage: stage.total_bytes)
+        return max(self.stages, key=lambda stage: stage.reserved_bytes)
 
     @property
     def reserve_bytes(self) -> float:
-        return ALLOCATOR_RESERVE_FRAC * self.fullest.total_bytes
+        return self.fullest.reserve_bytes
 
     @property
     def need_bytes(self) -> float:

@@ -8,9 +8,9 @@ from benchmarks.closed_forms import closed_forms
 from benchmarks.layer_rows import layer_rows
 from benchmarks.memory_rows import MemoryRow, h200_rows, published_rows
 
-# TorchTitan's rows: what its allocator reserves around logits of many gigabytes is more than the 5 % seen elsewhere
-# (8B: -9 to -10 %), and DTensor keeps gathered inputs that Megatron gathers again (70B: -24 and -29 %)
-KNOWN_MISSES = {"M0007", "M0011", "M0012"}
+# TorchTitan: one compiled 8B row takes 5 GiB less than its eager sibling, of which the saved products explain some
+# (+10 %); one 405B row takes 7 GiB more than another with as many tokens a microbatch, and we see no reason (-12 %)
+KNOWN_MISSES = {"M0009", "M0013"}
 
 
 @pytest.mark.parametrize("row", tuple(closed_forms()), ids=lambda row: f"{row.model}-{row.mode}-{row.what}")
@@ -24,20 +24,32 @@ def test_training_steps_on_an_h200_peak_where_we_say(row: MemoryRow) -> None:
 
 
 def test_published_peaks_that_torch_reported_are_met() -> None:
-    rows = [row for row in published_rows() if not row.why_not and row.kind in ("allocated", "reserved")]
-    assert len(rows) > 50
+    rows = [row for row in published_rows() if row.is_measured and row.kind in ("allocated", "reserved")]
+    assert len(rows) > 70
     missed = {row.row for row in rows if abs(row.error_frac) > 0.10}
     assert missed == KNOWN_MISSES
-    assert sum(abs(row.error_frac) for row in rows) / len(rows) < 0.045
+    assert sum(abs(row.error_frac) for row in rows) / len(rows) < 0.02
 
 
 def test_what_a_device_reported_in_use_is_met_with_context_and_communicators_added() -> None:
     """BLOOM's tuning runs: constants measured on another machine, none fitted here."""
-    errors = [row.error_frac for row in published_rows() if not row.why_not and row.kind == "device"]
-    assert len(errors) > 40
-    assert all(abs(error) < 0.15 for error in errors)
-    assert sum(abs(error) < 0.10 for error in errors) / len(errors) > 0.85
-    assert sum(abs(error) for error in errors) / len(errors) < 0.07
+    errors = [row.error_frac for row in published_rows() if row.is_measured and row.kind == "device"]
+    assert len(errors) > 50
+    assert all(abs(error) < 0.12 for error in errors)
+    assert sum(abs(error) for error in errors) / len(errors) < 0.035
+    assert abs(sum(errors) / len(errors)) < 0.02
+
+
+def test_published_memory_meets_the_bar_of_five_percent_and_97_decisions_in_a_hundred() -> None:
+    rows = tuple(published_rows())
+    errors = [abs(row.error_frac) for row in rows if row.is_measured]
+    assert len(errors) >= 130
+    assert sum(errors) / len(errors) <= 0.05
+    decisions = [row for row in rows if row.is_decision]
+    assert sum(not row.has_run for row in decisions) >= 4
+    assert sum(row.is_decided_right for row in decisions) / len(decisions) >= 0.97
+    # not by calling everything a fit
+    assert sum(row.is_decided_right for row in decisions if not row.has_run) >= 3
 
 
 def test_layers_on_an_h200_keep_what_we_say() -> None:

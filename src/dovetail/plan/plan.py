@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass, field
 
 from dovetail.errors import InvalidInput, did_you_mean, require_positive
+from dovetail.plan.frameworks import frameworks
 
-RECOMPUTE_POLICIES = ("none", "selective", "light", "full")  # by what they save with flash attention
+RECOMPUTE_POLICIES = ("none", "selective", "light", "alternate", "full")  # by what they save with flash attention
 AXES = ("tp", "cp", "dp", "pp")  # the axes that devices are counted by; expert groups lie inside tp, cp and dp
 
 
@@ -35,7 +36,10 @@ class Plan:
     `recompute` and `layers_per_stage` hold one value a pipeline stage; a single recompute policy goes for all
     stages, and no layer counts means layers are spread evenly. With `interleave` v, `layers_per_stage` counts the
     pp * v chunks in model order. `axis_order` lists axes from the innermost network dimension outwards. `schedule`
-    names a pipeline schedule; 1f1b of several chunks a stage is interleaved 1F1B.
+    names a pipeline schedule; 1f1b of several chunks a stage is interleaved 1F1B. `recompute_layers` says of how many
+    layers of each stage the policy goes, one value or one a stage; none means of all. `offload_optimizer` puts the
+    optimizer's state and update on the host, `offload_activations_frac` that share of what layers keep. `framework`
+    names whose own buffers are counted.
     """
 
     tensor_parallel: int = 1
@@ -50,22 +54,18 @@ class Plan:
     zero_stage: int = 0
     microbatch: int = 1
     recompute: tuple[str, ...] = ("none",)
+    recompute_layers: tuple[int, ...] = ()
     layers_per_stage: tuple[int, ...] = ()
+    offload_optimizer: bool = False
+    offload_activations_frac: float = 0.0
+    framework: str = "plain"
     axis_order: tuple[str, ...] = AXES
     overlap: Overlap = field(default_factory=Overlap)
 
     def __post_init__(self) -> None:
         self._check_counts()
-        for policy in self.recompute:
-            if policy not in RECOMPUTE_POLICIES:
-                raise InvalidInput(
-                    f"no recompute policy is named {policy!r}{did_you_mean(policy, RECOMPUTE_POLICIES)}", "recompute"
-                )
-        if len(self.recompute) not in (1, self.pipeline_parallel):
-            raise InvalidInput(
-                f"recompute has {len(self.recompute)} values; give 1, or 1 a stage: {self.pipeline_parallel}",
-                "recompute",
-            )
+        self._check_recompute()
+        self._check_memory_choices()
         if sorted(self.axis_order) != sorted(AXES):
             raise InvalidInput(
                 f"axis_order must hold each of {', '.join(AXES)} once; got {', '.join(self.axis_order)}", "axis_order"
@@ -77,6 +77,39 @@ class Plan:
             raise InvalidInput(
                 f"layers_per_stage has {len(self.layers_per_stage)} values and must have one a stage: {num_chunks}",
                 "layers_per_stage",
+            )
+
+    def _check_recompute(self) -> None:
+        for policy in self.recompute:
+            if policy not in RECOMPUTE_POLICIES:
+                raise InvalidInput(
+                    f"no recompute policy is named {policy!r}{did_you_mean(policy, RECOMPUTE_POLICIES)}", "recompute"
+                )
+        for label in ("recompute", "recompute_layers"):
+            num_values = len(getattr(self, label))
+            is_whole = label == "recompute_layers" and num_values == 0
+            if not is_whole and num_values not in (1, self.pipeline_parallel):
+                raise InvalidInput(
+                    f"{label} has {num_values} values; give 1, or 1 a stage: {self.pipeline_parallel}", label
+                )
+        layers = self.recompute_layers
+        if any(count < 0 for count in layers):
+            raise InvalidInput(f"recompute_layers must not be negative; got {layers}", "recompute_layers")
+        if any(layers) and set(self.recompute) == {"none"}:
+            told = f"recompute_layers={layers} goes with a recompute policy, and that is none"
+            raise InvalidInput(f"{told}; say recompute: full, or leave recompute_layers out", "recompute_layers")
+
+    def _check_memory_choices(self) -> None:
+        if not 0.0 <= self.offload_activations_frac <= 1.0:
+            raise InvalidInput(
+                f"offload_activations_frac must be from 0 to 1; got {self.offload_activations_frac:g}",
+                "offload_activations_frac",
+            )
+        if self.framework not in frameworks:
+            known = frameworks.names()
+            hint = did_you_mean(self.framework, known)
+            raise InvalidInput(
+                f"framework must be one of {', '.join(known)}; got {self.framework!r}{hint}", "framework"
             )
 
     def _check_counts(self) -> None:
@@ -142,6 +175,13 @@ class Plan:
 
     def recompute_of(self, stage: int) -> str:
         return self.recompute[stage] if len(self.recompute) > 1 else self.recompute[0]
+
+    def num_recomputed_of(self, stage: int, num_layers: int) -> int:
+        """Of `num_layers` layers of a stage, how many its recompute policy goes for."""
+        if not self.recompute_layers:
+            return num_layers
+        count = self.recompute_layers[stage] if len(self.recompute_layers) > 1 else self.recompute_layers[0]
+        return min(count, num_layers)
 
     def num_microbatches(self, global_batch: int) -> int:
         """Microbatches a device group works through in one step."""

@@ -14,10 +14,14 @@ from dovetail.workload.training import with_recompute
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A block as one stage runs it: `count` repeats of `block`, whose extents are one device's share."""
+    """A block as one stage runs it: `count` repeats of `block`, whose extents are one device's share.
+
+    `recompute` is the policy these repeats go by; other repeats of the block may go by another.
+    """
 
     block: Block
     count: int
+    recompute: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +95,7 @@ def shard(graph: Graph, plan: Plan) -> Shard:
     degrees = axis_degrees(plan, graph)
     blocks = tuple(_local_block(block, degrees) for block in graph.blocks)
     counts = stage_counts(graph, plan)
-    variants = {policy: tuple(_variant(block, policy, plan) for block in blocks) for policy in set(plan.recompute)}
+    variants = {policy: tuple(_variant(block, policy, plan) for block in blocks) for policy in _policies(plan)}
     stages = tuple(_stage(variants, counts[:, stage], plan, stage) for stage in range(plan.pipeline_parallel))
     carried_elements = max(block.carried_elements for block in blocks if block.is_layer)
     return Shard(
@@ -154,11 +158,22 @@ def _variant(block: Block, recompute: str, plan: Plan) -> Block:
     return replace(block, ops=ops)
 
 
+def _policies(plan: Plan) -> set[str]:
+    return {*plan.recompute, *(("none",) if plan.recompute_layers else ())}
+
+
 def _stage(variants: dict[str, tuple[Block, ...]], counts: IntArray, plan: Plan, index: int) -> Stage:
+    """The first layers of a stage go by its recompute policy, as many as the plan says; the rest keep everything."""
     recompute = plan.recompute_of(index)
-    pieces = zip(variants[recompute], counts, strict=True)
-    return Stage(
-        index=index,
-        recompute=recompute,
-        pieces=tuple(Piece(block=block, count=int(count)) for block, count in pieces if count),
-    )
+    pieces = []
+    is_layer = np.array([block.is_layer for block in variants[recompute]])
+    left = plan.num_recomputed_of(index, int(counts[is_layer].sum()))
+    for position, block in enumerate(variants[recompute]):
+        count = int(counts[position])
+        by_policy = min(count, left) if block.is_layer else count
+        left -= by_policy if block.is_layer else 0
+        if by_policy:
+            pieces.append(Piece(block=block, count=by_policy, recompute=recompute))
+        if count > by_policy:
+            pieces.append(Piece(block=variants["none"][position], count=count - by_policy, recompute="none"))
+    return Stage(index=index, recompute=recompute, pieces=tuple(pieces))

@@ -46,10 +46,11 @@ MEMORY = """## Memory and counts
 |---|---|---|
 | memory, layers only | closed forms of Korthikanti et al. 2022, four models, five recompute modes | within 0.1 % (`make bars`) |
 | memory, kept by one layer | 105 layers on an H200 | 0.6 % mean, 6.6 % worst, from 2 MiB allocator blocks (`python -m benchmarks.layer_rows`) |
-| memory, whole step | 17 training steps on an H200 | 1.2 % mean, 6 % worst (`python -m benchmarks.memory_rows`) |
-| memory, whole step | 31 published peaks that torch allocated (21 configurations) | 1.9 % mean, 6 % worst (`python -m benchmarks.memory_rows`, as the next two) |
-| memory, whole step | 32 published peaks that torch reserved | 4.7 % mean; TorchTitan is low, two 70B rows by 24 and 29 %, one 8B row by 10.0 %; the others within 10 % |
-| memory, whole step | 49 runs of BLOOM's tuning, all that the device reported | 5.6 % mean, 13 % worst, 43 within 10 % |
+| memory, whole step | 17 training steps on an H200 | 1.0 % mean, 2.4 % worst (`python -m benchmarks.memory_rows`) |
+| memory, whole step | 37 published peaks that torch allocated | 0.8 % mean, 2.7 % worst (`python -m benchmarks.memory_rows`, as the next three) |
+| memory, whole step | 40 published peaks that torch reserved | 2.3 % mean, 12 % worst, 38 within 10 % |
+| memory, whole step | 56 runs of BLOOM's tuning, all that the device reported | 3.0 % mean, 11 % worst, 55 within 10 % |
+| memory, fits or not | 133 published runs that ran and 4 that did not | 136 right, one of the 4 missed |
 | parameters | 40 models, released or published counts | exact where an exact count exists (`make bars`) |
 """  # noqa: E501  # rows of a Markdown table cannot be broken
 

@@ -18,7 +18,7 @@ COLOURS = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8c6d1f", "#000000",
     "#7b3294", "#1b7837", "#b2182b", "#4d4d4d", "#01665e", "#c51b7d", "#2166ac", "#bf812d",
 )  # fmt: skip
-_AXES = {"s": "time", "w": "power", "W": "power", "cycles": "cycles", "mm2": "area"}
+_AXES = {"s": "time", "w": "power", "W": "power", "cycles": "cycles", "mm2": "area", "GiB": "memory"}
 
 
 def scatter_svg(sets: Sequence[ScoredSet]) -> str:

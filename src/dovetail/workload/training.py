@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from dovetail.workload.graph import Axis, Block, Graph, Need, Ops, Phase
+from dovetail.workload.graph import Axis, Block, BoolArray, Graph, Need, Ops, Phase
 from dovetail.workload.operators import DTYPES, LIGHT, OPERATORS, SIDE_BYTES_PER_ELEMENT, Unit, code_of, dtype_bytes
 from dovetail.workload.optimizer import Precision
+from dovetail.workload.recompute import AGAIN, saved_frac
 from dovetail.workload.rows import ONE, Extent, Row, rows_to_ops
 
 _TABLES = ("embedding", "embedding_bag")  # their backward pass is a gradient of weights, not of inputs
@@ -27,13 +28,24 @@ def training_graph(forward: Graph, precision: Precision) -> Graph:
 def with_recompute(ops: Ops, policy: str) -> Ops:
     """The rows that run under recompute `policy`.
 
-    'none'; 'light': norms and activations, from inputs that are kept anyway; 'selective': the attention core; 'full'.
+    'none'; 'light': norms and activations, from inputs that are kept anyway; 'selective': the attention core;
+    'alternate': all but attention and every second product with a weight; 'full'.
     """
     again = ops.phase == Phase.RECOMPUTE
     if policy == "full":
         return ops
+    if policy == "alternate":
+        return _with_alternate(ops, again)
     runs_again = {"none": False, "light": np.isin(ops.kind, LIGHT), "selective": ops.is_core}[policy]
     return ops.where(~again | runs_again)
+
+
+def _with_alternate(ops: Ops, again: BoolArray) -> Ops:
+    """Rows that were saved whole do not run again, and those saved in part run for the rest."""
+    saved = dict(zip(ops.names, saved_frac(ops), strict=True))
+    left = np.array([1.0 - saved.get(name.removesuffix(AGAIN), 0.0) for name in ops.names])
+    scaled = replace(ops, work_frac=np.where(again, ops.work_frac * left, ops.work_frac))
+    return scaled.where(~again | (left > 0.0))
 
 
 def training_block(block: Block, precision: Precision) -> Block:
@@ -131,7 +143,7 @@ def _recompute_rows(rows: list[Row], forward: list[Row]) -> dict[int, int]:
             continue
         # both the copy and the original of an input: under selective recompute only the core has copies
         inputs = tuple(i for source in row.inputs for i in (source, copies.get(source, source)))
-        rows.append(_bare(row, Phase.RECOMPUTE, name=f"{row.name}:again", inputs=tuple(dict.fromkeys(inputs))))
+        rows.append(_bare(row, Phase.RECOMPUTE, name=f"{row.name}{AGAIN}", inputs=tuple(dict.fromkeys(inputs))))
         copies[index] = len(rows) - 1
     return copies
 

@@ -42,6 +42,7 @@ def one(text: str, name: str = "mine", **given) -> Prepared:
         ("b,m,n,k,time_us,tflops", "bmm"),
         ("M,N,K,time_us_avg", "tpu-gemm"),
         ("system,device,gemm_dtype,m,n,k,latency_ms", "published-gemm"),
+        ("mem_id,source,quality,model,metric,value_gib", "published-memory"),
         ("batch,heads,kv_heads,seq,head_dim,causal,pass,time_us", "attention"),
         ("op,rows,cols,dtype,time_us", "vector"),
         ("batch,cin,cout,kernel,stride,hw_in,repeat,pass,time_us", "convolution"),

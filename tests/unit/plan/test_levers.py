@@ -72,8 +72,7 @@ def test_gathered_parameters_are_never_more_than_the_stage_has() -> None:
     assert isinstance(outcome, Outcome)
     last = outcome.memory.stages[-1]
     head, layer = 128_256 * 4096 + 4096, 218_112_000
-    logits = 8192 * 128_256 * 2
     reduced = 4 * head
     gathered = 2 * (head + 2 * layer)
     arriving = 2 * 128_256 * 4096
-    assert last.buffers_bytes == pytest.approx(logits + reduced + gathered + arriving, rel=0.01)
+    assert last.buffers_bytes == pytest.approx(reduced + gathered + arriving, rel=0.01)  # the loss is the fullest

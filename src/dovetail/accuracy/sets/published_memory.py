@@ -1,0 +1,58 @@
+"""Peak memory that others published, of runs whose model and plan they tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from dovetail.accuracy.measurements import Measurements
+from dovetail.accuracy.memory_rows import ANALYTIC, memory_row
+from dovetail.accuracy.prepared import Given, Prepared, chip_for
+from dovetail.accuracy.sets import Format, sets
+from dovetail.hardware.chip import Chip
+from dovetail.units import GIBI
+from dovetail.workload.graph import FloatArray
+
+NEEDED = ("mem_id", "source", "quality", "model", "metric")
+READ = (
+    *("layers", "hidden", "heads", "seq", "micro_batch", "n_gpus", "gpu", "tp", "pp", "dp", "cp", "ep", "pp_schedule"),
+    *("seq_parallel", "recompute", "zero_stage", "precision", "value_gib", "value_raw", "notes"),
+)
+
+
+def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+    """Rows that were measured and can be expressed; kinds are what was counted, and by whom."""
+    columns = {column: measurements.words(column) for column in (*NEEDED, *READ)}
+    fields = [{name: cells[row] for name, cells in columns.items()} for row in range(len(measurements))]
+    rows = [memory_row(row) for row in fields if row["quality"] != ANALYTIC]
+    kept = [row for row in rows if row.is_measured]
+    skipped = Counter(row.why_not or "ran out of memory, so that there is no figure" for row in rows if row not in kept)
+    skipped["closed forms, not measured"] += len(fields) - len(rows)
+    ours: FloatArray = np.array([row.predicted_bytes for row in kept]) / GIBI
+
+    def predicted(_: Chip) -> FloatArray:
+        return ours
+
+    prepared = Prepared(
+        name=measurements.name,
+        chip=chip_for(given),
+        unit="GiB",
+        kinds=tuple(f"{row.source.split()[0]} {row.kind}" for row in kept),
+        whats=tuple(f"{row.row} {row.what}" for row in kept),
+        measured=np.array([row.measured_bytes / GIBI for row in kept]),
+        predicted=predicted,
+        promise="published memory",
+        is_of_chip=False,
+        skipped=tuple(sorted(skipped.items())),
+    )
+    return (prepared,)
+
+
+sets.register("published-memory")(
+    Format(
+        needed=NEEDED,
+        summary="peak memory of runs: mem_id, source, quality, model, metric, value_gib, and the plan they had",
+        prepare=prepare,
+    )
+)

@@ -1,0 +1,41 @@
+"""Training frameworks, one file each: the device memory each takes for itself, beside what training needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dovetail.registry import Registry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framework:
+    """What a framework keeps on a device of its own accord. Defaults: nothing.
+
+    `has_placeholder_gradients`: one unused gradient of every shape of weight in its layers stays allocated.
+    `keeps_stage_outputs`: what a stage hands on is held until that microbatch's backward pass.
+    `num_boundary_buffers`: further tensors of that size that stand; `num_boundary_buffers_per_microbatch`: as many
+    for every microbatch of a step.
+    `bucket_elements`: of the buffers that gradients are reduced from and parameters gathered into.
+    `widens_by_tensor`: gradients are widened one by one, then flattened, so both copies exist at once (ZeRO 0 only).
+    `strands_update_buffers`: what the update and the buckets need finds no hole among freed activations.
+    `gathers_stages_whole`: under ZeRO-3 with a pipeline, parameters of a stage stay gathered for the whole step,
+    and its gradients are summed whole.
+    `keeps_gathered_inputs`: what sequence parallelism gathers is kept whole, where others keep parts and gather again.
+    `num_split_loss_copies`: further copies, in the loss's dtype, of logits whose columns are on several devices.
+    """
+
+    summary: str
+    source: str
+    has_placeholder_gradients: bool = False
+    keeps_stage_outputs: bool = False
+    num_boundary_buffers: int = 0
+    num_boundary_buffers_per_microbatch: int = 0
+    bucket_elements: int = 0
+    widens_by_tensor: bool = False
+    strands_update_buffers: bool = False
+    gathers_stages_whole: bool = False
+    keeps_gathered_inputs: bool = False
+    num_split_loss_copies: int = 0
+
+
+frameworks: Registry[Framework] = Registry("framework", __name__)
