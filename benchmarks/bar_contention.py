@@ -12,7 +12,7 @@ from dovetail.accuracy.sets import prepared
 from dovetail.files.measurements import load_measurements, shipped_folder
 
 ISSUE = 4
-TABLES = ("contention.csv", "contention_copy_engine.csv")
+TABLES = ("contention.csv", "contention_copy_engine.csv", "contention_kernels.csv")
 
 
 def bars() -> Iterator[Bar]:

@@ -13,11 +13,14 @@ from dovetail.schedule.contention import Held, beside, block_bytes_per_s
 CHIP = chips["h200-sxm"]()
 SIZES = st.integers(min_value=1, max_value=64).map(lambda n: 128 * n)
 COUNTS = st.integers(min_value=0, max_value=120)
-KINDS = st.sampled_from(("gelu", "add", "layernorm", "copy", "softmax"))
+KINDS = st.sampled_from(("gelu", "add", "layernorm", "copy", "softmax", "cross_entropy", "embedding"))
 NAMES = st.one_of(
     st.builds(lambda m, n, k: f"gemm{m}x{n}x{k}", SIZES, SIZES, SIZES),
     st.builds(lambda kind, m, n: f"{kind}{m}x{n}", KINDS, SIZES, SIZES),
     st.builds(lambda b, s: f"attention{b}x16x{s}x128", st.integers(1, 8), SIZES),
+    st.builds(
+        lambda c, hw, o, r: f"conv32x{c}x{hw}x{o}x{r}", SIZES, st.integers(7, 56), SIZES, st.sampled_from((1, 3))
+    ),
     st.just("embedding_bag"),
 )
 

@@ -1,18 +1,31 @@
 """Compute and collectives that share one chip as rates, and slow each other: what shares, and who gets how much.
 
 Both are fluids between events. A row of compute takes a share of HBM and of the cores, a collective takes links, HBM
-and, where SMs drive it, cores that it holds from its first byte to its last (no pre-emption).
+and, where SMs drive it, cores that it holds from its first byte to its last (no pre-emption). What held cores cost a
+row is what `contention.beside` says of its kernel, on chips whose kernels were measured so; on others their share.
 """
 
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from dovetail.errors import InvalidInput
 
 FAIR_FRAC = 0.5  # of HBM, which compute keeps even beside a collective that could use all of it
+
+
+Slowdowns = tuple[tuple[int, float], ...]  # style: (units held, time beside them over time alone), by units
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cores:
+    """Cores that are held: of all that products can use, and in number."""
+
+    frac: float = 0.0
+    num_units: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +37,21 @@ class Step:
     core_frac: float
     waits: tuple[str, ...] = ()
     issues: tuple[str, ...] = ()
+    slowdowns: Slowdowns = ()  # of its kernel by units held, on a chip whose contention is measured
 
-    def speed_frac(self, hbm_left_frac: float, cores_left_frac: float) -> float:
-        """Share of its full speed with so much of HBM and of the cores; 1 when they suffice."""
+    def speed_frac(self, hbm_left_frac: float, held: Cores) -> float:
+        """Share of its full speed with so much of HBM, beside so many cores held; 1 when they suffice."""
         by_hbm = hbm_left_frac / self.hbm_frac if self.hbm_frac > hbm_left_frac else 1.0
-        lost = self.core_frac * (1 / cores_left_frac - 1) if cores_left_frac < 1 else 0.0
-        return min(by_hbm, 1 / (1 + lost))
+        return min(by_hbm, 1 / self._slowdown(held))
+
+    def _slowdown(self, held: Cores) -> float:
+        if not self.slowdowns:
+            return 1 + self.core_frac * (1 / (1 - held.frac) - 1)
+        if not held.num_units:
+            return 1.0
+        index = bisect.bisect_left(self.slowdowns, (held.num_units, 0.0))
+        assert index < len(self.slowdowns), f"no slow-down beside {held.num_units} units in {self.slowdowns}"
+        return self.slowdowns[index][1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +62,11 @@ class Load:
     latency_s: float
     hbm_frac: float  # of HBM bandwidth at full link rate
     core_frac: float  # of cores, held while it runs
+    num_units: int = 0  # the same in number
+
+    @property
+    def cores(self) -> Cores:
+        return Cores(frac=self.core_frac, num_units=self.num_units)
 
     def __post_init__(self) -> None:
         if not self.link_s > 0 or not 0 <= self.core_frac < 1 or self.hbm_frac < 0:
@@ -76,7 +103,7 @@ def hbm_left_frac(step: Step, load: Load, rate_frac: float) -> float:
 
 def speed_beside_frac(step: Step, load: Load, rate_frac: float) -> float:
     """Share of its full speed that `step` has beside a collective at that share of full link rate."""
-    return step.speed_frac(hbm_left_frac(step, load, rate_frac), 1 - load.core_frac)
+    return step.speed_frac(hbm_left_frac(step, load, rate_frac), load.cores)
 
 
 def priority(outlook: Outlook) -> float:
@@ -111,11 +138,13 @@ ARBITERS: dict[str, Arbiter] = {"priority": priority, "dynamic": dynamic}
 STATIC = "static"  # a share of HBM and cores is the collectives' own, busy or not
 
 
-def static_share(loads: dict[str, Load], feed_frac: float) -> tuple[float, float]:
-    """(share of HBM, share of cores) that feeds the links at `feed_frac` of their rate, at most half of either."""
+def static_share(loads: dict[str, Load], feed_frac: float) -> tuple[float, Cores]:
+    """(share of HBM, cores) that feed the links at `feed_frac` of their rate, at most half of either."""
     hbm = max((load.hbm_frac for load in loads.values()), default=0.0)
     cores = max((load.core_frac for load in loads.values()), default=0.0)
-    return min(feed_frac * hbm, FAIR_FRAC), min(feed_frac * cores, FAIR_FRAC)
+    num_units = max((load.num_units for load in loads.values()), default=0)
+    held = Cores(frac=min(feed_frac * cores, FAIR_FRAC), num_units=math.ceil(feed_frac * num_units))
+    return min(feed_frac * hbm, FAIR_FRAC), held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from dovetail.schedule.shared_chip import (
     ARBITERS,
     STATIC,
     Ahead,
+    Cores,
     Load,
     Outlook,
     Step,
@@ -52,7 +53,7 @@ class _Chip:
     loads: dict[str, Load]
     arbitration: str
     coming: Ahead
-    share: tuple[float, float]
+    share: tuple[float, Cores]
     now_s: float = 0.0
     waiting_s: float = 0.0
     position: int = 0
@@ -92,13 +93,14 @@ class _Chip:
         load = self.queue[0].load
         if self.arbitration != STATIC:
             return load.most_rate_frac
-        needs = zip(self.share, (load.hbm_frac, load.core_frac), strict=True)
+        hbm, cores = self.share
+        needs = ((hbm, load.hbm_frac), (cores.frac, load.core_frac))
         return min((1.0, *(share / need for share, need in needs if need > 0)))
 
     def _compute(self, step: Step) -> None:
         """Until the row or the first collective ends."""
         if not self.queue:
-            speed = step.speed_frac(1 - self.share[0], 1 - self.share[1])
+            speed = step.speed_frac(1 - self.share[0], self.share[1])
             self.now_s += self.step_left_s / speed
             self.step_left_s = 0.0
             return
@@ -116,7 +118,7 @@ class _Chip:
         load = self.queue[0].load
         if self.arbitration == STATIC:
             hbm, cores = self.share
-            return self._alone_rate_frac(), step.speed_frac(1 - hbm, 1 - cores)
+            return self._alone_rate_frac(), step.speed_frac(1 - hbm, cores)
         outlook = Outlook(step=step, load=load, worth=self._worth)
         rate_frac = ARBITERS[self.arbitration](outlook)
         left_frac = hbm_left_frac(step, load, rate_frac)
@@ -166,7 +168,7 @@ def shared_iteration(
     alone_s = sum(step.compute_s for step in steps)
     if not loads:
         return SharedIteration(iteration_s=alone_s, alone_s=alone_s, waiting_s=0.0)
-    share = static_share(loads, feed_frac) if arbitration == STATIC else (0.0, 0.0)
+    share = static_share(loads, feed_frac) if arbitration == STATIC else (0.0, Cores())
     chip = _Chip(loads=loads, arbitration=arbitration, coming=ahead(steps * NUM_ITERATIONS, loads), share=share)
     start_s = start_waiting_s = 0.0
     for _ in range(NUM_ITERATIONS):

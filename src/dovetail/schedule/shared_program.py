@@ -35,6 +35,7 @@ def data_parallel(made: Program) -> SharedProgram:
             compute_s=item.compute_s,
             hbm_frac=item.hbm_frac,
             core_frac=item.core_frac,
+            slowdowns=item.slowdowns,
             waits=(item.waits,) if item.waits else (),
             issues=(item.issues,) if item.issues else (),
         )
@@ -48,18 +49,20 @@ def data_parallel(made: Program) -> SharedProgram:
 
 def _steps(rows: list[Row]) -> list[Step]:
     return [
-        Step(compute_s=row.compute_s, hbm_frac=row.hbm_frac, core_frac=row.core_frac) for row in rows if row.compute_s
+        Step(compute_s=row.compute_s, hbm_frac=row.hbm_frac, core_frac=row.core_frac, slowdowns=row.slowdowns)
+        for row in rows
+        if row.compute_s
     ]
 
 
-def fully_sharded(workload: Workload, chip: Chip) -> SharedProgram:
+def fully_sharded(workload: Workload, chip: Chip, held_counts: tuple[int, ...] = ()) -> SharedProgram:
     """ZeRO-3, one block gathered ahead of the one that runs; gradients scattered behind the backward pass.
 
     Parameters are gathered again for the backward pass, but for the block that ends the forward pass and begins the
     backward one. The update waits for every gradient; its own time is left out.
     """
     blocks = [block for block in workload.training_graph().blocks for _ in range(block.repeat)]
-    rows = {id(block): rows_of(block.ops, chip) for block in blocks}
+    rows = {id(block): rows_of(block.ops, chip, held_counts) for block in _distinct(blocks)}
     visits = [(index, Phase.FORWARD) for index in range(len(blocks))]
     visits += [(index, Phase.INPUT_GRAD) for index in reversed(range(len(blocks)))]
     sizes = [_weight_bytes(block) for block in blocks]
@@ -84,6 +87,10 @@ def fully_sharded(workload: Workload, chip: Chip) -> SharedProgram:
     return SharedProgram(steps=tuple(steps), payloads=payloads)
 
 
+def _distinct(blocks: list[Block]) -> list[Block]:
+    return list({id(block): block for block in blocks}.values())
+
+
 def _weight_bytes(block: Block) -> float:
     is_forward = block.ops.phase == Phase.FORWARD
     return BF16_BYTES * float((block.ops.weight_elements + block.ops.bias_elements)[is_forward].sum())
@@ -97,7 +104,7 @@ class _Segment:
     exchanges: tuple[tuple[Work, float], ...]
 
 
-def tensor_parallel(workload: Workload, chip: Chip, num_ranks: int) -> SharedProgram:
+def tensor_parallel(workload: Workload, chip: Chip, num_ranks: int, held_counts: tuple[int, ...] = ()) -> SharedProgram:
     """Tensor and sequence parallel over `num_ranks`, two halves of a microbatch in turns; `workload` is one half.
 
     The exchanges of a half are under way while the other half computes. No gradients are reduced: the group is the
@@ -106,7 +113,7 @@ def tensor_parallel(workload: Workload, chip: Chip, num_ranks: int) -> SharedPro
     payloads: Payloads = {}
     steps: list[Step] = []
     pending: list[tuple[str, ...]] = [()] * NUM_HALVES
-    for index, segment in enumerate(_segments(workload, chip, num_ranks)):
+    for index, segment in enumerate(_segments(workload, chip, num_ranks, held_counts)):
         for half in range(NUM_HALVES):
             named = {f"exchange.{index}.{half}.{i}": pair for i, pair in enumerate(segment.exchanges)}
             chain = list(segment.steps)
@@ -120,7 +127,7 @@ def tensor_parallel(workload: Workload, chip: Chip, num_ranks: int) -> SharedPro
     return SharedProgram(steps=tuple(steps), payloads=payloads)
 
 
-def _segments(workload: Workload, chip: Chip, num_ranks: int) -> list[_Segment]:
+def _segments(workload: Workload, chip: Chip, num_ranks: int, held_counts: tuple[int, ...]) -> list[_Segment]:
     """The sharded graph cut at its exchanges; those with no product between them go together.
 
     Norms and additions between two exchanges then run after both, which moves a few percent of the time of one.
@@ -128,7 +135,7 @@ def _segments(workload: Workload, chip: Chip, num_ranks: int) -> list[_Segment]:
     plan = Plan(tensor_parallel=num_ranks, sequence_parallel=True)
     pieces = shard(workload.training_graph(), plan).stages[0].pieces
     blocks = [piece.block.ops for piece in pieces for _ in range(piece.count)]
-    rows = {id(ops): _marked(ops, chip) for ops in blocks}
+    rows = {id(ops): _marked(ops, chip, held_counts) for ops in {id(ops): ops for ops in blocks}.values()}
     forward = [row for ops in blocks for row in rows[id(ops)] if row[0].phase == Phase.FORWARD]
     backward = [row for ops in reversed(blocks) for row in rows[id(ops)] if row[0].phase != Phase.FORWARD]
     found: list[_Segment] = []
@@ -146,11 +153,11 @@ def _segments(workload: Workload, chip: Chip, num_ranks: int) -> list[_Segment]:
     return [*found, _Segment(steps=tuple(_steps(held)), exchanges=())]
 
 
-def _marked(ops: Ops, chip: Chip) -> list[tuple[Row, tuple[Work, float] | None, bool]]:
+def _marked(ops: Ops, chip: Chip, held_counts: tuple[int, ...]) -> list[tuple[Row, tuple[Work, float] | None, bool]]:
     """Each row that runs, with its exchange if it is one, and whether it is a product."""
     running = [i for i in range(len(ops)) if ops.phase[i] in RUNS]
     marked = []
-    for i, row in zip(running, rows_of(ops, chip), strict=True):
+    for i, row in zip(running, rows_of(ops, chip, held_counts), strict=True):
         work = NETWORK_WORK.get(OPERATORS[ops.kind[i]].name)
         size = float(ops.extents[i, M] * ops.extents[i, N] * DTYPE_BYTES[ops.dtype[i]])
         marked.append((row, None if work is None else (work, size), ops.unit[i] == Unit.TENSOR))

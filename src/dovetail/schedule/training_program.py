@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from dovetail.cost.costs import op_costs
 from dovetail.hardware.chip import Chip
+from dovetail.schedule.contention import beside_blocks
+from dovetail.schedule.shared_chip import Slowdowns
 from dovetail.workload.graph import Block, Ops, Phase
 from dovetail.workload.model import Model
 from dovetail.workload.operators import OPERATORS
@@ -36,7 +38,7 @@ class Item:
     """One row of compute; `waits` and `issues` name collectives, '' for none.
 
     `hbm_frac` is the share of the chip's HBM bandwidth that it takes while it runs alone, `core_frac` the share of its
-    time that stretches with fewer or slower cores.
+    time that stretches with fewer or slower cores, `slowdowns` what held units cost its kernel where that is asked for.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Item:
     issues: str = ""
     hbm_frac: float = 0.0
     core_frac: float = 1.0
+    slowdowns: Slowdowns = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +84,11 @@ def chip_share(chip: Chip, memory_bytes_per_s: float, num_sms: int) -> Chip:
     )
 
 
-def program(workload: AceWorkload, chip: Chip) -> Program:
-    """`workload` on `chip` by the cost model: forward and backward rows, no recompute and no optimizer update."""
+def program(workload: AceWorkload, chip: Chip, held_counts: tuple[int, ...] = ()) -> Program:
+    """`workload` on `chip` by the cost model: forward and backward rows, no recompute and no optimizer update.
+
+    With `held_counts`, every row knows its slow-down beside so many units held by a collective.
+    """
     job = Workload(
         model=workload.model,
         global_batch=workload.samples_per_device,
@@ -92,9 +98,11 @@ def program(workload: AceWorkload, chip: Chip) -> Program:
     forward: list[Item] = []
     backward: list[list[Item]] = []
     gradients: dict[str, float] = {}
-    for name, block in _instances(job.training_graph().blocks):
+    blocks = job.training_graph().blocks
+    rows_by_block = {id(block): rows_of(block.ops, chip, held_counts) for block in blocks}
+    for name, block in _instances(blocks):
         weights = _gradient_bytes(block.ops, workload.counts_all_parameters)
-        rows = rows_of(block.ops, chip)
+        rows = rows_by_block[id(block)]
         gradients |= {f"{name}/{row}": size for row, size in weights.items()}
         forward += [
             row.item(name, waits=f"{name}/{row.name}" if row.name in weights else "")
@@ -126,6 +134,7 @@ class Row:
     compute_s: float
     hbm_frac: float
     core_frac: float
+    slowdowns: Slowdowns = ()
 
     def item(self, block: str, waits: str = "", issues: str = "") -> Item:
         return Item(
@@ -135,11 +144,13 @@ class Row:
             issues=issues,
             hbm_frac=self.hbm_frac,
             core_frac=self.core_frac,
+            slowdowns=self.slowdowns,
         )
 
 
-def rows_of(ops: Ops, chip: Chip) -> list[Row]:
+def rows_of(ops: Ops, chip: Chip, held_counts: tuple[int, ...] = ()) -> list[Row]:
     """The rows that run, in order; network rows among them take no time."""
+    slowdowns = [beside_blocks(ops, chip, count).compute_slowdown.tolist() for count in held_counts]
     costs = op_costs(ops, chip)
     hbm_bytes_per_s = chip.hbm.bandwidth_bytes_per_s * chip.calibration.hbm_frac
     rows = []
@@ -155,6 +166,7 @@ def rows_of(ops: Ops, chip: Chip) -> list[Row]:
                 compute_s=compute_s,
                 hbm_frac=min(1.0, hbm_s / compute_s) if compute_s else 0.0,
                 core_frac=min(1.0, core_s / compute_s) if compute_s else 0.0,
+                slowdowns=tuple((count, found[i]) for count, found in zip(held_counts, slowdowns, strict=True)),
             )
         )
     return rows

@@ -21,7 +21,18 @@ def test_kernels_are_read_from_their_names() -> None:
     assert product.extents[0].tolist() == [1, 1024, 1024, 1024, 1]
     assert bag is not None
     assert bag.extents[0, 1:3].tolist() == [4096, 128]
-    for name in ("add64x32", "copy64x32", "layernorm64x32", "attention1x2x64x32", "linear8x16x32"):
+    for name in (
+        "add64x32",
+        "copy64x32",
+        "layernorm64x32",
+        "attention1x2x64x32",
+        "linear8x16x32",
+        "attention_backward1x2x64x32",
+        "conv8x16x14x32x3",
+        "adamw4096",
+        "embedding64x32",
+        "cross_entropy64x32",
+    ):
         assert kernel_ops(name) is not None, name
     assert kernel_ops("sort64") is None
 
@@ -31,6 +42,15 @@ def test_rows_of_unknown_kernels_are_skipped_with_a_word() -> None:
     [found] = prepared(rows, Given())
     assert found.skipped == (("rows of sort64, which is not understood", 1),)
     assert found.predicted(found.chip).tolist() == [1.0]
+
+
+def test_kernels_from_a_graph_do_not_wait_for_the_host() -> None:
+    columns = ("compute", "queue", "comm_blocks", "slowdown")
+    rows = table(columns, ("gemm1024", "stream", "16", "1.0"), ("gemm1024", "graph", "16", "1.74"))
+    [found] = prepared(rows, Given())
+    stream, graph = found.predicted(found.chip).tolist()
+    assert stream == 1.0
+    assert graph == pytest.approx(1.74, rel=0.1)
 
 
 def test_copies_are_told_by_their_columns() -> None:

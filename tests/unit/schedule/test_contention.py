@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from dovetail.accuracy.sets.contention import QUEUE_S, kernel_ops
-from dovetail.cost.chosen import num_clusters
+from dovetail.cost.chosen import num_clusters, num_waves
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
-from dovetail.schedule.contention import Held, beside, block_bytes_per_s
+from dovetail.schedule.contention import Held, beside, beside_blocks, block_bytes_per_s
 from dovetail.units import GIGA
 from dovetail.workload.graph import Ops
 
@@ -84,6 +85,47 @@ def test_lookups_lose_about_half_of_a_held_unit() -> None:
 def test_a_kernel_that_stays_is_a_wave_late_beside_one_block() -> None:
     assert slowdown("gemm4096", 1) == pytest.approx(1.228, rel=0.05)  # measured, one H200
     assert slowdown("gemm8192", 1) == pytest.approx(1.0716, rel=0.05)
+
+
+def test_norms_lose_whole_units_beside_blocks_without_shared_memory_and_threads_beside_others() -> None:
+    def slow(has_shared_memory: bool) -> float:
+        held = Held(num_units=96, has_shared_memory=has_shared_memory)
+        return float(beside(kernel("layernorm32768x1024"), CHIP, held).compute_slowdown[0])
+
+    assert slow(has_shared_memory=False) == pytest.approx(3.52, rel=0.05)  # measured, one H200
+    assert slow(has_shared_memory=True) == pytest.approx(1.188, rel=0.05)
+
+
+def test_norms_with_no_unit_left_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="leaves none for norms"):
+        beside(kernel("layernorm1024x1024"), CHIP, Held(num_units=132))
+
+
+def test_a_product_of_two_waves_lets_one_late_pair_in_and_not_two() -> None:
+    found = [float(beside_blocks(kernel("gemm2048x4096x4096"), CHIP, k).compute_slowdown[0]) for k in (1, 2, 4)]
+    assert found == pytest.approx([1.012, 1.463, 1.880], rel=0.06)  # measured, one H200
+
+
+def test_a_skinny_product_waits_for_a_unit_and_not_for_hbm_in_its_second_wave() -> None:
+    assert float(beside_blocks(kernel("gemm16x8192x8192"), CHIP, 4).compute_slowdown[0]) == pytest.approx(
+        1.207, rel=0.08
+    )
+
+
+def test_beside_blocks_hbm_goes_to_whoever_has_more_in_flight() -> None:
+    rate = block_bytes_per_s(96)
+    held = Held(num_units=96, sram_bytes_per_s=rate, hbm_bytes_per_s=rate)
+    found = beside(kernel("copy8192x8192"), CHIP, held)
+    assert found.compute_slowdown[0] == pytest.approx(1.389, rel=0.1)  # measured, one H200
+    assert found.comm_slowdown[0] > found.compute_slowdown[0]
+
+
+@pytest.mark.parametrize("num_left", [130, 128, 124, 112, 66, 64, 32])
+def test_late_pieces_run_once_and_waves_hold_all_of_them(num_left: int) -> None:
+    pieces = np.arange(1.0, 3000.0)
+    waves = num_waves(pieces, num_left, 132)
+    assert (waves * num_left >= pieces).all()
+    assert (waves <= np.ceil(pieces / num_left) + 2).all()
 
 
 @pytest.mark.parametrize("num_units", [129, 132, 133])

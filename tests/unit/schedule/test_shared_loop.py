@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
 from dovetail.network.torus import Work
-from dovetail.schedule.shared_chip import Load, Step
+from dovetail.schedule.contention import beside_blocks
+from dovetail.schedule.shared_chip import Cores, Load, Step
 from dovetail.schedule.shared_loop import shared_iteration
 from dovetail.schedule.shared_program import fully_sharded, tensor_parallel
+from dovetail.schedule.training_program import RUNS, rows_of
 from dovetail.workload.models import models
+from dovetail.workload.operators import OPERATORS
 from dovetail.workload.workload import Workload
 
 BUSY = Step(compute_s=1.0, hbm_frac=0.9, core_frac=0.1, issues=("a",))
@@ -57,6 +62,37 @@ def test_dynamic_arbitration_takes_only_what_is_free_while_all_is_in_time():
 def test_held_cores_slow_rows_bound_by_cores_for_as_long_as_they_are_held():
     got = shared_iteration(STEPS, load(hbm_frac=0.0, core_frac=0.2), "priority")
     assert got.slowed_s == pytest.approx(0.5 * (1 - 0.8))
+
+
+def held(num_units: int) -> dict[str, Load]:
+    return {"a": Load(link_s=0.5, latency_s=0.0, hbm_frac=0.0, core_frac=0.2, num_units=num_units)}
+
+
+def test_a_row_that_knows_its_kernel_slows_by_what_its_kernel_loses_not_by_the_share_held():
+    quick, slow = ((4, 1.25), (8, 2.0)), ((4, 1.0), (8, 1.0))
+    steps = (WAITS, replace(BUSY, slowdowns=slow), replace(QUIET, slowdowns=quick))
+    assert shared_iteration(steps, held(8), "priority").slowed_s == pytest.approx(0.5 * (1 - 1 / 2))
+    assert shared_iteration(steps, held(4), "priority").slowed_s == pytest.approx(0.5 * (1 - 1 / 1.25))
+    assert shared_iteration(steps, held(0), "priority").slowed_s == pytest.approx(0.0)
+
+
+def test_a_static_split_holds_its_units_whether_anything_is_sent_or_not():
+    steps = tuple(replace(step, slowdowns=((2, 1.1), (4, 1.25), (8, 2.0))) for step in STEPS)
+    assert shared_iteration(steps, held(8), "static").iteration_s == pytest.approx(6.0)
+    assert shared_iteration(steps, held(8), "static", 0.5).iteration_s == pytest.approx(3.0 * 1.25)
+
+
+@pytest.mark.parametrize("name", ["linear", "layernorm", "attention"])
+def test_the_loop_and_the_contention_model_give_one_answer(name, llama):
+    chip = chips["h100-sxm"]()
+    for block in llama.training_graph().blocks:
+        expected = beside_blocks(block.ops, chip, 16).compute_slowdown
+        rows = rows_of(block.ops, chip, (16,))
+        running = [i for i in range(len(block.ops)) if block.ops.phase[i] in RUNS]
+        for i, row in zip(running, rows, strict=True):
+            if OPERATORS[block.ops.kind[i]].name == name:
+                step = Step(compute_s=1.0, hbm_frac=0.0, core_frac=0.5, slowdowns=row.slowdowns)
+                assert step.speed_frac(1.0, Cores(frac=0.1, num_units=16)) == pytest.approx(1 / expected[i])
 
 
 @pytest.mark.parametrize("core_frac", [0.0, 0.1, 0.3])
