@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from benchmarks.bar import Bar
 from dovetail.accuracy.reproduce.ace import ace_study
 from dovetail.accuracy.reproduce.beyond import Compared, beyond
+from dovetail.accuracy.reproduce.beyond_cases import NUM_SPLITS
 from dovetail.accuracy.reproduce.check import Check
 
 ISSUE = 4
@@ -44,20 +45,27 @@ def near(check: Check) -> Bar:
 
 
 def beyond_ace(found: Sequence[Compared]) -> Bar:
-    """Every job has its row; the claims are in the table."""
+    """Ideal bounds every mechanism of every job; on chips of 2026 the endpoint matters for some and not for others."""
+    beaten = [f"{one.job} on {one.system}: {name}" for one in found for name in _beating(one)]
+    modern = {one.does_matter for one in found if one.system != "ACE NPU"}
+    num_cells = sum(len(one.iterations) for one in found)
     matters = ", ".join(f"{one.job} on {one.system} {one.endpoint_frac:.1%}" for one in found if one.does_matter)
     return Bar(
         name="beyond ACE: jobs x mechanisms in one table",
         issue=ISSUE,
-        bar="13 jobs, 6 mechanisms",
-        measured=f"{len(found)} jobs, {max(len(one.iterations) for one in found)} mechanisms",
-        holds=len(found) == 13 and max(len(one.iterations) for one in found) == 6,
-        note=f"an SM ring costs more than 5 % for {matters}",
+        bar="13 jobs, none quicker than ideal; matters for some of 2026, not for others",
+        measured=f"{len(found)} jobs, {num_cells} cells, {len(beaten)} quicker than ideal",
+        holds=len(found) == 13 and not beaten and modern == {True, False},
+        note=f"an SM ring costs more than 5 % for {matters}" + "".join(f"; beaten: {one}" for one in beaten),
     )
 
 
+def _beating(one: Compared) -> list[str]:
+    return [name for name, iteration in one.iterations if iteration.iteration_s < one.ideal_s * (1 - 1e-9)]
+
+
 def arbitration(found: Sequence[Compared]) -> Bar:
-    """Dynamic against the best of four static splits, for every job and for SM ring and ACE."""
+    """Dynamic against the best of all static splits on the grid, for every job and for SM ring and ACE."""
     ratios = []
     for one in found:
         times_s = {(name, how): seconds for name, how, seconds in one.arbitrated}
@@ -65,7 +73,7 @@ def arbitration(found: Sequence[Compared]) -> Bar:
     return Bar(
         name="dynamic arbitration over the best static split",
         issue=ISSUE,
-        bar="never slower",
+        bar=f"never slower than the best of {NUM_SPLITS} splits",
         measured=f"{1 - max(ratios):.1%} to {1 - min(ratios):.1%} faster",
         holds=max(ratios) <= 1 + 1e-9,
     )

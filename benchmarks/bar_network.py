@@ -11,6 +11,7 @@ from dovetail.units import MEGA, MILLI
 ISSUE = 4
 MIN_EVENTS_PER_S = MEGA
 MAX_SYMMETRIC_S = 20 * MILLI
+NUM_SYMMETRIC_RUNS = 7
 LIMITS = {  # CPU seconds, bytes of memory (0: none was promised)
     "ring-1024": (1.0, 0.0),
     "halving-doubling-4096": (0.5, 200 * MEGA),
@@ -23,9 +24,9 @@ def bars() -> Iterator[Bar]:
         found = ran(case)
         yield _speed(f"events, all ranks: {case}", case, found, limit_s, limit_bytes)
         if case == "ring-1024":
-            yield _rate(found)
-    for case in LIMITS:  # milliseconds are at the mercy of whatever else runs, so the best of three
-        found = min((ran(f"one-rank-{case}") for _ in range(3)), key=lambda one: one.cpu_s)
+            yield _rate(found, ran("messages-ring-256"))
+    for case in LIMITS:  # milliseconds are at the mercy of whatever else runs, so the best of several
+        found = min((ran(f"one-rank-{case}") for _ in range(NUM_SYMMETRIC_RUNS)), key=lambda one: one.cpu_s)
         yield _speed(f"events, one rank: {case}", case, found, MAX_SYMMETRIC_S, 0.0)
 
 
@@ -39,13 +40,14 @@ def _speed(name: str, case: str, found: Ran, limit_s: float, limit_bytes: float)
     return Bar(name=name, issue=ISSUE, bar=bar, measured=measured + theirs, holds=holds)
 
 
-def _rate(found: Ran) -> Bar:
+def _rate(found: Ran, single: Ran) -> Bar:
+    """The promise is kept by all ranks at once; the loop they fall back to is slower, and shown beside."""
     per_s = found.num_messages / found.cpu_s
     return Bar(
         name="events a CPU-second, all ranks",
         issue=ISSUE,
         bar=f">= {MIN_EVENTS_PER_S / MEGA:.0f} M",
         measured=f"{per_s / MEGA:.1f} M messages ({found.num_messages / CASES['ring-1024'][1].cpu_s / MEGA:.2f} M"
-        f" by ASTRA-sim)",
+        f" by ASTRA-sim); one by one, where ranks differ in order, {single.num_messages / single.cpu_s / MEGA:.2f} M",
         holds=per_s >= MIN_EVENTS_PER_S,
     )

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 from dovetail.errors import InvalidInput
 
+Amount = Any  # a float, or an array of floats: one formula for one thing and for many at once
 PICO, NANO, MICRO, MILLI = 1e-12, 1e-9, 1e-6, 1e-3
 KILO, MEGA, GIGA, TERA, PETA, EXA = 1e3, 1e6, 1e9, 1e12, 1e15, 1e18
 KIBI, MEBI, GIBI, TEBI, PEBI = 2.0**10, 2.0**20, 2.0**30, 2.0**40, 2.0**50

@@ -14,6 +14,7 @@ from tests.e2e.recorded import check_recorded
 
 COMMANDS = (
     "simulate",
+    "launch",
     "models",
     "chips",
     "clusters",
@@ -62,6 +63,7 @@ def keys(value):
     [
         ("simulate", SPEC),
         ("simulate", SPEC, "--plan", "zero3"),
+        ("launch", SPEC, "--framework", "deepspeed"),
         ("models",),
         ("chips",),
         ("clusters",),

@@ -152,3 +152,28 @@ def test_a_file_that_promises_much_takes_little_memory(tmp_path, case):
     code, peak_bytes = map(int, ran.stdout.split())
     assert code == 2
     assert peak_bytes < 200e6
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("all-reduce", "--topology", DESCRIBED, "--chunks", "4", "--policy", "lifo"),
+        ("all-gather", "--topology", "ring:8@50GB/s,500ns", "--groups", "0-3;4-7"),
+    ],
+    ids=" ".join,
+)
+def test_a_collective_written_as_files_of_astra_sim_takes_as_long(dovetail, tmp_path, words):
+    prefix = str(tmp_path / "it")
+    told = dovetail("network", *words, "--size", "8 MiB", "--astra-sim", prefix)
+    assert (told.returncode, told.stderr) == (0, "")
+    command = told.stdout.splitlines()[-1].split()
+    assert command[:4] == ["dovetail", "trace", "run", prefix]
+    asked = said(dovetail("network", *words, "--size", "8 MiB", "--json"))
+    assert said(dovetail(*command[1:], "--json"))["end_s"] == pytest.approx(asked["time_s"], rel=1e-9)
+
+
+def test_traces_of_another_run_beside_the_new_ones_are_refused(dovetail, tmp_path):
+    (tmp_path / "it.4.et").write_bytes(b"")
+    words = ("all-reduce", "--size", "1 MiB", "--topology", "ring:4@50GB/s,500ns", "--astra-sim", tmp_path / "it")
+    check_refused(dovetail("network", *words), "another run with more than 4 ranks")
+    assert [file.name for file in tmp_path.iterdir()] == ["it.4.et"]

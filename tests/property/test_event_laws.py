@@ -35,6 +35,28 @@ def _port_bound_s(collective, parts, payload_bytes=PAYLOAD_BYTES):
 
 
 @SOON
+@given(
+    st.lists(st.tuples(st.sampled_from(("switch", "fat-tree")), st.integers(2, 6)), min_size=1, max_size=3),
+    st.sampled_from(("all-reduce", "all-gather", "reduce-scatter")), CHUNKS, CHUNKS,
+    st.sampled_from(("one rank", "all ranks", "messages")), st.sampled_from((0.0, 1e-6)),
+)  # fmt: skip
+def test_switches_that_add_up_beat_neither_their_ports_nor_their_links(
+    kinds, collective, num_chunks, num_active, engine, latency_s
+):
+    rates = (1e11, 5e10, 2e10)
+    parts = [
+        dimension(name, kind, n, rate, latency_s) for name, (kind, n), rate in zip("xyz", kinds, rates, strict=False)
+    ]
+    task = one(collective, algorithm="in-switch", num_chunks=num_chunks)
+    program = Program(tasks=(task,), queueing=Queueing(num_active_chunks=num_active))
+    timeline = simulate(network_graph(parts), program, engine)
+    assert timeline.link_busy_s.max() <= timeline.end_s * (1 + 1e-9)
+    n = parts[0].num_devices
+    share = 1.0 if collective == "all-reduce" or len(parts) == 1 else (n - 1) / n
+    assert timeline.end_s >= PAYLOAD_BYTES * share / rates[0] * (1 - 1e-9)
+
+
+@SOON
 @given(dimensions(), st.sampled_from(ALGORITHMS), CHUNKS, CHUNKS, st.sampled_from(("fifo", "lifo", "priority")))
 def test_no_all_reduce_beats_its_port_bound(parts, algorithm, num_chunks, num_active, policy):
     if algorithm == "double-binary-tree" and len(parts) > 1:
@@ -66,14 +88,22 @@ def test_in_one_dimension_chunks_and_active_chunks_never_raise_bandwidth(parts, 
 
 
 @SOON
-@given(dimensions(), CHUNKS, st.sampled_from(("all-reduce", "all-to-all", "all-gather", "broadcast")))
-def test_no_link_is_busy_for_longer_than_the_run(parts, num_chunks, collective):
+@given(
+    dimensions(), CHUNKS, st.sampled_from(("all-reduce", "all-to-all", "all-gather", "reduce-scatter", "broadcast")),
+    st.booleans(), st.sampled_from(("auto", "all ranks")),
+)  # fmt: skip
+def test_no_link_is_busy_for_longer_than_the_run(parts, num_chunks, collective, in_switch, engine):
+    is_switched = all(part.kind in ("switch", "fat-tree") for part in parts) and collective != "all-to-all"
+    algorithms = (("*", "in-switch"),) if in_switch and is_switched else ()
     tasks = tuple(
-        Collective(name=f"t{i}", collective=collective, payload_bytes=PAYLOAD_BYTES, num_chunks=num_chunks)
+        Collective(
+            name=f"t{i}", collective=collective, payload_bytes=PAYLOAD_BYTES, num_chunks=num_chunks,
+            algorithms=algorithms,
+        )
         for i in range(3)
-    )
+    )  # fmt: skip
     program = Program(tasks=tasks, queueing=Queueing(num_active_chunks=2))
-    timeline = simulate(network_graph(parts), program, "all ranks")
+    timeline = simulate(network_graph(parts), program, engine)
     assert timeline.link_busy_s.max() <= timeline.end_s * (1 + 1e-9)
 
 
@@ -158,6 +188,19 @@ def test_themis_orders_use_idle_dimensions():
     themis = one("all-reduce", num_chunks=12, orders=themis_orders(plain, graph))
     assert end_s(graph, themis) < 0.7 * end_s(graph, plain)
     assert end_s(graph, themis) >= _port_bound_s("all-reduce", parts)
+
+
+def test_themis_counts_one_port_at_the_ends_of_a_line():
+    parts = (dimension("x", "switch", 2), dimension("y", "mesh", 4))
+    graph = network_graph(parts)
+    plain = one("all-reduce", 1e9, num_chunks=16)
+    themis = one("all-reduce", 1e9, num_chunks=16, orders=themis_orders(plain, graph))
+    assert end_s(graph, themis, num_active_chunks=4) <= end_s(graph, plain, num_active_chunks=4)
+
+
+def test_themis_keeps_the_order_there_is_where_none_is_better():
+    graph = network_graph((dimension("x", "switch", 8, 4e11), dimension("y", "switch", 8, 1e9)))
+    assert themis_orders(one("all-reduce", num_chunks=4), graph) == ()
 
 
 def asked(collective, parts, **options):

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
-from dovetail.cli.screen import show_json, show_tables
+from dovetail.cli.asked import count
+from dovetail.cli.network_files import write_astra, write_network
+from dovetail.cli.results import result_files
+from dovetail.cli.screen import show_json, show_tables, write
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
-from dovetail.files.network import load_networks, memories_bytes_per_s, sizes_bytes, with_faults
-from dovetail.files.network_words import algorithms_of, groups_of
+from dovetail.files.cluster import load_cluster
+from dovetail.files.network import load_networks, memories_bytes_per_s, rates_bytes_per_s, sizes_bytes, with_faults
+from dovetail.files.network_words import algorithms_of, dimensions_named, groups_of
 from dovetail.files.text import one_line
 from dovetail.files.written import check_writable, write_file
-from dovetail.network.endpoint import Grant, endpoints
-from dovetail.network.events.asked import EngineName, Network, NetworkAnswer, NetworkAsked, network_answer
+from dovetail.hardware.clusters import clusters
+from dovetail.network.endpoint import SM_BYTES_PER_S, SM_RATES_BYTES_PER_S, Grant, endpoints
+from dovetail.network.events.asked import (
+    EngineName,
+    Network,
+    NetworkAnswer,
+    NetworkAsked,
+    check_collective,
+    network_answer,
+)
 from dovetail.network.events.fed import Endpoint
 from dovetail.network.events.program import Policy, Queueing
+from dovetail.network.events.recording import Watch
 from dovetail.network.events.schedules import algorithms
 from dovetail.report.curves import curves_html, curves_svg
 from dovetail.report.network import network_record, network_tables, sweep_panels, sweep_tables
@@ -33,8 +45,8 @@ class Said:
     topology: str
     algorithm: str = ""
     engine: str = "events"
-    num_chunks: int = 1
-    num_active_chunks: int = 1
+    chunks: str = "1"
+    active: str = "1"
     policy: str = "fifo"
     is_themis: bool = False
     groups: str = ""
@@ -42,19 +54,43 @@ class Said:
     slow: str = ""
     endpoint: str = ""
     memory: str = ""
-    num_sms: int = 0
+    sms: str | None = None
     plot: str = ""
+    perfetto: str = ""
+    csv: str = ""
+    ranks: str = ""
+    astra: str = ""
+
+    def __post_init__(self) -> None:
+        assert min(self.num_chunks, self.num_active_chunks) >= 1, self  # what is no count is refused here
+
+    @property
+    def num_chunks(self) -> int:
+        return count("--chunks", self.chunks)
+
+    @property
+    def num_active_chunks(self) -> int:
+        return count("--active", self.active)
+
+    @property
+    def num_sms(self) -> int:
+        return count("--sms", self.sms.partition("@")[0] if self.sms else self.sms)
 
 
 def answer(said: Said, *, as_json: bool) -> None:
     """Shows the answer, or all answers of a sweep, and writes the picture that was asked for."""
+    check_collective(said.collective)
     if not said.size or not said.topology:
         option, example = ("--size", "64 MiB") if not said.size else ("--topology", "ring:8@50GB/s,500ns")
         raise InvalidInput(f'{option} is missing, as in {option} "{example}"')
-    picture = _picture(said.plot)
+    picture, files = _picture(said.plot), result_files(said.perfetto, said.csv, said.ranks)
     networks = [with_faults(network, said.slow) for network in load_networks(said.topology)]
     sizes, ends = sizes_bytes(said.size), _endpoints(said)
-    answers = [_one(said, network, size_bytes, end) for network in networks for end in ends for size_bytes in sizes]
+    _check_single(said, len(networks) * len(ends) * len(sizes))
+    asks = [(network, size_bytes, end) for network in networks for end in ends for size_bytes in sizes]
+    answers = [_one(said, *ask, files.watches) for ask in asks]
+    write_network(files, answers)
+    written = write_astra(said.astra, answers[0].asked) if said.astra else ""
     if picture is not None:
         title = one_line(f"{said.collective} on {said.topology}")
         write_file(picture, PICTURES[picture.suffix.lower()](title, sweep_panels(answers)))
@@ -64,9 +100,20 @@ def answer(said: Said, *, as_json: bool) -> None:
         show_json({"points": records} if is_sweep else records[0])
     else:
         show_tables(sweep_tables(answers) if is_sweep else network_tables(answers[0]))
+        write(written)
 
 
-def _one(said: Said, network: Network, size_bytes: float, endpoint: Endpoint) -> NetworkAnswer:
+def _check_single(said: Said, num_answers: int) -> None:
+    for option, name in (("--perfetto", said.perfetto), ("--astra-sim", said.astra)):
+        if name and num_answers > 1:
+            raise InvalidInput(f"it takes one size, network and memory; this sweep has {num_answers}", option)
+    if said.astra:
+        check_writable(Path(f"{said.astra}.0.et"), is_forced=True)
+
+
+def _one(
+    said: Said, network: Network, size_bytes: float, endpoint: Endpoint, watches: tuple[Watch, ...]
+) -> NetworkAnswer:
     queueing = Queueing(policy=_policy(said.policy), num_active_chunks=said.num_active_chunks)
     try:
         asked = NetworkAsked(
@@ -75,14 +122,14 @@ def _one(said: Said, network: Network, size_bytes: float, endpoint: Endpoint) ->
             network=network,
             engine=_engine(said.engine),
             groups=groups_of(said.groups),
-            dimensions=tuple(word.strip() for word in said.dims.split(",") if word.strip()),
+            dimensions=dimensions_named(said.dims),
             algorithms=_algorithms(said.algorithm, network),
             num_chunks=said.num_chunks,
             queueing=queueing,
             is_themis=said.is_themis,
             endpoint=endpoint,
         )
-        return network_answer(asked)
+        return network_answer(asked, *watches)
     except DovetailError as error:
         where = error.where if error.where not in ("it", "") else one_line(network.name)
         raise type(error)(error.message, where) from None
@@ -97,9 +144,26 @@ def _endpoints(said: Said) -> list[Endpoint]:
     endpoints[said.endpoint]  # raises, naming what is close
     if said.endpoint != "ideal" and not said.memory and not said.num_sms:
         raise InvalidInput(f'--endpoint {said.endpoint} needs what it is given, as in --memory "450 GB/s" or --sms 6')
-    num_sms = said.num_sms or math.inf
+    given = Grant(num_sms=said.num_sms, sm_bytes_per_s=_sm_bytes_per_s(said)) if said.num_sms else Grant()
     memories = memories_bytes_per_s(said.memory)
-    return [Endpoint(name=said.endpoint, grant=Grant(memory_bytes_per_s=m, num_sms=num_sms)) for m in memories]
+    return [Endpoint(name=said.endpoint, grant=replace(given, memory_bytes_per_s=m)) for m in memories]
+
+
+def _sm_bytes_per_s(said: Said) -> float:
+    """What one SM reads: as said after @, that of a catalogue cluster's chip, or for networks without a chip ACE's."""
+    rate = (said.sms or "").partition("@")[2]
+    if rate:
+        first, *more = rates_bytes_per_s(rate, "--sms")
+        if more:
+            raise InvalidInput(f"an SM has one rate; got {one_line(rate)}", "--sms")
+        return first
+    if said.topology.strip() not in clusters:
+        return SM_BYTES_PER_S
+    chip = load_cluster(said.topology.strip()).chip.name
+    if chip not in SM_RATES_BYTES_PER_S:
+        rule = f"what an SM of {chip} reads was not measured; say it"
+        raise InvalidInput(f"{rule}, as in --sms {said.num_sms}@40GB/s", "--sms")
+    return SM_RATES_BYTES_PER_S[chip]
 
 
 def _policy(word: str) -> Policy:

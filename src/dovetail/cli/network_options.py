@@ -20,6 +20,11 @@ GROUPS_HELP = "Devices that take part, group by group: 0-3;4-7. Otherwise all in
 SLOW_HELP = "Links at a share of their bandwidth: 2-3=0.5, or 2>3=0 for one way, broken."
 ENDPOINT_HELP = "What moves bytes through the chip: ace, copy-engine, ideal, in-switch, near-memory or sm-ring."
 MEMORY_HELP = 'Memory bandwidth it may use, reads and writes each: "450 GB/s"; 100GB/s..800GB/s doubles.'
+SMS_HELP = 'SMs it may use, and what each reads: 6, or "6@40GB/s". Otherwise a measured chip\'s rate, or 80 GB/s (ACE).'
+PERFETTO_HELP = "Write a timeline of links and streams for ui.perfetto.dev."
+CSV_HELP = "Write results as FILE.csv; one answer's links and critical path as FILE.links.csv and FILE.critical.csv."
+RANKS_HELP = "Whose timeline and links to write: 0-7 or 0,2. Otherwise all."
+ASTRA_HELP = "Write the same as ASTRA-sim's files: PREFIX.0.et and on, PREFIX.network.yml, PREFIX.system.json."
 JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 
 
@@ -38,8 +43,12 @@ def network(
     slow: Annotated[str, typer.Option(metavar="LINKS", help=SLOW_HELP)] = "",
     endpoint: Annotated[str, typer.Option(metavar="NAME", help=ENDPOINT_HELP)] = "",
     memory: Annotated[str, typer.Option(metavar="RATE", help=MEMORY_HELP)] = "",
-    sms: Annotated[str | None, typer.Option(metavar="N", help="SMs it may use.")] = None,
+    sms: Annotated[str | None, typer.Option(metavar="N", help=SMS_HELP)] = None,
     plot: Annotated[str, typer.Option(metavar="FILE", help="Write the curves of a sweep as .svg or .html.")] = "",
+    perfetto: Annotated[str, typer.Option(metavar="FILE", help=PERFETTO_HELP)] = "",
+    csv: Annotated[str, typer.Option(metavar="FILE", help=CSV_HELP)] = "",
+    ranks: Annotated[str, typer.Option(metavar="RANKS", help=RANKS_HELP)] = "",
+    astra_sim: Annotated[str, typer.Option(metavar="PREFIX", help=ASTRA_HELP)] = "",
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Time one collective on one network, chunk by chunk.
@@ -48,12 +57,10 @@ def network(
     (oversubscription=2; leaf=8,spines=4 for its own switches) or dragonfly:9x4x2. Bandwidth is what one device
     can send into the dimension, in one direction, all its ports together.
     """
-    from dovetail.cli.asked import count
     from dovetail.cli.network import Said, answer
 
     words = {"collective": collective, "size": size, "topology": topology, "algorithm": algorithm, "engine": engine}
-    words |= {"policy": policy, "groups": groups, "dims": dims, "slow": slow, "plot": plot}
-    words |= {"endpoint": endpoint, "memory": memory}
-    num_chunks, num_active, num_sms = count("--chunks", chunks), count("--active", active), count("--sms", sms)
-    said = Said(**words, num_chunks=num_chunks, num_active_chunks=num_active, num_sms=num_sms, is_themis=themis)
-    answer(said, as_json=as_json)
+    words |= {"policy": policy, "groups": groups, "dims": dims, "slow": slow, "plot": plot, "astra": astra_sim}
+    words |= {"endpoint": endpoint, "memory": memory, "perfetto": perfetto, "csv": csv, "ranks": ranks}
+    words |= {"chunks": chunks, "active": active}
+    answer(Said(**words, sms=sms, is_themis=themis), as_json=as_json)

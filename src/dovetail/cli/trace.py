@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dovetail.cli.results import ResultFiles, check_links, result_files, write_tables, write_timeline
 from dovetail.cli.screen import show_json, show_tables, write
-from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.files.astra import load_network, load_system, load_workload
 from dovetail.files.entry import is_file_name
-from dovetail.files.network import load_networks
-from dovetail.files.text import read_text
+from dovetail.files.network import ASTRA_KEY, load_networks, network_of
+from dovetail.files.network_words import speeds_frac
+from dovetail.files.text import one_line, read_text
 from dovetail.files.traces import load_traces, write_traces
 from dovetail.network.astra.dimensions import (
     algorithms_of,
@@ -24,15 +29,16 @@ from dovetail.network.astra.dimensions import (
 from dovetail.network.astra.layers import LayerWorkload
 from dovetail.network.astra.system import AstraDim, AstraSystem
 from dovetail.network.events.asked import Network
-from dovetail.network.events.network_graph import network_graph
+from dovetail.network.events.recording import Watch
 from dovetail.network.trace.from_layers import trace_of
 from dovetail.network.trace.outcome import TraceOutcome
 from dovetail.network.trace.run_astra import run_astra
 from dovetail.network.trace.run_events import Settings, run_events
-from dovetail.report.trace import trace_record, trace_tables
+from dovetail.report.columns import CRITICAL_COLUMNS, LINK_COLUMNS, RANK_COLUMNS, csv_text
+from dovetail.report.trace import trace_links, trace_record, trace_tables
+from dovetail.report.tracks import device_processes
 
 ENGINES = ("events", "astra-sim")
-ASTRA_KEY = "npus_count"
 MAX_RANKS = 100_000
 
 
@@ -46,7 +52,11 @@ class TraceAsked:
     groups: str = ""
     engine: str = "events"
     is_congestion_aware: bool = False
+    slow_ranks: str = ""
     as_json: bool = False
+    perfetto: str = ""
+    csv: str = ""
+    ranks: str = ""
 
 
 def answer(asked: TraceAsked) -> None:
@@ -55,20 +65,43 @@ def answer(asked: TraceAsked) -> None:
         raise InvalidInput(f"no engine is named {asked.engine!r}{did_you_mean(asked.engine, ENGINES)}", "--engine")
     if asked.is_congestion_aware and asked.engine != "astra-sim":
         raise InvalidInput("events always model congestion; say --engine astra-sim too", "--congestion-aware")
+    if asked.slow_ranks and asked.engine == "astra-sim":
+        raise InvalidInput("ASTRA-sim's ranks are alike; leave --engine astra-sim away", "--slow-ranks")
     if not asked.topology:
         raise InvalidInput("say which network the ranks are on, as in ring:8@50GB/s,500ns", "--topology")
-    found = _run(asked)
+    files = result_files(asked.perfetto, asked.csv, asked.ranks)
+    found = _run(asked, *files.watches)
+    write_results(files, found)
     if asked.as_json:
         show_json(trace_record(found))
     else:
         show_tables(trace_tables(found))
 
 
-def _run(asked: TraceAsked) -> TraceOutcome:
-    network, dims = _network(asked.topology)
+def write_results(files: ResultFiles, found: TraceOutcome) -> None:
+    """Writes the timeline, and tables: of ranks, and where the engine tells of links and the critical path."""
+    graphs = [network.graph for network in found.network]
+    if files.perfetto:
+        [record] = found.record
+        write_timeline(files, device_processes(record, graphs[0] if graphs else None, {}))
+    if files.csv:
+        record_of = trace_record(found)
+        beside = {}
+        for graph in graphs:
+            check_links(files, graph)
+            beside = {"links": csv_text(trace_links(found, files.devices), LINK_COLUMNS)}
+            beside["critical"] = csv_text(record_of["critical_path"], CRITICAL_COLUMNS)
+        write_tables(files, csv_text(record_of["ranks"], RANK_COLUMNS), beside)
+
+
+def _run(asked: TraceAsked, watch: Watch | None = None) -> TraceOutcome:
+    dims = _astra_dims(asked.topology)
     if asked.engine == "astra-sim":
-        dims = dims or astra_dims_of(network.parts)
-        return run_astra(load_traces(asked.prefix, asked.groups), _system(asked, dims))
+        system = _system(asked, dims or astra_dims_of(_described(asked.topology).parts))
+        traces = load_traces(asked.prefix, asked.groups)
+        with _placed(asked.prefix):
+            return run_astra(traces, system, watch)
+    network = _drawn(asked.topology, dims) if dims else _described(asked.topology)
     settings = Settings()
     if asked.system:
         system = _system(asked, dims or astra_dims_of(network.parts))
@@ -78,21 +111,50 @@ def _run(asked: TraceAsked) -> TraceOutcome:
             num_chunks=system.num_chunks,
             algorithms=algorithms_of(system, [part.name for part in network.parts]),
         )
-    return run_events(load_traces(asked.prefix, asked.groups), network, settings)
+    settings = settings.with_speeds(speeds_frac(asked.slow_ranks), network.graph.num_devices)
+    traces = load_traces(asked.prefix, asked.groups)
+    with _placed(asked.prefix):
+        return run_events(traces, network, settings, watch)
 
 
-def _network(reference: str) -> tuple[Network, tuple[AstraDim, ...]]:
-    """The network, and ASTRA-sim's own words for it where the file is one of its own."""
+@contextmanager
+def _placed(prefix: str) -> Iterator[None]:
+    """Errors of traces name the file of the first rank they name, or all files."""
+    try:
+        yield
+    except DovetailError as error:
+        named = re.search(r"\brank ([0-9]+)\b", f"{error.where} {error.message}")
+        file = one_line(f"{prefix}.{named[1] if named else '*'}.et")
+        is_option = error.where.startswith("--")
+        where = error.where if is_option else ": ".join(part for part in (file, error.where) if part)
+        raise type(error)(error.message, where) from None
+
+
+def _astra_dims(reference: str) -> tuple[AstraDim, ...]:
+    """The network in ASTRA-sim's own words, where the file is one of its own."""
     if is_file_name(reference) and "@" not in reference and ASTRA_KEY in read_text(Path(reference), "--topology"):
         dims = load_network(Path(reference))
-        if math.prod(dim.num_ranks for dim in dims) > MAX_RANKS:
-            raise InvalidInput(f"at most {MAX_RANKS:,} ranks", reference)
-        parts = dimensions_of(dims)
-        return Network(name=reference, parts=parts, graph=network_graph(parts)), dims
+        num_ranks = math.prod(dim.num_ranks for dim in dims)
+        if num_ranks > MAX_RANKS:
+            raise InvalidInput(f"at most {MAX_RANKS:,} ranks; got {num_ranks:,}", one_line(reference))
+        return dims
+    return ()
+
+
+def _drawn(reference: str, dims: tuple[AstraDim, ...]) -> Network:
+    """The links of ASTRA-sim's network, for the engine that follows each."""
+    try:
+        return network_of(reference, dimensions_of(dims))
+    except DovetailError as error:
+        where = ": ".join(part for part in (one_line(reference), error.where) if part)
+        raise type(error)(error.message, where) from None
+
+
+def _described(reference: str) -> Network:
     networks = load_networks(reference)
     if len(networks) > 1:
         raise InvalidInput("a trace runs on one network; a range of devices is for dovetail network", "--topology")
-    return networks[0], ()
+    return networks[0]
 
 
 def _system(asked: TraceAsked, dims: tuple[AstraDim, ...]) -> AstraSystem:
@@ -101,14 +163,15 @@ def _system(asked: TraceAsked, dims: tuple[AstraDim, ...]) -> AstraSystem:
     return load_system(dims, Path(asked.system), is_congestion_aware=asked.is_congestion_aware)
 
 
-def convert(workload: str, prefix: str, topology: str) -> None:
+def convert(workload: str, prefix: str, topology: str, *, is_forced: bool = False) -> None:
     """Writes a trace for each rank from an ASTRA-sim 1.0 text workload."""
     if not topology:
         raise InvalidInput("say which network the ranks are on, as in ring:8@50GB/s,500ns", "--topology")
-    network, dims = _network(topology)
-    dims = dims or astra_dims_of(network.parts)
+    dims = _astra_dims(topology) or astra_dims_of(_described(topology).parts)
     found: LayerWorkload = load_workload(Path(workload))
     nodes = trace_of(found.nodes(dims))
+    if not nodes:
+        raise InvalidInput("the workload has no compute and no collective, so no trace", one_line(workload))
     num_ranks = math.prod(dim.num_ranks for dim in dims)
-    write_traces(prefix, (nodes,) * num_ranks)
+    write_traces(prefix, (nodes,) * num_ranks, is_forced=is_forced)
     write(f"{num_ranks:,} traces of {len(nodes):,} nodes each: {prefix}.0.et to {prefix}.{num_ranks - 1}.et\n")

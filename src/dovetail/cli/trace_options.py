@@ -14,6 +14,10 @@ SYSTEM_HELP = "An ASTRA-sim system file: algorithms, chunks, queues, endpoint. O
 GROUPS_HELP = 'The ranks of each process group that traces name: {"name": [0, 1], ...}.'
 ENGINE_HELP = "events, or astra-sim for what that simulator would answer."
 AWARE_HELP = "Of astra-sim's two back ends, the one that models congestion."
+SLOW_HELP = "Ranks that compute at a share of the others' speed: 3=0.8,5=0.5."
+PERFETTO_HELP = "Write a timeline of streams and links for ui.perfetto.dev."
+CSV_HELP = "Write ranks as FILE.csv, links as FILE.links.csv and the critical path as FILE.critical.csv."
+RANKS_HELP = "Whose timeline and links to write: 0-7 or 0,2. Otherwise all."
 JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 
 trace = typer.Typer(help="Run execution traces of all ranks on a network.", rich_markup_mode=None)
@@ -27,6 +31,10 @@ def run(
     groups: Annotated[str, typer.Option(metavar="FILE", help=GROUPS_HELP)] = "",
     engine: Annotated[str, typer.Option(metavar="ENGINE", help=ENGINE_HELP)] = "events",
     congestion_aware: Annotated[bool, typer.Option("--congestion-aware", help=AWARE_HELP)] = False,
+    slow_ranks: Annotated[str, typer.Option(metavar="RANKS", help=SLOW_HELP)] = "",
+    perfetto: Annotated[str, typer.Option(metavar="FILE", help=PERFETTO_HELP)] = "",
+    csv: Annotated[str, typer.Option(metavar="FILE", help=CSV_HELP)] = "",
+    ranks: Annotated[str, typer.Option(metavar="RANKS", help=RANKS_HELP)] = "",
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Time Chakra traces, one of each rank, on a network.
@@ -43,6 +51,10 @@ def run(
         groups=groups,
         engine=engine,
         is_congestion_aware=congestion_aware,
+        slow_ranks=slow_ranks,
+        perfetto=perfetto,
+        csv=csv,
+        ranks=ranks,
         as_json=as_json,
     )
     answer(asked)
@@ -53,8 +65,9 @@ def take_in(
     workload: Annotated[str, typer.Argument(metavar="FILE", help="An ASTRA-sim 1.0 text workload.")],
     prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="What to write stands before .0.et, .1.et, ...")],
     topology: Annotated[str, typer.Option(metavar="NETWORK", help=TOPOLOGY_HELP)] = "",
+    force: Annotated[bool, typer.Option("--force", help="Write over traces that stand.")] = False,
 ) -> None:
     """Write Chakra traces, one for each rank, of an ASTRA-sim 1.0 text workload."""
     from dovetail.cli.trace import convert
 
-    convert(workload, prefix, topology)
+    convert(workload, prefix, topology, is_forced=force)

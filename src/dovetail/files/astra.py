@@ -26,7 +26,9 @@ def parse_network(text: str) -> tuple[AstraDim, ...]:
     try:
         table = yaml.safe_load("\n".join(part.strip() for part in text.split(";")) if ";" in text else text)
     except (yaml.YAMLError, ValueError, RecursionError) as broken:
-        reason = str(broken).splitlines()[0] if str(broken) else type(broken).__name__
+        reason = "a number in it has thousands of digits, or it nests too deep"
+        if isinstance(broken, yaml.YAMLError):
+            reason = str(broken).splitlines()[0] if str(broken) else type(broken).__name__
         raise InvalidInput(f"the network file is not YAML: {reason}") from None
     if not isinstance(table, dict):
         raise InvalidInput(f"a network file is a table; got {type(table).__name__}")
@@ -67,8 +69,10 @@ def system_text(system: AstraSystem) -> str:
 def _system_table(text: str) -> dict[str, Any]:
     try:
         table = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as broken:
+    except json.JSONDecodeError as broken:
         raise InvalidInput(f"the system file is not JSON: {broken}") from None
+    except (ValueError, RecursionError):  # Python reads no longer numbers
+        raise InvalidInput("a system file has numbers of fewer than 4,000 digits, and no deep nesting") from None
     if not isinstance(table, dict):
         raise InvalidInput(f"a system file is a table; got {type(table).__name__}")
     return table
@@ -98,5 +102,5 @@ def load_workload(file: Path) -> LayerWorkload:
 
 
 def _placed(error: DovetailError, file: Path) -> DovetailError:
-    shown = one_line(str(file))
-    return error if error.where else type(error)(error.message, shown)
+    where = ": ".join(part for part in (one_line(str(file)), error.where) if part)
+    return error if error.where.startswith(("--", one_line(str(file)))) else type(error)(error.message, where)

@@ -34,6 +34,7 @@ MAX_NODES = 200_000  # of one rank
 MAX_NAME = 20_000  # kernels of C++ templates have names of some thousands
 MAX_AFTER = 2_000_000  # dependencies of one rank
 MAX_VALUE = 2**63 - 1
+MAX_DURATION_S = 1e7  # style: a bound, a third of a year; nanoseconds still count in a sum of such
 _ID, _NAME, _TYPE, _CONTROL, _DATA, _DURATION, _ATTRIBUTE = 1, 2, 3, 4, 5, 7, 10
 _INT64, _UINT64, _BOOL, _BOOLS, _TEXT = 9, 13, 27, 28, 29
 _SIGNED, _ZIGZAG = {7, 9}, {15, 17}
@@ -172,6 +173,8 @@ def _checked(node: TraceNode) -> TraceNode:
     for name in ("size_bytes", "source", "target", "num_ops", "tensor_bytes"):
         if not 0 <= getattr(node, name) <= MAX_VALUE:
             raise InvalidInput(f"{name} must be from 0 to 2^63; got {getattr(node, name)}", node.label)
+    if node.duration_s > MAX_DURATION_S:
+        raise InvalidInput(f"duration_micros is at most {MAX_DURATION_S:g} s; got {node.duration_s:g} s", node.label)
     if node.kind == "collective" and not node.collective:
         raise InvalidInput("a collective must say its comm_type", node.label)
     if node.kind == "compute" and node.num_ops and not node.duration_s:

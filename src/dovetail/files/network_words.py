@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.files.text import quoted
 from dovetail.hardware.link import Link
 from dovetail.units import quantity
 
 _UNITS = {"global": "bytes_per_s", "global-latency": "s"}
+_EXAMPLE = "as in ring:8@50GB/s,500ns"
 _MAX_WHOLE = 10**6  # style: a count; more devices than any network here may have
 _MAX_DIGITS = 9
+_DECIMAL = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
 
 def whole(text: str, what: str) -> int:
     word = text.strip()
     if not word.isdecimal() or len(word) > _MAX_DIGITS or not 1 <= int(word) <= _MAX_WHOLE:
-        raise InvalidInput(f"{what} must be a whole number from 1 to {_MAX_WHOLE:,}; got {quoted(word)}")
+        rule = f"{what} must be a whole number from 1 to {_MAX_WHOLE:,}"
+        raise InvalidInput(f"{rule}; got {quoted(word)}", "--topology")
     return int(word)
 
 
@@ -23,18 +28,23 @@ def options_of(said: str, text: str, extras: tuple[str, ...]) -> tuple[Link, dic
     """What follows the @ of a dimension: its link, and what only its kind may say."""
     plain: dict[str, float] = {}
     extra: dict[str, float] = {}
+    if not said.strip():
+        raise InvalidInput(f"{quoted(text)} says no bandwidth and latency, {_EXAMPLE}", "--topology")
     for word in (word.strip() for word in said.split(",")):
+        if not word:
+            raise InvalidInput(f"{quoted(text)} has nothing between two commas, or after the last", "--topology")
         key, joint, value = word.partition("=")
         if joint:
             extra[key.strip()] = _extra(key.strip(), value.strip(), text, extras)
             continue
         unit = "bytes_per_s" if word.endswith(("/s", "ps")) and not word.endswith((" ps", "0ps")) else "s"
+        number = _quantity(word, unit)
         if unit in plain:
             raise InvalidInput(f"{quoted(text)} says its {_noun(unit)} twice", "--topology")
-        plain[unit] = _quantity(word, unit)
+        plain[unit] = number
     for unit in ("bytes_per_s", "s"):
         if unit not in plain:
-            raise InvalidInput(f"{quoted(text)} says no {_noun(unit)}, as in ring:8@50GB/s,500ns", "--topology")
+            raise InvalidInput(f"{quoted(text)} says no {_noun(unit)}, {_EXAMPLE}", "--topology")
     try:
         return Link(bandwidth_bytes_per_s=plain["bytes_per_s"], latency_s=plain["s"]), extra
     except DovetailError as error:
@@ -70,23 +80,45 @@ def _extra(key: str, value: str, text: str, extras: tuple[str, ...]) -> float:
 
 
 def groups_of(text: str) -> tuple[tuple[int, ...], ...]:
-    """Groups of devices: 0-3;4-7 or 0,2,4;1,3,5."""
-    return tuple(_group(part) for part in text.split(";") if part.strip())
+    """Groups of devices: 0-3;4-7 or 0,2,4;1,3,5; no text, no groups."""
+    return tuple(devices_of(part, "--groups") for part in text.split(";")) if text else ()
 
 
-def _group(text: str) -> tuple[int, ...]:
+def dimensions_named(text: str) -> tuple[str, ...]:
+    """Dimensions, each once: x,y; no text, none."""
+    names = tuple(word.strip() for word in text.split(",")) if text else ()
+    if len(set(names)) < len(names) or "" in names:
+        raise InvalidInput(f"dimensions are named once each, as in x,y; got {quoted(text)}", "--dims")
+    return names
+
+
+def devices_of(text: str, where: str) -> tuple[int, ...]:
+    """Devices: 0-3 or 0,2,4; `where` is the option that names them."""
     devices: list[int] = []
     for word in text.split(","):
         first, joint, last = word.strip().partition("-")
         ends = [first, last] if joint else [first]
         if not all(end.isdecimal() and len(end) <= _MAX_DIGITS for end in ends):
-            raise InvalidInput(f"groups are written 0-3;4-7 or 0,2;1,3; got {quoted(text)}", "--groups")
+            shown = "groups are written 0-3;4-7 or 0,2;1,3" if where == "--groups" else "ranks are written 0-3 or 0,2"
+            raise InvalidInput(f"{shown}; got {quoted(text)}", where)
         if int(ends[-1]) > _MAX_WHOLE:
-            raise InvalidInput(f"devices are below {_MAX_WHOLE:,}; got {ends[-1]}", "--groups")
+            raise InvalidInput(f"devices are below {_MAX_WHOLE:,}; got {ends[-1]}", where)
         devices += range(int(ends[0]), int(ends[-1]) + 1)
     if not devices:
-        raise InvalidInput(f"a group has devices; got {quoted(text)}", "--groups")
+        raise InvalidInput(f"a group has devices; got {quoted(text)}", where)
     return tuple(devices)
+
+
+def speeds_frac(text: str) -> dict[int, float]:
+    """Ranks and their speeds beside the others': 3=0.8,5=0.5; no text, none."""
+    found: dict[int, float] = {}
+    for word in text.split(",") if text else ():
+        rank, _, share = (part.strip() for part in word.partition("="))
+        if not rank.isdecimal() or len(rank) > _MAX_DIGITS or int(rank) in found or not _DECIMAL.fullmatch(share):
+            rule = "slow ranks are written 3=0.8,5=0.5, each once"
+            raise InvalidInput(f"{rule}; got {quoted(text)}", "--slow-ranks")
+        found[int(rank)] = float(share)
+    return found
 
 
 def algorithms_of(text: str) -> tuple[tuple[str, str], ...]:
@@ -95,4 +127,7 @@ def algorithms_of(text: str) -> tuple[tuple[str, str], ...]:
     for word in (word.strip() for word in text.split(",") if word.strip()):
         name, joint, algorithm = word.partition("=")
         pairs.append((name.strip(), algorithm.strip()) if joint else ("*", name.strip()))
+    if len(dict(pairs)) < len(pairs):
+        rule = "name one algorithm for all dimensions, or one for each, as in x=ring,y=direct"
+        raise InvalidInput(f"{rule}; got {quoted(text)}", "--algorithm")
     return tuple(pairs)

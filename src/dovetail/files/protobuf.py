@@ -5,12 +5,14 @@ Source: protobuf.dev/programming-guides/encoding. What is wrong is a `WireError`
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import BinaryIO
 
 VARINT, FIXED64, DELIMITED, FIXED32 = 0, 1, 2, 5
 MAX_VARINT_BYTES = 10
 _WIDTHS = {FIXED64: 8, FIXED32: 4}
+_SMALL = tuple(bytes([value]) for value in range(128))
 
 
 class WireError(Exception):
@@ -101,6 +103,8 @@ def _length(stream: BinaryIO) -> int:
 
 
 def encoded_varint(value: int) -> bytes:
+    if 0 <= value < len(_SMALL):
+        return _SMALL[value]
     value &= 2**64 - 1
     out = bytearray()
     while value > 127:
@@ -116,6 +120,10 @@ def number_field(number: int, value: int) -> bytes:
 
 def bytes_field(number: int, value: bytes) -> bytes:
     return encoded_varint(number << 3 | DELIMITED) + encoded_varint(len(value)) + value
+
+
+def double_field(number: int, value: float) -> bytes:
+    return encoded_varint(number << 3 | FIXED64) + struct.pack("<d", value)
 
 
 def delimited(message: bytes) -> bytes:

@@ -6,12 +6,13 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dovetail.errors import InvalidInput
 from dovetail.files.chakra import encoded, read_rank
 from dovetail.files.text import one_line, quoted, read_text
+from dovetail.files.written import check_writable, write_bytes, write_file
 from dovetail.network.trace.nodes import Rank, Traces
 from dovetail.units import MEBI, format_bytes
 
@@ -39,16 +40,36 @@ def load_rank(file: Path, rank: int = 0) -> Rank:
         return read_rank(stream, one_line(str(file)), rank)
 
 
-def write_traces(prefix: str, ranks: Sequence[Rank]) -> None:
-    """Writes PREFIX.0.et, PREFIX.1.et, ..."""
+def write_traces(prefix: str, ranks: Sequence[Rank], *, is_forced: bool = True) -> None:
+    """Writes PREFIX.0.et, PREFIX.1.et, ...; refuses where more ranks of another run would stand beside them."""
+    if len(ranks) > MAX_RANKS:
+        raise InvalidInput(f"at most {MAX_RANKS:,} ranks; got {len(ranks):,}")
+    _check_free(prefix, len(ranks), is_forced=is_forced)
     known: dict[int, bytes] = {}
     for rank, nodes in enumerate(ranks):
-        data = known.setdefault(id(nodes), encoded(nodes))
-        try:
-            Path(f"{prefix}.{rank}.et").write_bytes(data)
-        except (OSError, ValueError) as error:
-            reason = one_line(str(getattr(error, "strerror", "") or error)).lower()
-            raise InvalidInput(f"cannot write {quoted(f'{prefix}.{rank}.et')}: {reason}") from None
+        if id(nodes) not in known:
+            known[id(nodes)] = encoded(nodes)
+        write_bytes(Path(f"{prefix}.{rank}.et"), known[id(nodes)])
+
+
+def _check_free(prefix: str, num_ranks: int, *, is_forced: bool) -> None:
+    after = f"{prefix}.{num_ranks}.et"
+    try:
+        is_there = Path(after).exists()
+    except (OSError, ValueError) as error:
+        reason = one_line(str(getattr(error, "strerror", "") or error)).lower()
+        raise InvalidInput(f"cannot write {quoted(after)}: {reason}") from None
+    if is_there:
+        raise InvalidInput(
+            f"{quoted(after)} is of another run with more than {num_ranks:,} ranks; remove it, or take another prefix"
+        )
+    for rank in range(1 if is_forced else num_ranks):
+        check_writable(Path(f"{prefix}.{rank}.et"), is_forced=is_forced)
+
+
+def write_groups(file: Path, groups: Mapping[str, tuple[int, ...]]) -> None:
+    """Writes a file of process groups that `load_groups` reads back."""
+    write_file(file, json.dumps({name: list(ranks) for name, ranks in groups.items()}, indent=2) + "\n")
 
 
 def _files(prefix: str) -> list[Path]:
@@ -99,8 +120,8 @@ def load_groups(file: Path) -> dict[str, tuple[int, ...]]:
     shown = one_line(str(file))
     try:
         table = json.loads(read_text(file, "--groups"))
-    except (json.JSONDecodeError, RecursionError):
-        raise InvalidInput("a file of groups is JSON", shown) from None
+    except (ValueError, RecursionError):  # of JSON, or a number of thousands of digits
+        raise InvalidInput("a file of groups is JSON, with numbers of ranks in it", shown) from None
     rule = 'a file of groups is {"name": [rank, ...], ...}, each rank once'
     if not isinstance(table, dict):
         raise InvalidInput(rule, shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from dovetail.errors import InvalidInput
@@ -20,11 +21,18 @@ def check_writable(file: Path, *, is_forced: bool) -> None:
 
 
 def write_file(file: Path, text: str) -> None:
+    """Writes text as `write_bytes` does."""
+    write_bytes(file, text.encode())
+
+
+def write_bytes(file: Path, data: bytes) -> None:
     """Writes beside `file` and then puts it in place, so that nobody meets half of it."""
     half = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        half.write_text(text, encoding="utf-8")
+        half.write_bytes(data)
         os.replace(half, file)
-    except OSError as error:
-        half.unlink(missing_ok=True)
-        raise InvalidInput(f"cannot write file {quoted(str(file))}: {one_line(str(error.strerror)).lower()}") from None
+    except (OSError, ValueError) as error:
+        with suppress(OSError, ValueError):
+            half.unlink(missing_ok=True)
+        reason = one_line(str(getattr(error, "strerror", "") or error)).lower()
+        raise InvalidInput(f"cannot write file {quoted(str(file))}: {reason}") from None

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dovetail.errors import NotModelled
 from dovetail.hardware.topology import Span
+from dovetail.units import Amount
 
 _SWITCHED = ("switch", "fat-tree")
 
@@ -27,7 +30,9 @@ def send_bytes_per_s(span: Span, link_frac: float) -> float:
         # one way round: whoever is not a neighbour is passed through, so every link carries all groups
         return bandwidth * span.num_ranks / dimension.num_devices
     if dimension.kind == "bidirectional-ring" and span.goes_round:
-        return bandwidth / span.stride
+        # opposite devices take whole messages one way or the other, so that an odd one out fills a link alone
+        is_opposite = span.num_ranks == 2 and dimension.num_devices > 2
+        return bandwidth / (2 * math.ceil(span.stride / 2) if is_opposite else span.stride)
     if dimension.kind in ("bidirectional-ring", "mesh"):
         # a line: its ends have one neighbour, so one port of two sets the pace, shared by the strided groups
         num_ports = 1 if dimension.num_devices == 2 else 2
@@ -42,7 +47,7 @@ def num_steps(span: Span) -> int:
     return 1 if span.dimension.kind == "fully-connected" else span.num_ranks - 1
 
 
-def gather_s(payload_bytes: float, span: Span, link_frac: float) -> float:
+def gather_s(payload_bytes: Amount, span: Span, link_frac: float) -> Amount:
     """Time until every rank holds all of `payload_bytes`, of which each had a part; a reduce-scatter is its mirror.
 
     Every rank must receive (n-1)/n of the payload, which ring and halving algorithms reach.
@@ -55,22 +60,25 @@ def gather_s(payload_bytes: float, span: Span, link_frac: float) -> float:
     return num_steps(span) * span.dimension.link.latency_s + moved_bytes / send_bytes_per_s(span, link_frac)
 
 
-def all_to_all_s(payload_bytes: float, span: Span, link_frac: float) -> float:
+def all_to_all_s(payload_bytes: Amount, span: Span, link_frac: float) -> Amount:
     """Time for every rank to send an equal part of its `payload_bytes` to each other rank.
 
-    On rings and lines parts travel several links: n/4 on average both ways round, (n-1)/2 one way, n/3 on a line
-    whose middle carries most: half of all parts cross it.
+    On switches and where all are joined each part takes one hop. On rings and lines parts travel several links: n/4 on
+    average both ways round, (n-1)/2 one way, n/3 on a line, whose middle carries most: half of all parts cross it.
     """
-    n = span.num_ranks
+    n, latency_s = span.num_ranks, span.dimension.link.latency_s
     if n == 1:
         return 0.0
-    latency_s = num_steps(span) * span.dimension.link.latency_s
     rate = send_bytes_per_s(span, link_frac)
     kind = span.dimension.kind
     if kind in _SWITCHED or kind == "fully-connected":
         return latency_s + payload_bytes * (n - 1) / n / rate
     if kind == "ring":
-        return latency_s + payload_bytes * (n - 1) / 2 / rate
-    # both ways round: the sum of the shorter distances, over two ports. On a line: (n/2)^2 parts of payload/n cross
-    # the middle link each way, over the one port that `rate` counts there.
-    return latency_s + payload_bytes * (n // 2) * ((n + 1) // 2) / n / rate
+        return (n - 1) * latency_s + payload_bytes * (n - 1) / 2 / rate
+    if kind == "bidirectional-ring" and span.goes_round:
+        # the sum of the shorter distances, over two ports; the farthest are half the ring away
+        return n // 2 * latency_s + payload_bytes * (n // 2) * ((n + 1) // 2) / n / rate
+    # The link from rank i on carries i(n-i) parts each way over the one port that `rate` counts there, and the last of
+    # them has n-i links to go: the middle link decides where bytes do, the first where latency does.
+    part_s = payload_bytes / n / rate
+    return np.max([i * (n - i) * part_s + (n - i) * latency_s for i in range(1, n)], axis=0)

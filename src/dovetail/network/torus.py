@@ -32,6 +32,7 @@ class Side:
     latency_s: float
     is_both_ways: bool
     is_switched: bool = False  # every other device is one hop away
+    is_line: bool = False  # a ring without the links that close it
 
     def __post_init__(self) -> None:
         if self.num_devices < 1:
@@ -47,11 +48,18 @@ class Side:
         return (self.num_devices - 1) / self.num_devices
 
     @property
-    def mean_hops(self) -> float:
-        """Hops of an average byte of an all-to-all, what stays at home included."""
+    def across_frac(self) -> float:
+        """What the busiest device sends of an all-to-all, its own and what it hands on.
+
+        Where all are alike: hops of an average byte, what stays at home included. On a line: that in the middle.
+        """
         n = self.num_devices
         if self.is_switched:
             return self.ring_frac
+        if self.is_line:
+            before = (n - 1) // 2
+            after = n - 1 - before
+            return (n - 1 + 2 * before * after) / n
         hops = (min(d, n - d) if self.is_both_ways else d for d in range(n))
         return sum(hops) / n
 
@@ -139,7 +147,7 @@ def all_to_all_phases(torus: Torus) -> tuple[Phase, ...]:
         Phase(
             side=index,
             work=Work.ALL_TO_ALL,
-            sent_frac=side.mean_hops,
+            sent_frac=side.across_frac,
             held_frac=1.0,
             num_steps=side.num_devices // 2 if side.is_both_ways else side.num_devices - 1,
         )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dovetail.errors import NotModelled
+from dovetail.units import Amount
 
 _SHARES_SENT = {"all-gather": 1.0, "reduce-scatter": 1.0, "all-to-all": 1.0, "all-reduce": 2.0}
 
 
-def sent_bytes(collective: str, payload_bytes: float, num_ranks: int) -> float:
+def sent_bytes(collective: str, payload_bytes: Amount, num_ranks: int) -> Amount:
     """Bytes one rank sends in `collective` over `num_ranks` ranks, by the algorithm that sends the fewest."""
     if collective == "point-to-point":
         return payload_bytes

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dovetail.accuracy.reproduce.beyond import ARBITRATIONS, MATTERS_FRAC, Compared
-from dovetail.accuracy.reproduce.beyond_cases import MECHANISMS, NUM_DEVICES
+from dovetail.accuracy.reproduce.beyond_cases import MECHANISMS, NUM_DEVICES, NUM_SPLITS
 from dovetail.report.record import Record
 from dovetail.report.table import Table
 from dovetail.units import MILLI
 
 CORES = (
-    "Held cores stretch what is bound by cores by their share, broken clusters of units included as measured. Products"
-    " that no longer fit in their waves lose more: the measured contention model has a Llama layer of TP+SP 1.37 times"
-    " longer beside the SM ring on an H100, this table about 1.24. SM rings on H100 are so far too cheap here."
+    "On H100 every kernel beside held SMs takes what the contention model says (measured on an H200: waves of blocks,"
+    " broken clusters, threads and shared memory). Nobody measured ACE's NPU and Trainium beside held cores: there they"
+    " stretch what is bound by cores by their share, which is too cheap where products no longer fit in their waves."
 )
 MEANING = (
     f"ms an iteration on {NUM_DEVICES} devices (TP+SP: 8 H100 on NVLink, 16 Trainium2 on their torus, two halves of a"
     " microbatch in turns). SM ring, copy engine and in-switch take what they need when they need it; ACE has the best"
-    " static split of four; ACE+ is ACE with Themis' order of dimensions and dynamic arbitration; ideal costs the chip"
-    " nothing and sends as SM ring does, so that ACE+ and in-switch, which send in other ways, may beat it.",
+    f" static split of {NUM_SPLITS}; ACE+ is ACE with Themis' order of dimensions and dynamic arbitration; ideal costs"
+    " the chip nothing and sends in the quickest of these ways, so that nothing beats it.",
     "On ACE's NPU compute times have the scales of T4; elsewhere they are the cost model's own. In-switch reduction"
     " needs switches throughout, which tori do not have.",
     "On Trainium, which has no SMs, an SM ring is one that its cores would drive; what it ships is nearer to ACE.",
@@ -48,6 +48,7 @@ def beyond_record(found: Sequence[Compared]) -> Record:
                     {"mechanism": name, "arbitration": how, "iteration_s": seconds}
                     for name, how, seconds in one.arbitrated
                 ],
+                "free_s": one.free_s,
                 "endpoint_frac": one.endpoint_frac,
                 "does_matter": one.does_matter,
                 "order_frac": one.order_frac,
@@ -67,7 +68,8 @@ def _verdict(found: Sequence[Compared]) -> tuple[str, ...]:
     by_switch = [(one, one.switch_frac) for one in found if one.switch_frac > SAVES_FRAC]
     by_order = [(one, one.order_frac) for one in found if one.order_frac > SAVES_FRAC]
     return (
-        f"The endpoint matters, an SM ring costing more than {share} of its iteration over ideal: {_named(matters)}.",
+        f"The endpoint matters, an SM ring costing more than {share} of its iteration over a"
+        f" free endpoint that sends as it does: {_named(matters)}.",
         f"It does not: {_named(others)}.",
         f"Sending otherwise saves more than {100 * SAVES_FRAC:.0f} % beyond any endpoint: in-switch reduction for"
         f" {_named(by_switch)}; Themis' order for {_named(by_order)}.",
@@ -94,7 +96,7 @@ def beyond_tables(record: Record) -> tuple[Table, ...]:
         columns=("job", "chip", *(_SHORT.get(name, name) for name in names), "%"),
         rows=tuple(rows),
         align="ll" + "r" * (len(names) + 1),
-        notes=("%: what the SM ring costs over ideal, of its iteration", *MEANING),
+        notes=("%: what the SM ring costs over a free endpoint that sends as it does, of its iteration", *MEANING),
     )
     verdict = Table(title="Where the endpoint matters in 2026", notes=tuple(f"- {line}" for line in record["verdict"]))
     return table, *(_arbitrated(record, name) for name in ARBITRATED), verdict
@@ -102,8 +104,9 @@ def beyond_tables(record: Record) -> tuple[Table, ...]:
 
 ARBITRATED = ("SM ring", "ACE")
 HOW = (
-    "static: the best of four splits, kept whether a collective runs or not; priority: collectives take what their"
-    " links can use; dynamic: the rate that saves most marginal exposed time. % saved: dynamic over static"
+    f"static: the best of {NUM_SPLITS} splits (5 to 100 % of the links' rate), kept whether a collective runs or not;"
+    " priority: collectives take what their links can use; dynamic: the rate that saves most marginal exposed time."
+    " % saved: dynamic over static"
 )
 _SHORT = {"copy engine": "copy", "in-switch": "switch"}
 

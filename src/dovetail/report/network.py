@@ -8,14 +8,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dovetail.network.events.asked import NetworkAnswer
+from dovetail.network.events.decided import critical_visits, visit_words
 from dovetail.report.curves import Curve, Panel
+from dovetail.report.links import link_records
 from dovetail.report.record import Record
 from dovetail.report.table import Table, bar
 from dovetail.report.words import counted, gain, percent
 from dovetail.units import format_bytes, format_rate, format_s
 
-MAX_LINKS = 50_000
 SAME_FRAC = 5e-4  # style: a tolerance; less shows as 0.0 %
+SWEEP_HEADS = ("time", "closed form", "bus bandwidth", "of bound")
 ENGINE_WORDS = {
     "one rank": "events; one device stands for all, being alike",
     "all ranks": "events; every device simulated, in the order of messages",
@@ -50,33 +52,21 @@ def network_record(answer: NetworkAnswer, *, has_links: bool = True) -> Record:
     for timeline in answer.timeline:
         found |= {"num_events": timeline.num_events, "num_messages": timeline.num_messages}
         if has_links:
-            found["links"] = _links(answer)
+            found["links"] = link_records(asked.network.graph, timeline, answer.time_s)
+            found["critical_path"] = critical_records(answer)
     return found
 
 
-def _links(answer: NetworkAnswer) -> list[dict[str, Any]]:
-    """Every live link and how long it was taken; none where there are too many to list."""
-    graph, [timeline] = answer.asked.network.graph, answer.timeline
-    links: list[dict[str, Any]] = []
-    if int(graph.is_alive.sum()) > MAX_LINKS:
-        return links
-    for block in graph.blocks:
-        last = block.first_link + block.num_links * (graph.num_devices // block.num_devices)
-        for link in range(block.first_link, last):
-            if graph.is_alive[link]:
-                busy_s = float(timeline.link_busy_s[link])
-                links.append(
-                    {
-                        "source": int(graph.source[link]),
-                        "target": int(graph.target[link]),
-                        "dimension": block.name,
-                        "bandwidth_bytes_per_s": float(graph.bandwidth_bytes_per_s[link]),
-                        "latency_s": float(graph.latency_s[link]),
-                        "busy_s": busy_s,
-                        "busy_frac": busy_s / answer.time_s if answer.time_s else 0.0,
-                    }
-                )
-    return links
+def critical_records(answer: NetworkAnswer) -> list[dict[str, Any]]:
+    """The phases that decided when the last rank was done, first to last; the endpoint, where that was later."""
+    [timeline] = answer.timeline
+    if answer.endpoint_s > timeline.end_s:
+        return [{"task": f"endpoint {answer.asked.endpoint.name}", "begin_s": 0.0, "end_s": answer.endpoint_s}]
+    found = []
+    for visit in critical_visits(timeline):
+        begin_s, end_s = timeline.visits_s[visit]
+        found.append({"task": visit_words(timeline, visit), "begin_s": begin_s, "end_s": end_s})
+    return found or [{"task": answer.asked.collective, "begin_s": 0.0, "end_s": timeline.end_s}]
 
 
 def network_tables(answer: NetworkAnswer) -> tuple[Table, ...]:
@@ -88,11 +78,15 @@ def network_tables(answer: NetworkAnswer) -> tuple[Table, ...]:
         *_beside(answer),
         ("algorithm bandwidth", format_rate(answer.algorithm_bytes_per_s, "B/s"), "payload over time"),
         ("bus bandwidth", format_rate(answer.bus_bytes_per_s, "B/s"), "of what must pass each rank"),
-        ("bound of the ports", format_s(answer.bound_s), f"reached to {percent(answer.bound_frac)}"),
+        (_bound_words(asked.collective), format_s(answer.bound_s), f"reached to {percent(answer.bound_frac)}"),
     ]
     title = f"{asked.collective} of {format_bytes(asked.payload_bytes)} over {among}: {asked.network.name}"
     head = Table(title=title, rows=tuple(rows), align="lrl")
     return (head, _load_table(answer)) if answer.loads else (head,)
+
+
+def _bound_words(collective: str) -> str:
+    return "bound of ports and middle" if collective == "all-to-all" else "bound of the ports"
 
 
 def _beside(answer: NetworkAnswer) -> Iterator[tuple[str, str, str]]:
@@ -101,11 +95,15 @@ def _beside(answer: NetworkAnswer) -> Iterator[tuple[str, str, str]]:
         for closed_s in answer.closed_s:
             of = closed_s / timeline.end_s - 1 if timeline.end_s else 0.0
             said = gain(of) if abs(of) >= SAME_FRAC else "the same"
+            said += " as links alone" if answer.endpoint_s > timeline.end_s else ""
             chunk = " for one chunk" if answer.asked.num_chunks > 1 else ""
             yield "closed form", format_s(closed_s), f"{said}{chunk}"
     if answer.asked.endpoint.name:
         word = "sets the time" if answer.endpoint_s >= answer.time_s else "hidden behind the links"
         yield f"endpoint {answer.asked.endpoint.name}", format_s(answer.endpoint_s), word
+        grant = answer.asked.endpoint.grant
+        if math.isfinite(grant.num_sms):
+            yield "SMs given", f"{grant.num_sms:.0f}", f"of {format_rate(grant.sm_bytes_per_s, 'B/s')} each"
 
 
 def _load_table(answer: NetworkAnswer) -> Table:
@@ -126,10 +124,12 @@ def _load_table(answer: NetworkAnswer) -> Table:
 
 def sweep_tables(answers: Sequence[NetworkAnswer]) -> tuple[Table, ...]:
     has_memory = len({memory_bytes_per_s(answer) for answer in answers}) > 1
+    has_groups = any(answer.num_ranks != _num_devices(answer) for answer in answers)
     rows = tuple(
         (
             format_bytes(answer.asked.payload_bytes),
-            f"{answer.num_ranks:,}",
+            f"{_num_devices(answer):,.0f}",
+            *((f"{answer.num_ranks:,}",) if has_groups else ()),
             *((format_rate(memory_bytes_per_s(answer), "B/s"),) if has_memory else ()),
             format_s(answer.time_s),
             format_s(answer.closed_s[0]) if answer.closed_s else "-",
@@ -139,17 +139,10 @@ def sweep_tables(answers: Sequence[NetworkAnswer]) -> tuple[Table, ...]:
         for answer in answers
     )
     first = answers[0]
-    heads = (
-        "size",
-        "devices",
-        *(("memory",) if has_memory else ()),
-        "time",
-        "closed form",
-        "bus bandwidth",
-        "of bound",
-    )
+    may_be = (("group", has_groups), ("memory", has_memory))
+    heads = ("size", "devices", *(name for name, has_it in may_be if has_it), *SWEEP_HEADS)
     title = f"{first.asked.collective} on {first.asked.network.name}"
-    title += " and larger" if len({answer.num_ranks for answer in answers}) > 1 else ""
+    title += " and larger" if len({_num_devices(answer) for answer in answers}) > 1 else ""
     used = dict.fromkeys(ENGINE_WORDS[answer.engine] for answer in answers)
     return (Table(title=title, columns=heads, rows=rows, align="r" * len(heads), notes=tuple(used)),)
 
@@ -157,6 +150,10 @@ def sweep_tables(answers: Sequence[NetworkAnswer]) -> tuple[Table, ...]:
 def memory_bytes_per_s(answer: NetworkAnswer) -> float:
     """Memory bandwidth given to the endpoint; infinite where no limit was said."""
     return answer.asked.endpoint.grant.memory_bytes_per_s
+
+
+def _num_devices(answer: NetworkAnswer) -> float:
+    return float(answer.asked.network.graph.num_devices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +167,7 @@ class _Axis:
 
 _AXES = (
     _Axis(name="payload", value=lambda answer: answer.asked.payload_bytes, words=lambda v: format_bytes(v, 0)),
-    _Axis(name="devices", value=lambda answer: float(answer.num_ranks), words=lambda v: f"{v:,.0f} devices"),
+    _Axis(name="devices", value=_num_devices, words=lambda v: f"{v:,.0f} devices"),
     _Axis(name="memory bandwidth", value=memory_bytes_per_s, words=lambda v: format_rate(v, "B/s", 0)),
 )
 

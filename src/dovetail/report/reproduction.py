@@ -20,14 +20,21 @@ UTILISATION = (
 DIFFERENCES = (
     "ResNet-50's scale is not physical: at 787 GFLOP an iteration it asks for about 1 PFLOP/s, 8 times the NPU's peak."
     " The paper's NPU must have computed much faster against its network than its stated parameters say.",
-    "One scale meets two numbers a workload, so that one of the two tests anything. DLRM's is hardly determined: 0.6 to"
-    " 1.0 and 1.3 to 1.7 all meet both, so that no scale (1.0) would do, with a worse average.",
-    "T4 lets ACE keep 64 chunks in flight, as many as its SRAM holds, without its partitions. With partitions by the"
-    " paper's rule the ring of 8 starves at 128 NPUs; by the time chunks stay (our rule) it does not, but then 1 MiB is"
-    " enough and the knee at 4 MB is gone.",
+    "One scale meets two numbers a workload, so that one of the two tests anything. DLRM's is hardly determined: 0.5 to"
+    " 1.0 and 1.3 to 1.65 all meet both, so that no scale (1.0) would do, with a worse average.",
     "GNMT's sentence length is the catalogue's, 50; the paper does not say its own.",
     "The improved DLRM loop gains nothing here: the exchange it does not wait for is already hidden.",
     "Power is 9 % low. Area meets the paper as one constant, the share of an SRAM macro that is cells, was set so.",
+)
+
+
+DEALT = (
+    "T3 and T4 run one ACE: 4 MiB in partitions, 16 FSMs, 4 adders and 4 banks. The paper deals SRAM by phase bandwidth"
+    " x chunk size. We take the bandwidth at which a phase runs while one payload streams through all. The bandwidth of"
+    " its links, which we tried first, starves the ring of 8: on 128 NPUs ACE then fills the links to {filled:.0f} % of"
+    " what it does here, utilisation over the best baseline is {used:.2f} on average, and the knee lies at 8 MB. Scales"
+    " fitted for that meet the speedups, but not utilisation (1.27), and leave ResNet-50 slower than CommOpt on 128.",
+    "The paper draws its knee without a number: ours is the least engine that reaches 85 % of the largest.",
 )
 
 
@@ -55,7 +62,7 @@ def ace_record(study: AceStudy) -> Record:
         "area_mm2": study.area_mm2,
         "power_w": study.power_w,
         "workloads": [_trained_record(one) for one in study.trained],
-        "notes": [_utilisation_note(study), *DIFFERENCES],
+        "notes": [_utilisation_note(study), *_dealt_notes(study), *DIFFERENCES],
     }
 
 
@@ -64,6 +71,15 @@ def _utilisation_note(study: AceStudy) -> str:
     own = [cell.utilisation_gain(cell.best) for cell in cells]
     whole = [cell.gain(cell.best) for cell in cells]
     return UTILISATION.format(own=average_and_maximum(own)[0], whole=average_and_maximum(whole)[0])
+
+
+def _dealt_notes(study: AceStudy) -> tuple[str, ...]:
+    """What the other reading of the paper's rule would give, at the same scales."""
+    used = [gain for one in study.trained for gain in one.by_link.utilisation_gains]
+    last = [(one.by_link.cells[-1].of("ACE"), one.scaled.cells[-1].of("ACE")) for one in study.trained]
+    filled, _ = average_and_maximum([other.utilisation_frac / ours.utilisation_frac for other, ours in last])
+    rule, knee = DEALT
+    return rule.format(filled=100 * filled, used=average_and_maximum(used)[0]), knee
 
 
 def _check_record(check: Check) -> Record:
@@ -95,8 +111,8 @@ def _trained_record(one: Trained) -> Record:
         "reported_speedup": list(PAPER[one.name]),
         "speedup": list(average_and_maximum(one.scaled.gains)),
         "speedup_unscaled": list(average_and_maximum(one.unscaled.gains)),
-        "speedup_by_chunk": list(average_and_maximum(one.by_chunk.gains)),
-        "speedup_by_residence": list(average_and_maximum(one.by_residence.gains)),
+        "speedup_by_link": list(average_and_maximum(one.by_link.gains)),
+        "speedup_pooled": list(average_and_maximum(one.pooled.gains)),
         "speedup_improved": list(average_and_maximum(one.improved.gains)) if one.improved else [],
         "sizes": [_cell_record(cell, one.scaled.best) for cell in one.scaled.cells],
     }
@@ -222,8 +238,8 @@ def _iterations(one: Record) -> Table:
         )
         for size in one["sizes"]
     )
-    pairs = [("unscaled", "unscaled"), ("by_chunk", "in SRAM partitions, the paper's rule")]
-    pairs += [("by_residence", "in SRAM partitions, ours"), ("improved", "improved loop")]
+    pairs = [("unscaled", "unscaled"), ("by_link", "SRAM dealt by links"), ("pooled", "SRAM in one pool")]
+    pairs += [("improved", "improved loop")]
     told = [f"{words} {_pair(one['speedup_' + key])}" for key, words in pairs if one["speedup_" + key]]
     return Table(
         title=f"{one['workload']}: compute + exposed ms, compute times x {one['compute_scale']:.4g}",

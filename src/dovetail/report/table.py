@@ -93,7 +93,7 @@ def _row(row: tuple[str, ...], gap: int, widths: tuple[int, ...], align: str) ->
     sides = align.ljust(len(widths), "l")
     cells = [_placed(_cut(cell, w), w, side) for cell, w, side in zip(row[:-1], widths, sides, strict=False)]
     lead = " " * GAP + "".join(cell + " " * gap for cell in cells)
-    last = _wrapped(row[-1], widths[-1]) or [""]
+    last = _wrapped(row[-1], max(1, widths[-1])) or [""]
     parts = [_placed(part, widths[-1], sides[-1]) for part in last]
     return [((lead if index == 0 else " " * len(lead)) + part).rstrip() for index, part in enumerate(parts)]
 

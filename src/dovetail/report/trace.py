@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import groupby
+from typing import Any
 
 from dovetail.network.trace.outcome import RankEnd, TraceOutcome
+from dovetail.report.links import link_records
 from dovetail.report.record import Record
 from dovetail.report.table import Table
 from dovetail.report.words import percent
@@ -26,8 +29,19 @@ def trace_record(outcome: TraceOutcome) -> Record:
             for one in outcome.ranks
         ],
         "critical_path": [{"task": one.task, "begin_s": one.begin_s, "end_s": one.end_s} for one in outcome.critical],
+        "links": trace_links(outcome),
         "notes": list(outcome.notes),
     }
+
+
+def trace_links(outcome: TraceOutcome, devices: Collection[int] = ()) -> list[dict[str, Any]]:
+    """What each link did, those of `devices` where some are named; nothing where the engine does not follow links."""
+    pairs = zip(outcome.network, outcome.timeline, strict=True)
+    return [
+        record
+        for network, timeline in pairs
+        for record in link_records(network.graph, timeline, outcome.end_s, devices)
+    ]
 
 
 def trace_tables(outcome: TraceOutcome) -> tuple[Table, ...]:

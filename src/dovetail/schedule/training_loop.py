@@ -13,7 +13,7 @@ from dovetail.network.torus import (
     Torus,
     all_reduce_phases,
     all_to_all_phases,
-    ideal_injection_bytes_per_s,
+    link_s_per_byte,
     sent_per_byte,
 )
 from dovetail.schedule.training_program import Item, Program
@@ -94,7 +94,7 @@ class Iteration:
     compute_s: float
     sent_bytes: float
     active_s: float  # with a collective in flight or waiting
-    link_bytes_per_s: float  # what the links could have carried of this mix
+    link_bytes_per_s: float  # what the links could have carried of this mix of collectives
     profile_frac: tuple[float, ...] = ()  # utilisation in equal parts of the iteration
 
     @property
@@ -226,7 +226,7 @@ def simulated_iteration(work: Program, fabric: Fabric, *, is_improved: bool = Fa
     start_s, start_active_s, start_bytes = network.now_s, network.active_s, network.sent_bytes
     network.does_record = True
     loop.iterate()
-    link_bytes_per_s = ideal_injection_bytes_per_s(fabric.torus, all_reduce_phases(fabric.torus))
+    link_bytes_per_s = mixed_injection_bytes_per_s(work, fabric.torus)
     return Iteration(
         iteration_s=network.now_s - start_s,
         compute_s=work.compute_s,
@@ -235,6 +235,18 @@ def simulated_iteration(work: Program, fabric: Fabric, *, is_improved: bool = Fa
         link_bytes_per_s=link_bytes_per_s,
         profile_frac=_profile_frac(network, fabric.torus, start_s, link_bytes_per_s),
     )
+
+
+def mixed_injection_bytes_per_s(work: Program, torus: Torus) -> float:
+    """Bytes a device sends per second when the side that all collectives of `work` together load most never idles."""
+    reduced_bytes = sum(size for _, size in work.gradient_bytes)
+    mix = ((reduced_bytes, all_reduce_phases(torus)), (2 * work.all_to_all_bytes, all_to_all_phases(torus)))
+    sent_bytes = sum(size * sent_per_byte(phases) for size, phases in mix)
+    sides = [link_s_per_byte(torus, phases) for _, phases in mix]
+    busy_s = [
+        sum(mix[i][0] * s_per_byte[side] for i, s_per_byte in enumerate(sides)) for side in range(len(torus.sides))
+    ]
+    return sent_bytes / max(busy_s)
 
 
 def _profile_frac(network: ChunkNetwork, torus: Torus, start_s: float, link_bytes_per_s: float) -> tuple[float, ...]:

@@ -81,6 +81,21 @@ def test_an_all_to_all_on_a_ring_pays_for_its_hops():
     assert all_to_all_s(GIGA, span("switch", 4), 1.0) == pytest.approx(0.75)
 
 
+def test_an_all_to_all_pays_a_latency_a_hop_of_its_farthest_part():
+    assert all_to_all_s(0.0, span("switch", 64, latency_s=MICRO), 1.0) == pytest.approx(MICRO)
+    assert all_to_all_s(0.0, span("fully-connected", 8, latency_s=MICRO), 1.0) == pytest.approx(MICRO)
+    assert all_to_all_s(0.0, span("bidirectional-ring", 5, latency_s=MICRO), 1.0) == pytest.approx(2 * MICRO)
+    assert all_to_all_s(0.0, span("ring", 5, latency_s=MICRO), 1.0) == pytest.approx(4 * MICRO)
+    assert all_to_all_s(0.0, span("mesh", 8, latency_s=MICRO), 1.0) == pytest.approx(7 * MICRO)
+    # 16 parts of 1/8 cross the middle at half the ports, and the last has the middle link and three more to go
+    assert all_to_all_s(GIGA, span("mesh", 8, latency_s=MICRO), 1.0) == pytest.approx(16 / 8 * 2 + 4 * MICRO)
+
+
+def test_opposite_devices_of_a_ring_send_whole_messages_either_way():
+    assert gather_s(GIGA, span("bidirectional-ring", 8, part=2, stride=4), 1.0) == pytest.approx(4 / 2)
+    assert gather_s(GIGA, span("bidirectional-ring", 6, part=2, stride=3), 1.0) == pytest.approx(4 / 2)
+
+
 def test_links_run_at_their_achievable_share():
     assert gather_s(GIGA, span("switch", 8), 0.5) == pytest.approx(2 * gather_s(GIGA, span("switch", 8), 1.0))
 

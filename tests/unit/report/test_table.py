@@ -72,3 +72,7 @@ def test_tables_stand_apart():
 )
 def test_a_bar_is_as_long_as_its_share_and_never_vanishes(share, length):
     assert len(bar(share)) == length
+
+
+def test_a_last_column_with_nothing_in_it_is_laid_out():
+    assert texts(Table(title="t", columns=("a", ""), rows=(("1", ""),))) == ["t", "  a", "  1"]

@@ -10,10 +10,10 @@ from dovetail.cost.chosen import num_clusters
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.clusters import clusters
-from dovetail.network.endpoint import SM_BYTES_PER_S, endpoints
+from dovetail.network.endpoint import HOPPER_SM_BYTES_PER_S, SM_BYTES_PER_S, endpoints
 from dovetail.network.themis import nested_phases, switched_s_per_byte, themis_s_per_byte
 from dovetail.network.torus import Side, Torus, Work, ace_torus, link_s_per_byte
-from dovetail.schedule.shared_chip import Load
+from dovetail.schedule.shared_chip import Cores, Load
 from dovetail.schedule.shared_program import (
     Payloads,
     SharedProgram,
@@ -22,19 +22,22 @@ from dovetail.schedule.shared_program import (
     tensor_parallel,
 )
 from dovetail.schedule.training_program import program
-from dovetail.units import GIGA
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
 NUM_DEVICES = 64
-# One block of a kernel that reads two streams and writes one moves 52.9 GB/s on an H200 (our measurement): two thirds.
-H100_SM_BYTES_PER_S = 52.9 * GIGA * 2 / 3
 MOST_CORES_FRAC = 0.5
+NUM_SPLITS = 20
+FEEDS = tuple(part / NUM_SPLITS for part in range(NUM_SPLITS, 0, -1))  # of the links' rate, that a static split feeds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """A chip and the network it is on. With `has_two_ports` memory reads and writes do not share bandwidth (ACE)."""
+    """A chip and the network it is on. With `has_two_ports` memory reads and writes do not share bandwidth (ACE).
+
+    Where `is_contention_measured`, held cores cost each kernel what `schedule.contention` says; where nobody measured,
+    as on ACE's NPU and on Trainium, they cost their share of the cores.
+    """
 
     name: str
     chip: Chip
@@ -42,6 +45,7 @@ class System:
     group: Torus  # where tensor parallelism lies
     sm_bytes_per_s: float
     has_two_ports: bool = False
+    is_contention_measured: bool = False
 
     @property
     def hbm_bytes_per_s(self) -> float:
@@ -60,6 +64,7 @@ class Mechanism:
     endpoint: str
     arbitration: str
     is_themis: bool = False
+    is_any_way: bool = False  # sends in the quickest of all ways: fixed order, Themis', and in switches where there are
 
 
 MECHANISMS = (
@@ -68,8 +73,9 @@ MECHANISMS = (
     Mechanism(name="in-switch", endpoint="in-switch", arbitration="priority"),
     Mechanism(name="ACE", endpoint="ace", arbitration="static"),
     Mechanism(name="ACE+", endpoint="ace", arbitration="dynamic", is_themis=True),
-    Mechanism(name="ideal", endpoint="ideal", arbitration="priority"),
+    Mechanism(name="ideal", endpoint="ideal", arbitration="priority", is_any_way=True),
 )
+FREE = Mechanism(name="free", endpoint="ideal", arbitration="priority")  # ideal, but sends as the SM ring does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +114,8 @@ def systems() -> tuple[System, ...]:
             chip=h100,
             network=Torus(sides=(nvlink, infiniband), link_frac=share),
             group=Torus(sides=(nvlink,), link_frac=share),
-            sm_bytes_per_s=H100_SM_BYTES_PER_S,
+            sm_bytes_per_s=HOPPER_SM_BYTES_PER_S,
+            is_contention_measured=True,  # on an H200, which has the same 132 SMs in the same groups
         ),
         System(
             name="Trainium2",
@@ -127,15 +134,16 @@ def jobs() -> tuple[Job, ...]:
     for workload in ace_workloads():
         for system in (npu, *modern):
             scale = COMPUTE_SCALE[workload.name] if system is npu else 1.0
-            made = data_parallel(program(workload, system.chip).scaled(scale))
+            made = data_parallel(program(workload, system.chip, held_counts(system, system.network)).scaled(scale))
             found.append(Job(name=workload.name, system=system, program=made, network=system.network))
     model = models["llama3-70b"]()
     one = Workload(model=model, global_batch=1, seq=model.seq)
     for system in modern:
-        made = fully_sharded(one, system.chip)
+        made = fully_sharded(one, system.chip, held_counts(system, system.network))
         found.append(Job(name="llama3-70b FSDP", system=system, program=made, network=system.network))
     for system in modern:
-        made = tensor_parallel(one, system.chip, system.group.num_devices)
+        counts = held_counts(system, system.group)
+        made = tensor_parallel(one, system.chip, system.group.num_devices, counts)
         found.append(Job(name="llama3-70b TP+SP", system=system, program=made, network=system.group))
     return tuple(found)
 
@@ -146,28 +154,63 @@ def loads(payloads: Payloads, system: System, network: Torus, mechanism: Mechani
     made = {}
     for name, (work, size) in payloads.items():
         s_per_byte, latency_s, hbm, cores = of_work[work]
-        made[name] = Load(link_s=size * s_per_byte, latency_s=latency_s, hbm_frac=hbm, core_frac=cores)
+        made[name] = Load(
+            link_s=size * s_per_byte,
+            latency_s=latency_s,
+            hbm_frac=hbm,
+            core_frac=cores.frac,
+            num_units=cores.num_units,
+        )
     return made
+
+
+def held_counts(system: System, network: Torus) -> tuple[int, ...]:
+    """Units that some mechanism holds, or a static split of it; none where contention is not measured."""
+    if not system.is_contention_measured:
+        return ()
+    cores = [
+        _load_of(work, system, network, mechanism)[3]
+        for work in Work
+        for mechanism in MECHANISMS
+        if _fits(mechanism, network)
+    ]
+    wholes = {held.num_units for held in cores if held.num_units}
+    return tuple(sorted({math.ceil(feed_frac * count) for count in wholes for feed_frac in FEEDS}))
+
+
+def _fits(mechanism: Mechanism, network: Torus) -> bool:
+    return mechanism.endpoint != "in-switch" or all(side.is_switched for side in network.sides)
 
 
 def _load_of(
     work: Work, system: System, network: Torus, mechanism: Mechanism
-) -> tuple[float, float, float, float]:  # style: (seconds on the links per byte, latency, shares of HBM and cores)
+) -> tuple[float, float, float, Cores]:  # style: (seconds on the links per byte, latency, share of HBM, cores)
     phases = nested_phases(network, work)
-    num_steps = {index: sum(p.num_steps for p in phases if p.side == index) for index in range(len(network.sides))}
-    if mechanism.endpoint == "in-switch":
-        s_per_byte = switched_s_per_byte(network, work)
-        num_steps = dict.fromkeys(num_steps, 2)
-    elif mechanism.is_themis:
-        s_per_byte = themis_s_per_byte(network, work)
-    else:
-        s_per_byte = max(link_s_per_byte(network, phases))
+    s_per_byte, latency_s = _way_s(work, network, mechanism)
     use = endpoints[mechanism.endpoint](phases)
     memory = max(use.read_bytes, use.write_bytes) if system.has_two_ports else use.memory_bytes
     num_cores = math.ceil(use.sm_bytes / s_per_byte / system.sm_bytes_per_s)
-    cores = min(MOST_CORES_FRAC, _held_frac(system.chip, num_cores))
-    latency_s = sum(count * network.sides[index].latency_s for index, count in num_steps.items())
+    num_held = min(num_cores, int(MOST_CORES_FRAC * system.chip.tensor.num_units))
+    cores = Cores(frac=min(MOST_CORES_FRAC, _held_frac(system.chip, num_cores)), num_units=num_held)
     return s_per_byte, latency_s, memory / s_per_byte / system.hbm_bytes_per_s, cores
+
+
+def _way_s(
+    work: Work, network: Torus, mechanism: Mechanism
+) -> tuple[float, float]:  # style: (seconds on the links per byte, latency)
+    phases = nested_phases(network, work)
+    chained_s = sum(phase.num_steps * network.sides[phase.side].latency_s for phase in phases)
+    can_add = all(side.is_switched for side in network.sides)
+    ways = []
+    if mechanism.endpoint == "in-switch" or (mechanism.is_any_way and can_add):
+        up_and_down_s = sum(2 * side.latency_s for side in network.sides)
+        ways.append((switched_s_per_byte(network, work), up_and_down_s))
+    if mechanism.is_any_way or mechanism.is_themis:
+        ways.append((themis_s_per_byte(network, work), chained_s))
+    if mechanism.is_any_way or not ways:
+        ways.append((max(link_s_per_byte(network, phases)), chained_s))
+    rates, latencies = zip(*ways, strict=True)
+    return min(rates), min(latencies)
 
 
 def _held_frac(chip: Chip, num_cores: int) -> float:

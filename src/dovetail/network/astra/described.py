@@ -5,6 +5,7 @@ Its network files count a GB as 2^30 bytes, its system files as 10^9; both per 1
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,16 +42,44 @@ def dims_of(table: Mapping[str, Any]) -> tuple[AstraDim, ...]:
 
 
 def _dim(kind: Any, num_ranks: Any, bandwidth: Any, latency: Any) -> AstraDim:
-    try:
-        return AstraDim(
-            kind=str(kind),
-            num_ranks=int(num_ranks),
-            latency_ticks=float(latency),
-            bytes_per_tick=float(bandwidth) * NETWORK_BYTES_PER_TICK,
-        )
-    except (TypeError, ValueError, OverflowError) as broken:
-        shown = ", ".join(str(word)[:40] for word in (kind, num_ranks, bandwidth, latency))
-        raise InvalidInput(f"not a network dimension: {shown}") from broken
+    return AstraDim(
+        kind=str(kind),
+        num_ranks=_whole("npus_count", num_ranks),
+        latency_ticks=_number("latency", latency),
+        bytes_per_tick=_number("bandwidth", bandwidth) * NETWORK_BYTES_PER_TICK,
+    )
+
+
+def _number(key: str, said: Any) -> float:
+    """A finite number, also as the text that YAML makes of 1e3; true and false are none."""
+    number = math.nan
+    if isinstance(said, int | float | str) and not isinstance(said, bool):
+        try:
+            number = float(said)
+        except (ValueError, OverflowError):
+            number = math.nan
+    if not math.isfinite(number):
+        raise InvalidInput(f"{key} must be a finite number; got {_shown(said)}")
+    return number
+
+
+def _whole(key: str, said: Any) -> int:
+    if not _number(key, said).is_integer():
+        raise InvalidInput(f"{key} must be a whole number; got {_shown(said)}")
+    return said if isinstance(said, int) else int(float(said))
+
+
+def _names(key: str, said: Any) -> tuple[str, ...]:
+    if not isinstance(said, list | tuple) or not all(isinstance(name, str) for name in said):
+        raise InvalidInput(f'{key} must be a list with an algorithm a dimension, as in ["ring"]; got {_shown(said)}')
+    return tuple(said)
+
+
+def _shown(said: Any) -> str:
+    if said is None or isinstance(said, bool):
+        return "nothing" if said is None else str(said).lower()
+    shown = repr(said)
+    return shown if len(shown) <= 40 else f"{shown[:37]}..."
 
 
 def system_of(
@@ -64,18 +93,21 @@ def system_of(
             )
     if "local-mem-bw" not in table:
         raise InvalidInput("the system file must give local-mem-bw: reductions are charged against it")
-    try:
-        return AstraSystem(
-            dims=dims,
-            algorithms={name: tuple(table[key]) for key, name in IMPLEMENTATIONS.items() if key in table},
-            num_chunks=int(table.get("preferred-dataset-splits", 1)),
-            num_queues=num_queues,
-            num_active_chunks=int(table.get("active-chunks-per-dimension", 1)),
-            policy=str(table.get("scheduling-policy", "LIFO")),
-            optimization=str(table.get("collective-optimization", "baseline")),
-            endpoint_ticks=int(table.get("endpoint-delay", 10)),
-            is_congestion_aware=is_congestion_aware,
-            memory_bytes_per_tick=float(table["local-mem-bw"]) * MEMORY_BYTES_PER_TICK,
+    counts = {
+        key: _whole(key, table.get(key, default))
+        for key, default in (
+            ("preferred-dataset-splits", 1), ("active-chunks-per-dimension", 1), ("endpoint-delay", 10),
         )
-    except (TypeError, ValueError, OverflowError) as broken:
-        raise InvalidInput(f"a system option has the wrong type: {broken}") from broken
+    }  # fmt: skip
+    return AstraSystem(
+        dims=dims,
+        algorithms={name: _names(key, table[key]) for key, name in IMPLEMENTATIONS.items() if key in table},
+        num_chunks=counts["preferred-dataset-splits"],
+        num_queues=num_queues,
+        num_active_chunks=counts["active-chunks-per-dimension"],
+        policy=str(table.get("scheduling-policy", "LIFO")),
+        optimization=str(table.get("collective-optimization", "baseline")),
+        endpoint_ticks=counts["endpoint-delay"],
+        is_congestion_aware=is_congestion_aware,
+        memory_bytes_per_tick=_number("local-mem-bw", table["local-mem-bw"]) * MEMORY_BYTES_PER_TICK,
+    )

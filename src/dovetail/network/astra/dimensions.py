@@ -28,6 +28,7 @@ ALGORITHMS = {
     "ring": "ring", "direct": "direct", "halvingDoubling": "halving-doubling", "doubleBinaryTree": "double-binary-tree",
 }  # fmt: skip
 NAMES = "xyzwvu"
+LATENCY_DIGITS = 6  # of a nanosecond: 500 ns must not become 499.99999999999994, which a simulator cuts to 499
 
 
 def dimensions_of(dims: Sequence[AstraDim]) -> tuple[Dimension, ...]:
@@ -59,7 +60,7 @@ def astra_dims_of(parts: Sequence[Dimension | UnitGraph]) -> tuple[AstraDim, ...
             kind=kind,
             num_ranks=part.num_devices,
             bytes_per_tick=part.link.bandwidth_bytes_per_s / part.oversubscription * TICK_S,
-            latency_ticks=part.link.latency_s / TICK_S,
+            latency_ticks=round(part.link.latency_s / TICK_S, LATENCY_DIGITS),
         )
         found.append(
             AstraDim(

@@ -45,16 +45,19 @@ class _State:
 class AstraRanks:
     """One run of all ranks."""
 
-    def __init__(self, ranks: Sequence[Rank], timing: Timing) -> None:
+    def __init__(self, ranks: Sequence[Rank], timing: Timing, *, is_recorded: bool = False) -> None:
         self._timing, self._now_ticks = timing, 0
         self._states = [_state(nodes) for nodes in ranks]
         self._events: list[tuple[int, int, Place]] = []
         self._num_events = 0
         self._joined: dict[tuple[tuple[int, ...], int], list[Place]] = {}
         self._turns: dict[tuple[tuple[int, ...], int], int] = {}
-        self._sent: dict[tuple[int, int, int], list[int]] = {}  # arrival ticks nobody has asked for yet
+        self._sent: dict[tuple[int, int, int], list[tuple[int, Place]]] = {}  # arrivals nobody has asked for yet
         self._asked: dict[tuple[int, int, int], list[Place]] = {}
-        self._awaited: dict[Place, str] = {}  # what each receive under way is waiting for, in words
+        self._is_recorded = is_recorded
+        self.begun_ticks: dict[Place, int] = {}  # of every node, where that is recorded; ended alike
+        self.ended_ticks: dict[Place, int] = {}
+        self._awaited: dict[Place, tuple[int, int, int]] = {}  # what each receive under way is waiting for
 
     def run(self) -> list[tuple[int, int]]:
         """(end, ticks spent in kernels) of every rank."""
@@ -84,11 +87,13 @@ class AstraRanks:
 
     def _begin(self, rank: int, index: int) -> None:
         node, state = self._states[rank].nodes[index], self._states[rank]
+        if self._is_recorded:
+            self.begun_ticks[rank, index] = self._now_ticks
         if node.kind == "collective":
             self._join(rank, index, node)
         elif node.kind == "send":
             travel_ticks = self._timing.message_ticks(rank, node.target, node.size_bytes)
-            self._arrive((rank, node.target, node.tag), self._now_ticks + travel_ticks)
+            self._arrive((rank, node.target, node.tag), self._now_ticks + travel_ticks, (rank, index))
             self._at(self._now_ticks + travel_ticks, (rank, index))
         elif node.kind == "receive":
             self._ask((node.source, rank, node.tag), (rank, index))
@@ -118,20 +123,38 @@ class AstraRanks:
             told = f"rank {first[0]}, {other.label}, for {other.collective} of {other.size_bytes}"
             raise InvalidInput(f"{asked} where {told}", at(rank, node))
 
-    def _arrive(self, key: tuple[int, int, int], tick: int) -> None:
+    def _arrive(self, key: tuple[int, int, int], tick: int, send: Place) -> None:
         if self._asked.get(key):
             place = self._asked[key].pop(0)
             self._awaited.pop(place, None)
+            self._check_size(send, place)
             self._at(tick, place)
         else:
-            self._sent.setdefault(key, []).append(tick)
+            self._sent.setdefault(key, []).append((tick, send))
 
     def _ask(self, key: tuple[int, int, int], place: Place) -> None:
         if self._sent.get(key):
-            self._at(max(self._now_ticks, self._sent[key].pop(0)), place)
+            tick, send = self._sent[key].pop(0)
+            self._check_size(send, place)
+            self._at(max(self._now_ticks, tick), place)
         else:
             self._asked.setdefault(key, []).append(place)
-            self._awaited[place] = f"waits for tag {key[2]} from rank {key[0]}, which never sends it"
+            self._awaited[place] = key
+
+    def _check_size(self, send: Place, receive: Place) -> None:
+        sent, waited = (self._states[rank].nodes[index] for rank, index in (send, receive))
+        if sent.size_bytes != waited.size_bytes:
+            sends = f"rank {send[0]}, {sent.label}, sends {sent.size_bytes} bytes"
+            raise InvalidInput(f"waits for {waited.size_bytes} bytes where {sends}", at(receive[0], waited))
+
+    def _why_waits(self, source: int, target: int, tag: int) -> str:
+        """Why a message never came: nobody sends it, or the send waits for something itself."""
+        state = self._states[source] if source < len(self._states) else self._states[target]
+        held = [node for node, missing in zip(state.nodes, state.missing, strict=True) if missing]
+        sends = [node for node in held if (node.kind, node.target, node.tag) == ("send", target, tag)]
+        if not sends:
+            return f"waits for tag {tag} from rank {source}, which never sends it"
+        return f"waits for tag {tag} from rank {source}, where {sends[0].label} waits too and would never send it"
 
     def _at(self, tick: int, place: Place) -> None:
         heappush(self._events, (tick, self._num_events, place))
@@ -142,6 +165,8 @@ class AstraRanks:
         state.is_free[_unit(state.nodes[index])] = True
         state.num_done += 1
         state.end_ticks = self._now_ticks
+        if self._is_recorded:
+            self.ended_ticks[rank, index] = self._now_ticks
         for user in state.users[index]:
             state.missing[user] -= 1
             if not state.missing[user]:
@@ -149,8 +174,8 @@ class AstraRanks:
 
     def _check_finished(self) -> None:
         self._check_joined()
-        for (rank, index), why in sorted(self._awaited.items()):
-            raise InvalidInput(why, at(rank, self._states[rank].nodes[index]))
+        for (rank, index), key in sorted(self._awaited.items()):
+            raise InvalidInput(self._why_waits(*key), at(rank, self._states[rank].nodes[index]))
         for rank, state in enumerate(self._states):
             if state.num_done < len(state.nodes):
                 index = next(i for i, count in enumerate(state.missing) if count)
@@ -172,7 +197,15 @@ class AstraRanks:
         if stuck:
             _, (rank, index), member = min(stuck)
             where = at(rank, self._states[rank].nodes[index])
+            held = min((place for place in self._waiting() if place[0] == member), default=None)
+            if held is not None:
+                label = self._states[member].nodes[held[1]].label
+                raise InvalidInput(f"waits for rank {member}, which itself waits in {label} and never joins", where)
             raise InvalidInput(f"waits for rank {member}, which never joins this collective", where)
+
+    def _waiting(self) -> list[Place]:
+        """Where ranks stand still: in receives, and in collectives that lack a member."""
+        return [*self._awaited, *(place for here in self._joined.values() for place in here)]
 
     def _send_at(self, source: int, target: int, tag: int) -> str:
         sends = [n for n in self._states[source].nodes if (n.kind, n.target, n.tag) == ("send", target, tag)]

@@ -18,6 +18,11 @@ COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all")
 ALGORITHMS = ("ring", "direct", "halvingDoubling", "doubleBinaryTree")
 POLICIES = ("LIFO", "FIFO")
 OPTIMIZATIONS = ("baseline", "localBWAware")
+MIN_BYTES_PER_TICK, MAX_BYTES_PER_TICK = TICK_S, 1e12  # style: bounds, 1 byte/s to a zettabyte/s
+MAX_TICKS = 10**12  # style: a bound, a quarter of an hour
+MAX_RANKS = 10**9  # style: a bound on one dimension, so that products stay exact
+MAX_CHUNKS = 10**5  # style: a bound; each is followed by itself
+MAX_ACTIVE = 10**9  # style: a bound; as many as there are is as good
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +40,9 @@ class AstraDim:
                 f"no ASTRA-sim topology is named {self.kind!r}"
                 + did_you_mean(self.kind, (RING, SWITCH, FULLY_CONNECTED))
             )
-        if self.num_ranks < 1 or self.bytes_per_tick <= 0 or self.latency_ticks < 0:
-            raise InvalidInput(
-                "a dimension needs npus_count >= 1, bandwidth > 0 and latency >= 0; "
-                f"got {self.num_ranks}, {self.bytes_per_tick:g} and {self.latency_ticks:g}"
-            )
+        _check_within("npus_count", self.num_ranks, 1, MAX_RANKS)
+        _check_within("bandwidth", self.bytes_per_tick, MIN_BYTES_PER_TICK, MAX_BYTES_PER_TICK, " bytes/ns")
+        _check_within("latency", self.latency_ticks, 0, MAX_TICKS, " ns")
 
     def num_hops(self, distance: int) -> int:
         """Links between two ranks `distance` apart: the shorter way round a ring, up and down a switch."""
@@ -79,13 +82,12 @@ class AstraSystem:
     is_congestion_aware: bool = False
 
     def __post_init__(self) -> None:
-        if min(self.num_chunks, self.num_active_chunks, self.num_queues) < 1:
-            raise InvalidInput("preferred-dataset-splits, active-chunks-per-dimension and queues must be at least 1")
-        if self.memory_bytes_per_tick <= 0 or self.endpoint_ticks < 0:
-            raise InvalidInput(
-                "local-mem-bw must be above 0 and endpoint-delay not below; "
-                f"got {self.memory_bytes_per_tick:g} bytes/ns and {self.endpoint_ticks} ns"
-            )
+        _check_within("preferred-dataset-splits", self.num_chunks, 1, MAX_CHUNKS)
+        _check_within("active-chunks-per-dimension", self.num_active_chunks, 1, MAX_ACTIVE)
+        _check_within("queues of a dimension", self.num_queues, 1, MAX_ACTIVE)
+        _check_within("endpoint-delay", self.endpoint_ticks, 0, MAX_TICKS, " ns")
+        rate = self.memory_bytes_per_tick
+        _check_within("local-mem-bw", rate, MIN_BYTES_PER_TICK, MAX_BYTES_PER_TICK, " bytes/ns")
         for label, value, known in (
             ("scheduling-policy", self.policy, POLICIES),
             ("collective-optimization", self.optimization, OPTIMIZATIONS),
@@ -117,9 +119,15 @@ class AstraSystem:
         return 3 * int(message_bytes / self.memory_bytes_per_tick)
 
 
+def _check_within(key: str, value: float, least: float, most: float, unit: str = "") -> None:
+    if not least <= value <= most:  # nor where it is no number
+        raise InvalidInput(f"{key} must be from {least:g} to {most:g}{unit}; got {str(value)[:40]}")
+
+
 def _check_algorithms(collective: str, names: tuple[str, ...], num_dims: int) -> None:
+    key = f"{collective.replace('_', '-')}-implementation"
     if len(names) != num_dims:
-        raise InvalidInput(f"{collective} names {len(names)} algorithms for {num_dims} dimensions; name one each")
+        raise InvalidInput(f"{key} names {len(names)} algorithms for {num_dims} dimensions; name one each")
     for name in names:
         if name not in ALGORITHMS:
-            raise NotModelled(f"no ASTRA-sim algorithm is named {name!r}" + did_you_mean(name, ALGORITHMS), collective)
+            raise NotModelled(f"no ASTRA-sim algorithm is named {name!r}" + did_you_mean(name, ALGORITHMS), key)

@@ -6,9 +6,10 @@ from dovetail.hardware.topology import Group
 from dovetail.network.collectives import collectives
 from dovetail.network.collectives.all_gather import all_gather_s
 from dovetail.network.collectives.reduce_scatter import reduce_scatter_s
+from dovetail.units import Amount
 
 
 @collectives.register("all-reduce")
-def all_reduce_s(payload_bytes: float, group: Group, link_frac: float) -> float:
+def all_reduce_s(payload_bytes: Amount, group: Group, link_frac: float) -> Amount:
     """Reduce-scatter, then all-gather, dimension by dimension: 2(n-1)/n of the payload past every rank."""
     return reduce_scatter_s(payload_bytes, group, link_frac) + all_gather_s(payload_bytes, group, link_frac)

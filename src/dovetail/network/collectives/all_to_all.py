@@ -5,9 +5,24 @@ from __future__ import annotations
 from dovetail.hardware.topology import Group
 from dovetail.network.alphabeta import all_to_all_s
 from dovetail.network.collectives import collectives
+from dovetail.units import Amount
+
+
+def deduplicated_all_to_all_s(payload_bytes: Amount, group: Group, link_frac: float, num_copies: int) -> Amount:
+    """As the plain one where the payload holds `num_copies` of each row, bound for places chosen at random.
+
+    Of the copies for one place of a dimension one is sent, outermost dimension first, and handed out further inside
+    (DeepSeek-AI's DeepEP, 2025). Of n places, n (1 - (1 - 1/n)^copies) are bound for on average.
+    """
+    time_s, num_places = 0.0, 1
+    for span in reversed(group):
+        num_places *= span.num_ranks
+        num_sent = num_places * (1.0 - (1.0 - 1.0 / num_places) ** num_copies)
+        time_s = time_s + all_to_all_s(payload_bytes * num_sent / num_copies, span, link_frac)
+    return time_s
 
 
 @collectives.register("all-to-all")
-def hierarchical_all_to_all_s(payload_bytes: float, group: Group, link_frac: float) -> float:
+def hierarchical_all_to_all_s(payload_bytes: Amount, group: Group, link_frac: float) -> Amount:
     """One exchange a dimension, each over the whole payload, so that a part reaches its column then its row."""
     return sum(all_to_all_s(payload_bytes, span, link_frac) for span in group)

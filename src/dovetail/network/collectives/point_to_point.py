@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from dovetail.hardware.topology import Group
 from dovetail.network.collectives import collectives
+from dovetail.units import Amount
 
 
 @collectives.register("point-to-point")
-def point_to_point_s(payload_bytes: float, group: Group, link_frac: float) -> float:
+def point_to_point_s(payload_bytes: Amount, group: Group, link_frac: float) -> Amount:
     """Time of one message between neighbours, over the slowest dimension the group reaches into.
 
     On rings and lines a neighbour is reached over one port, through `stride` links that as many groups share.
@@ -24,4 +27,4 @@ def point_to_point_s(payload_bytes: float, group: Group, link_frac: float) -> fl
             num_ports = max(1, dimension.num_devices - 1)
         rate = link.bandwidth_bytes_per_s * link_frac / num_ports / num_hops / dimension.oversubscription
         times.append(num_hops * link.latency_s + payload_bytes / rate)
-    return max(times)
+    return np.max(np.broadcast_arrays(*times), axis=0)[()]

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from dovetail.errors import InvalidInput
-from dovetail.network.endpoint import REDUCED_FRAC
+from dovetail.network.endpoint import REDUCED_FRAC, reduced_per_byte
 from dovetail.network.endpoint.ace import ace
 from dovetail.network.endpoint.chunk_network import UNLIMITED, ChunkNetwork, Collective, Station, Stop
 from dovetail.network.torus import Phase, Torus, all_reduce_phases, sent_per_byte
@@ -29,6 +29,7 @@ MACRO_BYTES = 128 * KIBI  # estimate: a bank of 1 MB is eight macros, of which a
 FP16_ADD_J = 0.40 * PICO * ENERGY_45_TO_28  # Horowitz, ISSCC 2014
 SRAM_LEAKAGE_W_PER_BYTE = 60 * NANO  # 28 nm; estimate, a quarter of a watt for 4 MB
 FP16_BYTES = 2
+SIZINGS = ("phase", "link", "residence")
 NUM_CHIP_SERVERS = 4  # memory reads, memory writes, adders, SRAM banks
 
 
@@ -47,7 +48,7 @@ class AceDesign:
     packet_bytes: float = 256.0
     num_ports: int = 6  # two local rings, two ways on each other side
     clock_hz: float = ACE_CLOCK_HZ
-    sizing: str = "chunk"  # what partitions grow with beside bandwidth: "chunk", the paper's rule, or "residence"
+    sizing: str = "phase"  # what partitions grow with: see `partitions_bytes`
 
     def __post_init__(self) -> None:
         if self.sram_bytes < self.chunk_bytes or self.num_fsms < 1:
@@ -57,8 +58,8 @@ class AceDesign:
             )
         if not self.packet_bytes <= self.message_bytes <= self.chunk_bytes:
             raise InvalidInput("packets must fit in messages and messages in chunks")
-        if self.sizing not in ("chunk", "residence"):
-            raise InvalidInput(f"partitions are sized by chunk or residence; got {self.sizing!r}", "sizing")
+        if self.sizing not in SIZINGS:
+            raise InvalidInput(f"partitions are sized by {', '.join(SIZINGS)}; got {self.sizing!r}", "sizing")
 
     @property
     def alu_bytes_per_s(self) -> float:
@@ -74,14 +75,16 @@ def partitions_bytes(
 ) -> tuple[float, ...]:
     """SRAM of each phase and of the terminal partition: in proportion to phase bandwidth x phase chunk size.
 
-    A side that two phases use gives each its half; the terminal partition is emptied at `drain_bytes_per_s`.
-    With sizing by residence: chunk size x time in the phase, so that long rings between packages get their share.
+    Sized by phase, the bandwidth is what the phase sends while the same payload streams through all of them. By link,
+    it is what its links could carry: a side that two phases use gives each its half, and `drain_bytes_per_s` empties
+    the terminal partition. By residence it is not the paper's rule but chunk size x time in the phase, as an engine
+    built for its network would have it, where phases of small chunks have long ways.
     """
-    if design.sizing == "residence":
-        dma_s = design.chunk_bytes / drain_bytes_per_s
+    if design.sizing == "phase":
+        weights = [phase.sent_frac * phase.held_frac for phase in phases] + [1.0]
+    elif design.sizing == "residence":
         weights = [phase.held_frac * sum(phase_s(torus, phase, design.chunk_bytes)) for phase in phases]
-        weights[0] += dma_s
-        weights.append(dma_s)
+        weights.append(design.chunk_bytes / drain_bytes_per_s)
     else:
         uses = [sum(other.side == phase.side for other in phases) for phase in phases]
         rates = [torus.sides[phase.side].bandwidth_bytes_per_s / n for phase, n in zip(phases, uses, strict=True)]
@@ -150,6 +153,24 @@ def ace_route(
     out = ((write, dma_s), (banks, bank_s))
     stops.append(Stop(holds=out, delay_s=0.0, crew=dma, partition=len(phases), does_stream=True))
     return tuple(stops)
+
+
+def engine_payload_bytes_per_s(
+    design: AceDesign, torus: Torus, phases: tuple[Phase, ...], memory_bytes_per_s: float
+) -> float:
+    """Payload per second that the engine passes: least of SRAM banks, adders, and what partitions and FSMs keep going.
+
+    Of a phase as many chunks are under way as its partition holds and it has FSMs for, each for the time it is on the
+    links and waits for their latency (Little): on long ways that is less than the links could carry.
+    """
+    slots = partition_slots(design, torus, phases, memory_bytes_per_s)
+    crews = fsm_crews(design, torus, phases)
+    rates = [design.sram_bytes_per_s / ace(phases).sram_bytes]
+    reduced = reduced_per_byte(phases)
+    rates += [design.alu_bytes_per_s / reduced] if reduced else []
+    for phase, num_slots, num_fsms in zip(phases, slots[:-1], crews, strict=True):
+        rates.append(min(num_slots, num_fsms) * design.chunk_bytes / sum(phase_s(torus, phase, design.chunk_bytes)))
+    return min(rates)
 
 
 def simulated_network_bytes_per_s(

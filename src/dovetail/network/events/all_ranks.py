@@ -3,22 +3,24 @@
 A message's head enters a link when both have come, max(head, link free); the link is then taken for bytes/bandwidth;
 the tail follows over the slowest link of the way (cut-through). A link serves messages in the order they reach it:
 levels are worked through in time order, and `num_out_of_order` counts the messages that reached a link before one
-already served there. While it is 0 the answer is exactly that of a message-by-message simulation.
+already served there. Messages that come at once go by task, chunk, phase, lane, level, round, hop and rank, so that
+what was sent earlier goes first. While the count is 0 the answer is exactly that of a message-by-message simulation.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dovetail.network.events.network_graph import Floats, LinkGraph, switch_of
 from dovetail.network.events.phases import Phase
 from dovetail.network.events.program import Compute, Devices, Send
+from dovetail.network.events.ranks import TOLERANCE_S
+from dovetail.network.events.recording import Recorder
 from dovetail.network.events.routing import routes, switch_links
 from dovetail.network.events.schedules import Ints, Level, Round
 
-_TOLERANCE_S = 1e-12  # rounding of sums that mean the same moment; a millionth of any latency
 _MOST_CACHED = 1 << 21  # link numbers kept in all; all-to-alls beyond that are routed anew each time
 
 
@@ -50,11 +52,12 @@ class AllRanks:
 
     def __init__(self, graph: LinkGraph, devices: Devices) -> None:
         self.graph = graph
+        self.recorder: Recorder | None = None
         self.free_s = np.zeros(len(graph.source))
         self.busy_s = np.zeros(len(graph.source))
         self._last_s = np.full(len(graph.source), -1.0)
         self._last_order = np.full(len(graph.source), -1)
-        self._order = 0  # of the chunk being moved: among messages that come at once, the lowest goes first
+        self._order = 0  # of the lane being moved: among messages that come at once, the lowest goes first
         self.num_out_of_order = 0
         self.num_messages = 0
         self.overhead_s = self._per_device(devices.overhead_s, 0.0)
@@ -105,11 +108,15 @@ class AllRanks:
         free_s = self._streams.setdefault(task.stream, self.begin())
         where: Ints | slice = np.array(task.devices) if task.devices else slice(0, self.graph.num_devices)
         last_s = self._stream_last.setdefault(task.stream, self.begin())
-        self.num_out_of_order += int((clocks[where] + _TOLERANCE_S < last_s[where]).sum())
+        self.num_out_of_order += int((clocks[where] + TOLERANCE_S < last_s[where]).sum())
         last_s[where] = clocks[where]
         done = clocks.copy()
-        done[where] = np.maximum(clocks[where], free_s[where]) + task.duration_s * self.slowdown[where]
+        begin_s = np.maximum(clocks[where], free_s[where])
+        done[where] = begin_s + task.duration_s * self.slowdown[where]
         free_s[where] = done[where]
+        if self.recorder is not None:
+            devices = np.arange(self.graph.num_devices)[where]
+            self.recorder.ran(task.name, task.stream, devices, clocks[where], begin_s, done[where])
         return done
 
     def after_send(self, clocks: Floats, task: Send, order: int) -> tuple[Floats, Floats]:
@@ -119,8 +126,9 @@ class AllRanks:
         flights = self.routed(pairs[:, 0], pairs[:, 0], pairs[:, 1], routes(self.graph, pairs[:, 0], pairs[:, 1]))
         left, come = clocks.copy(), self.begin()
         sizes_bytes = np.full(len(pairs), task.payload_bytes)
-        tail_s = self._fly(flights, clocks[pairs[:, 0]], sizes_bytes)
-        np.maximum.at(left, pairs[:, 0], self.free_s[flights.hops[0].links])
+        left_s = np.full(len(pairs), np.nan)
+        tail_s = self._fly(flights, clocks[pairs[:, 0]], sizes_bytes, left_s)
+        np.maximum.at(left, pairs[:, 0], left_s)
         np.maximum.at(come, pairs[:, 1], tail_s + self.overhead_s[pairs[:, 1]])
         return left, come
 
@@ -147,16 +155,19 @@ class AllRanks:
     def extra_s(self, flights: Flights, round_: Round) -> Floats:
         """What comes between the tail of each message and its use: the device's overhead and its sum.
 
-        A switch sends on while it still receives, so there it is negative: as long as sending on will take at least.
+        A switch sends on while it still receives, so there it is negative: the least time that sending on takes of
+        what it sends on.
         """
-        sizes_bytes = round_.num_bytes if isinstance(round_.num_bytes, float) else round_.num_bytes[flights.senders]
         if round_.place == "up":
-            return np.broadcast_to(np.asarray(-sizes_bytes * flights.fastest_s_per_byte), flights.target.shape)
+            return np.full(flights.target.shape, -round_.sent_on_bytes * flights.fastest_s_per_byte)
+        sizes_bytes = round_.num_bytes if isinstance(round_.num_bytes, float) else round_.num_bytes[flights.senders]
         added_s = self.overhead_s[flights.target]
         return added_s + sizes_bytes * self._reduce_s_per_byte[flights.target] if round_.is_reduced else added_s
 
-    def _fly(self, flights: Flights, head_s: Floats, sizes_bytes: float | Floats) -> Floats:
-        """When the tail of each message arrives; takes the links it passes."""
+    def _fly(
+        self, flights: Flights, head_s: Floats, sizes_bytes: float | Floats, left_s: Floats | None = None
+    ) -> Floats:
+        """When the tail of each message arrives; takes the links it passes, and notes in `left_s` when it has left."""
         self.num_messages += len(head_s)
         tail_s = head_s
         for hop in flights.hops:
@@ -170,6 +181,10 @@ class AllRanks:
                 self._note_order(hop.links, arrive_s)
                 self.free_s[hop.links] = start_s + taken_s
                 self.busy_s[hop.links] += taken_s
+            if self.recorder is not None:
+                self.recorder.carried(hop.links, flights.source[here], start_s, taken_s)
+            if left_s is not None:
+                left_s[here] = np.where(np.isnan(left_s[here]), start_s + taken_s, left_s[here])
             end_s = np.maximum(start_s + taken_s, tail_s[here]) + hop.latency_s
             if hop.index is None:
                 head_s, tail_s = start_s + hop.latency_s, end_s
@@ -181,8 +196,8 @@ class AllRanks:
     def _note_order(self, links: Ints, arrive_s: Floats) -> None:
         """Counts messages that come before one already served, or with one that should have gone after them."""
         ahead_s = arrive_s - self._last_s[links]
-        if ahead_s.min() <= _TOLERANCE_S:
-            is_tie = abs(ahead_s) <= _TOLERANCE_S
+        if ahead_s.min() <= TOLERANCE_S:
+            is_tie = abs(ahead_s) <= TOLERANCE_S
             is_wrong = np.where(is_tie, self._last_order[links] > self._order, ahead_s < 0)
             self.num_out_of_order += int(is_wrong.sum())
         self._last_s[links] = arrive_s
@@ -227,7 +242,9 @@ class AllRanks:
         links = switch_links(phase.block, source, round_.place == "up")
         switch = switch_of(phase.block, source)
         if round_.place == "up":
-            return self.routed(senders, source, switch, links)
+            flights = self.routed(senders, source, switch, links)
+            rates = self.graph.bandwidth_bytes_per_s[np.concatenate([links, switch_links(phase.block, source, False)])]
+            return replace(flights, fastest_s_per_byte=1 / float(rates.max()))
         return self.routed(senders, switch, source, links)
 
     def routed(self, senders: Ints, source: Ints, target: Ints, links: Ints) -> Flights:

@@ -10,20 +10,25 @@ import numpy as np
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.hardware.topology import Dimension, Span
 from dovetail.network.collectives import collectives
+from dovetail.network.events.bisection import bisection_bound_s
 from dovetail.network.events.bounds import bus_share, port_bound_s
 from dovetail.network.events.engine import Timeline
 from dovetail.network.events.fed import Endpoint, fed_s
+from dovetail.network.events.limits import MOST_CHUNKS
 from dovetail.network.events.network_graph import LinkGraph
 from dovetail.network.events.phases import suited, themis_orders
 from dovetail.network.events.program import Collective, Program, Queueing, Receive, Send
+from dovetail.network.events.recording import Watch
 from dovetail.network.events.simulate import simulate
 from dovetail.network.events.unit_graphs import Ints, UnitGraph
+from dovetail.units import format_bytes
 
 COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "broadcast", "point-to-point", "reduce", "reduce-scatter")
 EngineName = Literal["events", "closed"]
 _TASK = "it"
 _MOST_MESSAGES = 500_000_000  # a count: half a minute
 _MOST_LISTED = 2048  # devices: a chain is a table of its square
+_MOST_ROUTED = 500_000  # messages between all pairs of a graph, each with a way of its own: half a minute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,13 +57,19 @@ class NetworkAsked:
     endpoint: Endpoint = field(default_factory=Endpoint)
 
     def __post_init__(self) -> None:
-        if self.collective not in COLLECTIVES:
-            hint = did_you_mean(self.collective, COLLECTIVES)
-            raise InvalidInput(f"no collective is named {self.collective!r}{hint}")
+        check_collective(self.collective)
+        if self.num_chunks > max(1, self.payload_bytes):
+            shown = f"{self.num_chunks:,} chunks of {format_bytes(self.payload_bytes)}"
+            raise InvalidInput(f"a chunk holds at least a byte; got {shown}", "--chunks")
         if self.groups and self.dimensions:
             raise InvalidInput("give groups or dimensions, not both")
         for name in self.dimensions:
             self.network.graph.block(name)
+
+
+def check_collective(name: str) -> None:
+    if name not in COLLECTIVES:
+        raise InvalidInput(f"no collective is named {name!r}{did_you_mean(name, COLLECTIVES)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +116,9 @@ class NetworkAnswer:
         return self.bound_s / self.time_s if self.time_s else 1.0
 
 
-def network_answer(asked: NetworkAsked) -> NetworkAnswer:
-    """The time of what is asked; raises where no engine models it."""
+def network_answer(asked: NetworkAsked, watch: Watch | None = None) -> NetworkAnswer:
+    """The time of what is asked, with a record of it where `watch` wants one; raises where no engine models it."""
+    asked = _with_way_of_endpoint(asked)
     groups = group_rows(asked)
     if asked.collective == "point-to-point":
         groups = groups[:, :2]
@@ -114,18 +126,33 @@ def network_answer(asked: NetworkAsked) -> NetworkAnswer:
     bound_s = port_bound_s(
         asked.collective, asked.payload_bytes, groups, asked.network.graph, asked.dimensions, in_switch
     )
+    if asked.collective == "all-to-all":
+        bound_s = max(bound_s, bisection_bound_s(asked.payload_bytes, groups, asked.network.graph, asked.dimensions))
     found = NetworkAnswer(
         asked=asked, num_ranks=groups.shape[1], num_groups=groups.shape[0], time_s=0.0, bound_s=bound_s,
         engine="closed form", closed_s=_closed_s(asked), endpoint_s=_endpoint_s(asked),
     )  # fmt: skip
     if asked.engine == "closed":
+        if watch is not None:
+            raise InvalidInput("a closed form has no timeline; ask the events engine for one", "--perfetto")
         _check_closed(asked, found.closed_s)
         return replace(found, time_s=max(found.closed_s[0], found.endpoint_s))
-    _check_size(asked, groups)
-    timeline = simulate(asked.network.graph, _program(asked, groups))
+    _check_size(asked, groups, has_closed=bool(found.closed_s))
+    timeline = simulate(asked.network.graph, _program(asked, groups), watch=watch)
     time_s = max(timeline.end_s, found.endpoint_s)
     loads = tuple(_loads(asked.network.graph, timeline, time_s))
     return replace(found, time_s=time_s, engine=timeline.engine, timeline=(timeline,), loads=loads)
+
+
+def _with_way_of_endpoint(asked: NetworkAsked) -> NetworkAsked:
+    """An in-switch endpoint sends by in-switch, but for an all-to-all, of which there is nothing to add."""
+    if asked.endpoint.name != "in-switch" or asked.collective == "all-to-all":
+        return asked
+    others = sorted({name for _, name in asked.algorithms} - {"in-switch"})
+    if others:
+        rule = f"an in-switch endpoint sends by in-switch; got {', '.join(others)}"
+        raise InvalidInput(f"{rule}; leave the algorithm out, or take another endpoint", "--algorithm")
+    return replace(asked, algorithms=(("*", "in-switch"),))
 
 
 def group_rows(asked: NetworkAsked) -> Ints:
@@ -166,9 +193,12 @@ def _program(asked: NetworkAsked, groups: Ints) -> Program:
     return Program(tasks=(task,), queueing=asked.queueing)
 
 
-def _check_size(asked: NetworkAsked, groups: Ints) -> None:
+def _check_size(asked: NetworkAsked, groups: Ints, *, has_closed: bool) -> None:
     """Refuses what would take minutes or gigabytes: no answer is better than one that nobody waits for."""
     graph, named = asked.network.graph, dict(asked.algorithms)
+    way_out = "use the closed engine, or fewer devices" if has_closed else "use fewer devices"
+    if asked.num_chunks > MOST_CHUNKS:
+        raise InvalidInput(f"at most {MOST_CHUNKS:,} chunks are simulated; got {asked.num_chunks:,} chunks", "--chunks")
     is_rooted = asked.collective in ("broadcast", "reduce")
     blocks = [block for block in graph.blocks if not asked.dimensions or block.name in asked.dimensions]
     is_alike = graph.is_uniform and not asked.groups and not is_rooted
@@ -179,10 +209,14 @@ def _check_size(asked: NetworkAsked, groups: Ints) -> None:
         is_alike = is_alike and block.kind not in ("mesh", "graph")
         if block.num_devices > _MOST_LISTED and algorithm in ("ring", "direct") and (is_rooted or block.kind == "mesh"):
             said = f"chains of more than {_MOST_LISTED:,} devices are not simulated; got {block.num_devices:,}"
-            raise InvalidInput(f"{said}; use the closed engine, or halving-doubling", block.name)
+            other = ", or halving-doubling" if asked.collective != "all-to-all" else ""
+            raise InvalidInput(f"{said}; {way_out}{other}", block.name)
     count = num_steps * groups.size * asked.num_chunks
     if count > _MOST_MESSAGES and not is_alike:
-        raise InvalidInput(f"this would simulate {count:,} messages; use the closed engine, or fewer devices or chunks")
+        raise InvalidInput(f"this would simulate {count:,} messages; {way_out} or chunks")
+    if count > _MOST_ROUTED and asked.collective == "all-to-all" and any(block.kind == "graph" for block in blocks):
+        said = f"at most {_MOST_ROUTED:,} messages find their way through a graph one by one; got {count:,}"
+        raise InvalidInput(f"{said}; use fewer devices or chunks, or a switch or fat-tree without leaves of its own")
 
 
 def _endpoint_s(asked: NetworkAsked) -> float:
@@ -197,9 +231,9 @@ def _closed_s(asked: NetworkAsked) -> tuple[float, ...]:
     is_plain = not asked.groups and not asked.algorithms and asked.network.graph.is_uniform
     if asked.collective not in collectives or not is_plain or len(whole) < len(named):
         return ()
-    if asked.collective == "point-to-point":
-        whole = whole[:1]  # the neighbour is along the innermost
     group = tuple(Span(dimension=part, num_ranks=part.num_devices) for part in whole if part.num_devices > 1)
+    if asked.collective == "point-to-point":
+        group = group[:1]  # the neighbour is along the innermost
     return (collectives[asked.collective](asked.payload_bytes, group, 1.0),)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dovetail.errors import NotModelled
+from dovetail.errors import InvalidInput, NotModelled
 from dovetail.network.events.network_graph import Floats, LinkGraph
 from dovetail.network.events.unit_graphs import Ints
 
@@ -25,10 +25,13 @@ def bus_share(collective: str, num_ranks: int) -> float:
 
 
 def port_bytes_per_s(graph: LinkGraph, dimensions: Sequence[str] = ()) -> tuple[Floats, Floats]:
-    """What every device can send, and receive, over its live links in `dimensions` (all, when none is named)."""
+    """What every device can send, and receive, over its live links in `dimensions` (all, when none is named).
+
+    Where links are broken the ways round them may lead through any dimension, so all count.
+    """
     is_counted = graph.is_alive.copy()
     for block in graph.blocks:
-        if dimensions and block.name not in dimensions:
+        if dimensions and block.name not in dimensions and not graph.is_broken:
             copies = graph.num_devices // block.num_devices
             is_counted[block.first_link : block.first_link + copies * block.num_links] = False
     rates = np.where(is_counted, graph.bandwidth_bytes_per_s, 0.0)
@@ -51,6 +54,7 @@ def port_bound_s(
         return 0.0
     sent, received = port_bytes_per_s(graph, dimensions)
     share = min(1.0, bus_share(collective, num_ranks))
+    _check_joined(collective, sent, received, groups)
     with np.errstate(divide="ignore"):
         one_s = float((payload_bytes * share / np.minimum(sent, received)[groups]).max())
     if collective in ("broadcast", "reduce", "point-to-point"):
@@ -59,6 +63,18 @@ def port_bound_s(
         return one_s
     together = received[groups].sum(axis=1)
     return max(one_s, float((2 * (num_ranks - 1) * payload_bytes / together).max()))
+
+
+def _check_joined(collective: str, sent: Floats, received: Floats, groups: Ints) -> None:
+    """Refuses groups in which a device that must send, or receive, has no live link left to do so."""
+    first, others = groups[:, :1].ravel(), groups[:, 1:].ravel()
+    senders, receivers = groups.ravel(), groups.ravel()
+    if collective in _WHOLE:
+        senders, receivers = (others, first) if collective == "reduce" else (first, others)
+    for word, rates, devices in (("from", sent, senders), ("to", received, receivers)):
+        cut_off = devices[rates[devices] == 0]
+        if len(cut_off):
+            raise InvalidInput(f"no way leads {word} device {cut_off[0]}: all its links that way are broken")
 
 
 def _widest(collective: str, sent: Floats, received: Floats, groups: Ints) -> float:

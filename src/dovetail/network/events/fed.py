@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dovetail.errors import NotModelled
 from dovetail.hardware.topology import Dimension
 from dovetail.network.endpoint import Grant, fed_payload_bytes_per_s
+from dovetail.network.endpoint.ace_engine import AceDesign, engine_payload_bytes_per_s
 from dovetail.network.events.unit_graphs import UnitGraph
 from dovetail.network.themis import nested_phases
-from dovetail.network.torus import Side, Torus, Work
+from dovetail.network.torus import Phase, Side, Torus, Work
 
 _SWITCHED = ("switch", "fat-tree", "fully-connected")
+_ADDING = ("switch", "fat-tree")  # what can add is a switch; devices joined each to each have none
+_ACE = AceDesign(sizing="residence")
 _FED = tuple(work.value for work in Work)
 
 
@@ -30,21 +33,40 @@ def fed_s(
     """Least time in which `endpoint` reads, adds and writes what `collective` over `parts` moves through one device.
 
     `is_flat` says that groups are not whole dimensions. Links and chip are taken to work at once, chunk behind chunk.
+    ACE has the paper's 4 MiB and 16 FSMs, dealt for this network; its chunks wait for the latency of links.
     """
     if not endpoint.name:
         return 0.0
-    sides = tuple(_side(part) for part in parts if isinstance(part, Dimension))
-    if collective not in _FED or is_flat or len(sides) < len(parts):
+    whole = [part for part in parts if isinstance(part, Dimension)]
+    if collective not in _FED or is_flat or len(whole) < len(parts):
         known = ", ".join(_FED)
         raise NotModelled(f"endpoints are modelled for {known} over whole dimensions", "--endpoint")
-    if endpoint.name == "in-switch" and not all(side.is_switched for side in sides):
+    if endpoint.name == "in-switch" and not all(part.kind in _ADDING for part in whole):
         raise NotModelled("an in-switch endpoint needs switches in every dimension", "--endpoint")
-    phases = nested_phases(Torus(sides=sides), Work(collective))
-    return payload_bytes / fed_payload_bytes_per_s(endpoint.name, phases, endpoint.grant)
+    sides = tuple(_side(part) for part in whole if part.num_devices > 1)
+    if not sides:
+        return 0.0
+    torus = Torus(sides=sides)
+    phases = nested_phases(torus, Work(collective))
+    rate = fed_payload_bytes_per_s(endpoint.name, phases, endpoint.grant)
+    if endpoint.name == "ace":
+        steps = tuple(_in_few_steps(phase, sides[phase.side]) for phase in phases)
+        rate = min(rate, engine_payload_bytes_per_s(_ACE, torus, steps, endpoint.grant.memory_bytes_per_s))
+    return payload_bytes / rate
 
 
 def _side(part: Dimension) -> Side:
     return Side(
-        name=part.name, num_devices=part.num_devices, bandwidth_bytes_per_s=part.link.bandwidth_bytes_per_s,
-        latency_s=part.link.latency_s, is_both_ways=part.kind != "ring", is_switched=part.kind in _SWITCHED,
+        name=part.name, num_devices=part.num_devices, latency_s=part.link.latency_s,
+        bandwidth_bytes_per_s=part.link.bandwidth_bytes_per_s / part.oversubscription,
+        is_both_ways=part.kind != "ring", is_switched=part.kind in _SWITCHED, is_line=part.kind == "mesh",
     )  # fmt: skip
+
+
+def _in_few_steps(phase: Phase, side: Side) -> Phase:
+    """Where every device is one hop from any other a chunk waits for the steps of halving-doubling, not of a ring."""
+    if not side.is_switched:
+        return phase
+    num_rounds = 2 if phase.work is Work.ALL_REDUCE else 1
+    num_steps = 1 if phase.work is Work.ALL_TO_ALL else num_rounds * (side.num_devices - 1).bit_length()
+    return replace(phase, num_steps=num_steps)

@@ -5,24 +5,29 @@ Tasks become one graph of nodes: messages and work (which pass resources: links,
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.errors import InvalidInput
+from dovetail.network.events.ranks import TOLERANCE_S
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+_CELLS_PER_S = 1 / TOLERANCE_S
+_OFF = 0.37  # so that moments people write, whole and half picoseconds, do not lie where two cells of time meet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MessageGraph:
     """Nodes with hops over resources and successors, both in CSR; a node without hops is a gate.
 
-    `left` is the gate a node opens as soon as its first hop is through, -1 for none; `order` decides ties.
+    `left` is the gate a node opens as soon as its first hop is through, -1 for none. `turn` decides between hops that
+    come to a resource at once: it numbers all of them.
     """
 
     num_resources: int
@@ -35,80 +40,95 @@ class MessageGraph:
     latency_s: Floats
     extra_s: Floats
     left: Ints
-    order: Ints
+    node: Ints
+    turn: Ints
     label: Callable[[int], str]
 
 
-class _Run:
-    """One run of a graph, as lists: Python reads these faster than arrays."""
+class _Columns(NamedTuple):
+    """A graph as plain lists, which Python reads faster than arrays; `hop_of` undoes `turn`, `left` is a hop's."""
 
-    def __init__(self, graph: MessageGraph) -> None:
-        num_nodes = len(graph.num_waits)
-        self.num_waits: list[int] = graph.num_waits.tolist()
-        self.first_next: list[int] = graph.first_next.tolist()
-        self.next_node: list[int] = graph.next_node.tolist()
-        self.first_hop: list[int] = graph.first_hop.tolist()
-        self.resource: list[int] = graph.resource.tolist()
-        self.taken_s: list[float] = graph.taken_s.tolist()
-        self.latency_s: list[float] = graph.latency_s.tolist()
-        self.extra_s: list[float] = graph.extra_s.tolist()
-        self.left: list[int] = graph.left.tolist()
-        self.order: list[int] = graph.order.tolist()
-        self.free_s = [0.0] * graph.num_resources
-        self.ready_s = [0.0] * num_nodes
-        self.tail_s = [-1.0] * num_nodes
-        self.is_done = [False] * num_nodes
-        self.heap: list[tuple[float, int, int, int]] = []  # head of the message, order, node, hop
-        self.opened = [node for node, waits in enumerate(self.num_waits) if not waits]
-
-    def run(self) -> int:
-        """Works the graph through and gives the number of events."""
-        num_events = 0
-        while True:
-            while self.opened:  # pass gates, and send to the heap what needs a resource
-                node = self.opened.pop()
-                if self.first_hop[node] < self.first_hop[node + 1]:
-                    heapq.heappush(self.heap, (self.ready_s[node], self.order[node], node, 0))
-                else:
-                    self._end(node, self.ready_s[node])
-            if not self.heap:
-                return num_events
-            num_events += 1
-            self._serve(*heapq.heappop(self.heap))
-
-    def _serve(self, head_s: float, order: int, node: int, hop: int) -> None:
-        """The message enters its next link as soon as both have come."""
-        at = self.first_hop[node] + hop
-        link = self.resource[at]
-        start_s = max(head_s, self.free_s[link])
-        end_s = self.free_s[link] = start_s + self.taken_s[at]
-        self.tail_s[node] = max(end_s, self.tail_s[node]) + self.latency_s[at]
-        if hop == 0 and self.left[node] >= 0:
-            self._let_go(self.left[node], end_s)
-        if at + 1 < self.first_hop[node + 1]:
-            heapq.heappush(self.heap, (start_s + self.latency_s[at], order, node, hop + 1))
-        else:
-            self._end(node, self.tail_s[node])
-
-    def _end(self, node: int, time_s: float) -> None:
-        self.is_done[node] = True
-        done_s = time_s + self.extra_s[node]
-        for place in range(self.first_next[node], self.first_next[node + 1]):
-            self._let_go(self.next_node[place], done_s)
-
-    def _let_go(self, node: int, time_s: float) -> None:
-        if self.ready_s[node] < time_s:
-            self.ready_s[node] = time_s
-        self.num_waits[node] -= 1
-        if not self.num_waits[node]:
-            self.opened.append(node)
+    first_next: list[int]
+    next_node: list[int]
+    first_hop: list[int]
+    node_of: list[int]
+    resource: list[int]
+    taken_s: list[float]
+    latency_s: list[float]
+    extra_s: list[float]
+    left: list[int]
+    turn: list[int]
+    hop_of: list[int]
 
 
-def node_ready_s(graph: MessageGraph) -> tuple[Floats, int]:
-    """When each node was ready (a gate: open), and the number of events; an error names what never was."""
-    run = _Run(graph)
-    num_events = run.run()
-    if not all(run.is_done):
-        stuck = [node for node, is_done in enumerate(run.is_done) if not is_done]
+class _State(NamedTuple):
+    """What a run changes: waits each node has left, when it was ready, when hops began, tails, when links are free."""
+
+    num_waits: list[int]
+    ready_s: list[float]
+    begin_s: list[float]
+    tail_s: list[float]
+    free_s: list[float]
+
+
+def _columns(graph: MessageGraph) -> _Columns:
+    left = np.full(len(graph.resource), -1)
+    leaving = np.flatnonzero(graph.left >= 0)
+    left[graph.first_hop[leaving]] = graph.left[leaving]
+    hops = (graph.node, graph.resource, graph.taken_s, graph.latency_s)
+    order = (left, graph.turn, np.argsort(graph.turn))
+    columns = (graph.first_next, graph.next_node, graph.first_hop, *hops, graph.extra_s, *order)
+    return _Columns(*(column.tolist() for column in columns))
+
+
+def _serve(columns: _Columns, state: _State, opened: list[int]) -> None:
+    """Works through all that `opened` leads to: one loop, and one heap of numbers that hold a moment and a turn."""
+    first_next, next_node, first_hop, node_of, resource, taken_s, latency_s, extra_s, left, turn, hop_of = columns
+    num_waits, ready_s, begin_s, tail_s, free_s = state
+    heap: list[int] = []
+    num_bits, turns = len(turn).bit_length(), (1 << len(turn).bit_length()) - 1
+    while opened or heap:
+        if opened:
+            node = opened.pop()
+            at, head_s, done_s = first_hop[node], ready_s[node], ready_s[node]
+        else:  # the message enters its next link as soon as both have come
+            at = hop_of[heappop(heap) & turns]
+            node, link = node_of[at], resource[at]
+            begin_s[at] = start_s = begin_s[at] if begin_s[at] > free_s[link] else free_s[link]
+            free_s[link] = done_s = start_s + taken_s[at]
+            if left[at] >= 0:
+                _let_go(left[at], done_s, state, opened)
+            tail_s[node] = done_s = (done_s if done_s > tail_s[node] else tail_s[node]) + latency_s[at]
+            head_s, at = start_s + latency_s[at], at + 1
+        if at < first_hop[node + 1]:  # it needs a resource, or another
+            begin_s[at] = head_s
+            heappush(heap, int(head_s * _CELLS_PER_S + _OFF) << num_bits | turn[at])
+            continue
+        done_s += extra_s[node]
+        for later in next_node[first_next[node] : first_next[node + 1]]:
+            ready_s[later] = done_s if done_s > ready_s[later] else ready_s[later]
+            num_waits[later] -= 1
+            if not num_waits[later]:
+                opened.append(later)
+
+
+def _let_go(node: int, time_s: float, state: _State, opened: list[int]) -> None:
+    state.ready_s[node] = max(state.ready_s[node], time_s)
+    state.num_waits[node] -= 1
+    if not state.num_waits[node]:
+        opened.append(node)
+
+
+def node_times_s(graph: MessageGraph) -> tuple[Floats, Floats, int]:
+    """When each node was ready (a gate: open), when each hop began, and the number of events.
+
+    An error names what never was ready.
+    """
+    num_nodes, num_hops = len(graph.num_waits), len(graph.resource)
+    sizes = (num_nodes, num_hops, num_nodes, graph.num_resources)  # ready, begin, tail, free
+    state = _State(graph.num_waits.tolist(), *([0.0] * size for size in sizes))
+    _serve(_columns(graph), state, [node for node, waits in enumerate(state.num_waits) if not waits])
+    stuck = [node for node, waits in enumerate(state.num_waits) if waits]
+    if stuck:
         raise InvalidInput(f"{len(stuck)} steps would never end; the first is {graph.label(stuck[0])}")
-    return np.asarray(run.ready_s), num_events
+    return np.asarray(state.ready_s), np.asarray(state.begin_s), num_hops

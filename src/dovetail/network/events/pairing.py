@@ -81,7 +81,12 @@ def _sends(nodes: Sequence[Node]) -> dict[tuple[int, str], Node]:
         for receive in received[key][pairs:]:
             named = f"node {receive.name!r}"
             raise InvalidInput(f"rank {target}: {named} waits for tag {tag} from rank {source}, which never sends it")
-        found.update({(r.rank, r.name): s for r, s in zip(received[key], sent[key], strict=True)})
+        for send, receive in zip(sent[key], received[key], strict=True):
+            if send.payload_bytes != receive.payload_bytes:
+                waits_for = f"rank {target}: node {receive.name!r} waits for {receive.payload_bytes:.0f} bytes"
+                sends = f"rank {source} sends {send.payload_bytes:.0f} bytes in node {send.name!r}"
+                raise InvalidInput(f"{waits_for} where {sends}")
+            found[receive.rank, receive.name] = send
     return found
 
 
@@ -103,11 +108,16 @@ def collectives_of(nodes: Sequence[Node]) -> list[list[Node]]:
                     raise InvalidInput(f"{where}, which never joins this {first.collective}")
                 here = by_rank[rank][number]
                 if (here.collective, here.payload_bytes) != (first.collective, first.payload_bytes):
-                    asked = f"{here.collective} of {here.payload_bytes:g} bytes in node {here.name!r}"
-                    other = f"{first.collective} of {first.payload_bytes:g} bytes in node {first.name!r}"
+                    asked, other = _asked(here), _asked(first)
                     raise InvalidInput(f"rank {rank} asks for {asked} where rank {first.rank} asks for {other}")
             joined.append([by_rank[rank][number] for rank in group])
     return joined
+
+
+def _asked(node: Node) -> str:
+    """A collective as its trace has it: an all-gather by what each rank gives."""
+    size_bytes = node.payload_bytes / (len(node.group) if node.collective == "all-gather" else 1)
+    return f"{node.collective} of {size_bytes:.0f} bytes in node {node.name!r}"
 
 
 def _collective_task(members: list[Node], names: dict[tuple[int, str], str]) -> Collective:

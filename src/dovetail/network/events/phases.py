@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -13,14 +14,16 @@ from dovetail.network.events.network_graph import Block, LinkGraph, coordinate, 
 from dovetail.network.events.program import Collective
 from dovetail.network.events.schedules import Ask, Ints, Schedule, Shape, algorithms
 
+_ROOTED = ("broadcast", "reduce")
 _BY_KIND = {"ring": "ring", "bidirectional-ring": "ring", "mesh": "ring"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Phase:
-    """One schedule run by every row of `groups` at once, in the queue of `dimension`."""
+    """One schedule run by every row of `groups` at once, in the queue of `dimension`: what `collective` is there."""
 
     dimension: str
+    collective: str
     block: Block | None
     groups: Ints
     schedule: Schedule
@@ -52,6 +55,8 @@ class Phases:
     def _new_chunk(self, task: Collective, order: tuple[str, ...]) -> tuple[Phase, ...]:
         spans = self.spans(task)
         payload_bytes = task.payload_bytes / task.num_chunks
+        if task.collective in _ROOTED and task.groups and not self._are_roots_alike(task, spans):
+            spans = ()
         if not spans:
             return (self._flat(task, payload_bytes),) if task.groups and len(task.groups[0]) > 1 else ()
         by_name = {block.name: block for block in spans}
@@ -96,10 +101,7 @@ class Phases:
             rows = np.array(task.groups) if task.groups else np.arange(self.graph.num_devices)[None, :]
             lines = []
             for row in rows:
-                place = coordinate(block, row)
-                rest = row - place * block.stride
-                sorted_row = row[np.lexsort((place, rest))]
-                lines.append(sorted_row.reshape(_num_distinct(rest), -1))
+                lines.append(_lines(block, row))
             self._groups[key] = np.concatenate(lines)
         return self._groups[key]
 
@@ -123,46 +125,82 @@ class Phases:
         raise InvalidInput(f"no collective is named {what!r}", task.name)
 
     def _phase(self, task: Collective, block: Block, what: str, payload_bytes: float) -> Phase:
-        rows = self.rows(task, block)
-        root = 0
-        if what in ("broadcast", "reduce"):
-            rows, root = self._rooted(task, block, rows)
+        rows, root = self._rooted(task, block) if what in _ROOTED else (self.rows(task, block), 0)
         named = dict(task.algorithms)
         name = named.get(block.name, named.get("*", ""))
+        shape = _shape(block, rows)
         if not name:
-            name = suited(block, what)
+            name = suited(block, what, shape)
         if name == "in-switch":
             switch_of(block, rows[0])  # raises where there is none
-        ask = Ask(
-            collective=what, num_ranks=rows.shape[1], payload_bytes=payload_bytes, shape=_shape(block, rows), root=root
-        )
-        return Phase(dimension=block.name, block=block, groups=rows, schedule=schedule_of(name, ask))
+        ask = Ask(collective=what, num_ranks=rows.shape[1], payload_bytes=payload_bytes, shape=shape, root=root)
+        return Phase(dimension=block.name, collective=what, block=block, groups=rows, schedule=schedule_of(name, ask))
 
-    def _rooted(self, task: Collective, block: Block, rows: Ints) -> tuple[Ints, int]:
-        """Only rows that hold the root's data in this dimension's turn: outer dimensions spread first."""
-        if task.groups and len(task.groups) > 1:
-            raise InvalidInput("broadcast and reduce take one group at a time", task.name)
-        root = task.groups[0][task.root] if task.groups else task.root
-        inner = rows[:, 0] % block.stride == root % block.stride
-        kept = rows[inner]
-        place = int(np.flatnonzero(coordinate(block, kept[0]) == root // block.stride % block.num_devices)[0])
-        return kept, place
+    def _rooted(self, task: Collective, block: Block) -> tuple[Ints, int]:
+        """Rows that hold their root's data in this dimension's turn, and its place there: outer dimensions go first."""
+        groups = self._members(task)
+        roots = groups[:, task.root]
+        key = (task.groups, f"{block.name} of root {task.root} in {','.join(task.dimensions)}")
+        if key not in self._groups:
+            holds = np.ones(groups.shape, bool)
+            for span in self.spans(task):
+                if span.stride < block.stride:
+                    holds &= coordinate(span, groups) == coordinate(span, roots)[:, None]
+            lines = [_lines(block, row[kept]) for row, kept in zip(groups, holds, strict=True)]
+            self._groups[key] = np.concatenate(lines)
+        rows = self._groups[key]
+        return rows, int(np.flatnonzero(coordinate(block, rows[0]) == coordinate(block, roots)[0])[0])
+
+    def _members(self, task: Collective) -> Ints:
+        """The groups, a row each, their devices in order of rank."""
+        if task.groups:
+            return np.array(task.groups)
+        devices = np.arange(self.graph.num_devices)
+        place = np.zeros_like(devices)
+        for block in self.spans(task):
+            place += coordinate(block, devices) * block.stride
+        return devices[np.lexsort((place, devices - place))].reshape(_num_distinct(devices - place), -1)
+
+    def _are_roots_alike(self, task: Collective, spans: tuple[Block, ...]) -> bool:
+        """Whether the roots of all groups come at the same places along every dimension."""
+        groups = np.array(task.groups)
+        alike = [_place(block, row, task.root) for block in spans for row in groups]
+        return all(place == alike[index // len(groups) * len(groups)] for index, place in enumerate(alike))
 
     def _flat(self, task: Collective, payload_bytes: float) -> Phase:
         groups = np.array(task.groups)
         ask = Ask(collective=task.collective, num_ranks=groups.shape[1], payload_bytes=payload_bytes, root=task.root)
         name = dict(task.algorithms).get("*", "direct" if task.collective == "all-to-all" else "ring")
-        return Phase(dimension="*", block=None, groups=groups, schedule=schedule_of(name, ask))
+        if name == "in-switch":
+            said = "in-switch reduction needs groups that lie along dimensions, each a switch"
+            raise InvalidInput(f"{said}; got {len(task.groups)} of {len(task.groups[0])} devices", task.name)
+        return Phase(
+            dimension="*", collective=task.collective, block=None, groups=groups, schedule=schedule_of(name, ask)
+        )
+
+
+def _lines(block: Block, row: Ints) -> Ints:
+    """The devices of a group that differ along one dimension only, a line each, in order."""
+    place = coordinate(block, row)
+    rest = row - place * block.stride
+    return row[np.lexsort((place, rest))].reshape(_num_distinct(rest), -1)
+
+
+def _place(block: Block, row: Ints, rank: int) -> int:
+    """How many places of a group come before that of one rank, along one dimension."""
+    places = coordinate(block, row)
+    return _num_distinct(places[places < places[rank]])
 
 
 def _num_distinct(numbers: Ints) -> int:
     return len(set(numbers.tolist()))  # np.unique loads numpy.ma: 9 ms, as much as a whole run here
 
 
-def suited(block: Block, what: str) -> str:
-    """The algorithm that reaches the bound of a dimension of this kind."""
+def suited(block: Block, what: str, shape: Shape | None = None) -> str:
+    """The algorithm that reaches the bound of a dimension of this kind, for ranks that fill it or lie in `shape`."""
     if what == "all-to-all":  # handing on from neighbour to neighbour starves the middle of a line
-        return "ring" if block.kind in ("ring", "bidirectional-ring") else "direct"
+        goes_round = shape != "line" and block.kind in ("ring", "bidirectional-ring")
+        return "ring" if goes_round else "direct"
     return _BY_KIND.get(block.kind, "direct" if block.kind == "fully-connected" else "halving-doubling")
 
 
@@ -178,24 +216,37 @@ def _shape(block: Block, rows: Ints) -> Shape:
 
 
 def themis_orders(task: Collective, graph: LinkGraph) -> tuple[tuple[str, ...], ...]:
-    """For each chunk in turn, the dimensions from the least to the most loaded so far.
+    """For each chunk in turn, the dimensions from the least to the most loaded so far; none where that gains nothing.
 
     The first dimension of a chunk carries most of it, so loads even out.
     Source: Rashidi et al., "Themis", ISCA 2022.
     """
     phases = Phases(graph)
     blocks = phases.spans(task)
-    load_s = {block.name: 0.0 for block in blocks}
+    rows = {block.name: phases.rows(task, block) for block in blocks}
+    s_per_byte = {block.name: _s_per_byte(graph, block, rows[block.name]) for block in blocks}
+    chunk_bytes = task.payload_bytes / task.num_chunks
+
+    def add(load_s: dict[str, float], order: Sequence[Block]) -> None:
+        left_bytes = chunk_bytes
+        for block in order:
+            load_s[block.name] += left_bytes * s_per_byte[block.name]
+            left_bytes /= rows[block.name].shape[1]
+
+    even_s, fixed_s = ({block.name: 0.0 for block in blocks} for _ in range(2))
     orders = []
     for _ in range(task.num_chunks):
-        order = sorted(blocks, key=lambda block: load_s[block.name])
-        left = task.payload_bytes / task.num_chunks
-        for block in order:
-            n = phases.rows(task, block).shape[1]
-            rate = float(graph.bandwidth_bytes_per_s[block.first_link : block.first_link + block.num_links].mean())
-            ports = 2 if block.kind in ("bidirectional-ring", "mesh") and block.num_devices > 2 else 1
-            ports = block.num_devices - 1 if block.kind == "fully-connected" else ports
-            load_s[block.name] += left * (n - 1) / n / rate / ports
-            left /= n
+        order = sorted(blocks, key=lambda block: even_s[block.name])
+        add(even_s, order)
+        add(fixed_s, blocks)
         orders.append(tuple(block.name for block in order))
-    return tuple(orders)
+    return tuple(orders) if blocks and max(even_s.values()) < max(fixed_s.values()) else ()
+
+
+def _s_per_byte(graph: LinkGraph, block: Block, rows: Ints) -> float:
+    """How long a gather keeps a dimension busy, a byte of what a rank ends with: by the ports that set the pace."""
+    n = rows.shape[1]
+    rate = float(graph.bandwidth_bytes_per_s[block.first_link : block.first_link + block.num_links].mean())
+    ports = 2 if _shape(block, rows) == "two-way" and block.num_devices > 2 else 1  # at the ends of a line, one
+    ports = n - 1 if block.kind == "fully-connected" else ports
+    return float((n - 1) / n / rate / ports)

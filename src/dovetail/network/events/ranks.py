@@ -7,14 +7,22 @@ from typing import Any, Protocol
 from dovetail.network.events.network_graph import Floats
 from dovetail.network.events.phases import Phase
 from dovetail.network.events.program import Compute, Send
+from dovetail.network.events.recording import Recorder
 from dovetail.network.events.schedules import Level
 
 Clocks = Any  # an array over vertices, or the number that stands for it
+TOLERANCE_S = 1e-12  # rounding of sums that mean the same moment; a millionth of any latency
+
+
+def lane_order(chunk: int, phase: int, lane: int) -> int:
+    """Who goes first of messages that come at once: by chunk (numbered over all tasks), phase, then lane."""
+    return chunk << 16 | phase << 8 | lane
 
 
 class Ranks(Protocol):
     """What the loop asks of the ranks' clocks: `AllRanks` and `OneRank`."""
 
+    recorder: Recorder | None  # where somebody wants to know what was carried and run, when
     num_out_of_order: int
     num_messages: int
 

@@ -12,11 +12,14 @@ _SWITCHED = ("switch", "fat-tree")
 
 
 def _ring_hops(n: int, kind: str, here: Ints, there: Ints) -> Ints:
-    """Unit links of a ring or line: forwards are 0..n-1 by their start, backwards n..2n-1."""
+    """Unit links of a ring or line: forwards are 0..n-1 by their start, backwards n..2n-1.
+
+    To the opposite device of a ring both ways are as long: every other device takes the one back.
+    """
     forward = (there - here) % n
     is_back = np.zeros(len(here), bool)
     if n > 2 and kind == "bidirectional-ring":
-        is_back = forward * 2 > n
+        is_back = (forward * 2 > n) | ((forward * 2 == n) & (here % 2 == 1))
     elif n > 2 and kind == "mesh":
         is_back = there < here
     length = np.where(is_back, (here - there) % n, forward)
@@ -96,7 +99,7 @@ def routes(graph: LinkGraph, source: Ints, target: Ints) -> Ints:
     for column, way in ways.items():
         padded[:, column] = -1
         padded[: len(way), column] = way
-    return padded
+    return padded[(padded >= 0).any(axis=1)]
 
 
 def switch_links(block: Block, devices: Ints, is_up: bool) -> Ints:

@@ -43,21 +43,25 @@ def both_ways(a: int, b: int, link: Link) -> tuple[Wire, Wire]:
     return Wire(source=a, target=b, link=link), Wire(source=b, target=a, link=link)
 
 
-def _scaled(link: Link, factor: float) -> Link:
-    return Link(bandwidth_bytes_per_s=link.bandwidth_bytes_per_s * factor, latency_s=link.latency_s)
+def _hop(link: Link, factor: float = 1.0) -> Link:
+    """One of the two hops through a switch: half of the latency, as in a dimension that is a switch."""
+    return Link(bandwidth_bytes_per_s=link.bandwidth_bytes_per_s * factor, latency_s=link.latency_s / 2)
 
 
 def clos(
     name: str, num_devices: int, num_leaf_devices: int, num_spines: int, link: Link, oversubscription: float
 ) -> UnitGraph:
-    """Leaves under `num_spines` spines; the uplinks of a leaf carry what its devices send / oversubscription."""
+    """Leaves under `num_spines` spines; the uplinks of a leaf carry what its devices send / oversubscription.
+
+    The latency of `link` is that from device to device under one leaf; between leaves there are twice as many hops.
+    """
     if num_devices % num_leaf_devices:
         raise InvalidInput(f"leaf={num_leaf_devices} must divide the {num_devices} devices", name)
     num_leaves = num_devices // num_leaf_devices
-    uplink = _scaled(link, num_leaf_devices / oversubscription / num_spines)
+    uplink = _hop(link, num_leaf_devices / oversubscription / num_spines)
     wires: list[Wire] = []
     for device in range(num_devices):
-        wires += both_ways(device, num_devices + device // num_leaf_devices, link)
+        wires += both_ways(device, num_devices + device // num_leaf_devices, _hop(link))
     for leaf in range(num_leaves):
         for spine in range(num_spines):
             wires += both_ways(num_devices + leaf, num_devices + num_leaves + spine, uplink)
@@ -69,18 +73,19 @@ def dragonfly(
 ) -> UnitGraph:
     """Routers of a group all joined; groups all joined by one global link each, spread over a group's routers.
 
+    The latency of `link` is that from device to device at one router, half of it a hop; a global link has its own.
     Source: Kim, Dally, Scott & Abts, ISCA 2008 (the canonical arrangement, minimal routes).
     """
     num_routers = num_groups * routers_per_group
     num_devices = num_routers * devices_per_router
     wires: list[Wire] = []
     for device in range(num_devices):
-        wires += both_ways(device, num_devices + device // devices_per_router, link)
+        wires += both_ways(device, num_devices + device // devices_per_router, _hop(link))
     for group in range(num_groups):
         first = num_devices + group * routers_per_group
         for a in range(routers_per_group):
             for b in range(a):
-                wires += both_ways(first + b, first + a, link)
+                wires += both_ways(first + b, first + a, _hop(link))
     for a in range(num_groups):
         for b in range(a):
             router_a = num_devices + a * routers_per_group + b % routers_per_group

@@ -44,6 +44,11 @@ class TraceNode:
     tensor_bytes: int = 0
 
     @property
+    def task(self) -> str:
+        """What the node is called where it runs: its number, and its name where it has one."""
+        return f"{self.id} {self.name}" if self.name else str(self.id)
+
+    @property
     def label(self) -> str:
         return f"node {self.id} ({self.name})" if self.name else f"node {self.id}"
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dovetail.network.events.asked import Network
+from dovetail.network.events.engine import Timeline
+from dovetail.network.events.recording import Record
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankEnd:
@@ -29,13 +33,19 @@ class Critical:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceOutcome:
-    """`critical` is empty where the engine does not tell; `notes` says what the engine does not model."""
+    """`critical`, `network` and `timeline` are empty where the engine does not tell, `record` where nobody asked.
+
+    `notes` says what the engine does not model.
+    """
 
     engine: str
     ranks: tuple[RankEnd, ...]
     num_nodes: int
     critical: tuple[Critical, ...] = ()
     notes: tuple[str, ...] = ()
+    network: tuple[Network, ...] = ()
+    timeline: tuple[Timeline, ...] = ()
+    record: tuple[Record, ...] = ()
 
     @property
     def end_s(self) -> float:

@@ -9,8 +9,19 @@ from dovetail.errors import DovetailError, NotModelled
 from dovetail.network.astra.engine import collective_ticks
 from dovetail.network.astra.ranks import AstraRanks, Timing
 from dovetail.network.astra.system import TICK_S, AstraSystem
+from dovetail.network.events.recording import (
+    COMMUNICATION,
+    NO_LINKS,
+    Record,
+    StreamSlice,
+    Watch,
+    check_devices,
+    check_slices,
+)
 from dovetail.network.trace.nodes import TraceNode, Traces, at, check_count, coordinates, is_involved, members
 from dovetail.network.trace.outcome import RankEnd, TraceOutcome
+from dovetail.network.trace.run_events import MODELLED
+from dovetail.network.trace.waits import CPU, KERNELS, with_waits
 
 COLLECTIVE_OF = {
     "all-reduce": "all_reduce", "reduce-scatter": "reduce_scatter", "all-gather": "all_gather",
@@ -22,22 +33,57 @@ NOTES = (
 )
 
 
-def run_astra(traces: Traces, system: AstraSystem) -> TraceOutcome:
-    """When every rank ends, to the nanosecond. Where all ranks do the same, one is followed."""
+def run_astra(traces: Traces, system: AstraSystem, watch: Watch | None = None) -> TraceOutcome:
+    """When every rank ends, to the nanosecond. Where all ranks do the same, one is followed.
+
+    `watch` asks for a record of what streams did; links are not followed one by one in this mode.
+    """
     num_per_dim = [dim.num_ranks for dim in system.dims]
     check_count(traces, num_per_dim)
     timing = _timing(traces, system, num_per_dim)
-    if traces.are_alike:
-        [found] = AstraRanks(traces.ranks[:1], timing).run()
-        ticks = [found] * len(traces.ranks)
-    else:
-        ticks = AstraRanks(traces.ranks, timing).run()
+    followed = traces.ranks[:1] if traces.are_alike else traces.ranks
+    run = AstraRanks(followed, timing, is_recorded=watch is not None)
+    ticks = run.run()
+    ticks = ticks * len(traces.ranks) if traces.are_alike else ticks
     ends = tuple(
-        RankEnd(rank=rank, end_s=end * TICK_S, compute_s=run * TICK_S) for rank, (end, run) in enumerate(ticks)
+        RankEnd(rank=rank, end_s=end * TICK_S, compute_s=spent * TICK_S) for rank, (end, spent) in enumerate(ticks)
     )
     return TraceOutcome(
-        engine="astra-sim", ranks=ends, num_nodes=sum(len(nodes) for nodes in traces.ranks), notes=NOTES
+        engine="astra-sim",
+        ranks=ends,
+        num_nodes=sum(len(nodes) for nodes in traces.ranks),
+        notes=NOTES,
+        record=() if watch is None else (_record(run, traces, watch),),
     )
+
+
+def _record(run: AstraRanks, traces: Traces, watch: Watch) -> Record:
+    check_devices(watch, len(traces.ranks))
+    num_alike = len(traces.ranks) if traces.are_alike else 1
+    devices = (0,) if traces.are_alike else tuple(sorted(set(watch.devices))) or tuple(range(len(traces.ranks)))
+    wanted = set(devices)
+    places = [place for place in run.begun_ticks if place[0] in wanted]
+    check_slices(len(places), watch)
+    streams = []
+    for rank, index in places:
+        begin_s, end_s = run.begun_ticks[rank, index] * TICK_S, run.ended_ticks[rank, index] * TICK_S
+        node = traces.ranks[rank][index]
+        streams.append(
+            StreamSlice(
+                device=rank, stream=_stream(node), task=node.task, ready_s=begin_s, begin_s=begin_s, end_s=end_s
+            )
+        )
+    streams.sort(key=lambda one: (one.device, one.begin_s, one.end_s))
+    record = Record(devices=devices, num_alike=num_alike, tasks=(), phases={}, links=NO_LINKS, streams=tuple(streams))
+    known = {(rank, node.task): node for rank in devices for node in traces.ranks[rank]}
+    names = {(rank, node.id): node.task for (rank, _), node in known.items()}
+    return with_waits(record, lambda rank, task: [names[rank, before] for before in known[rank, task].after])
+
+
+def _stream(node: TraceNode) -> str:
+    if node.is_cpu:
+        return CPU
+    return COMMUNICATION if node.kind in ("collective", "send", "receive") else KERNELS
 
 
 def _timing(traces: Traces, system: AstraSystem, num_per_dim: Sequence[int]) -> Timing:
@@ -87,7 +133,8 @@ def _involved(
 
 def _collective(node: TraceNode, rank: int, system: AstraSystem, involved: tuple[bool, ...]) -> int:
     if node.collective not in COLLECTIVE_OF:
-        raise NotModelled(f"ASTRA-sim times no {node.collective}; --engine events may", at(rank, node))
+        other = "; --engine events does" if node.collective in MODELLED else ", nor do events"
+        raise NotModelled(f"ASTRA-sim times no {node.collective}{other}", at(rank, node))
     if not node.size_bytes:
         return 0
     try:

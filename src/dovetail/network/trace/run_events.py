@@ -6,19 +6,23 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dovetail.errors import NotModelled, did_you_mean
+import numpy as np
+
+from dovetail.errors import InvalidInput, NotModelled, did_you_mean
 from dovetail.hardware.topology import Dimension
 from dovetail.network.events.asked import Network
 from dovetail.network.events.pairing import Node, program_of
-from dovetail.network.events.program import Collective, Compute, Devices, Program, Queueing, Task
+from dovetail.network.events.program import Collective, Compute, Devices, Program, Queueing, Task, waits
+from dovetail.network.events.recording import Watch
 from dovetail.network.events.simulate import simulate
 from dovetail.network.events.unit_graphs import UnitGraph
 from dovetail.network.trace.critical import critical_path
 from dovetail.network.trace.nodes import TraceNode, Traces, at, check_count, is_involved, members
 from dovetail.network.trace.outcome import RankEnd, TraceOutcome
+from dovetail.network.trace.waits import CPU, KERNELS, with_waits
 
+MIN_SPEED_FRAC, MAX_SPEED_FRAC = 1e-3, 1e3  # style: bounds; what is slower is broken
 MODELLED = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce")
-CPU, KERNELS = "cpu", "compute"
 Part = Dimension | UnitGraph
 
 
@@ -31,41 +35,60 @@ class Settings:
     num_chunks: int = 1
     algorithms: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
+    def with_speeds(self, speeds_frac: Mapping[int, float], num_ranks: int) -> Settings:
+        """The same with ranks that compute at a share of the speed of the others."""
+        slowdown = np.ones(num_ranks)
+        for rank, share in speeds_frac.items():
+            if not (0 <= rank < num_ranks and MIN_SPEED_FRAC <= share <= MAX_SPEED_FRAC):
+                rule = f"ranks are below {num_ranks:,}, and speeds from {MIN_SPEED_FRAC:g} to {MAX_SPEED_FRAC:g}"
+                raise InvalidInput(f"{rule}; got {rank}={share:g}", "--slow-ranks")
+            slowdown[rank] = 1 / share
+        return replace(self, devices=replace(self.devices, slowdown=slowdown)) if speeds_frac else self
 
-def run_events(traces: Traces, network: Network, settings: Settings | None = None) -> TraceOutcome:
-    """When every rank ends, which is when the last of its tasks has ended at every rank that shares it."""
+
+def run_events(
+    traces: Traces, network: Network, settings: Settings | None = None, watch: Watch | None = None
+) -> TraceOutcome:
+    """When every rank ends, which is when the last of its tasks has ended at every rank that shares it.
+
+    `watch` asks for a record of what links and streams did.
+    """
     check_count(traces, [part.num_devices for part in network.parts])
     used = settings or Settings()
-    tasks, names = (_folded if traces.are_alike else _joined)(traces, network.parts)
+    is_folded = traces.are_alike and isinstance(used.devices.slowdown, float)
+    tasks, names = (_folded if is_folded else _joined)(traces, network.parts)
     program = Program(tasks=tuple(_cut(task, used) for task in tasks), queueing=used.queueing, devices=used.devices)
-    timeline = simulate(network.graph, program)
+    timeline = simulate(network.graph, program, watch=watch)
+    waited = {task.name: waits(task) for task in program.tasks}
+    slowdown = np.broadcast_to(used.devices.slowdown, len(traces.ranks)).tolist()
     ends = []
     for rank, nodes in enumerate(traces.ranks):
         own = names[rank % len(names)]
         end_s = max(timeline.spans_s[name][1] for name in own)
-        ends.append(RankEnd(rank=rank, end_s=end_s, compute_s=sum(n.duration_s for n in nodes if not n.is_cpu)))
+        compute_s = slowdown[rank] * sum(n.duration_s for n in nodes if not n.is_cpu)
+        ends.append(RankEnd(rank=rank, end_s=end_s, compute_s=compute_s))
     return TraceOutcome(
         engine="events",
         ranks=tuple(ends),
         num_nodes=sum(len(nodes) for nodes in traces.ranks),
         critical=critical_path(program, timeline),
+        network=(network,),
+        timeline=(timeline,),
+        record=tuple(with_waits(record, lambda _, task: waited[task]) for record in timeline.record),
     )
-
-
-def _name(node: TraceNode) -> str:
-    return f"{node.id} {node.name}" if node.name else str(node.id)
 
 
 def _cut(task: Task, settings: Settings) -> Task:
     if not isinstance(task, Collective):
         return task
     algorithms = settings.algorithms.get(task.collective, ())
-    return replace(task, num_chunks=settings.num_chunks, algorithms=algorithms)
+    num_chunks = min(settings.num_chunks, max(1, int(task.payload_bytes)))  # none holds less than a byte
+    return replace(task, num_chunks=num_chunks, algorithms=algorithms)
 
 
 def _folded(traces: Traces, parts: Sequence[Part]) -> tuple[list[Task], tuple[tuple[str, ...], ...]]:
     """One task for each node that every rank has."""
-    names = {node.id: _name(node) for node in traces.ranks[0]}
+    names = {node.id: node.task for node in traces.ranks[0]}
     tasks = []
     for number, node in enumerate(traces.ranks[0]):
         after = tuple(names[before] for before in node.after)
@@ -79,9 +102,9 @@ def _task(node: TraceNode, after: tuple[str, ...], number: int, parts: Sequence[
     if node.kind != "collective" or not along:
         stream = CPU if node.is_cpu else KERNELS
         duration_s = _duration_s(node, 0)
-        return Compute(name=_name(node), duration_s=duration_s, stream=stream, after=after, sequence=number)
+        return Compute(name=node.task, duration_s=duration_s, stream=stream, after=after, sequence=number)
     return Collective(
-        name=_name(node),
+        name=node.task,
         collective=_modelled(node, 0),
         payload_bytes=_payload_bytes(node, math.prod(part.num_devices for part in along)),
         dimensions=tuple(part.name for part in along),
@@ -96,7 +119,7 @@ def _joined(traces: Traces, parts: Sequence[Part]) -> tuple[list[Task], tuple[tu
     nodes: list[Node] = []
     cpu_names: set[str] = set()
     for rank, own in enumerate(traces.ranks):
-        names = {node.id: _name(node) for node in own}
+        names = {node.id: node.task for node in own}
         for node in own:
             nodes.append(_node(node, rank, tuple(names[before] for before in node.after), traces, num_per_dim))
             if node.is_cpu:
@@ -126,7 +149,7 @@ def _names_by_rank(nodes: Sequence[Node], known: set[str]) -> tuple[tuple[str, .
 
 
 def _node(node: TraceNode, rank: int, after: tuple[str, ...], traces: Traces, num_per_dim: Sequence[int]) -> Node:
-    name = _name(node)
+    name = node.task
     if node.kind in ("send", "receive"):
         peer = node.target if node.kind == "send" else node.source
         kind = node.kind

@@ -193,14 +193,14 @@ PLAIN = '{"local-mem-bw": 1}'
     [
         (ONE_RING.replace("Ring", "Torus"), PLAIN, NotModelled, "Torus"),
         (ONE_RING.replace("[8]", "[8, 8]"), PLAIN, InvalidInput, "equally"),
-        (ONE_RING.replace("bandwidth: [1]", "bandwidth: [0]"), PLAIN, InvalidInput, "bandwidth > 0"),
-        (ONE_RING.replace("[8]", "[many]"), PLAIN, InvalidInput, "not a network dimension"),
+        (ONE_RING.replace("bandwidth: [1]", "bandwidth: [0]"), PLAIN, InvalidInput, "bandwidth must be from"),
+        (ONE_RING.replace("[8]", "[many]"), PLAIN, InvalidInput, "npus_count must be a finite number"),
         (ONE_RING.replace("; latency: [1]", ""), PLAIN, InvalidInput, "exactly"),
         ("topology: [", PLAIN, InvalidInput, "not YAML"),
         (ONE_RING, "{", InvalidInput, "not JSON"),
         (ONE_RING, "{}", InvalidInput, "local-mem-bw"),
         (ONE_RING, '{"speed": 1}', NotModelled, "'speed'"),
-        (ONE_RING, '{"local-mem-bw": "fast"}', InvalidInput, "wrong type"),
+        (ONE_RING, '{"local-mem-bw": "fast"}', InvalidInput, "local-mem-bw must be a finite number"),
         (ONE_RING, '{"local-mem-bw": 1, "all-reduce-implementation": ["rign"]}', NotModelled, "did you mean ring"),
     ],
 )

@@ -25,23 +25,31 @@ def test_gathers_agree_with_the_closed_form(parts, collective):
 
 
 @SOON
-@given(st.sampled_from(DIMENSION_KINDS), st.integers(2, 12))
-def test_all_to_all_agrees_with_the_closed_form_but_for_latency(kind, num_devices):
-    part = dimension("x", kind, num_devices, latency_s=0.0)
-    want = collectives["all-to-all"](PAYLOAD_BYTES, (Span(dimension=part, num_ranks=num_devices),), 1.0)
-    assert math.isclose(end_s(network_graph((part,)), one("all-to-all")), want, rel_tol=1e-9)
+@given(
+    st.sampled_from(DIMENSION_KINDS),
+    st.integers(2, 12),
+    st.sampled_from((0.0, 1e-7, 2e-6)),
+    st.sampled_from((1e3, 1e5, 1e6, PAYLOAD_BYTES)),
+)
+def test_all_to_all_agrees_with_the_closed_form(kind, num_devices, latency_s, payload_bytes):
+    part = dimension("x", kind, num_devices, latency_s=latency_s)
+    want = collectives["all-to-all"](payload_bytes, (Span(dimension=part, num_ranks=num_devices),), 1.0)
+    assert math.isclose(end_s(network_graph((part,)), one("all-to-all", payload_bytes)), want, rel_tol=1e-9)
 
 
 @SOON
-@given(dimensions(max_dimensions=2), st.sampled_from(("all-reduce", "all-gather", "all-to-all")), st.integers(1, 3))
-def test_one_rank_stands_for_all_where_it_may(parts, collective, num_chunks):
+@given(
+    dimensions(max_dimensions=2), st.sampled_from(("all-reduce", "all-gather", "all-to-all")),
+    st.sampled_from(("", "ring", "direct", "halving-doubling")), st.integers(1, 3),
+)  # fmt: skip
+def test_one_rank_stands_for_all_where_it_may(parts, collective, algorithm, num_chunks):
     graph = network_graph(parts)
-    task = one(collective, num_chunks=num_chunks)
+    task = one(collective, algorithm=algorithm, num_chunks=num_chunks)
     devices = Devices(overhead_s=1e-8, reduce_s_per_byte=1e-12)
     program = Program(tasks=(task,), queueing=Queueing(num_active_chunks=2), devices=devices)
     quick = simulate(graph, program)
     if quick.engine == "one rank":
-        full = simulate(graph, program, "all ranks")
+        full = simulate(graph, program, "messages")
         assert math.isclose(quick.end_s, full.end_s, rel_tol=1e-9)
 
 

@@ -9,11 +9,13 @@ import pytest
 
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.network.endpoint import Grant
+from dovetail.network.endpoint.ace_engine import AceDesign, engine_payload_bytes_per_s
 from dovetail.network.events.asked import Network, NetworkAsked, group_rows, network_answer
 from dovetail.network.events.bounds import bus_share, port_bound_s
 from dovetail.network.events.engine import Simulation
 from dovetail.network.events.fed import Endpoint
 from dovetail.network.events.program import Program
+from dovetail.network.torus import ace_torus, all_reduce_phases
 from tests.unit.network.events.networks import PAYLOAD_BYTES, dimension, network_graph, one
 
 RING = (dimension("x", "bidirectional-ring", 8, latency_s=0.0),)
@@ -47,6 +49,13 @@ def test_point_to_point_goes_from_the_first_of_a_group_to_the_second():
     assert found.num_ranks == 2
     assert found.time_s == pytest.approx(PAYLOAD_BYTES / 5e10)  # one of two ports
     assert network_answer(asked("point-to-point")).closed_s[0] == pytest.approx(PAYLOAD_BYTES / 5e10)
+
+
+def test_the_neighbour_of_a_device_alone_in_its_first_dimension_is_along_the_next():
+    parts = (dimension("x", "switch", 1), dimension("y", "bidirectional-ring", 8))
+    found = network_answer(asked("point-to-point", parts=parts))
+    assert found.closed_s[0] == pytest.approx(found.time_s)
+    assert found.time_s > 0
 
 
 def test_in_switch_reduction_is_held_to_its_own_bound():
@@ -137,3 +146,62 @@ def test_one_device_alone_is_bound_by_nothing():
     graph = network_graph((dimension("x", "switch", 1),))
     assert port_bound_s("all-reduce", 1e6, np.array([[0]]), graph, (), False) == 0.0
     assert math.isclose(network_answer(asked(parts=(dimension("x", "switch", 1),))).time_s, 0.0)
+
+
+SWITCH = (dimension("x", "switch", 8, latency_s=0.0),)
+GIVEN = Grant(memory_bytes_per_s=1e13)
+
+
+def test_an_in_switch_endpoint_sends_through_switches_that_add():
+    implied = network_answer(asked(parts=SWITCH, endpoint=Endpoint(name="in-switch", grant=GIVEN)))
+    named = network_answer(asked(parts=SWITCH, algorithms=(("*", "in-switch"),)))
+    assert implied.time_s == pytest.approx(named.time_s)
+    assert implied.time_s < 0.6 * network_answer(asked(parts=SWITCH)).time_s
+    across = network_answer(asked("all-to-all", parts=SWITCH, endpoint=Endpoint(name="in-switch", grant=GIVEN)))
+    assert across.time_s == pytest.approx(network_answer(asked("all-to-all", parts=SWITCH)).time_s)
+
+
+def test_an_in_switch_endpoint_refuses_another_algorithm_and_devices_joined_without_a_switch():
+    end = Endpoint(name="in-switch", grant=GIVEN)
+    with pytest.raises(InvalidInput, match="in-switch endpoint sends by in-switch"):
+        network_answer(asked(parts=SWITCH, endpoint=end, algorithms=(("*", "ring"),)))
+    with pytest.raises(NotModelled, match="needs switches"):
+        network_answer(asked(parts=(dimension("x", "fully-connected", 4),), endpoint=end))
+
+
+def test_the_middle_of_a_line_hands_on_more_of_an_all_to_all_than_a_ring_does():
+    end = Endpoint(name="sm-ring", grant=Grant(memory_bytes_per_s=1e9))
+    line, ring = (
+        network_answer(asked("all-to-all", parts=(dimension("x", kind, 8, latency_s=0.0),), endpoint=end)).endpoint_s
+        for kind in ("mesh", "bidirectional-ring")
+    )
+    assert ring == pytest.approx(2 * PAYLOAD_BYTES / 1e9)
+    passing = sum(1 for s in range(8) for d in range(8) if s != d and (min(s, d) < 3 < max(s, d) or s == 3))
+    assert line == pytest.approx(passing / 8 * PAYLOAD_BYTES / 1e9)
+
+
+def test_ace_on_a_long_way_is_held_up_by_its_partitions_and_fsms():
+    rings = [(dimension("x", "bidirectional-ring", 8, latency_s=latency_s),) for latency_s in (0.0, 1e-5)]
+    near, far = (network_answer(asked(parts=parts, endpoint=Endpoint(name="ace", grant=GIVEN))) for parts in rings)
+    assert near.endpoint_s < near.time_s  # chunks leave as fast as links take them
+    assert far.endpoint_s == pytest.approx(PAYLOAD_BYTES / (16 * 65536 / (14 * 1e-5 + 65536 * 1.75 / 1e11)))
+
+
+def test_ace_is_held_up_by_its_sram_banks_on_quick_links():
+    parts = (dimension("x", "bidirectional-ring", 8, latency_s=0.0, bandwidth=1e14),)
+    found = network_answer(asked(parts=parts, endpoint=Endpoint(name="ace", grant=Grant(memory_bytes_per_s=1e15))))
+    through = 1 + 1 + 1.75 + 1.5 * 1.75  # in, out, what arrives, and reads of what is sent
+    assert found.endpoint_s == pytest.approx(PAYLOAD_BYTES * through / (4 * 256 * 1.245e9))
+
+
+def test_ace_on_the_papers_torus_passes_what_the_engine_of_the_training_runs_passes():
+    sides = ace_torus(4, 8, 4).sides
+    kinds = ("ring", "bidirectional-ring", "bidirectional-ring")
+    parts = tuple(
+        dimension(side.name, kind, side.num_devices, side.bandwidth_bytes_per_s, side.latency_s)
+        for side, kind in zip(sides, kinds, strict=True)
+    )
+    found = network_answer(asked(parts=parts, endpoint=Endpoint(name="ace", grant=Grant(memory_bytes_per_s=128e9))))
+    torus = ace_torus(4, 8, 4)
+    passed = engine_payload_bytes_per_s(AceDesign(), torus, all_reduce_phases(torus), 128e9)
+    assert PAYLOAD_BYTES / found.endpoint_s == pytest.approx(min(128e9, passed), rel=0.2)

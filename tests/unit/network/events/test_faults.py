@@ -8,7 +8,7 @@ from dovetail.errors import InvalidInput, NotModelled
 from dovetail.network.events.engine import Simulation
 from dovetail.network.events.folding import folded_program
 from dovetail.network.events.lowering import Lowering
-from dovetail.network.events.messages import node_ready_s
+from dovetail.network.events.messages import node_times_s
 from dovetail.network.events.pairing import Node, program_of
 from dovetail.network.events.program import Collective, Compute, Devices, Program, Queueing, Receive, Send
 from dovetail.network.events.simulate import simulate
@@ -24,7 +24,7 @@ def _run(*nodes):
 def test_a_send_meets_its_receive():
     timeline = _run(
         Node(rank=0, name="s", kind="send", peer=2, payload_bytes=1e6),
-        Node(rank=2, name="r", kind="receive", peer=0),
+        Node(rank=2, name="r", kind="receive", peer=0, payload_bytes=1e6),
         Node(rank=2, name="w", kind="compute", duration_s=1e-3, after=("r",)),
     )
     assert timeline.end_s == pytest.approx(1e6 / 5e10 + 2 * 5e-7 + 1e-3)
@@ -42,7 +42,7 @@ def test_two_ranks_may_send_before_they_receive():
         for rank, peer in ((0, 1), (1, 0))
         for node in (
             Node(rank=rank, name="s", kind="send", peer=peer, payload_bytes=1e6),
-            Node(rank=rank, name="r", kind="receive", peer=peer, after=("s",)),
+            Node(rank=rank, name="r", kind="receive", peer=peer, payload_bytes=1e6, after=("s",)),
         )
     ]
     assert _run(*nodes).end_s > 0
@@ -104,7 +104,7 @@ def test_the_message_loop_names_what_is_stuck_and_does_not_hang():
     graph = Lowering(GRAPH, simulation).lower()
     graph.num_waits[0] += 1
     with pytest.raises(InvalidInput, match="never end; the first is w at rank 0"):
-        node_ready_s(graph)
+        node_times_s(graph)
 
 
 def test_a_broken_link_is_gone_round_and_costs():

@@ -39,7 +39,8 @@ class Ask:
 class Round:
     """At most one message a rank: rank r sends to r + offset, to r xor offset, or to `listed[r]` (-1: nobody).
 
-    `place` is "up" or "down" for messages to and from the switch of the dimension.
+    `place` is "up" or "down" for messages to and from the switch of the dimension, which sends on while it still
+    receives: of what goes up, `sent_on_bytes` follow to each rank when the last byte has come, or went before it.
     """
 
     num_bytes: float | Floats
@@ -48,6 +49,7 @@ class Round:
     listed: Ints | None = None
     place: Literal["ranks", "up", "down"] = "ranks"
     is_reduced: bool = False
+    sent_on_bytes: float = 0.0
 
     def peers(self, num_ranks: int) -> Ints:
         ranks = np.arange(num_ranks)

@@ -31,9 +31,6 @@ def in_switch(ask: Ask) -> Schedule:
         up_bytes, down_bytes = (payload_bytes * max(share, 1 / n) for share in (up_share, down_share))
     else:
         raise not_modelled(ask, "in-switch")
-    return (
-        (
-            single(Round(num_bytes=up_bytes, kind="listed", listed=up, place="up", is_reduced=True)),
-            single(Round(num_bytes=down_bytes, kind="listed", listed=down, place="down")),
-        ),
-    )
+    sent_on_bytes = min(up_bytes, down_bytes)
+    sums = Round(num_bytes=up_bytes, kind="listed", listed=up, place="up", is_reduced=True, sent_on_bytes=sent_on_bytes)
+    return ((single(sums), single(Round(num_bytes=down_bytes, kind="listed", listed=down, place="down"))),)

@@ -1,0 +1,51 @@
+"""What `dovetail network` writes beside its answer: timeline, tables, and the same question as ASTRA-sim's files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dovetail.cli.results import ResultFiles, check_links, write_tables, write_timeline
+from dovetail.files.astra import network_text, system_text
+from dovetail.files.text import one_line
+from dovetail.files.traces import write_groups, write_traces
+from dovetail.files.written import write_file
+from dovetail.network.events.asked import NetworkAnswer, NetworkAsked
+from dovetail.network.trace.from_network import astra_asked
+from dovetail.report.columns import CRITICAL_COLUMNS, LINK_COLUMNS, csv_text, points_text
+from dovetail.report.links import link_records
+from dovetail.report.network import critical_records
+from dovetail.report.tracks import device_processes, endpoint_processes
+
+
+def write_network(files: ResultFiles, answers: Sequence[NetworkAnswer]) -> None:
+    """Writes the timeline of the one answer, and tables: of all answers, and of one the links and the critical path."""
+    one = answers[0]
+    graph = one.asked.network.graph
+    if files.perfetto:
+        [timeline] = one.timeline
+        [record] = timeline.record
+        names = dict.fromkeys(record.tasks, one.asked.collective)
+        write_timeline(files, (*device_processes(record, graph, names), *endpoint_processes(one)))
+    if files.csv:
+        beside = {}
+        for timeline in one.timeline if len(answers) == 1 else ():
+            check_links(files, graph)
+            links = link_records(graph, timeline, one.time_s, files.devices)
+            beside = {"links": csv_text(links, LINK_COLUMNS)}
+            beside["critical"] = csv_text(critical_records(one), CRITICAL_COLUMNS)
+        write_tables(files, points_text(answers), beside)
+
+
+def write_astra(prefix: str, asked: NetworkAsked) -> str:
+    """Writes the question as ASTRA-sim's files, and says how to ask it again."""
+    theirs = astra_asked(asked)
+    write_traces(prefix, theirs.traces.ranks)
+    write_file(Path(f"{prefix}.network.yml"), network_text(theirs.system.dims))
+    write_file(Path(f"{prefix}.system.json"), system_text(theirs.system))
+    groups = ""
+    if theirs.traces.groups:
+        write_groups(Path(f"{prefix}.groups.json"), theirs.traces.groups)
+        groups = f" --groups {prefix}.groups.json"
+    files = f"--topology {prefix}.network.yml --system {prefix}.system.json{groups}"
+    return f"\nASTRA-sim's files are written; run them with\n  dovetail trace run {one_line(f'{prefix} {files}')}\n"

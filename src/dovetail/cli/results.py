@@ -1,0 +1,63 @@
+"""Results in files beside what is printed: a Perfetto timeline, and CSV tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dovetail.errors import InvalidInput
+from dovetail.files.network_words import devices_of
+from dovetail.files.perfetto import encoded_trace
+from dovetail.files.text import one_line
+from dovetail.files.written import check_writable, write_bytes, write_file
+from dovetail.network.events.network_graph import LinkGraph
+from dovetail.network.events.recording import Watch
+from dovetail.report.links import MAX_LINKS, num_links
+from dovetail.report.tracks import Process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFiles:
+    """Where results go, empty for nowhere, and of which devices timelines and links are (all, when none is named)."""
+
+    perfetto: str = ""
+    csv: str = ""
+    devices: tuple[int, ...] = ()
+
+    @property
+    def watches(self) -> tuple[Watch, ...]:
+        """The record that a timeline needs, where one is wanted."""
+        return (Watch(devices=self.devices),) if self.perfetto else ()
+
+
+def result_files(perfetto: str, csv: str, ranks: str) -> ResultFiles:
+    """The files, found writable before any work is done."""
+    if ranks and not (perfetto or csv):
+        raise InvalidInput("--ranks says whose timeline or links are written; say --perfetto or --csv too")
+    if csv and Path(csv).suffix.lower() != ".csv":
+        raise InvalidInput(f"a table is written to .csv; got {one_line(csv)!r}", "--csv")
+    for name in (perfetto, csv):
+        if name:
+            check_writable(Path(name), is_forced=True)
+    return ResultFiles(perfetto=perfetto, csv=csv, devices=devices_of(ranks, "--ranks") if ranks else ())
+
+
+def write_timeline(files: ResultFiles, processes: Sequence[Process]) -> None:
+    write_bytes(Path(files.perfetto), encoded_trace(processes))
+
+
+def write_tables(files: ResultFiles, text: str, beside: Mapping[str, str]) -> None:
+    """Writes FILE.csv, and each table of `beside` to FILE.its-name.csv."""
+    main = Path(files.csv)
+    write_file(main, text)
+    for name, table in beside.items():
+        write_file(main.with_name(f"{main.stem}.{name}{main.suffix}"), table)
+
+
+def check_links(files: ResultFiles, graph: LinkGraph) -> None:
+    """Raises where a table of links would be longer than anybody reads."""
+    count = num_links(graph, files.devices) if files.csv else 0
+    if count > MAX_LINKS:
+        rule = f"a table has at most {MAX_LINKS:,} links, and these are {count:,}"
+        raise InvalidInput(f"{rule}; name some of the ranks, as in --ranks 0-7", "--csv")
