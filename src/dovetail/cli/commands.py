@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dovetail import __version__
+from dovetail.cli.launch_options import launch
 from dovetail.cli.network_options import network
 from dovetail.cli.process import EXIT_INFEASIBLE, EXIT_INTERRUPTED, EXIT_MISSED
 from dovetail.cli.trace_options import trace
@@ -119,6 +120,9 @@ def simulate(
     )
     if not answer(asked, as_json=as_json):
         raise typer.Exit(EXIT_INFEASIBLE)
+
+
+app.command(epilog=EXIT_CODES)(launch)
 
 
 @app.command()

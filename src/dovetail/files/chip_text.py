@@ -12,8 +12,8 @@ from dovetail.files.text import one_line
 from dovetail.hardware.chip import Calibration, Chip
 from dovetail.units import MICRO
 
-_SUFFIX = re.compile(r".*_(bytes_per_s|flop_per_s|bytes|flop|hz|j|w)")
-_SYMBOLS = {"bytes_per_s": "B/s", "flop_per_s": "FLOP/s", "bytes": "B", "flop": "FLOP", "hz": "Hz", "j": "J", "w": "W"}
+SUFFIX = re.compile(r".*_(bytes_per_s|flop_per_s|bytes|flop|hz|j|w)")
+SYMBOLS = {"bytes_per_s": "B/s", "flop_per_s": "FLOP/s", "bytes": "B", "flop": "FLOP", "hz": "Hz", "j": "J", "w": "W"}
 DIGITS = 6
 
 
@@ -35,8 +35,8 @@ def _number(name: str, value: float) -> str:
     """A number with the unit that its name ends in."""
     if name.endswith("_s") and not name.endswith("_per_s"):
         return f"{value / MICRO:.{DIGITS}g} us"
-    match = _SUFFIX.fullmatch(name)
-    return f"{value:.{DIGITS}g} {_SYMBOLS[match[1]]}" if match else f"{value:.{DIGITS}g}"
+    match = SUFFIX.fullmatch(name)
+    return f"{value:.{DIGITS}g} {SYMBOLS[match[1]]}" if match else f"{value:.{DIGITS}g}"
 
 
 def _from(out: Path, base: str) -> str:
