@@ -76,7 +76,7 @@ def _rows(
         mode=mode,
         what="activations",
         paper_bytes=_paper_activation_bytes(model, batch, stages, interleave, recompute, is_sequence),
-        our_bytes=in_flight * layers.count * kept_bytes(layers.block, recompute),
+        our_bytes=float(in_flight * layers.count * kept_bytes(layers.block, recompute)),
     )
 
 

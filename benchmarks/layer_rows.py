@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchmarks.measured import h200_table
-from dovetail.accuracy.jobs import layer_shard
+from dovetail.accuracy.jobs import layer_graph, layer_plan
 from dovetail.accuracy.sets.layers import layers_of
 from dovetail.plan.memory import kept_bytes
+from dovetail.plan.shard import shard
 from dovetail.units import MEBI
 from dovetail.workload.optimizer import Precision
 
@@ -31,7 +32,7 @@ def layer_rows() -> Iterator[LayerRow]:
     table = h200_table("layers")
     rows = zip(layers_of(table), table.words("model"), table.positive("activation_mib"), strict=True)
     for layer, model, activation in rows:
-        [piece] = layer_shard(layer, Precision()).stages[0].pieces
+        [piece] = shard(layer_graph(layer, Precision()), layer_plan(layer)).stages[0].pieces
         yield LayerRow(
             what=f"{model} tp{layer.tensor} mb{layer.batch} seq{layer.seq}",
             measured_bytes=float(activation) * MEBI,

@@ -14,9 +14,10 @@ from dovetail.plan.levers import Lever, Trial, levers
 from dovetail.plan.memory import StageMemory, runtime_bytes, stage_memory
 from dovetail.plan.placement import Placement, placement
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import Shard, shard
+from dovetail.plan.shard import Shard, executed_flop, shard
+from dovetail.schedule.assembly import schedule_name
 from dovetail.schedule.pipelines import pipelines
-from dovetail.schedule.step import Step, check_schedule, executed_flop, pipeline_shape, schedule_name, training_step
+from dovetail.schedule.step import Step, check_schedule, pipeline_shape, training_step
 from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
@@ -49,11 +50,11 @@ class MemoryUse:
 
     @property
     def reserve_bytes(self) -> float:
-        return self.fullest.reserve_bytes
+        return float(self.fullest.reserve_bytes)
 
     @property
     def need_bytes(self) -> float:
-        return self.fullest.total_bytes + self.reserve_bytes + self.runtime_bytes
+        return float(self.fullest.total_bytes + self.reserve_bytes + self.runtime_bytes)
 
     @property
     def fits(self) -> bool:
@@ -79,11 +80,11 @@ class Outcome:
 
     @property
     def samples_per_s(self) -> float:
-        return self.workload.global_batch / self.step.step_s
+        return float(self.workload.global_batch / self.step.step_s)
 
     @property
     def tokens_per_s(self) -> float:
-        return self.tokens_per_step / self.step.step_s
+        return float(self.tokens_per_step / self.step.step_s)
 
     @property
     def mfu_frac(self) -> float:
@@ -96,12 +97,12 @@ class Outcome:
     @property
     def mean_w(self) -> float:
         """Mean power of one device over the step."""
-        return self.step.energy_j / self.step.step_s / self.cluster.num_devices
+        return float(self.step.energy_j / self.step.step_s / self.cluster.num_devices)
 
     @property
     def _peak_flop(self) -> float:
         peak_flop_per_s = self.cluster.chip.peak_flop_per_s(self.workload.precision.compute)
-        return self.step.step_s * self.cluster.num_devices * peak_flop_per_s
+        return float(self.step.step_s * self.cluster.num_devices * peak_flop_per_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +128,7 @@ def evaluate(workload: Workload, cluster: Cluster, plan: Plan) -> Outcome | Infe
         return Infeasible(
             workload=workload, cluster=cluster, plan=plan, memory=memory, levers=_levers(workload, cluster, plan, graph)
         )
-    step = training_step(pieces, place, cluster, workload.precision)
+    step = training_step(graph, plan, cluster, workload.precision)
     return Outcome(
         workload=workload,
         cluster=cluster,
@@ -140,17 +141,17 @@ def evaluate(workload: Workload, cluster: Cluster, plan: Plan) -> Outcome | Infe
         hardware_flop=executed_flop(pieces),
         step=step,
         memory=memory,
-        elasticities=_elasticities(pieces, cluster, plan, workload.precision, step.step_s),
+        elasticities=_elasticities(graph, cluster, plan, workload.precision, step.step_s),
     )
 
 
 def memory_use(pieces: Shard, precision: Precision, limit_bytes: float) -> MemoryUse:
     """What every stage holds at its fullest, under the plan's pipeline schedule."""
     plan = pieces.plan
-    pipeline, shape = pipelines[schedule_name(plan)], pipeline_shape(pieces)
+    pipeline, shape = pipelines[schedule_name(plan)], pipeline_shape(plan, pieces.num_microbatches)
     held = [float(pipeline.in_flight(stage.index, shape)) for stage in pieces.stages]
     stages = tuple(stage_memory(pieces, stage, precision, held[stage.index]) for stage in pieces.stages)
-    return MemoryUse(stages=stages, runtime_bytes=runtime_bytes(plan), limit_bytes=limit_bytes)
+    return MemoryUse(stages=stages, runtime_bytes=float(runtime_bytes(plan)), limit_bytes=limit_bytes)
 
 
 def _levers(workload: Workload, cluster: Cluster, plan: Plan, graph: Graph) -> tuple[Lever, ...]:
@@ -159,22 +160,22 @@ def _levers(workload: Workload, cluster: Cluster, plan: Plan, graph: Graph) -> t
     def tried(changed: Plan) -> Trial:
         check_plan(changed, graph, cluster.num_devices)
         check_schedule(changed, changed.num_microbatches(graph.batch))
-        place = placement(changed, cluster.topology)
+        placement(changed, cluster.topology)
         pieces = shard(graph, changed)
         memory = memory_use(pieces, workload.precision, cluster.hbm_bytes)
-        step_s = training_step(pieces, place, cluster, workload.precision).step_s
+        step_s = training_step(graph, changed, cluster, workload.precision).step_s
         return Trial(need_bytes=memory.need_bytes, step_s=step_s)
 
     return levers(plan, tried, cluster.hbm_bytes)
 
 
 def _elasticities(
-    pieces: Shard, cluster: Cluster, plan: Plan, precision: Precision, step_s: float
+    graph: Graph, cluster: Cluster, plan: Plan, precision: Precision, step_s: float
 ) -> tuple[Elasticity, ...]:
     """Gain in throughput from a tenth more of each resource, largest first."""
     found = []
     for resource, nudged in _nudged_clusters(cluster).items():
-        nudged_s = training_step(pieces, placement(plan, nudged.topology), nudged, precision).step_s
+        nudged_s = training_step(graph, plan, nudged, precision).step_s
         gain_frac = step_s / nudged_s - 1.0
         found.append(Elasticity(resource=resource, gain_frac=max(0.0, gain_frac)))  # below 0 is the last bit of a float
     return tuple(sorted(found, key=lambda e: -e.gain_frac))

@@ -21,7 +21,7 @@ from dovetail.units import GIBI, GIGA, KIBI, MEBI, TERA
 from dovetail.workload.graph import Phase
 
 EVERY_CHIP = pytest.mark.parametrize("name", chips.names())
-KNOWN_DTYPES = {"fp32", "tf32", "bf16", "fp16", "fp8", "int8"}
+KNOWN_DTYPES = {"fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"}
 PEAK_TOLERANCE = 0.05
 # Names of chips by how they begin that were fitted, and the chips that must be named in what they were fitted on.
 FITTED = {"a100-": "A100", "h100-": "H100", "h200-": "H200", "tpu-v": "TPU v5e"}
@@ -117,6 +117,7 @@ def test_dtypes_are_known_ones_and_fewer_bits_are_never_slower(name: str) -> Non
         ("fp32", "bf16"),
         ("bf16", "fp8"),
         ("bf16", "int8"),
+        ("fp8", "fp4"),
         ("fp32", "fp16"),
     ]
     for wider, narrower in by_width:
@@ -173,7 +174,7 @@ def test_large_matrix_products_settle_within_the_power_limit_at_a_sane_clock(nam
     load = Load(cost=op_costs(products, chip).total(np.array([True])))
     clock_frac = sustained_clock_frac(load, chip)
     assert chip.energy.idle_w < chip.tdp_w
-    assert load.power_w(chip, 1.0) <= 2 * chip.tdp_w
+    assert load.power_w(chip, 1.0) <= 2.5 * chip.tdp_w  # Blackwell: the FLOP of 2.3 H200 within 1.4 times its limit
     assert 0.5 <= clock_frac <= 1
     if clock_frac < 1:
         assert load.power_w(chip, clock_frac) == pytest.approx(chip.tdp_w)

@@ -16,11 +16,11 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import DIMENSION_KINDS, Dimension, Span, Topology
 from dovetail.network.collectives import collectives
-from dovetail.plan.placement import placement
+from dovetail.network.collectives.all_to_all import deduplicated_all_to_all_s
 from dovetail.plan.plan import RECOMPUTE_POLICIES, Overlap, Plan
-from dovetail.plan.shard import Shard, shard
 from dovetail.schedule.step import training_step
 from dovetail.units import GIGA, MICRO
+from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
@@ -46,7 +46,7 @@ def plans(draw: st.DrawFn) -> Plan:
     pipeline = draw(st.sampled_from((1, 2, 4)))
     context = draw(st.sampled_from((1, 2)))
     interleave = draw(st.sampled_from((1, 2))) if pipeline > 1 else 1
-    flags = {flag: draw(st.booleans()) for flag in ("data", "tensor", "context", "expert", "pipeline")}
+    flags = {field.name: draw(st.booleans()) for field in fields(Overlap)}
     experts = draw(st.sampled_from((1, 2, 4)))
     return Plan(
         tensor_parallel=tensor,
@@ -57,6 +57,7 @@ def plans(draw: st.DrawFn) -> Plan:
         data_parallel=64 // (tensor * pipeline * context),
         expert_parallel=experts,
         expert_tensor_parallel=1,
+        sends_once=draw(st.booleans()),
         zero_stage=draw(st.integers(0, 3)),
         recompute=(draw(st.sampled_from(RECOMPUTE_POLICIES)),),
         axis_order=tuple(draw(st.permutations(("tp", "cp", "dp", "pp")))),
@@ -72,12 +73,12 @@ def workload_of(name: str) -> Workload:
 
 
 @cache
-def graph_of(name: str):
+def graph_of(name: str) -> Graph:
     return workload_of(name).training_graph()
 
 
-def step_s(cut: Shard, cluster: Cluster) -> float:
-    return training_step(cut, placement(cut.plan, cluster.topology), cluster, PRECISION).step_s
+def step_s(graph: Graph, plan: Plan, cluster: Cluster) -> float:
+    return float(training_step(graph, plan, cluster, PRECISION).step_s)
 
 
 def better(cluster: Cluster, resource: str, factor: float) -> Cluster:
@@ -107,15 +108,15 @@ def better(cluster: Cluster, resource: str, factor: float) -> Cluster:
 )
 def test_more_of_a_resource_never_takes_longer(resource: str, plan: Plan, factor: float, name: str, kind: str) -> None:
     cluster = cluster_of(8, kind)
-    cut = shard(graph_of(name), replace(plan, expert_parallel=1) if name == "llama3-8b" else plan)
-    assert step_s(cut, better(cluster, resource, factor)) <= step_s(cut, cluster) * (1 + 1e-12)  # style: a tolerance
+    graph, chosen = graph_of(name), replace(plan, expert_parallel=1) if name == "llama3-8b" else plan
+    most_s = step_s(graph, chosen, cluster) * (1 + 1e-12)  # style: a tolerance
+    assert step_s(graph, chosen, better(cluster, resource, factor)) <= most_s
 
 
 @given(plan=plans())
 def test_the_parts_of_a_step_add_up(plan: Plan) -> None:
     cluster = cluster_of(8)
-    cut = shard(graph_of("mixtral-8x7b"), plan)
-    step = training_step(cut, placement(plan, cluster.topology), cluster, PRECISION)
+    step = training_step(graph_of("mixtral-8x7b"), plan, cluster, PRECISION)
     parts_s = step.compute_s + step.host_s + step.exposed_s + step.bubble_s + step.update_s
     assert parts_s == pytest.approx(step.step_s)
     assert step.host_s >= 0
@@ -137,10 +138,10 @@ def test_no_step_beats_what_its_chips_sustain(plan: Plan) -> None:
 @given(plan=plans())
 def test_overlapping_more_never_takes_longer(plan: Plan) -> None:
     cluster = cluster_of(8)
-    everything = Overlap(data=True, tensor=True, context=True, expert=True, pipeline=True)
+    everything = Overlap(**dict.fromkeys((field.name for field in fields(Overlap)), True))
     graph = graph_of("mixtral-8x7b")
-    overlapped_s = step_s(shard(graph, replace(plan, overlap=everything)), cluster)
-    assert overlapped_s <= step_s(shard(graph, plan), cluster) * (1 + 1e-12)  # style: a tolerance
+    overlapped_s = step_s(graph, replace(plan, overlap=everything), cluster)
+    assert overlapped_s <= step_s(graph, plan, cluster) * (1 + 1e-12)  # style: a tolerance
 
 
 costs = st.builds(
@@ -185,6 +186,15 @@ def test_a_collective_never_beats_its_ports_and_never_falls_with_size(
     share = 2 if name == "all-reduce" else 1
     bound_s = share * (num_ranks - 1) / num_ranks * payload_bytes / ports_bytes_per_s
     assert time_s >= bound_s * (1 - 1e-9)  # style: a tolerance
+
+
+@given(group=groups(), payload_bytes=st.floats(1, 1e12), num_copies=st.integers(1, 8))  # style: a range of sizes
+def test_rows_sent_once_never_take_longer_than_every_copy_of_them(
+    group: tuple[Span, ...], payload_bytes: float, num_copies: int
+) -> None:
+    once_s = deduplicated_all_to_all_s(payload_bytes, group, 0.8, num_copies)
+    assert once_s <= collectives["all-to-all"](payload_bytes, group, 0.8) * (1 + 1e-12)  # style: a tolerance
+    assert once_s >= deduplicated_all_to_all_s(payload_bytes, group, 0.8, num_copies + 1) * (1 - 1e-12)  # style: same
 
 
 @given(group=groups(), payload_bytes=st.floats(1, 1e12))  # style: a range of sizes

@@ -4,8 +4,9 @@ from dataclasses import fields, replace
 
 import pytest
 
+from dovetail.cost.cost import Cost
 from dovetail.cost.costs import op_costs
-from dovetail.cost.power import VOLTAGE_POWER
+from dovetail.cost.power import VOLTAGE_POWER, at_clock
 from dovetail.cost.vector import CHUNK_FRAC
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible, Outcome, evaluate
@@ -14,7 +15,8 @@ from dovetail.network.collectives import collectives
 from dovetail.plan.plan import Overlap, Plan
 from dovetail.plan.shard import shard
 from dovetail.schedule.pipelines import pipelines
-from dovetail.schedule.work import COMM_AXES
+from dovetail.schedule.stage import slowest_frac
+from dovetail.schedule.work import COMM_AXES, HELD_FRAC
 from dovetail.units import GIBI
 from dovetail.workload.graph import Phase
 from dovetail.workload.models import models
@@ -34,7 +36,7 @@ def outcome_of(plan: Plan = PLAN, workload: Workload = WORKLOAD) -> Outcome:
 
 
 def exposed_s(outcome: Outcome, axis: str) -> float:
-    return outcome.step.comm[COMM_AXES.index(axis)].exposed_s
+    return float(outcome.step.comm[COMM_AXES.index(axis)].exposed_s)
 
 
 def test_tokens_and_samples_follow_from_the_step():
@@ -129,8 +131,8 @@ def test_a_pipeline_has_the_bubble_of_its_formula():
     plan = replace(PLAN, pipeline_parallel=4, data_parallel=2, recompute=("full",))
     outcome = outcome_of(plan)
     bubble_frac = outcome.step.bubble_s / (outcome.step.step_s - outcome.step.bubble_s)
-    # (p - 1) / m, stages all but equal: embedding and head make the last a little slower
-    assert bubble_frac == pytest.approx(3 / outcome.num_microbatches, rel=0.12)
+    # (p - 1) / m, stages all but equal: head and loss make the last a little slower
+    assert bubble_frac == pytest.approx(3 / outcome.num_microbatches, rel=0.15)
 
 
 def test_hardware_flop_are_what_the_tensor_units_do():
@@ -160,9 +162,13 @@ def test_data_parallel_ranks_exchange_what_their_zero_stage_says(zero_stage: int
     """Two microbatches, nothing overlapped: gradients in fp32, weights in bf16, all parameters once a move."""
     plan = Plan(data_parallel=64, zero_stage=zero_stage, recompute=("full",), overlap=Overlap(data=False))
     model = models["gpt2-345m"]()
-    outcome = outcome_of(plan, Workload(model=model, global_batch=128, seq=1024))
-    group = outcome.placement.data
-    link_frac = CLUSTER.chip.calibration.link_frac
+    calibration = replace(
+        CLUSTER.chip.calibration, exchange_s=0.0
+    )  # else single blocks pay more starts than one of all
+    cluster = replace(CLUSTER, chip=replace(CLUSTER.chip, calibration=calibration))
+    outcome = evaluate(Workload(model=model, global_batch=128, seq=1024), cluster, plan)
+    assert isinstance(outcome, Outcome)
+    group, link_frac = outcome.placement.data, calibration.link_frac
     expected_s = sum(collectives[name](size * 354_823_168, group, link_frac) for name, size in moved)
     # exchanges of single blocks pay more latencies than one of all
     assert exposed_s(outcome, "dp") == pytest.approx(expected_s, rel=0.02 if zero_stage < 2 else 0.1)
@@ -178,7 +184,7 @@ def test_energy_is_idling_work_and_traffic():
     def outcome_with(costs) -> Outcome:
         outcome = evaluate(WORKLOAD, replace(UNLIMITED, chip=replace(UNLIMITED.chip, energy=costs)), PLAN)
         assert isinstance(outcome, Outcome)
-        assert outcome.step.clock_frac == 1.0
+        assert outcome.step.clock_frac == slowest_frac(64)
         return outcome
 
     idle = outcome_with(free)
@@ -203,14 +209,14 @@ def test_a_step_within_the_power_limit_saves_core_energy_and_takes_longer():
     core = evaluate(WORKLOAD, replace(UNLIMITED, chip=replace(UNLIMITED.chip, energy=cores)), BUSY)
     assert isinstance(full, Outcome)
     assert isinstance(core, Outcome)
-    assert limited.step.clock_frac < full.step.clock_frac == 1.0
+    assert limited.step.clock_frac < full.step.clock_frac == slowest_frac(64)
     assert limited.step.step_s > full.step.step_s
     assert limited.mean_w <= CLUSTER.chip.tdp_w < full.mean_w
 
     def dynamic_j(outcome: Outcome) -> float:
-        return outcome.step.energy_j - energy.idle_w * outcome.step.step_s * 64
+        return float(outcome.step.energy_j - energy.idle_w * outcome.step.step_s * 64)
 
-    saved_frac = 1 - limited.step.clock_frac**VOLTAGE_POWER
+    saved_frac = 1 - (limited.step.clock_frac / slowest_frac(64)) ** VOLTAGE_POWER
     # the update, which runs at full clock, is far below the tolerance
     assert dynamic_j(full) - dynamic_j(limited) == pytest.approx(saved_frac * core.step.energy_j, rel=0.002)
 
@@ -243,26 +249,29 @@ def test_an_update_without_data_parallelism_moves_every_state_of_every_parameter
 
 def test_context_exchange_hides_behind_attention_and_no_other_compute():
     plan = Plan(tensor_parallel=8, sequence_parallel=True, context_parallel=8, zero_stage=1)
-    outcome = outcome_of(plan)
+    compiled = replace(WORKLOAD, kernels="compiled")  # so that no wait for the host hides anything
+    outcome = outcome_of(plan, compiled)
+    assert outcome.step.host_s == 0.0
     comm = outcome.step.comm[COMM_AXES.index("cp")]
-    waiting = outcome_of(replace(plan, overlap=Overlap(context=False))).step.comm[COMM_AXES.index("cp")]
+    waiting = outcome_of(replace(plan, overlap=Overlap(context=False)), compiled).step.comm[COMM_AXES.index("cp")]
     assert comm.exposed_s + comm.hidden_s == pytest.approx(waiting.exposed_s)
     assert comm.exposed_s > 0
-    attention_s = core_s(plan) * outcome.num_microbatches
+    attention_s = core_s(plan, compiled, outcome.step.clock_frac) * outcome.num_microbatches
     assert 0 < comm.hidden_s <= attention_s < 0.5 * outcome.step.compute_s
     # on slow links all of attention has something beside it, and still no other compute has
-    slow = evaluate(WORKLOAD, replace(CLUSTER, topology=CLUSTER.topology.with_link_scaled("infiniband", 0.1)), plan)
+    slow = evaluate(compiled, replace(CLUSTER, topology=CLUSTER.topology.with_link_scaled("infiniband", 0.1)), plan)
     assert isinstance(slow, Outcome)
-    assert slow.step.comm[COMM_AXES.index("cp")].hidden_s == pytest.approx(attention_s)
+    slow_s = core_s(plan, compiled, slow.step.clock_frac) * outcome.num_microbatches
+    assert slow.step.comm[COMM_AXES.index("cp")].hidden_s == pytest.approx((1 - HELD_FRAC) * slow_s)
 
 
-def core_s(plan: Plan) -> float:
-    """Seconds of the attention core in one microbatch, both ways."""
-    total_s = 0.0
-    for piece in shard(WORKLOAD.training_graph(), plan).stages[0].pieces:
+def core_s(plan: Plan, workload: Workload, clock_frac: float) -> float:
+    """Seconds of the attention core in one microbatch at a clock, both ways."""
+    total = Cost()
+    for piece in shard(workload.training_graph(), plan).stages[0].pieces:
         ops = piece.block.ops
-        total_s += piece.count * op_costs(ops, CLUSTER.chip).total(ops.is_core & (ops.phase != Phase.UPDATE)).compute_s
-    return total_s
+        total += piece.count * op_costs(ops, CLUSTER.chip).total(ops.is_core & (ops.phase != Phase.UPDATE))
+    return float(at_clock(total, clock_frac).compute_s)
 
 
 def test_long_causal_sequences_do_not_push_the_executed_share_beyond_what_the_chip_sustains():
@@ -296,10 +305,16 @@ def test_energy_is_at_least_idling_and_at_most_plausible():
     assert CLUSTER.chip.energy.idle_w < outcome.mean_w <= CLUSTER.chip.tdp_w
 
 
-def test_fp8_products_make_the_step_shorter_and_change_no_memory_but_the_weights():
+def test_fp8_products_make_the_step_shorter_and_change_no_memory():
     eight = replace(WORKLOAD, precision=replace(WORKLOAD.precision, compute="fp8"))
-    assert outcome_of(workload=eight).step.step_s < outcome_of().step.step_s
-    assert outcome_of(workload=eight).memory == outcome_of().memory
+    assert outcome_of(BUSY, eight).step.step_s < 0.8 * outcome_of(BUSY).step.step_s
+    assert outcome_of(BUSY, eight).memory == outcome_of(BUSY).memory
+
+
+def test_fp8_gains_nothing_where_products_are_cut_so_small_that_casting_their_inputs_takes_as_long():
+    eight = replace(WORKLOAD, precision=replace(WORKLOAD.precision, compute="fp8"))
+    whole, cut = (outcome_of(plan, eight).step.step_s / outcome_of(plan).step.step_s for plan in (BUSY, PLAN))
+    assert whole < 0.95 < cut
 
 
 def test_tied_embeddings_on_two_stages_exchange_their_gradients():

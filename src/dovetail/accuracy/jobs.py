@@ -9,13 +9,12 @@ from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension, Topology
-from dovetail.plan.placement import placement
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import Shard, shard
-from dovetail.schedule.stage import stage_works
 from dovetail.schedule.step import training_step
 from dovetail.schedule.work import StageWork
+from dovetail.schedule.work_table import lone_work
 from dovetail.units import GIGA
+from dovetail.workload.graph import Graph
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
 from dovetail.workload.models.gpt2 import gpt2_like
@@ -115,31 +114,29 @@ def layer_model(layer: Layer) -> Transformer:
     )
 
 
-def layer_shard(layer: Layer, precision: Precision = PURE_BF16) -> Shard:
-    """One rank's part of the layer alone, without embedding and head."""
+def layer_graph(layer: Layer, precision: Precision = PURE_BF16) -> Graph:
+    """The layer alone, without embedding and head."""
     sample = Sample(batch=layer.batch, seq=layer.seq, dtype="bf16", kernels=kernels_of(layer.mode))
     graph = training_graph(layer_model(layer).forward(sample), precision)
-    cut = shard(graph, Plan(tensor_parallel=layer.tensor, microbatch=layer.batch))
-    stage = cut.stages[0]
-    alone = replace(stage, pieces=tuple(piece for piece in stage.pieces if piece.block.is_layer))
-    return replace(cut, stages=(alone,))
+    return graph.with_blocks(tuple(block for block in graph.blocks if block.is_layer))
 
 
-def layer_work(cut: Shard, chip: Chip) -> StageWork:
+def layer_plan(layer: Layer) -> Plan:
+    return Plan(tensor_parallel=layer.tensor, microbatch=layer.batch)
+
+
+def layer_work(graph: Graph, layer: Layer, chip: Chip) -> StageWork:
     """Forward and backward of a rank's part of a layer on `chip`, which waits for no other rank."""
-    plan = Plan(microbatch=cut.plan.microbatch)
-    [work] = stage_works(replace(cut, plan=plan), placement(plan, alone(chip).topology), chip, PURE_BF16)
-    return work
+    return lone_work(graph, layer_plan(layer), chip, PURE_BF16)
 
 
-def step_s(cut: Shard, chip: Chip) -> float:
+def step_s(graph: Graph, plan: Plan, chip: Chip) -> float:
     """One whole training step on one device."""
-    cluster = alone(chip)
-    return training_step(cut, placement(cut.plan, cluster.topology), cluster, PURE_BF16).step_s
+    return float(training_step(graph, plan, alone(chip), PURE_BF16).step_s)
 
 
-def job_shard(job: Job) -> Shard:
-    return shard(training_graph(job.model.forward(job.sample), job.precision), job.plan)
+def job_graph(job: Job) -> Graph:
+    return training_graph(job.model.forward(job.sample), job.precision)
 
 
 def alone(chip: Chip) -> Cluster:

@@ -21,12 +21,19 @@ FILL_POSITIONS = 147.0  # a tile's start and end, in positions walked
 FORWARD_FRAC = 0.98  # of the main loop's rate of large products
 BACKWARD_FRAC = 0.855  # of the same: operands pass the SRAM twice, dQ is added up in memory
 VECTOR_FLOP = (27.2, 68.7)  # a score, forward and backward: scale, maximum, exp, sum, cast; exp again, minus delta
+NUM_SPECIAL = 16  # exponentials a clock and SM, from Volta to Blackwell (CUDA programming guide, throughput table)
+EXP_FLOP = 16.0  # of VECTOR_FLOP, the one exponential: two FLOP a lane and clock, 128 lanes on the H200
 # Of those, what draws power: the rest is waiting for the special-function unit (one load of one H200, and its layers).
 ENERGY_FLOP = (12.0, 30.0)
 WIDE_POWER = 0.70  # backward slows as (width / 128)^this above 128, where dK and dV leave the registers (profile)
 NUM_GRADIENTS = 3  # queries, keys, values
 NUM_KERNELS = (2, 4)  # forward: clear, attend; backward: clear, rowsum(dO O), gradients, cast dQ (profile of one H200)
 PASS_BYTES = 14.0  # backward, a query element: dO and O in, fp32 dQ cleared, read again, bf16 dQ out
+# Kernels of the first generation against the second: about twice as slow (Dao 2023, arXiv:2307.08691, abstract).
+FIRST_FRAC = 0.53
+# Since Hopper tensor units run beside loads and exponentials; kernels written for older chips cannot use that: 1.5 to 2
+# times slower forward and backward (Shah et al. 2024, arXiv:2407.08608, abstract).
+SYNCHRONOUS_FRAC = 0.50
 # List scheduling of causal tiles, head after head, over the units: the mean end beyond total / units, in longest tiles.
 # Simulated: 0.59-0.68 shortest first (forward); 0.62 (1 - x^2), x = tiles of a head / units, longest first (backward).
 UNEVEN_FRAC = 0.62
@@ -45,13 +52,14 @@ class Attentions:
     work_frac: FloatArray  # share of the scores that is formed: one half under a causal mask
     is_backward: bool
     rate_flop_per_s: FloatArray  # as sustained in the main loop of products
+    pace_frac: FloatArray  # of the best kernels, by older ones
     element_bytes: FloatArray
 
 
 def attention_unit_s(shape: Attentions, chips: ChipColumns) -> FloatArray:
     """Seconds the units take at full clock, all kernels but those before and after the gradients."""
     own, walked = (shape.keys, shape.queries) if shape.is_backward else (shape.queries, shape.keys)
-    step_s = TILE * chips.num_units * np.hypot(_product_s(shape), _score_s(shape, chips))
+    step_s = TILE * chips.num_units * np.hypot(_product_s(shape), _score_s(shape, chips)) / shape.pace_frac
     per_head = np.ceil(own / TILE)
     waves = shape.heads * per_head / chips.num_units
     frac = shape.work_frac
@@ -74,7 +82,10 @@ def _product_s(shape: Attentions) -> FloatArray:
 
 
 def _score_s(shape: Attentions, chips: ChipColumns) -> FloatArray:
-    return np.asarray(VECTOR_FLOP[shape.is_backward] / (chips.vector_flop_per_s * chips.calibration["vector_frac"]))
+    lanes = chips.num_lanes / chips.num_units
+    exp_flop = np.minimum(EXP_FLOP, 2 * lanes / NUM_SPECIAL)  # what the lanes could do while one is taken
+    flop = VECTOR_FLOP[shape.is_backward] - EXP_FLOP + exp_flop
+    return np.asarray(flop / (chips.vector_flop_per_s * chips.calibration["vector_frac"]))
 
 
 def score_flop(shape: Attentions) -> FloatArray:

@@ -8,7 +8,7 @@ from dovetail.cost.node import Amount
 from dovetail.hardware.chip import Chip
 
 # Bits that a multiplier multiplies, the hidden one included.
-SIGNIFICAND = {"fp32": 24, "tf32": 11, "fp16": 11, "bf16": 8, "int8": 8, "fp8": 4}
+SIGNIFICAND = {"fp32": 24, "tf32": 11, "fp16": 11, "bf16": 8, "int8": 8, "fp8": 4, "fp4": 2}
 BF16_PRODUCT = SIGNIFICAND["bf16"] ** 2
 
 

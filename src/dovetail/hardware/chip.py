@@ -110,6 +110,7 @@ class Calibration:
     vector_frac: float = 1.0  # sustained share of peak vector rate
     hbm_frac: float = 1.0  # achievable share of HBM bandwidth, several streams
     link_frac: float = 1.0  # achievable share of link bandwidth in collectives
+    exchange_s: float = 0.0  # a collective's start and end beside its hops
     launch_s: float = 0.0  # a kernel's start and end
     alone_s: float = 0.0  # further, for an operator on its own: an idle queue and cold caches
     fill_s: float = 0.0  # start and end of a tile beside what its tiling says
@@ -123,6 +124,7 @@ class Calibration:
     host_kernel_s: float = 0.0  # host: each kernel queued by autograd
     host_gradient_s: float = 0.0  # host: each gradient tensor made
     host_autograd_s: float = 0.0  # host: handing a backward pass to its thread
+    host_exchange_s: float = 0.0  # host: each collective called
     host_op_s: float = 0.0  # host: each operator of a layer run eagerly, forward
     host_call_s: float = 0.0  # host: a forward pass entered, beside its operators
     host_backward_s: float = 0.0  # host: a backward pass entered

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from dovetail.errors import InvalidInput
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.topology import Topology
+
+MAX_SPREAD_FRAC = 2.0  # of errors in logarithms; runs that are a factor e^2 apart were not of one cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnRuns:
+    """What a cluster's calibration was fitted to: a user's runs on it; none of them by default.
+
+    `spread_frac` is the root mean square of the error on each run, in logarithms, fitted to the others.
+    """
+
+    num_runs: int = 0
+    num_scales: int = 0  # numbers that were fitted
+    spread_frac: float = 0.0
+    fitted_on: str = ""
+
+    def __post_init__(self) -> None:
+        if self.num_runs and not 0 < self.num_scales <= 2:
+            raise InvalidInput(f"a cluster is fitted by 1 or 2 scales; got {self.num_scales}", "scales")
+        if not 0 <= self.spread_frac <= MAX_SPREAD_FRAC:
+            raise InvalidInput(f"spread must be from 0 to {MAX_SPREAD_FRAC:g}; got {self.spread_frac:g}", "spread")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +38,7 @@ class Cluster:
     chip: Chip
     topology: Topology
     sources: tuple[tuple[str, str], ...]
+    own_runs: OwnRuns = field(default_factory=OwnRuns)
 
     @property
     def num_devices(self) -> int:

@@ -2,201 +2,227 @@
 
 Everything here follows from the block as it is cut (tp, sp, cp, ep, microbatch), its recompute policy and the
 conventions of the run; nothing depends on stages, replicas, ZeRO or the schedule. `plan.memory` assembles stages of it.
+Many cuts and policies are counted at once; a single block is one cut of itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dovetail.plan.frameworks import Framework
-from dovetail.workload.graph import Axis, Block, FloatArray, IntArray, K, N, Need, Ops, Phase
+from dovetail.units import Amount
+from dovetail.workload.graph import Block, BoolArray, FloatArray, IntArray, K, N, Need, Ops, Phase
 from dovetail.workload.operators import DTYPE_BYTES, LIGHT, Unit, code_of, dtype_bytes
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.recompute import saved_frac
 
-_EXPERT_AXES = int(Axis.EXPERT | Axis.EXPERT_TENSOR)
 _LOSSES = tuple(code_of(kind) for kind in ("cross_entropy", "inplace_cross_entropy", "fused_cross_entropy"))
-Shape = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockMemory:
     """One repeat of a block on one device.
 
     `kept_bytes` stay from a microbatch's forward pass to its backward pass, `passing_bytes` are held for a moment of
     the latter, and `stranded_bytes` are free again by then, in blocks of the allocator that nothing else fits into.
-    `placeholders` are the unused gradients a framework keeps, by shape of weight.
+    `placeholders` has a row (depth, width) for each weight that a framework keeps an unused gradient in the shape of.
+    Of many cuts at once, the first two are cuts by recompute policies, the others by cut.
     """
 
     is_layer: bool
     is_loss: bool
-    kept_bytes: float
-    passing_bytes: float
-    stranded_bytes: float
-    placeholders: tuple[tuple[Shape, float], ...]
+    kept_bytes: Amount
+    passing_bytes: Amount
+    stranded_bytes: Amount
+    placeholders: IntArray
+
+    def at(self, cut: int | IntArray, policy: int | IntArray) -> BlockMemory:
+        """Under one cut and policy, or under as many as there are plans."""
+        return replace(
+            self,
+            kept_bytes=self.kept_bytes[cut, policy],
+            passing_bytes=self.passing_bytes[cut, policy],
+            stranded_bytes=self.stranded_bytes[cut],
+            placeholders=self.placeholders[cut],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Rows:
+    """Forward rows of a block: in `ops` what no cut changes, else cuts by rows."""
+
+    ops: Ops
+    output_bytes: FloatArray
+    beside_bytes: FloatArray  # kept beside the output: masks and statistics
+    gradient_elements: IntArray
+    extents: IntArray
 
 
 def block_memory(
     block: Block, recompute: str, precision: Precision, framework: Framework, *, is_vocab_cut: bool
 ) -> BlockMemory:
-    policy = recompute if block.is_layer else "none"
-    losses = _loss_rows(block.ops)
-    split_copies = framework.num_split_loss_copies if is_vocab_cut else 0
-    kept, passing = kept_bytes(block, recompute), _backward_buffers_bytes(block, policy, split_copies)
+    """Of a block that is one device's share already."""
+    ops = forward_ops(block)
+    whether = np.array([is_vocab_cut])
+    return block_memories(block, ops, ops, (recompute,), precision, framework, is_vocab_cut=whether).at(0, 0)
+
+
+def forward_ops(block: Block) -> Ops:
+    """The rows that memory goes by: what is kept is made by them, and parameters are theirs."""
+    return block.ops.taken(np.flatnonzero(block.ops.phase == Phase.FORWARD))
+
+
+def block_memories(
+    block: Block,
+    ops: Ops,
+    local: Ops,
+    policies: tuple[str, ...],
+    precision: Precision,
+    framework: Framework,
+    *,
+    is_vocab_cut: BoolArray,
+) -> BlockMemory:
+    """Of `block`, whose forward rows are `ops` and under each cut `local`, one cut after the other."""
+    rows = _rows(ops, local, num_cuts=len(is_vocab_cut))
+    is_loss = np.isin(ops.kind, _LOSSES)
+    if not block.is_layer:
+        policies = ("none",) * len(policies)
+    kept = _kept_bytes(rows, policies)
+    split_copies = framework.num_split_loss_copies * is_vocab_cut
+    passing = _kept_bytes(rows, ("none",)) - kept + _backward_buffers_bytes(rows, is_loss, split_copies)[:, None]
     if framework.keeps_gathered_inputs and block.is_layer:
-        wholes, part = _gathered(block.ops)
-        if policy in ("full", "alternate"):  # gathered anew with the rest of the layer, and as wide a gradient with it
-            passing += sum(wholes) + max(wholes, default=0.0)
-        else:
-            kept += sum(whole - part for whole in wholes)
+        more_kept, more_passing = _kept_whole_bytes(rows, policies)
+        kept, passing = kept + more_kept, passing + more_passing
+    arriving = _arriving_bytes(rows, precision, framework, is_layer=block.is_layer)
+    has_placeholders = framework.has_placeholder_gradients and block.is_layer
     return BlockMemory(
         is_layer=block.is_layer,
-        is_loss=not block.is_layer and len(losses) > 0,
+        is_loss=not block.is_layer and bool(is_loss.any()),
         kept_bytes=kept,
-        passing_bytes=passing + _arriving_bytes(block, precision, framework),
-        stranded_bytes=max((_stranded_bytes(block.ops, row) for row in losses), default=0.0),
-        placeholders=_placeholders(block, precision) if framework.has_placeholder_gradients else (),
+        passing_bytes=passing + arriving[:, None],
+        stranded_bytes=_stranded_bytes(rows),
+        placeholders=_weight_shapes(rows) if has_placeholders else np.zeros((len(kept), 0, 2), dtype=np.int64),
     )
-
-
-def block_parameters(block: Block) -> tuple[float, float]:
-    """One device's parameters of one repeat: ordinary ones, and those of experts; tied ones included."""
-    ops = block.ops
-    return _by_owner(ops, ops.weight_elements, ops.weight_split)
-
-
-def block_gradients(block: Block) -> tuple[float, float]:
-    """One device's gradients of one repeat, as `block_parameters`; of bags of embeddings only rows looked up."""
-    ops = block.ops
-    return _by_owner(ops, ops.gradient_elements, ops.gradient_split)
-
-
-def block_sparse_gradients(block: Block) -> tuple[float, float]:
-    """Those of `block_gradients` that belong to tables of which only looked-up rows have one."""
-    ops = block.ops
-    is_sparse = ops.gradient_elements < ops.weight_elements
-    is_expert = (ops.gradient_split & _EXPERT_AXES) != 0
-    plain, experts = is_sparse & ~is_expert, is_sparse & is_expert
-    return float(ops.gradient_elements[plain].sum()), float(ops.gradient_elements[experts].sum())
-
-
-def tied_elements(block: Block) -> float:
-    """One device's parameters that an earlier block owns."""
-    return float(block.ops.weight_elements[block.ops.is_tied].sum())
-
-
-def _by_owner(ops: Ops, elements: IntArray, split: IntArray) -> tuple[float, float]:
-    is_expert, is_expert_bias = (split & _EXPERT_AXES) != 0, (ops.bias_split & _EXPERT_AXES) != 0
-    plain = elements[~is_expert].sum() + ops.bias_elements[~is_expert_bias].sum()
-    experts = elements[is_expert].sum() + ops.bias_elements[is_expert_bias].sum()
-    return float(plain), float(experts)
 
 
 def kept_bytes(block: Block, recompute: str) -> float:
     """Activations one microbatch leaves in one repeat of `block` between its forward and its backward pass."""
-    policy = recompute if block.is_layer else "none"
-    ops = block.ops
-    forward = ops.phase == Phase.FORWARD
-    is_input = forward & (ops.kind == code_of("input"))
-    side_bytes = ops.output_elements * ops.kept_bytes_per_element
+    ops = forward_ops(block)
+    return float(_kept_bytes(_rows(ops, ops, 1), (recompute if block.is_layer else "none",))[0, 0])
+
+
+def _rows(ops: Ops, local: Ops, num_cuts: int) -> _Rows:
+    output_elements = local.output_elements.reshape(num_cuts, -1)
+    return _Rows(
+        ops=ops,
+        output_bytes=output_elements * DTYPE_BYTES[ops.dtype],
+        beside_bytes=output_elements * ops.kept_bytes_per_element,
+        gradient_elements=local.gradient_elements.reshape(num_cuts, -1),
+        extents=local.extents.reshape(num_cuts, len(ops), -1),
+    )
+
+
+def _kept_bytes(rows: _Rows, policies: tuple[str, ...]) -> FloatArray:
+    """Cuts by policies."""
+    outputs, beside = (np.stack(f, axis=1) for f in zip(*(_kept_fracs(rows.ops, p) for p in policies), strict=True))
+    kept: FloatArray = rows.output_bytes @ outputs + rows.beside_bytes @ beside
+    return kept
+
+
+def _kept_fracs(ops: Ops, policy: str) -> tuple[FloatArray, FloatArray]:
+    """The share of each row's output that `policy` keeps, and of what is kept beside it."""
+    is_input = (ops.kind == code_of("input")).astype(np.float64)
     if policy == "full":
-        return float(_output_bytes(ops)[is_input].sum())
+        return is_input, np.zeros(len(ops))
     if policy == "alternate":
-        saved = saved_frac(ops) * forward
-        return float(_output_bytes(ops)[is_input].sum() + ((_output_bytes(ops) + side_bytes) * saved).sum())
+        saved = saved_frac(ops)
+        return is_input + saved, saved
     needed = ops.need != Need.NOBODY
-    has_side = np.ones(len(ops), dtype=bool)
+    has_side = np.ones(len(ops))
     if policy == "light":
         needed = needed & ~np.isin(ops.kind, LIGHT)
     if policy == "selective":
         needed = np.where(ops.is_core, (ops.need & Need.OUTSIDE) != 0, needed)
-        has_side = ~ops.is_core
-    tensors = _output_bytes(ops)[forward & needed].sum()
-    return float(tensors + side_bytes[forward & has_side].sum())
+        has_side = (~ops.is_core).astype(np.float64)
+    return needed.astype(np.float64), has_side
 
 
-def _output_bytes(ops: Ops) -> FloatArray:
-    output_bytes: FloatArray = ops.output_elements * DTYPE_BYTES[ops.dtype]
-    return output_bytes
+def _backward_buffers_bytes(rows: _Rows, is_loss: BoolArray, split_copies: IntArray) -> FloatArray:
+    """What the backward pass of one repeat holds for a moment beside what recompute brings back, by cut.
 
-
-def _loss_rows(ops: Ops) -> tuple[int, ...]:
-    return tuple(int(row) for row in np.flatnonzero(np.isin(ops.kind, _LOSSES) & (ops.phase == Phase.FORWARD)))
-
-
-def _backward_buffers_bytes(block: Block, policy: str, num_split_loss_copies: int) -> float:
-    """What the backward pass of one repeat holds for a moment.
-
-    What recompute brings back, and the largest output and its gradient, or what the loss kernel takes.
+    The largest output and its gradient, or what the loss kernel takes.
     """
-    ops = block.ops
-    brought_back = kept_bytes(block, "none") - kept_bytes(block, policy)
-    is_moving = (ops.phase == Phase.FORWARD) & ((ops.unit == Unit.TENSOR) | (ops.unit == Unit.VECTOR))
-    copies = 1.0 + (ops.need == Need.NOBODY)
-    passing = float((_output_bytes(ops) * copies)[is_moving].max(initial=0.0))
-    losses = _loss_rows(ops)
-    if losses:
-        passing = max(_loss_buffer_bytes(ops, row, num_split_loss_copies) for row in losses)
+    if is_loss.any():
+        in_loss = _loss_buffers_bytes(rows, split_copies)[:, is_loss].max(axis=1)
         # the output projection's input, gathered again for its weight's gradient, and the input's own gradient
-        passing += 2.0 * max(_gathered(ops)[0], default=0.0)
-    return brought_back + passing
+        return np.asarray(in_loss + 2.0 * _gathered_bytes(rows)[0].max(axis=1, initial=0.0))
+    is_moving = (rows.ops.unit == Unit.TENSOR) | (rows.ops.unit == Unit.VECTOR)
+    copies = 1.0 + (rows.ops.need == Need.NOBODY)
+    return np.asarray((rows.output_bytes * copies)[:, is_moving].max(axis=1, initial=0.0))
 
 
-def _arriving_bytes(block: Block, precision: Precision, framework: Framework) -> float:
-    """The largest weight gradient before it is added to one that stands in another dtype.
+def _arriving_bytes(rows: _Rows, precision: Precision, framework: Framework, *, is_layer: bool) -> FloatArray:
+    """The largest weight gradient before it is added to one that stands in another dtype, by cut.
 
     Where a framework keeps placeholders, products of layers add to the standing gradient themselves.
     """
     is_added = precision.are_gradients_standing and precision.gradients != precision.storage
     is_added = is_added and not precision.has_compute_gradients
-    if not is_added or (block.is_layer and framework.has_placeholder_gradients):
-        return 0.0
-    return float(block.ops.gradient_elements.max(initial=0)) * dtype_bytes(precision.storage)
+    if not is_added or (is_layer and framework.has_placeholder_gradients):
+        return np.zeros(len(rows.gradient_elements))
+    largest = rows.gradient_elements.max(axis=1, initial=0)
+    return np.asarray(largest * dtype_bytes(precision.storage))
 
 
-def _loss_buffer_bytes(ops: Ops, row: int, num_split_copies: int) -> float:
-    """Logits and gradients beside what the loss keeps.
+def _loss_buffers_bytes(rows: _Rows, split_copies: IntArray) -> FloatArray:
+    """Logits and gradients beside what the loss keeps, cuts by rows.
 
     Out of place: the logits, the gradient in the loss's dtype, and again in the logits' if that differs. With the
     gradient in place of the probabilities, or in one kernel over the logits: nothing.
     """
-    elements = float(ops.output_elements[row])
-    stored, lost = float(DTYPE_BYTES[ops.dtype[row]]), float(ops.kept_bytes_per_element[row])
-    if ops.kind[row] == code_of("cross_entropy"):
-        return elements * (stored + lost * (1 + num_split_copies) + (stored if lost != stored else 0.0))
-    return 0.0
+    ops = rows.ops
+    num_stored = 1.0 + (ops.kept_bytes_per_element != DTYPE_BYTES[ops.dtype])
+    out_of_place = rows.output_bytes * num_stored + rows.beside_bytes * (1 + split_copies)[:, None]
+    return np.where(ops.kind == code_of("cross_entropy"), out_of_place, 0.0)
 
 
-def _stranded_bytes(ops: Ops, row: int) -> float:
-    """Logits freed before their wider gradients are made, which do not fit where they were."""
-    stored, lost = float(DTYPE_BYTES[ops.dtype[row]]), float(ops.kept_bytes_per_element[row])
-    is_stranded = ops.kind[row] == code_of("cross_entropy") and lost > stored
-    return float(ops.output_elements[row]) * stored if is_stranded else 0.0
+def _stranded_bytes(rows: _Rows) -> FloatArray:
+    """Logits freed before their wider gradients are made, which do not fit where they were; by cut."""
+    ops = rows.ops
+    is_stranded = (ops.kind == code_of("cross_entropy")) & (ops.kept_bytes_per_element > DTYPE_BYTES[ops.dtype])
+    return np.asarray(rows.output_bytes[:, is_stranded].max(axis=1, initial=0.0))
 
 
-def _gathered(ops: Ops) -> tuple[tuple[float, ...], float]:
-    """Bytes of each tensor that is gathered from parts, and of a part."""
-    is_forward = ops.phase == Phase.FORWARD
-    part = float(_output_bytes(ops)[is_forward & (ops.kind == code_of("input"))].max(initial=0.0))
-    wholes = _output_bytes(ops)[is_forward & (ops.kind == code_of("gather"))]
-    return tuple(float(whole) for whole in wholes if whole > part), part
+def _gathered_bytes(rows: _Rows) -> tuple[FloatArray, FloatArray]:
+    """Bytes of each tensor that is gathered from parts, cuts by tensors, and of a part; 0 where nothing is gathered."""
+    part = rows.output_bytes[:, rows.ops.kind == code_of("input")].max(axis=1, initial=0.0)
+    wholes = rows.output_bytes[:, rows.ops.kind == code_of("gather")]
+    return np.where(wholes > part[:, None], wholes, 0.0), np.asarray(part)
 
 
-def _placeholders(block: Block, precision: Precision) -> tuple[tuple[Shape, float], ...]:
-    """An unused gradient for each shape of weight in a layer: experts of one shape share theirs.
+def _kept_whole_bytes(rows: _Rows, policies: tuple[str, ...]) -> tuple[FloatArray, FloatArray]:
+    """What keeping gathered tensors whole adds to what is kept and to what passes, cuts by policies.
 
-    Queries, keys and values come of one weight there, also where we take two products.
+    Where the layer is recomputed they are gathered anew with the rest of it, and as wide a gradient with them.
     """
-    ops = block.ops
-    if not block.is_layer:
-        return ()
-    has_weight = (ops.phase == Phase.FORWARD) & (ops.unit == Unit.TENSOR) & (ops.weight_elements > 0)
-    weights = {
-        ops.names[row]: (int(ops.extents[row, K]), int(ops.extents[row, N])) for row in np.flatnonzero(has_weight)
-    }
+    wholes, part = _gathered_bytes(rows)
+    is_anew = np.array([policy in ("full", "alternate") for policy in policies])
+    others = np.where(wholes > 0.0, wholes - part[:, None], 0.0).sum(axis=1)
+    anew = wholes.sum(axis=1) + wholes.max(axis=1, initial=0.0)
+    return np.where(is_anew, 0.0, others[:, None]), np.where(is_anew, anew[:, None], 0.0)
+
+
+def _weight_shapes(rows: _Rows) -> IntArray:
+    """Depth and width of each weight of a layer: cuts by weights by these two.
+
+    Queries, keys and values come of one weight where placeholders are kept, also where we take two products.
+    """
+    ops = rows.ops
+    has_weight = (ops.unit == Unit.TENSOR) & (ops.weight_elements > 0)
+    weights = {ops.names[row]: rows.extents[:, row, [K, N]] for row in np.flatnonzero(has_weight)}
     if "q" in weights and "kv" in weights:
-        (depth, num_queries), (_, num_keys) = weights.pop("q"), weights.pop("kv")
-        weights["qkv"] = (depth, num_queries + num_keys)
-    return tuple((shape, shape[0] * shape[1] * dtype_bytes(precision.storage)) for shape in sorted({*weights.values()}))
+        queries, keys = weights.pop("q"), weights.pop("kv")
+        weights["qkv"] = np.stack([queries[:, 0], queries[:, 1] + keys[:, 1]], axis=1)
+    return np.stack([*weights.values()], axis=1) if weights else np.zeros((len(rows.extents), 0, 2), dtype=np.int64)

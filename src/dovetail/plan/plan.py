@@ -20,6 +20,9 @@ class Overlap:
     `tensor`: tensor-parallel collectives behind the products next to them (asynchronous tensor parallelism).
     `context`: key-value exchange behind attention. `expert`: all-to-all behind expert compute.
     `pipeline`: transfers between stages beside compute: no device spends time on them, the next stage waits for them.
+    `host`: the host queues kernels while the device runs earlier ones; not so where each launch is waited for
+    (CUDA_LAUNCH_BLOCKING). `routing`: nor does it wait to see how a mixture's rows were routed, which sizes the kernels
+    behind (mixtures without a capacity, until their kernels learn it on the device).
     """
 
     data: bool = True
@@ -27,6 +30,8 @@ class Overlap:
     context: bool = True
     expert: bool = False
     pipeline: bool = True
+    host: bool = True
+    routing: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +56,7 @@ class Plan:
     data_parallel: int = 1
     expert_parallel: int = 1
     expert_tensor_parallel: int = 1
+    sends_once: bool = False  # a row bound for several experts of one device or node crosses the network to it once
     zero_stage: int = 0
     microbatch: int = 1
     recompute: tuple[str, ...] = ("none",)
@@ -147,10 +153,11 @@ class Plan:
         """
         last = self.pipeline_parallel - 1
         if self.schedule == "dualpipe":
-            return tuple((chunk, last - chunk) for chunk in range(self.num_chunks))
+            return tuple((chunk % (last + 1), last - chunk % (last + 1)) for chunk in range(self.num_chunks))
         if self.schedule == "zb-v":
             down = [(stage,) for stage in range(self.pipeline_parallel)]
-            return (*down, *down[::-1])[: self.num_chunks]
+            there_and_back = (*down, *down[::-1])
+            return tuple(there_and_back[chunk % len(there_and_back)] for chunk in range(self.num_chunks))
         return tuple((chunk % self.pipeline_parallel,) for chunk in range(self.num_chunks))
 
     @property

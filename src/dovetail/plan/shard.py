@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail.plan.plan import Plan
 from dovetail.workload.graph import Axis, Block, Graph, IntArray, Phase
-from dovetail.workload.operators import dtype_bytes
+from dovetail.workload.operators import Unit, dtype_bytes
 from dovetail.workload.training import with_recompute
 
 
@@ -112,14 +112,15 @@ def stage_counts(graph: Graph, plan: Plan) -> IntArray:
     bounds = np.concatenate(([0], np.cumsum(layers_per_chunk(graph.num_layers, plan))))
     counts = np.zeros((len(graph.blocks), plan.pipeline_parallel), dtype=np.int64)
     position = 0
-    homes = [list(stages) for stages in plan.chunk_stages]
+    homes = [sorted({*stages}) for stages in plan.chunk_stages]
+    held = [(chunk, stage) for chunk, stages in enumerate(homes) for stage in stages]
+    chunks, stages = np.array(held).T
     for index, block in enumerate(graph.blocks):
         if not block.is_layer:
             counts[index, homes[0] if position == 0 else homes[-1]] += block.repeat
             continue
-        for chunk, stages in enumerate(homes):
-            overlap = min(position + block.repeat, bounds[chunk + 1]) - max(position, bounds[chunk])
-            counts[index, stages] += max(0, int(overlap))
+        overlap = np.minimum(position + block.repeat, bounds[1:]) - np.maximum(position, bounds[:-1])
+        np.add.at(counts[index], stages, np.maximum(overlap, 0)[chunks])
         position += block.repeat
     return counts
 
@@ -177,3 +178,14 @@ def _stage(variants: dict[str, tuple[Block, ...]], counts: IntArray, plan: Plan,
         if count > by_policy:
             pieces.append(Piece(block=variants["none"][position], count=count - by_policy, recompute="none"))
     return Stage(index=index, recompute=recompute, pieces=tuple(pieces))
+
+
+def executed_flop(cut: Shard) -> float:
+    """FLOP that the tensor units of all devices do in a step: recompute and repeated work in, masked scores out."""
+    num_replicas = cut.plan.num_devices / cut.plan.pipeline_parallel
+    once = 0.0
+    for stage in cut.stages:
+        for piece in stage.pieces:
+            ops = piece.block.ops
+            once += piece.count * float(ops.flop[ops.unit == Unit.TENSOR].sum())
+    return num_replicas * cut.num_microbatches / cut.plan.num_copies * once

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from dovetail.plan.block_memory import block_gradients, block_parameters, block_sparse_gradients, tied_elements
-from dovetail.plan.shard import Stage
-from dovetail.workload.graph import Block
+import numpy as np
 
+from dovetail.plan.block_elements import BlockElements
+from dovetail.units import Amount
 
-def parameter_elements(stage: Stage) -> tuple[float, float]:
-    """One device's parameters on `stage`; tied ones count only where their owner is on another stage."""
-    return _stage_elements(stage, block_parameters)
+Owned = tuple[Amount, Amount]  # ordinary, of experts
 
 
-def gradient_elements(stage: Stage) -> tuple[float, float]:
-    """One device's gradients on `stage`, as `parameter_elements`."""
-    return _stage_elements(stage, block_gradients)
+def is_owner_here(stage: int, are_layers: Sequence[bool]) -> bool:
+    """Whether what tied weights are tied to is on this stage, of whose blocks `are_layers` tells the kind."""
+    return stage == 0 and not all(are_layers)
 
 
-def sparse_elements(stage: Stage) -> tuple[float, float]:
-    """Those of `gradient_elements` that belong to tables of which only looked-up rows have one."""
-    return _stage_elements(stage, block_sparse_gradients)
-
-
-def _stage_elements(stage: Stage, of_block: Callable[[Block], tuple[float, float]]) -> tuple[float, float]:
-    is_owner_here = stage.index == 0 and any(not piece.block.is_layer for piece in stage.pieces)
-    plain = experts = 0.0
-    for piece in stage.pieces:
-        block_plain, block_experts = of_block(piece.block)
-        is_held_twice = is_owner_here and block_plain > 0
-        plain += piece.count * (block_plain - (tied_elements(piece.block) if is_held_twice else 0.0))
-        experts += piece.count * block_experts
+def held_elements(
+    pieces: Sequence[tuple[Amount, BlockElements]], of_block: Callable[[BlockElements], Owned], *, has_owner: bool
+) -> Owned:
+    """What `of_block` counts, over as many of each block as a stage holds; tied ones not where it has their owner."""
+    plain: Amount = 0.0
+    experts: Amount = 0.0
+    for count, block in pieces:
+        block_plain, block_experts = of_block(block)
+        held_twice = np.where(block_plain > 0, block.tied, 0.0) if has_owner else 0.0
+        plain = plain + count * (block_plain - held_twice)
+        experts = experts + count * block_experts
     return plain, experts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import TypeAlias
 
@@ -41,8 +41,10 @@ class PassOrder:
     @property
     def chunk_devices(self) -> IntArray:
         """The device of every chunk."""
-        homes = {int(chunk): device for device, rows in enumerate(self.devices) for chunk in np.unique(rows[:, 1])}
-        return np.array([homes[chunk] for chunk in range(len(homes))], dtype=np.int64)
+        homes = np.zeros(1 + max(int(rows[:, 1].max()) for rows in self.devices), dtype=np.int64)
+        for device, rows in enumerate(self.devices):
+            homes[rows[:, 1]] = device
+        return homes
 
     @property
     def chunks_per_device(self) -> int:
@@ -54,9 +56,10 @@ class PassOrder:
         return 1 + max(int(rows[:, 2].max()) for rows in self.devices)
 
 
-def pass_order(devices: Iterable[Iterable[Row]], route_length: int) -> PassOrder:
-    rows = tuple(np.array(list(device), dtype=np.int64).reshape(-1, 4) for device in devices)
-    return PassOrder(devices=rows, route_length=route_length)
+def pass_order(devices: Iterable[Iterable[Row] | IntArray], route_length: int) -> PassOrder:
+    """Of what each device runs, row by row or as one array of rows."""
+    rows = (device if isinstance(device, np.ndarray) else np.array(list(device)) for device in devices)
+    return PassOrder(devices=tuple(r.astype(np.int64).reshape(-1, 4) for r in rows), route_length=route_length)
 
 
 def forward(chunk: int, microbatch: int, *, is_joined: bool = False) -> Row:
@@ -75,7 +78,7 @@ def weight_gradient(chunk: int, microbatch: int) -> Row:
     return Kind.WEIGHT, chunk, microbatch, False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Steps:
     """One device's passes as it runs them, those joined as one: two columns, the second empty for a pass alone."""
 
@@ -96,12 +99,19 @@ def steps_of(order: PassOrder) -> tuple[Steps, ...]:
     A forward pass needs the chunk before, a backward pass the chunk after; the last chunk's backward pass needs its
     forward pass, and a weight gradient its input gradient.
     """
-    chunk_devices = order.chunk_devices
-    return tuple(_steps(rows, chunk_devices, order) for rows in order.devices)
+    sizes = [len(rows) for rows in order.devices]
+    starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+    every = _steps(np.concatenate(order.devices), order)
+    ends = np.searchsorted(every.first_row, starts[1:])
+    columns = [np.split(getattr(every, field.name), ends) for field in fields(Steps)]
+    *others, first_rows = columns
+    own_rows = [rows - start for rows, start in zip(first_rows, starts, strict=True)]
+    return tuple(Steps(*device) for device in zip(*others, own_rows, strict=True))
 
 
-def _steps(rows: IntArray, chunk_devices: IntArray, order: PassOrder) -> Steps:
-    need, give, is_far = _needs(rows, chunk_devices, order)
+def _steps(rows: IntArray, order: PassOrder) -> Steps:
+    """The steps of all devices, whose passes follow each other."""
+    need, give, is_far = _needs(rows, order.chunk_devices, order)
     is_joined = rows[:, 3] == 1
     first_row = np.flatnonzero(~np.concatenate(([False], is_joined[:-1])))
     is_pair = is_joined[first_row]

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.schedule.pass_order import NOTHING, Kind, PassOrder, steps_of
-from dovetail.schedule.pipeline_events import ChunkTimes, played
+from dovetail.schedule.pass_order import NOTHING, Kind, PassOrder, Steps, steps_of
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
+
+PLANS_AT_ONCE = 2_000  # what keeps their passes in a core's cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,34 +38,30 @@ class Skeleton:
 
 
 def skeleton(order: PassOrder) -> Skeleton:
-    """The first and last passes of `order`, in the order they end if all take equally long."""
+    """The first and last passes of `order`."""
     steps = steps_of(order)
-    num_chunks = len(order.chunk_devices)
-    ones = np.ones(num_chunks)
-    timeline = played(order, ChunkTimes(forward_s=ones, input_s=ones, weight_s=ones, transfer_s=0.0))
-    rows: list[tuple[float, int, int]] = []  # when it ends, device, step
-    for device, (passes, step) in enumerate(zip(order.devices, steps, strict=True)):
-        kept = np.unique(step.of_rows(len(passes))[_first_and_last(passes)])
-        rows += [(float(timeline.ends_s[device][step.first_row[s]]), device, int(s)) for s in kept]
-    rows.sort()
-    place = {(device, step): index for index, (_, device, step) in enumerate(rows)}
-    giver = {int(give): place[d, s] for d, s in place for give in steps[d].gives[s] if give != NOTHING}
-    last_seen = [(NOTHING, -1)] * len(steps)
-    before, counts, is_middle = [], [], []
-    for index, (_, device, here) in enumerate(rows):
-        row, seen = last_seen[device]
-        before.append(row)
-        counts.append(steps[device].counts[seen + 1 : here].sum(axis=0))
-        is_middle.append(seen < len(steps[device].counts) // 2 <= here)
-        last_seen[device] = (index, here)
+    kept = [
+        np.unique(step.of_rows(len(passes))[_first_and_last(passes)])
+        for passes, step in zip(order.devices, steps, strict=True)
+    ]
+    num_kept = [len(rows) for rows in kept]
+    device = np.repeat(np.arange(len(kept)), num_kept)
+    starts = np.concatenate(([0], np.cumsum(num_kept)[:-1]))
+    before = np.arange(len(device)) - 1
+    before[starts] = NOTHING
+    needs = _kept_needs(steps, kept)
+    rank = _ranks(num_kept, needs)
+    sequence = np.argsort(rank)
+    places = np.append(rank, NOTHING)  # NOTHING stays so
+    counts, is_middle = (np.concatenate(column) for column in zip(*map(_between, steps, kept), strict=True))
     return Skeleton(
-        device=np.array([device for _, device, _ in rows]),
-        before=np.array(before),
-        needs=np.array([[giver.get(int(need), NOTHING) for need in steps[d].needs[s]] for _, d, s in rows]),
-        is_far=np.array([steps[d].is_far[s] for _, d, s in rows]),
-        counts=np.array(counts),
-        own=np.array([steps[d].counts[s] for _, d, s in rows]),
-        is_middle=np.array(is_middle),
+        device=device[sequence],
+        before=places[before[sequence]],
+        needs=places[needs[sequence]],
+        is_far=np.concatenate([step.is_far[rows] for step, rows in zip(steps, kept, strict=True)])[sequence],
+        counts=counts[sequence],
+        own=np.concatenate([step.counts[rows] for step, rows in zip(steps, kept, strict=True)])[sequence],
+        is_middle=is_middle[sequence],
         chunks_per_device=order.chunks_per_device,
     )
 
@@ -73,29 +70,118 @@ def _first_and_last(passes: IntArray) -> IntArray:
     """Rows of the first and the last pass of each kind (whole and half backward passes alike) and chunk."""
     way = np.where(passes[:, 0] == Kind.INPUT, Kind.BACKWARD, passes[:, 0])
     kinds = way * (passes[:, 1].max() + 1) + passes[:, 1]
-    firsts = np.unique(kinds, return_index=True)[1]
-    lasts = len(passes) - 1 - np.unique(kinds[::-1], return_index=True)[1]
-    return np.concatenate([firsts, lasts])
+    rows = np.arange(len(kinds))
+    last, first = np.full((2, int(kinds.max()) + 1), NOTHING)
+    last[kinds] = rows
+    first[kinds[::-1]] = rows[::-1]
+    return np.concatenate([first[first != NOTHING], last[last != NOTHING]])
 
 
-def skeleton_s(bones: Skeleton, took_s: FloatArray, more_s: FloatArray, transfer_s: FloatArray) -> FloatArray:
+def _kept_needs(steps: tuple[Steps, ...], kept: list[IntArray]) -> IntArray:
+    """What each kept step needs, as its place among all kept; NOTHING where that is not kept."""
+    gives = np.concatenate([step.gives[rows] for step, rows in zip(steps, kept, strict=True)])
+    needs = np.concatenate([step.needs[rows] for step, rows in zip(steps, kept, strict=True)])
+    giver = np.full(max(int(gives.max()), int(needs.max())) + 2, NOTHING)
+    for column in gives.T:
+        giver[column] = np.arange(len(gives))
+    giver[NOTHING] = NOTHING
+    return np.asarray(giver[needs])
+
+
+def _ranks(num_kept: list[int], needs: IntArray) -> IntArray:
+    """Place of each row in an order in which it follows the device's row before it and those it needs."""
+    ends = np.cumsum(num_kept).tolist()
+    at = [end - num for end, num in zip(ends, num_kept, strict=True)]
+    listed, placed = needs.tolist(), 0
+    rank = [NOTHING] * len(needs) + [0]  # the last one is what a row that needs nothing waits for
+    while placed < len(needs):
+        were = placed
+        for device, end in enumerate(ends):
+            row = at[device]
+            while row < end and rank[listed[row][0]] != NOTHING and rank[listed[row][1]] != NOTHING:
+                rank[row] = placed
+                placed, row = placed + 1, row + 1
+            at[device] = row
+        assert placed > were, "the order of passes deadlocks"
+    return np.array(rank[:-1])
+
+
+def _between(step: Steps, kept: IntArray) -> tuple[IntArray, BoolArray]:
+    """Passes by kind between each kept step and the kept one before, and whether the middle of all lies there."""
+    sums = np.concatenate([np.zeros((1, step.counts.shape[1]), dtype=np.int64), np.cumsum(step.counts, axis=0)])
+    seen = np.concatenate(([-1], kept[:-1]))
+    middle = len(step.counts) // 2
+    return sums[kept] - sums[seen + 1], (seen < middle) & (middle <= kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paths:
+    """A skeleton whose devices take what their run of equal devices takes.
+
+    A row of `stretches` is a sum of what passes by kind and run, and microbatches left out by run, take; `passes` are,
+    row by row, the one before, the stretch between (NOTHING for none), the row's own, and what it needs with whether
+    that is on another device.
+    """
+
+    stretches: FloatArray
+    passes: tuple[tuple[int, int, int, tuple[tuple[int, bool], ...]], ...]
+    last: IntArray  # row of each device
+    chunks_per_device: int
+
+
+def paths(bones: Skeleton, run_of_device: tuple[int, ...]) -> Paths:
+    run, num_runs = np.array(run_of_device)[bones.device], max(run_of_device) + 1
+    in_run = np.eye(num_runs)[run]
+
+    def by_run(counts: IntArray, is_middle: BoolArray) -> FloatArray:
+        kinds = (counts[:, :, None] * in_run[:, None, :]).reshape(len(counts), -1)
+        return np.concatenate([kinds, is_middle[:, None] * in_run], axis=1)
+
+    both = [by_run(bones.counts, bones.is_middle), by_run(bones.own, np.zeros_like(bones.is_middle))]
+    place = {(0.0,) * both[0].shape[1]: NOTHING}
+    between, own = ([place.setdefault(tuple(row), len(place) - 1) for row in rows.tolist()] for rows in both)
+    needs = [
+        tuple((need, far) for need, far in zip(row, lags, strict=True) if need != NOTHING)
+        for row, lags in zip(bones.needs.tolist(), bones.is_far.tolist(), strict=True)
+    ]
+    last = np.zeros(len(run_of_device), dtype=np.int64)
+    last[bones.device] = np.arange(len(bones.device))
+    return Paths(
+        stretches=np.array(list(place)[1:]),
+        passes=tuple(zip(bones.before.tolist(), between, own, needs, strict=True)),
+        last=last,
+        chunks_per_device=bones.chunks_per_device,
+    )
+
+
+def longest_s(bones: Paths, took_s: FloatArray, more_s: FloatArray, transfer_s: FloatArray) -> FloatArray:
     """The longest path through `bones`.
 
-    `took_s` is by kind, device and plan, one microbatch through all the device's chunks; `more_s`, by device and
-    plan, what microbatches that `bones` leaves out take there.
+    `took_s` is by kind, run and plan, one microbatch through all the device's chunks; `more_s`, by run and
+    plan, what microbatches that the skeleton leaves out take there.
     """
-    chunk_s = took_s / bones.chunks_per_device
-    by_row = chunk_s[:, bones.device]
-    runs_s = np.einsum("nk,kn...->n...", bones.counts, by_row)
-    runs_s[bones.is_middle] += more_s[bones.device[bones.is_middle]]
-    owns_s = np.einsum("nk,kn...->n...", bones.own, by_row)
-    ends_s = np.zeros((len(bones.device) + 1, *runs_s.shape[1:]))  # the last row is what needs nothing waits for
-    lags = bones.is_far.tolist()
-    for row, (before, needs) in enumerate(zip(bones.before.tolist(), bones.needs.tolist(), strict=True)):
-        start_s = ends_s[before] + runs_s[row]
-        for need, is_far in zip(needs, lags[row], strict=True):
-            if need != NOTHING:
-                start_s = np.maximum(start_s, ends_s[need] + transfer_s if is_far else ends_s[need])
-        ends_s[row] = start_s + owns_s[row]
-    longest_s: FloatArray = ends_s.max(axis=0)
-    return longest_s
+    parts_s = np.concatenate([(took_s / bones.chunks_per_device).reshape(-1, took_s.shape[-1]), more_s])
+    used = np.any(bones.stretches, axis=0)
+    stretches, parts_s = bones.stretches[:, used], parts_s[used]
+    found_s = np.empty(parts_s.shape[1])
+    for start in range(0, len(found_s), PLANS_AT_ONCE):
+        some = slice(start, start + PLANS_AT_ONCE)
+        found_s[some] = _longest_s(bones, stretches @ parts_s[:, some], transfer_s[some])
+    return found_s
+
+
+def _longest_s(bones: Paths, stretches_s: FloatArray, transfer_s: FloatArray) -> FloatArray:
+    ends_s = np.zeros((len(bones.passes), len(transfer_s)))
+    end, stretch = list(ends_s), list(stretches_s)
+    arrives_s = np.empty_like(transfer_s)
+    is_free = not transfer_s.any()
+    for here, (before, between, own, needs) in zip(end, bones.passes, strict=True):
+        begun = end[before] if before != NOTHING else here  # rows not reached yet are zero
+        if between != NOTHING:
+            begun = np.add(begun, stretch[between], out=here)
+        for need, is_far in needs:
+            ready = end[need] if is_free or not is_far else np.add(end[need], transfer_s, out=arrives_s)
+            begun = np.maximum(begun, ready, out=here)
+        np.add(begun, stretch[own], out=here)
+    slowest_s: FloatArray = ends_s[bones.last].max(axis=0)
+    return slowest_s

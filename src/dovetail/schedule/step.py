@@ -1,161 +1,55 @@
-"""The whole training step in closed form: pipeline, gradient synchronisation, update."""
+"""The whole training step in closed form, of one plan or of many at once: where its time goes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.cluster import Cluster
-from dovetail.hardware.topology import Group, num_ranks
-from dovetail.network.collectives import collectives
-from dovetail.network.volume import sent_bytes
-from dovetail.plan.memory import gradient_elements, parameter_elements, sparse_elements, tied_elements
-from dovetail.plan.placement import Placement
+from dovetail.plan.layout import runs_of
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import Shard, Stage
-from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
-from dovetail.schedule.stage import stage_works
-from dovetail.schedule.work import COMM_AXES, Comm, StageWork, Work
-from dovetail.workload.operators import Unit
+from dovetail.plan.plans import Plans, columns_of
+from dovetail.schedule.assembly import Alike, Assembly, Shared, alike, by_pipeline, by_stages, schedule_name, shared
+from dovetail.schedule.pipelines import PipelineShape, pipelines
+from dovetail.schedule.work import COMM_AXES, Comm
+from dovetail.units import Amount
+from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Where the time of one step goes, on a device of the slowest stage; the parts add up to `step_s`."""
+    """Where the time of one step goes, on a device of the slowest stage; the parts add up to `step_s`.
 
-    step_s: float
-    compute_s: float  # recompute included
-    recompute_s: float
-    host_s: float  # waiting for the host to queue what the device would run sooner
+    Of one plan numbers, of many plans arrays.
+    """
+
+    step_s: Amount
+    compute_s: Amount  # recompute included
+    recompute_s: Amount
+    host_s: Amount  # waiting for the host to queue what the device would run sooner
     comm: tuple[Comm, ...]  # in COMM_AXES order
-    bubble_s: float
-    update_s: float
-    slowest_stage: int
-    limits_s: tuple[float, ...]  # compute_s by what it waits for, in cost.costs.LIMITS order
-    clock_frac: float  # share of full clock that the power limit leaves the slowest stage
-    energy_j: float  # of the whole cluster
+    bubble_s: Amount
+    update_s: Amount
+    slowest_stage: Amount
+    limits_s: tuple[Amount, ...]  # compute_s by what it waits for, in cost.costs.LIMITS order
+    clock_frac: Amount  # share of full clock that the power limit leaves the slowest stage
+    energy_j: Amount  # of the whole cluster
 
     @property
-    def exposed_s(self) -> float:
+    def exposed_s(self) -> Amount:
         return sum(comm.exposed_s for comm in self.comm)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sync:
-    """Gradient and parameter exchange that happens once a step."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StepTimes:
+    """Seconds and joules of one step of each plan."""
 
-    comm: Comm
-    sent_bytes: float
-
-
-def training_step(shard: Shard, place: Placement, cluster: Cluster, precision: Precision) -> Step:
-    """One step of `shard` on `cluster`, every assumption on overlap taken from the plan."""
-    works = stage_works(_timed_only(shard), place, cluster.chip, precision)
-    times = _stage_times(shard, place, cluster, works)
-    pipeline_s, waits_s = _pipeline_s(shard, times)
-    syncs = [
-        _sync(stage, work, shard, place, precision, cluster) for stage, work in zip(shard.stages, works, strict=True)
-    ]
-    sync = max(syncs, key=lambda s: s.comm.exposed_s)
-    update_s = max(work.update.compute_s for work in works)
-    tied_s, tied_bytes = _tied(shard, place, cluster, precision)
-    step_s = pipeline_s + tied_s + sync.comm.exposed_s + update_s
-    slowest = int(np.argmax(times.forward + times.backward))
-    num_passes = _num_passes(shard)
-    busy = num_passes * (works[slowest].forward + works[slowest].backward)
-    comms = [num_passes * comm for comm in works[slowest].comm]
-    once = {"dp": sync.comm, "pp": _transfers(shard, place, cluster, waits_s) + Comm(exposed_s=tied_s)}
-    return Step(
-        step_s=step_s,
-        compute_s=busy.cost.compute_s,
-        recompute_s=busy.recompute_s,
-        host_s=num_passes * works[slowest].host_wait_s,
-        comm=tuple(comm + once.get(axis, Comm()) for axis, comm in zip(COMM_AXES, comms, strict=True)),
-        bubble_s=pipeline_s - waits_s - num_passes * float(times.pace_s),
-        update_s=update_s,
-        slowest_stage=slowest,
-        limits_s=busy.limits_s,
-        clock_frac=works[slowest].clock_frac,
-        energy_j=_energy_j(shard, works, syncs, tied_bytes, cluster, step_s),
-    )
-
-
-def _timed_only(shard: Shard) -> Shard:
-    """`shard`, if every choice of its plan has a time: memory knows what is offloaded to the host, time does not."""
-    plan = shard.plan
-    if plan.offload_optimizer or plan.offload_activations_frac:
-        label = "offload_optimizer" if plan.offload_optimizer else "offload_activations_frac"
-        raise NotModelled("the time of offloading to the host is not modelled; leave it out", label)
-    return shard
-
-
-def _pipeline_s(shard: Shard, times: StageTimes) -> tuple[float, float]:
-    """The pipeline from its first to its last pass, and how much shorter it were if transfers took no time."""
-    step_s, shape = pipelines[schedule_name(shard.plan)].step_s, pipeline_shape(shard)
-    pipeline_s = float(step_s(times, shape))
-    return pipeline_s, pipeline_s - float(step_s(replace(times, transfer_s=0.0), shape))
-
-
-def _stage_times(shard: Shard, place: Placement, cluster: Cluster, works: tuple[StageWork, ...]) -> StageTimes:
-    """What each stage takes for a microbatch; transfers beside compute take no device's time, others are part of it."""
-    transfer_s = _transfer_s(shard, place, cluster)
-    paid_s = 0.0 if shard.plan.overlap.pipeline else shard.plan.num_copies * shard.plan.interleave * transfer_s
-    return StageTimes(
-        forward_s=[work.forward.time_s + paid_s for work in works],
-        backward_s=[work.backward.time_s + paid_s for work in works],
-        weight_s=[work.put_off_s for work in works],
-        transfer_s=transfer_s if shard.plan.overlap.pipeline else 0.0,
-    )
-
-
-def _transfer_s(shard: Shard, place: Placement, cluster: Cluster) -> float:
-    return collectives["point-to-point"](shard.carried_bytes, place.pipeline, cluster.chip.calibration.link_frac)
-
-
-def _transfers(shard: Shard, place: Placement, cluster: Cluster, waits_s: float) -> Comm:
-    """What a device sends on in a step, exposed or hidden; beside compute, all but what others must wait for."""
-    sent_s = 2 * shard.num_microbatches * shard.plan.interleave * _transfer_s(shard, place, cluster)
-    if shard.plan.overlap.pipeline:
-        return Comm(exposed_s=waits_s, hidden_s=max(0.0, sent_s - waits_s))
-    return Comm(exposed_s=sent_s)
-
-
-def _num_passes(shard: Shard) -> float:
-    """How often a stage runs all that it holds: every microbatch, or each copy of the model its share of them."""
-    return shard.num_microbatches / shard.plan.num_copies
-
-
-def _tied(shard: Shard, place: Placement, cluster: Cluster, precision: Precision) -> tuple[float, float]:
-    """Seconds that stages exchange gradients of what two of them hold, and the bytes that all stages send for it."""
-    tied_bytes, mirrored_bytes = _tied_bytes(shard, precision), _mirrored_bytes(shard, precision)
-    link_frac = cluster.chip.calibration.link_frac
-    tied_s = _timed("point-to-point", tied_bytes + max(mirrored_bytes), place.pipeline, link_frac)[0]
-    return tied_s, 2 * tied_bytes + sum(mirrored_bytes)  # first and last stage send each other tied ones
-
-
-def _tied_bytes(shard: Shard, precision: Precision) -> float:
-    """Gradients that tied weights on the last stage and their owner on the first exchange once a step."""
-    homes = shard.plan.chunk_stages
-    if set(homes[0]) == set(homes[-1]):
-        return 0.0
-    return precision.reduce_bytes * sum(p.count * tied_elements(p.block) for p in shard.stages[-1].pieces)
-
-
-def _mirrored_bytes(shard: Shard, precision: Precision) -> tuple[float, ...]:
-    """By stage: gradients that the two holders of its chunks exchange once a step, their share where ZeRO cuts them."""
-    if shard.plan.num_copies == 1:
-        return (0.0,)
-    ranks = shard.plan.data_parallel * shard.plan.context_parallel if shard.plan.zero_stage else 1
-    return tuple(precision.reduce_bytes / ranks * sum(gradient_elements(stage)) for stage in shard.stages)
-
-
-def schedule_name(plan: Plan) -> str:
-    """The plan's schedule; 1F1B of several chunks a stage is the interleaved one."""
-    return "interleaved" if plan.schedule == "1f1b" and plan.interleave > 1 else plan.schedule
+    step_s: FloatArray
+    energy_j: FloatArray
 
 
 def check_schedule(plan: Plan, num_microbatches: int) -> None:
@@ -164,101 +58,130 @@ def check_schedule(plan: Plan, num_microbatches: int) -> None:
         pipeline = pipelines[schedule_name(plan)]
     except InvalidInput as unknown:
         raise InvalidInput(unknown.message, "schedule") from None
-    shape = PipelineShape(
-        num_stages=plan.pipeline_parallel, num_microbatches=num_microbatches, interleave=plan.interleave
-    )
-    if rule := pipeline.problem(shape):
+    if rule := pipeline.problem(pipeline_shape(plan, num_microbatches)):
         raise InvalidInput(f"schedule {schedule_name(plan)} {rule}", "schedule")
 
 
-def pipeline_shape(shard: Shard) -> PipelineShape:
-    plan = shard.plan
+def pipeline_shape(plan: Plan, num_microbatches: int) -> PipelineShape:
     return PipelineShape(
-        num_stages=plan.pipeline_parallel, num_microbatches=shard.num_microbatches, interleave=plan.interleave
+        num_stages=plan.pipeline_parallel, num_microbatches=num_microbatches, interleave=plan.interleave
     )
 
 
-def _sync(
-    stage: Stage, work: StageWork, shard: Shard, place: Placement, precision: Precision, cluster: Cluster
-) -> Sync:
-    """Once a step: reduce gradients over the ranks that hold the same parameters; ZeRO-1 and 2 then gather weights.
-
-    ZeRO-2 and 3 reduce with every microbatch (see `stage`). What overlaps hides behind one microbatch: reductions
-    behind its backward pass, gathers behind the next forward pass, all but the block that starts them.
-    """
-    plan, link_frac = shard.plan, cluster.chip.calibration.link_frac
-    reduce_s = gather_s = total_bytes = 0.0
-    for owned, dense, sparse, group in _synced(stage, place):
-        moves = []
-        if plan.zero_stage < 2:
-            reduction = "reduce-scatter" if plan.zero_stage == 1 else "all-reduce"
-            # ranks look up different rows of a table: their gradients are gathered, not summed in place
-            moves = [(reduction, dense), ("all-gather", sparse * num_ranks(group))]
-        timed = [_timed(move, elements * precision.reduce_bytes, group, link_frac) for move, elements in moves]
-        reduce_s += sum(seconds for seconds, _ in timed)
-        if plan.zero_stage in (1, 2):
-            timed.append(_timed("all-gather", owned * precision.gather_bytes, group, link_frac))
-            gather_s += timed[-1][0]
-        total_bytes += sum(sent for _, sent in timed)
-    num_blocks = sum(piece.count for piece in stage.pieces)
-    share = (num_blocks - 1) / num_blocks if plan.overlap.data else 0.0
-    hidden_s = min(reduce_s, share * _free_s(work.backward)) + min(gather_s, share * _free_s(work.forward))
-    return Sync(comm=Comm(exposed_s=reduce_s + gather_s - hidden_s, hidden_s=hidden_s), sent_bytes=total_bytes)
+def training_step(graph: Graph, plan: Plan, cluster: Cluster, precision: Precision) -> Step:
+    """One step of `graph` by `plan`, which must be able to cut it, on `cluster`; what overlaps is its assumption."""
+    if plan.offload_optimizer or plan.offload_activations_frac:
+        raise NotModelled("the time of offload is not modelled yet; leave it out", "offload_optimizer")
+    plans = columns_of([plan])
+    groups = [alike(plans, np.zeros(1, dtype=np.int64), runs_of(graph, plan))]
+    [(_, steps)] = _broken_down(shared(graph, plans, cluster, precision), groups)
+    return _only(steps)
 
 
-def _synced(stage: Stage, place: Placement) -> Iterator[tuple[float, float, float, Group]]:
-    """Ordinary and expert parameters: how many, their dense and sparse gradients, and who holds the same."""
-    parameters, gradients, sparse = parameter_elements(stage), gradient_elements(stage), sparse_elements(stage)
-    groups = (place.data, place.expert_data)
-    for owned, changed, looked_up, group in zip(parameters, gradients, sparse, groups, strict=True):
-        yield owned, changed - looked_up, looked_up, group
+def training_steps(graph: Graph, plans: Plans, cluster: Cluster, precision: Precision) -> Step:
+    """As `training_step`, of each of `plans`, which must lie on `cluster`'s network and spread their layers evenly."""
+    groups = list(by_pipeline(graph, plans))
+    return _merged(_broken_down(shared(graph, plans, cluster, precision), groups), len(plans))
 
 
-def _free_s(work: Work) -> float:
-    """Compute, or waiting for the host, behind which nothing is hidden yet."""
-    return max(0.0, work.cost.compute_s + work.host_wait_s - sum(comm.hidden_s for comm in work.comm))
+def step_times(graph: Graph, plans: Plans, cluster: Cluster, precision: Precision) -> StepTimes:
+    """As `training_steps`, only how long and how much energy: for search."""
+    step_s, energy_j = np.empty(len(plans)), np.empty(len(plans))
+    every = shared(graph, plans, cluster, precision, is_broken_down=False)
+    for same, columns in by_stages(every, list(by_pipeline(graph, plans))):
+        assembly = Assembly(every, same, columns)
+        step_s[same.rows], energy_j[same.rows] = assembly.step_s, assembly.energy_j()
+    return StepTimes(step_s=step_s, energy_j=energy_j)
 
 
-def _timed(collective: str, payload_bytes: float, group: Group, link_frac: float) -> tuple[float, float]:
-    """Seconds of a collective, and the bytes it makes each rank send."""
-    if not payload_bytes or num_ranks(group) == 1:
-        return 0.0, 0.0
-    sent = sent_bytes(collective, payload_bytes, num_ranks(group))
-    return collectives[collective](payload_bytes, group, link_frac), sent
+def _broken_down(every: Shared, groups: list[Alike]) -> list[tuple[IntArray, Step]]:
+    return [(same.rows, _step(Assembly(every, same, columns))) for same, columns in by_stages(every, groups)]
 
 
-def _energy_j(
-    shard: Shard,
-    works: tuple[StageWork, ...],
-    syncs: list[Sync],
-    tied_bytes: float,
-    cluster: Cluster,
-    step_s: float,
-) -> float:
-    """Energy of all devices: work done, bytes sent, and being on for the whole step."""
-    energy = cluster.chip.energy
-    num_replicas = cluster.num_devices / len(works)
-    total_j = energy.idle_w * step_s * cluster.num_devices
-    total_j += num_replicas * tied_bytes * energy.link_j_per_byte
-    for work, sync in zip(works, syncs, strict=True):
-        once = work.forward + work.backward
-        carried = 2 * shard.num_microbatches * shard.plan.interleave * _carried_bytes(shard)
-        sent = _num_passes(shard) * once.sent_bytes + carried + sync.sent_bytes
-        dynamic_j = _num_passes(shard) * once.cost.energy_j + work.update.energy_j + sent * energy.link_j_per_byte
-        total_j += num_replicas * dynamic_j
-    return total_j
+def _step(made: Assembly) -> Step:
+    """Where the time goes on a device of the slowest stage."""
+    columns, m = made.columns, made.num_passes
+    times = made.stage_times(is_transfer_free=True)
+    waits_s = made.pipeline_s - made.pipeline_of(times)
+    forward_s, backward_s, _ = times.by_run
+    run = (forward_s + backward_s).argmax(axis=1)[made.pipe_of]
+    once = _once_a_step(made, waits_s)
+    works, here = columns.works, (columns.work_of, run)
+    forward, backward = works.forward, works.backward
+
+    def of_slowest(amount: Amount) -> FloatArray:
+        return np.asarray(np.broadcast_to(amount, columns.forward_s.shape)[here])
+
+    return Step(
+        step_s=made.step_s,
+        compute_s=m * of_slowest(forward.cost.compute_s + backward.cost.compute_s),
+        recompute_s=m * of_slowest(forward.recompute_s + backward.recompute_s),
+        host_s=m * of_slowest(works.host_wait_s),
+        comm=tuple(
+            Comm(exposed_s=of_slowest(comm.exposed_s), hidden_s=of_slowest(comm.hidden_s)) * m + once.get(name, Comm())
+            for name, comm in zip(COMM_AXES, works.comm, strict=True)
+        ),
+        bubble_s=made.pipeline_s - waits_s - m * times.pace_s[made.pipe_of],
+        update_s=made.update_s,
+        slowest_stage=np.array([each.first_stage for each in made.same.runs])[run],
+        limits_s=tuple(m * of_slowest(f + b) for f, b in zip(forward.limits_s, backward.limits_s, strict=True)),
+        clock_frac=of_slowest(works.clock_frac),
+        energy_j=made.energy_j(),
+    )
 
 
-def _carried_bytes(shard: Shard) -> float:
-    return shard.carried_bytes if shard.plan.pipeline_parallel > 1 else 0.0
+def _once_a_step(made: Assembly, waits_s: FloatArray) -> dict[str, Comm]:
+    """By axis: what the slowest exchange once a step, and what is handed on between stages."""
+    worst = made.exposed_s.argmax(axis=1)
+    hidden_s = made.hidden_s[np.arange(len(worst)), worst]
+    return {
+        "dp": Comm(exposed_s=made.synced_s, hidden_s=hidden_s),
+        "pp": _transfers(made, waits_s) + Comm(exposed_s=made.tied_s),
+    }
 
 
-def executed_flop(shard: Shard) -> float:
-    """FLOP that the tensor units of all devices do in a step: recompute and repeated work in, masked scores out."""
-    num_replicas = shard.plan.num_devices / shard.plan.pipeline_parallel
-    once = 0.0
-    for stage in shard.stages:
-        for piece in stage.pieces:
-            ops = piece.block.ops
-            once += piece.count * float(ops.flop[ops.unit == Unit.TENSOR].sum())
-    return num_replicas * _num_passes(shard) * once
+def _transfers(made: Assembly, waits_s: FloatArray) -> Comm:
+    """What a device sends on in a step, exposed or hidden; beside compute, all but what others must wait for."""
+    sent_s = 2 * made.num_microbatches * made.same.interleave * made.transfer_s
+    return Comm(
+        exposed_s=np.where(made.is_beside, waits_s, sent_s),
+        hidden_s=np.where(made.is_beside, np.maximum(0.0, sent_s - waits_s), 0.0),
+    )
+
+
+def _only(step: Step) -> Step:
+    """The step of a single plan, as numbers."""
+    return _mapped(step, lambda amount: amount[0].item())
+
+
+def _merged(found: list[tuple[IntArray, Step]], num_plans: int) -> Step:
+    """Steps of some rows each, as the steps of all."""
+
+    def joined(*amounts: FloatArray) -> FloatArray:
+        column = np.empty(num_plans, dtype=amounts[0].dtype)
+        for (rows, _), amount in zip(found, amounts, strict=True):
+            column[rows] = amount
+        return column
+
+    return _mapped(found[0][1], joined, *(step for _, step in found[1:]))
+
+
+def _mapped(first: Step, change: Callable[..., Amount], *others: Step) -> Step:
+    """A step of which every amount is `change` of those of the given steps."""
+    steps = (first, *others)
+    values = {}
+    for field in fields(Step):
+        amounts = [getattr(step, field.name) for step in steps]
+        if field.name == "comm":
+            values[field.name] = tuple(
+                Comm(
+                    exposed_s=change(*(comm[axis].exposed_s for comm in amounts)),
+                    hidden_s=change(*(comm[axis].hidden_s for comm in amounts)),
+                )
+                for axis in range(len(COMM_AXES))
+            )
+        elif field.name == "limits_s":
+            values[field.name] = tuple(change(*limit) for limit in zip(*amounts, strict=True))
+        else:
+            values[field.name] = change(*amounts)
+    return Step(**values)

@@ -1,13 +1,20 @@
-"""Work of one direction of one microbatch, and of a stage: compute, communication beside it, the clock it runs at."""
+"""Work of one direction of one microbatch, and of a stage: compute, communication beside it, the clock it runs at.
+
+Every amount may be an array: then a value is the work of as many blocks, stages or plans at once.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
 
 from dovetail.cost.cost import Cost
 from dovetail.cost.op_cost import LIMITS
-from dovetail.cost.power import at_clock
+from dovetail.cost.power import at_clock, energy_at_j, mean_w
 from dovetail.hardware.chip import Chip
+from dovetail.units import Amount
+from dovetail.workload.graph import IntArray
 
 COMM_AXES = ("tp", "cp", "ep", "dp", "pp")
 
@@ -16,21 +23,67 @@ COMM_AXES = ("tp", "cp", "ep", "dp", "pp")
 class Comm:
     """Seconds of communication of one axis: what compute waits for, and what runs beside it."""
 
-    exposed_s: float = 0.0
-    hidden_s: float = 0.0
+    exposed_s: Amount = 0.0
+    hidden_s: Amount = 0.0
 
     def __add__(self, other: Comm) -> Comm:
         return Comm(exposed_s=self.exposed_s + other.exposed_s, hidden_s=self.hidden_s + other.hidden_s)
 
-    def __mul__(self, num_repeats: float) -> Comm:
+    def __mul__(self, num_repeats: Amount) -> Comm:
         return Comm(exposed_s=num_repeats * self.exposed_s, hidden_s=num_repeats * self.hidden_s)
 
     __rmul__ = __mul__
 
 
+# Share of compute that a collective beside it takes: it holds SMs and uses HBM (16 of 132 SMs held slow products of an
+# H200 by a tenth to a fifth, docs/model/contention.md).
+HELD_FRAC = 0.15
 NOTHING = Cost()
-NO_WAITS = (0.0,) * len(COMM_AXES)
+NO_WAITS: tuple[Amount, ...] = (0.0,) * len(COMM_AXES)
 _OWN_WINDOW = {"cp": COMM_AXES.index("cp"), "ep": COMM_AXES.index("ep")}
+_OTHERS = tuple(index for index in range(len(COMM_AXES)) if index not in _OWN_WINDOW.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """What the seconds of one direction follow from, whatever the clock; see `Work`."""
+
+    compute_s: Amount
+    clocked_s: Amount
+    queued_s: Amount  # of the host, beyond communication that is waited for
+    comm_s: Amount  # all communication
+    windows: tuple[tuple[Amount, Amount, Amount], ...]  # what hides behind its own part, and that part's seconds
+    rest_s: Amount  # communication that hides behind anything
+
+    def time_s(self, clock_frac: Amount) -> Amount:
+        """Seconds of the direction at a share of full clock: what passes, and communication it does not hide."""
+        longer = 1 / clock_frac - 1
+        compute_s = self.compute_s + self.clocked_s * longer
+        passing_s = left_s = np.maximum(compute_s, self.queued_s)
+        idle_s = host_wait_s = left_s - compute_s
+        hidden_s: Amount = 0.0
+        for beside_s, part_s, part_clocked_s in self.windows:
+            window_s = part_s + part_clocked_s * longer
+            behind_s = np.minimum(beside_s, window_s + idle_s)
+            idle_s = idle_s - np.maximum(0.0, behind_s - window_s)
+            left_s = left_s - behind_s
+            hidden_s = hidden_s + behind_s
+        hidden_s = hidden_s + np.minimum(self.rest_s, np.maximum(0.0, left_s))
+        return passing_s + self.comm_s - hidden_s + HELD_FRAC * np.maximum(0.0, hidden_s - host_wait_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """What a stage that runs microbatch after microbatch draws, links included."""
+
+    ways: tuple[Timing, ...]
+    energy_j: Amount
+    core_j: Amount
+
+    def power_w(self, chip: Chip, clock_frac: Amount) -> Amount:
+        """Mean power at a share of full clock."""
+        time_s = sum(way.time_s(clock_frac) for way in self.ways)
+        return mean_w(chip, energy_at_j(self.energy_j, self.core_j, clock_frac), time_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,27 +93,39 @@ class Work:
     cost: Cost = NOTHING
     core: Cost = NOTHING  # of it the attention core, behind which context exchange hides
     experts: Cost = NOTHING  # and the experts, behind which expert exchange does
-    waiting_s: tuple[float, ...] = NO_WAITS  # communication that compute waits for
-    beside_s: tuple[float, ...] = NO_WAITS  # communication that may run beside it
-    sent_bytes: float = 0.0
-    recompute_s: float = 0.0  # part of the compute that is recompute
-    weight_s: float = 0.0  # part of the compute that only gradients of weights need
-    limits_s: tuple[float, ...] = (0.0,) * len(LIMITS)  # compute time by what it waits for
+    waiting_s: tuple[Amount, ...] = NO_WAITS  # communication that compute waits for
+    beside_s: tuple[Amount, ...] = NO_WAITS  # communication that may run beside it
+    sent_bytes: Amount = 0.0
+    recompute_s: Amount = 0.0  # part of the compute that is recompute
+    weight_s: Amount = 0.0  # part of the compute that only gradients of weights need
+    limits_s: tuple[Amount, ...] = (0.0,) * len(LIMITS)  # compute time by what it waits for
 
     @property
-    def time_s(self) -> float:
+    def time_s(self) -> Amount:
         """Seconds of the direction: the device's, or the host's where that queues more slowly than it runs."""
         return self.time_at_s(1.0)
 
     @property
-    def host_wait_s(self) -> float:
+    def host_wait_s(self) -> Amount:
         """Seconds the device waits for the host's queue."""
-        return max(0.0, self.cost.host_s - self.cost.compute_s)
+        return np.maximum(0.0, self.cost.host_s - self.cost.compute_s - sum(self.waiting_s))
 
-    def time_at_s(self, clock_frac: float) -> float:
-        """Seconds of the direction at a share of full clock: what passes, and communication it does not hide."""
-        passing_s = max(_slowed_s(self.cost, clock_frac), self.cost.host_s)
-        return passing_s + sum(self.waiting_s) + sum(self.beside_s) - sum(self._hidden_s(clock_frac))
+    def time_at_s(self, clock_frac: Amount) -> Amount:
+        """Seconds of the direction at a share of full clock."""
+        return self.timing.time_s(clock_frac)
+
+    @property
+    def timing(self) -> Timing:
+        waited_s = sum(self.waiting_s)
+        windows = ((self.beside_s[_OWN_WINDOW[axis]], part) for axis, part in (("cp", self.core), ("ep", self.experts)))
+        return Timing(
+            compute_s=self.cost.compute_s,
+            clocked_s=self.cost.clocked_s,
+            queued_s=self.cost.host_s - waited_s,
+            comm_s=waited_s + sum(self.beside_s),
+            windows=tuple((beside_s, part.compute_s, part.clocked_s) for beside_s, part in windows if np.any(beside_s)),
+            rest_s=sum(self.beside_s[index] for index in _OTHERS),
+        )
 
     @property
     def comm(self) -> tuple[Comm, ...]:
@@ -68,31 +133,36 @@ class Work:
         axes = zip(self.waiting_s, self.beside_s, self._hidden_s(1.0), strict=True)
         return tuple(Comm(exposed_s=w + b - h, hidden_s=h) for w, b, h in axes)
 
-    def _hidden_s(self, clock_frac: float) -> list[float]:
+    def _hidden_s(self, clock_frac: Amount) -> list[Amount]:
         """What compute, or waiting for the host, covers of the communication beside it.
 
         Context exchange hides behind attention, expert exchange behind experts, and the rest behind what is then left.
+        Behind compute it takes some of the device, behind a wait for the host nothing; waits are used up first.
         """
         compute_s = _slowed_s(self.cost, clock_frac)
-        left_s = max(compute_s, self.cost.host_s)
-        idle_s = left_s - compute_s
-        hidden_s = [0.0] * len(COMM_AXES)
+        left_s = np.maximum(compute_s, self.cost.host_s - sum(self.waiting_s))
+        idle_s = host_wait_s = left_s - compute_s
+        hidden_s: list[Amount] = [0.0] * len(COMM_AXES)
         for axis, part in (("cp", self.core), ("ep", self.experts)):
             index, window_s = _OWN_WINDOW[axis], _slowed_s(part, clock_frac)
-            hidden_s[index] = min(self.beside_s[index], window_s + idle_s)
-            idle_s -= max(0.0, hidden_s[index] - window_s)
-            left_s -= hidden_s[index]
-        others = [index for index in range(len(COMM_AXES)) if index not in _OWN_WINDOW.values()]
-        rest_s = sum(self.beside_s[index] for index in others)
-        frac = min(1.0, max(0.0, left_s) / rest_s) if rest_s > 0 else 0.0
-        for index in others:
+            hidden_s[index] = np.minimum(self.beside_s[index], window_s + idle_s)
+            idle_s = idle_s - np.maximum(0.0, hidden_s[index] - window_s)
+            left_s = left_s - hidden_s[index]
+        rest_s = np.asarray(sum(self.beside_s[index] for index in _OTHERS))
+        is_rest = rest_s > 0
+        frac = np.where(is_rest, np.minimum(1.0, np.maximum(0.0, left_s) / np.where(is_rest, rest_s, 1.0)), 0.0)[()]
+        for index in _OTHERS:
             hidden_s[index] = frac * self.beside_s[index]
-        return hidden_s
+        total_s = np.asarray(sum(hidden_s))
+        is_any = total_s > 0
+        behind = np.where(is_any, np.maximum(0.0, total_s - host_wait_s) / np.where(is_any, total_s, 1.0), 0.0)[()]
+        return [(1 - HELD_FRAC * behind) * hidden for hidden in hidden_s]
 
-    def at_clock(self, clock_frac: float) -> Work:
+    def at_clock(self, clock_frac: Amount) -> Work:
         """The same work at a share of full clock; its parts by limit stretch alike."""
         cost = at_clock(self.cost, clock_frac)
-        longer = cost.compute_s / self.cost.compute_s if self.cost.compute_s > 0 else 1.0
+        is_work = np.asarray(self.cost.compute_s) > 0
+        longer = np.where(is_work, cost.compute_s / np.where(is_work, self.cost.compute_s, 1.0), 1.0)[()]
         return replace(
             self,
             cost=cost,
@@ -103,55 +173,53 @@ class Work:
             limits_s=tuple(longer * limit_s for limit_s in self.limits_s),
         )
 
-    def __add__(self, other: Work) -> Work:
+    def at(self, *index: IntArray) -> Work:
+        """Some of many, where every amount that differs between them is an array."""
         return Work(
-            cost=self.cost + other.cost,
-            core=self.core + other.core,
-            experts=self.experts + other.experts,
-            waiting_s=_sums(self.waiting_s, other.waiting_s),
-            beside_s=_sums(self.beside_s, other.beside_s),
-            sent_bytes=self.sent_bytes + other.sent_bytes,
-            recompute_s=self.recompute_s + other.recompute_s,
-            weight_s=self.weight_s + other.weight_s,
-            limits_s=_sums(self.limits_s, other.limits_s),
+            cost=_cost_at(self.cost, index),
+            core=_cost_at(self.core, index),
+            experts=_cost_at(self.experts, index),
+            waiting_s=tuple(_at(wait_s, index) for wait_s in self.waiting_s),
+            beside_s=tuple(_at(beside_s, index) for beside_s in self.beside_s),
+            sent_bytes=_at(self.sent_bytes, index),
+            recompute_s=_at(self.recompute_s, index),
+            weight_s=_at(self.weight_s, index),
+            limits_s=tuple(_at(limit_s, index) for limit_s in self.limits_s),
         )
 
-    def __mul__(self, num_repeats: float) -> Work:
-        return Work(
-            cost=num_repeats * self.cost,
-            core=num_repeats * self.core,
-            experts=num_repeats * self.experts,
-            waiting_s=tuple(num_repeats * wait_s for wait_s in self.waiting_s),
-            beside_s=tuple(num_repeats * beside_s for beside_s in self.beside_s),
-            sent_bytes=num_repeats * self.sent_bytes,
-            recompute_s=num_repeats * self.recompute_s,
-            weight_s=num_repeats * self.weight_s,
-            limits_s=tuple(num_repeats * limit for limit in self.limits_s),
-        )
 
-    __rmul__ = __mul__
+def _at(amount: Amount, index: tuple[IntArray, ...]) -> Amount:
+    return amount[index] if isinstance(amount, np.ndarray) else amount
 
 
-def _slowed_s(cost: Cost, clock_frac: float) -> float:
+def _cost_at(cost: Cost, index: tuple[IntArray, ...]) -> Cost:
+    return Cost(**{field.name: _at(getattr(cost, field.name), index) for field in fields(Cost)})
+
+
+def _slowed_s(cost: Cost, clock_frac: Amount) -> Amount:
     """Seconds of `cost` at a share of full clock."""
     return cost.compute_s + cost.clocked_s * (1 / clock_frac - 1)
 
 
-def _sums(a: tuple[float, ...], b: tuple[float, ...]) -> tuple[float, ...]:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageWork:
-    """One microbatch through one stage, and the update at the end of the step."""
+    """One microbatch through one stage."""
 
     forward: Work
     backward: Work
-    update: Cost
-    clock_frac: float = 1.0  # share of full clock that the power limit leaves it
+    clock_frac: Amount = 1.0  # share of full clock that the power limit leaves it
+
+    def at(self, *index: int) -> StageWork:
+        """One of many."""
+        here = tuple(np.array(place) for place in index)
+        return StageWork(
+            forward=self.forward.at(*here),
+            backward=self.backward.at(*here),
+            clock_frac=_at(self.clock_frac, here),
+        )
 
     @property
-    def host_wait_s(self) -> float:
+    def host_wait_s(self) -> Amount:
         """Seconds a microbatch waits for the host's queue, both ways."""
         return self.forward.host_wait_s + self.backward.host_wait_s
 
@@ -161,17 +229,18 @@ class StageWork:
         return tuple(f + b for f, b in zip(self.forward.comm, self.backward.comm, strict=True))
 
     @property
-    def put_off_s(self) -> float:
+    def put_off_s(self) -> Amount:
         """Seconds of the backward pass that could be a later pass: the weight gradients' share of its compute."""
-        compute_s = self.backward.cost.compute_s
-        return self.backward.time_s * self.backward.weight_s / compute_s if compute_s > 0 else 0.0
+        compute_s = np.asarray(self.backward.cost.compute_s)
+        is_work = compute_s > 0
+        share = np.where(is_work, self.backward.weight_s / np.where(is_work, compute_s, 1.0), 0.0)[()]
+        return self.backward.time_s * share
 
-    def power_w(self, chip: Chip, clock_frac: float) -> float:
-        """Mean power of microbatch after microbatch at a share of full clock, links included."""
-        time_s = self.forward.time_at_s(clock_frac) + self.backward.time_at_s(clock_frac)
-        if time_s <= 0:
-            return chip.energy.idle_w
-        dynamic_j = (self.forward.sent_bytes + self.backward.sent_bytes) * chip.energy.link_j_per_byte
-        for work in (self.forward, self.backward):
-            dynamic_j += at_clock(work.cost, clock_frac).energy_j
-        return chip.energy.idle_w + dynamic_j / time_s
+    def draw(self, chip: Chip) -> Draw:
+        forward, backward = self.forward, self.backward
+        sent_j = (forward.sent_bytes + backward.sent_bytes) * chip.energy.link_j_per_byte
+        return Draw(
+            ways=(forward.timing, backward.timing),
+            energy_j=forward.cost.energy_j + backward.cost.energy_j + sent_j,
+            core_j=forward.cost.core_j + backward.cost.core_j,
+        )

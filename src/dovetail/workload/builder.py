@@ -22,6 +22,8 @@ class BlockBuilder:
     is_input_data: bool = False  # the input is data, which needs no gradient
     is_core: bool = False  # rows added now belong to the attention core
     is_fused: bool = False  # kernels do the least passes over memory
+    is_compiled: bool = False  # and the host queues nothing but kernels
+    stops_early: bool = False
 
     def __post_init__(self) -> None:
         self._add("input", "input", (), (ONE, self.input_rows, self.input_cols, ONE, ONE))
@@ -130,21 +132,21 @@ class BlockBuilder:
         value_width: int,
         *,
         kv_frac: float,
-        is_causal: bool,
-        causal_frac: float = 0.5,
+        work_frac: float,
+        kind: str = "attention",
     ) -> int:
         """Fused attention; keeps one fp32 statistic a row and head beside its output.
 
-        `causal_frac`: share of (query, key) pairs that causal attention looks at, less than half under a window.
+        `work_frac`: share of (query, key) pairs that it looks at: a half where it is causal, less under a window.
         """
         extents = (heads, queries, keys, (key_width, Axis.NONE), (value_width, Axis.NONE))
         return self._add(
             "attention",
-            "attention",
+            kind,
             inputs,
             extents,
             distinct_frac=(1.0, kv_frac, 1.0),
-            work_frac=causal_frac if is_causal else 1.0,
+            work_frac=work_frac,
             kept_bytes_per_element=4.0 / value_width,
         )
 
@@ -178,10 +180,13 @@ class BlockBuilder:
             stride=stride,
         )
 
-    def exchange(self, kind: str, x: int, rows: Extent, cols: Extent, *, name: str = "") -> int:
-        """A point where devices of one axis exchange a tensor of rows by cols; nothing when the axis has degree 1."""
+    def exchange(self, kind: str, x: int, rows: Extent, cols: Extent, *, name: str = "", num_copies: int = 1) -> int:
+        """A point where devices of one axis exchange a tensor of rows by cols; nothing when the axis has degree 1.
+
+        `num_copies`: how many of the rows are copies of one, bound for different places.
+        """
         assert OPERATORS[code_of(kind)].unit == Unit.NETWORK, f"{kind} is not a network operator"
-        return self._add(name or kind, kind, (x,), (ONE, rows, cols, ONE, ONE))
+        return self._add(name or kind, kind, (x,), (ONE, rows, cols, (num_copies, Axis.NONE), ONE))
 
     def block(self, *, repeat: int = 1, is_layer: bool = True, carried_elements: int | None = None) -> Block:
         """The finished block; what its input holds is what it hands on unless `carried_elements` says otherwise."""
@@ -195,6 +200,7 @@ class BlockBuilder:
             is_input_data=self.is_input_data,
             carried_elements=carried,
             carried_split=int(self.input_rows[1] | self.input_cols[1]),
+            stops_early=self.stops_early,
         )
 
     def _add(
@@ -207,7 +213,7 @@ class BlockBuilder:
         weight: Extent = (0, Axis.NONE),
         **columns: object,
     ) -> int:
-        assert all(0 <= i < len(self.rows) for i in inputs), f"{name} reads a row that does not exist yet: {inputs}"
+        assert all(0 <= i < len(self.rows) for i in inputs), f"{name} reads a row that does not exist: {inputs}"
         # only rows that were looked up have a gradient in a bag of embeddings; all else is dense
         looked_up = (extents[M][0] * extents[N][0], extents[M][1] | extents[N][1])
         is_sparse = kind == "embedding_bag" and looked_up[0] < weight[0]
@@ -221,9 +227,8 @@ class BlockBuilder:
                 weight=weight,
                 gradient=looked_up if is_sparse else weight,
                 is_core=self.is_core,
-                is_fused=self.is_fused,
                 side_bytes_per_element=float(SIDE_BYTES_PER_ELEMENT[0, code_of(kind)]),
-                **columns,  # type: ignore[arg-type]
+                **{"is_fused": self.is_fused, "is_compiled": self.is_compiled, **columns},  # type: ignore[arg-type]
             )
         )
         return len(self.rows) - 1

@@ -42,7 +42,8 @@ def mixture(build: BlockBuilder, sample: Sample, x: int, hidden: int, experts: E
     )
     choice = build.vector("router", (gate,), rows, whole(experts.num_experts))
     y = build.vector("permute", (x, choice), routed_rows, whole(hidden))
-    y = build.exchange("dispatch", y, routed_rows, whole(hidden))
+    copies = experts.num_chosen
+    y = build.exchange("dispatch", y, routed_rows, whole(hidden), num_copies=copies)
     gathered: Extent = (routed_rows[0], TOKENS)
     y = build.exchange("expert_gather", y, gathered, whole(hidden))
     group: Extent = (experts.num_experts, Axis.EXPERT)
@@ -55,7 +56,7 @@ def mixture(build: BlockBuilder, sample: Sample, x: int, hidden: int, experts: E
     y = activate(build, sample, y, (group[0] * group_rows[0], group[1] | group_rows[1]), cols, activation, "expert")
     y = build.expert_linear(y, group, group_rows, cols, whole(hidden), name="expert_down")
     y = build.exchange("expert_reduce", y, gathered, whole(hidden))
-    y = build.exchange("combine", y, routed_rows, whole(hidden))
+    y = build.exchange("combine", y, routed_rows, whole(hidden), num_copies=copies)
     return build.vector("unpermute", (y, choice), rows, whole(hidden))
 
 

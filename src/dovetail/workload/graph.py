@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dovetail.workload.operators import (
+    ATTENTION_CODES,
     DTYPE_BYTES,
     FLOP_PER_ELEMENT,
     NUM_READS,
     NUM_WRITES,
     UNIT,
     Unit,
-    code_of,
 )
 
 FloatArray = npt.NDArray[np.float64]
@@ -66,6 +66,7 @@ class Need(IntFlag):
 
 B, M, N, K, V = range(5)
 NUM_EXTENTS = 5
+_NOT_COLUMNS = ("names", "edge_start", "edge_to")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -93,6 +94,7 @@ class Ops:
     is_tied: BoolArray  # its weights belong to an earlier block
     is_core: BoolArray  # attention core: what selective recompute runs again
     is_fused: BoolArray  # runs as one kernel with the least passes over memory, where its operator can
+    is_compiled: BoolArray  # queued ahead: the host hands out its kernels and does nothing else
     need: IntArray  # who needs this row's output in the backward pass
     kept_bytes_per_element: FloatArray  # masks and statistics kept beside the output
     side_bytes_per_element: FloatArray  # moved beside the tensors: masks, indices, optimizer state
@@ -122,12 +124,17 @@ class Ops:
         kept = mask[sources] & mask[self.edge_to]
         edge_start, edge_to = csr(len(rows), new_index[sources[kept]], new_index[self.edge_to[kept]])
         columns: dict[str, Any] = {
-            f.name: getattr(self, f.name)[rows]
-            for f in fields(self)
-            if f.name not in ("names", "edge_start", "edge_to")
+            f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name not in _NOT_COLUMNS
         }
         names = tuple(self.names[row] for row in rows)
         return Ops(names=names, edge_start=edge_start, edge_to=edge_to, **columns)
+
+    def taken(self, rows: IntArray) -> Ops:
+        """`rows` in the order given, without edges."""
+        columns = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name not in _NOT_COLUMNS}
+        no_edges = np.zeros(len(rows) + 1, dtype=np.int64)
+        names = tuple(self.names[row] for row in rows)
+        return Ops(names=names, edge_start=no_edges, edge_to=no_edges[:0], **columns)
 
     # What follows from the columns.
 
@@ -143,7 +150,7 @@ class Ops:
     def output_elements(self) -> FloatArray:
         """Elements of each row's output tensor."""
         b, m, n, _, v = self.extents.T.astype(np.float64)
-        columns = np.where(self.kind == code_of("attention"), v, n)
+        columns = np.where(np.isin(self.kind, ATTENTION_CODES), v, n)
         elements: FloatArray = b * m * columns * self.distinct_frac[:, 2]
         return elements
 
@@ -189,7 +196,7 @@ def _flop(ops: Ops, *, of_model: bool) -> FloatArray:
     widths = np.where(backward, (2 + again) * k + 2 * v, k + v)
     # by convention the model's attention is the whole matrix, mask or not; a window leaves only its part of it
     attention = 2.0 * b * m * n * widths * (np.minimum(1.0, 2.0 * ops.work_frac) if of_model else ops.work_frac)
-    flop = np.where(ops.kind == code_of("attention"), attention, products)
+    flop = np.where(np.isin(ops.kind, ATTENTION_CODES), attention, products)
     if of_model:
         return np.where(ops.unit == Unit.TENSOR, flop, 0.0)
     vector = b * m * n * FLOP_PER_ELEMENT[backward.astype(np.int64), ops.kind]
@@ -206,7 +213,7 @@ def _traffic(ops: Ops) -> tuple[FloatArray, FloatArray]:
     writes = b * m * n * c_frac * size_bytes
     # fused attention keeps scores on chip: forward moves Q, K, V and O; backward reads those and dO, writes dQ, dK, dV
     queries, outputs, pairs = b * m * k * a_frac, b * m * v * c_frac, b * n * (k + v) * b_frac
-    is_attention = ops.kind == code_of("attention")
+    is_attention = np.isin(ops.kind, ATTENTION_CODES)
     reads = np.where(is_attention, (queries + pairs + 2 * backward * outputs) * size_bytes, reads)
     writes = np.where(is_attention, np.where(backward == 1, queries + pairs, outputs) * size_bytes, writes)
     writes = writes + b * m * n * c_frac * ops.side_bytes_per_element  # gradients added to ones that stand
@@ -234,6 +241,7 @@ class Block:
     is_input_data: bool
     carried_elements: int
     carried_split: int
+    stops_early: bool = False  # a second forward pass ends at the last tensor that a gradient needs
 
     @property
     def num_parameters(self) -> int:

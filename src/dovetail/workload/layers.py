@@ -15,8 +15,9 @@ from dovetail.workload.rows import Extent
 
 TOKENS = Axis.DATA | Axis.CONTEXT
 SHARED_TOKENS = TOKENS | Axis.SEQUENCE
-ATTENTION_KERNELS = ("flash", "unfused")
-KERNELS = ("eager", "fused", "compiled")
+FLASH_KINDS = {"flash": "attention", "flash-2": "attention_2", "flash-1": "attention_1"}
+ATTENTION_KERNELS = (*FLASH_KINDS, "unfused")
+KERNELS = ("eager", "classic", "fused", "compiled")
 NUM_LOSS_STATISTICS = 6  # maximum, sum and target logit of each row, in fp32: as many bf16 columns twice over
 
 
@@ -28,6 +29,8 @@ class Sample:
     seq: int
     dtype: str
     attention: str = "flash"  # flash: one kernel, scores stay on chip; unfused: scores are written out
+    has_wide_residual: bool = False  # what layers hand on is fp32, and cast for every branch (autocast, fp32 weights)
+    has_fused_loss: bool = False  # one kernel over the logits, whatever the other kernels are
     kernels: str = "fused"  # eager: one kernel an operation; fused: gated activations are one; compiled: the loss too
 
     def __post_init__(self) -> None:
@@ -42,12 +45,28 @@ class Sample:
     @property
     def is_fused(self) -> bool:
         """Whether operators run as kernels with the least passes over memory."""
-        return self.kernels != "eager"
+        return self.kernels in ("fused", "compiled")
+
+    @property
+    def is_compiled(self) -> bool:
+        return self.kernels == "compiled"
+
+    @property
+    def stops_early(self) -> bool:
+        """PyTorch since 2.1 ends a second forward pass at the last tensor that a gradient needs."""
+        return self.kernels == "eager"
 
     @property
     def loss_kind(self) -> str:
         """The loss operator: out of place, with its gradient in place, or in one kernel over the logits."""
-        kinds = {"eager": "cross_entropy", "fused": "inplace_cross_entropy", "compiled": "fused_cross_entropy"}
+        if self.has_fused_loss:
+            return "fused_cross_entropy"
+        kinds = {
+            "eager": "cross_entropy",
+            "classic": "cross_entropy",
+            "fused": "inplace_cross_entropy",
+            "compiled": "fused_cross_entropy",
+        }
         return kinds[self.kernels]
 
     @property
@@ -66,6 +85,8 @@ class Sample:
             (width, Axis.NONE),
             is_input_data=is_input_data,
             is_fused=self.is_fused,
+            is_compiled=self.is_compiled,
+            stops_early=self.stops_early,
         )
 
 
@@ -118,6 +139,8 @@ def close_region(build: BlockBuilder, sample: Sample, x: int, width: int, residu
     x = build.exchange("reduce", x, sample.tokens, whole(width))
     if has_dropout:
         x = build.vector("dropout", (x,), sample.shared_tokens, whole(width))
+    if sample.has_wide_residual:
+        x = build.vector("cast", (x,), sample.shared_tokens, whole(width), name="widen")
     return build.vector("add", (residual, x), sample.shared_tokens, whole(width))
 
 
@@ -181,10 +204,10 @@ def attend(
     batch_heads: Extent = (sample.batch * heads.num_heads, Axis.DATA | Axis.TENSOR)
     queries, all_keys = (sample.seq, Axis.CONTEXT), whole(keys)
     build.is_core = True
-    if sample.attention == "flash":
-        widths, kv_frac = (heads.key_width, heads.value_width), heads.kv_frac
-        extents = (batch_heads, queries, all_keys)
-        x = build.attention(inputs, *extents, *widths, kv_frac=kv_frac, is_causal=is_causal, causal_frac=causal_frac)
+    if sample.attention in FLASH_KINDS:
+        shape = (batch_heads, queries, all_keys, heads.key_width, heads.value_width)
+        frac = causal_frac if is_causal else 1.0
+        x = build.attention(inputs, *shape, kv_frac=heads.kv_frac, work_frac=frac, kind=FLASH_KINDS[sample.attention])
     else:
         x = _attend_unfused(build, inputs, batch_heads, queries, all_keys, heads, has_dropout, score_kinds)
     build.is_core = False
@@ -226,7 +249,7 @@ def activate(
     build: BlockBuilder, sample: Sample, x: int, rows: Extent, cols: Extent, activation: str, name: str
 ) -> int:
     """An activation; eager kernels run a gated one as two, and keep the result of the first."""
-    if sample.kernels == "eager" and activation.endswith("_mul"):
+    if not sample.is_fused and activation in ("silu_mul", "gelu_mul"):
         gate = build.vector(activation.removesuffix("_mul"), (x,), rows, cols, name=f"{name}_gate")
         return build.vector("mul", (gate, x), rows, cols, name=f"{name}_mul")
     return build.vector(activation, (x,), rows, cols, name=f"{name}_{activation}")

@@ -130,11 +130,12 @@ _TABLE = (
         Pass(num_reads=2, flop_per_element=2),
         kept_bytes_per_element=4.0,
     ),
-    # the same, with the gradient taken in place of the probabilities (Megatron-LM's vocabulary-parallel loss)
+    # the same, with the gradient taken in place of the probabilities (Megatron-LM's vocabulary-parallel loss): to fp32,
+    # maximum, less it, exp, sum, over it; then times the gradient, and cast
     _vector(
         "inplace_cross_entropy",
-        Pass(num_writes=0, flop_per_element=6, side_bytes_per_element=8),
-        Pass(num_reads=0, flop_per_element=2, side_bytes_per_element=4),
+        Pass(num_writes=0, flop_per_element=6, side_bytes_per_element=36),
+        Pass(num_reads=0, flop_per_element=2, side_bytes_per_element=12),
         kept_bytes_per_element=4.0,
     ),
     # one kernel that leaves the gradient where the logits were
@@ -210,6 +211,22 @@ _TABLE = (
     # rows become columns in memory
     _vector("transpose", Pass(flop_per_element=0), Pass(flop_per_element=0)),
     _vector("copy", Pass(flop_per_element=0), Pass(flop_per_element=0)),
+    # a gated activation with clamps and an offset, each step a kernel of its own: split, two clamps, scale, sigmoid,
+    # two products, offset, and the routing weight (GPT-OSS)
+    _vector(
+        "clamped_silu_mul",
+        Pass(num_reads=13, num_writes=10, flop_per_element=12),
+        Pass(num_reads=22, num_writes=14, flop_per_element=20),
+        keeps_input=True,
+        keeps_output=True,
+    ),
+    # to 8 bits, for one product and, turned, for another: both are written
+    _vector("quantize", Pass(), Pass()),
+    # the largest of all elements
+    _vector("amax", Pass(num_writes=0), Pass(num_writes=0)),
+    # fused attention by the first two generations of flash kernels; "attention" is the best the chip has
+    Operator(name="attention_1", unit=Unit.TENSOR, keeps_input=True, keeps_output=True),
+    Operator(name="attention_2", unit=Unit.TENSOR, keeps_input=True, keeps_output=True),
 )
 
 OPERATORS: tuple[Operator, ...] = _TABLE
@@ -222,6 +239,9 @@ def code_of(name: str) -> int:
         raise NotModelled(f"operator {name!r} is not modelled{did_you_mean(name, _CODES)}")
     return _CODES[name]
 
+
+ATTENTIONS = ("attention", "attention_1", "attention_2")
+ATTENTION_CODES = tuple(code_of(name) for name in ATTENTIONS)
 
 # Vector operators whose output can be formed again from an input that is kept anyway: what light recompute drops.
 LIGHT = tuple(
@@ -238,8 +258,8 @@ SIDE_BYTES_PER_ELEMENT = np.array(
     [[o.forward.side_bytes_per_element for o in _TABLE], [o.backward.side_bytes_per_element for o in _TABLE]]
 )
 
-DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8")
-DTYPE_BYTES = np.array([4.0, 4.0, 2.0, 2.0, 1.0, 1.0])
+DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
+DTYPE_BYTES = np.array([4.0, 4.0, 2.0, 2.0, 1.0, 1.0, 0.5625])  # fp4 with a byte of scale for 16 (NVFP4)
 
 
 def dtype_code(name: str) -> int:

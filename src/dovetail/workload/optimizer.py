@@ -35,6 +35,9 @@ class Precision:
     has_master_weights: bool = _NOT_SAID  # not said: where weights are narrower than fp32; filled in when built
     has_momentum: bool = True  # SGD only
     are_gradients_standing: bool = True
+    has_current_scales: bool = False  # 8-bit tensors are swept for their largest element before they are cast
+    adds_apart: bool = False  # gradients of a microbatch are written out, then added by a kernel of their own
+    casts_at_use: bool = False  # weights are gathered as they are kept, and cast for every product that reads them
     has_compute_gradients: bool = False  # gradients in the storage dtype are kept beside the accumulated ones
 
     def __post_init__(self) -> None:
@@ -64,7 +67,7 @@ class Precision:
     @property
     def storage(self) -> str:
         """Dtype activations are stored in: the compute dtype, or the wider one that fp8 and tf32 math goes with."""
-        return {"fp8": "bf16", "tf32": "fp32"}.get(self.compute, self.compute)
+        return {"fp8": "bf16", "fp4": "bf16", "tf32": "fp32"}.get(self.compute, self.compute)
 
     @property
     def weight_bytes(self) -> float:
@@ -77,7 +80,7 @@ class Precision:
     @property
     def gather_bytes(self) -> float:
         """Bytes a parameter takes when gathered for use: as products read it, or as it is kept if that is less."""
-        return min(self.weight_bytes, dtype_bytes(self.storage))
+        return self.weight_bytes if self.casts_at_use else min(self.weight_bytes, dtype_bytes(self.storage))
 
     @property
     def reduce_bytes(self) -> float:

@@ -69,7 +69,13 @@ class Recommender:
         """
         rows = _rows(sample)
         build = BlockBuilder(
-            "features", sample.dtype, rows, whole(self.bottom[0]), is_input_data=True, is_fused=sample.is_fused
+            "features",
+            sample.dtype,
+            rows,
+            whole(self.bottom[0]),
+            is_input_data=True,
+            is_fused=sample.is_fused,
+            is_compiled=sample.is_compiled,
         )
         num_elements = self.num_tables * self.num_table_rows * self.feature_width
         lookups = (self.num_tables * sample.batch, Axis.EXPERT | Axis.EXPERT_DATA)
@@ -88,14 +94,23 @@ class Recommender:
         blocks: list[Block] = []
         for (in_width, out_width), equals in groupby(pairwise(self.top[:-1])):
             index = sum(block.repeat for block in blocks)
-            build = BlockBuilder(f"top_{index}", sample.dtype, _rows(sample), whole(in_width), is_fused=sample.is_fused)
+            build = BlockBuilder(
+                f"top_{index}",
+                sample.dtype,
+                _rows(sample),
+                whole(in_width),
+                is_fused=sample.is_fused,
+                is_compiled=sample.is_compiled,
+            )
             _layer(build, _rows(sample), 0, in_width, out_width, "top")
             blocks.append(build.block(repeat=len(list(equals)), carried_elements=sample.batch * out_width))
         return tuple(blocks)
 
     def _head(self, sample: Sample) -> Block:
         rows, (in_width, out_width) = _rows(sample), self.top[-2:]
-        build = BlockBuilder("head", sample.dtype, rows, whole(in_width), is_fused=sample.is_fused)
+        build = BlockBuilder(
+            "head", sample.dtype, rows, whole(in_width), is_fused=sample.is_fused, is_compiled=sample.is_compiled
+        )
         x = build.linear(0, rows, whole(in_width), whole(out_width), name="click")
         x = build.vector("sigmoid", (x,), rows, whole(out_width))
         build.vector("binary_cross_entropy", (x,), rows, whole(out_width), name="loss")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.workload.graph import FloatArray, K, N, Ops, Phase
-from dovetail.workload.operators import code_of
+from dovetail.workload.operators import ATTENTION_CODES, code_of
 
 _NUM_SIDE_BY_SIDE = {"qkv": 3, "kv": 2}  # weights that one product of ours holds, where others take one product each
 AGAIN = ":again"  # ends the name of a row that runs a second time
@@ -18,7 +18,7 @@ def saved_frac(ops: Ops) -> FloatArray:
     selective checkpointing by operator goes (parallelisms/parallelize_llama.py, December 2024).
     """
     saved = np.zeros(len(ops))
-    saved[(ops.kind == code_of("attention")) & (ops.phase == Phase.FORWARD)] = 1.0
+    saved[np.isin(ops.kind, ATTENTION_CODES) & (ops.phase == Phase.FORWARD)] = 1.0
     counted = 0
     for row in np.flatnonzero((ops.kind == code_of("linear")) & (ops.phase == Phase.FORWARD)):
         num_weights = _num_weights(ops, int(row))

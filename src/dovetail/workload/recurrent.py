@@ -107,7 +107,13 @@ class RecurrentTranslator:
 
     def _builder(self, sample: Sample, name: str, width: int, *, is_input_data: bool = False) -> BlockBuilder:
         return BlockBuilder(
-            name, sample.dtype, positions(sample), whole(width), is_input_data=is_input_data, is_fused=sample.is_fused
+            name,
+            sample.dtype,
+            positions(sample),
+            whole(width),
+            is_input_data=is_input_data,
+            is_fused=sample.is_fused,
+            is_compiled=sample.is_compiled,
         )
 
     def _embedding(self, sample: Sample) -> Block:

@@ -34,6 +34,7 @@ class Row:
     is_tied: bool = False
     is_core: bool = False
     is_fused: bool = False
+    is_compiled: bool = False
     kept_bytes_per_element: float = 0.0
     phase: Phase = Phase.FORWARD
     side_bytes_per_element: float = 0.0
@@ -64,6 +65,7 @@ def rows_to_ops(rows: Sequence[Row]) -> Ops:
         is_tied=_column(row.is_tied for row in rows).astype(np.bool_),
         is_core=_column(row.is_core for row in rows).astype(np.bool_),
         is_fused=_column(row.is_fused for row in rows).astype(np.bool_),
+        is_compiled=_column(row.is_compiled for row in rows).astype(np.bool_),
         need=_column(row.need for row in rows),
         kept_bytes_per_element=_floats(row.kept_bytes_per_element for row in rows),
         side_bytes_per_element=_floats(row.side_bytes_per_element for row in rows),

@@ -12,7 +12,7 @@ from dovetail.errors import InvalidInput, NotModelled, did_you_mean, require_pos
 if TYPE_CHECKING:
     from dovetail.workload.transformer import Transformer
 
-ACTIVATIONS = ("gelu", "gelu_mul", "relu", "silu", "silu_mul")  # '..._mul': gated
+ACTIVATIONS = ("gelu", "gelu_mul", "relu", "silu", "silu_mul", "clamped_silu_mul")  # '..._mul': gated
 NORMS = ("layernorm", "rmsnorm")
 HEADS = ("lm", "mlm")
 NUM_NORMS = (1, 2, 4)

@@ -6,14 +6,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from dovetail.workload.graph import Axis, Block, BoolArray, Graph, Need, Ops, Phase
-from dovetail.workload.operators import DTYPES, LIGHT, OPERATORS, SIDE_BYTES_PER_ELEMENT, Unit, code_of, dtype_bytes
+from dovetail.workload.graph import Axis, Block, BoolArray, FloatArray, Graph, Need, Ops, Phase
+from dovetail.workload.operators import (
+    ATTENTIONS,
+    DTYPES,
+    LIGHT,
+    OPERATORS,
+    SIDE_BYTES_PER_ELEMENT,
+    Unit,
+    code_of,
+    dtype_bytes,
+)
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.recompute import AGAIN, saved_frac
 from dovetail.workload.rows import ONE, Extent, Row, rows_to_ops
 
 _TABLES = ("embedding", "embedding_bag")  # their backward pass is a gradient of weights, not of inputs
 _WEIGHTED = ("linear", "expert_linear", "convolution", "recurrent_linear")
+NARROW = ("fp8", "fp4")  # what products are taken in but nothing is kept in
 _EXPERT_AXES = Axis.EXPERT | Axis.EXPERT_TENSOR
 
 
@@ -31,27 +41,45 @@ def with_recompute(ops: Ops, policy: str) -> Ops:
     'none'; 'light': norms and activations, from inputs that are kept anyway; 'selective': the attention core;
     'alternate': all but attention and every second product with a weight; 'full'.
     """
+    frac = run_frac(ops, policy)
+    return replace(ops, work_frac=ops.work_frac * frac).where(frac > 0.0)
+
+
+def run_frac(ops: Ops, policy: str) -> FloatArray:
+    """Share of each row that runs under recompute `policy`.
+
+    Under 'alternate', rows that were saved whole do not run again, and those saved in part run for the rest.
+    """
     again = ops.phase == Phase.RECOMPUTE
-    if policy == "full":
-        return ops
     if policy == "alternate":
-        return _with_alternate(ops, again)
-    runs_again = {"none": False, "light": np.isin(ops.kind, LIGHT), "selective": ops.is_core}[policy]
-    return ops.where(~again | runs_again)
+        saved = dict(zip(ops.names, saved_frac(ops), strict=True))
+        left = np.array([1.0 - saved.get(name.removesuffix(AGAIN), 0.0) for name in ops.names])
+        return np.where(again, left, 1.0)
+    runs_again = {"none": False, "light": np.isin(ops.kind, LIGHT), "selective": ops.is_core, "full": True}[policy]
+    return np.where(~again | runs_again, 1.0, 0.0)
 
 
-def _with_alternate(ops: Ops, again: BoolArray) -> Ops:
-    """Rows that were saved whole do not run again, and those saved in part run for the rest."""
-    saved = dict(zip(ops.names, saved_frac(ops), strict=True))
-    left = np.array([1.0 - saved.get(name.removesuffix(AGAIN), 0.0) for name in ops.names])
-    scaled = replace(ops, work_frac=np.where(again, ops.work_frac * left, ops.work_frac))
-    return scaled.where(~again | (left > 0.0))
+def policy_rows(ops: Ops, policies: tuple[str, ...]) -> tuple[Ops, BoolArray]:
+    """Rows for all of `policies` in one, without edges, and which of them run: policies by rows.
+
+    A row of which a policy runs a part stands there a second time, as that part.
+    """
+    fracs = np.stack([run_frac(ops, policy) for policy in policies])
+    parts = np.unique(np.argwhere((fracs > 0) & (fracs < 1))[:, 1])
+    part_frac = np.where((fracs > 0) & (fracs < 1), fracs, 0.0).max(axis=0)[parts]
+    rows = np.concatenate([np.arange(len(ops)), parts])
+    wide = ops.taken(rows)
+    scale = np.concatenate([np.ones(len(ops)), part_frac])
+    runs = fracs[:, rows] == scale
+    return replace(wide, work_frac=wide.work_frac * scale), np.asarray(runs)
 
 
 def training_block(block: Block, precision: Precision) -> Block:
-    forward = [_with_precision(row, precision) for row in ops_to_rows(block.ops)]
+    forward = [_with_precision(row, precision, is_layer=block.is_layer) for row in ops_to_rows(block.ops)]
     rows = list(forward)
-    again = _recompute_rows(rows, forward) if block.is_layer else {}
+    rows.extend(_cast_rows(forward, precision, is_rerun=block.is_layer))
+    rows.extend(_quantize_rows(forward, precision, is_rerun=block.is_layer))
+    again = _recompute_rows(rows, forward, stops_early=block.stops_early) if block.is_layer else {}
     consumers: list[list[int]] = [[] for _ in forward]
     for index, row in enumerate(forward):
         for source in row.inputs:
@@ -95,6 +123,7 @@ def _row(ops: Ops, i: int, inputs: tuple[int, ...]) -> Row:
         is_tied=bool(ops.is_tied[i]),
         is_core=bool(ops.is_core[i]),
         is_fused=bool(ops.is_fused[i]),
+        is_compiled=bool(ops.is_compiled[i]),
         kept_bytes_per_element=float(ops.kept_bytes_per_element[i]),
         phase=Phase(int(ops.phase[i])),
         side_bytes_per_element=float(ops.side_bytes_per_element[i]),
@@ -102,12 +131,54 @@ def _row(ops: Ops, i: int, inputs: tuple[int, ...]) -> Row:
     )
 
 
-def _with_precision(row: Row, precision: Precision) -> Row:
+def _cast_rows(forward: list[Row], precision: Precision, *, is_rerun: bool) -> list[Row]:
+    """Weights cast for use, forward and again; their gradients cast to what they are kept in, and to what is sent."""
+    if not precision.casts_at_use:
+        return []
+    phases = (Phase.FORWARD, *((Phase.RECOMPUTE,) if is_rerun else ()), Phase.WEIGHT_GRAD, Phase.WEIGHT_GRAD)
+    return [
+        _bare(
+            row,
+            phase,
+            kind="cast",
+            name=f"{row.name}:cast",
+            math="",
+            extents=(ONE, row.weight, ONE, ONE, ONE),
+            distinct_frac=(1.0, 1.0, 1.0),
+            work_frac=1.0,
+            side_bytes_per_element=dtype_bytes(precision.weights),
+        )
+        for row in forward
+        if row.kind in _WEIGHTED
+        for phase in phases
+    ]
+
+
+def _quantize_rows(forward: list[Row], precision: Precision, *, is_rerun: bool) -> list[Row]:
+    """What narrow products read is scaled and cast, inputs and gradients, each also turned for the weight gradient."""
+    if precision.compute not in NARROW:
+        return []
+    found = []
+    for row in forward:
+        if row.kind not in _WEIGHTED or row.math not in NARROW:
+            continue
+        b, m, n, k, _ = row.extents
+        phases = [(Phase.FORWARD, k), (Phase.INPUT_GRAD, n), *([(Phase.RECOMPUTE, k)] if is_rerun else [])]
+        for phase, cols in phases:
+            shape: dict[str, object] = {"extents": (b, m, cols, ONE, ONE), "distinct_frac": (1.0, 1.0, 1.0)}
+            for kind in ("amax", "quantize") if precision.has_current_scales else ("quantize",):
+                found.append(_bare(row, phase, kind=kind, name=f"{row.name}:{kind}", math="", **shape))
+    return found
+
+
+def _with_precision(row: Row, precision: Precision, *, is_layer: bool) -> Row:
     """Products with weights are taken in the compute dtype; loss probabilities are kept in the loss's."""
     if row.kind in ("cross_entropy", "inplace_cross_entropy"):
         return replace(row, kept_bytes_per_element=dtype_bytes(precision.loss))
     # 8-bit math is for products with weights; tf32 is how fp32 products of any kind are taken
-    takes_it = row.kind in _WEIGHTED or (precision.compute == "tf32" and row.kind in ("attention", "matmul"))
+    takes_it = row.kind in _WEIGHTED or (precision.compute == "tf32" and row.kind in (*ATTENTIONS, "matmul"))
+    # and the products of embedding and head stay as they are stored (Transformer Engine's layers; TorchTitan's filter)
+    takes_it = takes_it and (is_layer or precision.compute not in NARROW)
     return replace(row, math=precision.compute) if takes_it else row
 
 
@@ -115,7 +186,8 @@ def _accumulating(row: Row, precision: Precision) -> Row:
     """A weight gradient that is added to one that stands: read and written in its dtype, not only written."""
     if row.phase != Phase.WEIGHT_GRAD or row.kind not in _WEIGHTED or not precision.are_gradients_standing:
         return row
-    return replace(row, side_bytes_per_element=2 * precision.reduce_bytes - dtype_bytes(row.dtype))
+    apart_bytes = 2 * dtype_bytes(row.dtype) if precision.adds_apart else 0.0
+    return replace(row, side_bytes_per_element=2 * precision.reduce_bytes - dtype_bytes(row.dtype) + apart_bytes)
 
 
 def _bare(row: Row, phase: Phase, **changes: object) -> Row:
@@ -135,10 +207,10 @@ def _bare(row: Row, phase: Phase, **changes: object) -> Row:
     return replace(bare, **changes)  # type: ignore[arg-type]
 
 
-def _recompute_rows(rows: list[Row], forward: list[Row]) -> dict[int, int]:
+def _recompute_rows(rows: list[Row], forward: list[Row], *, stops_early: bool) -> dict[int, int]:
     """Appends a second forward pass to `rows`; where each forward row's copy stands."""
     copies: dict[int, int] = {}
-    for index, row in enumerate(forward[: _num_rerun(forward)]):
+    for index, row in enumerate(forward[: _num_rerun(forward) if stops_early else len(forward)]):
         if OPERATORS[code_of(row.kind)].unit == Unit.NONE:
             continue
         # both the copy and the original of an input: under selective recompute only the core has copies
@@ -153,8 +225,6 @@ def _num_rerun(forward: list[Row]) -> int:
 
     A feed-forward layer's last product is left out so (torch.utils.checkpoint stops early; Megatron-LM runs it all).
     """
-    if any(row.is_fused for row in forward):
-        return len(forward)
     return max((index + 1 for index, row in enumerate(forward) if row.need != Need.NOBODY), default=len(forward))
 
 
@@ -167,7 +237,7 @@ def _backward_rows(row: Row, is_first: bool) -> list[Row]:
         return _backward_exchange(row)
     if row.kind in _TABLES:
         return [_bare(row, Phase.WEIGHT_GRAD, name=f"{row.name}:dw")]
-    if operator.unit == Unit.VECTOR or row.kind == "attention":
+    if operator.unit == Unit.VECTOR or row.kind in ATTENTIONS:
         return [_bare(row, Phase.INPUT_GRAD, name=f"{row.name}:dx")]
     return _backward_products(row, is_first)
 

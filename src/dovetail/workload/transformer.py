@@ -133,6 +133,8 @@ class Transformer:
 
     def _norm(self, build: BlockBuilder, sample: Sample, x: int, name: str) -> int:
         weight = whole((2 if self.norm_has_bias else 1) * self.hidden)
+        if sample.has_wide_residual:
+            x = build.vector("cast", (x,), sample.shared_tokens, whole(self.hidden), name=f"{name}_narrow")
         return build.vector(self.norm, (x,), sample.shared_tokens, whole(self.hidden), name=name, weight=weight)
 
     def _each(self, build: BlockBuilder, sample: Sample, x: int, kinds: tuple[str, ...], name: str) -> int:

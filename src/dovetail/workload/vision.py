@@ -195,7 +195,13 @@ class ImageNetwork:
         for part in self.parts:
             rows = (sample.batch * x.pixels, Axis.DATA)
             block = BlockBuilder(
-                part.name, sample.dtype, rows, whole(x.channels), is_input_data=not blocks, is_fused=sample.is_fused
+                part.name,
+                sample.dtype,
+                rows,
+                whole(x.channels),
+                is_input_data=not blocks,
+                is_fused=sample.is_fused,
+                is_compiled=sample.is_compiled,
             )
             x = replace(part.lay(ImageBuilder(block, sample), x), row=0)
             blocks.append(block.block(is_layer=part.is_layer, carried_elements=sample.batch * x.elements))

@@ -10,7 +10,9 @@ from dovetail.cost.attention import (
     BACKWARD_FRAC,
     ENERGY_FLOP,
     FILL_POSITIONS,
+    FIRST_FRAC,
     FORWARD_FRAC,
+    SYNCHRONOUS_FRAC,
     UNEVEN_FRAC,
     VECTOR_FLOP,
     WIDE_POWER,
@@ -201,3 +203,34 @@ def test_rows_of_both_directions_stand_where_they_stood():
     rows = [attention(8, 512), backward(8, 512), attention(8, 1024), backward(8, 1024)]
     together = op_costs(ops_of(*rows), H200).compute_s
     assert np.array_equal(together, [time_s(row, H200) for row in rows])
+
+
+@pytest.mark.parametrize("phase", [Phase.FORWARD, Phase.INPUT_GRAD])
+def test_older_kernels_of_attention_are_slower_by_what_their_papers_say(phase):
+    def seconds(kind: str, chip: str) -> float:
+        shape = {"b": 64, "m": 4096, "n": 4096, "k": 128, "v": 128}
+        return time_s(op(kind, **shape, work_frac=0.5, phase=phase), chips[chip](), Setting.KERNEL)
+
+    best, second, first = (seconds(kind, "a100-80gb-sxm") for kind in ("attention", "attention_2", "attention_1"))
+    assert second == best  # the second generation is the best that chips before Hopper have
+    assert first == pytest.approx(best / FIRST_FRAC, rel=0.1)
+    best, second, first = (seconds(kind, "h100-sxm") for kind in ("attention", "attention_2", "attention_1"))
+    assert best < second < best / SYNCHRONOUS_FRAC * 1.01  # what loads at the same time is not what its pace slows
+    assert first > second
+
+
+def test_generations_of_attention_differ_in_nothing_but_time():
+    shape = {"b": 8, "m": 512, "n": 512, "k": 64, "v": 64}
+    rows = ops_of(*(op(kind, **shape) for kind in ("attention", "attention_1", "attention_2")))
+    for column in (rows.flop, rows.read_bytes, rows.write_bytes, rows.output_elements):
+        assert len(set(column.tolist())) == 1
+
+
+def test_fewer_lanes_wait_no_longer_for_the_exponential_of_the_same_unit():
+    """Of a score's vector work the exponential goes at its own unit's pace, which no chip has more of."""
+    lanes = {name: chips[name]().vector for name in ("a100-80gb-sxm", "h100-sxm")}
+    assert lanes["a100-80gb-sxm"].num_lanes < lanes["h100-sxm"].num_lanes
+    shape = {"b": 256, "m": 2048, "n": 2048, "k": 64, "v": 64}
+    slow, fast = (chips[name]() for name in lanes)
+    a100_s, h100_s = (time_s(op("attention", **shape), chip, Setting.KERNEL) for chip in (slow, fast))
+    assert a100_s / h100_s < fast.vector.peak_flop_per_s / slow.vector.peak_flop_per_s

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dovetail.cost.costs import LIMITS
+from dovetail.cost.costs import LIMITS, Setting
 from dovetail.cost.systolic import DATAFLOWS, systolic_cycles
 from dovetail.errors import NotModelled
 from dovetail.hardware.catalog import chips
@@ -274,3 +274,23 @@ def test_what_a_product_waits_for_is_said():
     assert LIMITS[costs(product(32, 8, 16), paper(fill_s=MICRO)).limit[0]] == "latency"
     assert LIMITS[costs(product(8, 8, 16), paper(hbm_bytes_per_s=1000.0)).limit[0]] == "hbm"
     assert LIMITS[costs(product(8, 8, 16), paper(launch_s=1.0)).limit[0]] == "launch"
+
+
+def test_batched_products_whose_rows_are_no_whole_vectors_are_slow_and_others_are_not():
+    chip = chips["a100-80gb-sxm"]()
+
+    def seconds(kind: str, width: int) -> float:
+        return time_s(op(kind, b=64, m=2048, n=2048, k=width, dtype="fp16"), chip, Setting.KERNEL)
+
+    even, odd = seconds("matmul", 128), seconds("matmul", 124)  # 248 bytes are no multiple of 16
+    assert odd > 3 * even
+    assert seconds("matmul", 136) < 1.5 * even
+    assert seconds("expert_linear", 124) < 1.2 * seconds("expert_linear", 128)
+
+
+def test_narrow_products_read_what_was_cast_for_them():
+    chip = chips["h200-sxm"]()
+    bytes_of = {m: costs(op("linear", m=64, n=8192, k=8192, math=m), chip).hbm_bytes[0] for m in ("bf16", "fp8")}
+    operands, output = 2 * (64 * 8192 + 8192 * 8192), 2 * 64 * 8192
+    assert bytes_of["bf16"] == pytest.approx(operands + output)
+    assert bytes_of["fp8"] == pytest.approx(operands / 2 + output)

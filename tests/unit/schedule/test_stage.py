@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import pytest
 
@@ -9,21 +10,18 @@ from dovetail.cost.cost import Cost
 from dovetail.cost.power import at_clock
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
-from dovetail.hardware.link import Link
-from dovetail.hardware.topology import Dimension, Topology
-from dovetail.plan.placement import placement
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
-from dovetail.schedule.stage import stage_works
-from dovetail.schedule.work import Comm, StageWork, Work
-from dovetail.units import GIGA, MICRO
+from dovetail.schedule.stage import slowest_frac, sustained
+from dovetail.schedule.work import HELD_FRAC, StageWork, Work
+from dovetail.schedule.work_table import lone_work
+from dovetail.units import MICRO
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
 
 H200 = chips["h200-sxm"]()
 WORK = Work(
-    cost=Cost(compute_s=10.0, clocked_s=6.0, energy_j=100.0, core_j=60.0, host_s=12.0),
+    cost=Cost(compute_s=10.0, clocked_s=6.0, energy_j=100.0, core_j=60.0, host_s=15.0),
     waiting_s=(1.0, 0.0, 0.0, 2.0, 0.0),  # tp, cp, ep, dp, pp
     beside_s=(5.0, 0.0, 0.0, 0.0, 0.0),
     recompute_s=4.0,
@@ -41,23 +39,25 @@ def graph(batch: int, kernels: str):
 def stage(chip: Chip, batch: int = 8, recompute: str = "none", kernels: str = "eager") -> StageWork:
     """One layer with embedding and head on one device, the whole batch at once."""
     plan = Plan(recompute=(recompute,), microbatch=batch)
-    node = Dimension(name="node", kind="switch", num_devices=1, link=Link(bandwidth_bytes_per_s=GIGA, latency_s=MICRO))
-    [work] = stage_works(
-        shard(graph(batch, kernels), plan), placement(plan, Topology(dimensions=(node,))), chip, Precision()
-    )
-    return work
+    return lone_work(graph(batch, kernels), plan, chip, Precision())
 
 
 def calibrated(chip: Chip, **changes: float) -> Chip:
     return replace(chip, calibration=replace(chip.calibration, **changes))  # type: ignore[arg-type]
 
 
-def test_a_direction_that_the_host_queues_slowly_waits_for_the_host():
-    assert WORK.host_wait_s == 2.0
-    assert WORK.time_s == 10 + 2 + 3
+def test_a_direction_waits_for_a_host_that_queues_more_slowly_than_compute_and_its_waits_take():
+    assert WORK.host_wait_s == 2.0  # ten seconds of compute and three of collectives run while the host takes fifteen
+    assert WORK.time_s == 15 + HELD_FRAC * (5 - 2)
     busy = replace(WORK, cost=replace(WORK.cost, host_s=9.0))
     assert busy.host_wait_s == 0.0
-    assert busy.time_s == 13.0
+    assert busy.time_s == 13 + HELD_FRAC * 5
+
+
+def test_the_host_queues_on_while_the_device_waits_for_a_collective():
+    longer = replace(WORK, waiting_s=(5.0, 0.0, 0.0, 0.0, 0.0))
+    assert longer.host_wait_s == 0.0
+    assert longer.time_s == 15 + HELD_FRAC * 5
 
 
 def test_at_half_the_clock_everything_but_the_host_and_the_network_takes_its_longer():
@@ -66,18 +66,22 @@ def test_at_half_the_clock_everything_but_the_host_and_the_network_takes_its_lon
     assert slow.cost.compute_s == 16.0
     assert slow.host_wait_s == 0.0  # the host is no slower
     assert slow.waiting_s == WORK.waiting_s
-    assert slow.time_s == WORK.time_at_s(0.5) == 16 + 3
+    assert slow.time_s == WORK.time_at_s(0.5) == 16 + 3 + HELD_FRAC * 5
     assert slow.recompute_s == pytest.approx(1.6 * 4)
     assert slow.limits_s == pytest.approx([1.6 * limit_s for limit_s in WORK.limits_s])
     assert sum(slow.limits_s) == pytest.approx(slow.cost.compute_s)
 
 
-def test_communication_hides_behind_compute_or_the_wait_for_the_host():
-    assert WORK.comm[0] == Comm(exposed_s=1.0, hidden_s=5.0)
+def test_communication_hides_behind_compute_which_it_slows_or_the_wait_for_the_host_which_it_does_not():
+    held_s = HELD_FRAC * 3  # two of five seconds pass while the device has nothing to do
+    assert WORK.comm[0].exposed_s == pytest.approx(1 + held_s)
+    assert WORK.comm[0].hidden_s == pytest.approx(5 - held_s)
     more = replace(WORK, beside_s=(15.0, 0.0, 0.0, 0.0, 0.0))
-    assert more.comm[0] == Comm(exposed_s=1 + 3, hidden_s=12.0)  # the host's twelve seconds
-    assert more.time_s == 12 + 3 + 3
-    assert more.time_at_s(0.5) == 16 + 3  # a slower clock hides more
+    hidden_s = 12 - HELD_FRAC * 10  # the host's fifteen seconds but for the waits
+    assert more.comm[0].hidden_s == pytest.approx(hidden_s)
+    assert more.comm[0].exposed_s == pytest.approx(1 + 15 - hidden_s)
+    assert more.time_s == pytest.approx(15 + 15 - hidden_s)
+    assert more.time_at_s(0.5) == pytest.approx(16 + 3 + HELD_FRAC * 15)  # a slower clock hides more
 
 
 def test_no_work_is_none_at_any_clock():
@@ -89,8 +93,10 @@ def test_a_stage_that_draws_too_much_runs_at_the_clock_its_power_leaves_it():
     assert quiet.clock_frac == 1.0
     limited = stage(H200, batch=32)
     assert 0.5 < limited.clock_frac < 1.0
-    assert quiet.power_w(H200, 1.0) > H200.tdp_w
-    assert quiet.power_w(H200, limited.clock_frac) == pytest.approx(H200.tdp_w, rel=1e-6)  # style: a tolerance
+    assert quiet.draw(H200).power_w(H200, 1.0) > H200.tdp_w
+    assert quiet.draw(H200).power_w(H200, limited.clock_frac) == pytest.approx(
+        H200.tdp_w, rel=1e-6
+    )  # style: a tolerance
     for slow, full in ((limited.forward, quiet.forward), (limited.backward, quiet.backward)):
         assert slow.cost.compute_s == pytest.approx(at_clock(full.cost, limited.clock_frac).compute_s)
         assert slow.cost.compute_s > full.cost.compute_s
@@ -118,7 +124,7 @@ def test_a_faster_host_helps_only_what_waits_for_it():
 
 def test_an_eager_block_that_is_recomputed_costs_its_host_more():
     def rerun_host_s(recompute: str, rerun_s: float) -> float:
-        return stage(calibrated(H200, host_rerun_s=rerun_s), recompute=recompute).backward.cost.host_s
+        return float(stage(calibrated(H200, host_rerun_s=rerun_s), recompute=recompute).backward.cost.host_s)
 
     assert rerun_host_s("none", 1.0) == rerun_host_s("none", 0.0)
     assert rerun_host_s("full", 1.0) == pytest.approx(rerun_host_s("full", 0.0) + 1.0)  # one layer, not its ends
@@ -135,9 +141,9 @@ def test_a_fused_block_is_recomputed_without_a_word_from_the_host():
 def test_power_is_idle_power_work_and_links_over_the_time_that_passes():
     work = replace(WORK, sent_bytes=1000.0)
     chip = replace(H200, energy=replace(H200.energy, idle_w=40.0, link_j_per_byte=0.01))
-    found = StageWork(forward=work, backward=work, update=Cost())
-    assert found.power_w(chip, 1.0) == pytest.approx(40 + 2 * (100 + 10) / (2 * 15))
-    assert StageWork(forward=Work(), backward=Work(), update=Cost()).power_w(chip, 1.0) == 40.0
+    found = StageWork(forward=work, backward=work)
+    assert found.draw(chip).power_w(chip, 1.0) == pytest.approx(40 + 2 * (100 + 10) / (2 * work.time_s))
+    assert StageWork(forward=Work(), backward=Work()).draw(chip).power_w(chip, 1.0) == 40.0
 
 
 def test_entering_a_pass_costs_its_host_once():
@@ -149,8 +155,18 @@ def test_entering_a_pass_costs_its_host_once():
     assert host_s(host_call_s=3.0, host_backward_s=5.0) == pytest.approx((forward_s + 3, backward_s + 5))
 
 
-def test_the_update_is_apart_from_the_microbatches():
-    one, more = stage(H200, batch=1), stage(H200, batch=64)
-    assert more.clock_frac < one.clock_frac  # it is no part of what the clock settles by, nor is it slowed
-    assert one.update.compute_s == more.update.compute_s > 0
-    assert one.update.host_s > 0
+def test_the_slowest_of_more_devices_is_slower_and_one_alone_is_not():
+    fracs = [slowest_frac(num_devices) for num_devices in (1, 2, 8, 64, 1024, 16_384)]
+    assert fracs[0] == 1.0
+    assert all(later < earlier for earlier, later in pairwise(fracs))
+    assert 0.92 < fracs[-1] < fracs[3] == pytest.approx(0.962, abs=0.001)
+
+
+def test_a_stage_takes_the_slowest_devices_time_and_the_mean_devices_energy():
+    work = StageWork(forward=WORK, backward=WORK)
+    unlimited = replace(H200, tdp_w=10_000.0)
+    alone, among = sustained(work, unlimited, 1), sustained(work, unlimited, 64)
+    assert alone.clock_frac == 1.0
+    assert among.clock_frac == slowest_frac(64)
+    assert among.forward.time_s == WORK.time_at_s(slowest_frac(64))
+    assert among.forward.cost.energy_j == alone.forward.cost.energy_j == WORK.cost.energy_j

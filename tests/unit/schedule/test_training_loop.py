@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -10,9 +11,9 @@ from dovetail.accuracy.reproduce.ace_cases import ace_workloads
 from dovetail.hardware.catalog import chips
 from dovetail.network.endpoint.ace_engine import AceDesign
 from dovetail.network.torus import ace_torus
-from dovetail.schedule.training_loop import CONFIGURATIONS, Fabric, simulated_iteration
+from dovetail.schedule.training_loop import CONFIGURATIONS, Fabric, mixed_injection_bytes_per_s, simulated_iteration
 from dovetail.schedule.training_program import Program, chip_share, program
-from dovetail.units import GIGA
+from dovetail.units import GIGA, MEBI
 
 RESNET, _, DLRM = range(3)
 
@@ -53,6 +54,25 @@ def test_not_waiting_for_the_gradient_exchange_does_not_slow_compopt_on_128():
     standard, improved = (simulated_iteration(work, fabric, is_improved=improved) for improved in (False, True))
     assert {item.waits for item in work.backward} == {"", "all-to-all:dx"}
     assert improved.iteration_s <= standard.iteration_s
+
+
+def test_the_links_of_a_mix_are_full_when_its_busiest_side_is():
+    work, torus = work_of(DLRM, "ACE"), ace_torus(4, 8, 4)
+    mixed = mixed_injection_bytes_per_s(work, torus)
+    reduced_bytes, across_bytes = 114_823_168, 2 * 4_194_304
+    vertical_s = (reduced_bytes * 2 * 7 / 8 / 4 + across_bytes * 2.0) / (50 * GIGA)  # ring of 8: two hops a byte
+    assert mixed == pytest.approx((reduced_bytes * 2.3125 + across_bytes * 4.5) / vertical_s)
+    alone = mixed_injection_bytes_per_s(work_of(RESNET, "ACE"), torus)
+    assert alone == pytest.approx(264.29 * GIGA, rel=1e-4)
+    assert mixed < alone
+
+
+def test_an_ace_of_one_chunk_in_every_partition_is_slower_than_one_without_partitions():
+    work = work_of(RESNET, "ACE").scaled(0.03)
+    torus, small = ace_torus(4, 4, 4), AceDesign(sram_bytes=MEBI, num_fsms=4)
+    fabric = Fabric(torus=torus, configuration=CONFIGURATIONS[3], design=small)
+    pooled = replace(fabric, is_sram_partitioned=False)
+    assert simulated_iteration(work, fabric).iteration_s > 1.5 * simulated_iteration(work, pooled).iteration_s
 
 
 def test_two_exchanges_and_every_gradient_are_issued_once_an_iteration():

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis, Need, Ops, Phase
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
-from dovetail.workload.operators import OPERATORS, Unit, code_of, dtype_code
+from dovetail.workload.operators import DTYPES, OPERATORS, Unit, code_of, dtype_code
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.training import training_block, training_graph, with_recompute
 
@@ -114,10 +116,65 @@ def test_the_update_covers_every_parameter_once():
 def test_eight_bit_math_changes_products_with_weights_and_no_stored_tensor():
     block = training_block(tiny_block(), Precision(compute="fp8"))
     wide = training_block(tiny_block(), Precision(compute="bf16"))
-    assert np.array_equal(block.ops.read_bytes, wide.ops.read_bytes)
-    is_product = block.ops.kind == code_of("linear")
-    assert (block.ops.math[is_product] != wide.ops.math[is_product]).all()
-    assert (block.ops.math[~is_product] == wide.ops.math[~is_product]).all()
+    added = np.isin(block.ops.kind, (code_of("quantize"), code_of("amax")))
+    same = block.ops.where(~added)
+    assert same.names == wide.ops.names
+    assert np.array_equal(same.read_bytes, wide.ops.read_bytes)
+    is_product = same.kind == code_of("linear")
+    assert (same.math[is_product] != wide.ops.math[is_product]).all()
+    assert (same.math[~is_product] == wide.ops.math[~is_product]).all()
+
+
+@pytest.mark.parametrize("compute", ["fp8", "fp4"])
+def test_what_narrow_products_read_is_cast_both_ways_and_nothing_of_it_is_kept(compute):
+    ops = training_block(tiny_block(), Precision(compute=compute)).ops
+    casts = ops.where(ops.kind == code_of("quantize"))
+    products = [name for name, kind in zip(ops.names, ops.kind, strict=True) if kind == code_of("linear")]
+    forward = [name for name in products if ":" not in name]
+    assert sorted(casts.names) == sorted(f"{name}:quantize" for name in forward for _ in range(3))
+    assert {Phase(phase) for phase in casts.phase} == {Phase.FORWARD, Phase.RECOMPUTE, Phase.INPUT_GRAD}
+    assert (casts.need == Need.NOBODY).all()
+    assert casts.kept_bytes_per_element.sum() == casts.weight_elements.sum() == 0
+
+
+def test_scales_of_the_moment_need_a_sweep_before_every_cast():
+    scaled = training_block(tiny_block(), Precision(compute="fp8", has_current_scales=True)).ops
+    assert (scaled.kind == code_of("amax")).sum() == (scaled.kind == code_of("quantize")).sum() > 0
+    delayed = training_block(tiny_block(), Precision(compute="fp8")).ops
+    assert (delayed.kind == code_of("amax")).sum() == 0
+
+
+def test_embedding_and_head_stay_as_wide_as_they_are_stored():
+    head = training_block(replace(tiny_block(), is_layer=False), Precision(compute="fp8")).ops
+    assert (head.kind == code_of("quantize")).sum() == 0
+    assert {DTYPES[code] for code in head.math[head.kind == code_of("linear")]} == {"bf16"}
+
+
+def test_weights_cast_at_use_are_cast_for_every_pass_and_their_gradients_twice():
+    plain = training_block(tiny_block(), Precision(weights="fp32")).ops
+    ops = training_block(tiny_block(), Precision(weights="fp32", casts_at_use=True)).ops
+    casts = ops.where(ops.kind == code_of("cast"))
+    assert (plain.kind == code_of("cast")).sum() == 0
+    num_products = ((ops.kind == code_of("linear")) & (ops.phase == Phase.FORWARD)).sum()
+    counts = [(casts.phase == phase).sum() for phase in (Phase.FORWARD, Phase.RECOMPUTE, Phase.WEIGHT_GRAD)]
+    assert counts == [num_products, num_products, 2 * num_products]
+    assert (casts.need == Need.NOBODY).all()
+
+
+def test_gradients_added_by_a_kernel_of_their_own_are_written_and_read_once_more():
+    together = training_block(tiny_block(), Precision()).ops
+    apart = training_block(tiny_block(), Precision(adds_apart=True)).ops
+    row = together.names.index("up:dw")
+    assert (apart.write_bytes - together.write_bytes)[row] == 32 * 128 * (2 + 2)
+
+
+def test_a_second_forward_pass_ends_early_only_where_the_framework_stops_it():
+    whole = training_block(tiny_block(), Precision()).ops
+    early = training_block(replace(tiny_block(), stops_early=True), Precision()).ops
+    again = [name for name in whole.names if name.endswith(":again")]
+    shorter = [name for name in early.names if name.endswith(":again")]
+    assert shorter == again[: len(shorter)]
+    assert len(shorter) < len(again)
 
 
 def test_names_of_tensors_and_network_points_are_never_work():
@@ -215,7 +272,7 @@ def test_standing_gradients_are_read_and_written_in_their_dtype():
 def test_grouped_queries_read_each_key_and_value_head_once():
     build = BlockBuilder("a", "bf16", ROWS, HIDDEN)
     heads, seq = (32, Axis.NONE), (1024, Axis.NONE)
-    build.attention((0,), heads, seq, seq, 128, 128, kv_frac=8 / 32, is_causal=True)
+    build.attention((0,), heads, seq, seq, 128, 128, kv_frac=8 / 32, work_frac=0.5)
     ops = build.block().ops
     assert ops.read_bytes[1] == 2 * 1024 * 128 * (32 + 2 * 8)
 

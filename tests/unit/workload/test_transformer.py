@@ -107,7 +107,10 @@ def test_an_operator_that_is_no_activation_is_none_and_the_same_goes_for_norms(l
     [
         ({"activation": "gelu_mull"}, "no activation is named 'gelu_mull'; did you mean gelu_mul or silu_mul or gelu?"),
         ({"activation": "SwiGLU"}, "no activation is named 'SwiGLU'; here it is called silu_mul"),
-        ({"activation": "adam"}, "no activation is named 'adam'; known: gelu, gelu_mul, relu, silu, silu_mul"),
+        (
+            {"activation": "adam"},
+            "no activation is named 'adam'; known: clamped_silu_mul, gelu, gelu_mul, relu, silu, silu_mul",
+        ),
         ({"norm": "rms_norm"}, "no norm is named 'rms_norm'; did you mean rmsnorm?"),
     ],
 )

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.accuracy.jobs import Layer, kernels_of, layer_shard, layer_work
+from dovetail.accuracy.jobs import Layer, kernels_of, layer_graph, layer_work
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.prepared import Given, Prepared, chip_for, promise_for
 from dovetail.accuracy.sets import Format, sets
 from dovetail.hardware.chip import Chip
-from dovetail.plan.shard import Shard
 from dovetail.schedule.work import StageWork
 from dovetail.units import MILLI
-from dovetail.workload.graph import BoolArray, FloatArray
+from dovetail.workload.graph import BoolArray, FloatArray, Graph
 
 SHAPE = ("tp", "micro_batch", "seq", "hidden", "ffn", "heads", "kv_heads", "head_dim")
 # Guards and wrappers of a compiled graph, forward and backward, beside what any pass takes to enter. A layer compiled
@@ -28,13 +27,13 @@ def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
     """Rows that wait for the device, and rows that wait for the host, as our own prediction has it."""
     chip = chip_for(given)
     layers = layers_of(measurements)
-    shards = [layer_shard(layer) for layer in layers]
-    works = [layer_work(cut, chip) for cut in shards]
+    pairs = [(layer_graph(layer), layer) for layer in layers]
+    works = [layer_work(graph, layer, chip) for graph, layer in pairs]
     is_bound = np.array([is_host_bound(work, layer.mode) for work, layer in zip(works, layers, strict=True)])
     found = []
     for name, rows, promise in (("", ~is_bound, "h200 layers"), (" host-bound", is_bound, "")):
         if rows.any():
-            found.append(_prepared(measurements, name, rows, shards, chip, promise_for(chip, promise)))
+            found.append(_prepared(measurements, name, rows, pairs, chip, promise_for(chip, promise)))
     return tuple(found)
 
 
@@ -55,14 +54,13 @@ def _host_and_device_s(work: StageWork, mode: str) -> list[tuple[float, float]]:
 
 
 def _prepared(
-    measurements: Measurements, name: str, rows: BoolArray, shards: list[Shard], chip: Chip, promise: str
+    measurements: Measurements, name: str, rows: BoolArray, pairs: list[tuple[Graph, Layer]], chip: Chip, promise: str
 ) -> Prepared:
     table = measurements.where(rows)
-    chosen = [cut for cut, is_chosen in zip(shards, rows, strict=True) if is_chosen]
-    modes = table.words("mode")
+    chosen = [pair for pair, is_chosen in zip(pairs, rows, strict=True) if is_chosen]
 
     def predicted(chip: Chip) -> FloatArray:
-        return np.array([_time_s(layer_work(cut, chip), mode) for cut, mode in zip(chosen, modes, strict=True)])
+        return np.array([_time_s(layer_work(graph, layer, chip), layer.mode) for graph, layer in chosen])
 
     columns = (table.words(column) for column in ("model", "tp", "micro_batch", "seq", "mode"))
     return Prepared(

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from dovetail.accuracy.jobs import Job, job_shard, step_job, step_s, why_not
+from dovetail.accuracy.jobs import Job, job_graph, step_job, step_s, why_not
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.prepared import Given, Prepared, chip_for, promise_for
 from dovetail.accuracy.sets import Format, sets
@@ -23,10 +23,10 @@ def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
     chip = chip_for(given)
     jobs, skipped = step_jobs(measurements)
     table = measurements.where(np.array([job is not None for job in jobs], dtype=np.bool_))
-    shards = [job_shard(job) for job in jobs if job is not None]
+    pairs = [(job_graph(job), job.plan) for job in jobs if job is not None]
 
     def predicted(chip: Chip) -> FloatArray:
-        return np.array([step_s(cut, chip) for cut in shards])
+        return np.array([step_s(graph, plan, chip) for graph, plan in pairs])
 
     columns = (table.words(column) for column in ("model", *SHAPE, "recompute"))
     prepared = Prepared(

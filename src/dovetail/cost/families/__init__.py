@@ -15,9 +15,9 @@ from dovetail.cost.families.products import product_costing
 from dovetail.cost.families.vector import vector_costing
 from dovetail.cost.op_cost import LIMITS, OpCosts, Setting
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray, Ops, Phase
-from dovetail.workload.operators import UNIT, Unit, code_of
+from dovetail.workload.operators import ATTENTION_CODES, UNIT, Unit, code_of
 
-_ATTENTION, _CONVOLUTION = code_of("attention"), code_of("convolution")
+_ATTENTION, _CONVOLUTION = ATTENTION_CODES, code_of("convolution")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ def prepared(ops: Ops) -> Prepared:
 
 def _families(rows: Rows) -> Iterator[tuple[BoolArray, Callable[[Rows], Costing]]]:
     unit = UNIT[rows.kind]
-    is_attention, is_image = rows.kind == _ATTENTION, rows.kind == _CONVOLUTION
+    is_attention, is_image = np.isin(rows.kind, _ATTENTION), rows.kind == _CONVOLUTION
     yield (unit == Unit.TENSOR) & ~is_attention & ~is_image, product_costing
     yield is_attention & ~rows.is_backward, attention_costing
     yield is_attention & rows.is_backward, attention_costing

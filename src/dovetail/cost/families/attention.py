@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.cost.attention import NUM_GRADIENTS, NUM_KERNELS, Attentions, attention_unit_s, score_flop, side_bytes
+from dovetail.cost.attention import (
+    FIRST_FRAC,
+    NUM_GRADIENTS,
+    NUM_KERNELS,
+    SYNCHRONOUS_FRAC,
+    Attentions,
+    attention_unit_s,
+    score_flop,
+    side_bytes,
+)
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.families.parts import (
     Costing,
@@ -16,6 +25,10 @@ from dovetail.cost.families.parts import (
     tensor_j_per_flop,
 )
 from dovetail.cost.op_cost import Setting
+from dovetail.workload.graph import FloatArray
+from dovetail.workload.operators import code_of
+
+_BEST, _FIRST = code_of("attention"), code_of("attention_1")
 
 
 def attention_costing(rows: Rows) -> Costing:
@@ -49,6 +62,13 @@ def attention_costing(rows: Rows) -> Costing:
     return parts
 
 
+def _pace_frac(rows: Rows, chips: ChipColumns) -> FloatArray:
+    """Share of the best kernel's pace that each row's generation of kernels reaches on each chip."""
+    is_old = (rows.kind != _BEST)[:, None]
+    synchronous = np.where(is_old & chips.is_output_hidden, SYNCHRONOUS_FRAC, 1.0)
+    return np.where((rows.kind == _FIRST)[:, None], FIRST_FRAC, 1.0) * synchronous
+
+
 def _shape(rows: Rows, chips: ChipColumns, *, is_backward: bool) -> Attentions:
     return Attentions(
         heads=rows.b,
@@ -60,5 +80,6 @@ def _shape(rows: Rows, chips: ChipColumns, *, is_backward: bool) -> Attentions:
         work_frac=rows.work_frac,
         is_backward=is_backward,
         rate_flop_per_s=loop_flop_per_s(rows, chips),
+        pace_frac=_pace_frac(rows, chips),
         element_bytes=rows.element_bytes,
     )

@@ -19,6 +19,9 @@ _BF16 = dtype_code("bf16")
 TINY_S = np.finfo(np.float64).tiny  # keeps a row of no work from dividing by nothing
 
 
+_MIXER, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)  # Fibonacci hashing: 2^64 over the golden ratio
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
     """Rows of a graph as columns of shape (rows, 1), which broadcast over chips; codes stay flat."""
@@ -28,6 +31,7 @@ class Rows:
     math: IntArray
     is_backward: BoolArray
     is_fused: BoolArray
+    is_compiled: BoolArray
     b: FloatArray
     m: FloatArray
     n: FloatArray
@@ -37,6 +41,7 @@ class Rows:
     kv_frac: FloatArray  # distinct elements of B over those touched
     work_frac: FloatArray
     element_bytes: FloatArray
+    operand_bytes: FloatArray  # an element as a product reads it: as stored, or cast to a narrower dtype before
     side_bytes: FloatArray  # an element
     flop: FloatArray
     in_bytes: FloatArray
@@ -48,8 +53,16 @@ class Rows:
     def distinct(self) -> tuple[IntArray, IntArray]:
         """The first of each kind of row, and which kind each row is; a second forward pass costs what the first did."""
         phase = np.where(self.phase == Phase.RECOMPUTE, Phase.FORWARD, self.phase)
-        columns = [getattr(self, field.name).reshape(len(self)) for field in fields(self) if field.name != "phase"]
-        _, first, which = np.unique(np.stack((phase, *columns)), axis=1, return_index=True, return_inverse=True)
+        others = [getattr(self, field.name).reshape(len(self)) for field in fields(self) if field.name != "phase"]
+        columns = [column.astype(np.float64) for column in (phase, *others)]
+        mixed = np.zeros(len(self), dtype=np.uint64)
+        for column in columns:
+            mixed = (mixed ^ column.view(np.uint64)) * _MIXER
+            mixed ^= mixed >> _HALF
+        _, first, which = np.unique(mixed, return_index=True, return_inverse=True)
+        is_mistaken = any(not np.array_equal(column, column[first][which]) for column in columns)
+        if is_mistaken:  # two kinds of row mixed to one number
+            _, first, which = np.unique(np.stack(columns), axis=1, return_index=True, return_inverse=True)
         return first, which.reshape(-1)
 
     def at(self, mask: BoolArray | IntArray) -> Rows:
@@ -64,6 +77,7 @@ def rows_of(ops: Ops) -> Rows:
         math=ops.math,
         is_backward=ops.is_backward,
         is_fused=ops.is_fused,
+        is_compiled=ops.is_compiled,
         b=b,
         m=m,
         n=n,
@@ -73,6 +87,7 @@ def rows_of(ops: Ops) -> Rows:
         kv_frac=ops.distinct_frac[:, 1:2],
         work_frac=ops.work_frac[:, None],
         element_bytes=DTYPE_BYTES[ops.dtype][:, None],
+        operand_bytes=np.minimum(DTYPE_BYTES[ops.math], DTYPE_BYTES[ops.dtype])[:, None],
         side_bytes=ops.side_bytes_per_element[:, None],
         flop=ops.flop[:, None],
         in_bytes=ops.read_bytes[:, None],
@@ -149,10 +164,10 @@ def stream_host_s(rows: Rows, chips: ChipColumns, num_kernels: FloatArray, gradi
     """Seconds the host takes to queue each row: an operator of a layer run eagerly, or no more than its kernels."""
     calibration = chips.calibration
     kernels_s = num_kernels * calibration["host_kernel_s"]
-    if bool(rows.is_fused.all()):
+    if bool(rows.is_compiled.all()):
         return np.asarray(kernels_s)
     # the gradient of a weight or a bias comes out of the node that also makes the gradient of its input
     is_node = (rows.phase != Phase.WEIGHT_GRAD)[:, None]
     node_s = gradients * calibration["host_gradient_s"] + is_node * calibration["host_autograd_s"]
     eager_s = np.where(rows.is_backward[:, None], kernels_s + node_s, calibration["host_op_s"])
-    return np.where(rows.is_fused[:, None], kernels_s, eager_s)
+    return np.where(rows.is_compiled[:, None], kernels_s, eager_s)

@@ -22,7 +22,11 @@ from dovetail.workload.operators import code_of, dtype_code
 
 # 8-bit products scale and widen what they write after the main loop: passes of the output, HBM's pace (37 fp8 GEMMs).
 SCALED_PASSES = 2.5
-SCALED = (dtype_code("fp8"), dtype_code("int8"))
+SCALED = (dtype_code("fp8"), dtype_code("int8"), dtype_code("fp4"))
+# Batched products whose rows are no whole vectors load operands in smaller pieces, by kernels of another kind.
+VECTOR_BYTES = 16.0  # of a load that a thread does at once (CUDA programming guide, 128-bit accesses)
+MISALIGNED_FRAC = 0.12  # estimate, by hand: two pairs of BLOOM's trials that differ in the width of heads alone
+_MATMUL = code_of("matmul")
 _RECURRENT, _EXPERT = code_of("recurrent_linear"), code_of("expert_linear")
 
 
@@ -36,20 +40,32 @@ def product_costing(rows: Rows) -> Costing:
     is_apart = ((rows.kind == _EXPERT) & ~rows.is_fused)[:, None]  # eager experts are products one after another
     num_kernels = np.where(is_apart, rows.b, num_steps)
     gradients = rows.is_backward[:, None].astype(np.float64)
+    narrow = rows.operand_bytes / rows.element_bytes
 
     def parts(chips: ChipColumns, setting: Setting) -> Parts:
         shape = Products(
-            b=b, m=rows.m, n=rows.n, k=k, rate_flop_per_s=loop_flop_per_s(rows, chips), element_bytes=rows.element_bytes
+            b=b, m=rows.m, n=rows.n, k=k, rate_flop_per_s=loop_flop_per_s(rows, chips), element_bytes=rows.operand_bytes
         )
         tensor_s, sram_bytes = (num_steps * column for column in unit_s(shape, chips))
+        tensor_s = tensor_s / _aligned_frac(rows, chips)
         unit_j = rows.flop * tensor_j_per_flop(rows, chips) + sram_bytes * chips.sram_j_per_byte
         if setting is not Setting.STREAM:
             tensor_s, unit_j = throttled(tensor_s, unit_j, chips)
-        hbm_bytes = rows.in_bytes + rows.out_bytes + _reread_bytes(rows, chips, shape, is_stepwise)
+        hbm_bytes = rows.in_bytes * narrow + rows.out_bytes + _reread_bytes(rows, chips, shape, is_stepwise)
         host_s = stream_host_s(rows, chips, num_kernels, gradients)
         return _product_parts(rows, chips, tensor_s, hbm_bytes, unit_j, num_kernels, host_s)
 
     return parts
+
+
+def _aligned_frac(rows: Rows, chips: ChipColumns) -> FloatArray:
+    """Share of the pace that products keep whose rows do not start at whole vectors of the units' loads."""
+    is_vector_loaded = len(chips.tile_rows) > 1  # GPUs: threads load what they multiply
+    if not is_vector_loaded:
+        return np.ones((len(rows), 1))
+    lengths = np.stack((rows.k, rows.n))
+    is_off = np.any((lengths * rows.element_bytes % VECTOR_BYTES != 0) & (lengths > 1), axis=0)
+    return np.where(is_off & (rows.kind == _MATMUL)[:, None], MISALIGNED_FRAC, 1.0)
 
 
 def _product_parts(
@@ -91,9 +107,9 @@ def _serial_bytes(rows: Rows, chips: ChipColumns) -> FloatArray:
 
 def _reread_bytes(rows: Rows, chips: ChipColumns, shape: Products, is_stepwise: BoolArray) -> FloatArray:
     """What is read again because the chip cannot hold it: blocks of operands, a recurrence's weights at every step."""
-    held = np.sqrt(chips.sram_bytes / rows.element_bytes)  # rows and columns of a block of results kept on chip
+    held = np.sqrt(chips.sram_bytes / rows.operand_bytes)  # rows and columns of a block of results kept on chip
     least = shape.m * shape.k + shape.k * shape.n
-    blocks = (shape.b * rows.element_bytes) * np.maximum((2 * shape.m * shape.n * shape.k) / held - least, 0.0)
+    blocks = (shape.b * rows.operand_bytes) * np.maximum((2 * shape.m * shape.n * shape.k) / held - least, 0.0)
     again = np.where(np.minimum(shape.m, shape.n) > held, blocks, 0.0)
     if not bool(is_stepwise.any()):
         return again

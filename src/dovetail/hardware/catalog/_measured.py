@@ -16,7 +16,7 @@ REFERENCE_CLOCK_HZ = 1.83 * GIGA  # at which the H100's and H200's peaks are sta
 GPU_FIT = "4,524 published GEMMs of A100, H100 and H200, and 2,180 GEMMs, vector operators and attentions of one H200"
 
 
-def gpu_calibration(clock_hz: float, fitted_on: str = GPU_FIT) -> Calibration:
+def gpu_calibration(clock_hz: float, fitted_on: str = GPU_FIT, host_slower: float = 1.0) -> Calibration:
     """The shared calibration of GPUs at a part's clock: what waits on the chip waits for clocks."""
     slower = REFERENCE_CLOCK_HZ / clock_hz
     return Calibration(
@@ -24,6 +24,7 @@ def gpu_calibration(clock_hz: float, fitted_on: str = GPU_FIT) -> Calibration:
         vector_frac=1.0,  # slots of the kernels are counted at the full rate
         hbm_frac=0.90,
         link_frac=0.80,
+        exchange_s=40 * MICRO,  # nccl-tests on eight GPUs: 64 MB at three quarters of the pace of 1 GB (recalled)
         launch_s=slower * 1.9 * MICRO,
         alone_s=3.5 * MICRO,
         fill_s=slower * 0.88 * MICRO,
@@ -34,13 +35,14 @@ def gpu_calibration(clock_hz: float, fitted_on: str = GPU_FIT) -> Calibration:
         write_frac=0.78,
         wait_s=slower * 0.61 * MICRO,
         power_loop_s=385 * MICRO,
-        host_kernel_s=7.6 * MICRO,
-        host_gradient_s=16.5 * MICRO,
-        host_autograd_s=49 * MICRO,
-        host_op_s=35 * MICRO,
-        host_call_s=150 * MICRO,
-        host_backward_s=400 * MICRO,
-        host_rerun_s=1280 * MICRO,
+        host_kernel_s=host_slower * 7.6 * MICRO,
+        host_gradient_s=host_slower * 16.5 * MICRO,
+        host_autograd_s=host_slower * 49 * MICRO,
+        host_exchange_s=host_slower * 20 * MICRO,
+        host_op_s=host_slower * 35 * MICRO,
+        host_call_s=host_slower * 150 * MICRO,
+        host_backward_s=host_slower * 400 * MICRO,
+        host_rerun_s=host_slower * 1280 * MICRO,
         fitted_on=fitted_on,
     )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.catalog._measured import (
-    GEMM_POWER_RATIO,
     GH100_ENERGY,
     POWER_LIMITED_SOURCE,
     gpu_calibration,
@@ -21,19 +22,22 @@ RATES = (
     ("bf16", 2250 * TERA),
     ("fp16", 2250 * TERA),
     ("fp8", 4500 * TERA),
+    ("fp4", 9000 * TERA),
     ("int8", 4500 * TERA),
     ("tf32", 1125 * TERA),
     ("fp32", 75 * TERA),
 )
 CLOCK_HZ = 1.856 * GIGA
 CALIBRATION = gpu_calibration(CLOCK_HZ, "not fitted: the constants that A100, H100 and H200 share")
-ENERGY = power_limited_energy(
-    tdp_w=TDP_W,
-    peak_flop_per_s=2250 * TERA,
-    tensor_frac=CALIBRATION.tensor_frac,
-    node="4 nm",
-    link_j_per_byte=GH100_ENERGY.link_j_per_byte,
-    gemm_power_ratio=GEMM_POWER_RATIO,
+ENERGY = replace(
+    power_limited_energy(
+        tdp_w=TDP_W,
+        peak_flop_per_s=2250 * TERA,
+        tensor_frac=CALIBRATION.tensor_frac,
+        node="4 nm",
+        link_j_per_byte=GH100_ENERGY.link_j_per_byte,
+    ),
+    tensor_j_per_flop=GH100_ENERGY.tensor_j_per_flop,  # the same process family, 4N and 4NP
 )
 DIE = Die(
     node_m=4 * NANO,
@@ -68,7 +72,7 @@ SOURCES = (
     ("tdp_w", B200_DATASHEET),
     ("interconnect_bytes_per_s", f"{B200_DATASHEET}: NVLink5, 1.8 TB/s both ways"),
     ("calibration", "estimate: the constants that A100, H100 and H200 share"),
-    ("energy", POWER_LIMITED_SOURCE),
+    ("energy", f"{POWER_LIMITED_SOURCE}; estimate: a tensor FLOP as on the H200, of the same process family"),
     ("die", f"{B200_DATASHEET}: two dies, 8 stacks; registers and tensor memory of an SM (scaling book, GPU chapter)"),
     ("die.spare_core_frac", "80 SMs a die, 74 in use (Chips and Cheese, B200, 2025, recalled)"),
     ("die.spare_sram_frac", "estimate: all of the L2 is in use"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dovetail.hardware.catalog import b200 as b200_file
 from dovetail.hardware.catalog import chips
-from dovetail.hardware.catalog._measured import GEMM_POWER_RATIO, GH100_ENERGY, power_limited_energy
+from dovetail.hardware.catalog._measured import GH100_ENERGY, power_limited_energy
 from dovetail.hardware.catalog._nvidia import GB200_DATASHEET, HBM_BINARY
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.memory import Memory
@@ -17,17 +17,20 @@ RATES = (
     ("bf16", 2500 * TERA),
     ("fp16", 2500 * TERA),
     ("fp8", 5000 * TERA),
+    ("fp4", 10000 * TERA),
     ("int8", 5000 * TERA),
     ("tf32", 1250 * TERA),
     ("fp32", 80 * TERA),
 )
-ENERGY = power_limited_energy(
-    tdp_w=TDP_W,
-    peak_flop_per_s=2500 * TERA,
-    tensor_frac=b200_file.CALIBRATION.tensor_frac,
-    node="4 nm",
-    link_j_per_byte=GH100_ENERGY.link_j_per_byte,
-    gemm_power_ratio=GEMM_POWER_RATIO,
+ENERGY = replace(
+    power_limited_energy(
+        tdp_w=TDP_W,
+        peak_flop_per_s=2500 * TERA,
+        tensor_frac=b200_file.CALIBRATION.tensor_frac,
+        node="4 nm",
+        link_j_per_byte=GH100_ENERGY.link_j_per_byte,
+    ),
+    tensor_j_per_flop=GH100_ENERGY.tensor_j_per_flop,  # the same process family, 4N and 4NP
 )
 OWN_SOURCES = {
     "year": GB200_DATASHEET,

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from dovetail.registry import Registry
 from dovetail.schedule.pass_order import PassOrder
 from dovetail.schedule.pipeline_events import ChunkTimes
-from dovetail.schedule.pipeline_skeleton import Skeleton, skeleton, skeleton_s
-from dovetail.workload.graph import FloatArray
+from dovetail.schedule.pipeline_skeleton import Paths, longest_s, paths, skeleton
+from dovetail.workload.graph import FloatArray, IntArray
 
 Counts: TypeAlias = int | npt.NDArray[np.int64]  # one, or one a plan
 
@@ -24,35 +24,48 @@ class StageTimes:
     """One microbatch on each stage, all its chunks together: numbers by stage, or arrays of plans by stage.
 
     `backward_s` gives both gradients, and `weight_s` is the part of it that only weight gradients take. `transfer_s`,
-    one or one a plan, is what handing a microbatch on takes each way.
+    one or one a plan, is what handing a microbatch on takes each way. Where `stage_run` gives every stage a run of
+    stages alike, those times are by run.
     """
 
     forward_s: npt.ArrayLike
     backward_s: npt.ArrayLike
     weight_s: npt.ArrayLike = 0.0
     transfer_s: npt.ArrayLike = 0.0
+    stage_run: tuple[int, ...] = ()
 
     @property
     def pace_s(self) -> FloatArray:
         """The slowest stage's time for one microbatch, which a full pipeline runs at."""
-        slowest_s: FloatArray = (self.forward + self.backward).max(axis=-1)
+        forward_s, backward_s, _ = self.by_run
+        slowest_s: FloatArray = (forward_s + backward_s).max(axis=-1)
         return slowest_s
 
     @property
+    def by_run(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Forward, backward and weight seconds of a stage of each run; without runs, of each stage."""
+        backward_s = np.asarray(self.backward_s, dtype=float)
+        weight_s = np.broadcast_to(np.asarray(self.weight_s, dtype=float), backward_s.shape)
+        return np.asarray(self.forward_s, dtype=float), backward_s, weight_s
+
+    @property
     def forward(self) -> FloatArray:
-        return np.asarray(self.forward_s, dtype=float)
+        return self._by_stage(self.by_run[0])
 
     @property
     def backward(self) -> FloatArray:
-        return np.asarray(self.backward_s, dtype=float)
+        return self._by_stage(self.by_run[1])
 
     @property
     def weight(self) -> FloatArray:
-        return np.broadcast_to(np.asarray(self.weight_s, dtype=float), self.backward.shape)
+        return self._by_stage(self.by_run[2])
 
     @property
     def transfer(self) -> FloatArray:
         return np.asarray(self.transfer_s, dtype=float)
+
+    def _by_stage(self, times_s: FloatArray) -> FloatArray:
+        return times_s[..., list(self.stage_run)] if self.stage_run else times_s
 
     def chunk_times(self, order: PassOrder) -> ChunkTimes:
         """Of a single plan: what each chunk of `order` takes, those of a device alike."""
@@ -122,32 +135,62 @@ def two_chunks(shape: PipelineShape) -> str:
     return f"comes past each stage twice: interleave must be 2; got {shape.interleave}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlanColumns:
+    """Times and counts of plans side by side: seconds of a stage are runs by plans."""
+
+    shape: tuple[int, ...]  # that the plans came in
+    forward_s: FloatArray
+    backward_s: FloatArray
+    weight_s: FloatArray
+    transfer_s: FloatArray
+    num_microbatches: IntArray
+    interleave: IntArray
+    stage_run: tuple[int, ...]
+
+
+def plan_columns(times: StageTimes, shape: PipelineShape) -> PlanColumns:
+    ways = times.by_run
+    plans = np.broadcast_shapes(
+        np.shape(shape.num_microbatches), np.shape(shape.interleave), times.transfer.shape, ways[0].shape[:-1]
+    )
+    num_runs = ways[0].shape[-1]
+    forward_s, backward_s, weight_s = (
+        np.ascontiguousarray(np.broadcast_to(way, (*plans, num_runs)).reshape(-1, num_runs).T) for way in ways
+    )
+    return PlanColumns(
+        shape=plans,
+        forward_s=forward_s,
+        backward_s=backward_s,
+        weight_s=weight_s,
+        transfer_s=np.broadcast_to(times.transfer, plans).ravel(),
+        num_microbatches=np.broadcast_to(shape.num_microbatches, plans).ravel(),
+        interleave=np.broadcast_to(shape.interleave, plans).ravel(),
+        stage_run=times.stage_run or tuple(range(shape.num_stages)),
+    )
+
+
 def skeleton_step_s(name: str, times: StageTimes, shape: PipelineShape) -> FloatArray:
     """Step of the named schedule by its first and last passes; see `schedule/pipeline_skeleton.py`.
 
     Plans of as many microbatches and chunks go together. Beyond three a stage, microbatches only make the middle of a
     step longer.
     """
-    num_microbatches, interleave = np.broadcast_arrays(shape.num_microbatches, shape.interleave)
-    took_s = (times.forward, times.backward, times.backward - times.weight, times.weight)
-    plans = np.broadcast_shapes(num_microbatches.shape, times.transfer.shape, times.forward.shape[:-1])
-    counts = [np.broadcast_to(count, plans).ravel() for count in (num_microbatches, interleave)]
-    kinds_s = np.stack(
-        [np.broadcast_to(way, (*plans, shape.num_stages)).reshape(-1, shape.num_stages).T for way in took_s]
-    )
-    transfers_s = np.broadcast_to(times.transfer, plans).ravel()
-    fewer = np.minimum(counts[0], 3 * shape.num_stages)
-    step_s = np.empty(len(transfers_s))
-    for few, cut in np.unique(np.stack([fewer, counts[1]], axis=1), axis=0).tolist():
-        alike = np.flatnonzero((fewer == few) & (counts[1] == cut))
-        chosen_s = kinds_s[:, :, alike]
-        rounds = (counts[0][alike] - few) / pipelines[name].num_copies
-        more_s = rounds * (chosen_s[0] + chosen_s[1])
-        step_s[alike] = skeleton_s(_bones(name, shape.num_stages, few, cut), chosen_s, more_s, transfers_s[alike])
-    return step_s.reshape(plans)
+    given = plan_columns(times, shape)
+    input_s = given.backward_s - given.weight_s
+    fewer = np.minimum(given.num_microbatches, 3 * shape.num_stages)
+    step_s = np.empty(len(fewer))
+    for few, cut in sorted({*zip(fewer.tolist(), given.interleave.tolist(), strict=True)}):
+        alike = np.flatnonzero((fewer == few) & (given.interleave == cut))
+        kinds_s = np.stack([way[:, alike] for way in (given.forward_s, given.backward_s, input_s, given.weight_s)])
+        rounds = (given.num_microbatches[alike] - few) / pipelines[name].num_copies
+        more_s = rounds * (kinds_s[0] + kinds_s[1])
+        bones = _bones(name, shape.num_stages, few, cut, given.stage_run)
+        step_s[alike] = longest_s(bones, kinds_s, more_s, given.transfer_s[alike])
+    return step_s.reshape(given.shape)
 
 
 @lru_cache(maxsize=4096)
-def _bones(name: str, num_stages: int, num_microbatches: int, interleave: int) -> Skeleton:
+def _bones(name: str, num_stages: int, num_microbatches: int, interleave: int, stage_run: tuple[int, ...]) -> Paths:
     shape = PipelineShape(num_stages=num_stages, num_microbatches=num_microbatches, interleave=interleave)
-    return skeleton(pipelines[name].order(shape))
+    return paths(skeleton(pipelines[name].order(shape)), stage_run)

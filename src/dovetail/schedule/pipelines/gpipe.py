@@ -33,7 +33,8 @@ def step_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
     For equal stages (m + p - 1)(f + b). Source: Huang et al., NeurIPS 2019, section 2.3.
     """
     more = np.asarray(shape.num_microbatches) - 1
-    ways_s = [way.sum(axis=-1) + more * way.max(axis=-1) for way in (times.forward, times.backward)]
+    sizes = np.bincount(times.stage_run) if times.stage_run else np.ones(shape.num_stages)
+    ways_s = [way @ sizes + more * way.max(axis=-1) for way in times.by_run[:2]]
     through_s: FloatArray = ways_s[0] + ways_s[1] + 2 * (shape.num_stages - 1) * times.transfer
     return through_s
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from dovetail.schedule.pass_order import PassOrder, Row, backward, forward, pass_order
+from dovetail.schedule.pass_order import Kind, PassOrder, pass_order
 from dovetail.schedule.pipelines import (
     Pipeline,
     PipelineShape,
@@ -15,7 +13,7 @@ from dovetail.schedule.pipelines import (
     pipelines,
     skeleton_step_s,
 )
-from dovetail.workload.graph import FloatArray
+from dovetail.workload.graph import FloatArray, IntArray
 
 
 def order(shape: PipelineShape) -> PassOrder:
@@ -23,30 +21,25 @@ def order(shape: PipelineShape) -> PassOrder:
 
     Source: Narayanan et al., SC 2021, section 2.2.2.
     """
-    num_chunks = shape.num_stages * int(shape.interleave)
-    return pass_order((_passes(stage, shape) for stage in range(shape.num_stages)), num_chunks)
+    return pass_order(_passes(shape), shape.num_stages * int(shape.interleave))
 
 
-def _passes(stage: int, shape: PipelineShape) -> Iterator[Row]:
+def _passes(shape: PipelineShape) -> IntArray:
+    """Stages by passes: forward ones by index, and behind each the backward one that is `_ahead` indices earlier."""
     num_stages, interleave = shape.num_stages, int(shape.interleave)
-    num_passes = int(shape.num_microbatches) * interleave
-
-    def place(index: int) -> tuple[int, int]:
-        """Which of the device's chunks the index-th forward pass is of, and its microbatch."""
-        group, within = divmod(index, num_stages * interleave)
-        return within // num_stages, group * num_stages + within % num_stages
-
-    ahead = _ahead(stage, shape)
-    for index in range(num_passes + ahead):
-        if index < num_passes:
-            chunk, microbatch = place(index)
-            yield forward(chunk * num_stages + stage, microbatch)
-        if 0 <= index - ahead < num_passes:
-            chunk, microbatch = place(index - ahead)
-            yield backward((interleave - 1 - chunk) * num_stages + stage, microbatch)
+    index, stage = np.arange(int(shape.num_microbatches) * interleave), np.arange(num_stages)[:, None]
+    group, within = np.divmod(index, num_stages * interleave)
+    chunk, microbatch = within // num_stages, group * num_stages + within % num_stages
+    turn = np.concatenate([2 * index + 0 * stage, 2 * (index + _ahead(stage, shape)) + 1], axis=1)
+    chunks = np.concatenate([chunk, interleave - 1 - chunk]) * num_stages + stage
+    rows = np.zeros((*turn.shape, 4), dtype=np.int64)
+    rows[:, :, 0] = np.repeat([Kind.FORWARD, Kind.BACKWARD], len(index))
+    rows[:, :, 1] = chunks
+    rows[:, :, 2] = np.tile(microbatch, 2)
+    return np.take_along_axis(rows, np.argsort(turn, axis=1)[:, :, None], axis=1)
 
 
-def _ahead(stage: int, shape: PipelineShape) -> int:
+def _ahead(stage: IntArray, shape: PipelineShape) -> IntArray:
     """Forward passes of a chunk before a device's first pair of forward and backward."""
     return 2 * (shape.num_stages - stage - 1) + (int(shape.interleave) - 1) * shape.num_stages
 

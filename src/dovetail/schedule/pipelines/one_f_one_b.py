@@ -10,12 +10,16 @@ from dovetail.schedule.pass_order import PassOrder, Row, backward, forward, pass
 from dovetail.schedule.pipelines import (
     Pipeline,
     PipelineShape,
+    PlanColumns,
     StageTimes,
     none_waiting,
     one_chunk,
     pipelines,
+    plan_columns,
 )
 from dovetail.workload.graph import FloatArray, IntArray
+
+_TIMES_AT_ONCE = 32_000  # stages times plans: what keeps them in a core's cache
 
 
 def order(shape: PipelineShape) -> PassOrder:
@@ -48,64 +52,81 @@ def step_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
     as slow, nothing with times anywhere from 1 to 10. Other draws reached 0.27 %.
     Source: Narayanan et al., SC 2021, section 2.2, for the order of passes.
     """
-    forward_s, backward_s, transfer_s = times.forward, times.backward, times.transfer[..., None]
-    num_microbatches = np.asarray(shape.num_microbatches)[..., None]
-    stages = np.arange(shape.num_stages)
-    ahead = np.minimum(shape.num_stages - 1 - stages, num_microbatches - 1)
-    fill_s = _exclusive_sum(forward_s) + stages * transfer_s
-    drain_s = _exclusive_sum(backward_s) + stages * transfer_s
-    slowest_s = [np.maximum.accumulate(way, axis=-1) for way in (forward_s, backward_s)]
-    both_s = fill_s + forward_s + drain_s + backward_s
-    first_s = _latest(both_s + ahead * slowest_s[0]) - drain_s  # first backward pass done
-    last_s = _latest(both_s + ahead * slowest_s[1]) - fill_s  # from the start of the last forward pass
+    given = plan_columns(times, shape)
+    longest_s = np.empty(len(given.transfer_s))
+    for num_microbatches in np.unique(given.num_microbatches).tolist():
+        alike = np.flatnonzero(given.num_microbatches == num_microbatches)
+        for start in range(0, len(alike), size := max(1, _TIMES_AT_ONCE // shape.num_stages)):
+            rows = alike[start : start + size]
+            longest_s[rows] = _longest_s(given, rows, num_microbatches)
+    return longest_s.reshape(given.shape)
+
+
+def _longest_s(given: PlanColumns, rows: IntArray, num_microbatches: int) -> FloatArray:
+    """Of plans of as many microbatches; inside, times are stages by plans."""
+    forward_s, backward_s, transfer_s = given.forward_s[:, rows], given.backward_s[:, rows], given.transfer_s[rows]
+    run = np.array(given.stage_run)
+    num_stages = len(run)
+    stages = np.arange(num_stages)
+    before = _num_before(run, len(forward_s))
+    ahead = np.minimum(num_stages - 1 - stages, num_microbatches - 1)
+    fill_s = before[:-1] @ forward_s + stages[:, None] * transfer_s
+    drain_s = before[:-1] @ backward_s + stages[:, None] * transfer_s
+    slowest_s = [np.maximum.accumulate(way, axis=0)[run] for way in (forward_s, backward_s)]
+    both_s = fill_s + drain_s + (forward_s + backward_s)[run]
+    first_s = _latest(both_s + ahead[:, None] * slowest_s[0]) - drain_s  # first backward pass done
+    last_s = _latest(both_s + ahead[:, None] * slowest_s[1]) - fill_s  # from the start of the last forward pass
     rounds = num_microbatches - 2 - ahead
-    steady_s = first_s + _rounds_s(rounds, forward_s + backward_s, transfer_s) + last_s
-    rest = num_microbatches - 1
-    all_ahead_s = np.maximum(first_s + rest * slowest_s[1] + drain_s, last_s + rest * slowest_s[0] + fill_s)
-    longest_s: FloatArray = np.where(rounds >= 0, steady_s, all_ahead_s).max(axis=-1)
-    return longest_s
+    is_all_ahead, rest = rounds < 0, num_microbatches - 1
+    path_s = first_s + last_s + _rounds_s(np.maximum(rounds, 0), forward_s + backward_s, transfer_s, before)
+    path_s[is_all_ahead] = np.maximum(first_s + rest * slowest_s[1] + drain_s, last_s + rest * slowest_s[0] + fill_s)[
+        is_all_ahead
+    ]
+    slowest: FloatArray = path_s.max(axis=0)
+    return slowest
 
 
-def _exclusive_sum(values_s: FloatArray) -> FloatArray:
-    """At each stage the sum of those before it."""
-    sums_s: FloatArray = np.cumsum(values_s, axis=-1) - values_s
-    return sums_s
+def _num_before(run: IntArray, num_runs: int) -> FloatArray:
+    """Stages of each run before each stage, and in all: one row more than stages."""
+    return np.concatenate([np.zeros((1, num_runs)), np.cumsum(np.eye(num_runs)[run], axis=0)])
 
 
 def _latest(values_s: FloatArray) -> FloatArray:
     """At each stage the greatest of its own and all later ones."""
-    greatest_s: FloatArray = np.maximum.accumulate(values_s[..., ::-1], axis=-1)[..., ::-1]
+    greatest_s: FloatArray = np.maximum.accumulate(values_s[::-1], axis=0)[::-1]
     return greatest_s
 
 
-def _rounds_s(rounds: IntArray, pace_s: FloatArray, transfer_s: FloatArray) -> FloatArray:
+def _rounds_s(rounds: IntArray, pace_s: FloatArray, transfer_s: FloatArray, before: FloatArray) -> FloatArray:
     """The longest that `rounds` of one forward and one backward pass can take a stage, alone or with those after it.
 
-    Tries runs of 1, 2, 4, ... and all stages, and then one run for the rounds that are left.
+    Tries runs of 1, 2, 4, ... and all stages, and then one run for the rounds that are left. `pace_s` is by run of
+    equal stages, of which there are `before` up to each stage.
     """
-    num_stages = pace_s.shape[-1]
-    sums_s = np.concatenate([np.zeros((*pace_s.shape[:-1], 1)), np.cumsum(pace_s, axis=-1)], axis=-1)
-    longest_s = np.maximum(rounds, 0) * pace_s
-    if not np.any(transfer_s):
+    num_stages = len(rounds)
+    own = before[1:] - before[:-1]
+    longest_s: FloatArray = (rounds[:, None] * own) @ pace_s
+    if not transfer_s.any():
         return longest_s
-    stages = np.arange(num_stages)
+    parts_s = np.concatenate([pace_s, 2 * transfer_s[None]])
     for length in sorted({2**power for power in range(1, num_stages.bit_length())} | {num_stages}):
-        if length > num_stages:
-            continue
-        num_runs, left = np.divmod(np.maximum(rounds, 0), length)
-        run_s = _run_s(sums_s, stages, np.full(num_stages, length), transfer_s)
-        longest_s = np.maximum(longest_s, num_runs * run_s + _run_s(sums_s, stages, left, transfer_s))
+        if 1 < length <= num_stages:
+            num_runs, left = np.divmod(rounds, length)
+            times = num_runs[:, None] * _in_a_row(before, np.full(num_stages, length)) + _in_a_row(before, left)
+            np.maximum(longest_s, times @ parts_s, out=longest_s)
     return longest_s
 
 
-def _run_s(sums_s: FloatArray, stages: IntArray, lengths: IntArray, transfer_s: FloatArray) -> FloatArray:
-    """`lengths` stages in a row from each stage on, once; where there are not as many, that is no path: nothing."""
+def _in_a_row(before: FloatArray, lengths: IntArray) -> FloatArray:
+    """How many of each run are among `lengths` stages from each stage on, and how many pairs of transfers between them.
+
+    Where there are not as many stages, that is no path: nothing.
+    """
+    stages = np.arange(len(lengths))
     ends = stages + lengths
-    shape = np.broadcast_shapes(sums_s[..., :-1].shape, ends.shape)
-    reached = np.broadcast_to(np.minimum(ends, sums_s.shape[-1] - 1), shape)
-    whole_s = np.take_along_axis(np.broadcast_to(sums_s, (*shape[:-1], sums_s.shape[-1])), reached, axis=-1)
-    run_s = whole_s - sums_s[..., :-1] + 2 * np.maximum(lengths - 1, 0) * transfer_s
-    return np.where(ends < sums_s.shape[-1], run_s, 0.0)
+    is_path = (ends < len(before)) & (lengths > 0)
+    counts = before[np.minimum(ends, len(before) - 1)] - before[:-1]
+    return np.where(is_path[:, None], np.concatenate([counts, lengths[:, None] - 1], axis=1), 0.0)
 
 
 def in_flight(stage: int, shape: PipelineShape) -> FloatArray:

@@ -75,7 +75,13 @@ class VisionTransformer:
     def _embedding(self, sample: Sample) -> Block:
         pixels = (sample.batch * self.side**2, Axis.DATA)
         build = BlockBuilder(
-            "embedding", sample.dtype, pixels, whole(NUM_COLOURS), is_input_data=True, is_fused=sample.is_fused
+            "embedding",
+            sample.dtype,
+            pixels,
+            whole(NUM_COLOURS),
+            is_input_data=True,
+            is_fused=sample.is_fused,
+            is_compiled=sample.is_compiled,
         )
         x = build.convolution(
             0,

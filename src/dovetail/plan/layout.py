@@ -1,0 +1,72 @@
+"""How a model's blocks lie on the stages of a pipeline: runs of stages that hold the same, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
+from dovetail.plan.shard import stage_counts
+from dovetail.workload.graph import Graph, IntArray
+
+AS_PLANNED = -1  # the recompute policy of the plan, whichever that is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Repeats of one block that recompute alike: by a policy of RECOMPUTE_POLICIES, or AS_PLANNED."""
+
+    block: int
+    count: int
+    policy: int = AS_PLANNED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Stages that hold the same: the first of them, how many, and what each holds."""
+
+    first_stage: int
+    num_stages: int
+    parts: tuple[Part, ...]
+
+    @property
+    def num_blocks(self) -> int:
+        return sum(part.count for part in self.parts)
+
+
+def even_runs(graph: Graph, num_stages: int, interleave: int, schedule: str) -> tuple[Run, ...]:
+    """The runs of a pipeline over which layers are spread evenly, all recomputing as planned."""
+    counts = stage_counts(graph, Plan(pipeline_parallel=num_stages, interleave=interleave, schedule=schedule))
+    return _runs([tuple(Part(block=b, count=int(c)) for b, c in enumerate(column) if c) for column in counts.T])
+
+
+def runs_of(graph: Graph, plan: Plan) -> tuple[Run, ...]:
+    """The runs of one plan, each part with its policy."""
+    counts = stage_counts(graph, plan)
+    return _runs([_parts(graph, plan, stage, counts[:, stage]) for stage in range(plan.pipeline_parallel)])
+
+
+def _parts(graph: Graph, plan: Plan, stage: int, counts: IntArray) -> tuple[Part, ...]:
+    """What a stage holds: of its layers the first so many recompute, and the others keep everything."""
+    policy = RECOMPUTE_POLICIES.index(plan.recompute_of(stage))
+    none = RECOMPUTE_POLICIES.index("none")
+    is_layer = np.array([block.is_layer for block in graph.blocks])
+    left = plan.num_recomputed_of(stage, int(counts[is_layer].sum()))
+    parts = []
+    for block, count in enumerate(int(c) for c in counts):
+        again = min(count, left) if is_layer[block] else count
+        left -= again if is_layer[block] else 0
+        split = ((again, policy), (count - again, none))
+        parts += [Part(block=block, count=some, policy=which) for some, which in split if some]
+    return tuple(parts)
+
+
+def _runs(stages: list[tuple[Part, ...]]) -> tuple[Run, ...]:
+    """Neighbours that hold the same, together."""
+    starts = [stage for stage, parts in enumerate(stages) if stage == 0 or parts != stages[stage - 1]]
+    ends = [*starts[1:], len(stages)]
+    return tuple(
+        Run(first_stage=start, num_stages=end - start, parts=stages[start])
+        for start, end in zip(starts, ends, strict=True)
+    )

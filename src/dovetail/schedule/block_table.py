@@ -1,0 +1,94 @@
+"""What the blocks of a model compute on one device, under every distinct cut and recompute policy at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from dovetail.cost.costs import LIMITS, op_costs
+from dovetail.hardware.chip import Calibration, Chip
+from dovetail.plan.block_elements import BlockElements, block_elements
+from dovetail.plan.cuts import joined_ops
+from dovetail.plan.plan import RECOMPUTE_POLICIES
+from dovetail.schedule.work_columns import COSTS, HOST, NUM_ROWS, ROWS, WAYS
+from dovetail.workload.graph import Axis, BoolArray, FloatArray, IntArray, Ops, Phase
+from dovetail.workload.training import policy_rows
+
+GRADIENTS = (Phase.INPUT_GRAD, Phase.WEIGHT_GRAD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BlockRows:
+    """Operators of one block for all policies, and where they stand among those of all blocks."""
+
+    ops: Ops
+    runs: BoolArray  # which of them run, policies by rows
+    start: int
+
+    @property
+    def place(self) -> slice:
+        return slice(self.start, self.start + len(self.ops))
+
+
+def block_rows(blocks: Sequence[Ops]) -> tuple[BlockRows, ...]:
+    wide = [_policy_rows(ops) for ops in blocks]
+    starts = np.cumsum([0, *(len(ops) for ops, _ in wide)]).tolist()
+    return tuple(
+        BlockRows(ops=ops, runs=runs, start=start) for (ops, runs), start in zip(wide, starts[:-1], strict=True)
+    )
+
+
+@lru_cache(maxsize=64)
+def _policy_rows(ops: Ops) -> tuple[Ops, BoolArray]:
+    return policy_rows(ops, RECOMPUTE_POLICIES)
+
+
+def op_columns(parts: Sequence[Ops], chip: Chip) -> list[tuple[FloatArray, IntArray]]:
+    """Of each of `parts`, costed in one go: rows as in COSTS by operators, and what each operator waits for most."""
+    costs = op_costs(joined_ops(parts), chip)
+    columns = np.stack([getattr(costs, name) for name in COSTS])
+    ends = np.cumsum([len(ops) for ops in parts])[:-1]
+    return list(zip(np.split(columns, ends, axis=1), np.split(costs.limit, ends), strict=True))
+
+
+def local_elements_of(rows: BlockRows, local: Ops, num_cuts: int) -> BlockElements:
+    """Parameters and gradients of one repeat of a block, whose rows under each cut are among `local`."""
+    ops = rows.ops
+    held = np.flatnonzero((ops.weight_elements > 0) | (ops.gradient_elements > 0) | (ops.bias_elements > 0))
+    under = np.arange(num_cuts)[:, None] * (len(local) // num_cuts) + rows.start + held
+    return block_elements(ops.taken(held), local.taken(under.ravel()), num_cuts)
+
+
+def computed(
+    rows: BlockRows, columns: FloatArray, limit: IntArray, num_cuts: int, calibration: Calibration
+) -> FloatArray:
+    """One microbatch through one repeat of a block that sends nothing: ways by rows of work by cuts by policies.
+
+    `columns` are as in COSTS by operators of all blocks, cut after cut, and `limit` what those wait for.
+    """
+    ops, num_policies = rows.ops, len(RECOMPUTE_POLICIES)
+    columns = columns.reshape(len(COSTS), num_cuts, -1)[:, :, rows.place]
+    limit = limit.reshape(num_cuts, -1)[:, rows.place]
+    again = (ops.phase == Phase.RECOMPUTE) & rows.runs
+    forward = np.broadcast_to(ops.phase == Phase.FORWARD, again.shape)
+    backward = ((ops.phase == Phase.INPUT_GRAD) | (ops.phase == Phase.WEIGHT_GRAD)) | again
+    ways = np.stack([forward, backward])
+    is_expert = np.any(ops.splits & int(Axis.EXPERT | Axis.EXPERT_DATA), axis=1)
+    kinds = np.stack([ways, ways & ops.is_core, ways & is_expert], axis=1)  # ways by kinds by policies by operators
+    sums = columns @ kinds.reshape(-1, len(ops)).T.astype(np.float64)
+    found = np.zeros((WAYS, NUM_ROWS, num_cuts, num_policies))
+    by_kind = sums.reshape(len(COSTS), num_cuts, WAYS, 3, num_policies).transpose(2, 3, 0, 1, 4)
+    for index, name in enumerate(("cost", "core", "experts")):
+        found[:, ROWS[name]] = by_kind[:, index]
+    parts = np.stack([ways & again, ways & (ops.phase == Phase.WEIGHT_GRAD)], axis=1)
+    times = columns[COSTS.index("compute_s")]
+    shares = (times @ parts.reshape(-1, len(ops)).T.astype(np.float64)).reshape(num_cuts, WAYS, 2, num_policies)
+    found[:, ROWS["recompute_s"] + ROWS["weight_s"]] = shares.transpose(1, 2, 0, 3)
+    waits = np.where(limit == np.arange(len(LIMITS))[:, None, None], times, 0.0)
+    limits = (waits @ ways.reshape(-1, len(ops)).T.astype(np.float64)).reshape(-1, num_cuts, WAYS, num_policies)
+    found[:, ROWS["limits_s"]] = limits.transpose(2, 0, 1, 3)
+    found[1, HOST] += np.any(again & ~ops.is_fused, axis=1) * calibration.host_rerun_s
+    return found

@@ -1,0 +1,230 @@
+"""What the blocks of a model send on one device, under every distinct cut, placement and overlap at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.cost.op_cost import LIMITS
+from dovetail.hardware.chip import Calibration
+from dovetail.hardware.topology import Group, num_ranks
+from dovetail.network.collectives import collectives
+from dovetail.network.collectives.all_to_all import deduplicated_all_to_all_s
+from dovetail.network.volume import sent_bytes
+from dovetail.plan.exchange import MEANINGS, Meaning, payload_bytes
+from dovetail.plan.plan import RECOMPUTE_POLICIES
+from dovetail.schedule.block_table import GRADIENTS, BlockRows
+from dovetail.schedule.work import COMM_AXES
+from dovetail.schedule.work_columns import COMPUTE, HOST, NUM_ROWS, ROWS
+from dovetail.workload.graph import BoolArray, FloatArray, IntArray, K, Ops, Phase
+from dovetail.workload.operators import OPERATORS, Unit
+
+WAYS = ((Phase.FORWARD,), (*GRADIENTS, Phase.RECOMPUTE))  # phases of the forward and of the backward pass
+_TP, _EP = COMM_AXES.index("tp"), COMM_AXES.index("ep")
+_LAUNCH = LIMITS.index("launch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Senders:
+    """Distinct ways in which devices communicate within a microbatch, as columns.
+
+    `group_of` gives the group of ranks of each kind as an index into `groups`; `may_overlap` says by axis whether
+    the plan lets it run beside compute, and of 'host' and 'routing' whether the host goes on beside the device.
+    """
+
+    cut: IntArray
+    num_cuts: int
+    is_sequence_parallel: BoolArray
+    sends_once: BoolArray
+    num_context_ranks: IntArray
+    zero_stage: IntArray
+    are_ties_apart: BoolArray
+    groups: tuple[Group, ...]
+    group_of: dict[str, IntArray]
+    may_overlap: dict[str, BoolArray]
+
+    def __len__(self) -> int:
+        return len(self.cut)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sends:
+    """Collectives of a block: seconds, bytes sent and ranks of every sender in each, senders by collectives.
+
+    `axis` indexes COMM_AXES; `runs` says under which recompute policies each is there, collectives by policies.
+    """
+
+    axis: IntArray
+    phase: IntArray
+    runs: BoolArray
+    num_ranks: IntArray
+    time_s: FloatArray
+    sent_bytes: FloatArray
+
+    def at(self, chosen: BoolArray) -> Sends:
+        return Sends(
+            axis=self.axis[chosen],
+            phase=self.phase[chosen],
+            runs=self.runs[chosen],
+            num_ranks=self.num_ranks[:, chosen],
+            time_s=self.time_s[:, chosen],
+            sent_bytes=self.sent_bytes[:, chosen],
+        )
+
+
+def joined_sends(parts: Sequence[Sends]) -> Sends:
+    return Sends(
+        axis=np.concatenate([part.axis for part in parts]),
+        phase=np.concatenate([part.phase for part in parts]),
+        runs=np.concatenate([part.runs for part in parts]),
+        num_ranks=np.concatenate([part.num_ranks for part in parts], axis=1),
+        time_s=np.concatenate([part.time_s for part in parts], axis=1),
+        sent_bytes=np.concatenate([part.sent_bytes for part in parts], axis=1),
+    )
+
+
+def add_communication(work: FloatArray, sends: Sends, senders: Senders, host_s: float) -> None:
+    """Adds to `work`, ways by its rows by senders by policies, what is sent; the host calls each in `host_s`."""
+    for way, phases in zip(work, WAYS, strict=True):
+        some = sends.at(np.isin(sends.phase, phases))
+        runs = some.runs.astype(np.float64)
+        beside_s = np.where(_overlaps(some, senders), some.time_s, 0.0)
+        waiting_s = some.time_s - beside_s
+        for axis in np.unique(some.axis).tolist():
+            own = some.axis == axis
+            way[ROWS["beside_s"][axis]] = beside_s[:, own] @ runs[own]
+            way[ROWS["waiting_s"][axis]] = waiting_s[:, own] @ runs[own]
+        way[ROWS["sent_bytes"][0]] = some.sent_bytes @ runs
+        way[HOST] += host_s * ((some.time_s > 0) @ runs)
+        waited_s = way[HOST] * _waited_frac(some, senders)[:, None]
+        way[COMPUTE] += waited_s
+        way[HOST][waited_s > 0] = 0.0
+        if len(way) == NUM_ROWS:
+            way[ROWS["limits_s"][_LAUNCH]] += waited_s
+
+
+def _overlaps(sends: Sends, senders: Senders) -> BoolArray:
+    """Which run beside compute: gathers for weight gradients run beside the input gradient in any case."""
+    may = np.stack([senders.may_overlap.get(axis, np.zeros(len(senders), dtype=bool)) for axis in COMM_AXES], axis=1)
+    is_gather = (sends.axis == _TP) & (sends.phase == Phase.WEIGHT_GRAD)
+    return np.asarray(may[:, sends.axis] | is_gather)
+
+
+def _waited_frac(sends: Sends, senders: Senders) -> FloatArray:
+    """How often over the host's seconds are waited for because nothing runs beside them.
+
+    Each where each launch is waited for. Tensor ranks then meet at every collective, and the last one's host sets the
+    pace: of n waits that are spread as exponentials are, the longest is their mean times 1 + 1/2 + ... + 1/n. A host
+    that must see how rows were routed before it goes on is waited for in those blocks.
+    """
+    is_sent = sends.time_s > 0
+    most = np.where(is_sent & (sends.axis == _TP), sends.num_ranks, 1).max(axis=1, initial=1)
+    meeting = np.cumsum(1.0 / np.arange(1, most.max() + 1))[most - 1]
+    is_routed = np.any(is_sent & (sends.axis == _EP), axis=1)
+    is_seen = is_routed & ~senders.may_overlap["routing"]
+    return np.where(senders.may_overlap["host"], np.where(is_seen, 1.0, 0.0), meeting)
+
+
+def block_sends(block: BlockRows, local: Ops, senders: Senders, calibration: Calibration) -> Sends:
+    """The collectives behind the network rows of a block, under each cut among `local`; none in groups of one."""
+    ops, rows = block.ops, np.flatnonzero(block.ops.unit == Unit.NETWORK)
+    meanings = [MEANINGS[OPERATORS[kind].name] for kind in ops.kind[rows]]
+    num_copies = np.where([meaning.axis == "ep" for meaning in meanings], ops.extents[rows, K], 1)
+    size = len(local) // senders.num_cuts
+    under = senders.cut[:, None] * size + block.start + rows
+    whole_bytes = payload_bytes(local, under, senders.num_context_ranks[:, None])
+    time_s, sent, ranks = np.zeros(under.shape), np.zeros(under.shape), np.ones(under.shape, dtype=np.int64)
+    for meaning, copies in dict.fromkeys(zip(meanings, num_copies.tolist(), strict=True)):
+        alike = np.flatnonzero([m == meaning for m in meanings] & (num_copies == copies))
+        for collective, group, chosen in _kinds(meaning, senders):
+            here = np.ix_(chosen, alike)
+            took_s, sent[here] = timed(collective, whole_bytes[here], group, calibration.link_frac)
+            ranks[here] = num_ranks(group)
+            if copies > 1:
+                once_s = deduplicated_all_to_all_s(whole_bytes[here], group, calibration.link_frac, copies)
+                took_s = np.where(senders.sends_once[chosen][:, None], once_s, took_s)
+            time_s[here] = took_s
+    return Sends(
+        axis=np.array([COMM_AXES.index(meaning.axis) for meaning in meanings], dtype=np.int64),
+        phase=ops.phase[rows],
+        runs=block.runs[:, rows].T,
+        num_ranks=ranks,
+        time_s=_started(time_s, calibration),
+        sent_bytes=sent,
+    )
+
+
+def _started(time_s: FloatArray, calibration: Calibration) -> FloatArray:
+    """With the start and end of a collective where there is one."""
+    return np.where(time_s > 0, time_s + calibration.exchange_s, 0.0)
+
+
+def _kinds(meaning: Meaning, senders: Senders) -> Iterator[tuple[str, Group, IntArray]]:
+    """The collectives and groups that `meaning` stands for, each with the senders for which it does."""
+    for is_sequence_parallel in (False, True):
+        collective = meaning.collective(is_sequence_parallel=is_sequence_parallel)
+        if not collective:
+            continue
+        alike = np.flatnonzero(senders.is_sequence_parallel == is_sequence_parallel)
+        for group, chosen in by_group(senders.groups, senders.group_of[meaning.group][alike]):
+            yield collective, group, alike[chosen]
+
+
+def by_group(groups: tuple[Group, ...], group_of: IntArray) -> Iterator[tuple[Group, IntArray]]:
+    """Groups of more than one rank, each with the rows that have it."""
+    order = np.argsort(group_of, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(group_of[order]) != 0)) if len(order) else order
+    for rows in np.split(order, starts[1:]):
+        if len(rows) and num_ranks(groups[group_of[rows[0]]]) > 1:
+            yield groups[group_of[rows[0]]], rows
+
+
+def timed(collective: str, whole_bytes: FloatArray, group: Group, link_frac: float) -> tuple[FloatArray, FloatArray]:
+    """Seconds of a collective and bytes sent in it, zero where there is no payload."""
+    time_s = np.where(whole_bytes > 0, collectives[collective](whole_bytes, group, link_frac), 0.0)
+    return time_s, np.asarray(sent_bytes(collective, whole_bytes, num_ranks(group)))
+
+
+def parameter_sends(
+    parameters: FloatArray,
+    gradients: FloatArray,
+    senders: Senders,
+    group: str,
+    bytes_each: tuple[float, float],
+    calibration: Calibration,
+) -> Sends:
+    """ZeRO-2 and 3: what every microbatch gathers of a block's parameters and reduces of its gradients."""
+    gather_bytes, reduce_bytes = bytes_each
+    is_sent = parameters > 0
+    moves = (
+        ("reduce-scatter", gradients * reduce_bytes, is_sent & (senders.zero_stage >= 2)),
+        ("all-gather", parameters * gather_bytes, is_sent & (senders.zero_stage == 3)),
+    )
+    reduced, gathered = (
+        _moved(collective, whole_bytes, does, senders, group, calibration) for collective, whole_bytes, does in moves
+    )
+    num_ranks_each, time_s, sent = (np.stack([r, g, g], axis=1) for r, g in zip(reduced, gathered, strict=True))
+    phases = (Phase.WEIGHT_GRAD, Phase.FORWARD, Phase.INPUT_GRAD)
+    return Sends(
+        axis=np.full(len(phases), COMM_AXES.index("dp")),
+        phase=np.array(phases, dtype=np.int64),
+        runs=np.ones((len(phases), len(RECOMPUTE_POLICIES)), dtype=bool),
+        num_ranks=num_ranks_each,
+        time_s=time_s,
+        sent_bytes=sent,
+    )
+
+
+def _moved(
+    collective: str, whole_bytes: FloatArray, does: BoolArray, senders: Senders, group: str, calibration: Calibration
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Ranks, seconds and bytes sent of one collective of those senders that do it."""
+    time_s, sent, ranks = np.zeros(len(senders)), np.zeros(len(senders)), np.ones(len(senders), dtype=np.int64)
+    doing = np.flatnonzero(does)
+    for ranked, chosen in by_group(senders.groups, senders.group_of[group][doing]):
+        rows = doing[chosen]
+        time_s[rows], sent[rows] = timed(collective, whole_bytes[rows], ranked, calibration.link_frac)
+        ranks[rows] = num_ranks(ranked)
+    return ranks, _started(time_s, calibration), sent

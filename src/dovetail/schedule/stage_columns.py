@@ -1,0 +1,74 @@
+"""What the stages of many plans take for a microbatch and once a step, by run of stages; plans alike share a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dovetail.plan.layout import Run
+from dovetail.plan.placements import Placements
+from dovetail.plan.plans import distinct
+from dovetail.schedule.sync import Exchange, exchange, free_s, held_elements
+from dovetail.schedule.work import StageWork
+from dovetail.schedule.work_table import WorkTable
+from dovetail.workload.graph import FloatArray, Graph, IntArray
+from dovetail.workload.optimizer import Precision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StageColumns:
+    """Distinct works, updates and exchanges, and which of them each plan has; amounts are rows by runs.
+
+    `works` are all that a microbatch takes, as a value of rows by runs.
+    """
+
+    work_of: IntArray
+    update_of: IntArray
+    exchange_of: IntArray
+    works: StageWork
+    forward_s: FloatArray
+    backward_s: FloatArray
+    put_off_s: FloatArray
+    free_forward_s: FloatArray
+    free_backward_s: FloatArray
+    energy_j: FloatArray
+    sent_bytes: FloatArray
+    update_s: FloatArray
+    update_j: FloatArray
+    exchange: Exchange
+
+    def of(self, rows: slice) -> StageColumns:
+        """Those of some of the plans."""
+        return replace(
+            self,
+            work_of=self.work_of[rows],
+            update_of=self.update_of[rows],
+            exchange_of=self.exchange_of[rows],
+        )
+
+
+def stage_columns(
+    table: WorkTable, runs: tuple[Run, ...], rows: IntArray, graph: Graph, places: Placements, precision: Precision
+) -> StageColumns:
+    first, work_of = distinct(table.sender_of[rows], table.plans.recompute[rows])
+    works = table.stages(runs, rows[first])
+    first_update, update_of = distinct(table.updater_of[rows])
+    update = table.update(runs, rows[first_update])
+    first_exchange, exchange_of = distinct(table.exchanger_of[rows])
+    exchanging = rows[first_exchange]
+    held, zero_stage = held_elements(runs, graph, table, exchanging), table.plans.zero_stage[exchanging]
+    return StageColumns(
+        work_of=work_of,
+        update_of=update_of,
+        exchange_of=exchange_of,
+        works=works,
+        forward_s=works.forward.time_s,
+        backward_s=works.backward.time_s,
+        put_off_s=works.put_off_s,
+        free_forward_s=free_s(works.forward),
+        free_backward_s=free_s(works.backward),
+        energy_j=works.forward.cost.energy_j + works.backward.cost.energy_j,
+        sent_bytes=works.forward.sent_bytes + works.backward.sent_bytes,
+        update_s=update.compute_s,
+        update_j=update.energy_j,
+        exchange=exchange(held, zero_stage, places.at(exchanging), precision, table.chip.calibration.link_frac),
+    )
