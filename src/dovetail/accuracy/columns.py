@@ -49,7 +49,14 @@ def _nothing(num_rows: int) -> dict[str, Any]:
     weights = {f"{name}_{column}": zeros for name in names for column in ("elements", "split")}
     edges = {"edge_start": np.zeros(num_rows + 1, dtype=np.int64), "edge_to": np.zeros(0, dtype=np.int64)}
     splits = np.zeros((num_rows, NUM_EXTENTS), dtype=np.int64)
-    flags = {"is_tied": no, "is_core": no, "is_fused": no, "need": zeros, "kept_bytes_per_element": np.zeros(num_rows)}
+    flags = {
+        "is_tied": no,
+        "is_core": no,
+        "is_fused": no,
+        "is_compiled": no,
+        "need": zeros,
+        "kept_bytes_per_element": np.zeros(num_rows),
+    }
     return {"splits": splits, "stride": np.ones(num_rows, dtype=np.int64), **weights, **edges, **flags}
 
 

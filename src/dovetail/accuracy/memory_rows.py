@@ -66,7 +66,7 @@ def figure_bytes(job: Job, kind: str) -> float:
 
 def _figure_bytes(use: MemoryUse, kind: str) -> float:
     if kind == "allocated":
-        return max(stage.total_bytes for stage in use.stages)
+        return float(max(stage.total_bytes for stage in use.stages))
     return use.need_bytes if kind != "reserved" else use.fullest.reserved_bytes
 
 

@@ -32,11 +32,21 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Whether a job ran in the memory it had, and whether we say that it fits."""
+
+    kind: str
+    has_run: bool
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """Measured rows of one set, and the function that predicts them all on a chip.
 
     `promise` names the documented bars that hold for the set, empty where none do; `skipped` says in words which rows
-    of the table are not in it, and how many.
+    of the table are not in it, and how many. Rows of one of `groups` differ by their plan alone; without any, rows are
+    nothing to choose between.
     """
 
     name: str
@@ -49,6 +59,8 @@ class Prepared:
     promise: str = ""
     is_of_chip: bool = True  # false where what is predicted has an array or a die of its own
     skipped: tuple[tuple[str, int], ...] = ()
+    groups: tuple[str, ...] = ()
+    decisions: tuple[Decision, ...] = ()
 
     def compared(self) -> tuple[Compared, ...]:
         pairs = zip(self.kinds, self.whats, self.measured, self.predicted(self.chip), strict=True)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from dovetail.accuracy.bars import Bar, bars_of
 from dovetail.accuracy.compared import NUM_WORST, Compared, Score, score
-from dovetail.accuracy.prepared import Prepared
+from dovetail.accuracy.one_scalar import OneScalar, one_scalar
+from dovetail.accuracy.peers import PEERS, Peer
+from dovetail.accuracy.prepared import Decision, Prepared
+from dovetail.accuracy.ranking import Ranking, ranking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +31,28 @@ class Scored:
     kind: str
     score: Score
     judged: tuple[Judged, ...]
+    ranking: Ranking = field(default_factory=Ranking)
+    one_scalar: OneScalar = field(default_factory=OneScalar)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """How often we said rightly whether jobs of one kind fit; with no `kind`, of all of them."""
+
+    kind: str
+    num_ran: int
+    num_false: int  # of those that ran, we say that they do not fit
+    num_failed: int
+    num_missed: int  # of those that ran out of memory, we say that they fit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """A peer's error beside ours on the rows of the same publishers."""
+
+    peer: Peer
+    num_rows: int
+    mape_frac: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +65,8 @@ class ScoredSet:
     rows: tuple[Compared, ...]
     scored: tuple[Scored, ...]
     skipped: tuple[tuple[str, int], ...]
+    decided: tuple[Decided, ...] = ()
+    beside: tuple[Beside, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +94,9 @@ def validation(prepared: Iterable[Prepared], notes: tuple[str, ...] = (), num_wo
 def scored_set(prepared: Prepared, num_worst: int = NUM_WORST) -> ScoredSet:
     rows = prepared.compared()
     kinds = sorted(set(prepared.kinds))
-    scored = [_scored("", rows, prepared.promise, num_worst)] if rows else []
+    scored = [_scored("", rows, prepared, num_worst)] if rows else []
     if len(kinds) > 1:
-        for kind in kinds:
-            of_kind = tuple(row for row in rows if row.kind == kind)
-            scored.append(_scored(kind, of_kind, prepared.promise, num_worst))
+        scored += [_scored(kind, rows, prepared, num_worst) for kind in kinds]
     return ScoredSet(
         name=prepared.name,
         chip=prepared.chip.name if prepared.is_of_chip else "",
@@ -77,13 +104,48 @@ def scored_set(prepared: Prepared, num_worst: int = NUM_WORST) -> ScoredSet:
         rows=rows,
         scored=tuple(scored),
         skipped=prepared.skipped,
+        decided=tuple(_decided(prepared.decisions)),
+        beside=tuple(_beside(rows)) if prepared.groups and prepared.promise else (),
     )
 
 
-def _scored(kind: str, rows: tuple[Compared, ...], promise: str, num_worst: int) -> Scored:
-    found = score(rows, num_worst)
+def _scored(kind: str, rows: tuple[Compared, ...], prepared: Prepared, num_worst: int) -> Scored:
+    """The score of the rows of one kind, or with no `kind` of all."""
+    chosen = [index for index, row in enumerate(rows) if kind in ("", row.kind)]
+    of_kind = tuple(rows[index] for index in chosen)
+    found = score(of_kind, num_worst)
     judged = tuple(
         Judged(bar=bar, measured_frac=bar.measured_frac(found), holds=bar.holds(found))
-        for bar in bars_of(promise, kind)
+        for bar in bars_of(prepared.promise, kind)
     )
-    return Scored(kind=kind, score=found, judged=judged)
+    scored = Scored(kind=kind, score=found, judged=judged)
+    if not prepared.groups:
+        return scored
+    measured, predicted = (np.array([getattr(row, name) for row in of_kind]) for name in ("measured", "predicted"))
+    return replace(
+        scored,
+        ranking=ranking([prepared.groups[index] for index in chosen], measured, predicted),
+        one_scalar=one_scalar([row.kind for row in of_kind], measured, predicted),
+    )
+
+
+def _decided(decisions: tuple[Decision, ...]) -> Iterable[Decided]:
+    kinds = sorted({decision.kind for decision in decisions})
+    for kind in ("", *kinds) if kinds else ():
+        chosen = [decision for decision in decisions if kind in ("", decision.kind)]
+        ran = [decision for decision in chosen if decision.has_run]
+        failed = [decision for decision in chosen if not decision.has_run]
+        yield Decided(
+            kind=kind,
+            num_ran=len(ran),
+            num_false=sum(not decision.fits for decision in ran),
+            num_failed=len(failed),
+            num_missed=sum(decision.fits for decision in failed),
+        )
+
+
+def _beside(rows: tuple[Compared, ...]) -> Iterable[Beside]:
+    for peer in PEERS:
+        same = [row for row in rows if row.kind in peer.publishers]
+        if same:
+            yield Beside(peer=peer, num_rows=len(same), mape_frac=score(same).mape_frac)

@@ -70,7 +70,7 @@ def sustained_w(ops: Ops, chip: Chip, *, is_still: bool = False) -> float:
         cost = replace(cost, energy_j=cost.core_j)
     host_s = len(ops) * CALL_KERNELS * chip.calibration.host_kernel_s
     load = Load(cost=replace(cost, host_s=host_s))
-    return load.power_w(chip, sustained_clock_frac(load, chip))
+    return float(load.power_w(chip, sustained_clock_frac(load, chip)))
 
 
 def load_ops(op: str, detail: str) -> Ops | None:

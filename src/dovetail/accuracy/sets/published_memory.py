@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.memory_rows import ANALYTIC, memory_row
-from dovetail.accuracy.prepared import Given, Prepared, chip_for
+from dovetail.accuracy.prepared import Decision, Given, Prepared, chip_for
 from dovetail.accuracy.sets import Format, sets
 from dovetail.hardware.chip import Chip
 from dovetail.units import GIBI
@@ -45,6 +45,11 @@ def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
         promise="published memory",
         is_of_chip=False,
         skipped=tuple(sorted(skipped.items())),
+        decisions=tuple(
+            Decision(kind=row.source.split()[0], has_run=row.has_run, fits=row.need_bytes <= row.limit_bytes)
+            for row in rows
+            if row.is_decision
+        ),
     )
     return (prepared,)
 

@@ -1,0 +1,83 @@
+"""Write src/dovetail/accuracy/data/residuals.csv anew: `python -m benchmarks.residuals`.
+
+Times every published run with today's model. Needs the reference data; see `benchmarks.bar`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import sys
+from collections.abc import Iterable, Sequence
+
+from benchmarks.bar import reference_data
+from dovetail import __version__
+from dovetail.accuracy.residuals import COLUMNS, Residual, cells
+from dovetail.accuracy.runs.row import Row
+from dovetail.accuracy.runs.timing import Timed, timed_rows
+from dovetail.files.measurements import load_measurements, shipped_folder
+
+TABLE = "published/published_training.csv"
+HEAD = f"""\
+# Written by `python -m benchmarks.residuals`; do not edit. What intervals of predictions rest on.
+# Every complete row of published_training.csv that is not read off a figure, by the model of Dovetail {__version__}.
+# log_ratio: natural logarithm of measured over predicted seconds of a step. row_id and publisher are that table's:
+# papers, vendors' performance pages and MLPerf results, named in its source column. mixture: 1 for mixtures of experts.
+"""
+
+
+def timed_residuals() -> tuple[Residual, ...]:
+    """By today's model; empty where this machine has no reference data."""
+    file = reference_data(TABLE)
+    if file is None:
+        return ()
+    table = load_measurements(file)
+    found, _ = timed_rows(Row(cells=dict(zip(table.columns, row, strict=True))) for row in table.rows)
+    return tuple(sorted(residuals(found), key=lambda row: row.name))
+
+
+def residuals(rows: Iterable[Timed]) -> tuple[Residual, ...]:
+    """Of the runs that state everything, in their order."""
+    return tuple(_residual(timed) for timed in rows if timed.is_complete)
+
+
+def _residual(timed: Timed) -> Residual:
+    run, plan = timed.run, timed.run.plan
+    return Residual(
+        name=run.name,
+        publisher=run.publisher,
+        chip=run.cluster.chip.name,
+        num_devices=run.cluster.num_devices,
+        tensor_parallel=plan.tensor_parallel,
+        context_parallel=plan.context_parallel,
+        pipeline_parallel=plan.pipeline_parallel,
+        data_parallel=plan.data_parallel,
+        expert_parallel=plan.expert_parallel,
+        zero_stage=plan.zero_stage,
+        is_mixture=run.model.experts is not None,
+        precision=run.precision.compute,
+        log_ratio=math.log(run.measured_s / timed.step_s),
+    )
+
+
+def text_of(rows: Sequence[Residual]) -> str:
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(cells(row) for row in rows)
+    return HEAD + written.getvalue()
+
+
+def main() -> int:
+    rows = timed_residuals()
+    if not rows:
+        print(f"{TABLE} is not on this machine", file=sys.stderr)
+        return 1
+    shipped_folder("residuals.csv").write_text(text_of(rows), encoding="utf-8")
+    print(f"{len(rows)} rows written")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,236 @@
+"""How sure a prediction is: an interval from the errors on published runs most like it, and words for which these are.
+
+Split conformal prediction (Vovk et al. 2005; Lei et al. 2018) on |log(measured / predicted)|: a new run of the class
+falls inside with the chance asked for, whatever the errors' distribution, as far as it is drawn like the class.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from dovetail.accuracy.residuals import Residual, generation
+from dovetail.hardware.cluster import Cluster, OwnRuns
+from dovetail.plan.plan import Plan
+from dovetail.units import format_s
+from dovetail.workload.transformer import Transformer
+from dovetail.workload.workload import Workload
+
+CONFIDENCE_FRAC = 0.90
+MIN_ROWS = 15  # of a class; fewer hardly say where a tenth of errors begins
+MIN_PUBLISHERS = 2.0  # of a class, were all of equal weight: runs of one publisher share software, and so their error
+SCALE_FACTOR = 4  # devices of a like run: at most so many times more or fewer
+MIN_OWN_RUNS = 5  # of the user's; fewer do not say how far apart runs are
+ROUNDING = 1e-9  # style: a tolerance; sums of weights that say the same
+NUM_NAMED = 3  # publishers that a sentence names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Where the seconds of a step lie in nine of ten runs of the class, and what says so."""
+
+    lower_s: float
+    upper_s: float
+    num_rows: int
+    evidence: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{CONFIDENCE_FRAC:.0%} interval {self.bounds}, {self.evidence}".replace("%", " %", 1)
+
+    @property
+    def bounds(self) -> str:
+        lower, upper = format_s(self.lower_s), format_s(self.upper_s)
+        same_unit = lower.rpartition(" ")[2] == upper.rpartition(" ")[2]
+        return f"{lower.rpartition(' ')[0] if same_unit else lower} to {upper}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Class:
+    """What of a job decides which runs are like it."""
+
+    chip: str
+    num_devices: int
+    is_transformer: bool
+    is_mixture: bool
+    has_pipeline: bool
+    family: str = ""
+
+    @property
+    def generation(self) -> str:
+        return generation(self.chip)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The runs most like a job, and how far they were off: nine of ten by less than a factor of exp(`half_width`)."""
+
+    rows: tuple[Residual, ...]
+    half_width: float
+    words: str
+
+
+def interval_of(workload: Workload, cluster: Cluster, plan: Plan, step_s: float, rows: Sequence[Residual]) -> Interval:
+    """Around the prediction `step_s`: from the user's own runs where there are enough, else from published `rows`."""
+    own = cluster.own_runs
+    if own.num_runs >= MIN_OWN_RUNS:
+        return _around(step_s, own_half_width(own), own.num_runs, _own_words(own))
+    found = evidence(class_of(workload, cluster, plan), rows)
+    return _around(step_s, found.half_width, len(found.rows), found.words)
+
+
+def _around(step_s: float, half_width: float, num_rows: int, words: str) -> Interval:
+    factor = math.exp(half_width)
+    return Interval(lower_s=step_s / factor, upper_s=step_s * factor, num_rows=num_rows, evidence=words)
+
+
+def class_of(workload: Workload, cluster: Cluster, plan: Plan) -> Class:
+    architecture = workload.model.architecture
+    is_transformer = isinstance(architecture, Transformer)
+    return Class(
+        chip=cluster.chip.name,
+        num_devices=cluster.num_devices,
+        is_transformer=is_transformer,
+        is_mixture=isinstance(architecture, Transformer) and architecture.experts is not None,
+        has_pipeline=plan.pipeline_parallel > 1,
+        family=workload.model.family,
+    )
+
+
+def class_of_row(row: Residual) -> Class:
+    return Class(
+        chip=row.chip,
+        num_devices=row.num_devices,
+        is_transformer=True,
+        is_mixture=row.is_mixture,
+        has_pipeline=row.pipeline_parallel > 1,
+    )
+
+
+def evidence(job: Class, rows: Sequence[Residual]) -> Evidence:
+    """The narrowest class of `rows` that `job` is in and that has enough of them."""
+    assert rows, "an interval needs residuals"
+    for words, chosen in _classes(job, rows):
+        if len(chosen) >= MIN_ROWS:
+            return Evidence(rows=chosen, half_width=half_width(chosen), words=_words(job, rows, chosen, words))
+    everything = tuple(rows)
+    return Evidence(
+        rows=everything, half_width=half_width(everything), words=_words(job, rows, everything, _EVERYTHING)
+    )
+
+
+_EVERYTHING = ("transformers", "")
+
+
+def _classes(job: Class, rows: Sequence[Residual]) -> Iterator[tuple[tuple[str, str], tuple[Residual, ...]]]:
+    """Classes of runs around `job`, narrowest first, each with words: for its models, and for what else it shares."""
+    if not job.is_transformer:
+        return
+    models = "mixtures of experts" if job.is_mixture else "dense models"
+    pipeline = f"with{'' if job.has_pipeline else 'out'} pipeline parallelism"
+    kind = tuple(row for row in rows if row.is_mixture == job.is_mixture)
+    same = tuple(row for row in kind if job.generation and row.generation == job.generation)
+    cut_alike = tuple(row for row in same if (row.pipeline_parallel > 1) == job.has_pipeline)
+    near = tuple(row for row in cut_alike if _is_near(row.num_devices, job.num_devices))
+    narrow = (((models, pipeline), near), ((models, pipeline), cut_alike), ((models, ""), same))
+    yield from ((words, chosen) for words, chosen in narrow if num_publishers(chosen) >= MIN_PUBLISHERS)
+    yield (models, ""), kind
+
+
+def _is_near(one: int, other: int) -> bool:
+    return max(one, other) <= SCALE_FACTOR * min(one, other)
+
+
+def num_publishers(rows: Sequence[Residual]) -> float:
+    """As many of equal weight as are as mixed as those of `rows` (the inverse of Simpson's index)."""
+    weights = np.sqrt(list(Counter(row.publisher for row in rows).values()))
+    return float(weights.sum() ** 2 / (weights**2).sum()) if len(weights) else 0.0
+
+
+def half_width(rows: Sequence[Residual]) -> float:
+    """Of |log(measured / predicted)|, what nine of ten new runs stay below.
+
+    A publisher's n rows count as the square root of n: they are not independent, and it is another who asks. The run
+    to come counts as one more row that may lie anywhere, which widens the interval of a small class.
+    """
+    sizes = Counter(row.publisher for row in rows)
+    weights = np.array([sizes[row.publisher] ** -0.5 for row in rows])
+    errors = np.abs([row.log_ratio for row in rows])
+    order = np.argsort(errors, kind="stable")
+    below = np.cumsum(weights[order]) / (weights.sum() + weights.mean())
+    place = min(int(np.searchsorted(below, CONFIDENCE_FRAC - ROUNDING)), len(rows) - 1)
+    return float(errors[order[place]])
+
+
+def _words(job: Class, rows: Sequence[Residual], chosen: Sequence[Residual], words: tuple[str, str]) -> str:
+    models, shared = words
+    chips = sorted({row.chip.partition("-")[0].upper() for row in chosen})
+    sizes = [row.num_devices for row in chosen]
+    parts = [
+        f"from {len(chosen):,} published runs of {models} on {_listed(chips)}",
+        f"{_range(min(sizes), max(sizes))} devices",
+        *([shared] if shared else []),
+    ]
+    return f"{_caution(job, rows, chosen)}{', '.join(parts)} ({_named(chosen)})"
+
+
+def _range(least: int, most: int) -> str:
+    return f"{least:,} to {most:,}" if most > least else f"{least:,}"
+
+
+def _caution(job: Class, rows: Sequence[Residual], chosen: Sequence[Residual]) -> str:
+    """Words before evidence that is not of the job's class; none where it is."""
+    if lacking := _lacking(job, rows):
+        return f"without evidence of its class ({lacking}): "
+    if {row.generation for row in chosen} != {job.generation}:
+        return f"with little evidence of its class (too few publishers have runs like it on {job.chip}): "
+    return ""
+
+
+def _lacking(job: Class, rows: Sequence[Residual]) -> str:
+    """In what no published run is like the job."""
+    sizes = [row.num_devices for row in rows]
+    reasons = []
+    if not job.is_transformer:
+        reasons.append(f"no published run is of a {job.family or 'like'} model")
+    if not job.generation or all(row.generation != job.generation for row in rows):
+        reasons.append(f"no published run is on {job.chip}")
+    if not min(sizes) <= job.num_devices <= max(sizes):
+        bound = f"fewer than {min(sizes):,}" if job.num_devices < min(sizes) else f"more than {max(sizes):,}"
+        reasons.append(f"no published run is on {bound} devices")
+    return ", ".join(reasons)
+
+
+def _named(rows: Sequence[Residual]) -> str:
+    """Publishers, those of most rows first."""
+    names = [name for name, _ in sorted(Counter(row.publisher for row in rows).items(), key=lambda n: (-n[1], n[0]))]
+    return ", ".join(names[:NUM_NAMED]) + (", ..." if len(names) > NUM_NAMED else "")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def own_half_width(own: OwnRuns) -> float:
+    """Student's t interval of one more run, in logarithms, from the spread of errors on runs left out in turn."""
+    return student_t(CONFIDENCE_FRAC, own.num_runs - own.num_scales) * own.spread_frac
+
+
+def _own_words(own: OwnRuns) -> str:
+    return f"from {own.num_runs:,} runs on this cluster ({own.fitted_on})"
+
+
+def student_t(confidence_frac: float, degrees: int) -> float:
+    """Two-sided quantile of Student's t (Abramowitz & Stegun 26.7.5): at 90 %, 0.3 % off with 3 degrees of freedom."""
+    z = NormalDist().inv_cdf((1 + confidence_frac) / 2)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return z + math.fsum(term / float(degrees) ** power for power, term in enumerate(terms, start=1))

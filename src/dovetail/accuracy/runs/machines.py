@@ -1,0 +1,103 @@
+"""The cluster of a run from the words of its table: chip, devices on one switch, network port a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dovetail.accuracy.runs.row import Row
+from dovetail.errors import NotModelled
+from dovetail.hardware.catalog import chips
+from dovetail.hardware.chip import Chip
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.link import Link
+from dovetail.hardware.memory import Memory
+from dovetail.hardware.topology import Dimension, Topology
+from dovetail.units import BITS_PER_BYTE, GIBI, GIGA, MICRO, TERA
+
+GIGABIT = GIGA / BITS_PER_BYTE
+NVLINK_LATENCY_S = 1.9 * MICRO  # as in the clusters of the catalogue: NCCL's tuning model, LL128
+NETWORK_LATENCY_S = 4.0 * MICRO  # likewise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What the words of a table stand for."""
+
+    chip: Chip
+    num_domain: int
+    port_bytes_per_s: float
+
+
+def _hbm2e_h100() -> Chip:
+    """Meta's H100: 96 GB of HBM2e at 2.4 TB/s and 500 W (torchtitan's benchmark notes)."""
+    base = chips["h100-sxm"]()
+    hbm = Memory(capacity_bytes=96 * GIBI, bandwidth_bytes_per_s=2.4 * TERA)
+    return replace(base, name="h100-96gb-500w", hbm=hbm, tdp_w=500.0)
+
+
+def _ultra(base: Chip, name: str, tdp_w: float) -> Chip:
+    """Blackwell Ultra: 288 GB; dense fp4 x 1.5, fp8 and bf16 as Blackwell's (NVIDIA GB300 NVL72 datasheet)."""
+    hbm = Memory(capacity_bytes=279 * GIBI, bandwidth_bytes_per_s=8.0 * TERA)
+    rates = tuple((dtype, 1.5 * rate if dtype == "fp4" else rate) for dtype, rate in base.tensor.rates)
+    return replace(base, name=name, hbm=hbm, tdp_w=tdp_w, tensor=replace(base.tensor, rates=rates))
+
+
+def machine_of(row: Row) -> Machine:
+    """By the words of the chip's column; what is not said of the network is as its vendor's reference system has it."""
+    words = row.word("gpu").lower()
+    if "gb300" in words:
+        return Machine(chip=_ultra(chips["gb200"](), "gb300", 1400.0), num_domain=72, port_bytes_per_s=800 * GIGABIT)
+    if "gb200" in words:
+        return Machine(chip=chips["gb200"](), num_domain=72, port_bytes_per_s=400 * GIGABIT)
+    if "b300" in words:
+        return Machine(chip=_ultra(chips["b200"](), "b300", 1100.0), num_domain=8, port_bytes_per_s=800 * GIGABIT)
+    if "b200" in words:
+        return Machine(chip=chips["b200"](), num_domain=8, port_bytes_per_s=400 * GIGABIT)
+    if "h200" in words:
+        return Machine(chip=chips["h200-sxm"](), num_domain=8, port_bytes_per_s=400 * GIGABIT)
+    if "500w" in words:
+        return Machine(chip=_hbm2e_h100(), num_domain=8, port_bytes_per_s=400 * GIGABIT)
+    if "h100" in words:
+        return Machine(chip=chips["h100-sxm"](), num_domain=8, port_bytes_per_s=400 * GIGABIT)
+    if "a100" in words:
+        is_small = "40gb" in words
+        chip = chips["a100-40gb-sxm" if is_small else "a100-80gb-sxm"]()
+        return Machine(chip=chip, num_domain=8, port_bytes_per_s=_a100_port(words) * GIGABIT)
+    if "h800" in words:
+        # as the H100, with links of 400 GB/s both ways (arXiv:2412.19437, section 3.1)
+        chip = replace(chips["h100-sxm"](), name="h800-sxm", interconnect_bytes_per_s=200 * GIGA)
+        return Machine(chip=chip, num_domain=8, port_bytes_per_s=400 * GIGABIT)
+    for word, name in (("mi300x", "mi300x"), ("gaudi2", "gaudi2"), ("gaudi3", "gaudi3")):
+        if word in words.replace(" ", ""):
+            return Machine(chip=chips[name](), num_domain=8, port_bytes_per_s=400 * GIGABIT)
+    raise NotModelled(f"no chip is known by {row.word('gpu')[:40]!r}")
+
+
+def _a100_port(words: str) -> float:
+    """Gb/s a device: eight 200 Gb/s ports a node unless the table says less."""
+    if "4x100g" in words:
+        return 50.0
+    if "bandwidth 800" in words:
+        return 100.0
+    return 200.0
+
+
+def cluster_of(row: Row) -> Cluster:
+    """All devices of a run: whole domains, and a non-blocking network between them."""
+    machine, num_devices = machine_of(row), row.count("n_gpus")
+    num_domain = next(n for n in range(min(machine.num_domain, num_devices), 0, -1) if _nests(n, num_devices, row))
+    inside = Link(bandwidth_bytes_per_s=machine.chip.interconnect_bytes_per_s, latency_s=NVLINK_LATENCY_S)
+    dimensions = [Dimension(name="nvlink", kind="switch", num_devices=num_domain, link=inside)]
+    if num_devices > num_domain:
+        outside = Link(bandwidth_bytes_per_s=machine.port_bytes_per_s, latency_s=NETWORK_LATENCY_S)
+        count = num_devices // num_domain
+        dimensions.append(Dimension(name="network", kind="fat-tree", num_devices=count, link=outside))
+    return Cluster(name="published", chip=machine.chip, topology=Topology(dimensions=tuple(dimensions)), sources=())
+
+
+def _nests(num_domain: int, num_devices: int, row: Row) -> bool:
+    """Whether domains of this size hold the job evenly, and model-parallel groups whole or are held whole by them."""
+    if num_devices % num_domain:
+        return False
+    inner = row.count("TP", 1) * row.count("CP", 1)
+    return num_domain % inner == 0 or inner % num_domain == 0

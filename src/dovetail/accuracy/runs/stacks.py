@@ -1,0 +1,154 @@
+"""What the software of a run is known for where its row is silent: kernels, numbers kept, what overlaps what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from dovetail.accuracy.runs.row import Row
+from dovetail.plan.plan import Overlap
+from dovetail.workload.optimizer import Precision
+
+NOTHING_OVERLAPS = Overlap(data=False, tensor=False, context=False, expert=False, pipeline=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """Conventions of one framework; `zero_stage` and the rest hold where a row does not say otherwise."""
+
+    attention: str = "flash"
+    kernels: str = "fused"
+    precision: Precision = field(default_factory=Precision)
+    overlap: Overlap = field(default_factory=Overlap)
+    zero_stage: int = 0
+    has_sequence_parallel: bool = False  # wherever there is tensor parallelism
+    recompute: str = "none"
+    has_wide_residual: bool = False
+    sends_once: bool = False
+    has_fused_loss: bool = False
+    framework: str = "megatron"  # whose memory a plan's is taken to be
+
+
+# Megatron-LM of 2021 and 2022: softmax fused with mask and scale, but scores written out; one all-reduce of 16-bit
+# gradients after the last backward pass; sends between stages wait (arXiv:2104.04473, section 4).
+MEGATRON_2021 = Stack(
+    attention="unfused",
+    precision=Precision(compute="fp16", weights="fp16", gradients="fp16", adds_apart=True),
+    overlap=NOTHING_OVERLAPS,
+)
+DEEPSPEED_2022 = replace(MEGATRON_2021, framework="deepspeed")
+DEEPSPEED_BF16 = Precision(has_compute_gradients=True, adds_apart=True)
+# Composer's FSDP: flash attention in Triton, eager PyTorch otherwise; fp32 shards; gathers and reductions overlap.
+COMPOSER = Stack(
+    has_fused_loss=True,  # fused_crossentropy is the default of its MPT models
+    has_wide_residual=True,  # estimate: autocast runs norms in fp32, or fp32 embeddings hand on fp32; not stated
+    attention="flash-1",
+    kernels="classic",
+    precision=Precision(weights="fp32", gradients="bf16", has_master_weights=False, are_gradients_standing=False),
+    zero_stage=3,
+    framework="plain",
+)
+TORCHTITAN = Stack(
+    attention="flash-2",  # what PyTorch chooses by itself
+    kernels="eager",
+    precision=Precision(weights="fp32", has_master_weights=False, are_gradients_standing=False),
+    zero_stage=3,
+    has_sequence_parallel=True,
+    framework="torchtitan",
+)
+# Megatron-Core recipes: distributed optimizer, overlapped gradients and parameters, user buffers for tensor
+# parallelism, asynchronous sends with interleaving.
+MEGATRON_CORE = Stack(
+    precision=Precision(gradients="bf16"),
+    overlap=Overlap(tensor=True),
+    zero_stage=1,
+    has_sequence_parallel=True,
+)
+SIMUMAX = Stack(overlap=NOTHING_OVERLAPS, zero_stage=1, has_sequence_parallel=True)
+
+
+def stack_of(row: Row) -> Stack:
+    """By the framework, and what the row's notes say of it."""
+    framework = row.word("framework").lower()
+    if "composer" in framework:
+        return _composer(row)
+    if "torchtitan" in framework:
+        return _torchtitan(row)
+    if "deepspeed" in framework or "neox" in framework:
+        return _deepspeed(row)
+    if "te 2" in framework or "23e00ed" in framework:
+        stack = _with_precision(SIMUMAX, row)
+        return stack if row.count("EP", 1) == 1 else replace(stack, overlap=replace(stack.overlap, routing=False))
+    if framework == "megatron-lm":
+        return MEGATRON_2021
+    if "bridge" in framework:
+        return _bridge(row)
+    if "hai-llm" in framework:  # DualPipe hides exchange behind the other direction's compute (arXiv:2412.19437)
+        stack = replace(_with_precision(MEGATRON_CORE, row), sends_once=True)
+        return replace(stack, overlap=replace(stack.overlap, expert=True))
+    return _with_precision(MEGATRON_CORE, row)
+
+
+def _with_precision(stack: Stack, row: Row) -> Stack:
+    precision = replace(stack.precision, compute=compute_of(row), weights="bf16", has_current_scales=_is_current(row))
+    return replace(stack, precision=precision)
+
+
+def _is_current(row: Row) -> bool:
+    """Megatron-Bridge's plain FP8 recipes scale by the tensor itself; blocks of MX formats have scales of their own."""
+    if compute_of(row) == "fp4":
+        return True
+    return row.says("framework", "Bridge") and row.word("precision").upper() in ("FP8", "FP8-CS", "")
+
+
+def compute_of(row: Row) -> str:
+    """The dtype that products are taken in; recipes that do not print one are 8-bit."""
+    is_blackwell = row.says("gpu", "Blackwell") and row.says("source", "v5.1")
+    if row.says("precision", "fp4") or (is_blackwell and row.says("model", "405B")):
+        return "fp4"  # one configuration of MLPerf 5.1 says fp4; estimate: all of its large Llamas on Blackwell
+    if row.says("precision", "fp8") or not row.word("precision"):
+        return "fp8"
+    return "fp16" if row.says("precision", "fp16") else "bf16"
+
+
+# Estimate from the rows themselves, not from release notes: the container from which mixtures of unchanged plans run
+# 1.3 to 1.6 times faster, taken to be graphs that need no host to see how rows were routed, and hidden exchange.
+GRAPHED_SINCE = (26, 6)
+
+
+def _bridge(row: Row) -> Stack:
+    """Megatron-Bridge's recipes; mixtures go by DeepEP or HybridEP, and until 2026 the host waits for each routing."""
+    stack = replace(_with_precision(MEGATRON_CORE, row), sends_once=True, has_fused_loss=True)
+    if row.count("EP", 1) == 1:
+        return stack
+    if row.says("model", "tokendrop"):
+        return replace(stack, sends_once=False)  # with a capacity, shapes are known beforehand; every copy is sent
+    if row.container >= GRAPHED_SINCE:
+        return replace(stack, kernels="compiled", overlap=replace(stack.overlap, expert=True))
+    return replace(stack, overlap=replace(stack.overlap, routing=False))
+
+
+def _deepspeed(row: Row) -> Stack:
+    is_bf16 = row.says("precision", "bf16")
+    stack = replace(DEEPSPEED_2022, precision=DEEPSPEED_BF16) if is_bf16 else DEEPSPEED_2022
+    if row.says("source", "BigScience"):
+        # the script of their final run sets CUDA_LAUNCH_BLOCKING=1; estimate: so did the trials before it
+        return replace(stack, overlap=replace(stack.overlap, host=False))
+    return stack
+
+
+def _composer(row: Row) -> Stack:
+    is_fp8 = row.says("precision", "fp8")
+    casts = row.says("notes", "mode DEFAULT")  # shards are gathered in fp32, and autocast casts them
+    precision = replace(COMPOSER.precision, compute="fp8" if is_fp8 else "bf16", casts_at_use=casts)
+    return replace(COMPOSER, precision=precision)
+
+
+def _torchtitan(row: Row) -> Stack:
+    is_compiled = row.says("notes", "compile")
+    is_async = row.says("notes", "async")
+    return replace(
+        TORCHTITAN,
+        kernels="compiled" if is_compiled else "eager",
+        overlap=Overlap(tensor=is_async),
+        precision=replace(TORCHTITAN.precision, compute=compute_of(row), has_current_scales=True),
+    )

@@ -1,0 +1,113 @@
+"""Published runs beside what we say of them: seconds of a step, and whether it fits; settings are built once."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dovetail.accuracy.jobs import why_not
+from dovetail.accuracy.runs.jobs import Run, run_of
+from dovetail.accuracy.runs.row import Row
+from dovetail.errors import DovetailError, InvalidInput, NotModelled
+from dovetail.evaluate import memory_use
+from dovetail.plan.check import check_plan
+from dovetail.plan.placement import placement
+from dovetail.plan.plans import columns_of
+from dovetail.plan.shard import shard
+from dovetail.schedule.step import check_schedule, step_times
+from dovetail.workload.graph import Graph
+from dovetail.workload.training import training_graph
+
+MICROBATCHES = (1, 2, 4, 8)  # tried where a publisher does not say which
+READ_OFF = "figure_approx"  # quality of rows that were read off a figure
+UNSTATED = ("micro_batch",)  # what a row may lack and still be compared, apart from the complete ones
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed:
+    """A run and what we say of it."""
+
+    run: Run
+    step_s: float
+    fits: bool
+    is_complete: bool = True  # else the microbatch is not stated, and the best of a few was taken
+
+
+def timed_rows(rows: Iterable[Row]) -> tuple[list[Timed], Counter[str]]:
+    """Every run that can be said, in the order of the rows of each setting, and words for those that cannot."""
+    complete: list[Run] = []
+    others: list[Timed] = []
+    unsaid: Counter[str] = Counter()
+    for row in rows:
+        if row.word("quality") == READ_OFF:
+            unsaid["rows read off a figure"] += 1
+            continue
+        try:
+            if row.lacking == UNSTATED:
+                others.append(_best_microbatch(row))
+            else:
+                complete.append(run_of(row))
+        except DovetailError as error:  # a table of runs holds more models and machines than we know
+            unsaid[why_not(error)] += 1
+    found: list[Timed] = []
+    for alike in _by_setting(complete):
+        graph = _graph(alike[0])
+        checked = []
+        for run in alike:
+            try:
+                _check(run, graph)
+                checked.append(run)
+            except DovetailError as error:
+                unsaid[why_not(error)] += 1
+        found += timed_together(checked, graph)
+    return found + others, unsaid
+
+
+def timed(run: Run) -> Timed:
+    """One run; `InvalidInput` where its plan cannot cut the model."""
+    graph = _graph(run)
+    _check(run, graph)
+    return timed_together([run], graph)[0]
+
+
+def timed_together(runs: Sequence[Run], graph: Graph) -> list[Timed]:
+    """Runs that differ by their plan alone, each of which can cut `graph`."""
+    if not runs:
+        return []
+    cluster, precision = runs[0].cluster, runs[0].precision
+    times = step_times(graph, columns_of([run.plan for run in runs]), cluster, precision).step_s
+    fits = [memory_use(shard(graph, run.plan), precision, cluster.hbm_bytes).fits for run in runs]
+    return [Timed(run=run, step_s=float(s), fits=fit) for run, s, fit in zip(runs, times, fits, strict=True)]
+
+
+def _by_setting(runs: Iterable[Run]) -> list[list[Run]]:
+    found: dict[object, list[Run]] = defaultdict(list)
+    for run in runs:
+        found[run.setting].append(run)
+    return list(found.values())
+
+
+def _graph(run: Run) -> Graph:
+    return training_graph(run.model.forward(run.sample), run.precision)
+
+
+def _check(run: Run, graph: Graph) -> None:
+    check_plan(run.plan, graph, run.cluster.num_devices)
+    check_schedule(run.plan, run.plan.num_microbatches(graph.batch))
+    placement(run.plan, run.cluster.topology)
+
+
+def _best_microbatch(row: Row) -> Timed:
+    """Publishers who do not say the microbatch show what they tuned: the fastest of a few that fits."""
+    tried = []
+    for size in MICROBATCHES:
+        try:
+            found = timed(run_of(Row(cells={**row.cells, "micro_batch": str(size)})))
+        except InvalidInput:  # the batch does not divide
+            continue
+        tried.append((not found.fits, found.step_s, size, found))
+    if not tried:
+        raise NotModelled("incomplete: micro_batch not given, and none of a few divides the batch")
+    best = min(tried, key=lambda found: found[:3])[3]
+    return Timed(run=best.run, step_s=best.step_s, fits=best.fits, is_complete=False)
