@@ -29,8 +29,8 @@ def published_sets() -> list[Prepared]:
     return [one for file in found if file is not None for one in prepared(load_measurements(file), Given())]
 
 
-def record(file: Path = RESULTS) -> None:
-    sets = published_sets()
+def record(sets: list[Prepared], file: Path) -> None:
+    """Writes the scores of `sets` with the day and the commit."""
     assert sets, ABSENT
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True, check=True
@@ -44,4 +44,4 @@ def record(file: Path = RESULTS) -> None:
 if __name__ == "__main__":
     if not published_sets():
         sys.exit(ABSENT)
-    record()
+    record(published_sets(), RESULTS)

@@ -14,6 +14,7 @@ from tests.e2e.recorded import check_recorded
 
 COMMANDS = (
     "simulate",
+    "plan",
     "launch",
     "models",
     "chips",
@@ -28,6 +29,18 @@ COMMANDS = (
     "trace",
 )
 SPEC = "examples/llama3-70b-512xh100.yaml"
+SMALL = (
+    "--model",
+    "llama3-8b",
+    "--cluster",
+    "dgx-h100",
+    "--devices",
+    "8",
+    "--global-batch",
+    "8",
+    "--fix",
+    "zero_stage=1",
+)
 INTRODUCTION = """# The command
 
 Generated from `dovetail --help` by `make bless`; do not edit. What a spec may hold is in
@@ -63,6 +76,8 @@ def keys(value):
     [
         ("simulate", SPEC),
         ("simulate", SPEC, "--plan", "zero3"),
+        ("plan", *SMALL, "--top", "3"),
+        ("plan", *SMALL, "--model", "llama3-70b"),
         ("launch", SPEC, "--framework", "deepspeed"),
         ("models",),
         ("chips",),

@@ -160,7 +160,41 @@ def test_a_bad_word_is_refused(dovetail, arguments, words):
 
 
 def test_the_accuracy_page_is_what_the_command_prints(dovetail, bless):
-    results = "benchmarks/results/published-gemm.json"
-    ran = dovetail("validate", "h200", "array-sims", "dies", "astra-sim", results, "--markdown")
+    results = [f"benchmarks/results/{name}.json" for name in ("published-gemm", "published")]
+    ran = dovetail("validate", "h200", "array-sims", "dies", "astra-sim", *results, "--markdown")
     assert ran.stderr == ""
     check_recorded(ROOT / "docs" / "accuracy.md", ran.stdout, bless)
+
+
+RUNS = (
+    "row_id,source,quality,model,layers,hidden,heads,seq,global_batch,micro_batch,n_gpus,gpu,TP,PP,recompute,precision,"
+    "iter_time_s,framework\n"
+)
+
+
+def test_published_runs_are_asked_for_by_name_or_brought_along(dovetail, tmp_path):
+    check_refused(dovetail("validate", "published", DOVETAIL_REFERENCE_DATA=""), "not shipped", "validate FILE.csv")
+    (tmp_path / "published").mkdir()
+    file = tmp_path / "published" / "published_training.csv"
+    lines = [
+        f"r{tp},A lab,table,GPT,4,1024,16,1024,16,1,8,A100-80GB,{tp},1,full,fp16,0.{tp}2,Megatron-LM"
+        for tp in (1, 2, 4)
+    ]
+    odd = "odd,A lab,table,GPT,four,1024,16,1024,16,1,8,A100-80GB,1,1,full,fp16,0.1,Megatron-LM"
+    file.write_text(RUNS + "\n".join([*lines, odd]) + "\n", encoding="utf-8")
+    by_name = dovetail("validate", "published", "--json", DOVETAIL_REFERENCE_DATA=str(tmp_path))
+    by_file = dovetail("validate", file, "--json")
+    assert said(by_name) == said(by_file)
+    [one] = said(by_file)["sets"]
+    assert one["scores"][0]["num_rows"] == 3
+    assert one["scores"][0]["ranking"]["num_picked"] == 1
+    assert one["decided"][0] == {"kind": "", "num_ran": 3, "num_false": 0, "num_failed": 0, "num_missed": 0}
+    assert [part["what"] for part in one["skipped"]] == [
+        "rows not expressed: layers is 'four', not a number of 0 or more"
+    ]
+
+
+def test_a_table_of_runs_none_of_which_can_be_said_is_refused_with_the_reasons(dovetail, tmp_path):
+    file = tmp_path / "runs.csv"
+    file.write_text(RUNS + "r,A lab,table,GPT,4,1024,16,1024,16,1,8,abacus,1,1,full,fp16,1,Megatron-LM\n")
+    check_refused(dovetail("validate", file), "no row could be compared", "no chip is known by 'abacus'")

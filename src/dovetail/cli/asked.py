@@ -13,16 +13,18 @@ from dovetail.cli.kinds import CATALOGUES, kind_of_file
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files import Job, load_cluster, load_model, load_plan, load_spec, load_workload
 from dovetail.files.entry import described, is_file_name
-from dovetail.files.job import check_dtype, forward_graph
+from dovetail.files.job import OpenJob, check_dtype, forward_graph, has_plan, load_constraints, load_open_spec
 from dovetail.files.schema import MAX_WHOLE
 from dovetail.files.text import one_line
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
+from dovetail.plan.plan import Plan
 from dovetail.workload.model import Model
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
 
 _WHOLE = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")
+PARTS = ("model", "cluster", "plan")
 _MAX_DIGITS = 4000  # Python refuses to read longer ones
 
 
@@ -75,19 +77,51 @@ def placed_in(spec: str) -> Iterator[None]:
 def job_of(asked: Asked) -> Job:
     """The job of a spec, or of a spec with other words for some of it, or of words alone."""
     with placed_in(asked.spec):
-        _check_is_spec(asked)
+        _check_is_spec(asked, PARTS)
     if asked.spec and not asked.overrides:
         with placed_in(asked.spec):
             return load_spec(asked.spec)
-    _check_whole(asked)
+    workload, cluster = _parts(asked, PARTS)
+    plan = load_plan(asked.plan or asked.spec, workload, cluster)
+    return Job(workload=workload, cluster=cluster, plan=plan, name=_name(asked))
+
+
+def open_job_of(asked: Asked) -> tuple[OpenJob, tuple[str, ...]]:
+    """As `job_of`, where the plan is to be found, and why a spec's own plan is left out where options rule it out."""
+    with placed_in(asked.spec):
+        _check_is_spec(asked, PARTS[:2])
+        if asked.spec and not asked.overrides:
+            return load_open_spec(asked.spec), ()
+    workload, cluster = _parts(asked, PARTS[:2])
+    with placed_in(asked.spec):
+        constraints = load_constraints(asked.spec) if asked.spec else ()
+        own, notes = _own_plan(asked, workload, cluster)
+    job = OpenJob(workload=workload, cluster=cluster, own=own, constraints=constraints, name=_name(asked))
+    return job, notes
+
+
+def _own_plan(asked: Asked, workload: Workload, cluster: Cluster) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
+    """A spec's plan for what the options made of the rest; one that no longer suits that is left out, with a note."""
+    if not asked.spec or not has_plan(asked.spec):
+        return (), ()
+    try:
+        return (load_plan(asked.spec, workload, cluster),), ()
+    except InvalidInput as error:
+        return (), (f"the spec's own plan is left out, for it is not for what the options ask: {error.message}",)
+
+
+def _parts(asked: Asked, options: tuple[str, ...]) -> tuple[Workload, Cluster]:
+    _check_whole(asked, options)
     workload, cluster = _workload(asked), _cluster(asked)
     check_dtype(workload, cluster.chip)
-    plan = load_plan(asked.plan or asked.spec, workload, cluster)
-    name = f"{one_line(Path(asked.spec).stem)}, changed" if asked.spec else ""
-    return Job(workload=workload, cluster=cluster, plan=plan, name=name)
+    return workload, cluster
 
 
-def _check_is_spec(asked: Asked) -> None:
+def _name(asked: Asked) -> str:
+    return f"{one_line(Path(asked.spec).stem)}, changed" if asked.spec else ""
+
+
+def _check_is_spec(asked: Asked, options: tuple[str, ...]) -> None:
     """A model or another part given where the spec belongs is pointed to its option."""
     name = asked.spec
     if not name:
@@ -98,16 +132,16 @@ def _check_is_spec(asked: Asked) -> None:
         kind = next((kind for kind, registry in CATALOGUES.items() if name in registry), "spec")
     if kind == "chip":
         raise InvalidInput(f"{name!r} is a chip, not a spec; name it in a cluster: {{chip: {name}, topology: [...]}}")
-    if kind in CATALOGUES:
-        rest = " and ".join(f"--{other}" for other in ("model", "cluster", "plan") if other != kind)
+    if kind in options:
+        rest = " and ".join(f"--{other}" for other in options if other != kind)
         raise InvalidInput(f"{name!r} is a {kind}, not a spec; say --{kind} {name}, with {rest}")
 
 
-def _check_whole(asked: Asked) -> None:
-    for option, listing in (("model", "models"), ("cluster", "clusters"), ("plan", "plans")):
+def _check_whole(asked: Asked, options: tuple[str, ...]) -> None:
+    for option in options:
         if not asked.spec and not getattr(asked, option):
             raise InvalidInput(
-                f"--{option} is missing; name one that `dovetail {listing}` lists or a file, or give a spec file"
+                f"--{option} is missing; name one that `dovetail {option}s` lists or a file, or give a spec file"
             )
 
 
@@ -164,7 +198,7 @@ def _cluster(asked: Asked) -> Cluster:
         return cluster
     if cluster.name not in clusters or clusters[cluster.name].build(cluster.num_devices) != cluster:
         raise InvalidInput(
-            f"--devices resizes catalogue clusters, and {cluster.name} is written out; change its topology instead"
+            f"--devices resizes catalogue clusters, and {cluster.name} is written out; change its file instead"
         )
     try:
         return clusters[cluster.name].build(asked.devices)

@@ -1,4 +1,4 @@
-"""`dovetail calibrate`: measurements in, a chip file out."""
+"""`dovetail calibrate`: measurements in, a chip file out; with a user's runs, a cluster file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 from dovetail.accuracy.fit import Fit, fit
 from dovetail.accuracy.prepared import Given
 from dovetail.accuracy.sets import prepared
+from dovetail.cli import calibrate_runs
+from dovetail.cli.calibrate_runs import RunsAsked
 from dovetail.cli.naming import full_name
 from dovetail.cli.process import stream
 from dovetail.cli.screen import show_json, show_tables
@@ -37,7 +39,15 @@ class CalibrateAsked:
     as_json: bool = False
 
 
-def answer(asked: CalibrateAsked) -> None:
+def answer(asked: CalibrateAsked, runs: str = "") -> None:
+    """Fits a chip to tables, or a cluster to the table `runs`."""
+    if runs:
+        if asked.files or asked.chip or asked.dtype:
+            raise InvalidInput("a cluster is fitted to runs alone; leave out FILE, --chip and --dtype", "--runs")
+        calibrate_runs.answer(RunsAsked(runs=runs, out=asked.out, is_forced=asked.is_forced, as_json=asked.as_json))
+        return
+    if not asked.files:
+        raise InvalidInput("name CSV files of measurements, or say --runs FILE with your own runs on a cluster")
     base = full_name(asked.chip)
     chip = load_chip(base)
     out = _out(asked, chip)

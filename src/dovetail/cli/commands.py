@@ -9,6 +9,7 @@ import typer
 from dovetail import __version__
 from dovetail.cli.launch_options import launch
 from dovetail.cli.network_options import network
+from dovetail.cli.plan_options import plan
 from dovetail.cli.process import EXIT_INFEASIBLE, EXIT_INTERRUPTED, EXIT_MISSED
 from dovetail.cli.trace_options import trace
 from dovetail.errors import InvalidInput
@@ -21,12 +22,15 @@ SPEC_HELP = "A spec file: workload, cluster and plan."
 JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 COMPUTE_HELP = "What matrix products are computed in, such as fp16: the workload's precision.compute."
 CHIP_HELP = "A chip: name, the beginning of one such as h200, or a file."
-TARGET_HELP = "h200, array-sims, dies, astra-sim, published-gemm, a CSV file, a folder of them, or results of --json."
+TARGET_HELP = (
+    "h200, array-sims, dies, astra-sim, published-gemm, published, a CSV file, a folder of them, or results of --json."
+)
 OP_HELP = "An operator, such as matmul, attention, convolution, layernorm, gelu or adam; list names them all."
 DIMS_HELP = "M N K of a product; rows and columns; channels in, out and side of a convolution."
 PASS_HELP = "forward, input-grad or weight-grad; sizes stay those of the forward product."
 FUSED_HELP = "One kernel with the least passes over memory, not PyTorch's own."
 SETTING_HELP = "alone (idle queue, cold caches), kernel (its kernels' time) or stream (behind others, full clock)."
+RUNS_HELP = "A CSV file of your own runs on one cluster: fits that cluster, and takes no FILE and no --chip."
 KIND_HELP = "Which catalogue is meant, where a name is in several: model, chip, cluster or plan."
 
 app = typer.Typer(
@@ -122,6 +126,7 @@ def simulate(
         raise typer.Exit(EXIT_INFEASIBLE)
 
 
+app.command(epilog=EXIT_CODES)(plan)
 app.command(epilog=EXIT_CODES)(launch)
 
 
@@ -238,23 +243,26 @@ def op(
 
 @app.command()
 def calibrate(
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="CSV files, as dovetail validate takes them.")],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="CSV files, as dovetail validate takes them.", show_default=False),
+    ] = None,
     chip: Annotated[str, typer.Option(metavar="NAME", help=f"{CHIP_HELP} Where the fit begins.")] = "",
     dtype: Annotated[str, typer.Option(metavar="DTYPE", help="Of every row, whatever the table says.")] = "",
-    out: Annotated[
-        str, typer.Option(metavar="FILE", help="The chip file to write; NAME-calibrated.yaml if none.")
-    ] = "",
+    runs: Annotated[str, typer.Option(metavar="FILE", help=RUNS_HELP)] = "",
+    out: Annotated[str, typer.Option(metavar="FILE", help="The file to write; NAME-calibrated.yaml if none.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Write over a file that stands.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a chip's calibration to measurements, and write a chip file.
+    """Fit a chip to measurements, or a cluster to your runs on it, and write its file.
 
     The numbers of the chip's calibration that the rows tell anything of are fitted for the least mean error; the same
-    error on rows left out in turn says what to expect of other rows.
+    error on rows left out in turn says what to expect of other rows. With --runs, one or two numbers of a cluster.
     """
     from dovetail.cli.calibrate import CalibrateAsked, answer
 
-    answer(CalibrateAsked(files=tuple(files), chip=chip, dtype=dtype, out=out, is_forced=force, as_json=as_json))
+    asked = CalibrateAsked(files=tuple(files or ()), chip=chip, dtype=dtype, out=out, is_forced=force, as_json=as_json)
+    answer(asked, runs)
 
 
 app.command()(network)

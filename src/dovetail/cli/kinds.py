@@ -50,6 +50,8 @@ def kind_of_file(name: str) -> str:
         return "spec"
     if HUGGING_FACE_KEYS & keys:
         return "model"
+    if whole.has("calibration") and any(whole.child("calibration").has(key) for key in ("compute", "links")):
+        return "cluster"
     known: dict[str, set[str]] = {
         "model": {*written_keys(Transformer).values(), "seq", "batch"},
         "workload": {field.name for field in dataclasses.fields(Workload)},

@@ -52,12 +52,19 @@ def answer(asked: Asked, wanted: LaunchAsked) -> None:
 
 
 def _check_files(wanted: LaunchAsked) -> None:
-    for file in (wanted.output, wanted.plan_file):
-        if file:
-            check_writable(Path(file), is_forced=wanted.is_forced)
-    if wanted.plan_file and Path(wanted.plan_file).suffix.lower() not in PLAN_SUFFIXES:
+    if wanted.output:
+        check_writable(Path(wanted.output), is_forced=wanted.is_forced)
+    check_plan_file(wanted.plan_file, is_forced=wanted.is_forced)
+
+
+def check_plan_file(file: str, *, is_forced: bool) -> None:
+    """Raises where a plan cannot be written to `file`; empty where none is to be."""
+    if not file:
+        return
+    check_writable(Path(file), is_forced=is_forced)
+    if Path(file).suffix.lower() not in PLAN_SUFFIXES:
         ends = " or ".join(PLAN_SUFFIXES)
-        raise InvalidInput(f"a plan file ends in {ends}; got {one_line(Path(wanted.plan_file).name)!r}", "--plan-file")
+        raise InvalidInput(f"a plan file ends in {ends}; got {one_line(Path(file).name)!r}", "--plan-file")
 
 
 def _title(job: Job) -> str:

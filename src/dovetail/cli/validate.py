@@ -15,6 +15,7 @@ from dovetail.cli.screen import show_json, show_tables, write
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.files.measurements import (
     PUBLISHED_GEMM,
+    PUBLISHED_RUNS,
     REFERENCE_DATA_VARIABLE,
     SHIPPED,
     csv_files,
@@ -30,11 +31,9 @@ from dovetail.report.accuracy_page import accuracy_page
 from dovetail.report.record import Record
 from dovetail.report.scatter import scatter_html, scatter_svg
 
-PUBLISHED = "published-gemm"
-NOT_SHIPPED = (
-    f"{' and '.join(PUBLISHED_GEMM)} are not shipped; name their folder in {REFERENCE_DATA_VARIABLE},"
-    " or say dovetail validate FILE.csv"
-)
+GEMM = "published-gemm"
+# Sets that are not shipped, by the files they are in.
+PUBLISHED = {GEMM: PUBLISHED_GEMM, "published": PUBLISHED_RUNS}
 PICTURES = {".svg": scatter_svg, ".html": scatter_html}
 
 
@@ -65,7 +64,7 @@ def answer(asked: ValidateAsked) -> bool:
     picture = _picture(asked.plot)
     given = Given(chip=chip_named(asked.chip) if asked.chip else None, dtype=asked.dtype)
     found = _Found()
-    for target in asked.targets or (*SHIPPED, PUBLISHED):
+    for target in asked.targets or (*SHIPPED, GEMM):
         _look_up(target, given, found, is_asked=bool(asked.targets))
     if asked.targets and not found.records and not any(len(one.measured) for one in found.sets):
         why = [f"{count:,} {what}" for one in found.sets for what, count in one.skipped]
@@ -100,14 +99,8 @@ def _picture(name: str) -> Path | None:
 def _look_up(target: str, given: Given, found: _Found, *, is_asked: bool) -> None:
     if target in SHIPPED:
         _take_folder(shipped_folder(target), target, given, found)
-    elif target == PUBLISHED:
-        files = published_files()
-        if not files and is_asked:
-            raise InvalidInput(NOT_SHIPPED)
-        if not files:
-            found.notes.append(f"{PUBLISHED} skipped: {NOT_SHIPPED}")
-        for file in files:
-            found.sets += prepared(load_measurements(file), given)
+    elif target in PUBLISHED:
+        _take_published(target, given, found, is_asked=is_asked)
     elif Path(target).is_dir():
         _take_folder(Path(target), one_line(target), given, found)
     elif target.lower().endswith(".json"):
@@ -117,8 +110,22 @@ def _look_up(target: str, given: Given, found: _Found, *, is_asked: bool) -> Non
         found.sets += prepared(load_measurements(Path(target)), given)
 
 
+def _take_published(target: str, given: Given, found: _Found, *, is_asked: bool) -> None:
+    names = PUBLISHED[target]
+    files = published_files(names)
+    if not files:
+        listed = f"{', '.join(names[:-1])} and {names[-1]}"
+        way_out = f"name their folder in {REFERENCE_DATA_VARIABLE}, or say dovetail validate FILE.csv"
+        message = f"{listed} are not shipped; {way_out}"
+        if is_asked:
+            raise InvalidInput(message)
+        found.notes.append(f"{target} skipped: {message}")
+    for file in files:
+        found.sets += prepared(load_measurements(file), given)
+
+
 def _check_names_a_file(target: str) -> None:
-    names = (*SHIPPED, PUBLISHED)
+    names = (*SHIPPED, *PUBLISHED)
     if "." not in target and "/" not in target and not Path(target).exists():
         raise InvalidInput(f"no set of measurements is named {one_line(target)!r}{did_you_mean(target, names)}")
 

@@ -22,11 +22,11 @@ def calibrated_text(chip: Chip, base: str, fitted: tuple[str, ...], fitted_on: s
     keys = written_keys(Calibration)
     lines = [
         "# Written by `dovetail calibrate`; what is not here is as in the base.",
-        f"base: {_quoted(_from(out, base) if is_file_name(base) else base)}",
-        f"name: {_quoted(chip.name)}",
+        f"base: {quoted_text(reference_from(out, base) if is_file_name(base) else base)}",
+        f"name: {quoted_text(chip.name)}",
         "calibration:",
         *(f"  {keys[name]}: {_number(name, getattr(chip.calibration, name))}" for name in fitted),
-        f"  fitted_on: {_quoted(fitted_on[:MAX_TEXT_CHARACTERS])}",
+        f"  fitted_on: {quoted_text(fitted_on[:MAX_TEXT_CHARACTERS])}",
     ]
     return "\n".join(lines) + "\n"
 
@@ -39,11 +39,11 @@ def _number(name: str, value: float) -> str:
     return f"{value:.{DIGITS}g} {SYMBOLS[match[1]]}" if match else f"{value:.{DIGITS}g}"
 
 
-def _from(out: Path, base: str) -> str:
+def reference_from(out: Path, base: str) -> str:
     """The path from the folder of `out` to the file `base`."""
     path = os.path.relpath(base, out.parent)
     return path if is_file_name(path) else os.path.join(os.curdir, path)
 
 
-def _quoted(text: str) -> str:
+def quoted_text(text: str) -> str:
     return "'" + one_line(text).replace("'", "''") + "'"

@@ -1,17 +1,19 @@
-"""Clusters: a catalogue family at some size, or a chip and a topology written out."""
+"""Clusters: a catalogue family at some size, a chip and a topology written out, or either with a pace of its own."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from pydantic import Field
 
 from dovetail.files.chip import chip_of
 from dovetail.files.entry import Entry, followed, placed, spoken
 from dovetail.files.schema import Number, Shape, Text, Whole, amount, checked
-from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.cluster import Cluster, OwnRuns
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.link import Link
+from dovetail.hardware.scales import Scales, scaled
 from dovetail.hardware.topology import Dimension, Topology
 
 MAX_DEVICES = 2**20  # style: a count; ten times the largest cluster known, and small enough to search for divisors
@@ -44,6 +46,26 @@ class ClusterShape(Shape):
     name: Text = "my-cluster"
 
 
+class PaceShape(Shape):
+    """How a cluster does beside its base, and the runs that say so."""
+
+    compute: Number = 1.0
+    links: Number = 1.0
+    runs: Whole = 0
+    scales: Whole = 0
+    spread: Number = 0.0
+    fitted_on: Text = "the user's word"
+
+
+class CalibratedShape(Shape):
+    """A cluster with a pace of its own, as written."""
+
+    base: object
+    calibration: PaceShape
+    devices: Whole | None = None
+    name: Text = ""
+
+
 def load_cluster(reference: str) -> Cluster:
     """The cluster that `reference` names: a catalogue name at its default size, or a file with a cluster in it."""
     return cluster_of(spoken(reference))
@@ -56,9 +78,46 @@ def cluster_of(entry: Entry) -> Cluster:
         with placed(entry):
             family = clusters[entry.value]
             return family.build(family.default_devices)
+    if entry.has("base"):
+        return _calibrated(entry)
     if entry.has("topology") or entry.has("chip"):
         return _written_out(entry)
     return _of_family(entry)
+
+
+def _calibrated(entry: Entry) -> Cluster:
+    """A base, and how much faster or slower than that its devices and links are."""
+    shape: CalibratedShape = checked(entry, CalibratedShape)
+    base = _sized(entry, shape.devices)
+    pace, place = shape.calibration, entry.child("calibration")
+    with placed(place):
+        scales = Scales(compute_scale=pace.compute, link_scale=pace.links)
+        own = OwnRuns(num_runs=pace.runs, num_scales=pace.scales, spread_frac=pace.spread, fitted_on=pace.fitted_on)
+    changed = scaled(base, scales)
+    told = f"{pace.fitted_on}: compute x {pace.compute:.3g}, links x {pace.links:.3g}"
+    calibration = changed.chip.calibration
+    calibration = replace(calibration, fitted_on=f"{calibration.fitted_on}; then {told}")
+    return replace(
+        changed,
+        name=shape.name or f"{base.name}-calibrated",
+        chip=replace(changed.chip, calibration=calibration),
+        sources=(*base.sources, ("calibration", entry.document.source)),
+        own_runs=own,
+    )
+
+
+def _sized(entry: Entry, devices: int | None) -> Cluster:
+    """The base of `entry`, at the size that is given, if one is."""
+    base = cluster_of(entry.child("base"))
+    if devices is None or devices == base.num_devices:
+        return base
+    _check_devices(devices, entry.child("devices"))
+    family = entry.child("base").value
+    if not isinstance(family, str) or family not in clusters:
+        told = f"devices resizes a catalogue cluster, and the base has {base.num_devices:,} devices by its own file"
+        raise entry.child("devices").refused(f"{told}; remove devices, or change that file")
+    with placed(entry, {"num_devices": "devices"}):
+        return clusters[family].build(devices)
 
 
 def _of_family(entry: Entry) -> Cluster:

@@ -17,7 +17,7 @@ from dovetail.registry import Registry
 MAX_REFERENCES = 8  # files that name files that name files
 MAX_NAME_CHARACTERS = 1000
 SECTIONS = ("workload", "cluster", "plan")
-SPEC_KEYS = ("name", *SECTIONS)
+SPEC_KEYS = ("name", *SECTIONS, "space")  # the last for `dovetail plan`, which needs no plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

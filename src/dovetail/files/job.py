@@ -18,10 +18,12 @@ from dovetail.files.entry import SECTIONS, Entry, check_spec_keys, followed, ope
 from dovetail.files.model import model_of
 from dovetail.files.plan import plan_of
 from dovetail.files.schema import Shape, Text, Whole, built, checked, shape_of
+from dovetail.files.space import space_of
 from dovetail.files.text import one_line
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.plan.plan import Plan
+from dovetail.search.constraints import Constraint
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision
@@ -38,26 +40,65 @@ class Job:
     name: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenJob:
+    """A job whose plan is to be found: what it must keep to, and the user's own plan where there is one."""
+
+    workload: Workload
+    cluster: Cluster
+    own: tuple[Plan, ...]
+    constraints: tuple[Constraint, ...]
+    name: str
+
+
 def load_spec(path: str | PathLike[str]) -> Job:
     """The job in the file at `path`, with a plan that can cut its model for its cluster."""
-    file = Path(path)
-    spec = opened(file)
+    found = _job_of(_opened_spec(path, SECTIONS), path)
+    return Job(workload=found.workload, cluster=found.cluster, plan=found.own[0], name=found.name)
+
+
+def load_open_spec(path: str | PathLike[str]) -> OpenJob:
+    """As `load_spec`, of a spec that need not have a plan."""
+    return _job_of(_opened_spec(path, SECTIONS[:2]), path)
+
+
+def load_constraints(path: str | PathLike[str]) -> tuple[Constraint, ...]:
+    """What the spec at `path` says that a plan must keep to."""
+    spec = opened(Path(path))
+    return space_of(spec.child("space")) if spec.has("space") else ()
+
+
+def has_plan(path: str | PathLike[str]) -> bool:
+    return opened(Path(path)).has("plan")
+
+
+def _opened_spec(path: str | PathLike[str], sections: tuple[str, ...]) -> Entry:
+    spec = opened(Path(path))
     check_spec_keys(spec)
-    for section in SECTIONS:
+    for section in sections:
         if not spec.has(section):
-            raise spec.child(section).refused(f"{section} is missing; a spec has {', '.join(SECTIONS)}")
+            raise spec.child(section).refused(f"{section} is missing; a spec has {', '.join(sections)}")
+    return spec
+
+
+def _job_of(spec: Entry, path: str | PathLike[str]) -> OpenJob:
     shape = checked(spec, _SpecShape)
-    workload, graph = _workload_of(spec.child("workload"))
+    workload, graph = workload_of(spec.child("workload"))
     cluster = cluster_of(spec.child("cluster"))
     with placed(spec.child("workload")):
         check_dtype(workload, cluster.chip)
-    plan = plan_of(spec.child("plan"), graph, cluster.num_devices)
-    return Job(workload=workload, cluster=cluster, plan=plan, name=shape.name or one_line(file.stem))
+    return OpenJob(
+        workload=workload,
+        cluster=cluster,
+        own=(plan_of(spec.child("plan"), graph, cluster.num_devices),) if spec.has("plan") else (),
+        constraints=space_of(spec.child("space")) if spec.has("space") else (),
+        name=shape.name or one_line(Path(path).stem),
+    )
 
 
 def load_workload(reference: str) -> Workload:
     """The workload that `reference` names: a catalogue model at its defaults, or a file with a workload in it."""
-    return _workload_of(spoken(reference))[0]
+    return workload_of(spoken(reference))[0]
 
 
 def load_plan(reference: str, workload: Workload, cluster: Cluster) -> Plan:
@@ -92,7 +133,8 @@ def check_dtype(workload: Workload, chip: Chip) -> None:
 class _SpecShape(Shape):
     workload: object
     cluster: object
-    plan: object
+    plan: object = None
+    space: object = None
     name: Text = ""
 
 
@@ -111,7 +153,7 @@ def _workload_shape() -> type[Shape]:
     )
 
 
-def _workload_of(entry: Entry) -> tuple[Workload, Graph]:
+def workload_of(entry: Entry) -> tuple[Workload, Graph]:
     """The workload `entry` names or describes, and its forward graph, which shows that it can be built."""
     entry = followed(entry, "workload", models)
     if isinstance(entry.value, str):

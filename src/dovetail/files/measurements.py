@@ -15,6 +15,8 @@ from dovetail.files.text import one_line, quoted, read_text
 SHIPPED = ("h200", "array-sims", "dies", "astra-sim")
 REFERENCE_DATA_VARIABLE = "DOVETAIL_REFERENCE_DATA"
 PUBLISHED_GEMM = ("gpu_measured_gemm.csv", "tpu_measured_gemm.csv")
+PUBLISHED_RUNS = ("published_training.csv", "published_training_vtrain_single.csv", "published_memory.csv")
+_FOLDERS = ("", "published", "third_party")  # below the named one
 MAX_COLUMNS = 1000
 MAX_FILES = 1000
 
@@ -89,13 +91,13 @@ def shipped_folder(name: str) -> Path:
     return Path(dovetail.__file__).resolve().parent / "accuracy" / "data" / name
 
 
-def published_files(environment: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
-    """The published tables that this machine has, in the folder that DOVETAIL_REFERENCE_DATA names or below it."""
+def published_files(names: tuple[str, ...], environment: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
+    """Those of `names` that this machine has, in the folder that DOVETAIL_REFERENCE_DATA names or below it."""
     named = environment.get(REFERENCE_DATA_VARIABLE, "")
     if not named:
         return ()
-    folders = (Path(named), Path(named) / "third_party")
-    return tuple(folder / name for name in PUBLISHED_GEMM for folder in folders if _is_file(folder / name))
+    folders = [Path(named) / folder for folder in _FOLDERS]
+    return tuple(folder / name for name in names for folder in folders if _is_file(folder / name))
 
 
 def _is_file(file: Path) -> bool:

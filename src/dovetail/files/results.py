@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from dovetail.files.entry import opened
 from dovetail.files.schema import Number, Shape, Text, Whole, checked
 
@@ -24,6 +26,21 @@ class _Row(Shape):
     error_frac: Number
 
 
+class _Ranking(Shape):
+    num_ranked: Whole
+    spearman: Number
+    num_picked: Whole
+    regret_frac: Number
+    worst_regret_frac: Number
+
+
+class _OneScalar(Shape):
+    num_rows: Whole
+    mape_frac: Number
+    low_frac: Number
+    high_frac: Number
+
+
 class _Score(Shape):
     kind: str
     num_rows: Whole
@@ -34,11 +51,30 @@ class _Score(Shape):
     bias_frac: Number
     bars: list[_Bar]
     worst: list[_Row]
+    ranking: _Ranking | None = None
+    one_scalar: _OneScalar | None = None
 
 
 class _Skipped(Shape):
     what: Text
     num_rows: Whole
+
+
+class _Decided(Shape):
+    kind: str
+    num_ran: Whole
+    num_false: Whole
+    num_failed: Whole
+    num_missed: Whole
+
+
+class _Beside(Shape):
+    peer: Text
+    what: Text
+    least_frac: Number
+    most_frac: Number
+    num_rows: Whole
+    mape_frac: Number
 
 
 class _Set(Shape):
@@ -47,6 +83,8 @@ class _Set(Shape):
     unit: Text
     scores: list[_Score]
     skipped: list[_Skipped]
+    decided: list[_Decided] = Field(default_factory=list)
+    beside: list[_Beside] = Field(default_factory=list)
 
 
 class _Results(Shape):
@@ -60,7 +98,7 @@ class _Results(Shape):
 def load_results(file: Path) -> dict[str, Any]:
     """The results in `file`, with a note of when they were recorded where the file says so."""
     results: _Results = checked(opened(file), _Results, hint="; these are no results of dovetail validate --json")
-    plain = results.model_dump()
+    plain = results.model_dump(exclude_none=True)
     if results.recorded:
         names = ", ".join(one["set"] for one in plain["sets"])
         at = f" at commit {results.commit}" if results.commit else ""

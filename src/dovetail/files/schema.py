@@ -42,6 +42,7 @@ _WRITTEN: dict[type, dict[str, str]] = {
         "has_momentum": "momentum",
         "are_gradients_standing": "standing_gradients",
         "has_compute_gradients": "compute_gradients",
+        "has_current_scales": "current_scales",
     },
     TensorUnits: {"num_units": "units", "num_rows": "rows", "num_cols": "cols"},
     Tiling: {"num_steps": "steps", "is_output_hidden": "output_hidden"},

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from dovetail.accuracy.compared import Compared
-from dovetail.accuracy.validation import Judged, Scored, ScoredSet, Validation
+from dovetail.accuracy.validation import Beside, Judged, Scored, ScoredSet, Validation
+from dovetail.report.choosing import choosing_tables
 from dovetail.report.record import Record
 from dovetail.report.table import Table
 from dovetail.report.words import counted
@@ -37,7 +39,15 @@ def _set_record(one: ScoredSet) -> Record:
         "unit": one.unit,
         "scores": [_score_record(scored) for scored in one.scored],
         "skipped": [{"what": what, "num_rows": count} for what, count in one.skipped],
+        "decided": [asdict(decided) for decided in one.decided],
+        "beside": [_beside_record(beside) for beside in one.beside],
     }
+
+
+def _beside_record(beside: Beside) -> Record:
+    peer = beside.peer
+    sizes = {"least_frac": peer.least_frac, "most_frac": peer.most_frac}
+    return {"peer": peer.name, "what": peer.what, **sizes, "num_rows": beside.num_rows, "mape_frac": beside.mape_frac}
 
 
 def _score_record(scored: Scored) -> Record:
@@ -52,7 +62,18 @@ def _score_record(scored: Scored) -> Record:
         "bias_frac": score.bias_frac,
         "bars": [_bar_record(judged) for judged in scored.judged],
         "worst": [_row_record(row) for row in score.worst],
+        **_choosing_record(scored),
     }
+
+
+def _choosing_record(scored: Scored) -> Record:
+    """What only sets have whose rows are plans to choose between, of publishers to be fitted."""
+    found: Record = {}
+    if scored.ranking.num_picked:
+        found["ranking"] = asdict(scored.ranking)
+    if scored.one_scalar.num_rows:
+        found["one_scalar"] = asdict(scored.one_scalar)
+    return found
 
 
 def _bar_record(judged: Judged) -> Record:
@@ -85,6 +106,7 @@ def accuracy_tables(record: Record) -> tuple[Table, ...]:
     tables = [
         Table(title=title, columns=_HEADINGS[:num_columns], rows=cut, align="lrrrrrll", notes=_notes(record)),
     ]
+    tables += choosing_tables(record)
     worst = tuple(row for one in sets for row in _worst_rows(one))
     if worst:
         headings = ("error", "measured", "predicted", "row")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dovetail.report.accuracy import SHOWN_FRAC, amount, bar_words, figures, skipped_words, verdict
+from dovetail.report.choosing import choosing_tables
 from dovetail.report.record import Record
+from dovetail.report.table import Table
 
 HEAD = """# How accurate is it?
 
@@ -36,8 +38,9 @@ LIMITS = """## Where these figures hold, and where they do not
   profiled later to 11 %. [What an operator costs](model/operators.md) gives each formula's range.
 - **Power is one card's.** Thirteen loads of one H200; [power](model/power.md) names the loads it misses.
 - **Arrays are exact for compute only.** The closed forms equal SCALE-Sim's cycles with unlimited memory bandwidth.
-- **Clusters are not validated yet.** Communication follows from bandwidth and latency; comparison with published
-  throughput comes with the planner.
+- **Clusters are validated on published runs, with their software read from their publishers.** Constants were looked at
+  on the same rows ([what published rows rest on](decisions/0019-published-rows-and-their-software.md)): expect new
+  publishers to come out worse. Mixtures of experts are the weakest: 17 % on Megatron-Bridge's.
 """
 
 MEMORY = """## Memory and counts
@@ -59,6 +62,7 @@ def accuracy_page(record: Record) -> str:
     """The whole page, from what `validation_record` gives."""
     sets = [one for one in record["sets"] if one["scores"]]
     parts = [HEAD, _totals(sets), _notes(record), "## By kind of operator\n", _kinds(sets)]
+    parts += [f"## {table.title.capitalize()}\n\n{_choosing(table)}" for table in choosing_tables(record)]
     parts += ["## Worst rows\n", _worst(sets), LIMITS, MEMORY]
     return "\n".join(part for part in parts if part)
 
@@ -66,6 +70,10 @@ def accuracy_page(record: Record) -> str:
 def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [headings, ("---",) * len(headings), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _choosing(table: Table) -> str:
+    return _table(table.columns, table.rows) + "".join(f"\n{note}\n" for note in table.notes)
 
 
 def _totals(sets: list[Record]) -> str:

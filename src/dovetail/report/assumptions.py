@@ -14,7 +14,10 @@ from dovetail.report.words import percent
 from dovetail.workload.graph import Axis, Graph, N
 from dovetail.workload.workload import Workload
 
-PHYSICS = "operators by tiles, waves, passes over memory and launches, at the clock that the power limit leaves"
+PHYSICS = (
+    "operators by tiles, waves, passes over memory and launches, at the clock that the power limit leaves the slowest"
+    " device"
+)
 RUNTIME = "the allocator's reserve and the runtime's memory are as measured with PyTorch and NCCL on NVIDIA chips"
 LEFT_OUT = "no stragglers, failures, data loading or checkpoints; energy is the chips' and their links', no more"
 _OVERLAPS = (

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from dovetail.accuracy.evidence import CONFIDENCE_FRAC, interval_of
+from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import NUDGE_FRAC, Infeasible, Outcome
 from dovetail.report.assumptions import assumptions
 from dovetail.report.levers import excess_rows, levers_table
@@ -17,8 +21,11 @@ SHOWN_FRAC = 0.0005  # what would show as 0.0 % is left out
 LIMIT_WORDS = ("the tensor units", "the vector units", "HBM", "latency and idle units", "launches")
 
 
-def tables(result: Outcome | Infeasible, name: str = "") -> tuple[Table, ...]:
-    """Everything a person wants to know of `result`, most wanted first; `name` is what the job is called."""
+def tables(result: Outcome | Infeasible, name: str = "", residuals: Sequence[Residual] = ()) -> tuple[Table, ...]:
+    """Everything a person wants to know of `result`, most wanted first; `name` is what the job is called.
+
+    `residuals` are what the interval of the step's time rests on; without them, none is shown.
+    """
     if isinstance(result, Infeasible):
         return (
             Table(title=f"Does not fit: {_title(result, name)}", rows=(*_question_rows(result), *excess_rows(result))),
@@ -27,7 +34,7 @@ def tables(result: Outcome | Infeasible, name: str = "") -> tuple[Table, ...]:
             assumptions_table(result),
         )
     return (
-        headline_table(result, name),
+        headline_table(result, name, residuals),
         time_table(result.step),
         memory_table(result.memory, result.workload, result.plan),
         limits_table(result),
@@ -35,7 +42,7 @@ def tables(result: Outcome | Infeasible, name: str = "") -> tuple[Table, ...]:
     )
 
 
-def headline_table(outcome: Outcome, name: str = "") -> Table:
+def headline_table(outcome: Outcome, name: str = "", residuals: Sequence[Residual] = ()) -> Table:
     use, chip, sample = outcome.memory, outcome.cluster.chip, outcome.workload.model.sample
     throughput = f"{number(outcome.samples_per_s)} {sample if sample != 'tokens' else 'samples'}/s"
     num_units = outcome.tokens_per_step if sample == "tokens" else outcome.workload.global_batch
@@ -51,6 +58,7 @@ def headline_table(outcome: Outcome, name: str = "") -> Table:
     rows = (
         *_question_rows(outcome),
         ("step time", f"{format_s(outcome.step.step_s)}, {counted(outcome.num_microbatches, 'microbatch')}"),
+        *_interval_rows(outcome, residuals),
         ("throughput", throughput),
         ("utilisation", f"{utilisation} of {outcome.workload.precision.compute} peak"),
         ("energy", f"{energy}; {power}"),
@@ -58,6 +66,13 @@ def headline_table(outcome: Outcome, name: str = "") -> Table:
         ("limited by", limited_by(outcome)),
     )
     return Table(title=_title(outcome, name), rows=rows)
+
+
+def _interval_rows(outcome: Outcome, residuals: Sequence[Residual]) -> tuple[tuple[str, str], ...]:
+    if not residuals:
+        return ()
+    found = interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals)
+    return ((f"{percent(CONFIDENCE_FRAC, 0)} interval", f"{found.bounds}, {found.evidence}"),)
 
 
 def _title(result: Outcome | Infeasible, name: str) -> str:

@@ -5,10 +5,13 @@ The keys are an interface: docs/reference/json.md lists them, and a test holds t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from dovetail import __version__
+from dovetail.accuracy.evidence import CONFIDENCE_FRAC, interval_of
+from dovetail.accuracy.residuals import Residual
 from dovetail.cost.costs import LIMITS
 from dovetail.evaluate import NUDGE_FRAC, Infeasible, MemoryUse, Outcome
 from dovetail.hardware.topology import Group
@@ -23,14 +26,15 @@ from dovetail.workload.workload import Workload
 Record = dict[str, Any]
 
 
-def record(result: Outcome | Infeasible, name: str = "") -> Record:
-    """Everything known of `result`; `name` is what the job is called."""
+def record(result: Outcome | Infeasible, name: str = "", residuals: Sequence[Residual] = ()) -> Record:
+    """Everything known of `result`; `name` is what the job is called, `residuals` what its interval rests on."""
     if isinstance(result, Infeasible):
         return {"name": name, "feasible": False, **_excess_record(result), **_question_record(result)}
     return {
         "name": name,
         "feasible": True,
         **_headline_record(result),
+        **_interval_record(result, residuals),
         "time": time_record(result.step),
         "memory": memory_record(result.memory, result.workload, result.plan),
         "elasticities": [{"resource": e.resource, "gain_frac": e.gain_frac} for e in result.elasticities],
@@ -71,6 +75,22 @@ def _headline_record(outcome: Outcome) -> Record:
         "model_flop": outcome.model_flop,
         "hardware_flop": outcome.hardware_flop,
         **_tokens_record(outcome),
+    }
+
+
+def _interval_record(outcome: Outcome, residuals: Sequence[Residual]) -> Record:
+    """Where the step's time lies, as published runs of its class say; nothing where there are none to ask."""
+    if not residuals:
+        return {}
+    found = interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals)
+    return {
+        "interval": {
+            "lower_s": found.lower_s,
+            "upper_s": found.upper_s,
+            "confidence_frac": CONFIDENCE_FRAC,
+            "num_runs": found.num_rows,
+            "sentence": found.sentence,
+        }
     }
 
 

@@ -104,12 +104,12 @@ def test_what_ships_can_be_read(name):
 
 
 def test_published_tables_are_looked_for_where_the_variable_says(tmp_path):
-    assert published_files({}) == ()
-    assert published_files({"DOVETAIL_REFERENCE_DATA": str(tmp_path)}) == ()
+    assert published_files(PUBLISHED_GEMM, {}) == ()
+    assert published_files(PUBLISHED_GEMM, {"DOVETAIL_REFERENCE_DATA": str(tmp_path)}) == ()
     (tmp_path / "third_party").mkdir()
     beside = written(tmp_path, "m\n1\n", PUBLISHED_GEMM[0])
     below = written(tmp_path / "third_party", "m\n1\n", PUBLISHED_GEMM[1])
-    assert published_files({"DOVETAIL_REFERENCE_DATA": str(tmp_path)}) == (beside, below)
+    assert published_files(PUBLISHED_GEMM, {"DOVETAIL_REFERENCE_DATA": str(tmp_path)}) == (beside, below)
 
 
 def test_what_was_not_written_by_validate_is_no_result(tmp_path):

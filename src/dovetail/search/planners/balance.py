@@ -28,6 +28,15 @@ TABLE_ELEMENTS = 65_536  # of one table of times: larger batches are cut, so tha
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """What is to be cut: units of each plan, the stages that it has, and the fewest that one of them may hold."""
+
+    num_units: Ints  # (plans,)
+    is_stage: Bools  # (plans, stages)
+    min_units: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StageLoads:
     """Plans by rows, stages by columns, policies by depth; whatever is alike along an axis may have length 1 there.
 
@@ -71,6 +80,10 @@ class StageLoads:
             raise InvalidInput("a unit recomputed in full must not be faster than under a policy")
         if self.min_units < 0:
             raise InvalidInput(f"min_units must be at least 0; got {self.min_units}")
+
+    @property
+    def cut(self) -> Cut:
+        return Cut(num_units=self.num_units, is_stage=self.is_stage, min_units=self.min_units)
 
     def rows(self, chosen: slice | Ints) -> StageLoads:
         """The same for some of the plans."""
@@ -130,14 +143,14 @@ def _balanced(loads: StageLoads) -> Balanced:
     width = min(_first_guess(loads), most)
     while True:
         table_s = _table_s(loads, width)
-        pace_s = _pace_s(loads, table_s)
+        pace_s = least_pace_s(loads.cut, table_s)
         num_most = (table_s[:, :, 1:] <= pace_s[:, None, None]).sum(axis=2)
         # A stage that holds all that was looked at might hold more, and the pace be less.
         if width == most or not np.any((num_most == width) & np.isfinite(pace_s)[:, None]):
             break
         width = min(2 * width, most)
     fits = np.isfinite(pace_s)
-    num_units = _least_sum(loads, table_s, np.where(fits[:, None], num_most, 0), fits)
+    num_units = least_sum(loads.cut, table_s, np.where(fits[:, None], num_most, 0), fits)
     stage_s, policy, num_recomputed = _chosen(loads, num_units)
     stage_s = np.where(loads.is_stage, stage_s, 0.0)
     return Balanced(fits, pace_s, stage_s.sum(axis=1), num_units, policy, num_recomputed, stage_s)
@@ -171,33 +184,33 @@ def _table_s(loads: StageLoads, width: int) -> Floats:
     return np.where(loads.is_stage[:, :, None], table_s, np.inf)
 
 
-def _pace_s(loads: StageLoads, table_s: Floats) -> Floats:
+def least_pace_s(cut: Cut, table_s: Floats) -> Floats:
     """The least pace of each plan: the time below which there are as many units as it has, and no stage too few."""
     num_plans, num_stages, width = table_s.shape
     each_s = table_s[:, :, 1:].reshape(num_plans, num_stages * (width - 1))
-    wanted = np.minimum(loads.num_units, each_s.shape[1]) - 1
+    wanted = np.minimum(cut.num_units, each_s.shape[1]) - 1
     # One selection for plans with as many units: most batches are of one model.
     pace_s = np.full(num_plans, np.inf)
     for place in sorted(set(wanted.tolist())):
         rows = np.flatnonzero(wanted == place)
         if place >= 0:
             pace_s[rows] = np.partition(each_s[rows], place, axis=1)[:, place]
-    pace_s[loads.num_units > each_s.shape[1]] = np.inf
-    pace_s[loads.num_units == 0] = 0.0
-    least = min(loads.min_units, width - 1)
-    least_s = np.where(loads.is_stage, table_s[:, :, least], 0.0).max(axis=1)
-    too_few = loads.num_units < loads.min_units * loads.is_stage.sum(axis=1)
+    pace_s[cut.num_units > each_s.shape[1]] = np.inf
+    pace_s[cut.num_units == 0] = 0.0
+    least = min(cut.min_units, width - 1)
+    least_s = np.where(cut.is_stage, table_s[:, :, least], 0.0).max(axis=1)
+    too_few = cut.num_units < cut.min_units * cut.is_stage.sum(axis=1)
     return np.where(too_few, np.inf, np.maximum(pace_s, least_s))
 
 
-def _least_sum(loads: StageLoads, table_s: Floats, num_most: Ints, fits: Bools) -> Ints:
+def least_sum(cut: Cut, table_s: Floats, num_most: Ints, fits: Bools) -> Ints:
     """Units by stage with the least sum of times: a program over the units taken away from what stages can hold."""
-    surplus = np.where(fits, num_most.sum(axis=1) - loads.num_units, 0)
+    surplus = np.where(fits, num_most.sum(axis=1) - cut.num_units, 0)
     num_states = int(surplus.max(initial=0)) + 1
     num_plans, num_stages = num_most.shape
     best_s = np.full((num_plans, num_states), np.inf)
     best_s[:, 0] = 0.0
-    least = np.where(loads.is_stage, np.minimum(loads.min_units, num_most), 0)
+    least = np.where(cut.is_stage, np.minimum(cut.min_units, num_most), 0)
     took = np.zeros((num_stages, num_plans, num_states), dtype=np.int16)
     row = np.arange(num_plans)
     for stage in range(num_stages):
@@ -205,7 +218,7 @@ def _least_sum(loads: StageLoads, table_s: Floats, num_most: Ints, fits: Bools) 
         before_s, best_s = best_s, np.full_like(best_s, np.inf)
         for less in range(min(num_states, int((most - least[:, stage]).max(initial=0)) + 1)):
             left = most - less
-            own_s = np.where(loads.is_stage[:, stage], table_s[row, stage, np.maximum(left, 0)], 0.0)
+            own_s = np.where(cut.is_stage[:, stage], table_s[row, stage, np.maximum(left, 0)], 0.0)
             own_s = np.where(left >= least[:, stage], own_s, np.inf)
             with_s = before_s[:, : num_states - less] + own_s[:, None]
             is_less = with_s < best_s[:, less:]

@@ -1,0 +1,88 @@
+"""A bar on standard error while a search runs, where that is a terminal; nothing elsewhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from dovetail.cli.process import stream
+from dovetail.search.objectives import Objective
+from dovetail.search.planner import Progress, Tally
+from dovetail.units import format_bytes, format_energy_j, format_s
+
+CLEAR_LINE = b"\r\x1b[2K\x1b[?25h"  # ECMA-48: erase the line; and show the cursor that the bar hides
+
+
+@contextmanager
+def search_progress(objective: Objective, cluster_usd: float) -> Iterator[Progress]:
+    """What a search calls as it goes on: grids done, plans a second, the best so far and the time left are shown."""
+    told = stream("stderr")
+    if told is None or not told.isatty() or os.environ.get("TERM") == "dumb":
+        yield lambda _done, _grids, _tally, _score: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("searching"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[said]}"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(file=told), transient=True) as bar, _clean_interrupt():
+        yield _shown(bar, objective, cluster_usd)
+
+
+def _shown(bar: Any, objective: Objective, cluster_usd: float) -> Progress:
+    task = bar.add_task("searching", total=None, said="")
+    begin_s = time.monotonic()
+
+    def show(num_done: int, num_grids: int, tally: Tally, score: float) -> None:
+        passed_s = time.monotonic() - begin_s
+        rate = tally.num_plans / passed_s if passed_s > 0 else 0.0
+        said = f"{rate:,.0f} plans/s, {best_words(objective, score, cluster_usd)}"
+        said += "; cutting stages" if num_done == num_grids else ""
+        bar.update(task, completed=num_done, total=num_grids, said=said)
+
+    return show
+
+
+def best_words(objective: Objective, score: float, cluster_usd: float) -> str:
+    """The best score so far as people say it."""
+    if score == float("inf"):
+        return "nothing fits yet"
+    if objective.aspect == "memory":
+        return f"best {format_bytes(score)}"
+    if objective.aspect == "energy":
+        return f"best {format_energy_j(score, 1)} a step"
+    return f"best {format_s(score / cluster_usd)} a step"
+
+
+@contextmanager
+def _clean_interrupt() -> Iterator[None]:
+    """Clears the bar before an interrupt ends the process, as whoever meets it does not know of the bar."""
+    previous = signal.getsignal(signal.SIGINT)
+    if not callable(previous):  # ignored, as a shell may have it
+        yield
+        return
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        os.write(2, CLEAR_LINE)
+        previous(number, frame)
+
+    try:
+        signal.signal(signal.SIGINT, interrupted)
+    except ValueError:  # not the main thread, which alone may say
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)

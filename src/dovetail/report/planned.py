@@ -1,0 +1,287 @@
+"""The plans that were found, as tables: the answer in a sentence, the best plan, and why the others lose."""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from dovetail.accuracy.residuals import Residual
+from dovetail.evaluate import Infeasible
+from dovetail.plan.plan import AXES, Plan
+from dovetail.report.levers import excess_rows, levers_table
+from dovetail.report.memory import memory_table
+from dovetail.report.outcome import headline_table
+from dovetail.report.runnable import Runnable, runnable_notes
+from dovetail.report.table import GAP, WIDTH, Table
+from dovetail.report.words import counted, gain, number, percent, plan_in_brief
+from dovetail.schedule.work import COMM_AXES
+from dovetail.search.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH
+from dovetail.search.ranking import Choice, NothingFits, Question, Ranked
+from dovetail.units import GIBI, format_bytes, format_s
+
+NOTHING_FRAC = 0.0005  # a loss that shows as zero is none
+PART_WORDS = {axis: f"{axis} comm." for axis in COMM_AXES} | {"host": "host waits"}
+POLICY_WORDS = {"selective": "sel.", "alternate": "alt."}
+WHOLE_WORDS = {
+    "time": "longer a step is than the best one's",
+    "energy": "more energy a step takes than the best one's",
+    "memory": "more memory the fullest device needs than the best one's",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What only the edge knows: what the job is called, what to say beside, and which commands go on from here.
+
+    `residuals` are what the interval of the best plan's time rests on.
+    """
+
+    name: str = ""
+    residuals: tuple[Residual, ...] = ()
+    notes: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+
+
+def planned_tables(
+    found: Choice | NothingFits, by_place: tuple[tuple[Runnable, ...], ...], told: Told
+) -> tuple[Table, ...]:
+    """Everything a person wants to know, the answer first; `by_place` is who can run each plan of the ranking."""
+    if isinstance(found, NothingFits):
+        return _nothing_tables(found, told)
+    return (
+        Table(title=sentence(found), notes=proof(found)),
+        headline_table(found.best, told.name, told.residuals),
+        ranking_table(found),
+        _notes_table((*notes(found, by_place), *told.notes)),
+        Table(title="Go on with", notes=tuple(line for command in told.commands for line in _pasted(command))),
+    )
+
+
+def _pasted(command: str) -> list[str]:
+    """A command in lines that a shell reads as one."""
+    *lines, last = textwrap.wrap(command, WIDTH - 2 * GAP, subsequent_indent="", break_on_hyphens=False)
+    return [*(f"{line} \\" for line in lines), last]
+
+
+def sentence(found: Choice) -> str:
+    """The answer: the plan, what it comes to, and what it gains over the user's own."""
+    question = found.question
+    best = f"Best plan: {plan_in_brief(found.best.plan)}; {format_s(found.best.step.step_s)} a step"
+    if question.objective_name != "time":
+        figure = next(one.candidate.figure for one in found.ranking if not one.losses)
+        best += f", {_figure(figure, question)}"
+    own = [one for one in found.ranking if one.is_own]
+    if found.own and not own:
+        return f"{best}; your own plan does not fit"
+    return best + "".join(_beside_own(one) for one in own)
+
+
+def _beside_own(own: Ranked) -> str:
+    if not own.losses:
+        return "; it is your own plan"
+    if own.behind_frac < 0:
+        return f"; your own plan is {percent(-own.behind_frac)} ahead of it, by choices outside of the space"
+    return f"; your own plan is {percent(own.behind_frac)} behind it"
+
+
+def _figure(figure: float, question: Question) -> str:
+    unit = question.objective.unit
+    if question.objective.aspect == "memory":
+        return unit.replace("bytes", format_bytes(figure), 1)
+    return f"{number(figure)} {unit}"
+
+
+def proof(found: Choice) -> tuple[str, ...]:
+    """How many plans there were, and how good the best is known to be."""
+    tally, made, objective = found.tally, found.proof, found.question.objective_name
+    counts = f"{counted(tally.num_plans, 'plan')} with stages alike, {tally.num_fitting:,} fit, all of those evaluated"
+    if made.num_bases:
+        counts += (
+            f"; of {made.num_bases:,} with layers and recompute by stage left open {made.num_bounded_away:,} cannot be"
+            f" better by a bound, {made.num_refined:,} were cut anew, {made.num_open:,} are open"
+        )
+    if found.gap_frac <= 0:
+        return (counts, f"proven best of the space by {objective} (gap 0)")
+    return (counts, f"no plan of the space is ahead by more than {percent(found.gap_frac, 2)} (gap, by {objective})")
+
+
+def ranking_table(found: Choice) -> Table:
+    """One plan a row, its choices in columns; a choice that is plain in every row has none."""
+    question = found.question
+    plans = [one.candidate.plan for one in found.ranking]
+    choices = {name: said for name, said in _CHOICES.items() if any(said(plan) for plan in plans)}
+    whole = WHOLE_WORDS[question.objective.aspect]
+    columns, *rows = _fitting_rows(found, choices)
+    return Table(
+        title="The best plans of different degrees" + (", and your own" if found.own else ""),
+        columns=columns,
+        rows=tuple(rows),
+        align="r" * (len(columns) - 1) + "l",
+        notes=(f"behind: how much {whole}; loses most by: the largest part of that", *_legend(choices)),
+    )
+
+
+Choices = dict[str, Callable[[Plan], str]]
+
+
+def _fitting_rows(found: Choice, choices: Choices) -> list[tuple[str, ...]]:
+    """Headings and rows that fit the page: where there are many choices, without amounts or the objective's figure."""
+    has_figure = found.question.objective_name != "time"
+    whole = _all_rows(found, choices, shows_figure=has_figure, shows_amount=True)
+    for shows_figure in (has_figure, False):
+        if _width(whole) > WIDTH:
+            whole = _all_rows(found, choices, shows_figure=shows_figure, shows_amount=False)
+    return whole
+
+
+def _width(rows: list[tuple[str, ...]]) -> int:
+    return GAP - 1 + sum(max(map(len, cells)) + 1 for cells in zip(*rows, strict=True))
+
+
+def _all_rows(found: Choice, choices: Choices, *, shows_figure: bool, shows_amount: bool) -> list[tuple[str, ...]]:
+    figure = (found.question.objective_name,) if shows_figure else ()
+    rows: list[tuple[str, ...]] = [("", "step", *figure, "behind", "GiB", *choices, "loses most by")]
+    for place, one in enumerate(found.ranking, start=1):
+        cells = ["own" if one.is_own else str(place), format_s(one.candidate.step_s)]
+        cells += [_short_figure(one, found.question)] if shows_figure else []
+        cells += [_behind(one), f"{one.candidate.need_bytes / GIBI:.1f}"]
+        cells += [say(one.candidate.plan) or "-" for say in choices.values()]
+        rows.append((*cells, most_lost(one, has_amount=shows_amount)))
+    return rows
+
+
+def _short_figure(one: Ranked, question: Question) -> str:
+    is_memory = question.objective.aspect == "memory"
+    return format_bytes(one.candidate.figure) if is_memory else number(one.candidate.figure)
+
+
+def _behind(one: Ranked) -> str:
+    return gain(one.behind_frac) if one.losses else "best"
+
+
+def most_lost(one: Ranked, *, has_amount: bool = True) -> str:
+    """The part in which a plan is most behind the best, and by how much of the best's whole."""
+    if not one.losses or one.losses[0].behind_frac < NOTHING_FRAC:
+        return ""
+    worst = one.losses[0]
+    words = PART_WORDS.get(worst.part, worst.part)
+    return f"{words} {gain(worst.behind_frac)}" if has_amount else words
+
+
+def _more_than_one(count: int) -> str:
+    return str(count) if count > 1 else ""
+
+
+def _recompute(plan: Plan) -> str:
+    policies = tuple(dict.fromkeys(policy for policy in plan.recompute if policy != "none"))
+    return "+".join(POLICY_WORDS.get(policy, policy) for policy in policies)
+
+
+# How the choices of a plan are said in a column; empty for the plain one.
+_CHOICES: Choices = {
+    "tp": lambda plan: _more_than_one(plan.tensor_parallel),
+    "sp": lambda plan: "y" if plan.sequence_parallel and plan.tensor_parallel > 1 else "",
+    "cp": lambda plan: _more_than_one(plan.context_parallel),
+    "pp": lambda plan: _more_than_one(plan.pipeline_parallel),
+    "v": lambda plan: _more_than_one(plan.interleave),
+    "by": lambda plan: plan.schedule if plan.schedule != "1f1b" and plan.pipeline_parallel > 1 else "",
+    "dp": lambda plan: _more_than_one(plan.data_parallel),
+    "ep": lambda plan: _more_than_one(plan.expert_parallel),
+    "Z": lambda plan: str(plan.zero_stage or ""),
+    "mb": lambda plan: str(plan.microbatch),
+    "rec.": _recompute,
+}
+_LEGEND = {
+    "sp": "sp: sequence parallel",
+    "v": "v: interleave",
+    "by": "by: schedule",
+    "Z": "Z: ZeRO stage",
+    "mb": "mb: microbatch",
+    "rec.": "rec.: recompute (selective, light, alternate, full)",
+}
+
+
+def _legend(choices: Choices) -> tuple[str, ...]:
+    return ("; ".join(words for name, words in _LEGEND.items() if name in choices),)
+
+
+def notes(found: Choice, by_place: tuple[tuple[Runnable, ...], ...]) -> tuple[str, ...]:
+    """Sentences: what was looked at, where axes lie, and who can run the best plan."""
+    order = found.best.plan.axis_order
+    [best] = [answers for one, answers in zip(found.ranking, by_place, strict=True) if not one.losses]
+    placed = () if order == AXES else (f"the best plan's axes, innermost first: {', '.join(order)} (axis_order)",)
+    return (
+        *space_notes(found.question),
+        *_even_notes(found),
+        *placed,
+        *_stage_notes(found.best.plan),
+        *runnable_notes(best, by_place),
+    )
+
+
+def _even_notes(found: Choice) -> Iterator[str]:
+    if found.proof.is_even_only and found.question.objective.aspect != "time":
+        yield f"by {found.question.objective_name} only plans whose stages are alike were looked at"
+
+
+def _runs(values: tuple[object, ...]) -> str:
+    """Values in a row, alike ones together: 15 x 3, 1 x 2."""
+    return ", ".join(f"{len(list(alike))} x {value}" for value, alike in itertools.groupby(values))
+
+
+def _stage_notes(plan: Plan) -> Iterator[str]:
+    """What the brief words of a plan leave out of its stages."""
+    if plan.layers_per_stage:
+        each = "chunk" if plan.interleave > 1 else "stage"
+        yield f"layers of the best plan by {each}: {_runs(plan.layers_per_stage)}"
+    if len(plan.recompute) > 1:
+        yield f"recompute of the best plan by stage: {_runs(plan.recompute)}"
+    if plan.recompute_layers:
+        yield f"layers recomputed by stage: {_runs(plan.recompute_layers)}"
+
+
+def space_notes(question: Question) -> Iterator[str]:
+    """Sentences: what the user fixed, and what limits the rest of the space."""
+    if question.constraints:
+        yield f"kept to: {'; '.join(one.words for one in question.constraints)}"
+    space = question.space
+    limits = [] if space.microbatch else [f"microbatches of up to {MAX_MICROBATCH} samples"]
+    limits += [] if space.interleave else [f"interleave of up to {MAX_INTERLEAVE}"]
+    limits += [f"{'schedules' if len(space.schedule) > 1 else 'schedule'} {', '.join(space.schedule)}"]
+    yield f"looked at: {', '.join(limits)}; --fix KEY=VALUE,VALUE looks at others"
+
+
+def _notes_table(sentences: tuple[str, ...]) -> Table:
+    return Table(title="What was looked at, and who can run it", notes=tuple(f"- {line}" for line in sentences))
+
+
+def _nothing_tables(found: NothingFits, told: Told) -> tuple[Table, ...]:
+    """Need against limit of the plan that needs least, and what it holds."""
+    least = found.least
+    rows = (("plan", plan_in_brief(least.plan)), *excess_rows(least))
+    sentences = (*nothing_notes(found), *told.notes)
+    looser = (levers_table(least),) if any(lever.fits for lever in least.levers) else ()
+    return (
+        Table(title=nothing_sentence(found), rows=rows),
+        memory_table(least.memory, least.workload, least.plan),
+        *looser,
+        Table(title="What was looked at", notes=tuple(f"- {line}" for line in sentences)),
+    )
+
+
+def nothing_sentence(found: NothingFits) -> str:
+    use = found.least.memory
+    need = f"the one that needs least needs {format_bytes(use.need_bytes)} of {format_bytes(use.limit_bytes)}"
+    return f"None of {counted(found.tally.num_plans, 'plan')} fits: {need}"
+
+
+def nothing_notes(found: NothingFits) -> Iterator[str]:
+    """Sentences: what was looked at, the user's own plan, and the way out."""
+    yield from space_notes(found.question)
+    for result in found.own:
+        fits = "does not fit either" if isinstance(result, Infeasible) else "fits, by choices outside of the space"
+        yield f"your own plan, {plan_in_brief(result.plan)}, {fits}"
+    loosen = "leave more to choose from, " if found.question.constraints else ""
+    yield f"to make one fit: {loosen}take more devices, a shorter --seq, or a chip with more memory"

@@ -1,0 +1,95 @@
+"""The plans that were found as plain data for JSON; docs/reference/json.md lists the keys."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+
+from dovetail import __version__
+from dovetail.report.planned import Told, notes, nothing_notes, nothing_sentence, sentence
+from dovetail.report.record import Record, plain, plan_record, record, workload_record
+from dovetail.report.runnable import Runnable
+from dovetail.search.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH
+from dovetail.search.ranking import Choice, NothingFits, Question, Ranked
+
+
+def planned_record(found: Choice | NothingFits, by_place: tuple[tuple[Runnable, ...], ...], told: Told) -> Record:
+    """Everything known of what was found; `by_place` is who can run each plan of the ranking."""
+    if isinstance(found, NothingFits):
+        return _nothing_record(found, told)
+    return {
+        "name": told.name,
+        "feasible": True,
+        "answer": sentence(found),
+        "objective": found.question.objective_name,
+        "unit": found.question.objective.unit,
+        "num_plans": found.tally.num_plans,
+        "num_fitting": found.tally.num_fitting,
+        "gap_frac": found.gap_frac,
+        "proof": asdict(found.proof),
+        "best": record(found.best, told.name, told.residuals),
+        "ranking": [
+            _ranked_record(place, one, answers)
+            for place, (one, answers) in enumerate(zip(found.ranking, by_place, strict=True), start=1)
+        ],
+        "own": [record(result, told.name) for result in found.own],
+        **_question_record(found.question),
+        "notes": [*notes(found, by_place), *told.notes],
+        "commands": list(told.commands),
+        "version": __version__,
+    }
+
+
+def _ranked_record(place: int, one: Ranked, answers: tuple[Runnable, ...]) -> Record:
+    candidate = one.candidate
+    return {
+        "place": place,
+        "plan": plan_record(candidate.plan),
+        "step_s": candidate.step_s,
+        "energy_j": candidate.energy_j,
+        "need_bytes": candidate.need_bytes,
+        "figure": candidate.figure,
+        "behind_frac": one.behind_frac,
+        "losses": [{"part": loss.part, "behind_frac": loss.behind_frac} for loss in one.losses],
+        "is_own": one.is_own,
+        "frameworks": [
+            {"framework": each.framework, "refusal": each.refusal, "not_expressed": list(each.not_expressed)}
+            for each in answers
+        ],
+    }
+
+
+def _question_record(question: Question) -> Record:
+    space = question.space
+    return {
+        "constraints": [
+            {"key": one.key, "values": plain(one.values), "forbids": one.forbids, "where": one.where}
+            for one in question.constraints
+        ],
+        "space": {field.name: plain(getattr(space, field.name)) for field in fields(space) if field.name != "overlap"}
+        | {"overlap": [asdict(overlap) for overlap in space.overlap]},
+        "max_microbatch": MAX_MICROBATCH,
+        "max_interleave": MAX_INTERLEAVE,
+        "workload": workload_record(question.workload),
+        "cluster": {"name": question.cluster.name, "num_devices": question.cluster.num_devices},
+        "chip": question.cluster.chip.name,
+    }
+
+
+def _nothing_record(found: NothingFits, told: Told) -> Record:
+    use = found.least.memory
+    return {
+        "name": told.name,
+        "feasible": False,
+        "answer": nothing_sentence(found),
+        "objective": found.question.objective_name,
+        "num_plans": found.tally.num_plans,
+        "num_fitting": found.tally.num_fitting,
+        "need_bytes": use.need_bytes,
+        "limit_bytes": use.limit_bytes,
+        "excess_bytes": use.need_bytes - use.limit_bytes,
+        "least": record(found.least, told.name),
+        "own": [record(result, told.name) for result in found.own],
+        **_question_record(found.question),
+        "notes": [*nothing_notes(found), *told.notes],
+        "version": __version__,
+    }

@@ -1,0 +1,160 @@
+"""The least that a block can take on any stage: seconds by sender and recompute policy, which add up to lower bounds.
+
+A stage's time is not the sum of its blocks': compute of one hides communication of another, the host queues ahead, and
+the power limit sets one clock for all. But it is never below a sum of what this module gives (docs/model/planning.md):
+
+- Without the host, time is a convex and homogeneous function of amounts that add up, so it lies above each of its
+  tangents. The one taken is that of the most frequent layer.
+- Whatever clock c a stage settles at: if c <= c0, it takes at least its time at c0; if c >= c0, it spends at least its
+  energy at c0, and the power limit says in how long. c0 is the clock of the most frequent layer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from dovetail.cost.cost import Cost
+from dovetail.cost.power import at_clock, sustained_clock_frac
+from dovetail.hardware.chip import Chip
+from dovetail.plan.plan import RECOMPUTE_POLICIES
+from dovetail.schedule.stage import slowest_frac
+from dovetail.schedule.work import COMM_AXES, HELD_FRAC, StageWork, Work
+from dovetail.schedule.work_columns import stage_work
+from dovetail.schedule.work_table import WorkTable
+from dovetail.units import Amount
+from dovetail.workload.graph import BoolArray, FloatArray, Graph
+
+_CP, _EP = COMM_AXES.index("cp"), COMM_AXES.index("ep")
+_NONE = RECOMPUTE_POLICIES.index("none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BlockLows:
+    """`time_s` of both passes of one repeat of each block, senders by policies; a stage takes no less than their sum.
+
+    Less `call_s`, by sender: what entering the stage may take of the time that the power limit gives it.
+    """
+
+    time_s: tuple[FloatArray, ...]
+    call_s: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Tangent:
+    """Which side of each minimum the most frequent layer is on, senders by 1."""
+
+    is_host: BoolArray  # it waits for the host
+    is_core: BoolArray  # context exchange outlasts attention
+    is_experts: BoolArray  # expert exchange outlasts the experts
+    is_compute: BoolArray  # what could hide outlasts all compute
+
+
+def block_lows(graph: Graph, table: WorkTable) -> BlockLows:
+    chip, slowest = table.chip, slowest_frac(table.num_devices)
+    layers = [index for index, block in enumerate(graph.blocks) if block.is_layer]
+    usual = max(layers, key=lambda index: graph.blocks[index].repeat)
+    works = [stage_work(work) for work in table.works]
+    ways = [_keeping_all(way) for way in (works[usual].forward, works[usual].backward)]
+    clock_frac = np.asarray(sustained_clock_frac(StageWork(forward=ways[0], backward=ways[1]).draw(chip), chip))
+    tangents = [_tangent(way, 1 / (clock_frac * slowest)) for way in ways]
+    # at full clock, or waiting for the host, the first argument is enough: no clock makes such a stage faster
+    clock_frac = np.where(tangents[0].is_host | tangents[1].is_host, 1.0, clock_frac)
+    is_free = clock_frac == 1.0
+    slow_s = [_time_s(work, tangents, 1 / (clock_frac * slowest)) for work in works]
+    quick_s = [_time_s(work, tangents, np.full_like(clock_frac, 1 / slowest)) for work in works]
+    paid_s = [_paid_s(work, tangents, clock_frac, slowest, chip) for work in works]
+    is_paid = ~is_free & (paid_s[usual] > quick_s[usual])[:, [_NONE]]
+    called_s = chip.calibration.host_call_s + chip.calibration.host_backward_s
+    return BlockLows(
+        time_s=tuple(
+            np.where(is_free, slow, np.minimum(slow, np.where(is_paid, paid, quick)))
+            for slow, quick, paid in zip(slow_s, quick_s, paid_s, strict=True)
+        ),
+        call_s=np.where(is_paid, called_s, 0.0)[:, 0],
+    )
+
+
+def _keeping_all(work: Work) -> Work:
+    """Of senders by policies, that without recompute: senders by 1."""
+
+    def of(amount: Amount) -> Amount:
+        return amount[:, [_NONE]] if isinstance(amount, np.ndarray) else amount
+
+    def cost(whole: Cost) -> Cost:
+        return Cost(**{field.name: of(getattr(whole, field.name)) for field in fields(Cost)})
+
+    return Work(
+        cost=cost(work.cost),
+        core=cost(work.core),
+        experts=cost(work.experts),
+        waiting_s=tuple(of(wait_s) for wait_s in work.waiting_s),
+        beside_s=tuple(of(beside_s) for beside_s in work.beside_s),
+        sent_bytes=of(work.sent_bytes),
+    )
+
+
+def _slowed_s(cost: Cost, slower: Amount) -> Amount:
+    """Seconds of `cost` at a clock `slower` times as slow as the full one."""
+    return cost.compute_s + cost.clocked_s * (slower - 1)
+
+
+def _tangent(work: Work, slower: FloatArray) -> _Tangent:
+    compute_s, core_s, experts_s = (_slowed_s(cost, slower) for cost in (work.cost, work.core, work.experts))
+    return _Tangent(
+        is_host=np.asarray(work.cost.host_s > compute_s + sum(work.waiting_s)),
+        is_core=np.asarray(core_s < work.beside_s[_CP]),
+        is_experts=np.asarray(experts_s < work.beside_s[_EP]),
+        is_compute=np.asarray(_most_hidden_s(work, slower) >= compute_s),
+    )
+
+
+def _most_hidden_s(work: Work, slower: Amount) -> Amount:
+    """Communication that compute covers, the host left aside."""
+    core_s, experts_s = _slowed_s(work.core, slower), _slowed_s(work.experts, slower)
+    behind_s = np.minimum(work.beside_s[_CP], core_s) + np.minimum(work.beside_s[_EP], experts_s)
+    rest_s = sum(work.beside_s) - work.beside_s[_CP] - work.beside_s[_EP]
+    return np.minimum(behind_s + rest_s, _slowed_s(work.cost, slower))
+
+
+def _covered_s(work: Work, tangent: _Tangent, slower: Amount) -> Amount:
+    """The tangent of `_most_hidden_s`: no less than it."""
+    core_s, experts_s = _slowed_s(work.core, slower), _slowed_s(work.experts, slower)
+    behind_s = np.where(tangent.is_core, core_s, work.beside_s[_CP])
+    behind_s = behind_s + np.where(tangent.is_experts, experts_s, work.beside_s[_EP])
+    rest_s = sum(work.beside_s) - work.beside_s[_CP] - work.beside_s[_EP]
+    return np.where(tangent.is_compute, _slowed_s(work.cost, slower), behind_s + rest_s)
+
+
+def _way_s(work: Work, tangent: _Tangent, slower: Amount) -> Amount:
+    """The tangent of a pass's seconds: no more than they are."""
+    beside_s = sum(work.beside_s)
+    passing_s = _slowed_s(work.cost, slower) + sum(work.waiting_s)
+    running_s = passing_s + beside_s - (1 - HELD_FRAC) * _covered_s(work, tangent, slower)
+    return np.where(tangent.is_host, work.cost.host_s, running_s)
+
+
+def _time_s(work: StageWork, tangents: list[_Tangent], slower: Amount) -> FloatArray:
+    ways = zip((work.forward, work.backward), tangents, strict=True)
+    return np.asarray(sum(_way_s(way, tangent, slower) for way, tangent in ways))
+
+
+def _paid_s(
+    work: StageWork, tangents: list[_Tangent], clock_frac: FloatArray, slowest: float, chip: Chip
+) -> FloatArray:
+    """Seconds in which the power limit grants what `work` spends at `clock_frac`, and what the slowest device adds.
+
+    The limit holds for all of the time, of which the tangent may leave a part out: at most what the blocks' own times
+    are above it, host included, since those of a sum are never above the sum of theirs.
+    """
+    limit_w = chip.tdp_w - chip.energy.idle_w
+    spent_j, left_out_s = 0.0, 0.0
+    for way, tangent in zip((work.forward, work.backward), tangents, strict=True):
+        spent_j = spent_j + at_clock(way.cost, clock_frac).energy_j + way.sent_bytes * chip.energy.link_j_per_byte
+        ends = (1.0, 1 / clock_frac)  # a convex function of the slowdown is greatest at one of them
+        above_s = [_covered_s(way, tangent, slower) - _most_hidden_s(way, slower) for slower in ends]
+        waits_s = np.maximum(0.0, way.cost.host_s - way.cost.compute_s - sum(way.waiting_s))
+        left_out_s = left_out_s + (1 - HELD_FRAC) * np.maximum(*above_s) + waits_s
+    more_s = _time_s(work, tangents, 1 / slowest) - _time_s(work, tangents, 1.0)
+    return np.asarray(spent_j / limit_w - left_out_s + more_s)

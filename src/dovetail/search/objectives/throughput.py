@@ -1,0 +1,14 @@
+"""Most tokens a second."""
+
+from __future__ import annotations
+
+from dovetail.search.objectives import Objective, objectives
+
+objectives.register("tokens/s")(
+    Objective(
+        score=lambda f: f.step_s,
+        figure=lambda f: f.num_tokens / f.step_s,
+        unit="tokens/s",
+        summary="most tokens a second; on one cluster the shortest step",
+    )
+)

@@ -1,0 +1,145 @@
+"""The plans that a search found, ranked and explained: the best whole, the others by what they lose by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dovetail.cost.price import price
+from dovetail.errors import DovetailError, InvalidInput, NotModelled
+from dovetail.evaluate import Infeasible, Outcome, evaluate
+from dovetail.hardware.cluster import Cluster
+from dovetail.plan.plan import Plan
+from dovetail.search.constraints import Constraint
+from dovetail.search.losses import PARTS, Loss, Setting, losses
+from dovetail.search.objectives import Figures, Objective
+from dovetail.search.plan_space import PlanSpace
+from dovetail.search.planner import Candidate, Planned, Proof, Tally
+from dovetail.workload.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a plan is wanted for; `own` holds the user's plan, if there is one."""
+
+    workload: Workload
+    cluster: Cluster
+    objective_name: str
+    objective: Objective
+    constraints: tuple[Constraint, ...]
+    space: PlanSpace
+    own: tuple[Plan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """A plan, what it comes to, and how far it is behind the best of the space: below 0 it is ahead."""
+
+    candidate: Candidate
+    behind_frac: float
+    losses: tuple[Loss, ...]  # most behind first; none of the best
+    is_own: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The best plan of a space and those behind it, with the user's own among them where that fits."""
+
+    question: Question
+    best: Outcome
+    ranking: tuple[Ranked, ...]
+    own: tuple[Outcome | Infeasible, ...]
+    tally: Tally
+    proof: Proof
+    gap_frac: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NothingFits:
+    """No plan of a space fits: the one that needs least memory, and the user's own."""
+
+    question: Question
+    least: Infeasible
+    own: tuple[Outcome | Infeasible, ...]
+    tally: Tally
+
+
+def cluster_usd(cluster: Cluster, objective: Objective) -> float:
+    """What all chips cost to make, where `objective` asks; else 1, which changes no rank."""
+    if not objective.is_priced:
+        return 1.0
+    try:
+        return cluster.num_devices * float(price(cluster.chip).total_usd)
+    except DovetailError as error:
+        told = f"what {cluster.chip.name} costs cannot be told: {error.message}"
+        raise NotModelled(f"{told}; describe its die, or ask for another objective", "--objective") from None
+
+
+def choice(question: Question, found: Planned) -> Choice | NothingFits:
+    """What `found` comes to; raises `InvalidInput` where no plan of the space lies on the network."""
+    workload, cluster = question.workload, question.cluster
+    own = tuple(evaluate(workload, cluster, plan) for plan in question.own)
+    if not found.best:
+        if not found.tally.least:
+            raise _nowhere(question, found.tally)
+        least = evaluate(workload, cluster, found.tally.least[0])
+        assert isinstance(least, Infeasible), f"{found.tally.least[0]} does not fit in the search and fits by itself"
+        return NothingFits(question=question, least=least, own=own, tally=found.tally)
+    best = evaluate(workload, cluster, found.best[0].plan)
+    assert isinstance(best, Outcome), f"{found.best[0].plan} fits in the search and not by itself"
+    return Choice(
+        question=question,
+        best=best,
+        ranking=_ranking(question, found, own),
+        own=own,
+        tally=found.tally,
+        proof=found.proof,
+        gap_frac=found.gap_frac,
+    )
+
+
+def _nowhere(question: Question, tally: Tally) -> InvalidInput:
+    sizes = " x ".join(str(dimension.num_devices) for dimension in question.cluster.topology.dimensions)
+    told = f"none of the {tally.num_plans:,} plans nests in the cluster's network of {sizes} devices"
+    return InvalidInput(f"{told}; leave other degrees or axis orders to choose from")
+
+
+def _ranking(question: Question, found: Planned, own: tuple[Outcome | Infeasible, ...]) -> tuple[Ranked, ...]:
+    """Best first; the user's own plan at its place."""
+    mine = [_candidate(question, result) for result in own if isinstance(result, Outcome)]
+    plans = {candidate.plan for candidate in found.best}
+    every = sorted(
+        (*found.best, *(one for one in mine if one.plan not in plans)),
+        key=lambda candidate: (candidate.score, candidate.need_bytes),
+    )
+    graph = question.workload.training_graph()
+    setting = Setting(graph=graph, cluster=question.cluster, precision=question.workload.precision)
+    parts_of, best = PARTS[question.objective.aspect], found.best[0]
+    best_parts = parts_of(best.plan, setting)
+    return tuple(
+        Ranked(
+            candidate=one,
+            behind_frac=one.score / best.score - 1.0,
+            losses=losses(best_parts, parts_of(one.plan, setting)) if one.plan != best.plan else (),
+            is_own=one.plan in question.own,
+        )
+        for one in every
+    )
+
+
+def _candidate(question: Question, result: Outcome) -> Candidate:
+    figures = Figures(
+        step_s=result.step.step_s,
+        energy_j=result.step.energy_j,
+        need_bytes=result.memory.need_bytes,
+        limit_bytes=result.memory.limit_bytes,
+        num_tokens=result.tokens_per_step,
+        cluster_usd=cluster_usd(question.cluster, question.objective),
+    )
+    return Candidate(
+        plan=result.plan,
+        step_s=float(figures.step_s),
+        energy_j=float(figures.energy_j),
+        need_bytes=float(figures.need_bytes),
+        score=float(question.objective.score(figures)),
+        figure=float(question.objective.figure(figures)),
+    )

@@ -1,0 +1,230 @@
+"""What stages of some plans can be: so many layers, the recompute that memory then asks for, and how long it takes.
+
+Counted and timed as a plan is, not approximated: stages that hold the same are counted together, whatever their plans.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from dovetail.plan.layout import AS_PLANNED, Part
+from dovetail.plan.memory import runtime_bytes
+from dovetail.plan.memory_table import MemoryTable, Stages, memory_table, stage_peak_bytes
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
+from dovetail.plan.plans import Plans
+from dovetail.plan.shard import stage_counts
+from dovetail.schedule.assembly import Shared, schedule_name
+from dovetail.schedule.pipelines import PipelineShape, pipelines
+from dovetail.schedule.stage import entered, sustained
+from dovetail.schedule.work_columns import NUM_ROWS, WAYS, stage_work
+from dovetail.schedule.work_table import WorkTable
+from dovetail.workload.graph import FloatArray, Graph, IntArray
+
+FEW_LAYERS = 32  # models with no more have every number of layers a stage looked at
+NONE = RECOMPUTE_POLICIES.index("none")
+_Kind = tuple[tuple[int, ...], bool, bool]  # repeats of every block that is no layer; is it first, is it last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StageOptions:
+    """Stages with numbers of layers, one a row, that fit: by plan, stage, layers and policy.
+
+    The policy goes for `num_again` of the layers, the fewest that memory lets it, and the others keep everything.
+    """
+
+    plan: IntArray
+    stage: IntArray
+    num_layers: IntArray
+    policy: IntArray
+    num_again: IntArray
+    need_bytes: FloatArray
+    forward_s: FloatArray
+    backward_s: FloatArray
+    weight_s: FloatArray
+
+    @property
+    def time_s(self) -> FloatArray:
+        return self.forward_s + self.backward_s
+
+    def at(self, rows: IntArray) -> StageOptions:
+        return StageOptions(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Asked:
+    """Columns of options before it is known which fit; `row` is that of a plan with this policy."""
+
+    plan: IntArray
+    stage: IntArray
+    num_layers: IntArray
+    policy: IntArray
+    row: IntArray
+    in_flight: FloatArray
+
+    def at(self, rows: IntArray) -> _Asked:
+        return _Asked(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+
+def with_policies(plans: Plans, policies: tuple[int, ...]) -> Plans:
+    """Every one of `plans` under each policy, plan after plan."""
+    repeated = plans.at(np.repeat(np.arange(len(plans)), len(policies)))
+    return replace(repeated, recompute=np.tile(np.array(policies), len(plans)))
+
+
+def layer_range(graph: Graph, num_stages: int, interleave: int) -> tuple[int, int]:
+    """How few and how many layers a stage is asked about: one a chunk at least; of many, near its even share."""
+    share = -(-graph.num_layers // num_stages)
+    around = max(3, share // 3) if graph.num_layers > FEW_LAYERS else graph.num_layers
+    most = graph.num_layers - (num_stages - 1) * interleave
+    fewest = graph.num_layers if num_stages == 1 else max(interleave, min(share - around, most))
+    return fewest, min(most, share + around)
+
+
+def stage_options(every: Shared, policies: tuple[int, ...]) -> StageOptions:
+    """Of the plans in `every`, which are `with_policies` of some, the options that fit."""
+    table = memory_table(every.graph, every.plans, every.table.cuts, every.precision)
+    limit_bytes = every.cluster.hbm_bytes - runtime_bytes(every.plans)
+    parts = []
+    for kind, asked in _asked(every, policies).items():
+        found, num_again, need = _fewest_again(kind, asked, table, limit_bytes, every.graph, policies)
+        if len(num_again):
+            parts.append(_timed(kind, found, num_again, need, every.graph, every.table))
+    if not parts:
+        return _no_options()
+    names = [field.name for field in fields(StageOptions)]
+    return StageOptions(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+def _no_options() -> StageOptions:
+    ints, floats = np.empty(0, dtype=np.int64), np.empty(0)
+    return StageOptions(
+        plan=ints,
+        stage=ints,
+        num_layers=ints,
+        policy=ints,
+        num_again=ints,
+        need_bytes=floats,
+        forward_s=floats,
+        backward_s=floats,
+        weight_s=floats,
+    )
+
+
+def _asked(every: Shared, policies: tuple[int, ...]) -> dict[_Kind, _Asked]:
+    """All that is asked about, by the kind of stage."""
+    graph, found = every.graph, defaultdict(list)
+    outer = [index for index, block in enumerate(graph.blocks) if not block.is_layer]
+    for index in range(len(every.plans) // len(policies)):
+        plan = every.plans.plan(index * len(policies))
+        counts = stage_counts(graph, plan)[outer]
+        for stage in range(plan.pipeline_parallel):
+            kind = (tuple(counts[:, stage].tolist()), stage == 0, stage == plan.pipeline_parallel - 1)
+            found[kind].append(_asked_of(graph, plan, index, stage, policies))
+    names = [field.name for field in fields(_Asked)]
+    return {
+        kind: _Asked(**{name: np.concatenate([getattr(one, name) for one in some]) for name in names})
+        for kind, some in found.items()
+    }
+
+
+def _asked_of(graph: Graph, plan: Plan, index: int, stage: int, policies: tuple[int, ...]) -> _Asked:
+    """Of one stage: every number of layers in its range under every policy."""
+    shape = PipelineShape(
+        num_stages=plan.pipeline_parallel,
+        num_microbatches=plan.num_microbatches(graph.batch),
+        interleave=plan.interleave,
+    )
+    fewest, most = layer_range(graph, shape.num_stages, plan.interleave)
+    layers, policy = (grid.ravel() for grid in np.meshgrid(np.arange(fewest, most + 1), np.arange(len(policies))))
+    return _Asked(
+        plan=np.full(len(layers), index),
+        stage=np.full(len(layers), stage),
+        num_layers=layers,
+        policy=np.array(policies)[policy],
+        row=index * len(policies) + policy,
+        in_flight=np.full(len(layers), float(pipelines[schedule_name(plan)].in_flight(stage, shape))),
+    )
+
+
+def _fewest_again(
+    kind: _Kind,
+    asked: _Asked,
+    table: MemoryTable,
+    limit_bytes: FloatArray,
+    graph: Graph,
+    policies: tuple[int, ...],
+) -> tuple[_Asked, IntArray, FloatArray]:
+    """Of what is asked the rows that fit, the fewest layers they recompute, and what they need; by bisection."""
+
+    def needed(rows: IntArray, num_again: IntArray) -> FloatArray:
+        return _need_bytes(kind, asked.at(rows), num_again, table, graph)
+
+    limits = limit_bytes[asked.row]
+    most = np.where(asked.policy == NONE, 0, asked.num_layers)
+    need = np.empty(len(most))
+    for is_none in (True, False):
+        rows = np.flatnonzero((asked.policy == NONE) == is_none)
+        need[rows] = needed(rows, most[rows])
+    few, many = np.where(NONE in policies, np.minimum(1, most), most), most.copy()
+    while len(open_ := np.flatnonzero((few < many) & (need <= limits))):
+        middle = (few[open_] + many[open_]) // 2
+        got = needed(open_, middle)
+        fits = got <= limits[open_]
+        need[open_[fits]], many[open_[fits]] = got[fits], middle[fits]
+        few[open_[~fits]] = middle[~fits] + 1
+    fitting = np.flatnonzero(need <= limits)
+    return asked.at(fitting), many[fitting], (need + runtime_bytes(table.plans)[asked.row])[fitting]
+
+
+def _need_bytes(kind: _Kind, asked: _Asked, num_again: IntArray, table: MemoryTable, graph: Graph) -> FloatArray:
+    """What the allocator holds on stages of a kind; either all of them recompute a layer or more, or none does."""
+    if not len(num_again):
+        return np.empty(0)
+    parts = _parts(kind, asked.num_layers, num_again, graph)
+    counts = [np.broadcast_to(np.asarray(part.count, dtype=np.float64), num_again.shape) for part in parts]
+    stages = Stages(
+        stage=0 if kind[1] else 1,
+        is_last=kind[2],
+        rows=asked.row,
+        blocks=tuple((part.block, part.policy) for part in parts),
+        counts=np.stack(counts),
+        in_flight=asked.in_flight,
+    )
+    return stage_peak_bytes(table, stages)
+
+
+def _parts(kind: _Kind, num_layers: IntArray, num_again: IntArray, graph: Graph) -> tuple[Part, ...]:
+    """Blocks of stages of a kind in the order of the model; of layers, those that recompute come first."""
+    outer, parts = iter(kind[0]), []
+    for index, block in enumerate(graph.blocks):
+        if not block.is_layer:
+            count = next(outer)
+            parts += [Part(block=index, count=count)] if count else []
+            continue
+        counts = ((num_again, AS_PLANNED), (num_layers - num_again, NONE))
+        parts += [Part(block=index, count=some, policy=policy) for some, policy in counts if some.any()]  # type: ignore[arg-type]
+    return tuple(parts)
+
+
+def _timed(
+    kind: _Kind, asked: _Asked, num_again: IntArray, need_bytes: FloatArray, graph: Graph, table: WorkTable
+) -> StageOptions:
+    shape, sender = asked.row.shape, table.sender_of[asked.row]
+    total = np.zeros((WAYS, NUM_ROWS, *shape))
+    for part in _parts(kind, asked.num_layers, num_again, graph):
+        total += part.count * table.works[part.block][:, :, sender, asked.policy if part.policy == AS_PLANNED else NONE]
+    work = sustained(entered(stage_work(total), table.chip), table.chip, table.num_devices)
+    return StageOptions(
+        plan=asked.plan,
+        stage=asked.stage,
+        num_layers=asked.num_layers,
+        policy=asked.policy,
+        num_again=num_again,
+        need_bytes=need_bytes,
+        forward_s=np.broadcast_to(work.forward.time_s, shape),
+        backward_s=np.broadcast_to(work.backward.time_s, shape),
+        weight_s=np.broadcast_to(work.put_off_s, shape),
+    )

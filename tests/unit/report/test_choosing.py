@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dovetail.accuracy.prepared import Decision, Prepared
+from dovetail.accuracy.validation import Validation, scored_set
+from dovetail.files.results import load_results
+from dovetail.hardware.catalog import chips
+from dovetail.report.accuracy import accuracy_tables, validation_record
+from dovetail.report.accuracy_page import accuracy_page
+from dovetail.report.choosing import choosing_tables
+from dovetail.report.table import text_of
+
+KINDS = ("vTrain, many nodes",) * 5 + ("B",) * 5
+MEASURED = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 1.0, 1.1, 1.2, 1.3, 1.4])
+PREDICTED = np.array([1.1, 2.2, 3.3, 4.4, 5.5, 1.4, 1.3, 1.2, 1.1, 1.0])
+DECISIONS = (
+    Decision(kind="B", has_run=True, fits=True),
+    Decision(kind="B", has_run=True, fits=False),
+    Decision(kind="B", has_run=False, fits=True),
+    Decision(kind="C", has_run=False, fits=False),
+)
+
+
+def prepared(**changes: object) -> Prepared:
+    columns = {
+        "name": "runs",
+        "chip": chips["h200-sxm"](),
+        "unit": "s",
+        "kinds": KINDS,
+        "whats": tuple(str(row) for row in range(10)),
+        "measured": MEASURED,
+        "predicted": lambda _: PREDICTED,
+        "promise": "published training",
+        "is_of_chip": False,
+        "groups": ("a",) * 5 + ("b",) * 5,
+        "decisions": DECISIONS,
+    }
+    return Prepared(**columns | changes)  # type: ignore[arg-type]
+
+
+FOUND = scored_set(prepared())
+RECORD = validation_record(Validation(sets=(FOUND,)))
+
+
+def test_sets_of_plans_are_scored_by_publisher_with_ranks_and_one_factor():
+    whole, other, vtrain = FOUND.scored
+    assert [scored.kind for scored in FOUND.scored] == ["", "B", "vTrain, many nodes"]
+    assert [vtrain.ranking.spearman, other.ranking.spearman] == pytest.approx([1.0, -1.0])
+    assert whole.ranking.spearman == pytest.approx(0.0)
+    assert other.ranking.regret_frac == pytest.approx(0.4)
+    assert vtrain.one_scalar.mape_frac == pytest.approx(0.0, abs=1e-12)  # style: a tolerance
+    assert whole.one_scalar.num_rows == 10
+
+
+def test_a_set_whose_rows_are_nothing_to_choose_between_has_neither():
+    record = validation_record(Validation(sets=(scored_set(prepared(groups=(), decisions=())),)))
+    assert "ranking" not in record["sets"][0]["scores"][0]
+    assert choosing_tables(record) == []
+
+
+def test_decisions_on_memory_are_counted_false_and_missed():
+    whole, b, c = FOUND.decided
+    assert (whole.num_ran, whole.num_false, whole.num_failed, whole.num_missed) == (2, 1, 2, 1)
+    assert (b.kind, b.num_missed, c.kind, c.num_missed) == ("B", 1, "C", 0)
+
+
+def test_a_peer_stands_beside_us_on_the_rows_of_its_publishers_alone():
+    [beside] = FOUND.beside
+    assert (beside.peer.name, beside.num_rows) == ("Calculon", 5)
+    assert beside.mape_frac == pytest.approx(0.1)
+    assert scored_set(prepared(promise="")).beside == ()
+
+
+def test_the_tables_show_what_the_record_holds_in_eighty_columns():
+    text = text_of(accuracy_tables(RECORD))
+    for words in (
+        "choosing among plans",
+        "-1.00",
+        "does it fit",
+        "beside other predictors",
+        "15.0 to 20.0",
+        "Calculon",
+    ):
+        assert words in text
+    assert max(len(line) for line in text.splitlines()) <= 80
+    page = accuracy_page(RECORD)
+    assert "## Beside other predictors" in page
+    assert "| vTrain, many nodes | 5 | 10.0 | 15.0 to 20.0 | Calculon |" in page
+
+
+def test_recorded_results_come_back_as_they_were(tmp_path):
+    file = tmp_path / "results.json"
+    file.write_text(json.dumps(RECORD), encoding="utf-8")
+    loaded = load_results(file)
+    assert text_of(accuracy_tables(loaded)) == text_of(accuracy_tables(RECORD))

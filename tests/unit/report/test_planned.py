@@ -1,0 +1,187 @@
+"""What is said of the plans that were found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from dovetail.hardware.clusters import clusters
+from dovetail.plan.plan import Plan
+from dovetail.report.planned import Told, notes, planned_tables, proof, ranking_table, sentence
+from dovetail.report.planned_record import planned_record
+from dovetail.report.runnable import Runnable, runnable, runnable_notes
+from dovetail.report.table import WIDTH, text_of
+from dovetail.search.constraints import Constraint, space_under
+from dovetail.search.objectives import objectives
+from dovetail.search.planner import planned
+from dovetail.search.ranking import Choice, NothingFits, Question, choice, cluster_usd
+from dovetail.workload.models import models
+from dovetail.workload.workload import Workload
+
+OWN = Plan(tensor_parallel=4, sequence_parallel=True, data_parallel=2, recompute=("full",))
+TOLD = Told(name="a job", commands=("dovetail simulate " + "--very-long-option " * 6,))
+
+
+@cache
+def found(
+    objective: str = "time",
+    own: tuple[Plan, ...] = (),
+    model: str = "llama3-8b",
+    tensor: tuple[int, ...] = (1, 2, 4, 8),
+) -> Choice | NothingFits:
+    workload = Workload(model=models[model](), global_batch=16, seq=2048)
+    cluster, wanted = clusters["dgx-h100"].build(8), objectives[objective]
+    kept = {"zero_stage": (1, 2), "tensor_parallel": tensor, "context_parallel": (1,), "interleave": (1,)}
+    wishes = tuple(Constraint(key=key, values=values, where=f"--fix {key}") for key, values in kept.items())
+    question = Question(
+        workload=workload,
+        cluster=cluster,
+        objective_name=objective,
+        objective=wanted,
+        constraints=wishes,
+        space=space_under(wishes, workload.training_graph(), cluster.num_devices),
+        own=own,
+    )
+    usd = cluster_usd(cluster, wanted)
+    searched = planned(
+        workload,
+        cluster,
+        question.space,
+        wanted,
+        num_best=4,
+        cluster_usd=usd,
+        progress=lambda *_: None,
+        is_even_only=True,
+    )
+    return choice(question, searched)
+
+
+def chosen(objective: str = "time", own: tuple[Plan, ...] = ()) -> Choice:
+    result = found(objective, own)
+    assert isinstance(result, Choice)
+    return result
+
+
+def answers(result: Choice) -> tuple[tuple[Runnable, ...], ...]:
+    question = result.question
+    return tuple(runnable(question.workload, question.cluster, one.candidate.plan) for one in result.ranking)
+
+
+@pytest.mark.parametrize("objective", ["time", "tokens/s/$", "tokens/J", "headroom"])
+def test_every_line_fits_the_page_and_the_best_comes_first(objective):
+    result = chosen(objective, (OWN,))
+    text = text_of(planned_tables(result, answers(result), TOLD))
+    assert max(len(line) for line in text.splitlines()) <= WIDTH
+    places = [row[0] for row in ranking_table(result).rows]
+    assert places == ["1", "2", "3", "4", "own"]
+    scores = [one.candidate.score for one in result.ranking]
+    assert scores == sorted(scores)
+    assert "best" in ranking_table(result).rows[0]
+
+
+def test_the_users_own_plan_is_ranked_and_what_it_loses_by_is_said():
+    result = chosen(own=(OWN,))
+    own = result.ranking[-1]
+    assert own.is_own
+    assert own.behind_frac == pytest.approx(own.candidate.step_s / result.best.step.step_s - 1)
+    assert f"your own plan is {own.behind_frac:.1%}".replace("%", " %") in sentence(result)
+    assert sum(loss.behind_frac for loss in own.losses) == pytest.approx(own.behind_frac, rel=1e-6)
+    assert own.losses[0].part == "tp"
+
+
+def test_the_best_plan_as_the_users_own_is_said_to_be_it():
+    result = chosen(own=(chosen().best.plan,))
+    assert sentence(result).endswith("it is your own plan")
+    assert [one.is_own for one in result.ranking] == [True, False, False, False]
+
+
+def test_an_own_plan_ahead_of_the_space_is_not_hidden():
+    result = found(own=(chosen().best.plan,), tensor=(4, 8))
+    assert isinstance(result, Choice)
+    assert result.ranking[0].is_own
+    assert "ahead of it, by choices outside of the space" in sentence(result)
+
+
+def test_an_own_plan_that_does_not_fit_is_said_not_to():
+    assert sentence(chosen(own=(Plan(data_parallel=8),))).endswith("your own plan does not fit")
+
+
+def test_a_gap_of_nothing_is_a_proof_and_another_is_a_bound():
+    result = chosen()
+    counts, proven = proof(replace(result, gap_frac=0.0))
+    assert f"{result.tally.num_plans:,} plans with stages alike, {result.tally.num_fitting:,} fit" in counts
+    assert proven == "proven best of the space by time (gap 0)"
+    made = replace(result.proof, num_bases=9, num_bounded_away=4, num_refined=3, num_open=2)
+    counts, bound = proof(replace(result, gap_frac=0.0125, proof=made))
+    assert "4 cannot be better by a bound, 3 were cut anew, 2 are open" in counts
+    assert "no plan of the space is ahead by more than 1.25 %" in bound
+
+
+def test_a_table_of_every_choice_still_fits_the_page():
+    result = chosen("tokens/J", (OWN,))
+    many = Plan(
+        tensor_parallel=4, sequence_parallel=True, context_parallel=16, pipeline_parallel=16, interleave=2,
+        schedule="zb-v", data_parallel=1024, expert_parallel=64, zero_stage=3, microbatch=16, recompute=("selective",),
+    )  # fmt: skip
+    [last] = [one for one in result.ranking if one.is_own]
+    wide = replace(last, candidate=replace(last.candidate, plan=many, step_s=123.4))
+    table = ranking_table(replace(result, ranking=(*result.ranking[:-1], wide)))
+    text = text_of((table,))
+    assert max(len(line) for line in text.splitlines()) <= WIDTH
+    assert "..." not in text
+    assert "1024" in text
+
+
+def test_stages_that_differ_are_written_out():
+    result, uneven = chosen(), Plan(pipeline_parallel=2, data_parallel=4, layers_per_stage=(17, 15))
+    best = replace(result.best, plan=replace(uneven, recompute=("full", "none"), recompute_layers=(3, 0)))
+    said = notes(replace(result, best=best), answers(result))
+    assert "layers of the best plan by stage: 1 x 17, 1 x 15" in said
+    assert "recompute of the best plan by stage: 1 x full, 1 x none" in said
+    assert "layers recomputed by stage: 1 x 3, 1 x 0" in said
+
+
+def test_commands_over_several_lines_are_read_as_one():
+    result = chosen()
+    *first, last = planned_tables(result, answers(result), TOLD)[-1].notes
+    assert all(line.endswith(" \\") for line in first)
+    assert " ".join(line.removesuffix(" \\") for line in (*first, last)) == TOLD.commands[0].strip()
+
+
+def test_nothing_that_fits_is_told_with_the_least_need_and_its_plan():
+    result = found(model="llama3-70b")
+    assert isinstance(result, NothingFits)
+    use = result.least.memory
+    assert use.need_bytes == pytest.approx(result.tally.least_bytes)
+    title = planned_tables(result, (), TOLD)[0].title
+    assert title.startswith(f"None of {result.tally.num_plans:,} plans fits: the one that needs least needs")
+    said = planned_record(result, (), TOLD)
+    assert (said["feasible"], said["num_fitting"]) == (False, 0)
+    assert said["excess_bytes"] == pytest.approx(use.need_bytes - use.limit_bytes)
+
+
+def test_the_record_has_the_ranking_with_reasons_and_frameworks():
+    result = chosen("tokens/s/$", (OWN,))
+    said = planned_record(result, answers(result), TOLD)
+    assert said["ranking"][0]["step_s"] == pytest.approx(said["best"]["step_s"], rel=1e-12)
+    assert [one["place"] for one in said["ranking"]] == [1, 2, 3, 4, 5]
+    assert {one["framework"] for one in said["ranking"][0]["frameworks"]} == {"deepspeed", "megatron-lm", "torchtitan"}
+    assert said["constraints"][0] == {
+        "key": "zero_stage", "values": [1, 2], "forbids": False, "where": "--fix zero_stage",
+    }  # fmt: skip
+    usd = cluster_usd(result.question.cluster, result.question.objective)
+    assert said["ranking"][0]["figure"] == pytest.approx(16 * 2048 / said["best"]["step_s"] / usd)
+
+
+def test_a_plan_that_nobody_can_run_is_named_with_the_first_that_somebody_can():
+    refused = (Runnable(framework="a", refusal="no pipeline"), Runnable(framework="b", refusal="no ZeRO-3"))
+    runs = (Runnable(framework="a"), Runnable(framework="b", refusal="no ZeRO-3"))
+    assert list(runnable_notes(refused, (refused, refused, runs))) == [
+        "a cannot run the best plan: no pipeline",
+        "b cannot run the best plan: no ZeRO-3",
+        "the first of the plans above that one of them can run is number 3: a",
+    ]
+    assert "none of them can run any" in list(runnable_notes(refused, (refused,)))[-1]
+    assert next(runnable_notes(runs, (runs,))) == "a can run the best plan"
