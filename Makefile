@@ -5,7 +5,7 @@ VENV ?= .venv
 EXAMPLE ?= examples/llama3-70b-512xh100.yaml
 
 BIN := $(VENV)/bin
-PUBLISHED := benchmarks/results/published-gemm.json
+PUBLISHED := benchmarks/results/published-gemm.json benchmarks/results/published.json
 PIP := $(BIN)/python -m pip install --quiet
 QUICK_FOLDERS := $(wildcard $(addprefix tests/,unit property conformance golden))
 BLESSED_FOLDERS := $(wildcard tests/golden tests/e2e)

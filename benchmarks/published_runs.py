@@ -13,16 +13,17 @@ from benchmarks.bar import REPOSITORY, reference_data
 from benchmarks.published_gemm import ABSENT, record
 from dovetail.accuracy.prepared import Given, Prepared
 from dovetail.accuracy.sets import prepared
-from dovetail.files.measurements import PUBLISHED_RUNS, load_measurements
+from dovetail.files.measurements import MORE_RUNS, load_measurements
 
 RESULTS = REPOSITORY / "benchmarks" / "results" / "published.json"
+RUNS = ("published_training.csv", *MORE_RUNS, "published_memory.csv")
 FOLDERS = ("published", "third_party")
 
 
 @cache
 def published_runs() -> tuple[Prepared, ...]:
     """The sets of the published tables of runs that this machine has."""
-    found = (reference_data(f"{folder}/{name}") for name in PUBLISHED_RUNS for folder in FOLDERS)
+    found = (reference_data(f"{folder}/{name}") for name in RUNS for folder in FOLDERS)
     return tuple(one for file in found if file is not None for one in prepared(load_measurements(file), Given()))
 
 

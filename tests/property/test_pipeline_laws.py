@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dovetail.schedule.pipeline_events import played
+from dovetail.schedule.pipeline_events import Held, held, played
 from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
 
 seconds = st.floats(0.1, 10.0)
@@ -75,6 +75,17 @@ def test_no_step_is_shorter_than_the_work_of_a_stage(name, data):
     work_s = shape.num_microbatches / pipelines[name].num_copies * float(times.pace_s)
     step_s = float(pipelines[name].step_s(times, shape))
     assert work_s * (1 - 1e-9) <= step_s <= played_s(name, times, shape) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", pipelines.names())
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_stages_hold_what_the_order_has_begun_and_not_left(name, data):
+    shape, pipeline = data.draw(shapes(name)), pipelines[name]
+    assert held(pipeline.order(shape)) == tuple(
+        Held(in_flight=float(pipeline.in_flight(stage, shape)), waiting=float(pipeline.waiting(stage, shape)))
+        for stage in range(shape.num_stages)
+    )
 
 
 @settings(max_examples=50, deadline=None)

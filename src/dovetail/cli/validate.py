@@ -14,8 +14,8 @@ from dovetail.cli.naming import chip_named
 from dovetail.cli.screen import show_json, show_tables, write
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.files.measurements import (
+    MORE_RUNS,
     PUBLISHED_GEMM,
-    PUBLISHED_RUNS,
     REFERENCE_DATA_VARIABLE,
     SHIPPED,
     csv_files,
@@ -32,8 +32,10 @@ from dovetail.report.record import Record
 from dovetail.report.scatter import scatter_html, scatter_svg
 
 GEMM = "published-gemm"
-# Sets that are not shipped, by the files they are in.
-PUBLISHED = {GEMM: PUBLISHED_GEMM, "published": PUBLISHED_RUNS}
+# Sets that are not shipped, by the files they are in; and files that join a shipped set where this machine has them.
+PUBLISHED = {GEMM: PUBLISHED_GEMM}
+BESIDE = {"published": MORE_RUNS}
+QUICK = tuple(name for name in SHIPPED if name not in BESIDE)  # without whole training runs, which take longer
 PICTURES = {".svg": scatter_svg, ".html": scatter_html}
 
 
@@ -64,7 +66,7 @@ def answer(asked: ValidateAsked) -> bool:
     picture = _picture(asked.plot)
     given = Given(chip=chip_named(asked.chip) if asked.chip else None, dtype=asked.dtype)
     found = _Found()
-    for target in asked.targets or (*SHIPPED, GEMM):
+    for target in asked.targets or (*QUICK, GEMM):
         _look_up(target, given, found, is_asked=bool(asked.targets))
     if asked.targets and not found.records and not any(len(one.measured) for one in found.sets):
         why = [f"{count:,} {what}" for one in found.sets for what, count in one.skipped]
@@ -99,6 +101,8 @@ def _picture(name: str) -> Path | None:
 def _look_up(target: str, given: Given, found: _Found, *, is_asked: bool) -> None:
     if target in SHIPPED:
         _take_folder(shipped_folder(target), target, given, found)
+        for file in published_files(BESIDE.get(target, ())):
+            found.sets += prepared(load_measurements(file), given)
     elif target in PUBLISHED:
         _take_published(target, given, found, is_asked=is_asked)
     elif Path(target).is_dir():

@@ -96,6 +96,8 @@ def _what_follows(plan: Plan, field: str, factor: int) -> dict[str, Any]:
         follows["layers_per_stage"] = ()
     if field == "pipeline_parallel" and len(plan.recompute) > 1:
         follows["recompute"] = (max(plan.recompute, key=RECOMPUTE_POLICIES.index),)
+    if field == "pipeline_parallel" and len(plan.recompute_layers) > 1:
+        follows["recompute_layers"] = ()
     return follows
 
 

@@ -35,7 +35,7 @@ class StageTable:
     @property
     def time_s(self) -> FloatArray:
         """Seconds of a stage by its layers: none below the fewest that it may hold, infinite where nothing fits."""
-        time_s = np.where(self.row >= 0, self.options.time_s[self.row], np.inf)
+        time_s = np.append(self.options.time_s, np.inf)[self.row]  # the last stands for what does not fit
         time_s[:, : self.fewest] = 0.0
         return time_s
 
@@ -49,9 +49,9 @@ class StageTable:
         """Seconds of the pipeline by each row of layers by stage; infinite where some stage does not fit."""
         rows = self.row[np.arange(layers.shape[1]), layers]
         times = StageTimes(
-            forward_s=self.options.forward_s[rows] + self.paid_s / 2,
-            backward_s=self.options.backward_s[rows] + self.paid_s / 2,
-            weight_s=self.options.weight_s[rows],
+            forward_s=np.append(self.options.forward_s, 0.0)[rows] + self.paid_s / 2,
+            backward_s=np.append(self.options.backward_s, 0.0)[rows] + self.paid_s / 2,
+            weight_s=np.append(self.options.weight_s, 0.0)[rows],
             transfer_s=np.full(len(layers), self.transfer_s if self.plan.overlap.pipeline else 0.0),
         )
         return np.where((rows >= 0).all(axis=1), pipelines[schedule_name(self.plan)].step_s(times, self._shape), np.inf)

@@ -123,7 +123,10 @@ def test_a_plan_that_cannot_cut_the_model_is_refused_where_it_was_decided(refusa
         ("{model: 8}", "model must be a model's name, a file or a mapping; got 8 (spec.yaml:1: workload.model)"),
         ("{model: llama3-8b, seq: 0}", "seq must be at least 1; got 0 (spec.yaml:1: workload.seq)"),
         ("{model: llama3-8b, seq: '8192'}", "seq must be a whole number; got '8192' (spec.yaml:1: workload.seq)"),
-        ("{model: llama3-8b, attention: flsh}", "attention must be one of flash, flash-2, flash-1, unfused; got 'flsh'"),
+        (
+            "{model: llama3-8b, attention: flsh}",
+            "attention must be one of flash, flash-2, flash-1, unfused; got 'flsh'",
+        ),
         (
             "{model: llama3-8b, precision: {optimizer: adamw}}",
             "no optimizer is named 'adamw'; did you mean adam? (spec.yaml:1: workload.precision.optimizer)",

@@ -6,6 +6,7 @@ import pytest
 
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.clusters import clusters
+from dovetail.plan.levers import _what_follows
 from dovetail.plan.plan import Plan
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
@@ -76,3 +77,9 @@ def test_gathered_parameters_are_never_more_than_the_stage_has() -> None:
     gathered = 2 * (head + 2 * layer)
     arriving = 2 * 128_256 * 4096
     assert last.buffers_bytes == pytest.approx(reduced + gathered + arriving, rel=0.01)  # the loss is the fullest
+
+
+def test_more_stages_leave_no_counts_of_layers_for_the_old_ones():
+    plan = Plan(pipeline_parallel=4, data_parallel=4, recompute=("full",), recompute_layers=(1, 2, 3, 4))
+    assert _what_follows(plan, "pipeline_parallel", 2) == {"recompute_layers": ()}
+    assert _what_follows(plan, "tensor_parallel", 2) == {}

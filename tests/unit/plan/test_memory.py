@@ -14,6 +14,7 @@ from dovetail.plan.frameworks import frameworks
 from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, moments
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import Shard, shard
+from dovetail.workload.graph import Block, Phase
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision
@@ -197,3 +198,56 @@ def test_what_the_loss_kept_is_gone_when_layers_are_recomputed() -> None:
     in_loss = 32 * layer.kept_bytes + head.kept_bytes + head.passing_bytes
     in_layers = 32 * layer.kept_bytes + layer.passing_bytes
     assert held.activations_bytes + held.buffers_bytes == pytest.approx(max(in_loss, in_layers))
+
+
+def test_what_a_small_loss_kept_is_gone_at_the_peak_of_a_recomputed_layer() -> None:
+    plan, small = Plan(recompute=("full",)), replace(LLAMA, vocab=1000)  # type: ignore[type-var]
+    pieces = shard(training_graph(small.forward(Sample(batch=8, seq=SEQ, dtype="bf16")), MIXED), plan)
+    layer = block_memory(_block(pieces, "layer"), "full", MIXED, frameworks["plain"], is_vocab_cut=False)
+    held = moments(pieces, pieces.stages[0], MIXED, 1.0)[0]
+    assert held.activations_bytes == pytest.approx(32 * layer.kept_bytes)
+    assert held.buffers_bytes == pytest.approx(layer.passing_bytes)
+
+
+def test_tied_weights_are_held_twice_only_where_their_owner_is_on_another_stage() -> None:
+    graph = Workload(model=models["gpt2-345m"](), global_batch=8, seq=1024).training_graph()
+
+    def weights_bytes(plan: Plan) -> float:
+        pieces = shard(graph, plan)
+        return float(sum(moments(pieces, stage, MIXED, 1.0)[0].weights_bytes for stage in pieces.stages))
+
+    tied = sum(
+        int(block.ops.weight_elements[block.ops.is_tied & (block.ops.phase == Phase.FORWARD)].sum())
+        for block in graph.blocks
+    )
+    assert weights_bytes(Plan(pipeline_parallel=2)) - weights_bytes(Plan()) == pytest.approx(2 * tied)
+    assert tied > 0
+
+
+def test_gradients_come_with_the_backward_pass_unless_they_stand() -> None:
+    pieces = cut(Plan(), FP32_LOSS_FSDP)
+    first, late, last, _ = moments(pieces, pieces.stages[0], FP32_LOSS_FSDP, 1.0)
+    layer = 2 * HIDDEN * (HIDDEN + KV) + 3 * HIDDEN * FFN + 2 * HIDDEN
+    assert first.gradients_bytes == 0
+    assert last.gradients_bytes - late.gradients_bytes == pytest.approx(4 * (layer + VOCAB * HIDDEN))
+    assert late.activations_bytes == pytest.approx(kept_bytes(_block(pieces, "layer"), "none"))
+    standing = cut(Plan())
+    assert len({m.gradients_bytes for m in moments(standing, standing.stages[0], MIXED, 1.0)}) == 1
+
+
+def test_gradients_narrower_than_master_weights_are_widened_for_the_update() -> None:
+    for precision, factor in ((Precision(gradients="bf16"), 4 / 2), (MIXED, 0.0)):
+        pieces = cut(Plan(), precision)
+        update = moments(pieces, pieces.stages[0], precision, 1.0)[-1]
+        assert update.buffers_bytes == pytest.approx(factor * update.gradients_bytes)
+
+
+def test_of_the_loss_one_microbatch_is_held_and_of_layers_all_that_are_in_flight() -> None:
+    pieces = cut(Plan())
+    more = begin(Plan(), in_flight=3.0).activations_bytes - begin(Plan()).activations_bytes
+    kept = 32 * kept_bytes(_block(pieces, "layer"), "none") + kept_bytes(_block(pieces, "embedding"), "none")
+    assert more == pytest.approx(2 * kept)
+
+
+def _block(pieces: Shard, name: str) -> Block:
+    return next(piece.block for piece in pieces.stages[0].pieces if piece.block.name == name)

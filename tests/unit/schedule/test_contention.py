@@ -12,7 +12,7 @@ from dovetail.accuracy.sets.contention import QUEUE_S, kernel_ops
 from dovetail.cost.chosen import num_clusters, num_waves
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
-from dovetail.schedule.contention import Held, beside, beside_blocks, block_bytes_per_s
+from dovetail.schedule.contention import LATENCY_OF_LOAD, Held, beside, beside_blocks, block_bytes_per_s
 from dovetail.units import GIGA
 from dovetail.workload.graph import Ops
 
@@ -110,6 +110,13 @@ def test_a_skinny_product_waits_for_a_unit_and_not_for_hbm_in_its_second_wave() 
     assert float(beside_blocks(kernel("gemm16x8192x8192"), CHIP, 4).compute_slowdown[0]) == pytest.approx(
         1.207, rel=0.08
     )
+
+
+def test_a_collective_on_the_cores_waits_longer_for_an_hbm_that_compute_keeps_busy() -> None:
+    held = Held(num_units=1)
+    busy, idle = (beside(kernel(name), CHIP, held).comm_slowdown[0] for name in ("add32768x8192", "gemm8192"))
+    assert busy == pytest.approx(1 + LATENCY_OF_LOAD, rel=0.01)  # nearly all of the HBM's bandwidth
+    assert 1 < idle < busy
 
 
 def test_beside_blocks_hbm_goes_to_whoever_has_more_in_flight() -> None:

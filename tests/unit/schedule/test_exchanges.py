@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import pytest
 
 from dovetail.cost.op_cost import LIMITS
@@ -12,12 +13,16 @@ from dovetail.hardware.catalog import chips
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.topology import Topology
+from dovetail.network.alphabeta import all_to_all_s
 from dovetail.network.collectives import collectives
 from dovetail.network.collectives.all_to_all import deduplicated_all_to_all_s
 from dovetail.plan.placement import placement
+from dovetail.plan.placements import placements_of
 from dovetail.plan.plan import Overlap, Plan
+from dovetail.plan.plans import columns_of
 from dovetail.schedule.step import Step, training_step
-from dovetail.schedule.work import COMM_AXES
+from dovetail.schedule.sync import Held, exchange
+from dovetail.schedule.work import COMM_AXES, HELD_FRAC
 from dovetail.units import MEGA, MICRO, MILLI
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
@@ -30,9 +35,9 @@ EXPERTS = Plan(data_parallel=16, expert_parallel=8)
 
 
 @cache
-def graph(name: str, kernels: str = "fused") -> Graph:
+def graph(name: str, kernels: str = "fused", num_layers: int = 4) -> Graph:
     model = models[name]()
-    short = replace(model, architecture=replace(model.architecture, num_layers=4))  # type: ignore[type-var]
+    short = replace(model, architecture=replace(model.architecture, num_layers=num_layers))  # type: ignore[type-var]
     return Workload(model=short, global_batch=32, seq=1024, kernels=kernels).training_graph()
 
 
@@ -47,6 +52,10 @@ def calibrated(**changes: float) -> Cluster:
 
 def exposed_s(found: Step, axis: str) -> float:
     return float(found.comm[COMM_AXES.index(axis)].exposed_s)
+
+
+def hidden_s(found: Step, axis: str) -> float:
+    return float(found.comm[COMM_AXES.index(axis)].hidden_s)
 
 
 def test_every_collective_of_a_microbatch_pays_its_start():
@@ -109,6 +118,14 @@ def test_of_copies_for_one_place_one_is_sent():
     assert (twice_s - latency_s) / (whole_s - latency_s) == pytest.approx(1.5 / 2)
 
 
+def test_copies_for_several_devices_of_a_node_cross_to_it_once_and_are_handed_out_there():
+    """Two copies, of which 1.5 cross to two nodes and 16 (1 - (15/16)^2) = 1.9375 reach sixteen devices."""
+    inner, outer = placement(replace(EXPERTS, expert_parallel=16), CLUSTER.topology).expert
+    found_s = deduplicated_all_to_all_s(64 * MEGA, (inner, outer), 0.8, 2)
+    crossing_s = all_to_all_s(64 * MEGA * 1.5 / 2, outer, 0.8)
+    assert found_s == pytest.approx(crossing_s + all_to_all_s(64 * MEGA * 1.9375 / 2, inner, 0.8))
+
+
 def test_tensor_ranks_that_hold_the_same_hand_a_part_each_to_the_next_stage():
     plan = Plan(tensor_parallel=8, pipeline_parallel=2, overlap=Overlap(pipeline=False))
     slow = replace(CLUSTER, topology=CLUSTER.topology.with_link_scaled("infiniband", 0.01))
@@ -124,6 +141,57 @@ def _same_everywhere(topology: Topology) -> Topology:
     """All links as slow as the outermost."""
     outer = topology.dimensions[-1].link
     return replace(topology, dimensions=tuple(replace(d, link=outer) for d in topology.dimensions))
+
+
+@pytest.mark.parametrize("interleave", [1, 2])
+def test_a_stage_that_waits_for_transfers_waits_for_those_of_each_chunk(interleave):
+    plan = Plan(pipeline_parallel=2, data_parallel=8, interleave=interleave, overlap=Overlap(pipeline=False))
+    found = step(plan)
+    parts_s = found.compute_s + found.host_s + found.exposed_s + found.bubble_s + found.update_s
+    assert parts_s == pytest.approx(found.step_s)
+    assert found.bubble_s > 0
+
+
+def test_all_but_one_block_of_the_last_microbatch_hide_what_is_exchanged_once_a_step():
+    found = step(Plan(data_parallel=16, zero_stage=1), cluster=_slow())
+    num_blocks = sum(block.repeat for block in graph("llama3-8b").blocks)
+    microbatch_s = (found.compute_s + found.host_s) / 2  # gradients behind backward, weights behind forward
+    room_s = microbatch_s * (num_blocks - 1) / num_blocks
+    assert hidden_s(found, "dp") == pytest.approx((1 - HELD_FRAC) * room_s)
+
+
+def test_reductions_hide_behind_the_backward_pass_alone():
+    whole, halves = (step(Plan(data_parallel=16, zero_stage=stage), cluster=_slow()) for stage in (1, 0))
+    assert hidden_s(halves, "dp") > 0.6 * hidden_s(whole, "dp")  # backward takes two thirds of a microbatch
+
+
+def test_ranks_gather_the_rows_of_tables_that_others_looked_up():
+    places = placements_of(columns_of([Plan(data_parallel=16)]), CLUSTER.topology)
+    rows = np.array([[1.0 * MEGA]])
+    table = Held(parameters=1000 * rows, gradients=rows, sparse=rows)
+    no_experts = Held(parameters=0 * rows, gradients=0 * rows, sparse=0 * rows)
+    found = exchange((table, no_experts), np.array([0]), places, Precision(), 0.8)
+    all_bytes = 16 * MEGA * Precision().reduce_bytes
+    group = places.groups[places.group_of["data"][0]]
+    assert found.reduce_s == pytest.approx(collectives["all-gather"](all_bytes, group, 0.8))
+    assert found.sent_bytes == pytest.approx(all_bytes * 15 / 16)
+
+
+def test_chunks_whose_gradients_are_whole_exchange_them_while_the_others_run():
+    """Of four stages in two chunks, one exchanges while each of four microbatches goes through the other."""
+    plan = Plan(pipeline_parallel=4, data_parallel=4)
+    model = graph("llama3-8b", num_layers=8)
+    one, two = (
+        training_step(model, replace(plan, interleave=interleave), _slow(), Precision()) for interleave in (1, 2)
+    )
+    assert hidden_s(two, "dp") == pytest.approx(4 / 2 * hidden_s(one, "dp"), rel=0.01)
+
+
+def _slow() -> Cluster:
+    """Whatever is exchanged on it outlasts all compute."""
+    return replace(
+        CLUSTER, topology=CLUSTER.topology.with_link_scaled("nvlink", 1e-4).with_link_scaled("infiniband", 1e-4)
+    )
 
 
 def test_hosts_of_a100_systems_are_slower_than_those_of_later_ones():

@@ -84,6 +84,19 @@ def test_communication_hides_behind_compute_which_it_slows_or_the_wait_for_the_h
     assert more.time_at_s(0.5) == pytest.approx(16 + 3 + HELD_FRAC * 15)  # a slower clock hides more
 
 
+def test_context_exchange_hides_behind_the_attention_core_however_fast_the_clock_makes_that():
+    work = Work(cost=Cost(compute_s=10.0, clocked_s=6.0), core=Cost(compute_s=4.0, clocked_s=2.0))
+    beside = replace(work, beside_s=(0.0, 7.0, 0.0, 0.0, 0.0))
+    assert beside.time_s == pytest.approx(10 + (7 - 4) + HELD_FRAC * 4)
+    assert beside.comm[1].exposed_s == pytest.approx(beside.time_s - 10)
+    assert beside.time_at_s(0.5) == pytest.approx(16 + (7 - 6) + HELD_FRAC * 6)
+
+
+def test_weight_gradients_that_are_put_off_take_their_share_of_the_waits_along():
+    found = StageWork(forward=Work(), backward=replace(WORK, weight_s=4.0))
+    assert found.put_off_s == pytest.approx(0.4 * WORK.time_s)
+
+
 def test_no_work_is_none_at_any_clock():
     assert Work().at_clock(0.5) == Work()
 
@@ -144,6 +157,12 @@ def test_power_is_idle_power_work_and_links_over_the_time_that_passes():
     found = StageWork(forward=work, backward=work)
     assert found.draw(chip).power_w(chip, 1.0) == pytest.approx(40 + 2 * (100 + 10) / (2 * work.time_s))
     assert StageWork(forward=Work(), backward=Work()).draw(chip).power_w(chip, 1.0) == 40.0
+
+
+def test_at_a_slower_clock_a_stage_draws_what_is_left_of_its_energy_over_its_longer_time():
+    found = StageWork(forward=WORK, backward=WORK)
+    drawn_w = H200.energy.idle_w + at_clock(WORK.cost, 0.5).energy_j / WORK.time_at_s(0.5)
+    assert found.draw(H200).power_w(H200, 0.5) == pytest.approx(drawn_w)
 
 
 def test_entering_a_pass_costs_its_host_once():

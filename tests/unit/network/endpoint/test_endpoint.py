@@ -219,6 +219,14 @@ def test_a_switch_that_adds_halves_an_all_reduce_between_many_devices():
     assert ring / switched_s_per_byte(torus, Work.ALL_REDUCE) == pytest.approx(2, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("work", "up", "down"), [(Work.ALL_REDUCE, 1.0, 1.0), (Work.REDUCE_SCATTER, 1.0, 0.0), (Work.ALL_GATHER, 0.0, 1.0)]
+)
+def test_a_payload_goes_up_to_a_switch_that_adds_once_and_comes_down_once_both_ways_at_a_time(work, up, down):
+    use = endpoints["in-switch"](nested_phases(_switched(8), work))
+    assert (use.link_bytes, use.read_bytes, use.write_bytes) == (1.0, up, down)
+
+
 def test_rings_cannot_add():
     with pytest.raises(NotModelled):
         switched_s_per_byte(CUBE, Work.ALL_REDUCE)
