@@ -186,7 +186,7 @@ def test_published_runs_are_asked_for_by_name_or_brought_along(dovetail, tmp_pat
     [one] = said(by_file)["sets"]
     *shipped, beside = said(by_name)["sets"]
     assert beside == one
-    assert {"published_training", "published_memory"} <= {each["name"] for each in shipped}
+    assert {"published_training", "published_memory"} <= {each["set"] for each in shipped}
     assert one["scores"][0]["num_rows"] == 3
     assert one["scores"][0]["ranking"]["num_picked"] == 1
     assert one["decided"][0] == {"kind": "", "num_ran": 3, "num_false": 0, "num_failed": 0, "num_missed": 0}

@@ -1,18 +1,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dovetail.cost.costs import LIMITS, Setting
+from dovetail.cost.families.parts import _operand_bytes
 from dovetail.cost.systolic import DATAFLOWS, systolic_cycles
 from dovetail.errors import NotModelled
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import EnergyCosts, Tiling
 from dovetail.units import MICRO, PICO
 from dovetail.workload.graph import FloatArray, Phase
+from dovetail.workload.operators import dtype_code
 from tests.unit.cost.paper import CLOCK_HZ, NO_ENERGY, RATE, UNIT_RATE, close, costs, op, paper, time_s
 
 TILE_S = 2 * 8 * 8 * 16 / UNIT_RATE  # one tile over 16 steps, too few to be split
@@ -294,3 +297,11 @@ def test_narrow_products_read_what_was_cast_for_them():
     operands, output = 2 * (64 * 8192 + 8192 * 8192), 2 * 64 * 8192
     assert bytes_of["bf16"] == pytest.approx(operands + output)
     assert bytes_of["fp8"] == pytest.approx(operands / 2 + output)
+
+
+def test_only_what_is_multiplied_in_eight_bits_is_read_as_cast_before():
+    """A unit that multiplies fp32 tensors in bf16 rounds them on their way in: they are read whole."""
+    stored = np.array([dtype_code(name) for name in ("fp32", "bf16", "bf16")])
+    math = np.array([dtype_code(name) for name in ("bf16", "fp8", "bf16")])
+    ops: Any = SimpleNamespace(dtype=stored, math=math)
+    assert _operand_bytes(ops).tolist() == [4.0, 1.0, 2.0]

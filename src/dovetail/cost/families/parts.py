@@ -19,6 +19,7 @@ _BF16 = dtype_code("bf16")
 TINY_S = np.finfo(np.float64).tiny  # keeps a row of no work from dividing by nothing
 
 
+CAST_BEFORE = tuple(dtype_code(name) for name in ("fp8", "int8", "fp4"))
 _MIXER, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)  # Fibonacci hashing: 2^64 over the golden ratio
 
 
@@ -87,12 +88,19 @@ def rows_of(ops: Ops) -> Rows:
         kv_frac=ops.distinct_frac[:, 1:2],
         work_frac=ops.work_frac[:, None],
         element_bytes=DTYPE_BYTES[ops.dtype][:, None],
-        operand_bytes=np.minimum(DTYPE_BYTES[ops.math], DTYPE_BYTES[ops.dtype])[:, None],
+        operand_bytes=_operand_bytes(ops)[:, None],
         side_bytes=ops.side_bytes_per_element[:, None],
         flop=ops.flop[:, None],
         in_bytes=ops.read_bytes[:, None],
         out_bytes=ops.write_bytes[:, None],
     )
+
+
+def _operand_bytes(ops: Ops) -> FloatArray:
+    """Bytes of an element as products read it: kernels cast what is multiplied in 8 bits or fewer before, no other."""
+    is_cast = np.isin(ops.math, CAST_BEFORE)
+    stored = DTYPE_BYTES[ops.dtype]
+    return np.where(is_cast, np.minimum(DTYPE_BYTES[ops.math], stored), stored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
