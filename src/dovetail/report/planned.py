@@ -103,7 +103,7 @@ def proof(found: Choice) -> tuple[str, ...]:
             f" better by a bound, {made.num_refined:,} were cut anew, {made.num_open:,} of all are still open"
         )
     if found.gap_frac <= 0 and made.is_even_only:
-        return (counts, f"best by {objective} of all plans with stages alike; others were not searched")
+        return (counts, f"proven best by {objective} of all plans with stages alike (gap 0); others were not searched")
     if found.gap_frac <= 0:
         return (counts, f"proven best of the space by {objective} (gap 0)")
     return (counts, f"no plan of the space is ahead by more than {percent(found.gap_frac, 2)} (gap, by {objective})")

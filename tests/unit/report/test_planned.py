@@ -110,12 +110,14 @@ def test_an_own_plan_that_does_not_fit_is_said_not_to():
 
 def test_a_gap_of_nothing_is_a_proof_and_another_is_a_bound():
     result = chosen()
-    counts, proven = proof(replace(result, gap_frac=0.0))
+    counts, proven = proof(replace(result, gap_frac=0.0, proof=replace(result.proof, is_even_only=False)))
     assert f"{result.tally.num_plans:,} plans with stages alike, {result.tally.num_fitting:,} fit" in counts
     assert proven == "proven best of the space by time (gap 0)"
+    _, even = proof(replace(result, gap_frac=0.0, proof=replace(result.proof, is_even_only=True)))
+    assert even == "proven best by time of all plans with stages alike (gap 0); others were not searched"
     made = replace(result.proof, num_bases=9, num_bounded_away=4, num_refined=3, num_open=2)
     counts, bound = proof(replace(result, gap_frac=0.0125, proof=made))
-    assert "4 cannot be better by a bound, 3 were cut anew, 2 are open" in counts
+    assert "4 cannot be better by a bound, 3 were cut anew, 2 of all are still open" in counts
     assert "no plan of the space is ahead by more than 1.25 %" in bound
 
 
