@@ -1,0 +1,208 @@
+"""Operators on cores: how near the best the fast schedule is, what the exact one proves, and what both cost.
+
+Solvers run with limits that keep all of it under four minutes, so "best known" is the best of a list schedule, a long
+search of neighbours and a second or two of CP-SAT. DOVETAIL_SCHEDULER_S=60 gives every graph the seconds of the bar.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from statistics import fmean
+
+import numpy as np
+
+from benchmarks.bar import Bar
+from benchmarks.operator_graphs import catalogue_blocks, random_graph
+from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog._templates import template_tensor, template_vector
+from dovetail.hardware.chip import Chip
+from dovetail.schedule.cores.batch import scheduled
+from dovetail.schedule.cores.exact import Limit, exact_schedule
+from dovetail.schedule.cores.fast import QUICK, Effort, list_schedule
+from dovetail.schedule.cores.phaze import phaze_schedule, without_bandwidth
+from dovetail.schedule.cores.problem import CoreSchedule
+from dovetail.schedule.cores.work import chip_batch, core_problem, work_of
+from dovetail.units import MICRO
+from dovetail.workload.graph import Ops
+from dovetail.workload.optimizer import Precision
+
+ISSUE = 6
+CHIPS = ("tpuv2-like", "tpuv4-like")  # of hand-tuned templates; the third, of 64 cores, is reported beside them
+MANY_CORES = "nvdla-like"
+NUM_RANDOM, EVERY_RANDOM = 200, 20  # graphs by seed; every twentieth is also given to CP-SAT
+LONG = Effort(tries_per_operator=250, most_tries=30_000)  # which finds what is 1 to 2 % shorter
+BLOCK_S = float(os.environ.get("DOVETAIL_SCHEDULER_S", "1"))
+RANDOM_S = float(os.environ.get("DOVETAIL_SCHEDULER_S", "2"))
+BAR_S = 60.0
+SMALL, SMALL_GAP, LARGE_GAP = 70, 0.01, 0.05
+MEAN_OFF, WORST_OFF = 0.05, 0.15
+NUM_MANY, MANY_S = 100_000, 1.0
+LAYER_S = 50 * MICRO
+LAYER = "bert-large layer"
+PHAZE_S = 5.0
+
+
+def bars() -> Iterator[Bar]:
+    blocks = dict(catalogue_blocks())
+    yield random_quality()
+    found = {name: both(blocks, chips[name]()) for name in CHIPS}
+    yield block_quality({key: pair for pairs in found.values() for key, pair in pairs.items()}, len(blocks))
+    yield from exact_gaps([pair for pairs in found.values() for pair in pairs.values()])
+    yield many_cores(blocks)
+    yield against_phaze(blocks)
+    yield many_operators()
+    yield layer_on_chips(blocks[LAYER])
+
+
+Pair = tuple[CoreSchedule, CoreSchedule]  # fast, exact
+
+
+def random_quality() -> Bar:
+    off, gaps = [], []
+    for seed in range(NUM_RANDOM):
+        problem = random_graph(seed)
+        found = list_schedule(problem)
+        best = list_schedule(problem, LONG).makespan_beats
+        if seed % EVERY_RANDOM == 0:
+            exact = exact_schedule(problem, Limit(wall_s=RANDOM_S, num_workers=2))
+            best = min(best, exact.makespan_beats)
+            gaps.append(exact.gap_frac)
+        off.append(found.makespan_beats / min(best, found.makespan_beats) - 1)
+    note = f"CP-SAT on every twentieth for {RANDOM_S:g} s: gap {fmean(gaps):.0%} on average, {max(gaps):.0%} at most"
+    return Bar(
+        name=f"fast schedules of {NUM_RANDOM} random graphs, above the best known",
+        issue=ISSUE,
+        bar=f"<= {MEAN_OFF:.0%} on average, {WORST_OFF:.0%} at worst",
+        measured=f"{fmean(off):.2%}, {max(off):.2%}",
+        holds=fmean(off) <= MEAN_OFF and max(off) <= WORST_OFF,
+        note=note,
+    )
+
+
+def both(blocks: dict[str, Ops], chip: Chip) -> dict[tuple[str, str], Pair]:
+    """Every distinct problem of the blocks on a chip, fast and exact; blocks that cost the same are solved once."""
+    found: dict[tuple[str, str], Pair] = {}
+    seen: set[bytes] = set()
+    for name, ops in blocks.items():
+        problem = core_problem(work_of(ops, Precision()), chip)
+        key = problem.modes.beats.tobytes() + problem.dag.edge_to.tobytes()
+        if key not in seen:
+            seen.add(key)
+            exact = exact_schedule(problem, Limit(wall_s=BLOCK_S, num_workers=2, gap_frac=SMALL_GAP / 2))
+            found[name, chip.name] = (list_schedule(problem), exact)
+    return found
+
+
+def block_quality(found: dict[tuple[str, str], Pair], num_blocks: int) -> Bar:
+    off = {key: fast.makespan_beats / exact.makespan_beats - 1 for key, (fast, exact) in found.items()}
+    worst = max(off, key=lambda key: off[key])
+    return Bar(
+        name=f"fast schedules of the catalogue's {num_blocks} distinct blocks, above the best known",
+        issue=ISSUE,
+        bar=f"<= {MEAN_OFF:.0%} on average, {WORST_OFF:.0%} at worst",
+        measured=f"{fmean(off.values()):.2%}, {off[worst]:.2%} ({worst[0]})",
+        holds=fmean(off.values()) <= MEAN_OFF and off[worst] <= WORST_OFF,
+        note=f"on {' and '.join(CHIPS)}",
+    )
+
+
+def exact_gaps(pairs: list[Pair]) -> Iterator[Bar]:
+    small, large = ([e for _, e in pairs if (len(e.problem) > SMALL) == is_large] for is_large in (False, True))
+    sizes = ((f"up to {SMALL} operators", SMALL_GAP, small), ("more", LARGE_GAP, large))
+    for label, most, found in sizes:
+        gaps = [schedule.gap_frac for schedule in found]
+        num_within = sum(gap <= most for gap in gaps)
+        yield Bar(
+            name=f"exact schedules of catalogue blocks of {label}: proven gap",
+            issue=ISSUE,
+            bar=f"<= {most:.0%} in {BAR_S:g} s on 2 cores",
+            measured=f"{num_within} of {len(gaps)} in {BLOCK_S:g} s, largest {max(gaps):.1%}",
+            holds=num_within == len(gaps) or (None if BLOCK_S < BAR_S else False),
+            note="" if num_within == len(gaps) else f"{BLOCK_S:g} s a block; DOVETAIL_SCHEDULER_S=60 tries it in full",
+        )
+
+
+def many_cores(blocks: dict[str, Ops]) -> Bar:
+    """32 + 32 cores split in six ways: the hardest to prove. No bar of its own."""
+    names = (LAYER, "llama3-8b layer", "resnet-50 layer1_0", "mixtral-8x7b expert_layer", "vgg-16 head")
+    chip = chips[MANY_CORES]()
+    found = both({name: blocks[name] for name in names if name in blocks}, chip)
+    gaps = {key[0]: exact.gap_frac for key, (_, exact) in found.items()}
+    return Bar(
+        name=f"exact schedules on {MANY_CORES}, 64 cores: proven gap",
+        issue=ISSUE,
+        bar="reported",
+        measured=", ".join(f"{name} {gap:.1%}" for name, gap in gaps.items()),
+        holds=None,
+        note=f"no bar was set for so many cores; {BLOCK_S:g} s each",
+    )
+
+
+def against_phaze(blocks: dict[str, Ops]) -> Bar:
+    """Small blocks without bandwidth, as PHAZE's program has it; blocks it finds nothing for are left out."""
+    ratios = []
+    for name in ("bert-large embedding", "deepseek-v3 head", "gnmt encoder_2", "gnmt encoder_3", "gnmt decoder_2"):
+        problem = without_bandwidth(core_problem(work_of(blocks[name], Precision()), chips[CHIPS[0]]()))
+        theirs = phaze_schedule(problem, wall_s=PHAZE_S)
+        ratios.append(exact_schedule(problem, Limit(wall_s=PHAZE_S)).makespan_beats / theirs.makespan_beats)
+    return Bar(
+        name=f"exact schedules over those of PHAZE's program, {len(ratios)} blocks",
+        issue=ISSUE,
+        bar="<= 1 everywhere",
+        measured=f"{max(ratios):.4f} at most, {min(ratios):.4f} at least",
+        holds=max(ratios) <= 1.0,
+    )
+
+
+def many_operators() -> Bar:
+    problem = random_graph(1, NUM_MANY)
+    list_schedule(random_graph(1, 30), QUICK)  # compiled before it is timed
+    took_s = least_cpu_s(lambda: list_schedule(problem, replace(QUICK, rules=QUICK.rules[:1])), 3)
+    return Bar(
+        name=f"list schedule of {NUM_MANY:,} operators, with a bound",
+        issue=ISSUE,
+        bar=f"< {MANY_S:g} s",
+        measured=f"{took_s:.2f} CPU-s",
+        holds=took_s < MANY_S,
+    )
+
+
+def layer_on_chips(ops: Ops) -> Bar:
+    base = chips[CHIPS[0]]()
+    many = [
+        replace(
+            base,
+            tensor=template_tensor(num_tensor, rows, cols, base.clock_hz, ("bf16", "fp16")),
+            vector=template_vector(num_vector, lanes, base.clock_hz),
+        )
+        for num_tensor in (1, 2, 4, 8, 16)
+        for num_vector in (1, 2, 4, 8)
+        for rows in (64, 128, 256)
+        for cols in (64, 128)
+        for lanes in (64, 128)
+    ]
+    work = work_of(ops, Precision())
+    batch = chip_batch(work, many)
+    scheduled(batch)
+    costs_s = least_cpu_s(lambda: chip_batch(work, many), 3) / len(many)
+    took_s = least_cpu_s(lambda: scheduled(batch), 9) / len(many)
+    return Bar(
+        name=f"list schedule of a layer ({len(ops)} operators), over {len(many)} chips",
+        issue=ISSUE,
+        bar=f"< {LAYER_S / MICRO:.0f} us a chip",
+        measured=f"{took_s / MICRO:.0f} us by {len(QUICK.rules)} rules (its costs: {costs_s / MICRO:.0f} us)",
+        holds=took_s < LAYER_S,
+    )
+
+
+def least_cpu_s(act: Callable[[], object], num_repeats: int) -> float:
+    """The least of some repeats, which is the work and not the machine's other business."""
+    took_s = []
+    for _ in range(num_repeats):
+        began_s = time.process_time()
+        act()
+        took_s.append(time.process_time() - began_s)
+    return float(np.min(took_s))

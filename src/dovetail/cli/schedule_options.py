@@ -1,0 +1,45 @@
+"""The options of `dovetail schedule`, as Typer has them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+MODEL_HELP = "A model: name, file or Hugging Face config.json."
+CHIP_HELP = "A chip: name, the beginning of one such as tpuv2, or a file."
+BLOCK_HELP = "A block of the model, such as layer or head; the layer that repeats most if none."
+EXACT_HELP = "The best schedule, by CP-SAT, or the best found within --limit and its gap; needs dovetail[mine]."
+RECOMPUTE_HELP = "none, light, selective, alternate or full."
+PERFETTO_HELP = "Write the timeline to this file, for ui.perfetto.dev."
+JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
+
+
+def schedule(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
+    chip: Annotated[str, typer.Option(metavar="NAME", help=CHIP_HELP)] = "",
+    block: Annotated[str, typer.Option(metavar="NAME", help=BLOCK_HELP)] = "",
+    batch: Annotated[str, typer.Option(metavar="N", help="Samples at once.")] = "1",
+    seq: Annotated[str | None, typer.Option(metavar="N", help="Positions of one sample.")] = None,
+    recompute: Annotated[str, typer.Option(metavar="POLICY", help=RECOMPUTE_HELP)] = "none",
+    exact: Annotated[bool, typer.Option("--exact", help=EXACT_HELP)] = False,
+    limit: Annotated[str, typer.Option(metavar="TIME", help="How long --exact may take.")] = "60 s",
+    workers: Annotated[str, typer.Option(metavar="N", help="Threads of --exact; with 1 answers repeat.")] = "1",
+    perfetto: Annotated[str, typer.Option(metavar="FILE", help=PERFETTO_HELP)] = "",
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that stands.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+) -> None:
+    """Schedule the operators of a block on the cores of a chip.
+
+    Forward, backward and update of one block, on 1, 2, 4 or all cores each, under the chip's HBM and SRAM bandwidth;
+    with a bound that no schedule beats, and the peaks of HBM and SRAM.
+    """
+    from dovetail.cli.asked import count
+    from dovetail.cli.schedule import ScheduleAsked, answer
+
+    asked = ScheduleAsked(
+        model=model, chip=chip, block=block, batch=count("--batch", batch), seq=count("--seq", seq) if seq else 0,
+        recompute=recompute, is_exact=exact, limit=limit, num_workers=count("--workers", workers), perfetto=perfetto,
+        is_forced=force,
+    )  # fmt: skip
+    answer(asked, as_json=as_json)
