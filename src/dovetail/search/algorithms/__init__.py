@@ -1,0 +1,58 @@
+"""Ways to search a space, one file each: a generator that yields points and is sent what they came to.
+
+An algorithm knows nothing of chips, budgets, stores or clocks: it asks, is told, and asks again. One that has nothing
+left to ask returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from random import Random
+
+from dovetail.registry import Registry
+from dovetail.search.space import Point, Space
+from dovetail.workload.graph import FloatArray
+
+NOTHING = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """What a point came to. `loss` is least for the best; where a point breaks a limit, it is infinite.
+
+    `excess_frac` is how far beyond its worst limit it is, 0 where it keeps all. `also` are further figures to keep
+    small, for searches of several aims. `short_of` names the knob of which one more would have let critical work start
+    earlier, if any.
+    """
+
+    point: Point
+    loss: float
+    excess_frac: float = 0.0
+    also: tuple[float, ...] = ()
+    short_of: str = NOTHING
+
+
+Search = Generator[list[Point], list[Scored], None]
+Bound = Callable[[list[Point]], FloatArray]  # what the loss of each point is at least; infinite beyond a limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Algorithm:
+    """`search` starts one; `extra` is the optional install it needs, if any.
+
+    One that `is_exact` and comes to its end has found the best point of the space.
+    """
+
+    search: Callable[[Space, Random, Bound], Search]
+    summary: str
+    extra: str = NOTHING
+    is_exact: bool = False
+
+
+def blind(search: Callable[[Space, Random], Search]) -> Callable[[Space, Random, Bound], Search]:
+    """A search that makes no use of bounds."""
+    return lambda space, rng, _: search(space, rng)
+
+
+algorithms: Registry[Algorithm] = Registry("search algorithm", __name__)

@@ -1,0 +1,42 @@
+"""Optuna's samplers behind our generators."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from dovetail.errors import InvalidInput
+from dovetail.search.algorithms import Scored, Search
+from dovetail.search.space import Space
+
+WORST_LOG = 700.0  # samplers take no infinities; far above any logarithm of a loss
+
+
+def sampled(
+    space: Space,
+    rng: Random,
+    sampler: Callable[[Any, int], Any],
+    aims: Callable[[Scored], tuple[float, ...]],
+    num_aims: int,
+) -> Search:
+    """Asks what `sampler`, made from Optuna's samplers and a seed, suggests, one point at a time."""
+    try:
+        optuna: Any = importlib.import_module("optuna")
+    except ImportError:
+        raise InvalidInput("this search needs Optuna; install it with: pip install 'dovetail[search]'") from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    made = sampler(optuna.samplers, rng.getrandbits(32))
+    study = optuna.create_study(directions=["minimize"] * num_aims, sampler=made)
+    while True:
+        trial = study.ask()
+        point = tuple(trial.suggest_int(knob.name, 0, len(knob.values) - 1) for knob in space.knobs)
+        [told] = yield [point]
+        study.tell(trial, list(aims(told)))
+
+
+def logarithm(amount: float, told: Scored) -> float:
+    """Of something to keep small; of a point that breaks a limit, far above any other and more by how far."""
+    return math.log(amount) if math.isfinite(told.loss) else WORST_LOG * (1 + told.excess_frac)

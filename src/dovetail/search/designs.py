@@ -1,0 +1,130 @@
+"""Designs of a template chip as a space, and what silicon and power each of many takes, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from dovetail.cost.area import Area, silicon
+from dovetail.cost.inventory import Inventory, inventory
+from dovetail.cost.price import HBM_USD_PER_BYTE, packaged_usd
+from dovetail.cost.tdp import busy_power
+from dovetail.errors import InvalidInput
+from dovetail.hardware.chip import Chip
+from dovetail.hardware.template import REGISTER_BYTES_PER_LANE, Design, template_chip
+from dovetail.search.space import Knob, Point, Space
+from dovetail.workload.graph import FloatArray, IntArray
+
+KNOBS = tuple(field.name for field in fields(Design))
+SIDES = (4, 8, 16, 32, 64, 128, 256)  # of arrays, and lanes (WHAM)
+COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+def design_space(
+    sides: tuple[int, ...] = SIDES, lanes: tuple[int, ...] = SIDES, counts: tuple[int, ...] = COUNTS
+) -> Space:
+    """All designs of arrays with these sides, so many lanes, and so many of both."""
+    choices = dict.fromkeys(KNOBS, sides) | {"num_tensor": counts, "num_vector": counts, "num_lanes": lanes}
+    return Space(knobs=tuple(Knob(name=name, values=choices[name]) for name in KNOBS))
+
+
+def design_at(space: Space, point: Point) -> Design:
+    return Design(**dict(zip((knob.name for knob in space.knobs), space.values(point), strict=True)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a chip may take at most."""
+
+    area_mm2: float
+    power_w: float
+
+    def __post_init__(self) -> None:
+        for label in ("area_mm2", "power_w"):
+            if not getattr(self, label) > 0:
+                raise InvalidInput(f"the limit {label} must be positive; got {getattr(self, label):g}", label)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Silicon:
+    """Of each of many designs: its area, what it draws with everything busy, and what it costs to make."""
+
+    area_mm2: FloatArray
+    power_w: FloatArray
+    static_w: FloatArray
+    tensor_j_per_flop: FloatArray  # small arrays fetch more operands for each product
+    price_usd: FloatArray
+
+    def at(self, rows: IntArray) -> Silicon:
+        """Of some of the designs."""
+        return Silicon(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+    def excess_frac(self, limits: Limits) -> FloatArray:
+        """How far each is beyond the limit it breaks most; 0 where it keeps both."""
+        over = np.maximum(self.area_mm2 / limits.area_mm2, self.power_w / limits.power_w)
+        return np.maximum(over - 1.0, 0.0)
+
+
+def silicon_of(base: Chip, designs: Sequence[Design]) -> Silicon:
+    """As the models of area, power and price have it for each `template_chip(base, design)`."""
+    column = {name: np.array([getattr(design, name) for design in designs], dtype=np.float64) for name in KNOBS}
+    num_macs = column["num_rows"] * column["num_cols"]
+    macs_per_s = column["num_tensor"] * num_macs * base.clock_hz
+    parts = _inventories(base, column)
+    area = silicon(parts)
+    power = busy_power(
+        parts,
+        area.total_mm2,
+        macs_per_s=macs_per_s,
+        num_macs_per_unit=num_macs,
+        sram_bytes_per_s=parts.noc_bytes_per_clock * base.clock_hz,
+        hbm_bytes_per_s=base.hbm.bandwidth_bytes_per_s,
+        link_bytes_per_s=base.interconnect_bytes_per_s,
+    )
+    return Silicon(
+        area_mm2=np.asarray(area.total_mm2),
+        power_w=np.asarray(power.total_w),
+        static_w=np.asarray(power.static_w),
+        tensor_j_per_flop=np.asarray((power.arithmetic_w + power.operand_w) / (2 * macs_per_s)),
+        price_usd=_prices_usd(base, parts, area),
+    )
+
+
+def _inventories(base: Chip, column: dict[str, FloatArray]) -> Inventory:
+    template = template_chip(base, Design(num_tensor=1, num_rows=1, num_cols=1, num_vector=1, num_lanes=1))
+    num_vector = column["num_vector"]
+    num_lanes = num_vector * column["num_lanes"]
+    return replace(
+        inventory(template),
+        num_macs=column["num_tensor"] * column["num_rows"] * column["num_cols"],
+        num_lanes=num_lanes,
+        num_schedulers=np.ceil(np.maximum(column["num_tensor"], num_vector) / num_vector) * num_vector,
+        register_bytes=num_lanes * REGISTER_BYTES_PER_LANE,
+    )
+
+
+def _prices_usd(base: Chip, parts: Inventory, area: Area) -> FloatArray:
+    price = packaged_usd(
+        parts,
+        area,
+        num_stacks=base.die.num_hbm_stacks,
+        hbm_bytes=base.hbm.capacity_bytes,
+        hbm_usd_per_byte=HBM_USD_PER_BYTE[base.die.hbm_generation],
+    )
+    return np.asarray(price.total_usd)
+
+
+def mined_chips(base: Chip, designs: Sequence[Design], silicon: Silicon) -> list[Chip]:
+    """`template_chip` of each, with the energy and power that the power model gives its cores."""
+    found = []
+    for row, design in enumerate(designs):
+        chip = template_chip(base, design)
+        energy = replace(
+            chip.energy,
+            tensor_j_per_flop=float(silicon.tensor_j_per_flop[row]),
+            idle_w=float(silicon.static_w[row]),
+        )
+        found.append(replace(chip, energy=energy, tdp_w=float(silicon.power_w[row])))
+    return found

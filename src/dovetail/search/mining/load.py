@@ -1,0 +1,128 @@
+"""What one device does for a microbatch, and once a step: the graphs that a design is scored by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.errors import NotModelled
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.topology import Group, num_ranks
+from dovetail.plan.check import check_plan
+from dovetail.plan.exchange import MEANINGS, payload_bytes
+from dovetail.plan.placement import Placement, placement
+from dovetail.plan.plan import Plan
+from dovetail.plan.shard import Stage, shard
+from dovetail.schedule.cores.work import Work, work_of
+from dovetail.schedule.send_table import timed
+from dovetail.schedule.step import training_step
+from dovetail.schedule.work import COMM_AXES
+from dovetail.workload.graph import Block, FloatArray, Graph, Ops, Phase
+from dovetail.workload.operators import OPERATORS, Unit
+from dovetail.workload.optimizer import Precision
+from dovetail.workload.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Repeated:
+    """A graph, and how often it runs."""
+
+    work: Work
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Load:
+    """What a device of one stage does: `passes` for each of `num_microbatches`, `updates` and `once_s` once a step.
+
+    With a single microbatch the update is part of the pass, so that it runs beside the backward pass.
+    """
+
+    passes: tuple[Repeated, ...]
+    updates: tuple[Repeated, ...]
+    once_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrainingJob:
+    """A model to train: its stages, a device of each; `num_devices` in all, `num_samples` (or tokens) a step."""
+
+    name: str
+    stages: tuple[Load, ...]
+    num_microbatches: int
+    num_devices: int
+    num_samples: int
+
+    @property
+    def num_stages(self) -> int:
+        return len(self.stages)
+
+
+def job_of(
+    name: str, workload: Workload, plan: Plan, cluster: Cluster, *, is_forward_only: bool = False
+) -> TrainingJob:
+    """`workload` cut by `plan` for the devices of `cluster`, of whose chip only memory and links matter here.
+
+    The plan's network rows take what their collectives take on `cluster`; what is exchanged once a step is what the
+    step model leaves exposed on its chip. With `is_forward_only` only the forward pass is there, as for inference.
+    """
+    if plan.schedule != "1f1b" or plan.interleave > 1:
+        raise NotModelled("chips are mined for 1F1B pipelines without interleaving; choose schedule: 1f1b", "schedule")
+    graph = workload.training_graph()
+    check_plan(plan, graph, cluster.num_devices)
+    cut = shard(graph, plan)
+    works = _Works(plan, placement(plan, cluster.topology), cluster.chip.calibration.link_frac, workload.precision)
+    is_whole = cut.num_microbatches == 1
+    passing = (Phase.FORWARD,) if is_forward_only else tuple(p for p in Phase if p != Phase.UPDATE or is_whole)
+    ending = () if is_whole or is_forward_only else (Phase.UPDATE,)
+    once_s = 0.0 if plan.data_parallel == 1 else _synced_s(graph, plan, cluster, workload.precision)
+    return TrainingJob(
+        name=name,
+        stages=tuple(
+            Load(passes=works.of(stage, passing), updates=works.of(stage, ending), once_s=once_s)
+            for stage in cut.stages
+        ),
+        num_microbatches=cut.num_microbatches,
+        num_devices=plan.num_devices,
+        num_samples=graph.num_tokens,
+    )
+
+
+class _Works:
+    """Graphs of the blocks of a sharded model; stages that hold the same block share its graph."""
+
+    def __init__(self, plan: Plan, place: Placement, link_frac: float, precision: Precision) -> None:
+        self._plan, self._place, self._link_frac, self._precision = plan, place, link_frac, precision
+        self._known: dict[tuple[int, tuple[Phase, ...]], Work] = {}
+
+    def of(self, stage: Stage, phases: tuple[Phase, ...]) -> tuple[Repeated, ...]:
+        """What `stage` runs of `phases`."""
+        found = (Repeated(work=self._work(piece.block, phases), count=piece.count) for piece in stage.pieces)
+        return tuple(one for one in found if len(one.work.ops))
+
+    def _work(self, block: Block, phases: tuple[Phase, ...]) -> Work:
+        key = (id(block), phases)
+        if key not in self._known:
+            ops = block.ops.where(np.isin(block.ops.phase, phases))
+            exchange_s = exchanges_s(ops, self._plan, self._place, self._link_frac)
+            self._known[key] = work_of(ops, self._precision, exchange_s)
+        return self._known[key]
+
+
+def exchanges_s(ops: Ops, plan: Plan, place: Placement, link_frac: float) -> FloatArray:
+    """Seconds of the collective behind each network row, 0 for all other rows."""
+    taken_s = np.zeros(len(ops))
+    rows = np.flatnonzero(ops.unit == Unit.NETWORK)
+    for row, whole_bytes in zip(rows, payload_bytes(ops, rows, plan.context_parallel), strict=True):
+        meaning = MEANINGS[OPERATORS[ops.kind[row]].name]
+        collective = meaning.collective(is_sequence_parallel=plan.sequence_parallel)
+        group: Group = getattr(place, meaning.group)
+        if collective and num_ranks(group) > 1:
+            taken_s[row] = timed(collective, np.array([whole_bytes]), group, link_frac)[0][0]
+    return taken_s
+
+
+def _synced_s(graph: Graph, plan: Plan, cluster: Cluster, precision: Precision) -> float:
+    step = training_step(graph, plan, cluster, precision)
+    return float(step.comm[COMM_AXES.index("dp")].exposed_s)

@@ -1,0 +1,157 @@
+"""Designs scored: a schedule of every graph of every stage on each chip, and what the step comes to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.cost.columns import chip_columns
+from dovetail.cost.costs import cost_table
+from dovetail.hardware.chip import Chip
+from dovetail.schedule.cores.batch import batch_times
+from dovetail.schedule.cores.problem import TENSOR, VECTOR
+from dovetail.schedule.cores.work import Work
+from dovetail.search.algorithms import NOTHING, Scored
+from dovetail.search.designs import Limits, Silicon, design_at, mined_chips, silicon_of
+from dovetail.search.metrics import ChipFigures, Metric
+from dovetail.search.mining.load import TrainingJob
+from dovetail.search.space import Point, Space
+from dovetail.workload.graph import FloatArray, IntArray
+
+KNOB_OF = {TENSOR: "num_tensor", VECTOR: "num_vector"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StageTimes:
+    """Of designs by stages: seconds and joules of a microbatch, and of what is done once a step.
+
+    `lost_s` is the time of critical work that more cores of a kind would shorten, kinds by designs.
+    """
+
+    pass_s: FloatArray
+    once_s: FloatArray
+    pass_j: FloatArray
+    once_j: FloatArray
+    lost_s: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WorkTimes:
+    """One run of a graph on each of many chips."""
+
+    time_s: FloatArray
+    energy_j: FloatArray
+    short_of: IntArray
+
+
+def work_times(work: Work, chips: Sequence[Chip]) -> WorkTimes:
+    found = batch_times(work, chips)
+    energy_j = cost_table(work.ops, chip_columns(tuple(chips))).energy_j.sum(axis=0)
+    return WorkTimes(time_s=found.makespan_s, energy_j=energy_j, short_of=found.short_of)
+
+
+def stage_times(job: TrainingJob, chips: Sequence[Chip]) -> StageTimes:
+    """Every stage of `job` on every one of `chips`; graphs that stages share are scheduled once."""
+    known: dict[int, WorkTimes] = {}
+    shape = (len(chips), job.num_stages)
+    pass_s, once_s, pass_j, once_j = (np.zeros(shape) for _ in range(4))
+    lost_s = np.zeros((len(KNOB_OF), len(chips)))
+
+    def times_of(work: Work) -> WorkTimes:
+        if id(work) not in known:
+            known[id(work)] = work_times(work, chips)
+        return known[id(work)]
+
+    for place, stage in enumerate(job.stages):
+        for repeated in stage.passes:
+            found = times_of(repeated.work)
+            pass_s[:, place] += repeated.count * found.time_s
+            pass_j[:, place] += repeated.count * found.energy_j
+            for kind, code in enumerate(KNOB_OF):
+                lost_s[kind] += np.where(found.short_of == code, repeated.count * found.time_s, 0.0)
+        for repeated in stage.updates:
+            found = times_of(repeated.work)
+            once_s[:, place] += repeated.count * found.time_s
+            once_j[:, place] += repeated.count * found.energy_j
+        once_s[:, place] += stage.once_s
+    return StageTimes(pass_s=pass_s, once_s=once_s, pass_j=pass_j, once_j=once_j, lost_s=lost_s)
+
+
+def step_s(pass_s: FloatArray, once_s: FloatArray, num_microbatches: int) -> FloatArray:
+    """A step of a 1F1B pipeline, its stages in the last axis.
+
+    The slowest stage works without a gap but while the pipeline fills and empties through the others; with stages
+    whose forward and backward passes are in one proportion this is exact.
+    """
+    filled_s = pass_s.sum(axis=-1) + (num_microbatches - 1) * pass_s.max(axis=-1)
+    return np.asarray(filled_s + once_s.max(axis=-1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Question:
+    """Which design of `space`, built on `base`, trains `jobs` best by `metric` within `limits`.
+
+    Of several jobs the geometric mean counts, each over `reference_losses`: what it comes to on a chip to compare with.
+    """
+
+    jobs: tuple[TrainingJob, ...]
+    base: Chip
+    space: Space
+    limits: Limits
+    metric: Metric
+    reference_losses: tuple[float, ...]
+
+
+def losses(question: Question, chips: Sequence[Chip], silicon: Silicon) -> tuple[FloatArray, FloatArray]:
+    """Of every chip by every job: the loss; and seconds that more cores would shorten, kinds by chips."""
+    found, lost = [], np.zeros((len(KNOB_OF), len(chips)))
+    for job in question.jobs:
+        times = stage_times(job, chips)
+        figures = figures_of(job, times, silicon)
+        found.append(np.asarray(question.metric.loss(figures)))
+        lost += times.lost_s / figures.step_s
+    return np.stack(found, axis=1), lost
+
+
+def figures_of(job: TrainingJob, times: StageTimes, silicon: Silicon) -> ChipFigures:
+    """A step of `job` with all its devices of one design."""
+    taken_s = step_s(times.pass_s, times.once_s, job.num_microbatches)
+    num_replicas = job.num_devices / job.num_stages
+    dynamic_j = num_replicas * (job.num_microbatches * times.pass_j + times.once_j).sum(axis=1)
+    return ChipFigures(
+        step_s=taken_s,
+        energy_j=dynamic_j + job.num_devices * silicon.static_w * taken_s,
+        power_w=silicon.power_w,
+        price_usd=silicon.price_usd,
+        num_devices=job.num_devices,
+        num_samples=job.num_samples,
+    )
+
+
+def scored(question: Question, points: list[Point]) -> list[Scored]:
+    """What each of `points` comes to; those beyond a limit are not scheduled."""
+    designs = [design_at(question.space, point) for point in points]
+    silicon = silicon_of(question.base, designs)
+    excess = silicon.excess_frac(question.limits)
+    inside = np.flatnonzero(excess == 0)
+    found = [
+        Scored(point=point, loss=math.inf, excess_frac=float(over)) for point, over in zip(points, excess, strict=True)
+    ]
+    if not len(inside):
+        return found
+    kept = silicon.at(inside)
+    chips = mined_chips(question.base, [designs[row] for row in inside], kept)
+    by_job, lost = losses(question, chips, kept)
+    mean = np.exp(np.log(by_job / question.reference_losses).mean(axis=1))
+    for place, row in enumerate(inside):
+        kind = int(lost[:, place].argmax())
+        found[row] = Scored(
+            point=points[row],
+            loss=float(mean[place]),
+            also=(float(kept.power_w[place]),),
+            short_of=tuple(KNOB_OF.values())[kind] if lost[kind, place] > 0 else NOTHING,
+        )
+    return found

@@ -1,0 +1,56 @@
+"""Many designs at once come to what each comes to by itself."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from dovetail.cost.area import silicon
+from dovetail.cost.inventory import inventory
+from dovetail.cost.price import price
+from dovetail.cost.tdp import tdp
+from dovetail.errors import InvalidInput
+from dovetail.hardware.catalog import chips
+from dovetail.hardware.template import Design, design_of, template_chip
+from dovetail.search.designs import Limits, design_at, design_space, silicon_of
+
+BASE = chips["tpuv2-like"]()
+
+
+def test_a_table_of_designs_has_the_silicon_of_each():
+    space, rng = design_space(), Random(5)
+    designs = [design_at(space, space.sample(rng)) for _ in range(40)]
+    table = silicon_of(BASE, designs)
+    for row, design in enumerate(designs):
+        chip = template_chip(BASE, design)
+        assert table.area_mm2[row] == pytest.approx(silicon(inventory(chip)).total_mm2, rel=1e-12)
+        assert table.power_w[row] == pytest.approx(tdp(chip).total_w, rel=1e-12)
+        assert table.price_usd[row] == pytest.approx(price(chip).total_usd, rel=1e-12)
+
+
+def test_the_design_of_a_chip_gives_the_chip_again():
+    again = template_chip(BASE, design_of(BASE))
+    assert (again.tensor, again.vector, again.die, again.core_buffer_bytes) == (
+        BASE.tensor,
+        BASE.vector,
+        BASE.die,
+        BASE.core_buffer_bytes,
+    )
+
+
+def test_the_excess_is_that_of_the_limit_broken_most():
+    table = silicon_of(BASE, [design_of(BASE)])
+    area_mm2, power_w = float(table.area_mm2[0]), float(table.power_w[0])
+    assert table.excess_frac(Limits(area_mm2=area_mm2, power_w=power_w))[0] == 0
+    assert table.excess_frac(Limits(area_mm2=area_mm2 / 2, power_w=power_w / 1.5))[0] == pytest.approx(1.0)
+
+
+def test_a_design_without_cores_is_refused():
+    with pytest.raises(InvalidInput, match="num_vector must be at least 1; got 0"):
+        Design(num_tensor=1, num_rows=4, num_cols=4, num_vector=0, num_lanes=4)
+
+
+def test_a_limit_of_nothing_is_refused():
+    with pytest.raises(InvalidInput, match="area_mm2 must be positive"):
+        Limits(area_mm2=0, power_w=280)
