@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchmarks.bar import Bar
+from benchmarks.interval_coverage import Coverage, coverage_one_out, coverage_publisher_out
 from benchmarks.published_gemm import ABSENT
 from benchmarks.residuals import timed_residuals
-from dovetail.accuracy.coverage import Coverage, coverage_one_out, coverage_publisher_out
 from dovetail.accuracy.residuals import Residual
 from dovetail.files.residuals import load_residuals
 

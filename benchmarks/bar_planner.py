@@ -78,7 +78,7 @@ def chunks(graph: Graph) -> Iterator[Plans]:
 def evaluated(graph: Graph, plans: Plans, cluster: Cluster, precision: Precision) -> int:
     """How many of `plans` nest in the network: those that are evaluated."""
     is_placed = placements_of(plans, cluster.topology).group_of["tensor"] != NOWHERE
-    placed = plans.at(np.flatnonzero(is_placed))
+    placed = plans if is_placed.all() else plans.at(np.flatnonzero(is_placed))
     times = step_times(graph, placed, cluster, precision)
     need = need_bytes(graph, placed, cuts_of(placed, graph), precision)
     assert len(times.step_s) == len(times.energy_j) == len(need)

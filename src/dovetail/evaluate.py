@@ -5,17 +5,24 @@ Read it top to bottom: lay out the work, cut it, see that it fits, time it, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.host import Host
+from dovetail.hardware.mixed import AnyCluster, equal_devices, parts_of
+from dovetail.hardware.reliability import NotStated
 from dovetail.plan.check import check_plan
 from dovetail.plan.levers import Lever, Trial, levers
 from dovetail.plan.memory import StageMemory, runtime_bytes, stage_memory
-from dovetail.plan.placement import Placement, placement
+from dovetail.plan.parts import hbm_by_stage, on_parts, part_placements
+from dovetail.plan.placement import Placement
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import Shard, executed_flop, shard
 from dovetail.schedule.assembly import schedule_name
+from dovetail.schedule.goodput import Goodput
+from dovetail.schedule.long_run import long_run
+from dovetail.schedule.offload import does_offload, host_of
 from dovetail.schedule.pipelines import pipelines
 from dovetail.schedule.step import Step, check_schedule, pipeline_shape, training_step
 from dovetail.workload.graph import Graph
@@ -35,18 +42,27 @@ class Elasticity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUse:
-    """Memory of every stage against what a device has.
+    """Memory of every stage against what a device has: the same on all of them, or of each stage its own.
 
     Stated apart: what the allocator holds in reserve, and what a process holds outside of it.
     """
 
     stages: tuple[StageMemory, ...]
     runtime_bytes: float
-    limit_bytes: float
+    limits_bytes: tuple[float, ...]
+    host_limit_bytes: float = 0.0  # a device's share of its host's memory, where the plan offloads to it
 
     @property
     def fullest(self) -> StageMemory:
-        return max(self.stages, key=lambda stage: stage.reserved_bytes)
+        """The stage with the least to spare."""
+        if len(set(self.limits_bytes)) == 1:
+            return max(self.stages, key=lambda stage: stage.reserved_bytes)
+        return max(self.stages, key=lambda stage: stage.reserved_bytes - self.limits_bytes[stage.stage])
+
+    @property
+    def limit_bytes(self) -> float:
+        """What a device of the fullest stage has."""
+        return self.limits_bytes[self.fullest.stage if len(self.limits_bytes) > 1 else 0]
 
     @property
     def reserve_bytes(self) -> float:
@@ -57,8 +73,17 @@ class MemoryUse:
         return float(self.fullest.total_bytes + self.reserve_bytes + self.runtime_bytes)
 
     @property
+    def host_need_bytes(self) -> float:
+        """What the device that offloads most has on its host."""
+        return float(max(stage.host_bytes for stage in self.stages))
+
+    @property
+    def fits_host(self) -> bool:
+        return self.host_need_bytes <= self.host_limit_bytes
+
+    @property
     def fits(self) -> bool:
-        return self.need_bytes <= self.limit_bytes
+        return self.need_bytes <= self.limit_bytes and self.fits_host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +91,9 @@ class Outcome:
     """What a training step of this workload, cluster and plan does."""
 
     workload: Workload
-    cluster: Cluster
+    cluster: AnyCluster
     plan: Plan
-    placement: Placement
+    placements: tuple[Placement, ...]  # on each part of the cluster
     num_microbatches: int
     num_parameters: int
     tokens_per_step: int
@@ -77,6 +102,7 @@ class Outcome:
     step: Step
     memory: MemoryUse
     elasticities: tuple[Elasticity, ...]
+    goodput: Goodput | NotStated = field(default_factory=NotStated)  # of a run of many steps
 
     @property
     def samples_per_s(self) -> float:
@@ -100,9 +126,15 @@ class Outcome:
         return float(self.step.energy_j / self.step.step_s / self.cluster.num_devices)
 
     @property
+    def placement(self) -> Placement:
+        """On all devices, where they are equal; else on those of the first part."""
+        return self.placements[0]
+
+    @property
     def _peak_flop(self) -> float:
-        peak_flop_per_s = self.cluster.chip.peak_flop_per_s(self.workload.precision.compute)
-        return float(self.step.step_s * self.cluster.num_devices * peak_flop_per_s)
+        dtype = self.workload.precision.compute
+        parts = parts_of(self.cluster)
+        return float(sum(self.step.step_s * p.num_devices * p.chip.peak_flop_per_s(dtype) for p in parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,20 +142,21 @@ class Infeasible:
     """A plan that was understood and does not fit: need against limit, and what would make it fit."""
 
     workload: Workload
-    cluster: Cluster
+    cluster: AnyCluster
     plan: Plan
     memory: MemoryUse
     levers: tuple[Lever, ...]
 
 
-def evaluate(workload: Workload, cluster: Cluster, plan: Plan) -> Outcome | Infeasible:
+def evaluate(workload: Workload, cluster: AnyCluster, plan: Plan) -> Outcome | Infeasible:
     """One training step of `workload` on `cluster` by `plan`. Pure: same values in, same bits out."""
     graph = workload.training_graph()
     check_plan(plan, graph, cluster.num_devices)
     check_schedule(plan, plan.num_microbatches(graph.batch))
-    place = placement(plan, cluster.topology)
+    plan = on_parts(plan, cluster)
+    places = part_placements(plan, cluster)
     pieces = shard(graph, plan)
-    memory = memory_use(pieces, workload.precision, cluster.hbm_bytes)
+    memory = with_host(memory_use(pieces, workload.precision, *hbm_by_stage(plan, cluster)), plan, cluster)
     if not memory.fits:
         return Infeasible(
             workload=workload, cluster=cluster, plan=plan, memory=memory, levers=_levers(workload, cluster, plan, graph)
@@ -133,7 +166,7 @@ def evaluate(workload: Workload, cluster: Cluster, plan: Plan) -> Outcome | Infe
         workload=workload,
         cluster=cluster,
         plan=plan,
-        placement=place,
+        placements=places,
         num_microbatches=pieces.num_microbatches,
         num_parameters=graph.num_parameters,
         tokens_per_step=graph.num_tokens,
@@ -142,43 +175,87 @@ def evaluate(workload: Workload, cluster: Cluster, plan: Plan) -> Outcome | Infe
         step=step,
         memory=memory,
         elasticities=_elasticities(graph, cluster, plan, workload.precision, step.step_s),
+        goodput=long_run(graph, pieces, cluster, workload.precision, step.step_s),
     )
 
 
-def memory_use(pieces: Shard, precision: Precision, limit_bytes: float) -> MemoryUse:
-    """What every stage holds at its fullest, under the plan's pipeline schedule."""
+def memory_use(pieces: Shard, precision: Precision, *limits_bytes: float) -> MemoryUse:
+    """What every stage holds at its fullest, under the plan's pipeline schedule, of one limit or one a stage."""
     plan = pieces.plan
     pipeline, shape = pipelines[schedule_name(plan)], pipeline_shape(plan, pieces.num_microbatches)
     held = [float(pipeline.in_flight(stage.index, shape)) for stage in pieces.stages]
     stages = tuple(stage_memory(pieces, stage, precision, held[stage.index]) for stage in pieces.stages)
-    return MemoryUse(stages=stages, runtime_bytes=float(runtime_bytes(plan)), limit_bytes=limit_bytes)
+    return MemoryUse(stages=stages, runtime_bytes=float(runtime_bytes(plan)), limits_bytes=limits_bytes)
 
 
-def _levers(workload: Workload, cluster: Cluster, plan: Plan, graph: Graph) -> tuple[Lever, ...]:
+def with_host(use: MemoryUse, plan: Plan, cluster: AnyCluster) -> MemoryUse:
+    """`use` against the hosts of `cluster` as well, where `plan` offloads; raises where nothing is said of them."""
+    if not does_offload(plan):
+        return use
+    return replace(use, host_limit_bytes=host_of(equal_devices(cluster, "offload")).share_bytes)
+
+
+def _levers(workload: Workload, cluster: AnyCluster, plan: Plan, graph: Graph) -> tuple[Lever, ...]:
     """Single changes of the plan that make it fit, each tried."""
+    can_offload = isinstance(cluster, Cluster) and isinstance(cluster.host, Host)
+    return levers(plan, lambda changed: trial(graph, cluster, changed, workload.precision), can_offload=can_offload)
 
-    def tried(changed: Plan) -> Trial:
-        check_plan(changed, graph, cluster.num_devices)
-        check_schedule(changed, changed.num_microbatches(graph.batch))
-        placement(changed, cluster.topology)
-        pieces = shard(graph, changed)
-        memory = memory_use(pieces, workload.precision, cluster.hbm_bytes)
-        step_s = training_step(graph, changed, cluster, workload.precision).step_s
-        return Trial(need_bytes=memory.need_bytes, step_s=step_s)
 
-    return levers(plan, tried, cluster.hbm_bytes)
+def trial(graph: Graph, cluster: AnyCluster, plan: Plan, precision: Precision) -> Trial:
+    """What a plan takes and needs, whether it fits or not; raises where it cannot run."""
+    check_plan(plan, graph, cluster.num_devices)
+    check_schedule(plan, plan.num_microbatches(graph.batch))
+    plan = on_parts(plan, cluster)
+    part_placements(plan, cluster)
+    memory = with_host(memory_use(shard(graph, plan), precision, *hbm_by_stage(plan, cluster)), plan, cluster)
+    step_s = training_step(graph, plan, cluster, precision).step_s
+    if memory.need_bytes <= memory.limit_bytes and not memory.fits_host:
+        return Trial(need_bytes=memory.host_need_bytes, limit_bytes=memory.host_limit_bytes, step_s=step_s)
+    return Trial(need_bytes=memory.need_bytes, limit_bytes=memory.limit_bytes, step_s=step_s)
 
 
 def _elasticities(
-    graph: Graph, cluster: Cluster, plan: Plan, precision: Precision, step_s: float
+    graph: Graph, cluster: AnyCluster, plan: Plan, precision: Precision, step_s: float
 ) -> tuple[Elasticity, ...]:
     """Gain in throughput from a tenth more of each resource, largest first."""
     found = []
-    for resource, nudged in _nudged_clusters(cluster).items():
+    for resource, nudged in (_nudged(cluster) | _nudged_hosts(cluster, plan)).items():
         nudged_s = training_step(graph, plan, nudged, precision).step_s
         gain_frac = step_s / nudged_s - 1.0
         found.append(Elasticity(resource=resource, gain_frac=max(0.0, gain_frac)))  # below 0 is the last bit of a float
     return tuple(sorted(found, key=lambda e: -e.gain_frac))
+
+
+def _nudged(cluster: AnyCluster) -> dict[str, AnyCluster]:
+    """The cluster with a tenth more of one resource at a time; of several parts, of one part or between them."""
+    if isinstance(cluster, Cluster):
+        return {**_nudged_clusters(cluster)}
+    more = 1.0 + NUDGE_FRAC
+    link = cluster.between
+    found: dict[str, AnyCluster] = {
+        "bandwidth between parts": replace(
+            cluster, between=replace(link, bandwidth_bytes_per_s=link.bandwidth_bytes_per_s * more)
+        ),
+        "latency between parts": replace(cluster, between=replace(link, latency_s=link.latency_s / more)),
+    }
+    for index, part in enumerate(cluster.parts):
+        for resource, changed in _nudged_clusters(part).items():
+            parts = (*cluster.parts[:index], changed, *cluster.parts[index + 1 :])
+            found[f"{resource} of {part.name}"] = replace(cluster, parts=parts)
+    return found
+
+
+def _nudged_hosts(cluster: AnyCluster, plan: Plan) -> dict[str, AnyCluster]:
+    """The cluster with a tenth more of its hosts' links or memory bandwidth, where the plan uses them."""
+    if not does_offload(plan):
+        return {}
+    whole, more = equal_devices(cluster, "offload"), 1.0 + NUDGE_FRAC
+    host = host_of(whole)
+    faster = replace(host.link, bandwidth_bytes_per_s=host.link.bandwidth_bytes_per_s * more)
+    return {
+        "host link bandwidth": replace(whole, host=replace(host, link=faster)),
+        "host memory bandwidth": replace(whole, host=replace(host, memory_bytes_per_s=host.memory_bytes_per_s * more)),
+    }
 
 
 def _nudged_clusters(cluster: Cluster) -> dict[str, Cluster]:

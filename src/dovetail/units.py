@@ -17,7 +17,8 @@ PICO, NANO, MICRO, MILLI = 1e-12, 1e-9, 1e-6, 1e-3
 KILO, MEGA, GIGA, TERA, PETA, EXA = 1e3, 1e6, 1e9, 1e12, 1e15, 1e18
 KIBI, MEBI, GIBI, TEBI, PEBI = 2.0**10, 2.0**20, 2.0**30, 2.0**40, 2.0**50
 BITS_PER_BYTE = 8.0
-SECONDS_PER_HOUR = 3600.0
+SECONDS_PER_MINUTE, SECONDS_PER_HOUR = 60.0, 3600.0
+SECONDS_PER_DAY = 24 * SECONDS_PER_HOUR
 
 _SI = {"": 1.0, "k": KILO, "K": KILO, "M": MEGA, "G": GIGA, "T": TERA, "P": PETA, "E": EXA}
 _BINARY = {"Ki": KIBI, "Mi": MEBI, "Gi": GIBI, "Ti": TEBI, "Pi": PEBI}
@@ -34,7 +35,7 @@ _SCALES: dict[str, dict[str, float]] = {
     "bytes": _BYTES,
     "bytes_per_s": {f"{unit}/s": scale for unit, scale in _BYTES.items()}
     | {f"{unit}ps": scale for unit, scale in _BYTES.items() if unit.endswith("b")},
-    "s": _spread({"s": 1.0}, _SMALL) | {"min": 60.0, "h": SECONDS_PER_HOUR},
+    "s": _spread({"s": 1.0}, _SMALL) | {"min": SECONDS_PER_MINUTE, "h": SECONDS_PER_HOUR, "d": SECONDS_PER_DAY},
     "hz": _spread({"Hz": 1.0}, _SI),
     "flop": _FLOP,
     "flop_per_s": {f"{unit}/s": scale for unit, scale in _FLOP.items()}
@@ -61,6 +62,8 @@ _WHOLE = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+(?:_[0-9]+)*)"
 _NUMBER = rf"[+-]?(?:{_WHOLE}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _QUANTITY = re.compile(rf"\s*({_NUMBER})\s*([A-Za-zµμ²/^][A-Za-zµμ²/^0-9]*|)\s*")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]*,[0-9]+(?![0-9.,])")
+_COUNT = re.compile(rf"\s*({_NUMBER})\s*([kKMBGT]?)\s*")
+_COUNT_SCALES = _SI | {"B": GIGA}  # people say billions of tokens
 MANY = 1e5  # of the largest unit there is: from here on a power of ten says more than its digits
 
 
@@ -90,6 +93,18 @@ def quantity(text: object, unit: str) -> float:
     return value
 
 
+def count_of(text: str) -> float:
+    """`text` such as '15T', '300 B' or '2e12' as a count."""
+    match = _COUNT.fullmatch(text)
+    if match is None:
+        raise InvalidInput(f"cannot read {text[:60]!r} as a count; write it as in '15T' or '300B'")
+    number, symbol = match.groups()
+    value = float(number.replace("_", "").replace(",", "")) * _COUNT_SCALES[symbol]
+    if not 1 <= value < EXA:
+        raise InvalidInput(f"a count must be at least 1 and below {EXA:g}; got {text.strip()[:60]!r}")
+    return value
+
+
 def _scaled(value: float, steps: tuple[tuple[float, str], ...], digits: int) -> str:
     if abs(value) >= MANY * steps[0][0]:
         return f"{value / steps[0][0]:.{digits}e} {steps[0][1]}"
@@ -108,6 +123,12 @@ def format_bytes(value_bytes: float, digits: int = 1) -> str:
 
 def format_s(value_s: float, digits: int = 3) -> str:
     return _scaled(value_s, ((1.0, "s"), (MILLI, "ms"), (MICRO, "us"), (NANO, "ns")), digits)
+
+
+def format_duration(value_s: float, digits: int = 1) -> str:
+    """Time as people plan with it: minutes, hours and days above a minute."""
+    hours = ((SECONDS_PER_DAY, "days"), (SECONDS_PER_HOUR, "h"), (SECONDS_PER_MINUTE, "min"))
+    return _scaled(value_s, (*hours, (1.0, "s"), (MILLI, "ms")), digits)
 
 
 def format_rate(value_per_s: float, symbol: str, digits: int = 1) -> str:

@@ -12,6 +12,7 @@ from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
+from dovetail.hardware.host import NoHost
 from dovetail.units import GIGA, MICRO, TERA
 
 EVERY_CLUSTER = pytest.mark.parametrize("name", clusters.names())
@@ -93,6 +94,23 @@ def test_every_link_and_the_sizes_have_sources(name: str) -> None:
             if dimension.oversubscription > 1:
                 wanted.add(f"{dimension.name}.oversubscription")
         assert [key for key in wanted if not sources.get(key, "").strip()] == []
+
+
+@EVERY_CLUSTER
+def test_every_figure_of_a_host_has_a_source_and_is_plausible(name: str) -> None:
+    for cluster in built(name):
+        sources, host = dict(cluster.sources), cluster.host
+        told = [key for key in sources if key.startswith("host.")]
+        if isinstance(host, NoHost):
+            assert told == []
+            continue
+        assert sorted(told) == ["host.latency", "host.link", "host.memory", "host.memory_bandwidth"]
+        assert all(sources[key].strip() for key in told)
+        assert host.num_devices <= cluster.num_devices
+        assert 10 * GIGA <= host.link.bandwidth_bytes_per_s <= TERA
+        assert host.link.bandwidth_bytes_per_s < cluster.chip.hbm.bandwidth_bytes_per_s
+        assert cluster.hbm_bytes <= host.share_bytes
+        assert 20 * GIGA <= host.share_bytes_per_s <= TERA
 
 
 @EVERY_CLUSTER

@@ -10,9 +10,10 @@ import pytest
 from dovetail.cli.launch_options import FRAMEWORK_HELP
 from dovetail.errors import DovetailError
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import Overlap, Plan
+from dovetail.plan.plan import AXES, Overlap, Plan
 from dovetail.plan.recipes import plans
 from dovetail.report import launching
+from dovetail.report.fallbacks import as_run
 from dovetail.report.launch import launchers
 from dovetail.report.launching import Missing, launch_record, launch_text
 from dovetail.workload.models import models
@@ -23,6 +24,7 @@ CHANGED = {
     "tensor_parallel": Plan(tensor_parallel=2, sequence_parallel=True, data_parallel=4, zero_stage=3),
     "sequence_parallel": Plan(tensor_parallel=2, sequence_parallel=True, data_parallel=4, zero_stage=3),
     "context_parallel": Plan(context_parallel=2, data_parallel=4, zero_stage=3),
+    "context_exchange": Plan(context_parallel=2, context_exchange="ring", data_parallel=4, zero_stage=3),
     "pipeline_parallel": Plan(pipeline_parallel=2, data_parallel=4, zero_stage=1),
     "interleave": Plan(pipeline_parallel=4, interleave=2, data_parallel=2, zero_stage=1),
     "schedule": Plan(pipeline_parallel=2, schedule="gpipe", data_parallel=4, zero_stage=1),
@@ -36,8 +38,18 @@ CHANGED = {
     "axis_order": Plan(pipeline_parallel=2, data_parallel=4, zero_stage=1, axis_order=("tp", "cp", "pp", "dp")),
     "overlap": Plan(data_parallel=8, zero_stage=3, overlap=Overlap(data=False)),
 }
-# Told by the number of ranks, of experts (see the unit tests), or not for a framework to hear.
-ELSEWHERE = {"data_parallel", "expert_parallel", "expert_tensor_parallel", "sends_once", "framework"}
+# Choices that at least one framework has no words for.
+ODD = (
+    Plan(pipeline_parallel=4, data_parallel=2, recompute=("light",), recompute_layers=(3,), zero_stage=1),
+    Plan(pipeline_parallel=2, data_parallel=4, recompute=("full", "none"), recompute_layers=(5, 0), zero_stage=1),
+    Plan(pipeline_parallel=4, interleave=2, schedule="zb-v", data_parallel=2, recompute=("alternate",), zero_stage=1),
+    Plan(pipeline_parallel=4, interleave=4, data_parallel=2, recompute=("full",), recompute_layers=(3,), zero_stage=1),
+    Plan(tensor_parallel=2, pipeline_parallel=2, context_parallel=2, axis_order=AXES[::-1]),
+    Plan(tensor_parallel=2, data_parallel=4, zero_stage=3, overlap=Overlap(tensor=True), recompute=("selective",)),
+    Plan(pipeline_parallel=4, data_parallel=2, zero_stage=1, schedule="dualpipe", layers_per_stage=(7, 9, 9, 7)),
+)
+# Told by the number and order of ranks, of experts (see the unit tests), or not for a framework to hear.
+ELSEWHERE = {"data_parallel", "expert_parallel", "expert_tensor_parallel", "sends_once", "stage_parts", "framework"}
 
 
 def said(framework: str, plan: Plan) -> tuple[tuple[str, ...], str, tuple[Missing, ...]]:
@@ -58,6 +70,16 @@ def test_a_choice_changes_what_is_written(framework, choice):
     if choice == "zero_stage":
         without = dataclasses.replace(plan, zero_stage=3)
     assert said(framework, plan) != said(framework, without)
+
+
+@pytest.mark.parametrize("framework", launchers.names())
+@pytest.mark.parametrize("plan", [*CHANGED.values(), *ODD], ids=str)
+def test_what_runs_instead_is_a_plan_that_the_framework_runs_as_it_is(framework, plan):
+    workload = Workload(model=models["llama3-8b"](), global_batch=64, seq=8192, kernels="eager")
+    cluster = clusters["dgx-h100"].build(plan.num_devices)
+    run_workload, run_plan = as_run(workload, plan, launchers[framework](workload, cluster, plan).missing)
+    again = launchers[framework](run_workload, cluster, run_plan).missing
+    assert as_run(run_workload, run_plan, again) == (run_workload, run_plan)
 
 
 def test_every_choice_that_launchers_know_has_a_case_and_is_one_of_a_plan():

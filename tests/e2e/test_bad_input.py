@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 GOOD = """\
@@ -19,6 +21,8 @@ plan: zero3
 BAD_SPECS = {
     "unknown model": (GOOD.replace("llama3-8b", "lama3-8b"), "did you mean llama3-8b"),
     "unknown key": (GOOD.replace("global_batch", "global_bath"), "global_batch"),
+    "a key beside its section": (GOOD.replace("workload: {model: llama3-8b, ", "model: llama3-8b\nworkload: {"),
+                                 "no key of a spec is named 'model'; it belongs under workload"),
     "unknown section": (GOOD + "network: fast\n", "network"),
     "missing section": (GOOD.replace("plan:", "# plan:"), "plan is missing"),
     "missing unit": (OWN_CLUSTER % ("400", "1"), "unit"),
@@ -53,6 +57,14 @@ def check_refused(ran, *words):
     assert "\x1b" not in ran.stderr
     for word in words:
         assert word in ran.stderr
+
+
+def test_a_refusal_is_json_too_where_json_was_asked_for(dovetail):
+    ran = dovetail("simulate", "nowhere.yaml", "--json")
+    assert ran.returncode == 2
+    said = json.loads(ran.stdout)
+    assert said == {"error": "there is no file 'nowhere.yaml'"}
+    assert ran.stderr == f"dovetail: {said['error']}\n"
 
 
 @pytest.mark.parametrize("case", BAD_SPECS)

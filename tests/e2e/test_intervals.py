@@ -94,6 +94,14 @@ def test_own_runs_make_a_cluster_file_that_simulate_takes(dovetail, own_runs, tm
     assert "from 5 runs on this cluster (runs.csv)" in mine["interval"]["sentence"]
 
 
+def test_runs_that_ship_are_foretold_better_after_a_fit_to_the_others(dovetail, tmp_path):
+    ran = dovetail("calibrate", "--runs", "examples/nemo-runs-dgx-h100.csv", "--out", tmp_path / "nemo.yaml", "--json")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    fit = json.loads(ran.stdout)
+    assert fit["left_out_mape_frac"] < 0.5 * fit["before_mape_frac"]
+    assert not any("ran, but by our count" in note for note in fit["notes"])
+
+
 def test_a_fit_in_words_shows_every_run(dovetail, own_runs, tmp_path):
     ran = dovetail("calibrate", "--runs", own_runs, "--out", tmp_path / "mine.yaml")
     assert (ran.returncode, ran.stderr) == (0, "")

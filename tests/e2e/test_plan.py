@@ -38,7 +38,11 @@ def test_the_answer_is_the_best_plan_with_proof_ranking_and_commands(dovetail, f
     ran = dovetail("plan", *QUICK)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.replace("\n", " ").startswith(found["answer"])
-    assert f"{found['num_plans']:,} plans with stages alike, {found['num_fitting']:,} fit" in ran.stdout
+    assert f"{found['num_plans']:,} plans with stages alike" in ran.stdout
+    assert f"{found['num_fitting']:,} fit" in " ".join(ran.stdout.split())
+    assert found["num_fitting"] <= found["num_evaluated"] <= found["num_plans"]
+    counts = found["proof"]
+    assert counts["num_bases"] == counts["num_bounded_away"] + counts["num_closed"] + counts["num_open"]
     assert "(gap 0)" in ran.stdout
     assert "can run the best plan" in ran.stdout
     assert max(len(line) for line in ran.stdout.splitlines()) <= 80
@@ -108,6 +112,10 @@ def test_nothing_that_fits_is_an_answer_with_exit_code_1(dovetail):
         (("--fix", "tp=2", "--forbid", "tensor"), "nothing is left of tensor_parallel"),
         (("--objective", "speed"), "no objective is named 'speed'"),
         (("--top", "0"), "--top must be at least 1"),
+        (("--plan-file", ""), "the value of --plan-file is empty; give it one, or leave it out"),
+        (("--plan-file=",), "the value of --plan-file is empty"),
+        (("dgx-h100",), "is a cluster, not a spec"),
+        (("spec.yaml", "dgx-h100"), "there is no place for dgx-h100; models and clusters are named by --model"),
         (("--plan-file", "plan.txt"), "a plan file ends in .yaml or .yml"),
         (("--plan-file", "nowhere/plan.yaml"), "there is no folder"),
         (("--compute", "fp7"), "--compute"),
@@ -157,12 +165,30 @@ def on_a_terminal(*arguments: str, interrupt: bool) -> tuple[int, str]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are of Unix")
+def test_a_limit_is_kept_to_and_the_gap_is_that_of_what_stays_open(dovetail):
+    ran = dovetail("plan", "--model", "llama3-8b", "--cluster", "dgx-h100", "--devices", "8", "--global-batch", "16",
+                   "--fix", "pp=2,4", "--limit", "1", "--json")  # fmt: skip
+    found = json.loads(ran.stdout)
+    proof, best_s = found["proof"], found["best"]["step_s"]
+    assert proof["num_refined"] <= 1
+    assert found["gap_frac"] == pytest.approx(max(0.0, 1 - proof["bound_s"] / best_s))
+    assert (found["gap_frac"] > 0) == (proof["num_open"] > 0)
+
+
 def test_a_terminal_sees_a_bar_that_goes_away():
     code, shown = on_a_terminal("plan", *QUICK, interrupt=False)
     assert code == 0
     assert "searching" in shown
     assert "plans/s, best" in shown
     assert shown.rstrip().endswith("\x1b[2K")  # the line is erased
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are of Unix")
+def test_a_terminal_sees_what_takes_long_and_then_no_more_of_it():
+    code, shown = on_a_terminal("validate", "dies", interrupt=False)
+    assert code == 0
+    assert "comparing predictions with measurements" in shown
+    assert shown.rstrip().endswith("\x1b[2K")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are of Unix")

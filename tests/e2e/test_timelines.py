@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 from collections import defaultdict
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -15,6 +13,7 @@ from dovetail.files.chakra import encoded
 from dovetail.network.trace.nodes import TraceNode
 from tests.e2e.test_bad_input import check_refused
 from tests.perfetto_traces import seen
+from tests.trace_processor import answers, missing
 
 RING = "ring:8@50GB/s,500ns"
 CASES = {
@@ -186,17 +185,24 @@ def test_what_cannot_be_written_is_refused_in_one_line(dovetail, tmp_path, words
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.skipif(bool(missing()), reason=f"not installed: {', '.join(missing())}")
+def test_perfetto_itself_refuses_what_is_no_timeline():
+    with pytest.raises(AssertionError):
+        answers(b"no timeline " * 100, "select count(*) as num from slice")
+
+
+@pytest.mark.skipif(bool(missing()), reason=f"not installed: {', '.join(missing())}")
 def test_perfetto_itself_reads_the_timeline(dovetail, step):
-    """Runs where its trace processor is installed; the schema's own classes check the bytes everywhere."""
-    binary = shutil.which("trace_processor_shell")
-    if binary is None:
-        pytest.skip("trace_processor_shell is not on the PATH")
     words = ("trace", "run", step / "step", "--topology", "mesh:4@50GB/s,500ns", "--json")
     record = said(dovetail(*words, "--perfetto", step / "out.pftrace"))
-    processor: Any = import_module("perfetto.trace_processor")
-    config = processor.TraceProcessorConfig(bin_path=binary)
-    with processor.TraceProcessor(trace=str(step / "out.pftrace"), config=config) as shell:
-        [row] = list(shell.query("select max(ts + dur) as end, min(dur) as least, count(*) as n from slice"))
-        assert (row.end, row.least >= 0) == (round(record["end_s"] * 1e9), True)
-        assert row.n == len(seen((step / "out.pftrace").read_bytes()).slices)
-        assert not list(shell.query("select name from stats where severity = 'error' and value > 0"))
+    trace = (step / "out.pftrace").read_bytes()
+    [[whole], errors, processes] = answers(
+        trace,
+        "select max(ts + dur) as end, min(dur) as least, count(*) as num from slice",
+        "select name, value from stats where severity = 'error' and value > 0",
+        "select name from process where name is not null",
+    )
+    assert (whole["end"], whole["least"] >= 0) == (round(record["end_s"] * 1e9), True)
+    assert whole["num"] == len(seen(trace).slices)
+    assert not errors
+    assert {one["name"] for one in processes} == set(seen(trace).processes.values())

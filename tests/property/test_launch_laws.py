@@ -17,7 +17,7 @@ from dovetail.files import load_plan
 from dovetail.files.plan_text import plan_text
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.frameworks import frameworks
-from dovetail.plan.plan import AXES, RECOMPUTE_POLICIES, Overlap, Plan
+from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan
 from dovetail.report.launch import launchers
 from dovetail.report.launching import Launch, launch_text
 from dovetail.workload.experts import Experts
@@ -61,6 +61,7 @@ def plans_for(draw: st.DrawFn, shape: Transformer) -> Plan:
         tensor_parallel=tp,
         sequence_parallel=draw(st.booleans()) or has_experts,
         context_parallel=cp,
+        context_exchange=draw(st.sampled_from(CONTEXT_EXCHANGES)),
         pipeline_parallel=pp,
         interleave=interleave,
         schedule=schedule,

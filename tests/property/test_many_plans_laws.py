@@ -18,7 +18,7 @@ from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension, Topology
 from dovetail.plan.check import check_plan
 from dovetail.plan.placement import placement
-from dovetail.plan.plan import AXES, RECOMPUTE_POLICIES, Overlap, Plan
+from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan
 from dovetail.plan.plans import columns_of, distinct
 from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
 from dovetail.schedule.step import Step, check_schedule, step_times, training_step, training_steps
@@ -68,6 +68,7 @@ def plans(draw: st.DrawFn) -> Plan:
         tensor_parallel=tensor,
         sequence_parallel=draw(st.booleans()),
         context_parallel=context,
+        context_exchange=draw(st.sampled_from(CONTEXT_EXCHANGES)),
         pipeline_parallel=stages,
         interleave=draw(st.sampled_from(chunks)),
         data_parallel=max(1, NUM_DEVICES // (tensor * context * stages)),
@@ -96,8 +97,8 @@ def runnable(drawn: list[Plan], graph: Graph, cluster: Cluster) -> Iterator[Plan
 
 def amounts(step: Step) -> list[object]:
     """Everything in a step, in some order."""
-    comm = [amount for each in step.comm for amount in (each.exposed_s, each.hidden_s)]
-    names = [field.name for field in fields(Step) if field.name not in ("comm", "limits_s")]
+    comm = [amount for each in (*step.comm, step.offload) for amount in (each.exposed_s, each.hidden_s)]
+    names = [field.name for field in fields(Step) if field.name not in ("comm", "offload", "limits_s")]
     return [*(getattr(step, name) for name in names), *comm, *step.limits_s]
 
 

@@ -16,7 +16,7 @@ from dovetail.evaluate import memory_use
 from dovetail.plan.check import check_plan
 from dovetail.plan.cuts import cuts_of
 from dovetail.plan.frameworks import frameworks
-from dovetail.plan.plan import AXES, RECOMPUTE_POLICIES, Overlap, Plan
+from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan
 from dovetail.plan.plans import columns_of
 from dovetail.plan.shard import shard
 from dovetail.schedule.memory_needs import need_bytes
@@ -58,6 +58,7 @@ def plans(draw: st.DrawFn) -> Plan:
         tensor_parallel=tensor,
         sequence_parallel=is_sequence,
         context_parallel=draw(st.sampled_from((1, 1, 2))),
+        context_exchange=draw(st.sampled_from(CONTEXT_EXCHANGES)),
         pipeline_parallel=stages,
         interleave=draw(st.sampled_from(chunks)),
         schedule=schedule if stages > 1 else "1f1b",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from typing import Any
+from unittest.mock import patch
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,10 +15,15 @@ from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.plan import RECOMPUTE_POLICIES
+from dovetail.search import even_plans
+from dovetail.search.candidates import DEGREES, Candidate, Scoring
 from dovetail.search.constraints import Constraint, space_under
+from dovetail.search.even_plans import EvenSearch
 from dovetail.search.objectives import objectives
 from dovetail.search.plan_space import PlanSpace, batches
 from dovetail.search.planner import Planned, planned
+from dovetail.search.refine import Job
+from dovetail.units import GIBI
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
 from dovetail.workload.transformer import Transformer
@@ -104,6 +111,48 @@ def test_what_the_search_says_of_its_best_plan_is_what_evaluate_says(choices):
         assert isinstance(result, Outcome)
         assert abs(result.step.step_s / candidate.step_s - 1) < 1e-9
         assert abs(result.memory.need_bytes / candidate.need_bytes - 1) < 1e-9
+
+
+def even_search(space: PlanSpace, num_best: int, hbm_gib: float = 80) -> EvenSearch:
+    policies = tuple(RECOMPUTE_POLICIES.index(policy) for policy in space.recompute)
+    chip = replace(CLUSTER.chip, hbm=replace(CLUSTER.chip.hbm, capacity_bytes=hbm_gib * GIBI))
+    on = replace(CLUSTER, chip=chip)
+    return EvenSearch(
+        job=Job(graph=graph(), cluster=on, precision=WORKLOAD.precision, policies=policies),
+        space=space,
+        scoring=Scoring(objective=objectives["time"], cluster=on, num_tokens=graph().num_tokens, cluster_usd=1.0),
+        num_best=num_best,
+        progress=lambda *_: None,
+    )
+
+
+@settings(max_examples=20, deadline=None)
+@given(some_choices(), st.integers(1, 6), st.sampled_from((12, 16, 24, 80)))
+def test_even_plans_that_a_bound_rules_out_are_none_of_the_best(choices, num_best, hbm_gib):
+    search = even_search(space_of(choices), num_best, hbm_gib)
+    exhaustive = search.all_evaluated()
+    # with little to begin from and a look at the best after every few, so that bounds decide
+    with patch.multiple(even_plans, NUM_SAMPLED=1, BASES_EVALUATED_AT_ONCE=3, BASES_AT_ONCE=30):
+        pruned = search.best_first(has_queue=True)
+    assert [one.step_s for one in pruned.best] == pytest.approx([one.step_s for one in exhaustive.best], rel=1e-12)
+    assert [degrees_of(one) for one in pruned.best] == [degrees_of(one) for one in exhaustive.best]
+    assert pruned.tally.num_plans == exhaustive.tally.num_plans == exhaustive.tally.num_evaluated
+    assert pruned.tally.num_evaluated <= exhaustive.tally.num_evaluated
+    if not pruned.best:
+        assert pruned.tally.least_bytes == exhaustive.tally.least_bytes
+
+
+def degrees_of(one: Candidate) -> tuple[int, ...]:
+    return tuple(getattr(one.plan, name) for name in DEGREES)
+
+
+def test_where_nothing_fits_the_plan_that_needs_least_is_that_of_all():
+    small = even_search(PlanSpace(zero_stage=(0, 1)), 3, hbm_gib=3)
+    exhaustive, pruned = small.all_evaluated(), small.best_first(has_queue=False)
+    assert not exhaustive.best
+    assert not pruned.best
+    assert pruned.tally.least_bytes == exhaustive.tally.least_bytes
+    assert pruned.tally.num_evaluated < exhaustive.tally.num_evaluated
 
 
 @FEW

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from dovetail.plan.check import check_plan
 from dovetail.plan.memory import kept_bytes
 from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.plan.shard import divisor, layers_per_chunk, shard
+from dovetail.plan.shard import layers_per_chunk, shard
 from dovetail.workload.graph import Axis, Graph, Phase
 from dovetail.workload.layers import Sample
 from dovetail.workload.model import Model
@@ -108,7 +109,8 @@ def test_parameters_of_all_shards_sum_to_the_whole(plan: Plan) -> None:
             ops = piece.block.ops
             for row in np.flatnonzero(ops.weight_elements):
                 # what an axis does not divide, each of its ranks holds whole
-                total += piece.count * int(ops.weight_elements[row]) * divisor(int(ops.weight_split[row]), degrees)
+                num_shares = math.prod(degree for axis, degree in degrees.items() if int(ops.weight_split[row]) & axis)
+                total += piece.count * int(ops.weight_elements[row]) * num_shares
     assert total == graph.num_parameters
 
 

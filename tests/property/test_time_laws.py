@@ -17,7 +17,7 @@ from dovetail.hardware.link import Link
 from dovetail.hardware.topology import DIMENSION_KINDS, Dimension, Span, Topology
 from dovetail.network.collectives import collectives
 from dovetail.network.collectives.all_to_all import deduplicated_all_to_all_s
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Overlap, Plan
+from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan
 from dovetail.schedule.step import training_step
 from dovetail.units import GIGA, MICRO
 from dovetail.workload.graph import Graph
@@ -48,10 +48,12 @@ def plans(draw: st.DrawFn) -> Plan:
     interleave = draw(st.sampled_from((1, 2))) if pipeline > 1 else 1
     flags = {field.name: draw(st.booleans()) for field in fields(Overlap)}
     experts = draw(st.sampled_from((1, 2, 4)))
+    exchanges = [e for e in CONTEXT_EXCHANGES if e != "all-to-all" or tensor * context <= 8]  # key-value heads
     return Plan(
         tensor_parallel=tensor,
         sequence_parallel=True,
         context_parallel=context,
+        context_exchange=draw(st.sampled_from(exchanges)),
         pipeline_parallel=pipeline,
         interleave=interleave,
         data_parallel=64 // (tensor * pipeline * context),

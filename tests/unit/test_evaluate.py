@@ -24,6 +24,7 @@ from dovetail.workload.workload import Workload
 
 WORKLOAD = Workload(model=models["llama3-8b"](), global_batch=128, seq=8192)
 CLUSTER = clusters["dgx-h100"].build(64)
+SLOWEST_FRAC = slowest_frac(64, CLUSTER.chip.calibration.clock_spread_frac)
 UNLIMITED = replace(CLUSTER, chip=replace(CLUSTER.chip, tdp_w=10 * CLUSTER.chip.tdp_w))  # power never slows it
 PLAN = Plan(tensor_parallel=8, sequence_parallel=True, data_parallel=8, zero_stage=1)
 BUSY = Plan(data_parallel=64, zero_stage=3, recompute=("full",))  # communication is hidden, so products follow products
@@ -184,7 +185,7 @@ def test_energy_is_idling_work_and_traffic():
     def outcome_with(costs) -> Outcome:
         outcome = evaluate(WORKLOAD, replace(UNLIMITED, chip=replace(UNLIMITED.chip, energy=costs)), PLAN)
         assert isinstance(outcome, Outcome)
-        assert outcome.step.clock_frac == slowest_frac(64)
+        assert outcome.step.clock_frac == SLOWEST_FRAC
         return outcome
 
     idle = outcome_with(free)
@@ -209,14 +210,14 @@ def test_a_step_within_the_power_limit_saves_core_energy_and_takes_longer():
     core = evaluate(WORKLOAD, replace(UNLIMITED, chip=replace(UNLIMITED.chip, energy=cores)), BUSY)
     assert isinstance(full, Outcome)
     assert isinstance(core, Outcome)
-    assert limited.step.clock_frac < full.step.clock_frac == slowest_frac(64)
+    assert limited.step.clock_frac < full.step.clock_frac == SLOWEST_FRAC
     assert limited.step.step_s > full.step.step_s
     assert limited.mean_w <= CLUSTER.chip.tdp_w < full.mean_w
 
     def dynamic_j(outcome: Outcome) -> float:
         return float(outcome.step.energy_j - energy.idle_w * outcome.step.step_s * 64)
 
-    saved_frac = 1 - (limited.step.clock_frac / slowest_frac(64)) ** VOLTAGE_POWER
+    saved_frac = 1 - (limited.step.clock_frac / SLOWEST_FRAC) ** VOLTAGE_POWER
     # the update, which runs at full clock, is far below the tolerance
     assert dynamic_j(full) - dynamic_j(limited) == pytest.approx(saved_frac * core.step.energy_j, rel=0.002)
 

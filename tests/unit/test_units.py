@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.errors import InvalidInput
-from dovetail.units import format_bytes, format_count, format_energy_j, format_rate, format_s, quantity
+from dovetail.units import (
+    count_of,
+    format_bytes,
+    format_count,
+    format_duration,
+    format_energy_j,
+    format_rate,
+    format_s,
+    quantity,
+)
 
 
 @pytest.mark.parametrize(
@@ -86,3 +95,27 @@ def test_beyond_any_prefix_a_power_of_ten_says_it() -> None:
     assert format_bytes(1e30) == "8.9e+14 PiB"
     assert format_s(17332537547.0) == "1.733e+10 s"
     assert format_count(1e20) == "1.0e+08 T"
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("15T", 15e12), ("300 B", 3e11), ("15.6 T", 15.6e12), ("2e12", 2e12), ("1,000", 1000.0)]
+)
+def test_large_counts_are_read_as_people_say_them(text: str, count: float) -> None:
+    assert count_of(text) == pytest.approx(count)
+
+
+@pytest.mark.parametrize("text", ["", "T", "15 X", "-1", "0.5", "1e30", "nan", "1,5T"])
+def test_what_is_no_count_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="a count"):
+        count_of(text)
+
+
+def test_long_times_are_said_in_minutes_hours_and_days() -> None:
+    assert [format_duration(value) for value in (0.5, 59.0, 90.0, 7200.0, 864000.0)] == [
+        "500.0 ms",
+        "59.0 s",
+        "1.5 min",
+        "2.0 h",
+        "10.0 days",
+    ]
+    assert quantity("2 d", "s") == quantity("48 h", "s")

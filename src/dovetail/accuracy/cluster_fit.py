@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.errors import InvalidInput
+from dovetail.evaluate import trial
 from dovetail.hardware.cluster import MAX_SPREAD_FRAC, Cluster, OwnRuns
 from dovetail.hardware.scales import MAX_SCALE, Scales, scaled
 from dovetail.plan.plan import Plan
@@ -45,13 +46,22 @@ class OwnRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedRun:
-    """A run, and what is predicted of it before and after the fit; `left_out_s` by a fit to all other runs."""
+    """A run, and what is predicted of it before and after the fit; `left_out_s` by a fit to all other runs.
+
+    It ran, so that `need_bytes` above `limit_bytes` says that it was told wrongly, or its memory counted so.
+    """
 
     name: str
     measured_s: float
     before_s: float
     after_s: float
     left_out_s: float
+    need_bytes: float  # on the device with the least to spare
+    limit_bytes: float
+
+    @property
+    def fits(self) -> bool:
+        return self.need_bytes <= self.limit_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,15 +125,22 @@ def fit_cluster(runs: Sequence[OwnRun]) -> ClusterFit:
         num_scales=best.num_scales,
         spread_frac=best.spread_frac,
         runs=tuple(
-            FittedRun(
-                name=run.name,
-                measured_s=run.measured_s,
-                before_s=run.measured_s * math.exp(-before),
-                after_s=run.measured_s * math.exp(-left),
-                left_out_s=run.measured_s * math.exp(-left_out),
-            )
+            _fitted_run(run, before, left, left_out)
             for run, before, left, left_out in zip(runs, asked.left(Scales()), best.left, best.left_out, strict=True)
         ),
+    )
+
+
+def _fitted_run(run: OwnRun, before: float, left: float, left_out: float) -> FittedRun:
+    tried = trial(run.graph, run.cluster, run.plan, run.precision)
+    return FittedRun(
+        name=run.name,
+        measured_s=run.measured_s,
+        before_s=run.measured_s * math.exp(-before),
+        after_s=run.measured_s * math.exp(-left),
+        left_out_s=run.measured_s * math.exp(-left_out),
+        need_bytes=tried.need_bytes,
+        limit_bytes=tried.limit_bytes,
     )
 
 

@@ -15,7 +15,8 @@ from statistics import NormalDist
 import numpy as np
 
 from dovetail.accuracy.residuals import Residual, generation
-from dovetail.hardware.cluster import Cluster, OwnRuns
+from dovetail.hardware.cluster import OwnRuns
+from dovetail.hardware.mixed import AnyCluster, chip_names
 from dovetail.plan.plan import Plan
 from dovetail.units import format_s
 from dovetail.workload.transformer import Transformer
@@ -27,6 +28,7 @@ MIN_PUBLISHERS = 2.0  # of a class, were all of equal weight: runs of one publis
 SCALE_FACTOR = 4  # devices of a like run: at most so many times more or fewer
 MIN_OWN_RUNS = 5  # of the user's; fewer do not say how far apart runs are
 ROUNDING = 1e-9  # style: a tolerance; sums of weights that say the same
+RUN_SCHEDULES = ("1f1b", "interleaved")  # of published runs with a pipeline, as accuracy/runs/jobs.py reads them
 NUM_NAMED = 3  # publishers that a sentence names
 
 
@@ -60,6 +62,7 @@ class Class:
     is_mixture: bool
     has_pipeline: bool
     family: str = ""
+    schedule: str = "1f1b"
 
     @property
     def generation(self) -> str:
@@ -75,7 +78,9 @@ class Evidence:
     words: str
 
 
-def interval_of(workload: Workload, cluster: Cluster, plan: Plan, step_s: float, rows: Sequence[Residual]) -> Interval:
+def interval_of(
+    workload: Workload, cluster: AnyCluster, plan: Plan, step_s: float, rows: Sequence[Residual]
+) -> Interval:
     """Around the prediction `step_s`: from the user's own runs where there are enough, else from published `rows`."""
     own = cluster.own_runs
     if own.num_runs >= MIN_OWN_RUNS:
@@ -89,16 +94,17 @@ def _around(step_s: float, half_width: float, num_rows: int, words: str) -> Inte
     return Interval(lower_s=step_s / factor, upper_s=step_s * factor, num_rows=num_rows, evidence=words)
 
 
-def class_of(workload: Workload, cluster: Cluster, plan: Plan) -> Class:
+def class_of(workload: Workload, cluster: AnyCluster, plan: Plan) -> Class:
     architecture = workload.model.architecture
     is_transformer = isinstance(architecture, Transformer)
     return Class(
-        chip=cluster.chip.name,
+        chip=chip_names(cluster),
         num_devices=cluster.num_devices,
         is_transformer=is_transformer,
         is_mixture=isinstance(architecture, Transformer) and architecture.experts is not None,
         has_pipeline=plan.pipeline_parallel > 1,
         family=workload.model.family,
+        schedule=plan.schedule,
     )
 
 
@@ -200,6 +206,8 @@ def _lacking(job: Class, rows: Sequence[Residual]) -> str:
         reasons.append(f"no published run is of a {job.family or 'like'} model")
     if not job.generation or all(row.generation != job.generation for row in rows):
         reasons.append(f"no published run is on {job.chip}")
+    if job.has_pipeline and job.schedule not in RUN_SCHEDULES:
+        reasons.append(f"no published run uses the schedule {job.schedule}, all use 1F1B")
     if not min(sizes) <= job.num_devices <= max(sizes):
         bound = f"fewer than {min(sizes):,}" if job.num_devices < min(sizes) else f"more than {max(sizes):,}"
         reasons.append(f"no published run is on {bound} devices")

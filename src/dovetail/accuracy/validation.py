@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dovetail.accuracy.bars import Bar, bars_of
+from dovetail.accuracy.choice_bars import Choice, decided_choices, fitted_choices, ranked_choices
 from dovetail.accuracy.compared import NUM_WORST, Compared, Score, score
 from dovetail.accuracy.one_scalar import OneScalar, one_scalar
 from dovetail.accuracy.peers import PEERS, Peer
@@ -67,6 +68,7 @@ class ScoredSet:
     skipped: tuple[tuple[str, int], ...]
     decided: tuple[Decided, ...] = ()
     beside: tuple[Beside, ...] = ()
+    choices: tuple[Choice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,11 @@ class Validation:
             if not judged.holds
         )
 
+    @property
+    def holds(self) -> bool:
+        """Whether every bar does, on errors and on choosing."""
+        return not self.missed and all(choice.holds for one in self.sets for choice in one.choices)
+
 
 def validation(prepared: Iterable[Prepared], notes: tuple[str, ...] = (), num_worst: int = NUM_WORST) -> Validation:
     return Validation(sets=tuple(scored_set(one, num_worst) for one in prepared), notes=notes)
@@ -97,6 +104,7 @@ def scored_set(prepared: Prepared, num_worst: int = NUM_WORST) -> ScoredSet:
     scored = [_scored("", rows, prepared, num_worst)] if rows else []
     if len(kinds) > 1:
         scored += [_scored(kind, rows, prepared, num_worst) for kind in kinds]
+    decided = tuple(_decided(prepared.decisions))
     return ScoredSet(
         name=prepared.name,
         chip=prepared.chip.name if prepared.is_of_chip else "",
@@ -104,8 +112,9 @@ def scored_set(prepared: Prepared, num_worst: int = NUM_WORST) -> ScoredSet:
         rows=rows,
         scored=tuple(scored),
         skipped=prepared.skipped,
-        decided=tuple(_decided(prepared.decisions)),
+        decided=decided,
         beside=tuple(_beside(rows)) if prepared.groups and prepared.promise else (),
+        choices=tuple(_choices(scored, kinds, decided)) if prepared.promise else (),
     )
 
 
@@ -142,6 +151,16 @@ def _decided(decisions: tuple[Decision, ...]) -> Iterable[Decided]:
             num_failed=len(failed),
             num_missed=sum(decision.fits for decision in failed),
         )
+
+
+def _choices(scored: list[Scored], kinds: list[str], decided: tuple[Decided, ...]) -> Iterable[Choice]:
+    """Bars on choosing that hold for a set; a set of one publisher is scored as a whole."""
+    for one in scored:
+        yield from ranked_choices(one.kind or (kinds[0] if len(kinds) == 1 else ""), one.ranking)
+    if len(kinds) > 1:
+        yield from fitted_choices(scored[0].one_scalar)
+    for whole in decided[:1]:
+        yield from decided_choices(whole.num_ran + whole.num_failed, whole.num_false + whole.num_missed)
 
 
 def _beside(rows: tuple[Compared, ...]) -> Iterable[Beside]:

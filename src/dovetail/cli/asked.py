@@ -11,14 +11,17 @@ from pathlib import Path
 
 from dovetail.cli.kinds import CATALOGUES, kind_of_file
 from dovetail.errors import DovetailError, InvalidInput
-from dovetail.files import Job, load_cluster, load_model, load_plan, load_spec, load_workload
+from dovetail.files import Job, load_model, load_plan, load_spec, load_workload
 from dovetail.files.entry import described, is_file_name
-from dovetail.files.job import OpenJob, check_dtype, forward_graph, has_plan, load_constraints, load_open_spec
+from dovetail.files.job import OpenJob, check_dtypes, forward_graph, has_plan, load_constraints, load_open_spec
+from dovetail.files.mixed_cluster import load_any_cluster
 from dovetail.files.schema import MAX_WHOLE
 from dovetail.files.text import one_line
-from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
+from dovetail.hardware.mixed import AnyCluster, MixedCluster
+from dovetail.hardware.reliability import NotStated
 from dovetail.plan.plan import Plan
+from dovetail.units import count_of
 from dovetail.workload.model import Model
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
@@ -62,6 +65,40 @@ def count(option: str, text: str | None) -> int:
     return value
 
 
+def num_tokens(option: str, text: str) -> float:
+    """The many tokens that `option` was given, as in 15T; 0 where it was not."""
+    if not text:
+        return 0.0
+    try:
+        return count_of(text)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, option) from None
+
+
+def asked_of(
+    *,
+    spec: str,
+    model: str,
+    cluster: str,
+    devices: str | None,
+    global_batch: str | None,
+    seq: str | None,
+    compute: str | None,
+    plan: str = "",
+) -> Asked:
+    """The arguments that commands share, as Typer has them."""
+    return Asked(
+        spec=spec,
+        model=model,
+        cluster=cluster,
+        plan=plan,
+        devices=count("--devices", devices),
+        global_batch=count("--global-batch", global_batch),
+        seq=count("--seq", seq),
+        compute=compute or "",
+    )
+
+
 @contextmanager
 def placed_in(spec: str) -> Iterator[None]:
     """Names the spec in errors that do not, be it because they come from further up or cut a long path short."""
@@ -100,7 +137,7 @@ def open_job_of(asked: Asked) -> tuple[OpenJob, tuple[str, ...]]:
     return job, notes
 
 
-def _own_plan(asked: Asked, workload: Workload, cluster: Cluster) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
+def _own_plan(asked: Asked, workload: Workload, cluster: AnyCluster) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
     """A spec's plan for what the options made of the rest; one that no longer suits that is left out, with a note."""
     if not asked.spec or not has_plan(asked.spec):
         return (), ()
@@ -110,10 +147,10 @@ def _own_plan(asked: Asked, workload: Workload, cluster: Cluster) -> tuple[tuple
         return (), (f"the spec's own plan is left out, for it is not for what the options ask: {error.message}",)
 
 
-def _parts(asked: Asked, options: tuple[str, ...]) -> tuple[Workload, Cluster]:
+def _parts(asked: Asked, options: tuple[str, ...]) -> tuple[Workload, AnyCluster]:
     _check_whole(asked, options)
     workload, cluster = _workload(asked), _cluster(asked)
-    check_dtype(workload, cluster.chip)
+    check_dtypes(workload, cluster)
     return workload, cluster
 
 
@@ -192,15 +229,18 @@ def _computing_in(dtype: str, precision: Precision) -> Precision:
     return Precision(**said | {"compute": dtype})
 
 
-def _cluster(asked: Asked) -> Cluster:
-    cluster = load_cluster(asked.cluster or asked.spec)
+def _cluster(asked: Asked) -> AnyCluster:
+    cluster = load_any_cluster(asked.cluster or asked.spec)
     if not asked.devices or asked.devices == cluster.num_devices:
         return cluster
-    if cluster.name not in clusters or clusters[cluster.name].build(cluster.num_devices) != cluster:
+    if isinstance(cluster, MixedCluster):
+        raise InvalidInput("--devices resizes catalogue clusters, and this one has parts; change their devices instead")
+    plain = replace(cluster, reliability=NotStated())  # how it fails goes for any number of devices
+    if cluster.name not in clusters or clusters[cluster.name].build(cluster.num_devices) != plain:
         raise InvalidInput(
             f"--devices resizes catalogue clusters, and {cluster.name} is written out; change its file instead"
         )
     try:
-        return clusters[cluster.name].build(asked.devices)
+        return replace(clusters[cluster.name].build(asked.devices), reliability=cluster.reliability)
     except DovetailError as error:
         raise type(error)(error.message, "--devices") from None

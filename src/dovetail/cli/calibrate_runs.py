@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dovetail.accuracy.cluster_fit import fit_cluster
 from dovetail.cli.asked import placed_in
+from dovetail.cli.progress import busy
 from dovetail.cli.screen import show_json, show_tables
 from dovetail.errors import InvalidInput
 from dovetail.files.cluster_text import calibrated_cluster_text
@@ -35,7 +36,7 @@ def answer(asked: RunsAsked) -> None:
         table = load_own_runs(Path(asked.runs))
     name = table.largest.name.removesuffix(CALIBRATED) + CALIBRATED
     out = _out(asked, name)
-    with placed_in(asked.runs):
+    with placed_in(asked.runs), busy(f"fitting {len(table.runs):,} runs"):
         fit = fit_cluster(table.runs)
     fitted_on = Path(table.shown).name[:120]
     own = fit.own_runs(fitted_on)

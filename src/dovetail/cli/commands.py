@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,7 +11,9 @@ from dovetail.cli.launch_options import launch
 from dovetail.cli.network_options import network
 from dovetail.cli.plan_options import plan
 from dovetail.cli.process import EXIT_INFEASIBLE, EXIT_INTERRUPTED, EXIT_MISSED
+from dovetail.cli.schedule_options import schedule
 from dovetail.cli.trace_options import trace
+from dovetail.cli.usage import USAGE_ERROR, check_said, usage
 from dovetail.errors import InvalidInput
 
 EXIT_CODES = (
@@ -21,6 +23,7 @@ EXIT_CODES = (
 SPEC_HELP = "A spec file: workload, cluster and plan."
 JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 COMPUTE_HELP = "What matrix products are computed in, such as fp16: the workload's precision.compute."
+TOKENS_HELP = "Tokens to train on in all, such as 15T: how long that takes."
 CHIP_HELP = "A chip: name, the beginning of one such as h200, or a file."
 TARGET_HELP = (
     "h200, array-sims, dies, astra-sim, published-gemm, published, a CSV file, a folder of them, or results of --json."
@@ -41,19 +44,18 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"max_content_width": 80, "terminal_width": 80, "help_option_names": ["-h", "--help"]},
 )
-# Typer has its own copy of Click's errors in some versions and Click's in others; this is their base in both.
-_UsageError: Any = typer.BadParameter.__mro__[1]
 
 AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 
 
 def run(arguments: list[str]) -> int:
     """The exit code of one command; wrong usage is raised as we say it."""
+    check_said(arguments)
     command = typer.main.get_command(app)
     try:
         code = command.main(args=arguments, prog_name="dovetail", standalone_mode=False)
-    except _UsageError as error:
-        raise InvalidInput(_usage(error)) from None
+    except USAGE_ERROR as error:
+        raise InvalidInput(usage(error)) from None
     except typer.Abort:
         raise KeyboardInterrupt from None
     except SystemExit:  # how Typer ends when nobody reads its help on, as in `| head -1`
@@ -61,18 +63,6 @@ def run(arguments: list[str]) -> int:
     if code == EXIT_INTERRUPTED:
         raise KeyboardInterrupt
     return int(code or 0)
-
-
-def _usage(error: Any) -> str:
-    """Typer's words for wrong usage, put as we put ours."""
-    message = str(getattr(error, "message", "")) or error.format_message()
-    if close := getattr(error, "possibilities", None):
-        message = f"{message}; did you mean {' or '.join(sorted(close))}?"
-    elif type(error) is not _UsageError:
-        message = error.format_message()
-    message = message.replace(". Did you mean", "; did you mean").rstrip(".")
-    path = error.ctx.command_path if getattr(error, "ctx", None) else "dovetail"
-    return f"{message[:1].lower()}{message[1:]} (see {path} --help)"
 
 
 def _version(is_wanted: bool) -> None:
@@ -103,26 +93,21 @@ def simulate(
     global_batch: Annotated[str | None, typer.Option(metavar="N", help="Samples of one step.")] = None,
     seq: Annotated[str | None, typer.Option(metavar="N", help="Positions of one sample.")] = None,
     compute: Annotated[str | None, typer.Option(metavar="DTYPE", help=COMPUTE_HELP)] = None,
+    tokens: Annotated[str, typer.Option(metavar="N", help=TOKENS_HELP)] = "",
     as_json: AsJson = False,
 ) -> None:
     """Predict one training step: time, memory, energy, limits.
 
     SPEC is a file; options override what it says. Without one, give --model, --cluster and --plan.
     """
-    from dovetail.cli.asked import Asked, count
+    from dovetail.cli.asked import asked_of, num_tokens
     from dovetail.cli.simulate import answer
 
-    asked = Asked(
-        spec=spec,
-        model=model,
-        cluster=cluster,
-        plan=plan,
-        devices=count("--devices", devices),
-        global_batch=count("--global-batch", global_batch),
-        seq=count("--seq", seq),
-        compute=compute or "",
-    )
-    if not answer(asked, as_json=as_json):
+    asked = asked_of(
+        spec=spec, model=model, cluster=cluster, plan=plan, devices=devices, global_batch=global_batch, seq=seq,
+        compute=compute,
+    )  # fmt: skip
+    if not answer(asked, as_json=as_json, num_tokens=num_tokens("--tokens", tokens)):
         raise typer.Exit(EXIT_INFEASIBLE)
 
 
@@ -265,6 +250,7 @@ def calibrate(
     answer(asked, runs)
 
 
+app.command()(schedule)
 app.command()(network)
 app.add_typer(trace, name="trace")
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dovetail.cli.asked import Asked, job_of, placed_in
 from dovetail.cli.screen import show_json, write
-from dovetail.errors import InvalidInput
+from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files import Job
 from dovetail.files.plan_text import plan_text
 from dovetail.files.text import one_line
 from dovetail.files.written import check_writable, write_file
+from dovetail.hardware.mixed import devices_in_words
+from dovetail.report.fallbacks import as_run
 from dovetail.report.launch import launchers
 from dovetail.report.launching import Launch, launch_record, launch_text
+from dovetail.report.nearest import Cost, cost_record, costs, nearest
+from dovetail.report.record import plan_record
 
 PLAN_SUFFIXES = (".yaml", ".yml")
 
@@ -38,15 +42,23 @@ def answer(asked: Asked, wanted: LaunchAsked) -> None:
     _check_files(wanted)
     job = job_of(asked)
     with placed_in(asked.spec):
-        launch = launcher(job.workload, job.cluster, job.plan)
+        launch = nearest(launcher, job.workload, job.cluster, job.plan)
+    costed = _costs(launch, job)
+    differing = tuple(f"it runs another plan than the one given: {cost.words}" for cost in costed)
+    launch = replace(launch, notes=(*launch.notes, *differing))
     if wanted.plan_file:
         write_file(Path(wanted.plan_file), plan_text(job.plan, _title(job)))
     if wanted.output:
         write_file(Path(wanted.output), launch_text(launch))
     if wanted.as_json:
-        show_json(_record(launch, wanted))
+        show_json(_record(launch, job, wanted) | {"costs": [cost_record(cost) for cost in costed]})
     elif wanted.output:
-        write("".join(f"{line}\n" for line in (f"{one_line(wanted.output)}: {launch.comments[0]}", *_told(launch))))
+        told = (
+            f"{one_line(wanted.output)}: {launch.comments[0]}",
+            *differing,
+            *(one.sentence for one in launch.missing),
+        )
+        write("".join(f"{line}\n" for line in told))
     else:
         write(launch_text(launch))
 
@@ -68,13 +80,18 @@ def check_plan_file(file: str, *, is_forced: bool) -> None:
 
 
 def _title(job: Job) -> str:
-    return f"{job.workload.model.name} on {job.cluster.num_devices:,} {job.cluster.chip.name}"
+    return f"{job.workload.model.name} on {devices_in_words(job.cluster)}"
 
 
-def _told(launch: Launch) -> tuple[str, ...]:
-    return tuple(one.sentence for one in launch.missing)
+def _costs(launch: Launch, job: Job) -> tuple[Cost, ...]:
+    """What the run costs beside the plan, where it is another plan and both are modelled."""
+    try:
+        return costs(launch, job.workload, job.cluster, job.plan)
+    except DovetailError:  # launching does not ask whether a plan can be simulated
+        return ()
 
 
-def _record(launch: Launch, wanted: LaunchAsked) -> dict[str, Any]:
+def _record(launch: Launch, job: Job, wanted: LaunchAsked) -> dict[str, Any]:
     written = [file for file in (wanted.output, wanted.plan_file) if file]
-    return launch_record(launch) | {"written": written}
+    _, plan = as_run(job.workload, job.plan, launch.missing)
+    return launch_record(launch) | {"plan_as_run": plan_record(plan), "written": written}

@@ -33,18 +33,12 @@ def launch(
 
     SPEC and its options are those of simulate. What the framework has no words for is named: not expressed.
     """
-    from dovetail.cli.asked import Asked, count
+    from dovetail.cli.asked import asked_of
     from dovetail.cli.launch import LaunchAsked, answer
 
-    asked = Asked(
-        spec=spec,
-        model=model,
-        cluster=cluster,
-        plan=plan,
-        devices=count("--devices", devices),
-        global_batch=count("--global-batch", global_batch),
-        seq=count("--seq", seq),
-        compute=compute or "",
-    )
+    asked = asked_of(
+        spec=spec, model=model, cluster=cluster, plan=plan, devices=devices, global_batch=global_batch, seq=seq,
+        compute=compute,
+    )  # fmt: skip
     wanted = LaunchAsked(framework=framework, output=output, plan_file=plan_file, is_forced=force, as_json=as_json)
     answer(asked, wanted)

@@ -8,6 +8,7 @@ from typing import get_args
 
 from dovetail.cli.asked import count
 from dovetail.cli.network_files import write_astra, write_network
+from dovetail.cli.pictures import picture_file
 from dovetail.cli.results import result_files
 from dovetail.cli.screen import show_json, show_tables, write
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
@@ -83,7 +84,7 @@ def answer(said: Said, *, as_json: bool) -> None:
     if not said.size or not said.topology:
         option, example = ("--size", "64 MiB") if not said.size else ("--topology", "ring:8@50GB/s,500ns")
         raise InvalidInput(f'{option} is missing, as in {option} "{example}"')
-    picture, files = _picture(said.plot), result_files(said.perfetto, said.csv, said.ranks)
+    picture, files = picture_file(said.plot, PICTURES), result_files(said.perfetto, said.csv, said.ranks)
     networks = [with_faults(network, said.slow) for network in load_networks(said.topology)]
     sizes, ends = sizes_bytes(said.size), _endpoints(said)
     _check_single(said, len(networks) * len(ends) * len(sizes))
@@ -187,13 +188,3 @@ def _algorithms(text: str, network: Network) -> tuple[tuple[str, str], ...]:
         if dimension != "*":
             network.graph.block(dimension)
     return pairs
-
-
-def _picture(name: str) -> Path | None:
-    if not name:
-        return None
-    file = Path(name)
-    if file.suffix.lower() not in PICTURES:
-        raise InvalidInput(f"a plot is written to {' or '.join(PICTURES)}; got {one_line(name)!r}", "--plot")
-    check_writable(file, is_forced=True)
-    return file

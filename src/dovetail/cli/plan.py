@@ -16,12 +16,14 @@ from dovetail.files.plan_text import plan_text
 from dovetail.files.residuals import load_residuals
 from dovetail.files.space import fixed_by, forbidden_by
 from dovetail.files.written import write_file
-from dovetail.report.planned import Told, planned_tables
+from dovetail.hardware.mixed import MixedCluster, devices_in_words
+from dovetail.report.planned import Told, of_best, planned_tables
 from dovetail.report.planned_record import planned_record
 from dovetail.report.runnable import Runnable, runnable, runners
 from dovetail.search.constraints import are_stages_even, overruled, space_under
 from dovetail.search.objectives import objectives
-from dovetail.search.planner import Planned, planned
+from dovetail.search.parts import planned_on_parts
+from dovetail.search.planner import NUM_REFINED, Planned, planned
 from dovetail.search.ranking import Choice, NothingFits, Question, choice, cluster_usd
 
 PLAN_FILE = "plan.yaml"  # in the commands that are shown, where none was written
@@ -33,6 +35,7 @@ class PlanAsked:
 
     objective: str = "time"
     num_best: int = 10
+    num_refined: int = NUM_REFINED
     fixed: tuple[str, ...] = ()
     forbidden: tuple[str, ...] = ()
     plan_file: str = ""
@@ -47,22 +50,30 @@ def answer(asked: Asked, wanted: PlanAsked, *, as_json: bool) -> bool:
     with countable():
         question = _question(job, wanted)
         with placed_in(asked.spec):
-            found = choice(question, _searched(question, wanted.num_best))
-    plans = [one.candidate.plan for one in found.ranking] if isinstance(found, Choice) else []
-    by_place = tuple(runnable(job.workload, job.cluster, plan) for plan in plans)
+            found = choice(question, _searched(question, wanted))
+    by_place = _runnable(found, job)
     written = _written(found, wanted, job)
-    best = runnable(job.workload, job.cluster, found.best.plan) if isinstance(found, Choice) else ()
     told = Told(
         name=job.name,
         residuals=tuple(load_residuals()),
         notes=notes,
-        commands=_commands(asked, wanted, best),
+        commands=_commands(asked, wanted, of_best(found, by_place) if isinstance(found, Choice) else ()),
     )
     if as_json:
         show_json(planned_record(found, by_place, told) | {"written": written})
     else:
         show_tables(planned_tables(found, by_place, told))
     return isinstance(found, Choice)
+
+
+def _runnable(found: Choice | NothingFits, job: OpenJob) -> tuple[tuple[Runnable, ...], ...]:
+    """Who can run each plan of the ranking; what each would run is evaluated for the best."""
+    if isinstance(found, NothingFits):
+        return ()
+    return tuple(
+        runnable(job.workload, job.cluster, one.candidate.plan, is_costed=one.candidate.plan == found.best.plan)
+        for one in found.ranking
+    )
 
 
 def _check_objective(name: str) -> None:
@@ -94,24 +105,39 @@ def _question(job: OpenJob, wanted: PlanAsked) -> Question:
     )
 
 
-def _searched(question: Question, num_best: int) -> Planned:
-    objective = question.objective
-    usd = cluster_usd(question.cluster, objective)
+def _searched(question: Question, wanted: PlanAsked) -> Planned:
+    objective, cluster, is_even_only = question.objective, question.cluster, are_stages_even(question.constraints)
+    usd = cluster_usd(cluster, objective)
     with search_progress(objective, usd) as progress:
-        return planned(
+        if not isinstance(cluster, MixedCluster):
+            return planned(
+                question.workload,
+                cluster,
+                question.space,
+                objective,
+                num_best=wanted.num_best,
+                cluster_usd=usd,
+                progress=progress,
+                is_even_only=is_even_only,
+                num_refined=wanted.num_refined,
+            )
+        if is_even_only:
+            told = "on a cluster of several parts stages hold as many layers as their chips are fast"
+            raise InvalidInput(f"{told}; leave uneven ones allowed", "stages")
+        return planned_on_parts(
             question.workload,
-            question.cluster,
+            cluster,
             question.space,
             objective,
-            num_best=num_best,
+            num_best=wanted.num_best,
             cluster_usd=usd,
             progress=progress,
-            is_even_only=are_stages_even(question.constraints),
+            num_refined=wanted.num_refined,
         )
 
 
 def _title(job: OpenJob) -> str:
-    return f"{job.workload.model.name} on {job.cluster.num_devices:,} {job.cluster.chip.name}"
+    return f"{job.workload.model.name} on {devices_in_words(job.cluster)}"
 
 
 def _commands(asked: Asked, wanted: PlanAsked, best: tuple[Runnable, ...]) -> tuple[str, ...]:
@@ -126,6 +152,7 @@ def _commands(asked: Asked, wanted: PlanAsked, best: tuple[Runnable, ...]) -> tu
 def _wishes(wanted: PlanAsked) -> str:
     """The options that decide which plan is best, as they were given."""
     said = [("--objective", wanted.objective)] if wanted.objective != "time" else []
+    said += [("--limit", str(wanted.num_refined))] if wanted.num_refined != NUM_REFINED else []
     said += [("--fix", words) for words in wanted.fixed] + [("--forbid", words) for words in wanted.forbidden]
     return "".join(f" {option} {shlex.quote(value)}" for option, value in said)
 

@@ -14,8 +14,9 @@ OBJECTIVE_HELP = "time, tokens/s, tokens/s/$, tokens/J or headroom."
 FIX_HELP = "Choose from these values only: tp=8, zero_stage=1,2, overlap.tensor=true. Repeat it for other keys."
 FORBID_HELP = (
     "Leave out tensor, sequence, context, pipeline, interleave, expert, zero, recompute or uneven (stages that differ),"
-    " or KEY=VALUE; repeatable."
+    " or values: tp=1,2; repeatable."
 )
+LIMIT_HELP = "Plans of which layers and recompute are set by stage, at the most; what stays open is said as a gap."
 PLAN_FILE_HELP = "Write the best plan to this file, whole, as simulate --plan takes it."
 COMPUTE_HELP = "What matrix products are computed in, such as fp16: the workload's precision.compute."
 JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
@@ -31,6 +32,7 @@ def plan(
     compute: Annotated[str, typer.Option(metavar="DTYPE", help=COMPUTE_HELP)] = "",
     top: Annotated[str, typer.Option(metavar="N", help=TOP_HELP)] = "10",
     objective: Annotated[str, typer.Option(metavar="NAME", help=OBJECTIVE_HELP)] = "time",
+    limit: Annotated[str, typer.Option(metavar="N", help=LIMIT_HELP)] = "2000",
     fix: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help=FIX_HELP)] = None,
     forbid: Annotated[list[str] | None, typer.Option(metavar="FEATURE", help=FORBID_HELP)] = None,
     plan_file: Annotated[str, typer.Option(metavar="FILE", help=PLAN_FILE_HELP)] = "",
@@ -42,16 +44,16 @@ def plan(
     Without SPEC, give --model and --cluster. Every plan of the space is evaluated or shown to be no better: degrees,
     interleave, ZeRO, microbatch, the order of axes on the network, layers and recompute by stage.
     """
-    from dovetail.cli.asked import Asked, count
+    from dovetail.cli.asked import asked_of, count
     from dovetail.cli.plan import PlanAsked, answer
 
-    num_devices, batch, length = count("--devices", devices), count("--global-batch", global_batch), count("--seq", seq)
-    asked = Asked(
-        spec=spec, model=model, cluster=cluster, devices=num_devices, global_batch=batch, seq=length, compute=compute
+    asked = asked_of(
+        spec=spec, model=model, cluster=cluster, devices=devices, global_batch=global_batch, seq=seq, compute=compute
     )
-    kept, left_out, num_best = tuple(fix or ()), tuple(forbid or ()), count("--top", top)
+    num_best, num_refined = count("--top", top), count("--limit", limit)
     wanted = PlanAsked(
-        objective=objective, num_best=num_best, fixed=kept, forbidden=left_out, plan_file=plan_file, is_forced=force
-    )
+        objective=objective, num_best=num_best, num_refined=num_refined, fixed=tuple(fix or ()),
+        forbidden=tuple(forbid or ()), plan_file=plan_file, is_forced=force,
+    )  # fmt: skip
     if not answer(asked, wanted, as_json=as_json):
         raise typer.Exit(EXIT_INFEASIBLE)

@@ -40,7 +40,7 @@ def _outcome(arguments: list[str]) -> int:
 
         return run(arguments)
     except DovetailError as error:
-        return ended(str(error), EXIT_BAD_INPUT)
+        return _refused(str(error), arguments)
     except OSError as error:
         if error.filename is not None:  # not standard output then, and files are read where their errors are told
             return _our_mistake()
@@ -48,6 +48,15 @@ def _outcome(arguments: list[str]) -> int:
         return ended(f"cannot write the answer: {error.strerror or error}", EXIT_UNWRITTEN)
     except Exception:
         return _our_mistake()
+
+
+def _refused(message: str, arguments: list[str]) -> int:
+    """One line on standard error; with --json the same as JSON where the answer would be, for whoever reads that."""
+    if "--json" in arguments:
+        from dovetail.cli.screen import show_json
+
+        show_json({"error": message})
+    return ended(message, EXIT_BAD_INPUT)
 
 
 def ended(message: str, code: int) -> int:

@@ -1,4 +1,4 @@
-"""A bar on standard error while a search runs, where that is a terminal; nothing elsewhere."""
+"""A bar or a clock on standard error while something runs, where that is a terminal; nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 from dovetail.cli.process import stream
 from dovetail.search.objectives import Objective
@@ -21,9 +21,9 @@ CLEAR_LINE = b"\r\x1b[2K\x1b[?25h"  # ECMA-48: erase the line; and show the curs
 @contextmanager
 def search_progress(objective: Objective, cluster_usd: float) -> Iterator[Progress]:
     """What a search calls as it goes on: grids done, plans a second, the best so far and the time left are shown."""
-    told = stream("stderr")
-    if told is None or not told.isatty() or os.environ.get("TERM") == "dumb":
-        yield lambda _done, _grids, _tally, _score: None
+    told = _terminal()
+    if told is None:
+        yield lambda *_: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -40,16 +40,43 @@ def search_progress(objective: Objective, cluster_usd: float) -> Iterator[Progre
         yield _shown(bar, objective, cluster_usd)
 
 
+@contextmanager
+def busy(words: str) -> Iterator[None]:
+    """Says what runs and for how long already."""
+    told = _terminal()
+    if told is None:
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn(words), TimeElapsedColumn())
+    with Bar(*columns, console=Console(file=told), transient=True) as bar, _clean_interrupt():
+        bar.add_task(words, total=None)
+        yield
+
+
+def _terminal() -> TextIO | None:
+    """Standard error, where somebody watches it."""
+    told = stream("stderr")
+    return told if told is not None and told.isatty() and os.environ.get("TERM") != "dumb" else None
+
+
 def _shown(bar: Any, objective: Objective, cluster_usd: float) -> Progress:
     task = bar.add_task("searching", total=None, said="")
     begin_s = time.monotonic()
 
-    def show(num_done: int, num_grids: int, tally: Tally, score: float) -> None:
-        passed_s = time.monotonic() - begin_s
-        rate = tally.num_plans / passed_s if passed_s > 0 else 0.0
-        said = f"{rate:,.0f} plans/s, {best_words(objective, score, cluster_usd)}"
-        said += "; cutting stages" if num_done == num_grids else ""
-        bar.update(task, completed=num_done, total=num_grids, said=said)
+    def show(num_done: int, num_all: int, tally: Tally, score: float, bound_s: float = 0.0, /) -> None:
+        best = best_words(objective, score, cluster_usd)
+        if bound_s:
+            gap_frac = max(0.0, 1 - bound_s * cluster_usd / score)
+            said = f"{best}; cutting stages, gap {100 * gap_frac:.2f} %"
+        else:
+            passed_s = time.monotonic() - begin_s
+            said = f"{tally.num_plans / passed_s if passed_s > 0 else 0.0:,.0f} plans/s, {best}"
+            said += "; cutting stages" if num_done == num_all else ""
+        bar.update(task, completed=num_done, total=num_all, said=said)
 
     return show
 

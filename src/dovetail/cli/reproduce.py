@@ -9,6 +9,7 @@ from pathlib import Path
 from dovetail.accuracy.reproduce.ace import ace_study
 from dovetail.accuracy.reproduce.beyond import beyond
 from dovetail.accuracy.reproduce.phaze_dp import Placed, phaze_dp_study
+from dovetail.cli.progress import busy
 from dovetail.cli.screen import show_json, show_tables
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.phaze_dp import load_instance, load_recorded, shipped_instances
@@ -48,10 +49,12 @@ def answer(asked: ReproduceAsked) -> bool:
         raise InvalidInput("--beyond is a table of its own; say --figures or --refit without it")
     folder = _folder(asked.figures)
     if asked.is_beyond:
-        record = beyond_record(beyond())
+        with busy("simulating chips of 2026"):
+            record = beyond_record(beyond())
         _show(record, beyond_tables, asked)
         return True
-    record = ace_record(ace_study(refits=asked.refits))
+    with busy("simulating the paper's sweeps"):
+        record = ace_record(ace_study(refits=asked.refits))
     if folder is not None:
         for name, picture in ace_figures(record).items():
             write_file(folder / name, picture)

@@ -7,13 +7,21 @@ from pathlib import Path
 from dovetail.cli.kinds import CATALOGUES, is_spec_file, kind_of
 from dovetail.cli.screen import show_json, show_tables
 from dovetail.errors import InvalidInput, did_you_mean
-from dovetail.files import load_chip, load_cluster, load_model, load_spec
+from dovetail.files import load_chip, load_model, load_spec
+from dovetail.files.cluster import load_cluster
 from dovetail.files.entry import is_file_name
+from dovetail.files.mixed_cluster import load_any_cluster
 from dovetail.files.text import one_line
-from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
+from dovetail.hardware.mixed import AnyCluster, MixedCluster, chips_of, parts_of
 from dovetail.plan.recipes import PlanEntry, plans
-from dovetail.report.catalogue import chip_record, cluster_record, model_record, plan_entry_record
+from dovetail.report.catalogue import (
+    chip_record,
+    cluster_record,
+    mixed_cluster_record,
+    model_record,
+    plan_entry_record,
+)
 from dovetail.report.catalogue_tables import entry_tables
 from dovetail.report.record import Record
 
@@ -35,8 +43,9 @@ def _records(name: str, kind: str) -> tuple[Record, ...]:
     if kind == "chip":
         return (chip_record(load_chip(name)),)
     if kind == "cluster":
-        cluster = load_cluster(name)
-        return (cluster_record(cluster, clusters[name].summary),) if name in clusters else _with_chip(cluster)
+        if name in clusters:
+            return (cluster_record(load_cluster(name), clusters[name].summary),)
+        return _with_chip(load_any_cluster(name))
     if kind == "workload":
         raise InvalidInput("a workload alone is not shown; show its model, or a whole spec", one_line(name))
     if is_file_name(name):
@@ -48,9 +57,11 @@ def _records(name: str, kind: str) -> tuple[Record, ...]:
     return (plan_entry_record(name, plans[name]),)
 
 
-def _with_chip(cluster: Cluster) -> tuple[Record, ...]:
-    """A cluster of one's own, and every figure of its chip."""
-    return cluster_record(cluster), chip_record(cluster.chip)
+def _with_chip(cluster: AnyCluster) -> tuple[Record, ...]:
+    """A cluster of one's own, its parts if it has several, and every figure of its chips."""
+    whole = (mixed_cluster_record(cluster),) if isinstance(cluster, MixedCluster) else ()
+    parts = tuple(cluster_record(part) for part in parts_of(cluster))
+    return (*whole, *parts, *(chip_record(chip) for chip in chips_of(cluster)))
 
 
 def _spec_records(name: str) -> tuple[Record, ...]:

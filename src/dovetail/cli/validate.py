@@ -11,6 +11,8 @@ from dovetail.accuracy.prepared import Given, Prepared
 from dovetail.accuracy.sets import format_of, prepared
 from dovetail.accuracy.validation import validation
 from dovetail.cli.naming import chip_named
+from dovetail.cli.pictures import picture_file
+from dovetail.cli.progress import busy
 from dovetail.cli.screen import show_json, show_tables, write
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.files.measurements import (
@@ -25,7 +27,7 @@ from dovetail.files.measurements import (
 )
 from dovetail.files.results import load_results
 from dovetail.files.text import one_line
-from dovetail.files.written import check_writable, write_file
+from dovetail.files.written import write_file
 from dovetail.report.accuracy import accuracy_tables, validation_record
 from dovetail.report.accuracy_page import accuracy_page
 from dovetail.report.record import Record
@@ -63,15 +65,17 @@ class _Found:
 
 def answer(asked: ValidateAsked) -> bool:
     """Shows the scores, and says whether every documented bar holds."""
-    picture = _picture(asked.plot)
+    picture = picture_file(asked.plot, PICTURES)
     given = Given(chip=chip_named(asked.chip) if asked.chip else None, dtype=asked.dtype)
     found = _Found()
-    for target in asked.targets or (*QUICK, GEMM):
-        _look_up(target, given, found, is_asked=bool(asked.targets))
+    with busy("comparing predictions with measurements"):
+        for target in asked.targets or (*QUICK, GEMM):
+            _look_up(target, given, found, is_asked=bool(asked.targets))
     if asked.targets and not found.records and not any(len(one.measured) for one in found.sets):
         why = [f"{count:,} {what}" for one in found.sets for what, count in one.skipped]
         raise InvalidInput("; ".join(["no row could be compared", *why]))
-    compared = validation(found.sets, tuple(found.notes), asked.num_worst)
+    with busy("scoring"):
+        compared = validation(found.sets, tuple(found.notes), asked.num_worst)
     record = validation_record(compared)
     for earlier in found.records:
         record["sets"] += earlier["sets"]
@@ -86,16 +90,6 @@ def answer(asked: ValidateAsked) -> bool:
     else:
         show_tables(accuracy_tables(record))
     return bool(record["holds"])
-
-
-def _picture(name: str) -> Path | None:
-    if not name:
-        return None
-    file = Path(name)
-    if file.suffix.lower() not in PICTURES:
-        raise InvalidInput(f"a plot is written to {' or '.join(PICTURES)}; got {one_line(name)!r}", "--plot")
-    check_writable(file, is_forced=True)
-    return file
 
 
 def _look_up(target: str, given: Given, found: _Found, *, is_asked: bool) -> None:

@@ -29,8 +29,9 @@ WIDE_POWER = 0.70  # backward slows as (width / 128)^this above 128, where dK an
 NUM_GRADIENTS = 3  # queries, keys, values
 NUM_KERNELS = (2, 4)  # forward: clear, attend; backward: clear, rowsum(dO O), gradients, cast dQ (profile of one H200)
 PASS_BYTES = 14.0  # backward, a query element: dO and O in, fp32 dQ cleared, read again, bf16 dQ out
-# Kernels of the first generation against the second: about twice as slow (Dao 2023, arXiv:2307.08691, abstract).
-FIRST_FRAC = 0.53
+# Pace of products in kernels of the first generation, whose warps share out keys and meet in the SRAM at every step
+# (Dao 2023, arXiv:2307.08691, sections 3.3 and 4.1: 1.3 to 3 times slower in all). Exponentials are as many in either.
+FIRST_FRAC = 0.45
 # Since Hopper tensor units run beside loads and exponentials; kernels written for older chips cannot use that: 1.5 to 2
 # times slower forward and backward (Shah et al. 2024, arXiv:2407.08608, abstract).
 SYNCHRONOUS_FRAC = 0.50
@@ -52,14 +53,16 @@ class Attentions:
     work_frac: FloatArray  # share of the scores that is formed: one half under a causal mask
     is_backward: bool
     rate_flop_per_s: FloatArray  # as sustained in the main loop of products
-    pace_frac: FloatArray  # of the best kernels, by older ones
+    product_frac: FloatArray  # of the best kernels' pace of products, by those of the first generation
+    pace_frac: FloatArray  # of the best kernels' pace in all, by those that wait for each other's results
     element_bytes: FloatArray
 
 
 def attention_unit_s(shape: Attentions, chips: ChipColumns) -> FloatArray:
     """Seconds the units take at full clock, all kernels but those before and after the gradients."""
     own, walked = (shape.keys, shape.queries) if shape.is_backward else (shape.queries, shape.keys)
-    step_s = TILE * chips.num_units * np.hypot(_product_s(shape), _score_s(shape, chips)) / shape.pace_frac
+    product_s = _product_s(shape) / shape.product_frac
+    step_s = TILE * chips.num_units * np.hypot(product_s, _score_s(shape, chips)) / shape.pace_frac
     per_head = np.ceil(own / TILE)
     waves = shape.heads * per_head / chips.num_units
     frac = shape.work_frac

@@ -8,18 +8,44 @@ import numpy as np
 
 from dovetail.cost.columns import ChipColumns, chip_columns
 from dovetail.cost.families import family_costs, prepared
+from dovetail.cost.families.parts import distinct_rows
 from dovetail.cost.op_cost import LIMITS, OpCosts, Setting
 from dovetail.hardware.chip import Chip
-from dovetail.workload.graph import Ops
+from dovetail.workload.graph import IntArray, Ops, Phase
 
 __all__ = ["LIMITS", "OpCosts", "Setting", "cost_table", "op_costs"]
+# what the cost of a row follows from, beside its phase, its extents and the distinct share of its tensors
+_COSTED_BY = (
+    "kind",
+    "math",
+    "dtype",
+    "is_fused",
+    "is_compiled",
+    "stride",
+    "work_frac",
+    "side_bytes_per_element",
+)
 CHIPS_AT_ONCE = 1_000  # what keeps a graph's arrays in a core's cache
 
 
 def op_costs(ops: Ops, chip: Chip, setting: Setting = Setting.STREAM) -> OpCosts:
     """Cost of each row of `ops` on `chip`; network rows cost nothing here."""
-    table = cost_table(ops, chip_columns((chip,)), setting)
-    return OpCosts(**{f.name: getattr(table, f.name)[:, 0] for f in fields(OpCosts)})
+    first, which = _alike(ops)
+    table = cost_table(ops.taken(first), chip_columns((chip,)), setting)
+    return OpCosts(**{f.name: getattr(table, f.name)[which, 0] for f in fields(OpCosts)})
+
+
+def _alike(ops: Ops) -> tuple[IntArray, IntArray]:
+    """Rows that cannot differ in cost: the first of each, and which of them every row is.
+
+    Cuts of a model differ in some of its operators, and recompute runs others again.
+    """
+    phase = np.where(ops.phase == Phase.RECOMPUTE, Phase.FORWARD, ops.phase)
+    flat = [phase, *(getattr(ops, name) for name in _COSTED_BY)]
+    columns = [
+        np.ascontiguousarray(column, dtype=np.float64) for column in (*flat, *ops.extents.T, *ops.distinct_frac.T)
+    ]
+    return distinct_rows(columns)
 
 
 def cost_table(ops: Ops, chips: ChipColumns, setting: Setting = Setting.STREAM) -> OpCosts:

@@ -9,9 +9,11 @@ from pydantic import Field
 
 from dovetail.files.chip import chip_of
 from dovetail.files.entry import Entry, followed, placed, spoken
+from dovetail.files.reliability import reliability_of
 from dovetail.files.schema import Number, Shape, Text, Whole, amount, checked
 from dovetail.hardware.cluster import Cluster, OwnRuns
 from dovetail.hardware.clusters import clusters
+from dovetail.hardware.host import Host
 from dovetail.hardware.link import Link
 from dovetail.hardware.scales import Scales, scaled
 from dovetail.hardware.topology import Dimension, Topology
@@ -31,11 +33,23 @@ class DimensionShape(Shape):
     oversubscription: Number = 1.0
 
 
+class HostShape(Shape):
+    """The host of every node, as written: memory and its bandwidth are the node's, the link one device's."""
+
+    devices: Whole
+    link: amount("bytes_per_s")  # type: ignore[valid-type]
+    memory: amount("bytes")  # type: ignore[valid-type]
+    memory_bandwidth: amount("bytes_per_s")  # type: ignore[valid-type]
+    latency: amount("s") = 0.0  # type: ignore[valid-type]
+
+
 class FamilyShape(Shape):
     """A catalogue cluster, as written."""
 
     name: Text
     devices: Whole | None = None
+    host: HostShape | None = None
+    reliability: object = None
 
 
 class ClusterShape(Shape):
@@ -44,6 +58,8 @@ class ClusterShape(Shape):
     chip: object
     topology: list[DimensionShape] = Field(min_length=1, max_length=MAX_DIMENSIONS)
     name: Text = "my-cluster"
+    host: HostShape | None = None
+    reliability: object = None
 
 
 class PaceShape(Shape):
@@ -61,9 +77,11 @@ class CalibratedShape(Shape):
     """A cluster with a pace of its own, as written."""
 
     base: object
-    calibration: PaceShape
+    calibration: PaceShape | None = None
     devices: Whole | None = None
     name: Text = ""
+    host: HostShape | None = None
+    reliability: object = None
 
 
 def load_cluster(reference: str) -> Cluster:
@@ -78,17 +96,33 @@ def cluster_of(entry: Entry) -> Cluster:
         with placed(entry):
             family = clusters[entry.value]
             return family.build(family.default_devices)
+    if entry.has("parts"):
+        raise entry.child("parts").refused("here a cluster is of equal devices; name one without parts")
     if entry.has("base"):
-        return _calibrated(entry)
-    if entry.has("topology") or entry.has("chip"):
-        return _written_out(entry)
-    return _of_family(entry)
+        cluster = _calibrated(entry)
+    elif entry.has("topology") or entry.has("chip"):
+        cluster = _written_out(entry)
+    else:
+        cluster = _of_family(entry)
+    return _failing(cluster, entry)
+
+
+def _failing(cluster: Cluster, entry: Entry) -> Cluster:
+    """`cluster` with how it fails, if that is written."""
+    if not entry.has("reliability"):
+        return cluster
+    return replace(cluster, reliability=reliability_of(entry.child("reliability"), cluster))
 
 
 def _calibrated(entry: Entry) -> Cluster:
     """A base, and how much faster or slower than that its devices and links are."""
     shape: CalibratedShape = checked(entry, CalibratedShape)
     base = _sized(entry, shape.devices)
+    if shape.calibration is None:
+        if shape.host is None and not entry.has("reliability") and not shape.name:
+            told = "calibration is missing, and so are host, reliability and name: nothing of the base is changed"
+            raise entry.child("calibration").refused(told)
+        return _hosted(replace(base, name=shape.name or base.name), shape.host, entry)
     pace, place = shape.calibration, entry.child("calibration")
     with placed(place):
         scales = Scales(compute_scale=pace.compute, link_scale=pace.links)
@@ -97,13 +131,14 @@ def _calibrated(entry: Entry) -> Cluster:
     told = f"{pace.fitted_on}: compute x {pace.compute:.3g}, links x {pace.links:.3g}"
     calibration = changed.chip.calibration
     calibration = replace(calibration, fitted_on=f"{calibration.fitted_on}; then {told}")
-    return replace(
+    calibrated = replace(
         changed,
         name=shape.name or f"{base.name}-calibrated",
         chip=replace(changed.chip, calibration=calibration),
         sources=(*base.sources, ("calibration", entry.document.source)),
         own_runs=own,
     )
+    return _hosted(calibrated, shape.host, entry)
 
 
 def _sized(entry: Entry, devices: int | None) -> Cluster:
@@ -128,7 +163,8 @@ def _of_family(entry: Entry) -> Cluster:
     devices = family.default_devices if shape.devices is None else shape.devices
     _check_devices(devices, entry.child("devices"))
     with placed(entry, {"num_devices": "devices"}):
-        return family.build(devices)
+        cluster = family.build(devices)
+    return _hosted(cluster, shape.host, entry)
 
 
 def _written_out(entry: Entry) -> Cluster:
@@ -141,7 +177,25 @@ def _written_out(entry: Entry) -> Cluster:
     _check_devices(math.prod(dimension.num_devices for dimension in dimensions), place)
     with placed(entry, {"dimensions": "topology"}):
         topology = Topology(dimensions=dimensions)
-        return Cluster(name=shape.name, chip=chip, topology=topology, sources=_sources(topology, entry))
+        cluster = Cluster(name=shape.name, chip=chip, topology=topology, sources=_sources(topology, entry))
+    return _hosted(cluster, shape.host, entry)
+
+
+def _hosted(cluster: Cluster, shape: HostShape | None, entry: Entry) -> Cluster:
+    """`cluster` with the host that is written, if one is."""
+    if shape is None:
+        return cluster
+    keys = {"num_devices": "devices", "memory_bytes": "memory", "memory_bytes_per_s": "memory_bandwidth"}
+    with placed(entry.child("host"), keys):
+        host = Host(
+            num_devices=shape.devices,
+            link=Link(bandwidth_bytes_per_s=shape.link, latency_s=shape.latency),
+            memory_bytes=shape.memory,
+            memory_bytes_per_s=shape.memory_bandwidth,
+        )
+    own = tuple((figure, entry.document.source) for figure in ("host.link", "host.memory", "host.memory_bandwidth"))
+    told = {figure for figure, _ in own}
+    return replace(cluster, host=host, sources=(*(s for s in cluster.sources if s[0] not in told), *own))
 
 
 def _sources(topology: Topology, entry: Entry) -> tuple[tuple[str, str], ...]:

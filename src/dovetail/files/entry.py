@@ -17,6 +17,11 @@ from dovetail.registry import Registry
 MAX_REFERENCES = 8  # files that name files that name files
 MAX_NAME_CHARACTERS = 1000
 SECTIONS = ("workload", "cluster", "plan")
+# Where keys belong that people write beside the sections instead.
+_HOMES = {
+    **dict.fromkeys(("model", "global_batch", "seq", "precision", "kernels", "attention"), "workload"),
+    **dict.fromkeys(("chip", "topology", "devices"), "cluster"),
+}
 SPEC_KEYS = ("name", *SECTIONS, "space")  # the last for `dovetail plan`, which needs no plan
 
 
@@ -156,9 +161,9 @@ def _section(whole: Entry, noun: str) -> Entry:
 def check_spec_keys(whole: Entry) -> None:
     for key in whole.value:
         if key not in SPEC_KEYS:
-            raise whole.child(key).refused(
-                f"no key of a spec is named {quoted(key)}{did_you_mean(key[:100], SPEC_KEYS)}"
-            )
+            section = _HOMES.get(key, "")
+            hint = f"; it belongs under {section}" if section else did_you_mean(key[:100], SPEC_KEYS)
+            raise whole.child(key).refused(f"no key of a spec is named {quoted(key)}{hint}")
 
 
 def _is_file(file: Path) -> bool:

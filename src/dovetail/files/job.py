@@ -13,20 +13,22 @@ from typing import Any
 from pydantic import create_model
 
 from dovetail.errors import InvalidInput
-from dovetail.files.cluster import cluster_of
 from dovetail.files.entry import SECTIONS, Entry, check_spec_keys, followed, opened, placed, spoken
+from dovetail.files.mixed_cluster import any_cluster_of
 from dovetail.files.model import model_of
 from dovetail.files.plan import plan_of
 from dovetail.files.schema import Shape, Text, Whole, built, checked, shape_of
 from dovetail.files.space import space_of
 from dovetail.files.text import one_line
 from dovetail.hardware.chip import Chip
-from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.mixed import AnyCluster, chips_of
+from dovetail.plan.parts import on_parts
 from dovetail.plan.plan import Plan
 from dovetail.search.constraints import Constraint
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision
+from dovetail.workload.routing import Routing
 from dovetail.workload.workload import Workload
 
 
@@ -35,7 +37,7 @@ class Job:
     """Everything one prediction needs."""
 
     workload: Workload
-    cluster: Cluster
+    cluster: AnyCluster
     plan: Plan
     name: str
 
@@ -45,7 +47,7 @@ class OpenJob:
     """A job whose plan is to be found: what it must keep to, and the user's own plan where there is one."""
 
     workload: Workload
-    cluster: Cluster
+    cluster: AnyCluster
     own: tuple[Plan, ...]
     constraints: tuple[Constraint, ...]
     name: str
@@ -84,13 +86,13 @@ def _opened_spec(path: str | PathLike[str], sections: tuple[str, ...]) -> Entry:
 def _job_of(spec: Entry, path: str | PathLike[str]) -> OpenJob:
     shape = checked(spec, _SpecShape)
     workload, graph = workload_of(spec.child("workload"))
-    cluster = cluster_of(spec.child("cluster"))
+    cluster = any_cluster_of(spec.child("cluster"))
     with placed(spec.child("workload")):
-        check_dtype(workload, cluster.chip)
+        check_dtypes(workload, cluster)
     return OpenJob(
         workload=workload,
         cluster=cluster,
-        own=(plan_of(spec.child("plan"), graph, cluster.num_devices),) if spec.has("plan") else (),
+        own=(_plan_on(spec.child("plan"), graph, cluster),) if spec.has("plan") else (),
         constraints=space_of(spec.child("space")) if spec.has("space") else (),
         name=shape.name or one_line(Path(path).stem),
     )
@@ -101,9 +103,15 @@ def load_workload(reference: str) -> Workload:
     return workload_of(spoken(reference))[0]
 
 
-def load_plan(reference: str, workload: Workload, cluster: Cluster) -> Plan:
+def load_plan(reference: str, workload: Workload, cluster: AnyCluster) -> Plan:
     """The plan that `reference` names, completed and checked for `workload` on `cluster`."""
-    return plan_of(spoken(reference), forward_graph(workload), cluster.num_devices)
+    return _plan_on(spoken(reference), forward_graph(workload), cluster)
+
+
+def _plan_on(entry: Entry, graph: Graph, cluster: AnyCluster) -> Plan:
+    plan = plan_of(entry, graph, cluster.num_devices)
+    with placed(entry):
+        return on_parts(plan, cluster)
 
 
 @contextmanager
@@ -117,7 +125,13 @@ def countable() -> Iterator[None]:
 
 def forward_graph(workload: Workload) -> Graph:
     with countable():
-        return workload.model.forward(workload.sample)
+        return workload.forward_graph()
+
+
+def check_dtypes(workload: Workload, cluster: AnyCluster) -> None:
+    """As `check_dtype`, of every chip of `cluster`."""
+    for chip in chips_of(cluster):
+        check_dtype(workload, chip)
 
 
 def check_dtype(workload: Workload, chip: Chip) -> None:
@@ -150,6 +164,7 @@ def _workload_shape() -> type[Shape]:
         attention=(Text, ""),
         kernels=(Text, ""),
         precision=(precision, None),
+        routing=(shape_of(Routing), None),
     )
 
 
@@ -170,6 +185,7 @@ def workload_of(entry: Entry) -> tuple[Workload, Graph]:
 
 def _given(shape: Any, entry: Entry) -> dict[str, Any]:
     given = {name: getattr(shape, name) for name in shape.model_fields_set if name != "model"}
-    if "precision" in given:
-        given["precision"] = built(Precision, shape.precision, entry.child("precision"))
+    for name, value in (("precision", Precision), ("routing", Routing)):
+        if name in given:
+            given[name] = built(value, getattr(shape, name), entry.child(name))
     return given

@@ -23,7 +23,7 @@ from dovetail.files.text import quoted
 from dovetail.files.tree import Node
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import Plan
+from dovetail.plan.plan import Overlap, Plan
 from dovetail.workload.graph import Graph
 from dovetail.workload.training import training_graph
 from dovetail.workload.workload import Workload
@@ -31,7 +31,8 @@ from dovetail.workload.workload import Workload
 NEEDED = ("model", "cluster")
 WORKLOAD = ("model", "global_batch", "seq", "attention", "kernels")
 MEASURED = ("step_s", "tokens_per_s")
-OTHERS = ("name", "notes", "cluster", "devices", "compute", "plan")
+PRECISION = ("compute", "gradients")
+OTHERS = ("name", "notes", "cluster", "devices", *PRECISION, "plan")
 MAX_RUNS = 200
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _WORDS = {"true": True, "false": False}
@@ -85,11 +86,15 @@ def _value(cell: str) -> int | bool | str:
 
 
 def _plan_columns() -> tuple[str, ...]:
-    return (*written_keys(Plan).values(), *SHORT_NAMES)
+    return (*(key for key in written_keys(Plan).values() if key != "overlap"), *SHORT_NAMES)
+
+
+def _overlap_columns() -> tuple[str, ...]:
+    return tuple(f"overlap.{key}" for key in written_keys(Overlap).values())
 
 
 def _check_columns(table: Measurements) -> None:
-    known = (*WORKLOAD, *OTHERS, *MEASURED, *_plan_columns())
+    known = (*WORKLOAD, *OTHERS, *MEASURED, *_plan_columns(), *_overlap_columns())
     for column in table.columns:
         if column not in known:
             raise table.refused(f"no column of runs is named {quoted(column)}{did_you_mean(column[:100], known)}")
@@ -119,6 +124,9 @@ def _run(row: _Row, table: Measurements, index: int) -> OwnRun:
     with placed(row.entry({})):
         check_dtype(workload, cluster.chip)
     decided = row.mapping(_plan_columns())
+    overlap = {key.removeprefix("overlap."): value for key, value in row.mapping(_overlap_columns()).items()}
+    if overlap:
+        decided["overlap"] = Node(overlap, line=row.line)
     if "plan" in row.cells:
         decided["base"] = Node(row.cells["plan"], line=row.line)
     plan = plan_of(row.entry(decided), graph, cluster.num_devices)
@@ -136,8 +144,8 @@ def _workload(row: _Row) -> tuple[Workload, Graph]:
     said = row.mapping(WORKLOAD)
     if "model" not in said:
         raise row.entry("", "model").refused("model must be a catalogue model or a file; got nothing")
-    if "compute" in row.cells:
-        said["precision"] = Node(row.mapping(("compute",)), line=row.line)
+    if any(column in row.cells for column in PRECISION):
+        said["precision"] = Node(row.mapping(PRECISION), line=row.line)
     return workload_of(row.entry(said))
 
 

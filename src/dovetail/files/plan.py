@@ -17,10 +17,11 @@ from dovetail.plan.check import check_plan
 from dovetail.plan.plan import Overlap, Plan
 from dovetail.plan.recipes import plans
 from dovetail.schedule.step import check_schedule
-from dovetail.workload.graph import Axis, Graph
+from dovetail.workload.graph import Graph
 
 SHORT_NAMES = {
     "tp": "tensor_parallel",
+    "sp": "sequence_parallel",
     "cp": "context_parallel",
     "pp": "pipeline_parallel",
     "dp": "data_parallel",
@@ -38,7 +39,7 @@ def plan_of(entry: Entry, graph: Graph, num_devices: int) -> Plan:
     there are experts to cut, as Megatron-LM has it, and is 1 elsewhere. ZB-V comes past each stage twice, unasked.
     """
     draft, entry, keys = _draft(entry)
-    if "expert_tensor_parallel" not in draft and any(rule.axis == Axis.EXPERT_TENSOR for rule in graph.rules):
+    if "expert_tensor_parallel" not in draft and graph.has_experts:
         draft["expert_tensor_parallel"] = draft.get("tensor_parallel", 1)
     if draft.get("schedule") == "zb-v":
         draft.setdefault("interleave", 2)

@@ -77,6 +77,15 @@ class _Beside(Shape):
     mape_frac: Number
 
 
+class _Choice(Shape):
+    kind: str
+    statistic: Text
+    limit: Number
+    measured: Number
+    num_judged: Whole
+    holds: bool
+
+
 class _Set(Shape):
     set: Text
     chip: str
@@ -85,6 +94,7 @@ class _Set(Shape):
     skipped: list[_Skipped]
     decided: list[_Decided] = Field(default_factory=list)
     beside: list[_Beside] = Field(default_factory=list)
+    choices: list[_Choice] = Field(default_factory=list)
 
 
 class _Results(Shape):

@@ -12,14 +12,22 @@ from dovetail.files.entry import Entry, described, placed
 from dovetail.files.plan import SHORT_NAMES
 from dovetail.files.schema import MAX_LIST, MAX_WHOLE
 from dovetail.files.text import quoted
-from dovetail.plan.plan import AXES, RECOMPUTE_POLICIES
+from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES
 from dovetail.schedule.pipelines import pipelines
 from dovetail.search.constraints import EVEN, FEATURES, KEYS, OVERLAP, STAGES, Constraint, without
 
 ZERO_STAGES = (0, 1, 2, 3)
-_WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
+MAX_SHOWN = 8  # of a list that is refused
+_ORDER_RULE = f"axis_order must hold each of {', '.join(AXES)} once, as in {'-'.join(AXES)}"
+_WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")  # Python refuses to read longer ones
 _SHORT = {short: long for short, long in SHORT_NAMES.items() if long in KEYS}
-_FLAGS = ("sequence_parallel", *(key for key in KEYS if key.startswith(OVERLAP)))
+_NOT_IN_SPACE = {
+    "fix": "keys of space are choices themselves, as in tp: [4, 8]; write the choice without fix",
+    "forbid": "space says which values are left, as in zero_stage: [0, 1]; say --forbid to leave some out instead",
+}
+_SHARES = ("offload_activations_frac",)
+_SHARE = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
+_FLAGS = ("sequence_parallel", "offload_optimizer", *(key for key in KEYS if key.startswith(OVERLAP)))
 
 
 def space_of(entry: Entry) -> tuple[Constraint, ...]:
@@ -29,6 +37,8 @@ def space_of(entry: Entry) -> tuple[Constraint, ...]:
     found: dict[str, Constraint] = {}
     for name, place in _leaves(entry):
         with placed(place):
+            if name in ("fix", "forbid"):
+                raise InvalidInput(_NOT_IN_SPACE[name])
             key = _key(name, "no key of space")
             if key in found:
                 raise InvalidInput(f"{key} is said twice; remove {name}")
@@ -59,7 +69,18 @@ def fixed_by(words: str) -> Constraint:
 def forbidden_by(words: str) -> tuple[Constraint, ...]:
     """The constraints that `--forbid` is given: features or KEY=VALUE, set apart by commas."""
     with _said("--forbid", words):
-        return tuple(_forbidden(part.strip()) for part in words.split(","))
+        return tuple(_forbidden(part) for part in _parts(words))
+
+
+def _parts(words: str) -> list[str]:
+    """Features and KEY=VALUE,VALUE: what follows a key and is no feature is one more of its values."""
+    parts: list[str] = []
+    for word in (word.strip() for word in words.split(",")):
+        if parts and "=" in parts[-1] and "=" not in word and word not in FEATURES:
+            parts[-1] += f",{word}"
+        else:
+            parts.append(word)
+    return parts
 
 
 def _forbidden(part: str) -> Constraint:
@@ -68,8 +89,10 @@ def _forbidden(part: str) -> Constraint:
     if not mark:
         if name not in FEATURES:
             known = did_you_mean(name[:100], FEATURES)
-            raise InvalidInput(f"no feature is named {quoted(name)}{known}, or KEY=VALUE for one value")
+            raise InvalidInput(f"no feature is named {quoted(name)}{known}, or KEY=VALUE,VALUE for values")
         return without(name, where)
+    if not value:
+        raise InvalidInput("a value is forbidden by KEY=VALUE, as in tp=1 or zero_stage=2,3")
     key = _key(name.strip(), "no choice of a plan")
     return Constraint(key=key, values=_values(key, _spoken(key, value)), where=where, forbids=True)
 
@@ -99,12 +122,16 @@ def _spoken(key: str, text: str) -> list[Any]:
     words = [word.strip() for word in text.split(",")]
     if key in _FLAGS:
         return [{"true": True, "false": False}.get(word, word) for word in words]
+    if key in _SHARES:
+        return [float(word) if _SHARE.fullmatch(word) else word for word in words]
     return [int(word) if _WHOLE.fullmatch(word) else word for word in words]
 
 
 def _values(key: str, written: Any) -> tuple[Any, ...]:
     """One value, or a list of them, each checked; an axis order is itself a list."""
     is_order = key == "axis_order" and isinstance(written, list) and any(item in AXES for item in written)
+    if is_order and len(written) != len(AXES):
+        raise InvalidInput(f"{_ORDER_RULE}; got {', '.join(map(str, written[:MAX_SHOWN]))}")
     items = written if isinstance(written, list) and not is_order else [written]
     if not items:
         raise InvalidInput(f"{key} must not be empty; give it a value, or leave it out")
@@ -118,14 +145,17 @@ def _value(key: str, item: Any) -> Any:
         if not isinstance(item, bool):
             raise InvalidInput(f"{key} must be true or false; got {described(item)}")
         return item
+    if key in _SHARES:
+        return _share(key, item)
     if key == "axis_order":
         return _order(item)
     if key == STAGES:
         if item != EVEN:
             raise InvalidInput(f"stages must be even, or be left out for uneven ones too; got {described(item)}")
         return item
-    if key in ("recompute", "schedule"):
-        known = RECOMPUTE_POLICIES if key == "recompute" else pipelines.names()
+    if key in ("recompute", "schedule", "context_exchange"):
+        named = {"recompute": RECOMPUTE_POLICIES, "context_exchange": CONTEXT_EXCHANGES}
+        known = named.get(key) or pipelines.names()
         if item not in known:
             shown = str(item)[:100]
             raise InvalidInput(f"{key} must be one of {', '.join(known)}; got {described(item)}{_close(shown, known)}")
@@ -149,9 +179,14 @@ def _count(key: str, item: Any) -> int:
     return item
 
 
+def _share(key: str, item: Any) -> float:
+    if isinstance(item, bool) or not isinstance(item, int | float) or not 0 <= item <= 1:
+        raise InvalidInput(f"{key} must be a number from 0 to 1; got {described(item)}")
+    return float(item)
+
+
 def _order(item: Any) -> tuple[str, ...]:
     axes = tuple(item.split("-")) if isinstance(item, str) else tuple(item) if isinstance(item, list) else ()
     if not all(isinstance(axis, str) for axis in axes) or sorted(axes) != sorted(AXES):
-        told = f"axis_order must hold each of {', '.join(AXES)} once, as in {'-'.join(AXES)}"
-        raise InvalidInput(f"{told}; got {described(item)}")
+        raise InvalidInput(f"{_ORDER_RULE}; got {described(item)}")
     return axes

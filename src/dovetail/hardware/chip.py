@@ -10,6 +10,7 @@ from dovetail.hardware.memory import Memory
 
 STATIONARY = ("output", "weight", "input")
 FILLS = ("hidden", "load", "whole")
+MAX_CLOCK_SPREAD_FRAC = 0.2  # more, and the slowest of a thousand would be at half the pace of the mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,8 @@ class Tiling:
             got = f"{self.num_cluster_units} units a cluster in {self.num_groups} groups"
             raise InvalidInput(f"a cluster needs at least one unit and one group; got {got}", "num_cluster_units")
         if not self.tiles or min(min(tile) for tile in self.tiles) < 1 or self.num_steps < 1:
-            raise InvalidInput(f"tile sizes must be at least 1; got {self.tiles}, steps of {self.num_steps}", "tiles")
+            got = ", ".join("x".join(map(str, tile)) for tile in self.tiles) or "none"
+            raise InvalidInput(f"tile sizes must be at least 1; got {got}, steps of {self.num_steps}", "tiles")
         for label, words, known in (("stationary", self.stationary, STATIONARY), ("fill", (self.fill,), FILLS)):
             unknown = [word for word in words if word not in known]
             if unknown or not words:
@@ -120,6 +122,7 @@ class Calibration:
     stream_frac: float = 1.0  # of hbm_frac: a kernel with a single input stream
     write_frac: float = 1.0  # of hbm_frac: a kernel that only writes
     wait_s: float = 0.0  # one memory round trip or barrier of a row of a norm, softmax or loss
+    clock_spread_frac: float = 0.0  # standard deviation of the pace of equal devices, of its mean
     power_loop_s: float = 0.0  # how long a kernel runs until half of the power limit's effect shows
     host_kernel_s: float = 0.0  # host: each kernel queued by autograd
     host_gradient_s: float = 0.0  # host: each gradient tensor made
@@ -134,7 +137,11 @@ class Calibration:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name.endswith("_frac") and not 0 < value <= 1:
+            if field.name == "clock_spread_frac":
+                if not 0 <= value <= MAX_CLOCK_SPREAD_FRAC:
+                    bound = f"from 0 to {MAX_CLOCK_SPREAD_FRAC:g}"
+                    raise InvalidInput(f"clock_spread_frac must be {bound}; got {value:g}", field.name)
+            elif field.name.endswith("_frac") and not 0 < value <= 1:
                 raise InvalidInput(f"{field.name} must be above 0 and at most 1; got {value:g}", field.name)
             if field.name.endswith("_s") and not value >= 0:
                 label = field.name.removesuffix("_s")

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from dovetail.errors import InvalidInput
 from dovetail.hardware.chip import Chip
+from dovetail.hardware.host import Host, NoHost
+from dovetail.hardware.reliability import NotStated, Reliability
 from dovetail.hardware.topology import Topology
 
 MAX_SPREAD_FRAC = 2.0  # of errors in logarithms; runs that are a factor e^2 apart were not of one cluster
@@ -32,13 +34,15 @@ class OwnRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Equal devices joined by one topology; `sources` names where each figure comes from."""
+    """Equal devices joined by one topology, in equal nodes; `sources` names where each figure comes from."""
 
     name: str
     chip: Chip
     topology: Topology
     sources: tuple[tuple[str, str], ...]
     own_runs: OwnRuns = field(default_factory=OwnRuns)
+    host: Host | NoHost = field(default_factory=NoHost)
+    reliability: Reliability | NotStated = field(default_factory=NotStated)
 
     @property
     def num_devices(self) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dovetail.plan.frameworks import Framework
 from dovetail.units import Amount
-from dovetail.workload.graph import Block, BoolArray, FloatArray, IntArray, K, N, Need, Ops, Phase
+from dovetail.workload.graph import Axis, Block, BoolArray, FloatArray, IntArray, K, M, N, Need, Ops, Phase, V
 from dovetail.workload.operators import DTYPE_BYTES, LIGHT, Unit, code_of, dtype_bytes
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.recompute import saved_frac
@@ -61,12 +61,11 @@ class _Rows:
 
 
 def block_memory(
-    block: Block, recompute: str, precision: Precision, framework: Framework, *, is_vocab_cut: bool
+    block: Block, recompute: str, precision: Precision, framework: Framework, degrees: dict[Axis, IntArray]
 ) -> BlockMemory:
-    """Of a block that is one device's share already."""
+    """Of a block that is one device's share already, under the one cut that `degrees` make."""
     ops = forward_ops(block)
-    whether = np.array([is_vocab_cut])
-    return block_memories(block, ops, ops, (recompute,), precision, framework, is_vocab_cut=whether).at(0, 0)
+    return block_memories(block, ops, ops, (recompute,), precision, framework, degrees).at(0, 0)
 
 
 def forward_ops(block: Block) -> Ops:
@@ -81,17 +80,17 @@ def block_memories(
     policies: tuple[str, ...],
     precision: Precision,
     framework: Framework,
-    *,
-    is_vocab_cut: BoolArray,
+    degrees: dict[Axis, IntArray],
 ) -> BlockMemory:
-    """Of `block`, whose forward rows are `ops` and under each cut `local`, one cut after the other."""
-    rows = _rows(ops, local, num_cuts=len(is_vocab_cut))
+    """Of `block`, whose forward rows are `ops` and under each cut that `degrees` make `local`, one after the other."""
+    rows = _rows(ops, local, num_cuts=len(degrees[Axis.DATA]))
     is_loss = np.isin(ops.kind, _LOSSES)
     if not block.is_layer:
         policies = ("none",) * len(policies)
     kept = _kept_bytes(rows, policies)
-    split_copies = framework.num_split_loss_copies * is_vocab_cut
-    passing = _kept_bytes(rows, ("none",)) - kept + _backward_buffers_bytes(rows, is_loss, split_copies)[:, None]
+    split_copies = framework.num_split_loss_copies * (degrees[Axis.TENSOR] > 1)
+    buffers = _backward_buffers_bytes(rows, is_loss, split_copies, degrees)
+    passing = _kept_bytes(rows, ("none",)) - kept + buffers[:, None]
     if framework.keeps_gathered_inputs and block.is_layer:
         more_kept, more_passing = _kept_whole_bytes(rows, policies)
         kept, passing = kept + more_kept, passing + more_passing
@@ -149,18 +148,36 @@ def _kept_fracs(ops: Ops, policy: str) -> tuple[FloatArray, FloatArray]:
     return needed.astype(np.float64), has_side
 
 
-def _backward_buffers_bytes(rows: _Rows, is_loss: BoolArray, split_copies: IntArray) -> FloatArray:
+def _backward_buffers_bytes(
+    rows: _Rows, is_loss: BoolArray, split_copies: IntArray, degrees: dict[Axis, IntArray]
+) -> FloatArray:
     """What the backward pass of one repeat holds for a moment beside what recompute brings back, by cut.
 
-    The largest output and its gradient, or what the loss kernel takes.
+    The largest output and its gradient, in attention with what context parallelism exchanges, or what the loss takes.
     """
     if is_loss.any():
         in_loss = _loss_buffers_bytes(rows, split_copies)[:, is_loss].max(axis=1)
         # the output projection's input, gathered again for its weight's gradient, and the input's own gradient
         return np.asarray(in_loss + 2.0 * _gathered_bytes(rows)[0].max(axis=1, initial=0.0))
     is_moving = (rows.ops.unit == Unit.TENSOR) | (rows.ops.unit == Unit.VECTOR)
-    copies = 1.0 + (rows.ops.need == Need.NOBODY)
-    return np.asarray((rows.output_bytes * copies)[:, is_moving].max(axis=1, initial=0.0))
+    held = rows.output_bytes * (1.0 + (rows.ops.need == Need.NOBODY))
+    anywhere = held[:, is_moving].max(axis=1, initial=0.0)
+    in_attention = held[:, is_moving & rows.ops.is_core].max(axis=1, initial=0.0)
+    return np.asarray(np.maximum(anywhere, in_attention + _context_bytes(rows, degrees)))
+
+
+def _context_bytes(rows: _Rows, degrees: dict[Axis, IntArray]) -> FloatArray:
+    """What the backward pass of attention holds of other devices' or for them, by cut.
+
+    Gathered: all keys and values, and their gradients before these are summed. Round a ring: of both, a part in use and
+    one that arrives. Heads dealt out: gradients of queries, keys and values that arrive while those sent still stand.
+    """
+    exchanged = np.flatnonzero(rows.ops.kind == code_of("context_gather"))
+    queries, heads, hops = (degrees[axis][:, None] for axis in (Axis.QUERIES, Axis.HEADS, Axis.HOPS))
+    num_parts = np.where(hops > 1, 4, np.where(queries > 1, 2 * queries, np.where(heads > 1, 1, 0)))
+    tokens, pairs, others = (rows.extents[:, exchanged, extent] for extent in (M, N, V))
+    cols = num_parts * pairs + np.where(heads > 1, others / 2, 0.0)  # of queries and outputs, queries
+    return np.asarray((tokens * cols * DTYPE_BYTES[rows.ops.dtype[exchanged]]).max(axis=1, initial=0.0))
 
 
 def _arriving_bytes(rows: _Rows, precision: Precision, framework: Framework, *, is_layer: bool) -> FloatArray:

@@ -7,7 +7,7 @@ import math
 from dovetail.errors import InvalidInput
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import stage_counts
-from dovetail.workload.graph import Axis, Graph
+from dovetail.workload.graph import Axis, Graph, N
 
 _FIELDS = {
     Axis.TENSOR: "tensor_parallel",
@@ -16,12 +16,15 @@ _FIELDS = {
     Axis.EXPERT: "expert_parallel",
     Axis.EXPERT_TENSOR: "expert_tensor_parallel",
 }
+_CAUSAL_FRAC, _WHOLE_FRAC = 0.5, 1.0  # of the pairs that attention looks at: those before, or all of them
 
 
 def check_plan(plan: Plan, graph: Graph, num_devices: int) -> None:
     """Raises `InvalidInput` with the broken relation when `plan` cannot cut `graph` for `num_devices`."""
     _check_model_has_axes(plan, graph)
     for rule in graph.rules:
+        if rule.axis == Axis.HEADS:
+            continue
         degree = _degree(plan, rule.axis)
         if rule.count % degree:
             name, way_out = _FIELDS[rule.axis], _divisors_near(rule.count, degree)
@@ -31,10 +34,32 @@ def check_plan(plan: Plan, graph: Graph, num_devices: int) -> None:
         raise InvalidInput(
             f"tensor_parallel={tp} must divide num_kv_heads={kv} or be a multiple of it", "tensor_parallel"
         )
+    if told := context_problem(graph, plan.context_exchange, tp, plan.context_parallel):
+        raise InvalidInput(told, "context_exchange")
     _check_devices(plan, num_devices)
     plan.num_microbatches(graph.batch)
     _check_experts(plan, graph)
     _check_stages(plan, graph)
+
+
+def context_problem(graph: Graph, exchange: str, tp: int, cp: int) -> str:
+    """The rule that an exchange between context-parallel devices breaks; empty where it breaks none."""
+    if cp == 1 or exchange == "gather":
+        return ""
+    if exchange == "all-to-all":
+        for rule in graph.rules:
+            if rule.axis == Axis.HEADS and rule.count % (tp * cp):
+                told = f"all-to-all deals heads out: tensor x context parallel = {tp} x {cp} must divide"
+                return f"{told} {rule.label}={rule.count}; use a smaller context_parallel, or ring or gather"
+        return ""
+    attentions = [block.ops.where(block.ops.is_core) for block in graph.blocks]
+    fracs = {float(f) for ops in attentions for f in ops.work_frac[(ops.splits[:, N] & int(Axis.HOPS)) != 0]}
+    if not fracs and any(len(ops) for ops in attentions):
+        return "a ring adds parts of attention up by the sums that fused kernels keep; use attention: flash, or gather"
+    if fracs - {_CAUSAL_FRAC, _WHOLE_FRAC}:
+        told = f"{graph.model} has layers that attend to a window, which leaves parts of a ring uneven"
+        return f"{told}; use gather or all-to-all"
+    return ""
 
 
 def _degree(plan: Plan, axis: Axis) -> int:
@@ -83,7 +108,7 @@ def _check_experts(plan: Plan, graph: Graph) -> None:
             f" tensor x context x data parallel = {ranks}",
             "expert_parallel",
         )
-    has_experts = any(rule.axis == Axis.EXPERT_TENSOR for rule in graph.rules)
+    has_experts = graph.has_experts
     is_unsplit = has_experts and plan.expert_tensor_parallel == 1 and plan.tensor_parallel > 1
     if is_unsplit and not plan.sequence_parallel:
         raise InvalidInput(
@@ -107,6 +132,20 @@ def _check_stages(plan: Plan, graph: Graph) -> None:
             f" try {max(1, layers // plan.interleave)} stages or fewer",
             "pipeline_parallel",
         )
-    empty = [stage for stage, held in enumerate(stage_counts(graph, plan).sum(axis=0)) if held == 0]
+    counts = stage_counts(graph, plan)
+    empty = [stage for stage, held in enumerate(counts.sum(axis=0)) if held == 0]
     if empty:
         raise InvalidInput(f"stage {empty[0]} would hold nothing; give every stage a layer", "layers_per_stage")
+    _check_recomputed(plan, counts[[block.is_layer for block in graph.blocks]].sum(axis=0).tolist())
+
+
+def _check_recomputed(plan: Plan, stage_layers: list[int]) -> None:
+    """No stage can recompute more layers than it has. One number for all goes by the stage that has most."""
+    asked, most = plan.recompute_layers, max(stage_layers)
+    stages = enumerate(stage_layers) if len(asked) > 1 else [(stage_layers.index(most), most)]
+    for (stage, num_layers), count in zip(stages, asked, strict=bool(asked)):
+        if count > num_layers:
+            told = f"recompute_layers={count} is more than the {num_layers} layers of stage {stage}"
+            raise InvalidInput(
+                f"{told}; say at most {num_layers}, or leave recompute_layers out for all", "recompute_layers"
+            )

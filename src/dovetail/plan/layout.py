@@ -24,11 +24,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Stages that hold the same: the first of them, how many, and what each holds."""
+    """Stages that hold the same: the first of them, how many, and what each holds.
+
+    `part` is the part of the cluster that they are on. All of them have neighbours on the same parts.
+    """
 
     first_stage: int
     num_stages: int
     parts: tuple[Part, ...]
+    part: int = 0
 
     @property
     def num_blocks(self) -> int:
@@ -44,7 +48,8 @@ def even_runs(graph: Graph, num_stages: int, interleave: int, schedule: str) -> 
 def runs_of(graph: Graph, plan: Plan) -> tuple[Run, ...]:
     """The runs of one plan, each part with its policy."""
     counts = stage_counts(graph, plan)
-    return _runs([_parts(graph, plan, stage, counts[:, stage]) for stage in range(plan.pipeline_parallel)])
+    stages = [_parts(graph, plan, stage, counts[:, stage]) for stage in range(plan.pipeline_parallel)]
+    return _runs(stages, plan.stage_parts)
 
 
 def _parts(graph: Graph, plan: Plan, stage: int, counts: IntArray) -> tuple[Part, ...]:
@@ -62,11 +67,14 @@ def _parts(graph: Graph, plan: Plan, stage: int, counts: IntArray) -> tuple[Part
     return tuple(parts)
 
 
-def _runs(stages: list[tuple[Part, ...]]) -> tuple[Run, ...]:
-    """Neighbours that hold the same, together."""
-    starts = [stage for stage, parts in enumerate(stages) if stage == 0 or parts != stages[stage - 1]]
+def _runs(stages: list[tuple[Part, ...]], stage_parts: tuple[int, ...] = ()) -> tuple[Run, ...]:
+    """Neighbours that hold the same, on the same part of the cluster and beside the same parts, together."""
+    parts_of = stage_parts or (0,) * len(stages)
+    beside = zip((parts_of[-1], *parts_of[:-1]), parts_of, (*parts_of[1:], parts_of[0]), strict=True)
+    kinds = list(zip(stages, beside, strict=True))
+    starts = [stage for stage, kind in enumerate(kinds) if stage == 0 or kind != kinds[stage - 1]]
     ends = [*starts[1:], len(stages)]
     return tuple(
-        Run(first_stage=start, num_stages=end - start, parts=stages[start])
+        Run(first_stage=start, num_stages=end - start, parts=stages[start], part=parts_of[start])
         for start, end in zip(starts, ends, strict=True)
     )

@@ -12,10 +12,16 @@ from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What a plan was found to need and to take."""
+    """What a plan was found to need, on the device with the least to spare, and to take."""
 
     need_bytes: float
+    limit_bytes: float
     step_s: float
+
+    @property
+    def over_bytes(self) -> float:
+        """Need beyond the limit; below 0 there is room to spare."""
+        return self.need_bytes - self.limit_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,32 +35,31 @@ class Lever:
     fits: bool
 
 
-def levers(plan: Plan, tried: Callable[[Plan], Trial], limit_bytes: float) -> tuple[Lever, ...]:
+def levers(plan: Plan, tried: Callable[[Plan], Trial], *, can_offload: bool = False) -> tuple[Lever, ...]:
     """Changes of `plan` that lower its need: those that fit first, the fastest of them foremost.
 
     Single changes; only where none of them fits, each of them together with full recompute. `tried` raises
     `InvalidInput` for a plan the model or cluster cannot have; such changes are left out.
     """
-    current_bytes = tried(plan).need_bytes
-    found = _helping(_changes(plan), tried, current_bytes, limit_bytes)
+    current_bytes = tried(plan).over_bytes
+    changes = [*_changes(plan), *(_offloads(plan) if can_offload else ())]
+    found = _helping(changes, tried, current_bytes)
     if not any(lever.fits for lever in found) and set(plan.recompute) != {"full"}:
-        pairs = ((f"{c} and recompute: full", replace(p, recompute=("full",))) for c, p in _changes(plan))
-        found += _helping(pairs, tried, current_bytes, limit_bytes)
+        pairs = ((f"{c} and recompute: full", replace(p, recompute=("full",))) for c, p in changes)
+        found += _helping(pairs, tried, current_bytes)
     return tuple(sorted(found, key=lambda lever: (not lever.fits, lever.step_s if lever.fits else lever.need_bytes)))
 
 
-def _helping(
-    changes: Iterable[tuple[str, Plan]], tried: Callable[[Plan], Trial], current_bytes: float, limit_bytes: float
-) -> list[Lever]:
-    """Those of `changes` that are possible and need less than now."""
+def _helping(changes: Iterable[tuple[str, Plan]], tried: Callable[[Plan], Trial], current_bytes: float) -> list[Lever]:
+    """Those of `changes` that are possible and less over the limit than now."""
     found = []
     for change, changed in changes:
         try:
             trial = tried(changed)
         except InvalidInput:  # a neighbour the model's shape does not allow is no lever
             continue
-        if trial.need_bytes < current_bytes:
-            fits = trial.need_bytes <= limit_bytes
+        if trial.over_bytes < current_bytes:
+            fits = trial.need_bytes <= trial.limit_bytes
             lever = Lever(change=change, plan=changed, need_bytes=trial.need_bytes, step_s=trial.step_s, fits=fits)
             found.append(lever)
     return found
@@ -73,6 +78,14 @@ def _changes(plan: Plan) -> Iterator[tuple[str, Plan]]:
     for stage in range(plan.zero_stage + 1, 4):
         yield f"zero_stage: {stage}", replace(plan, zero_stage=stage)
     yield from _regroupings(plan)
+
+
+def _offloads(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    """More on the host where the device lacks memory; less where the host does."""
+    is_there = plan.offload_optimizer
+    yield f"offload_optimizer: {str(not is_there).lower()}", replace(plan, offload_optimizer=not is_there)
+    if frac := plan.offload_activations_frac:
+        yield f"offload_activations_frac: {frac / 2:g}", replace(plan, offload_activations_frac=frac / 2)
 
 
 def _regroupings(plan: Plan) -> Iterator[tuple[str, Plan]]:
@@ -94,6 +107,8 @@ def _what_follows(plan: Plan, field: str, factor: int) -> dict[str, Any]:
         follows["expert_tensor_parallel"] = plan.expert_tensor_parallel * factor
     if field == "pipeline_parallel" and plan.layers_per_stage:
         follows["layers_per_stage"] = ()
+    if field == "pipeline_parallel" and plan.stage_parts:
+        follows["stage_parts"] = tuple(part for part in plan.stage_parts for _ in range(factor))
     if field == "pipeline_parallel" and len(plan.recompute) > 1:
         follows["recompute"] = (max(plan.recompute, key=RECOMPUTE_POLICIES.index),)
     if field == "pipeline_parallel" and len(plan.recompute_layers) > 1:
@@ -103,4 +118,6 @@ def _what_follows(plan: Plan, field: str, factor: int) -> dict[str, Any]:
 
 def _written(value: Any) -> str:
     """A field as a spec has it: one recompute policy is a word, no layer counts an empty list."""
+    if isinstance(value, tuple) and len(value) > 1:
+        return f"[{', '.join(map(str, value))}]"
     return (value[0] if value else "[]") if isinstance(value, tuple) else str(value)

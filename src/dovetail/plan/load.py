@@ -96,13 +96,13 @@ class Load:
 
     @property
     def _has_owner(self) -> bool:
-        return is_owner_here(self.stage, [piece.memory.is_layer for piece in self.pieces])
+        return is_owner_here([piece.memory.is_layer for piece in self.pieces])
 
 
 def stage_load(shard: Shard, stage: Stage, precision: Precision, in_flight: float) -> Load:
     """Of one plan."""
     plan = shard.plan
-    framework, is_vocab_cut = frameworks[plan.framework], plan.tensor_parallel > 1
+    framework, degrees = frameworks[plan.framework], shard.one_cut
     return Load(
         chosen=choices_of(plan),
         stage=stage.index,
@@ -110,7 +110,7 @@ def stage_load(shard: Shard, stage: Stage, precision: Precision, in_flight: floa
         pieces=tuple(
             Held(
                 count=piece.count,
-                memory=block_memory(piece.block, piece.recompute, precision, framework, is_vocab_cut=is_vocab_cut),
+                memory=block_memory(piece.block, piece.recompute, precision, framework, degrees),
                 elements=elements_of(piece.block),
             )
             for piece in stage.pieces

@@ -133,16 +133,17 @@ def load_moments(load: Load, precision: Precision) -> tuple[StageMemory, ...]:
             buffers_bytes=last.passing_bytes + standing_bytes,
         ),
         replace(end, buffers_bytes=load.memories[0].passing_bytes + standing_bytes),
-        replace(states, buffers_bytes=widened_bytes),
+        replace(states, buffers_bytes=widened_bytes, host_bytes=begin.host_bytes),
     )
 
 
 def _state_bytes(load: Load, precision: Precision) -> StageMemory:
     """What is held of every parameter: ZeRO-1 shards optimizer state, 2 gradients too, 3 weights too.
 
-    Offloaded, the optimizer's state is the host's, and so are the update and its buffers.
+    Offloaded, the optimizer's state is the host's, and so are the update, its buffers and a copy of the gradients.
     """
     optimizer_bytes = held_bytes(load.chosen, load.parameters, precision.optimizer_bytes, 1)
+    copied_bytes = held_bytes(load.chosen, load.gradients, precision.reduce_bytes, 1)
     is_offloaded = load.chosen.offload_optimizer
     return StageMemory(
         stage=load.stage,
@@ -151,7 +152,7 @@ def _state_bytes(load: Load, precision: Precision) -> StageMemory:
         optimizer_bytes=0.0 if is_offloaded else optimizer_bytes,
         activations_bytes=0.0,
         buffers_bytes=0.0,
-        host_bytes=optimizer_bytes if is_offloaded else 0.0,
+        host_bytes=optimizer_bytes + copied_bytes if is_offloaded else 0.0,
     )
 
 

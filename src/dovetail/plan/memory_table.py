@@ -8,15 +8,14 @@ import numpy as np
 
 from dovetail.plan.block_elements import BlockElements, block_elements
 from dovetail.plan.block_memory import BlockMemory, block_memories, forward_ops
-from dovetail.plan.cuts import Cuts, local_elements, local_ops
+from dovetail.plan.cuts import Cuts, carried_bytes, local_ops
 from dovetail.plan.frameworks import frameworks
 from dovetail.plan.layout import AS_PLANNED
 from dovetail.plan.load import Choices, Held, Load, choices_of
-from dovetail.plan.memory import peak_bytes
+from dovetail.plan.memory import load_moments, peak_bytes
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.plan.plans import Plans
-from dovetail.workload.graph import Axis, Block, FloatArray, Graph, IntArray
-from dovetail.workload.operators import dtype_bytes
+from dovetail.workload.graph import Block, FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision
 
 
@@ -67,13 +66,24 @@ def memory_table(graph: Graph, plans: Plans, cuts: Cuts, precision: Precision) -
         cuts=cuts,
         memories=tuple(memory for memory, _ in tables),
         elements=tuple(elements for _, elements in tables),
-        carried_bytes=_carried_bytes(graph, cuts),
+        carried_bytes=carried_bytes(graph, cuts.degrees),
         num_microbatches=graph.batch // (plans.data_parallel * plans.microbatch),
     )
 
 
 def stage_peak_bytes(table: MemoryTable, stages: Stages) -> FloatArray:
     """What the allocator of a device of each of `stages` holds at its fullest moment."""
+    peaks_bytes: FloatArray = peak_bytes(_load(table, stages), table.precision)
+    return peaks_bytes
+
+
+def stage_host_bytes(table: MemoryTable, stages: Stages) -> FloatArray:
+    """What the host keeps for a device of each of `stages`."""
+    kept_bytes: FloatArray = load_moments(_load(table, stages), table.precision)[0].host_bytes
+    return np.broadcast_to(kept_bytes, stages.rows.shape)
+
+
+def _load(table: MemoryTable, stages: Stages) -> Load:
     rows = stages.rows
     cut, recompute = table.cuts.of_plan[rows], table.plans.recompute[rows]
     pieces = tuple(
@@ -84,7 +94,7 @@ def stage_peak_bytes(table: MemoryTable, stages: Stages) -> FloatArray:
         )
         for (block, policy), count in zip(stages.blocks, stages.counts, strict=True)
     )
-    load = Load(
+    return Load(
         chosen=table.choices.at(rows),
         stage=stages.stage,
         is_last=stages.is_last,
@@ -93,22 +103,11 @@ def stage_peak_bytes(table: MemoryTable, stages: Stages) -> FloatArray:
         num_microbatches=table.num_microbatches[rows],
         carried_bytes=table.carried_bytes[cut],
     )
-    peaks_bytes: FloatArray = peak_bytes(load, table.precision)
-    return peaks_bytes
 
 
 def _block_table(block: Block, plans: Plans, cuts: Cuts, precision: Precision) -> tuple[BlockMemory, BlockElements]:
     ops = forward_ops(block)
-    local = local_ops(ops, cuts.degrees)
-    is_vocab_cut = cuts.degrees[Axis.TENSOR] > 1
+    local = local_ops(ops, cuts.degrees, cuts.loads)
     framework = frameworks[plans.framework]
-    memory = block_memories(block, ops, local, RECOMPUTE_POLICIES, precision, framework, is_vocab_cut=is_vocab_cut)
+    memory = block_memories(block, ops, local, RECOMPUTE_POLICIES, precision, framework, cuts.degrees)
     return memory, block_elements(ops, local, len(cuts)).slim()
-
-
-def _carried_bytes(graph: Graph, cuts: Cuts) -> FloatArray:
-    """One microbatch's activations between two stages, a device's share, by cut."""
-    layers = [block for block in graph.blocks if block.is_layer]
-    carried = np.array([block.carried_elements for block in layers])
-    split = np.array([int(block.carried_split) for block in layers])
-    return np.asarray(local_elements(carried, split, cuts.degrees).max(axis=1) * dtype_bytes(graph.dtype))

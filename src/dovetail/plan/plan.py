@@ -9,6 +9,7 @@ from dovetail.errors import InvalidInput, did_you_mean, require_positive
 from dovetail.plan.frameworks import frameworks
 
 RECOMPUTE_POLICIES = ("none", "selective", "light", "alternate", "full")  # by what they save with flash attention
+CONTEXT_EXCHANGES = ("gather", "ring", "all-to-all")  # how the devices of one sequence attend to all of it
 AXES = ("tp", "cp", "dp", "pp")  # the axes that devices are counted by; expert groups lie inside tp, cp and dp
 
 
@@ -18,7 +19,8 @@ class Overlap:
 
     `data`: gradient reductions behind the backward pass and parameter gathers behind the next compute.
     `tensor`: tensor-parallel collectives behind the products next to them (asynchronous tensor parallelism).
-    `context`: key-value exchange behind attention. `expert`: all-to-all behind expert compute.
+    `context`: keys and values behind attention, gathered or round a ring; heads dealt out are always waited for.
+    `expert`: all-to-all behind the compute of another microbatch.
     `pipeline`: transfers between stages beside compute: no device spends time on them, the next stage waits for them.
     `host`: the host queues kernels while the device runs earlier ones; not so where each launch is waited for
     (CUDA_LAUNCH_BLOCKING). `routing`: nor does it wait to see how a mixture's rows were routed, which sizes the kernels
@@ -44,12 +46,16 @@ class Plan:
     names a pipeline schedule; 1f1b of several chunks a stage is interleaved 1F1B. `recompute_layers` says of how many
     layers of each stage the policy goes, one value or one a stage; none means of all. `offload_optimizer` puts the
     optimizer's state and update on the host, `offload_activations_frac` that share of what layers keep. `framework`
-    names whose own buffers are counted.
+    names whose own buffers are counted. On a cluster of several parts `stage_parts` says on which of them, counted from
+    0, each stage is; none means in the order of the parts. `context_exchange` says how devices that share a sequence
+    attend to all of it: they gather all keys and values, pass them round a ring, or deal heads out for positions all to
+    all (Ulysses).
     """
 
     tensor_parallel: int = 1
     sequence_parallel: bool = False
     context_parallel: int = 1
+    context_exchange: str = "gather"
     pipeline_parallel: int = 1
     interleave: int = 1
     schedule: str = "1f1b"
@@ -62,6 +68,7 @@ class Plan:
     recompute: tuple[str, ...] = ("none",)
     recompute_layers: tuple[int, ...] = ()
     layers_per_stage: tuple[int, ...] = ()
+    stage_parts: tuple[int, ...] = ()
     offload_optimizer: bool = False
     offload_activations_frac: float = 0.0
     framework: str = "plain"
@@ -76,6 +83,9 @@ class Plan:
             raise InvalidInput(
                 f"axis_order must hold each of {', '.join(AXES)} once; got {', '.join(self.axis_order)}", "axis_order"
             )
+        if self.context_exchange not in CONTEXT_EXCHANGES:
+            told = f"context_exchange must be one of {', '.join(CONTEXT_EXCHANGES)}; got {self.context_exchange!r}"
+            raise InvalidInput(f"{told}{did_you_mean(self.context_exchange, CONTEXT_EXCHANGES)}", "context_exchange")
         if self.interleave > 1 and self.pipeline_parallel == 1:
             raise InvalidInput(f"interleave={self.interleave} needs pipeline_parallel above 1; got 1", "interleave")
         num_chunks = self.num_chunks
@@ -84,6 +94,9 @@ class Plan:
                 f"layers_per_stage has {len(self.layers_per_stage)} values and must have one a stage: {num_chunks}",
                 "layers_per_stage",
             )
+        if self.stage_parts and len(self.stage_parts) != self.pipeline_parallel:
+            told = f"stage_parts has {len(self.stage_parts)} values and must have one a stage"
+            raise InvalidInput(f"{told}: {self.pipeline_parallel}", "stage_parts")
 
     def _check_recompute(self) -> None:
         for policy in self.recompute:
@@ -100,9 +113,10 @@ class Plan:
                 )
         layers = self.recompute_layers
         if any(count < 0 for count in layers):
-            raise InvalidInput(f"recompute_layers must not be negative; got {layers}", "recompute_layers")
+            raise InvalidInput(f"recompute_layers must not be negative; got {min(layers)}", "recompute_layers")
         if any(layers) and set(self.recompute) == {"none"}:
-            told = f"recompute_layers={layers} goes with a recompute policy, and that is none"
+            counts = ", ".join(map(str, layers))
+            told = f"recompute_layers={counts} goes with a recompute policy, and that is none"
             raise InvalidInput(f"{told}; say recompute: full, or leave recompute_layers out", "recompute_layers")
 
     def _check_memory_choices(self) -> None:
@@ -127,7 +141,7 @@ class Plan:
             raise InvalidInput(f"zero_stage must be 0, 1, 2 or 3; got {self.zero_stage}", "zero_stage")
         if any(count < 0 for count in self.layers_per_stage):
             raise InvalidInput(
-                f"layers_per_stage must not be negative; got {self.layers_per_stage}", "layers_per_stage"
+                f"layers_per_stage must not be negative; got {min(self.layers_per_stage)}", "layers_per_stage"
             )
         if self.expert_tensor_parallel not in (1, self.tensor_parallel):
             raise InvalidInput(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Overlap, Plan
+from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan
 from dovetail.workload.graph import BoolArray, IntArray
 
 OVERLAPS = tuple(field.name for field in fields(Overlap))
@@ -18,13 +18,15 @@ OVERLAPS = tuple(field.name for field in fields(Overlap))
 class Plans:
     """Columns of plans whose layers are spread evenly and whose stages all recompute alike.
 
-    `recompute`, `schedule` and `axis_order` are indices: into RECOMPUTE_POLICIES, `schedules` and `axis_orders`.
+    `recompute`, `context_exchange`, `schedule` and `axis_order` are indices: into RECOMPUTE_POLICIES,
+    CONTEXT_EXCHANGES, `schedules` and `axis_orders`.
     `overlap` has one column for each of OVERLAPS. Framework and offload are the same for all.
     """
 
     tensor_parallel: IntArray
     sequence_parallel: BoolArray
     context_parallel: IntArray
+    context_exchange: IntArray
     pipeline_parallel: IntArray
     interleave: IntArray
     data_parallel: IntArray
@@ -68,6 +70,7 @@ class Plans:
             **{name: getattr(self, name) for name in _SAME},
             sequence_parallel=bool(self.sequence_parallel[row]),
             sends_once=bool(self.sends_once[row]),
+            context_exchange=CONTEXT_EXCHANGES[self.context_exchange[row]],
             recompute=(RECOMPUTE_POLICIES[self.recompute[row]],),
             schedule=self.schedules[self.schedule[row]],
             axis_order=self.axis_orders[self.axis_order[row]],
@@ -108,14 +111,17 @@ def distinct(*columns: IntArray | BoolArray) -> tuple[IntArray, IntArray]:
     """Distinct rows of `columns` taken together: the first row of each, and which of them every row is."""
     code, size = np.zeros(len(columns[0]), dtype=np.int64), 1
     for column in columns:
-        least, greatest = int(column.min()), int(column.max())
+        is_flag = column.dtype == np.bool_
+        least, greatest = (int(column.all()), int(column.any())) if is_flag else (int(column.min()), int(column.max()))
         if least == greatest:
             continue
-        values, spread = column - least, greatest - least + 1
+        values, spread = column - least if least else column, greatest - least + 1
         if size * spread > _CODES_PER_ROW * len(code):
             code, size = _ranks(code, size)
-            values, spread = _ranks(values, spread)
-        code, size = code * spread + values, size * spread
+            values, spread = _ranks(values.astype(np.int64), spread)  # flags are no indices
+        size *= spread
+        np.multiply(code, spread, out=code)  # each call has its own
+        np.add(code, values, out=code)
     of_row, num_rows = _ranks(code, size)
     first = np.empty(num_rows, dtype=np.int64)
     first[of_row[::-1]] = np.arange(len(of_row) - 1, -1, -1)
@@ -129,8 +135,10 @@ def _ranks(code: IntArray, num_codes: int) -> tuple[IntArray, int]:
         return of_row.reshape(-1), len(values)
     occurs = np.zeros(num_codes, dtype=bool)
     occurs[code] = True
-    places = np.cumsum(occurs) - 1
-    return places[code], int(places[-1]) + 1
+    found = np.flatnonzero(occurs)
+    places = np.empty(num_codes, dtype=np.int64)  # of codes that do not occur never read
+    places[found] = np.arange(len(found))
+    return places[code], len(found)
 
 
 def are_ties_apart(plans: Plans) -> BoolArray:
@@ -152,6 +160,7 @@ def columns_of(plans: Sequence[Plan]) -> Plans:
         **counts,
         sequence_parallel=np.array([plan.sequence_parallel for plan in plans]),
         sends_once=np.array([plan.sends_once for plan in plans]),
+        context_exchange=np.array([CONTEXT_EXCHANGES.index(plan.context_exchange) for plan in plans]),
         recompute=np.array([RECOMPUTE_POLICIES.index(plan.recompute[0]) for plan in plans]),
         schedule=np.array([schedules.index(plan.schedule) for plan in plans]),
         axis_order=np.array([orders.index(plan.axis_order) for plan in plans]),

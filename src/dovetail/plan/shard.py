@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dovetail.plan.cuts import carried_bytes, degrees_of, loads_of, local_elements, local_ops
 from dovetail.plan.plan import Plan
-from dovetail.workload.graph import Axis, Block, Graph, IntArray, Phase
-from dovetail.workload.operators import Unit, dtype_bytes
+from dovetail.plan.plans import columns_of
+from dovetail.workload.graph import Axis, Block, FloatArray, Graph, IntArray, Phase
+from dovetail.workload.operators import Unit
 from dovetail.workload.training import with_recompute
 
 
@@ -46,44 +48,15 @@ class Shard:
     degrees: tuple[tuple[Axis, int], ...]
     num_microbatches: int
     carried_bytes: float  # one microbatch's activations between two stages, one device's share
+    mean_frac: float  # of the rows that the most loaded device's experts get, what a mean one's do
 
     def degree(self, axis: Axis) -> int:
         return dict(self.degrees)[axis]
 
-
-def axis_degrees(plan: Plan, graph: Graph) -> dict[Axis, int]:
-    """How far each axis divides what it may divide, microbatches included in DATA."""
-    sequence = plan.tensor_parallel if plan.sequence_parallel else 1
-    data = plan.data_parallel * plan.num_microbatches(graph.batch)
-    shards_state = plan.zero_stage >= 1
-    return {
-        Axis.DATA: data,
-        Axis.CONTEXT: plan.context_parallel,
-        Axis.TENSOR: plan.tensor_parallel,
-        Axis.SEQUENCE: sequence,
-        Axis.KV: min(plan.tensor_parallel, graph.num_kv_heads),
-        Axis.EXPERT: plan.expert_parallel,
-        Axis.EXPERT_TENSOR: plan.expert_tensor_parallel,
-        Axis.EXPERT_DATA: plan.expert_data_parallel * plan.num_microbatches(graph.batch),
-        Axis.STATE: plan.data_parallel * plan.context_parallel if shards_state else 1,
-        Axis.EXPERT_STATE: plan.expert_data_parallel if shards_state else 1,
-    }
-
-
-def divisor(split: int, degrees: dict[Axis, int]) -> int:
-    """By how much the axes in `split` divide an extent."""
-    result = 1
-    for axis, degree in degrees.items():
-        if split & axis:
-            result *= degree
-    return result
-
-
-def local_elements(elements: IntArray, split: IntArray, degrees: dict[Axis, int]) -> IntArray:
-    """One device's share of each extent, rounded up: what does not divide is padded (vocabularies)."""
-    distinct, inverse = np.unique(split, return_inverse=True)
-    factors = np.array([divisor(int(s), degrees) for s in distinct], dtype=np.int64)[inverse].reshape(split.shape)
-    return -(-elements // factors)
+    @property
+    def one_cut(self) -> dict[Axis, IntArray]:
+        """The degrees as those of the one cut that the plan makes."""
+        return {axis: np.array([degree]) for axis, degree in self.degrees}
 
 
 def shard(graph: Graph, plan: Plan) -> Shard:
@@ -92,18 +65,20 @@ def shard(graph: Graph, plan: Plan) -> Shard:
     The shares of all devices over all microbatches make up the whole; rows that an axis does not divide are
     computed by every device of that axis, as they are in reality.
     """
-    degrees = axis_degrees(plan, graph)
-    blocks = tuple(_local_block(block, degrees) for block in graph.blocks)
+    columns = columns_of([plan])
+    degrees = degrees_of(columns, graph)
+    loads = loads_of(columns, graph)
+    blocks = tuple(_local_block(block, degrees, loads) for block in graph.blocks)
     counts = stage_counts(graph, plan)
     variants = {policy: tuple(_variant(block, policy, plan) for block in blocks) for policy in _policies(plan)}
     stages = tuple(_stage(variants, counts[:, stage], plan, stage) for stage in range(plan.pipeline_parallel))
-    carried_elements = max(block.carried_elements for block in blocks if block.is_layer)
     return Shard(
         plan=plan,
         stages=stages,
-        degrees=tuple(degrees.items()),
+        degrees=tuple((axis, int(degree[0])) for axis, degree in degrees.items()),
         num_microbatches=plan.num_microbatches(graph.batch),
-        carried_bytes=carried_elements * dtype_bytes(graph.dtype),
+        carried_bytes=float(carried_bytes(graph, degrees)[0]),
+        mean_frac=graph.routing.mean / float(loads[0]),
     )
 
 
@@ -135,17 +110,12 @@ def layers_per_chunk(num_layers: int, plan: Plan) -> tuple[int, ...]:
     return tuple(base + (1 if first <= chunk < first + rest else 0) for chunk in range(chunks))
 
 
-def _local_block(block: Block, degrees: dict[Axis, int]) -> Block:
-    ops = block.ops
-    local = replace(
-        ops,
-        extents=local_elements(ops.extents, ops.splits, degrees),
-        weight_elements=local_elements(ops.weight_elements, ops.weight_split, degrees),
-        gradient_elements=local_elements(ops.gradient_elements, ops.gradient_split, degrees),
-        bias_elements=local_elements(ops.bias_elements, ops.bias_split, degrees),
-    )
-    carried = -(-block.carried_elements // divisor(block.carried_split, degrees))
-    return replace(block, ops=local, carried_elements=carried)
+def _local_block(block: Block, degrees: dict[Axis, IntArray], loads: FloatArray) -> Block:
+    """A device's share of `block` under the one cut that `degrees` make; attention over all parts that come round."""
+    ops, degrees = block.ops, degrees | {Axis.HOPS: np.ones(1, dtype=np.int64)}
+    local = replace(local_ops(ops, degrees, loads), edge_start=ops.edge_start, edge_to=ops.edge_to)
+    [carried] = local_elements(np.array(block.carried_elements), np.array(block.carried_split), degrees)
+    return replace(block, ops=local, carried_elements=int(carried))
 
 
 def _variant(block: Block, recompute: str, plan: Plan) -> Block:
@@ -187,5 +157,7 @@ def executed_flop(cut: Shard) -> float:
     for stage in cut.stages:
         for piece in stage.pieces:
             ops = piece.block.ops
-            once += piece.count * float(ops.flop[ops.unit == Unit.TENSOR].sum())
+            is_routed = np.any(ops.splits & int(Axis.ROUTED), axis=1)
+            flop = np.where(is_routed, cut.mean_frac, 1.0) * ops.flop
+            once += piece.count * float(flop[ops.unit == Unit.TENSOR].sum())
     return num_replicas * cut.num_microbatches / cut.plan.num_copies * once

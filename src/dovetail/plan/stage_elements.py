@@ -12,9 +12,13 @@ from dovetail.units import Amount
 Owned = tuple[Amount, Amount]  # ordinary, of experts
 
 
-def is_owner_here(stage: int, are_layers: Sequence[bool]) -> bool:
-    """Whether what tied weights are tied to is on this stage, of whose blocks `are_layers` tells the kind."""
-    return stage == 0 and not all(are_layers)
+def is_owner_here(are_layers: Sequence[bool]) -> bool:
+    """Whether what tied weights are tied to is on their stage too, of whose blocks `are_layers` tells the kind.
+
+    A stage that holds both ends of a model, the embedding and the head: a pipeline's only one, the first of ZB-V, the
+    first and the last of DualPipe.
+    """
+    return sum(not is_layer for is_layer in are_layers) > 1
 
 
 def held_elements(

@@ -26,7 +26,7 @@ MEANING = (
 
 def validation_record(validation: Validation) -> Record:
     return {
-        "holds": not validation.missed,
+        "holds": validation.holds,
         "sets": [_set_record(one) for one in validation.sets],
         "notes": list(validation.notes),
     }
@@ -41,6 +41,7 @@ def _set_record(one: ScoredSet) -> Record:
         "skipped": [{"what": what, "num_rows": count} for what, count in one.skipped],
         "decided": [asdict(decided) for decided in one.decided],
         "beside": [_beside_record(beside) for beside in one.beside],
+        "choices": [asdict(choice) | {"holds": choice.holds} for choice in one.choices],
     }
 
 

@@ -40,7 +40,7 @@ LIMITS = """## Where these figures hold, and where they do not
 - **Arrays are exact for compute only.** The closed forms equal SCALE-Sim's cycles with unlimited memory bandwidth.
 - **Clusters are validated on published runs, with their software read from their publishers.** Constants were looked at
   on the same rows ([what published rows rest on](decisions/0019-published-rows-and-their-software.md)): expect new
-  publishers to come out worse. Mixtures of experts are the weakest: 17 % on Megatron-Bridge's.
+  publishers to come out worse. Mixtures of experts are the weakest: 15 % on Megatron-Bridge's.
 """
 
 MEMORY = """## Memory and counts

@@ -8,9 +8,15 @@ import numpy as np
 
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.chip import Chip
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.mixed import AnyCluster, MixedCluster, chips_of, equal_devices
+from dovetail.hardware.reliability import Reliability
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import axis_degrees, divisor, layers_per_chunk
+from dovetail.plan.shard import layers_per_chunk
 from dovetail.report.words import percent
+from dovetail.schedule.goodput import Goodput
+from dovetail.schedule.offload import COPY_FRAC, UPDATE_FRAC, does_offload, host_of
+from dovetail.units import format_rate, format_s
 from dovetail.workload.graph import Axis, Graph, N
 from dovetail.workload.workload import Workload
 
@@ -20,6 +26,7 @@ PHYSICS = (
 )
 RUNTIME = "the allocator's reserve and the runtime's memory are as measured with PyTorch and NCCL on NVIDIA chips"
 LEFT_OUT = "no stragglers, failures, data loading or checkpoints; energy is the chips' and their links', no more"
+LEFT_OUT_OF_GOODPUT = "no data loading; energy is the chips' and their links' over one step, no more"
 _OVERLAPS = (
     ("data_parallel", "data", "gradient reductions and parameter gathers"),
     ("tensor_parallel", "tensor", "tensor-parallel collectives"),
@@ -40,15 +47,18 @@ UNUSED_FIGURES = {
 
 def assumptions(result: Outcome | Infeasible) -> tuple[str, ...]:
     """Every assumption behind `result`, the weightiest first."""
-    workload, plan, chip = result.workload, result.plan, result.cluster.chip
-    graph = workload.model.forward(workload.sample)
+    workload, plan, chips = result.workload, result.plan, chips_of(result.cluster)
+    graph = workload.forward_graph()
     sentences = (
         PHYSICS,
-        f"{chip.name} runs at {percent(chip.calibration.tensor_frac, 0)} of its tensor peak at best; {_fitted(chip)}",
-        *_unused_figures(chip),
+        *(_reached(chip) for chip in chips),
+        *(told for chip in chips for told in _unused_figures(chip)),
+        *_parts(result.cluster),
         *_overlap(plan),
+        *_context(graph, plan),
+        *_offload(result),
         _layers(graph, plan),
-        *_experts(graph),
+        *_experts(graph, plan),
         *_padding(graph, plan),
         *_repeated_heads(graph, plan),
         _kernels(graph, workload),
@@ -56,9 +66,36 @@ def assumptions(result: Outcome | Infeasible) -> tuple[str, ...]:
         *_length(workload),
         *workload.model.notes,
         RUNTIME,
-        LEFT_OUT,
+        *_left_out(result),
     )
     return tuple(sentence for sentence in sentences if sentence)
+
+
+def _left_out(result: Outcome | Infeasible) -> tuple[str, ...]:
+    """What is not counted; where failures are, how."""
+    if isinstance(result, Infeasible) or not isinstance(result.goodput, Goodput):
+        return (LEFT_OUT,)
+    counted = (
+        "devices fail independently and at a steady rate, all wait for a restart, and every copy of the model saves"
+    )
+    reliability = equal_devices(result.cluster, "goodput").reliability
+    source = f"; {reliability.failures.source}" if isinstance(reliability, Reliability) else ""
+    return (f"goodput: {counted} its share of a checkpoint{source}", LEFT_OUT_OF_GOODPUT)
+
+
+def _parts(cluster: AnyCluster) -> tuple[str, ...]:
+    if not isinstance(cluster, MixedCluster):
+        return ()
+    rate = format_rate(cluster.between.bandwidth_bytes_per_s, "B/s")
+    speed = f"{rate} a device and {format_s(cluster.between.latency_s)}"
+    return (
+        f"{len(cluster.parts)} parts with {speed} between them; every stage lies within one, and all devices together"
+        " set how far the slowest is behind; no published run behind an interval is of several chips",
+    )
+
+
+def _reached(chip: Chip) -> str:
+    return f"{chip.name} runs at {percent(chip.calibration.tensor_frac, 0)} of its tensor peak at best; {_fitted(chip)}"
 
 
 def _fitted(chip: Chip) -> str:
@@ -127,6 +164,19 @@ def _overlap(plan: Plan) -> tuple[str, ...]:
     return ("; ".join(sentences),) if sentences else ()
 
 
+def _offload(result: Outcome | Infeasible) -> tuple[str, ...]:
+    """What is taken for granted of the host."""
+    plan, cluster = result.plan, result.cluster
+    if not does_offload(plan) or not isinstance(cluster, Cluster):
+        return ()
+    host = host_of(cluster)
+    link, memory = (format_rate(rate, "B/s") for rate in (host.link.bandwidth_bytes_per_s, host.share_bytes_per_s))
+    told = f"the host gives each device {link} each way and {memory} of memory bandwidth, all devices at once"
+    update = f"; its update reaches {percent(UPDATE_FRAC, 0)} of the latter" if plan.offload_optimizer else ""
+    copies = f"pinned copies reach {percent(COPY_FRAC, 0)} of the link{update}"
+    return (f"{told}; {copies}; its energy is not counted, and no run behind an interval offloads",)
+
+
 def _layers(graph: Graph, plan: Plan) -> str:
     stages, counts = plan.pipeline_parallel, layers_per_stage(graph.num_layers, plan)
     if stages == 1:
@@ -138,16 +188,33 @@ def _layers(graph: Graph, plan: Plan) -> str:
     return f"{graph.num_layers} layers over {stages} stages: {by_count}; {how}"
 
 
-def _experts(graph: Graph) -> tuple[str, ...]:
-    if not any(rule.axis == Axis.EXPERT_TENSOR for rule in graph.rules):
+def _context(graph: Graph, plan: Plan) -> tuple[str, ...]:
+    """How devices that share a sequence attend to all of it, where that is not by gathering keys and values."""
+    words = {
+        "ring": "keys and values go round a ring; positions are dealt out so that every part takes as long (zigzag)",
+        "all-to-all": "attention waits for heads dealt out all to all, four times a pass",
+    }
+    is_used = plan.context_parallel > 1 and _has_attention(graph) and plan.context_exchange in words
+    return (words[plan.context_exchange],) if is_used else ()
+
+
+def _experts(graph: Graph, plan: Plan) -> tuple[str, ...]:
+    """How evenly rows reach experts, and what becomes of those beyond a capacity."""
+    if not graph.has_experts:
         return ()
-    return ("experts are balanced: each gets the same number of tokens",)
+    routing, most = graph.routing, float(graph.routing.most(plan.expert_parallel))
+    told = "experts are balanced: each gets the same number of tokens"
+    if most != 1.0:
+        told = f"the most loaded device's experts get {most:g} times the mean of tokens; energy counts all as it"
+    if routing.capacity_factor:
+        beyond = "and is padded to that" if routing.pads else "and tokens beyond are dropped"
+        told += f"; an expert takes at most {routing.capacity_factor:g} times the mean, {beyond}"
+    return (told,)
 
 
 def _padding(graph: Graph, plan: Plan) -> tuple[str, ...]:
     """Columns that tensor parallelism does not divide: in practice the vocabulary."""
-    degrees = axis_degrees(plan, graph)
-    tensor = divisor(int(Axis.TENSOR), degrees)
+    tensor = plan.tensor_parallel
     padded: dict[int, str] = {}
     for block in graph.blocks:
         ops = block.ops

@@ -7,6 +7,9 @@ from typing import Any
 
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.host import Host
+from dovetail.hardware.mixed import MixedCluster, chip_names
+from dovetail.hardware.topology import Dimension
 from dovetail.plan.recipes import PlanEntry
 from dovetail.report.record import Record, plain, plan_record
 from dovetail.report.silicon import silicon_record
@@ -127,24 +130,51 @@ def cluster_brief(cluster: Cluster) -> Record:
     }
 
 
+def dimension_record(dimension: Dimension) -> Record:
+    return {
+        "name": dimension.name,
+        "kind": dimension.kind,
+        "num_devices": dimension.num_devices,
+        "bandwidth_bytes_per_s": dimension.link.bandwidth_bytes_per_s,
+        "latency_s": dimension.link.latency_s,
+        "oversubscription": dimension.oversubscription,
+    }
+
+
+def host_record(host: Host) -> Record:
+    return {
+        "num_devices": host.num_devices,
+        "link_bytes_per_s": host.link.bandwidth_bytes_per_s,
+        "latency_s": host.link.latency_s,
+        "memory_bytes": host.memory_bytes,
+        "memory_bytes_per_s": host.memory_bytes_per_s,
+    }
+
+
+def mixed_cluster_record(cluster: MixedCluster) -> Record:
+    """A cluster of several parts, whose one dimension is what joins them."""
+    [span] = cluster.group_between
+    return {
+        "kind": "cluster",
+        "name": cluster.name,
+        "chip": chip_names(cluster),
+        "num_devices": cluster.num_devices,
+        "summary": f"{len(cluster.parts)} parts: {', '.join(part.name for part in cluster.parts)}",
+        "dimensions": [dimension_record(span.dimension) | {"num_devices": cluster.num_devices}],
+        "hosts": [],
+        "sources": [{"figure": figure, "source": source} for figure, source in cluster.sources],
+    }
+
+
 def cluster_record(cluster: Cluster, summary: str = "") -> Record:
     """A cluster with its network, dimension by dimension, innermost first."""
-    dimensions = [
-        {
-            "name": d.name,
-            "kind": d.kind,
-            "num_devices": d.num_devices,
-            "bandwidth_bytes_per_s": d.link.bandwidth_bytes_per_s,
-            "latency_s": d.link.latency_s,
-            "oversubscription": d.oversubscription,
-        }
-        for d in cluster.topology.dimensions
-    ]
+    dimensions = [dimension_record(dimension) for dimension in cluster.topology.dimensions]
     return {
         "kind": "cluster",
         **cluster_brief(cluster),
         "summary": summary,
         "dimensions": dimensions,
+        "hosts": [host_record(cluster.host)] if isinstance(cluster.host, Host) else [],
         "sources": [{"figure": figure, "source": source} for figure, source in cluster.sources],
     }
 

@@ -187,11 +187,18 @@ def _plain_number(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
+def _host(host: Record) -> str:
+    link, memory = (format_rate(host[key], "B/s") for key in ("link_bytes_per_s", "memory_bytes_per_s"))
+    shared = f"{format_rate(host['memory_bytes'], 'B')} of memory at {memory} for {host['num_devices']} devices"
+    return f"{shared}, {link} each way to each"
+
+
 def _cluster_tables(record: Record) -> tuple[Table, ...]:
     rows = (
         ("chip", record["chip"]),
         ("devices", f"{record['num_devices']:,}"),
         *((("summary", record["summary"]),) if record["summary"] else ()),
+        *(("host", _host(host)) for host in record["hosts"]),
     )
     dimensions = tuple(
         (

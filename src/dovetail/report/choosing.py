@@ -1,9 +1,10 @@
-"""What predictions are worth for choosing a plan, as tables: ranks, regret, one factor a publisher, memory, peers."""
+"""What predictions are worth for choosing a plan, as tables: ranks, regret, bars, one factor, memory, peers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from dovetail.accuracy.choice_bars import AT_LEAST
 from dovetail.report.record import Record
 from dovetail.report.table import Table
 
@@ -15,6 +16,10 @@ _SCALAR = (
     "one factor: MAPE in % on the other rows once a factor of each publisher is fitted on three of its rows, mean over"
     " draws of three; publishers of three rows or fewer are left out"
 )
+_BARS = (
+    "Spearman and regret over n jobs, the factor over n rows, decided: whether n runs fit, said rightly; in % but for"
+    " Spearman"
+)
 _MEMORY = (
     "runs that say what is recomputed and on which device; false: ran, and we say that it does not fit; missed: ran out"
     " of memory, and we say that it fits"
@@ -24,33 +29,36 @@ _PEERS = (
 )
 
 
+_NOTES = {
+    "choosing among plans, and one factor a publisher": (_RANKS, _SCALAR),
+    "bars on choosing": (_BARS,),
+    "does it fit": (_MEMORY,),
+    "beside other predictors": (_PEERS,),
+}
+
+
 def choosing_tables(record: Record) -> list[Table]:
     """Tables that have rows; `record` as `validation_record` gives it."""
     sets = record["sets"]
+    ranks = ("set, kind", "Spearman", "jobs", "regret", "max", "jobs", "MAPE", "one factor")
     tables = (
-        Table(
-            title="choosing among plans, and one factor a publisher",
-            columns=("set, kind", "Spearman", "jobs", "regret", "max", "jobs", "MAPE", "one factor"),
-            rows=tuple(row for one in sets for row in _choosing_rows(one)),
-            align="lrrrrrrr",
-            notes=(_RANKS, _SCALAR),
-        ),
-        Table(
-            title="does it fit",
-            columns=("set, kind", "ran", "false", "out of memory", "missed"),
-            rows=tuple(row for one in sets for row in _decided_rows(one)),
-            align="lrrrr",
-            notes=(_MEMORY,),
-        ),
-        Table(
-            title="beside other predictors",
-            columns=("rows", "n", "ours", "other's", "who"),
-            rows=tuple(row for one in sets for row in _beside_rows(one)),
-            align="lrrrl",
-            notes=(_PEERS,),
-        ),
+        _table(sets, "choosing among plans, and one factor a publisher", ranks, "lrrrrrrr", _choosing_rows),
+        _table(sets, "bars on choosing", ("of", "what", "n", "found", "bar", ""), "llrrrl", _bar_rows),
+        _table(sets, "does it fit", ("set, kind", "ran", "false", "out of memory", "missed"), "lrrrr", _decided_rows),
+        _table(sets, "beside other predictors", ("rows", "n", "ours", "other's", "who"), "lrrrl", _beside_rows),
     )
     return [table for table in tables if table.rows]
+
+
+def _table(
+    sets: list[Record],
+    title: str,
+    columns: tuple[str, ...],
+    align: str,
+    rows_of: Callable[[Record], Iterable[tuple[str, ...]]],
+) -> Table:
+    rows = tuple(row for one in sets for row in rows_of(one))
+    return Table(title=title, columns=columns, rows=rows, align=align, notes=_NOTES[title])
 
 
 def _choosing_rows(one: Record) -> Iterable[tuple[str, ...]]:
@@ -74,6 +82,16 @@ def _factor_words(fitted: Record | None) -> str:
     return _percent(fitted["mape_frac"]) if fitted else ""
 
 
+def _bar_rows(one: Record) -> Iterable[tuple[str, ...]]:
+    for choice in one.get("choices", ()):
+        is_least = choice["statistic"] in AT_LEAST
+        words = _share if choice["statistic"] == "Spearman" else _percent
+        bar = f"{'>=' if is_least else '<='} {words(choice['limit'])}"
+        verdict = "ok" if choice["holds"] else "MISSED"
+        of = choice["kind"] or one["set"]
+        yield of, choice["statistic"], f"{choice['num_judged']:,}", words(choice["measured"]), bar, verdict
+
+
 def _decided_rows(one: Record) -> Iterable[tuple[str, ...]]:
     for decided in one.get("decided", ()):
         name = f"  {decided['kind']}" if decided["kind"] else one["set"]
@@ -85,6 +103,10 @@ def _beside_rows(one: Record) -> Iterable[tuple[str, ...]]:
         least, most = _percent(beside["least_frac"]), _percent(beside["most_frac"])
         other = least if least == most else f"{least} to {most}"
         yield (beside["what"], f"{beside['num_rows']:,}", _percent(beside["mape_frac"]), other, beside["peer"])
+
+
+def _share(value: float) -> str:
+    return f"{value:.2f}"
 
 
 def _percent(frac: float) -> str:

@@ -12,7 +12,7 @@ from dovetail.hardware.scales import MAX_SCALE
 from dovetail.report.record import Record
 from dovetail.report.table import Table
 from dovetail.report.words import gain, percent
-from dovetail.units import format_s
+from dovetail.units import format_bytes, format_s
 
 MIN_LEFT_OUT = 2  # runs, for one to be left out
 
@@ -29,7 +29,14 @@ def cluster_fit_record(fit: ClusterFit, own: OwnRuns) -> Record:
         "link_scale": fit.scales.link_scale,
         "spread_frac": fit.spread_frac,
         "runs": [
-            {"name": run.name, "measured_s": run.measured_s, "before_s": run.before_s, "after_s": run.after_s}
+            {
+                "name": run.name,
+                "measured_s": run.measured_s,
+                "before_s": run.before_s,
+                "after_s": run.after_s,
+                "need_bytes": run.need_bytes,
+                "limit_bytes": run.limit_bytes,
+            }
             for run in fit.runs
         ],
         "notes": list(_notes(fit, own)),
@@ -85,8 +92,14 @@ def _notes(fit: ClusterFit, own: OwnRuns) -> tuple[str, ...]:
         else "devices and links have a scale each: the runs tell them apart",
         *([bound] if is_at_bound(fit.scales) else []),
         *([worse] if own.num_runs >= MIN_LEFT_OUT and left_out_frac > before_frac else []),
+        *(_memory_note(run) for run in fit.runs if not run.fits),
         _interval_note(own),
     )
+
+
+def _memory_note(run: FittedRun) -> str:
+    need, limit = format_bytes(run.need_bytes), format_bytes(run.limit_bytes)
+    return f"{run.name} ran, but by our count needs {need} of {limit}: check its recompute, microbatch and ZeRO stage"
 
 
 def _interval_note(own: OwnRuns) -> str:

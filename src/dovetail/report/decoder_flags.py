@@ -6,9 +6,11 @@ Names are those of megatron/training/arguments.py (Megatron-LM) and megatron/arg
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dovetail.report.launching import Flag, Missing, flag, unsaid
 from dovetail.workload.experts import Experts
+from dovetail.workload.routing import Routing
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
 
@@ -63,6 +65,7 @@ def megatron_deepspeed_shape(shape: Transformer, workload: Workload) -> Iterator
         yield flag("--num-experts", experts.num_experts)
         yield flag("--topk", experts.num_chosen)
         yield flag("--create-moe-param-group")
+        yield from _capacity(workload.routing)
         if experts.width != shape.ffn_width:
             yield Missing(f"experts of width {experts.width}", f"all layers share ffn-hidden-size {shape.ffn_width}")
         yield from _unsaid_experts(experts, {"num_experts", "num_chosen", "width"})
@@ -156,6 +159,10 @@ def _experts(shape: Transformer, experts: Experts, workload: Workload) -> Iterat
     yield flag("--moe-ffn-hidden-size", experts.width)
     if workload.precision.storage == "bf16":
         yield flag("--moe-grouped-gemm")
+    if workload.routing.capacity_factor:
+        yield flag("--moe-expert-capacity-factor", f"{workload.routing.capacity_factor:g}")
+    if workload.routing.pads:
+        yield flag("--moe-pad-expert-input-to-capacity")
     if shape.num_dense_layers:
         pattern = f"([0]*{shape.num_dense_layers}+[1]*{shape.num_layers - shape.num_dense_layers})"
         yield flag("--moe-layer-freq", pattern)
@@ -165,6 +172,17 @@ def _experts(shape: Transformer, experts: Experts, workload: Workload) -> Iterat
         yield flag("--moe-router-score-function", "sigmoid")  # expert bias goes with it only
         yield flag("--moe-router-enable-expert-bias")
     yield from _unsaid_experts(experts, {"num_experts", "num_chosen", "width", "shared_width", "router_bias"})
+
+
+def _capacity(routing: Routing) -> Iterator[Flag | Missing]:
+    """DeepSpeed gives experts a capacity unless told not to, and pads them to it."""
+    if not routing.capacity_factor:
+        yield flag("--disable-moe-token-dropping")
+        return
+    yield flag("--moe-train-capacity-factor", f"{routing.capacity_factor:g}")
+    if not routing.pads:
+        instead = (("workload.routing", replace(routing, pads=True)),)
+        yield Missing("pads false, written as true", "every expert is padded to its capacity", instead)
 
 
 def _unsaid_experts(experts: Experts, said: set[str]) -> Iterator[Missing]:

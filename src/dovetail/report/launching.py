@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.cluster import Cluster
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
+from dovetail.hardware.mixed import AnyCluster, chip_names, chips_of, parts_of
+from dovetail.plan.plan import Plan
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
 
@@ -23,10 +24,10 @@ NUM_TIMED_STEPS = 50  # a stand-in: long enough to time a step after warm-up
 LEARNING_RATE = "1.0e-5"  # a stand-in: low enough for any model's few steps
 _NOT_GPUS = ("Google", "AWS")  # their chips run other builds: JAX or XLA, and Neuron
 CHOICES = {  # of a plan, that every launcher tells its framework or names as missing
-    "tensor_parallel", "sequence_parallel", "context_parallel", "pipeline_parallel", "interleave", "schedule",
-    "data_parallel", "expert_parallel", "expert_tensor_parallel", "zero_stage", "microbatch", "recompute",
-    "recompute_layers", "layers_per_stage", "offload_optimizer", "offload_activations_frac", "axis_order", "overlap",
-    "sends_once", "framework",
+    "tensor_parallel", "sequence_parallel", "context_parallel", "context_exchange", "pipeline_parallel", "interleave",
+    "schedule", "data_parallel", "expert_parallel", "expert_tensor_parallel", "zero_stage", "microbatch", "recompute",
+    "recompute_layers", "layers_per_stage", "stage_parts", "offload_optimizer", "offload_activations_frac",
+    "axis_order", "overlap", "sends_once", "framework",
 }  # fmt: skip
 OVERLAPS = {"data", "tensor", "context", "expert", "pipeline"}
 _PLAIN = re.compile(r"[\w@%+=:,./-]+")
@@ -49,10 +50,15 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A choice of the plan or a trait of the model that the framework is not told, and why."""
+    """A choice of the plan or a trait of the model that the framework is not told, and why.
+
+    `instead`: what it runs in its place, as fields of the plan, or under `overlap.`, `workload.` or `precision.`; none
+    where the model of a step does not know the difference.
+    """
 
     what: str
     why: str
+    instead: tuple[tuple[str, Any], ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -180,8 +186,17 @@ def _toml_value(value: Any) -> str:
     return json.dumps(value)
 
 
-def hosts(cluster: Cluster) -> tuple[int, int]:
-    """Hosts, and devices on each: the part of the innermost dimension that one baseboard holds.
+def hosts(cluster: AnyCluster) -> tuple[int, int]:
+    """Hosts, and devices on each, of which all must have as many."""
+    found = [_hosts(part) for part in parts_of(cluster)]
+    if len({per_host for _, per_host in found}) > 1:
+        told = f"hosts of {' and '.join(str(per_host) for _, per_host in found)} devices"
+        raise InvalidInput(f"{told} cannot be started together; launchers want as many on each")
+    return sum(num_hosts for num_hosts, _ in found), found[0][1]
+
+
+def _hosts(cluster: Cluster) -> tuple[int, int]:
+    """Of equal devices: the part of the innermost dimension that one baseboard holds.
 
     PCIe does not leave a host, so a dimension of that name further out is inside it too.
     """
@@ -191,12 +206,13 @@ def hosts(cluster: Cluster) -> tuple[int, int]:
     return cluster.num_devices // per_host, per_host
 
 
-def host_note(cluster: Cluster) -> str:
+def host_note(cluster: AnyCluster) -> str:
     num_hosts, per_host = hosts(cluster)
-    return f"for {num_hosts:,} hosts of {per_host} {cluster.chip.name}; say other numbers where hosts differ"
+    chips = " or ".join(chip.name for chip in chips_of(cluster))
+    return f"for {num_hosts:,} hosts of {per_host} {chips}; say other numbers where hosts differ"
 
 
-def torchrun(cluster: Cluster) -> tuple[Flag, ...]:
+def torchrun(cluster: AnyCluster) -> tuple[Flag, ...]:
     num_hosts, per_host = hosts(cluster)
     flags = (flag("torchrun", "--nnodes", num_hosts, "--nproc-per-node", per_host),)
     if num_hosts == 1:
@@ -216,13 +232,17 @@ def decoder_of(workload: Workload, framework: str) -> Transformer:
     raise NotModelled(f"launching {framework} is written for decoders, and {shape.name} is {what}; name a decoder")
 
 
-def check_chip(cluster: Cluster, framework: str) -> None:
-    if cluster.chip.vendor in _NOT_GPUS:
-        told = f"{framework} does not run on chips of {cluster.chip.vendor} such as {cluster.chip.name}"
-        raise InvalidInput(f"{told}; name a cluster of GPUs")
+def check_chip(cluster: AnyCluster, framework: str) -> None:
+    for chip in chips_of(cluster):
+        if chip.vendor in _NOT_GPUS:
+            told = f"{framework} does not run on chips of {chip.vendor} such as {chip.name}"
+            raise InvalidInput(f"{told}; name a cluster of GPUs")
+    if len({chip.vendor for chip in chips_of(cluster)}) > 1:
+        told = f"{framework} does not run on chips of several vendors, {chip_names(cluster)}"
+        raise InvalidInput(f"{told}, in one job; name a cluster of one vendor's")
 
 
-def check_devices(plan: Plan, cluster: Cluster) -> None:
+def check_devices(plan: Plan, cluster: AnyCluster) -> None:
     if plan.num_devices != cluster.num_devices:
         raise InvalidInput(
             f"the plan is for {plan.num_devices:,} devices, and there are {cluster.num_devices:,}; make them equal"
@@ -256,23 +276,3 @@ def _shown(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(str(item) for item in value)
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def nested_order(plan: Plan) -> tuple[str, ...]:
-    """The axes of more than one rank, innermost first."""
-    return tuple(axis for axis in plan.axis_order if plan.degree(axis) > 1)
-
-
-def heaviest_recompute(plan: Plan) -> str:
-    """Of several policies the one that keeps least, so that what fits still does."""
-    return max(plan.recompute, key=RECOMPUTE_POLICIES.index)
-
-
-def mixed_recompute(plan: Plan, why: str) -> Iterator[Missing]:
-    """Stages that differ in their policy or in how many layers it goes for."""
-    if len(set(plan.recompute)) > 1:
-        told = f"recompute {', '.join(plan.recompute)} by stage, written as {heaviest_recompute(plan)} for all"
-        yield Missing(told, why)
-    if len(set(plan.recompute_layers)) > 1:
-        counts = ", ".join(str(count) for count in plan.recompute_layers)
-        yield Missing(f"recompute_layers {counts} by stage, written as {max(plan.recompute_layers)} for all", why)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dovetail.evaluate import Infeasible
 from dovetail.plan.levers import Lever
+from dovetail.plan.parts import part_of_stage
 from dovetail.report.table import Table
 from dovetail.units import format_bytes, format_s
 
@@ -13,14 +14,27 @@ PASTE = "put a change under plan: in the spec, in place of the key it names; a c
 
 def excess_rows(result: Infeasible) -> tuple[tuple[str, str], ...]:
     """Need against limit, and the first way out."""
-    use = result.memory
+    use, stage = result.memory, result.memory.fullest.stage
+    if use.need_bytes <= use.limit_bytes:
+        return _host_rows(result)
     shorter = shorter_seq(result)
     return (
-        ("need", f"{format_bytes(use.need_bytes)} on a device of stage {use.fullest.stage}"),
-        ("limit", f"{format_bytes(use.limit_bytes)} on {result.cluster.chip.name}"),
+        ("need", f"{format_bytes(use.need_bytes)} on a device of stage {stage}"),
+        ("limit", f"{format_bytes(use.limit_bytes)} on {part_of_stage(result.plan, result.cluster, stage).chip.name}"),
         ("excess", format_bytes(use.need_bytes - use.limit_bytes)),
         ("would fit", _first_way_out(result)),
         *((("or", f"a shorter seq needs less: --seq {shorter}"),) if shorter else ()),
+    )
+
+
+def _host_rows(result: Infeasible) -> tuple[tuple[str, str], ...]:
+    """Where the device has room, and its host has not."""
+    use = result.memory
+    return (
+        ("need", f"{format_bytes(use.host_need_bytes)} on the host for a device"),
+        ("limit", f"{format_bytes(use.host_limit_bytes)}, a device's share of the host's memory"),
+        ("excess", format_bytes(use.host_need_bytes - use.host_limit_bytes)),
+        ("would fit", _first_way_out(result)),
     )
 
 
@@ -64,7 +78,8 @@ def levers_table(result: Infeasible) -> Table:
     fitting = [lever for lever in ranked if lever.fits]
     notes = [PASTE] if rows else []
     if not fitting:
-        notes.insert(0, "nothing tried fits; combine changes, or take more devices or a chip with more memory")
+        lacking = "host" if result.memory.need_bytes <= result.memory.limit_bytes else "chip"
+        notes.insert(0, f"nothing tried fits; combine changes, or take more devices or a {lacking} with more memory")
     elif num_changes(fitting[0]) > 1:
         notes.insert(0, "no single change fits; those that do are two at a time")
     return Table(

@@ -17,6 +17,7 @@ WAITS = {
     "ep": ("expert all-to-all", "fewer ranks, or a faster network under them"),
     "dp": ("data-parallel communication", "more samples a step, fewer copies, or a faster network under them"),
     "pp": ("transfers between stages", "fewer stages, or a faster network under them"),
+    "offload": ("copies to the host", "less of activations offloaded, or more recompute"),
 }
 
 
@@ -40,7 +41,8 @@ def limited_by(outcome: Outcome) -> str:
 
 def _longest_wait(step: Step) -> str:
     """The bubble or an axis's exposed communication, where that is the largest part of the step; else empty."""
-    waits_s = {"bubble": step.bubble_s} | {a: c.exposed_s for a, c in zip(COMM_AXES, step.comm, strict=True)}
+    waits_s = {"bubble": step.bubble_s, "offload": step.offload.exposed_s}
+    waits_s |= {axis: comm.exposed_s for axis, comm in zip(COMM_AXES, step.comm, strict=True)}
     longest = max(waits_s, key=lambda name: waits_s[name])
     if waits_s[longest] <= max(step.compute_s, step.update_s):
         return ""

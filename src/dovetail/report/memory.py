@@ -122,13 +122,23 @@ def _span(numbers: list[float], digits: int) -> str:
     return next(iter(exact)) if len(exact) == 1 else "-".join(f"{number:.{digits}f}" for number in ends)
 
 
+def _verdict(slack_bytes: float) -> str:
+    return f"{format_bytes(slack_bytes)} spare" if slack_bytes >= 0 else f"{format_bytes(-slack_bytes)} over"
+
+
 def _notes(use: MemoryUse, *, is_whole: bool) -> tuple[str, ...]:
     slack_bytes = use.limit_bytes - use.need_bytes
-    verdict = f"{format_bytes(slack_bytes)} spare" if use.fits else f"{format_bytes(-slack_bytes)} over"
+    verdict = _verdict(slack_bytes)
     need = (
         f"stage {use.fullest.stage} is fullest: with {format_bytes(use.reserve_bytes)} that the allocator reserves and"
         f" {format_bytes(use.runtime_bytes)} of runtime it needs {format_bytes(use.need_bytes)} of"
         f" {format_bytes(use.limit_bytes)}: {verdict}"
     )
+    host = (
+        f"the host keeps {format_bytes(use.host_need_bytes)} for a device, of {format_bytes(use.host_limit_bytes)}:"
+        f" {_verdict(use.host_limit_bytes - use.host_need_bytes)}"
+        if use.host_need_bytes > 0
+        else ""
+    )
     spans = "" if is_whole else "where stages of a row differ, it has the least and the most; --json has each"
-    return tuple(note for note in (spans, need) if note)
+    return tuple(note for note in (spans, need, host) if note)

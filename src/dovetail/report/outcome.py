@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dovetail.accuracy.evidence import CONFIDENCE_FRAC, interval_of
 from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import NUDGE_FRAC, Infeasible, Outcome
+from dovetail.hardware.mixed import chips_of, devices_in_words
 from dovetail.report.assumptions import assumptions
+from dovetail.report.goodput import budget_rows, goodput_rows
 from dovetail.report.levers import excess_rows, levers_table
 from dovetail.report.limits import limited_by
 from dovetail.report.memory import memory_table
+from dovetail.report.parts import parts_tables, stage_in_words
 from dovetail.report.table import Table, bar
 from dovetail.report.words import AXIS_WORDS, counted, gain, number, one_of, percent, plan_in_brief, seconds
 from dovetail.schedule.step import Step
@@ -21,29 +24,36 @@ SHOWN_FRAC = 0.0005  # what would show as 0.0 % is left out
 LIMIT_WORDS = ("the tensor units", "the vector units", "HBM", "latency and idle units", "launches")
 
 
-def tables(result: Outcome | Infeasible, name: str = "", residuals: Sequence[Residual] = ()) -> tuple[Table, ...]:
+def tables(
+    result: Outcome | Infeasible, name: str = "", residuals: Sequence[Residual] = (), num_tokens: float = 0.0
+) -> tuple[Table, ...]:
     """Everything a person wants to know of `result`, most wanted first; `name` is what the job is called.
 
-    `residuals` are what the interval of the step's time rests on; without them, none is shown.
+    `residuals` are what the interval of the step's time rests on; without them, none is shown. `num_tokens` are those
+    to train on, whose time is told; 0 for none.
     """
     if isinstance(result, Infeasible):
         return (
             Table(title=f"Does not fit: {_title(result, name)}", rows=(*_question_rows(result), *excess_rows(result))),
+            *parts_tables(result),
             memory_table(result.memory, result.workload, result.plan),
             levers_table(result),
             assumptions_table(result),
         )
     return (
-        headline_table(result, name, residuals),
-        time_table(result.step),
+        headline_table(result, name, residuals, num_tokens),
+        time_table(result.step, stage_in_words(result, int(result.step.slowest_stage))),
+        *parts_tables(result),
         memory_table(result.memory, result.workload, result.plan),
         limits_table(result),
         assumptions_table(result),
     )
 
 
-def headline_table(outcome: Outcome, name: str = "", residuals: Sequence[Residual] = ()) -> Table:
-    use, chip, sample = outcome.memory, outcome.cluster.chip, outcome.workload.model.sample
+def headline_table(
+    outcome: Outcome, name: str = "", residuals: Sequence[Residual] = (), num_tokens: float = 0.0
+) -> Table:
+    use, chips, sample = outcome.memory, chips_of(outcome.cluster), outcome.workload.model.sample
     throughput = f"{number(outcome.samples_per_s)} {sample if sample != 'tokens' else 'samples'}/s"
     num_units = outcome.tokens_per_step if sample == "tokens" else outcome.workload.global_batch
     a_unit_j = outcome.step.energy_j / num_units
@@ -51,7 +61,7 @@ def headline_table(outcome: Outcome, name: str = "", residuals: Sequence[Residua
         a_device = number(outcome.tokens_per_s / outcome.cluster.num_devices)
         throughput = f"{number(outcome.tokens_per_s)} tokens/s, {throughput}; {a_device} tokens/s a device"
     energy = f"{format_energy_j(outcome.step.energy_j, 1)} a step, {format_energy_j(a_unit_j, 1)} {one_of(sample)}"
-    power = f"{outcome.mean_w:.0f} W a device of {chip.tdp_w:.0f} W"
+    power = f"{outcome.mean_w:.0f} W a device of {' or '.join(f'{chip.tdp_w:.0f}' for chip in chips)} W"
     if outcome.step.clock_frac < 1:
         power += f", clock at {percent(outcome.step.clock_frac, 0)}"
     utilisation = f"MFU {percent(outcome.mfu_frac)}, HFU {percent(outcome.hfu_frac)}"
@@ -64,6 +74,8 @@ def headline_table(outcome: Outcome, name: str = "", residuals: Sequence[Residua
         ("energy", f"{energy}; {power}"),
         ("memory", f"{format_bytes(use.need_bytes)} of {format_bytes(use.limit_bytes)} on the fullest device"),
         ("limited by", limited_by(outcome)),
+        *goodput_rows(outcome),
+        *budget_rows(outcome, num_tokens),
     )
     return Table(title=_title(outcome, name), rows=rows)
 
@@ -76,7 +88,7 @@ def _interval_rows(outcome: Outcome, residuals: Sequence[Residual]) -> tuple[tup
 
 
 def _title(result: Outcome | Infeasible, name: str) -> str:
-    what = f"{result.workload.model.name} on {result.cluster.num_devices:,} x {result.cluster.chip.name}"
+    what = f"{result.workload.model.name} on {devices_in_words(result.cluster)}"
     return f"{name}: {what}" if name else what
 
 
@@ -92,8 +104,8 @@ def _question_rows(result: Outcome | Infeasible) -> tuple[tuple[str, str], ...]:
     )
 
 
-def time_table(step: Step) -> Table:
-    """Seconds by kind, on a device of the slowest stage; what is hidden is shown and not counted."""
+def time_table(step: Step, slowest: str) -> Table:
+    """Seconds by kind, on a device of the slowest stage, which is `slowest`; what is hidden is shown, not counted."""
     rows = [_time_row("compute", step.compute_s, step)]
     if step.recompute_s > 0:
         rows.append(_time_row("  of it recompute", step.recompute_s, step))
@@ -102,6 +114,8 @@ def time_table(step: Step) -> Table:
     for axis, comm in zip(COMM_AXES, step.comm, strict=True):
         if comm.exposed_s > 0 or comm.hidden_s > 0:
             rows.append(_time_row(f"{AXIS_WORDS[axis]} ({axis})", comm.exposed_s, step, comm.hidden_s))
+    if step.offload.exposed_s > 0 or step.offload.hidden_s > 0:
+        rows.append(_time_row("copies to the host", step.offload.exposed_s, step, step.offload.hidden_s))
     if step.bubble_s > 0:
         rows.append(_time_row("pipeline bubble", step.bubble_s, step))
     rows += [
@@ -114,7 +128,7 @@ def time_table(step: Step) -> Table:
         if step.compute_s > 0 and s / step.compute_s >= SHOWN_FRAC
     ]
     return Table(
-        title=f"Where the time goes, on a device of stage {step.slowest_stage}",
+        title=f"Where the time goes, on a device of {slowest}",
         columns=("", "time", "share", "", "hidden"),
         rows=tuple(rows),
         align="lrrlr",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,16 +12,17 @@ from dovetail.plan.plan import AXES, Plan
 from dovetail.report.levers import excess_rows, levers_table
 from dovetail.report.memory import memory_table
 from dovetail.report.outcome import headline_table
+from dovetail.report.parts import part_sentences, proof_on_parts
 from dovetail.report.runnable import Runnable, runnable_notes
 from dovetail.report.table import GAP, WIDTH, Table
-from dovetail.report.words import counted, gain, number, percent, plan_in_brief
+from dovetail.report.words import counted, exchange_in_brief, gain, in_a_row, number, percent, plan_in_brief
 from dovetail.schedule.work import COMM_AXES
 from dovetail.search.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH
 from dovetail.search.ranking import Choice, NothingFits, Question, Ranked
 from dovetail.units import GIBI, format_bytes, format_s
 
 NOTHING_FRAC = 0.0005  # a loss that shows as zero is none
-PART_WORDS = {axis: f"{axis} comm." for axis in COMM_AXES} | {"host": "host waits"}
+PART_WORDS = {axis: f"{axis} comm." for axis in COMM_AXES} | {"host": "host waits", "offload": "host copies"}
 POLICY_WORDS = {"selective": "sel.", "alternate": "alt."}
 WHOLE_WORDS = {
     "time": "longer a step is than the best one's",
@@ -96,11 +96,18 @@ def _figure(figure: float, question: Question) -> str:
 def proof(found: Choice) -> tuple[str, ...]:
     """How many plans there were, and how good the best is known to be."""
     tally, made, objective = found.tally, found.proof, found.question.objective_name
-    counts = f"{counted(tally.num_plans, 'plan')} with stages alike, {tally.num_fitting:,} fit, all of those evaluated"
+    if found.best.plan.stage_parts:
+        return proof_on_parts(found)
+    counts = f"{counted(tally.num_plans, 'plan')} with stages alike"
+    if tally.num_evaluated < tally.num_plans:
+        counts += f"; {tally.num_evaluated:,} that a bound does not rule out evaluated, {tally.num_fitting:,} fit"
+    else:
+        counts += f", all evaluated, {tally.num_fitting:,} fit"
     if made.num_bases:
         counts += (
             f"; of {made.num_bases:,} with layers and recompute by stage left open {made.num_bounded_away:,} cannot be"
-            f" better by a bound, {made.num_refined:,} were cut anew, {made.num_open:,} of all are still open"
+            f" better by a bound, {made.num_closed:,} were cut anew and have none better,"
+            f" {made.num_open:,} are still open"
         )
     if found.gap_frac <= 0 and made.is_even_only:
         return (counts, f"proven best by {objective} of all plans with stages alike (gap 0); others were not searched")
@@ -186,6 +193,7 @@ _CHOICES: Choices = {
     "tp": lambda plan: _more_than_one(plan.tensor_parallel),
     "sp": lambda plan: "y" if plan.sequence_parallel and plan.tensor_parallel > 1 else "",
     "cp": lambda plan: _more_than_one(plan.context_parallel),
+    "cx": exchange_in_brief,
     "pp": lambda plan: _more_than_one(plan.pipeline_parallel),
     "v": lambda plan: _more_than_one(plan.interleave),
     "by": lambda plan: plan.schedule if plan.schedule != "1f1b" and plan.pipeline_parallel > 1 else "",
@@ -194,14 +202,17 @@ _CHOICES: Choices = {
     "Z": lambda plan: str(plan.zero_stage or ""),
     "mb": lambda plan: str(plan.microbatch),
     "rec.": _recompute,
+    "host": lambda plan: "opt" * plan.offload_optimizer + f"{plan.offload_activations_frac:.2g}".removeprefix("0"),
 }
 _LEGEND = {
     "sp": "sp: sequence parallel",
+    "cx": "cx: context_exchange, if not gather",
     "v": "v: interleave",
     "by": "by: schedule",
     "Z": "Z: ZeRO stage",
     "mb": "mb: microbatch",
     "rec.": "rec.: recompute (selective, light, alternate, full)",
+    "host": "host: what is offloaded, the optimizer (opt) and a share of activations",
 }
 
 
@@ -212,15 +223,21 @@ def _legend(choices: Choices) -> tuple[str, ...]:
 def notes(found: Choice, by_place: tuple[tuple[Runnable, ...], ...]) -> tuple[str, ...]:
     """Sentences: what was looked at, where axes lie, and who can run the best plan."""
     order = found.best.plan.axis_order
-    [best] = [answers for one, answers in zip(found.ranking, by_place, strict=True) if not one.losses]
     placed = () if order == AXES else (f"the best plan's axes, innermost first: {', '.join(order)} (axis_order)",)
     return (
         *space_notes(found.question),
         *_even_notes(found),
         *placed,
+        *part_sentences(found.best),
         *_stage_notes(found.best.plan),
-        *runnable_notes(best, by_place),
+        *runnable_notes(of_best(found, by_place), by_place),
     )
+
+
+def of_best(found: Choice, by_place: tuple[tuple[Runnable, ...], ...]) -> tuple[Runnable, ...]:
+    """Who can run the best plan, of who can run each plan of the ranking."""
+    [best] = [answers for one, answers in zip(found.ranking, by_place, strict=True) if not one.losses]
+    return best
 
 
 def _even_notes(found: Choice) -> Iterator[str]:
@@ -228,20 +245,10 @@ def _even_notes(found: Choice) -> Iterator[str]:
         yield f"by {found.question.objective_name} only plans whose stages are alike were looked at"
 
 
-def _runs(values: tuple[object, ...]) -> str:
-    """Values in a row, alike ones together: 15 x 3, 1 x 2."""
-    return ", ".join(f"{len(list(alike))} x {value}" for value, alike in itertools.groupby(values))
-
-
 def _stage_notes(plan: Plan) -> Iterator[str]:
     """What the brief words of a plan leave out of its stages."""
-    if plan.layers_per_stage:
-        each = "chunk" if plan.interleave > 1 else "stage"
-        yield f"layers of the best plan by {each}: {_runs(plan.layers_per_stage)}"
-    if len(plan.recompute) > 1:
-        yield f"recompute of the best plan by stage: {_runs(plan.recompute)}"
-    if plan.recompute_layers:
-        yield f"layers recomputed by stage: {_runs(plan.recompute_layers)}"
+    if len(set(plan.recompute)) > 1:
+        yield f"recompute of the best plan by stage: {in_a_row(plan.recompute)}"
 
 
 def space_notes(question: Question) -> Iterator[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 
 from dovetail import __version__
+from dovetail.hardware.mixed import chip_names
+from dovetail.report.nearest import cost_record
 from dovetail.report.planned import Told, notes, nothing_notes, nothing_sentence, sentence
 from dovetail.report.record import Record, plain, plan_record, record, workload_record
 from dovetail.report.runnable import Runnable
@@ -23,9 +25,10 @@ def planned_record(found: Choice | NothingFits, by_place: tuple[tuple[Runnable, 
         "objective": found.question.objective_name,
         "unit": found.question.objective.unit,
         "num_plans": found.tally.num_plans,
+        "num_evaluated": found.tally.num_evaluated,
         "num_fitting": found.tally.num_fitting,
         "gap_frac": found.gap_frac,
-        "proof": asdict(found.proof),
+        "proof": asdict(found.proof) | {"bound_s": found.proof.bound_s or None},
         "best": record(found.best, told.name, told.residuals),
         "ranking": [
             _ranked_record(place, one, answers)
@@ -52,7 +55,14 @@ def _ranked_record(place: int, one: Ranked, answers: tuple[Runnable, ...]) -> Re
         "losses": [{"part": loss.part, "behind_frac": loss.behind_frac} for loss in one.losses],
         "is_own": one.is_own,
         "frameworks": [
-            {"framework": each.framework, "refusal": each.refusal, "not_expressed": list(each.not_expressed)}
+            {
+                "framework": each.framework,
+                "refusal": each.refusal,
+                "differs": list(each.differs),
+                "costs": [cost_record(cost) for cost in each.costs],
+                "options": list(each.options),
+                "not_expressed": list(each.not_expressed),
+            }
             for each in answers
         ],
     }
@@ -71,7 +81,7 @@ def _question_record(question: Question) -> Record:
         "max_interleave": MAX_INTERLEAVE,
         "workload": workload_record(question.workload),
         "cluster": {"name": question.cluster.name, "num_devices": question.cluster.num_devices},
-        "chip": question.cluster.chip.name,
+        "chip": chip_names(question.cluster),
     }
 
 

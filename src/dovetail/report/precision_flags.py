@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dovetail.plan.plan import Plan
+from dovetail.report.fallbacks import kept_weights
 from dovetail.report.launching import Flag, Missing, flag
 from dovetail.workload.optimizer import Precision
 
@@ -15,13 +16,11 @@ def precision_flags(precision: Precision, plan: Plan) -> Iterator[Flag | Missing
     if precision.compute == "fp8":
         yield flag("--fp8-format", "hybrid")
     if precision.compute == "tf32":
-        yield Missing("compute in tf32, written as fp32", "products in tf32 are PyTorch's to allow")
+        why = "products in tf32 are PyTorch's to allow"
+        yield Missing("compute in tf32, written as fp32", why, (("precision.compute", "fp32"),))
     if precision.storage != "fp32":
         yield from _gradients(precision)
-    if precision.weights != precision.storage:
-        yield Missing(f"weights in {precision.weights}", f"they are kept in {precision.storage}")
-    if not precision.has_master_weights and precision.storage != "fp32":
-        yield Missing("updates without master weights", "an fp32 copy is always kept")
+    yield from kept_weights(precision)
     yield from _optimizer(precision, plan)
 
 
@@ -31,9 +30,11 @@ def _gradients(precision: Precision) -> Iterator[Flag | Missing]:
     elif precision.gradients == "bf16" and precision.storage == "bf16":
         yield flag("--grad-reduce-in-bf16")
     else:
-        yield Missing(f"gradients in {precision.gradients}", "they are kept in fp32, or with bf16 in bf16")
+        why = "they are kept in fp32, or with bf16 in bf16"
+        yield Missing(f"gradients in {precision.gradients}", why, (("precision.gradients", "fp32"),))
     if precision.has_compute_gradients:
-        yield Missing("compute_gradients", "gradients are added to the accumulated ones at once")
+        instead = (("precision.has_compute_gradients", False),)
+        yield Missing("compute_gradients", "gradients are added to the accumulated ones at once", instead)
 
 
 def _optimizer(precision: Precision, plan: Plan) -> Iterator[Flag | Missing]:
@@ -43,10 +44,13 @@ def _optimizer(precision: Precision, plan: Plan) -> Iterator[Flag | Missing]:
     is_aware = plan.zero_stage == 1 and precision.optimizer == "adam"
     if plan.offload_optimizer and is_aware:
         yield flag("--optimizer-cpu-offload")
+        yield flag("--overlap-cpu-optimizer-d2h-h2d")
     elif plan.offload_optimizer:
-        yield Missing("offload_optimizer", "it goes with Adam and the distributed optimizer, zero_stage 1")
+        why = "it goes with Adam and the distributed optimizer, zero_stage 1"
+        yield Missing("offload_optimizer", why, (("offload_optimizer", False),))
     if precision.moments != "fp32" and not is_aware:
-        yield Missing(f"moments in {precision.moments}", "narrow moments go with Adam and the distributed optimizer")
+        why = "narrow moments go with Adam and the distributed optimizer"
+        yield Missing(f"moments in {precision.moments}", why, (("precision.moments", "fp32"),))
     if is_aware and (precision.moments != "fp32" or plan.offload_optimizer):
         yield flag("--use-precision-aware-optimizer")
     if is_aware and precision.moments != "fp32":

@@ -14,11 +14,14 @@ from dovetail.accuracy.evidence import CONFIDENCE_FRAC, interval_of
 from dovetail.accuracy.residuals import Residual
 from dovetail.cost.costs import LIMITS
 from dovetail.evaluate import NUDGE_FRAC, Infeasible, MemoryUse, Outcome
+from dovetail.hardware.mixed import chip_names
 from dovetail.hardware.topology import Group
 from dovetail.plan.placement import Placement
 from dovetail.plan.plan import Plan
 from dovetail.report.assumptions import assumptions, layers_per_stage
+from dovetail.report.goodput import budget_record, goodput_record
 from dovetail.report.limits import limited_by
+from dovetail.report.parts import part_records
 from dovetail.schedule.step import Step
 from dovetail.schedule.work import COMM_AXES
 from dovetail.workload.workload import Workload
@@ -26,8 +29,13 @@ from dovetail.workload.workload import Workload
 Record = dict[str, Any]
 
 
-def record(result: Outcome | Infeasible, name: str = "", residuals: Sequence[Residual] = ()) -> Record:
-    """Everything known of `result`; `name` is what the job is called, `residuals` what its interval rests on."""
+def record(
+    result: Outcome | Infeasible, name: str = "", residuals: Sequence[Residual] = (), num_tokens: float = 0.0
+) -> Record:
+    """Everything known of `result`; `name` is what the job is called, `residuals` what its interval rests on.
+
+    `num_tokens` are those to train on, whose time is told; 0 for none.
+    """
     if isinstance(result, Infeasible):
         return {"name": name, "feasible": False, **_excess_record(result), **_question_record(result)}
     return {
@@ -35,6 +43,8 @@ def record(result: Outcome | Infeasible, name: str = "", residuals: Sequence[Res
         "feasible": True,
         **_headline_record(result),
         **_interval_record(result, residuals),
+        **goodput_record(result),
+        **budget_record(result, num_tokens),
         "time": time_record(result.step),
         "memory": memory_record(result.memory, result.workload, result.plan),
         "elasticities": [{"resource": e.resource, "gain_frac": e.gain_frac} for e in result.elasticities],
@@ -111,7 +121,8 @@ def _question_record(result: Outcome | Infeasible) -> Record:
         "plan": plan_record(result.plan),
         "workload": workload_record(result.workload),
         "cluster": {"name": result.cluster.name, "num_devices": result.cluster.num_devices},
-        "chip": result.cluster.chip.name,
+        "chip": chip_names(result.cluster),
+        "parts": part_records(result),
         "assumptions": list(assumptions(result)),
         "version": __version__,
     }
@@ -119,10 +130,15 @@ def _question_record(result: Outcome | Infeasible) -> Record:
 
 def _excess_record(result: Infeasible) -> Record:
     use = result.memory
+    is_host = use.need_bytes <= use.limit_bytes  # then the host's share of memory is what lacks
+    need_bytes, limit_bytes = (
+        (use.host_need_bytes, use.host_limit_bytes) if is_host else (use.need_bytes, use.limit_bytes)
+    )
     return {
-        "need_bytes": use.need_bytes,
-        "limit_bytes": use.limit_bytes,
-        "excess_bytes": use.need_bytes - use.limit_bytes,
+        "lacking": "host" if is_host else "device",
+        "need_bytes": need_bytes,
+        "limit_bytes": limit_bytes,
+        "excess_bytes": need_bytes - limit_bytes,
         "stage": use.fullest.stage,
         "memory": memory_record(use, result.workload, result.plan),
         "levers": [
@@ -143,6 +159,7 @@ def time_record(step: Step) -> Record:
         "recompute_s": step.recompute_s,
         "host_s": step.host_s,
         "communication": communication,
+        "offload": {"exposed_s": step.offload.exposed_s, "hidden_s": step.offload.hidden_s},
         "bubble_s": step.bubble_s,
         "update_s": step.update_s,
         "slowest_stage": step.slowest_stage,
@@ -159,6 +176,7 @@ def memory_record(use: MemoryUse, workload: Workload, plan: Plan) -> Record:
             "total_bytes": stage.total_bytes,
             "recompute": plan.recompute_of(stage.stage),
             "num_layers": num_layers[stage.stage],
+            "limit_bytes": use.limits_bytes[stage.stage if len(use.limits_bytes) > 1 else 0],
         }
         for stage in use.stages
     ]
@@ -167,6 +185,8 @@ def memory_record(use: MemoryUse, workload: Workload, plan: Plan) -> Record:
         "need_bytes": use.need_bytes,
         "reserve_bytes": use.reserve_bytes,
         "runtime_bytes": use.runtime_bytes,
+        "host_need_bytes": use.host_need_bytes,
+        "host_limit_bytes": use.host_limit_bytes,
         "fits": use.fits,
         "stages": stages,
     }
@@ -199,4 +219,5 @@ def workload_record(workload: Workload) -> Record:
         "attention": workload.attention,
         "kernels": workload.kernels,
         "precision": asdict(workload.precision),
+        "routing": asdict(workload.routing),
     }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
+from itertools import zip_longest
 
 WIDTH = 80
 GAP = 2
-MAX_CELL = 46  # longer words are cut, except in the last column, which wraps
+MAX_CELL = 46  # longer words are cut, except in the first and the last column, which wrap
 MIN_LAST = 20
 BAR_WIDTH = 24
 BLOCKS = " ▏▎▍▌▋▊▉█"
@@ -37,7 +38,7 @@ class Line:
 
 
 def lines(table: Table, width: int = WIDTH) -> tuple[Line, ...]:
-    """`table` laid out in at most `width` characters: cells are cut, the last column and the notes wrap."""
+    """`table` laid out in at most `width` characters: cells are cut, the first column, the last and the notes wrap."""
     laid = [Line(kind="title", text=text) for text in _wrapped(_one_line(table.title), width)]
     rows = [tuple(_one_line(cell) for cell in row) for row in table.rows]
     gap, widths = _widths((table.columns, *rows) if table.columns else tuple(rows), width)
@@ -89,13 +90,21 @@ def _widths(rows: tuple[tuple[str, ...], ...], width: int) -> tuple[int, tuple[i
 
 
 def _row(row: tuple[str, ...], gap: int, widths: tuple[int, ...], align: str) -> list[str]:
-    """One row, with the last column wrapped under itself."""
+    """One row, with the first and the last column wrapped under themselves."""
     sides = align.ljust(len(widths), "l")
-    cells = [_placed(_cut(cell, w), w, side) for cell, w, side in zip(row[:-1], widths, sides, strict=False)]
-    lead = " " * GAP + "".join(cell + " " * gap for cell in cells)
-    last = _wrapped(row[-1], max(1, widths[-1])) or [""]
-    parts = [_placed(part, widths[-1], sides[-1]) for part in last]
-    return [((lead if index == 0 else " " * len(lead)) + part).rstrip() for index, part in enumerate(parts)]
+    columns = [[_cut(cell, width)] for cell, width in zip(row, widths, strict=True)]
+    if sides[0] == "l":
+        columns[0] = _names(row[0], widths[0])
+    columns[-1] = _wrapped(row[-1], max(1, widths[-1])) or [""]
+    laid = zip_longest(*columns, fillvalue="")
+    placed = ([_placed(*cell) for cell in zip(cells, widths, sides, strict=False)] for cells in laid)
+    return [(" " * GAP + (" " * gap).join(cells)).rstrip() for cells in placed]
+
+
+def _names(cell: str, width: int) -> list[str]:
+    """A name in the first column: what is too long goes on below, further in than the name begins."""
+    indent = " " * (len(cell) - len(cell.lstrip()))
+    return _wrapped(cell.lstrip(), max(width, len(indent) + GAP + 1), indent, indent + " " * GAP) or [""]
 
 
 def _placed(cell: str, width: int, side: str) -> str:

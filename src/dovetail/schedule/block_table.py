@@ -14,7 +14,7 @@ from dovetail.plan.block_elements import BlockElements, block_elements
 from dovetail.plan.cuts import joined_ops
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.schedule.work_columns import COSTS, HOST, NUM_ROWS, ROWS, WAYS
-from dovetail.workload.graph import Axis, BoolArray, FloatArray, IntArray, Ops, Phase
+from dovetail.workload.graph import BoolArray, FloatArray, IntArray, Ops, Phase
 from dovetail.workload.training import policy_rows
 
 GRADIENTS = (Phase.INPUT_GRAD, Phase.WEIGHT_GRAD)
@@ -76,12 +76,11 @@ def computed(
     forward = np.broadcast_to(ops.phase == Phase.FORWARD, again.shape)
     backward = ((ops.phase == Phase.INPUT_GRAD) | (ops.phase == Phase.WEIGHT_GRAD)) | again
     ways = np.stack([forward, backward])
-    is_expert = np.any(ops.splits & int(Axis.EXPERT | Axis.EXPERT_DATA), axis=1)
-    kinds = np.stack([ways, ways & ops.is_core, ways & is_expert], axis=1)  # ways by kinds by policies by operators
+    kinds = np.stack([ways, ways & ops.is_core], axis=1)  # ways by kinds by policies by operators
     sums = columns @ kinds.reshape(-1, len(ops)).T.astype(np.float64)
     found = np.zeros((WAYS, NUM_ROWS, num_cuts, num_policies))
-    by_kind = sums.reshape(len(COSTS), num_cuts, WAYS, 3, num_policies).transpose(2, 3, 0, 1, 4)
-    for index, name in enumerate(("cost", "core", "experts")):
+    by_kind = sums.reshape(len(COSTS), num_cuts, WAYS, 2, num_policies).transpose(2, 3, 0, 1, 4)
+    for index, name in enumerate(("cost", "core")):
         found[:, ROWS[name]] = by_kind[:, index]
     parts = np.stack([ways & again, ways & (ops.phase == Phase.WEIGHT_GRAD)], axis=1)
     times = columns[COSTS.index("compute_s")]

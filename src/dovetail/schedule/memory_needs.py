@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from dovetail.plan.cuts import Cuts
 from dovetail.plan.layout import Part, Run, even_runs
 from dovetail.plan.memory import runtime_bytes
-from dovetail.plan.memory_table import MemoryTable, Stages, memory_table, stage_peak_bytes
+from dovetail.plan.memory_table import MemoryTable, Stages, memory_table, stage_host_bytes, stage_peak_bytes
 from dovetail.plan.plans import Plans, distinct
 from dovetail.schedule.assembly import schedule_name
 from dovetail.schedule.pipelines import PipelineShape, pipelines
@@ -38,6 +38,21 @@ def need_bytes(graph: Graph, plans: Plans, cuts: Cuts, precision: Precision) -> 
     Plans that differ in nothing that memory depends on are counted once, and the others together by the blocks that
     their stages hold, whatever their pipelines are.
     """
+    return np.asarray(_most_bytes(graph, plans, cuts, precision, stage_peak_bytes) + runtime_bytes(plans))
+
+
+def host_need_bytes(graph: Graph, plans: Plans, cuts: Cuts, precision: Precision) -> FloatArray:
+    """What the host keeps for the device of each of `plans` that offloads most."""
+    return _most_bytes(graph, plans, cuts, precision, stage_host_bytes)
+
+
+def _most_bytes(
+    graph: Graph,
+    plans: Plans,
+    cuts: Cuts,
+    precision: Precision,
+    of_stages: Callable[[MemoryTable, Stages], FloatArray],
+) -> FloatArray:
     layout, others = ([getattr(plans, name) for name in names] for names in (_LAYOUT, _ELSE))
     first, alike = distinct(*layout, cuts.of_plan, *others)  # by layout and cut, so that tables are read in order
     some = plans.at(first)
@@ -46,8 +61,8 @@ def need_bytes(graph: Graph, plans: Plans, cuts: Cuts, precision: Precision) -> 
     for stages in _stages(graph, table):
         for start in range(0, len(stages.rows), NUM_ROWS_AT_ONCE):
             few = stages.between(start, start + NUM_ROWS_AT_ONCE)
-            np.maximum.at(peaks_bytes, few.rows, stage_peak_bytes(table, few))
-    return np.asarray((peaks_bytes + runtime_bytes(some))[alike])
+            np.maximum.at(peaks_bytes, few.rows, of_stages(table, few))
+    return np.asarray(peaks_bytes[alike])
 
 
 def _stages(graph: Graph, table: MemoryTable) -> Iterator[Stages]:

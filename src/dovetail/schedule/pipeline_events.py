@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
+from dovetail.schedule.hops import NO_HOP, hop_kinds
 from dovetail.schedule.pass_order import NOTHING, Kind, PassOrder, Steps, steps_of
 from dovetail.workload.graph import FloatArray, IntArray
 
@@ -14,12 +16,16 @@ _NOT_YET = -1.0  # no pass ends before zero
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkTimes:
-    """What the passes of each chunk take, by chunk, and what handing on to another device takes."""
+    """What the passes of each chunk take, by chunk, and what handing on to another device takes.
+
+    That is one number, or where `stage_part` gives every device a part of the cluster one a kind of hop.
+    """
 
     forward_s: FloatArray
     input_s: FloatArray
     weight_s: FloatArray
-    transfer_s: float
+    transfer_s: npt.ArrayLike
+    stage_part: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +80,7 @@ def played(order: PassOrder, times: ChunkTimes) -> Timeline:
     took_s = np.stack([times.forward_s, times.input_s + times.weight_s, times.input_s, times.weight_s])
     passes_s = [took_s[rows[:, 0], rows[:, 1]] for rows in order.devices]
     steps_s = [np.add.reduceat(took, step.first_row) for took, step in zip(passes_s, steps, strict=True)]
-    ends = _run(steps, [took.tolist() for took in steps_s], times.transfer_s)
+    ends = _run(steps, [took.tolist() for took in steps_s], _lags_s(steps, times))
     assert all(len(end) == len(step.needs) for end, step in zip(ends, steps, strict=True)), _stuck(order, steps, ends)
     step_of = [step.of_rows(len(rows)) for rows, step in zip(order.devices, steps, strict=True)]
     ends_s = tuple(np.array(end)[index] for end, index in zip(ends, step_of, strict=True))
@@ -87,21 +93,35 @@ def played(order: PassOrder, times: ChunkTimes) -> Timeline:
     )
 
 
-def _run(steps: tuple[Steps, ...], steps_s: list[list[float]], transfer_s: float) -> list[list[float]]:
+def _lags_s(steps: tuple[Steps, ...], times: ChunkTimes) -> list[FloatArray]:
+    """What every step waits for each pass it needs to be handed over, device by device."""
+    num_passes = 1 + max(int(step.gives.max()) for step in steps)
+    giver = np.zeros(num_passes + 1, dtype=np.int64)
+    for device, step in enumerate(steps):
+        giver[step.gives] = device
+    transfer_s = np.append(np.ravel(np.asarray(times.transfer_s, dtype=float)), 0.0)  # the last is that of no hop
+    hops = [
+        np.where(step.is_far, hop_kinds(giver[step.needs], np.array(device), times.stage_part), NO_HOP)
+        for device, step in enumerate(steps)
+    ]
+    return [transfer_s[hop] for hop in hops]
+
+
+def _run(steps: tuple[Steps, ...], steps_s: list[list[float]], lags_s: list[FloatArray]) -> list[list[float]]:
     """End of every step that can run. A device runs on until it lacks something, and again when that is done."""
     num_passes = 1 + max(int(step.gives.max()) for step in steps)
     done_s = [_NOT_YET] * num_passes + [0.0]  # the last one is what a pass that needs nothing waits for
     asked = [NOTHING] * (num_passes + 1)  # the device that waits for a pass
     ends: list[list[float]] = [[] for _ in steps]
-    listed = [(s.needs.tolist(), s.gives.tolist(), np.where(s.is_far, transfer_s, 0.0).tolist()) for s in steps]
+    listed = [(s.needs.tolist(), s.gives.tolist(), lag.tolist()) for s, lag in zip(steps, lags_s, strict=True)]
     ready = list(range(len(steps)))
     while ready:
         device = ready.pop()
-        needs, gives, lags_s = listed[device]
+        needs, gives, waits_s = listed[device]
         mine = ends[device]
         clock_s = mine[-1] if mine else 0.0
         for index in range(len(mine), len(needs)):
-            (need, other), (lag_s, other_lag_s) = needs[index], lags_s[index]
+            (need, other), (lag_s, other_lag_s) = needs[index], waits_s[index]
             lacking = need if done_s[need] == _NOT_YET else other
             if done_s[lacking] == _NOT_YET:
                 asked[lacking] = device

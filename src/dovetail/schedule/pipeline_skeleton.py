@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.schedule.hops import NO_HOP, hop_kinds
 from dovetail.schedule.pass_order import NOTHING, Kind, PassOrder, Steps, steps_of
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
@@ -30,7 +31,6 @@ class Skeleton:
     device: IntArray
     before: IntArray
     needs: IntArray
-    is_far: BoolArray
     counts: IntArray
     own: IntArray
     is_middle: BoolArray
@@ -58,7 +58,6 @@ def skeleton(order: PassOrder) -> Skeleton:
         device=device[sequence],
         before=places[before[sequence]],
         needs=places[needs[sequence]],
-        is_far=np.concatenate([step.is_far[rows] for step, rows in zip(steps, kept, strict=True)])[sequence],
         counts=counts[sequence],
         own=np.concatenate([step.counts[rows] for step, rows in zip(steps, kept, strict=True)])[sequence],
         is_middle=is_middle[sequence],
@@ -119,17 +118,17 @@ class Paths:
     """A skeleton whose devices take what their run of equal devices takes.
 
     A row of `stretches` is a sum of what passes by kind and run, and microbatches left out by run, take; `passes` are,
-    row by row, the one before, the stretch between (NOTHING for none), the row's own, and what it needs with whether
-    that is on another device.
+    row by row, the one before, the stretch between (NOTHING for none), the row's own, and what it needs with the kind
+    of hop from there (see `hops`).
     """
 
     stretches: FloatArray
-    passes: tuple[tuple[int, int, int, tuple[tuple[int, bool], ...]], ...]
+    passes: tuple[tuple[int, int, int, tuple[tuple[int, int], ...]], ...]
     last: IntArray  # row of each device
     chunks_per_device: int
 
 
-def paths(bones: Skeleton, run_of_device: tuple[int, ...]) -> Paths:
+def paths(bones: Skeleton, run_of_device: tuple[int, ...], stage_part: tuple[int, ...] = ()) -> Paths:
     run, num_runs = np.array(run_of_device)[bones.device], max(run_of_device) + 1
     in_run = np.eye(num_runs)[run]
 
@@ -140,9 +139,10 @@ def paths(bones: Skeleton, run_of_device: tuple[int, ...]) -> Paths:
     both = [by_run(bones.counts, bones.is_middle), by_run(bones.own, np.zeros_like(bones.is_middle))]
     place = {(0.0,) * both[0].shape[1]: NOTHING}
     between, own = ([place.setdefault(tuple(row), len(place) - 1) for row in rows.tolist()] for rows in both)
+    hops = hop_kinds(bones.device[bones.needs], bones.device[:, None], stage_part)
     needs = [
-        tuple((need, far) for need, far in zip(row, lags, strict=True) if need != NOTHING)
-        for row, lags in zip(bones.needs.tolist(), bones.is_far.tolist(), strict=True)
+        tuple((need, hop) for need, hop in zip(row, lags, strict=True) if need != NOTHING)
+        for row, lags in zip(bones.needs.tolist(), hops.tolist(), strict=True)
     ]
     last = np.zeros(len(run_of_device), dtype=np.int64)
     last[bones.device] = np.arange(len(bones.device))
@@ -158,7 +158,7 @@ def longest_s(bones: Paths, took_s: FloatArray, more_s: FloatArray, transfer_s: 
     """The longest path through `bones`.
 
     `took_s` is by kind, run and plan, one microbatch through all the device's chunks; `more_s`, by run and
-    plan, what microbatches that the skeleton leaves out take there.
+    plan, what microbatches that the skeleton leaves out take there; `transfer_s` is by kind of hop and plan.
     """
     parts_s = np.concatenate([(took_s / bones.chunks_per_device).reshape(-1, took_s.shape[-1]), more_s])
     used = np.any(bones.stretches, axis=0)
@@ -166,21 +166,21 @@ def longest_s(bones: Paths, took_s: FloatArray, more_s: FloatArray, transfer_s: 
     found_s = np.empty(parts_s.shape[1])
     for start in range(0, len(found_s), PLANS_AT_ONCE):
         some = slice(start, start + PLANS_AT_ONCE)
-        found_s[some] = _longest_s(bones, stretches @ parts_s[:, some], transfer_s[some])
+        found_s[some] = _longest_s(bones, stretches @ parts_s[:, some], transfer_s[:, some])
     return found_s
 
 
 def _longest_s(bones: Paths, stretches_s: FloatArray, transfer_s: FloatArray) -> FloatArray:
-    ends_s = np.zeros((len(bones.passes), len(transfer_s)))
-    end, stretch = list(ends_s), list(stretches_s)
-    arrives_s = np.empty_like(transfer_s)
+    ends_s = np.zeros((len(bones.passes), transfer_s.shape[1]))
+    end, stretch, lag_s = list(ends_s), list(stretches_s), list(transfer_s)
+    arrives_s = np.empty(transfer_s.shape[1])
     is_free = not transfer_s.any()
     for here, (before, between, own, needs) in zip(end, bones.passes, strict=True):
         begun = end[before] if before != NOTHING else here  # rows not reached yet are zero
         if between != NOTHING:
             begun = np.add(begun, stretch[between], out=here)
-        for need, is_far in needs:
-            ready = end[need] if is_free or not is_far else np.add(end[need], transfer_s, out=arrives_s)
+        for need, hop in needs:
+            ready = end[need] if is_free or hop == NO_HOP else np.add(end[need], lag_s[hop], out=arrives_s)
             begun = np.maximum(begun, ready, out=here)
         np.add(begun, stretch[own], out=here)
     slowest_s: FloatArray = ends_s[bones.last].max(axis=0)

@@ -14,16 +14,18 @@ from dovetail.network.collectives import collectives
 from dovetail.network.collectives.all_to_all import deduplicated_all_to_all_s
 from dovetail.network.volume import sent_bytes
 from dovetail.plan.exchange import MEANINGS, Meaning, payload_bytes
-from dovetail.plan.plan import RECOMPUTE_POLICIES
+from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES
 from dovetail.schedule.block_table import GRADIENTS, BlockRows
 from dovetail.schedule.work import COMM_AXES
 from dovetail.schedule.work_columns import COMPUTE, HOST, NUM_ROWS, ROWS
-from dovetail.workload.graph import BoolArray, FloatArray, IntArray, K, Ops, Phase
-from dovetail.workload.operators import OPERATORS, Unit
+from dovetail.workload.graph import Axis, BoolArray, FloatArray, IntArray, K, M, Ops, Phase
+from dovetail.workload.operators import OPERATORS, Unit, code_of
 
 WAYS = ((Phase.FORWARD,), (*GRADIENTS, Phase.RECOMPUTE))  # phases of the forward and of the backward pass
 _TP, _EP = COMM_AXES.index("tp"), COMM_AXES.index("ep")
 _LAUNCH = LIMITS.index("launch")
+_TO_EXPERTS = tuple(code_of(kind) for kind, meaning in MEANINGS.items() if meaning.axis == "ep")
+_GATHER = CONTEXT_EXCHANGES.index("gather")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,9 +38,11 @@ class Senders:
 
     cut: IntArray
     num_cuts: int
+    loads: FloatArray  # rows routed to the most loaded device, against the mean
     is_sequence_parallel: BoolArray
     sends_once: BoolArray
     num_context_ranks: IntArray
+    context_exchange: IntArray  # into CONTEXT_EXCHANGES
     zero_stage: IntArray
     are_ties_apart: BoolArray
     groups: tuple[Group, ...]
@@ -51,15 +55,18 @@ class Senders:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sends:
-    """Collectives of a block: seconds, bytes sent and ranks of every sender in each, senders by collectives.
+    """Collectives of a block: seconds, bytes sent, calls and ranks of every sender in each, senders by collectives.
 
-    `axis` indexes COMM_AXES; `runs` says under which recompute policies each is there, collectives by policies.
+    `axis` indexes COMM_AXES; `runs` says under which recompute policies each is there, collectives by policies;
+    `is_awaited` which of them nothing can run beside.
     """
 
     axis: IntArray
     phase: IntArray
     runs: BoolArray
+    is_awaited: BoolArray
     num_ranks: IntArray
+    num_calls: IntArray
     time_s: FloatArray
     sent_bytes: FloatArray
 
@@ -68,7 +75,9 @@ class Sends:
             axis=self.axis[chosen],
             phase=self.phase[chosen],
             runs=self.runs[chosen],
+            is_awaited=self.is_awaited[chosen],
             num_ranks=self.num_ranks[:, chosen],
+            num_calls=self.num_calls[:, chosen],
             time_s=self.time_s[:, chosen],
             sent_bytes=self.sent_bytes[:, chosen],
         )
@@ -79,7 +88,9 @@ def joined_sends(parts: Sequence[Sends]) -> Sends:
         axis=np.concatenate([part.axis for part in parts]),
         phase=np.concatenate([part.phase for part in parts]),
         runs=np.concatenate([part.runs for part in parts]),
+        is_awaited=np.concatenate([part.is_awaited for part in parts]),
         num_ranks=np.concatenate([part.num_ranks for part in parts], axis=1),
+        num_calls=np.concatenate([part.num_calls for part in parts], axis=1),
         time_s=np.concatenate([part.time_s for part in parts], axis=1),
         sent_bytes=np.concatenate([part.sent_bytes for part in parts], axis=1),
     )
@@ -97,7 +108,7 @@ def add_communication(work: FloatArray, sends: Sends, senders: Senders, host_s: 
             way[ROWS["beside_s"][axis]] = beside_s[:, own] @ runs[own]
             way[ROWS["waiting_s"][axis]] = waiting_s[:, own] @ runs[own]
         way[ROWS["sent_bytes"][0]] = some.sent_bytes @ runs
-        way[HOST] += host_s * ((some.time_s > 0) @ runs)
+        way[HOST] += host_s * (some.num_calls @ runs)
         waited_s = way[HOST] * _waited_frac(some, senders)[:, None]
         way[COMPUTE] += waited_s
         way[HOST][waited_s > 0] = 0.0
@@ -109,7 +120,7 @@ def _overlaps(sends: Sends, senders: Senders) -> BoolArray:
     """Which run beside compute: gathers for weight gradients run beside the input gradient in any case."""
     may = np.stack([senders.may_overlap.get(axis, np.zeros(len(senders), dtype=bool)) for axis in COMM_AXES], axis=1)
     is_gather = (sends.axis == _TP) & (sends.phase == Phase.WEIGHT_GRAD)
-    return np.asarray(may[:, sends.axis] | is_gather)
+    return np.asarray((may[:, sends.axis] | is_gather) & ~sends.is_awaited)
 
 
 def _waited_frac(sends: Sends, senders: Senders) -> FloatArray:
@@ -135,6 +146,7 @@ def block_sends(block: BlockRows, local: Ops, senders: Senders, calibration: Cal
     size = len(local) // senders.num_cuts
     under = senders.cut[:, None] * size + block.start + rows
     whole_bytes = payload_bytes(local, under, senders.num_context_ranks[:, None])
+    whole_bytes[:, _are_home(ops, rows)] *= senders.loads[:, None]
     time_s, sent, ranks = np.zeros(under.shape), np.zeros(under.shape), np.ones(under.shape, dtype=np.int64)
     for meaning, copies in dict.fromkeys(zip(meanings, num_copies.tolist(), strict=True)):
         alike = np.flatnonzero([m == meaning for m in meanings] & (num_copies == copies))
@@ -150,10 +162,18 @@ def block_sends(block: BlockRows, local: Ops, senders: Senders, calibration: Cal
         axis=np.array([COMM_AXES.index(meaning.axis) for meaning in meanings], dtype=np.int64),
         phase=ops.phase[rows],
         runs=block.runs[:, rows].T,
+        is_awaited=np.zeros(len(rows), dtype=bool),
         num_ranks=ranks,
+        num_calls=(time_s > 0).astype(np.int64),
         time_s=_started(time_s, calibration),
         sent_bytes=sent,
     )
+
+
+def _are_home(ops: Ops, rows: IntArray) -> BoolArray:
+    """Rows to and from experts whose extents are of those at home: the most loaded device sends and gets more."""
+    is_routed = (ops.splits[rows, M] & int(Axis.ROUTED)) != 0
+    return np.asarray(np.isin(ops.kind[rows], _TO_EXPERTS) & ~is_routed)
 
 
 def _started(time_s: FloatArray, calibration: Calibration) -> FloatArray:
@@ -167,7 +187,10 @@ def _kinds(meaning: Meaning, senders: Senders) -> Iterator[tuple[str, Group, Int
         collective = meaning.collective(is_sequence_parallel=is_sequence_parallel)
         if not collective:
             continue
-        alike = np.flatnonzero(senders.is_sequence_parallel == is_sequence_parallel)
+        does = senders.is_sequence_parallel == is_sequence_parallel
+        if meaning.axis == "cp":
+            does = does & (senders.context_exchange == _GATHER)
+        alike = np.flatnonzero(does)
         for group, chosen in by_group(senders.groups, senders.group_of[meaning.group][alike]):
             yield collective, group, alike[chosen]
 
@@ -211,7 +234,9 @@ def parameter_sends(
         axis=np.full(len(phases), COMM_AXES.index("dp")),
         phase=np.array(phases, dtype=np.int64),
         runs=np.ones((len(phases), len(RECOMPUTE_POLICIES)), dtype=bool),
+        is_awaited=np.zeros(len(phases), dtype=bool),
         num_ranks=num_ranks_each,
+        num_calls=(time_s > 0).astype(np.int64),
         time_s=time_s,
         sent_bytes=sent,
     )

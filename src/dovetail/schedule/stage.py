@@ -10,16 +10,12 @@ from dovetail.hardware.chip import Chip
 from dovetail.schedule.work import StageWork, Work
 from dovetail.units import Amount
 
-# Equal GPUs of a cluster differ in pace by 8 % on average over five clusters, 22 % at most (Sinha et al. 2022,
-# arXiv:2208.11035, abstract). Estimate: 8 % taken as the range of a normal spread over some fifty of them.
-CLOCK_SPREAD_FRAC = 0.017
 
-
-def slowest_frac(num_devices: int) -> float:
+def slowest_frac(num_devices: int, clock_spread_frac: float) -> float:
     """Clock of the slowest of `num_devices` against the mean: what all wait for (Blom's expectation of the extreme)."""
     if num_devices == 1:
         return 1.0
-    return 1.0 / (1.0 + CLOCK_SPREAD_FRAC * NormalDist().inv_cdf((num_devices - 0.375) / (num_devices + 0.25)))
+    return 1.0 / (1.0 + clock_spread_frac * NormalDist().inv_cdf((num_devices - 0.375) / (num_devices + 0.25)))
 
 
 def entered(work: StageWork, chip: Chip) -> StageWork:
@@ -39,7 +35,7 @@ def sustained(work: StageWork, chip: Chip, num_devices: int) -> StageWork:
     What it draws is that of a device of the mean, which waits for the slowest.
     """
     limit_frac = sustained_clock_frac(work.draw(chip), chip)
-    clock_frac = slowest_frac(num_devices) * limit_frac
+    clock_frac = slowest_frac(num_devices, chip.calibration.clock_spread_frac) * limit_frac
     forward, backward = (_drawing(way, clock_frac, limit_frac) for way in (work.forward, work.backward))
     return StageWork(forward=forward, backward=backward, clock_frac=clock_frac)
 

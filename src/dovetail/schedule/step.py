@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
-from dovetail.errors import InvalidInput, NotModelled
+from dovetail.errors import InvalidInput
 from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.mixed import AnyCluster, equal_devices
 from dovetail.plan.layout import runs_of
+from dovetail.plan.parts import on_parts
 from dovetail.plan.plan import Plan
 from dovetail.plan.plans import Plans, columns_of
 from dovetail.schedule.assembly import Alike, Assembly, Shared, alike, by_pipeline, by_stages, schedule_name, shared
+from dovetail.schedule.offload import NoOffload, does_offload
+from dovetail.schedule.parts import shared_of
 from dovetail.schedule.pipelines import PipelineShape, pipelines
 from dovetail.schedule.work import COMM_AXES, Comm
 from dovetail.units import Amount
@@ -32,6 +37,7 @@ class Step:
     recompute_s: Amount
     host_s: Amount  # waiting for the host to queue what the device would run sooner
     comm: tuple[Comm, ...]  # in COMM_AXES order
+    offload: Comm  # copies to the host and back
     bubble_s: Amount
     update_s: Amount
     slowest_stage: Amount
@@ -41,7 +47,7 @@ class Step:
 
     @property
     def exposed_s(self) -> Amount:
-        return sum(comm.exposed_s for comm in self.comm)
+        return sum(comm.exposed_s for comm in self.comm) + self.offload.exposed_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,13 +74,14 @@ def pipeline_shape(plan: Plan, num_microbatches: int) -> PipelineShape:
     )
 
 
-def training_step(graph: Graph, plan: Plan, cluster: Cluster, precision: Precision) -> Step:
+def training_step(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Precision) -> Step:
     """One step of `graph` by `plan`, which must be able to cut it, on `cluster`; what overlaps is its assumption."""
-    if plan.offload_optimizer or plan.offload_activations_frac:
-        raise NotModelled("the time of offload is not modelled yet; leave it out", "offload_optimizer")
+    plan = on_parts(plan, cluster)
+    if does_offload(plan):
+        equal_devices(cluster, "offload")
     plans = columns_of([plan])
     groups = [alike(plans, np.zeros(1, dtype=np.int64), runs_of(graph, plan))]
-    [(_, steps)] = _broken_down(shared(graph, plans, cluster, precision), groups)
+    [(_, steps)] = _broken_down(shared_of(graph, plans, cluster, precision), groups)
     return _only(steps)
 
 
@@ -105,7 +112,7 @@ def _step(made: Assembly) -> Step:
     waits_s = made.pipeline_s - made.pipeline_of(times)
     forward_s, backward_s, _ = times.by_run
     run = (forward_s + backward_s).argmax(axis=1)[made.pipe_of]
-    once = _once_a_step(made, waits_s)
+    once = _once_a_step(made, waits_s, run)
     works, here = columns.works, (columns.work_of, run)
     forward, backward = works.forward, works.backward
 
@@ -121,6 +128,7 @@ def _step(made: Assembly) -> Step:
             Comm(exposed_s=of_slowest(comm.exposed_s), hidden_s=of_slowest(comm.hidden_s)) * m + once.get(name, Comm())
             for name, comm in zip(COMM_AXES, works.comm, strict=True)
         ),
+        offload=_copies(made, run),
         bubble_s=made.pipeline_s - waits_s - m * times.pace_s[made.pipe_of],
         update_s=made.update_s,
         slowest_stage=np.array([each.first_stage for each in made.same.runs])[run],
@@ -130,22 +138,43 @@ def _step(made: Assembly) -> Step:
     )
 
 
-def _once_a_step(made: Assembly, waits_s: FloatArray) -> dict[str, Comm]:
+def _once_a_step(made: Assembly, waits_s: FloatArray, run: IntArray) -> dict[str, Comm]:
     """By axis: what the slowest exchange once a step, and what is handed on between stages."""
     worst = made.exposed_s.argmax(axis=1)
     hidden_s = made.hidden_s[np.arange(len(worst)), worst]
     return {
         "dp": Comm(exposed_s=made.synced_s, hidden_s=hidden_s),
-        "pp": _transfers(made, waits_s) + Comm(exposed_s=made.tied_s),
+        "pp": _transfers(made, waits_s, run) + Comm(exposed_s=made.tied_s),
     }
 
 
-def _transfers(made: Assembly, waits_s: FloatArray) -> Comm:
-    """What a device sends on in a step, exposed or hidden; beside compute, all but what others must wait for."""
-    sent_s = 2 * made.num_microbatches * made.same.interleave * made.transfer_s
+def _transfers(made: Assembly, waits_s: FloatArray, run: IntArray) -> Comm:
+    """What a device of `run` sends on in a step, exposed or hidden; beside compute, all but what others wait for."""
+    every_run = (len(run), len(made.same.runs))
+    on_s, back_s = (np.broadcast_to(hop_s, every_run)[np.arange(len(run)), run] for hop_s in made.hops_s)
+    sent_s = made.num_microbatches * made.same.interleave * (on_s + back_s)
     return Comm(
         exposed_s=np.where(made.is_beside, waits_s, sent_s),
         hidden_s=np.where(made.is_beside, np.maximum(0.0, sent_s - waits_s), 0.0),
+    )
+
+
+def _copies(made: Assembly, run: IntArray) -> Comm:
+    """What a device of `run` copies to its host and back: activations in every pass, gradients once a step.
+
+    Weights come back within the update.
+    """
+    offload, columns = made.shared.offload, made.columns
+    if isinstance(offload, NoOffload):
+        return Comm(exposed_s=np.zeros(len(run)), hidden_s=np.zeros(len(run)))
+    here, (runs, rows) = np.arange(len(run)), (made.same.runs, made.same.rows)
+    waits_s = columns.forward_s + columns.backward_s - columns.works.forward.time_s - columns.works.backward.time_s
+    waited_s = made.num_passes * waits_s[columns.work_of, run]
+    copied_s = 2 * made.num_passes * offload.activations_s(runs, rows)[here, run]
+    landed_s = offload.gradients_s(runs, rows)[here, run]
+    return Comm(
+        exposed_s=waited_s + made.landing_s,
+        hidden_s=copied_s - waited_s + np.maximum(0.0, landed_s - made.landing_s),
     )
 
 
@@ -169,7 +198,7 @@ def _merged(found: list[tuple[IntArray, Step]], num_plans: int) -> Step:
 def _mapped(first: Step, change: Callable[..., Amount], *others: Step) -> Step:
     """A step of which every amount is `change` of those of the given steps."""
     steps = (first, *others)
-    values = {}
+    values: dict[str, Any] = {}
     for field in fields(Step):
         amounts = [getattr(step, field.name) for step in steps]
         if field.name == "comm":
@@ -179,6 +208,11 @@ def _mapped(first: Step, change: Callable[..., Amount], *others: Step) -> Step:
                     hidden_s=change(*(comm[axis].hidden_s for comm in amounts)),
                 )
                 for axis in range(len(COMM_AXES))
+            )
+        elif field.name == "offload":
+            values[field.name] = Comm(
+                exposed_s=change(*(comm.exposed_s for comm in amounts)),
+                hidden_s=change(*(comm.hidden_s for comm in amounts)),
             )
         elif field.name == "limits_s":
             values[field.name] = tuple(change(*limit) for limit in zip(*amounts, strict=True))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from dovetail.hardware.topology import num_ranks
+from dovetail.plan.block_elements import BlockElements
 from dovetail.plan.layout import Run
 from dovetail.plan.placements import Placements
+from dovetail.plan.stage_elements import Owned, is_owner_here
+from dovetail.plan.stage_elements import held_elements as stage_elements
 from dovetail.schedule.send_table import by_group, timed
 from dovetail.schedule.work import HELD_FRAC, Work
 from dovetail.schedule.work_table import WorkTable
@@ -37,31 +41,22 @@ class Exchange:
 
 def held_elements(runs: tuple[Run, ...], graph: Graph, table: WorkTable, rows: IntArray) -> tuple[Held, Held]:
     """Ordinary parameters and those of experts; tied ones count only where their owner is on another stage."""
-    counts = np.zeros((len(runs), len(graph.blocks)))
-    for index, run in enumerate(runs):
-        for part in run.parts:
-            counts[index, part.block] += part.count
-    is_outer = np.array([not block.is_layer for block in graph.blocks])
-    is_owner_here = np.array([run.first_stage == 0 for run in runs]) & np.any(counts[:, is_outer], axis=1)
-    tied = np.array([block.tied for block in table.elements])
     cut = table.cuts.of_plan[rows]
+    stages = [[(part.count, table.elements[part.block]) for part in run.parts] for run in runs]
+    owners = [is_owner_here([graph.blocks[part.block].is_layer for part in run.parts]) for run in runs]
 
-    def total(name: str, *, counts_tied: bool) -> FloatArray:
-        each = np.array([getattr(block, name) for block in table.elements])
-        sums = counts @ each
-        if counts_tied:
-            sums -= is_owner_here[:, None] * (counts @ np.where(each > 0, tied, 0.0))
-        return np.asarray(sums.T[cut])
+    def total(of_block: Callable[[BlockElements], Owned], *, counts_tied: bool) -> list[FloatArray]:
+        held = [
+            stage_elements(pieces, of_block, has_owner=counts_tied and owner)
+            for pieces, owner in zip(stages, owners, strict=True)
+        ]
+        return [np.stack(by_run, axis=1)[cut] for by_run in zip(*held, strict=True)]
 
-    plain = Held(
-        parameters=total("plain", counts_tied=True),
-        gradients=total("plain_gradients", counts_tied=True),
-        sparse=total("plain_sparse", counts_tied=False),
-    )
-    experts = Held(
-        parameters=total("experts", counts_tied=False),
-        gradients=total("expert_gradients", counts_tied=False),
-        sparse=total("expert_sparse", counts_tied=False),
+    parameters = total(lambda block: block.parameters, counts_tied=True)
+    gradients = total(lambda block: block.gradients, counts_tied=True)
+    sparse = total(lambda block: block.sparse, counts_tied=False)
+    plain, experts = (
+        Held(parameters=p, gradients=g, sparse=s) for p, g, s in zip(parameters, gradients, sparse, strict=True)
     )
     return plain, experts
 

@@ -40,8 +40,8 @@ class Comm:
 HELD_FRAC = 0.15
 NOTHING = Cost()
 NO_WAITS: tuple[Amount, ...] = (0.0,) * len(COMM_AXES)
-_OWN_WINDOW = {"cp": COMM_AXES.index("cp"), "ep": COMM_AXES.index("ep")}
-_OTHERS = tuple(index for index in range(len(COMM_AXES)) if index not in _OWN_WINDOW.values())
+_CP = COMM_AXES.index("cp")
+_OTHERS = tuple(index for index in range(len(COMM_AXES)) if index != _CP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,9 @@ class Timing:
     clocked_s: Amount
     queued_s: Amount  # of the host, beyond communication that is waited for
     comm_s: Amount  # all communication
-    windows: tuple[tuple[Amount, Amount, Amount], ...]  # what hides behind its own part, and that part's seconds
+    context_s: Amount  # of it the exchange that hides behind attention alone
+    core_s: Amount  # the attention's own seconds
+    core_clocked_s: Amount
     rest_s: Amount  # communication that hides behind anything
 
     def time_s(self, clock_frac: Amount) -> Amount:
@@ -60,15 +62,9 @@ class Timing:
         longer = 1 / clock_frac - 1
         compute_s = self.compute_s + self.clocked_s * longer
         passing_s = left_s = np.maximum(compute_s, self.queued_s)
-        idle_s = host_wait_s = left_s - compute_s
-        hidden_s: Amount = 0.0
-        for beside_s, part_s, part_clocked_s in self.windows:
-            window_s = part_s + part_clocked_s * longer
-            behind_s = np.minimum(beside_s, window_s + idle_s)
-            idle_s = idle_s - np.maximum(0.0, behind_s - window_s)
-            left_s = left_s - behind_s
-            hidden_s = hidden_s + behind_s
-        hidden_s = hidden_s + np.minimum(self.rest_s, np.maximum(0.0, left_s))
+        host_wait_s = left_s - compute_s
+        hidden_s = np.minimum(self.context_s, self.core_s + self.core_clocked_s * longer + host_wait_s)
+        hidden_s = hidden_s + np.minimum(self.rest_s, np.maximum(0.0, left_s - hidden_s))
         return passing_s + self.comm_s - hidden_s + HELD_FRAC * np.maximum(0.0, hidden_s - host_wait_s)
 
 
@@ -92,7 +88,6 @@ class Work:
 
     cost: Cost = NOTHING
     core: Cost = NOTHING  # of it the attention core, behind which context exchange hides
-    experts: Cost = NOTHING  # and the experts, behind which expert exchange does
     waiting_s: tuple[Amount, ...] = NO_WAITS  # communication that compute waits for
     beside_s: tuple[Amount, ...] = NO_WAITS  # communication that may run beside it
     sent_bytes: Amount = 0.0
@@ -117,13 +112,14 @@ class Work:
     @property
     def timing(self) -> Timing:
         waited_s = sum(self.waiting_s)
-        windows = ((self.beside_s[_OWN_WINDOW[axis]], part) for axis, part in (("cp", self.core), ("ep", self.experts)))
         return Timing(
             compute_s=self.cost.compute_s,
             clocked_s=self.cost.clocked_s,
             queued_s=self.cost.host_s - waited_s,
             comm_s=waited_s + sum(self.beside_s),
-            windows=tuple((beside_s, part.compute_s, part.clocked_s) for beside_s, part in windows if np.any(beside_s)),
+            context_s=self.beside_s[_CP],
+            core_s=self.core.compute_s,
+            core_clocked_s=self.core.clocked_s,
             rest_s=sum(self.beside_s[index] for index in _OTHERS),
         )
 
@@ -136,18 +132,16 @@ class Work:
     def _hidden_s(self, clock_frac: Amount) -> list[Amount]:
         """What compute, or waiting for the host, covers of the communication beside it.
 
-        Context exchange hides behind attention, expert exchange behind experts, and the rest behind what is then left.
+        Context exchange hides behind attention, the rest behind what is then left, expert exchange too: it runs beside
+        the compute of another microbatch (Megatron's --overlap-moe-expert-parallel-comm, DualPipe).
         Behind compute it takes some of the device, behind a wait for the host nothing; waits are used up first.
         """
         compute_s = _slowed_s(self.cost, clock_frac)
         left_s = np.maximum(compute_s, self.cost.host_s - sum(self.waiting_s))
-        idle_s = host_wait_s = left_s - compute_s
+        host_wait_s = left_s - compute_s
         hidden_s: list[Amount] = [0.0] * len(COMM_AXES)
-        for axis, part in (("cp", self.core), ("ep", self.experts)):
-            index, window_s = _OWN_WINDOW[axis], _slowed_s(part, clock_frac)
-            hidden_s[index] = np.minimum(self.beside_s[index], window_s + idle_s)
-            idle_s = idle_s - np.maximum(0.0, hidden_s[index] - window_s)
-            left_s = left_s - hidden_s[index]
+        hidden_s[_CP] = np.minimum(self.beside_s[_CP], _slowed_s(self.core, clock_frac) + host_wait_s)
+        left_s = left_s - hidden_s[_CP]
         rest_s = np.asarray(sum(self.beside_s[index] for index in _OTHERS))
         is_rest = rest_s > 0
         frac = np.where(is_rest, np.minimum(1.0, np.maximum(0.0, left_s) / np.where(is_rest, rest_s, 1.0)), 0.0)[()]
@@ -167,7 +161,6 @@ class Work:
             self,
             cost=cost,
             core=at_clock(self.core, clock_frac),
-            experts=at_clock(self.experts, clock_frac),
             recompute_s=longer * self.recompute_s,
             weight_s=longer * self.weight_s,
             limits_s=tuple(longer * limit_s for limit_s in self.limits_s),
@@ -178,7 +171,6 @@ class Work:
         return Work(
             cost=_cost_at(self.cost, index),
             core=_cost_at(self.core, index),
-            experts=_cost_at(self.experts, index),
             waiting_s=tuple(_at(wait_s, index) for wait_s in self.waiting_s),
             beside_s=tuple(_at(beside_s, index) for beside_s in self.beside_s),
             sent_bytes=_at(self.sent_bytes, index),

@@ -15,13 +15,13 @@ COSTS = tuple(field.name for field in fields(Cost))
 # What time and energy of a step follow from stands first, and then what only tells where the time goes.
 _TIMED = (
     *(("cost", COSTS.index(name)) for name in ("compute_s", "clocked_s", "energy_j", "core_j", "host_s")),
-    *((part, COSTS.index(name)) for part in ("core", "experts") for name in ("compute_s", "clocked_s")),
+    *(("core", COSTS.index(name)) for name in ("compute_s", "clocked_s")),
     *((name, axis) for name in ("waiting_s", "beside_s") for axis in range(len(COMM_AXES))),
     ("sent_bytes", 0),
     ("weight_s", 0),
 )
 _EVERY = (
-    *((part, index) for part in ("cost", "core", "experts") for index in range(len(COSTS))),
+    *((part, index) for part in ("cost", "core") for index in range(len(COSTS))),
     *((name, axis) for name in ("waiting_s", "beside_s") for axis in range(len(COMM_AXES))),
     *((name, 0) for name in ("sent_bytes", "weight_s", "recompute_s")),
     *(("limits_s", limit) for limit in range(len(LIMITS))),
@@ -49,11 +49,10 @@ def stage_work(columns: FloatArray) -> StageWork:
 
 def _work(rows: Sequence[Amount]) -> Work:
     part = {name: tuple(rows[index] for index in places) for name, places in ROWS.items()}
-    cost, core, experts = (cost_of(part[name]) for name in ("cost", "core", "experts"))
+    cost, core = (cost_of(part[name]) for name in ("cost", "core"))
     return Work(
         cost=cost,
         core=core,
-        experts=experts,
         waiting_s=part["waiting_s"],
         beside_s=part["beside_s"],
         sent_bytes=part["sent_bytes"][0],

@@ -10,12 +10,13 @@ from dovetail.cost.cost import Cost
 from dovetail.cost.power import Load, at_clock, sustained_clock_frac
 from dovetail.hardware.chip import Chip
 from dovetail.plan.block_elements import BlockElements
-from dovetail.plan.cuts import Cuts, cuts_of, degrees_of, joined_ops, local_ops
+from dovetail.plan.cuts import Cuts, cuts_of, degrees_of, joined_ops, loads_of, local_ops
 from dovetail.plan.layout import AS_PLANNED, Run, runs_of
 from dovetail.plan.placements import Placements, nowhere
 from dovetail.plan.plan import Plan
 from dovetail.plan.plans import OVERLAPS, Plans, are_ties_apart, columns_of, distinct
 from dovetail.schedule.block_table import BlockRows, block_rows, computed, local_elements_of, op_columns
+from dovetail.schedule.context_sends import context_sends, leave_last_part, walk_parts
 from dovetail.schedule.send_table import Senders, add_communication, block_sends, joined_sends, parameter_sends
 from dovetail.schedule.stage import entered, sustained
 from dovetail.schedule.work import StageWork
@@ -85,10 +86,10 @@ def work_table(
     senders, sender_of = _senders(plans, cuts, places, are_apart)
     updaters, updater_of = _updaters(plans, cuts, are_apart)
     blocks = block_rows([block.ops for block in graph.blocks])
-    updates = [block.ops.taken(np.flatnonzero(block.ops.phase == Phase.UPDATE)) for block in graph.blocks]
-    local = local_ops(joined_ops([block.ops for block in blocks]), cuts.degrees)
-    local_updates = local_ops(joined_ops(updates), _update_degrees(plans.at(updaters), graph))
+    updates, local_updates = _update_rows(graph, plans.at(updaters))
+    local = local_ops(joined_ops([block.ops for block in blocks]), cuts.degrees, cuts.loads)
     columns, (update_columns, _) = op_columns((local, local_updates), chip)
+    walk_parts(columns[0], local, cuts.degrees[Axis.HOPS], chip)
     elements = tuple(local_elements_of(block, local, len(cuts)) for block in blocks)
     by_cut = (computed(block, *columns, len(cuts), chip.calibration) for block in blocks)
     works = tuple(work[:, :num_rows].take(senders.cut, axis=2) for work in by_cut)
@@ -132,9 +133,11 @@ def _senders(plans: Plans, cuts: Cuts, places: Placements, are_apart: BoolArray)
     return Senders(
         cut=cuts.of_plan[first],
         num_cuts=len(cuts),
+        loads=cuts.loads[cuts.of_plan[first]],
         is_sequence_parallel=plans.sequence_parallel[first],
         sends_once=plans.sends_once[first],
         num_context_ranks=plans.context_parallel[first],
+        context_exchange=plans.context_exchange[first],
         zero_stage=zero_stage[first],
         are_ties_apart=apart[first],
         groups=places.groups,
@@ -153,7 +156,9 @@ def _communicate(
     chip: Chip,
 ) -> None:
     """Adds to both directions of a block what they send."""
+    leave_last_part(work, senders)
     sends = [block_sends(block, local, senders, chip.calibration)]
+    sends += context_sends(block, local, senders, chip.calibration)
     # where the owner of tied weights is on the same stage, it exchanges them
     tied = np.where(senders.are_ties_apart, 0.0, held.tied[senders.cut])
     bytes_each = (precision.gather_bytes, precision.reduce_bytes)
@@ -174,17 +179,15 @@ def _updaters(plans: Plans, cuts: Cuts, are_apart: BoolArray) -> tuple[IntArray,
     return distinct(cuts.of_plan, plans.data_parallel, plans.zero_stage >= 1, are_apart)
 
 
+def _update_rows(graph: Graph, plans: Plans) -> tuple[list[Ops], Ops]:
+    """The update of each block, and of all of them as each of `plans` cuts it."""
+    updates = [block.ops.taken(np.flatnonzero(block.ops.phase == Phase.UPDATE)) for block in graph.blocks]
+    return updates, local_ops(joined_ops(updates), degrees_of(plans, graph), loads_of(plans, graph))
+
+
 def _exchangers(plans: Plans, cuts: Cuts, places: Placements) -> IntArray:
     """Which of the distinct combinations of what is exchanged once a step each plan has."""
     return distinct(cuts.of_plan, plans.zero_stage, *(places.group_of[name] for name in _FOR_PARAMETERS))[1]
-
-
-def _update_degrees(plans: Plans, graph: Graph) -> dict[Axis, IntArray]:
-    is_sharded = plans.zero_stage >= 1
-    return degrees_of(plans, graph) | {
-        Axis.STATE: np.where(is_sharded, plans.data_parallel * plans.context_parallel, 1),
-        Axis.EXPERT_STATE: np.where(is_sharded, plans.expert_data_parallel, 1),
-    }
 
 
 def _updates(blocks: list[Ops], columns: FloatArray, are_apart: BoolArray) -> tuple[FloatArray, ...]:

@@ -26,7 +26,7 @@ from dovetail.schedule.work_table import WorkTable
 from dovetail.units import Amount
 from dovetail.workload.graph import BoolArray, FloatArray, Graph
 
-_CP, _EP = COMM_AXES.index("cp"), COMM_AXES.index("ep")
+_CP = COMM_AXES.index("cp")
 _NONE = RECOMPUTE_POLICIES.index("none")
 
 
@@ -40,6 +40,10 @@ class BlockLows:
     time_s: tuple[FloatArray, ...]
     call_s: FloatArray
 
+    def least_s(self, block: int, policies: tuple[int, ...]) -> FloatArray:
+        """One repeat of a block under the fastest of the policies, by sender."""
+        return np.asarray(self.time_s[block][:, list(policies)].min(axis=1))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Tangent:
@@ -47,12 +51,11 @@ class _Tangent:
 
     is_host: BoolArray  # it waits for the host
     is_core: BoolArray  # context exchange outlasts attention
-    is_experts: BoolArray  # expert exchange outlasts the experts
     is_compute: BoolArray  # what could hide outlasts all compute
 
 
 def block_lows(graph: Graph, table: WorkTable) -> BlockLows:
-    chip, slowest = table.chip, slowest_frac(table.num_devices)
+    chip, slowest = table.chip, slowest_frac(table.num_devices, table.chip.calibration.clock_spread_frac)
     layers = [index for index, block in enumerate(graph.blocks) if block.is_layer]
     usual = max(layers, key=lambda index: graph.blocks[index].repeat)
     works = [stage_work(work) for work in table.works]
@@ -88,7 +91,6 @@ def _keeping_all(work: Work) -> Work:
     return Work(
         cost=cost(work.cost),
         core=cost(work.core),
-        experts=cost(work.experts),
         waiting_s=tuple(of(wait_s) for wait_s in work.waiting_s),
         beside_s=tuple(of(beside_s) for beside_s in work.beside_s),
         sent_bytes=of(work.sent_bytes),
@@ -101,29 +103,25 @@ def _slowed_s(cost: Cost, slower: Amount) -> Amount:
 
 
 def _tangent(work: Work, slower: FloatArray) -> _Tangent:
-    compute_s, core_s, experts_s = (_slowed_s(cost, slower) for cost in (work.cost, work.core, work.experts))
+    compute_s, core_s = (_slowed_s(cost, slower) for cost in (work.cost, work.core))
     return _Tangent(
         is_host=np.asarray(work.cost.host_s > compute_s + sum(work.waiting_s)),
         is_core=np.asarray(core_s < work.beside_s[_CP]),
-        is_experts=np.asarray(experts_s < work.beside_s[_EP]),
         is_compute=np.asarray(_most_hidden_s(work, slower) >= compute_s),
     )
 
 
 def _most_hidden_s(work: Work, slower: Amount) -> Amount:
     """Communication that compute covers, the host left aside."""
-    core_s, experts_s = _slowed_s(work.core, slower), _slowed_s(work.experts, slower)
-    behind_s = np.minimum(work.beside_s[_CP], core_s) + np.minimum(work.beside_s[_EP], experts_s)
-    rest_s = sum(work.beside_s) - work.beside_s[_CP] - work.beside_s[_EP]
+    behind_s = np.minimum(work.beside_s[_CP], _slowed_s(work.core, slower))
+    rest_s = sum(work.beside_s) - work.beside_s[_CP]
     return np.minimum(behind_s + rest_s, _slowed_s(work.cost, slower))
 
 
 def _covered_s(work: Work, tangent: _Tangent, slower: Amount) -> Amount:
     """The tangent of `_most_hidden_s`: no less than it."""
-    core_s, experts_s = _slowed_s(work.core, slower), _slowed_s(work.experts, slower)
-    behind_s = np.where(tangent.is_core, core_s, work.beside_s[_CP])
-    behind_s = behind_s + np.where(tangent.is_experts, experts_s, work.beside_s[_EP])
-    rest_s = sum(work.beside_s) - work.beside_s[_CP] - work.beside_s[_EP]
+    behind_s = np.where(tangent.is_core, _slowed_s(work.core, slower), work.beside_s[_CP])
+    rest_s = sum(work.beside_s) - work.beside_s[_CP]
     return np.where(tangent.is_compute, _slowed_s(work.cost, slower), behind_s + rest_s)
 
 

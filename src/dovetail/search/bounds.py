@@ -7,54 +7,102 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.plan.layout import Part, Run
-from dovetail.plan.memory_table import memory_table
-from dovetail.schedule.assembly import Alike, Assembly, Shared, by_pipeline, by_stages
+from dovetail.plan.memory_table import MemoryTable, memory_table
+from dovetail.plan.plans import distinct
+from dovetail.schedule.assembly import Alike, Shared, by_pipeline, num_hiding, tied
+from dovetail.schedule.offload import Offload
 from dovetail.schedule.pipelines import PipelineShape
 from dovetail.schedule.sync import exchange, held_elements
 from dovetail.schedule.work import HELD_FRAC
 from dovetail.schedule.work_columns import cost_of
 from dovetail.search.block_lows import BlockLows, block_lows
+from dovetail.search.mix_paces import MixLows, least_mix_paces_s
 from dovetail.search.pipeline_lows import pace_slope, pipeline_low_s
 from dovetail.search.stage_paces import least_paces_s
-from dovetail.workload.graph import FloatArray, Graph
+from dovetail.workload.graph import BoolArray, FloatArray, Graph, IntArray
 
 ROUNDING_TOLERANCE = 1e-12  # sums taken in another order differ by less, and a bound must not be above what it bounds
+_NUM_HALVINGS = 40  # of the pace at which a bound meets what it is held against
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupLows:
     """Plans of one pipeline: what their stages take at least for a microbatch, and what a step adds."""
 
-    made: Assembly
-    layer_s: FloatArray  # plans by policies, nothing where layers are of several kinds
-    fixed_s: FloatArray  # plans by stages: embedding, head and transfers
-    sum_s: FloatArray  # plans
+    every: Shared
+    same: Alike
+    lows: BlockLows
+    policies: tuple[int, ...]
+    num_microbatches: IntArray
+    is_beside: BoolArray
+    transfer_s: FloatArray
+    sum_s: FloatArray  # of all stages
+    tied_s: FloatArray  # between two stages
     exchanged_s: FloatArray  # what a stage with a full share of the layers exchanges once a step
     updated_s: FloatArray  # and what its update takes
 
-    @property
-    def tied_s(self) -> FloatArray:
-        """Between two stages; of two copies, which exchange more by the layers they hold, nothing is said."""
-        is_once = self.made.same.num_copies == 1
-        return np.asarray(self.made.tied_s if is_once else np.zeros_like(self.made.tied_s))
+    def at(self, places: IntArray) -> GroupLows:
+        """Some of its plans."""
+        same = Alike(
+            rows=self.same.rows[places],
+            name=self.same.name,
+            num_stages=self.same.num_stages,
+            interleave=self.same.interleave,
+            num_copies=self.same.num_copies,
+            runs=self.same.runs,
+        )
+        names = ("num_microbatches", "is_beside", "transfer_s", "sum_s", "tied_s", "exchanged_s", "updated_s")
+        columns = {name: getattr(self, name)[places] for name in names}
+        return GroupLows(every=self.every, same=same, lows=self.lows, policies=self.policies, **columns)
 
     @property
     def hidden_frac(self) -> FloatArray:
         """How much of what hides is not paid for."""
-        made = self.made
-        return np.asarray((1 - HELD_FRAC) * made.shared.plans.overlaps("data")[made.same.rows])
+        return np.asarray((1 - HELD_FRAC) * self.every.plans.overlaps("data")[self.same.rows])
 
     @property
-    def paid_for_s(self) -> FloatArray:
-        """What is exposed even if everything that may hide does."""
-        return np.asarray((1 - self.hidden_frac) * self.exchanged_s)
+    def once_s(self) -> FloatArray:
+        """What every step has beside its pipeline, even if everything that may hide does."""
+        return np.asarray(self.tied_s + (1 - self.hidden_frac) * self.exchanged_s + self.updated_s)
 
     @property
     def shape(self) -> PipelineShape:
-        same = self.made.same
         return PipelineShape(
-            num_stages=same.num_stages, num_microbatches=self.made.num_microbatches, interleave=same.interleave
+            num_stages=self.same.num_stages,
+            num_microbatches=self.num_microbatches,
+            interleave=self.same.interleave,
         )
+
+    @property
+    def sender(self) -> IntArray:
+        return self.every.table.sender_of[self.same.rows]
+
+    def layer_s(self, block: int) -> FloatArray:
+        """One layer of this kind, plans by policies."""
+        return np.asarray(self.lows.time_s[block][self.sender[:, None], np.array(self.policies)])
+
+    @property
+    def fixed_s(self) -> FloatArray:
+        return fixed_lows_s(self.every, self.same, self.lows, self.policies)
+
+
+def _entered_s(every: Shared, same: Alike, lows: BlockLows) -> FloatArray:
+    """What each stage takes beside its blocks: transfers that are paid for, less what entering it may take."""
+    transfer_s, is_beside = every.transfer_s[every.transfer_of[same.rows]], every.plans.overlaps("pipeline")[same.rows]
+    paid_s = np.where(is_beside, 0.0, 2 * same.num_copies * same.interleave * transfer_s)
+    return np.asarray(paid_s - lows.call_s[every.table.sender_of[same.rows]])
+
+
+def fixed_lows_s(every: Shared, same: Alike, lows: BlockLows, policies: tuple[int, ...]) -> FloatArray:
+    """What stages take at least beside their layers, plans by stages: embedding, head and transfers."""
+    sender = every.table.sender_of[same.rows]
+    fixed_s = np.repeat(_entered_s(every, same, lows)[:, None], same.num_stages, axis=1)
+    for run in same.runs:
+        stages = slice(run.first_stage, run.first_stage + run.num_stages)
+        for part in run.parts:
+            if not every.graph.blocks[part.block].is_layer:
+                fixed_s[:, stages] += part.count * lows.least_s(part.block, policies)[sender][:, None]
+    return fixed_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,23 +116,23 @@ class Bounds:
 def step_bounds(every: Shared, policies: tuple[int, ...], worst_s: float) -> Bounds:
     """For each of the plans, of which `recompute` is left open, a time below which no layers and recompute take it.
 
-    First from the sum over stages alone. Where that is below `worst_s`, and layers are all alike, also from the least
-    pace at which the layers, in whole numbers and with the recompute that memory forces, fit on the stages; infinite
-    where they do not.
+    First from the sum over stages alone. Where that is below `worst_s`, also from the least pace at which the layers,
+    in whole numbers and with the recompute that memory forces, fit on the stages; infinite where they do not, or where
+    that is known to be no less than `worst_s`.
     """
     step_s, once_s = np.empty(len(every.plans)), np.empty(len(every.plans))
     lows = block_lows(every.graph, every.table)
-    table = memory_table(every.graph, every.plans, every.table.cuts, every.precision)
-    for same, columns in by_stages(every, list(by_pipeline(every.graph, every.plans))):
-        group = _group_lows(Assembly(every, same, columns), lows, policies)
+    tables: list[MemoryTable] = []  # one, once it is asked for
+    for same in by_pipeline(every.graph, every.plans):
+        group = group_lows(every, same, lows, policies)
         first_s = _bound_s(group, np.zeros(len(same.rows)))
         close = np.flatnonzero(first_s < worst_s)
-        if len(close) and group.layer_s.size:
-            pace_s = np.zeros(len(same.rows))
-            some = same.rows[close], group.layer_s[close], group.fixed_s[close]
-            pace_s[close] = least_paces_s(every, table, *some, policies)
-            first_s = np.maximum(first_s, _bound_s(group, pace_s))
-        step_s[same.rows], once_s[same.rows] = first_s, group.tied_s + group.paid_for_s + group.updated_s
+        if len(close):
+            if not tables:
+                tables.append(memory_table(every.graph, every.plans, every.table.cuts, every.precision))
+            some = group.at(close)
+            first_s[close] = np.maximum(first_s[close], _bound_s(some, _paces_s(some, tables[0], worst_s)))
+        step_s[same.rows], once_s[same.rows] = first_s, group.once_s
     return Bounds(step_s=step_s * (1 - ROUNDING_TOLERANCE), once_s=once_s * (1 - ROUNDING_TOLERANCE))
 
 
@@ -92,28 +140,61 @@ def layer_blocks(graph: Graph) -> list[int]:
     return [index for index, block in enumerate(graph.blocks) if block.is_layer]
 
 
-def _group_lows(made: Assembly, lows: BlockLows, policies: tuple[int, ...]) -> GroupLows:
-    every, same = made.shared, made.same
+def group_lows(every: Shared, same: Alike, lows: BlockLows, policies: tuple[int, ...]) -> GroupLows:
     graph, sender = every.graph, every.table.sender_of[same.rows]
-    allowed = np.array(policies)
-    times_s = [low_s[sender[:, None], allowed] for low_s in lows.time_s]
-    paid_s = np.where(made.is_beside, 0.0, 2 * same.num_copies * same.interleave * made.transfer_s)
-    fixed_s = np.repeat((paid_s - lows.call_s[sender])[:, None], same.num_stages, axis=1)
+    transfer_s, is_beside = every.transfer_s[every.transfer_of[same.rows]], every.plans.overlaps("pipeline")[same.rows]
+    num_microbatches = every.num_microbatches[same.rows]
+    counts = np.zeros(len(graph.blocks))
     for run in same.runs:
-        stages = slice(run.first_stage, run.first_stage + run.num_stages)
         for part in run.parts:
-            if not graph.blocks[part.block].is_layer:
-                fixed_s[:, stages] += part.count * times_s[part.block].min(axis=1)[:, None]
-    kinds = layer_blocks(graph)
-    layers_s = sum(graph.blocks[index].repeat * times_s[index].min(axis=1) for index in kinds)
+            counts[part.block] += run.num_stages * part.count
+    blocks_s = np.sum([count * lows.least_s(block, policies) for block, count in enumerate(counts)], axis=0)
+    # of two copies, which exchange more by the layers they hold, nothing is said
+    tied_s = tied(every, same)[1] if same.num_copies == 1 else np.zeros(len(same.rows))
     return GroupLows(
-        made=made,
-        layer_s=times_s[kinds[0]] if len(kinds) == 1 else np.empty((len(sender), 0)),
-        fixed_s=fixed_s,
-        sum_s=np.asarray(fixed_s.sum(axis=1) + same.num_copies * layers_s),
-        exchanged_s=_exchanged_s(made),
-        updated_s=_updated_s(made),
+        every=every,
+        same=same,
+        lows=lows,
+        policies=policies,
+        num_microbatches=num_microbatches,
+        is_beside=is_beside,
+        transfer_s=transfer_s,
+        sum_s=np.asarray(same.num_stages * _entered_s(every, same, lows) + blocks_s[sender]),
+        tied_s=tied_s,
+        exchanged_s=_exchanged_s(every, same),
+        updated_s=_updated_s(every, same),
     )
+
+
+def _paces_s(group: GroupLows, table: MemoryTable, worst_s: float) -> FloatArray:
+    """The least pace of the group's layers, or more than leaves room below `worst_s`."""
+    every, same, kinds = group.every, group.same, layer_blocks(group.every.graph)
+    if len(kinds) == 1:
+        return least_paces_s(every, table, same.rows, group.layer_s(kinds[0]), group.fixed_s, group.policies)
+    if same.num_copies > 1:
+        return np.zeros(len(same.rows))
+    mixes = MixLows(
+        rows=same.rows,
+        layer_s=tuple(group.layer_s(kind) for kind in kinds),
+        fixed_s=group.fixed_s,
+        sum_s=group.sum_s,
+        limit_s=_meeting_pace_s(group, worst_s),
+    )
+    return least_mix_paces_s(every, table, mixes, group.policies)
+
+
+def _meeting_pace_s(group: GroupLows, worst_s: float) -> FloatArray:
+    """A pace at which no step is below `worst_s`, close to the least such; infinite where that is."""
+    num_passes = group.num_microbatches / group.same.num_copies
+    high_s = worst_s / num_passes
+    if not np.isfinite(worst_s):
+        return high_s
+    low_s = np.zeros_like(high_s)
+    for _ in range(_NUM_HALVINGS):
+        middle_s = (low_s + high_s) / 2
+        is_enough = _bound_s(group, middle_s) >= worst_s
+        low_s, high_s = np.where(is_enough, low_s, middle_s), np.where(is_enough, middle_s, high_s)
+    return high_s
 
 
 def _bound_s(group: GroupLows, pace_s: FloatArray) -> FloatArray:
@@ -122,30 +203,33 @@ def _bound_s(group: GroupLows, pace_s: FloatArray) -> FloatArray:
     Of exchanges no more hides than a stage takes. More would hide behind a slower one; where that makes the pipeline
     longer by as much, the bound still holds.
     """
-    made, shape = group.made, group.shape
+    same, shape = group.same, group.shape
     fits = np.isfinite(pace_s)
     pace_s = np.where(fits, np.maximum(pace_s, group.sum_s / shape.num_stages), 0.0)
-    lag_s = np.where(made.is_beside, made.transfer_s, 0.0)
-    low_s = pipeline_low_s(made.same.name, group.sum_s, pace_s, lag_s, shape)
-    is_longer = pace_slope(made.same.name, shape) >= group.hidden_frac * made.num_hiding
-    room_s = np.where(is_longer, made.num_hiding * pace_s, np.inf)
+    lag_s = np.where(group.is_beside, group.transfer_s, 0.0)
+    low_s = pipeline_low_s(same.name, group.sum_s, pace_s, lag_s, shape)
+    hiding = num_hiding(same, group.num_microbatches)
+    is_longer = pace_slope(same.name, shape) >= group.hidden_frac * hiding
+    room_s = np.where(is_longer, hiding * pace_s, np.inf)
     exposed_s = group.exchanged_s - group.hidden_frac * np.minimum(group.exchanged_s, room_s)
     return np.where(fits, low_s + group.tied_s + exposed_s + group.updated_s, np.inf)
 
 
-def _exchanged_s(made: Assembly) -> FloatArray:
-    every, rows = made.shared, made.same.rows
-    held = held_elements((_share(every.graph, made.same),), every.graph, every.table, rows)
+def _exchanged_s(every: Shared, same: Alike) -> FloatArray:
+    first, exchanger = distinct(every.table.exchanger_of[same.rows])
+    rows = same.rows[first]
+    held = held_elements((_share(every.graph, same),), every.graph, every.table, rows)
     link_frac = every.cluster.chip.calibration.link_frac
     once = exchange(held, every.plans.zero_stage[rows], every.places.at(rows), every.precision, link_frac)
-    return np.asarray((once.reduce_s + once.gather_s)[:, 0])
+    return np.asarray((once.reduce_s + once.gather_s)[exchanger, 0])
 
 
-def _updated_s(made: Assembly) -> FloatArray:
-    every, updates = made.shared, made.shared.table.updates
-    updater = every.table.updater_of[made.same.rows]
-    run = _share(every.graph, made.same)
-    return np.asarray(sum(part.count * cost_of(updates[part.block]).compute_s[updater] for part in run.parts))
+def _updated_s(every: Shared, same: Alike) -> FloatArray:
+    updates, run = every.table.updates, _share(every.graph, same)
+    if isinstance(every.offload, Offload) and every.plans.offload_optimizer:
+        return every.offload.update_s((run,), same.rows)[:, 0]
+    total_s = sum(part.count * cost_of(updates[part.block]).compute_s for part in run.parts)
+    return np.asarray(np.asarray(total_s)[every.table.updater_of[same.rows]])
 
 
 def _share(graph: Graph, same: Alike) -> Run:

@@ -12,7 +12,7 @@ from dovetail.plan.check import check_plan
 from dovetail.plan.plan import Overlap, Plan
 from dovetail.plan.plans import OVERLAPS
 from dovetail.search.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH, PlanSpace, batches, divisors
-from dovetail.workload.graph import Axis, Graph
+from dovetail.workload.graph import Graph
 
 OVERLAP = "overlap."
 STAGES, EVEN = "stages", "even"  # whether layers and recompute may differ by stage: no choice of the space's columns
@@ -119,6 +119,8 @@ def _domain(key: str, graph: Graph, num_devices: int) -> tuple[Any, ...]:
         return tuple(size for size in divisors(graph.batch) if size <= MAX_MICROBATCH)
     if key == "interleave":
         return tuple(range(1, MAX_INTERLEAVE + 1))
+    if key == "offload_optimizer":
+        return (False, True)
     values: tuple[Any, ...] = getattr(PlanSpace(), key)
     return values
 
@@ -152,26 +154,28 @@ def _check_possible(one: Constraint, graph: Graph, num_devices: int) -> None:
 def _problem(key: str, value: Any, graph: Graph, num_devices: int) -> str:
     """The relation that a value breaks by itself; empty where there is none."""
     if key in DEGREES and num_devices % value:
-        return f"{key}={value} must divide the cluster's {num_devices} devices; try {_near(num_devices, value)}"
+        suited = tuple(degree for degree in divisors(num_devices) if not _problem(key, degree, graph, num_devices))
+        rule = f"{'must divide' if value < num_devices else 'is more than'} the cluster's {num_devices:,} devices"
+        return f"{key}={value} {rule}; try {_near(suited, value)}"
     if key in ("data_parallel", "microbatch") and graph.batch % value:
-        return f"{key}={value} must divide global_batch={graph.batch}; try {_near(graph.batch, value)}"
+        return f"{key}={value} must divide global_batch={graph.batch}; try {_near(divisors(graph.batch), value)}"
     if key == "interleave" and value > 1 and 2 * value > graph.num_layers:
-        return f"interleave={value} needs {2 * value} layers on two stages; {graph.model} has {graph.num_layers}"
+        told = f"interleave={value} needs {2 * value} layers on two stages; {graph.model} has {graph.num_layers}"
+        return f"{told}, so use at most {max(1, graph.num_layers // 2)}"
     if key in DEGREES and key != "data_parallel":
         return _refusal(key, value, graph)
     return ""
 
 
-def _near(count: int, value: int) -> str:
-    """The divisors of `count` next below and next above `value`."""
-    known = divisors(count)
+def _near(known: tuple[int, ...], value: int) -> str:
+    """Of the `known` values in order those next below and next above `value`."""
     near = [d for d in known if d < value][-1:] + [d for d in known if d > value][:1]
     return " or ".join(str(one) for one in near)
 
 
 def _refusal(key: str, degree: int, graph: Graph) -> str:
     """What the model's shape has against a degree; experts may be cut by it or left whole."""
-    has_experts = any(rule.axis == Axis.EXPERT_TENSOR for rule in graph.rules)
+    has_experts = graph.has_experts
     copies = degree if key == "expert_parallel" else 1
     ways: list[dict[str, Any]] = [{key: degree, "data_parallel": copies}]
     if key == "tensor_parallel" and has_experts:

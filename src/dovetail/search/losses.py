@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dovetail.evaluate import memory_use
-from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.mixed import AnyCluster, parts_of
+from dovetail.plan.parts import hbm_by_stage
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import shard
 from dovetail.schedule.step import training_step
@@ -30,7 +31,7 @@ class Setting:
     """What all plans that are compared have in common."""
 
     graph: Graph
-    cluster: Cluster
+    cluster: AnyCluster
     precision: Precision
 
 
@@ -50,6 +51,7 @@ def time_parts(plan: Plan, setting: Setting) -> Parts:
         "recompute": float(step.recompute_s),
         "host": float(step.host_s),
         **waits_s,
+        "offload": float(step.offload.exposed_s),
         "bubble": float(step.bubble_s),
         "update": float(step.update_s),
     }
@@ -58,13 +60,14 @@ def time_parts(plan: Plan, setting: Setting) -> Parts:
 def energy_parts(plan: Plan, setting: Setting) -> Parts:
     """Joules of the step: what devices draw whatever they do, and what their work adds."""
     step = training_step(setting.graph, plan, setting.cluster, setting.precision)
-    idle_j = setting.cluster.chip.energy.idle_w * setting.cluster.num_devices * float(step.step_s)
+    parts = parts_of(setting.cluster)
+    idle_j = sum(part.chip.energy.idle_w * part.num_devices * float(step.step_s) for part in parts)
     return {"idle power": idle_j, "work": float(step.energy_j) - idle_j}
 
 
 def memory_parts(plan: Plan, setting: Setting) -> Parts:
     """Bytes of the fullest device by kind; they add up to what it needs."""
-    use = memory_use(shard(setting.graph, plan), setting.precision, setting.cluster.hbm_bytes)
+    use = memory_use(shard(setting.graph, plan), setting.precision, *hbm_by_stage(plan, setting.cluster))
     stage = use.fullest
     return {
         "weights": float(stage.weights_bytes),

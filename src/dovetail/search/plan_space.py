@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from dovetail.plan.plan import AXES, RECOMPUTE_POLICIES, Overlap
+from dovetail.plan.check import context_problem
+from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap
 from dovetail.plan.plans import OVERLAPS, Plans
 from dovetail.schedule.pipelines import PipelineShape, pipelines
 from dovetail.workload.graph import Axis, BoolArray, Graph
@@ -26,6 +27,7 @@ class PlanSpace:
     tensor_parallel: tuple[int, ...] = ()  # none given: every degree that the model and the cluster allow
     sequence_parallel: tuple[bool, ...] = (False, True)
     context_parallel: tuple[int, ...] = ()
+    context_exchange: tuple[str, ...] = ("gather",)
     pipeline_parallel: tuple[int, ...] = ()
     interleave: tuple[int, ...] = ()
     data_parallel: tuple[int, ...] = ()
@@ -36,6 +38,14 @@ class PlanSpace:
     schedule: tuple[str, ...] = ("1f1b",)
     axis_order: tuple[tuple[str, ...], ...] = (AXES, ("tp", "cp", "pp", "dp"))
     overlap: tuple[Overlap, ...] = field(default_factory=lambda: (Overlap(),))
+    offload_optimizer: tuple[bool, ...] = (False,)
+    offload_activations_frac: tuple[float, ...] = (0.0,)
+
+    @property
+    def by_offload(self) -> tuple[PlanSpace, ...]:
+        """The space in parts of one offload each, as tables of plans have it."""
+        pairs = itertools.product(self.offload_optimizer, self.offload_activations_frac)
+        return tuple(replace(self, offload_optimizer=(o,), offload_activations_frac=(a,)) for o, a in pairs)
 
 
 def divisors(count: int) -> tuple[int, ...]:
@@ -49,7 +59,10 @@ def num_grids(space: PlanSpace, graph: Graph, num_devices: int) -> int:
 
 
 def batches(space: PlanSpace, graph: Graph, num_devices: int) -> Iterator[Plans]:
-    """The plans of `space` that can cut `graph` for `num_devices`, one batch for each pipeline they share."""
+    """The plans of `space` that can cut `graph` for `num_devices`, one batch for each pipeline they share.
+
+    What is offloaded is the first of what `space` says: all plans of a table offload alike, see `by_offload`.
+    """
     for tp, cp, pp in _grids(space, graph, num_devices):
         dp = num_devices // (tp * cp * pp)
         if graph.batch % dp or (space.data_parallel and dp not in space.data_parallel):
@@ -79,7 +92,7 @@ def _plans(space: PlanSpace, graph: Graph, tp: int, cp: int, pp: int, dp: int) -
     """Every choice left where these degrees are fixed, as a product."""
     choices = _choices(space, graph, tp, cp, pp, dp)
     chosen = np.indices([len(column) for column in choices]).reshape(len(choices), -1)
-    pipe, sequence, expert, zero, recompute, order, overlap = (
+    pipe, sequence, exchange, expert, zero, recompute, order, overlap = (
         column[index] for column, index in zip(choices, chosen, strict=True)
     )
     same = {"tensor_parallel": tp, "context_parallel": cp, "pipeline_parallel": pp, "data_parallel": dp}
@@ -87,6 +100,7 @@ def _plans(space: PlanSpace, graph: Graph, tp: int, cp: int, pp: int, dp: int) -
     found = Plans(
         **degrees,
         sequence_parallel=sequence,
+        context_exchange=exchange,
         schedule=pipe[:, 0],
         interleave=pipe[:, 1],
         microbatch=pipe[:, 2],
@@ -99,22 +113,26 @@ def _plans(space: PlanSpace, graph: Graph, tp: int, cp: int, pp: int, dp: int) -
         overlap=overlap,
         schedules=space.schedule,
         axis_orders=space.axis_order,
+        offload_optimizer=space.offload_optimizer[0],
+        offload_activations_frac=space.offload_activations_frac[0],
     )
     return found.at(np.flatnonzero(_routes_each_row_once(found, graph)))
 
 
 def _choices(space: PlanSpace, graph: Graph, tp: int, cp: int, pp: int, dp: int) -> tuple[Any, ...]:
-    """Schedule, interleave and microbatch; sequence parallelism; expert degrees; ZeRO; recompute; order; overlap."""
+    """Pipeline (schedule, interleave, microbatch); sequence; context; experts; ZeRO; recompute; order; overlap."""
     sequence = [s for s in space.sequence_parallel if not s or (tp > 1 and _divides(graph, Axis.SEQUENCE, tp * cp))]
     each = graph.batch // dp
     microbatches = [
         m for m in space.microbatch or divisors(each) if each % m == 0 and (space.microbatch or m <= MAX_MICROBATCH)
     ]
     zeros = [z for z in space.zero_stage if z == 0 or dp * cp > 1] or [0]
+    exchanges = [CONTEXT_EXCHANGES.index(e) for e in space.context_exchange if not context_problem(graph, e, tp, cp)]
     policies = [RECOMPUTE_POLICIES.index(policy) for policy in space.recompute]
     return (
         np.array(list(_pipes(space, graph, pp, each, microbatches)), dtype=np.int64).reshape(-1, 3),
         np.array(sequence or ([False] if tp == 1 else []), dtype=bool),  # with one tensor rank nothing to choose
+        np.array(exchanges if cp > 1 else exchanges[:1], dtype=np.int64),  # of one rank nothing to exchange
         np.array(_expert_degrees(space, graph, tp, cp, dp), dtype=np.int64).reshape(-1, 2),
         np.array(zeros, dtype=np.int64),
         np.array(policies, dtype=np.int64),
@@ -150,7 +168,7 @@ def _expert_degrees(space: PlanSpace, graph: Graph, tp: int, cp: int, dp: int) -
 
 def _routes_each_row_once(plans: Plans, graph: Graph) -> BoolArray:
     """Experts left whole beside tensor parallelism need sequence parallelism, or every rank routes the same rows."""
-    if not any(rule.axis == Axis.EXPERT_TENSOR for rule in graph.rules):
+    if not graph.has_experts:
         return np.ones(len(plans), dtype=bool)
     is_whole = (plans.expert_tensor_parallel == 1) & (plans.tensor_parallel > 1)
     return np.asarray(~is_whole | plans.sequence_parallel)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from dovetail.cost.price import price
 from dovetail.errors import DovetailError, InvalidInput, NotModelled
 from dovetail.evaluate import Infeasible, Outcome, evaluate
-from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.chip import Chip
+from dovetail.hardware.mixed import AnyCluster, parts_of
 from dovetail.plan.plan import Plan
 from dovetail.search.constraints import Constraint
 from dovetail.search.losses import PARTS, Loss, Setting, losses
@@ -22,7 +23,7 @@ class Question:
     """What a plan is wanted for; `own` holds the user's plan, if there is one."""
 
     workload: Workload
-    cluster: Cluster
+    cluster: AnyCluster
     objective_name: str
     objective: Objective
     constraints: tuple[Constraint, ...]
@@ -63,14 +64,18 @@ class NothingFits:
     tally: Tally
 
 
-def cluster_usd(cluster: Cluster, objective: Objective) -> float:
+def cluster_usd(cluster: AnyCluster, objective: Objective) -> float:
     """What all chips cost to make, where `objective` asks; else 1, which changes no rank."""
     if not objective.is_priced:
         return 1.0
+    return sum(part.num_devices * _chip_usd(part.chip) for part in parts_of(cluster))
+
+
+def _chip_usd(chip: Chip) -> float:
     try:
-        return cluster.num_devices * float(price(cluster.chip).total_usd)
+        return float(price(chip).total_usd)
     except DovetailError as error:
-        told = f"what {cluster.chip.name} costs cannot be told: {error.message}"
+        told = f"what {chip.name} costs cannot be told: {error.message}"
         raise NotModelled(f"{told}; describe its die, or ask for another objective", "--objective") from None
 
 
@@ -81,7 +86,7 @@ def choice(question: Question, found: Planned) -> Choice | NothingFits:
     if not found.best:
         if not found.tally.least:
             raise _nowhere(question, found.tally)
-        least = evaluate(workload, cluster, found.tally.least[0])
+        least = evaluate(workload, cluster, found.tally.least[0])  # its parts in order, where there are several
         assert isinstance(least, Infeasible), f"{found.tally.least[0]} does not fit in the search and fits by itself"
         return NothingFits(question=question, least=least, own=own, tally=found.tally)
     best = evaluate(workload, cluster, found.best[0].plan)
@@ -98,7 +103,8 @@ def choice(question: Question, found: Planned) -> Choice | NothingFits:
 
 
 def _nowhere(question: Question, tally: Tally) -> InvalidInput:
-    sizes = " x ".join(str(dimension.num_devices) for dimension in question.cluster.topology.dimensions)
+    networks = [part.topology.dimensions for part in parts_of(question.cluster)]
+    sizes = " and ".join(" x ".join(str(dimension.num_devices) for dimension in each) for each in networks)
     told = f"none of the {tally.num_plans:,} plans nests in the cluster's network of {sizes} devices"
     return InvalidInput(f"{told}; leave other degrees or axis orders to choose from")
 

@@ -22,7 +22,7 @@ from dovetail.search.planners.balance import Cut, least_pace_s
 from dovetail.workload.graph import FloatArray, IntArray
 
 PLANS_AT_ONCE = 512  # tables of as many plans, stages and layer counts stay small
-_ROOM_TOLERANCE = 1e-9  # of memory, so that rounding forces nothing
+ROOM_TOLERANCE = 1e-9  # of memory, so that rounding forces nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,6 +50,23 @@ def least_paces_s(
         room = _room(every, table, rows[some], policies)
         parts.append(_least_paces_s(every, room, rows[some], layer_s[some], fixed_s[some]))
     return np.concatenate(parts)
+
+
+def stage_times_s(
+    every: Shared,
+    table: MemoryTable,
+    rows: IntArray,
+    layer_s: FloatArray,
+    fixed_s: FloatArray,
+    policies: tuple[int, ...],
+    most: int,
+) -> FloatArray:
+    """What stages of the plans in `rows`, which share a pipeline, take at least with 0 to `most` layers.
+
+    Plans by stages by layers; infinite where they cannot fit.
+    """
+    room = _room(every, table, rows, policies)
+    return _table_s(room, _hull_lines(room.kept_bytes, layer_s), fixed_s, most)
 
 
 def _least_paces_s(every: Shared, room: _Room, rows: IntArray, layer_s: FloatArray, fixed_s: FloatArray) -> FloatArray:
@@ -86,24 +103,22 @@ def _room(every: Shared, table: MemoryTable, rows: IntArray, policies: tuple[int
         [np.broadcast_to(pipeline.in_flight(stage, shape), (len(rows),)) for stage in range(shape.num_stages)], axis=1
     )
     memory, cut = table.memories[layer], table.cuts.of_plan[rows]
-    limit_bytes = (
-        (every.cluster.hbm_bytes - runtime_bytes(plans)) / (1 + ALLOCATOR_RESERVE_FRAC) * (1 + _ROOM_TOLERANCE)
-    )
+    limit_bytes = (every.cluster.hbm_bytes - runtime_bytes(plans)) / (1 + ALLOCATOR_RESERVE_FRAC) * (1 + ROOM_TOLERANCE)
     free_bytes = limit_bytes - memory.passing_bytes[cut][:, policies].min(axis=1)
     return _Room(
         free_bytes=np.repeat(free_bytes[:, None], shape.num_stages, axis=1),
-        state_bytes=_state_bytes(table, layer, rows),
+        state_bytes=state_bytes(table, layer, rows),
         in_flight=in_flight,
-        kept_bytes=memory.kept_bytes[cut][:, policies],
+        kept_bytes=(1 - table.choices.offload_activations_frac) * memory.kept_bytes[cut][:, policies],
     )
 
 
-def _state_bytes(table: MemoryTable, block: int, rows: IntArray) -> FloatArray:
+def state_bytes(table: MemoryTable, block: int, rows: IntArray) -> FloatArray:
     """Weights, optimizer state and standing gradients of one repeat of a block."""
     elements, precision = table.elements[block].at(table.cuts.of_plan[rows]), table.precision
     kept: list[tuple[Owned, float, int]] = [
         (elements.parameters, precision.weight_bytes, 3),
-        (elements.parameters, precision.optimizer_bytes, 1),
+        (elements.parameters, 0.0 if table.choices.offload_optimizer else precision.optimizer_bytes, 1),
         (elements.gradients, precision.gradient_bytes if precision.are_gradients_standing else 0.0, 2),
     ]
     return np.asarray(sum(held_bytes(table.choices.at(rows), *each) for each in kept))

@@ -180,13 +180,24 @@ class BlockBuilder:
             stride=stride,
         )
 
-    def exchange(self, kind: str, x: int, rows: Extent, cols: Extent, *, name: str = "", num_copies: int = 1) -> int:
+    def exchange(
+        self,
+        kind: str,
+        x: int,
+        rows: Extent,
+        cols: Extent,
+        *,
+        name: str = "",
+        num_copies: int = 1,
+        beside_cols: Extent = ONE,
+    ) -> int:
         """A point where devices of one axis exchange a tensor of rows by cols; nothing when the axis has degree 1.
 
-        `num_copies`: how many of the rows are copies of one, bound for different places.
+        `num_copies`: how many of the rows are copies of one, bound for different places. `beside_cols`: of a context
+        exchange, columns that move too where heads are dealt out: queries there, and outputs back.
         """
         assert OPERATORS[code_of(kind)].unit == Unit.NETWORK, f"{kind} is not a network operator"
-        return self._add(name or kind, kind, (x,), (ONE, rows, cols, (num_copies, Axis.NONE), ONE))
+        return self._add(name or kind, kind, (x,), (ONE, rows, cols, (num_copies, Axis.NONE), beside_cols))
 
     def block(self, *, repeat: int = 1, is_layer: bool = True, carried_elements: int | None = None) -> Block:
         """The finished block; what its input holds is what it hands on unless `carried_elements` says otherwise."""

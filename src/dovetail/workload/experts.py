@@ -13,7 +13,7 @@ from dovetail.workload.rows import Extent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experts:
-    """A mixture of experts in place of a feed-forward layer; rows are taken to be spread evenly over experts."""
+    """A mixture of experts in place of a feed-forward layer; how evenly rows are spread over them is `Routing`'s."""
 
     num_experts: int
     num_chosen: int
@@ -43,11 +43,12 @@ def mixture(build: BlockBuilder, sample: Sample, x: int, hidden: int, experts: E
     choice = build.vector("router", (gate,), rows, whole(experts.num_experts))
     y = build.vector("permute", (x, choice), routed_rows, whole(hidden))
     copies = experts.num_chosen
-    y = build.exchange("dispatch", y, routed_rows, whole(hidden), num_copies=copies)
-    gathered: Extent = (routed_rows[0], TOKENS)
+    arrived: Extent = (routed_rows[0], SHARED_TOKENS | Axis.ROUTED)
+    y = build.exchange("dispatch", y, arrived, whole(hidden), num_copies=copies)
+    gathered: Extent = (routed_rows[0], TOKENS | Axis.ROUTED)
     y = build.exchange("expert_gather", y, gathered, whole(hidden))
     group: Extent = (experts.num_experts, Axis.EXPERT)
-    group_rows: Extent = (-(-routed_rows[0] // experts.num_experts), Axis.EXPERT_DATA)
+    group_rows: Extent = (-(-routed_rows[0] // experts.num_experts), Axis.EXPERT_DATA | Axis.ROUTED)
     num_up = 2 if activation.endswith("_mul") else 1
     cols: Extent = (experts.width, Axis.EXPERT_TENSOR)
     y = build.expert_linear(

@@ -24,6 +24,7 @@ from dovetail.workload.operators import (
     UNIT,
     Unit,
 )
+from dovetail.workload.routing import EVENLY, Routing
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -54,6 +55,10 @@ class Axis(IntFlag):
     EXPERT_DATA = 128  # rows routed to experts: what is left of all devices after EXPERT and EXPERT_TENSOR
     STATE = 256  # optimizer state of ordinary parameters: data-parallel ranks, when sharded
     EXPERT_STATE = 512  # optimizer state of experts
+    QUERIES = 1024  # query positions in attention: as CONTEXT, but 1 where heads are dealt out in their place
+    HEADS = 2048  # attention heads beyond TENSOR: as CONTEXT where they are dealt out, else 1
+    HOPS = 4096  # keys in attention: as CONTEXT where they come part after part, and as often it runs; else 1
+    ROUTED = 8192  # divides nothing: rows that routing sends to a device, of which the most loaded has more than others
 
 
 class Need(IntFlag):
@@ -85,9 +90,7 @@ class Ops:
     work_frac: FloatArray  # share of the loop that is done; 0.5 for causal attention
     weight_elements: IntArray  # parameters of the row, forward rows only
     weight_split: IntArray
-    gradient_elements: (
-        IntArray  # of the weight's gradient: fewer than its parameters where only looked-up rows have one
-    )
+    gradient_elements: IntArray  # of the weight's: fewer than its parameters where only looked-up rows have one
     gradient_split: IntArray
     bias_elements: IntArray  # further parameters, split another way
     bias_split: IntArray
@@ -133,7 +136,7 @@ class Ops:
         """`rows` in the order given, without edges."""
         columns = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name not in _NOT_COLUMNS}
         no_edges = np.zeros(len(rows) + 1, dtype=np.int64)
-        names = tuple(self.names[row] for row in rows)
+        names = tuple(map(self.names.__getitem__, rows.tolist()))
         return Ops(names=names, edge_start=no_edges, edge_to=no_edges[:0], **columns)
 
     # What follows from the columns.
@@ -270,6 +273,7 @@ class Graph:
     blocks: tuple[Block, ...]
     rules: tuple[Rule, ...]
     num_kv_heads: int
+    routing: Routing = EVENLY
 
     @property
     def num_parameters(self) -> int:
@@ -286,6 +290,10 @@ class Graph:
     @property
     def model_flop(self) -> float:
         return float(sum(block.repeat * block.ops.model_flop.sum() for block in self.blocks))
+
+    @property
+    def has_experts(self) -> bool:
+        return any(rule.axis == Axis.EXPERT_TENSOR for rule in self.rules)
 
     def with_blocks(self, blocks: tuple[Block, ...]) -> Graph:
         return replace(self, blocks=blocks)

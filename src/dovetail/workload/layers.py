@@ -193,23 +193,25 @@ def attend(
     causal_frac: float = 0.5,
     score_kinds: tuple[str, ...] = (),
 ) -> int:
-    """Attention over `keys` positions; under context parallelism every device first gathers all keys and values.
+    """Attention over `keys` positions, which under context parallelism devices exchange as the plan says: they gather
+    keys and values, pass them round a ring, or deal heads out for positions.
 
     `causal_frac` is what `is_causal` leaves of the pairs; `score_kinds` are element-wise operators on the scores,
     which a fused kernel does on chip, as it does the softmax.
     """
     kv_cols = (heads.key_cols[0] + heads.value_cols[0], Axis.KV)
-    kv = build.exchange("context_gather", qkv[-1], (sample.batch * keys, TOKENS), kv_cols)
+    dealt = (heads.query_cols[0] + heads.output_cols[0], Axis.TENSOR)
+    kv = build.exchange("context_gather", qkv[-1], (sample.batch * keys, TOKENS), kv_cols, beside_cols=dealt)
     inputs = (*qkv[:-1], kv) if len(qkv) > 1 else (kv,)
-    batch_heads: Extent = (sample.batch * heads.num_heads, Axis.DATA | Axis.TENSOR)
-    queries, all_keys = (sample.seq, Axis.CONTEXT), whole(keys)
+    batch_heads: Extent = (sample.batch * heads.num_heads, Axis.DATA | Axis.TENSOR | Axis.HEADS)
+    queries: Extent = (sample.seq, Axis.QUERIES)
     build.is_core = True
     if sample.attention in FLASH_KINDS:
-        shape = (batch_heads, queries, all_keys, heads.key_width, heads.value_width)
+        shape = (batch_heads, queries, (keys, Axis.HOPS), heads.key_width, heads.value_width)
         frac = causal_frac if is_causal else 1.0
         x = build.attention(inputs, *shape, kv_frac=heads.kv_frac, work_frac=frac, kind=FLASH_KINDS[sample.attention])
     else:
-        x = _attend_unfused(build, inputs, batch_heads, queries, all_keys, heads, has_dropout, score_kinds)
+        x = _attend_unfused(build, inputs, batch_heads, queries, whole(keys), heads, has_dropout, score_kinds)
     build.is_core = False
     return x
 

@@ -227,6 +227,13 @@ _TABLE = (
     # fused attention by the first two generations of flash kernels; "attention" is the best the chip has
     Operator(name="attention_1", unit=Unit.TENSOR, keeps_input=True, keeps_output=True),
     Operator(name="attention_2", unit=Unit.TENSOR, keeps_input=True, keeps_output=True),
+    # attention over one part of the keys added to that over others: its output is scaled and added to a sum in fp32;
+    # on the way back gradients of queries, and of keys and values that pass, are added to what is there
+    _vector(
+        "merge",
+        Pass(num_writes=0, flop_per_element=4, side_bytes_per_element=8),
+        Pass(num_reads=2, flop_per_element=1),
+    ),
 )
 
 OPERATORS: tuple[Operator, ...] = _TABLE

@@ -105,6 +105,8 @@ class Transformer:
             Rule(axis=Axis.TENSOR, label="num_heads", count=self.num_heads),
             Rule(axis=Axis.SEQUENCE, label="seq", count=sample.seq),
             Rule(axis=Axis.CONTEXT, label="seq", count=sample.seq),
+            Rule(axis=Axis.HEADS, label="num_heads", count=self.num_heads),
+            Rule(axis=Axis.HEADS, label="num_kv_heads", count=self.heads.num_kv_heads),
         ]
         if self.experts is None or self.num_dense_layers:
             rules.append(Rule(axis=Axis.TENSOR, label="ffn_width", count=self.ffn_width))

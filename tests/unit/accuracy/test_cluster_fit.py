@@ -12,6 +12,7 @@ from dovetail.errors import InvalidInput
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.scales import MAX_SCALE, Scales, scaled
 from dovetail.plan.plan import Overlap, Plan
+from dovetail.report.cluster_calibration import cluster_fit_record
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
@@ -120,3 +121,20 @@ def test_no_rate_goes_beyond_the_datasheet():
 def test_scales_that_cannot_be_are_refused(scale):
     with pytest.raises(InvalidInput, match="compute must be from"):
         Scales(compute_scale=scale)
+
+
+def test_a_run_that_would_not_fit_is_told_apart_from_those_that_do():
+    workload = Workload(model=models["llama3-70b"](), global_batch=16, seq=4096)
+    large = OwnRun(
+        name="large",
+        graph=workload.training_graph(),
+        precision=workload.precision,
+        cluster=clusters["dgx-h100"].build(16),
+        plan=Plan(tensor_parallel=8, data_parallel=2),
+        measured_s=1.0,
+    )
+    found = fit_cluster([replace(large, measured_s=large.step_s(Scales())), *runs(Scales())[:2]])
+    assert [run.fits for run in found.runs] == [False, True, True]
+    assert found.runs[0].need_bytes > found.runs[0].limit_bytes == large.cluster.hbm_bytes
+    notes = cluster_fit_record(found, found.own_runs("mine.csv"))["notes"]
+    assert sum("large ran, but by our count needs" in note for note in notes) == 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dovetail.accuracy.coverage import coverage_one_out, coverage_publisher_out
+from benchmarks.interval_coverage import coverage_one_out, coverage_publisher_out
 from dovetail.accuracy.evidence import (
     MIN_ROWS,
     Class,
@@ -133,6 +133,16 @@ def test_a_job_unlike_all_runs_is_told_so(cluster, num_devices, model, words):
     assert "without evidence of its class" in found.sentence
     assert words in found.sentence
     assert found.num_rows == 20
+
+
+@pytest.mark.parametrize(
+    ("schedule", "is_published"),
+    [("1f1b", True), ("interleaved", True), ("gpipe", False), ("zb-h1", False), ("zb-v", False), ("dualpipe", False)],
+)
+def test_runs_of_1f1b_are_no_evidence_of_other_schedules(schedule, is_published):
+    words = evidence(replace(JOB, schedule=schedule), rows(20)).words
+    assert (f"no published run uses the schedule {schedule}, all use 1F1B" in words) != is_published
+    assert "schedule" not in evidence(replace(JOB, schedule=schedule, has_pipeline=False), rows(20)).words
 
 
 def test_a_job_whose_class_has_too_few_publishers_is_told_so():

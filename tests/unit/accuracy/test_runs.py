@@ -200,6 +200,29 @@ def test_hosts_wait_for_the_routing_of_mixtures_until_graphs_need_no_host():
     assert not dropping.sends_once
 
 
+@pytest.mark.parametrize(
+    ("model", "gpu", "container", "is_once"),
+    [
+        ("Qwen3_235B", "DGX-B200", "26.02", False),
+        ("Qwen3_235B", "DGX-GB200", "26.02", True),
+        ("Qwen3_30B", "DGX-H100", "26.02", True),
+        ("GPT OSS 120B", "DGX-GB300", "26.04", False),
+        ("GPT OSS 120B", "DGX-GB300", "26.06", True),
+        ("GPT OSS 120B", "DGX-B300", "26.04", True),
+    ],
+)
+def test_dispatchers_of_mixtures_are_those_of_their_recipes(model, gpu, container, is_once):
+    cells = {"framework": "Megatron-Bridge", "model": model, "gpu": gpu, "ep": "8", "precision": "bf16"}
+    assert stack_of(row(**cells, source_location=f"{container} container")).sends_once == is_once
+
+
+def test_exchange_runs_beside_compute_where_a_recipe_says_so():
+    cells = {"framework": "Megatron-Bridge", "model": "Qwen3_235B", "ep": "8", "source_location": "26.02 container"}
+    beside, waiting = (stack_of(row(**cells, gpu=gpu)).overlap for gpu in ("DGX-H100", "DGX-B200"))
+    assert (beside.expert, waiting.expert) == (True, False)
+    assert not beside.routing
+
+
 def test_bloom_launches_block_and_others_do_not():
     bloom = stack_of(row(framework="Megatron-DeepSpeed", source="BigScience tr11"))
     other = stack_of(row(framework="Megatron-DeepSpeed"))

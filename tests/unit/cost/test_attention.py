@@ -213,10 +213,25 @@ def test_older_kernels_of_attention_are_slower_by_what_their_papers_say(phase):
 
     best, second, first = (seconds(kind, "a100-80gb-sxm") for kind in ("attention", "attention_2", "attention_1"))
     assert second == best  # the second generation is the best that chips before Hopper have
-    assert first == pytest.approx(best / FIRST_FRAC, rel=0.1)
+    # exponentials are as many, so it is less than the products alone; Dao 2023 finds 1.3 to 3 times
+    assert 1.3 * best < first < best / FIRST_FRAC
     best, second, first = (seconds(kind, "h100-sxm") for kind in ("attention", "attention_2", "attention_1"))
     assert best < second < best / SYNCHRONOUS_FRAC * 1.01  # what loads at the same time is not what its pace slows
     assert first > second
+
+
+def test_narrow_heads_lose_less_to_kernels_of_the_first_generation():
+    """Their exponentials weigh more beside their products, and those are no slower."""
+
+    def loss(width: int) -> float:
+        shape = {"b": 64, "m": 4096, "n": 4096, "k": width, "v": width}
+        first, best = (
+            time_s(op(kind, **shape, work_frac=0.5, phase=Phase.FORWARD), chips["a100-80gb-sxm"](), Setting.KERNEL)
+            for kind in ("attention_1", "attention")
+        )
+        return first / best
+
+    assert loss(64) < loss(128)
 
 
 def test_generations_of_attention_differ_in_nothing_but_time():

@@ -13,6 +13,7 @@ from dovetail.files.cluster_text import calibrated_cluster_text
 from dovetail.files.own_runs import load_own_runs
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.scales import Scales, scaled
+from dovetail.plan.plan import Overlap
 
 HEAD = "name,model,cluster,devices,tp,pp,zero_stage,microbatch,global_batch,seq,step_s,tokens_per_s,notes"
 GOOD = "first,llama3-8b,dgx-h100,16,2,,1,1,64,4096,3.5,,warm"
@@ -45,6 +46,18 @@ def test_a_plan_and_a_compute_dtype_may_be_named(table):
         table(row, head="model,cluster,devices,plan,compute,global_batch,seq,sequence_parallel,step_s")
     ).runs
     assert (run.plan.zero_stage, run.precision.compute) == (3, "fp8")
+
+
+def test_what_overlaps_and_how_wide_gradients_are_may_be_told_a_column_each(table):
+    head = "model,cluster,devices,tp,gradients,overlap.tensor,overlap.data,global_batch,seq,step_s"
+    first, second = load_own_runs(
+        table(
+            "llama3-8b,dgx-h100,16,2,bf16,true,false,64,4096,3.5", "llama3-8b,dgx-h100,16,2,,,,64,4096,3.5", head=head
+        )
+    ).runs
+    assert (first.precision.gradients, second.precision.gradients) == ("bf16", "fp32")
+    assert first.plan.overlap == Overlap(tensor=True, data=False)
+    assert second.plan.overlap == Overlap()
 
 
 def test_clusters_and_models_may_be_files_beside_the_table(table, tmp_path):

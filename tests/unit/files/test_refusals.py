@@ -246,7 +246,7 @@ def test_a_bad_network_dimension_is_refused_where_it_stands(refusal, figure, mes
         ("tensor: {tiling: {tiles: []}}", "tiles must not be empty; got a list of 0"),
         (
             "tensor: {tiling: {tiles: [[128, 0]]}}",
-            "tile sizes must be at least 1; got ((128, 0),), steps of 64 (spec.yaml:2: cluster.chip.tensor.tiling",
+            "tile sizes must be at least 1; got 128x0, steps of 64 (spec.yaml:2: cluster.chip.tensor.tiling",
         ),
         (
             "tensor: {tiling: {fill: hiden}}",

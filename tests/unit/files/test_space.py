@@ -74,6 +74,8 @@ def test_simulate_takes_a_spec_with_a_space(write):
         ("{axis_order: [tp, cp]}", "axis_order must hold each of tp, cp, dp, pp once"),
         ("{axis_order: 3}", "axis_order must hold each of tp, cp, dp, pp once"),
         ("{stages: odd}", "stages must be even"),
+        ("{forbid: [context]}", "space says which values are left, as in zero_stage: [0, 1]; say --forbid"),
+        ("{fix: {tp: 8}}", "write the choice without fix"),
         ("[tp]", "space must be a mapping"),
         ("{recompute: {a: b}}", "got a mapping"),
     ],
@@ -100,6 +102,20 @@ def test_words_of_the_command_line_forbid_features_and_values():
     ]
 
 
+def test_several_values_of_a_key_are_forbidden_together_and_features_stay_features():
+    found = forbidden_by("tp=1,2, 4,context,zero_stage=2,3")
+    assert [(one.key, one.values, one.forbids) for one in found] == [
+        ("tensor_parallel", (1, 2, 4), True),
+        ("context_parallel", (1,), False),
+        ("zero_stage", (2, 3), True),
+    ]
+
+
+def test_a_number_of_many_digits_is_too_large_and_not_no_number():
+    with pytest.raises(InvalidInput, match="tensor_parallel must be at most 1,000,000,000"):
+        fixed_by(f"tp={'9' * 30}")
+
+
 @pytest.mark.parametrize("words", ["", "tp", "tp=", "=8", "tpp=8", "tp=8x", "tp=-1", "schedule=fast", "overlap=true"])
 def test_words_that_fix_nothing_are_refused_at_the_option(words):
     with pytest.raises(InvalidInput) as refusal:
@@ -112,3 +128,25 @@ def test_words_that_forbid_nothing_are_refused_at_the_option(words):
     with pytest.raises(InvalidInput) as refusal:
         forbidden_by(words)
     assert refusal.value.where == f"--forbid {words}"
+
+
+def test_what_is_offloaded_is_a_choice_like_others(write):
+    space = "space: {offload_optimizer: [true, false], offload_activations_frac: 0.25}\n"
+    job = load_open_spec(write(WORKLOAD + CLUSTER + space))
+    assert values(job.constraints) == {"offload_optimizer": (True, False), "offload_activations_frac": (0.25,)}
+    assert fixed_by("offload_optimizer=true").values == (True,)
+    assert fixed_by("offload_activations_frac=0,0.5,1").values == (0.0, 0.5, 1.0)
+
+
+@pytest.mark.parametrize("words", ["offload_activations_frac=1.5", "offload_activations_frac=x", "offload_optimizer=2"])
+def test_what_cannot_be_offloaded_is_refused(words):
+    with pytest.raises(InvalidInput, match="must be"):
+        fixed_by(words)
+
+
+def test_a_space_lists_how_a_sequence_is_shared(write):
+    job = load_open_spec(write(f"{WORKLOAD}{CLUSTER}space: {{context_exchange: [ring, all-to-all]}}\n"))
+    assert values(job.constraints) == {"context_exchange": ("ring", "all-to-all")}
+    assert fixed_by("context_exchange=ring").values == ("ring",)
+    with pytest.raises(InvalidInput, match="context_exchange must be one of gather, ring, all-to-all; got 'rng'"):
+        fixed_by("context_exchange=rng")

@@ -62,7 +62,8 @@ def test_scaling_tensor_units_scales_every_rate_and_nothing_else() -> None:
 def test_a_calibration_that_says_nothing_is_that_of_a_design_on_paper() -> None:
     paper = Calibration(fitted_on="not fitted: a design on paper")
     numbers = {field.name: getattr(paper, field.name) for field in fields(paper) if field.name != "fitted_on"}
-    assert all(value == (0.0 if name.endswith("_s") else 1.0) for name, value in numbers.items())
+    nothing = {name for name in numbers if name.endswith("_s")} | {"clock_spread_frac"}
+    assert all(value == (0.0 if name in nothing else 1.0) for name, value in numbers.items())
 
 
 @pytest.mark.parametrize(
@@ -71,14 +72,14 @@ def test_a_calibration_that_says_nothing_is_that_of_a_design_on_paper() -> None:
         (TENSOR, {"num_units": 0}, "num_units must be at least 1; got 0", "num_units"),
         (TENSOR, {"num_rows": -1}, "num_rows must be at least 1; got -1", "num_rows"),
         (TENSOR, {"num_cols": 0}, "num_cols must be at least 1; got 0", "num_cols"),
-        (TILING, {"tiles": ()}, "tile sizes must be at least 1; got (), steps of 4", "tiles"),
+        (TILING, {"tiles": ()}, "tile sizes must be at least 1; got none, steps of 4", "tiles"),
         (
             TILING,
             {"tiles": ((8, 4), (8, 0))},
-            "tile sizes must be at least 1; got ((8, 4), (8, 0)), steps of 4",
+            "tile sizes must be at least 1; got 8x4, 8x0, steps of 4",
             "tiles",
         ),
-        (TILING, {"num_steps": 0}, "tile sizes must be at least 1; got ((8, 4),), steps of 0", "tiles"),
+        (TILING, {"num_steps": 0}, "tile sizes must be at least 1; got 8x4, steps of 0", "tiles"),
         (
             TILING,
             {"stationary": ("output", "weights")},
@@ -101,6 +102,12 @@ def test_a_calibration_that_says_nothing_is_that_of_a_design_on_paper() -> None:
         (VECTOR, {"peak_flop_per_s": float("nan")}, "vector peak must be positive; got nan FLOP/s", "peak"),
         (CALIBRATION, {"tensor_frac": 0.0}, "tensor_frac must be above 0 and at most 1; got 0", "tensor_frac"),
         (CALIBRATION, {"hbm_frac": 1.5}, "hbm_frac must be above 0 and at most 1; got 1.5", "hbm_frac"),
+        (
+            CALIBRATION,
+            {"clock_spread_frac": -0.1},
+            "clock_spread_frac must be from 0 to 0.2; got -0.1",
+            "clock_spread_frac",
+        ),
         (CALIBRATION, {"stream_frac": 0.0}, "stream_frac must be above 0 and at most 1; got 0", "stream_frac"),
         (CALIBRATION, {"launch_s": -1.0}, "launch time must not be negative; got -1 s", "launch"),
         (CALIBRATION, {"host_op_s": -1.0}, "host_op time must not be negative; got -1 s", "host_op"),

@@ -1,20 +1,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 from dovetail.errors import InvalidInput
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension, Topology, num_ranks
-from dovetail.plan.exchange import exchanges
+from dovetail.plan.exchange import MEANINGS, payload_bytes
 from dovetail.plan.placement import placement
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import shard
 from dovetail.units import GIGA
-from dovetail.workload.graph import Phase
+from dovetail.workload.graph import Ops, Phase
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
+from dovetail.workload.operators import OPERATORS, Unit
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.training import training_graph
 
@@ -29,10 +32,32 @@ def topology(*sizes: int) -> Topology:
     )
 
 
+class Exchange(NamedTuple):
+    """One collective of one microbatch on one device."""
+
+    axis: str
+    collective: str
+    payload_bytes: float
+    phase: Phase
+
+
+def exchanges(ops: Ops, plan: Plan) -> tuple[Exchange, ...]:
+    """The collectives behind the network rows of `ops`, whose extents are one device's; none for groups of one."""
+    place = placement(plan, topology(plan.num_devices))
+    rows = np.flatnonzero(ops.unit == Unit.NETWORK)
+    found = []
+    for row, whole_bytes in zip(rows, payload_bytes(ops, rows, plan.context_parallel), strict=True):
+        meaning = MEANINGS[OPERATORS[ops.kind[row]].name]
+        collective = meaning.collective(is_sequence_parallel=plan.sequence_parallel)
+        if collective and num_ranks(getattr(place, meaning.group)) > 1:
+            found.append(Exchange(meaning.axis, collective, float(whole_bytes), Phase(int(ops.phase[row]))))
+    return tuple(found)
+
+
 def layer_exchanges(name: str, plan: Plan, seq: int = 1024):
     graph = training_graph(models[name]().forward(Sample(batch=plan.data_parallel, seq=seq, dtype="bf16")), Precision())
     block = [p.block for p in shard(graph, plan).stages[0].pieces if p.block.is_layer][-1]
-    return exchanges(block.ops, plan, placement(plan, topology(plan.num_devices)))
+    return exchanges(block.ops, plan)
 
 
 def test_megatron_sends_four_all_reduces_a_layer_without_sequence_parallelism():
@@ -118,5 +143,5 @@ def test_split_logits_exchange_their_statistics():
     graph = training_graph(models["llama3-8b"]().forward(Sample(batch=1, seq=1024, dtype="bf16")), Precision())
     plan = Plan(tensor_parallel=8)
     head = shard(graph, plan).stages[0].pieces[-1].block
-    sends = exchanges(head.ops, plan, placement(plan, topology(8)))
+    sends = exchanges(head.ops, plan)
     assert ("all-reduce", 1024 * 3 * 4) in {(s.collective, s.payload_bytes) for s in sends}

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from dovetail.errors import InvalidInput, NotModelled
-from dovetail.evaluate import evaluate, memory_use
-from dovetail.hardware.clusters import clusters
+from dovetail.errors import InvalidInput
+from dovetail.evaluate import memory_use
 from dovetail.plan.block_memory import block_memory, kept_bytes
 from dovetail.plan.frameworks import frameworks
 from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, moments
@@ -17,6 +16,7 @@ from dovetail.plan.shard import Shard, shard
 from dovetail.workload.graph import Block, Phase
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
+from dovetail.workload.operators import code_of
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.training import training_graph
 from dovetail.workload.transformer import Transformer
@@ -81,11 +81,11 @@ def test_recompute_runs_again_only_what_was_not_saved() -> None:
     assert some["attention_out"] == every["attention_out"]
 
 
-def test_an_offloaded_optimizer_is_the_hosts() -> None:
+def test_an_offloaded_optimizer_is_the_hosts_and_it_has_the_gradients_too() -> None:
     precision = Precision(gradients="bf16")
     here, there = begin(Plan(), precision), begin(Plan(offload_optimizer=True), precision)
     assert there.optimizer_bytes == 0
-    assert there.host_bytes == here.optimizer_bytes > 0
+    assert there.host_bytes == here.optimizer_bytes + here.gradients_bytes > 0
     pieces = cut(Plan(offload_optimizer=True), precision)
     assert moments(pieces, pieces.stages[0], precision, 1.0)[-1].buffers_bytes == 0
 
@@ -97,12 +97,10 @@ def test_offloaded_activations_leave_the_device_but_for_two_layers_on_their_way(
     assert there.buffers_bytes - here.buffers_bytes == pytest.approx(2 * 0.5 * layers / 32)
 
 
-@pytest.mark.parametrize("changes", [{"offload_optimizer": True}, {"offload_activations_frac": 0.25}])
-def test_the_time_of_offload_is_refused_and_not_free(changes: dict[str, float]) -> None:
-    workload = Workload(model=models["llama3-8b"](), global_batch=8, seq=SEQ)
-    cluster = clusters["dgx-h100"].build(8)
-    with pytest.raises(NotModelled, match="the time of offload is not modelled yet"):
-        evaluate(workload, cluster, Plan(data_parallel=8, zero_stage=3, recompute=("full",), **changes))  # type: ignore[arg-type]
+def test_every_moment_of_a_step_has_all_that_is_offloaded_on_the_host() -> None:
+    plan = Plan(offload_optimizer=True, offload_activations_frac=0.5)
+    pieces = cut(plan)
+    assert len({moment.host_bytes for moment in moments(pieces, pieces.stages[0], Precision(), 1.0)}) == 1
 
 
 def test_transformer_engine_keeps_an_unused_gradient_for_each_shape_of_weight() -> None:
@@ -161,10 +159,10 @@ def test_what_is_stranded_is_stated_apart_and_needed_all_the_same() -> None:
 
 def test_torchtitan_keeps_gathered_inputs_where_others_gather_again() -> None:
     plan = Plan(tensor_parallel=8, sequence_parallel=True)
-    layer = next(p.block for p in cut(plan).stages[0].pieces if p.block.is_layer)
+    pieces = cut(plan)
+    layer = next(p.block for p in pieces.stages[0].pieces if p.block.is_layer)
     tables = [
-        block_memory(layer, "none", Precision(), frameworks[name], is_vocab_cut=True)
-        for name in ("plain", "torchtitan")
+        block_memory(layer, "none", Precision(), frameworks[name], pieces.one_cut) for name in ("plain", "torchtitan")
     ]
     whole = SEQ * HIDDEN * 2
     assert tables[1].kept_bytes - tables[0].kept_bytes == pytest.approx(2 * (whole - whole / 8))
@@ -190,7 +188,7 @@ def test_what_the_loss_kept_is_gone_when_layers_are_recomputed() -> None:
     plan = Plan(recompute=("full",))
     pieces = cut(plan)
     tables = {
-        p.block.name: block_memory(p.block, p.recompute, MIXED, frameworks["plain"], is_vocab_cut=False)
+        p.block.name: block_memory(p.block, p.recompute, MIXED, frameworks["plain"], pieces.one_cut)
         for p in pieces.stages[0].pieces
     }
     layer, head = tables["layer"], tables["head"]
@@ -203,7 +201,7 @@ def test_what_the_loss_kept_is_gone_when_layers_are_recomputed() -> None:
 def test_what_a_small_loss_kept_is_gone_at_the_peak_of_a_recomputed_layer() -> None:
     plan, small = Plan(recompute=("full",)), replace(LLAMA, vocab=1000)  # type: ignore[type-var]
     pieces = shard(training_graph(small.forward(Sample(batch=8, seq=SEQ, dtype="bf16")), MIXED), plan)
-    layer = block_memory(_block(pieces, "layer"), "full", MIXED, frameworks["plain"], is_vocab_cut=False)
+    layer = block_memory(_block(pieces, "layer"), "full", MIXED, frameworks["plain"], pieces.one_cut)
     held = moments(pieces, pieces.stages[0], MIXED, 1.0)[0]
     assert held.activations_bytes == pytest.approx(32 * layer.kept_bytes)
     assert held.buffers_bytes == pytest.approx(layer.passing_bytes)
@@ -251,3 +249,30 @@ def test_of_the_loss_one_microbatch_is_held_and_of_layers_all_that_are_in_flight
 
 def _block(pieces: Shard, name: str) -> Block:
     return next(piece.block for piece in pieces.stages[0].pieces if piece.block.name == name)
+
+
+@pytest.mark.parametrize(
+    ("exchange", "kv_parts", "query_parts"),
+    [("gather", 2 * 16, 0.0), ("ring", 4, 0.0), ("all-to-all", 1, 1.0)],  # parts a sixteenth of the sequence
+)
+def test_attention_holds_what_devices_of_one_sequence_exchange(exchange, kv_parts, query_parts) -> None:
+    many = replace(LLAMA, num_kv_heads=32)  # type: ignore[type-var]
+
+    def in_attention(plan: Plan) -> float:
+        pieces = shard(training_graph(many.forward(Sample(batch=8, seq=SEQ, dtype="bf16")), MIXED), plan)
+        layer = _block(pieces, "layer")
+        core = replace(layer, ops=layer.ops.where(layer.ops.is_core | (layer.ops.kind == code_of("context_gather"))))
+        memory = block_memory(core, "none", MIXED, frameworks["plain"], pieces.one_cut)
+        return float(memory.passing_bytes)
+
+    alone, shared = in_attention(Plan()), in_attention(Plan(context_parallel=16, context_exchange=exchange))
+    part_bytes = SEQ // 16 * HIDDEN * 2
+    assert shared - alone / 16 == pytest.approx((2 * kv_parts + query_parts) * part_bytes)
+
+
+def test_both_ends_of_dualpipe_hold_tied_weights_once() -> None:
+    tied = replace(LLAMA, is_tied=True)  # type: ignore[type-var]
+    graph = training_graph(tied.forward(Sample(batch=8, seq=SEQ, dtype="bf16")), MIXED)
+    pieces = shard(graph, Plan(pipeline_parallel=4, schedule="dualpipe"))
+    first, last = (moments(pieces, pieces.stages[stage], MIXED, 1.0)[0].weights_bytes for stage in (0, -1))
+    assert first == last

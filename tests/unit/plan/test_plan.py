@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dovetail.errors import InvalidInput
 from dovetail.plan.check import check_plan
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import layers_per_chunk, stage_counts
+from dovetail.plan.shard import layers_per_chunk, shard, stage_counts
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
 
@@ -27,6 +29,10 @@ def graph_of(name: str, batch: int = 64):
         (
             {"pipeline_parallel": 2, "layers_per_stage": (4,)},
             "layers_per_stage has 1 values and must have one a stage: 2",
+        ),
+        (
+            {"context_exchange": "rings"},
+            "context_exchange must be one of gather, ring, all-to-all; got 'rings'; did you mean ring",
         ),
         ({"axis_order": ("tp", "dp", "pp")}, "axis_order must hold each of tp, cp, dp, pp once"),
         (
@@ -64,12 +70,60 @@ def test_an_impossible_plan_is_refused_with_rule_and_value(fields, words):
         ),
         ("llama3-8b", Plan(pipeline_parallel=4, layers_per_stage=(16, 0, 8, 8)), "stage 1 would hold nothing"),
         ("mixtral-8x7b", Plan(tensor_parallel=8), "needs sequence_parallel: true"),
+        (
+            "llama3-8b",
+            Plan(recompute=("full",), recompute_layers=(33,)),
+            "recompute_layers=33 is more than the 32 layers of stage 0; say at most 32, or leave recompute_layers out",
+        ),
+        (
+            "llama3-8b",
+            Plan(pipeline_parallel=2, layers_per_stage=(20, 12), recompute=("full",), recompute_layers=(12, 13)),
+            "recompute_layers=13 is more than the 12 layers of stage 1",
+        ),
+        (
+            "llama3-8b",
+            Plan(pipeline_parallel=2, layers_per_stage=(12, 20), recompute=("full",), recompute_layers=(21,)),
+            "recompute_layers=21 is more than the 20 layers of stage 1",
+        ),
+        (
+            "llama3-8b",
+            Plan(context_parallel=16, context_exchange="all-to-all"),
+            "tensor x context parallel = 1 x 16 must divide num_kv_heads=8; use a smaller context_parallel, or ring",
+        ),
+        (
+            "gpt3-175b",
+            Plan(tensor_parallel=8, context_parallel=8, context_exchange="all-to-all"),
+            "tensor x context parallel = 8 x 8 must divide num_heads=96",
+        ),
     ],
 )
 def test_a_plan_the_model_cannot_have_is_refused_with_the_way_out(name, plan, words):
     with pytest.raises(InvalidInput) as error:
         check_plan(plan, graph_of(name), plan.num_devices)
     assert words in str(error.value)
+
+
+def test_one_count_of_recomputed_layers_goes_for_stages_with_fewer_too():
+    plan = Plan(pipeline_parallel=2, layers_per_stage=(20, 12), recompute=("full",), recompute_layers=(16,))
+    check_plan(plan, graph_of("llama3-8b"), 2)
+    assert [stage.pieces[-1].recompute for stage in shard(graph_of("llama3-8b"), plan).stages] == ["none", "full"]
+
+
+def test_a_ring_over_a_window_is_refused():
+    model = models["llama3-8b"]()
+    windowed = replace(model, architecture=replace(model.architecture, window=1024))  # type: ignore[type-var]
+    graph = windowed.forward(Sample(batch=8, seq=8192, dtype="bf16"))
+    with pytest.raises(InvalidInput, match="llama3-8b has layers that attend to a window"):
+        check_plan(Plan(context_parallel=2, context_exchange="ring"), graph, 2)
+    check_plan(Plan(context_parallel=2, context_exchange="all-to-all"), graph, 2)
+
+
+def test_a_ring_needs_the_sums_that_fused_attention_keeps():
+    model = models["llama3-8b"]()
+    graph = model.forward(Sample(batch=8, seq=1024, dtype="bf16", attention="unfused"))
+    with pytest.raises(InvalidInput, match="use attention: flash, or gather"):
+        check_plan(Plan(context_parallel=2, context_exchange="ring"), graph, 2)
+    check_plan(Plan(context_parallel=2, context_exchange="all-to-all"), graph, 2)
 
 
 def test_a_plan_for_another_number_of_devices_says_what_would_fill_the_cluster():

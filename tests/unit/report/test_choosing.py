@@ -52,7 +52,7 @@ def test_sets_of_plans_are_scored_by_publisher_with_ranks_and_one_factor():
     assert [vtrain.ranking.spearman, other.ranking.spearman] == pytest.approx([1.0, -1.0])
     assert whole.ranking.spearman == pytest.approx(0.0)
     assert other.ranking.regret_frac == pytest.approx(0.4)
-    assert vtrain.one_scalar.mape_frac == pytest.approx(0.0, abs=1e-12)  # style: a tolerance
+    assert 0 < vtrain.one_scalar.mape_frac < 0.01  # of 10 % that all its rows share
     assert whole.one_scalar.num_rows == 10
 
 
@@ -90,6 +90,28 @@ def test_the_tables_show_what_the_record_holds_in_eighty_columns():
     page = accuracy_page(RECORD)
     assert "## Beside other predictors" in page
     assert "| vTrain, many nodes | 5 | 10.0 | 15.0 to 20.0 | Calculon |" in page
+
+
+def test_bars_on_choosing_are_judged_by_publisher_and_shown():
+    found = {(choice.kind, choice.statistic): choice for choice in FOUND.choices}
+    assert found["vTrain, many nodes", "Spearman"].holds
+    assert found["vTrain, many nodes", "worst regret"].measured == 0.0
+    assert not found["", "one factor"].holds  # half of the rows are told the other way round
+    assert found["", "decided"].measured == pytest.approx(0.5)
+    assert ("B", "Spearman") not in found  # nothing is promised of it
+    assert RECORD["holds"] is False
+    text = text_of(accuracy_tables(RECORD))
+    assert "bars on choosing" in text
+    assert "MISSED" in text
+    assert "## Bars on choosing" in accuracy_page(RECORD)
+
+
+def test_a_set_of_one_publisher_is_judged_as_that_publisher():
+    alone = scored_set(prepared(kinds=("BLOOM's tuning",) * 10, decisions=()))
+    assert {(choice.kind, choice.statistic) for choice in alone.choices} == {
+        ("BLOOM's tuning", statistic) for statistic in ("Spearman", "regret", "worst regret")
+    }
+    assert scored_set(prepared(promise="")).choices == ()
 
 
 def test_recorded_results_come_back_as_they_were(tmp_path):

@@ -69,8 +69,8 @@ def test_the_published_plan_of_llama3_405b_has_its_chunks_written_out():
     started = launch("megatron-lm", "llama3-405b", plan, cluster="llama3-grandteton", batch=2048)
     assert flags(started)["--pipeline-model-parallel-layout"] == "E|(t|)*126L"
     assert "--use-tp-pp-dp-mapping" in flags(started)
-    assert flags(started)["--recompute-modules"] == "layernorm"
-    assert "recompute light of dense activations" in told(started)
+    assert flags(started)["--recompute-granularity"] == "full"
+    assert "recompute light, written as full, because norms are parts of the products" in told(started)
 
 
 @pytest.mark.parametrize(
@@ -142,11 +142,13 @@ def test_from_zero_2_on_megatron_lm_is_told_to_use_its_fsdp(stage, strategy):
         (Plan(recompute=("full",), recompute_layers=(5,)),
          {"--recompute-method": "block", "--recompute-num-layers": "5"}),
         (Plan(recompute=("selective",)), {"--recompute-granularity": "selective", "--recompute-modules": "core_attn"}),
-        (Plan(context_parallel=2), {"--context-parallel-size": "2", "--cp-comm-type": "p2p"}),
-        (Plan(context_parallel=2, overlap=Overlap(context=False)), {"--cp-comm-type": "allgather"}),
+        (Plan(context_parallel=2, overlap=Overlap(context=False)),
+         {"--context-parallel-size": "2", "--cp-comm-type": "all_gather"}),
+        (Plan(context_parallel=2, context_exchange="ring"), {"--cp-comm-type": "p2p"}),
+        (Plan(context_parallel=2, context_exchange="all-to-all"), {"--cp-comm-type": "a2a"}),
         (Plan(tensor_parallel=2, sequence_parallel=True, overlap=Overlap(tensor=True)), {"--tp-comm-overlap": ""}),
         (Plan(data_parallel=2, zero_stage=1, offload_optimizer=True),
-         {"--optimizer-cpu-offload": "", "--use-precision-aware-optimizer": ""}),
+         {"--optimizer-cpu-offload": "", "--overlap-cpu-optimizer-d2h-h2d": "", "--use-precision-aware-optimizer": ""}),
         (Plan(offload_activations_frac=0.25), {"--cpu-offloading-num-layers": "8"}),
         (Plan(pipeline_parallel=4, interleave=2, overlap=Overlap(pipeline=False)),
          {"--no-overlap-p2p-communication": ""}),
@@ -182,8 +184,12 @@ def test_a_run_in_fp8_is_bf16_with_float8_products():
         ("torchtitan", Plan(data_parallel=2, zero_stage=3, overlap=Overlap(data=False)), "overlap.data false"),
         ("deepspeed", Plan(pipeline_parallel=4, schedule="dualpipe"), "schedule dualpipe, written as 1F1B"),
         ("deepspeed", Plan(pipeline_parallel=4, interleave=2), "interleave 2, written as 1"),
-        ("deepspeed", Plan(pipeline_parallel=4, layers_per_stage=(7, 9, 9, 7)), "layers_per_stage 7, 9, 9, 7"),
-        ("deepspeed", Plan(context_parallel=2), "Ulysses"),
+        ("deepspeed", Plan(pipeline_parallel=4, layers_per_stage=(7, 9, 9, 7)), "layers_per_stage 7,9x2,7, written as"),
+        ("megatron-lm", Plan(context_parallel=2), "overlap.context true"),
+        ("megatron-lm", Plan(context_parallel=2, context_exchange="ring", overlap=Overlap(context=False)),
+         "overlap.context false"),
+        ("torchtitan", Plan(context_parallel=2, context_exchange="all-to-all"), "written as ring"),
+        ("deepspeed", Plan(context_parallel=2), "context_exchange gather, written as all-to-all, because context"),
         ("deepspeed", Plan(recompute=("full",)), "the script makes its checkpoints itself"),
         ("deepspeed", Plan(offload_activations_frac=0.5), "offload_activations_frac 0.5"),
     ],

@@ -9,14 +9,16 @@ import pytest
 
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.plan import Plan
+from dovetail.report.nearest import Cost
 from dovetail.report.planned import Told, notes, planned_tables, proof, ranking_table, sentence
 from dovetail.report.planned_record import planned_record
-from dovetail.report.runnable import Runnable, runnable, runnable_notes
+from dovetail.report.runnable import Runnable, runnable, runnable_notes, runners
 from dovetail.report.table import WIDTH, text_of
 from dovetail.search.constraints import Constraint, space_under
 from dovetail.search.objectives import objectives
 from dovetail.search.planner import planned
 from dovetail.search.ranking import Choice, NothingFits, Question, choice, cluster_usd
+from dovetail.units import GIBI
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
@@ -111,13 +113,19 @@ def test_an_own_plan_that_does_not_fit_is_said_not_to():
 def test_a_gap_of_nothing_is_a_proof_and_another_is_a_bound():
     result = chosen()
     counts, proven = proof(replace(result, gap_frac=0.0, proof=replace(result.proof, is_even_only=False)))
-    assert f"{result.tally.num_plans:,} plans with stages alike, {result.tally.num_fitting:,} fit" in counts
+    tally = result.tally
+    told = (
+        f"{tally.num_plans:,} plans with stages alike; {tally.num_evaluated:,} that a bound does not rule out evaluated"
+    )
+    assert f"{told}, {tally.num_fitting:,} fit" in counts
+    whole = replace(tally, num_evaluated=tally.num_plans)
+    assert f"alike, all evaluated, {tally.num_fitting:,} fit" in proof(replace(result, tally=whole))[0]
     assert proven == "proven best of the space by time (gap 0)"
     _, even = proof(replace(result, gap_frac=0.0, proof=replace(result.proof, is_even_only=True)))
     assert even == "proven best by time of all plans with stages alike (gap 0); others were not searched"
-    made = replace(result.proof, num_bases=9, num_bounded_away=4, num_refined=3, num_open=2)
+    made = replace(result.proof, num_bases=9, num_bounded_away=4, num_closed=3, num_open=2)
     counts, bound = proof(replace(result, gap_frac=0.0125, proof=made))
-    assert "4 cannot be better by a bound, 3 were cut anew, 2 of all are still open" in counts
+    assert "4 cannot be better by a bound, 3 were cut anew and have none better, 2 are still open" in counts
     assert "no plan of the space is ahead by more than 1.25 %" in bound
 
 
@@ -140,9 +148,9 @@ def test_stages_that_differ_are_written_out():
     result, uneven = chosen(), Plan(pipeline_parallel=2, data_parallel=4, layers_per_stage=(17, 15))
     best = replace(result.best, plan=replace(uneven, recompute=("full", "none"), recompute_layers=(3, 0)))
     said = notes(replace(result, best=best), answers(result))
-    assert "layers of the best plan by stage: 1 x 17, 1 x 15" in said
-    assert "recompute of the best plan by stage: 1 x full, 1 x none" in said
-    assert "layers recomputed by stage: 1 x 3, 1 x 0" in said
+    assert "recompute of the best plan by stage: full, none" in said
+    title = sentence(replace(result, best=best))
+    assert "full and none recompute of 3,0 layers a stage, stages of 17,15 layers" in title
 
 
 def test_commands_over_several_lines_are_read_as_one():
@@ -177,13 +185,47 @@ def test_the_record_has_the_ranking_with_reasons_and_frameworks():
     assert said["ranking"][0]["figure"] == pytest.approx(16 * 2048 / said["best"]["step_s"] / usd)
 
 
+def test_the_record_has_a_bound_only_where_time_was_bounded():
+    by_time, by_energy = (planned_record(one, answers(one), TOLD)["proof"] for one in (chosen(), chosen("tokens/J")))
+    assert by_time["bound_s"] == pytest.approx(chosen().best.step.step_s)
+    assert by_energy["bound_s"] is None
+
+
 def test_a_plan_that_nobody_can_run_is_named_with_the_first_that_somebody_can():
     refused = (Runnable(framework="a", refusal="no pipeline"), Runnable(framework="b", refusal="no ZeRO-3"))
     runs = (Runnable(framework="a"), Runnable(framework="b", refusal="no ZeRO-3"))
-    assert list(runnable_notes(refused, (refused, refused, runs))) == [
+    assert list(runnable_notes(refused, (refused, refused, runs)))[:-1] == [
         "a cannot run the best plan: no pipeline",
         "b cannot run the best plan: no ZeRO-3",
-        "the first of the plans above that one of them can run is number 3: a",
+        "the first of the plans above that a runs as it is: number 3",
     ]
     assert "none of them can run any" in list(runnable_notes(refused, (refused,)))[-1]
     assert next(runnable_notes(runs, (runs,))) == "a can run the best plan"
+
+
+def test_a_plan_that_a_framework_changes_is_another_plan_with_a_cost():
+    cost = Cost(wanted_s=10.0, step_s=11.0, need_bytes=70.0 * GIBI, limit_bytes=80.0 * GIBI)
+    changed = Runnable(
+        framework="a", differs=("interleave 2, written as 1",), costs=(cost,), not_expressed=("a window",)
+    )
+    unknown = Runnable(framework="b", differs=("offload_optimizer",))
+    [first, second, *_] = runnable_notes((changed, unknown), ((changed, unknown),))
+    assert first == (
+        "a runs another plan for the best one: 11.000 s a step (+10.0 %); it differs by interleave 2, written as 1;"
+        " not told, and not counted: a window"
+    )
+    changed = replace(changed, options=("--forbid interleave", "--fix tp=2"))
+    [*_, last] = runnable_notes((changed, unknown), ((changed, unknown),))
+    assert last == "to look only at plans that a runs as they are, add --forbid interleave --fix tp=2"
+    assert second.startswith("b runs another plan for the best one: what that costs is not modelled; it differs by off")
+
+
+def test_the_framework_that_loses_least_goes_first_and_what_does_not_fit_goes_nowhere():
+    def at(name: str, step_s: float, need_bytes: float = 1.0) -> Runnable:
+        cost = Cost(wanted_s=10.0, step_s=step_s, need_bytes=need_bytes, limit_bytes=2.0)
+        return Runnable(framework=name, differs=("recompute",), costs=(cost,))
+
+    exact, unknown = Runnable(framework="exact"), Runnable(framework="unknown", differs=("schedule",))
+    refused = Runnable(framework="refused", refusal="no pipeline")
+    asked = (unknown, at("slow", 12.0), at("too-big", 10.1, 3.0), refused, at("near", 10.5), exact)
+    assert runners(asked) == ("exact", "near", "slow", "unknown")

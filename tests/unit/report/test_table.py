@@ -76,3 +76,12 @@ def test_a_bar_is_as_long_as_its_share_and_never_vanishes(share, length):
 
 def test_a_last_column_with_nothing_in_it_is_laid_out():
     assert texts(Table(title="t", columns=("a", ""), rows=(("1", ""),))) == ["t", "  a", "  1"]
+
+
+def test_a_long_name_in_the_first_column_goes_on_below_further_in():
+    rows = (("one", "1", "a word"), ("  a name that is far too long to stand on one line of this page", "2", "b"))
+    table = Table(title="t", columns=("name", "n", "words"), rows=rows, align="lrl")
+    assert texts(table)[3:] == [
+        "    a name that is far too long to stand on one   2  b",
+        "      line of this page",
+    ]

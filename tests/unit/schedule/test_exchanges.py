@@ -12,6 +12,7 @@ from dovetail.cost.op_cost import LIMITS
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
+from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Topology
 from dovetail.network.alphabeta import all_to_all_s
 from dovetail.network.collectives import collectives
@@ -23,7 +24,7 @@ from dovetail.plan.plans import columns_of
 from dovetail.schedule.step import Step, training_step
 from dovetail.schedule.sync import Held, exchange
 from dovetail.schedule.work import COMM_AXES, HELD_FRAC
-from dovetail.units import MEGA, MICRO, MILLI
+from dovetail.units import MEGA, MICRO, MILLI, PETA
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision
@@ -123,7 +124,21 @@ def test_copies_for_several_devices_of_a_node_cross_to_it_once_and_are_handed_ou
     inner, outer = placement(replace(EXPERTS, expert_parallel=16), CLUSTER.topology).expert
     found_s = deduplicated_all_to_all_s(64 * MEGA, (inner, outer), 0.8, 2)
     crossing_s = all_to_all_s(64 * MEGA * 1.5 / 2, outer, 0.8)
-    assert found_s == pytest.approx(crossing_s + all_to_all_s(64 * MEGA * 1.9375 / 2, inner, 0.8))
+    assert found_s == pytest.approx(crossing_s + all_to_all_s(0.0, inner, 0.8))  # while the slower network brings more
+    fast = replace(outer, dimension=replace(outer.dimension, link=Link(bandwidth_bytes_per_s=PETA, latency_s=0.0)))
+    handed_s = all_to_all_s(64 * MEGA * 1.9375 / 2, inner, 0.8)
+    assert deduplicated_all_to_all_s(64 * MEGA, (inner, fast), 0.8, 2) == pytest.approx(handed_s)
+
+
+def test_expert_exchange_that_runs_beside_compute_hides_behind_all_of_it():
+    """Another microbatch computes meanwhile, so more than the experts' own compute covers it."""
+    waiting, beside = (step(replace(EXPERTS, overlap=Overlap(expert=flag)), "mixtral-8x7b") for flag in (False, True))
+    assert exposed_s(beside, "ep") < 0.2 * exposed_s(waiting, "ep")
+    slow = replace(CLUSTER, topology=CLUSTER.topology.with_link_scaled("nvlink", 0.02))
+    cut = replace(EXPERTS, overlap=Overlap(expert=True))
+    held = step(cut, "mixtral-8x7b", cluster=slow)
+    hidden_s = held.comm[COMM_AXES.index("ep")].hidden_s
+    assert 0.5 * held.compute_s < hidden_s <= held.compute_s  # all compute is used up before any is waited for
 
 
 def test_tensor_ranks_that_hold_the_same_hand_a_part_each_to_the_next_stage():

@@ -20,6 +20,7 @@ from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
 
 H200 = chips["h200-sxm"]()
+SLOWEST_FRAC = slowest_frac(64, H200.calibration.clock_spread_frac)
 WORK = Work(
     cost=Cost(compute_s=10.0, clocked_s=6.0, energy_j=100.0, core_j=60.0, host_s=15.0),
     waiting_s=(1.0, 0.0, 0.0, 2.0, 0.0),  # tp, cp, ep, dp, pp
@@ -175,10 +176,18 @@ def test_entering_a_pass_costs_its_host_once():
 
 
 def test_the_slowest_of_more_devices_is_slower_and_one_alone_is_not():
-    fracs = [slowest_frac(num_devices) for num_devices in (1, 2, 8, 64, 1024, 16_384)]
+    fracs = [slowest_frac(num_devices, 0.017) for num_devices in (1, 2, 8, 64, 1024, 16_384)]
     assert fracs[0] == 1.0
     assert all(later < earlier for earlier, later in pairwise(fracs))
     assert 0.92 < fracs[-1] < fracs[3] == pytest.approx(0.962, abs=0.001)
+
+
+def test_chips_of_whose_spread_nothing_is_known_are_taken_to_be_alike():
+    assert slowest_frac(1024, 0.0) == 1.0
+    spread = {name: build().calibration.clock_spread_frac for name, build in chips.items()}
+    assert {name for name, frac in spread.items() if frac} == {
+        name for name, build in chips.items() if build().vendor in ("NVIDIA", "AMD")
+    }
 
 
 def test_a_stage_takes_the_slowest_devices_time_and_the_mean_devices_energy():
@@ -186,6 +195,6 @@ def test_a_stage_takes_the_slowest_devices_time_and_the_mean_devices_energy():
     unlimited = replace(H200, tdp_w=10_000.0)
     alone, among = sustained(work, unlimited, 1), sustained(work, unlimited, 64)
     assert alone.clock_frac == 1.0
-    assert among.clock_frac == slowest_frac(64)
-    assert among.forward.time_s == WORK.time_at_s(slowest_frac(64))
+    assert among.clock_frac == SLOWEST_FRAC
+    assert among.forward.time_s == WORK.time_at_s(SLOWEST_FRAC)
     assert among.forward.cost.energy_j == alone.forward.cost.energy_j == WORK.cost.energy_j

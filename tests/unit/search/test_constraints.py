@@ -81,10 +81,12 @@ def test_a_choice_fixed_above_goes_over_one_below_and_leaves_the_others():
     ("constraints", "message"),
     [
         ([fixed("tensor_parallel", 3)], "tensor_parallel=3 must divide the cluster's 16 devices; try 2 or 4"),
+        ([fixed("tensor_parallel", 999)], "tensor_parallel=999 is more than the cluster's 16 devices; try 16"),
+        ([fixed("expert_parallel", 999)], "expert_parallel=999 is more than the cluster's 16 devices; try 1"),
         ([fixed("data_parallel", 5, 7)], "data_parallel=5 must divide the cluster's 16 devices"),
         ([fixed("microbatch", 3)], "microbatch=3 must divide global_batch=32; try 2 or 4"),
         ([fixed("expert_parallel", 2)], "expert_parallel=2 has nothing to divide in llama3-8b; use 1"),
-        ([fixed("interleave", 17)], "interleave=17 needs 34 layers on two stages; llama3-8b has 32"),
+        ([fixed("interleave", 17)], "llama3-8b has 32, so use at most 16"),
         ([fixed("tensor_parallel", 2), without("tensor", "--forbid tensor")], "nothing is left of tensor_parallel"),
         ([forbidden("zero_stage", 0, 1, 2, 3)], "nothing is left of zero_stage: zero_stage not 0, 1, 2, 3"),
         (

@@ -114,9 +114,11 @@ def test_a_budget_of_none_leaves_a_gap_that_bounds_account_for():
 
 
 def test_every_base_plan_is_bounded_away_or_refined_or_left_open():
-    proof = search(workload(6), cluster(8, 30 * GIBI), SMALL).proof
-    assert proof.num_bases > proof.num_refined
-    assert proof.num_bases >= proof.num_bounded_away + proof.num_open
+    for num_refined in (0, 1, 2, 100):
+        proof = search(workload(6), cluster(8, 30 * GIBI), SMALL, num_refined=num_refined).proof
+        assert proof.num_bases > proof.num_refined
+        assert proof.num_closed <= proof.num_refined <= num_refined
+        assert proof.num_bases == proof.num_bounded_away + proof.num_closed + proof.num_open
 
 
 def test_energy_and_memory_are_asked_of_even_plans_only():
@@ -124,6 +126,8 @@ def test_energy_and_memory_are_asked_of_even_plans_only():
         found = search(workload(6), cluster(8, 30 * GIBI), SMALL, objective)
         assert found.proof.is_even_only
         assert found.gap_frac == 0.0
+        assert found.bound_s == 0.0  # nothing is said of the time that other plans take
+        assert found.tally.num_evaluated == found.tally.num_plans
         assert all(not candidate.plan.layers_per_stage for candidate in found.best)
 
 
@@ -136,12 +140,17 @@ def test_a_policy_that_is_not_allowed_is_in_no_stage():
         assert not candidate.plan.recompute_layers
 
 
-def test_layers_of_several_kinds_are_bounded_and_left_even():
+def test_layers_of_several_kinds_are_cut_anew_and_proven():
     model = models["deepseek-v3"]()
     short = replace(model, architecture=replace(model.architecture, num_layers=6, num_dense_layers=2))  # type: ignore[type-var]
     of = Workload(model=short, global_batch=64, seq=1024)
-    found = search(of, cluster(16, 80 * GIBI), replace(SMALL, expert_parallel=(8, 16), recompute=("none", "full")))
+    space = replace(SMALL, expert_parallel=(8, 16), recompute=("none", "full"))
+    even, found = (
+        search(of, cluster(16, 80 * GIBI), space, is_even_only=True),
+        search(of, cluster(16, 80 * GIBI), space),
+    )
     assert found.best
-    assert found.proof.num_refined == 0
-    assert 0.0 <= found.gap_frac < 1.0
-    assert found.bound_s <= found.best[0].step_s
+    assert found.proof.num_refined > 0
+    assert found.gap_frac == 0.0
+    assert found.best[0].step_s < even.best[0].step_s
+    assert found.best[0].plan.layers_per_stage

@@ -116,15 +116,25 @@ GRAPHED_SINCE = (26, 6)
 
 
 def _bridge(row: Row) -> Stack:
-    """Megatron-Bridge's recipes; mixtures go by DeepEP or HybridEP, and until 2026 the host waits for each routing."""
-    stack = replace(_with_precision(MEGATRON_CORE, row), sends_once=True, has_fused_loss=True)
-    if row.count("EP", 1) == 1:
-        return stack
-    if row.says("model", "tokendrop"):
-        return replace(stack, sends_once=False)  # with a capacity, shapes are known beforehand; every copy is sent
+    """Megatron-Bridge's recipes; until 2026 the host waits for each routing."""
+    stack = replace(_with_precision(MEGATRON_CORE, row), sends_once=_is_sent_once(row), has_fused_loss=True)
+    if row.count("EP", 1) == 1 or row.says("model", "tokendrop"):
+        return stack  # with a capacity, shapes are known beforehand
     if row.container >= GRAPHED_SINCE:
         return replace(stack, kernels="compiled", overlap=replace(stack.overlap, expert=True))
-    return replace(stack, overlap=replace(stack.overlap, routing=False))
+    is_beside = row.says("model", "235B") and row.says("gpu", "H100")  # moe_a2a_overlap of that recipe
+    return replace(stack, overlap=replace(stack.overlap, routing=False, expert=is_beside))
+
+
+def _is_sent_once(row: Row) -> bool:
+    """Whether a mixture goes by HybridEP or DeepEP, as its recipe says (Megatron-Bridge, scripts/performance/configs).
+
+    Plain all-to-all: with a capacity, Qwen3 235B on nodes of eight, and GPT-OSS before 26.06 (on B300 before 26.04).
+    """
+    is_of_eight = not row.says("gpu", "GB200", "GB300")
+    if row.says("model", "GPT OSS"):
+        return row.container >= ((26, 4) if is_of_eight and row.says("gpu", "B300") else GRAPHED_SINCE)
+    return not (row.says("model", "tokendrop") or (is_of_eight and row.says("model", "235B")))
 
 
 def _deepspeed(row: Row) -> Stack:

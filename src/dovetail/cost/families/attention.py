@@ -63,10 +63,9 @@ def attention_costing(rows: Rows) -> Costing:
 
 
 def _pace_frac(rows: Rows, chips: ChipColumns) -> FloatArray:
-    """Share of the best kernel's pace that each row's generation of kernels reaches on each chip."""
+    """Share of the best kernel's pace that kernels for older chips reach on each chip."""
     is_old = (rows.kind != _BEST)[:, None]
-    synchronous = np.where(is_old & chips.is_output_hidden, SYNCHRONOUS_FRAC, 1.0)
-    return np.where((rows.kind == _FIRST)[:, None], FIRST_FRAC, 1.0) * synchronous
+    return np.where(is_old & chips.is_output_hidden, SYNCHRONOUS_FRAC, 1.0)
 
 
 def _shape(rows: Rows, chips: ChipColumns, *, is_backward: bool) -> Attentions:
@@ -80,6 +79,7 @@ def _shape(rows: Rows, chips: ChipColumns, *, is_backward: bool) -> Attentions:
         work_frac=rows.work_frac,
         is_backward=is_backward,
         rate_flop_per_s=loop_flop_per_s(rows, chips),
+        product_frac=np.where((rows.kind == _FIRST)[:, None], FIRST_FRAC, 1.0),
         pace_frac=_pace_frac(rows, chips),
         element_bytes=rows.element_bytes,
     )

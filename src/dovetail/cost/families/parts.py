@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -56,18 +56,23 @@ class Rows:
         phase = np.where(self.phase == Phase.RECOMPUTE, Phase.FORWARD, self.phase)
         others = [getattr(self, field.name).reshape(len(self)) for field in fields(self) if field.name != "phase"]
         columns = [column.astype(np.float64) for column in (phase, *others)]
-        mixed = np.zeros(len(self), dtype=np.uint64)
-        for column in columns:
-            mixed = (mixed ^ column.view(np.uint64)) * _MIXER
-            mixed ^= mixed >> _HALF
-        _, first, which = np.unique(mixed, return_index=True, return_inverse=True)
-        is_mistaken = any(not np.array_equal(column, column[first][which]) for column in columns)
-        if is_mistaken:  # two kinds of row mixed to one number
-            _, first, which = np.unique(np.stack(columns), axis=1, return_index=True, return_inverse=True)
-        return first, which.reshape(-1)
+        return distinct_rows(columns)
 
     def at(self, mask: BoolArray | IntArray) -> Rows:
         return Rows(**{field.name: getattr(self, field.name)[mask] for field in fields(self)})
+
+
+def distinct_rows(columns: Sequence[FloatArray]) -> tuple[IntArray, IntArray]:
+    """The first of the rows that are alike in all columns, and which of these each row is."""
+    mixed = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in columns:
+        mixed = (mixed ^ column.view(np.uint64)) * _MIXER
+        mixed ^= mixed >> _HALF
+    _, first, which = np.unique(mixed, return_index=True, return_inverse=True)
+    is_mistaken = any(not np.array_equal(column, column[first][which]) for column in columns)
+    if is_mistaken:  # two kinds of row mixed to one number
+        _, first, which = np.unique(np.stack(columns), axis=1, return_index=True, return_inverse=True)
+    return first, which.reshape(-1)
 
 
 def rows_of(ops: Ops) -> Rows:

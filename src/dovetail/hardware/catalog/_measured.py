@@ -15,6 +15,10 @@ from dovetail.units import BITS_PER_BYTE, GIGA, MICRO, PICO
 REFERENCE_CLOCK_HZ = 1.83 * GIGA  # at which the H100's and H200's peaks are stated, and the times below
 GPU_FIT = "4,524 published GEMMs of A100, H100 and H200, and 2,180 GEMMs, vector operators and attentions of one H200"
 
+# Equal GPUs, of NVIDIA and AMD, differ in pace by 8 % on average over five clusters, 22 % at most (Sinha et al. 2022,
+# arXiv:2208.11035, abstract). Estimate: 8 % taken as the range of a normal spread over some fifty of them.
+CLOCK_SPREAD_FRAC = 0.017
+
 
 def gpu_calibration(clock_hz: float, fitted_on: str = GPU_FIT, host_slower: float = 1.0) -> Calibration:
     """The shared calibration of GPUs at a part's clock: what waits on the chip waits for clocks."""
@@ -34,6 +38,7 @@ def gpu_calibration(clock_hz: float, fitted_on: str = GPU_FIT, host_slower: floa
         stream_frac=0.89,
         write_frac=0.78,
         wait_s=slower * 0.61 * MICRO,
+        clock_spread_frac=CLOCK_SPREAD_FRAC,
         power_loop_s=385 * MICRO,
         host_kernel_s=host_slower * 7.6 * MICRO,
         host_gradient_s=host_slower * 16.5 * MICRO,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import ClusterEntry, clusters
 from dovetail.hardware.clusters._dgx import dgx_cluster, three_tier_ports
+from dovetail.hardware.clusters._hosts import NodeHost, with_host
 from dovetail.hardware.clusters._nodes import GIGABIT
+from dovetail.units import GIGA
 
 GUIDE = "NVIDIA DGX GB200 datasheet and DGX SuperPOD reference architecture (2024)"
 NUM_RACK = 72
@@ -18,10 +20,22 @@ SOURCES = (
         "three tiers of 64-port NDR switches reach 65536 ports, one a GPU; any whole number of racks of 72",
     ),
 )
+HOST = NodeHost(
+    num_devices=2,
+    num_on_port=2,
+    port_bytes_per_s=450 * GIGA,
+    memory_bytes=480 * GIGA,
+    memory_bytes_per_s=512 * GIGA,
+    sources=(
+        "NVIDIA GB200 NVL72 datasheet: NVLink-C2C, 900 GB/s both ways between a Grace and its two GPUs",
+        "NVIDIA DGX GB200 datasheet: 17 TB of LPDDR5X for 36 Grace, 480 GB each",
+        "NVIDIA Grace datasheet: up to 512 GB/s of LPDDR5X with 480 GB",
+    ),
+)
 
 
 def gb200_nvl72(num_devices: int) -> Cluster:
-    return dgx_cluster(
+    cluster = dgx_cluster(
         "gb200-nvl72",
         "gb200",
         num_devices,
@@ -30,6 +44,7 @@ def gb200_nvl72(num_devices: int) -> Cluster:
         sources=SOURCES,
         num_domain=NUM_RACK,
     )
+    return with_host(cluster, HOST)
 
 
 clusters.register("gb200-nvl72")(

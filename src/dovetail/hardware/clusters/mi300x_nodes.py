@@ -5,6 +5,7 @@ from __future__ import annotations
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import ClusterEntry, clusters
 from dovetail.hardware.clusters._dgx import three_tier_ports
+from dovetail.hardware.clusters._hosts import PCIE5_BYTES_PER_S, NodeHost, with_host
 from dovetail.hardware.clusters._meshed_boxes import meshed_boxes
 from dovetail.hardware.clusters._nodes import (
     GIGABIT,
@@ -14,6 +15,7 @@ from dovetail.hardware.clusters._nodes import (
     PCIE_LATENCY_S,
 )
 from dovetail.hardware.link import Link
+from dovetail.units import GIGA, TEBI
 
 DATASHEET = "AMD Instinct MI300X platform datasheet (2023)"
 SOURCES = (
@@ -23,10 +25,22 @@ SOURCES = (
     ("fabric.latency", NETWORK_LATENCY_SOURCE),
     ("num_devices", "estimate: three tiers of 64-port switches; any whole number of platforms of 8"),
 )
+HOST = NodeHost(
+    num_devices=8,
+    num_on_port=1,
+    port_bytes_per_s=PCIE5_BYTES_PER_S,
+    memory_bytes=1.5 * TEBI,
+    memory_bytes_per_s=921.6 * GIGA,
+    sources=(
+        f"{DATASHEET}: PCIe Gen5 x16 a device",
+        "MLPerf Inference v4.1, AMD's 8xMI300X_2xEPYC-9374F system: 1.5 TiB, 24 modules of 64 GB",
+        "AMD EPYC 9374F, two of them: twelve channels of DDR5-4800 each, 460.8 GB/s",
+    ),
+)
 
 
 def mi300x_nodes(num_devices: int) -> Cluster:
-    return meshed_boxes(
+    cluster = meshed_boxes(
         "mi300x-nodes",
         "mi300x",
         num_devices,
@@ -35,6 +49,7 @@ def mi300x_nodes(num_devices: int) -> Cluster:
         num_most=three_tier_ports(64),
         sources=SOURCES,
     )
+    return with_host(cluster, HOST)
 
 
 clusters.register("mi300x-nodes")(

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from dovetail.network.astra.forms import Phase, chunk_sizes_bytes, phase_ticks, phases
 from dovetail.network.astra.links import LinkRunner, needs_all_ranks
-from dovetail.network.astra.system import TICK_S, AstraSystem
+from dovetail.network.astra.system import AstraSystem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,8 +188,3 @@ def _chunks(system: AstraSystem, plan: list[tuple[int, int, tuple[Phase, ...]]],
 def collective_ticks(system: AstraSystem, collective: str, size_bytes: int, involved: tuple[bool, ...] = ()) -> int:
     """Ticks ASTRA-sim reports for one collective alone; its size is per rank, for an all-gather the shard."""
     return simulate(system, [Issue(collective=collective, size_bytes=size_bytes, involved=involved)])[0]
-
-
-def collective_s(system: AstraSystem, collective: str, size_bytes: int, involved: tuple[bool, ...] = ()) -> float:
-    """`collective_ticks` in seconds."""
-    return collective_ticks(system, collective, size_bytes, involved) * TICK_S

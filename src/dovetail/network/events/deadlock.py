@@ -26,11 +26,6 @@ def check_program(program: Program, num_devices: int) -> None:
         raise InvalidInput(f"these wait for each other and would never end: {named}")
 
 
-def has_cycle(program: Program) -> bool:
-    tasks = {task.name: task for task in program.tasks}
-    return all(name in tasks for task in program.tasks for name in waits(task)) and bool(_cycle(tasks))
-
-
 def first_device(task: Task, tasks: dict[str, Task]) -> int:
     if isinstance(task, Receive):
         send = tasks[task.send]

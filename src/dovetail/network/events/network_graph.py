@@ -78,11 +78,6 @@ class LinkGraph:
         bandwidth[links] *= factor
         return replace(self, bandwidth_bytes_per_s=bandwidth, is_uniform=False)
 
-    def with_latency_added(self, source: int, target: int, latency_s: float) -> LinkGraph:
-        latency = self.latency_s.copy()
-        latency[self.links_between(source, target)] += latency_s
-        return replace(self, latency_s=latency, is_uniform=False)
-
 
 def _unit_links(dimension: Dimension) -> tuple[Ints, Ints, float, float, int]:
     """Sources, targets, bandwidth, latency a hop and switches of one copy; vertex n is its switch."""

@@ -96,7 +96,8 @@ def collectives_of(nodes: Sequence[Node]) -> list[list[Node]]:
     for node in nodes:
         if node.kind == "collective":
             if node.rank not in node.group:
-                raise InvalidInput(f"rank {node.rank}: node {node.name!r} is not of its own group {node.group}")
+                told = f"rank {node.rank}: node {node.name!r} is not of its own group"
+                raise InvalidInput(f"{told}, which {f'begins with rank {node.group[0]}' if node.group else 'is empty'}")
             by_group[node.group][node.rank].append(node)
     joined = []
     for group, by_rank in sorted(by_group.items()):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.mixed import AnyCluster
 from dovetail.plan.plan import Plan
 from dovetail.registry import Registry
 from dovetail.report.launching import Launch
 from dovetail.workload.workload import Workload
 
-Launcher: TypeAlias = Callable[[Workload, Cluster, Plan], Launch]
+Launcher: TypeAlias = Callable[[Workload, AnyCluster, Plan], Launch]
 
 launchers: Registry[Launcher] = Registry("framework", __name__)

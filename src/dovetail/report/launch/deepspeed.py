@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dovetail.errors import InvalidInput
-from dovetail.hardware.cluster import Cluster
-from dovetail.plan.plan import AXES, Plan
+from dovetail.hardware.mixed import AnyCluster
+from dovetail.plan.plan import Plan
 from dovetail.plan.shard import layers_per_chunk
 from dovetail.report.decoder_flags import megatron_deepspeed_shape
+from dovetail.report.fallbacks import heaviest_recompute, kept_weights, mixed_recompute, plain_order
+from dovetail.report.host_ranks import part_notes
 from dovetail.report.launch import launchers
 from dovetail.report.launching import (
     LEARNING_RATE,
@@ -26,15 +28,13 @@ from dovetail.report.launching import (
     check_devices,
     decoder_of,
     flag,
-    heaviest_recompute,
     host_note,
     hosts,
     json_text,
-    mixed_recompute,
-    nested_order,
     parted,
     unknown_choices,
 )
+from dovetail.report.words import in_a_row
 from dovetail.units import MEGA
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.transformer import Transformer
@@ -51,7 +51,7 @@ _NUM_PREFETCH = int(50 * MEGA)  # elements; the default of deepspeed/runtime/zer
 
 
 @launchers.register("deepspeed")
-def deepspeed(workload: Workload, cluster: Cluster, plan: Plan) -> Launch:
+def deepspeed(workload: Workload, cluster: AnyCluster, plan: Plan) -> Launch:
     """Configuration and launcher; choices that cannot run together raise, others without a key are named."""
     check_chip(cluster, NAME)
     check_devices(plan, cluster)
@@ -72,7 +72,7 @@ def deepspeed(workload: Workload, cluster: Cluster, plan: Plan) -> Launch:
         config_name=CONFIG_NAME,
         config=json_text(settings),
         missing=missing,
-        notes=(host_note(cluster), STAND_INS if is_megatron else OWN_SCRIPT),
+        notes=(host_note(cluster), *part_notes(plan, cluster, per_host), STAND_INS if is_megatron else OWN_SCRIPT),
     )
 
 
@@ -112,23 +112,23 @@ def _zero(plan: Plan) -> Iterator[Setting | Missing]:
     if plan.offload_optimizer and stage > 0 and plan.pipeline_parallel == 1:
         yield Setting(("zero_optimization", "offload_optimizer"), {"device": "cpu", "pin_memory": True})
     elif plan.offload_optimizer:
-        yield Missing("offload_optimizer", "it goes with ZeRO and without a pipeline")
+        yield Missing("offload_optimizer", "it goes with ZeRO and without a pipeline", (("offload_optimizer", False),))
 
 
 def _precision(precision: Precision) -> Iterator[Setting | Missing]:
     if precision.storage in ("bf16", "fp16"):
         yield Setting((precision.storage, "enabled"), True)
     if precision.compute == "fp8":
-        yield Missing("compute in fp8, written as bf16", "float8 products are for the model's own layers to bring")
+        why = "float8 products are for the model's own layers to bring"
+        yield Missing("compute in fp8, written as bf16", why, (("precision.compute", "bf16"),))
     if precision.compute == "tf32":
-        yield Missing("compute in tf32, written as fp32", "products in tf32 are PyTorch's to allow")
+        why = "products in tf32 are PyTorch's to allow"
+        yield Missing("compute in tf32, written as fp32", why, (("precision.compute", "fp32"),))
     yield Setting(("data_types", "grad_accum_dtype"), precision.gradients)
     if precision.moments != "fp32":
-        yield Missing(f"moments in {precision.moments}", "they are kept in fp32 beside master weights")
-    if not precision.has_master_weights and precision.storage != "fp32":
-        yield Missing("updates without master weights", "an fp32 copy is always kept")
-    if precision.weights != precision.storage:
-        yield Missing(f"weights in {precision.weights}", f"they are kept in {precision.storage}")
+        instead = (("precision.moments", "fp32"),)
+        yield Missing(f"moments in {precision.moments}", "they are kept in fp32 beside master weights", instead)
+    yield from kept_weights(precision)
 
 
 def _checkpointing(plan: Plan) -> Iterator[Setting | Missing]:
@@ -140,13 +140,16 @@ def _checkpointing(plan: Plan) -> Iterator[Setting | Missing]:
         yield Setting(("activation_checkpointing", "cpu_checkpointing"), is_offloaded)
     if offloaded_frac and not is_offloaded:
         yield Missing(
-            f"offload_activations_frac {offloaded_frac:g}", "the checkpoints of full recompute go, all of them"
+            f"offload_activations_frac {offloaded_frac:g}",
+            "the checkpoints of full recompute go, all of them",
+            (("offload_activations_frac", 0.0),),
         )
     yield from mixed_recompute(plan, "one policy goes for all stages")
 
 
 def _own_script(plan: Plan) -> Iterator[Part]:
     yield flag("train.py")
+    yield Missing("the model", "train.py stands for your own script")
     policy, counts = heaviest_recompute(plan), plan.recompute_layers
     if policy != "none":
         layers = f" of {max(counts)} layers" if counts else ""
@@ -167,7 +170,8 @@ def _megatron(shape: Transformer, workload: Workload, plan: Plan) -> Iterator[Pa
     yield flag("--optimizer", workload.precision.optimizer)
     yield from megatron_deepspeed_shape(shape, workload)
     if workload.kernels != "fused":
-        yield Missing(f"kernels {workload.kernels}", "Megatron-DeepSpeed runs its own fused ones")
+        why = "Megatron-DeepSpeed runs its own fused ones"
+        yield Missing(f"kernels {workload.kernels}", why, (("workload.kernels", "fused"),))
     yield flag("--tokenizer-type", "NullTokenizer")
     yield flag("--vocab-size", shape.vocab)
     yield flag("--data-path", "$DATA_PATH")
@@ -177,16 +181,19 @@ def _megatron(shape: Transformer, workload: Workload, plan: Plan) -> Iterator[Pa
 
 
 def _degrees(plan: Plan) -> Iterator[Flag | Missing]:
-    overlap = plan.overlap
     yield flag("--tensor-model-parallel-size", plan.tensor_parallel)
     yield flag("--pipeline-model-parallel-size", plan.pipeline_parallel)
     if plan.pipeline_parallel == 1:
         yield flag("--no-pipeline-parallel")
     if plan.context_parallel > 1:
         yield flag("--ds-sequence-parallel-size", plan.context_parallel)
-        yield Missing("keys and values round a ring", "context parallelism is Ulysses: heads are dealt out all to all")
+        if plan.context_exchange != "all-to-all":
+            told = f"context_exchange {plan.context_exchange}, written as all-to-all"
+            why = "context parallelism is Ulysses: heads are dealt out all to all"
+            yield Missing(told, why, (("context_exchange", "all-to-all"),))
     if plan.sequence_parallel and plan.context_parallel > 1:
-        yield Missing("sequence_parallel", "it does not go with ds-sequence-parallel-size")
+        why = "it does not go with ds-sequence-parallel-size"
+        yield Missing("sequence_parallel", why, (("sequence_parallel", False),))
     elif plan.sequence_parallel and plan.tensor_parallel > 1:
         yield flag("--sequence-parallel")
     if plan.expert_parallel > 1:
@@ -194,15 +201,21 @@ def _degrees(plan: Plan) -> Iterator[Flag | Missing]:
     if plan.expert_tensor_parallel > 1:
         yield flag("--enable-expert-tensor-parallelism")
     if plan.sends_once and plan.expert_parallel > 1:
-        yield Missing("sends_once", "a row goes to each of its experts")
+        yield Missing("sends_once", "a row goes to each of its experts", (("sends_once", False),))
+    yield from _waits(plan)
+    yield from plain_order(plan)
+
+
+def _waits(plan: Plan) -> Iterator[Missing]:
+    """Communication that is waited for whatever the plan says."""
+    overlap = plan.overlap
     asked = {"tensor": plan.tensor_parallel > 1, "expert": plan.expert_parallel > 1}
     for axis, is_used in asked.items():
         if is_used and getattr(overlap, axis):
-            yield Missing(f"overlap.{axis}", "its collectives are waited for")
+            yield Missing(f"overlap.{axis}", "its collectives are waited for", ((f"overlap.{axis}", False),))
     if overlap.pipeline and plan.pipeline_parallel > 1:
-        yield Missing("overlap.pipeline", "the pipeline engine waits for its transfers")
-    if nested_order(plan) != tuple(axis for axis in AXES if plan.degree(axis) > 1):
-        yield Missing(f"axis_order {', '.join(plan.axis_order)}", "ranks always go tp, cp, dp, pp")
+        why = "the pipeline engine waits for its transfers"
+        yield Missing("overlap.pipeline", why, (("overlap.pipeline", False),))
 
 
 def _stages(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
@@ -211,15 +224,16 @@ def _stages(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
     if plan.schedule == "zb-h1" and not plan.sequence_parallel:
         yield flag("--enable-zbh1-pipeline")
     elif plan.schedule not in ("1f1b", "interleaved"):
-        yield Missing(
-            f"schedule {plan.schedule}, written as 1F1B", "the pipeline engine runs 1F1B, or ZB-H1 without sp"
-        )
+        told = f"schedule {plan.schedule}, written as 1F1B"
+        yield Missing(told, "the pipeline engine runs 1F1B, or ZB-H1 without sp", (("schedule", "1f1b"),))
     if plan.interleave > 1:
-        yield Missing(f"interleave {plan.interleave}, written as 1", "the pipeline engine gives a stage one chunk")
+        instead = (("interleave", 1), ("layers_per_stage", ()))
+        told = f"interleave {plan.interleave}, written as 1"
+        yield Missing(told, "the pipeline engine gives a stage one chunk", instead)
     chunks = layers_per_chunk(shape.num_layers, plan)
     if len(set(chunks)) > 1:
-        told = f"layers_per_stage {', '.join(str(count) for count in chunks)}"
-        yield Missing(told, "the pipeline engine spreads transformer layers evenly")
+        told = f"layers_per_stage {in_a_row(chunks)}, written as even"
+        yield Missing(told, "the pipeline engine spreads transformer layers evenly", (("layers_per_stage", ()),))
 
 
 def _recompute(plan: Plan) -> Iterator[Flag | Missing]:
@@ -227,12 +241,14 @@ def _recompute(plan: Plan) -> Iterator[Flag | Missing]:
     if policy == "none":
         return
     if counts:
-        yield Missing(f"recompute {policy} of {max(counts)} layers, written as of all", "it goes for every layer")
+        told = f"recompute {policy} of {max(counts)} layers, written as of all"
+        yield Missing(told, "it goes for every layer", (("recompute_layers", ()),))
     if policy == "selective":
         yield flag("--recompute-granularity", "selective")
         return
     if policy != "full":
-        yield Missing(f"recompute {policy}, written as full, which keeps less", "selective and full are all there is")
+        told = f"recompute {policy}, written as full, which keeps less"
+        yield Missing(told, "selective and full are all there is", (("recompute", ("full",)),))
     yield flag("--deepspeed-activation-checkpointing")
     yield flag("--recompute-granularity", "full")
     yield flag("--recompute-method", "uniform")

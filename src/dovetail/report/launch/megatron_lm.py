@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from dovetail.errors import InvalidInput
-from dovetail.hardware.cluster import Cluster
-from dovetail.plan.plan import Plan
+from dovetail.hardware.mixed import AnyCluster
+from dovetail.plan.plan import AXES, Plan
 from dovetail.plan.shard import layers_per_chunk
 from dovetail.report.decoder_flags import megatron_shape
+from dovetail.report.fallbacks import heaviest_recompute, nested_order
+from dovetail.report.host_ranks import part_notes
 from dovetail.report.launch import launchers
 from dovetail.report.launching import (
     LEARNING_RATE,
@@ -25,26 +27,26 @@ from dovetail.report.launching import (
     check_devices,
     decoder_of,
     flag,
-    heaviest_recompute,
     host_note,
-    mixed_recompute,
-    nested_order,
+    hosts,
     parted,
     torchrun,
     unknown_choices,
 )
 from dovetail.report.precision_flags import precision_flags
+from dovetail.report.recompute_flags import recompute_flags
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
 
 NAME = "Megatron-LM"
 VERSION = "arguments of commit 000c4ac2, about Megatron Core 0.15"
 NOTE = "data, tokenizer, learning rate and steps stand in for a timing run; put your own in their place"
+_CONTEXT_TYPES = {"gather": "all_gather", "ring": "p2p", "all-to-all": "a2a"}
 _SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 
 
 @launchers.register("megatron-lm")
-def megatron_lm(workload: Workload, cluster: Cluster, plan: Plan) -> Launch:
+def megatron_lm(workload: Workload, cluster: AnyCluster, plan: Plan) -> Launch:
     """Arguments for one run; degrees that cannot run together raise, other choices without a flag are named."""
     check_chip(cluster, NAME)
     check_devices(plan, cluster)
@@ -52,7 +54,7 @@ def megatron_lm(workload: Workload, cluster: Cluster, plan: Plan) -> Launch:
     _check(shape, workload, plan)
     flags, _, missing = parted(
         (*_degrees(shape, plan), *_stages(shape, plan), *_batch(workload, plan), *_sharding(plan),
-         *_overlaps(shape, plan), *_recompute(shape, plan), *_offload(shape, plan),
+         *_overlaps(shape, plan), *recompute_flags(shape, plan), *_offload(shape, plan),
          *precision_flags(workload.precision, plan), *_kernels(workload), *megatron_shape(shape, workload),
          *_stand_ins(shape), *unknown_choices(plan, NAME))
     )  # fmt: skip
@@ -62,7 +64,7 @@ def megatron_lm(workload: Workload, cluster: Cluster, plan: Plan) -> Launch:
         command=(*torchrun(cluster), flag("pretrain_gpt.py"), *flags),
         environment=_environment(plan, flags),
         missing=missing,
-        notes=(host_note(cluster), NOTE),
+        notes=(host_note(cluster), *part_notes(plan, cluster, hosts(cluster)[1], plan.axis_order), NOTE),
     )
 
 
@@ -92,8 +94,12 @@ def _degrees(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
     yield flag("--tensor-model-parallel-size", plan.tensor_parallel)
     yield flag("--pipeline-model-parallel-size", plan.pipeline_parallel)
     yield flag("--context-parallel-size", plan.context_parallel)
-    if plan.context_parallel > 1:  # a ring beside attention, or a gather before it
-        yield flag("--cp-comm-type", "p2p" if plan.overlap.context else "allgather")
+    if plan.context_parallel > 1:
+        yield flag("--cp-comm-type", _CONTEXT_TYPES[plan.context_exchange])
+        if plan.context_exchange != "all-to-all" and plan.overlap.context != (plan.context_exchange == "ring"):
+            instead = (("overlap.context", plan.context_exchange == "ring"),)
+            told = f"overlap.context {str(plan.overlap.context).lower()}"
+            yield Missing(told, "a ring runs beside attention, and a gather before it", instead)
     if plan.sequence_parallel and plan.tensor_parallel > 1:
         yield flag("--sequence-parallel")
     if plan.expert_parallel > 1:
@@ -103,6 +109,10 @@ def _degrees(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
         yield flag("--moe-token-dispatcher-type", "flex" if plan.sends_once else "alltoall")
         if plan.sends_once:
             yield flag("--moe-enable-deepep")
+    yield from _order(plan)
+
+
+def _order(plan: Plan) -> Iterator[Flag | Missing]:
     order = nested_order(plan)
     known = {
         way: tuple(axis for axis in way if axis in order)
@@ -113,7 +123,8 @@ def _degrees(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
     if order == known["tp", "cp", "pp", "dp"]:
         yield flag("--use-tp-pp-dp-mapping")
     else:
-        yield Missing(f"axis_order {', '.join(plan.axis_order)}", "ranks go tp, cp, dp, pp or tp, cp, pp, dp")
+        told = f"axis_order {', '.join(plan.axis_order)}"
+        yield Missing(told, "ranks go tp, cp, dp, pp or tp, cp, pp, dp", (("axis_order", AXES),))
 
 
 def _stages(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
@@ -122,7 +133,8 @@ def _stages(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
         return
     if plan.schedule not in ("1f1b", "interleaved"):
         instead = "interleaved 1F1B" if plan.interleave > 1 else "1F1B"
-        yield Missing(f"schedule {plan.schedule}, written as {instead}", "1F1B is the only one, plain or interleaved")
+        told = f"schedule {plan.schedule}, written as {instead}"
+        yield Missing(told, "1F1B is the only one, plain or interleaved", (("schedule", "1f1b"),))
     chunks = layers_per_chunk(shape.num_layers, plan)
     first, middle, last = chunks[0], set(chunks[1:-1]), chunks[-1]
     if len(set(chunks)) == 1:
@@ -171,22 +183,24 @@ def _overlaps(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
         if plan.sequence_parallel:
             yield flag("--tp-comm-overlap")
         else:
-            yield Missing("overlap.tensor", "products overlap with collectives under sequence parallelism only")
+            why = "products overlap with collectives under sequence parallelism only"
+            yield Missing("overlap.tensor", why, (("overlap.tensor", False),))
     if overlap.expert and plan.expert_parallel > 1 and shape.experts is not None:
         yield from _expert_overlap(plan)
     if plan.pipeline_parallel == 1:
         return
     if overlap.pipeline and plan.interleave == 1:
-        yield Missing("overlap.pipeline", "transfers run beside compute in interleaved 1F1B only")
+        why = "transfers run beside compute in interleaved 1F1B only"
+        yield Missing("overlap.pipeline", why, (("overlap.pipeline", False),))
     elif not overlap.pipeline and plan.interleave > 1:
         yield from _exposed_transfers(plan)
 
 
 def _expert_overlap(plan: Plan) -> Iterator[Flag | Missing]:
     if plan.pipeline_parallel > 1 and plan.interleave == 1:
-        yield Missing("overlap.expert", "under a pipeline it needs interleaved 1F1B")
+        yield Missing("overlap.expert", "under a pipeline it needs interleaved 1F1B", (("overlap.expert", False),))
     elif heaviest_recompute(plan) in ("alternate", "full"):
-        yield Missing("overlap.expert", "it does not go with full recompute")
+        yield Missing("overlap.expert", "it does not go with full recompute", (("overlap.expert", False),))
     else:
         yield flag("--overlap-moe-expert-parallel-comm")
 
@@ -195,64 +209,31 @@ def _exposed_transfers(plan: Plan) -> Iterator[Flag | Missing]:
     if plan.pipeline_parallel > 2:
         yield flag("--no-overlap-p2p-communication")
     else:
-        yield Missing("overlap.pipeline false", "interleaved 1F1B on 2 stages always overlaps its transfers")
-
-
-def _recompute(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
-    policy, counts = heaviest_recompute(plan), plan.recompute_layers
-    yield from mixed_recompute(plan, "one policy goes for all stages")
-    if policy == "none" or (counts and not any(counts)):
-        return
-    if policy == "alternate":
-        yield Missing("recompute alternate, written as full", "layers are recomputed whole or by named parts")
-    if policy in ("alternate", "full"):
-        yield flag("--recompute-granularity", "full")
-        yield from _recomputed_layers(plan)
-        return
-    if counts:
-        yield Missing(f"recompute {policy} of {max(counts)} layers, written as of all", "only full takes a count")
-    yield flag("--recompute-granularity", "selective")
-    if policy == "selective":
-        yield flag("--recompute-modules", "core_attn")
-        return
-    yield flag("--recompute-modules", "layernorm", *(["moe_act"] if shape.experts is not None else []))
-    if shape.experts is None or shape.num_dense_layers:
-        yield Missing("recompute light of dense activations", "layernorm and moe_act are the parts there are")
-
-
-def _recomputed_layers(plan: Plan) -> Iterator[Flag | Missing]:
-    """All layers, each on its own, or the first ones of every chunk."""
-    if not plan.recompute_layers:
-        yield flag("--recompute-method", "uniform")
-        yield flag("--recompute-num-layers", 1)
-        return
-    num_layers = max(plan.recompute_layers)
-    per_chunk = -(-num_layers // plan.interleave)
-    if per_chunk * plan.interleave != num_layers:
-        told = f"recompute_layers {num_layers} over {plan.interleave} chunks, written as {per_chunk} of each"
-        yield Missing(told, "the same number goes for every chunk of a stage")
-    yield flag("--recompute-method", "block")
-    yield flag("--recompute-num-layers", per_chunk)
+        why = "interleaved 1F1B on 2 stages always overlaps its transfers"
+        yield Missing("overlap.pipeline false", why, (("overlap.pipeline", True),))
 
 
 def _offload(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
     if not plan.offload_activations_frac:
         return
     if plan.pipeline_parallel > 1 or heaviest_recompute(plan) != "none":
-        yield Missing("offload_activations_frac", "activations are offloaded without pipeline and recompute only")
+        why = "activations are offloaded without pipeline and recompute only"
+        yield Missing("offload_activations_frac", why, (("offload_activations_frac", 0.0),))
         return
     wanted = plan.offload_activations_frac * shape.num_layers
     num_layers = min(round(wanted), shape.num_layers - 1)
     if num_layers != wanted:
         told = f"offload_activations_frac {plan.offload_activations_frac:g}, written as {num_layers} layers"
-        yield Missing(told, f"whole layers are offloaded, at most all but one of {shape.num_layers}")
+        why = f"whole layers are offloaded, at most all but one of {shape.num_layers}"
+        yield Missing(told, why, (("offload_activations_frac", num_layers / shape.num_layers),))
     if num_layers:
         yield flag("--cpu-offloading-num-layers", num_layers)
 
 
 def _kernels(workload: Workload) -> Iterator[Missing]:
     if workload.kernels != "fused":
-        yield Missing(f"kernels {workload.kernels}", "Megatron-LM runs its own fused ones")
+        why = "Megatron-LM runs its own fused ones"
+        yield Missing(f"kernels {workload.kernels}", why, (("workload.kernels", "fused"),))
 
 
 def _stand_ins(shape: Transformer) -> Iterator[Flag]:

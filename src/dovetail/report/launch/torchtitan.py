@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dovetail.errors import InvalidInput
-from dovetail.hardware.cluster import Cluster
-from dovetail.plan.plan import AXES, Plan
+from dovetail.hardware.mixed import AnyCluster
+from dovetail.plan.plan import Plan
 from dovetail.plan.shard import layers_per_chunk
+from dovetail.report.fallbacks import heaviest_recompute, mixed_recompute, ordinal, plain_order
+from dovetail.report.host_ranks import part_notes
 from dovetail.report.launch import launchers
 from dovetail.report.launching import (
     LEARNING_RATE,
@@ -23,10 +26,8 @@ from dovetail.report.launching import (
     check_devices,
     decoder_of,
     flag,
-    heaviest_recompute,
     host_note,
-    mixed_recompute,
-    nested_order,
+    hosts,
     parted,
     toml_text,
     torchrun,
@@ -49,7 +50,7 @@ _SCHEDULES = {"gpipe": "GPipe", "zb-v": "ZBVZeroBubble", "interleaved": "Interle
 
 
 @launchers.register("torchtitan")
-def torchtitan(workload: Workload, cluster: Cluster, plan: Plan) -> Launch:
+def torchtitan(workload: Workload, cluster: AnyCluster, plan: Plan) -> Launch:
     """The job's TOML; degrees that cannot run together raise, other choices without a key are named."""
     check_chip(cluster, NAME)
     check_devices(plan, cluster)
@@ -57,7 +58,7 @@ def torchtitan(workload: Workload, cluster: Cluster, plan: Plan) -> Launch:
     _check(workload.precision, plan)
     _, settings, missing = parted(
         (*_job(workload), *_model(shape, workload), *_optimizer(workload.precision), *_training(workload, plan),
-         *_data(plan), *_degrees(plan), *_stages(shape, plan), *_experts(plan), *_overlaps(plan),
+         *_data(plan), *_degrees(plan), *_stages(shape, plan), *_experts(workload, plan), *_overlaps(plan),
          *_recompute(shape, plan), *_compile(workload, plan), *_precision(workload.precision, plan), *_offload(plan),
          *unknown_choices(plan, NAME))
     )  # fmt: skip
@@ -69,7 +70,7 @@ def torchtitan(workload: Workload, cluster: Cluster, plan: Plan) -> Launch:
         config_name=name,
         config=toml_text(settings),
         missing=missing,
-        notes=(host_note(cluster), NOTE),
+        notes=(host_note(cluster), *part_notes(plan, cluster, hosts(cluster)[1]), NOTE),
     )
 
 
@@ -106,7 +107,8 @@ def _optimizer(precision: Precision) -> Iterator[Setting | Missing]:
     yield Setting(("optimizer", "name"), "AdamW")
     yield Setting(("optimizer", "lr"), float(LEARNING_RATE))
     if precision.moments not in ("fp32", precision.weights):
-        yield Missing(f"moments in {precision.moments}", "they are kept as the weights are")
+        instead = (("precision.moments", precision.weights),)
+        yield Missing(f"moments in {precision.moments}", "they are kept as the weights are", instead)
 
 
 def _training(workload: Workload, plan: Plan) -> Iterator[Setting]:
@@ -129,9 +131,11 @@ def _data(plan: Plan) -> Iterator[Setting | Missing]:
         yield Setting(("parallelism", "fsdp_reshard_after_forward"), policy)
     if plan.zero_stage == 1:
         told = "gradients and parameters are sharded with the optimizer state"
-        yield Missing("zero_stage 1, written as zero_stage 2", told)
+        yield Missing("zero_stage 1, written as zero_stage 2", told, (("zero_stage", 2),))
     if plan.zero_stage == 0 and plan.context_parallel > 1:
-        yield Missing("zero_stage 0", "parameters are sharded over the context-parallel ranks too")
+        stage = 2 if plan.pipeline_parallel > 1 else 3  # the default of fsdp_reshard_after_forward
+        told = "parameters are sharded over the context-parallel ranks too"
+        yield Missing(f"zero_stage 0, written as zero_stage {stage}", told, (("zero_stage", stage),))
 
 
 def _degrees(plan: Plan) -> Iterator[Setting | Missing]:
@@ -139,12 +143,15 @@ def _degrees(plan: Plan) -> Iterator[Setting | Missing]:
     yield Setting(("parallelism", "context_parallel_degree"), plan.context_parallel)
     yield Setting(("parallelism", "pipeline_parallel_degree"), plan.pipeline_parallel)
     if plan.context_parallel > 1:
-        method = "alltoall" if plan.overlap.context else "allgather"
+        method = "allgather" if plan.context_exchange == "gather" else "alltoall"  # which shifts parts round
         yield Setting(("parallelism", "context_parallel_rotate_method"), method)
+        if plan.context_exchange == "all-to-all":
+            why = "keys and values are gathered or shifted round, heads stay where they are"
+            yield Missing("context_exchange all-to-all, written as ring", why, (("context_exchange", "ring"),))
     if plan.tensor_parallel > 1 and not plan.sequence_parallel:
-        yield Missing("sequence_parallel false", "tensor parallelism always cuts the sequence between its regions")
-    if nested_order(plan) != tuple(axis for axis in AXES if plan.degree(axis) > 1):
-        yield Missing(f"axis_order {', '.join(plan.axis_order)}", "ranks always go tp, cp, dp, pp")
+        why = "tensor parallelism always cuts the sequence between its regions"
+        yield Missing("sequence_parallel false", why, (("sequence_parallel", True),))
+    yield from plain_order(plan)
 
 
 def _stages(shape: Transformer, plan: Plan) -> Iterator[Setting | Missing]:
@@ -154,7 +161,8 @@ def _stages(shape: Transformer, plan: Plan) -> Iterator[Setting | Missing]:
     schedule = plain if plan.schedule == "1f1b" else _SCHEDULES.get(plan.schedule, "")
     if not schedule:
         schedule = plain
-        yield Missing(f"schedule {plan.schedule}, written as {plain}", "torch.distributed.pipelining has none like it")
+        told = f"schedule {plan.schedule}, written as {plain}"
+        yield Missing(told, "torch.distributed.pipelining has none like it", (("schedule", "1f1b"),))
     yield Setting(("parallelism", "pipeline_parallel_schedule"), schedule)
     yield Setting(("parallelism", "pipeline_parallel_microbatch_size"), plan.microbatch)
     yield Setting(("parallelism", "module_fqns_per_model_part"), _modules(layers_per_chunk(shape.num_layers, plan)))
@@ -172,7 +180,10 @@ def _modules(chunks: tuple[int, ...]) -> list[list[str]]:
     return parts
 
 
-def _experts(plan: Plan) -> Iterator[Setting]:
+def _experts(workload: Workload, plan: Plan) -> Iterator[Setting | Missing]:
+    if workload.routing.capacity_factor:
+        instead = (("workload.routing", replace(workload.routing, capacity_factor=0.0, pads=False)),)
+        yield Missing(f"capacity_factor {workload.routing.capacity_factor:g}", "experts take all that come", instead)
     if plan.expert_parallel > 1:
         yield Setting(("parallelism", "expert_parallel_degree"), plan.expert_parallel)
         yield Setting(("parallelism", "expert_tensor_parallel_degree"), plan.expert_tensor_parallel)
@@ -184,11 +195,13 @@ def _overlaps(plan: Plan) -> Iterator[Setting | Missing]:
     if plan.tensor_parallel > 1:
         yield Setting(("parallelism", "enable_async_tensor_parallel"), overlap.tensor)
     if overlap.expert and plan.expert_parallel > 1:
-        yield Missing("overlap.expert", "its all-to-all is waited for, except in DualPipeV")
+        why = "its all-to-all is waited for, except in DualPipeV"
+        yield Missing("overlap.expert", why, (("overlap.expert", False),))
     if not overlap.data and plan.data_parallel > 1:
-        yield Missing("overlap.data false", "FSDP and DDP always run beside compute")
+        yield Missing("overlap.data false", "FSDP and DDP always run beside compute", (("overlap.data", True),))
     if not overlap.pipeline and plan.pipeline_parallel > 1:
-        yield Missing("overlap.pipeline false", "transfers always run beside compute")
+        why = "transfers always run beside compute"
+        yield Missing("overlap.pipeline false", why, (("overlap.pipeline", True),))
 
 
 def _recompute(shape: Transformer, plan: Plan) -> Iterator[Setting | Missing]:
@@ -197,16 +210,19 @@ def _recompute(shape: Transformer, plan: Plan) -> Iterator[Setting | Missing]:
     mode, option = {"none": ("none", ""), "full": ("full", "")}.get(policy, ("selective", "op"))
     if policy in ("selective", "light"):
         told = f"recompute {policy}, written as op-level selective, which keeps less"
-        yield Missing(told, "it picks by operator: every second product is kept")
+        yield Missing(told, "it picks by operator: every second product is kept", (("recompute", ("alternate",)),))
     if counts and not any(counts):
         mode, option = "none", ""
+    elif counts and policy != "full":
+        told = f"recompute {policy} of {max(counts)} layers a stage, written as of all"
+        yield Missing(told, "only whole layers are recomputed every n-th", (("recompute_layers", ()),))
     elif counts:
         per_stage = shape.num_layers // plan.pipeline_parallel
         every = max(1, per_stage // max(counts))
-        if policy == "full":
-            mode, option = "selective", str(every)
-        if policy != "full" or every * max(counts) != per_stage:
-            yield Missing(f"recompute {policy} of {max(counts)} layers a stage", "every n-th layer is recomputed whole")
+        mode, option = "selective", str(every)
+        if per_stage // every != max(counts):
+            told = f"recompute full of {max(counts)} layers a stage, written as of every {ordinal(every)}"
+            yield Missing(told, "every n-th is recomputed", (("recompute_layers", (per_stage // every,)),))
     yield Setting(("activation_checkpoint", "mode"), mode)
     if option:
         yield Setting(("activation_checkpoint", "selective_ac_option"), option)
@@ -217,9 +233,11 @@ def _compile(workload: Workload, plan: Plan) -> Iterator[Setting | Missing]:
     needs = workload.precision.compute == "fp8" or (plan.overlap.tensor and plan.tensor_parallel > 1)
     yield Setting(("compile", "enable"), workload.kernels != "eager" or needs)
     if workload.kernels == "eager" and needs:
-        yield Missing("kernels eager", "float8 and asynchronous tensor parallelism are compiled")
+        why = "float8 and asynchronous tensor parallelism are compiled"
+        yield Missing("kernels eager", why, (("workload.kernels", "compiled"),))
     if workload.attention != "flash":
-        yield Missing(f"attention {workload.attention}", "attention is PyTorch's fused one")
+        why = "attention is PyTorch's fused one"
+        yield Missing(f"attention {workload.attention}", why, (("workload.attention", "flash"),))
 
 
 def _precision(precision: Precision, plan: Plan) -> Iterator[Setting | Missing]:
@@ -227,12 +245,17 @@ def _precision(precision: Precision, plan: Plan) -> Iterator[Setting | Missing]:
     yield Setting(("training", "dtype"), "bfloat16" if is_pure else "float32")
     yield Setting(("training", "mixed_precision_param"), "bfloat16" if precision.storage == "bf16" else "float32")
     yield Setting(("training", "mixed_precision_reduce"), "float32")
-    if precision.weights != "fp32" and not is_pure:
-        yield Missing(f"{precision.weights} weights beside master weights", "fp32 ones are kept and gathered narrower")
+    is_gathered = plan.zero_stage in (1, 2)  # fp32 parts beside narrow copies that stay: master weights in all but name
+    if precision.weights != "fp32" and not is_pure and not (is_gathered and precision.has_master_weights):
+        kept = (("precision.weights", "fp32"), ("precision.has_master_weights", False))
+        told = f"{precision.weights} weights beside master weights"
+        yield Missing(told, "fp32 ones are kept and gathered narrower", kept)
     if precision.gradients != "fp32":
-        yield Missing(f"gradients in {precision.gradients}", "they are reduced in fp32")
+        instead = (("precision.gradients", "fp32"),)
+        yield Missing(f"gradients in {precision.gradients}", "they are reduced in fp32", instead)
     if precision.compute == "tf32":
-        yield Missing("compute in tf32, written as fp32", "products in tf32 are PyTorch's to allow")
+        why = "products in tf32 are PyTorch's to allow"
+        yield Missing("compute in tf32, written as fp32", why, (("precision.compute", "fp32"),))
     if precision.compute == "fp8":
         is_narrow = plan.zero_stage > 0 and plan.data_parallel > 1
         yield Setting(("quantize", "linear", "float8", "enable_fsdp_float8_all_gather"), is_narrow)
@@ -242,6 +265,8 @@ def _precision(precision: Precision, plan: Plan) -> Iterator[Setting | Missing]:
 
 def _offload(plan: Plan) -> Iterator[Missing]:
     if plan.offload_optimizer:
-        yield Missing("offload_optimizer", "enable_cpu_offload takes parameters and gradients to the host as well")
+        why = "enable_cpu_offload takes parameters and gradients to the host as well"
+        yield Missing("offload_optimizer", why, (("offload_optimizer", False),))
     if plan.offload_activations_frac:
-        yield Missing("offload_activations_frac", "activations stay on the device")
+        why = "activations stay on the device"
+        yield Missing("offload_activations_frac", why, (("offload_activations_frac", 0.0),))

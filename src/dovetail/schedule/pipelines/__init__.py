@@ -25,7 +25,8 @@ class StageTimes:
 
     `backward_s` gives both gradients, and `weight_s` is the part of it that only weight gradients take. `transfer_s`,
     one or one a plan, is what handing a microbatch on takes each way. Where `stage_run` gives every stage a run of
-    stages alike, those times are by run.
+    stages alike, those times are by run. Where `stage_part` gives every stage a part of the cluster, `transfer_s` has
+    one more axis, by kind of hop (see `schedule/hops.py`).
     """
 
     forward_s: npt.ArrayLike
@@ -33,6 +34,7 @@ class StageTimes:
     weight_s: npt.ArrayLike = 0.0
     transfer_s: npt.ArrayLike = 0.0
     stage_run: tuple[int, ...] = ()
+    stage_part: tuple[int, ...] = ()
 
     @property
     def pace_s(self) -> FloatArray:
@@ -62,7 +64,9 @@ class StageTimes:
 
     @property
     def transfer(self) -> FloatArray:
-        return np.asarray(self.transfer_s, dtype=float)
+        """By kind of hop, the last axis."""
+        transfer_s = np.asarray(self.transfer_s, dtype=float)
+        return transfer_s if self.stage_part else transfer_s[..., None]
 
     def _by_stage(self, times_s: FloatArray) -> FloatArray:
         return times_s[..., list(self.stage_run)] if self.stage_run else times_s
@@ -77,7 +81,8 @@ class StageTimes:
             forward_s=forward_s,
             input_s=backward_s - weight_s,
             weight_s=weight_s,
-            transfer_s=float(self.transfer),
+            transfer_s=self.transfer,
+            stage_part=self.stage_part,
         )
 
 
@@ -143,18 +148,20 @@ class PlanColumns:
     forward_s: FloatArray
     backward_s: FloatArray
     weight_s: FloatArray
-    transfer_s: FloatArray
+    transfer_s: FloatArray  # kinds of hop by plans
     num_microbatches: IntArray
     interleave: IntArray
     stage_run: tuple[int, ...]
+    stage_part: tuple[int, ...]
 
 
 def plan_columns(times: StageTimes, shape: PipelineShape) -> PlanColumns:
     ways = times.by_run
     plans = np.broadcast_shapes(
-        np.shape(shape.num_microbatches), np.shape(shape.interleave), times.transfer.shape, ways[0].shape[:-1]
+        np.shape(shape.num_microbatches), np.shape(shape.interleave), times.transfer.shape[:-1], ways[0].shape[:-1]
     )
-    num_runs = ways[0].shape[-1]
+    num_runs, num_kinds = ways[0].shape[-1], times.transfer.shape[-1]
+    transfer_s = np.broadcast_to(times.transfer, (*plans, num_kinds))
     forward_s, backward_s, weight_s = (
         np.ascontiguousarray(np.broadcast_to(way, (*plans, num_runs)).reshape(-1, num_runs).T) for way in ways
     )
@@ -163,10 +170,11 @@ def plan_columns(times: StageTimes, shape: PipelineShape) -> PlanColumns:
         forward_s=forward_s,
         backward_s=backward_s,
         weight_s=weight_s,
-        transfer_s=np.broadcast_to(times.transfer, plans).ravel(),
+        transfer_s=np.ascontiguousarray(transfer_s.reshape(-1, num_kinds).T),
         num_microbatches=np.broadcast_to(shape.num_microbatches, plans).ravel(),
         interleave=np.broadcast_to(shape.interleave, plans).ravel(),
         stage_run=times.stage_run or tuple(range(shape.num_stages)),
+        stage_part=times.stage_part,
     )
 
 
@@ -180,17 +188,26 @@ def skeleton_step_s(name: str, times: StageTimes, shape: PipelineShape) -> Float
     input_s = given.backward_s - given.weight_s
     fewer = np.minimum(given.num_microbatches, 3 * shape.num_stages)
     step_s = np.empty(len(fewer))
-    for few, cut in sorted({*zip(fewer.tolist(), given.interleave.tolist(), strict=True)}):
-        alike = np.flatnonzero((fewer == few) & (given.interleave == cut))
+    most_chunks = int(given.interleave.max(initial=0)) + 1
+    pairs, pair_of = np.unique(fewer * most_chunks + given.interleave, return_inverse=True)
+    for index, (few, cut) in enumerate(divmod(pair, most_chunks) for pair in pairs.tolist()):
+        alike = np.flatnonzero(pair_of.reshape(-1) == index)
         kinds_s = np.stack([way[:, alike] for way in (given.forward_s, given.backward_s, input_s, given.weight_s)])
         rounds = (given.num_microbatches[alike] - few) / pipelines[name].num_copies
         more_s = rounds * (kinds_s[0] + kinds_s[1])
-        bones = _bones(name, shape.num_stages, few, cut, given.stage_run)
-        step_s[alike] = longest_s(bones, kinds_s, more_s, given.transfer_s[alike])
+        bones = _bones(name, shape.num_stages, few, cut, given.stage_run, given.stage_part)
+        step_s[alike] = longest_s(bones, kinds_s, more_s, given.transfer_s[:, alike])
     return step_s.reshape(given.shape)
 
 
 @lru_cache(maxsize=4096)
-def _bones(name: str, num_stages: int, num_microbatches: int, interleave: int, stage_run: tuple[int, ...]) -> Paths:
+def _bones(
+    name: str,
+    num_stages: int,
+    num_microbatches: int,
+    interleave: int,
+    stage_run: tuple[int, ...],
+    stage_part: tuple[int, ...],
+) -> Paths:
     shape = PipelineShape(num_stages=num_stages, num_microbatches=num_microbatches, interleave=interleave)
-    return paths(skeleton(pipelines[name].order(shape)), stage_run)
+    return paths(skeleton(pipelines[name].order(shape)), stage_run, stage_part)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dovetail.schedule.hops import hops_before
 from dovetail.schedule.pass_order import PassOrder, backward, forward, pass_order
 from dovetail.schedule.pipelines import (
     Pipeline,
@@ -35,7 +36,9 @@ def step_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
     more = np.asarray(shape.num_microbatches) - 1
     sizes = np.bincount(times.stage_run) if times.stage_run else np.ones(shape.num_stages)
     ways_s = [way @ sizes + more * way.max(axis=-1) for way in times.by_run[:2]]
-    through_s: FloatArray = ways_s[0] + ways_s[1] + 2 * (shape.num_stages - 1) * times.transfer
+    through_s: FloatArray = (
+        ways_s[0] + ways_s[1] + times.transfer @ (2 * hops_before(shape.num_stages, times.stage_part)[-1])
+    )
     return through_s
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from dovetail.schedule.hops import hops_before
 from dovetail.schedule.pass_order import PassOrder, Row, backward, forward, pass_order
 from dovetail.schedule.pipelines import (
     Pipeline,
@@ -53,7 +54,7 @@ def step_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
     Source: Narayanan et al., SC 2021, section 2.2, for the order of passes.
     """
     given = plan_columns(times, shape)
-    longest_s = np.empty(len(given.transfer_s))
+    longest_s = np.empty(len(given.num_microbatches))
     for num_microbatches in np.unique(given.num_microbatches).tolist():
         alike = np.flatnonzero(given.num_microbatches == num_microbatches)
         for start in range(0, len(alike), size := max(1, _TIMES_AT_ONCE // shape.num_stages)):
@@ -64,21 +65,23 @@ def step_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
 
 def _longest_s(given: PlanColumns, rows: IntArray, num_microbatches: int) -> FloatArray:
     """Of plans of as many microbatches; inside, times are stages by plans."""
-    forward_s, backward_s, transfer_s = given.forward_s[:, rows], given.backward_s[:, rows], given.transfer_s[rows]
+    forward_s, backward_s, transfer_s = given.forward_s[:, rows], given.backward_s[:, rows], given.transfer_s[:, rows]
     run = np.array(given.stage_run)
     num_stages = len(run)
     stages = np.arange(num_stages)
     before = _num_before(run, len(forward_s))
     ahead = np.minimum(num_stages - 1 - stages, num_microbatches - 1)
-    fill_s = before[:-1] @ forward_s + stages[:, None] * transfer_s
-    drain_s = before[:-1] @ backward_s + stages[:, None] * transfer_s
+    hops = hops_before(num_stages, given.stage_part)
+    handed_s = hops @ transfer_s
+    fill_s = before[:-1] @ forward_s + handed_s
+    drain_s = before[:-1] @ backward_s + handed_s
     slowest_s = [np.maximum.accumulate(way, axis=0)[run] for way in (forward_s, backward_s)]
     both_s = fill_s + drain_s + (forward_s + backward_s)[run]
     first_s = _latest(both_s + ahead[:, None] * slowest_s[0]) - drain_s  # first backward pass done
     last_s = _latest(both_s + ahead[:, None] * slowest_s[1]) - fill_s  # from the start of the last forward pass
     rounds = num_microbatches - 2 - ahead
     is_all_ahead, rest = rounds < 0, num_microbatches - 1
-    path_s = first_s + last_s + _rounds_s(np.maximum(rounds, 0), forward_s + backward_s, transfer_s, before)
+    path_s = first_s + last_s + _rounds_s(np.maximum(rounds, 0), forward_s + backward_s, transfer_s, (before, hops))
     path_s[is_all_ahead] = np.maximum(first_s + rest * slowest_s[1] + drain_s, last_s + rest * slowest_s[0] + fill_s)[
         is_all_ahead
     ]
@@ -97,18 +100,20 @@ def _latest(values_s: FloatArray) -> FloatArray:
     return greatest_s
 
 
-def _rounds_s(rounds: IntArray, pace_s: FloatArray, transfer_s: FloatArray, before: FloatArray) -> FloatArray:
+def _rounds_s(
+    rounds: IntArray, pace_s: FloatArray, transfer_s: FloatArray, before: tuple[FloatArray, FloatArray]
+) -> FloatArray:
     """The longest that `rounds` of one forward and one backward pass can take a stage, alone or with those after it.
 
     Tries runs of 1, 2, 4, ... and all stages, and then one run for the rounds that are left. `pace_s` is by run of
-    equal stages, of which there are `before` up to each stage.
+    equal stages, of which there are `before` up to each stage; and so many hops.
     """
     num_stages = len(rounds)
-    own = before[1:] - before[:-1]
+    own = before[0][1:] - before[0][:-1]
     longest_s: FloatArray = (rounds[:, None] * own) @ pace_s
     if not transfer_s.any():
         return longest_s
-    parts_s = np.concatenate([pace_s, 2 * transfer_s[None]])
+    parts_s = np.concatenate([pace_s, 2 * transfer_s])
     for length in sorted({2**power for power in range(1, num_stages.bit_length())} | {num_stages}):
         if 1 < length <= num_stages:
             num_runs, left = np.divmod(rounds, length)
@@ -117,16 +122,17 @@ def _rounds_s(rounds: IntArray, pace_s: FloatArray, transfer_s: FloatArray, befo
     return longest_s
 
 
-def _in_a_row(before: FloatArray, lengths: IntArray) -> FloatArray:
-    """How many of each run are among `lengths` stages from each stage on, and how many pairs of transfers between them.
+def _in_a_row(before: tuple[FloatArray, FloatArray], lengths: IntArray) -> FloatArray:
+    """How many of each run are among `lengths` stages from each stage on, and how many hops between them, by kind.
 
     Where there are not as many stages, that is no path: nothing.
     """
-    stages = np.arange(len(lengths))
+    stages, (num_before, hops) = np.arange(len(lengths)), before
     ends = stages + lengths
-    is_path = (ends < len(before)) & (lengths > 0)
-    counts = before[np.minimum(ends, len(before) - 1)] - before[:-1]
-    return np.where(is_path[:, None], np.concatenate([counts, lengths[:, None] - 1], axis=1), 0.0)
+    is_path = (ends < len(num_before)) & (lengths > 0)
+    counts = num_before[np.minimum(ends, len(lengths))] - num_before[:-1]
+    between = hops[np.clip(ends - 1, 0, len(lengths) - 1)] - hops
+    return np.where(is_path[:, None], np.concatenate([counts, between], axis=1), 0.0)
 
 
 def in_flight(stage: int, shape: PipelineShape) -> FloatArray:

@@ -172,7 +172,7 @@ def placement_of(problem: PlacementProblem, variant: Variant, data_parallel: int
     end = np.array(ends)
     start = np.append(0, end[:-1])
     if len(ends) == 0 or end[-1] != chain.num_layers or np.any(start >= end):
-        raise InvalidInput(f"stages must end in order and at layer {chain.num_layers}; got {list(ends)}")
+        raise InvalidInput(f"stages must end in order and at layer {chain.num_layers}; got {', '.join(map(str, ends))}")
     position, free_s = np.arange(len(ends), 0, -1), np.full(len(ends), np.inf)
     plain = chain.runs_plain(start, end, position, free_s)
     fits = plain | chain.runs_again(start, end, position, free_s)

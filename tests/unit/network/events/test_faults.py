@@ -6,7 +6,6 @@ import pytest
 
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.network.events.engine import Simulation
-from dovetail.network.events.folding import folded_program
 from dovetail.network.events.lowering import Lowering
 from dovetail.network.events.messages import node_times_s
 from dovetail.network.events.pairing import Node, program_of
@@ -151,42 +150,3 @@ def test_a_broken_link_of_one_row_of_a_torus_is_gone_round_through_another_row()
     torus = network_graph((dimension("x", "mesh", 3), dimension("y", "mesh", 3)))
     broken = torus.with_link_scaled(1, 2, 0.0)
     assert end_s(torus, one("all-reduce")) < end_s(broken, one("all-reduce"))
-
-
-def _spmd_nodes(num_inner, num_outer):
-    for rank in range(num_inner * num_outer):
-        inner = tuple(range(rank // num_inner * num_inner, (rank // num_inner + 1) * num_inner))
-        outer = tuple(range(rank % num_inner, num_inner * num_outer, num_inner))
-        last: tuple[str, ...] = ()
-        for layer in range(3):
-            yield Node(rank=rank, name=f"c{layer}", kind="compute", duration_s=1e-4, after=last)
-            for name, group in (("t", inner), ("g", outer)):
-                yield Node(
-                    rank=rank,
-                    name=f"{name}{layer}",
-                    kind="collective",
-                    collective="all-reduce",
-                    group=group,
-                    payload_bytes=1e6,
-                    after=(f"c{layer}",),
-                )
-            last = (f"t{layer}",)
-
-
-def test_ranks_that_do_the_same_are_one_task_and_end_at_the_same_time():
-    graph = network_graph((dimension("x", "switch", 4), dimension("y", "switch", 3)))
-    nodes = tuple(_spmd_nodes(4, 3))
-    folded = folded_program(nodes, 12, Queueing(), Devices())
-    assert len(folded.tasks) == 9
-    quick, full = simulate(graph, folded), simulate(graph, program_of(nodes, Queueing(), Devices()))
-    assert quick.engine == "one rank"
-    assert math.isclose(quick.end_s, full.end_s, rel_tol=1e-9)
-
-
-def test_ranks_that_differ_are_not_folded():
-    nodes = [
-        *_spmd_nodes(4, 3),
-        Node(rank=5, name="c9", kind="send", peer=6),
-        Node(rank=6, name="c9", kind="receive", peer=5),
-    ]
-    assert len(folded_program(nodes, 12, Queueing(), Devices()).tasks) > 9

@@ -1,0 +1,44 @@
+"""Wrong usage of a command, in our words."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import typer
+
+from dovetail.errors import InvalidInput
+
+# Typer has its own copy of Click's errors in some versions and Click's in others; this is their base in both.
+USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
+
+_EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)")
+_BY_OPTION = {
+    "dovetail simulate": "models, clusters and plans are named by --model, --cluster and --plan",
+    "dovetail launch": "models, clusters and plans are named by --model, --cluster and --plan",
+    "dovetail plan": "models and clusters are named by --model and --cluster",
+}
+
+
+def check_said(arguments: list[str]) -> None:
+    """Refuses empty values, which Typer takes for options that were left out: mostly a shell's variable without one."""
+    for before, word in zip(["", *arguments], arguments, strict=False):
+        option = word.removesuffix("=") if word.startswith("--") else before
+        if word and not (word.startswith("--") and word.endswith("=")):
+            continue
+        what = f"the value of {option}" if option.startswith("--") else "an argument"
+        raise InvalidInput(f"{what} is empty; give it one, or leave it out")
+
+
+def usage(error: Any) -> str:
+    """Typer's words for wrong usage, put as we put ours."""
+    message = str(getattr(error, "message", "")) or error.format_message()
+    if close := getattr(error, "possibilities", None):
+        message = f"{message}; did you mean {' or '.join(sorted(close))}?"
+    elif type(error) is not USAGE_ERROR:
+        message = error.format_message()
+    message = message.replace(". Did you mean", "; did you mean").rstrip(".")
+    path = error.ctx.command_path if getattr(error, "ctx", None) else "dovetail"
+    if extra := _EXTRA.fullmatch(message):
+        message = "; ".join(filter(None, (f"there is no place for {extra[1]}", _BY_OPTION.get(path, ""))))
+    return f"{message[:1].lower()}{message[1:]} (see {path} --help)"

@@ -1,0 +1,52 @@
+"""Clusters of several parts, as written: parts, each a cluster of equal devices, and the link between them."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from dovetail.files.cluster import MAX_DEVICES, cluster_of
+from dovetail.files.entry import Entry, followed, placed, spoken
+from dovetail.files.schema import Shape, Text, amount, checked
+from dovetail.hardware.clusters import clusters
+from dovetail.hardware.link import Link
+from dovetail.hardware.mixed import BETWEEN, AnyCluster, MixedCluster
+
+MAX_PARTS = 16
+
+
+class BetweenShape(Shape):
+    """What one device can send to one of another part, as written."""
+
+    bandwidth: amount("bytes_per_s")  # type: ignore[valid-type]
+    latency: amount("s")  # type: ignore[valid-type]
+
+
+class MixedShape(Shape):
+    """A cluster of several parts, as written."""
+
+    parts: list[object] = Field(min_length=2, max_length=MAX_PARTS)
+    between: BetweenShape
+    name: Text = ""
+
+
+def load_any_cluster(reference: str) -> AnyCluster:
+    """As `load_cluster`, of equal devices or of several parts."""
+    return any_cluster_of(spoken(reference))
+
+
+def any_cluster_of(entry: Entry) -> AnyCluster:
+    """The cluster `entry` names or describes, of equal devices or of several parts."""
+    entry = followed(entry, "cluster", clusters)
+    if isinstance(entry.value, str) or not entry.has("parts"):
+        return cluster_of(entry)
+    shape: MixedShape = checked(entry, MixedShape)
+    place = entry.child("parts")
+    parts = tuple(cluster_of(place.child(index)) for index in range(len(shape.parts)))
+    if sum(part.num_devices for part in parts) > MAX_DEVICES:
+        raise place.refused(f"a cluster has up to {MAX_DEVICES:,} devices; make parts smaller")
+    with placed(entry.child(BETWEEN), {"bandwidth_bytes_per_s": "bandwidth", "latency_s": "latency"}):
+        between = Link(bandwidth_bytes_per_s=shape.between.bandwidth, latency_s=shape.between.latency)
+    sources = tuple((f"{BETWEEN}.{figure}", entry.document.source) for figure in ("bandwidth", "latency"))
+    with placed(entry):
+        name = shape.name or " + ".join(part.name for part in parts)
+        return MixedCluster(name=name, parts=parts, between=between, sources=sources)

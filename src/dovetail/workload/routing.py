@@ -1,0 +1,54 @@
+"""How evenly rows reach the experts of a mixture: a fact of a model, its data and how it is trained."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.errors import InvalidInput
+from dovetail.units import Amount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routing:
+    """Rows that routing sends to the experts of one device, against the mean of all devices.
+
+    `expert_imbalance` is what the most loaded device gets; it can get no more than all, and alone it gets the mean.
+    `capacity_factor` is what an expert takes at most, others are dropped; 0: it takes all that come. Where it `pads`,
+    every expert computes and is sent exactly its capacity, whatever was routed to it (GShard, Lepikhin et al. 2020,
+    arXiv:2006.16668, section 2.2; Switch Transformer, Fedus et al. 2021, arXiv:2101.03961, section 2.2, equation 3;
+    Megatron-LM's --moe-expert-capacity-factor and --moe-pad-expert-input-to-capacity).
+    """
+
+    expert_imbalance: float = 1.0
+    capacity_factor: float = 0.0
+    pads: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1.0 <= self.expert_imbalance < math.inf:
+            told = "expert_imbalance is the most loaded device against the mean, so at least 1; got"
+            raise InvalidInput(f"{told} {self.expert_imbalance:g}", "expert_imbalance")
+        if not 0.0 <= self.capacity_factor < math.inf:
+            told = f"capacity_factor must be positive, or 0 for none; got {self.capacity_factor:g}"
+            raise InvalidInput(told, "capacity_factor")
+        if self.pads and not self.capacity_factor:
+            raise InvalidInput("pads needs a capacity to pad to; give capacity_factor or leave pads out", "pads")
+
+    def most(self, num_devices: Amount) -> Amount:
+        """Rows of the most loaded of `num_devices` that share the experts, against the mean of what was routed."""
+        came = np.minimum(self.expert_imbalance, num_devices)
+        if not self.capacity_factor:
+            return came
+        return np.minimum(np.where(self.pads, self.capacity_factor, came), self.capacity_factor)
+
+    @property
+    def mean(self) -> float:
+        """Rows of a mean device. Without padding, of what overfull experts drop only what none has room for counts."""
+        if not self.capacity_factor:
+            return 1.0
+        return self.capacity_factor if self.pads else min(1.0, self.capacity_factor)
+
+
+EVENLY = Routing()

@@ -1,0 +1,278 @@
+"""Laws of clusters of several parts: equal parts are one cluster, and what the search finds is the best of all cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dovetail.evaluate import Infeasible, Outcome, evaluate, memory_use
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.clusters import clusters
+from dovetail.hardware.link import Link
+from dovetail.hardware.mixed import MixedCluster
+from dovetail.plan.memory_table import memory_table
+from dovetail.plan.parts import hbm_by_stage
+from dovetail.plan.plan import AXES, RECOMPUTE_POLICIES, Overlap, Plan
+from dovetail.plan.plans import columns_of
+from dovetail.plan.shard import shard
+from dovetail.schedule.hops import num_kinds
+from dovetail.schedule.parts import shared_of
+from dovetail.schedule.pipeline_events import played
+from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
+from dovetail.schedule.step import training_step
+from dovetail.search.block_lows import block_lows
+from dovetail.search.objectives import objectives
+from dovetail.search.part_bounds import stage_lows
+from dovetail.search.parts import planned_on_parts
+from dovetail.search.plan_space import PlanSpace
+from dovetail.search.planner import Planned
+from dovetail.units import GIBI, GIGA, MICRO
+from dovetail.workload.models import models
+from dovetail.workload.workload import Workload
+
+BETWEEN = Link(bandwidth_bytes_per_s=20 * GIGA, latency_s=8 * MICRO)
+POLICIES = ("none", "full")
+
+
+@cache
+def workload(num_layers: int, batch: int = 16) -> Workload:
+    model = models["llama2-7b"]()
+    short = replace(model, architecture=replace(model.architecture, num_layers=num_layers))  # type: ignore[type-var]
+    return Workload(model=short, global_batch=batch, seq=2048)
+
+
+def part(name: str, num_devices: int, hbm_bytes: float = 80 * GIBI, called: str = "") -> Cluster:
+    made = clusters[name].build(num_devices)
+    chip = replace(made.chip, hbm=replace(made.chip.hbm, capacity_bytes=hbm_bytes))
+    return replace(made, chip=chip, name=called or name)
+
+
+def mixed(*parts: Cluster, between: Link = BETWEEN) -> MixedCluster:
+    return MixedCluster(name="mixed", parts=parts, between=between)
+
+
+def search(of: Workload, on: MixedCluster, space: PlanSpace) -> Planned:
+    return planned_on_parts(of, on, space, objectives["time"], num_best=3, cluster_usd=1.0, progress=lambda *_: None)
+
+
+PLANS = st.builds(
+    lambda schedule, overlap, sequence, zero, layers: Plan(
+        tensor_parallel=8,
+        pipeline_parallel=4,
+        data_parallel=2,
+        schedule=schedule,
+        interleave=2 if schedule in ("zb-v", "interleaved") else 1,
+        sequence_parallel=sequence,
+        zero_stage=zero,
+        overlap=Overlap(pipeline=overlap, data=zero != 1),
+        layers_per_stage=layers if schedule not in ("zb-v", "interleaved") else (),
+    ),
+    st.sampled_from(("1f1b", "gpipe", "interleaved", "zb-h1", "zb-v")),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from((0, 1, 2, 3)),
+    st.sampled_from(((), (3, 1, 2, 4), (2, 3, 3, 2))),
+)
+
+
+@given(plan=PLANS, num_first=st.sampled_from((1, 2, 3)))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_equal_parts_joined_by_their_own_network_are_one_cluster(plan: Plan, num_first: int):
+    of, whole = workload(10, 64), clusters["dgx-h100"].build(64)
+    network = whole.topology.dimensions[-1].link
+    parts = (part("dgx-h100", 16 * num_first, called="a"), part("dgx-h100", 64 - 16 * num_first, called="b"))
+    graph = of.training_graph()
+    one = training_step(graph, plan, whole, of.precision)
+    two = training_step(graph, plan, mixed(*parts, between=network), of.precision)
+    assert two.step_s == pytest.approx(one.step_s, rel=1e-9)
+    assert two.energy_j == pytest.approx(one.energy_j, rel=1e-9)
+    assert two.bubble_s == pytest.approx(one.bubble_s, rel=1e-9)
+    assert two.slowest_stage == one.slowest_stage
+
+
+@given(
+    name=st.sampled_from(("1f1b", "gpipe", "interleaved", "zb-h1", "zb-v")),
+    stage_part=st.lists(st.integers(0, 1), min_size=2, max_size=6).filter(lambda parts: len(set(parts)) == 2),
+    rounds=st.integers(2, 5),
+    draw=st.randoms(use_true_random=False),
+)
+@settings(max_examples=60, deadline=None)
+def test_hand_overs_of_different_length_are_as_in_the_schedule_played_out(name, stage_part, rounds, draw):
+    num_stages = len(stage_part)
+    interleave = 2 if name in ("interleaved", "zb-v") else 1
+    shape = PipelineShape(num_stages=num_stages, num_microbatches=rounds * num_stages, interleave=interleave)
+    forward_s = np.array([draw.uniform(0.8, 1.2) for _ in stage_part])
+    transfer_s = np.array([draw.uniform(0.0, 0.05) for _ in range(num_kinds(tuple(stage_part)))])
+    times = StageTimes(
+        forward_s=forward_s,
+        backward_s=2 * forward_s,
+        weight_s=forward_s,
+        transfer_s=transfer_s,
+        stage_part=tuple(stage_part),
+    )
+    order = pipelines[name].order(shape)
+    exact_s = played(order, times.chunk_times(order)).step_s
+    closed_s = float(pipelines[name].step_s(times, shape))
+    assert closed_s <= exact_s * (1 + 1e-9)
+    assert closed_s >= exact_s * (1 - 2 * pipelines[name].worst_short_frac - 1e-9)
+
+
+def splits(num_layers: int, num_stages: int) -> Iterator[tuple[int, ...]]:
+    """All ways to give every stage a layer or more."""
+    if num_stages == 1:
+        yield (num_layers,)
+        return
+    for first in range(1, num_layers - num_stages + 2):
+        for rest in splits(num_layers - first, num_stages - 1):
+            yield (first, *rest)
+
+
+def recomputes(num_layers: int) -> list[tuple[str, int]]:
+    return [("none", 0), *((policy, k) for policy in POLICIES[1:] for k in range(1, num_layers + 1))]
+
+
+def best_of_all_s(of: Workload, on: MixedCluster, base: Plan) -> float:
+    """The fastest that fits of all orders of the parts, layers and recompute by stage, each evaluated by itself."""
+    graph, found = of.training_graph(), []
+    counts = [each.num_devices * base.pipeline_parallel // base.num_devices for each in on.parts]
+    for order in permutations(range(len(on.parts))):
+        stage_parts = tuple(index for index in order for _ in range(counts[index]))
+        for layers in splits(graph.num_layers, base.pipeline_parallel):
+            for chosen in product(*(recomputes(n) for n in layers)):
+                policies, again = zip(*chosen, strict=True)
+                plan = replace(
+                    base,
+                    stage_parts=stage_parts,
+                    layers_per_stage=layers,
+                    recompute=policies,
+                    recompute_layers=again if any(again) else (),
+                )
+                if memory_use(shard(graph, plan), of.precision, *hbm_by_stage(plan, on)).fits:
+                    found.append(training_step(graph, plan, on, of.precision).step_s)
+    return float(min(found))
+
+
+@pytest.mark.parametrize(
+    ("num_layers", "counts", "hbm_bytes", "schedule"),
+    [
+        (5, (1, 1), (80 * GIBI, 80 * GIBI), "1f1b"),
+        (5, (1, 1), (22 * GIBI, 80 * GIBI), "1f1b"),
+        (4, (1, 1), (21 * GIBI, 16 * GIBI), "1f1b"),
+        (4, (1, 2), (14 * GIBI, 13 * GIBI), "1f1b"),
+        (4, (2, 1), (13 * GIBI, 12 * GIBI), "1f1b"),
+        (4, (1, 1), (80 * GIBI, 18 * GIBI), "gpipe"),
+    ],
+)
+def test_the_plan_found_is_the_best_of_all_orders_layers_and_recompute(num_layers, counts, hbm_bytes, schedule):
+    of = workload(num_layers, 64)
+    on = mixed(part("dgx-h100", counts[0], hbm_bytes[0]), part("dgx-a100", counts[1], hbm_bytes[1]))
+    roomy = mixed(*(part(each.name, each.num_devices, 640 * GIBI) for each in on.parts))
+    base = Plan(pipeline_parallel=sum(counts), microbatch=8, schedule=schedule)
+    space = PlanSpace(
+        pipeline_parallel=(sum(counts),), interleave=(1,), microbatch=(8,), recompute=POLICIES, schedule=(schedule,)
+    )
+    found = search(of, on, space)
+    best_s = best_of_all_s(of, on, base)
+    is_tight = min(hbm_bytes) < 80 * GIBI  # then the fastest plan of all does not fit
+    assert (search(of, roomy, space).best[0].step_s < best_s * (1 - 1e-9)) == is_tight
+    assert found.best[0].step_s == pytest.approx(best_s, rel=1e-9)
+    assert found.gap_frac == pytest.approx(0.0, abs=1e-9)
+    assert found.bound_s <= best_s * (1 + 1e-9)
+    answer = evaluate(of, on, found.best[0].plan)
+    assert isinstance(answer, Outcome)
+    assert answer.step.step_s == pytest.approx(best_s, rel=1e-9)
+    assert answer.memory.need_bytes == pytest.approx(found.best[0].need_bytes, rel=1e-9)
+
+
+@given(
+    schedule=st.sampled_from(("1f1b", "gpipe", "interleaved", "zb-h1", "zb-v")),
+    is_turned=st.booleans(),
+    overlaps=st.tuples(st.booleans(), st.booleans()),
+    zero_stage=st.integers(0, 3),
+    microbatch=st.sampled_from((1, 2)),
+    policy=st.sampled_from(range(len(RECOMPUTE_POLICIES))),
+    draw=st.randoms(use_true_random=False),
+)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_no_layers_and_recompute_beat_the_bound(schedule, is_turned, overlaps, zero_stage, microbatch, policy, draw):
+    of, on = workload(14, 64), mixed(part("dgx-h100", 16, 640 * GIBI), part("dgx-a100", 16, 640 * GIBI))
+    graph, interleave = of.training_graph(), 2 if schedule in ("interleaved", "zb-v") else 1
+    stage_parts = (1, 1, 0, 0) if is_turned else (0, 0, 1, 1)
+    base = Plan(
+        tensor_parallel=4,
+        pipeline_parallel=4,
+        data_parallel=2,
+        schedule=schedule,
+        interleave=interleave,
+        zero_stage=zero_stage,
+        microbatch=microbatch,
+        overlap=Overlap(pipeline=overlaps[0], data=overlaps[1]),
+    )
+    plans, codes = columns_of([base]), tuple(range(len(RECOMPUTE_POLICIES)))
+    every = shared_of(graph, plans, on, of.precision)
+    lows = tuple(block_lows(graph, each.table) for each in every.parts)
+    memory = memory_table(graph, plans, every.table.cuts, of.precision)
+    low = stage_lows(every, np.zeros(1, dtype=np.int64), codes, lows, memory).on(stage_parts)
+    [bound_s] = low.bounds_s(low.table_s)
+    num_chunks = 4 * interleave
+    places = sorted(draw.sample(range(1, 14), num_chunks - 1))
+    layers = tuple(b - a for a, b in zip((0, *places), (*places, 14), strict=True))
+    plan = replace(base, layers_per_stage=layers, stage_parts=stage_parts, recompute=(RECOMPUTE_POLICIES[policy],))
+    assert bound_s <= training_step(graph, plan, on, of.precision).step_s * (1 + 1e-12)
+
+
+SMALL = PlanSpace(
+    tensor_parallel=(1, 2),
+    context_parallel=(1,),
+    zero_stage=(1,),
+    microbatch=(1, 2),
+    recompute=("none",),
+    interleave=(1,),
+    axis_order=(AXES,),
+)
+
+
+@given(num_slow=st.sampled_from((2, 4)), factor=st.floats(1.0, 2.0), resource=st.sampled_from(("tensor", "hbm", "tdp")))
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_faster_chip_in_a_part_makes_the_best_plan_no_slower(num_slow: int, factor: float, resource: str):
+    of, slow = workload(12), part("dgx-a100", num_slow)
+    chip = slow.chip
+    faster = {
+        "tensor": lambda: replace(chip, tensor=chip.tensor.scaled(factor)),
+        "hbm": lambda: replace(
+            chip, hbm=replace(chip.hbm, bandwidth_bytes_per_s=chip.hbm.bandwidth_bytes_per_s * factor)
+        ),
+        "tdp": lambda: replace(chip, tdp_w=chip.tdp_w * factor),
+    }[resource]()
+    before = search(of, mixed(part("dgx-h100", 4), slow), SMALL)
+    after = search(of, mixed(part("dgx-h100", 4), replace(slow, chip=faster)), SMALL)
+    assert after.best[0].step_s <= before.best[0].step_s * (1 + 1e-9 + before.gap_frac)
+
+
+def test_the_best_plan_of_a_mixed_cluster_is_no_slower_than_that_of_its_slow_chips_alone():
+    of = workload(12)
+    slow, fast = (part(name, 4) for name in ("dgx-a100", "dgx-h100"))
+    both = search(of, mixed(slow, fast), SMALL)
+    alone = search(of, mixed(slow, replace(slow, name="more")), SMALL)
+    assert both.best[0].step_s < alone.best[0].step_s
+
+
+def test_memory_of_each_stage_is_held_against_its_own_part():
+    of = workload(8)
+    plan = Plan(pipeline_parallel=2, layers_per_stage=(5, 3))
+    whole = memory_use(shard(of.training_graph(), plan), of.precision, 80 * GIBI)
+    need = [stage.reserved_bytes + whole.runtime_bytes for stage in whole.stages]
+    roomy, tight = part("dgx-h100", 1, need[0] + GIBI), part("dgx-a100", 1, need[1] - GIBI)
+    assert need[1] < need[0]
+    answer = evaluate(of, mixed(roomy, tight), plan)
+    assert isinstance(answer, Infeasible)
+    assert answer.memory.fullest.stage == 1
+    assert answer.memory.limit_bytes == need[1] - GIBI
+    assert isinstance(evaluate(of, mixed(roomy, replace(tight, chip=roomy.chip)), plan), Outcome)

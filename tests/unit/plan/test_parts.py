@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dovetail.errors import InvalidInput, NotModelled
+from dovetail.hardware.clusters import clusters
+from dovetail.hardware.link import Link
+from dovetail.hardware.mixed import MixedCluster
+from dovetail.plan.layout import runs_of
+from dovetail.plan.parts import hbm_by_stage, on_parts, part_of_stage, part_placements, stages_by_part
+from dovetail.plan.plan import Plan
+from dovetail.units import GIGA
+from dovetail.workload.models import models
+from dovetail.workload.workload import Workload
+
+H100, A100 = clusters["dgx-h100"].build(32), clusters["dgx-a100"].build(16)
+MIXED = MixedCluster(name="mixed", parts=(H100, A100), between=Link(bandwidth_bytes_per_s=GIGA, latency_s=0.0))
+PLAN = Plan(tensor_parallel=8, pipeline_parallel=6, data_parallel=1)
+
+
+def test_stages_fill_the_parts_in_their_order_unless_the_plan_says_otherwise():
+    assert stages_by_part(PLAN, MIXED) == (4, 2)
+    assert on_parts(PLAN, MIXED).stage_parts == (0, 0, 0, 0, 1, 1)
+    turned = replace(PLAN, stage_parts=(1, 1, 0, 0, 0, 0))
+    assert on_parts(turned, MIXED) == turned
+
+
+def test_memory_and_chip_of_a_stage_are_those_of_its_part():
+    plan = on_parts(replace(PLAN, stage_parts=(1, 0, 0, 0, 0, 1)), MIXED)
+    assert part_of_stage(plan, MIXED, 5) is A100
+    assert part_of_stage(plan, H100, 5) is H100
+    assert hbm_by_stage(plan, MIXED) == (A100.hbm_bytes, *(H100.hbm_bytes,) * 4, A100.hbm_bytes)
+
+
+def test_groups_lie_within_each_part():
+    first, second = part_placements(on_parts(PLAN, MIXED), MIXED)
+    assert [span.num_ranks for span in first.pipeline] == [4]
+    assert [span.num_ranks for span in second.pipeline] == [2]
+    assert [span.dimension.num_devices for span in first.tensor] == [8]
+
+
+def test_runs_end_where_the_part_or_a_neighbours_part_changes():
+    model = models["llama3-70b"]()
+    graph = Workload(model=model, global_batch=64, seq=2048).training_graph()
+    layers = (14, 14, 14, 14, 12, 12)
+    runs = runs_of(graph, replace(PLAN, layers_per_stage=layers, stage_parts=(0, 0, 0, 0, 1, 1)))
+    assert [run.part for run in runs] == [0, 0, 0, 1, 1]
+    assert [run.first_stage for run in runs] == [0, 1, 3, 4, 5]
+    assert [run.part for run in runs_of(graph, PLAN)] == [0] * len(runs_of(graph, PLAN))
+
+
+@pytest.mark.parametrize(
+    ("plan", "told"),
+    [
+        (
+            replace(PLAN, stage_parts=(0, 0, 0, 1, 1, 1)),
+            "puts 3 stages of 8 devices on part 0, whose devices are those",
+        ),
+        (replace(PLAN, stage_parts=(0, 0, 0, 0, 1, 2)), "names part 2, and the cluster has parts 0 to 1"),
+        (replace(PLAN, stage_parts=(0, 0, 0, 0, 1, -1)), "names part -1"),
+        (Plan(tensor_parallel=8, pipeline_parallel=2, data_parallel=3), "= 24 devices, and part 0 has 32; use degrees"),
+    ],
+)
+def test_what_does_not_fill_the_parts_is_refused(plan: Plan, told: str):
+    with pytest.raises(InvalidInput, match=told):
+        on_parts(plan, MIXED)
+
+
+def test_parts_are_refused_where_all_devices_are_equal():
+    assert on_parts(replace(PLAN, stage_parts=(0,) * 6), H100) == PLAN
+    with pytest.raises(InvalidInput, match="dgx-h100 is of equal devices; leave stage_parts out"):
+        on_parts(replace(PLAN, stage_parts=(0, 0, 0, 0, 0, 1)), H100)
+
+
+def test_a_part_a_stage_is_named():
+    with pytest.raises(InvalidInput, match="stage_parts has 2 values and must have one a stage: 6"):
+        replace(PLAN, stage_parts=(0, 1))
+
+
+@pytest.mark.parametrize("change", [{"schedule": "dualpipe"}, {"offload_optimizer": True}])
+def test_what_is_not_modelled_on_parts_says_so(change):
+    with pytest.raises(NotModelled, match="not modelled for clusters of several parts"):
+        on_parts(replace(PLAN, **change), MIXED)
