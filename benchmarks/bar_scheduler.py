@@ -188,7 +188,7 @@ def layer_on_chips(ops: Ops) -> Bar:
     batch = chip_batch(work, many)
     scheduled(batch)
     costs_s = least_cpu_s(lambda: chip_batch(work, many), 3) / len(many)
-    took_s = least_cpu_s(lambda: scheduled(batch), 9) / len(many)
+    took_s = least_cpu_s(lambda: scheduled(batch), 25) / len(many)
     return Bar(
         name=f"list schedule of a layer ({len(ops)} operators), over {len(many)} chips",
         issue=ISSUE,

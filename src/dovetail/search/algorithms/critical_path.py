@@ -3,89 +3,101 @@
 Knobs in COUNTS grow; all others size what is counted. The dimension generator walks sizes from the largest downwards,
 halving one at a time, a level of that tree after another; for each, counts grow from one of everything by what
 `Scored.short_of` names, a core of a kind at a time: the backward pass mirrors the forward one, so a core that ends a
-wait in one ends its mirror in the other. A branch that has not improved for some levels is cut.
+wait in one ends its mirror in the other. Where limits leave no room, a kind gives way to the other while that pays,
+which WHAM does not try. A branch that has not improved for some levels is cut.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
 from random import Random
 
-from dovetail.search.algorithms import NOTHING, Algorithm, Scored, Search, algorithms, blind
+from dovetail.search.algorithms import Algorithm, Scored, Search, algorithms, blind
 from dovetail.search.space import Point, Space
 
 COUNTS = ("num_tensor", "num_vector")
 HYSTERESIS = 1  # levels without improvement until a branch is cut
 LEAST_GAIN_FRAC = 0.002  # of the loss, which another core must bring
 
+Growth = Generator[Point, Scored, float]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """Sizes whose counts grow: the best so far with them, what was tried last, and the kinds that can grow no more."""
+    """Sizes with one core of each kind, the least loss of the sizes above, and levels that brought nothing."""
 
-    here: Point
-    parent_loss: float  # the best of the sizes above
-    num_idle: int  # levels above that brought nothing
-    best: Point
-    loss: float = math.inf
-    full: frozenset[str] = frozenset()
+    start: Point
+    above_loss: float = math.inf
+    num_idle: int = 0
 
 
 def critical_path(space: Space, _: Random) -> Search:
-    """Best sizes by a walk down, best counts by growth."""
+    """Best sizes by a walk down, best counts by growth; all branches of a level grow side by side."""
     names = [knob.name for knob in space.knobs]
     place_of = {name: names.index(name) for name in COUNTS if name in names}
     largest = tuple(0 if n in place_of else len(k.values) - 1 for n, k in zip(names, space.knobs, strict=True))
-    level = [Branch(here=largest, best=largest, parent_loss=math.inf, num_idle=0)]
-    seen = {largest}
+    level, seen = [Branch(start=largest)], {largest}
     while level:
-        done: list[Branch] = []
-        growing = level
-        while growing:
-            told = yield [branch.here for branch in growing]
-            tried = [_grown(space, place_of, branch, one) for branch, one in zip(growing, told, strict=True)]
-            done += [branch for branch, ends in tried if ends]
-            growing = [branch for branch, ends in tried if not ends]
-        level = _next_level(done, set(place_of.values()), seen)
+        losses = yield from _side_by_side([_grown(space, branch.start, place_of) for branch in level])
+        level = list(_next_level(level, losses, set(place_of.values()), seen))
 
 
-def _grown(space: Space, place_of: dict[str, int], branch: Branch, told: Scored) -> tuple[Branch, bool]:
-    """The branch with what its last trial came to and the next to try; and whether it ends."""
-    if told.loss < branch.loss * (1 - LEAST_GAIN_FRAC):
-        branch = replace(branch, best=told.point, loss=told.loss)
-        wanted = told.short_of
-    elif math.isinf(branch.loss):
-        return branch, True  # not even one core of each kind keeps the limits
-    else:
-        grown = next(name for name, place in place_of.items() if branch.here[place] != branch.best[place])
-        branch = replace(branch, full=branch.full | {grown})
-        wanted = next((name for name in place_of if name not in branch.full), NOTHING)
-    while wanted != NOTHING:
-        place = place_of[wanted]
-        if wanted not in branch.full and branch.best[place] + 1 < len(space.knobs[place].values):
-            more = (*branch.best[:place], branch.best[place] + 1, *branch.best[place + 1 :])
-            return replace(branch, here=more), False
-        branch = replace(branch, full=branch.full | {wanted})
-        wanted = next((name for name in place_of if name not in branch.full), NOTHING)
-    return branch, True
+def _side_by_side(growths: list[Growth]) -> Generator[list[Point], list[Scored], list[float]]:
+    """Asks for the next point of every growth at once; what each came to in the end."""
+    losses = [math.inf] * len(growths)
+    wanted = {place: next(growth) for place, growth in enumerate(growths)}
+    while wanted:
+        told = yield list(wanted.values())
+        for place, one in zip(list(wanted), told, strict=True):
+            try:
+                wanted[place] = growths[place].send(one)
+            except StopIteration as ended:
+                losses[place] = ended.value
+                del wanted[place]
+    return losses
 
 
-def _next_level(done: list[Branch], counts: set[int], seen: set[Point]) -> list[Branch]:
+def _grown(space: Space, start: Point, place_of: dict[str, int]) -> Growth:
+    """The least loss with the sizes of `start`, their counts grown and traded."""
+    best = yield start
+    while math.isfinite(best.loss):
+        before = best.loss
+        full: set[str] = set()
+        while wanted := next((n for n in (best.short_of, *place_of) if n in place_of and n not in full), ""):
+            told = yield from _tried(space, best, {place_of[wanted]: 1})
+            if told is best:
+                full.add(wanted)
+            best = told
+        for give, take in itertools.permutations(place_of.values(), 2):
+            told = yield from _tried(space, best, {give: -1, take: 1})
+            best = told if told is not best else (yield from _tried(space, best, {give: -1, take: 2}))
+        if best.loss == before:
+            break
+    return best.loss
+
+
+def _tried(space: Space, best: Scored, steps: dict[int, int]) -> Generator[Point, Scored, Scored]:
+    """`best` with some knobs turned, where that is possible and pays; else `best`."""
+    point = tuple(index + steps.get(place, 0) for place, index in enumerate(best.point))
+    if not all(0 <= index < len(knob.values) for index, knob in zip(point, space.knobs, strict=True)):
+        return best
+    told = yield point
+    return told if told.loss < best.loss * (1 - LEAST_GAIN_FRAC) else best
+
+
+def _next_level(level: list[Branch], losses: list[float], counts: set[int], seen: set[Point]) -> Iterator[Branch]:
     """One size of each branch a step down, where the branch has not been idle too long."""
-    found = []
-    for branch in done:
-        has_gained = branch.loss < branch.parent_loss * (1 - LEAST_GAIN_FRAC) or math.isinf(branch.loss)
+    for branch, loss in zip(level, losses, strict=True):
+        has_gained = loss < branch.above_loss * (1 - LEAST_GAIN_FRAC) or math.isinf(loss)
         num_idle = 0 if has_gained else branch.num_idle + 1
-        if num_idle > HYSTERESIS:
-            continue
-        for place, size in enumerate(branch.best):
-            smaller = tuple(0 if p in counts else value - (p == place) for p, value in enumerate(branch.best))
-            if place not in counts and size > 0 and smaller not in seen:
+        for place, size in enumerate(branch.start):
+            smaller = (*branch.start[:place], size - 1, *branch.start[place + 1 :])
+            if num_idle <= HYSTERESIS and place not in counts and size > 0 and smaller not in seen:
                 seen.add(smaller)
-                loss = min(branch.loss, branch.parent_loss)
-                found.append(Branch(here=smaller, best=smaller, parent_loss=loss, num_idle=num_idle))
-    return found
+                yield Branch(start=smaller, above_loss=min(loss, branch.above_loss), num_idle=num_idle)
 
 
 algorithms.register("critical-path")(
