@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.host import Host
 from dovetail.hardware.link import Link
-from dovetail.units import GIGA, MICRO
+from dovetail.units import GIGA, MICRO, TERA
 
 PCIE4_BYTES_PER_S, PCIE5_BYTES_PER_S = 31.5 * GIGA, 63.0 * GIGA  # PCIe specification: x16, one way, after encoding
 COPY_LATENCY_S = 20 * MICRO  # measured on an H200: a pinned copy of 1 MiB takes 40 us, 19 us of them at 55 GB/s
@@ -25,6 +25,20 @@ class NodeHost:
     memory_bytes: float
     memory_bytes_per_s: float
     sources: tuple[str, str, str]
+
+
+DGX_A100_HOST = NodeHost(
+    num_devices=8,
+    num_on_port=2,
+    port_bytes_per_s=PCIE4_BYTES_PER_S,
+    memory_bytes=2 * TERA,
+    memory_bytes_per_s=409.6 * GIGA,
+    sources=(
+        f"DGX A100 user guide, system topology (recalled): PCIe Gen4, {PAIRED}",
+        "DGX A100 640GB datasheet: 2 TB",
+        "AMD EPYC 7742, two of them: eight channels of DDR4-3200 each, 204.8 GB/s",
+    ),
+)
 
 
 def with_host(cluster: Cluster, node: NodeHost) -> Cluster:

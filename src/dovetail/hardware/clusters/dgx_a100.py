@@ -5,9 +5,8 @@ from __future__ import annotations
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import ClusterEntry, clusters
 from dovetail.hardware.clusters._dgx import dgx_cluster, three_tier_ports
-from dovetail.hardware.clusters._hosts import PAIRED, PCIE4_BYTES_PER_S, NodeHost, with_host
+from dovetail.hardware.clusters._hosts import DGX_A100_HOST, with_host
 from dovetail.hardware.clusters._nodes import GIGABIT
-from dovetail.units import GIGA, TERA
 
 GUIDE = "NVIDIA DGX A100 datasheet and DGX SuperPOD reference architecture (2020)"
 NUM_MOST = three_tier_ports(40)
@@ -16,25 +15,13 @@ SOURCES = (
     ("infiniband.bandwidth", f"{GUIDE}: eight HDR ports of 200 Gb/s for eight GPUs"),
     ("num_devices", "three tiers of 40-port HDR switches reach 16000 ports, one a GPU; any whole number of nodes of 8"),
 )
-HOST = NodeHost(
-    num_devices=8,
-    num_on_port=2,
-    port_bytes_per_s=PCIE4_BYTES_PER_S,
-    memory_bytes=2 * TERA,
-    memory_bytes_per_s=409.6 * GIGA,
-    sources=(
-        f"DGX A100 user guide, system topology (recalled): PCIe Gen4, {PAIRED}",
-        "DGX A100 640GB datasheet: 2 TB",
-        "AMD EPYC 7742, two of them: eight channels of DDR4-3200 each, 204.8 GB/s",
-    ),
-)
 
 
 def dgx_a100(num_devices: int) -> Cluster:
     cluster = dgx_cluster(
         "dgx-a100", "a100-80gb-sxm", num_devices, port_bytes_per_s=200 * GIGABIT, num_most=NUM_MOST, sources=SOURCES
     )
-    return with_host(cluster, HOST)
+    return with_host(cluster, DGX_A100_HOST)
 
 
 clusters.register("dgx-a100")(
