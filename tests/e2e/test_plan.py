@@ -193,6 +193,7 @@ def test_a_terminal_sees_what_takes_long_and_then_no_more_of_it():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are of Unix")
 def test_an_interrupt_clears_the_bar_and_ends_with_its_code():
-    code, shown = on_a_terminal("plan", *SMALL, interrupt=True)
+    long = ("--model", "deepseek-v3", "--cluster", "dgx-h100", "--devices", "512", "--global-batch", "1024")
+    code, shown = on_a_terminal("plan", *long, interrupt=True)
     assert code == 130
     assert shown.endswith("\r\x1b[2K\x1b[?25hdovetail: interrupted\r\n")

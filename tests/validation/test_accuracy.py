@@ -75,7 +75,8 @@ def model_modules():
 
 
 def test_the_calibration_of_a_chip_is_a_handful_of_numbers():
-    num_numbers = len(fields(Calibration)) - 1 + len(fields(EnergyCosts))
+    # but for the words of what it was fitted on, and for the spread between chips, which no row of one chip can fit
+    num_numbers = len(fields(Calibration)) - 2 + len(fields(EnergyCosts))
     num_rows = sum(len(one.measured) for one in shipped_sets())
     assert num_numbers <= 30
     assert num_rows > 50 * num_numbers

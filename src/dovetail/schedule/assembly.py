@@ -42,6 +42,9 @@ __all__ = [
     "shared",
     "tied",
 ]
+# Schedules in which the last pass of every stage lies on the path to the end of the step: recompute that hides an
+# exchange delays the end as much. In others it may fill a stage's waits, and what hides behind it hid there already.
+STRAIGHT = ("1f1b", "gpipe")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,12 +121,12 @@ def placed(
 
 def by_stages(every: Shared, groups: list[Alike]) -> Iterator[tuple[Alike, StageColumns]]:
     """Every group with its stages; groups with the same runs share the work of a microbatch."""
-    together: dict[tuple[Run, ...], list[Alike]] = {}
+    together: dict[tuple[tuple[Run, ...], bool], list[Alike]] = {}
     for group in groups:
-        together.setdefault(group.runs, []).append(group)
-    for runs, some in together.items():
+        together.setdefault((group.runs, group.name in STRAIGHT), []).append(group)
+    for (runs, is_straight), some in together.items():
         rows = np.concatenate([group.rows for group in some])
-        columns = part_columns(every, runs, rows)
+        columns = part_columns(every, runs, rows, fills_waits=not is_straight)
         if not every.others:
             columns = with_offload(columns, every.offload, runs, rows)
         start = 0
@@ -251,7 +254,7 @@ class Assembly:
         if isinstance(every.offload, NoOffload):
             return np.zeros(len(self.same.rows))
         copied_s = every.offload.gradients_s(self.same.runs, self.same.rows)
-        room_s = self.hiding_share * columns.backward_s[columns.work_of]
+        room_s = self.hiding_share * columns.hiding_backward_s[columns.work_of]
         return np.asarray(np.maximum(0.0, copied_s - room_s).max(axis=1))
 
     @property

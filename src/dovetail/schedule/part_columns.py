@@ -20,12 +20,15 @@ _KEYS = ("work_of", "update_of", "exchange_of")
 _OF_KEY = {"update_s": "update_of", "update_j": "update_of", "exchange": "exchange_of"}  # all else is of work
 
 
-def part_columns(every: Shared, runs: tuple[Run, ...], rows: IntArray) -> StageColumns:
+def part_columns(every: Shared, runs: tuple[Run, ...], rows: IntArray, *, fills_waits: bool) -> StageColumns:
     """The columns of plans in `rows`: of each part of the cluster those of the runs that are on it."""
     by_part = []
     for index, part in enumerate(every.parts):
         here = tuple(run for run in runs if run.part == index)
-        by_part.append(stage_columns(part.table, here, rows, every.graph, part.places, every.precision))
+        columns = stage_columns(
+            part.table, here, rows, every.graph, part.places, every.precision, fills_waits=fills_waits
+        )
+        by_part.append(columns)
     return joined_columns(by_part, [run.part for run in runs]) if every.others else by_part[0]
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from dovetail.plan.layout import Run
 from dovetail.plan.placements import Placements
+from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.plan.plans import distinct
 from dovetail.schedule.sync import Exchange, exchange, free_s, held_elements
 from dovetail.schedule.work import StageWork
 from dovetail.schedule.work_table import WorkTable
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision
+
+NONE = RECOMPUTE_POLICIES.index("none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,8 +33,9 @@ class StageColumns:
     forward_s: FloatArray
     backward_s: FloatArray
     put_off_s: FloatArray
-    free_forward_s: FloatArray
+    free_forward_s: FloatArray  # what exchanges of the step can hide behind, and nothing hides behind yet
     free_backward_s: FloatArray
+    hiding_backward_s: FloatArray  # what copies to the host can hide behind
     energy_j: FloatArray
     sent_bytes: FloatArray
     update_s: FloatArray
@@ -47,10 +53,19 @@ class StageColumns:
 
 
 def stage_columns(
-    table: WorkTable, runs: tuple[Run, ...], rows: IntArray, graph: Graph, places: Placements, precision: Precision
+    table: WorkTable,
+    runs: tuple[Run, ...],
+    rows: IntArray,
+    graph: Graph,
+    places: Placements,
+    precision: Precision,
+    *,
+    fills_waits: bool,
 ) -> StageColumns:
+    """Where recompute may fill waits (`fills_waits`), nothing hides behind it: what does was hidden by the wait."""
     first, work_of = distinct(table.sender_of[rows], table.plans.recompute[rows])
     works = table.stages(runs, rows[first])
+    hiding = _without_recompute(table, runs, rows[first]) if fills_waits else works
     first_update, update_of = distinct(table.updater_of[rows])
     update = table.update(runs, rows[first_update])
     first_exchange, exchange_of = distinct(table.exchanger_of[rows])
@@ -64,11 +79,21 @@ def stage_columns(
         forward_s=works.forward.time_s,
         backward_s=works.backward.time_s,
         put_off_s=works.put_off_s,
-        free_forward_s=free_s(works.forward),
-        free_backward_s=free_s(works.backward),
+        free_forward_s=free_s(hiding.forward),
+        free_backward_s=free_s(hiding.backward),
+        hiding_backward_s=hiding.backward.time_s,
         energy_j=works.forward.cost.energy_j + works.backward.cost.energy_j,
         sent_bytes=works.forward.sent_bytes + works.backward.sent_bytes,
         update_s=update.compute_s,
         update_j=update.energy_j,
         exchange=exchange(held, zero_stage, places.at(exchanging), precision, table.chip.calibration.link_frac),
     )
+
+
+def _without_recompute(table: WorkTable, runs: tuple[Run, ...], rows: IntArray) -> StageWork:
+    """The work of the plans in `rows` if they recomputed nothing."""
+    first, sender_of = distinct(table.sender_of[rows])
+    bare = tuple(replace(run, parts=tuple(replace(part, policy=NONE) for part in run.parts)) for run in runs)
+    works = table.stages(bare, rows[first])
+    every = np.broadcast_to(sender_of[:, None], (len(rows), len(runs))), np.arange(len(runs))
+    return works.at(*every)

@@ -201,7 +201,7 @@ class StageWork:
     backward: Work
     clock_frac: Amount = 1.0  # share of full clock that the power limit leaves it
 
-    def at(self, *index: int) -> StageWork:
+    def at(self, *index: int | IntArray) -> StageWork:
         """One of many."""
         here = tuple(np.array(place) for place in index)
         return StageWork(
