@@ -5,40 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchmarks.bar import Bar
-from benchmarks.interval_coverage import Coverage, coverage_one_out, coverage_publisher_out
 from benchmarks.published_gemm import ABSENT
 from benchmarks.residuals import timed_residuals
+from dovetail.accuracy.coverage import LEAST_FRAC, MOST_FRAC, JudgedCoverage, judged_coverage
 from dovetail.accuracy.residuals import Residual
 from dovetail.files.residuals import load_residuals
 
 ISSUE = 5
-LEAST_FRAC, MOST_FRAC = 0.85, 0.95
 STALE = 0.005  # of a log ratio, from which on the shipped errors are those of another model
 
 
 def bars() -> Iterator[Bar]:
     rows = timed_residuals()
     told = f"cover {LEAST_FRAC:.0%} to {MOST_FRAC:.0%} of rows"
-    judged = (("a row left out", coverage_one_out), ("a publisher left out", coverage_publisher_out))
-    for words, coverage in judged:
-        name = f"90 % intervals, {words}"
-        if rows:
-            yield _covering(name, told, coverage(rows), rows)
-        else:
-            yield Bar(name=name, issue=ISSUE, bar=told, measured="-", holds=None, note=ABSENT)
+    if rows:
+        yield from (_covering(told, judged, rows) for judged in judged_coverage(rows))
+    else:
+        yield Bar(name="90 % intervals", issue=ISSUE, bar=told, measured="-", holds=None, note=ABSENT)
     yield _shipped(rows)
 
 
-def _covering(name: str, told: str, found: Coverage, rows: Sequence[Residual]) -> Bar:
-    holds = LEAST_FRAC <= found.covered_frac <= MOST_FRAC
-    publishers = len({row.publisher for row in rows})
+def _covering(told: str, judged: JudgedCoverage, rows: Sequence[Residual]) -> Bar:
+    found, publishers = judged.coverage, len({row.publisher for row in rows})
     return Bar(
-        name=name,
+        name=f"90 % intervals, {judged.left_out} left out",
         issue=ISSUE,
         bar=told,
         measured=f"{found.covered_frac:.1%} of {found.num_rows} rows of {publishers} publishers,"
         f" {found.width_frac:.0%} wide in the middle",
-        holds=holds,
+        holds=judged.holds,
     )
 
 

@@ -446,7 +446,7 @@ MUTANTS = tuple(
             "1.0 * limit_frac",
         ),
         ("schedule/stage.py", "at_clock(work.cost, limit_frac)", "at_clock(work.cost, clock_frac)"),
-        ("schedule/goodput.py", "max(work_s + self.stall_s, self.write_s)", "work_s + self.stall_s"),
+        ("schedule/goodput.py", "max(work_s, self.write_s) + self.stall_s", "max(work_s + self.stall_s, self.write_s)"),
         ("schedule/goodput.py", "math.exp(-recovery.restart_s / mtbf_s)", "1 / (1 + recovery.restart_s / mtbf_s)"),
         ("schedule/goodput.py", "-(first_s + recovery.write_s) / mtbf_s", "-first_s / mtbf_s"),
         ("schedule/goodput.py", "num_kept * cycle_s - first_frac * (cycle_s - first_s)", "num_kept * cycle_s"),

@@ -19,6 +19,7 @@ KIBI, MEBI, GIBI, TEBI, PEBI = 2.0**10, 2.0**20, 2.0**30, 2.0**40, 2.0**50
 BITS_PER_BYTE = 8.0
 SECONDS_PER_MINUTE, SECONDS_PER_HOUR = 60.0, 3600.0
 SECONDS_PER_DAY = 24 * SECONDS_PER_HOUR
+SECONDS_PER_YEAR = 365.25 * SECONDS_PER_DAY
 
 _SI = {"": 1.0, "k": KILO, "K": KILO, "M": MEGA, "G": GIGA, "T": TERA, "P": PETA, "E": EXA}
 _BINARY = {"Ki": KIBI, "Mi": MEBI, "Gi": GIBI, "Ti": TEBI, "Pi": PEBI}
@@ -35,7 +36,10 @@ _SCALES: dict[str, dict[str, float]] = {
     "bytes": _BYTES,
     "bytes_per_s": {f"{unit}/s": scale for unit, scale in _BYTES.items()}
     | {f"{unit}ps": scale for unit, scale in _BYTES.items() if unit.endswith("b")},
-    "s": _spread({"s": 1.0}, _SMALL) | {"min": SECONDS_PER_MINUTE, "h": SECONDS_PER_HOUR, "d": SECONDS_PER_DAY},
+    "s": _spread({"s": 1.0}, _SMALL)
+    | {"min": SECONDS_PER_MINUTE, "h": SECONDS_PER_HOUR}
+    | dict.fromkeys(("d", "day", "days"), SECONDS_PER_DAY)
+    | dict.fromkeys(("y", "year", "years"), SECONDS_PER_YEAR),
     "hz": _spread({"Hz": 1.0}, _SI),
     "flop": _FLOP,
     "flop_per_s": {f"{unit}/s": scale for unit, scale in _FLOP.items()}
@@ -67,12 +71,12 @@ _COUNT_SCALES = _SI | {"B": GIGA}  # people say billions of tokens
 MANY = 1e5  # of the largest unit there is: from here on a power of ten says more than its digits
 
 
-def quantity(text: object, unit: str) -> float:
+def quantity(text: object, unit: str, example: str = "") -> float:
     """`text` such as '80 GiB' as a float in base `unit` ('bytes', 'bytes_per_s', 's', 'hz', ...).
 
-    A bare number is refused: it is how factor-1000 slips are made.
+    A bare number is refused: it is how factor-1000 slips are made. `example` shows how it is written, if not as usual.
     """
-    example = _EXAMPLES[unit]
+    example = example or _EXAMPLES[unit]
     if not isinstance(text, str):
         raise InvalidInput(f"a quantity needs its unit, as in '{example}'; got {text!r}")
     match = _QUANTITY.fullmatch(text)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.schedule.pipeline_events import Held, held, played
-from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
+from dovetail.schedule.pipelines import TRANSFER_FRACS, PipelineShape, StageTimes, pipelines
 
 seconds = st.floats(0.1, 10.0)
 
@@ -54,15 +54,46 @@ def test_equal_stages_take_what_the_order_takes(name, data):
     assert pipelines[name].step_s(times, shape) == pytest.approx(played_s(name, times, shape))
 
 
+@pytest.mark.parametrize(("index", "transfer_frac"), list(enumerate(TRANSFER_FRACS)))
 @pytest.mark.parametrize("name", pipelines.names())
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_uneven_stages_take_no_longer_and_hardly_less_than_the_order(name, data):
+def test_uneven_stages_take_no_longer_and_hardly_less_than_the_order(name, index, transfer_frac, data):
     shape = data.draw(shapes(name))
     near = st.lists(st.floats(0.7, 1.3), min_size=shape.num_stages, max_size=shape.num_stages)
-    times = drawn_times(data, near, 0.05 * 0.7 / (2 if name == "dualpipe" else int(shape.interleave)))
+    times = drawn_times(data, near, transfer_frac * 0.7 / (2 if name == "dualpipe" else int(shape.interleave)))
     step_s, exact_s = float(pipelines[name].step_s(times, shape)), played_s(name, times, shape)
-    assert exact_s * (1 - pipelines[name].worst_short_frac - 1e-9) <= step_s <= exact_s * (1 + 1e-9)
+    assert exact_s * (1 - pipelines[name].worst_short_frac[index] - 1e-9) <= step_s <= exact_s * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("name", "short_frac"), [("1f1b", 1e-9), ("gpipe", 1e-9), ("zb-h1", 0.005)])
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_equal_stages_with_any_transfers_take_what_the_order_takes(name, short_frac, data):
+    shape = data.draw(shapes(name))
+    times = drawn_times(data, st.just([1.0] * shape.num_stages), 2.0)
+    step_s, exact_s = float(pipelines[name].step_s(times, shape)), played_s(name, times, shape)
+    assert exact_s * (1 - short_frac) <= step_s <= exact_s * (1 + 1e-9)
+
+
+def test_two_unlike_stages_wait_for_each_other_across_a_long_hop():
+    """Up and down between both, and on the second alone at the end: F0 F1 B1 B0 F0 F1 B1 F1 B1 B0 and six hops."""
+    times = StageTimes(forward_s=[1.0, 2.0], backward_s=[1.0, 2.0], transfer_s=2.0)
+    assert pipelines["1f1b"].step_s(times, PipelineShape(num_stages=2, num_microbatches=4)) == pytest.approx(24.0)
+
+
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_1f1b_over_hops_longer_than_passes_falls_hardly_short(data):
+    """Two kinds of stages, and between them a hop of up to eight passes: a cluster of two parts."""
+    shape = data.draw(shapes("1f1b"))
+    num_first = data.draw(st.integers(1, shape.num_stages - 1))
+    part = (0,) * num_first + (1,) * (shape.num_stages - num_first)
+    size = np.where(np.array(part) == 0, 1.0, data.draw(st.floats(1.0, 3.0)))
+    hops_s = [data.draw(st.floats(0.0, 0.1)), data.draw(st.floats(0.0, 0.1)), data.draw(st.floats(0.0, 8.0))]
+    times = StageTimes(forward_s=size, backward_s=2 * size, transfer_s=np.array(hops_s), stage_part=part)
+    step_s, exact_s = float(pipelines["1f1b"].step_s(times, shape)), played_s("1f1b", times, shape)
+    assert exact_s * (1 - 0.02) <= step_s <= exact_s * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", pipelines.names())

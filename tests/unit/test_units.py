@@ -118,4 +118,5 @@ def test_long_times_are_said_in_minutes_hours_and_days() -> None:
         "2.0 h",
         "10.0 days",
     ]
-    assert quantity("2 d", "s") == quantity("48 h", "s")
+    assert quantity("2 d", "s") == quantity("2 days", "s") == quantity("48 h", "s")
+    assert quantity("4 y", "s") == quantity("4 years", "s") == quantity("1461 d", "s")

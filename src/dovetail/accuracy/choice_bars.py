@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dovetail.accuracy.one_scalar import OneScalar
@@ -30,6 +30,23 @@ class Choice:
         if self.statistic in AT_LEAST:
             return self.measured >= self.limit
         return self.measured <= self.limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unjudged:
+    """One promise about a publisher none of whose rows are there to judge it by."""
+
+    kind: str
+    statistic: str
+    limit: float
+
+
+def unjudged_choices(publishers: Iterable[str]) -> Iterator[Unjudged]:
+    """Of publishers that something is promised of, and that are not among `publishers`."""
+    for kind in sorted(MIN_SPEARMAN.keys() - set(publishers)):
+        yield Unjudged(kind=kind, statistic="Spearman", limit=MIN_SPEARMAN[kind])
+        yield Unjudged(kind=kind, statistic="regret", limit=MAX_REGRET_FRAC)
+        yield Unjudged(kind=kind, statistic="worst regret", limit=MAX_WORST_REGRET_FRAC)
 
 
 def ranked_choices(publisher: str, ranking: Ranking) -> Iterator[Choice]:

@@ -8,8 +8,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dovetail.accuracy.bars import Bar, bars_of
-from dovetail.accuracy.choice_bars import Choice, decided_choices, fitted_choices, ranked_choices
+from dovetail.accuracy.choice_bars import (
+    Choice,
+    Unjudged,
+    decided_choices,
+    fitted_choices,
+    ranked_choices,
+    unjudged_choices,
+)
 from dovetail.accuracy.compared import NUM_WORST, Compared, Score, score
+from dovetail.accuracy.coverage import JudgedCoverage
 from dovetail.accuracy.one_scalar import OneScalar, one_scalar
 from dovetail.accuracy.peers import PEERS, Peer
 from dovetail.accuracy.prepared import Decision, Prepared
@@ -69,6 +77,8 @@ class ScoredSet:
     decided: tuple[Decided, ...] = ()
     beside: tuple[Beside, ...] = ()
     choices: tuple[Choice, ...] = ()
+    unjudged: tuple[Unjudged, ...] = ()  # bars on choosing, and peers, of publishers that have no rows here
+    peers_alone: tuple[Peer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +87,7 @@ class Validation:
 
     sets: tuple[ScoredSet, ...]
     notes: tuple[str, ...] = ()
+    coverage: tuple[JudgedCoverage, ...] = ()  # of intervals, where published runs are asked for
 
     @property
     def missed(self) -> tuple[tuple[ScoredSet, Scored, Judged], ...]:
@@ -90,12 +101,29 @@ class Validation:
 
     @property
     def holds(self) -> bool:
-        """Whether every bar does, on errors and on choosing."""
-        return not self.missed and all(choice.holds for one in self.sets for choice in one.choices)
+        """Whether every bar does, on errors, on choosing and on intervals."""
+        is_chosen = all(choice.holds for one in self.sets for choice in one.choices)
+        return not self.missed and is_chosen and all(one.holds for one in self.coverage)
 
 
-def validation(prepared: Iterable[Prepared], notes: tuple[str, ...] = (), num_worst: int = NUM_WORST) -> Validation:
-    return Validation(sets=tuple(scored_set(one, num_worst) for one in prepared), notes=notes)
+def validation(
+    prepared: Iterable[Prepared],
+    notes: tuple[str, ...] = (),
+    num_worst: int = NUM_WORST,
+    coverage: tuple[JudgedCoverage, ...] = (),
+) -> Validation:
+    sets = [scored_set(one, num_worst) for one in prepared]
+    judged = {choice.kind for one in sets for choice in one.choices}
+    met = {beside.peer for one in sets for beside in one.beside}
+    told = tuple(
+        replace(
+            one,  # what another set has rows of is judged there
+            unjudged=tuple(unjudged for unjudged in one.unjudged if unjudged.kind not in judged),
+            peers_alone=tuple(peer for peer in one.peers_alone if peer not in met),
+        )
+        for one in sets
+    )
+    return Validation(sets=told, notes=notes, coverage=coverage)
 
 
 def scored_set(prepared: Prepared, num_worst: int = NUM_WORST) -> ScoredSet:
@@ -105,6 +133,8 @@ def scored_set(prepared: Prepared, num_worst: int = NUM_WORST) -> ScoredSet:
     if len(kinds) > 1:
         scored += [_scored(kind, rows, prepared, num_worst) for kind in kinds]
     decided = tuple(_decided(prepared.decisions))
+    has_promises = bool(prepared.groups and prepared.promise)
+    is_of_many = has_promises and len(kinds) > 1  # a set of one publisher promises nothing of others
     return ScoredSet(
         name=prepared.name,
         chip=prepared.chip.name if prepared.is_of_chip else "",
@@ -113,8 +143,10 @@ def scored_set(prepared: Prepared, num_worst: int = NUM_WORST) -> ScoredSet:
         scored=tuple(scored),
         skipped=prepared.skipped,
         decided=decided,
-        beside=tuple(_beside(rows)) if prepared.groups and prepared.promise else (),
+        beside=tuple(_beside(rows)) if has_promises else (),
         choices=tuple(_choices(scored, kinds, decided)) if prepared.promise else (),
+        unjudged=tuple(unjudged_choices(kinds)) if is_of_many else (),
+        peers_alone=tuple(peer for peer in PEERS if not {*peer.publishers} & {*kinds}) if is_of_many else (),
     )
 
 

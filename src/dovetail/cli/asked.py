@@ -17,9 +17,7 @@ from dovetail.files.job import OpenJob, check_dtypes, forward_graph, has_plan, l
 from dovetail.files.mixed_cluster import load_any_cluster
 from dovetail.files.schema import MAX_WHOLE
 from dovetail.files.text import one_line
-from dovetail.hardware.clusters import clusters
 from dovetail.hardware.mixed import AnyCluster, MixedCluster
-from dovetail.hardware.reliability import NotStated
 from dovetail.plan.plan import Plan
 from dovetail.units import count_of
 from dovetail.workload.model import Model
@@ -230,17 +228,13 @@ def _computing_in(dtype: str, precision: Precision) -> Precision:
 
 
 def _cluster(asked: Asked) -> AnyCluster:
-    cluster = load_any_cluster(asked.cluster or asked.spec)
+    reference = asked.cluster or asked.spec
+    cluster = load_any_cluster(reference)
     if not asked.devices or asked.devices == cluster.num_devices:
         return cluster
     if isinstance(cluster, MixedCluster):
         raise InvalidInput("--devices resizes catalogue clusters, and this one has parts; change their devices instead")
-    plain = replace(cluster, reliability=NotStated())  # how it fails goes for any number of devices
-    if cluster.name not in clusters or clusters[cluster.name].build(cluster.num_devices) != plain:
-        raise InvalidInput(
-            f"--devices resizes catalogue clusters, and {cluster.name} is written out; change its file instead"
-        )
     try:
-        return replace(clusters[cluster.name].build(asked.devices), reliability=cluster.reliability)
+        return load_any_cluster(reference, asked.devices)
     except DovetailError as error:
         raise type(error)(error.message, "--devices") from None

@@ -8,6 +8,7 @@ import typer
 
 from dovetail import __version__
 from dovetail.cli.launch_options import launch
+from dovetail.cli.mine_options import mine
 from dovetail.cli.network_options import network
 from dovetail.cli.plan_options import plan
 from dovetail.cli.process import EXIT_INFEASIBLE, EXIT_INTERRUPTED, EXIT_MISSED
@@ -250,6 +251,7 @@ def calibrate(
     answer(asked, runs)
 
 
+app.command(epilog=EXIT_CODES)(mine)
 app.command()(schedule)
 app.command()(network)
 app.add_typer(trace, name="trace")

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any, TextIO
 
 from dovetail.cli.process import stream
+from dovetail.search.mining.miner import Standing, Watch
 from dovetail.search.objectives import Objective
 from dovetail.search.planner import Progress, Tally
 from dovetail.units import format_bytes, format_energy_j, format_s
@@ -38,6 +39,37 @@ def search_progress(objective: Objective, cluster_usd: float) -> Iterator[Progre
     )
     with Bar(*columns, console=Console(file=told), transient=True) as bar, _clean_interrupt():
         yield _shown(bar, objective, cluster_usd)
+
+
+@contextmanager
+def mining_progress(base: str, num_most: int) -> Iterator[Watch]:
+    """What a search for a chip calls as it goes on: designs, their pace, the best, the bound and the time left."""
+    told = _terminal()
+    if told is None:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("mining"), BarColumn(bar_width=12), TextColumn("{task.fields[said]}"), TimeRemainingColumn())
+    with Bar(*columns, console=Console(file=told), transient=True) as bar, _clean_interrupt():
+        yield _shown_mining(bar, base, num_most)
+
+
+def _shown_mining(bar: Any, base: str, num_most: int) -> Watch:
+    task = bar.add_task("mining", total=None, said="bounding")
+    begin_s = time.monotonic()
+
+    def show(now: Standing) -> None:
+        passed_s = time.monotonic() - begin_s
+        said = f"{now.num_evaluated:,} designs, {now.num_evaluated / passed_s if passed_s > 0 else 0.0:,.0f}/s"
+        if now.loss < float("inf"):
+            said += f"; {1 / now.loss:.3f}x {base}, at most {1 / now.bound:.3f}x"
+        num_all = min(now.num_evaluated + now.num_open, num_most)
+        bar.update(task, completed=now.num_evaluated, total=num_all, said=said)
+
+    return show
 
 
 @contextmanager
@@ -69,7 +101,11 @@ def _shown(bar: Any, objective: Objective, cluster_usd: float) -> Progress:
 
     def show(num_done: int, num_all: int, tally: Tally, score: float, bound_s: float = 0.0, /) -> None:
         best = best_words(objective, score, cluster_usd)
-        if bound_s:
+        if score == float("inf") and not bound_s and not tally.num_evaluated:
+            best = "bounding"
+        if score == float("inf") and bound_s:
+            said = f"{best}; cutting stages"
+        elif bound_s:
             gap_frac = max(0.0, 1 - bound_s * cluster_usd / score)
             said = f"{best}; cutting stages, gap {100 * gap_frac:.2f} %"
         else:

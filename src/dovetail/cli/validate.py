@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dovetail.accuracy.coverage import judged_coverage
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.prepared import Given, Prepared
 from dovetail.accuracy.sets import format_of, prepared
@@ -25,6 +26,7 @@ from dovetail.files.measurements import (
     published_files,
     shipped_folder,
 )
+from dovetail.files.residuals import load_residuals
 from dovetail.files.results import load_results
 from dovetail.files.text import one_line
 from dovetail.files.written import write_file
@@ -75,11 +77,13 @@ def answer(asked: ValidateAsked) -> bool:
         why = [f"{count:,} {what}" for one in found.sets for what, count in one.skipped]
         raise InvalidInput("; ".join(["no row could be compared", *why]))
     with busy("scoring"):
-        compared = validation(found.sets, tuple(found.notes), asked.num_worst)
+        covered = judged_coverage(load_residuals()) if set(asked.targets) & set(BESIDE) else ()
+        compared = validation(found.sets, tuple(found.notes), asked.num_worst, covered)
     record = validation_record(compared)
     for earlier in found.records:
         record["sets"] += earlier["sets"]
         record["notes"] += earlier["notes"]
+        record["coverage"] = [*record.get("coverage", ()), *earlier.get("coverage", ())]
         record["holds"] = record["holds"] and earlier["holds"]
     if picture is not None:
         write_file(picture, PICTURES[picture.suffix.lower()](compared.sets))

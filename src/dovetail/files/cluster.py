@@ -89,21 +89,24 @@ def load_cluster(reference: str) -> Cluster:
     return cluster_of(spoken(reference))
 
 
-def cluster_of(entry: Entry) -> Cluster:
-    """The cluster `entry` names or describes."""
+def cluster_of(entry: Entry, num_devices: int = 0) -> Cluster:
+    """The cluster `entry` names or describes; with `num_devices`, of that size: a catalogue one, or based on one."""
     entry = followed(entry, "cluster", clusters)
     if isinstance(entry.value, str):
         with placed(entry):
             family = clusters[entry.value]
-            return family.build(family.default_devices)
+            return family.build(num_devices or family.default_devices)
     if entry.has("parts"):
         raise entry.child("parts").refused("here a cluster is of equal devices; name one without parts")
     if entry.has("base"):
-        cluster = _calibrated(entry)
+        cluster = _calibrated(entry, num_devices)
     elif entry.has("topology") or entry.has("chip"):
         cluster = _written_out(entry)
+        if num_devices not in (0, cluster.num_devices):
+            told = f"{cluster.name} is written out and has {cluster.num_devices:,} devices by its topology"
+            raise entry.child("topology").refused(f"{told}; change that for {num_devices:,}")
     else:
-        cluster = _of_family(entry)
+        cluster = _of_family(entry, num_devices)
     return _failing(cluster, entry)
 
 
@@ -111,13 +114,15 @@ def _failing(cluster: Cluster, entry: Entry) -> Cluster:
     """`cluster` with how it fails, if that is written."""
     if not entry.has("reliability"):
         return cluster
-    return replace(cluster, reliability=reliability_of(entry.child("reliability"), cluster))
+    reliability = reliability_of(entry.child("reliability"), cluster)
+    with placed(entry):
+        return replace(cluster, reliability=reliability)
 
 
-def _calibrated(entry: Entry) -> Cluster:
+def _calibrated(entry: Entry, num_devices: int) -> Cluster:
     """A base, and how much faster or slower than that its devices and links are."""
     shape: CalibratedShape = checked(entry, CalibratedShape)
-    base = _sized(entry, shape.devices)
+    base = _sized(entry, num_devices or shape.devices or 0, is_written=shape.devices is not None)
     if shape.calibration is None:
         if shape.host is None and not entry.has("reliability") and not shape.name:
             told = "calibration is missing, and so are host, reliability and name: nothing of the base is changed"
@@ -141,26 +146,23 @@ def _calibrated(entry: Entry) -> Cluster:
     return _hosted(calibrated, shape.host, entry)
 
 
-def _sized(entry: Entry, devices: int | None) -> Cluster:
+def _sized(entry: Entry, num_devices: int, *, is_written: bool) -> Cluster:
     """The base of `entry`, at the size that is given, if one is."""
-    base = cluster_of(entry.child("base"))
-    if devices is None or devices == base.num_devices:
-        return base
-    _check_devices(devices, entry.child("devices"))
-    family = entry.child("base").value
-    if not isinstance(family, str) or family not in clusters:
-        told = f"devices resizes a catalogue cluster, and the base has {base.num_devices:,} devices by its own file"
-        raise entry.child("devices").refused(f"{told}; remove devices, or change that file")
+    if is_written:
+        _check_devices(num_devices, entry.child("devices"))
+    base = entry.child("base")
+    if not num_devices or not isinstance(base.value, str) or base.value not in clusters:
+        return cluster_of(base, num_devices)
     with placed(entry, {"num_devices": "devices"}):
-        return clusters[family].build(devices)
+        return clusters[base.value].build(num_devices)
 
 
-def _of_family(entry: Entry) -> Cluster:
-    hint = "; name a catalogue cluster, or give a chip and a topology"
+def _of_family(entry: Entry, num_devices: int) -> Cluster:
+    hint = "" if entry.has("name") else "; name a catalogue cluster, or give a chip and a topology"
     shape: FamilyShape = checked(entry, FamilyShape, hint=hint)
     with placed(entry.child("name")):
         family = clusters[shape.name]
-    devices = family.default_devices if shape.devices is None else shape.devices
+    devices = num_devices or (family.default_devices if shape.devices is None else shape.devices)
     _check_devices(devices, entry.child("devices"))
     with placed(entry, {"num_devices": "devices"}):
         cluster = family.build(devices)

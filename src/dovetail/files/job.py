@@ -21,7 +21,7 @@ from dovetail.files.schema import Shape, Text, Whole, built, checked, shape_of
 from dovetail.files.space import space_of
 from dovetail.files.text import one_line
 from dovetail.hardware.chip import Chip
-from dovetail.hardware.mixed import AnyCluster, chips_of
+from dovetail.hardware.mixed import AnyCluster, chips_of, parts_of
 from dovetail.plan.parts import on_parts
 from dovetail.plan.plan import Plan
 from dovetail.search.constraints import Constraint
@@ -109,7 +109,7 @@ def load_plan(reference: str, workload: Workload, cluster: AnyCluster) -> Plan:
 
 
 def _plan_on(entry: Entry, graph: Graph, cluster: AnyCluster) -> Plan:
-    plan = plan_of(entry, graph, cluster.num_devices)
+    plan = plan_of(entry, graph, *(part.num_devices for part in parts_of(cluster)))
     with placed(entry):
         return on_parts(plan, cluster)
 

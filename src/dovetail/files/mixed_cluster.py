@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from dovetail.errors import NotModelled
 from dovetail.files.cluster import MAX_DEVICES, cluster_of
 from dovetail.files.entry import Entry, followed, placed, spoken
 from dovetail.files.schema import Shape, Text, amount, checked
@@ -12,6 +13,7 @@ from dovetail.hardware.link import Link
 from dovetail.hardware.mixed import BETWEEN, AnyCluster, MixedCluster
 
 MAX_PARTS = 16
+_OF_PARTS = {"reliability": "leave it out", "host": "give each part its own"}  # keys of clusters of equal devices
 
 
 class BetweenShape(Shape):
@@ -24,21 +26,25 @@ class BetweenShape(Shape):
 class MixedShape(Shape):
     """A cluster of several parts, as written."""
 
-    parts: list[object] = Field(min_length=2, max_length=MAX_PARTS)
+    parts: list[object] = Field(max_length=MAX_PARTS)
     between: BetweenShape
     name: Text = ""
 
 
-def load_any_cluster(reference: str) -> AnyCluster:
-    """As `load_cluster`, of equal devices or of several parts."""
-    return any_cluster_of(spoken(reference))
+def load_any_cluster(reference: str, num_devices: int = 0) -> AnyCluster:
+    """As `load_cluster`, of equal devices or of several parts; with `num_devices`, of that size."""
+    return any_cluster_of(spoken(reference), num_devices)
 
 
-def any_cluster_of(entry: Entry) -> AnyCluster:
-    """The cluster `entry` names or describes, of equal devices or of several parts."""
+def any_cluster_of(entry: Entry, num_devices: int = 0) -> AnyCluster:
+    """The cluster `entry` names or describes, of equal devices or of several parts; `num_devices` is for the former."""
     entry = followed(entry, "cluster", clusters)
     if isinstance(entry.value, str) or not entry.has("parts"):
-        return cluster_of(entry)
+        return cluster_of(entry, num_devices)
+    for key, way_out in _OF_PARTS.items():
+        if entry.has(key):
+            told = f"{key} is not modelled for clusters of several parts"
+            raise NotModelled(f"{told}; {way_out}", entry.child(key).where)
     shape: MixedShape = checked(entry, MixedShape)
     place = entry.child("parts")
     parts = tuple(cluster_of(place.child(index)) for index in range(len(shape.parts)))

@@ -11,7 +11,7 @@ from pydantic import create_model
 
 from dovetail.errors import InvalidInput
 from dovetail.files.entry import Entry, described, followed, placed
-from dovetail.files.filling import filling
+from dovetail.files.filling import check_fills, filling
 from dovetail.files.schema import Shape, Text, checked, shape_of, values_of, written_keys
 from dovetail.plan.check import check_plan
 from dovetail.plan.plan import Overlap, Plan
@@ -32,12 +32,13 @@ SHORT_NAMES = {
 Draft = dict[str, Any]  # the decisions taken so far, by field of Plan; what is left out is decided by `plan_of`
 
 
-def plan_of(entry: Entry, graph: Graph, num_devices: int) -> Plan:
-    """The plan `entry` names or describes, completed and checked for `graph` on `num_devices`.
+def plan_of(entry: Entry, graph: Graph, *num_by_part: int) -> Plan:
+    """The plan `entry` names or describes, completed and checked for `graph` on so many devices, of each part.
 
     Data parallelism left out fills the cluster. Expert tensor parallelism left out follows tensor parallelism where
     there are experts to cut, as Megatron-LM has it, and is 1 elsewhere. ZB-V comes past each stage twice, unasked.
     """
+    num_devices = sum(num_by_part)
     draft, entry, keys = _draft(entry)
     if "expert_tensor_parallel" not in draft and graph.has_experts:
         draft["expert_tensor_parallel"] = draft.get("tensor_parallel", 1)
@@ -46,12 +47,20 @@ def plan_of(entry: Entry, graph: Graph, num_devices: int) -> Plan:
     with placed(entry, keys):
         plan = Plan(**draft)
         if "data_parallel" not in draft:
-            plan = filling(plan, graph, num_devices)
+            plan = filling(plan, graph, num_by_part)
         elif isinstance(entry.value, str) and plan.num_devices != num_devices:
             raise _made_for_others(entry.value, plan, num_devices)
+        check_fills(plan, num_by_part)
         check_plan(plan, graph, num_devices)
         check_schedule(plan, plan.num_microbatches(graph.batch))
     return plan
+
+
+def own_devices(entry: Entry) -> int:
+    """How many devices the plan that `entry` names or describes takes, with one copy unless it says more."""
+    draft, entry, keys = _draft(entry)
+    with placed(entry, keys):
+        return Plan(**draft).num_devices
 
 
 def _made_for_others(name: str, plan: Plan, num_devices: int) -> InvalidInput:

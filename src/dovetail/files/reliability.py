@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from pydantic import Field
 
@@ -39,7 +38,7 @@ _KEYS = {"mtbf_s": "mtbf", "num_devices": "devices"}
 class FailuresShape(Shape):
     """How often devices stop the job, as written."""
 
-    mtbf: amount("s")  # type: ignore[valid-type]
+    mtbf: amount("s", "150 d")  # type: ignore[valid-type]
     devices: Whole = 1
 
 
@@ -48,10 +47,10 @@ class CheckpointShape(Shape):
 
     storage: amount("bytes_per_s") | None = None  # type: ignore[valid-type]
     device_storage: amount("bytes_per_s") | None = None  # type: ignore[valid-type]
-    write: amount("s") | None = None  # type: ignore[valid-type]
+    write: amount("s", "60 s") | None = None  # type: ignore[valid-type]
     asynchronous: bool = False
     staging: amount("bytes_per_s") | None = None  # type: ignore[valid-type]
-    copy_time: amount("s") | None = Field(None, alias="copy")  # type: ignore[valid-type]
+    copy_time: amount("s", "5 s") | None = Field(None, alias="copy")  # type: ignore[valid-type]
     interval: Text = "best"
 
 
@@ -60,15 +59,15 @@ class SlowShape(Shape):
 
     speed: Number
     count: Whole = 1
-    onsets: FailuresShape | None = None
-    detect: amount("s") | None = None  # type: ignore[valid-type]
+    onsets: object = None
+    detect: amount("s", "2 h") | None = None  # type: ignore[valid-type]
 
 
 class ReliabilityShape(Shape):
     """All of it, as written."""
 
     failures: object
-    restart: amount("s")  # type: ignore[valid-type]
+    restart: amount("s", "10 min")  # type: ignore[valid-type]
     checkpoint: CheckpointShape
     slow_devices: SlowShape | None = None
 
@@ -86,13 +85,10 @@ def reliability_of(entry: Entry, cluster: Cluster) -> Reliability:
 
 
 def _failures(entry: Entry) -> Failures:
-    entry = followed(entry, "failures", failures)
+    entry = followed(entry, "published count", failures)
     if isinstance(entry.value, str):
         return failures[entry.value]()
-    return _counted(checked(entry, FailuresShape), entry)
-
-
-def _counted(shape: Any, entry: Entry) -> Failures:
+    shape: FailuresShape = checked(entry, FailuresShape)
     with placed(entry, _KEYS):
         return Failures(mtbf_s=shape.mtbf, num_devices=shape.devices, source=entry.document.source)
 
@@ -152,7 +148,6 @@ def _slow_devices(shape: SlowShape, entry: Entry) -> SlowDevices:
         raise entry.child(missing).refused(f"{missing} is missing, and {given} goes with it: devices that are replaced")
     replacement = None
     if shape.onsets is not None and shape.detect is not None:
-        onsets = _counted(shape.onsets, entry.child("onsets"))
-        replacement = Replacement(onsets=onsets, detect_s=shape.detect)
+        replacement = Replacement(onsets=_failures(entry.child("onsets")), detect_s=shape.detect)
     with placed(entry, {"speed_frac": "speed", "num_devices": "count"}):
         return SlowDevices(speed_frac=shape.speed, num_devices=shape.count, replacement=replacement)

@@ -86,6 +86,29 @@ class _Choice(Shape):
     holds: bool
 
 
+class _Unjudged(Shape):
+    kind: str
+    statistic: Text
+    limit: Number
+
+
+class _Peer(Shape):
+    peer: Text
+    what: Text
+    least_frac: Number
+    most_frac: Number
+
+
+class _Coverage(Shape):
+    left_out: Text
+    num_rows: Whole
+    covered_frac: Number
+    width_frac: Number
+    least_frac: Number
+    most_frac: Number
+    holds: bool
+
+
 class _Set(Shape):
     set: Text
     chip: str
@@ -95,12 +118,15 @@ class _Set(Shape):
     decided: list[_Decided] = Field(default_factory=list)
     beside: list[_Beside] = Field(default_factory=list)
     choices: list[_Choice] = Field(default_factory=list)
+    unjudged: list[_Unjudged] = Field(default_factory=list)
+    peers_alone: list[_Peer] = Field(default_factory=list)
 
 
 class _Results(Shape):
     holds: bool
     sets: list[_Set]
     notes: list[Text]
+    coverage: list[_Coverage] = Field(default_factory=list)
     recorded: str = ""
     commit: str = ""
 

@@ -71,12 +71,12 @@ class Shape(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
 
 
-def amount(unit: str) -> Any:
-    """A number with its unit, as a float in base `unit`."""
+def amount(unit: str, example: str = "") -> Any:
+    """A number with its unit, as a float in base `unit`; `example` is shown for one that cannot be read."""
 
     def read(written: object) -> float:
         try:
-            value = quantity(written, unit)
+            value = quantity(written, unit, example)
         except DovetailError as error:
             raise PydanticCustomError("told", "{message}", {"message": error.message}) from None
         if value < 0 or (value == 0 and unit not in _MAY_BE_ZERO):

@@ -44,6 +44,12 @@ class Cluster:
     host: Host | NoHost = field(default_factory=NoHost)
     reliability: Reliability | NotStated = field(default_factory=NotStated)
 
+    def __post_init__(self) -> None:
+        slow = self.reliability.slow_devices if isinstance(self.reliability, Reliability) else None
+        if slow and slow.num_devices > self.num_devices:
+            rule = f"count must be at most the {self.num_devices:,} devices of {self.name}; got {slow.num_devices:,}"
+            raise InvalidInput(f"{rule}; count fewer, or take more devices", "reliability.slow_devices.count")
+
     @property
     def num_devices(self) -> int:
         return self.topology.num_devices

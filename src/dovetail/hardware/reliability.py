@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from dovetail.errors import InvalidInput
-from dovetail.units import PETA
+from dovetail.units import MICRO, PETA
 
+MIN_MTBF_S = MICRO  # style: a million devices that fail so often still leave quotients of times finite
 MAX_TIME_S = PETA  # style: thirty million years, so that sums and products of times stay finite
 MIN_SPEED_FRAC = 0.25  # a device that is slower still counts as failed; the bound of a cluster's own pace, too
 
@@ -25,8 +26,9 @@ class Failures:
     source: str = "given"
 
     def __post_init__(self) -> None:
-        if not 0 < self.mtbf_s <= MAX_TIME_S:
-            raise InvalidInput(f"mtbf must be above 0 and at most {MAX_TIME_S:g} s; got {self.mtbf_s:g} s", "mtbf_s")
+        if not MIN_MTBF_S <= self.mtbf_s <= MAX_TIME_S:
+            bounds = f"from {MIN_MTBF_S:g} s to {MAX_TIME_S:g} s"
+            raise InvalidInput(f"mtbf must be {bounds}; got {self.mtbf_s:g} s", "mtbf_s")
         if self.num_devices < 1:
             raise InvalidInput(f"devices must be at least 1; got {self.num_devices}", "num_devices")
 
@@ -168,7 +170,8 @@ class SlowDevices:
 
     def __post_init__(self) -> None:
         if not MIN_SPEED_FRAC <= self.speed_frac <= 1:
-            way_out = "count a slower one among the failures"
+            is_slower = self.speed_frac < MIN_SPEED_FRAC
+            way_out = "count a slower one among the failures" if is_slower else "1 is the pace of the others"
             rule = f"speed must be from {MIN_SPEED_FRAC:g} to 1; got {self.speed_frac:g}"
             raise InvalidInput(f"{rule}; {way_out}", "speed_frac")
         if self.num_devices < 1:

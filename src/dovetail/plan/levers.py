@@ -9,6 +9,8 @@ from typing import Any
 from dovetail.errors import InvalidInput
 from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
 
+OFFLOAD_FRACS = (0.0, 0.25, 0.5, 0.75, 1.0)  # shares of activations on the host that are tried
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
@@ -17,6 +19,7 @@ class Trial:
     need_bytes: float
     limit_bytes: float
     step_s: float
+    of: str = "device"  # whose memory is meant: device, or host where the device has room and its host has not
 
     @property
     def over_bytes(self) -> float:
@@ -33,6 +36,7 @@ class Lever:
     need_bytes: float
     step_s: float
     fits: bool
+    of: str = "device"  # whose memory it needs: device or host
 
 
 def levers(plan: Plan, tried: Callable[[Plan], Trial], *, can_offload: bool = False) -> tuple[Lever, ...]:
@@ -60,8 +64,8 @@ def _helping(changes: Iterable[tuple[str, Plan]], tried: Callable[[Plan], Trial]
             continue
         if trial.over_bytes < current_bytes:
             fits = trial.need_bytes <= trial.limit_bytes
-            lever = Lever(change=change, plan=changed, need_bytes=trial.need_bytes, step_s=trial.step_s, fits=fits)
-            found.append(lever)
+            figures = {"need_bytes": trial.need_bytes, "step_s": trial.step_s}
+            found.append(Lever(change=change, plan=changed, fits=fits, of=trial.of, **figures))
     return found
 
 
@@ -82,10 +86,13 @@ def _changes(plan: Plan) -> Iterator[tuple[str, Plan]]:
 
 def _offloads(plan: Plan) -> Iterator[tuple[str, Plan]]:
     """More on the host where the device lacks memory; less where the host does."""
-    is_there = plan.offload_optimizer
+    is_there, frac = plan.offload_optimizer, plan.offload_activations_frac
     yield f"offload_optimizer: {str(not is_there).lower()}", replace(plan, offload_optimizer=not is_there)
-    if frac := plan.offload_activations_frac:
-        yield f"offload_activations_frac: {frac / 2:g}", replace(plan, offload_activations_frac=frac / 2)
+    for other in sorted({*OFFLOAD_FRACS, frac / 2} - {frac}):
+        yield f"offload_activations_frac: {other:g}", replace(plan, offload_activations_frac=other)
+    if is_there and frac:
+        none = replace(plan, offload_optimizer=False, offload_activations_frac=0.0)
+        yield "offload_optimizer: false, offload_activations_frac: 0", none
 
 
 def _regroupings(plan: Plan) -> Iterator[tuple[str, Plan]]:

@@ -150,6 +150,16 @@ def _stage(variants: dict[str, tuple[Block, ...]], counts: IntArray, plan: Plan,
     return Stage(index=index, recompute=recompute, pieces=tuple(pieces))
 
 
+def computed_flop(graph: Graph) -> float:
+    """The model's FLOP in a step, less those of rows that experts have no room for."""
+    found = 0.0
+    for block in graph.blocks:
+        is_routed = np.any(block.ops.splits & int(Axis.ROUTED), axis=1)
+        kept = np.where(is_routed, graph.routing.kept_frac, 1.0)
+        found += block.repeat * float((kept * block.ops.model_flop).sum())
+    return found
+
+
 def executed_flop(cut: Shard) -> float:
     """FLOP that the tensor units of all devices do in a step: recompute and repeated work in, masked scores out."""
     num_replicas = cut.plan.num_devices / cut.plan.pipeline_parallel

@@ -7,6 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from dovetail.accuracy.compared import Compared
+from dovetail.accuracy.coverage import LEAST_FRAC, MOST_FRAC, JudgedCoverage
+from dovetail.accuracy.peers import Peer
 from dovetail.accuracy.validation import Beside, Judged, Scored, ScoredSet, Validation
 from dovetail.report.choosing import choosing_tables
 from dovetail.report.record import Record
@@ -29,7 +31,13 @@ def validation_record(validation: Validation) -> Record:
         "holds": validation.holds,
         "sets": [_set_record(one) for one in validation.sets],
         "notes": list(validation.notes),
+        **({"coverage": [_coverage_record(one) for one in validation.coverage]} if validation.coverage else {}),
     }
+
+
+def _coverage_record(one: JudgedCoverage) -> Record:
+    bar = {"least_frac": LEAST_FRAC, "most_frac": MOST_FRAC, "holds": one.holds}
+    return {"left_out": one.left_out, **asdict(one.coverage), **bar}
 
 
 def _set_record(one: ScoredSet) -> Record:
@@ -42,13 +50,17 @@ def _set_record(one: ScoredSet) -> Record:
         "decided": [asdict(decided) for decided in one.decided],
         "beside": [_beside_record(beside) for beside in one.beside],
         "choices": [asdict(choice) | {"holds": choice.holds} for choice in one.choices],
+        "unjudged": [asdict(unjudged) for unjudged in one.unjudged],
+        "peers_alone": [_peer_record(peer) for peer in one.peers_alone],
     }
 
 
 def _beside_record(beside: Beside) -> Record:
-    peer = beside.peer
-    sizes = {"least_frac": peer.least_frac, "most_frac": peer.most_frac}
-    return {"peer": peer.name, "what": peer.what, **sizes, "num_rows": beside.num_rows, "mape_frac": beside.mape_frac}
+    return _peer_record(beside.peer) | {"num_rows": beside.num_rows, "mape_frac": beside.mape_frac}
+
+
+def _peer_record(peer: Peer) -> Record:
+    return {"peer": peer.name, "what": peer.what, "least_frac": peer.least_frac, "most_frac": peer.most_frac}
 
 
 def _score_record(scored: Scored) -> Record:

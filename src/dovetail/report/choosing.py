@@ -29,6 +29,11 @@ _PEERS = (
 )
 
 
+_COVERAGE = (
+    "in %: published runs inside the interval that others give, each with itself or its publisher left out; how wide"
+    " that is in the middle, over the time"
+)
+NOT_JUDGED = "not judged: no rows"
 _NOTES = {
     "choosing among plans, and one factor a publisher": (_RANKS, _SCALAR),
     "bars on choosing": (_BARS,),
@@ -47,7 +52,7 @@ def choosing_tables(record: Record) -> list[Table]:
         _table(sets, "does it fit", ("set, kind", "ran", "false", "out of memory", "missed"), "lrrrr", _decided_rows),
         _table(sets, "beside other predictors", ("rows", "n", "ours", "other's", "who"), "lrrrl", _beside_rows),
     )
-    return [table for table in tables if table.rows]
+    return [table for table in (*tables, _coverage_table(record)) if table.rows]
 
 
 def _table(
@@ -84,12 +89,19 @@ def _factor_words(fitted: Record | None) -> str:
 
 def _bar_rows(one: Record) -> Iterable[tuple[str, ...]]:
     for choice in one.get("choices", ()):
-        is_least = choice["statistic"] in AT_LEAST
         words = _share if choice["statistic"] == "Spearman" else _percent
-        bar = f"{'>=' if is_least else '<='} {words(choice['limit'])}"
         verdict = "ok" if choice["holds"] else "MISSED"
         of = choice["kind"] or one["set"]
-        yield of, choice["statistic"], f"{choice['num_judged']:,}", words(choice["measured"]), bar, verdict
+        found = (f"{choice['num_judged']:,}", words(choice["measured"]), _bar_words(choice), verdict)
+        yield of, choice["statistic"], *found
+
+    for unjudged in one.get("unjudged", ()):
+        yield unjudged["kind"], unjudged["statistic"], "0", "-", _bar_words(unjudged), NOT_JUDGED
+
+
+def _bar_words(judged: Record) -> str:
+    words = _share if judged["statistic"] == "Spearman" else _percent
+    return f"{'>=' if judged['statistic'] in AT_LEAST else '<='} {words(judged['limit'])}"
 
 
 def _decided_rows(one: Record) -> Iterable[tuple[str, ...]]:
@@ -100,9 +112,31 @@ def _decided_rows(one: Record) -> Iterable[tuple[str, ...]]:
 
 def _beside_rows(one: Record) -> Iterable[tuple[str, ...]]:
     for beside in one.get("beside", ()):
-        least, most = _percent(beside["least_frac"]), _percent(beside["most_frac"])
-        other = least if least == most else f"{least} to {most}"
-        yield (beside["what"], f"{beside['num_rows']:,}", _percent(beside["mape_frac"]), other, beside["peer"])
+        yield beside["what"], f"{beside['num_rows']:,}", _percent(beside["mape_frac"]), _others(beside), beside["peer"]
+    for peer in one.get("peers_alone", ()):
+        yield peer["what"], "0", "-", _others(peer), f"{peer['peer']}; {NOT_JUDGED}"
+
+
+def _others(peer: Record) -> str:
+    least, most = _percent(peer["least_frac"]), _percent(peer["most_frac"])
+    return least if least == most else f"{least} to {most}"
+
+
+def _coverage_table(record: Record) -> Table:
+    """Intervals against their bar; none where no published runs were asked for."""
+    rows = tuple(
+        (
+            one["left_out"],
+            f"{one['num_rows']:,}",
+            _percent(one["covered_frac"]),
+            _percent(one["width_frac"]),
+            f"{_percent(one['least_frac'])} to {_percent(one['most_frac'])}",
+            "ok" if one["holds"] else "MISSED",
+        )
+        for one in record.get("coverage", ())
+    )
+    columns = ("left out", "n", "inside", "wide", "bar", "")
+    return Table(title="do 90 % intervals hold", columns=columns, rows=rows, align="lrrrrl", notes=(_COVERAGE,))
 
 
 def _share(value: float) -> str:

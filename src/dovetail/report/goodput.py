@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dovetail.evaluate import Outcome
 from dovetail.report.words import counted, number, percent
-from dovetail.schedule.goodput import Goodput, young_s
+from dovetail.schedule.goodput import MIN_USEFUL_FRAC, Goodput, young_s
 from dovetail.units import format_bytes, format_count, format_duration
 
 Rows = tuple[tuple[str, str], ...]
@@ -25,8 +26,26 @@ def _share(outcome: Outcome, found: Goodput) -> str:
     sample = outcome.workload.model.sample
     per_s = outcome.tokens_per_s if sample == "tokens" else outcome.samples_per_s
     words = f"{percent(found.useful_frac)} of the time is of use, {number(found.useful_frac * per_s)} {sample}/s"
+    if not found.gets_on:
+        words = f"0 % of the time is of use: this job never gets on; {_way_out(found)}"
     lost = [f"{percent(share)} {what}" for what, share in _losses(found) if share >= SHOWN_FRAC]
     return f"{words}; lost: {', '.join(lost)}" if lost else words
+
+
+def _way_out(found: Goodput) -> str:
+    """What keeps a job from getting on, and what would help."""
+    if found.best_frac >= MIN_USEFUL_FRAC:
+        every = counted(found.best_num_steps, "step")
+        return f"checkpoints come too rarely, and after every {every} they would leave {percent(found.best_frac)}"
+    if found.replace_frac >= max(found.restart_frac, found.rework_frac):
+        return "devices turn slow more often than they can be replaced; give onsets a longer mtbf, or leave them out"
+    recovery = found.recovery
+    cycle_s = found.interval_s + recovery.write_s
+    return (
+        f"it fails every {format_duration(recovery.mtbf_s)}, and needs {format_duration(cycle_s)} from checkpoint to"
+        f" checkpoint and {format_duration(recovery.restart_s)} to restart; a longer mtbf, shorter intervals or faster"
+        " storage would help"
+    )
 
 
 def _losses(found: Goodput) -> list[tuple[str, float]]:
@@ -36,6 +55,7 @@ def _losses(found: Goodput) -> list[tuple[str, float]]:
         ("to work done again", found.rework_frac),
         ("to restarts", found.restart_frac),
         ("to slow devices", found.slow_frac),
+        ("to replacing slow devices", found.replace_frac),
     ]
     return sorted(losses, key=lambda loss: -loss[1])
 
@@ -55,14 +75,21 @@ def _judged(found: Goodput) -> str:
     return f"best {found.best_num_steps:,}: {percent(found.best_frac)}"
 
 
+def budget_steps(outcome: Outcome, num_tokens: float) -> int:
+    """Whole steps that `num_tokens` take; the last one may be of fewer."""
+    return math.ceil(num_tokens / outcome.tokens_per_step)
+
+
 def budget_rows(outcome: Outcome, num_tokens: float) -> Rows:
     """How long `num_tokens` take, failures counted where they are known."""
     if not num_tokens:
         return ()
-    ideal_s = num_tokens / outcome.tokens_per_s
+    ideal_s = budget_steps(outcome, num_tokens) * outcome.step.step_s
     label, found = f"{format_count(num_tokens)} tokens", outcome.goodput
     if not isinstance(found, Goodput):
         return ((label, f"{format_duration(ideal_s)} without failures, of which this cluster says nothing"),)
+    if not found.gets_on:
+        return ((label, f"never: this job does not get on; {format_duration(ideal_s)} if nothing failed"),)
     expected_s = ideal_s / found.useful_frac
     return ((label, f"{format_duration(expected_s)} expected, {format_duration(ideal_s)} if nothing failed"),)
 
@@ -81,6 +108,8 @@ def goodput_record(outcome: Outcome) -> dict[str, Any]:
             "rework_frac": found.rework_frac,
             "restart_frac": found.restart_frac,
             "slow_frac": found.slow_frac,
+            "replace_frac": found.replace_frac,
+            "gets_on": found.gets_on,
             "samples_per_s": found.useful_frac * outcome.samples_per_s,
             **({"tokens_per_s": found.useful_frac * outcome.tokens_per_s} if is_of_tokens else {}),
             "slowed_step_s": found.slowed_step_s,
@@ -99,9 +128,10 @@ def goodput_record(outcome: Outcome) -> dict[str, Any]:
 
 
 def budget_record(outcome: Outcome, num_tokens: float) -> dict[str, Any]:
-    """How long `num_tokens` take; `expected_s` only where failures are known."""
+    """How long `num_tokens` take; `expected_s` only where failures are known and the job gets on."""
     if not num_tokens:
         return {}
-    ideal_s, found = num_tokens / outcome.tokens_per_s, outcome.goodput
-    expected = {"expected_s": ideal_s / found.useful_frac} if isinstance(found, Goodput) else {}
-    return {"budget": {"num_tokens": num_tokens, "ideal_s": ideal_s, **expected}}
+    num_steps, found = budget_steps(outcome, num_tokens), outcome.goodput
+    ideal_s = num_steps * float(outcome.step.step_s)
+    expected = {"expected_s": ideal_s / found.useful_frac} if isinstance(found, Goodput) and found.gets_on else {}
+    return {"budget": {"num_tokens": num_tokens, "num_steps": num_steps, "ideal_s": ideal_s, **expected}}

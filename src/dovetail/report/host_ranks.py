@@ -8,8 +8,13 @@ from itertools import groupby
 from dovetail.hardware.mixed import AnyCluster, MixedCluster
 from dovetail.plan.plan import AXES, Plan
 
+NODE_RANK = "NODE_RANK must be"  # torchrun's
+HOSTFILE = "hosts of the hostfile, the first being 0, must be"  # the deepspeed launcher's, which counts its lines
 
-def part_notes(plan: Plan, cluster: AnyCluster, per_host: int, order: tuple[str, ...] = AXES) -> tuple[str, ...]:
+
+def part_notes(
+    plan: Plan, cluster: AnyCluster, per_host: int, order: tuple[str, ...] = AXES, numbering: str = NODE_RANK
+) -> tuple[str, ...]:
     """Of a framework whose ranks go by `order`, innermost first: the part that the hosts of node ranks must be of."""
     if not isinstance(cluster, MixedCluster):
         return ()
@@ -27,4 +32,4 @@ def part_notes(plan: Plan, cluster: AnyCluster, per_host: int, order: tuple[str,
         end = start + len(list(some))
         told.append(f"{start}{'' if end == start + 1 else f'-{end - 1}'} on {cluster.parts[part].name}")
         start = end
-    return (f"stages go by the number of a host, so NODE_RANK must be {', '.join(told)}",)
+    return (f"stages go by the number of a host, so {numbering} {', '.join(told)}",)

@@ -66,10 +66,11 @@ def num_changes(lever: Lever) -> int:
 def levers_table(result: Infeasible) -> Table:
     """Changes, each tried: those that fit first and of these the fastest, single ones before pairs."""
     ranked = sorted(result.levers, key=lambda lever: (not lever.fits, num_changes(lever)))  # stable: else as they come
+    says_where = any(lever.of == "host" for lever in ranked[:MAX_LEVERS])
     rows = tuple(
         (
             "fits" if lever.fits else "over",
-            format_bytes(lever.need_bytes),
+            _need(lever, says_where=says_where),
             format_s(lever.step_s),
             lever.change.replace(" and ", ", "),
         )
@@ -91,10 +92,17 @@ def levers_table(result: Infeasible) -> Table:
     )
 
 
+def _need(lever: Lever, *, says_where: bool) -> str:
+    """What a change needs; where some lack memory of the host and others of the device, of which."""
+    need = format_bytes(lever.need_bytes)
+    return f"{need} of {lever.of}" if says_where else need
+
+
 def _first_way_out(result: Infeasible) -> str:
     fitting = sorted((lever for lever in result.levers if lever.fits), key=num_changes)
     if not fitting:
         return "no single change does"
     first = fitting[0]
-    told = f"{first.change} ({format_bytes(first.need_bytes)})"
+    where = " of device" if result.memory.need_bytes <= result.memory.limit_bytes else ""  # the host lacks, else
+    told = f"{first.change} ({format_bytes(first.need_bytes)}{where})"
     return told if num_changes(first) == 1 else f"no single change; both of {told}"

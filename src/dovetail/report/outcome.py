@@ -71,6 +71,7 @@ def headline_table(
         *_interval_rows(outcome, residuals),
         ("throughput", throughput),
         ("utilisation", f"{utilisation} of {outcome.workload.precision.compute} peak"),
+        *_dropped_rows(outcome),
         ("energy", f"{energy}; {power}"),
         ("memory", f"{format_bytes(use.need_bytes)} of {format_bytes(use.limit_bytes)} on the fullest device"),
         ("limited by", limited_by(outcome)),
@@ -78,6 +79,16 @@ def headline_table(
         *budget_rows(outcome, num_tokens),
     )
     return Table(title=_title(outcome, name), rows=rows)
+
+
+def _dropped_rows(outcome: Outcome) -> tuple[tuple[str, str], ...]:
+    """What a capacity of experts drops, and what is counted all the same."""
+    if not outcome.dropped_frac:
+        return ()
+    is_even = outcome.workload.routing.expert_imbalance == 1
+    counted_in = "throughput counts all tokens, MFU leaves out those beyond a capacity below 1"
+    share = f"{'' if is_even else 'at least '}{percent(outcome.dropped_frac)} of what is routed to experts"
+    return (("dropped", f"{share}; {counted_in}"),)
 
 
 def _interval_rows(outcome: Outcome, residuals: Sequence[Residual]) -> tuple[tuple[str, str], ...]:

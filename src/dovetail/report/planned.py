@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dovetail.accuracy.residuals import Residual
-from dovetail.evaluate import Infeasible
+from dovetail.evaluate import Infeasible, Outcome
 from dovetail.plan.plan import AXES, Plan
 from dovetail.report.levers import excess_rows, levers_table
 from dovetail.report.memory import memory_table
 from dovetail.report.outcome import headline_table
 from dovetail.report.parts import part_sentences, proof_on_parts
+from dovetail.report.ranked import ranking_table
 from dovetail.report.runnable import Runnable, runnable_notes
 from dovetail.report.table import GAP, WIDTH, Table
-from dovetail.report.words import counted, exchange_in_brief, gain, in_a_row, number, percent, plan_in_brief
-from dovetail.schedule.work import COMM_AXES
+from dovetail.report.words import counted, in_a_row, number, percent, plan_in_brief
+from dovetail.search.membership import holds
 from dovetail.search.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH
-from dovetail.search.ranking import Choice, NothingFits, Question, Ranked
-from dovetail.units import GIBI, format_bytes, format_s
+from dovetail.search.ranking import SAME_FRAC, Choice, NothingFits, Question, Ranked
+from dovetail.units import format_bytes, format_s
 
-NOTHING_FRAC = 0.0005  # a loss that shows as zero is none
-PART_WORDS = {axis: f"{axis} comm." for axis in COMM_AXES} | {"host": "host waits", "offload": "host copies"}
-POLICY_WORDS = {"selective": "sel.", "alternate": "alt."}
-WHOLE_WORDS = {
-    "time": "longer a step is than the best one's",
-    "energy": "more energy a step takes than the best one's",
-    "memory": "more memory the fullest device needs than the best one's",
-}
+BROKEN = "nothing is proven: your own plan is in the space and ahead by more than the gap that was found"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,15 +69,20 @@ def sentence(found: Choice) -> str:
     own = [one for one in found.ranking if one.is_own]
     if found.own and not own:
         return f"{best}; your own plan does not fit"
-    return best + "".join(_beside_own(one) for one in own)
+    return best + "".join(_beside_own(one, found) for one in own)
 
 
-def _beside_own(own: Ranked) -> str:
+def _beside_own(own: Ranked, found: Choice) -> str:
     if not own.losses:
         return "; it is your own plan"
-    if own.behind_frac < 0:
-        return f"; your own plan is {percent(-own.behind_frac)} ahead of it, by choices outside of the space"
-    return f"; your own plan is {percent(own.behind_frac)} behind it"
+    if own.behind_frac >= -SAME_FRAC:
+        return f"; your own plan is {percent(max(0.0, own.behind_frac))} behind it"
+    ahead = f"; your own plan is {percent(-own.behind_frac)} ahead of it"
+    if own not in found.missed:
+        return f"{ahead}, by choices outside of the space"
+    if found.is_proof_broken:
+        return f"{ahead} and in the space: the search missed it, so its proof does not hold; please file a bug"
+    return f"{ahead} and in the space: the search missed it, within its gap"
 
 
 def _figure(figure: float, question: Question) -> str:
@@ -97,7 +96,8 @@ def proof(found: Choice) -> tuple[str, ...]:
     """How many plans there were, and how good the best is known to be."""
     tally, made, objective = found.tally, found.proof, found.question.objective_name
     if found.best.plan.stage_parts:
-        return proof_on_parts(found)
+        told = proof_on_parts(found)
+        return (told[0], BROKEN) if found.is_proof_broken else told
     counts = f"{counted(tally.num_plans, 'plan')} with stages alike"
     if tally.num_evaluated < tally.num_plans:
         counts += f"; {tally.num_evaluated:,} that a bound does not rule out evaluated, {tally.num_fitting:,} fit"
@@ -109,115 +109,13 @@ def proof(found: Choice) -> tuple[str, ...]:
             f" better by a bound, {made.num_closed:,} were cut anew and have none better,"
             f" {made.num_open:,} are still open"
         )
+    if found.is_proof_broken:
+        return (counts, BROKEN)
     if found.gap_frac <= 0 and made.is_even_only:
         return (counts, f"proven best by {objective} of all plans with stages alike (gap 0); others were not searched")
     if found.gap_frac <= 0:
         return (counts, f"proven best of the space by {objective} (gap 0)")
     return (counts, f"no plan of the space is ahead by more than {percent(found.gap_frac, 2)} (gap, by {objective})")
-
-
-def ranking_table(found: Choice) -> Table:
-    """One plan a row, its choices in columns; a choice that is plain in every row has none."""
-    question = found.question
-    plans = [one.candidate.plan for one in found.ranking]
-    choices = {name: said for name, said in _CHOICES.items() if any(said(plan) for plan in plans)}
-    whole = WHOLE_WORDS[question.objective.aspect]
-    columns, *rows = _fitting_rows(found, choices)
-    return Table(
-        title="The best plans of different degrees" + (", and your own" if found.own else ""),
-        columns=columns,
-        rows=tuple(rows),
-        align="r" * (len(columns) - 1) + "l",
-        notes=(f"behind: how much {whole}; loses most by: the largest part of that", *_legend(choices)),
-    )
-
-
-Choices = dict[str, Callable[[Plan], str]]
-
-
-def _fitting_rows(found: Choice, choices: Choices) -> list[tuple[str, ...]]:
-    """Headings and rows that fit the page: where there are many choices, without amounts or the objective's figure."""
-    has_figure = found.question.objective_name != "time"
-    whole = _all_rows(found, choices, shows_figure=has_figure, shows_amount=True)
-    for shows_figure in (has_figure, False):
-        if _width(whole) > WIDTH:
-            whole = _all_rows(found, choices, shows_figure=shows_figure, shows_amount=False)
-    return whole
-
-
-def _width(rows: list[tuple[str, ...]]) -> int:
-    return GAP - 1 + sum(max(map(len, cells)) + 1 for cells in zip(*rows, strict=True))
-
-
-def _all_rows(found: Choice, choices: Choices, *, shows_figure: bool, shows_amount: bool) -> list[tuple[str, ...]]:
-    figure = (found.question.objective_name,) if shows_figure else ()
-    rows: list[tuple[str, ...]] = [("", "step", *figure, "behind", "GiB", *choices, "loses most by")]
-    for place, one in enumerate(found.ranking, start=1):
-        cells = ["own" if one.is_own else str(place), format_s(one.candidate.step_s)]
-        cells += [_short_figure(one, found.question)] if shows_figure else []
-        cells += [_behind(one), f"{one.candidate.need_bytes / GIBI:.1f}"]
-        cells += [say(one.candidate.plan) or "-" for say in choices.values()]
-        rows.append((*cells, most_lost(one, has_amount=shows_amount)))
-    return rows
-
-
-def _short_figure(one: Ranked, question: Question) -> str:
-    is_memory = question.objective.aspect == "memory"
-    return format_bytes(one.candidate.figure) if is_memory else number(one.candidate.figure)
-
-
-def _behind(one: Ranked) -> str:
-    return gain(one.behind_frac) if one.losses else "best"
-
-
-def most_lost(one: Ranked, *, has_amount: bool = True) -> str:
-    """The part in which a plan is most behind the best, and by how much of the best's whole."""
-    if not one.losses or one.losses[0].behind_frac < NOTHING_FRAC:
-        return ""
-    worst = one.losses[0]
-    words = PART_WORDS.get(worst.part, worst.part)
-    return f"{words} {gain(worst.behind_frac)}" if has_amount else words
-
-
-def _more_than_one(count: int) -> str:
-    return str(count) if count > 1 else ""
-
-
-def _recompute(plan: Plan) -> str:
-    policies = tuple(dict.fromkeys(policy for policy in plan.recompute if policy != "none"))
-    return "+".join(POLICY_WORDS.get(policy, policy) for policy in policies)
-
-
-# How the choices of a plan are said in a column; empty for the plain one.
-_CHOICES: Choices = {
-    "tp": lambda plan: _more_than_one(plan.tensor_parallel),
-    "sp": lambda plan: "y" if plan.sequence_parallel and plan.tensor_parallel > 1 else "",
-    "cp": lambda plan: _more_than_one(plan.context_parallel),
-    "cx": exchange_in_brief,
-    "pp": lambda plan: _more_than_one(plan.pipeline_parallel),
-    "v": lambda plan: _more_than_one(plan.interleave),
-    "by": lambda plan: plan.schedule if plan.schedule != "1f1b" and plan.pipeline_parallel > 1 else "",
-    "dp": lambda plan: _more_than_one(plan.data_parallel),
-    "ep": lambda plan: _more_than_one(plan.expert_parallel),
-    "Z": lambda plan: str(plan.zero_stage or ""),
-    "mb": lambda plan: str(plan.microbatch),
-    "rec.": _recompute,
-    "host": lambda plan: "opt" * plan.offload_optimizer + f"{plan.offload_activations_frac:.2g}".removeprefix("0"),
-}
-_LEGEND = {
-    "sp": "sp: sequence parallel",
-    "cx": "cx: context_exchange, if not gather",
-    "v": "v: interleave",
-    "by": "by: schedule",
-    "Z": "Z: ZeRO stage",
-    "mb": "mb: microbatch",
-    "rec.": "rec.: recompute (selective, light, alternate, full)",
-    "host": "host: what is offloaded, the optimizer (opt) and a share of activations",
-}
-
-
-def _legend(choices: Choices) -> tuple[str, ...]:
-    return ("; ".join(words for name, words in _LEGEND.items() if name in choices),)
 
 
 def notes(found: Choice, by_place: tuple[tuple[Runnable, ...], ...]) -> tuple[str, ...]:
@@ -230,7 +128,7 @@ def notes(found: Choice, by_place: tuple[tuple[Runnable, ...], ...]) -> tuple[st
         *placed,
         *part_sentences(found.best),
         *_stage_notes(found.best.plan),
-        *runnable_notes(of_best(found, by_place), by_place),
+        *runnable_notes(of_best(found, by_place), by_place, found.question.objective_name),
     )
 
 
@@ -291,6 +189,8 @@ def nothing_notes(found: NothingFits) -> Iterator[str]:
     yield from space_notes(found.question)
     for result in found.own:
         fits = "does not fit either" if isinstance(result, Infeasible) else "fits, by choices outside of the space"
+        if isinstance(result, Outcome) and holds(found.question.space, result.plan, is_even_only=True):
+            fits = "fits and is in the space: the search missed it; please file a bug"
         yield f"your own plan, {plan_in_brief(result.plan)}, {fits}"
     loosen = "leave more to choose from, " if found.question.constraints else ""
     yield f"to make one fit: {loosen}take more devices, a shorter --seq, or a chip with more memory"

@@ -28,7 +28,7 @@ def planned_record(found: Choice | NothingFits, by_place: tuple[tuple[Runnable, 
         "num_evaluated": found.tally.num_evaluated,
         "num_fitting": found.tally.num_fitting,
         "gap_frac": found.gap_frac,
-        "proof": asdict(found.proof) | {"bound_s": found.proof.bound_s or None},
+        "proof": asdict(found.proof) | {"bound_s": found.proof.bound_s or None, "holds": not found.is_proof_broken},
         "best": record(found.best, told.name, told.residuals),
         "ranking": [
             _ranked_record(place, one, answers)

@@ -84,6 +84,7 @@ def _headline_record(outcome: Outcome) -> Record:
         "num_samples": outcome.workload.global_batch,
         "model_flop": outcome.model_flop,
         "hardware_flop": outcome.hardware_flop,
+        **({"dropped_frac": outcome.dropped_frac} if outcome.workload.routing.capacity_factor else {}),
         **_tokens_record(outcome),
     }
 
@@ -142,7 +143,7 @@ def _excess_record(result: Infeasible) -> Record:
         "stage": use.fullest.stage,
         "memory": memory_record(use, result.workload, result.plan),
         "levers": [
-            {"change": lever.change, "need_bytes": lever.need_bytes, "step_s": lever.step_s, "fits": lever.fits}
+            {name: getattr(lever, name) for name in ("change", "need_bytes", "of", "step_s", "fits")}
             for lever in result.levers
         ],
     }

@@ -81,10 +81,15 @@ def _loss(one: Runnable) -> tuple[bool, float, int]:
     return bool(one.differs) and not one.costs, behind_frac, len(one.not_expressed)
 
 
-def runnable_notes(best: tuple[Runnable, ...], by_place: tuple[tuple[Runnable, ...], ...]) -> Iterator[str]:
-    """Sentences: who can run the best plan, who runs another for it, at what cost, and the first that each can run."""
+def runnable_notes(
+    best: tuple[Runnable, ...], by_place: tuple[tuple[Runnable, ...], ...], objective_name: str = "time"
+) -> Iterator[str]:
+    """Sentences: who can run the best plan, who runs another for it, at what cost, and the first that each can run.
+
+    What that costs is time, whatever plans are ranked by.
+    """
     for one in best:
-        yield _sentence(one)
+        yield _sentence(one, objective_name)
     for one in best:
         if one.refusal or one.differs:
             yield from _first_place(one.framework, by_place)
@@ -104,13 +109,15 @@ def _way_out(best: tuple[Runnable, ...]) -> Iterator[str]:
     yield "docs/howto/find-a-plan.md says how to look only at plans that a framework runs as they are"
 
 
-def _sentence(one: Runnable) -> str:
+def _sentence(one: Runnable, objective_name: str) -> str:
     if one.refusal:
         return f"{one.framework} cannot run the best plan: {one.refusal}"
     untold = f"; not told, and not counted: {_listed(one.not_expressed)}" if one.not_expressed else ""
     if not one.differs:
         return f"{one.framework} can run the best plan{untold}"
     cost = one.costs[0].words if one.costs else "what that costs is not modelled"
+    if one.costs and objective_name != "time":
+        cost += f", by time and not by {objective_name}"
     return f"{one.framework} runs another plan for the best one: {cost}; it differs by {_listed(one.differs)}{untold}"
 
 

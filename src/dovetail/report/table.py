@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -12,6 +13,8 @@ MAX_CELL = 46  # longer words are cut, except in the first and the last column, 
 MIN_LAST = 20
 BAR_WIDTH = 24
 BLOCKS = " ▏▎▍▌▋▊▉█"
+MIN_WORDS = 4  # a letter and the dots that say that more were cut
+FIGURE = re.compile(r"[-+<>=~ ]*[0-9][0-9.,]*(e[-+]?[0-9]+)?( ?[^\s0-9]+)?")  # one number, with a unit or without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +41,10 @@ class Line:
 
 
 def lines(table: Table, width: int = WIDTH) -> tuple[Line, ...]:
-    """`table` laid out in at most `width` characters: cells are cut, the first column, the last and the notes wrap."""
+    """`table` in at most `width` characters: words are cut, not figures; the first column, the last and notes wrap."""
     laid = [Line(kind="title", text=text) for text in _wrapped(_one_line(table.title), width)]
     rows = [tuple(_one_line(cell) for cell in row) for row in table.rows]
-    gap, widths = _widths((table.columns, *rows) if table.columns else tuple(rows), width)
+    gap, widths = _widths((table.columns, *rows) if table.columns else tuple(rows), width, table.align)
     if table.columns:
         laid += [Line(kind="header", text=text) for text in _row(table.columns, gap, widths, table.align)]
     laid += [Line(kind="row", text=text) for row in rows for text in _row(row, gap, widths, table.align)]
@@ -71,8 +74,11 @@ def _cut(cell: str, limit: int) -> str:
     return cell if len(cell) <= limit else cell[: limit - 3] + "..."
 
 
-def _widths(rows: tuple[tuple[str, ...], ...], width: int) -> tuple[int, tuple[int, ...]]:
-    """The gap between columns and the width of each: closer together where that saves a line from being too long."""
+def _widths(rows: tuple[tuple[str, ...], ...], width: int, align: str) -> tuple[int, tuple[int, ...]]:
+    """The gap between columns and the width of each: closer together where that saves a line from being too long.
+
+    The widest words give way first. Figures stay whole: rather than cut them, lines get longer.
+    """
     num_columns = max((len(row) for row in rows), default=0)
     if not num_columns:
         return GAP, ()
@@ -82,11 +88,29 @@ def _widths(rows: tuple[tuple[str, ...], ...], width: int) -> tuple[int, tuple[i
         left = width - GAP - sum(fixed) - gap * len(fixed)
         if longest[-1] <= left:
             return gap, (*fixed, longest[-1])
+    least = [_least(rows, i, align) for i in range(num_columns - 1)]
     last = min(longest[-1], MIN_LAST)
-    while fixed and width - GAP - sum(fixed) - GAP * len(fixed) < last:
-        widest = fixed.index(max(fixed))
-        fixed = (*fixed[:widest], fixed[widest] - 1, *fixed[widest + 1 :])
-    return GAP, (*fixed, width - GAP - sum(fixed) - GAP * len(fixed))
+    gap = GAP if sum(least) + GAP * (len(fixed) + 1) + last <= width else 1
+    cut = _shrunk(fixed, least, width - GAP - gap * len(fixed) - last)
+    return gap, (*cut, max(width - GAP - sum(cut) - gap * len(cut), min(last, MIN_WORDS)))
+
+
+def _least(rows: tuple[tuple[str, ...], ...], column: int, align: str) -> int:
+    """How narrow a column may get: of one set right, as wide as its widest figure."""
+    cells = [row[column] for row in rows if column < len(row)]
+    figures = [len(cell) for cell in cells if align[column : column + 1] == "r" and FIGURE.fullmatch(cell)]
+    return max([min(MIN_WORDS, max(map(len, cells))), *figures])
+
+
+def _shrunk(widths: tuple[int, ...], least: list[int], room: int) -> tuple[int, ...]:
+    """`widths` in `room` characters, the widest that may give way first; more where none may."""
+    found = list(widths)
+    while sum(found) > room:
+        able = [i for i, width in enumerate(found) if width > least[i]]
+        if not able:
+            break
+        found[max(able, key=lambda i: found[i])] -= 1
+    return tuple(found)
 
 
 def _row(row: tuple[str, ...], gap: int, widths: tuple[int, ...], align: str) -> list[str]:

@@ -32,12 +32,13 @@ class PlayedRun:
     checkpoint_s: float
     rework_s: float
     restart_s: float
-    slow_s: float  # waiting for slow devices, and replacing them
+    slow_s: float  # waiting for slow devices
+    replace_s: float  # stopped to replace them
     num_failures: int
 
     @property
     def wall_s(self) -> float:
-        return self.useful_s + self.checkpoint_s + self.rework_s + self.restart_s + self.slow_s
+        return self.useful_s + self.checkpoint_s + self.rework_s + self.restart_s + self.slow_s + self.replace_s
 
 
 def played_run(
@@ -56,7 +57,8 @@ def played_run(
         checkpoint_s=run.safe.stall_s,
         rework_s=run.rework_s,
         restart_s=run.restarted_s,
-        slow_s=run.safe.slow_s + run.swapped_s,
+        slow_s=run.safe.slow_s,
+        replace_s=run.swapped_s,
         num_failures=run.num_failures,
     )
 
@@ -101,11 +103,11 @@ class _Run:
         self.safe = _Spent()
 
     def play_cycle(self) -> None:
-        """Work and its checkpoint's stall, or a failure on the way."""
+        """Work, the wait until the last checkpoint is written, and the copy of the next; or a failure on the way."""
         cycle = _Spent()
         if not self._has_worked(cycle):
             return self._fail(cycle)
-        stall_s = max(self.recovery.stall_s, self.written.safe_at_s - self.now_s)
+        stall_s = max(0.0, self.written.safe_at_s - self.now_s) + self.recovery.stall_s
         if self.fails_at_s < self.now_s + stall_s:
             cycle.stall_s = self.fails_at_s - self.now_s
             self.now_s = self.fails_at_s

@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dovetail.errors import InvalidInput
 from dovetail.hardware.reliability import BestInterval, CountedInterval, Interval
-from dovetail.units import MICRO, format_duration
 
-MIN_USEFUL_FRAC = MICRO  # a run of which less is of use does not end in anybody's lifetime
+MIN_USEFUL_FRAC = 0.0005  # a day of work that takes five years: such a run does not get on
 NUM_HALVINGS = 200  # of an interval of floats: until its ends meet
 
 
@@ -21,9 +19,10 @@ NUM_HALVINGS = 200  # of an interval of floats: until its ends meet
 class Recovery:
     """What failures and checkpoints take of a run.
 
-    Training waits `stall_s` for each checkpoint, which can be gone back to `write_s` after that; no other is begun
-    meanwhile. A failure, once in `mtbf_s` at any time, costs what was done since the last such checkpoint and
-    `restart_s`, which a further failure begins anew.
+    Training waits `stall_s` for each checkpoint to be copied off the device, and `write_s` after that it can be gone
+    back to. There is room for one copy: where the last is not written yet, training waits for that first, and then for
+    the whole of its own copy. A failure, once in `mtbf_s` at any time, costs what was done since the last checkpoint
+    that was written, and `restart_s`, which a further failure begins anew.
     """
 
     mtbf_s: float
@@ -32,8 +31,8 @@ class Recovery:
     restart_s: float
 
     def cycle_s(self, work_s: float) -> float:
-        """From checkpoint to checkpoint: the next one waits until the last is written."""
-        return max(work_s + self.stall_s, self.write_s)
+        """From the end of a checkpoint's copy to the next one's, which begins when the last is written, or later."""
+        return max(work_s, self.write_s) + self.stall_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +49,7 @@ def shares(recovery: Recovery, work_s: float) -> Shares:
     """Of a long run that begins a checkpoint after every `work_s` of work.
 
     A run starts from a checkpoint, gets as far as the time X to its next failure lets it, and restarts. The n-th
-    checkpoint after a restart is begun after work + stall + (n - 1) cycles, and counts if X is that and a write or
+    checkpoint after a restart is copied after work + stall + (n - 1) cycles, and counts if X is that and a write or
     more, which has the chance exp(-that / mtbf); their sum is the expected number that count. The expected time is
     mtbf, and the restart, which failures draw out to mtbf (exp(restart / mtbf) - 1). With write_s = 0 this is Daly's
     model of complete restarts (Future Generation Computer Systems 22, 2006).
@@ -74,7 +73,8 @@ def best_work_s(recovery: Recovery) -> float:
 
     Where x = work / mtbf and a = stall / mtbf, work over expected time is largest at x = 1 - exp(-x - a): the exact
     optimum of Daly's model, whose first order in a is Young's sqrt(2 stall mtbf). Less work than takes as long as a
-    write makes the next checkpoint wait: there, work exp(-work / mtbf) is what grows, up to mtbf.
+    write makes the next checkpoint wait, and cycles do not get shorter: there, work exp(-work / mtbf) is what grows, up
+    to mtbf.
     """
     a = recovery.stall_s / recovery.mtbf_s
     low, high = 0.0, 1.0
@@ -82,7 +82,7 @@ def best_work_s(recovery: Recovery) -> float:
         middle = (low + high) / 2
         is_short = middle + math.expm1(-middle - a) < 0
         low, high = (middle, high) if is_short else (low, middle)
-    return max(high * recovery.mtbf_s, min(recovery.write_s - recovery.stall_s, recovery.mtbf_s))
+    return max(high * recovery.mtbf_s, min(recovery.write_s, recovery.mtbf_s))
 
 
 def young_s(recovery: Recovery) -> float:
@@ -143,7 +143,8 @@ class Goodput:
     checkpoint_frac: float
     rework_frac: float
     restart_frac: float
-    slow_frac: float  # waiting for slow devices, and replacing them
+    slow_frac: float  # waiting for slow devices
+    replace_frac: float  # stopped to replace them
     num_steps: int  # between checkpoints
     best_num_steps: int
     best_frac: float  # of use with the best number of steps
@@ -152,39 +153,33 @@ class Goodput:
     checkpoint_bytes: float
 
     @property
+    def gets_on(self) -> bool:
+        """Whether so much is of use that the run comes to an end."""
+        return self.useful_frac >= MIN_USEFUL_FRAC
+
+    @property
     def interval_s(self) -> float:
         """From checkpoint to checkpoint."""
         return self.recovery.cycle_s(self.num_steps * self.slowed_step_s)
 
 
 def goodput(recovery: Recovery, slowing: Slowing, interval: Interval, checkpoint_bytes: float) -> Goodput:
-    """Of a run whose steps take what `slowing` says. Raises `InvalidInput` where failures leave next to nothing."""
+    """Of a run whose steps take what `slowing` says; that failures leave nothing of it is an answer, too."""
     step_s = slowing.mean_step_s
     num_steps, best = num_steps_of(interval, recovery, step_s), best_num_steps(recovery, step_s)
     found, least = (shares(recovery, count * step_s) for count in (num_steps, best))
     pace, unswapped = slowing.step_s / step_s, 1.0 / (1.0 + slowing.swap_frac * (1.0 - found.restart_frac))
-    if found.useful_frac < MIN_USEFUL_FRAC:
-        raise InvalidInput(_hopeless(recovery, num_steps * step_s), "reliability")
     return Goodput(
         useful_frac=unswapped * pace * found.useful_frac,
         checkpoint_frac=unswapped * found.checkpoint_frac,
         rework_frac=unswapped * found.rework_frac,
         restart_frac=unswapped * found.restart_frac,
-        slow_frac=1.0 - unswapped + unswapped * (1.0 - pace) * found.useful_frac,
+        slow_frac=unswapped * (1.0 - pace) * found.useful_frac,
+        replace_frac=1.0 - unswapped,
         num_steps=num_steps,
         best_num_steps=best,
         best_frac=unswapped * pace * least.useful_frac,
         slowed_step_s=step_s,
         recovery=recovery,
         checkpoint_bytes=checkpoint_bytes,
-    )
-
-
-def _hopeless(recovery: Recovery, work_s: float) -> str:
-    cycle, restart = (
-        format_duration(time_s) for time_s in (recovery.cycle_s(work_s) + recovery.write_s, recovery.restart_s)
-    )
-    return (
-        f"this job never gets on: it fails every {format_duration(recovery.mtbf_s)}, and needs {cycle} from checkpoint"
-        f" to checkpoint and {restart} to restart; give it a longer mtbf, shorter intervals or faster storage"
     )

@@ -20,8 +20,8 @@ def long_run(
     """What a run of steps of `step_s` makes of its time, where `cluster` says how it fails."""
     if isinstance(cluster, MixedCluster):
         if any(isinstance(part.reliability, Reliability) for part in cluster.parts):
-            told = "failures of a cluster of several parts are not modelled"
-            raise NotModelled(f"{told}; leave reliability out of its parts", "reliability")
+            told = "reliability is not modelled for clusters of several parts"
+            raise NotModelled(f"{told}; leave it out of its parts", "reliability")
         return NotStated()
     said = cluster.reliability
     if isinstance(said, NotStated):

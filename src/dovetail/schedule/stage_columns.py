@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -66,14 +67,9 @@ def stage_columns(
     first, work_of = distinct(table.sender_of[rows], table.plans.recompute[rows])
     works = table.stages(runs, rows[first])
     hiding = _without_recompute(table, runs, rows[first]) if fills_waits else works
-    first_update, update_of = distinct(table.updater_of[rows])
-    update = table.update(runs, rows[first_update])
-    first_exchange, exchange_of = distinct(table.exchanger_of[rows])
-    exchanging = rows[first_exchange]
-    held, zero_stage = held_elements(runs, graph, table, exchanging), table.plans.zero_stage[exchanging]
+    exchange_of, exchanged = _exchanged(table, runs, rows, graph, places, precision)
     return StageColumns(
         work_of=work_of,
-        update_of=update_of,
         exchange_of=exchange_of,
         works=works,
         forward_s=works.forward.time_s,
@@ -84,10 +80,27 @@ def stage_columns(
         hiding_backward_s=hiding.backward.time_s,
         energy_j=works.forward.cost.energy_j + works.backward.cost.energy_j,
         sent_bytes=works.forward.sent_bytes + works.backward.sent_bytes,
-        update_s=update.compute_s,
-        update_j=update.energy_j,
-        exchange=exchange(held, zero_stage, places.at(exchanging), precision, table.chip.calibration.link_frac),
+        exchange=exchanged,
+        **_updated(table, runs, rows),
     )
+
+
+def _updated(table: WorkTable, runs: tuple[Run, ...], rows: IntArray) -> dict[str, Any]:
+    """Which of the distinct updates of a step each plan has, and what these take."""
+    first, update_of = distinct(table.updater_of[rows])
+    update = table.update(runs, rows[first])
+    return {"update_of": update_of, "update_s": update.compute_s, "update_j": update.energy_j}
+
+
+def _exchanged(
+    table: WorkTable, runs: tuple[Run, ...], rows: IntArray, graph: Graph, places: Placements, precision: Precision
+) -> tuple[IntArray, Exchange]:
+    """Which of the distinct exchanges of a step each plan has, and these."""
+    first, exchange_of = distinct(table.exchanger_of[rows])
+    some = rows[first]
+    held, zero_stage = held_elements(runs, graph, table, some), table.plans.zero_stage[some]
+    link_frac = table.chip.calibration.link_frac
+    return exchange_of, exchange(held, zero_stage, places.at(some), precision, link_frac)
 
 
 def _without_recompute(table: WorkTable, runs: tuple[Run, ...], rows: IntArray) -> StageWork:

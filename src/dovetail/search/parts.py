@@ -9,7 +9,7 @@ what the least bound of these leaves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import permutations
 
@@ -42,6 +42,7 @@ MAX_PARTS = 4  # whose orders are tried: 24
 TABLE_ELEMENTS = 2**20  # style: a count; of one table of times, so that tables stay small
 PLANS_AT_ONCE = 32  # cut anew together, before the next look at the best
 SLACK = 1.15  # of the least pace: at first, stages are asked about as many layers as they then can hold
+Told = Callable[[int, int, float, float], None]  # base plans done, of how many, best seconds, and those none is below
 NUM_FIRST, NUM_OF_KIND = 2, 18  # base plans of each combination of degrees shown that are cut at first, and in all
 
 
@@ -77,18 +78,14 @@ def planned_on_parts(
     _check(graph, cluster, space, objective)
     policies = tuple(RECOMPUTE_POLICIES.index(policy) for policy in space.recompute)
     job = PartJob(graph=graph, cluster=cluster, precision=workload.precision, policies=policies)
-    some: list[PartBases] = []
-    tally = Tally()
-    groups = _by_length(batches(replace(space, recompute=space.recompute[:1]), graph, cluster.num_devices))
-    for num_done, plans in enumerate(groups, start=1):
-        placed = _placed(plans, cluster)
-        if len(placed):
-            some += list(_bases(job, placed))
-            tally = tally.met(len(placed)).with_need(*_needs(job, placed))
-        progress(num_done, len(groups), tally, np.inf)
+    some, tally = _bounded(job, space, progress)
     if not some:
         return Planned(best=(), tally=tally, proof=Proof(is_even_only=False, bound_s=np.inf))
-    found, proof = _searched(job, _joined(some), num_best, num_refined)
+
+    def told(num_done: int, num_all: int, best_s: float, bound_s: float) -> None:
+        progress(num_done, num_all, tally, cluster_usd * best_s, bound_s)
+
+    found, proof = _searched(job, _joined(some), num_best, num_refined, told)
     scored = tuple(_candidate(each, graph, cluster, objective, cluster_usd) for each in found)
     return Planned(best=best_of(scored, num_best), tally=tally, proof=proof)
 
@@ -107,6 +104,20 @@ def _check(graph: Graph, cluster: MixedCluster, space: PlanSpace, objective: Obj
         raise NotModelled(f"dualpipe is not modelled for {where}; leave it out of schedule", "schedule")
     if any(space.offload_optimizer) or any(space.offload_activations_frac):
         raise NotModelled(f"offload is not modelled for {where}; leave it out", "offload_optimizer")
+
+
+def _bounded(job: PartJob, space: PlanSpace, progress: Progress) -> tuple[list[PartBases], Tally]:
+    """Base plans of `space` with their bounds, and what was met on the way."""
+    some: list[PartBases] = []
+    tally = Tally()
+    groups = _by_length(batches(replace(space, recompute=space.recompute[:1]), job.graph, job.cluster.num_devices))
+    for num_done, plans in enumerate(groups, start=1):
+        placed = _placed(plans, job.cluster)
+        if len(placed):
+            some += list(_bases(job, placed))
+            tally = tally.met(len(placed)).with_need(*_needs(job, placed))
+        progress(num_done, len(groups), tally, np.inf)
+    return some, tally
 
 
 def _by_length(found: Iterator[Plans]) -> list[Plans]:
@@ -164,15 +175,11 @@ def _joined(some: list[PartBases]) -> PartBases:
     )
 
 
-def _searched(job: PartJob, bases: PartBases, num_best: int, num_most: int) -> tuple[list[Found], Proof]:
+def _searched(job: PartJob, bases: PartBases, num_best: int, num_most: int, told: Told) -> tuple[list[Found], Proof]:
     """Plans found, and what is proven: first some of each of the likeliest degrees, then all that may be better."""
     order = np.lexsort((np.arange(len(bases.plans)), bases.bounds_s))
-    found = _proposed(job, bases, order, num_best)
-    for rows in _batches(order[:num_most]):  # memory may ask for stages that are far from balanced
-        if found:
-            break
-        found += cut_anew(job, *_of(bases, rows), np.inf).found
-    best_s = min((each.step_s for each in found), default=np.inf)
+    found = _first(job, bases, order, num_best, num_most, told)
+    best_s = _best_s(found)
     lows_s, num_done = bases.bounds_s.copy(), 0
     while found and num_done < min(num_most, len(order)) and lows_s[order[num_done]] < best_s:
         rows = order[num_done : min(num_done + PLANS_AT_ONCE, num_most)]
@@ -182,16 +189,33 @@ def _searched(job: PartJob, bases: PartBases, num_best: int, num_most: int) -> t
         lows_s[rows] = np.maximum(lows_s[rows], made.bounds_s)
         best_s = min([best_s, *(each.step_s for each in made.found)])
         num_done += len(rows)
+        num_all = min(num_most, int((lows_s[order[num_done:]] < best_s).sum()) + num_done)
+        told(num_done, num_all, best_s, float(min(lows_s.min(), best_s)))
     open_s, num_away = lows_s[lows_s < best_s], int((bases.bounds_s >= best_s).sum())
     return found, Proof(
         is_even_only=False,
-        bound_s=float(min(open_s.min(initial=np.inf), best_s)),
+        bound_s=float(min(open_s.min(initial=np.inf), best_s)) if found else np.inf,  # nothing fits, nothing to bound
         num_bases=len(order),
         num_bounded_away=num_away,
         num_closed=len(order) - num_away - len(open_s),
         num_open=len(open_s),
         num_refined=num_done,
     )
+
+
+def _first(job: PartJob, bases: PartBases, order: IntArray, num_best: int, num_most: int, told: Told) -> list[Found]:
+    """Plans for others to be held against."""
+
+    def told_first(best_s: float) -> None:
+        told(0, min(num_most, int((bases.bounds_s < best_s).sum())), best_s, float(bases.bounds_s[order[0]]))
+
+    found = _proposed(job, bases, order, num_best, told_first)
+    for rows in _batches(order[:num_most]):  # memory may ask for stages that are far from balanced
+        if found:
+            break
+        found += cut_anew(job, *_of(bases, rows), np.inf).found
+        told_first(_best_s(found))
+    return found
 
 
 def _of(bases: PartBases, rows: IntArray) -> tuple[Plans, tuple[tuple[int, ...], ...]]:
@@ -204,18 +228,26 @@ def _batches(rows: IntArray) -> Iterator[IntArray]:
         yield rows[start : start + PLANS_AT_ONCE]
 
 
-def _proposed(job: PartJob, bases: PartBases, order: IntArray, num_kinds: int) -> list[Found]:
+def _best_s(found: list[Found]) -> float:
+    return min((each.step_s for each in found), default=np.inf)
+
+
+def _proposed(
+    job: PartJob, bases: PartBases, order: IntArray, num_kinds: int, told: Callable[[float], None]
+) -> list[Found]:
     """Plans of the degrees with the least bounds, a few base plans of each: for others to be held against."""
     kinds = _likeliest(bases.plans, order, num_kinds)
     found: list[Found] = []
     first = [row for rows in kinds.values() for row in rows[:NUM_FIRST]]
     for some in _batches(np.array(first, dtype=np.int64)):
         found += cut_anew(job, *_of(bases, some), np.inf, slack=SLACK).found
+        told(_best_s(found))
     for kind, rows in kinds.items():
         best_s = min((each.step_s for each in found if _kind(each.plan) == kind), default=np.inf)
         rest = np.array([row for row in rows[NUM_FIRST:] if bases.bounds_s[row] < best_s], dtype=np.int64)
         if len(rest):
             found += cut_anew(job, *_of(bases, rest), best_s, slack=SLACK).found
+            told(_best_s(found))
     return found
 
 

@@ -12,10 +12,13 @@ from dovetail.hardware.mixed import AnyCluster, parts_of
 from dovetail.plan.plan import Plan
 from dovetail.search.constraints import Constraint
 from dovetail.search.losses import PARTS, Loss, Setting, losses
+from dovetail.search.membership import holds
 from dovetail.search.objectives import Figures, Objective
 from dovetail.search.plan_space import PlanSpace
 from dovetail.search.planner import Candidate, Planned, Proof, Tally
 from dovetail.workload.workload import Workload
+
+SAME_FRAC = 1e-9  # style: a tolerance; searches add up in another order than the evaluation of one plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,18 @@ class Choice:
     tally: Tally
     proof: Proof
     gap_frac: float
+
+    @property
+    def missed(self) -> tuple[Ranked, ...]:
+        """The user's own plan, where it lies in the space that was searched and the search did not find it."""
+        space, is_even_only = self.question.space, self.proof.is_even_only
+        ahead = (one for one in self.ranking if one.is_own and one.behind_frac < -SAME_FRAC)
+        return tuple(one for one in ahead if holds(space, one.candidate.plan, is_even_only=is_even_only))
+
+    @property
+    def is_proof_broken(self) -> bool:
+        """Whether a plan that the search missed is further ahead than its gap allows."""
+        return any(-one.behind_frac > self.gap_frac + SAME_FRAC for one in self.missed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

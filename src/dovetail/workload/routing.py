@@ -10,6 +10,8 @@ import numpy as np
 from dovetail.errors import InvalidInput
 from dovetail.units import Amount
 
+MIN_CAPACITY, MAX_CAPACITY = 0.1, 1024.0  # below, nine of ten are dropped; above is more than all rows of any mixture
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routing:
@@ -33,6 +35,9 @@ class Routing:
         if not 0.0 <= self.capacity_factor < math.inf:
             told = f"capacity_factor must be positive, or 0 for none; got {self.capacity_factor:g}"
             raise InvalidInput(told, "capacity_factor")
+        if self.capacity_factor and not MIN_CAPACITY <= self.capacity_factor <= MAX_CAPACITY:
+            told = f"capacity_factor must be {MIN_CAPACITY:g} to {MAX_CAPACITY:g} times the mean, or 0 for none"
+            raise InvalidInput(f"{told}; got {self.capacity_factor:g}; 1 to 2 is usual", "capacity_factor")
         if self.pads and not self.capacity_factor:
             raise InvalidInput("pads needs a capacity to pad to; give capacity_factor or leave pads out", "pads")
 
@@ -49,6 +54,21 @@ class Routing:
         if not self.capacity_factor:
             return 1.0
         return self.capacity_factor if self.pads else min(1.0, self.capacity_factor)
+
+    @property
+    def kept_frac(self) -> float:
+        """Of what was routed, what experts have room for: all, unless they take less than the mean."""
+        return min(1.0, self.capacity_factor or 1.0)
+
+    def dropped_frac(self, num_devices: int) -> float:
+        """Of what was routed, what is dropped at least: of even routing all that is, else what is known of it.
+
+        The most loaded of `num_devices` drops what it gets beyond the capacity; what others get is not said.
+        """
+        if not self.capacity_factor:
+            return 0.0
+        beyond = min(self.expert_imbalance, num_devices) - self.capacity_factor
+        return max(1.0 - self.kept_frac, beyond / num_devices)
 
 
 EVENLY = Routing()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.interval_coverage import coverage_one_out, coverage_publisher_out
+from dovetail.accuracy.coverage import coverage_one_out, coverage_publisher_out, judged_coverage
 from dovetail.accuracy.evidence import (
     MIN_ROWS,
     Class,
@@ -200,6 +200,10 @@ def test_a_publisher_that_is_far_off_is_not_covered_by_the_others():
     far = [replace(row, publisher="far", log_ratio=0.5) for row in rows(40)]
     assert coverage_publisher_out([*close, *far]).covered_frac == pytest.approx(0.5)
     assert coverage_one_out([*close, *far]).covered_frac == 1.0
+    assert [(one.left_out, one.holds) for one in judged_coverage([*close, *far])] == [
+        ("a row", False),  # all of them are more than nine of ten
+        ("a publisher", False),
+    ]
 
 
 @pytest.mark.parametrize(

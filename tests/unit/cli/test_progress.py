@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from dovetail.cli.progress import _shown
+from dovetail.cli.progress import _shown, _shown_mining
 from dovetail.search.candidates import Tally
+from dovetail.search.mining.miner import Standing
 from dovetail.search.objectives import objectives
 
 
@@ -35,3 +36,26 @@ def test_while_stages_are_cut_the_bar_shows_what_is_left_and_the_gap(name, usd):
     show(16, 40, Tally(num_plans=100), 2.0 * usd, 1.9)
     assert (bar.told["completed"], bar.told["total"]) == (16, 40)
     assert "cutting stages, gap 5.00 %" in bar.told["said"]
+
+
+def test_nothing_is_said_not_to_fit_before_anything_was_timed():
+    bar = Bar()
+    show = _shown(bar, objectives["time"], 1.0)
+    show(1, 7, Tally(num_plans=100), float("inf"))
+    assert "bounding" in bar.told["said"]
+    show(7, 7, Tally(num_plans=100, num_evaluated=5), float("inf"))
+    assert "nothing fits yet" in bar.told["said"]
+    show(0, 40, Tally(num_plans=100), float("inf"), 1.5)
+    assert bar.told["said"] == "nothing fits yet; cutting stages"
+
+
+def test_the_bar_of_a_search_for_a_chip_shows_the_best_the_bound_and_what_is_open():
+    bar = Bar()
+    show = _shown_mining(bar, "tpuv2-like", 60)
+    show(Standing(num_evaluated=8, loss=float("inf"), bound=0.2, num_open=100))
+    assert "tpuv2-like" not in bar.told["said"]
+    show(Standing(num_evaluated=16, loss=0.5, bound=0.4, num_open=24))
+    assert (bar.told["completed"], bar.told["total"]) == (16, 40)
+    assert "2.000x tpuv2-like, at most 2.500x" in bar.told["said"]
+    show(Standing(num_evaluated=20, loss=0.5, bound=0.4, num_open=1000))
+    assert bar.told["total"] == 60  # no more are looked at

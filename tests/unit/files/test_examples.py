@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from dovetail.files import load_spec
+from dovetail.files.mining import MiningSaid, load_mining
 
-EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
+FOLDER = Path(__file__).parents[3] / "examples"
+MINED = sorted(FOLDER.glob("mine-*.yaml"))
+EXAMPLES = sorted({*FOLDER.glob("*.yaml")} - {*MINED})
 
 
 def test_there_are_examples():
@@ -22,3 +25,9 @@ def test_an_example_is_read_and_its_plan_uses_every_device(file):
     assert job.plan.num_devices == job.cluster.num_devices
     size = file.stem.rpartition("-")[2].partition("x")[0]
     assert not size.isdigit() or int(size) == job.cluster.num_devices, "the file's name says another size"
+
+
+@pytest.mark.parametrize("file", MINED, ids=lambda file: file.stem)
+def test_an_example_of_mining_is_read_and_fits_the_chip_it_is_built_on(file):
+    spec = load_mining(str(file), MiningSaid())
+    assert all(task.memory(spec.base).fits for task in spec.tasks)

@@ -68,9 +68,14 @@ def test_stages_are_put_on_parts_and_a_plan_file_says_where(tmp_path: Path):
         (PARTS.replace("between: {bandwidth: 25 GB/s, latency: 8 us}", ""), "between"),
         (PARTS.replace("25 GB/s", "25"), "a quantity needs its unit"),
         (PARTS.replace("dgx-a100, devices: 8", "dgx-h100, devices: 8"), "names of parts must differ"),
-        (PARTS.replace("  - {name: dgx-a100, devices: 8}\n", ""), "parts"),
+        (
+            PARTS.replace("  - {name: dgx-a100, devices: 8}\n", ""),
+            "a cluster of parts has at least 2; got 1; write a cluster of equal devices without parts",
+        ),
         (PARTS.replace("devices: 8", "devices: 12"), "devices"),
         (PARTS + "chip: h100-sxm\n", "chip"),
+        (PARTS + "reliability: {}\n", "reliability is not modelled for clusters of several parts; leave it out"),
+        (PARTS + "host: {}\n", "host is not modelled for clusters of several parts; give each part its own"),
     ],
 )
 def test_what_is_no_cluster_of_parts_is_refused_in_one_line(tmp_path: Path, text: str, told: str):
@@ -91,3 +96,49 @@ def test_stages_that_do_not_fill_the_parts_are_refused_where_they_are_written(tm
     with pytest.raises(DovetailError, match=told) as error:
         load_spec(written(tmp_path, SPEC % change))
     assert "plan" in error.value.where
+
+
+UNEVEN = """
+workload: {model: llama3-8b, global_batch: %d}
+cluster:
+  parts: [{name: dgx-h100, devices: 64}, {name: dgx-a100, devices: 40}]
+  between: {bandwidth: 25 GB/s, latency: 8 us}
+plan: {tensor_parallel: 8, %s}
+"""
+
+
+def test_degrees_that_are_offered_fill_every_part_and_divide_the_batch(tmp_path: Path):
+    with pytest.raises(DovetailError, match=r"must divide the cluster's 104 devices; try pipeline_parallel=13 \("):
+        load_spec(written(tmp_path, UNEVEN % (128, "pipeline_parallel: 4")))
+    offered = load_spec(written(tmp_path, UNEVEN % (128, "pipeline_parallel: 13")))
+    assert offered.plan.data_parallel == 1
+    with pytest.raises(DovetailError, match=r"must equal the cluster's 104 devices \("):
+        load_spec(written(tmp_path, UNEVEN % (128, "pipeline_parallel: 1, data_parallel: 8")))
+
+
+CALIBRATED = "{base: %s, name: mine, calibration: {compute: 0.9, links: 0.8}}"
+
+
+def test_a_cluster_of_catalogue_origin_is_resized_with_its_pace(tmp_path: Path):
+    (tmp_path / "base.yaml").write_text("{name: dgx-h100, devices: 64}", encoding="utf-8")
+    for base in ("dgx-h100", "base.yaml"):
+        file = str(written(tmp_path, CALIBRATED % base))
+        own, larger = load_any_cluster(file), load_any_cluster(file, 512)
+        assert isinstance(own, Cluster)
+        assert isinstance(larger, Cluster)
+        assert larger.num_devices == 512
+        assert larger.name == "mine"
+        assert larger.chip.calibration == own.chip.calibration
+
+
+def test_a_topology_that_is_written_out_is_not_resized(tmp_path: Path):
+    dimension = "{name: d, kind: ring, devices: 4, bandwidth: 1 GB/s, latency: 1 us}"
+    file = written(tmp_path, f"{{chip: h100-sxm, topology: [{dimension}]}}")
+    with pytest.raises(DovetailError, match="my-cluster is written out and has 4 devices by its topology; change that"):
+        load_any_cluster(str(file), 8)
+
+
+def test_what_a_host_lacks_is_told_of_the_host(tmp_path: Path):
+    with pytest.raises(DovetailError, match=r"^link is missing \(") as error:
+        load_any_cluster(str(written(tmp_path, "{name: dgx-h100, host: {devices: 8}}")))
+    assert "catalogue" not in str(error.value)

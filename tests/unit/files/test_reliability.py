@@ -109,6 +109,15 @@ def test_slow_devices_stay_or_are_replaced(read):
     assert replaced.replacement.onsets.among_s(10) == 100 * SECONDS_PER_DAY
 
 
+def test_onsets_are_named_or_in_a_file_as_failures_are(read, write):
+    write("{mtbf: 2 h, devices: 1024}", "ours.yaml")
+    for written, onsets in (("opt-175b", failures["opt-175b"]().mtbf_s), ("ours.yaml", 7200.0)):
+        slow = read(slow_devices=f"{{speed: 0.8, onsets: {written}, detect: 2 h}}").slow_devices
+        assert slow is not None
+        assert slow.replacement is not None
+        assert slow.replacement.onsets.mtbf_s == onsets
+
+
 @pytest.mark.parametrize("cluster", ["base: {name: dgx-h100, devices: 64}", "base: dgx-h100, devices: 64"])
 def test_a_base_may_be_given_failures_alone(read, cluster):
     assert read(cluster=cluster).restart_s == 600.0
@@ -118,7 +127,8 @@ def test_a_base_may_be_given_failures_alone(read, cluster):
     ("keys", "line"),
     [
         ("failures: opt-175", "no count of failures is named 'opt-175'; did you mean opt-175b?"),
-        ("failures: {mtbf: 100}", "a quantity needs its unit"),
+        ("failures: {mtbf: 150}", "a quantity needs its unit, as in '150 d'; got 150"),
+        ("failures: []", "failures must be a published count's name, a file or a mapping; got a list of 0"),
         ("failures: {mtbf: 0 s}", "got 0 s (spec.yaml:2: cluster.reliability.failures.mtbf)"),
         ("failures: {mtbf: 1 d, devices: 0}", "devices must be at least 1; got 0"),
         ("restart: 5", "a quantity needs its unit"),
@@ -132,6 +142,13 @@ def test_a_base_may_be_given_failures_alone(read, cluster):
         ("checkpoint: {write: 1 s, copy: 1 s}", "copy is of asynchronous checkpoints; say asynchronous: true"),
         ("checkpoint: {write: 1 s, staging: 1 GB/s}", "staging is of asynchronous checkpoints"),
         ("slow_devices: {speed: 0.1}", "speed must be from 0.25 to 1; got 0.1; count a slower one among the failures"),
+        ("slow_devices: {speed: 1.5}", "speed must be from 0.25 to 1; got 1.5; 1 is the pace of the others"),
+        (
+            "slow_devices: {speed: 0.8, count: 999}",
+            "count must be at most the 64 devices of dgx-h100; got 999; count fewer, or take more devices"
+            " (spec.yaml:2: cluster.reliability.slow_devices.count)",
+        ),
+        ("slow_devices: {speed: 0.9, onsets: 5, detect: 1 h}", "onsets must be a published count's name"),
         ("slow_devices: {speed: 0.9, count: 0}", "count must be at least 1; got 0"),
         ("slow_devices: {speed: 0.9, detect: 1 h}", "onsets is missing, and detect goes with it"),
         ("slow_devices: {speed: 0.9, onsets: {mtbf: 9 d}}", "detect is missing, and onsets goes with it"),

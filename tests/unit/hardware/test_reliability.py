@@ -47,8 +47,8 @@ def test_checkpoints_with_a_copy_are_asynchronous():
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: Failures(mtbf_s=0.0), "mtbf must be above 0 and at most 1e+15 s; got 0 s"),
-        (lambda: Failures(mtbf_s=1e16), "mtbf must be above 0 and at most 1e+15 s; got 1e+16 s"),
+        (lambda: Failures(mtbf_s=0.0), "mtbf must be from 1e-06 s to 1e+15 s; got 0 s"),
+        (lambda: Failures(mtbf_s=1e16), "mtbf must be from 1e-06 s to 1e+15 s; got 1e+16 s"),
         (lambda: TimedInterval(interval_s=1e16), "interval must be above 0 and at most 1e+15 s"),
         (lambda: Failures(mtbf_s=1.0, num_devices=0), "devices must be at least 1; got 0"),
         (lambda: FixedTime(time_s=-1.0), "a time must not be negative; got -1 s"),
@@ -58,8 +58,8 @@ def test_checkpoints_with_a_copy_are_asynchronous():
         (lambda: CountedInterval(num_steps=0), "interval must be at least 1 step; got 0"),
         (lambda: Checkpoints(writes=()), "a checkpoint needs what it is written at"),
         (lambda: Replacement(onsets=OFTEN, detect_s=-1.0), "detect must not be negative"),
-        (lambda: SlowDevices(speed_frac=1.1), "speed must be from 0.25 to 1; got 1.1; count a slower one among"),
-        (lambda: SlowDevices(speed_frac=0.2), "speed must be from 0.25 to 1; got 0.2"),
+        (lambda: SlowDevices(speed_frac=1.1), "speed must be from 0.25 to 1; got 1.1; 1 is the pace of the others"),
+        (lambda: SlowDevices(speed_frac=0.2), "speed must be from 0.25 to 1; got 0.2; count a slower one among"),
         (lambda: SlowDevices(speed_frac=0.8, num_devices=0), "count must be at least 1; got 0"),
         (lambda: Reliability(failures=OFTEN, restart_s=-1.0, checkpoints=CHECKPOINTS), "restart must not be negative"),
     ],

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from dovetail.accuracy.coverage import Coverage, JudgedCoverage
 from dovetail.accuracy.prepared import Decision, Prepared
-from dovetail.accuracy.validation import Validation, scored_set
+from dovetail.accuracy.validation import Validation, scored_set, validation
 from dovetail.files.results import load_results
 from dovetail.hardware.catalog import chips
 from dovetail.report.accuracy import accuracy_tables, validation_record
@@ -119,3 +120,22 @@ def test_recorded_results_come_back_as_they_were(tmp_path):
     file.write_text(json.dumps(RECORD), encoding="utf-8")
     loaded = load_results(file)
     assert text_of(accuracy_tables(loaded)) == text_of(accuracy_tables(RECORD))
+
+
+def test_promises_and_peers_without_rows_are_told_to_be_unjudged():
+    shown = " ".join(text_of(accuracy_tables(validation_record(Validation(sets=(FOUND,))))).split())
+    assert "vTrain, one node Spearman 0 - >= 0.90 not judged: no rows" in shown
+    assert "small models, one node 0 - 51.0 Calculon; not judged: no rows" in shown
+    assert scored_set(prepared(promise="")).unjudged == ()
+    alone = prepared(kinds=("vTrain, one node",) * len(KINDS), name="more")
+    both = validation([prepared(), alone])
+    assert {one.kind for one in both.sets[0].unjudged} == {"BLOOM's tuning"}  # the other set has the rest
+    assert "small models, one node" not in {peer.what for peer in both.sets[0].peers_alone}
+
+
+def test_what_intervals_cover_stands_beside_its_bar():
+    covered = Coverage(num_rows=40, covered_frac=0.8, width_frac=0.5)
+    missed = Validation(sets=(), coverage=(JudgedCoverage(left_out="a publisher", coverage=covered),))
+    assert not missed.holds
+    shown = " ".join(text_of(accuracy_tables(validation_record(missed))).split())
+    assert "a publisher 40 80.0 50.0 85.0 to 95.0 MISSED" in shown

@@ -107,7 +107,8 @@ def test_slow_devices_lengthen_the_step_and_show_among_the_losses():
 def test_a_budget_takes_longer_by_what_is_lost():
     outcome = outcome_of()
     budget = budget_record(outcome, 3e11)["budget"]
-    assert budget["ideal_s"] == pytest.approx(3e11 / outcome.tokens_per_s)
+    assert budget["num_steps"] == 572205  # of 64 x 8192 tokens, the last not full
+    assert budget["ideal_s"] == pytest.approx(572205 * outcome.step.step_s)
     assert isinstance(outcome.goodput, Goodput)
     assert budget["expected_s"] == pytest.approx(budget["ideal_s"] / outcome.goodput.useful_frac)
     assert budget_rows(outcome, 3e11)[0][0] == "300.0 B tokens"
@@ -118,7 +119,7 @@ def test_a_budget_takes_longer_by_what_is_lost():
 def test_the_answer_holds_goodput_and_says_how_failures_are_counted():
     outcome = outcome_of()
     told = record(outcome, num_tokens=3e11)
-    shares = ("useful", "checkpoint", "rework", "restart", "slow")
+    shares = ("useful", "checkpoint", "rework", "restart", "slow", "replace")
     assert sum(told["goodput"][f"{share}_frac"] for share in shares) == pytest.approx(1.0)
     assert told["goodput"]["tokens_per_s"] == pytest.approx(told["goodput"]["useful_frac"] * told["tokens_per_s"])
     assert told["budget"]["num_tokens"] == 3e11
@@ -127,9 +128,42 @@ def test_the_answer_holds_goodput_and_says_how_failures_are_counted():
     assert labels[-3:] == ["goodput", "checkpoints", "300.0 B tokens"]
 
 
+def test_a_budget_of_less_than_a_step_takes_one():
+    outcome = outcome_of(NotStated())
+    assert budget_record(outcome, 15.0)["budget"]["ideal_s"] == outcome.step.step_s
+    assert "0.0 ms" not in budget_rows(outcome, 15.0)[0][1]
+
+
+ONSETS = Replacement(onsets=Failures(mtbf_s=1.0), detect_s=SECONDS_PER_HOUR)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (replace(SAID, failures=Failures(mtbf_s=SECONDS_PER_HOUR)), "it fails every 56.2 s, and needs"),
+        (
+            replace(SAID, checkpoints=replace(SAID.checkpoints, interval=CountedInterval(num_steps=10**8))),
+            "checkpoints come too rarely, and after every",
+        ),
+        (
+            replace(SAID, slow_devices=SlowDevices(speed_frac=0.8, replacement=ONSETS)),
+            "devices turn slow more often than they can be replaced; give onsets a longer mtbf",
+        ),
+    ],
+    ids=["failures", "interval", "onsets"],
+)
+def test_a_job_that_never_gets_on_keeps_its_step_and_is_told_why(said, words):
+    outcome = outcome_of(said)
+    assert outcome.step.step_s == outcome_of().step.step_s
+    assert f"0 % of the time is of use: this job never gets on; {words}" in goodput_rows(outcome)[0][1]
+    assert goodput_record(outcome)["goodput"]["gets_on"] is False
+    assert "never: this job does not get on" in budget_rows(outcome, 3e11)[0][1]
+    assert "expected_s" not in budget_record(outcome, 3e11)["budget"]
+
+
 def test_failures_of_parts_are_not_modelled():
     parts = tuple(replace(CLUSTER, name=name, reliability=SAID) for name in ("a", "b"))
     mixed = MixedCluster(name="both", parts=parts, between=CLUSTER.topology.dimensions[-1].link)
     graph = WORKLOAD.training_graph()
-    with pytest.raises(NotModelled, match="failures of a cluster of several parts"):
+    with pytest.raises(NotModelled, match="reliability is not modelled for clusters of several parts"):
         long_run(graph, shard(graph, PLAN), mixed, WORKLOAD.precision, 1.0)

@@ -84,7 +84,10 @@ def test_hosts_are_numbered_so_that_stages_are_on_their_parts():
 def test_launches_say_which_hosts_are_which(framework: str):
     found = outcome(replace(PLAN, zero_stage=2 if framework == "torchtitan" else 1))
     launch = launchers[framework](found.workload, MIXED, found.plan)
-    assert any("NODE_RANK must be 0-1 on dgx-h100, 2-3 on dgx-a100" in note for note in launch.notes)
+    numbered = "hosts of the hostfile, the first being 0, must be" if framework == "deepspeed" else "NODE_RANK must be"
+    assert any(f"{numbered} 0-1 on dgx-h100, 2-3 on dgx-a100" in note for note in launch.notes)
+    uses_rank = any("$NODE_RANK" in part for one in launch.command for part in one.words)
+    assert uses_rank == (numbered == "NODE_RANK must be")
     assert not any("stage_parts" in missing.what for missing in launch.missing)
 
 

@@ -10,8 +10,9 @@ import pytest
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.plan import Plan
 from dovetail.report.nearest import Cost
-from dovetail.report.planned import Told, notes, planned_tables, proof, ranking_table, sentence
+from dovetail.report.planned import Told, notes, planned_tables, proof, sentence
 from dovetail.report.planned_record import planned_record
+from dovetail.report.ranked import ranking_table
 from dovetail.report.runnable import Runnable, runnable, runnable_notes, runners
 from dovetail.report.table import WIDTH, text_of
 from dovetail.search.constraints import Constraint, space_under
@@ -106,6 +107,22 @@ def test_an_own_plan_ahead_of_the_space_is_not_hidden():
     assert "ahead of it, by choices outside of the space" in sentence(result)
 
 
+def test_an_own_plan_in_the_space_and_ahead_of_its_best_breaks_the_proof():
+    result = chosen(own=(chosen().best.plan,))
+    best, second, *rest = result.ranking
+    behind = replace(best, is_own=True, behind_frac=-0.1, losses=second.losses)
+    missed = replace(result, ranking=(behind, replace(second, behind_frac=0.0, losses=()), *rest), gap_frac=0.0)
+    assert missed.is_proof_broken
+    assert "in the space: the search missed it, so its proof does not hold; please file a bug" in sentence(missed)
+    assert not any("proven best" in line for line in proof(missed))
+    assert planned_record(missed, answers(missed), TOLD)["proof"]["holds"] is False
+    within = replace(missed, gap_frac=0.2)
+    assert not within.is_proof_broken
+    assert sentence(within).endswith("in the space: the search missed it, within its gap")
+    other = replace(result.question, space=replace(result.question.space, zero_stage=(3,)))
+    assert sentence(replace(missed, question=other)).endswith("ahead of it, by choices outside of the space")
+
+
 def test_an_own_plan_that_does_not_fit_is_said_not_to():
     assert sentence(chosen(own=(Plan(data_parallel=8),))).endswith("your own plan does not fit")
 
@@ -127,6 +144,23 @@ def test_a_gap_of_nothing_is_a_proof_and_another_is_a_bound():
     counts, bound = proof(replace(result, gap_frac=0.0125, proof=made))
     assert "4 cannot be better by a bound, 3 were cut anew and have none better, 2 are still open" in counts
     assert "no plan of the space is ahead by more than 1.25 %" in bound
+
+
+def test_figures_of_the_ranking_stay_whole_however_many_policies_a_plan_mixes():
+    result = chosen("tokens/J", (OWN,))
+    many = Plan(
+        tensor_parallel=4, sequence_parallel=True, context_parallel=2, pipeline_parallel=16, interleave=4,
+        schedule="zb-v", data_parallel=256, expert_parallel=64, zero_stage=3, microbatch=16,
+        recompute=("selective", "light", "alternate", "full") * 4,
+    )  # fmt: skip
+    [last] = [one for one in result.ranking if one.is_own]
+    wide = replace(last, candidate=replace(last.candidate, plan=many, step_s=14.123))
+    table = ranking_table(replace(result, ranking=(*result.ranking[:-1], wide)))
+    laid = text_of((table,))
+    assert "..." not in laid
+    assert "14.123 s" in laid
+    assert "mixed" in laid
+    assert max(map(len, laid.splitlines())) <= WIDTH
 
 
 def test_a_table_of_every_choice_still_fits_the_page():
@@ -214,6 +248,8 @@ def test_a_plan_that_a_framework_changes_is_another_plan_with_a_cost():
         "a runs another plan for the best one: 11.000 s a step (+10.0 %); it differs by interleave 2, written as 1;"
         " not told, and not counted: a window"
     )
+    by_energy = next(runnable_notes((changed,), ((changed,),), "tokens/J"))
+    assert "11.000 s a step (+10.0 %), by time and not by tokens/J; it differs" in by_energy
     changed = replace(changed, options=("--forbid interleave", "--fix tp=2"))
     [*_, last] = runnable_notes((changed, unknown), ((changed, unknown),))
     assert last == "to look only at plans that a runs as they are, add --forbid interleave --fix tp=2"

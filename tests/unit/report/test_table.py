@@ -54,6 +54,14 @@ def test_columns_move_closer_before_anything_is_cut():
     assert texts(table)[1] == f"  {'x' * 26} {'y' * 24} {'z' * 25}"
 
 
+def test_figures_are_never_cut_and_words_are():
+    row = ("1", "123,456.789 s", "+1,234.5 %", "a+word+longer+than+figures+are", "w" * 34, "and the last words go on")
+    [laid, *_] = texts(Table(title="t", rows=(row,), align="rrrrrl"))[1:]
+    assert laid.split()[:5] == ["1", "123,456.789", "s", "+1,234.5", "%"]
+    assert "..." in laid
+    assert len(laid) <= WIDTH
+
+
 def test_a_name_with_control_characters_stays_on_its_line():
     assert texts(Table(title="t", rows=(("a\nb\x1b[31m", "1"),)))[1] == "  a\\nb\\x1b[31m  1"
 

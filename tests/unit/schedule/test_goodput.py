@@ -8,7 +8,6 @@ from statistics import fmean, stdev
 
 import pytest
 
-from dovetail.errors import InvalidInput
 from dovetail.hardware.failures import failures
 from dovetail.hardware.reliability import BestInterval, CountedInterval, TimedInterval
 from dovetail.schedule.failure_events import Onsets, PlayedRun, played_run
@@ -93,10 +92,55 @@ def test_what_is_written_later_costs_what_fails_meanwhile():
 
 
 def test_a_checkpoint_that_is_not_written_yet_holds_the_next_one_up():
-    assert HELD_UP.cycle_s(150.0) == 300.0
-    assert best_work_s(HELD_UP) == 295.0
+    assert HELD_UP.cycle_s(150.0) == 305.0
+    assert best_work_s(HELD_UP) == 300.0
     slower = Recovery(mtbf_s=100.0, stall_s=5.0, write_s=3000.0, restart_s=0.0)
     assert best_work_s(slower) == 100.0  # work exp(-work / mtbf) is largest at mtbf
+
+
+@pytest.mark.parametrize(
+    ("copy_s", "write_s", "work_s", "useful_frac"), [(20.0, 100.0, 80.0, 0.660), (60.0, 120.0, 30.0, 0.165)]
+)
+def test_a_copy_that_waits_for_the_last_write_leaves_what_an_independent_simulation_found(
+    copy_s, write_s, work_s, useful_frac
+):
+    recovery = Recovery(mtbf_s=22.5 * SECONDS_PER_HOUR, stall_s=copy_s, write_s=write_s, restart_s=600.0 + write_s)
+    assert shares(recovery, work_s).useful_frac == pytest.approx(useful_frac, abs=0.001)
+
+
+def test_checkpoints_that_hold_each_other_up_are_safe_when_counted_by_hand():
+    """Work to 10, copied at 15, written at 35; work to 25, waits to 35, copied at 40, written at 60; and every 25."""
+    recovery = Recovery(mtbf_s=70.0, stall_s=5.0, write_s=20.0, restart_s=0.0)
+    safe_at = (35, 60, 85, 110, 135, 160, 185, 210, 235, 260, 285, 310, 335, 360, 385, 410, 435, 460, 485, 510)
+    num_kept = sum(math.exp(-time / 70) for time in safe_at)
+    assert shares(recovery, 10.0).useful_frac == pytest.approx(10 * num_kept / 70, rel=0.001)
+
+
+class Told(Random):
+    """Failures after the times that it is told."""
+
+    def __init__(self, *times_s: float) -> None:
+        super().__init__(0)
+        self.times_s = list(times_s)
+
+    def expovariate(self, lambd: float = 1.0) -> float:
+        del lambd
+        return self.times_s.pop(0)
+
+
+@pytest.mark.parametrize(
+    ("fails_at_s", "useful_s", "checkpoint_s", "rework_s"),
+    [
+        (34.0, 0.0, 0.0, 34.0),  # the first is not written yet
+        (37.0, 10.0, 5.0, 22.0),  # it is, and the second being copied
+        (59.0, 10.0, 5.0, 44.0),
+        (62.0, 20.0, 20.0, 22.0),  # the second took 10 of work, 10 of waiting and 5 of copying
+    ],
+)
+def test_events_wait_for_the_last_write_before_they_copy(fails_at_s, useful_s, checkpoint_s, rework_s):
+    recovery = Recovery(mtbf_s=70.0, stall_s=5.0, write_s=20.0, restart_s=0.0)
+    run = played_run(recovery, 10.0, 1, Told(fails_at_s, 1000.0))
+    assert (run.useful_s, run.checkpoint_s, run.rework_s) == (useful_s, checkpoint_s, rework_s)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +159,7 @@ def test_an_interval_is_a_whole_number_of_steps(interval, num_steps):
 def test_shares_of_a_run_with_slow_devices_add_up():
     slowing = replaced(1.0, 1.25, onset_s=5000.0, detect_s=600.0, swap_s=230.0)
     found = goodput(SYNCHRONOUS, slowing, BestInterval(), 10.0)
-    assert found.useful_frac + found.slow_frac + sum(getattr(found, f"{p}_frac") for p in PARTS[1:]) == pytest.approx(1)
+    assert sum(getattr(found, f"{part}_frac") for part in (*PARTS, "slow", "replace")) == pytest.approx(1)
     assert found.best_frac == found.useful_frac
     assert found.interval_s == pytest.approx(found.num_steps * found.slowed_step_s + 30.0)
 
@@ -132,7 +176,7 @@ def test_slow_devices_that_are_replaced_cost_what_events_say():
     slowing = replaced(1.0, 1 / 0.7, onset_s=3000.0, detect_s=500.0, swap_s=100.0)
     found = goodput(SYNCHRONOUS, slowing, CountedInterval(num_steps=250), 0.0)
     run = played_run(SYNCHRONOUS, 250.0, 20_000, Random(1), onsets)
-    for part in (*PARTS, "slow"):
+    for part in (*PARTS, "slow", "replace"):
         assert getattr(found, f"{part}_frac") == pytest.approx(getattr(run, f"{part}_s") / run.wall_s, abs=0.005), part
 
 
@@ -147,10 +191,19 @@ def test_a_device_found_out_at_once_costs_its_replacement_alone():
     assert at_once == goodput(SYNCHRONOUS, UNSLOWED, BestInterval(), 0.0)
 
 
-def test_a_job_that_never_gets_on_is_refused_with_the_way_out():
+def test_devices_that_turn_slow_all_the_time_lose_their_pace_at_most_and_the_rest_to_replacing_them():
+    often = replaced(1.0, 1.25, onset_s=100.0, detect_s=3600.0, swap_s=900.0)
+    found = goodput(SYNCHRONOUS, often, BestInterval(), 0.0)
+    assert found.slow_frac < 0.2
+    assert found.replace_frac == pytest.approx(9 * (1 - 0.181) / (1 + 9 * (1 - 0.181)), abs=0.001)  # 0.181 restarts
+
+
+def test_a_job_that_never_gets_on_is_an_answer():
     hopeless = Recovery(mtbf_s=1.0, stall_s=60.0, write_s=0.0, restart_s=600.0)
-    with pytest.raises(InvalidInput, match=r"fails every 1.0 s, and needs 1.0 min .*; give it a longer mtbf"):
-        goodput(hopeless, UNSLOWED, BestInterval(), 0.0)
+    found = goodput(hopeless, UNSLOWED, BestInterval(), 0.0)
+    assert not found.gets_on
+    assert (found.useful_frac, found.restart_frac) == pytest.approx((0.0, 1.0))
+    assert goodput(SYNCHRONOUS, UNSLOWED, BestInterval(), 0.0).gets_on
 
 
 def test_llama_3s_failures_leave_the_nine_tenths_that_its_paper_reports():

@@ -17,6 +17,7 @@ from dovetail.hardware.mixed import MixedCluster
 from dovetail.plan.memory import kept_bytes
 from dovetail.plan.plan import Overlap, Plan
 from dovetail.plan.shard import shard
+from dovetail.report.levers import levers_table
 from dovetail.schedule.offload import COPY_FRAC, UPDATE_FRAC
 from dovetail.schedule.step import Step, training_step
 from dovetail.units import GIGA, TERA
@@ -175,6 +176,21 @@ def test_more_than_the_host_holds_does_not_fit_and_says_by_how_much():
     assert ways["offload_optimizer: false"]
 
 
+def test_a_host_with_no_room_is_told_to_hold_nothing():
+    plan = replace(PLAN, zero_stage=1, offload_optimizer=True, offload_activations_frac=0.5)
+    full = evaluate(workload(), cluster(memory_bytes=NUM_DEVICES * 0.01 * GIGA), plan)
+    assert isinstance(full, Infeasible)
+    ways = {lever.change: lever for lever in full.levers}
+    both = ways["offload_optimizer: false, offload_activations_frac: 0"]
+    assert both.fits
+    assert both.of == "device"
+    still = ways["offload_optimizer: false"]
+    assert not still.fits
+    assert still.of == "host"
+    told = levers_table(full)
+    assert {row[0]: row[1].split(" of ")[1] for row in told.rows} == {"fits": "device", "over": "host"}
+
+
 def test_a_plan_that_lacks_memory_is_offered_the_hosts_where_there_is_one():
     plan = Plan(data_parallel=8)
     whole = Workload(model=models["llama3-8b"](), global_batch=16, seq=2048)
@@ -184,7 +200,9 @@ def test_a_plan_that_lacks_memory_is_offered_the_hosts_where_there_is_one():
         assert isinstance(answer, Infeasible)
         changes.append({lever.change for lever in answer.levers})
     assert "offload_optimizer: true" in changes[0]
-    assert changes[0] - {"offload_optimizer: true"} == changes[1]
+    more = {change for change in changes[0] if change.startswith("offload_activations_frac")}
+    assert more
+    assert changes[0] - {"offload_optimizer: true"} - more == changes[1]
 
 
 def test_a_faster_host_is_among_what_would_help_where_it_is_used():

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from dovetail.errors import InvalidInput
-from dovetail.evaluate import evaluate
+from dovetail.evaluate import Outcome, evaluate
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import executed_flop, shard
+from dovetail.plan.shard import computed_flop, executed_flop, shard
+from dovetail.report.outcome import headline_table
 from dovetail.schedule.step import training_step
 from dovetail.schedule.work import COMM_AXES
 from dovetail.workload.graph import M
@@ -44,6 +45,7 @@ def rows(routing: Routing, name: str, plan: Plan = SPREAD) -> int:
         ({"expert_imbalance": math.inf}, "at least 1; got inf"),
         ({"expert_imbalance": math.nan}, "at least 1; got nan"),
         ({"capacity_factor": -1.0}, "capacity_factor must be positive, or 0 for none; got -1"),
+        ({"capacity_factor": 1e-9}, "must be 0.1 to 1024 times the mean, or 0 for none; got 1e-09; 1 to 2 is usual"),
         ({"pads": True}, "pads needs a capacity to pad to"),
     ],
 )
@@ -68,6 +70,33 @@ def test_a_capacity_caps_what_the_most_loaded_device_gets(routing, most, mean):
     assert routing.most(8) == most
     assert routing.mean == mean
     assert list(routing.most(np.array([8, 8]))) == [most, most]
+
+
+@pytest.mark.parametrize(
+    ("routing", "dropped"),
+    [
+        (Routing(expert_imbalance=1.5), 0.0),
+        (Routing(capacity_factor=1.25), 0.0),
+        (Routing(capacity_factor=0.75), 0.25),
+        (Routing(expert_imbalance=3.0, capacity_factor=1.0), 0.25),  # two of eight devices' worth
+        (Routing(expert_imbalance=3.0, capacity_factor=0.5, pads=True), 0.5),
+    ],
+)
+def test_what_a_capacity_drops_at_least(routing, dropped):
+    assert routing.dropped_frac(8) == pytest.approx(dropped)
+
+
+def test_mfu_leaves_out_what_experts_have_no_room_for():
+    graphs = (workload(Routing(capacity_factor=capacity)).training_graph() for capacity in (1, 0.5, 0.25))
+    whole, half, quarter = map(computed_flop, graphs)
+    assert whole == workload().training_graph().model_flop
+    assert whole - half == pytest.approx(2 * (half - quarter))
+    assert half < whole
+    answer = evaluate(workload(Routing(capacity_factor=0.5)), CLUSTER, SPREAD)
+    assert isinstance(answer, Outcome)
+    assert answer.model_flop == half
+    [told] = [row[1] for row in headline_table(answer).rows if row[0] == "dropped"]
+    assert told.startswith("50.0 % of what is routed to experts; throughput")
 
 
 def test_a_device_that_has_all_experts_gets_the_mean():

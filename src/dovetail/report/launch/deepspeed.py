@@ -14,7 +14,7 @@ from dovetail.plan.plan import Plan
 from dovetail.plan.shard import layers_per_chunk
 from dovetail.report.decoder_flags import megatron_deepspeed_shape
 from dovetail.report.fallbacks import heaviest_recompute, kept_weights, mixed_recompute, plain_order
-from dovetail.report.host_ranks import part_notes
+from dovetail.report.host_ranks import HOSTFILE, part_notes
 from dovetail.report.launch import launchers
 from dovetail.report.launching import (
     LEARNING_RATE,
@@ -64,6 +64,7 @@ def deepspeed(workload: Workload, cluster: AnyCluster, plan: Plan) -> Launch:
          *unknown_choices(plan, NAME))
     )  # fmt: skip
     num_hosts, per_host = hosts(cluster)
+    numbered = part_notes(plan, cluster, per_host, numbering=HOSTFILE)
     launcher = flag("deepspeed", "--num_nodes", num_hosts, "--num_gpus", per_host)
     return Launch(
         framework=NAME,
@@ -72,7 +73,7 @@ def deepspeed(workload: Workload, cluster: AnyCluster, plan: Plan) -> Launch:
         config_name=CONFIG_NAME,
         config=json_text(settings),
         missing=missing,
-        notes=(host_note(cluster), *part_notes(plan, cluster, per_host), STAND_INS if is_megatron else OWN_SCRIPT),
+        notes=(host_note(cluster), *numbered, STAND_INS if is_megatron else OWN_SCRIPT),
     )
 
 

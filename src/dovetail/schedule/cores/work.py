@@ -70,9 +70,10 @@ def core_problem(work: Work, chip: Chip) -> CoreProblem:
     return chip_batch(work, (chip,)).problem(0)
 
 
-def chip_batch(work: Work, chips: Sequence[Chip]) -> ChipBatch:
-    """The problem of one graph on each of `chips`, costed in a few calls."""
-    costs = slice_costs(work.ops, chips, work.exchange_s)
+def chip_batch(work: Work, chips: Sequence[Chip], costs: SliceCosts | None = None) -> ChipBatch:
+    """The problem of one graph on each of `chips`, costed in a few calls unless its `costs` are given."""
+    if costs is None:
+        costs = slice_costs(work.ops, chips, work.exchange_s)
     beat_s = _beat_s(costs)
     stock = np.array([[c.tensor.num_units, c.vector.num_units, WHOLE, WHOLE, WHOLE] for c in chips], dtype=np.int64)
     in_beats = np.ceil(costs.compute_s / beat_s[costs.slices.chip])

@@ -18,6 +18,8 @@ from dovetail.workload.graph import FloatArray, IntArray
 
 Counts: TypeAlias = int | npt.NDArray[np.int64]  # one, or one a plan
 
+TRANSFER_FRACS = (0.05, 0.2, 0.5)  # of a chunk's forward pass, up to which `Pipeline.worst_short_frac` is told
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageTimes:
@@ -104,7 +106,7 @@ class Pipeline:
     `waiting`: those of them that only a weight gradient needs. `problem`: the rule that a single plan's shape breaks,
     or nothing. `num_copies`: how often the pipeline holds the model; each copy takes its share of the microbatches.
     `worst_short_frac`: how far `step_s` may fall short of the order played out, for stages within 30 % of the mean
-    and transfers within 5 % of a forward pass: above the worst found in random draws, not proven.
+    and transfers within each of `TRANSFER_FRACS`: above the worst found in random draws, not proven.
     """
 
     order: Callable[[PipelineShape], PassOrder]
@@ -112,7 +114,7 @@ class Pipeline:
     in_flight: Callable[[int, PipelineShape], FloatArray]
     waiting: Callable[[int, PipelineShape], FloatArray]
     problem: Callable[[PipelineShape], str]
-    worst_short_frac: float
+    worst_short_frac: tuple[float, float, float]
     summary: str
     num_copies: int = 1
 

@@ -55,7 +55,7 @@ pipelines.register("gpipe")(
         in_flight=in_flight,
         waiting=none_waiting,
         problem=one_chunk,
-        worst_short_frac=0.0,
+        worst_short_frac=(0.0, 0.0, 0.0),
         summary="all forward passes, then all backward",
     )
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,7 +22,8 @@ from dovetail.schedule.pipelines import (
 )
 from dovetail.workload.graph import FloatArray, IntArray
 
-_TIMES_AT_ONCE = 32_000  # stages times plans: what keeps them in a core's cache
+_TIMES_AT_ONCE = 64_000  # spans of stages times plans: what keeps them in a core's cache
+_FEW_SPANS = 128  # stages times lengths of spans that are all tried: longer spans differ little from those of 2^n
 
 
 def order(shape: PipelineShape) -> PassOrder:
@@ -39,31 +42,40 @@ def _passes(stage: int, shape: PipelineShape) -> Iterator[Row]:
 
 
 def step_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
-    """The longest of the paths that stay on one stage between its first backward and its last forward pass.
+    """The longest of the paths that go up and down between two stages, or stay on one, in the middle of the step.
 
     A stage begins its first backward pass after a microbatch has been through all later ones, or after its own
     first forward passes at the pace of the slowest before it; from its last forward pass to the end it is the same
-    backwards. Transfers make neighbours wait for each other: L stages in a row take their own time and 2(L - 1)
-    transfers for L microbatches.
+    backwards. In between transfers make neighbours wait for each other: L stages in a row take their own time and
+    2(L - 1) transfers for L microbatches. That is the mean of a cycle of what waits for what, and all cycles are such.
 
     For equal stages (m + p - 1)(f + b) + 2 c (m + p - 2 - ceil((m - 1) / p)), exact. Without transfers no pipeline was
     found for which it is not exact; with them never above the played-out schedule.
-    Short of it at most and in the mean, each of 250 random pipelines of 2 to 16 stages with transfers to 5 % of a pass:
-    0.08 % and 0.0004 % with stages within 30 % of the mean, 0.22 % and 0.0009 % with one up to twice
-    as slow, nothing with times anywhere from 1 to 10. Other draws reached 0.27 %.
+    Short of it at most and in the mean, each of 1,900 random pipelines of 2 to 9 stages within 30 % of the mean:
+    0.06 % and under 0.0005 % with transfers to 5 % of a pass, 0.29 % and 0.001 % to 20 %, 0.71 % and 0.008 % to 50 %;
+    250 of two unlike parts with up to 8 passes of transfer between them: 0.92 % and 0.05 %.
     Source: Narayanan et al., SC 2021, section 2.2, for the order of passes.
     """
     given = plan_columns(times, shape)
+    return walked_s(given, np.zeros_like(given.weight_s))
+
+
+def walked_s(given: PlanColumns, put_off_s: FloatArray) -> FloatArray:
+    """The longest path of 1F1B with `put_off_s`, by run and plan, between a backward pass and the next forward one.
+
+    On stage s that is from the s-th backward pass on, as in ZB-H1, and once after the last.
+    """
     longest_s = np.empty(len(given.num_microbatches))
+    num_spans = len(_spans(len(given.stage_run), is_one=not given.transfer_s.any())[0])
     for num_microbatches in np.unique(given.num_microbatches).tolist():
         alike = np.flatnonzero(given.num_microbatches == num_microbatches)
-        for start in range(0, len(alike), size := max(1, _TIMES_AT_ONCE // shape.num_stages)):
+        for start in range(0, len(alike), size := max(1, _TIMES_AT_ONCE // num_spans)):
             rows = alike[start : start + size]
-            longest_s[rows] = _longest_s(given, rows, num_microbatches)
+            longest_s[rows] = _longest_s(given, rows, num_microbatches, put_off_s[:, rows])
     return longest_s.reshape(given.shape)
 
 
-def _longest_s(given: PlanColumns, rows: IntArray, num_microbatches: int) -> FloatArray:
+def _longest_s(given: PlanColumns, rows: IntArray, num_microbatches: int, put_off_s: FloatArray) -> FloatArray:
     """Of plans of as many microbatches; inside, times are stages by plans."""
     forward_s, backward_s, transfer_s = given.forward_s[:, rows], given.backward_s[:, rows], given.transfer_s[:, rows]
     run = np.array(given.stage_run)
@@ -79,13 +91,18 @@ def _longest_s(given: PlanColumns, rows: IntArray, num_microbatches: int) -> Flo
     both_s = fill_s + drain_s + (forward_s + backward_s)[run]
     first_s = _latest(both_s + ahead[:, None] * slowest_s[0]) - drain_s  # first backward pass done
     last_s = _latest(both_s + ahead[:, None] * slowest_s[1]) - fill_s  # from the start of the last forward pass
-    rounds = num_microbatches - 2 - ahead
-    is_all_ahead, rest = rounds < 0, num_microbatches - 1
-    path_s = first_s + last_s + _rounds_s(np.maximum(rounds, 0), forward_s + backward_s, transfer_s, (before, hops))
-    path_s[is_all_ahead] = np.maximum(first_s + rest * slowest_s[1] + drain_s, last_s + rest * slowest_s[0] + fill_s)[
-        is_all_ahead
-    ]
-    slowest: FloatArray = path_s.max(axis=0)
+    rest = num_microbatches - 1
+    few_s = np.maximum(first_s + rest * slowest_s[1] + drain_s, last_s + rest * slowest_s[0] + fill_s)
+    is_all_ahead = ahead == rest  # no forward pass after the first backward one
+    walks = _walks(num_microbatches, before, hops if transfer_s.any() else np.zeros_like(hops))
+    path_s = walks.counts @ np.concatenate([forward_s + backward_s, 2 * transfer_s])
+    path_s += (first_s - fill_s)[walks.start]
+    path_s += (last_s - drain_s)[walks.end]
+    if put_off_s.any():
+        path_s += walks.num_put_off[:, None] * put_off_s[run[walks.low]]
+    slowest: FloatArray = put_off_s[run[0]] + np.maximum(
+        path_s.max(axis=0, initial=0.0), few_s.max(axis=0, initial=0.0, where=is_all_ahead[:, None])
+    )
     return slowest
 
 
@@ -100,39 +117,62 @@ def _latest(values_s: FloatArray) -> FloatArray:
     return greatest_s
 
 
-def _rounds_s(
-    rounds: IntArray, pace_s: FloatArray, transfer_s: FloatArray, before: tuple[FloatArray, FloatArray]
-) -> FloatArray:
-    """The longest that `rounds` of one forward and one backward pass can take a stage, alone or with those after it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Walks:
+    """Paths from the first backward pass of stage `start` to the last forward pass of stage `end`; a row each.
 
-    Tries runs of 1, 2, 4, ... and all stages, and then one run for the rounds that are left. `pace_s` is by run of
-    equal stages, of which there are `before` up to each stage; and so many hops.
+    `counts` are microbatches of each run of equal stages and hops of each kind, from the first stage's first pass on.
+    `low` is the stage at which it turns up again, `num_put_off` how often it does so after as many microbatches as
+    there are stages before that one, at least.
     """
-    num_stages = len(rounds)
-    own = before[0][1:] - before[0][:-1]
-    longest_s: FloatArray = (rounds[:, None] * own) @ pace_s
-    if not transfer_s.any():
-        return longest_s
-    parts_s = np.concatenate([pace_s, 2 * transfer_s])
-    for length in sorted({2**power for power in range(1, num_stages.bit_length())} | {num_stages}):
-        if 1 < length <= num_stages:
-            num_runs, left = np.divmod(rounds, length)
-            times = num_runs[:, None] * _in_a_row(before, np.full(num_stages, length)) + _in_a_row(before, left)
-            np.maximum(longest_s, times @ parts_s, out=longest_s)
-    return longest_s
+
+    start: IntArray
+    end: IntArray
+    counts: FloatArray
+    low: IntArray
+    num_put_off: IntArray
 
 
-def _in_a_row(before: tuple[FloatArray, FloatArray], lengths: IntArray) -> FloatArray:
-    """How many of each run are among `lengths` stages from each stage on, and how many hops between them, by kind.
+def _walks(num_microbatches: int, before: FloatArray, hops: FloatArray) -> _Walks:
+    """Up and down between the same two stages again and again, and what is left of the microbatches at an end.
 
-    Where there are not as many stages, that is no path: nothing.
+    Up from stage u to v and down again is the way of v - u + 1 microbatches. Where that does not come out even, one
+    turn goes less far up; or the walk starts, or ends, at a later stage than u. `before` are stages of each run
+    before each, and `hops`, by kind; where none takes time, staying on one stage is the longest walk.
     """
-    stages, (num_before, hops) = np.arange(len(lengths)), before
-    ends = stages + lengths
-    is_path = (ends < len(num_before)) & (lengths > 0)
-    counts = num_before[np.minimum(ends, len(lengths))] - num_before[:-1]
-    between = hops[np.clip(ends - 1, 0, len(lengths) - 1)] - hops
-    return np.where(is_path[:, None], np.concatenate([counts, between], axis=1), 0.0)
+    low, top = _spans(len(hops), is_one=not hops.any())
+    rounds = num_microbatches - 1 - len(hops) + low
+    is_walk = rounds >= 0
+    low, top, rounds = low[is_walk], top[is_walk], rounds[is_walk]
+    length = top + 1 - low
+    turns, left = np.divmod(rounds, length)
+    upto = np.concatenate([before[:-1], hops], axis=1)  # all before a stage
+    through = np.concatenate([before[1:], hops], axis=1)  # and that stage
+    turn, lowest = through[top] - upto[low], upto[low]
+    is_left = left > 0
+    even = lowest + turns[:, None] * turn
+    even[is_left] += (through[low + left - 1] - upto[low])[is_left]
+    more = (lowest + (turns[:, None] + 1) * turn)[is_left]
+    low_left, later = low[is_left], (top + 1 - left)[is_left]
+    late = turns + 1 - -(-low // length), turns + 1 - -((left - low) // length)  # turns from 0 and from `left` on
+    late_even = np.maximum(late[0] - 1, 0) + (is_left & (rounds - left >= low)) + (rounds >= low)
+    return _Walks(
+        start=np.concatenate([low, low_left, later]),
+        end=np.concatenate([low, later, low_left]),
+        counts=np.concatenate([even, more, more]),
+        low=np.concatenate([low, low_left, low_left]),
+        num_put_off=np.concatenate([late_even, *(np.clip(num, 0, turns + 1)[is_left] for num in late)]),
+    )
+
+
+@lru_cache(maxsize=256)
+def _spans(num_stages: int, *, is_one: bool) -> tuple[IntArray, IntArray]:
+    """First and last of stages in a row: few or 2^n of them, or all up to the last stage."""
+    lengths = {*range(1, _FEW_SPANS // num_stages + 1), *(2**power for power in range(num_stages.bit_length()))}
+    spans = {(low, low + length - 1) for length in lengths for low in range(num_stages - length + 1)}
+    spans |= {(low, num_stages - 1) for low in range(num_stages)}
+    low, top = np.array(sorted(span for span in spans if not is_one or span[0] == span[1]), dtype=np.int64).T
+    return low, top
 
 
 def in_flight(stage: int, shape: PipelineShape) -> FloatArray:
@@ -147,7 +187,7 @@ pipelines.register("1f1b")(
         in_flight=in_flight,
         waiting=none_waiting,
         problem=one_chunk,
-        worst_short_frac=0.005,
+        worst_short_frac=(0.003, 0.006, 0.015),
         summary="one forward, one backward, flush",
     )
 )

@@ -7,7 +7,7 @@ costed once for every size and number of cores, and a space of tens of thousands
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -60,7 +60,9 @@ def _sized(work: Work, base: Chip, designs: Sequence[Design], unit: Unit, num_mo
     shape = (len(rows), len(designs), len(numbers))
     if not len(rows):
         return Sized(rows=rows, time_s=np.zeros(shape), core_s=np.zeros(len(designs)), hbm_s=0.0)
-    chips = [template_chip(base, design) for design in designs]
+    # a buffer of all the SRAM, as of a single vector core: wide rows are read once more where they do not fit a buffer
+    whole = base.sram.capacity_bytes
+    chips = [replace(template_chip(base, design), core_buffer_bytes=whole) for design in designs]
     costs = slice_costs(work.ops.taken(rows), chips, np.zeros(len(rows)))
     mine = np.flatnonzero(costs.slices.is_tensor == (unit == Unit.TENSOR))
     time_s = costs.compute_s[:, mine].reshape(shape)

@@ -67,8 +67,7 @@ def job_of(
     The plan's network rows take what their collectives take on `cluster`; what is exchanged once a step is what the
     step model leaves exposed on its chip. With `is_forward_only` only the forward pass is there, as for inference.
     """
-    if plan.schedule != "1f1b" or plan.interleave > 1:
-        raise NotModelled("chips are mined for 1F1B pipelines without interleaving; choose schedule: 1f1b", "schedule")
+    _check_modelled(plan)
     graph = workload.training_graph()
     check_plan(plan, graph, cluster.num_devices)
     cut = shard(graph, plan)
@@ -76,7 +75,8 @@ def job_of(
     is_whole = cut.num_microbatches == 1
     passing = (Phase.FORWARD,) if is_forward_only else tuple(p for p in Phase if p != Phase.UPDATE or is_whole)
     ending = () if is_whole or is_forward_only else (Phase.UPDATE,)
-    once_s = 0.0 if plan.data_parallel == 1 else _synced_s(graph, plan, cluster, workload.precision)
+    is_alone = plan.data_parallel == plan.pipeline_parallel == 1
+    once_s = 0.0 if is_alone else _exposed_s(graph, plan, cluster, workload.precision)
     return TrainingJob(
         name=name,
         stages=tuple(
@@ -87,6 +87,20 @@ def job_of(
         num_devices=plan.num_devices,
         num_samples=graph.num_tokens,
     )
+
+
+def _check_modelled(plan: Plan) -> None:
+    """Raises where a plan has what is not part of the graphs that designs are scored by."""
+    if plan.schedule != "1f1b" or plan.interleave > 1:
+        raise NotModelled("chips are mined for 1F1B pipelines without interleaving; choose schedule: 1f1b", "schedule")
+    for key, is_plain, value in (
+        ("offload_optimizer", not plan.offload_optimizer, "false"),
+        ("offload_activations_frac", plan.offload_activations_frac == 0, "0"),
+        ("context_exchange", plan.context_exchange == "gather" or plan.context_parallel == 1, "gather"),
+        ("sends_once", not plan.sends_once, "false"),
+    ):
+        if not is_plain:
+            raise NotModelled(f"chips are mined for plans without {key}; choose {key}: {value}", key)
 
 
 class _Works:
@@ -123,6 +137,7 @@ def exchanges_s(ops: Ops, plan: Plan, place: Placement, link_frac: float) -> Flo
     return taken_s
 
 
-def _synced_s(graph: Graph, plan: Plan, cluster: Cluster, precision: Precision) -> float:
+def _exposed_s(graph: Graph, plan: Plan, cluster: Cluster, precision: Precision) -> float:
+    """What gradients on their way to other copies, and activations to other stages, keep a step waiting."""
     step = training_step(graph, plan, cluster, precision)
-    return float(step.comm[COMM_AXES.index("dp")].exposed_s)
+    return float(sum(step.comm[COMM_AXES.index(axis)].exposed_s for axis in ("dp", "pp")))

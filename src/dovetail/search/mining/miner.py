@@ -7,13 +7,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
+import numpy as np
+
 from dovetail.search.algorithms import Algorithm, Scored
 from dovetail.search.mining.bounds import JobBounds
 from dovetail.search.mining.score import Question, scored
 from dovetail.search.space import Point
+from dovetail.workload.graph import FloatArray
+
+NUM_IDLE = 2000  # asked in a row without a new design among them: a search that goes round in circles ends
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How far a search is: `num_open` designs may still be better than the best, none is below `bound`."""
+
+    num_evaluated: int
+    loss: float
+    bound: float
+    num_open: int
+
 
 Keep = Callable[[list[Scored]], None]
-Watch = Callable[[int, float], None]  # evaluations so far, and the least loss
+Watch = Callable[[Standing], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +47,30 @@ class Mined:
 
     found: tuple[Scored, ...]  # those within the limits, the best first, each once
     improvements: tuple[Improvement, ...]
-    num_evaluated: int  # different designs scored, those beyond a limit too
-    num_beyond: int
+    num_evaluated: int  # different designs asked for, those beyond a limit too
+    num_beyond: int  # of those
+    num_points: int  # of the space
+    num_points_beyond: int
+    num_open: int  # neither scheduled nor shown to be no better
     bound: float
-    is_proven: bool  # the algorithm is exact, and came to its end
 
     @property
     def best(self) -> Scored:
         return self.found[0]
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether no design of the space is better than the best found."""
+        return self.num_open == 0
+
+    @property
+    def num_scheduled(self) -> int:
+        return len(self.found)
+
+    @property
+    def num_bounded_away(self) -> int:
+        """Designs within the limits of which a bound alone says that they are no better."""
+        return self.num_points - self.num_points_beyond - self.num_scheduled - self.num_open
 
     @property
     def gap_frac(self) -> float:
@@ -60,52 +92,81 @@ def mined(
 
     Designs in `known` are not scored again but count, so that a search that was broken off ends as it would have.
     """
-    bounds = JobBounds(question)
-    told: dict[Point, Scored] = {}
-    improvements: list[Improvement] = []
-    is_ended = False
-    search = algorithm.search(question.space, rng, bounds)
-    asked = next(search)
-    while True:
-        fresh = [point for point in dict.fromkeys(asked) if point not in told]
-        fresh = fresh[: num_most - len(told)]
-        _tell(question, fresh, known, keep, told, improvements)
-        watch(len(told), improvements[-1].loss if improvements else math.inf)
-        if len(told) >= num_most or any(point not in told for point in asked):
+    telling = _Telling(question, known, keep)
+    search = algorithm.search(question.space, rng, telling.bound)
+    num_idle = 0
+    asked = next(search, [])
+    while asked:
+        fresh = telling.new(asked)[: num_most - len(telling.told)]
+        if fresh:
+            telling.tell(fresh)
+            watch(telling.standing())
+        num_idle = 0 if fresh else num_idle + len(asked)
+        if len(telling.told) >= num_most or telling.new(asked) or num_idle >= NUM_IDLE:
             break
         try:
-            asked = search.send([told[point] for point in asked])
+            asked = search.send([telling.told[point] for point in asked])
         except StopIteration:
-            is_ended = True
             break
-    inside = sorted((one for one in told.values() if math.isfinite(one.loss)), key=lambda one: (one.loss, one.point))
-    if not inside:
-        return None
-    is_proven = algorithm.is_exact and is_ended
-    return Mined(
-        found=tuple(inside),
-        improvements=tuple(improvements),
-        num_evaluated=len(told),
-        num_beyond=len(told) - len(inside),
-        bound=inside[0].loss if is_proven else float(bounds(list(question.space.points())).min()),
-        is_proven=is_proven,
-    )
+    return telling.mined()
 
 
-def _tell(
-    question: Question,
-    points: list[Point],
-    known: Mapping[Point, Scored],
-    keep: Keep,
-    told: dict[Point, Scored],
-    improvements: list[Improvement],
-) -> None:
-    """Scores what is not known, keeps it, and notes every improvement in the order asked."""
-    new = scored(question, [point for point in points if point not in known])
-    if new:
-        keep(new)
-    by_point = {one.point: one for one in new}
-    for point in points:
-        one = told[point] = by_point.get(point) or known[point]
-        if one.loss < (improvements[-1].loss if improvements else math.inf):
-            improvements.append(Improvement(num_evaluated=len(told), loss=one.loss, point=point))
+class _Telling:
+    """What a search has been told, beside the bounds of all designs of the space."""
+
+    def __init__(self, question: Question, known: Mapping[Point, Scored], keep: Keep) -> None:
+        self._question, self._known, self._keep = question, known, keep
+        points = list(question.space.points())
+        self._place = {point: place for place, point in enumerate(points)}
+        self._lows = JobBounds(question)(points)
+        self._open = self._lows.copy()  # infinite once a design is scored
+        self.told: dict[Point, Scored] = {}
+        self.improvements: list[Improvement] = []
+
+    def bound(self, points: list[Point]) -> FloatArray:
+        return np.asarray(self._lows[[self._place[point] for point in points]])
+
+    def new(self, points: list[Point]) -> list[Point]:
+        return [point for point in dict.fromkeys(points) if point not in self.told]
+
+    @property
+    def loss(self) -> float:
+        return self.improvements[-1].loss if self.improvements else math.inf
+
+    def tell(self, points: list[Point]) -> None:
+        """Scores what is not known, keeps it, and notes every improvement in the order asked."""
+        unknown = [point for point in points if point not in self._known]
+        new = scored(self._question, unknown) if unknown else []
+        if new:
+            self._keep(new)
+        by_point = {one.point: one for one in new}
+        for point in points:
+            one = self.told[point] = by_point.get(point) or self._known[point]
+            self._open[self._place[point]] = math.inf
+            if one.loss < self.loss:
+                self.improvements.append(Improvement(num_evaluated=len(self.told), loss=one.loss, point=point))
+
+    def standing(self) -> Standing:
+        return Standing(
+            num_evaluated=len(self.told),
+            loss=self.loss,
+            bound=min(self.loss, float(self._open.min())),
+            num_open=int((self._open < self.loss).sum()),
+        )
+
+    def mined(self) -> Mined | None:
+        """What the search came to, if anything."""
+        inside = [one for one in self.told.values() if math.isfinite(one.loss)]
+        if not inside:
+            return None
+        now = self.standing()
+        return Mined(
+            found=tuple(sorted(inside, key=lambda one: (one.loss, one.point))),
+            improvements=tuple(self.improvements),
+            num_evaluated=now.num_evaluated,
+            num_beyond=now.num_evaluated - len(inside),
+            num_points=len(self._lows),
+            num_points_beyond=int(np.isinf(self._lows).sum()),
+            num_open=now.num_open,
+            bound=now.bound,
+        )

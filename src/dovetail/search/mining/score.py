@@ -11,9 +11,11 @@ import numpy as np
 from dovetail.cost.columns import chip_columns
 from dovetail.cost.costs import cost_table
 from dovetail.hardware.chip import Chip
-from dovetail.schedule.cores.batch import batch_times
+from dovetail.plan.cuts import joined_ops
+from dovetail.schedule.cores.batch import scheduled
 from dovetail.schedule.cores.problem import TENSOR, VECTOR
-from dovetail.schedule.cores.work import Work
+from dovetail.schedule.cores.slices import SliceCosts, slice_costs
+from dovetail.schedule.cores.work import Work, chip_batch
 from dovetail.search.algorithms import NOTHING, Scored
 from dovetail.search.designs import Limits, Silicon, design_at, mined_chips, silicon_of
 from dovetail.search.metrics import ChipFigures, Metric
@@ -47,33 +49,42 @@ class WorkTimes:
     short_of: IntArray
 
 
-def work_times(work: Work, chips: Sequence[Chip]) -> WorkTimes:
-    found = batch_times(work, chips)
-    energy_j = cost_table(work.ops, chip_columns(tuple(chips))).energy_j.sum(axis=0)
-    return WorkTimes(time_s=found.makespan_s, energy_j=energy_j, short_of=found.short_of)
+def work_times(works: Sequence[Work], chips: Sequence[Chip]) -> list[WorkTimes]:
+    """Each of `works` on each of `chips`: all of their operators costed at once, then graph after graph scheduled."""
+    ops, starts = joined_ops([work.ops for work in works]), np.cumsum([0, *(len(work.ops) for work in works)])
+    costs = slice_costs(ops, chips, np.concatenate([work.exchange_s for work in works]))
+    energy_j = cost_table(ops, chip_columns(tuple(chips))).energy_j
+    found = []
+    for work, start, end in zip(works, starts, starts[1:], strict=False):
+        own = SliceCosts(slices=costs.slices, compute_s=costs.compute_s[start:end], need=costs.need[start:end])
+        times = scheduled(chip_batch(work, chips, own))
+        own_j = energy_j[start:end].sum(axis=0)
+        found.append(WorkTimes(time_s=times.makespan_s, energy_j=own_j, short_of=times.short_of))
+    return found
+
+
+def works_of(job: TrainingJob) -> list[Work]:
+    """Every different graph of `job`, once."""
+    repeats = [repeated for stage in job.stages for repeated in (*stage.passes, *stage.updates)]
+    return list({id(repeated.work): repeated.work for repeated in repeats}.values())
 
 
 def stage_times(job: TrainingJob, chips: Sequence[Chip]) -> StageTimes:
     """Every stage of `job` on every one of `chips`; graphs that stages share are scheduled once."""
-    known: dict[int, WorkTimes] = {}
+    works = works_of(job)
+    known = {id(work): times for work, times in zip(works, work_times(works, chips), strict=True)}
     shape = (len(chips), job.num_stages)
     pass_s, once_s, pass_j, once_j = (np.zeros(shape) for _ in range(4))
     lost_s = np.zeros((len(KNOB_OF), len(chips)))
-
-    def times_of(work: Work) -> WorkTimes:
-        if id(work) not in known:
-            known[id(work)] = work_times(work, chips)
-        return known[id(work)]
-
     for place, stage in enumerate(job.stages):
         for repeated in stage.passes:
-            found = times_of(repeated.work)
+            found = known[id(repeated.work)]
             pass_s[:, place] += repeated.count * found.time_s
             pass_j[:, place] += repeated.count * found.energy_j
             for kind, code in enumerate(KNOB_OF):
                 lost_s[kind] += np.where(found.short_of == code, repeated.count * found.time_s, 0.0)
         for repeated in stage.updates:
-            found = times_of(repeated.work)
+            found = known[id(repeated.work)]
             once_s[:, place] += repeated.count * found.time_s
             once_j[:, place] += repeated.count * found.energy_j
         once_s[:, place] += stage.once_s

@@ -11,6 +11,8 @@ import numpy as np
 from dovetail.accuracy.evidence import class_of_row, evidence
 from dovetail.accuracy.residuals import Residual
 
+LEAST_FRAC, MOST_FRAC = 0.85, 0.95  # of rows that intervals of 90 % are to cover
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
@@ -39,3 +41,23 @@ def _coverage(rows: Sequence[Residual], is_kept: Callable[[Residual, Residual], 
         covered.append(abs(row.log_ratio) <= half_width)
         widths.append(math.exp(half_width) - math.exp(-half_width))
     return Coverage(num_rows=len(rows), covered_frac=float(np.mean(covered)), width_frac=float(np.median(widths)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedCoverage:
+    """What intervals were found to cover with a row or a publisher `left_out`, against the bar on that."""
+
+    left_out: str
+    coverage: Coverage
+
+    @property
+    def holds(self) -> bool:
+        return LEAST_FRAC <= self.coverage.covered_frac <= MOST_FRAC
+
+
+def judged_coverage(rows: Sequence[Residual]) -> tuple[JudgedCoverage, ...]:
+    """Both ways to leave rows out."""
+    return (
+        JudgedCoverage(left_out="a row", coverage=coverage_one_out(rows)),
+        JudgedCoverage(left_out="a publisher", coverage=coverage_publisher_out(rows)),
+    )

@@ -1,0 +1,209 @@
+"""What chips are mined for, read from one spec: models with their batches, a plan, and the chip to build on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from dovetail.errors import DovetailError, InvalidInput
+from dovetail.files.chip import chip_of, load_chip
+from dovetail.files.entry import Entry, described, is_file_name, opened, placed
+from dovetail.files.job import check_dtype, countable, workload_of
+from dovetail.files.model import load_model
+from dovetail.files.plan import own_devices, plan_of
+from dovetail.files.schema import Shape, Text, Wholes, amount, checked
+from dovetail.files.text import one_line
+from dovetail.hardware.chip import Chip
+from dovetail.search.designs import COUNTS, SIDES, Limits, design_space
+from dovetail.search.mining.answers import HAND_TUNED, TEMPLATE
+from dovetail.search.mining.task import Task, fitting_batch, whole_batch
+from dovetail.search.space import Space
+from dovetail.units import quantity
+from dovetail.workload.models import models
+from dovetail.workload.workload import Workload
+
+BASE = "tpuv2-like"
+AREA_MM2, POWER_W = 606.68, 280.0  # WHAM's budget
+MAX_POINTS = 200_000  # style: a space that is bounded in seconds
+_KEY_OF = {
+    "num_tensor": "counts",
+    "num_vector": "counts",
+    "num_rows": "sides",
+    "num_cols": "sides",
+    "num_lanes": "lanes",
+}
+SPEC_KEYS = ("workload", "models", "chip")  # one of them makes a file a spec rather than a model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MiningSaid:
+    """What the command line says beside the spec; empty or 0 where it says nothing."""
+
+    base: str = ""
+    area: str = ""
+    power: str = ""
+    batch: int = 0
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MiningSpec:
+    """Everything a search for a chip needs. `chosen_batch` is a batch that nobody gave, 0 where it was given."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    base: Chip
+    limits: Limits
+    space: Space
+    chosen_batch: int
+
+
+class _Spec(Shape):
+    name: Text = ""
+    workload: object = None
+    models: list[Any] | None = None
+    plan: object = None
+    chip: object = None
+
+
+class _Chip(Shape):
+    base: Text = ""
+    area: amount("mm2") = AREA_MM2  # type: ignore[valid-type]
+    power: amount("w") = POWER_W  # type: ignore[valid-type]
+    sides: Wholes = Field(default_factory=lambda: list(SIDES))
+    lanes: Wholes = Field(default_factory=lambda: list(SIDES))
+    counts: Wholes = Field(default_factory=lambda: list(COUNTS))
+
+
+def load_mining(reference: str, said: MiningSaid) -> MiningSpec:
+    """The spec in a file, or a model by name or file; what the command line says goes before what the spec says."""
+    spec = opened(Path(reference)) if is_file_name(reference) or _is_plain_file(reference) else None
+    if spec is None or not any(spec.has(key) for key in SPEC_KEYS):
+        return _of_model(reference, said)
+    shape = checked(spec, _Spec)
+    given = checked(spec.child("chip"), _Chip) if spec.has("chip") else _Chip()
+    base = _base(said.base, spec.child("chip").child("base") if given.base else None)
+    entries = _workloads(spec, said)
+    with countable():
+        tasks = tuple(_task(spec, entry, said, base) for entry in entries)
+    is_open = len(tasks) == 1 and _is_open(spec, entries[0], said)
+    return MiningSpec(
+        name=shape.name or one_line(Path(reference).stem),
+        tasks=tasks,
+        base=base,
+        limits=_limits(said, given, spec.child("chip")),
+        space=_space(given, spec.child("chip")),
+        chosen_batch=tasks[0].workload.global_batch if is_open else 0,
+    )
+
+
+def _is_plain_file(reference: str) -> bool:
+    return reference not in models and Path(reference).is_file()
+
+
+def _of_model(reference: str, said: MiningSaid) -> MiningSpec:
+    """A model alone, on one device."""
+    model = load_model(reference, said.seq)
+    base = _base(said.base, None)
+    with countable():
+        workload = Workload(model=model, global_batch=said.batch or model.batch, seq=said.seq or model.seq)
+        check_dtype(workload, base)
+        task = whole_batch(workload) if said.batch else fitting_batch(workload, base)
+    return MiningSpec(
+        name="",
+        tasks=(task,),
+        base=base,
+        limits=_limits(said, _Chip(), None),
+        space=design_space(),
+        chosen_batch=0 if said.batch else task.workload.global_batch,
+    )
+
+
+def _workloads(spec: Entry, said: MiningSaid) -> list[Entry]:
+    """The workloads of a spec: the one of `workload`, or those of `models`."""
+    if spec.has("workload") == spec.has("models"):
+        raise spec.refused("a spec to mine a chip for has either workload, for one model, or models, a list of them")
+    if spec.has("workload"):
+        return [spec.child("workload")]
+    listed = spec.child("models")
+    if not listed.value:
+        raise listed.refused("models must not be empty; name one, or say workload")
+    if said.batch or said.seq:
+        raise InvalidInput("--batch and --seq are for one model; of several, say global_batch and seq in the spec")
+    return [listed.child(place) for place in range(len(listed.value))]
+
+
+def _is_open(spec: Entry, entry: Entry, said: MiningSaid) -> bool:
+    """Whether nobody said how large the batch is, and one device holds it all."""
+    is_said = entry.has("global_batch") or (isinstance(entry.value, str) and entry.value not in models)
+    return not spec.has("plan") and not said.batch and not is_said
+
+
+def _task(spec: Entry, entry: Entry, said: MiningSaid, base: Chip) -> Task:
+    workload, _ = workload_of(entry)
+    workload = replace(workload, global_batch=said.batch or workload.global_batch, seq=said.seq or workload.seq)
+    with placed(entry):
+        check_dtype(workload, base)
+    if spec.has("plan"):
+        plan = spec.child("plan")
+        return Task(workload=workload, plan=plan_of(plan, workload.forward_graph(), own_devices(plan)))
+    return fitting_batch(workload, base) if _is_open(spec, entry, said) else whole_batch(workload)
+
+
+def _base(said: str, entry: Entry | None) -> Chip:
+    """The chip to build on, which must be a template: of others it is not known what remains without their cores."""
+    where = "--base" if said or entry is None else entry.where
+    try:
+        chip = load_chip(said or BASE) if said or entry is None else chip_of(entry)
+    except DovetailError as error:
+        raise type(error)(error.message, error.where or where) from None
+    if chip.vendor != TEMPLATE:
+        way_out = f"take {', '.join(HAND_TUNED)}, or a file with one of them as its base"
+        raise InvalidInput(f"designs are built on template chips, and {one_line(chip.name)} is none; {way_out}", where)
+    return chip
+
+
+def _limits(said: MiningSaid, given: Any, entry: Entry | None) -> Limits:
+    area_mm2 = _said_amount("--area", said.area, "mm2") if said.area else given.area
+    power_w = _said_amount("--power", said.power, "w") if said.power else given.power
+    if power_w == 0:
+        raise InvalidInput("power must be above 0; got 0 W", entry.child("power").where if entry else "--power")
+    return Limits(area_mm2=area_mm2, power_w=power_w)
+
+
+def _said_amount(option: str, text: str, unit: str) -> float:
+    try:
+        value = quantity(text, unit)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, option) from None
+    if value <= 0:
+        raise InvalidInput(f"{option} must be above 0; got {described(text)}")
+    return value
+
+
+def _space(given: Any, entry: Entry) -> Space:
+    for place, count in enumerate(given.counts):
+        if count < 1 or count & (count - 1):
+            rule = "counts of cores are powers of two, because operators are split by halves"
+            raise entry.child("counts").child(place).refused(f"{rule}; got {count}")
+    with _in_chip(entry):
+        space = design_space(tuple(given.sides), tuple(given.lanes), tuple(given.counts))
+    if space.num_points > MAX_POINTS:
+        told = f"a space has at most {MAX_POINTS:,} designs; got {space.num_points:,}"
+        raise entry.refused(f"{told}; leave out sides, lanes or counts")
+    return space
+
+
+@contextmanager
+def _in_chip(entry: Entry) -> Iterator[None]:
+    """Errors of knobs, placed at the key that gives them their values."""
+    try:
+        yield
+    except InvalidInput as error:
+        key = _KEY_OF.get(error.where, "")
+        raise entry.at(key).refused(error.message.replace(error.where, key)) from None

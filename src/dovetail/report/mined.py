@@ -1,0 +1,238 @@
+"""The best chip for a model as tables: the answer, its proof, the designs behind it, and those tuned by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dovetail.evaluate import Infeasible
+from dovetail.report.levers import excess_rows, levers_table
+from dovetail.report.memory import memory_table
+from dovetail.report.table import Table
+from dovetail.report.words import counted, gain, number, percent, plan_in_brief
+from dovetail.search.designs import Limits
+from dovetail.search.metrics import Metric
+from dovetail.search.mining.answers import ChipAnswer, NothingInside, Rival
+from dovetail.search.mining.miner import Mined
+from dovetail.search.mining.task import Task
+from dovetail.units import format_rate, format_s
+
+CORES = {"num_tensor": "tensor cores", "num_vector": "vector cores"}
+READING = "a x (b x c) + d x e: a tensor cores of b rows and c columns, d vector cores of e lanes"
+NOTHING_FRAC = 0.0005  # a loss that shows as zero is none
+MANY_SAMPLES = "samples or tokens"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinedReport:
+    """A search for a chip and everything to say of it. `chosen_batch` is a batch that nobody gave, or 0."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    base: str
+    limits: Limits
+    metric_name: str
+    metric: Metric
+    algorithm: str
+    mined: Mined
+    best: tuple[ChipAnswer, ...]  # the best first
+    reference: ChipAnswer  # the base chip as it is
+    rivals: tuple[Rival, ...]
+    chosen_batch: int
+
+    @property
+    def is_single(self) -> bool:
+        return len(self.tasks) == 1
+
+    @property
+    def unit(self) -> str:
+        """What figures are in: the metric's unit with the noun of the model, where there is one."""
+        nouns = {task.workload.model.sample for task in self.tasks}
+        if len(nouns) > 1:
+            return self.metric.unit
+        [noun] = nouns
+        return self.metric.unit.replace(MANY_SAMPLES, noun).replace("sample or token", noun.removesuffix("s"))
+
+    def gain_frac(self, answer: ChipAnswer, over: ChipAnswer) -> float:
+        """How much better one chip is than another, of several models on the geometric mean."""
+        return 1.0 / answer.loss(over) - 1.0
+
+
+def mined_tables(report: MinedReport) -> tuple[Table, ...]:
+    tables = [Table(title=sentence(report), notes=(proof(report.mined), *limited(report))), designs_table(report)]
+    if not report.is_single:
+        tables.append(models_table(report))
+    return (*tables, rivals_table(report), Table(title="Notes", notes=tuple(f"- {note}" for note in notes(report))))
+
+
+def sentence(report: MinedReport) -> str:
+    """The answer: the design, what it comes to, and what it gains over the chip it is built on and those of others."""
+    best = report.best[0]
+    others = {report.base: report.reference} | {rival.name: rival.answer for rival in report.rivals}
+    gains = ", ".join(f"{gain(report.gain_frac(best, other))} over {name}" for name, other in others.items())
+    of_what = report.tasks[0].name if report.is_single else counted(len(report.tasks), "model")
+    told = f"Best chip for {of_what} by {report.metric_name}: {best.design}"
+    if report.is_single:
+        return f"{told}; {number(best.jobs[0].figure)} {report.unit}, {gains}"
+    return f"{told}; on the geometric mean {gains}"
+
+
+def proof(mined: Mined) -> str:
+    """How good the best is known to be, and by what."""
+    counts = (
+        f"{mined.num_scheduled:,} scheduled, {mined.num_bounded_away:,} no better by a bound,"
+        f" {mined.num_points_beyond:,} beyond the limits"
+    )
+    if mined.is_proven:
+        return f"proven best of {mined.num_points:,} designs: {counts}"
+    could = f"another design could be better by {percent(1 / (1 - mined.gap_frac) - 1)} at the most"
+    return f"of {mined.num_points:,} designs: {counts}, {mined.num_open:,} open; {could}"
+
+
+def limited(report: MinedReport) -> tuple[str, ...]:
+    """What keeps the best design from being better, in two lines: what critical work waits for, and what is left."""
+    best, limits, cores = report.best[0], report.limits, CORES.get(report.mined.best.short_of, "")
+    area = f"{percent(best.area_mm2 / limits.area_mm2)} of the area"
+    power = f"{percent(best.power_w / limits.power_w)} of the power"
+    waits = f"critical work waits for {cores}" if cores else "critical work waits for no core, but for bandwidth"
+    return (f"limited by: {waits}; the design takes {area} and {power} that it may",)
+
+
+def designs_table(report: MinedReport) -> Table:
+    has_figure = report.is_single
+    rows = tuple(_design_row(report, answer, has_figure=has_figure) for answer in report.best)
+    figure = report.unit if len(report.unit) <= 16 else report.metric_name
+    return Table(
+        title=f"Designs within {report.limits.area_mm2:g} mm2 and {report.limits.power_w:g} W, the best first",
+        columns=("cores", "mm2", "W", "$", figure if has_figure else "gain", "behind"),
+        rows=rows,
+        align="lrrrrr",
+        notes=(READING,),
+    )
+
+
+def _design_row(report: MinedReport, answer: ChipAnswer, *, has_figure: bool) -> tuple[str, ...]:
+    behind_frac = answer.loss(report.best[0]) - 1.0
+    told = number(answer.jobs[0].figure) if has_figure else gain(report.gain_frac(answer, report.reference))
+    return (*_silicon(answer), told, percent(behind_frac) if behind_frac >= NOTHING_FRAC else "-")
+
+
+def _silicon(answer: ChipAnswer) -> tuple[str, str, str, str]:
+    return str(answer.design), f"{answer.area_mm2:.1f}", f"{answer.power_w:.1f}", f"{answer.price_usd:,.0f}"
+
+
+def models_table(report: MinedReport) -> Table:
+    """Of several models: each on the best design."""
+    rows = tuple(
+        (
+            task.name,
+            format_s(own.step_s),
+            f"{number(own.figure)}",
+            gain(other.loss / own.loss - 1.0),
+        )
+        for task, own, other in zip(report.tasks, report.best[0].jobs, report.reference.jobs, strict=True)
+    )
+    columns = ("model", "a step", report.metric_name, f"over {report.base}")
+    return Table(title=f"Models on the best chip, in {report.unit}", columns=columns, rows=rows, align="lrrr")
+
+
+def rivals_table(report: MinedReport) -> Table:
+    best = report.best[0]
+    rows = tuple(
+        (one.name, *_silicon(one.answer)[1:], gain(report.gain_frac(best, one.answer)), _broken(report, one))
+        for one in report.rivals
+    )
+    return Table(
+        title="Beside chips tuned by hand, evaluated the same way",
+        columns=("chip", "mm2", "W", "$", "the best gains", ""),
+        rows=rows,
+        align="lrrrrl",
+        notes=(*_ahead(report), *_links(report)),
+    )
+
+
+def _ahead(report: MinedReport) -> tuple[str, ...]:
+    """Chips that are better than the best design found."""
+    names = [one.name for one in report.rivals if report.gain_frac(report.best[0], one.answer) < 0]
+    own = "with its own memory, clock and links"
+    return tuple(f"{name} is ahead, {own}; to build on it, say --base {name}" for name in names)
+
+
+def _links(report: MinedReport) -> tuple[str, ...]:
+    """What each chip sends, where there are several devices: it may decide more than the cores."""
+    if all(task.plan.num_devices == 1 for task in report.tasks):
+        return ()
+    rates = ", ".join(f"{one.name} {format_rate(one.interconnect_bytes_per_s, 'B/s')}" for one in report.rivals)
+    return (f"each with its own memory, clock and links, which send: {rates}",)
+
+
+def _broken(report: MinedReport, rival: Rival) -> str:
+    """What a chip of the catalogue does not keep to."""
+    answer, limits = rival.answer, report.limits
+    beyond = {"area": answer.area_mm2 > limits.area_mm2, "power": answer.power_w > limits.power_w}
+    over = [what for what, is_over in beyond.items() if is_over]
+    told = [f"beyond the {' and '.join(over)} limit"] if over else []
+    return "; ".join((*told, *(() if rival.fits else ("the job does not fit its memory",))))
+
+
+def notes(report: MinedReport) -> tuple[str, ...]:
+    """What was assumed."""
+    found = [f"{report.metric_name}: {report.metric.summary}"]
+    for task in report.tasks:
+        model, workload = task.workload.model, task.workload
+        positions = f" of {workload.seq:,} positions" if model.sample == "tokens" else ""
+        batch = f"{workload.global_batch:,} samples{positions} a step"
+        where = "on one device" if task.plan.num_devices == 1 else plan_in_brief(task.plan)
+        chosen = ", the most in powers of two that fit; --batch says another" if report.chosen_batch else ""
+        found.append(f"{task.name}: {batch}{chosen}; {where}, forward, backward and update")
+    found.append(
+        f"designs have the memory, clock, links and node of {report.base}; area, power and price are of the area model"
+    )
+    return tuple(found)
+
+
+def nothing_tables(nothing: NothingInside, base: str) -> tuple[Table, ...]:
+    return (Table(title="No design is within the limits", rows=nothing_rows(nothing), notes=(way_out(nothing, base),)),)
+
+
+def nothing_rows(nothing: NothingInside) -> tuple[tuple[str, str], ...]:
+    return (
+        ("limits", f"{nothing.limits.area_mm2:g} mm2 and {nothing.limits.power_w:g} W"),
+        ("least area", f"{nothing.least_area_mm2:.1f} mm2, of {nothing.smallest}"),
+        ("least power", f"{nothing.least_power_w:.1f} W, of {nothing.coolest}"),
+        ("designs", f"{nothing.num_points:,}, all beyond a limit"),
+    )
+
+
+def way_out(nothing: NothingInside, base: str) -> str:
+    raised = [
+        option
+        for option, least, limit in (
+            (f"--area to {nothing.least_area_mm2:.1f} mm2", nothing.least_area_mm2, nothing.limits.area_mm2),
+            (f"--power to {nothing.least_power_w:.1f} W", nothing.least_power_w, nothing.limits.power_w),
+        )
+        if least > limit
+    ]
+    more = f"raise {' and '.join(raised)} or more" if raised else "raise both limits somewhat"
+    return f"{more}, take smaller sides and counts, or another --base: {base}'s memory and links take what they take"
+
+
+def unfit_tables(result: Infeasible, ways: tuple[Task, ...]) -> tuple[Table, ...]:
+    """A model that the memory of the base does not hold."""
+    title = f"Does not fit: {result.workload.model.name} on {result.cluster.name}"
+    notes = ("every design has the memory of the chip it is built on", *(stages_in_words(way) for way in ways))
+    return (
+        Table(title=title, rows=excess_rows(result), notes=notes),
+        memory_table(result.memory, result.workload, result.plan),
+        levers_table(result),
+    )
+
+
+def stages_in_words(way: Task) -> str:
+    """A plan with stages that fits, as a spec says it."""
+    plan = way.plan
+    said = f"pipeline_parallel: {plan.pipeline_parallel}, microbatch: {plan.microbatch}"
+    if plan.tensor_parallel > 1:
+        said = f"tensor_parallel: {plan.tensor_parallel}, {said}"
+    if plan.recompute != ("none",):
+        said += f", recompute: {plan.recompute[0]}"
+    return f"on {plan.num_devices} devices it fits: say plan: {{{said}}} in a spec"

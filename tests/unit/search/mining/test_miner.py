@@ -1,0 +1,175 @@
+"""A search for a chip: exact is exhaustive's answer, what is known is not scored again, the best come first."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cache
+from random import Random
+
+import numpy as np
+import pytest
+
+from dovetail.hardware.catalog import chips
+from dovetail.search.algorithms import Algorithm, Scored, algorithms, blind
+from dovetail.search.designs import Limits, design_space
+from dovetail.search.metrics import metrics
+from dovetail.search.mining import miner
+from dovetail.search.mining.answers import base_answer, best_answers, hand_tuned, nothing_inside, question_of
+from dovetail.search.mining.bounds import JobBounds
+from dovetail.search.mining.identity import question_facts
+from dovetail.search.mining.miner import Standing, mined
+from dovetail.search.mining.score import scored
+from dovetail.search.mining.task import whole_batch
+from dovetail.search.space import Point
+from dovetail.workload.models import models
+from dovetail.workload.workload import Workload
+
+BASE = chips["tpuv2-like"]()
+SPACE = design_space(sides=(32, 128), lanes=(64, 256), counts=(1, 4, 16))
+LIMITS = Limits(area_mm2=606.68, power_w=280.0)
+
+
+@cache
+def task(name="resnet-18", batch=4):
+    model = models[name]()
+    return whole_batch(Workload(model=model, global_batch=batch, seq=model.seq))
+
+
+@cache
+def question(metric="throughput", names=("resnet-18",)):
+    tasks = [task(name) for name in names]
+    reference = base_answer(tasks, BASE, metrics[metric])
+    return question_of(tasks, BASE, SPACE, LIMITS, metrics[metric], reference)
+
+
+def found_by(name, asked=None, known=None, num_most=10_000, keep=lambda _: None, watch=lambda _: None, seed=1):
+    return mined(
+        asked or question(),
+        algorithms[name],
+        Random(seed),
+        num_most=num_most,
+        known=known or {},
+        keep=keep,
+        watch=watch,
+    )
+
+
+@pytest.mark.parametrize("metric", metrics.names())
+def test_exact_finds_what_scheduling_every_design_finds(metric):
+    asked = question(metric)
+    everything = scored(asked, list(SPACE.points()))
+    best = min(everything, key=lambda one: (one.loss, one.point))
+    found = found_by("exact", asked)
+    assert found.best.loss == best.loss
+    assert found.is_proven
+    assert found.gap_frac == 0.0
+    assert found.num_points == SPACE.num_points
+    assert found.num_points_beyond == sum(math.isinf(one.loss) for one in everything)
+    assert found.num_scheduled < SPACE.num_points - found.num_points_beyond
+    counts = (found.num_scheduled, found.num_bounded_away, found.num_points_beyond, found.num_open)
+    assert sum(counts) == SPACE.num_points
+
+
+def test_exact_over_several_models_is_exhaustive_too():
+    asked = question("throughput", ("resnet-18", "mobilenet-v3-large"))
+    everything = scored(asked, list(SPACE.points()))
+    assert found_by("exact", asked).best.loss == min(one.loss for one in everything)
+
+
+@pytest.mark.parametrize("name", [n for n, algorithm in algorithms.items() if not algorithm.extra])
+def test_designs_come_best_first_each_once_and_with_a_gap_that_holds(name):
+    found = found_by(name, num_most=40)
+    losses = [one.loss for one in found.found]
+    assert losses == sorted(losses)
+    assert len({one.point for one in found.found}) == len(losses)
+    best = min(one.loss for one in scored(question(), list(SPACE.points())))
+    assert found.bound <= best <= found.best.loss
+    assert found.num_evaluated <= 40
+    assert [one.loss for one in found.improvements] == sorted((one.loss for one in found.improvements), reverse=True)
+
+
+@pytest.mark.parametrize("name", ["exact", "critical-path", "genetic", "anneal"])
+def test_what_is_known_is_not_scored_again_and_the_answer_is_the_same(name, monkeypatch):
+    kept: list[Scored] = []
+    whole = found_by(name, num_most=60, keep=kept.extend)
+    assert {one.point for one in kept} >= {one.point for one in whole.found}
+    asked_for: list[Point] = []
+
+    def watched(asked, points):
+        asked_for.extend(points)
+        return scored(asked, points)
+
+    monkeypatch.setattr(miner, "scored", watched)
+    half = {one.point: one for one in kept[: len(kept) // 2]}
+    assert found_by(name, known=half, num_most=60) == whole
+    assert not set(asked_for) & set(half)
+    asked_for.clear()
+    assert found_by(name, known={one.point: one for one in kept}, num_most=60) == whole
+    assert asked_for == []
+
+
+def test_the_bound_rises_to_the_best_as_exact_goes_on():
+    seen: list[Standing] = []
+    found = found_by("exact", watch=seen.append)
+    assert [now.bound for now in seen] == sorted(now.bound for now in seen)
+    assert seen[-1].bound == seen[-1].loss == found.best.loss
+    assert seen[-1].num_open == 0
+
+
+def test_a_search_that_goes_round_in_circles_ends():
+    def circle(space, _):
+        while True:
+            yield [(0, 0, 0, 0, 0)]
+
+    going = Algorithm(search=blind(circle), summary="the same again")
+    found = mined(question(), going, Random(1), num_most=9, known={}, keep=lambda _: None, watch=lambda _: None)
+    assert found is not None
+    assert found.num_evaluated == 1
+
+
+def test_where_every_design_is_beyond_a_limit_nothing_is_found_and_the_least_is_told():
+    tight = replace(question(), limits=Limits(area_mm2=100.0, power_w=280.0))
+    assert found_by("exact", tight) is None
+    nothing = nothing_inside(tight)
+    assert nothing is not None
+    assert nothing.least_area_mm2 > 100.0
+    assert nothing_inside(question()) is None
+    roomy = replace(question(), limits=Limits(area_mm2=nothing.least_area_mm2, power_w=nothing.least_power_w))
+    assert nothing_inside(roomy) is None
+
+
+def test_the_best_answer_says_what_the_search_scored():
+    found = found_by("exact")
+    reference = base_answer([task()], BASE, metrics["throughput"])
+    answers = best_answers(question(), [one.point for one in found.found[:5]])
+    assert [answer.loss(reference) for answer in answers] == pytest.approx([one.loss for one in found.found[:5]])
+    assert all(answer.keeps(LIMITS) for answer in answers)
+
+
+def test_the_base_is_a_rival_that_the_best_gains_over_as_over_the_base():
+    [own] = [one for one in hand_tuned([task()], metrics["throughput"]) if one.name == BASE.name]
+    reference = base_answer([task()], BASE, metrics["throughput"])
+    assert own.answer.loss(reference) == 1.0
+    assert own.fits
+
+
+def test_a_question_is_known_by_everything_its_answers_follow_from():
+    facts = question_facts(question(), "throughput")
+    assert facts == question_facts(question(), "throughput")
+    others = (
+        replace(question(), limits=Limits(area_mm2=606.0, power_w=280.0)),
+        replace(question(), space=design_space(sides=(32,))),
+        replace(question(), base=replace(BASE, clock_hz=BASE.clock_hz * 1.001)),
+        replace(question(), jobs=(task(batch=8).job(BASE),)),
+        question("throughput", ("mobilenet-v3-large",)),
+    )
+    for other in others:
+        assert question_facts(other, "throughput") != facts
+    assert question_facts(question(), "perf/tdp") != facts
+
+
+def test_bounds_do_not_depend_on_what_else_is_asked():
+    points = list(SPACE.points())
+    bounds = JobBounds(question())
+    np.testing.assert_array_equal(bounds(points)[::7], bounds(points[::7]))
