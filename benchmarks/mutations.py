@@ -308,8 +308,8 @@ MUTANTS = tuple(
         ),
         (
             "schedule/pipelines/one_f_one_b.py",
-            "rounds = num_microbatches - 2 - ahead",
-            "rounds = num_microbatches - 1 - ahead",
+            "rounds = num_microbatches - 1 - len(hops) + low",
+            "rounds = num_microbatches - len(hops) + low",
         ),
         (
             "schedule/pipelines/one_f_one_b.py",
@@ -380,8 +380,8 @@ MUTANTS = tuple(
         ("schedule/pipelines/one_f_one_b.py", "[np.maximum.accumulate(way, axis=0)[run] for way", "[way[run] for way"),
         (
             "schedule/pipelines/one_f_one_b.py",
-            "np.concatenate([pace_s, 2 * transfer_s])",
-            "np.concatenate([pace_s, transfer_s])",
+            "np.concatenate([forward_s + backward_s, 2 * transfer_s])",
+            "np.concatenate([forward_s + backward_s, transfer_s])",
         ),
         ("schedule/pipelines/gpipe.py", "more * way.max(axis=-1)", "more * way.mean(axis=-1)"),
         (
