@@ -26,19 +26,10 @@ from dovetail.units import GIBI
 from dovetail.workload.experts import Experts
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
+from tests.layer_cuts import recomputes, splits
 
 POLICIES = ("none", "full")
 CODES = tuple(RECOMPUTE_POLICIES.index(policy) for policy in POLICIES)
-
-
-def splits(num_layers: int, num_parts: int) -> Iterator[tuple[int, ...]]:
-    """All ways to give every part a layer or more."""
-    if num_parts == 1:
-        yield (num_layers,)
-        return
-    for first in range(1, num_layers - num_parts + 2):
-        for rest in splits(num_layers - first, num_parts - 1):
-            yield (first, *rest)
 
 
 def held_by(plan: Plan, counts: np.ndarray, chunks: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
@@ -104,10 +95,6 @@ def cluster(num_devices: int, hbm_bytes: float) -> Cluster:
     return replace(made, chip=replace(made.chip, hbm=replace(made.chip.hbm, capacity_bytes=hbm_bytes)))
 
 
-def recomputes(num_layers: int) -> list[tuple[str, int]]:
-    return [("none", 0), *((policy, k) for policy in POLICIES[1:] for k in range(1, num_layers + 1))]
-
-
 @cache
 def every_plan(num_layers: int, num_dense: int, base: Plan) -> tuple[tuple[float, float], ...]:
     """Seconds and bytes of all layers by chunk and recompute by stage, each plan evaluated by itself."""
@@ -116,7 +103,7 @@ def every_plan(num_layers: int, num_dense: int, base: Plan) -> tuple[tuple[float
     for chunks in splits(num_layers, base.num_chunks):
         held = np.zeros(base.pipeline_parallel, dtype=np.int64)
         np.add.at(held, chunk_homes(base), chunks)
-        for chosen in product(*(recomputes(int(n)) for n in held)):
+        for chosen in product(*(recomputes(POLICIES, int(n)) for n in held)):
             policies, counts = zip(*chosen, strict=True)
             plan = replace(
                 base, layers_per_stage=chunks, recompute=policies, recompute_layers=counts if any(counts) else ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import permutations, product
@@ -37,6 +36,7 @@ from dovetail.search.planner import Planned
 from dovetail.units import GIBI, GIGA, MICRO
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
+from tests.layer_cuts import recomputes, splits
 
 BETWEEN = Link(bandwidth_bytes_per_s=20 * GIGA, latency_s=8 * MICRO)
 POLICIES = ("none", "full")
@@ -127,20 +127,6 @@ def test_hand_overs_of_different_length_are_as_in_the_schedule_played_out(name, 
     assert closed_s >= exact_s * (1 - pipelines[name].worst_short_frac[index] - 1e-9)
 
 
-def splits(num_layers: int, num_stages: int) -> Iterator[tuple[int, ...]]:
-    """All ways to give every stage a layer or more."""
-    if num_stages == 1:
-        yield (num_layers,)
-        return
-    for first in range(1, num_layers - num_stages + 2):
-        for rest in splits(num_layers - first, num_stages - 1):
-            yield (first, *rest)
-
-
-def recomputes(num_layers: int) -> list[tuple[str, int]]:
-    return [("none", 0), *((policy, k) for policy in POLICIES[1:] for k in range(1, num_layers + 1))]
-
-
 def best_of_all_s(of: Workload, on: MixedCluster, base: Plan) -> float:
     """The fastest that fits of all orders of the parts, layers and recompute by stage, each evaluated by itself."""
     graph, found = of.training_graph(), []
@@ -148,7 +134,7 @@ def best_of_all_s(of: Workload, on: MixedCluster, base: Plan) -> float:
     for order in permutations(range(len(on.parts))):
         stage_parts = tuple(index for index in order for _ in range(counts[index]))
         for layers in splits(graph.num_layers, base.pipeline_parallel):
-            for chosen in product(*(recomputes(n) for n in layers)):
+            for chosen in product(*(recomputes(POLICIES, n) for n in layers)):
                 policies, again = zip(*chosen, strict=True)
                 plan = replace(
                     base,

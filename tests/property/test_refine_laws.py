@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise, product
@@ -32,6 +31,7 @@ from dovetail.workload.experts import Experts
 from dovetail.workload.model import Model
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
+from tests.layer_cuts import recomputes, splits
 
 POLICIES = ("none", "full")
 CODES = tuple(RECOMPUTE_POLICIES.index(policy) for policy in POLICIES)
@@ -54,27 +54,13 @@ def job(of: Workload, on: Cluster) -> Job:
     return Job(graph=of.training_graph(), cluster=on, precision=of.precision, policies=CODES)
 
 
-def splits(num_layers: int, num_stages: int) -> Iterator[tuple[int, ...]]:
-    """All ways to give every stage a layer or more."""
-    if num_stages == 1:
-        yield (num_layers,)
-        return
-    for first in range(1, num_layers - num_stages + 2):
-        for rest in splits(num_layers - first, num_stages - 1):
-            yield (first, *rest)
-
-
-def recomputes(num_layers: int) -> list[tuple[str, int]]:
-    return [("none", 0), *((policy, k) for policy in POLICIES[1:] for k in range(1, num_layers + 1))]
-
-
 @cache
 def every_plan(num_layers: int, num_stages: int, schedule: str) -> tuple[tuple[float, float], ...]:
     """Seconds and bytes of all layers by stage and recompute by stage, each plan evaluated by itself."""
     of, on = workload(num_layers, batch=16), cluster(num_stages, 80 * GIBI)
     graph, found = of.training_graph(), []
     for layers in splits(num_layers, num_stages):
-        for chosen in product(*(recomputes(n) for n in layers)):
+        for chosen in product(*(recomputes(POLICIES, n) for n in layers)):
             policies, counts = zip(*chosen, strict=True)
             plan = replace(
                 base(num_stages, schedule),

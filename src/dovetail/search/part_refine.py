@@ -23,11 +23,11 @@ from dovetail.search.candidates import Found
 from dovetail.search.part_bounds import PartLows, stage_lows
 from dovetail.search.part_cuts import PartTable, cuts_within, part_table, plan_of, proposed
 from dovetail.search.planners.balance import least_pace_s
+from dovetail.search.refine import MAX_EVALUATED
 from dovetail.search.stage_options import StageOptions, stage_options, with_policies
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision
 
-MAX_EVALUATED = 32  # cuts of a base plan, to close it
 _Range = tuple[IntArray, IntArray]  # fewest and most layers of each stage
 
 

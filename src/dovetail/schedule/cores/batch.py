@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.hardware.chip import Chip
 from dovetail.schedule.cores.compiled import compiled_loops
 from dovetail.schedule.cores.fast import QUICK, Effort
-from dovetail.schedule.cores.work import ChipBatch, Work, chip_batch
+from dovetail.schedule.cores.work import ChipBatch
 from dovetail.workload.graph import FloatArray, IntArray
 
 
@@ -20,11 +18,6 @@ class BatchTimes:
 
     makespan_s: FloatArray
     short_of: IntArray
-
-
-def batch_times(work: Work, chips: Sequence[Chip], effort: Effort = QUICK) -> BatchTimes:
-    """One graph costed and list-scheduled on each of `chips`."""
-    return scheduled(chip_batch(work, chips), effort)
 
 
 def scheduled(batch: ChipBatch, effort: Effort = QUICK) -> BatchTimes:

@@ -48,7 +48,6 @@ class Mined:
     found: tuple[Scored, ...]  # those within the limits, the best first, each once
     improvements: tuple[Improvement, ...]
     num_evaluated: int  # different designs asked for, those beyond a limit too
-    num_beyond: int  # of those
     num_points: int  # of the space
     num_points_beyond: int
     num_open: int  # neither scheduled nor shown to be no better
@@ -164,7 +163,6 @@ class _Telling:
             found=tuple(sorted(inside, key=lambda one: (one.loss, one.point))),
             improvements=tuple(self.improvements),
             num_evaluated=now.num_evaluated,
-            num_beyond=now.num_evaluated - len(inside),
             num_points=len(self._lows),
             num_points_beyond=int(np.isinf(self._lows).sum()),
             num_open=now.num_open,

@@ -12,7 +12,7 @@ from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.schedule.cores import batch, chip_bounds, fast
 from dovetail.schedule.cores import work as work_module
-from dovetail.schedule.cores.batch import batch_times, scheduled
+from dovetail.schedule.cores.batch import scheduled
 from dovetail.schedule.cores.check import held_hbm_bytes, violations
 from dovetail.schedule.cores.chip_bounds import bounds_s
 from dovetail.schedule.cores.compiled import plain_loops
@@ -124,7 +124,7 @@ def test_a_batch_gives_each_chip_its_own_problem():
 def test_a_batch_says_which_cores_are_short():
     base = chips["tpuv2-like"]()
     few = replace(base, vector=replace(base.vector, num_units=1, num_lanes=1, peak_flop_per_s=base.clock_hz * 2))
-    assert batch_times(work(), (few,)).short_of.tolist() == [VECTOR]
+    assert scheduled(chip_batch(work(), (few,))).short_of.tolist() == [VECTOR]
 
 
 def test_exchanges_take_the_time_they_are_given_and_no_cores():
