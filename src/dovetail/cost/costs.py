@@ -13,7 +13,7 @@ from dovetail.cost.op_cost import LIMITS, OpCosts, Setting
 from dovetail.hardware.chip import Chip
 from dovetail.workload.graph import IntArray, Ops, Phase
 
-__all__ = ["LIMITS", "OpCosts", "Setting", "cost_table", "op_costs"]
+__all__ = ["LIMITS", "OpCosts", "Setting", "cost_table", "distinct_costs", "op_costs"]
 # what the cost of a row follows from, beside its phase, its extents and the distinct share of its tensors
 _COSTED_BY = (
     "kind",
@@ -33,6 +33,13 @@ def op_costs(ops: Ops, chip: Chip, setting: Setting = Setting.STREAM) -> OpCosts
     first, which = _alike(ops)
     table = cost_table(ops.taken(first), chip_columns((chip,)), setting)
     return OpCosts(**{f.name: getattr(table, f.name)[which, 0] for f in fields(OpCosts)})
+
+
+def distinct_costs(ops: Ops, chips: ChipColumns, setting: Setting = Setting.STREAM) -> OpCosts:
+    """Cost of each row of `ops` on each of `chips`, chips by rows; rows that cannot differ are costed once."""
+    first, which = _alike(ops)
+    table = cost_table(ops.taken(first), chips, setting)
+    return OpCosts(**{f.name: getattr(table, f.name).T[:, which] for f in fields(OpCosts)})
 
 
 def _alike(ops: Ops) -> tuple[IntArray, IntArray]:

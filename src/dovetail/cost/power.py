@@ -12,13 +12,30 @@ from typing import Protocol
 import numpy as np
 
 from dovetail.cost.cost import Cost
-from dovetail.hardware.chip import Chip
 from dovetail.units import Amount
 
 VOLTAGE_POWER = 1.1  # energy of the cores falls as this power of the clock (thirteen loads of one H200)
 MIN_CLOCK_FRAC = 0.25  # below it no part of a load is left to slow down
 CLOSE_FRAC = 1e-12  # style: a tolerance, of the TDP: as close as the clock brings power to it
 _NUM_CUTS = 12  # of the interval that holds the clock, at most; each but the first few leaves a small part of it
+
+
+class Energies(Protocol):
+    """What being on draws, and sending costs."""
+
+    @property
+    def idle_w(self) -> Amount: ...
+    @property
+    def link_j_per_byte(self) -> Amount: ...
+
+
+class Powered(Protocol):
+    """What the power limit needs to know of a chip, or of many: then amounts are arrays."""
+
+    @property
+    def tdp_w(self) -> Amount: ...
+    @property
+    def energy(self) -> Energies: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +47,12 @@ class Load:
     def time_s(self, clock_frac: Amount) -> Amount:
         return np.maximum(at_clock(self.cost, clock_frac).compute_s, self.cost.host_s)
 
-    def power_w(self, chip: Chip, clock_frac: Amount) -> Amount:
+    def power_w(self, chip: Powered, clock_frac: Amount) -> Amount:
         """Mean power; idle power where the load is nothing."""
         return mean_w(chip, at_clock(self.cost, clock_frac).energy_j, self.time_s(clock_frac))
 
 
-def mean_w(chip: Chip, dynamic_j: Amount, time_s: Amount) -> Amount:
+def mean_w(chip: Powered, dynamic_j: Amount, time_s: Amount) -> Amount:
     """Power of a chip that spends `dynamic_j` over and over in `time_s`; idle power where that is nothing."""
     is_work = np.asarray(time_s) > 0
     return chip.energy.idle_w + np.where(is_work, dynamic_j / np.where(is_work, time_s, 1.0), 0.0)
@@ -62,10 +79,10 @@ def energy_at_j(energy_j: Amount, core_j: Amount, clock_frac: Amount) -> Amount:
 class Drawing(Protocol):
     """What draws power at a clock: a load, or a stage."""
 
-    def power_w(self, chip: Chip, clock_frac: Amount) -> Amount: ...
+    def power_w(self, chip: Powered, clock_frac: Amount) -> Amount: ...
 
 
-def sustained_clock_frac(load: Drawing, chip: Chip) -> Amount:
+def sustained_clock_frac(load: Drawing, chip: Powered) -> Amount:
     """Share of full clock that `load` settles at: 1, or where its mean power meets the TDP."""
     full_w = np.asarray(load.power_w(chip, 1.0))
     is_free = full_w <= chip.tdp_w
@@ -74,7 +91,7 @@ def sustained_clock_frac(load: Drawing, chip: Chip) -> Amount:
     return np.where(is_free, 1.0, _crossing(load, chip, full_w))[()]
 
 
-def _crossing(load: Drawing, chip: Chip, full_w: Amount) -> Amount:
+def _crossing(load: Drawing, chip: Powered, full_w: Amount) -> Amount:
     """The clock at which power meets the TDP, or the least: false position, Illinois' rule against a stuck end."""
     limit_w = chip.tdp_w * (1 - 2 * CLOSE_FRAC)
     low, high = np.full(full_w.shape, MIN_CLOCK_FRAC), np.ones(full_w.shape)

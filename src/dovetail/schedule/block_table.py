@@ -8,10 +8,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from dovetail.cost.costs import LIMITS, op_costs
-from dovetail.hardware.chip import Calibration, Chip
+from dovetail.cost.costs import LIMITS
+from dovetail.hardware.chip import Calibration
 from dovetail.plan.block_elements import BlockElements, block_elements
-from dovetail.plan.cuts import joined_ops
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.schedule.work_columns import COSTS, HOST, NUM_ROWS, ROWS, WAYS
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray, Ops, Phase
@@ -46,14 +45,6 @@ def _policy_rows(ops: Ops) -> tuple[Ops, BoolArray]:
     return policy_rows(ops, RECOMPUTE_POLICIES)
 
 
-def op_columns(parts: Sequence[Ops], chip: Chip) -> list[tuple[FloatArray, IntArray]]:
-    """Of each of `parts`, costed in one go: rows as in COSTS by operators, and what each operator waits for most."""
-    costs = op_costs(joined_ops(parts), chip)
-    columns = np.stack([getattr(costs, name) for name in COSTS])
-    ends = np.cumsum([len(ops) for ops in parts])[:-1]
-    return list(zip(np.split(columns, ends, axis=1), np.split(costs.limit, ends), strict=True))
-
-
 def local_elements_of(rows: BlockRows, local: Ops, num_cuts: int) -> BlockElements:
     """Parameters and gradients of one repeat of a block, whose rows under each cut are among `local`."""
     ops = rows.ops
@@ -63,11 +54,12 @@ def local_elements_of(rows: BlockRows, local: Ops, num_cuts: int) -> BlockElemen
 
 
 def computed(
-    rows: BlockRows, columns: FloatArray, limit: IntArray, num_cuts: int, calibration: Calibration
+    rows: BlockRows, columns: FloatArray, limit: IntArray, num_cuts: int, calibration: Calibration, num_rows: int
 ) -> FloatArray:
     """One microbatch through one repeat of a block that sends nothing: ways by rows of work by cuts by policies.
 
-    `columns` are as in COSTS by operators of all blocks, cut after cut, and `limit` what those wait for.
+    `columns` are as in COSTS by operators of all blocks, cut after cut, and `limit` what those wait for. Of rows the
+    first `num_rows`: NUM_ROWS, or NUM_TIMED.
     """
     ops, num_policies = rows.ops, len(RECOMPUTE_POLICIES)
     columns = columns.reshape(len(COSTS), num_cuts, -1)[:, :, rows.place]
@@ -86,6 +78,10 @@ def computed(
     times = columns[COSTS.index("compute_s")]
     shares = (times @ parts.reshape(-1, len(ops)).T.astype(np.float64)).reshape(num_cuts, WAYS, 2, num_policies)
     found[:, ROWS["recompute_s"] + ROWS["weight_s"]] = shares.transpose(1, 2, 0, 3)
+    if num_rows < NUM_ROWS:
+        found = found[:, :num_rows]
+        found[1, HOST] += np.any(again & ~ops.is_fused, axis=1) * calibration.host_rerun_s
+        return found
     waits = np.where(limit == np.arange(len(LIMITS))[:, None, None], times, 0.0)
     limits = (waits @ ways.reshape(-1, len(ops)).T.astype(np.float64)).reshape(-1, num_cuts, WAYS, num_policies)
     found[:, ROWS["limits_s"]] = limits.transpose(2, 0, 1, 3)

@@ -9,19 +9,19 @@ et al. 2023, arXiv:2309.14509).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from dovetail.cost.costs import op_costs
-from dovetail.hardware.chip import Calibration, Chip
+from dovetail.hardware.chip import Calibration
 from dovetail.hardware.topology import num_ranks
 from dovetail.plan.exchange import MEANINGS
 from dovetail.plan.plan import CONTEXT_EXCHANGES
 from dovetail.schedule.block_table import BlockRows
 from dovetail.schedule.send_table import Senders, Sends, by_group, timed
 from dovetail.schedule.work import COMM_AXES
-from dovetail.schedule.work_columns import COSTS, ROWS
+from dovetail.schedule.work_columns import ROWS
 from dovetail.workload.graph import Axis, BoolArray, FloatArray, IntArray, M, N, Ops, Phase, V
 from dovetail.workload.operators import DTYPE_BYTES, SIDE_BYTES_PER_ELEMENT, code_of
 
@@ -30,20 +30,19 @@ _EXCHANGES = tuple(code_of(kind) for kind, meaning in MEANINGS.items() if meanin
 NUM_DEALT = 4  # queries, keys, values and outputs, each by an all-to-all of its own
 
 
-def walk_parts(columns: FloatArray, local: Ops, num_parts: IntArray, chip: Chip) -> None:
+def walk_parts(columns: FloatArray, local: Ops, num_parts: IntArray, costed: Callable[[Ops], FloatArray]) -> None:
     """Makes of the cost of attention over one part of the keys that over `num_parts` of each cut, and of adding them.
 
-    `columns` are as in COSTS by `local`, cut after cut. A part is a kernel of its own: it starts and ends, and reads
-    its queries again.
+    `columns` are as in COSTS by `local`, cut after cut, by chips where there are many; and so is what `costed` gives. A
+    part is a kernel of its own: it starts and ends, and reads its queries again.
     """
     if not np.any(num_parts > 1):
         return
     is_parted = (local.splits[:, N] & int(Axis.HOPS)) != 0
     times = np.where(is_parted, np.repeat(num_parts, len(local) // len(num_parts)), 1)
     rows = np.flatnonzero(times > 1)
-    costs = op_costs(_merges(local.taken(rows)), chip)
-    merged = np.stack([getattr(costs, name) for name in COSTS])
-    columns[:, rows] = times[rows] * columns[:, rows] + (times[rows] - 1) * merged
+    merged = costed(_merges(local.taken(rows)))
+    columns[..., rows] = times[rows] * columns[..., rows] + (times[rows] - 1) * merged
 
 
 def _merges(attentions: Ops) -> Ops:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import NormalDist
 
 from dovetail.cost.power import at_clock, sustained_clock_frac
-from dovetail.hardware.chip import Chip
+from dovetail.schedule.chip_rows import Running
 from dovetail.schedule.work import StageWork, Work
 from dovetail.units import Amount
 
@@ -18,7 +18,7 @@ def slowest_frac(num_devices: int, clock_spread_frac: float) -> float:
     return 1.0 / (1.0 + clock_spread_frac * NormalDist().inv_cdf((num_devices - 0.375) / (num_devices + 0.25)))
 
 
-def entered(work: StageWork, chip: Chip) -> StageWork:
+def entered(work: StageWork, chip: Running) -> StageWork:
     """The stage with what the host takes to enter each of its passes."""
     calibration = chip.calibration
     calls_s = (calibration.host_call_s, calibration.host_backward_s)
@@ -29,7 +29,7 @@ def entered(work: StageWork, chip: Chip) -> StageWork:
     return replace(work, forward=forward, backward=backward)
 
 
-def sustained(work: StageWork, chip: Chip, num_devices: int) -> StageWork:
+def sustained(work: StageWork, chip: Running, num_devices: int) -> StageWork:
     """The stage at the clock that microbatch after microbatch leaves it, as long as the slowest of all devices takes.
 
     What it draws is that of a device of the mean, which waits for the slowest.

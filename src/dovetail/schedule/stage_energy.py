@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 def step_j(made: Assembly) -> FloatArray:
     """Energy of all devices in a step: work done, bytes sent, and being on for the whole of it."""
     every, same = made.shared, made.same
-    idle_j = sum(part.cluster.chip.energy.idle_w * made.step_s * part.cluster.num_devices for part in every.parts)
+    idle_w = sum(part.table.chip_at(same.rows).energy.idle_w * part.cluster.num_devices for part in every.parts)
     num_handed = 2 * same.interleave * made.num_microbatches if same.num_stages > 1 else 0
     handed = num_handed, every.carried_bytes[every.table.cuts.of_plan[same.rows]]
     replica_j = sum(
         stages_j(made.columns, same.runs, index, part.cluster.chip, made.num_passes, made.tied_bytes, handed)
         for index, part in enumerate(every.parts)
     )
-    return np.asarray(idle_j + every.table.num_devices / same.num_stages * replica_j)
+    return np.asarray(idle_w * made.step_s + every.table.num_devices / same.num_stages * replica_j)
 
 
 def stages_j(

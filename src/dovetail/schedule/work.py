@@ -11,8 +11,7 @@ import numpy as np
 
 from dovetail.cost.cost import Cost
 from dovetail.cost.op_cost import LIMITS
-from dovetail.cost.power import at_clock, energy_at_j, mean_w
-from dovetail.hardware.chip import Chip
+from dovetail.cost.power import Powered, at_clock, energy_at_j, mean_w
 from dovetail.units import Amount
 from dovetail.workload.graph import IntArray
 
@@ -76,7 +75,7 @@ class Draw:
     energy_j: Amount
     core_j: Amount
 
-    def power_w(self, chip: Chip, clock_frac: Amount) -> Amount:
+    def power_w(self, chip: Powered, clock_frac: Amount) -> Amount:
         """Mean power at a share of full clock."""
         time_s = sum(way.time_s(clock_frac) for way in self.ways)
         return mean_w(chip, energy_at_j(self.energy_j, self.core_j, clock_frac), time_s)
@@ -228,7 +227,7 @@ class StageWork:
         share = np.where(is_work, self.backward.weight_s / np.where(is_work, compute_s, 1.0), 0.0)[()]
         return self.backward.time_s * share
 
-    def draw(self, chip: Chip) -> Draw:
+    def draw(self, chip: Powered) -> Draw:
         forward, backward = self.forward, self.backward
         sent_j = (forward.sent_bytes + backward.sent_bytes) * chip.energy.link_j_per_byte
         return Draw(

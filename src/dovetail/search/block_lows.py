@@ -17,8 +17,8 @@ import numpy as np
 
 from dovetail.cost.cost import Cost
 from dovetail.cost.power import at_clock, sustained_clock_frac
-from dovetail.hardware.chip import Chip
 from dovetail.plan.plan import RECOMPUTE_POLICIES
+from dovetail.schedule.chip_rows import Running
 from dovetail.schedule.stage import slowest_frac
 from dovetail.schedule.work import COMM_AXES, HELD_FRAC, StageWork, Work
 from dovetail.schedule.work_columns import stage_work
@@ -55,7 +55,8 @@ class _Tangent:
 
 
 def block_lows(graph: Graph, table: WorkTable) -> BlockLows:
-    chip, slowest = table.chip, slowest_frac(table.num_devices, table.chip.calibration.clock_spread_frac)
+    chip = table.chip_of_senders
+    slowest = slowest_frac(table.num_devices, chip.calibration.clock_spread_frac)
     layers = [index for index, block in enumerate(graph.blocks) if block.is_layer]
     usual = max(layers, key=lambda index: graph.blocks[index].repeat)
     works = [stage_work(work) for work in table.works]
@@ -139,7 +140,7 @@ def _time_s(work: StageWork, tangents: list[_Tangent], slower: Amount) -> FloatA
 
 
 def _paid_s(
-    work: StageWork, tangents: list[_Tangent], clock_frac: FloatArray, slowest: float, chip: Chip
+    work: StageWork, tangents: list[_Tangent], clock_frac: FloatArray, slowest: float, chip: Running
 ) -> FloatArray:
     """Seconds in which the power limit grants what `work` spends at `clock_frac`, and what the slowest device adds.
 

@@ -249,7 +249,8 @@ def _timed(
     total = np.zeros((WAYS, NUM_ROWS, *shape))
     for part in _parts(kind, asked.counts, num_again, graph):
         total += part.count * table.works[part.block][:, :, sender, asked.policy if part.policy == AS_PLANNED else NONE]
-    work = sustained(entered(stage_work(total), table.chip), table.chip, table.num_devices)
+    chip = table.chip_at(asked.row)
+    work = sustained(entered(stage_work(total), chip), chip, table.num_devices)
     return StageOptions(
         plan=asked.plan,
         stage=asked.stage,

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from dovetail.cost.costs import op_costs
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.network.collectives import collectives
@@ -21,7 +22,7 @@ from dovetail.schedule.step import Step, training_step
 from dovetail.schedule.work import COMM_AXES, HELD_FRAC
 from dovetail.schedule.work_columns import COSTS
 from dovetail.units import MILLI
-from dovetail.workload.graph import Axis, B, Graph, M, N, Phase
+from dovetail.workload.graph import Axis, B, FloatArray, Graph, M, N, Ops, Phase
 from dovetail.workload.models import models
 from dovetail.workload.operators import ATTENTION_CODES
 from dovetail.workload.optimizer import Precision
@@ -126,13 +127,18 @@ def test_attention_in_parts_starts_and_ends_with_each_and_adds_them_up():
     assert parts.compute_s / whole.compute_s > long_parts.compute_s / long_whole.compute_s > 1
 
 
+def _columns(ops: Ops) -> FloatArray:
+    costs = op_costs(ops, CLUSTER.chip)
+    return np.stack([getattr(costs, name) for name in COSTS])
+
+
 def test_a_part_is_added_to_others_in_fp32_and_its_gradients_as_they_are():
     ops = next(block.ops for block in graph(8192).blocks if block.is_layer)
     attentions = ops.taken(np.flatnonzero(np.isin(ops.kind, ATTENTION_CODES) & (ops.phase != Phase.RECOMPUTE)))
     degrees = degrees_of(columns_of([plan("ring")]), graph(8192))
     local = local_ops(attentions, degrees, np.ones(1))
     columns = np.zeros((len(COSTS), len(local)))  # of attention itself, left out here
-    walk_parts(columns, local, degrees[Axis.HOPS], CLUSTER.chip)
+    walk_parts(columns, local, degrees[Axis.HOPS], _columns)
     outputs, pairs = 8192 // RANKS * QUERY_COLS, 8192 // RANKS * KV_COLS
     moved_bytes = np.array([10 * outputs, 6 * (outputs + pairs)])  # bf16 and twice fp32; bf16 three times
     least_s = (RANKS - 1) * moved_bytes / CLUSTER.chip.hbm.bandwidth_bytes_per_s

@@ -1,0 +1,80 @@
+"""Plans on many chips at once: what does not depend on the chip is worked out once, and pairs of both are timed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dovetail.cost.columns import ChipColumns
+from dovetail.hardware.cluster import Cluster
+from dovetail.plan.plans import Plans
+from dovetail.schedule.assembly import Assembly, Shared, by_pipeline, by_stages, shared
+from dovetail.schedule.chip_rows import ChipRows
+from dovetail.schedule.work_frame import WorkFrame, work_frame
+from dovetail.schedule.work_table import WorkTable, many_chip_table
+from dovetail.workload.graph import FloatArray, Graph, IntArray
+from dovetail.workload.optimizer import Precision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlanFrame:
+    """Plans on a network, on whatever chips: `plain` are they on the cluster's own."""
+
+    plain: Shared
+    works: WorkFrame
+
+    @property
+    def plans(self) -> Plans:
+        return self.plain.plans
+
+    def on(self, chips: ChipColumns, rows: ChipRows) -> WorkTable:
+        """Every plan on every chip, chip after chip. `rows` are the same chips."""
+        return many_chip_table(self.works, chips, rows, self.plain.table.num_devices)
+
+    def pairs(self, table: WorkTable, rows: IntArray, cluster: Cluster) -> Shared:
+        """Those in `rows` of a table that `on` made, on devices of which `cluster` says the memory."""
+        plan_of = rows % len(self.plans)
+        plain = self.plain
+        some = replace(
+            table,
+            plans=self.plans.at(plan_of),
+            cuts=replace(table.cuts, of_plan=table.cuts.of_plan[rows]),
+            sender_of=table.sender_of[rows],
+            updater_of=table.updater_of[rows],
+            exchanger_of=table.exchanger_of[rows],
+            are_ties_apart=table.are_ties_apart[rows],
+            chip_of=table.chip_of[rows],
+        )
+        return replace(
+            plain,
+            plans=some.plans,
+            cluster=cluster,
+            places=plain.places.at(plan_of),
+            table=some,
+            num_microbatches=plain.num_microbatches[plan_of],
+            transfer_of=plain.transfer_of[plan_of],
+        )
+
+
+def plan_frame(graph: Graph, plans: Plans, cluster: Cluster, precision: Precision) -> PlanFrame:
+    """`plans`, which must lie on `cluster`'s network and offload nothing."""
+    plain = shared(graph, plans, cluster, precision, is_broken_down=False)
+    return PlanFrame(plain=plain, works=work_frame(graph, plans, plain.places, precision))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PairTimes:
+    """Seconds and joules of one step of each pair."""
+
+    step_s: FloatArray
+    energy_j: FloatArray
+
+
+def pair_times(every: Shared) -> PairTimes:
+    """Of plans whose layers are spread evenly."""
+    step_s, energy_j = np.empty(len(every.plans)), np.empty(len(every.plans))
+    for same, columns in by_stages(every, list(by_pipeline(every.graph, every.plans))):
+        assembly = Assembly(every, same, columns)
+        step_s[same.rows], energy_j[same.rows] = assembly.step_s, assembly.energy_j()
+    return PairTimes(step_s=step_s, energy_j=energy_j)

@@ -1,0 +1,181 @@
+"""Systems on paper: a template chip with its memories, clock and links, and how many of them; as columns, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dovetail.cost.area import silicon
+from dovetail.cost.columns import ChipColumns, varied
+from dovetail.cost.inventory import Inventory, inventory
+from dovetail.cost.power import VOLTAGE_POWER
+from dovetail.cost.price import HBM_USD_PER_BYTE, packaged_usd
+from dovetail.cost.tdp import busy_power
+from dovetail.hardware.chip import Chip
+from dovetail.hardware.memory import Memory
+from dovetail.hardware.template import REGISTER_BYTES_PER_LANE, Design, design_of, template_chip
+from dovetail.schedule.chip_rows import ChipRows, chip_rows
+from dovetail.units import GIBI, GIGA, MEBI, MEGA
+from dovetail.workload.graph import FloatArray, IntArray
+
+CORES = ("num_tensor", "num_rows", "num_cols", "num_vector", "num_lanes")
+AROUND = ("sram_mib", "hbm_stacks", "stack_gib", "clock_mhz", "link_gb_per_s")
+KNOBS = (*CORES, *AROUND, "num_devices")  # all that a system is
+Columns = Mapping[str, FloatArray]
+
+
+def system_of(base: Chip, num_devices: int) -> dict[str, float]:
+    """What `base` is in the knobs' words, for knobs that nobody turns."""
+    cores = design_of(base)
+    return {
+        **{name: float(getattr(cores, name)) for name in CORES},
+        "sram_mib": base.sram.capacity_bytes / MEBI,
+        "hbm_stacks": float(base.die.num_hbm_stacks),
+        "stack_gib": base.hbm.capacity_bytes / base.die.num_hbm_stacks / GIBI,
+        "clock_mhz": base.clock_hz / MEGA,
+        "link_gb_per_s": base.interconnect_bytes_per_s / GIGA,
+        "num_devices": float(num_devices),
+    }
+
+
+def system_chip(base: Chip, system: Mapping[str, float]) -> Chip:
+    """The chip of one system, with the power and energy that its parts come to."""
+    around = replace(
+        base,
+        clock_hz=system["clock_mhz"] * MEGA,
+        sram=Memory(
+            capacity_bytes=system["sram_mib"] * MEBI,
+            bandwidth_bytes_per_s=_sram_bytes_per_clock(base) * system["clock_mhz"] * MEGA,
+        ),
+        hbm=Memory(
+            capacity_bytes=system["hbm_stacks"] * system["stack_gib"] * GIBI,
+            bandwidth_bytes_per_s=system["hbm_stacks"] * _stack_bytes_per_s(base),
+        ),
+        interconnect_bytes_per_s=system["link_gb_per_s"] * GIGA,
+        die=replace(
+            base.die,
+            num_hbm_stacks=int(system["hbm_stacks"]),
+            num_link_lanes=int(_num_link_lanes(base, np.array(system["link_gb_per_s"]))),
+        ),
+    )
+    chip = template_chip(around, Design(**{name: int(system[name]) for name in CORES}))
+    built = built_systems(base, {name: np.array([value]) for name, value in system.items()})
+    energy = replace(
+        chip.energy,
+        tensor_j_per_flop=float(built.chips.tensor_j_per_flop[0]),
+        vector_j_per_flop=float(built.chips.vector_j_per_flop[0]),
+        idle_w=float(built.chips.idle_w[0]),
+    )
+    return replace(chip, energy=energy, tdp_w=float(built.power_w[0]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Built:
+    """Many systems: their chips as the costs read them, and what each device takes and costs to make."""
+
+    chips: ChipColumns
+    rows: ChipRows
+    area_mm2: FloatArray
+    power_w: FloatArray
+    price_usd: FloatArray
+    hbm_bytes: FloatArray
+
+
+def built_systems(base: Chip, systems: Columns) -> Built:
+    """All of `systems`, each knob an array, in one call."""
+    num, clock_hz = len(systems["num_tensor"]), systems["clock_mhz"] * MEGA
+    num_macs = systems["num_rows"] * systems["num_cols"]
+    macs_per_s = systems["num_tensor"] * num_macs * clock_hz
+    hbm_bytes = systems["hbm_stacks"] * systems["stack_gib"] * GIBI
+    hbm_bytes_per_s = systems["hbm_stacks"] * _stack_bytes_per_s(base)
+    parts = _inventories(base, systems, hbm_bytes_per_s)
+    area = silicon(parts)
+    power = busy_power(
+        parts,
+        area.total_mm2,
+        macs_per_s=macs_per_s * _voltage_ratio(base, clock_hz),
+        num_macs_per_unit=num_macs,
+        sram_bytes_per_s=parts.noc_bytes_per_clock * clock_hz,
+        hbm_bytes_per_s=hbm_bytes_per_s,
+        link_bytes_per_s=systems["link_gb_per_s"] * GIGA,
+    )
+    price = packaged_usd(
+        parts,
+        area,
+        num_stacks=systems["hbm_stacks"],
+        hbm_bytes=hbm_bytes,
+        hbm_usd_per_byte=HBM_USD_PER_BYTE[base.die.hbm_generation],
+    )
+    sram_bytes = systems["sram_mib"] * MEBI
+    is_known = varied(base, 1).dtype_flop_per_s > 0
+    chips = varied(
+        base,
+        num,
+        num_units=systems["num_tensor"].astype(np.float64),
+        tile_rows=systems["num_rows"][None].astype(np.float64),
+        tile_cols=systems["num_cols"][None].astype(np.float64),
+        dtype_flop_per_s=np.where(is_known, 2 * macs_per_s, 0.0),
+        num_lanes=systems["num_vector"] * systems["num_lanes"],
+        vector_flop_per_s=2 * systems["num_vector"] * systems["num_lanes"] * clock_hz,
+        clock_hz=clock_hz,
+        core_buffer_bytes=sram_bytes / systems["num_vector"],
+        sram_bytes=sram_bytes,
+        sram_bytes_per_s=_sram_bytes_per_clock(base) * clock_hz,
+        hbm_bytes_per_s=hbm_bytes_per_s,
+        tdp_w=np.asarray(power.total_w),
+        tensor_j_per_flop=np.asarray((power.arithmetic_w + power.operand_w) / (2 * macs_per_s)),
+        vector_j_per_flop=base.energy.vector_j_per_flop * _voltage_ratio(base, clock_hz),
+        idle_w=np.asarray(power.static_w),
+    )
+    return Built(
+        chips=chips,
+        rows=chip_rows(chips, base.calibration, base.energy.link_j_per_byte),
+        area_mm2=np.asarray(area.total_mm2),
+        power_w=np.asarray(power.total_w),
+        price_usd=np.asarray(price.total_usd),
+        hbm_bytes=hbm_bytes,
+    )
+
+
+def _inventories(base: Chip, systems: Columns, hbm_bytes_per_s: FloatArray) -> Inventory:
+    """What is on the silicon of each `system_chip`; the shared SRAM is the cores' buffers, so only HBM crosses it."""
+    template = template_chip(base, Design(num_tensor=1, num_rows=1, num_cols=1, num_vector=1, num_lanes=1))
+    num_tensor, num_vector = systems["num_tensor"], systems["num_vector"]
+    num_lanes = num_vector * systems["num_lanes"]
+    return replace(
+        inventory(template),
+        num_macs=num_tensor * systems["num_rows"] * systems["num_cols"],
+        num_lanes=num_lanes,
+        num_schedulers=np.ceil(np.maximum(num_tensor, num_vector) / num_vector) * num_vector,
+        register_bytes=num_lanes * REGISTER_BYTES_PER_LANE,
+        sram_bytes=systems["sram_mib"] * MEBI / (1 - base.die.spare_sram_frac),
+        noc_bytes_per_clock=hbm_bytes_per_s / (systems["clock_mhz"] * MEGA),
+        num_hbm_phys=systems["hbm_stacks"] + base.die.num_spare_hbm_phys,
+        num_link_lanes=_num_link_lanes(base, systems["link_gb_per_s"]),
+    )
+
+
+def _num_link_lanes(base: Chip, link_gb_per_s: FloatArray) -> FloatArray:
+    """As many more as the links are faster than the base's."""
+    more = link_gb_per_s * GIGA / base.interconnect_bytes_per_s
+    return np.asarray(np.ceil(base.die.num_link_lanes * more * (1 - np.finfo(np.float64).eps * 8)))
+
+
+def _voltage_ratio(base: Chip, clock_hz: FloatArray) -> FloatArray:
+    """Energy of the cores over that at the base's clock: a faster one needs a higher voltage."""
+    return np.asarray((clock_hz / base.clock_hz) ** VOLTAGE_POWER)
+
+
+def _stack_bytes_per_s(base: Chip) -> float:
+    return base.hbm.bandwidth_bytes_per_s / base.die.num_hbm_stacks
+
+
+def _sram_bytes_per_clock(base: Chip) -> float:
+    return base.sram.bandwidth_bytes_per_s / base.clock_hz
+
+
+def taken(systems: Columns, rows: IntArray) -> dict[str, FloatArray]:
+    """Some of `systems`."""
+    return {name: column[rows] for name, column in systems.items()}
