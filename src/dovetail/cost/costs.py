@@ -30,19 +30,19 @@ CHIPS_AT_ONCE = 1_000  # what keeps a graph's arrays in a core's cache
 
 def op_costs(ops: Ops, chip: Chip, setting: Setting = Setting.STREAM) -> OpCosts:
     """Cost of each row of `ops` on `chip`; network rows cost nothing here."""
-    first, which = _alike(ops)
+    first, which = alike_rows(ops)
     table = cost_table(ops.taken(first), chip_columns((chip,)), setting)
     return OpCosts(**{f.name: getattr(table, f.name)[which, 0] for f in fields(OpCosts)})
 
 
 def distinct_costs(ops: Ops, chips: ChipColumns, setting: Setting = Setting.STREAM) -> OpCosts:
     """Cost of each row of `ops` on each of `chips`, chips by rows; rows that cannot differ are costed once."""
-    first, which = _alike(ops)
+    first, which = alike_rows(ops)
     table = cost_table(ops.taken(first), chips, setting)
     return OpCosts(**{f.name: getattr(table, f.name).T[:, which] for f in fields(OpCosts)})
 
 
-def _alike(ops: Ops) -> tuple[IntArray, IntArray]:
+def alike_rows(ops: Ops) -> tuple[IntArray, IntArray]:
     """Rows that cannot differ in cost: the first of each, and which of them every row is.
 
     Cuts of a model differ in some of its operators, and recompute runs others again.

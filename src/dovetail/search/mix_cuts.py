@@ -14,7 +14,7 @@ import numpy as np
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import layers_per_chunk, stage_counts
 from dovetail.search.mixes import Pattern, holdable, kind_counts, layers_by_chunk, num_patterns_at_most, patterns
-from dovetail.search.plan_stages import PlanStages
+from dovetail.search.plan_stages import PaceLows, PlanStages
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 
 MAX_CUTS = 65_536  # that are looked at to prove that none is faster
@@ -55,7 +55,11 @@ class MixTable:
                 best = (least_s, float(values[0][0]), _walked(steps, quick_s, values))
         return best[2] if best is not None else None
 
-    def lows(self) -> tuple[float, float]:
+    def lows_s(self, least_once_s: float, _: Callable[[], FloatArray]) -> PaceLows:
+        """What no cut's step takes less than: by the least sum of its stages and the least pace."""
+        return PaceLows(lows=((np.inf, self.stages.low_s(*self._lows()) + least_once_s),))
+
+    def _lows(self) -> tuple[float, float]:
         """No cut's stages take less together, and none's slowest stage: infinite where no cut fits."""
         time_s, least = self.stages.options.time_s, [np.inf, np.inf]
         for steps in self._programs(np.inf):

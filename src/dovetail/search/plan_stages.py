@@ -14,6 +14,21 @@ from dovetail.search.stage_options import StageOptions
 from dovetail.workload.graph import FloatArray, IntArray
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaceLows:
+    """What no step of a plan takes less than, by what its slowest stage takes: (pace, step) in seconds each."""
+
+    lows: tuple[tuple[float, float], ...]  # style: pairs of seconds
+
+    @property
+    def least_s(self) -> float:
+        return min((low_s for _, low_s in self.lows), default=np.inf)
+
+    def pace_below_s(self, step_s: float) -> float:
+        """The slowest pace that leaves a step below `step_s`; none leaves it where this is negative."""
+        return max((pace_s for pace_s, low_s in self.lows if low_s < step_s), default=-np.inf)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlanStages:
     """`options` are those of `plan` alone; a pipeline is a row of them for every stage, -1 where nothing fits."""

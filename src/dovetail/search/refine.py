@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -180,16 +181,18 @@ def _refine(job: Job, bases: BasePlans, best_s: float) -> tuple[list[Found], Flo
     bounds_s = bases.bounds_s.copy()
     passes = every.num_microbatches[:: len(job.policies)]
     for index, table in enumerate(_tables(job, every, bases.plans, (best_s - bases.once_s) / passes)):
-        row, once_s = index * len(job.policies), float(bases.once_s[index])
+        row, once_s, low_s = index * len(job.policies), float(bases.once_s[index]), np.inf
         more, is_closed = _closed(every, row, table, once_s, best_s)
         if not is_closed:  # a better plan leaves fewer cuts that could win
             more += _proposed(every, row, table)
             best_s = min([best_s, *(each.step_s for each in more)])
-            last, is_closed = _closed(every, row, table, once_s, best_s)
+            lows = table.lows_s(once_s, partial(_once_by_option_s, every, row, table))
+            last, is_closed = _closed(every, row, table, once_s, best_s, lows.pace_below_s(best_s))
             more += last
+            low_s = lows.least_s
         best_s = min([best_s, *(each.step_s for each in more)])
         found += more
-        low_s = table.stages.low_s(*table.lows()) + once_s if not is_closed else np.inf
+        low_s = np.inf if is_closed else low_s
         bounds_s[index] = max(bounds_s[index], low_s * (1 - ROUNDING_TOLERANCE))
     return found, bounds_s
 
@@ -241,11 +244,11 @@ def _proposed(every: Shared, row: int, table: StageTable | MixTable) -> list[Fou
 
 
 def _closed(
-    every: Shared, row: int, table: StageTable | MixTable, once_s: float, best_s: float
+    every: Shared, row: int, table: StageTable | MixTable, once_s: float, best_s: float, pace_s: float = np.inf
 ) -> tuple[list[Found], bool]:
-    """All cuts that may be faster than the best, evaluated; and whether they were all."""
+    """All cuts that may be faster than the best and have no stage slower than `pace_s`, evaluated; if that were all."""
     stages = table.stages
-    cuts = table.within((best_s - once_s) / stages.num_passes - stages.paid_s)
+    cuts = table.within(min(pace_s, (best_s - once_s) / stages.num_passes - stages.paid_s))
     if cuts is None:
         return [], False
     pipelines_s = stages.steps_s(cuts) if len(cuts) else np.empty(0)
@@ -262,6 +265,11 @@ def _closed(
         found.append(_found(every, row, table, cuts[places[index]]))
         best_s = min(best_s, found[-1].step_s)
     return found, True
+
+
+def _once_by_option_s(every: Shared, row: int, table: StageTable | MixTable) -> FloatArray:
+    """What a step has beside its pipeline where a stage is this option, and no other has more."""
+    return once_of_cuts_s(every, row, table.stages, np.arange(len(table.stages.options.stage))[:, None])
 
 
 def _found(every: Shared, row: int, table: StageTable | MixTable, rows: IntArray) -> Found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import layers_per_chunk
-from dovetail.search.plan_stages import PlanStages
+from dovetail.search.plan_stages import PaceLows, PlanStages
 from dovetail.search.planners.balance import Cut, least_pace_s, least_sum
 from dovetail.workload.graph import FloatArray, IntArray
 
@@ -59,9 +60,37 @@ class StageTable:
             layers, step_s = near[int(near_s.argmin())], float(near_s.min())
         return self.rows_of(layers) if np.isfinite(step_s) else None
 
-    def lows(self) -> tuple[float, float]:
-        """Nothing is said of the sum and pace of cuts beside the bound that there is."""
-        return 0.0, 0.0
+    def lows_s(self, least_once_s: float, once_s: Callable[[], FloatArray]) -> PaceLows:
+        """What no cut's step takes less than: of each pace, the least that stages within it take together.
+
+        Beside its pipeline a step has what some stage has that holds a full share of the layers, by option `once_s`. A
+        stage of fewer layers takes no longer, nor one with more than was asked about less than with the most of them.
+        """
+        time_s = np.minimum.accumulate(self.time_s[:, : self.most + 1][:, ::-1], axis=1)[:, ::-1]
+        is_least = self.fewest <= self.stages.plan.interleave or len(time_s) == 1
+        if is_least:
+            time_s[:, : self.fewest] = np.inf  # every chunk holds a layer, so nothing below was to be asked about
+        beyond_s = float(time_s[:, -1].min()) if self.most < self.num_layers else np.inf
+        paces_s = np.unique(time_s[np.isfinite(time_s)])
+        paces_s = paces_s[paces_s < beyond_s]
+        sums_s = _least_sums_s(time_s, paces_s, self.num_layers)
+        shared_s = self._least_once_s(once_s(), paces_s)
+        lows = [
+            (float(pace_s), self.stages.low_s(float(sum_s), float(pace_s)) + max(least_once_s, float(own_s)))
+            for sum_s, pace_s, own_s in zip(sums_s, paces_s, shared_s, strict=True)
+            if np.isfinite(sum_s)
+        ]
+        if np.isfinite(beyond_s):
+            lows.append((np.inf, self.stages.low_s(0.0, beyond_s) + least_once_s))
+        return PaceLows(lows=tuple(lows))
+
+    def _least_once_s(self, once_s: FloatArray, paces_s: FloatArray) -> FloatArray:
+        """Of options with a full share of the layers and within each pace, the least of what they have once a step."""
+        options, share = self.stages.options, -(-self.num_layers // len(self.row))
+        full = np.flatnonzero(options.num_layers >= share)
+        full = full[np.argsort(options.time_s[full], kind="stable")]
+        least_s = np.minimum.accumulate(np.append(np.inf, once_s[full]))
+        return np.asarray(least_s[np.searchsorted(options.time_s[full], paces_s, side="right")])
 
     def within(self, pace_s: float) -> IntArray | None:
         """Options of all cuts of which no stage takes longer than `pace_s`; None where there are too many to list.
@@ -107,6 +136,21 @@ def stage_table(stages: PlanStages, asked: tuple[int, int], num_layers: int) -> 
     order = np.lexsort((options.num_again, options.time_s))[::-1]  # the fastest is written last
     row[options.stage[order], options.num_layers[order]] = order
     return StageTable(stages=stages, row=row, fewest=fewest, most=most, num_layers=num_layers)
+
+
+def _least_sums_s(time_s: FloatArray, paces_s: FloatArray, num_layers: int) -> FloatArray:
+    """The least that stages take together which hold all layers, none of them longer than each of `paces_s`."""
+    sums_s = np.full((len(paces_s), num_layers + 1), np.inf)
+    sums_s[:, 0] = 0.0
+    for stage_s in time_s:
+        own_s = np.where(stage_s <= paces_s[:, None], stage_s, np.inf)
+        longer_s = np.full_like(sums_s, np.inf)
+        for num, taken_s in enumerate(own_s.T[: num_layers + 1]):
+            if np.isfinite(stage_s[num]):
+                held = num_layers + 1 - num
+                np.minimum(longer_s[:, num:], sums_s[:, :held] + taken_s[:, None], out=longer_s[:, num:])
+        sums_s = longer_s
+    return np.asarray(sums_s[:, num_layers])
 
 
 def _shared_out(surplus: int, num_stages: int) -> IntArray:

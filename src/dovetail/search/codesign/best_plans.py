@@ -1,0 +1,132 @@
+"""The best plan of one model on each of many chips of one network: bounded, then evaluated where that may win."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dovetail.cost.columns import ChipColumns
+from dovetail.schedule.chip_rows import ChipRows
+from dovetail.schedule.many_chips import pair_times
+from dovetail.schedule.work_table import WorkTable
+from dovetail.search.bounds import step_bounds
+from dovetail.search.codesign.frames import Frame
+from dovetail.workload.graph import FloatArray, IntArray
+
+NUM_FIRST = 3  # base plans of each chip that are evaluated before any is ruled out
+NO_PLAN = -1
+
+# Losses of steps and joules on the chips of given places; a low has the joules of being on alone.
+Losses = Callable[[FloatArray, FloatArray, IntArray], FloatArray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BestPlans:
+    """Of each chip: the best even plan, and a loss that none of its plans, uneven ones included, is below.
+
+    `plan` is which of the frame's even plans, or NO_PLAN where none fits or all are worse than what was asked for.
+    """
+
+    plan: IntArray
+    loss: FloatArray
+    step_s: FloatArray
+    energy_j: FloatArray
+    low: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chips:
+    """Chips of one network and memory, with what a microbatch computes on each at least: cuts by chips."""
+
+    columns: ChipColumns
+    rows: ChipRows
+    hbm_bytes: float
+    compute_s: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+
+def best_plans(frame: Frame, chips: Chips, losses: Losses, worst: FloatArray) -> BestPlans:
+    """Plans whose loss is below `worst`, by chip; what is above is only bounded."""
+    search = _Search(frame, chips, losses)
+    lows = search.line_lows()
+    first = np.argsort(lows, axis=0, kind="stable")[:NUM_FIRST]
+    search.evaluate(first.ravel(), np.tile(np.arange(len(chips)), len(first)))
+    bar = np.minimum(search.loss, worst)
+    base, chip = np.nonzero(lows < bar)
+    if len(base):
+        lows[base, chip] = np.maximum(lows[base, chip], search.step_lows(base, chip, bar))
+        base, chip = np.nonzero(lows < bar)
+        search.evaluate(base, chip)
+    low = np.minimum(lows.min(axis=0, initial=np.inf), search.loss)
+    return BestPlans(plan=search.plan, loss=search.loss, step_s=search.step_s, energy_j=search.energy_j, low=low)
+
+
+class _Search:
+    """Rows of the frame's plans on every chip, and the best of them so far."""
+
+    def __init__(self, frame: Frame, chips: Chips, losses: Losses) -> None:
+        self._frame, self._chips, self._losses = frame, chips, losses
+        self._table: WorkTable = frame.plans.on(chips.columns, chips.rows)
+        self._cluster = frame.with_memory(chips.hbm_bytes)
+        self._num_plans, self._num_policies = len(frame.plans.plans), len(frame.policies)
+        self._fits = frame.need_bytes <= chips.hbm_bytes
+        self._done = np.zeros((len(frame.bases), len(chips)), dtype=bool)
+        self.plan = np.full(len(chips), NO_PLAN, dtype=np.int64)
+        self.loss, self.step_s, self.energy_j = (np.full(len(chips), np.inf) for _ in range(3))
+
+    def line_lows(self) -> FloatArray:
+        """Losses that no plan of each base plan is below, bases by chips; infinite where none fits."""
+        frame, chips = self._frame, self._chips
+        lines, found = frame.lines, np.full((len(frame.bases), len(chips)), np.inf)
+        rows = frame.fitting(chips.hbm_bytes)
+        step_s = lines.slope[rows, None] * chips.compute_s[lines.cut[rows]] + lines.fixed_s[rows, None]
+        chip = np.broadcast_to(np.arange(len(chips)), step_s.shape)
+        found[rows] = self._lows(step_s.ravel(), chip.ravel()).reshape(step_s.shape)
+        return found
+
+    def step_lows(self, base: IntArray, chip: IntArray, bar: FloatArray) -> FloatArray:
+        """As `line_lows`, of pairs, as tight as can be below a `bar` for each chip."""
+        rows = chip * self._num_plans + base * self._num_policies
+        every = self._frame.plans.pairs(self._table, rows, self._cluster)
+        a_second = self._lows(np.ones(len(bar)), np.arange(len(bar)))  # losses grow with the step
+        worst_s = float((bar / a_second)[chip].max())
+        return self._lows(step_bounds(every, self._frame.policies, worst_s).step_s, chip)
+
+    def _lows(self, step_s: FloatArray, chip: IntArray) -> FloatArray:
+        idle_w = self._chips.rows.energy.idle_w[chip]
+        return self._losses(step_s, idle_w * self._frame.cluster.num_devices * step_s, chip)
+
+    def evaluate(self, base: IntArray, chip: IntArray) -> None:
+        """Even plans of these pairs that fit, under every policy."""
+        is_new = ~self._done[base, chip]
+        base, chip = base[is_new], chip[is_new]
+        self._done[base, chip] = True
+        plan = (base[:, None] * self._num_policies + np.arange(self._num_policies)).ravel()
+        chip = np.repeat(chip, self._num_policies)
+        fits = np.flatnonzero(self._fits[plan])
+        if not len(fits):
+            return
+        plan, chip = plan[fits], chip[fits]
+        every = self._frame.plans.pairs(self._table, chip * self._num_plans + plan, self._cluster)
+        times = pair_times(every)
+        loss = self._losses(times.step_s, times.energy_j, chip)
+        order = np.lexsort((plan, loss))
+        chips, first = np.unique(chip[order], return_index=True)
+        best = order[first]
+        is_better = (loss[best] < self.loss[chips]) | (
+            (loss[best] == self.loss[chips]) & (plan[best] < self.plan[chips])
+        )
+        chips, best = chips[is_better], best[is_better]
+        self.plan[chips], self.loss[chips] = plan[best], loss[best]
+        self.step_s[chips], self.energy_j[chips] = times.step_s[best], times.energy_j[best]
+
+
+def of_some(chips: ChipColumns, rows: IntArray) -> ChipColumns:
+    """Some of the chips, in the order given."""
+    arrays = {name: getattr(chips, name) for name in chips.__slots__ if isinstance(getattr(chips, name), np.ndarray)}
+    calibration = {name: column[rows] for name, column in chips.calibration.items()}
+    return replace(chips, calibration=calibration, **{name: array[..., rows] for name, array in arrays.items()})

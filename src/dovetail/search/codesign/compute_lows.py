@@ -1,0 +1,84 @@
+"""What a microbatch computes at least on each of millions of systems: products and the rest apart, each looked up.
+
+A product depends on the tensor cores, the clock, the SRAM and the HBM; everything else on the vector cores, the clock,
+the SRAM and the HBM. So two tables of thousands of rows stand for all their combinations. Products are costed with
+lanes that never hold them up and all the SRAM in one buffer: both only make them faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dovetail.cost.columns import ChipColumns
+from dovetail.cost.costs import alike_rows, cost_table
+from dovetail.hardware.chip import Chip
+from dovetail.schedule.many_chips import PlanFrame
+from dovetail.search.bounds import ROUNDING_TOLERANCE
+from dovetail.search.codesign.systems import built_systems, system_of
+from dovetail.search.space import Space
+from dovetail.workload.graph import Block, FloatArray, IntArray, Phase
+from dovetail.workload.operators import Unit
+
+AROUND = ("sram_mib", "hbm_stacks", "clock_mhz")
+TENSOR = ("num_tensor", "num_rows", "num_cols", *AROUND)
+VECTOR = ("num_vector", "num_lanes", *AROUND)
+MANY_LANES = 2.0**16
+CHIPS_AT_ONCE = 500
+
+
+class ComputeLows:
+    """Seconds of all blocks, both ways, for a microbatch under every cut of a frame; tables are made once."""
+
+    def __init__(
+        self, plans: PlanFrame, blocks: Sequence[Block], policies: tuple[int, ...], base: Chip, space: Space
+    ) -> None:
+        self._space, self._base = space, base
+        works = plans.works
+        weight = np.zeros((len(works.cuts), len(works.local) // len(works.cuts)))
+        for block, rows in zip(blocks, works.blocks, strict=True):
+            runs = rows.runs[list(policies)].all(axis=0) & (rows.ops.phase != Phase.UPDATE)
+            weight[:, rows.place] = block.repeat * runs
+        first, which = alike_rows(works.local)
+        self._weights = np.zeros((len(works.cuts), len(first)))
+        for cut, row in enumerate(which.reshape(len(works.cuts), -1)):
+            np.add.at(self._weights[cut], row, weight[cut])
+        self._ops = works.local.taken(first)
+        is_tensor = self._ops.unit == Unit.TENSOR
+        self._tensor = self._table(TENSOR, np.flatnonzero(is_tensor), {"num_vector": 1.0, "num_lanes": MANY_LANES})
+        ones = {"num_tensor": 1.0, "num_rows": 1.0, "num_cols": 1.0}
+        self._vector = self._table(VECTOR, np.flatnonzero(~is_tensor), ones)
+
+    def at(self, places: dict[str, IntArray]) -> FloatArray:
+        """Of systems by which value of each knob they have: cuts by systems."""
+        tensor, vector = self._code(TENSOR, places), self._code(VECTOR, places)
+        return np.asarray((self._tensor[:, tensor] + self._vector[:, vector]) * (1 - ROUNDING_TOLERANCE))
+
+    def _values(self, name: str) -> FloatArray:
+        [knob] = [knob for knob in self._space.knobs if knob.name == name]
+        return np.array(knob.values, dtype=np.float64)
+
+    def _code(self, names: tuple[str, ...], places: dict[str, IntArray]) -> IntArray:
+        code = np.zeros(len(places[names[0]]), dtype=np.int64)
+        for name in names:
+            code = code * len(self._values(name)) + places[name]
+        return code
+
+    def _table(self, names: tuple[str, ...], rows: IntArray, fixed: dict[str, float]) -> FloatArray:
+        """Cuts by all combinations of the knobs in `names`, the last turning fastest."""
+        grids = np.meshgrid(*(self._values(name) for name in names), indexing="ij")
+        columns = {name: grid.ravel() for name, grid in zip(names, grids, strict=True)}
+        num = grids[0].size
+        every = {name: np.full(num, value) for name, value in (system_of(self._base, 1) | fixed).items()} | columns
+        ops, weights, found = self._ops.taken(rows), self._weights[:, rows], []
+        for start in range(0, num, CHIPS_AT_ONCE):
+            some = slice(start, start + CHIPS_AT_ONCE)
+            chips = built_systems(self._base, {name: column[some] for name, column in every.items()}).chips
+            found.append(weights @ cost_table(ops, _unhindered(chips, names)).compute_s)
+        return np.concatenate(found, axis=1)
+
+
+def _unhindered(chips: ChipColumns, names: tuple[str, ...]) -> ChipColumns:
+    return replace(chips, core_buffer_bytes=chips.sram_bytes) if names == TENSOR else chips

@@ -1,0 +1,126 @@
+"""What is asked of a joint search: models to train, a space of systems, what they may take, and what is best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dovetail.errors import InvalidInput
+from dovetail.hardware.chip import Chip
+from dovetail.search.codesign.frames import Networks
+from dovetail.search.codesign.systems import KNOBS, Built, system_of
+from dovetail.search.metrics import Metric
+from dovetail.search.plan_space import PlanSpace
+from dovetail.search.space import Knob, Point, Space
+from dovetail.workload.graph import BoolArray, FloatArray, IntArray
+from dovetail.workload.workload import Workload
+
+Systems = dict[str, FloatArray]
+Rule = Callable[[Systems], BoolArray]  # which systems of a space are part of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A model to train: by any plan of `plans`; of several, what they come to counts by weight."""
+
+    workload: Workload
+    plans: PlanSpace
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.weight < math.inf:
+            raise InvalidInput(f"the weight of {self.name} must be positive; got {self.weight:g}", "weight")
+
+    @property
+    def name(self) -> str:
+        return self.workload.model.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What a system may take at most: a chip of area and power, all devices together of area, power and money."""
+
+    area_mm2: float = math.inf
+    power_w: float = math.inf
+    total_area_mm2: float = math.inf
+    total_power_w: float = math.inf
+    total_usd: float = math.inf
+
+    def __post_init__(self) -> None:
+        for label in ("area_mm2", "power_w", "total_area_mm2", "total_power_w", "total_usd"):
+            if not getattr(self, label) > 0:
+                raise InvalidInput(f"the limit {label} must be positive; got {getattr(self, label):g}", label)
+
+    def shares(self, built: Built, num_devices: FloatArray) -> dict[str, FloatArray]:
+        """Of each limit that is set, how much of it every system takes."""
+        taken = {
+            "area_mm2": built.area_mm2,
+            "power_w": built.power_w,
+            "total_area_mm2": num_devices * built.area_mm2,
+            "total_power_w": num_devices * built.power_w,
+            "total_usd": num_devices * built.price_usd,
+        }
+        limits = {name: getattr(self, name) for name in taken}
+        return {name: taken[name] / limit for name, limit in limits.items() if math.isfinite(limit)}
+
+    def excess_frac(self, built: Built, num_devices: FloatArray) -> FloatArray:
+        """How far each system is beyond the limit it breaks most; 0 where it keeps all."""
+        most = np.ones(len(built.area_mm2))
+        for share in self.shares(built, num_devices).values():
+            most = np.maximum(most, share)
+        return most - 1.0
+
+
+def _everything(systems: Systems) -> BoolArray:
+    return np.ones(len(systems["num_tensor"]), dtype=bool)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JointQuestion:
+    """Which system of `space` trains `cases` best by `metric` within `budget`, each by its best plan.
+
+    Of several cases the weighted geometric mean counts, each over `reference_losses`: what it comes to on a system to
+    compare with. `rule` says which combinations of knobs are part of the space.
+    """
+
+    cases: tuple[Case, ...]
+    base: Chip
+    network: Networks
+    space: Space
+    budget: Budget
+    metric: Metric
+    reference_losses: tuple[float, ...]
+    rule: Rule = field(default=_everything)
+
+    @property
+    def weights(self) -> FloatArray:
+        weights = np.array([case.weight for case in self.cases])
+        return np.asarray(weights / weights.sum())
+
+    def combined(self, losses: FloatArray) -> FloatArray:
+        """Cases by systems as one loss each."""
+        ratios = losses / np.array(self.reference_losses)[:, None]
+        return np.asarray(np.exp(self.weights @ np.log(ratios)))
+
+
+def system_space(base: Chip, num_devices: int, values: dict[str, Sequence[int]]) -> Space:
+    """A knob for everything a system is; those that `values` leaves out stay as the base has them."""
+    unknown = sorted(set(values) - set(KNOBS))
+    if unknown:
+        raise InvalidInput(f"no knob is named {unknown[0]!r}; there are {', '.join(KNOBS)}", unknown[0])
+    fixed = system_of(base, num_devices)
+    return Space(knobs=tuple(Knob(name=name, values=tuple(values.get(name, (round(fixed[name]),)))) for name in KNOBS))
+
+
+def places_of(points: Sequence[Point]) -> dict[str, IntArray]:
+    """Points by knob: which of its values each has."""
+    columns = np.array(points, dtype=np.int64).reshape(-1, len(KNOBS))
+    return {name: columns[:, place] for place, name in enumerate(KNOBS)}
+
+
+def systems_at(space: Space, places: dict[str, IntArray]) -> Systems:
+    """Points as values of their knobs."""
+    return {knob.name: np.array(knob.values, dtype=np.float64)[places[knob.name]] for knob in space.knobs}

@@ -1,0 +1,108 @@
+"""Uneven plans of one system: layers and recompute by stage, searched where a bound says that they may win."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.plan.plan import Plan
+from dovetail.search.codesign.best_plans import NO_PLAN
+from dovetail.search.codesign.frames import Frame
+from dovetail.search.codesign.question import JointQuestion
+from dovetail.search.codesign.scoring import CasePlan, Scorer, SystemScore
+from dovetail.search.codesign.systems import system_chip
+from dovetail.search.metrics import ChipFigures
+from dovetail.search.refine import balanced_plans, base_plans, refined
+from dovetail.search.space import Point
+
+NUM_REFINED = 500  # base plans of a system; some 10 ms each
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefinedCase:
+    """A case on one system with its best plan, uneven ones included, and a loss that none of them is below."""
+
+    plan: Plan
+    loss: float
+    step_s: float
+    energy_j: float
+    low: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefinedSystem:
+    """A system with plans for all cases; `low` as far as it could be proven."""
+
+    point: Point
+    loss: float
+    low: float
+    cases: tuple[RefinedCase, ...]
+
+
+def system_at(question: JointQuestion, point: Point) -> dict[str, float]:
+    """The values of its knobs."""
+    values = question.space.values(point)
+    return {knob.name: float(value) for knob, value in zip(question.space.knobs, values, strict=True)}
+
+
+def refined_system(scorer: Scorer, score: SystemScore, worst: float) -> RefinedSystem:
+    """The best plans of a system that was scored, where they may come below `worst`."""
+    question = scorer.question
+    share = worst / score.low if len(question.cases) == 1 else np.inf
+    cases = tuple(_refined_case(scorer, score, index, case.low * share) for index, case in enumerate(score.cases))
+    loss, low = (
+        float(question.combined(np.array([[getattr(case, name)] for case in cases]))[0]) for name in ("loss", "low")
+    )
+    return RefinedSystem(point=score.point, loss=loss, low=low, cases=cases)
+
+
+def _refined_case(scorer: Scorer, score: SystemScore, index: int, worst: float) -> RefinedCase:
+    question, known = scorer.question, score.cases[index]
+    system = system_at(question, score.point)
+    frame = scorer.frame(index, system["link_gb_per_s"], int(system["num_devices"]))
+    chip = system_chip(question.base, system)
+    job = frame.job(frame.on(chip))
+
+    def loss(step_s: float, energy_j: float) -> float:
+        figures = ChipFigures(
+            step_s=step_s,
+            energy_j=energy_j,
+            power_w=chip.tdp_w,
+            price_usd=scorer.price_usd(score.point),
+            num_devices=frame.cluster.num_devices,
+            num_samples=frame.graph.num_tokens,
+        )
+        return float(question.metric.loss(figures))
+
+    best = _even(frame, known)
+    a_second = loss(1.0, chip.energy.idle_w * frame.cluster.num_devices)
+    if known.low >= min(known.loss, worst) or not _decided_by_time(loss):
+        return best
+    best_s = min(known.step_s, worst / a_second)
+    found = balanced_plans(job, [best.plan]) if known.plan != NO_PLAN else []
+    best_s = min([best_s, *(each.step_s for each in found)])
+    bases = base_plans(job, frame.bases.at(frame.fitting(chip.hbm.capacity_bytes)), best_s)
+    made = refined(job, bases, best_s, NUM_REFINED)
+    for each in (*found, *made.found):
+        if each.step_s < best.step_s:
+            figures = {"step_s": each.step_s, "energy_j": each.energy_j}
+            best = RefinedCase(plan=each.plan, loss=loss(**figures), low=0.0, **figures)
+    return RefinedCase(
+        plan=best.plan,
+        loss=best.loss,
+        step_s=best.step_s,
+        energy_j=best.energy_j,
+        low=min(best.loss, max(known.low, made.bound_s * a_second)),
+    )
+
+
+def _even(frame: Frame, known: CasePlan) -> RefinedCase:
+    plan = frame.plans.plans.plan(known.plan) if known.plan != NO_PLAN else Plan()
+    return RefinedCase(plan=plan, loss=known.loss, step_s=known.step_s, energy_j=known.energy_j, low=known.low)
+
+
+def _decided_by_time(loss: object) -> bool:
+    """Whether of two plans the faster one is better, whatever energy they take."""
+    assert callable(loss)
+    return bool(loss(1.0, 1.0) == loss(1.0, 2.0))

@@ -1,0 +1,216 @@
+"""Systems scored: of every case the best plan on each, or only a bound; frames and tables are made once and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.search.codesign.best_plans import NO_PLAN, BestPlans, Chips, Losses, best_plans, of_some
+from dovetail.search.codesign.compute_lows import ComputeLows
+from dovetail.search.codesign.frames import Frame
+from dovetail.search.codesign.question import Case, JointQuestion, places_of, systems_at
+from dovetail.search.codesign.systems import Built, built_systems, system_chip, system_of, taken
+from dovetail.search.metrics import ChipFigures
+from dovetail.search.space import Point
+from dovetail.workload.graph import FloatArray, IntArray
+
+SYSTEMS_AT_ONCE = 200_000  # bounded together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CasePlan:
+    """A case on one system: its best even plan, by number, and what that comes to; NO_PLAN where none is known."""
+
+    plan: int
+    loss: float
+    step_s: float
+    energy_j: float
+    low: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemScore:
+    """What a system comes to: infinite where a case has no plan that fits, or none below what was asked for.
+
+    `low` is a loss that no plans of its cases come below, uneven ones included.
+    """
+
+    point: Point
+    loss: float
+    low: float
+    cases: tuple[CasePlan, ...]
+
+
+class Scorer:
+    """Scores points of a question; what depends on the network alone is worked out once for each of them."""
+
+    def __init__(self, question: JointQuestion) -> None:
+        self.question = question
+        self._frames: dict[tuple[int, float, int], Frame] = {}
+        self._lows: dict[tuple[int, float, int], ComputeLows] = {}
+
+    def frame(self, case: int, link_gb_per_s: float, num_devices: int) -> Frame:
+        key = (case, link_gb_per_s, num_devices)
+        if key not in self._frames:
+            question = self.question
+            system = system_of(question.base, num_devices) | {"link_gb_per_s": link_gb_per_s}
+            network = question.network(system_chip(question.base, system), num_devices)
+            asked = question.cases[case]
+            self._frames[key] = Frame(asked.workload, network, asked.plans)
+        return self._frames[key]
+
+    def _compute_lows(self, case: int, link_gb_per_s: float, num_devices: int) -> ComputeLows:
+        key = (case, link_gb_per_s, num_devices)
+        if key not in self._lows:
+            frame, question = self.frame(*key), self.question
+            blocks = frame.graph.blocks
+            self._lows[key] = ComputeLows(frame.base_frame, blocks, frame.policies, question.base, question.space)
+        return self._lows[key]
+
+    def lows(self, places: dict[str, IntArray]) -> FloatArray:
+        """Losses that systems are not below, whatever their plans; infinite beyond a limit or where nothing fits."""
+        num = len(places["num_tensor"])
+        found = np.full(num, np.inf)
+        for start in range(0, num, SYSTEMS_AT_ONCE):
+            some = slice(start, start + SYSTEMS_AT_ONCE)
+            found[some] = self._some_lows({name: column[some] for name, column in places.items()})
+        return found
+
+    def _some_lows(self, places: dict[str, IntArray]) -> FloatArray:
+        question = self.question
+        systems = systems_at(question.space, places)
+        built = built_systems(question.base, systems)
+        found = np.full(len(built.area_mm2), np.inf)
+        is_in = (question.budget.excess_frac(built, systems["num_devices"]) == 0) & question.rule(systems)
+        inside = np.flatnonzero(is_in)
+        if not len(inside):
+            return found
+        systems, places = taken(systems, inside), {name: column[inside] for name, column in places.items()}
+        built = _some(built, inside)
+        losses = np.empty((len(question.cases), len(inside)))
+        for case in range(len(question.cases)):
+            for network, rows in _networks(systems):
+                frame, lows = self.frame(case, *network), self._compute_lows(case, *network)
+                compute_s = lows.at({name: column[rows] for name, column in places.items()})
+                step_s = np.full(len(rows), np.inf)
+                for hbm_bytes in np.unique(built.hbm_bytes[rows]).tolist():
+                    own = np.flatnonzero(built.hbm_bytes[rows] == hbm_bytes)
+                    step_s[own] = _lowest_s(frame, hbm_bytes, compute_s[:, own])
+                idle_j = built.rows.energy.idle_w[rows] * network[1] * step_s
+                losses[case, rows] = self._losses(frame, _some(built, rows))(step_s, idle_j, np.arange(len(rows)))
+        found[inside] = question.combined(losses)
+        return found
+
+    def score(self, points: Sequence[Point], worst: float) -> list[SystemScore]:
+        """Each of `points`, which must be within the limits; plans that leave a system above `worst` are only bounded.
+
+        With several cases nothing is left out: one may make up for another.
+        """
+        question, places = self.question, places_of(points)
+        systems = systems_at(question.space, places)
+        built = built_systems(question.base, systems)
+        found = [self._case_plans(case, places, systems, built, worst) for case in range(len(question.cases))]
+        loss, low = (question.combined(np.array([getattr(best, name) for best in found])) for name in ("loss", "low"))
+        return [
+            SystemScore(
+                point=tuple(int(place) for place in point),
+                loss=float(loss[row]),
+                low=float(low[row]),
+                cases=tuple(_case_plan(best, row) for best in found),
+            )
+            for row, point in enumerate(points)
+        ]
+
+    def _case_plans(
+        self, case: int, places: dict[str, IntArray], systems: dict[str, FloatArray], built: Built, worst: float
+    ) -> BestPlans:
+        question, num = self.question, len(built.area_mm2)
+        is_only = len(question.cases) == 1
+        below = worst * question.reference_losses[0] if is_only else np.inf
+        columns = {name: np.full(num, np.inf) for name in ("loss", "step_s", "energy_j", "low")}
+        plan = np.full(num, NO_PLAN, dtype=np.int64)
+        for network, rows in _networks(systems):
+            frame, lows = self.frame(case, *network), self._compute_lows(case, *network)
+            for hbm_bytes in np.unique(built.hbm_bytes[rows]).tolist():
+                own = rows[built.hbm_bytes[rows] == hbm_bytes]
+                chips = Chips(
+                    columns=of_some(built.chips, own),
+                    rows=built.rows.at(own),
+                    hbm_bytes=hbm_bytes,
+                    compute_s=lows.at({name: column[own] for name, column in places.items()}),
+                )
+                best = best_plans(frame, chips, self._losses(frame, _some(built, own)), np.full(len(own), below))
+                plan[own] = best.plan
+                for name, column in columns.items():
+                    column[own] = getattr(best, name)
+        return BestPlans(plan=plan, **columns)
+
+    def price_usd(self, point: Point) -> float:
+        """What one device of a system costs to make."""
+        systems = systems_at(self.question.space, places_of([point]))
+        return float(built_systems(self.question.base, systems).price_usd[0])
+
+    def _losses(self, frame: Frame, built: Built) -> Losses:
+        """By the metric, of steps on chips of given places."""
+        metric, num_samples, num_devices = self.question.metric, frame.graph.num_tokens, frame.cluster.num_devices
+
+        def of(step_s: FloatArray, energy_j: FloatArray, chip: IntArray) -> FloatArray:
+            figures = ChipFigures(
+                step_s=step_s,
+                energy_j=energy_j,
+                power_w=built.power_w[chip],
+                price_usd=built.price_usd[chip],
+                num_devices=num_devices,
+                num_samples=num_samples,
+            )
+            return np.asarray(metric.loss(figures))
+
+        return of
+
+
+def _case_plan(best: BestPlans, row: int) -> CasePlan:
+    return CasePlan(
+        plan=int(best.plan[row]),
+        loss=float(best.loss[row]),
+        step_s=float(best.step_s[row]),
+        energy_j=float(best.energy_j[row]),
+        low=float(best.low[row]),
+    )
+
+
+def _networks(systems: dict[str, FloatArray]) -> list[tuple[tuple[float, int], IntArray]]:
+    """Systems by their network: links and devices, and where those stand."""
+    pairs = np.stack([systems["link_gb_per_s"], systems["num_devices"]], axis=1)
+    kinds, which = np.unique(pairs, axis=0, return_inverse=True)
+    return [
+        ((float(link), int(devices)), np.flatnonzero(which.ravel() == index))
+        for index, (link, devices) in enumerate(kinds)
+    ]
+
+
+def _lowest_s(frame: Frame, hbm_bytes: float, compute_s: FloatArray) -> FloatArray:
+    """The least that any plan which may fit takes at least, of cuts by chips."""
+    found = np.full(compute_s.shape[1], np.inf)
+    lines = frame.lines.at(frame.fitting(hbm_bytes))
+    if not len(lines.base):
+        return found
+    lowest = lines.lowest()
+    for cut, slope, fixed_s in zip(lowest.cut, lowest.slope, lowest.fixed_s, strict=True):
+        np.minimum(found, slope * compute_s[cut] + fixed_s, out=found)
+    return found
+
+
+def _some(built: Built, rows: IntArray) -> Built:
+    return Built(
+        chips=of_some(built.chips, rows),
+        rows=built.rows.at(rows),
+        area_mm2=built.area_mm2[rows],
+        power_w=built.power_w[rows],
+        price_usd=built.price_usd[rows],
+        hbm_bytes=built.hbm_bytes[rows],
+    )
+
+
+__all__ = ["Case", "CasePlan", "Scorer", "SystemScore"]
