@@ -17,7 +17,7 @@ from dovetail.cost.costs import alike_rows, cost_table
 from dovetail.hardware.chip import Chip
 from dovetail.schedule.many_chips import PlanFrame
 from dovetail.search.bounds import ROUNDING_TOLERANCE
-from dovetail.search.codesign.systems import built_systems, system_of
+from dovetail.search.codesign.systems import built_systems, has_own_buffers, system_of
 from dovetail.search.space import Space
 from dovetail.workload.graph import Block, FloatArray, IntArray, Phase
 from dovetail.workload.operators import Unit
@@ -76,9 +76,11 @@ class ComputeLows:
         for start in range(0, num, CHIPS_AT_ONCE):
             some = slice(start, start + CHIPS_AT_ONCE)
             chips = built_systems(self._base, {name: column[some] for name, column in every.items()}).chips
-            found.append(weights @ cost_table(ops, _unhindered(chips, names)).compute_s)
+            found.append(weights @ cost_table(ops, _unhindered(chips, names, self._base)).compute_s)
         return np.concatenate(found, axis=1)
 
 
-def _unhindered(chips: ChipColumns, names: tuple[str, ...]) -> ChipColumns:
-    return replace(chips, core_buffer_bytes=chips.sram_bytes) if names == TENSOR else chips
+def _unhindered(chips: ChipColumns, names: tuple[str, ...], base: Chip) -> ChipColumns:
+    """With all the SRAM for a buffer where its size follows from cores that a table leaves open."""
+    is_open = names == (VECTOR if has_own_buffers(base) else TENSOR)
+    return replace(chips, core_buffer_bytes=chips.sram_bytes) if is_open else chips

@@ -16,7 +16,7 @@ from dovetail.search.metrics import ChipFigures
 from dovetail.search.space import Point
 from dovetail.workload.graph import FloatArray, IntArray
 
-SYSTEMS_AT_ONCE = 200_000  # bounded together
+SYSTEMS_AT_ONCE = 100_000  # bounded together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,26 +69,32 @@ class Scorer:
             self._lows[key] = ComputeLows(frame.base_frame, blocks, frame.policies, question.base, question.space)
         return self._lows[key]
 
-    def lows(self, places: dict[str, IntArray]) -> FloatArray:
-        """Losses that systems are not below, whatever their plans; infinite beyond a limit or where nothing fits."""
+    def lows(self, places: dict[str, IntArray]) -> tuple[FloatArray, IntArray]:
+        """Losses that systems are not below, whatever their plans; infinite beyond a limit or where nothing fits.
+
+        And how many of the points are systems, how many of these are beyond a limit, and for how many nothing fits.
+        """
         num = len(places["num_tensor"])
-        found = np.full(num, np.inf)
+        found, counts = np.full(num, np.inf), np.zeros(3, dtype=np.int64)
         for start in range(0, num, SYSTEMS_AT_ONCE):
             some = slice(start, start + SYSTEMS_AT_ONCE)
-            found[some] = self._some_lows({name: column[some] for name, column in places.items()})
-        return found
+            found[some], own = self._some_lows({name: column[some] for name, column in places.items()})
+            counts += own
+        return found, counts
 
-    def _some_lows(self, places: dict[str, IntArray]) -> FloatArray:
+    def _some_lows(self, places: dict[str, IntArray]) -> tuple[FloatArray, tuple[int, int, int]]:
         question = self.question
         systems = systems_at(question.space, places)
+        found = np.full(len(systems["num_tensor"]), np.inf)
+        every = np.flatnonzero(question.rule(systems))
+        systems = taken(systems, every)
         built = built_systems(question.base, systems)
-        found = np.full(len(built.area_mm2), np.inf)
-        is_in = (question.budget.excess_frac(built, systems["num_devices"]) == 0) & question.rule(systems)
-        inside = np.flatnonzero(is_in)
+        within = np.flatnonzero(question.budget.excess_frac(built, systems["num_devices"]) == 0)
+        num_systems, num_beyond, inside = len(every), len(every) - len(within), every[within]
         if not len(inside):
-            return found
-        systems, places = taken(systems, inside), {name: column[inside] for name, column in places.items()}
-        built = _some(built, inside)
+            return found, (num_systems, num_beyond, 0)
+        systems, places = taken(systems, within), {name: column[inside] for name, column in places.items()}
+        built = _some(built, within)
         losses = np.empty((len(question.cases), len(inside)))
         for case in range(len(question.cases)):
             for network, rows in _networks(systems):
@@ -101,7 +107,7 @@ class Scorer:
                 idle_j = built.rows.energy.idle_w[rows] * network[1] * step_s
                 losses[case, rows] = self._losses(frame, _some(built, rows))(step_s, idle_j, np.arange(len(rows)))
         found[inside] = question.combined(losses)
-        return found
+        return found, (num_systems, num_beyond, int((~np.isfinite(found[inside])).sum()))
 
     def score(self, points: Sequence[Point], worst: float) -> list[SystemScore]:
         """Each of `points`, which must be within the limits; plans that leave a system above `worst` are only bounded.

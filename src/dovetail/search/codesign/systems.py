@@ -10,6 +10,7 @@ import numpy as np
 from dovetail.cost.area import silicon
 from dovetail.cost.columns import ChipColumns, varied
 from dovetail.cost.inventory import Inventory, inventory
+from dovetail.cost.phaze_area import ELEMENTS_PER_KIBI
 from dovetail.cost.power import VOLTAGE_POWER
 from dovetail.cost.price import HBM_USD_PER_BYTE, packaged_usd
 from dovetail.cost.tdp import busy_power
@@ -17,7 +18,7 @@ from dovetail.hardware.chip import Chip
 from dovetail.hardware.memory import Memory
 from dovetail.hardware.template import REGISTER_BYTES_PER_LANE, Design, design_of, template_chip
 from dovetail.schedule.chip_rows import ChipRows, chip_rows
-from dovetail.units import GIBI, GIGA, MEBI, MEGA
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, MEGA
 from dovetail.workload.graph import FloatArray, IntArray
 
 CORES = ("num_tensor", "num_rows", "num_cols", "num_vector", "num_lanes")
@@ -60,7 +61,7 @@ def system_chip(base: Chip, system: Mapping[str, float]) -> Chip:
             num_link_lanes=int(_num_link_lanes(base, np.array(system["link_gb_per_s"]))),
         ),
     )
-    chip = template_chip(around, Design(**{name: int(system[name]) for name in CORES}))
+    chip = _with_buffers(template_chip(around, Design(**{name: int(system[name]) for name in CORES})), base)
     built = built_systems(base, {name: np.array([value]) for name, value in system.items()})
     energy = replace(
         chip.energy,
@@ -69,6 +70,28 @@ def system_chip(base: Chip, system: Mapping[str, float]) -> Chip:
         idle_w=float(built.chips.idle_w[0]),
     )
     return replace(chip, energy=energy, tdp_w=float(built.power_w[0]))
+
+
+def _with_buffers(chip: Chip, base: Chip) -> Chip:
+    """`chip` with buffers as `base` has them: its tensor cores' own, or parts of the shared SRAM."""
+    if not has_own_buffers(base):
+        return chip
+    elements = chip.tensor.num_rows * chip.tensor.num_cols
+    return replace(
+        chip,
+        core_buffer_bytes=float(_core_buffer_bytes(np.array(float(elements)))),
+        die=replace(chip.die, buffered_units="tensor"),
+    )
+
+
+def has_own_buffers(base: Chip) -> bool:
+    """Whether each tensor core has a buffer beside the shared SRAM, as PHAZE's have; else that is cut into buffers."""
+    return base.die.buffered_units == "tensor"
+
+
+def _core_buffer_bytes(num_elements: FloatArray) -> FloatArray:
+    """Of a tensor core with a buffer of its own: a KiB for every 64 multipliers, and at least one (PHAZE)."""
+    return np.asarray(np.maximum(1.0, num_elements / ELEMENTS_PER_KIBI) * KIBI)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -120,7 +143,7 @@ def built_systems(base: Chip, systems: Columns) -> Built:
         num_lanes=systems["num_vector"] * systems["num_lanes"],
         vector_flop_per_s=2 * systems["num_vector"] * systems["num_lanes"] * clock_hz,
         clock_hz=clock_hz,
-        core_buffer_bytes=sram_bytes / systems["num_vector"],
+        core_buffer_bytes=_core_buffer_bytes(num_macs) if has_own_buffers(base) else sram_bytes / systems["num_vector"],
         sram_bytes=sram_bytes,
         sram_bytes_per_s=_sram_bytes_per_clock(base) * clock_hz,
         hbm_bytes_per_s=hbm_bytes_per_s,
@@ -140,10 +163,13 @@ def built_systems(base: Chip, systems: Columns) -> Built:
 
 
 def _inventories(base: Chip, systems: Columns, hbm_bytes_per_s: FloatArray) -> Inventory:
-    """What is on the silicon of each `system_chip`; the shared SRAM is the cores' buffers, so only HBM crosses it."""
+    """What is on the silicon of each `system_chip`; where the SRAM is the cores' buffers, only HBM crosses the die."""
     template = template_chip(base, Design(num_tensor=1, num_rows=1, num_cols=1, num_vector=1, num_lanes=1))
     num_tensor, num_vector = systems["num_tensor"], systems["num_vector"]
     num_lanes = num_vector * systems["num_lanes"]
+    is_own, clock_hz = has_own_buffers(base), systems["clock_mhz"] * MEGA
+    buffer_bytes = _core_buffer_bytes(systems["num_rows"] * systems["num_cols"]) if is_own else 0.0 * num_tensor
+    crossing = np.full(len(num_tensor), _sram_bytes_per_clock(base)) if is_own else hbm_bytes_per_s / clock_hz
     return replace(
         inventory(template),
         num_macs=num_tensor * systems["num_rows"] * systems["num_cols"],
@@ -151,7 +177,8 @@ def _inventories(base: Chip, systems: Columns, hbm_bytes_per_s: FloatArray) -> I
         num_schedulers=np.ceil(np.maximum(num_tensor, num_vector) / num_vector) * num_vector,
         register_bytes=num_lanes * REGISTER_BYTES_PER_LANE,
         sram_bytes=systems["sram_mib"] * MEBI / (1 - base.die.spare_sram_frac),
-        noc_bytes_per_clock=hbm_bytes_per_s / (systems["clock_mhz"] * MEGA),
+        buffer_bytes=num_tensor * buffer_bytes,
+        noc_bytes_per_clock=crossing,
         num_hbm_phys=systems["hbm_stacks"] + base.die.num_spare_hbm_phys,
         num_link_lanes=_num_link_lanes(base, systems["link_gb_per_s"]),
     )
