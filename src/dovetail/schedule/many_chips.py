@@ -12,7 +12,7 @@ from dovetail.plan.plans import Plans
 from dovetail.schedule.assembly import Assembly, Shared, by_pipeline, by_stages, shared
 from dovetail.schedule.chip_rows import ChipRows
 from dovetail.schedule.work_frame import WorkFrame, work_frame
-from dovetail.schedule.work_table import WorkTable, many_chip_table
+from dovetail.schedule.work_table import ChipWorks, chip_works
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision
 
@@ -28,32 +28,21 @@ class PlanFrame:
     def plans(self) -> Plans:
         return self.plain.plans
 
-    def on(self, chips: ChipColumns, rows: ChipRows) -> WorkTable:
-        """Every plan on every chip, chip after chip. `rows` are the same chips."""
-        return many_chip_table(self.works, chips, rows, self.plain.table.num_devices)
+    def on(self, chips: ChipColumns, rows: ChipRows) -> ChipWorks:
+        """What its plans do on each of `chips`; `rows` are the same chips."""
+        return chip_works(self.works, chips, rows, self.plain.table.num_devices)
 
-    def pairs(self, table: WorkTable, rows: IntArray, cluster: Cluster) -> Shared:
-        """Those in `rows` of a table that `on` made, on devices of which `cluster` says the memory."""
-        plan_of = rows % len(self.plans)
-        plain = self.plain
-        some = replace(
-            table,
-            plans=self.plans.at(plan_of),
-            cuts=replace(table.cuts, of_plan=table.cuts.of_plan[rows]),
-            sender_of=table.sender_of[rows],
-            updater_of=table.updater_of[rows],
-            exchanger_of=table.exchanger_of[rows],
-            are_ties_apart=table.are_ties_apart[rows],
-            chip_of=table.chip_of[rows],
-        )
+    def pairs(self, works: ChipWorks, plan: IntArray, chip: IntArray, cluster: Cluster) -> Shared:
+        """Some of the plans, each on one of the chips, in devices of which `cluster` says the memory."""
+        plain, table = self.plain, works.pairs(plan, chip)
         return replace(
             plain,
-            plans=some.plans,
+            plans=table.plans,
             cluster=cluster,
-            places=plain.places.at(plan_of),
-            table=some,
-            num_microbatches=plain.num_microbatches[plan_of],
-            transfer_of=plain.transfer_of[plan_of],
+            places=plain.places.at(plan),
+            table=table,
+            num_microbatches=plain.num_microbatches[plan],
+            transfer_of=plain.transfer_of[plan],
         )
 
 

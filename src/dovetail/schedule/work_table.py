@@ -115,27 +115,48 @@ def work_table(
     )
 
 
-def many_chip_table(frame: WorkFrame, chips: ChipColumns, rows: ChipRows, num_devices: int) -> WorkTable:
-    """Every plan of `frame` on every chip, chip after chip; only time and energy can be said of them.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ChipWorks:
+    """Blocks of a model as the senders and updaters of a frame run them on many chips, chip after chip.
 
-    `rows` are the same chips.
+    Only time and energy can be said of them. `rows` are the chips.
     """
-    num_chips, num_plans = len(chips), len(frame.plans)
-    works, updates = _worked(frame, lambda ops: distinct_costs(ops, chips), rows.calibration, (num_chips,), NUM_TIMED)
-    chip_of, plan_of = np.repeat(np.arange(num_chips), num_plans), np.tile(np.arange(num_plans), num_chips)
-    return WorkTable(
-        plans=frame.plans.at(plan_of),
-        cuts=replace(frame.cuts, of_plan=frame.cuts.of_plan[plan_of]),
-        sender_of=chip_of * len(frame.senders) + frame.sender_of[plan_of],
-        updater_of=chip_of * frame.num_updaters + frame.updater_of[plan_of],
-        exchanger_of=frame.exchanger_of[plan_of],
-        are_ties_apart=frame.are_ties_apart[plan_of],
-        elements=frame.elements,
+
+    frame: WorkFrame
+    works: tuple[FloatArray, ...]
+    updates: tuple[FloatArray, ...]
+    rows: ChipRows
+    num_devices: int
+
+    def pairs(self, plan: IntArray, chip: IntArray) -> WorkTable:
+        """Some of the frame's plans, each on one of the chips."""
+        frame = self.frame
+        return WorkTable(
+            plans=frame.plans.at(plan),
+            cuts=replace(frame.cuts, of_plan=frame.cuts.of_plan[plan]),
+            sender_of=chip * len(frame.senders) + frame.sender_of[plan],
+            updater_of=chip * frame.num_updaters + frame.updater_of[plan],
+            exchanger_of=frame.exchanger_of[plan],
+            are_ties_apart=frame.are_ties_apart[plan],
+            elements=frame.elements,
+            works=self.works,
+            updates=self.updates,
+            chip=self.rows,
+            num_devices=self.num_devices,
+            chip_of=chip,
+        )
+
+
+def chip_works(frame: WorkFrame, chips: ChipColumns, rows: ChipRows, num_devices: int) -> ChipWorks:
+    """The plans of `frame` on `chips`, of which `rows` says what costs do not read."""
+    many = (len(chips),)
+    works, updates = _worked(frame, lambda ops: distinct_costs(ops, chips), rows.calibration, many, NUM_TIMED)
+    return ChipWorks(
+        frame=frame,
         works=tuple(work.reshape(*work.shape[:2], -1, work.shape[-1]) for work in works),
         updates=tuple(update.reshape(len(COSTS), -1) for update in updates),
-        chip=rows,
+        rows=rows,
         num_devices=num_devices,
-        chip_of=chip_of,
     )
 
 

@@ -55,9 +55,11 @@ class MixTable:
                 best = (least_s, float(values[0][0]), _walked(steps, quick_s, values))
         return best[2] if best is not None else None
 
-    def lows_s(self, least_once_s: float, _: Callable[[], FloatArray]) -> PaceLows:
+    def lows_s(self, best_s: float, least_once_s: float, once_s: Callable[[], FloatArray]) -> PaceLows:
         """What no cut's step takes less than: by the least sum of its stages and the least pace."""
-        return PaceLows(lows=((np.inf, self.stages.low_s(*self._lows()) + least_once_s),))
+        del best_s, once_s  # of several kinds of layers no more is said
+        nothing = np.empty((0, len(self.rows)), dtype=np.int64)
+        return PaceLows(lows=((np.inf, self.stages.low_s(*self._lows()) + least_once_s),), cuts=nothing)
 
     def _lows(self) -> tuple[float, float]:
         """No cut's stages take less together, and none's slowest stage: infinite where no cut fits."""

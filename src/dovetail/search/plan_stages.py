@@ -14,11 +14,15 @@ from dovetail.search.stage_options import StageOptions
 from dovetail.workload.graph import FloatArray, IntArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PaceLows:
-    """What no step of a plan takes less than, by what its slowest stage takes: (pace, step) in seconds each."""
+    """What no step of a plan takes less than, by what its slowest stage takes: (pace, step) in seconds each.
+
+    `cuts` are some that may come close to it: options by stage.
+    """
 
     lows: tuple[tuple[float, float], ...]  # style: pairs of seconds
+    cuts: IntArray
 
     @property
     def least_s(self) -> float:
@@ -51,6 +55,16 @@ class PlanStages:
     @property
     def num_passes(self) -> float:
         return self.num_microbatches / self.plan.num_copies
+
+    @property
+    def can_walk(self) -> bool:
+        """Whether the longest way through its pipeline is that of `walked_cuts`."""
+        return schedule_name(self.plan) == "1f1b" and self.num_microbatches > self.plan.pipeline_parallel
+
+    @property
+    def ways_s(self) -> float:
+        """Transfers beside compute that the first and the last microbatch wait for."""
+        return 2 * (self.plan.pipeline_parallel - 1) * self.lag_s
 
     def steps_s(self, rows: IntArray) -> FloatArray:
         """Seconds of each of the pipelines, pipelines by stages; infinite where some stage does not fit."""

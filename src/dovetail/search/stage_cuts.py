@@ -12,6 +12,7 @@ from dovetail.plan.plan import Plan
 from dovetail.plan.shard import layers_per_chunk
 from dovetail.search.plan_stages import PaceLows, PlanStages
 from dovetail.search.planners.balance import Cut, least_pace_s, least_sum
+from dovetail.search.walked_cuts import least_walk
 from dovetail.workload.graph import FloatArray, IntArray
 
 MAX_CUTS = 4096  # that are looked at to prove that none is faster
@@ -60,11 +61,12 @@ class StageTable:
             layers, step_s = near[int(near_s.argmin())], float(near_s.min())
         return self.rows_of(layers) if np.isfinite(step_s) else None
 
-    def lows_s(self, least_once_s: float, once_s: Callable[[], FloatArray]) -> PaceLows:
+    def lows_s(self, best_s: float, least_once_s: float, once_s: Callable[[], FloatArray]) -> PaceLows:
         """What no cut's step takes less than: of each pace, the least that stages within it take together.
 
         Beside its pipeline a step has what some stage has that holds a full share of the layers, by option `once_s`. A
         stage of fewer layers takes no longer, nor one with more than was asked about less than with the most of them.
+        Where that leaves a step below `best_s`, the cut with the shortest way is looked for, and proposed.
         """
         time_s = np.minimum.accumulate(self.time_s[:, : self.most + 1][:, ::-1], axis=1)[:, ::-1]
         is_least = self.fewest <= self.stages.plan.interleave or len(time_s) == 1
@@ -74,15 +76,30 @@ class StageTable:
         paces_s = np.unique(time_s[np.isfinite(time_s)])
         paces_s = paces_s[paces_s < beyond_s]
         sums_s = _least_sums_s(time_s, paces_s, self.num_layers)
-        shared_s = self._least_once_s(once_s(), paces_s)
-        lows = [
-            (float(pace_s), self.stages.low_s(float(sum_s), float(pace_s)) + max(least_once_s, float(own_s)))
-            for sum_s, pace_s, own_s in zip(sums_s, paces_s, shared_s, strict=True)
-            if np.isfinite(sum_s)
-        ]
+        shared_s = np.maximum(least_once_s, self._least_once_s(once_s(), paces_s))
+        lows, cuts = [], []
+        for sum_s, pace_s, beside_s in zip(sums_s.tolist(), paces_s.tolist(), shared_s.tolist(), strict=True):
+            low_s = self.stages.low_s(sum_s, pace_s) + beside_s if np.isfinite(sum_s) else np.inf
+            if low_s < best_s and self.stages.can_walk:
+                walk = least_walk(*self._ways_s(pace_s, is_least=is_least), self.num_layers, self.stages)
+                low_s = max(low_s, walk.low_s + beside_s)
+                cuts += [walk.layers] if walk.layers else []
+            lows.append((pace_s, low_s))
         if np.isfinite(beyond_s):
             lows.append((np.inf, self.stages.low_s(0.0, beyond_s) + least_once_s))
-        return PaceLows(lows=tuple(lows))
+        proposed = np.array(list(dict.fromkeys(cuts)), dtype=np.int64).reshape(-1, len(time_s))
+        return PaceLows(lows=tuple(lows), cuts=self.rows_of(proposed))
+
+    def _ways_s(self, pace_s: float, *, is_least: bool) -> tuple[FloatArray, FloatArray]:
+        """Forward and backward seconds by stage and layers; infinite for those beyond a pace."""
+        options, row = self.stages.options, self.row[:, : self.most + 1]
+        is_in = np.append(options.time_s <= pace_s, False)[row]
+        ways_s = [
+            np.where(is_in, np.append(way_s, 0.0)[row], np.inf) for way_s in (options.forward_s, options.backward_s)
+        ]
+        for way_s in ways_s:
+            way_s[:, : self.fewest] = np.inf if is_least else 0.0
+        return ways_s[0], ways_s[1]
 
     def _least_once_s(self, once_s: FloatArray, paces_s: FloatArray) -> FloatArray:
         """Of options with a full share of the layers and within each pace, the least of what they have once a step."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from dovetail.cost.columns import ChipColumns
 from dovetail.schedule.chip_rows import ChipRows
-from dovetail.schedule.many_chips import pair_times
-from dovetail.schedule.work_table import WorkTable
+from dovetail.schedule.many_chips import PlanFrame, pair_times
+from dovetail.schedule.work_table import ChipWorks
 from dovetail.search.bounds import step_bounds
 from dovetail.search.codesign.frames import Frame
 from dovetail.workload.graph import FloatArray, IntArray
@@ -70,11 +70,11 @@ class _Search:
 
     def __init__(self, frame: Frame, chips: Chips, losses: Losses) -> None:
         self._frame, self._chips, self._losses = frame, chips, losses
-        self._table: WorkTable = frame.plans.on(chips.columns, chips.rows)
         self._cluster = frame.with_memory(chips.hbm_bytes)
-        self._num_plans, self._num_policies = len(frame.plans.plans), len(frame.policies)
+        self._num_policies = len(frame.policies)
         self._fits = frame.need_bytes <= chips.hbm_bytes
         self._done = np.zeros((len(frame.bases), len(chips)), dtype=bool)
+        self._works: list[tuple[PlanFrame, ChipWorks]] = []
         self.plan = np.full(len(chips), NO_PLAN, dtype=np.int64)
         self.loss, self.step_s, self.energy_j = (np.full(len(chips), np.inf) for _ in range(3))
 
@@ -90,11 +90,18 @@ class _Search:
 
     def step_lows(self, base: IntArray, chip: IntArray, bar: FloatArray) -> FloatArray:
         """As `line_lows`, of pairs, as tight as can be below a `bar` for each chip."""
-        rows = chip * self._num_plans + base * self._num_policies
-        every = self._frame.plans.pairs(self._table, rows, self._cluster)
+        plans, plan = self._frame.some(base)
+        works = self._on(plans)
+        every = plans.pairs(works, plan, chip, self._cluster)
         a_second = self._lows(np.ones(len(bar)), np.arange(len(bar)))  # losses grow with the step
         worst_s = float((bar / a_second)[chip].max())
         return self._lows(step_bounds(every, self._frame.policies, worst_s).step_s, chip)
+
+    def _on(self, plans: PlanFrame) -> ChipWorks:
+        """What plans do on the chips; of the same frame it is worked out once."""
+        if not self._works or self._works[-1][0] is not plans:
+            self._works.append((plans, plans.on(self._chips.columns, self._chips.rows)))
+        return self._works[-1][1]
 
     def _lows(self, step_s: FloatArray, chip: IntArray) -> FloatArray:
         idle_w = self._chips.rows.energy.idle_w[chip]
@@ -105,14 +112,16 @@ class _Search:
         is_new = ~self._done[base, chip]
         base, chip = base[is_new], chip[is_new]
         self._done[base, chip] = True
-        plan = (base[:, None] * self._num_policies + np.arange(self._num_policies)).ravel()
-        chip = np.repeat(chip, self._num_policies)
-        fits = np.flatnonzero(self._fits[plan])
+        policy = np.tile(np.arange(self._num_policies), len(base))
+        base, chip = np.repeat(base, self._num_policies), np.repeat(chip, self._num_policies)
+        fits = np.flatnonzero(self._fits[base * self._num_policies + policy])
         if not len(fits):
             return
-        plan, chip = plan[fits], chip[fits]
-        every = self._frame.plans.pairs(self._table, chip * self._num_plans + plan, self._cluster)
-        times = pair_times(every)
+        base, chip, policy = base[fits], chip[fits], policy[fits]
+        plans, first = self._frame.some(base)
+        works = self._on(plans)
+        times = pair_times(plans.pairs(works, first + policy, chip, self._cluster))
+        plan = base * self._num_policies + policy
         loss = self._losses(times.step_s, times.energy_j, chip)
         order = np.lexsort((plan, loss))
         chips, first = np.unique(chip[order], return_index=True)

@@ -11,6 +11,7 @@ import numpy as np
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
+from dovetail.plan.cuts import cuts_of
 from dovetail.plan.placements import NOWHERE, placements_of
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.plan.plans import Plans, joined
@@ -29,6 +30,7 @@ from dovetail.search.stage_options import with_policies
 from dovetail.workload.graph import FloatArray, IntArray
 from dovetail.workload.workload import Workload
 
+FEW_BASES = 512  # base plans of which one table serves for all that is asked
 Networks = Callable[[Chip, int], Cluster]  # so many devices of a chip, joined
 
 
@@ -75,9 +77,25 @@ class Frame:
         self._fitting: dict[float, IntArray] = {}
 
     @cached_property
-    def plans(self) -> PlanFrame:
+    def plans(self) -> Plans:
         """Base plans under every policy, base after base."""
-        return plan_frame(self.graph, with_policies(self.bases, self.policies), self.cluster, self.workload.precision)
+        return with_policies(self.bases, self.policies)
+
+    @cached_property
+    def _every(self) -> PlanFrame:
+        return plan_frame(self.graph, self.plans, self.cluster, self.workload.precision)
+
+    def some(self, bases: IntArray) -> tuple[PlanFrame, IntArray]:
+        """A frame with the plans of at least these base plans, and where the first plan of each stands in it.
+
+        Of few base plans one frame serves for all; of many a frame of those asked for is sooner made.
+        """
+        if len(self.bases) <= FEW_BASES:
+            return self._every, bases * len(self.policies)
+        distinct, which = np.unique(bases, return_inverse=True)
+        plans = with_policies(self.bases.at(distinct), self.policies)
+        frame = plan_frame(self.graph, plans, self.cluster, self.workload.precision)
+        return frame, which * len(self.policies)
 
     @cached_property
     def base_frame(self) -> PlanFrame:
@@ -86,8 +104,7 @@ class Frame:
     @cached_property
     def need_bytes(self) -> FloatArray:
         """Of each of `plans`."""
-        plain = self.plans.plain
-        return need_bytes(self.graph, plain.plans, plain.table.cuts, self.workload.precision)
+        return need_bytes(self.graph, self.plans, cuts_of(self.plans, self.graph), self.workload.precision)
 
     def on(self, chip: Chip) -> Cluster:
         """The network with this chip."""

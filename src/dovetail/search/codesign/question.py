@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -74,7 +74,8 @@ class Budget:
         return most - 1.0
 
 
-def _everything(systems: Systems) -> BoolArray:
+def everything(systems: Systems) -> BoolArray:
+    """Every combination is part of the space."""
     return np.ones(len(systems["num_tensor"]), dtype=bool)
 
 
@@ -93,7 +94,7 @@ class JointQuestion:
     budget: Budget
     metric: Metric
     reference_losses: tuple[float, ...]
-    rule: Rule = field(default=_everything)
+    rule: Rule = field(default=everything)
 
     @property
     def weights(self) -> FloatArray:
@@ -106,7 +107,7 @@ class JointQuestion:
         return np.asarray(np.exp(self.weights @ np.log(ratios)))
 
 
-def system_space(base: Chip, num_devices: int, values: dict[str, Sequence[int]]) -> Space:
+def system_space(base: Chip, num_devices: int, values: Mapping[str, Sequence[int]]) -> Space:
     """A knob for everything a system is; those that `values` leaves out stay as the base has them."""
     unknown = sorted(set(values) - set(KNOBS))
     if unknown:

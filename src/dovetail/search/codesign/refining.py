@@ -98,7 +98,7 @@ def _refined_case(scorer: Scorer, score: SystemScore, index: int, worst: float) 
 
 
 def _even(frame: Frame, known: CasePlan) -> RefinedCase:
-    plan = frame.plans.plans.plan(known.plan) if known.plan != NO_PLAN else Plan()
+    plan = frame.plans.plan(known.plan) if known.plan != NO_PLAN else Plan()
     return RefinedCase(plan=plan, loss=known.loss, step_s=known.step_s, energy_j=known.energy_j, low=known.low)
 
 
