@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dovetail.errors import InvalidInput
@@ -27,12 +28,27 @@ def write_file(file: Path, text: str) -> None:
 
 def write_bytes(file: Path, data: bytes) -> None:
     """Writes beside `file` and then puts it in place, so that nobody meets half of it."""
+    try:
+        with placed(file) as half:
+            half.write_bytes(data)
+    except ValueError as error:  # a name that cannot be one
+        raise _unwritten(file, error) from None
+
+
+@contextmanager
+def placed(file: Path) -> Iterator[Path]:
+    """A name beside `file` to write to; what is there at the end is put in place, and nothing where writing failed."""
     half = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        half.write_bytes(data)
+        yield half
         os.replace(half, file)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise _unwritten(file, error) from None
+    finally:
         with suppress(OSError, ValueError):
             half.unlink(missing_ok=True)
-        reason = one_line(str(getattr(error, "strerror", "") or error)).lower()
-        raise InvalidInput(f"cannot write file {quoted(str(file))}: {reason}") from None
+
+
+def _unwritten(file: Path, error: Exception) -> InvalidInput:
+    reason = one_line(str(getattr(error, "strerror", "") or error)).lower()
+    return InvalidInput(f"cannot write file {quoted(str(file))}: {reason}")

@@ -1,0 +1,42 @@
+"""A study: one question put to one version of the model, and how far its answer is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from dovetail.search.space import Point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyRecord:
+    """A study as a list shows it. `inputs` are all facts its numbers follow from, values by knob under "space"."""
+
+    key: str
+    kind: str
+    model_version: str
+    is_current: bool  # of the version that reads it: others are shown and never mixed with
+    inputs: dict[str, Any]
+    figure_names: tuple[str, ...]
+    started: str
+    written: str
+    num_rows: int
+
+    @property
+    def knobs(self) -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = self.inputs.get("space", {})
+        return found
+
+    @property
+    def num_points(self) -> int:
+        return math.prod(len(values) for values in self.knobs.values())
+
+    @property
+    def job_names(self) -> tuple[str, ...]:
+        """Models that are trained, where the study says."""
+        return tuple(str(job["name"]) for key in ("jobs", "cases") for job in self.inputs.get(key, ()))
+
+    def values(self, point: Point) -> dict[str, Any]:
+        """What each knob is set to."""
+        return {name: values[index] for (name, values), index in zip(self.knobs.items(), point, strict=True)}

@@ -1,0 +1,49 @@
+"""What can be wrong with a store, in one line each: what happened, what is kept, and how to go on."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from dovetail.errors import InvalidInput
+
+WAIT_S = 30.0  # for another process that is writing
+AGAIN = "run the same command again to go on"
+
+
+def fault(error: sqlite3.Error, path: Path, num_rows: int = 0) -> InvalidInput:
+    """What SQLite said of the file at `path`, as we say it; `num_rows` are known to be kept."""
+    name = str(getattr(error, "sqlite_errorname", "") or "")
+    kept = f"the {num_rows:,} rows of this study are kept" if num_rows else "what was in it is kept"
+    if name.startswith("SQLITE_FULL"):
+        return InvalidInput(f"there is no room left to write to {path}; {kept}; make room, and {AGAIN}", "store")
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        told = f"another process has been writing to {path} for more than {WAIT_S:g} s; {kept}"
+        return InvalidInput(f"{told}; once it has ended, {AGAIN}", "store")
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
+        told = f"{path} cannot be written: it or its folder is read-only, or of somebody else"
+        return InvalidInput(f"{told}; allow writing to both, or name another file", "store")
+    if name.startswith("SQLITE_IOERR"):
+        told = f"{path} cannot be written or read ({name.removeprefix('SQLITE_')}); {kept}"
+        return InvalidInput(f"{told}; see to the disk, its quota and ulimit -f, and {AGAIN}", "store")
+    if name.startswith("SQLITE_NOTADB"):
+        return foreign(path, "the file is no database")
+    if isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError | sqlite3.IntegrityError):
+        raise error  # our own mistake
+    return damaged(path, str(error))
+
+
+def foreign(path: Path, why: str) -> InvalidInput:
+    return InvalidInput(f"{path} is not a store: {why}; it is left as it is: name another file", "store")
+
+
+def damaged(path: Path, why: str) -> InvalidInput:
+    """A store that a disk, a copy or another program has changed."""
+    way_out = f"put back a copy of it, or save the rows that are whole: dovetail studies {path} --rescue FILE"
+    return InvalidInput(f"{path} is damaged: {why}; it is left as it is: {way_out}", "store")
+
+
+def damaged_beside(path: Path) -> InvalidInput:
+    """A store that is whole, with something beside it that SQLite would put into it."""
+    told = f"{path.name}-wal beside it is damaged, or of another store"
+    return InvalidInput(f"{path} cannot be used: {told}; move that file away to go on with the rest", "store")

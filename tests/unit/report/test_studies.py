@@ -1,0 +1,68 @@
+"""Rows of studies as columns, and what a list says of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from dovetail.report.studies import asked_words, row_cells, row_columns, studies_table, study_tables
+from dovetail.search.algorithms import Scored
+from dovetail.search.study import StudyRecord
+
+
+def study(space=None, figures=("power_w",), **facts):
+    inputs = {"space": space or {"num_tensor": [1, 2]}, **facts}
+    return StudyRecord(
+        key="0123456789abcdef", kind="mine", model_version="0.1.0+abc", is_current=True, inputs=inputs,
+        figure_names=figures, started="2026-01-02T03:04:05Z", written="2026-01-02T03:04:06Z", num_rows=1,
+    )  # fmt: skip
+
+
+def test_columns_are_those_of_all_studies_with_the_widest_type():
+    one, other = study({"a": [1, 2], "b": [1, 2]}), study({"a": [1.5], "b": ["x"], "c": [True]}, ("step_s",))
+    columns = row_columns([one, other])
+    assert {name: columns[name] for name in "abc"} == {"a": float, "b": str, "c": str}
+    assert list(columns)[4:] == ["a", "b", "c", "loss", "excess_frac", "power_w", "step_s", "short_of", "plan"]
+
+
+def test_a_study_leaves_empty_what_others_have():
+    one, other = study({"a": [10, 20]}), study({"c": [5]}, ("step_s",))
+    columns = row_columns([one, other])
+    cells = dict(zip(columns, row_cells(one, columns)(Scored(point=(1,), loss=0.5, also=(9.0,))), strict=True))
+    assert (cells["a"], cells["power_w"], cells["loss"]) == (20, 9.0, 0.5)
+    assert (cells["c"], cells["step_s"]) == (None, None)
+
+
+def test_a_row_beyond_a_limit_has_neither_loss_nor_figures():
+    one = study()
+    columns = row_columns([one])
+    row = Scored(point=(0,), loss=math.inf, excess_frac=0.25)
+    cells = dict(zip(columns, row_cells(one, columns)(row), strict=True))
+    assert (cells["loss"], cells["power_w"], cells["excess_frac"]) == (None, None, 0.25)
+
+
+def test_a_study_without_knobs_shows_its_points_as_they_are():
+    one = replace(study(), inputs={})
+    columns = row_columns([one])
+    cells = dict(zip(columns, row_cells(one, columns)(Scored(point=(3, 1), loss=1.0)), strict=True))
+    assert cells["point"] == "3 1"
+
+
+def test_two_columns_of_one_name_are_our_own_mistake():
+    with pytest.raises(AssertionError, match="two columns are named power_w"):
+        row_columns([study({"power_w": [1]})])
+
+
+def test_a_question_is_put_in_words_from_what_it_says():
+    assert asked_words(study()) == ""
+    said = study(jobs=[{"name": "a"}, {"name": "b"}], base={"name": "tpu"}, metric="throughput")
+    assert asked_words(said) == "a + b by throughput on tpu"
+    assert asked_words(study(cases=[{"name": "a"}])) == "a"
+
+
+def test_a_store_without_studies_and_a_study_without_rows_are_told():
+    assert studies_table([], "a.db").title == "0 studies in a.db"
+    assert studies_table([(study(), ())], "a.db").rows[0][3] == "-"
+    assert len(study_tables(study(), ())) == 1
