@@ -21,7 +21,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("answer", ("evaluate", "accuracy")),
     ("choice", ("search",)),
     ("words", ("report",)),
-    ("edges", ("files", "store", "cli", "web")),
+    ("edges", ("files", "store", "engine", "cli", "web")),
     ("start", ("__main__",)),
 )
 # Within a row, only these.
@@ -29,15 +29,16 @@ NEIGHBOURS = {
     "registry": {"errors"},
     "units": {"errors"},
     "accuracy": {"evaluate"},
-    "cli": {"files", "store"},
-    "web": {"files", "store"},
+    "engine": {"store"},
+    "cli": {"files", "store", "engine"},
+    "web": {"files", "store", "engine"},
 }
 ROW_OF = {layer: row for row, layers in ROWS for layer in layers}
 RANK_OF = {layer: rank for rank, (_, layers) in enumerate(ROWS) for layer in layers}
-EDGES = {"files", "store", "cli", "web", "__main__"}
+EDGES = {"files", "store", "engine", "cli", "web", "__main__"}
 EDGE_LIBRARIES = {
     "pydantic", "pydantic_core", "yaml", "typer", "click", "rich",
-    "sqlite3", "fastapi", "starlette", "uvicorn", "nicegui", "httpx", "requests",
+    "sqlite3", "pebble", "distributed", "dask", "fastapi", "starlette", "uvicorn", "nicegui", "httpx", "requests",
 }  # fmt: skip
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "core", "manager", "managers", "misc"}
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from dovetail.search.metrics import Metric, metrics
+from dovetail.search.metrics import ChipFigures, Metric, metrics
+from dovetail.units import Amount
+
+
+def _loss(of: ChipFigures) -> Amount:
+    return of.energy_j / of.num_samples
+
+
+def _figure(of: ChipFigures) -> Amount:
+    return of.num_samples / of.energy_j
+
 
 metrics.register("tokens/J")(
     Metric(
-        loss=lambda f: f.energy_j / f.num_samples,
-        figure=lambda f: f.num_samples / f.energy_j,
+        loss=_loss,
+        figure=_figure,
         unit="samples or tokens/J",
         summary="the most samples or tokens for the energy of a step",
     )

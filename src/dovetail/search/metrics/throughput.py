@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from dovetail.search.metrics import Metric, metrics
+from dovetail.search.metrics import ChipFigures, Metric, metrics
+from dovetail.units import Amount
+
+
+def _loss(of: ChipFigures) -> Amount:
+    return of.step_s / of.num_samples
+
+
+def _figure(of: ChipFigures) -> Amount:
+    return of.num_samples / of.step_s
+
 
 metrics.register("throughput")(
     Metric(
-        loss=lambda f: f.step_s / f.num_samples,
-        figure=lambda f: f.num_samples / f.step_s,
+        loss=_loss,
+        figure=_figure,
         unit="samples or tokens/s",
         summary="the most samples or tokens a second",
     )

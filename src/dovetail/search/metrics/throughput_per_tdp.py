@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from dovetail.search.metrics import Metric, metrics
+from dovetail.search.metrics import ChipFigures, Metric, metrics
+from dovetail.units import Amount
+
+
+def _loss(of: ChipFigures) -> Amount:
+    return of.step_s / of.num_samples * of.power_w * of.num_devices
+
+
+def _figure(of: ChipFigures) -> Amount:
+    return of.num_samples / of.step_s / (of.power_w * of.num_devices)
+
 
 metrics.register("perf/tdp")(
     Metric(
-        loss=lambda f: f.step_s / f.num_samples * f.power_w * f.num_devices,
-        figure=lambda f: f.num_samples / f.step_s / (f.power_w * f.num_devices),
+        loss=_loss,
+        figure=_figure,
         unit="samples or tokens/s/W",
         summary="the most samples or tokens a second for each watt of all devices busy",
     )

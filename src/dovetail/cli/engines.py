@@ -1,0 +1,67 @@
+"""Where a command has its search done: here, by worker processes, or by a Dask cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from dovetail.cli.process import stream
+from dovetail.engine import Engine, opened
+from dovetail.errors import InvalidInput
+
+WORKERS_HELP = "Processes of this machine to spread the search over; the answer is the same."
+CLUSTER_HELP = "The scheduler of a Dask cluster to spread it over, such as tcp://host:8786; needs dovetail[cluster]."
+
+Q = TypeVar("Q")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineAsked:
+    """What was typed; 0 or nothing where it was left out."""
+
+    num_workers: int = 0
+    cluster: str = ""
+
+
+def engine_asked(workers: str | None, cluster: str) -> EngineAsked:
+    """What --workers and --cluster say; raises at once where that cannot be, and notes where it is no use."""
+    from dovetail.cli.asked import count
+
+    asked = EngineAsked(num_workers=count("--workers", workers), cluster=cluster)
+    if asked.num_workers and cluster:
+        raise InvalidInput(f"--workers {asked.num_workers} and --cluster {cluster} are two engines; choose one")
+    if cluster:
+        from dovetail.engine.cluster import check_cluster
+
+        check_cluster(cluster)
+    _say_if_crowded(asked.num_workers)
+    return asked
+
+
+@contextmanager
+def engine_for(asked: EngineAsked, question: Q) -> Iterator[Engine[Q]]:
+    """The engine that was asked for; an interrupt ends its workers before it ends the command."""
+    before = signal.getsignal(signal.SIGINT)
+    is_met = bool(asked.num_workers or asked.cluster) and callable(before)  # else it is ignored, as a shell may have it
+    is_met = is_met and threading.current_thread() is threading.main_thread()  # which alone may say
+    if is_met:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with opened(question, num_workers=asked.num_workers, cluster=asked.cluster) as engine:
+            yield engine
+    finally:
+        if is_met:
+            signal.signal(signal.SIGINT, before)
+
+
+def _say_if_crowded(num_workers: int) -> None:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    told = stream("stderr")
+    if num_workers > cores and told is not None:
+        told.write(f"dovetail: {num_workers} workers for {cores} cores: more than there are cores is no faster\n")
+        told.flush()

@@ -1,0 +1,53 @@
+"""A note where workers are crowded, and interrupts that reach the engine while it is open."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from dovetail.cli.engines import EngineAsked, engine_asked, engine_for
+from dovetail.errors import InvalidInput
+from tests import engine_tasks as tasks
+
+
+def test_more_workers_than_cores_are_told_of(monkeypatch, capsys):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
+    asked = engine_asked("2", "")
+    assert asked == EngineAsked(num_workers=2)
+    with engine_for(asked, 3) as engine:
+        assert list(engine.map(tasks.times, [5])) == [15]
+    assert capsys.readouterr().err == "dovetail: 2 workers for 1 cores: more than there are cores is no faster\n"
+
+
+def test_while_workers_are_there_an_interrupt_is_raised_and_then_met_as_before():
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        own = signal.getsignal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt), engine_for(EngineAsked(num_workers=1), 3):
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is own
+        with engine_for(EngineAsked(), 3):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_nothing_said_is_this_process(capsys):
+    assert engine_asked(None, "") == EngineAsked()
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("workers", "cluster", "reason"),
+    [
+        ("0", "", "at least 1"),
+        ("two", "", "whole number"),
+        ("2", "tcp://host:1", "choose one"),
+        (None, "a b", "such as"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_computed(workers, cluster, reason):
+    with pytest.raises(InvalidInput, match=reason):
+        engine_asked(workers, cluster)
