@@ -1,98 +1,97 @@
-"""Mining at WHAM's budget: what the proven best chip gains over the hand-tuned one for each of the paper's 11 models.
-
-Batches and cuts are ours, as the paper's are not published: powers of two that fit the chip's 16 GiB, and the fewest
-stages for the three models that need several.
-"""
+"""Mining at WHAM's budget: the whole of `dovetail reproduce wham`, timed, and what it must show."""
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Iterator
-from random import Random
+from collections.abc import Callable, Iterator
 
 from benchmarks.bar import Bar
-from dovetail.hardware.catalog import chips
-from dovetail.plan.plan import Plan
-from dovetail.search.algorithms import algorithms
-from dovetail.search.designs import Limits, design_space
-from dovetail.search.metrics import metrics
-from dovetail.search.mining.answers import base_answer, question_of
-from dovetail.search.mining.miner import Mined, mined
-from dovetail.search.mining.task import Task, whole_batch
-from dovetail.workload.models import models
-from dovetail.workload.workload import Workload
+from dovetail.search.wham.cases import LIMITS, PAPER, tasks
+from dovetail.search.wham.claims import MOST_GAP_FRAC, claims, mean, mean_gap_frac, mean_slower
+from dovetail.search.wham.searches import wham_budget
+from dovetail.search.wham.study import READINGS, WhamModel, WhamStudy, wham_study
+
+__all__ = ["LIMITS", "bars", "tasks"]
 
 ISSUE = 6
-LIMITS = Limits(area_mm2=606.68, power_w=280.0)  # WHAM's released constants: a TPU v2's die, and its TDP
-PAPER_GAIN_FRAC = 0.23  # WHAM: 12 to 23 % over a hand-tuned TPU-class chip
-MOST_GAP_FRAC = 0.02  # of the critical-path heuristic, on average
-PIPELINE = Plan(pipeline_parallel=4, recompute=("full",))
-LARGE = Plan(tensor_parallel=8, sequence_parallel=True, pipeline_parallel=48, recompute=("full",))
-ONE_DEVICE = {
-    "mobilenet-v3-large": 32,
-    "resnet-18": 32,
-    "inception-v3": 32,
-    "resnext-101-32x8d": 16,
-    "vgg-16": 32,
-    "gnmt": 64,
-    "bert-base": 16,
-    "bert-large": 8,
-}  # samples a step
-SEVERAL = {"opt-1.3b": (8, PIPELINE), "gpt2-1.5b": (8, PIPELINE), "gpt3-175b": (64, LARGE)}
-
-
-def tasks() -> Iterator[Task]:
-    for name, batch in ONE_DEVICE.items():
-        model = models[name]()
-        yield whole_batch(Workload(model=model, global_batch=batch, seq=model.seq))
-    for name, (batch, plan) in SEVERAL.items():
-        model = models[name]()
-        yield Task(workload=Workload(model=model, global_batch=batch, seq=model.seq), plan=plan)
-
-
-def searched(task: Task, algorithm: str) -> tuple[Mined, float]:
-    """What a search finds, losses over the TPUv2-like chip's, and its CPU seconds."""
-    base, metric = chips["tpuv2-like"](), metrics["throughput"]
-    assert task.memory(base).fits, task.name
-    began_s = time.process_time()
-    question = question_of([task], base, design_space(), LIMITS, metric, base_answer([task], base, metric))
-    space = question.space.num_points
-    found = mined(
-        question, algorithms[algorithm], Random(1), num_most=space, known={}, keep=lambda _: None, watch=lambda _: None
-    )
-    assert found is not None, task.name
-    return found, time.process_time() - began_s
+MOST_S = 600.0  # the issue: all 11 models within ten minutes on two cores
 
 
 def bars() -> Iterator[Bar]:
-    every = list(tasks())
-    searched(every[1], "exact")  # compiled before it is timed
-    exact = [searched(task, "exact") for task in every]
-    grown = [searched(task, "critical-path") for task in every]
-    gains = [1 / found.best.loss for found, _ in exact]
-    mean = math.exp(sum(map(math.log, gains)) / len(gains))
-    named = ", ".join(f"{task.name} {gain:.2f}" for task, gain in zip(every, gains, strict=True))
+    began_s, began_cpu_s = time.monotonic(), time.process_time()
+    study = wham_study(tuple(tasks()), wham_budget(), is_exhaustive=True, told=lambda _: None)
+    took_s, took_cpu_s = time.monotonic() - began_s, time.process_time() - began_cpu_s
+    yield from _gains(study)
+    yield from _optimality(study)
+    yield Bar(
+        name="`reproduce wham`, 11 models with every design scheduled",
+        issue=ISSUE,
+        bar=f"< {MOST_S:.0f} CPU-s in one process",
+        measured=f"{took_cpu_s:.0f} CPU-s ({took_s:.0f} s beside whatever else ran)",
+        holds=took_cpu_s < MOST_S,
+    )
+
+
+def _gains(study: WhamStudy) -> Iterator[Bar]:
+    gain, own_limits_gain, *_ = (claim.ours for claim in claims(study))
+    named = _named(study, lambda model: model.gain(model.reference))
     yield Bar(
         name="throughput of the mined chip over the TPUv2-like one, geometric mean of 11 models",
         issue=ISSUE,
-        bar=f"> {1 + PAPER_GAIN_FRAC:.2f} times",
-        measured=f"{mean:.2f} times ({named})",
-        holds=mean > 1 + PAPER_GAIN_FRAC,
+        bar=f"> {PAPER.most_gain:g} times",
+        measured=f"{gain:.2f} times ({named})",
+        holds=gain > PAPER.most_gain,
     )
-    proven, most_s = sum(found.is_proven for found, _ in exact), max(took_s for _, took_s in exact)
     yield Bar(
-        name="proven best of all designs, 11 models",
+        name="the same within the area and power that the TPUv2-like chip takes",
         issue=ISSUE,
-        bar="all proven",
-        measured=f"{proven} of {len(exact)}; {most_s:.1f} CPU-s at most, {exact[0][0].num_points:,} designs",
-        holds=proven == len(exact),
+        bar=f"> {PAPER.most_gain:g} times",
+        measured=f"{own_limits_gain:.2f} times ({_named(study, lambda model: model.own_limits_gain)})",
+        holds=own_limits_gain > PAPER.most_gain,
     )
-    gaps = [fast.best.loss / best.best.loss - 1 for (fast, _), (best, _) in zip(grown, exact, strict=True)]
+    per_watt = [model.per_watt_gain for model in study.models]
     yield Bar(
-        name="gap of the critical-path heuristic to the proven best, mean of 11 models",
+        name="throughput/TDP of the mined chip over the TPUv2-like one, 11 models",
+        issue=ISSUE,
+        bar=f"reported (paper: {PAPER.most_per_watt:g} at most)",
+        measured=f"{mean(per_watt):.2f} on the mean ({_named(study, lambda model: model.per_watt_gain)})",
+        holds=all(model.per_watt.is_proven for model in study.models),
+    )
+    for place, (name, *_) in enumerate(READINGS):
+        slower = _named(study, _slower(place))
+        yield Bar(
+            name=f"training throughput over chips searched for inference ({name}), 11 models",
+            issue=ISSUE,
+            bar=f"reported per model (paper: {PAPER.over_inference:g} on average)",
+            measured=f"{mean_slower(study, name):.2f} on the mean ({slower})",
+            holds=all(model.inference[place][1].is_proven for model in study.models),
+        )
+
+
+def _optimality(study: WhamStudy) -> Iterator[Bar]:
+    confirmed = [model for model in study.models if model.is_confirmed]
+    num = min(model.every.num_designs for model in study.models if model.every)
+    yield Bar(
+        name="best designs by throughput and throughput/TDP, proven and the best of every design scheduled, 11 models",
+        issue=ISSUE,
+        bar="all",
+        measured=f"{len(confirmed)} of {len(study.models)}; {num:,} designs within the limits of {study.num_designs:,}",
+        holds=len(confirmed) == len(study.models),
+    )
+    gaps = [(model.grown_gap_frac, model.counted_gap_frac) for model in study.models]
+    yield Bar(
+        name="gap of the critical-path heuristic to the best of every design, mean of 11 models",
         issue=ISSUE,
         bar=f"<= {MOST_GAP_FRAC:.0%}",
-        measured=f"{sum(gaps) / len(gaps):.2%}, {max(gaps):.2%} at most",
-        holds=sum(gaps) / len(gaps) <= MOST_GAP_FRAC,
+        measured=f"{mean_gap_frac(study):.3%}, {max(gap for gap, _ in gaps):.3%} at most;"
+        f" in its exact mode {max(gap for _, gap in gaps):.3%} at most",
+        holds=mean_gap_frac(study) <= MOST_GAP_FRAC,
     )
+
+
+def _slower(place: int) -> Callable[[WhamModel], float]:
+    return lambda model: model.inference[place][1].step_s / model.best.step_s
+
+
+def _named(study: WhamStudy, figure: Callable[[WhamModel], float]) -> str:
+    return ", ".join(f"{model.task.name} {figure(model):.2f}" for model in study.models)

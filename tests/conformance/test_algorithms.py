@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from random import Random
 
 import numpy as np
 import pytest
 
-from dovetail.search.algorithms import Scored, algorithms
+from dovetail.search.algorithms import Scored, algorithms, unforeseen
 from dovetail.search.space import Knob, Space
 
 NAMES = ("num_tensor", "num_rows", "num_cols", "num_vector", "num_lanes")
@@ -29,8 +30,12 @@ def bound(points):
     return np.array([told(point).loss * 0.9 for point in points])
 
 
-def walked(name, seed, num_points=150):
-    search = algorithms[name].search(SPACE, Random(seed), bound)
+def loose(points):
+    return bound(points) / 8
+
+
+def walked(name, seed, num_points=150, low=bound):
+    search = algorithms[name].search(SPACE, Random(seed), low)
     asked = next(search)
     seen: list[Scored] = []
     while len(seen) < num_points:
@@ -66,3 +71,19 @@ def test_an_exact_search_ends_with_the_best_point(name):
     seen = walked(name, 4, num_points=SPACE.num_points + 1)
     assert len(seen) < SPACE.num_points / 2
     assert min(one.loss for one in seen) == min(told(point).loss for point in SPACE.points())
+
+
+@pytest.mark.parametrize("name", [n for n, algorithm in algorithms.items() if algorithm.order is not unforeseen])
+def test_an_order_that_is_known_ahead_is_what_is_asked_for(name):
+    seen = [one.point for one in walked(name, 5, num_points=400, low=loose)]
+    assert len(seen) > 50
+    ahead = algorithms[name].order(SPACE, Random(5), loose)
+    assert seen == list(itertools.islice(ahead, len(seen)))
+
+
+def test_some_orders_are_known_ahead():
+    assert {n for n, algorithm in algorithms.items() if algorithm.order is not unforeseen} >= {
+        "exact",
+        "random",
+        "grid",
+    }

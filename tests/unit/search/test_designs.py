@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from random import Random
 
 import pytest
@@ -13,7 +14,7 @@ from dovetail.cost.tdp import tdp
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.template import Design, design_of, template_chip
-from dovetail.search.designs import Limits, design_at, design_space, silicon_of
+from dovetail.search.designs import Limits, Silicon, design_at, design_columns, design_space, silicon_at, silicon_of
 
 BASE = chips["tpuv2-like"]()
 
@@ -54,3 +55,16 @@ def test_a_design_without_cores_is_refused():
 def test_a_limit_of_nothing_is_refused():
     with pytest.raises(InvalidInput, match="area_mm2 must be positive"):
         Limits(area_mm2=0, power_w=280)
+
+
+def test_designs_as_columns_have_the_silicon_of_designs_as_objects():
+    space, rng = design_space(), Random(5)
+    points = [space.sample(rng) for _ in range(30)]
+    columns = design_columns(space, points)
+    designs = [design_at(space, point) for point in points]
+    assert {name: column.tolist() for name, column in columns.items()} == {
+        name: [getattr(design, name) for design in designs] for name in columns
+    }
+    by_columns, by_objects = silicon_at(BASE, columns), silicon_of(BASE, designs)
+    for field in fields(Silicon):
+        assert getattr(by_columns, field.name).tolist() == getattr(by_objects, field.name).tolist()

@@ -6,7 +6,7 @@ left to ask returns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -23,7 +23,7 @@ class Scored:
 
     `excess_frac` is how far beyond its worst limit it is, 0 where it keeps all. `also` are further figures to keep
     small, for searches of several aims. `short_of` names the knob of which one more would have let critical work start
-    earlier, if any.
+    earlier, if any. `plan` is the plan that it came to this by, as JSON, where plans are searched too.
     """
 
     point: Point
@@ -31,28 +31,48 @@ class Scored:
     excess_frac: float = 0.0
     also: tuple[float, ...] = ()
     short_of: str = NOTHING
+    plan: str = NOTHING
 
 
 Search = Generator[list[Point], list[Scored], None]
 Bound = Callable[[list[Point]], FloatArray]  # what the loss of each point is at least; infinite beyond a limit
+
+Order = Callable[[Space, Random, Bound], Iterator[Point]]
+
+
+def unforeseen(_space: Space, _rng: Random, _bound: Bound) -> Iterator[Point]:
+    """The order of a search whose next point depends on what it is told: nothing can be said."""
+    return iter(())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:
     """`search` starts one; `extra` is the optional install it needs, if any.
 
-    One that `is_exact` and comes to its end has found the best point of the space.
+    One that `is_exact` and comes to its end has found the best point of the space. `order` has the points that it asks
+    for whatever it is told, each once, where there is such an order; what it is told may end it earlier.
     """
 
     search: Callable[[Space, Random, Bound], Search]
     summary: str
     extra: str = NOTHING
     is_exact: bool = False
+    order: Order = unforeseen
 
 
 def blind(search: Callable[[Space, Random], Search]) -> Callable[[Space, Random, Bound], Search]:
     """A search that makes no use of bounds."""
     return lambda space, rng, _: search(space, rng)
+
+
+def foreseen(search: Callable[[Space, Random], Search]) -> Order:
+    """The order of a search that makes no use of what it is told."""
+
+    def order(space: Space, rng: Random, _: Bound) -> Iterator[Point]:
+        for asked in search(space, rng):
+            yield from asked
+
+    return order
 
 
 algorithms: Registry[Algorithm] = Registry("search algorithm", __name__)

@@ -2,7 +2,9 @@
 
 Spotlight's point is that a surrogate learns more from quantities that a designer would look at than from raw knobs. A
 Gaussian process with a Matern 5/2 kernel sees octaves of each knob and of their products: for a chip, of array sizes
-and of all lanes together.
+and of all lanes together. A second one learns which points keep the limits, and expected improvement is weighed by the
+chance that one does (Gardner et al., ICML 2014): the best designs lie where limits begin, and a penalty on those beyond
+would teach a single process to keep away.
 """
 
 from __future__ import annotations
@@ -17,31 +19,58 @@ from dovetail.search.algorithms import Algorithm, Scored, Search, algorithms, bl
 from dovetail.search.space import Point, Space
 from dovetail.workload.graph import FloatArray
 
-NUM_FIRST = 10  # drawn at random before there is a model
-NUM_CANDIDATES = 512  # looked at by the model each time
-NEAR_FRAC = 0.25  # of candidates: neighbours of the best
+NUM_FIRST = 10  # drawn at random before there is a model: twice the knobs of a chip
+NUM_CANDIDATES = 256  # looked at by the model each time
+NEAR_FRAC = 0.5  # of candidates: neighbours of one of the best
+NUM_BEST = 5  # whose neighbours are candidates
 LENGTHS = (0.1, 0.2, 0.5, 1.0, 2.0)  # of the kernel, tried by likelihood
+NUM_FIXED = 10  # asked before the length is chosen again
 NOISE = 0.00001  # of the variance: evaluations repeat, and this keeps the kernel invertible
-NUM_REMEMBERED = 200  # the process grows with the cube of what it has seen
-PENALTY = 2.0  # in logarithms of loss, of a point that breaks a limit, and more by how far
+NUM_REMEMBERED = 128  # a process grows with the cube of what it has seen
+CLIPPED_FRAC = 0.7  # losses above this quantile count as that: how bad a bad design is, tells nothing of good ones
 
 
 def bayes(space: Space, rng: Random) -> Search:
-    """Asks for the candidate with the highest expected improvement."""
+    """Asks for the candidate with the highest expected improvement, weighed by the chance that it keeps the limits."""
     seen: dict[Point, Scored] = {}
+    inside, limits = _Learner(), _Learner()
     while len(seen) < space.num_points:
-        point = space.sample(rng) if len(seen) < NUM_FIRST else _most_promising(space, rng, list(seen.values()))
-        if point in seen:
-            point = _unseen(space, rng, seen)
+        point = space.sample(rng)
+        if len(seen) >= NUM_FIRST:
+            fresh = _candidates(space, rng, list(seen.values()), seen)
+            if fresh:
+                point = fresh[int(np.argmax(_promise(space, list(seen.values()), fresh, inside, limits)))]
+        while point in seen:
+            point = space.sample(rng)
         [told] = yield [point]
         seen[point] = told
 
 
-def _unseen(space: Space, rng: Random, seen: dict[Point, Scored]) -> Point:
-    point = space.sample(rng)
-    while point in seen:
-        point = space.sample(rng)
-    return point
+def _candidates(space: Space, rng: Random, told: list[Scored], seen: dict[Point, Scored]) -> list[Point]:
+    """Points not seen: neighbours of the best, and others from anywhere."""
+    best = sorted(told, key=lambda one: (one.loss, one.excess_frac))[:NUM_BEST]
+    num_near = int(NEAR_FRAC * NUM_CANDIDATES)
+    near = [space.near(rng.choice(best).point, rng) for _ in range(num_near)]
+    anywhere = [space.sample(rng) for _ in range(NUM_CANDIDATES - num_near)]
+    return [point for point in dict.fromkeys(near + anywhere) if point not in seen]
+
+
+def _promise(space: Space, told: list[Scored], fresh: list[Point], inside: _Learner, limits: _Learner) -> FloatArray:
+    """Expected improvement of each of `fresh` by the chance that it keeps the limits."""
+    at = features(space, fresh)
+    kept = sorted((one for one in told if math.isfinite(one.loss)), key=lambda one: one.loss)[:NUM_REMEMBERED]
+    gain = np.ones(len(fresh))
+    if len(kept) > 1:
+        losses = np.log([one.loss for one in kept])
+        losses = np.minimum(losses, np.quantile(losses, CLIPPED_FRAC))
+        gain = _expected_gain(*inside.predicted(features(space, [one.point for one in kept]), losses, at), losses[0])
+    lately = told[-NUM_REMEMBERED:]
+    is_beyond = np.array([math.isinf(one.loss) for one in lately])
+    if is_beyond.any():
+        sides = np.where(is_beyond, 1.0, -1.0)
+        mean, spread = limits.predicted(features(space, [one.point for one in lately]), sides, at)
+        gain = gain * _below(-mean / spread)
+    return gain
 
 
 def features(space: Space, points: list[Point]) -> FloatArray:
@@ -52,56 +81,52 @@ def features(space: Space, points: list[Point]) -> FloatArray:
     return np.asarray(wide / math.sqrt(wide.shape[1]))
 
 
-def _most_promising(space: Space, rng: Random, told: list[Scored]) -> Point:
-    known = sorted(told, key=lambda one: (one.loss, one.excess_frac))[:NUM_REMEMBERED]
-    losses = _logarithms(known)
-    num_near = int(NEAR_FRAC * NUM_CANDIDATES)
-    candidates = [space.near(known[0].point, rng) for _ in range(num_near)]
-    candidates += [space.sample(rng) for _ in range(NUM_CANDIDATES - num_near)]
-    seen = {one.point for one in told}
-    fresh = [point for point in dict.fromkeys(candidates) if point not in seen] or [space.sample(rng)]
-    mean, spread = _predicted(features(space, [one.point for one in known]), losses, features(space, fresh))
-    return fresh[int(np.argmax(_expected_gain(mean, spread, float(losses.min()))))]
+class _Learner:
+    """A Gaussian process fitted anew each time; the length of its kernel only every so often."""
+
+    def __init__(self) -> None:
+        self._length, self._num_asked = 0.0, 0
+
+    def predicted(self, x: FloatArray, y: FloatArray, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation at new places."""
+        middle, scale = y.mean(), max(float(y.std()), NOISE)
+        z, gaps = (y - middle) / scale, _gaps(x, x)
+        lengths = LENGTHS if self._num_asked % NUM_FIXED == 0 else (self._length,)
+        _, self._length, inverse = min((_fitted(gaps, z, length) for length in lengths), key=lambda fit: fit[0])
+        self._num_asked += 1
+        cross = _kernel(_gaps(at, x), self._length) @ inverse.T
+        variance = np.maximum(1.0 - (cross**2).sum(axis=1), NOISE)
+        return middle + scale * (cross @ (inverse @ z)), scale * np.sqrt(variance)
 
 
-def _logarithms(known: list[Scored]) -> FloatArray:
-    """Losses as logarithms; what breaks a limit lies above the worst that keeps all."""
-    finite = [math.log(one.loss) for one in known if math.isfinite(one.loss)]
-    worst = max(finite, default=0.0)
-    return np.array([math.log(k.loss) if math.isfinite(k.loss) else worst + PENALTY + k.excess_frac for k in known])
-
-
-def _kernel(a: FloatArray, b: FloatArray, length: float) -> FloatArray:
-    """Matern 5/2."""
+def _gaps(a: FloatArray, b: FloatArray) -> FloatArray:
     squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T
-    gaps = np.sqrt(np.maximum(squares, 0.0)) * (math.sqrt(5) / length)
-    return np.asarray((1 + gaps + gaps**2 / 3) * np.exp(-gaps))
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
 
-def _predicted(x: FloatArray, y: FloatArray, at: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation at new places, by the length whose likelihood is highest."""
-    middle, scale = y.mean(), max(float(y.std()), NOISE)
-    z = (y - middle) / scale
-    best = min((_fitted(x, z, length) for length in LENGTHS), key=lambda fit: fit[0])
-    _, length, inverse, weights = best
-    cross = _kernel(at, x, length)
-    variance = np.maximum(1.0 - ((cross @ inverse) * cross).sum(axis=1), NOISE)
-    return middle + scale * (cross @ weights), scale * np.sqrt(variance)
+def _kernel(gaps: FloatArray, length: float) -> FloatArray:
+    """Matern 5/2."""
+    far = gaps * (math.sqrt(5) / length)
+    return np.asarray((1 + far + far**2 / 3) * np.exp(-far))
 
 
-def _fitted(x: FloatArray, z: FloatArray, length: float) -> tuple[float, float, FloatArray, FloatArray]:
-    """Less the logarithm of the likelihood, the length, the kernel's inverse, and the weights of what is known."""
-    kernel = _kernel(x, x, length) + NOISE * np.eye(len(x))
-    inverse = np.asarray(np.linalg.inv(kernel), dtype=np.float64)
-    weights = np.asarray(inverse @ z)
-    return float(z @ weights + np.linalg.slogdet(kernel)[1]) / 2, length, inverse, weights
+def _fitted(gaps: FloatArray, z: FloatArray, length: float) -> tuple[float, float, FloatArray]:
+    """Less the logarithm of the likelihood, the length, and the inverse of the kernel's Cholesky factor."""
+    factor = np.linalg.cholesky(_kernel(gaps, length) + NOISE * np.eye(len(z)))
+    inverse = np.asarray(np.linalg.inv(factor), dtype=np.float64)
+    white = inverse @ z
+    return float(white @ white / 2 + np.log(np.diagonal(factor)).sum()), length, inverse
 
 
 def _expected_gain(mean: FloatArray, spread: FloatArray, least: float) -> FloatArray:
     z = (least - mean) / spread
-    normal = np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in z])
     density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
-    return np.asarray((least - mean) * normal + spread * density)
+    return np.asarray((least - mean) * _below(z) + spread * density)
+
+
+def _below(z: FloatArray) -> FloatArray:
+    """The normal distribution's share below `z`."""
+    return np.array([0.5 * math.erfc(value) for value in (z / -math.sqrt(2)).tolist()])
 
 
 algorithms.register("bayes")(

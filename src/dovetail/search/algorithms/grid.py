@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from random import Random
 
-from dovetail.search.algorithms import Algorithm, Search, algorithms, blind
+from dovetail.search.algorithms import Algorithm, Search, algorithms, blind, foreseen
 from dovetail.search.space import Point, Space
 
 
@@ -26,4 +26,6 @@ def _places(num_values: int, step: int) -> tuple[int, ...]:
     return tuple(sorted({*range(0, num_values, step), num_values - 1}))
 
 
-algorithms.register("grid")(Algorithm(search=blind(grid), summary="a coarse grid of the space, then finer ones"))
+algorithms.register("grid")(
+    Algorithm(search=blind(grid), summary="a coarse grid of the space, then finer ones", order=foreseen(grid))
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from dovetail.search.algorithms import Algorithm, Search, algorithms, blind
+from dovetail.search.algorithms import Algorithm, Search, algorithms, blind, foreseen
 from dovetail.search.space import Point, Space
 
 
@@ -18,4 +18,6 @@ def random_search(space: Space, rng: Random) -> Search:
             yield [point]
 
 
-algorithms.register("random")(Algorithm(search=blind(random_search), summary="points drawn at random, each once"))
+algorithms.register("random")(
+    Algorithm(search=blind(random_search), summary="points drawn at random, each once", order=foreseen(random_search))
+)

@@ -15,7 +15,14 @@ from dovetail.search.algorithms import Algorithm, Scored, algorithms, blind
 from dovetail.search.designs import Limits, design_space
 from dovetail.search.metrics import metrics
 from dovetail.search.mining import miner
-from dovetail.search.mining.answers import base_answer, best_answers, hand_tuned, nothing_inside, question_of
+from dovetail.search.mining.answers import (
+    base_answer,
+    best_answers,
+    hand_tuned,
+    nothing_inside,
+    question_of,
+    question_over_base,
+)
 from dovetail.search.mining.bounds import JobBounds
 from dovetail.search.mining.identity import question_facts
 from dovetail.search.mining.miner import Standing, mined
@@ -43,9 +50,15 @@ def question(metric="throughput", names=("resnet-18",)):
     return question_of(tasks, BASE, SPACE, LIMITS, metrics[metric], reference)
 
 
-def found_by(name, asked=None, known=None, num_most=10_000, keep=lambda _: None, watch=lambda _: None, seed=1):
+@cache
+def everything(metric="throughput", names=("resnet-18",)):
+    """What every design of the space comes to: what searches are held against."""
+    return scored(question(metric, names), list(SPACE.points()))
+
+
+def found_by(name, about=None, known=None, num_most=10_000, keep=lambda _: None, watch=lambda _: None, seed=1):
     return mined(
-        asked or question(),
+        about or question(),
         algorithms[name],
         Random(seed),
         num_most=num_most,
@@ -57,33 +70,32 @@ def found_by(name, asked=None, known=None, num_most=10_000, keep=lambda _: None,
 
 @pytest.mark.parametrize("metric", metrics.names())
 def test_exact_finds_what_scheduling_every_design_finds(metric):
-    asked = question(metric)
-    everything = scored(asked, list(SPACE.points()))
-    best = min(everything, key=lambda one: (one.loss, one.point))
-    found = found_by("exact", asked)
+    about = question(metric)
+    best = min(everything(metric), key=lambda one: (one.loss, one.point))
+    found = found_by("exact", about)
     assert found.best.loss == best.loss
     assert found.is_proven
     assert found.gap_frac == 0.0
     assert found.num_points == SPACE.num_points
-    assert found.num_points_beyond == sum(math.isinf(one.loss) for one in everything)
+    assert found.num_points_beyond == sum(math.isinf(one.loss) for one in everything(metric))
     assert found.num_scheduled < SPACE.num_points - found.num_points_beyond
     counts = (found.num_scheduled, found.num_bounded_away, found.num_points_beyond, found.num_open)
     assert sum(counts) == SPACE.num_points
 
 
 def test_exact_over_several_models_is_exhaustive_too():
-    asked = question("throughput", ("resnet-18", "mobilenet-v3-large"))
-    everything = scored(asked, list(SPACE.points()))
-    assert found_by("exact", asked).best.loss == min(one.loss for one in everything)
+    names = ("resnet-18", "mobilenet-v3-large")
+    found = found_by("exact", question("throughput", names))
+    assert found.best.loss == min(one.loss for one in everything("throughput", names))
 
 
 @pytest.mark.parametrize("name", [n for n, algorithm in algorithms.items() if not algorithm.extra])
 def test_designs_come_best_first_each_once_and_with_a_gap_that_holds(name):
-    found = found_by(name, num_most=40)
+    found = found_by(name, known={one.point: one for one in everything()}, num_most=40)
     losses = [one.loss for one in found.found]
     assert losses == sorted(losses)
     assert len({one.point for one in found.found}) == len(losses)
-    best = min(one.loss for one in scored(question(), list(SPACE.points())))
+    best = min(one.loss for one in everything())
     assert found.bound <= best <= found.best.loss
     assert found.num_evaluated <= 40
     assert [one.loss for one in found.improvements] == sorted((one.loss for one in found.improvements), reverse=True)
@@ -92,15 +104,18 @@ def test_designs_come_best_first_each_once_and_with_a_gap_that_holds(name):
 @pytest.mark.parametrize("name", ["exact", "critical-path", "genetic", "anneal"])
 def test_what_is_known_is_not_scored_again_and_the_answer_is_the_same(name, monkeypatch):
     kept: list[Scored] = []
-    whole = found_by(name, num_most=60, keep=kept.extend)
-    assert {one.point for one in kept} >= {one.point for one in whole.found}
     asked_for: list[Point] = []
+    table = {one.point: one for one in everything()}
 
-    def watched(asked, points):
+    def watched(_, points):
         asked_for.extend(points)
-        return scored(asked, points)
+        return [table[point] for point in points]
 
     monkeypatch.setattr(miner, "scored", watched)
+    whole = found_by(name, num_most=60, keep=kept.extend)
+    assert {one.point for one in kept} >= {one.point for one in whole.found}
+    assert set(asked_for) >= {one.point for one in kept}
+    asked_for.clear()
     half = {one.point: one for one in kept[: len(kept) // 2]}
     assert found_by(name, known=half, num_most=60) == whole
     assert not set(asked_for) & set(half)
@@ -167,6 +182,12 @@ def test_a_question_is_known_by_everything_its_answers_follow_from():
     for other in others:
         assert question_facts(other, "throughput") != facts
     assert question_facts(question(), "perf/tdp") != facts
+
+
+def test_a_question_and_its_reference_are_the_same_asked_at_once():
+    at_once, reference = question_over_base((task(),), BASE, SPACE, LIMITS, metrics["throughput"])
+    assert question_facts(at_once, "throughput") == question_facts(question(), "throughput")
+    assert reference == base_answer([task()], BASE, metrics["throughput"])
 
 
 def test_bounds_do_not_depend_on_what_else_is_asked():
