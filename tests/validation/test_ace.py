@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from dovetail.accuracy.reproduce.ace import ace_study
 from dovetail.accuracy.reproduce.beyond import beyond
 from dovetail.accuracy.reproduce.check import Check
+from dovetail.cli import main, reproduce
 from dovetail.report.beyond import beyond_record, beyond_tables
 from dovetail.report.reproduction import ace_record, ace_tables
 from dovetail.report.reproduction_figures import ace_figures
@@ -101,6 +104,35 @@ def test_the_table_beyond_has_all_jobs_and_says_where_the_endpoint_matters(found
     assert {one.system for one in found} == {"ACE NPU", "H100", "Trainium2"}
     assert "The endpoint matters" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+# The command on what is computed above already: what it shows, writes and ends with.
+
+
+def said(capsys, *words: str) -> str:
+    assert main(["reproduce", "ace", *words]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    return str(shown.out)
+
+
+def test_the_command_shows_the_study_as_tables_json_and_figures(study, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(reproduce, "ace_study", lambda **_: study)
+    assert said(capsys) == text_of(ace_tables(ace_record(study)))
+    record = json.loads(said(capsys, "--figures", str(tmp_path), "--json"))
+    assert record["holds"]
+    assert record == json.loads(json.dumps(ace_record(study)))
+    assert {file.name for file in tmp_path.iterdir()} == set(ace_figures(ace_record(study)))
+
+
+def test_beyond_is_json_for_programs(found, monkeypatch, capsys):
+    monkeypatch.setattr(reproduce, "beyond", lambda: found)
+    record = json.loads(said(capsys, "--beyond", "--json"))
+    assert {"resnet-50", "gnmt", "dlrm"} < {row["workload"] for row in record["rows"]}
+    assert record["verdict"]
+    assert said(capsys, "--beyond") == text_of(beyond_tables(beyond_record(found)))
+    page = (ROOT / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
+    assert {key for key in keys(record) if f"`{key}`" not in page} == set()
 
 
 def test_a_check_that_is_off_by_a_digit_or_a_share_fails():

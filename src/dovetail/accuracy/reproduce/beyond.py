@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from dovetail.accuracy.reproduce.beyond_cases import FEEDS, FREE, MECHANISMS, Job, Mechanism, jobs, loads
 from dovetail.schedule.shared_chip import ARBITERS, STATIC
@@ -63,10 +64,11 @@ def iteration_of(job: Job, mechanism: Mechanism) -> SharedIteration:
 
 
 def compared(job: Job) -> Compared:
+    made = cache(partial(iteration_of, job))  # ACE's static split and the SM ring's priority are in both
     allowed = [m for m in MECHANISMS if m.endpoint != "in-switch" or job.system.is_switched]
-    iterations = tuple((mechanism.name, iteration_of(job, mechanism)) for mechanism in allowed)
+    iterations = tuple((mechanism.name, made(mechanism)) for mechanism in allowed)
     arbitrated = tuple(
-        (mechanism.name, arbitration, iteration_of(job, replace(mechanism, arbitration=arbitration)).iteration_s)
+        (mechanism.name, arbitration, made(replace(mechanism, arbitration=arbitration)).iteration_s)
         for mechanism in MECHANISMS
         if mechanism.name in ("SM ring", "ACE")
         for arbitration in ARBITRATIONS
