@@ -12,13 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.operator_graphs import random_graph
-from dovetail.schedule.cores import fast
+from dovetail.schedule.cores import fast, frontier, prices
 from dovetail.schedule.cores.check import violations
 from dovetail.schedule.cores.compiled import compiled_loops, plain_loops
 from dovetail.schedule.cores.conflicts import wider_needs
 from dovetail.schedule.cores.exact import Limit, exact_schedule
 from dovetail.schedule.cores.fast import QUICK, Effort, list_schedule
+from dovetail.schedule.cores.frontier import Explored, can_explore, explored, layout_of, merged
 from dovetail.schedule.cores.phaze import phaze_schedule, without_bandwidth
+from dovetail.schedule.cores.prices import prices_of
 from dovetail.schedule.cores.problem import RESOURCES, WHOLE, CoreProblem, CoreSchedule, dag_of, modes_of
 from dovetail.schedule.cores.series import parts_of
 
@@ -90,6 +92,78 @@ def test_exact_is_what_trying_everything_finds_and_fast_is_no_better(problem):
     assert found.bound_beats <= least <= found.makespan_beats
 
 
+WIDE, NO_LIMIT, MANY = 100_000, 2**40, 10**9
+
+
+@given(tiny_problems(), st.booleans())
+@settings(max_examples=60)
+def test_states_without_a_limit_find_what_trying_everything_finds(problem, is_back):
+    if can_explore(problem):
+        found = explored(layout_of(problem, is_back), NO_LIMIT, WIDE, MANY)
+        assert violations(found.schedules[0]) == []
+        assert found.schedules[0].makespan_beats == found.bound_beats == brute_force(problem)
+
+
+@given(tiny_problems(), st.booleans(), st.integers(1, 3), st.integers(0, 20), st.integers(1, 200))
+@settings(max_examples=60)
+def test_states_left_out_never_prove_too_much(problem, is_back, width, limit, most_looked):
+    """Narrow layers, any limit, and an early end: what is proven is never above the best schedule."""
+    if can_explore(problem):
+        least = brute_force(problem)
+        found = explored(layout_of(problem, is_back), limit, width, most_looked)
+        assert found.bound_beats <= least
+        assert all(violations(schedule) == [] for schedule in found.schedules)
+        assert all(least <= schedule.makespan_beats < limit for schedule in found.schedules)
+
+
+@given(tiny_problems())
+@settings(max_examples=60)
+def test_prizes_together_are_no_more_than_the_best_schedule(problem):
+    need, sizes = prices_of(problem, [list(range(len(problem)))])
+    work = np.minimum.reduceat(problem.modes.beats[:, None] * need, problem.modes.start[:-1], axis=0).sum(axis=0)
+    assert np.all(work <= sizes * brute_force(problem))
+
+
+@given(SEEDS, st.integers(5, 40))
+@settings(max_examples=15)
+def test_no_schedule_earns_more_at_once_than_the_dearest_set(seed, num_operators):
+    problem = random_graph(seed, num_operators)
+    need, sizes = prices_of(problem, [list(range(num_operators)), list(range(num_operators // 2, num_operators))])
+    assert need.shape[1] >= 1
+    for schedule in (list_schedule(problem, QUICK), list_schedule(problem, SHORT)):
+        for now in np.unique(schedule.start_beats):
+            running = (schedule.start_beats <= now) & (now < schedule.end_beats)
+            assert np.all(need[schedule.mode[running]].sum(axis=0) <= sizes)
+
+
+@given(SEEDS, st.integers(2, 9), st.booleans())
+@settings(max_examples=6)
+def test_compiled_and_plain_states_are_the_same(seed, num_operators, is_back):
+    pytest.importorskip("numba")
+    problem = random_graph(seed, num_operators)
+    answers: list[Explored] = []
+    for loops in (compiled_loops, plain_loops):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(frontier, "compiled_loops", loops)
+            patch.setattr(prices, "compiled_loops", loops)
+            answers.append(explored(layout_of(problem, is_back), NO_LIMIT, 20, MANY))
+    compiled, plain = answers
+    assert (compiled.bound_beats, compiled.num_looked) == (plain.bound_beats, plain.num_looked)
+    assert np.array_equal(compiled.schedules[0].start_beats, plain.schedules[0].start_beats)
+    assert np.array_equal(compiled.schedules[0].mode, plain.schedules[0].mode)
+
+
+@given(SEEDS, st.integers(8, 30), st.booleans())
+@settings(max_examples=15)
+def test_states_merge_into_a_feasible_schedule_that_is_no_worse(seed, num_operators, is_back):
+    problem = random_graph(seed, num_operators)
+    first = list_schedule(problem, QUICK)
+    better = merged(first, explored(layout_of(problem, is_back), first.makespan_beats, 50, MANY))
+    assert violations(better) == []
+    assert better.makespan_beats <= first.makespan_beats
+    assert better.bound_beats >= first.bound_beats
+
+
 @given(SEEDS, st.integers(2, 60))
 @settings(max_examples=25)
 def test_list_schedules_are_feasible_and_above_their_bound(seed, num_operators):
@@ -115,6 +189,21 @@ def test_compiled_and_plain_loops_give_the_same_schedule(seed, num_operators):
     assert np.array_equal(compiled.start_beats, plain.start_beats)
     assert np.array_equal(compiled.mode, plain.mode)
     assert compiled.bound_beats == plain.bound_beats
+
+
+@given(SEEDS, st.integers(1, 80), st.integers(0, 8), st.booleans(), st.sampled_from((1, 2, 32)))
+@settings(max_examples=40)
+def test_rows_and_heaps_give_the_same_list_schedule(seed, num_operators, weight, is_dynamic, width):
+    problem, loops = random_graph(seed, max(num_operators, 2)), compiled_loops()
+    num = len(problem)
+    rank, chosen = np.empty(num, np.int64), np.empty(num, np.int64)
+    loops.ranked(problem.dag, problem.modes, weight, is_dynamic, rank, chosen)
+    answers = []
+    for act in (loops.parallel, loops.small_parallel):
+        start, mode = np.empty(num, np.int64), np.empty(num, np.int64)
+        makespan = act(problem.dag, problem.modes, problem.stock, rank, chosen, width, start, mode)
+        answers.append((makespan, start.tolist(), mode.tolist()))
+    assert answers[0] == answers[1]
 
 
 @given(SEEDS, st.integers(2, 16))

@@ -63,3 +63,13 @@ def test_bounds_are_not_idle():
     points = [SPACE.sample(rng) for _ in range(40)]
     near = [low / one.loss for low, one in zip(bounds(points), scored(question, points), strict=True) if one.loss < 1e9]
     assert sum(near) / len(near) > 0.5
+
+
+@settings(deadline=None, max_examples=25)
+@given(place=st.integers(0, len(JOBS) - 1), seed=st.integers(0, 10_000), num_in_chunk=st.sampled_from([1, 2, 3, 5]))
+def test_a_score_does_not_depend_on_what_is_scored_beside_it(place, seed, num_in_chunk):
+    question, _ = bounded(place, "tpuv2-like", "tokens/J")
+    rng = Random(seed)
+    points = [SPACE.sample(rng) for _ in range(6)]
+    chunks = [points[start : start + num_in_chunk] for start in range(0, 6, num_in_chunk)]
+    assert [one for chunk in chunks for one in scored(question, chunk)] == scored(question, points)

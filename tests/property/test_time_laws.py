@@ -158,6 +158,7 @@ def test_the_parts_of_a_step_add_up(plan: Plan) -> None:
     assert sum(step.limits_s) == pytest.approx(step.compute_s)
 
 
+@settings(max_examples=40)  # an evaluation asks a dozen steps what limits them
 @given(plan=plans())
 def test_no_step_beats_what_its_chips_sustain(plan: Plan) -> None:
     cluster = cluster_of(8)

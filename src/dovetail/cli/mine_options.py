@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dovetail.cli.engines import CLUSTER_HELP, WORKERS_HELP, engine_asked
 from dovetail.cli.process import EXIT_INFEASIBLE
+
+if TYPE_CHECKING:
+    from dovetail.cli.mine import MineAsked
 
 SPEC_HELP = "A model (name, file or Hugging Face config.json), or a spec with models, a plan and a chip."
 METRIC_HELP = "What to be best by: throughput, perf/tdp, tokens/J or $/token."
 AREA_HELP = "Silicon at the most, such as '606.68 mm2'; that, if nothing is said."
 POWER_HELP = "Power with everything busy at the most, such as '280 W'; that, if nothing is said."
 ALGORITHM_HELP = (
-    "exact (to a proof), critical-path (WHAM's), random, grid, anneal, genetic, bayes; tpe and nsga2 need"
-    " dovetail[search]."
+    "exact (to a proof), critical-path and critical-path-exact (WHAM's), random, grid, anneal, genetic, bayes; tpe and"
+    " nsga2 need dovetail[search]."
 )
 BASE_HELP = "The template chip whose memory, clock and links all designs have; tpuv2-like, if none."
 BATCH_HELP = "Samples of one step; if left out, as many as fit one device."
 BUDGET_HELP = "Designs to look at, at the most; if left out, exact goes on to its proof and others stop at 500."
+DEVICES_HELP = "Ask the planner for the best plan on so many chips of the base, in a torus; for a job without a plan."
+FIX_HELP = "With --devices: what the plan must have, as in dovetail plan; may be given again."
+FORBID_HELP = "With --devices: what the plan must not have, as in dovetail plan; may be given again."
+STAGES_HELP = (
+    "one design for all stages; mosaic: one for each kind of stage, every die within the limits; pooled: the same, the"
+    " limits kept on the mean over all devices. one, if nothing is said."
+)
+KEEP_HELP = "How many of the best designs of each kind of stage to choose from; 10, if nothing is said."
+REPLAN_HELP = "Say too which plan the planner would choose on the best chip."
+SEED_HELP = "Of algorithms that draw; the same seed, the same answer."
 STORE_HELP = "Keep every design that was scheduled in this file, and go on from there another time."
+COUNTS = ("batch", "seq", "devices", "keep", "budget", "seed", "top")
 JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 
 
@@ -32,11 +47,17 @@ def mine(
     base: Annotated[str, typer.Option(metavar="CHIP", help=BASE_HELP)] = "",
     batch: Annotated[str | None, typer.Option(metavar="N", help=BATCH_HELP)] = None,
     seq: Annotated[str | None, typer.Option(metavar="N", help="Positions of one sample.")] = None,
+    devices: Annotated[str | None, typer.Option(metavar="N", help=DEVICES_HELP)] = None,
+    fix: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help=FIX_HELP)] = None,
+    forbid: Annotated[list[str] | None, typer.Option(metavar="FEATURE", help=FORBID_HELP)] = None,
+    stages: Annotated[str, typer.Option(metavar="one|mosaic|pooled", help=STAGES_HELP)] = "",
+    keep: Annotated[str | None, typer.Option(metavar="N", help=KEEP_HELP)] = None,
+    replan: Annotated[bool, typer.Option("--replan", help=REPLAN_HELP)] = False,
     budget: Annotated[str | None, typer.Option(metavar="N", help=BUDGET_HELP)] = None,
-    seed: Annotated[str, typer.Option(metavar="N", help="Of algorithms that draw; the same seed, the same answer.")] = (
-        "1"
-    ),
+    seed: Annotated[str, typer.Option(metavar="N", help=SEED_HELP)] = "1",
     store: Annotated[str, typer.Option(metavar="FILE", help=STORE_HELP)] = "",
+    workers: Annotated[str | None, typer.Option(metavar="N", help=WORKERS_HELP)] = None,
+    cluster: Annotated[str, typer.Option(metavar="ADDRESS", help=CLUSTER_HELP)] = "",
     top: Annotated[str, typer.Option(metavar="N", help="How many designs to show.")] = "10",
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
@@ -45,14 +66,35 @@ def mine(
     Tensor and vector cores of any number and size within an area and a power, around the memory and links of a template
     chip. Every design is scheduled, operator by operator, or shown to be no better by a bound.
     """
-    from dovetail.cli.asked import count
-    from dovetail.cli.mine import MineAsked, answer
-    from dovetail.files.mining import MiningSaid
+    typed = dict(locals())  # of arguments alone, as nothing stands before
+    from dovetail.cli.mine import answer
 
-    said = MiningSaid(base=base, area=area, power=power, batch=count("--batch", batch), seq=count("--seq", seq))
-    asked = MineAsked(
-        spec=spec, said=said, metric=metric, algorithm=algorithm, num_most=count("--budget", budget),
-        seed=count("--seed", seed), store=store, num_best=count("--top", top),
-    )  # fmt: skip
-    if not answer(asked, as_json=as_json):
+    if not answer(_asked(typed), as_json=as_json):
         raise typer.Exit(EXIT_INFEASIBLE)
+
+
+def _asked(typed: dict[str, Any]) -> MineAsked:
+    """What was typed, with counts read."""
+    from dovetail.cli.asked import count
+    from dovetail.cli.mine import MineAsked
+    from dovetail.files.mining import MiningSaid
+    from dovetail.files.mining_stages import StagesSaid
+
+    counts = {name: count(f"--{name}", typed[name]) for name in COUNTS}
+    by_stage = StagesSaid(
+        devices=counts["devices"],
+        stages=typed["stages"],
+        num_kept=counts["keep"],
+        fixed=tuple(typed["fix"] or ()),
+        forbidden=tuple(typed["forbid"] or ()),
+    )
+    said = {name: typed[name] for name in ("base", "area", "power")} | {name: counts[name] for name in ("batch", "seq")}
+    return MineAsked(
+        **{name: typed[name] for name in ("spec", "metric", "algorithm", "store")},
+        said=MiningSaid(**said, stages=by_stage),
+        num_most=counts["budget"],
+        seed=counts["seed"],
+        num_best=counts["top"],
+        engine=engine_asked(typed["workers"], typed["cluster"]),
+        is_replanned=typed["replan"],
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.chip import chip_of, load_chip
 from dovetail.files.entry import Entry, described, is_file_name, opened, placed
 from dovetail.files.job import check_dtype, countable, workload_of
+from dovetail.files.mining_stages import StagesSaid, StagesSpec, stages_of
 from dovetail.files.model import load_model
 from dovetail.files.plan import own_devices, plan_of
-from dovetail.files.schema import Shape, Text, Wholes, amount, checked
+from dovetail.files.schema import Shape, Text, Whole, Wholes, amount, checked
 from dovetail.files.text import one_line
 from dovetail.hardware.chip import Chip
 from dovetail.search.designs import COUNTS, SIDES, Limits, design_space
@@ -49,11 +50,15 @@ class MiningSaid:
     power: str = ""
     batch: int = 0
     seq: int = 0
+    stages: StagesSaid = field(default_factory=StagesSaid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiningSpec:
-    """Everything a search for a chip needs. `chosen_batch` is a batch that nobody gave, 0 where it was given."""
+    """Everything a search for a chip needs. `chosen_batch` is a batch that nobody gave, 0 where it was given.
+
+    Where `stages` has devices, the planner is still to be asked, and tasks have all samples on one device.
+    """
 
     name: str
     tasks: tuple[Task, ...]
@@ -61,6 +66,7 @@ class MiningSpec:
     limits: Limits
     space: Space
     chosen_batch: int
+    stages: StagesSpec
 
 
 class _Spec(Shape):
@@ -69,6 +75,10 @@ class _Spec(Shape):
     models: list[Any] | None = None
     plan: object = None
     chip: object = None
+    devices: Whole = 0
+    stages: Text = ""
+    keep: Whole = 0
+    space: object = None
 
 
 class _Chip(Shape):
@@ -89,9 +99,11 @@ def load_mining(reference: str, said: MiningSaid) -> MiningSpec:
     given = checked(spec.child("chip"), _Chip) if spec.has("chip") else _Chip()
     base = _base(said.base, spec.child("chip").child("base") if given.base else None)
     entries = _workloads(spec, said)
+    stages = stages_of(said.stages, spec, shape, len(entries))
+    has_one = not stages.num_devices
     with countable():
-        tasks = tuple(_task(spec, entry, said, base) for entry in entries)
-    is_open = len(tasks) == 1 and _is_open(spec, entries[0], said)
+        tasks = tuple(_task(spec, entry, said, base, has_one=has_one) for entry in entries)
+    is_open = len(tasks) == 1 and has_one and _is_open(spec, entries[0], said)
     return MiningSpec(
         name=shape.name or one_line(Path(reference).stem),
         tasks=tasks,
@@ -99,6 +111,7 @@ def load_mining(reference: str, said: MiningSaid) -> MiningSpec:
         limits=_limits(said, given, spec.child("chip")),
         space=_space(given, spec.child("chip")),
         chosen_batch=tasks[0].workload.global_batch if is_open else 0,
+        stages=stages,
     )
 
 
@@ -110,17 +123,20 @@ def _of_model(reference: str, said: MiningSaid) -> MiningSpec:
     """A model alone, on one device."""
     model = load_model(reference, said.seq)
     base = _base(said.base, None)
+    stages = stages_of(said.stages, None, _Spec(), 1)
+    is_open = not said.batch and not stages.num_devices
     with countable():
         workload = Workload(model=model, global_batch=said.batch or model.batch, seq=said.seq or model.seq)
         check_dtype(workload, base)
-        task = whole_batch(workload) if said.batch else fitting_batch(workload, base)
+        task = fitting_batch(workload, base) if is_open else whole_batch(workload)
     return MiningSpec(
         name="",
         tasks=(task,),
         base=base,
         limits=_limits(said, _Chip(), None),
         space=design_space(),
-        chosen_batch=0 if said.batch else task.workload.global_batch,
+        chosen_batch=task.workload.global_batch if is_open else 0,
+        stages=stages,
     )
 
 
@@ -144,7 +160,7 @@ def _is_open(spec: Entry, entry: Entry, said: MiningSaid) -> bool:
     return not spec.has("plan") and not said.batch and not is_said
 
 
-def _task(spec: Entry, entry: Entry, said: MiningSaid, base: Chip) -> Task:
+def _task(spec: Entry, entry: Entry, said: MiningSaid, base: Chip, *, has_one: bool) -> Task:
     workload, _ = workload_of(entry)
     workload = replace(workload, global_batch=said.batch or workload.global_batch, seq=said.seq or workload.seq)
     with placed(entry):
@@ -152,7 +168,8 @@ def _task(spec: Entry, entry: Entry, said: MiningSaid, base: Chip) -> Task:
     if spec.has("plan"):
         plan = spec.child("plan")
         return Task(workload=workload, plan=plan_of(plan, workload.forward_graph(), own_devices(plan)))
-    return fitting_batch(workload, base) if _is_open(spec, entry, said) else whole_batch(workload)
+    is_open = has_one and _is_open(spec, entry, said)
+    return fitting_batch(workload, base) if is_open else whole_batch(workload)
 
 
 def _base(said: str, entry: Entry | None) -> Chip:

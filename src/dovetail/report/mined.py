@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from dovetail.evaluate import Infeasible
 from dovetail.report.levers import excess_rows, levers_table
 from dovetail.report.memory import memory_table
+from dovetail.report.mined_stages import planned_notes, replanned_notes, stages_table
 from dovetail.report.table import Table
 from dovetail.report.words import counted, gain, number, percent, plan_in_brief
 from dovetail.search.designs import Limits
 from dovetail.search.metrics import Metric
 from dovetail.search.mining.answers import ChipAnswer, NothingInside, Rival
 from dovetail.search.mining.miner import Mined
+from dovetail.search.mining.planning import PlannedTask, Replanned
+from dovetail.search.mining.stages import ByStage
 from dovetail.search.mining.task import Task
 from dovetail.units import format_rate, format_s
 
@@ -38,6 +41,9 @@ class MinedReport:
     reference: ChipAnswer  # the base chip as it is
     rivals: tuple[Rival, ...]
     chosen_batch: int
+    by_stage: tuple[ByStage, ...] = ()  # where stages may have designs of their own
+    by_planner: tuple[PlannedTask, ...] = ()  # where the planner was asked
+    replanned: tuple[Replanned, ...] = ()  # where it was asked again
 
     @property
     def is_single(self) -> bool:
@@ -59,6 +65,7 @@ class MinedReport:
 
 def mined_tables(report: MinedReport) -> tuple[Table, ...]:
     tables = [Table(title=sentence(report), notes=(proof(report.mined), *limited(report))), designs_table(report)]
+    tables += [stages_table(found, report.unit) for found in report.by_stage]
     if not report.is_single:
         tables.append(models_table(report))
     return (*tables, rivals_table(report), Table(title="Notes", notes=tuple(f"- {note}" for note in notes(report))))
@@ -184,6 +191,8 @@ def notes(report: MinedReport) -> tuple[str, ...]:
         where = "on one device" if task.plan.num_devices == 1 else plan_in_brief(task.plan)
         chosen = ", the most in powers of two that fit; --batch says another" if report.chosen_batch else ""
         found.append(f"{task.name}: {batch}{chosen}; {where}, forward, backward and update")
+    found += planned_notes(report.by_planner)
+    found += replanned_notes(tuple(task.name for task in report.tasks), report.replanned)
     found.append(
         f"designs have the memory, clock, links and node of {report.base}; area, power and price are of the area model"
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dovetail.evaluate import Infeasible
 from dovetail.hardware.template import Design
 from dovetail.report.mined import MinedReport, limited, notes, proof, way_out
+from dovetail.report.mined_stages import planned_task_record, replanned_record, stages_record
 from dovetail.report.record import Record, plan_record, record
 from dovetail.search.mining.answers import ChipAnswer, NothingInside, Rival
-from dovetail.search.mining.miner import Improvement
+from dovetail.search.mining.miner import Improvement, Mined
 from dovetail.search.mining.task import Task
 
 
@@ -26,6 +27,19 @@ def mined_record(report: MinedReport) -> Record:
         "best": _answer_record(report, report.best[0]),
         "designs": [_answer_record(report, answer) for answer in report.best],
         "hand_tuned": [_rival_record(report, rival) for rival in report.rivals],
+        "by_stage": [stages_record(one) for one in report.by_stage],
+        "planned": [planned_task_record(one) for one in report.by_planner],
+        "replanned": [
+            replanned_record(task.name, one) for task, one in zip(report.tasks, report.replanned, strict=False)
+        ],
+        **_proof_record(found),
+        "limited_by": limited(report)[0].removeprefix("limited by: "),
+        "notes": list(notes(report)),
+    }
+
+
+def _proof_record(found: Mined) -> Record:
+    return {
         "is_proven": found.is_proven,
         "gap_frac": found.gap_frac,
         "num_designs": found.num_points,
@@ -37,8 +51,6 @@ def mined_record(report: MinedReport) -> Record:
         "improvements": [_improvement_record(one) for one in found.improvements],
         "short_of": found.best.short_of,
         "proof": proof(found),
-        "limited_by": limited(report)[0].removeprefix("limited by: "),
-        "notes": list(notes(report)),
     }
 
 

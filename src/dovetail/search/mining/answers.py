@@ -115,8 +115,23 @@ def question_of(
     tasks: Sequence[Task], base: Chip, space: Space, limits: Limits, metric: Metric, reference: ChipAnswer
 ) -> Question:
     """Which design of `space` built on `base` is best, jobs weighed by what each comes to on `reference`."""
+    return _question([task.job(base) for task in tasks], base, space, limits, metric, reference)
+
+
+def question_over_base(
+    tasks: Sequence[Task], base: Chip, space: Space, limits: Limits, metric: Metric
+) -> tuple[Question, ChipAnswer]:
+    """`question_of` with `base` as the reference, and its answer: `base_answer`. Jobs are built once for both."""
+    jobs = [task.job(base) for task in tasks]
+    [reference] = chip_answers(jobs, base, [design_of(base)], metric)
+    return _question(jobs, base, space, limits, metric, reference), reference
+
+
+def _question(
+    jobs: Sequence[TrainingJob], base: Chip, space: Space, limits: Limits, metric: Metric, reference: ChipAnswer
+) -> Question:
     return Question(
-        jobs=tuple(task.job(base) for task in tasks),
+        jobs=tuple(jobs),
         base=base,
         space=space,
         limits=limits,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.errors import NotModelled
+from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.topology import Group, num_ranks
 from dovetail.plan.check import check_plan
@@ -14,7 +15,9 @@ from dovetail.plan.exchange import MEANINGS, payload_bytes
 from dovetail.plan.placement import Placement, placement
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import Stage, shard
-from dovetail.schedule.cores.work import Work, work_of
+from dovetail.schedule.cores.batch import scheduled
+from dovetail.schedule.cores.slices import slice_costs
+from dovetail.schedule.cores.work import Work, chip_batch, work_of
 from dovetail.schedule.send_table import timed
 from dovetail.schedule.step import training_step
 from dovetail.schedule.work import COMM_AXES
@@ -36,12 +39,14 @@ class Repeated:
 class Load:
     """What a device of one stage does: `passes` for each of `num_microbatches`, `updates` and `once_s` once a step.
 
-    With a single microbatch the update is part of the pass, so that it runs beside the backward pass.
+    With a single microbatch the update is part of the pass, so that it runs beside the backward pass. `forward_frac` is
+    the share of a pass that is forward, on the chip that designs are built on.
     """
 
     passes: tuple[Repeated, ...]
     updates: tuple[Repeated, ...]
     once_s: float
+    forward_frac: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,7 +76,7 @@ def job_of(
     graph = workload.training_graph()
     check_plan(plan, graph, cluster.num_devices)
     cut = shard(graph, plan)
-    works = _Works(plan, placement(plan, cluster.topology), cluster.chip.calibration.link_frac, workload.precision)
+    works = _Works(plan, placement(plan, cluster.topology), cluster.chip, workload.precision)
     is_whole = cut.num_microbatches == 1
     passing = (Phase.FORWARD,) if is_forward_only else tuple(p for p in Phase if p != Phase.UPDATE or is_whole)
     ending = () if is_whole or is_forward_only else (Phase.UPDATE,)
@@ -80,7 +85,12 @@ def job_of(
     return TrainingJob(
         name=name,
         stages=tuple(
-            Load(passes=works.of(stage, passing), updates=works.of(stage, ending), once_s=once_s)
+            Load(
+                passes=works.of(stage, passing),
+                updates=works.of(stage, ending),
+                once_s=once_s,
+                forward_frac=works.forward_frac(stage, passing) if len(cut.stages) > 1 else 1.0,  # of one, none waits
+            )
             for stage in cut.stages
         ),
         num_microbatches=cut.num_microbatches,
@@ -106,20 +116,35 @@ def _check_modelled(plan: Plan) -> None:
 class _Works:
     """Graphs of the blocks of a sharded model; stages that hold the same block share its graph."""
 
-    def __init__(self, plan: Plan, place: Placement, link_frac: float, precision: Precision) -> None:
-        self._plan, self._place, self._link_frac, self._precision = plan, place, link_frac, precision
+    def __init__(self, plan: Plan, place: Placement, chip: Chip, precision: Precision) -> None:
+        self._plan, self._place, self._chip, self._precision = plan, place, chip, precision
         self._known: dict[tuple[int, tuple[Phase, ...]], Work] = {}
+        self._known_s: dict[int, float] = {}
 
     def of(self, stage: Stage, phases: tuple[Phase, ...]) -> tuple[Repeated, ...]:
         """What `stage` runs of `phases`."""
         found = (Repeated(work=self._work(piece.block, phases), count=piece.count) for piece in stage.pieces)
         return tuple(one for one in found if len(one.work.ops))
 
+    def forward_frac(self, stage: Stage, phases: tuple[Phase, ...]) -> float:
+        """How much of `phases` is the forward pass, each scheduled by itself."""
+        taken_s = [
+            sum(one.count * self._makespan_s(one.work) for one in self.of(stage, some))
+            for some in ((Phase.FORWARD,), phases)
+        ]
+        return min(1.0, taken_s[0] / taken_s[1])
+
+    def _makespan_s(self, work: Work) -> float:
+        if id(work) not in self._known_s:
+            costs = slice_costs(work.ops, [self._chip], work.exchange_s)
+            self._known_s[id(work)] = float(scheduled(chip_batch(work, [self._chip], costs)).makespan_s[0])
+        return self._known_s[id(work)]
+
     def _work(self, block: Block, phases: tuple[Phase, ...]) -> Work:
         key = (id(block), phases)
         if key not in self._known:
             ops = block.ops.where(np.isin(block.ops.phase, phases))
-            exchange_s = exchanges_s(ops, self._plan, self._place, self._link_frac)
+            exchange_s = exchanges_s(ops, self._plan, self._place, self._chip.calibration.link_frac)
             self._known[key] = work_of(ops, self._precision, exchange_s)
         return self._known[key]
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
+from itertools import islice
 from random import Random
 
 import numpy as np
 
-from dovetail.search.algorithms import Algorithm, Scored
+from dovetail.search.algorithms import Algorithm, Scored, Search
 from dovetail.search.mining.bounds import JobBounds
+from dovetail.search.mining.chunks import Chunks, Score, scoring
 from dovetail.search.mining.score import Question, scored
 from dovetail.search.space import Point
 from dovetail.workload.graph import FloatArray
@@ -52,6 +55,7 @@ class Mined:
     num_points_beyond: int
     num_open: int  # neither scheduled nor shown to be no better
     bound: float
+    open_bound: float  # what no design is below that was not scheduled; infinite where all were
 
     @property
     def best(self) -> Scored:
@@ -61,6 +65,11 @@ class Mined:
     def is_proven(self) -> bool:
         """Whether no design of the space is better than the best found."""
         return self.num_open == 0
+
+    @property
+    def num_proven(self) -> int:
+        """How many of the first designs are known to be the best of the space, in their order."""
+        return sum(one.loss <= self.open_bound for one in self.found)
 
     @property
     def num_scheduled(self) -> int:
@@ -86,19 +95,29 @@ def mined(
     known: Mapping[Point, Scored],
     keep: Keep,
     watch: Watch,
+    chunks: Chunks | None = None,
 ) -> Mined | None:
     """The best designs that `algorithm` finds with at most `num_most` designs scored; none where all are beyond limits.
 
     Designs in `known` are not scored again but count, so that a search that was broken off ends as it would have.
+    `chunks` scores many designs at once, as other processes do; without it that is done here. The answer is the same.
     """
     telling = _Telling(question, known, keep)
     search = algorithm.search(question.space, rng, telling.bound)
+    order = algorithm.order(question.space, copy(rng), telling.bound)
+    ahead = (point for point in islice(order, num_most) if point not in known)
+    with scoring(chunks or (lambda every: (scored(question, chunk) for chunk in every)), ahead) as score:
+        _run(search, telling, score, num_most, watch)
+    return telling.mined()
+
+
+def _run(search: Search, telling: _Telling, score: Score, num_most: int, watch: Watch) -> None:
     num_idle = 0
     asked = next(search, [])
     while asked:
         fresh = telling.new(asked)[: num_most - len(telling.told)]
         if fresh:
-            telling.tell(fresh)
+            telling.tell(fresh, score)
             watch(telling.standing())
         num_idle = 0 if fresh else num_idle + len(asked)
         if len(telling.told) >= num_most or telling.new(asked) or num_idle >= NUM_IDLE:
@@ -107,14 +126,13 @@ def mined(
             asked = search.send([telling.told[point] for point in asked])
         except StopIteration:
             break
-    return telling.mined()
 
 
 class _Telling:
     """What a search has been told, beside the bounds of all designs of the space."""
 
     def __init__(self, question: Question, known: Mapping[Point, Scored], keep: Keep) -> None:
-        self._question, self._known, self._keep = question, known, keep
+        self._known, self._keep = known, keep
         points = list(question.space.points())
         self._place = {point: place for place, point in enumerate(points)}
         self._lows = JobBounds(question)(points)
@@ -123,7 +141,8 @@ class _Telling:
         self.improvements: list[Improvement] = []
 
     def bound(self, points: list[Point]) -> FloatArray:
-        return np.asarray(self._lows[[self._place[point] for point in points]])
+        places = np.fromiter(map(self._place.__getitem__, points), np.int64, len(points))
+        return np.asarray(self._lows[places])
 
     def new(self, points: list[Point]) -> list[Point]:
         return [point for point in dict.fromkeys(points) if point not in self.told]
@@ -132,10 +151,10 @@ class _Telling:
     def loss(self) -> float:
         return self.improvements[-1].loss if self.improvements else math.inf
 
-    def tell(self, points: list[Point]) -> None:
+    def tell(self, points: list[Point], score: Score) -> None:
         """Scores what is not known, keeps it, and notes every improvement in the order asked."""
         unknown = [point for point in points if point not in self._known]
-        new = scored(self._question, unknown) if unknown else []
+        new = score(unknown) if unknown else []
         if new:
             self._keep(new)
         by_point = {one.point: one for one in new}
@@ -167,4 +186,5 @@ class _Telling:
             num_points_beyond=int(np.isinf(self._lows).sum()),
             num_open=now.num_open,
             bound=now.bound,
+            open_bound=float(self._open.min()),
         )

@@ -24,6 +24,7 @@ from dovetail.search.space import Point, Space
 from dovetail.workload.graph import FloatArray, IntArray
 
 KNOB_OF = {TENSOR: "num_tensor", VECTOR: "num_vector"}
+FIGURE_NAMES = ("power_w",)  # what `Scored.also` has of a design within the limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,14 +92,30 @@ def stage_times(job: TrainingJob, chips: Sequence[Chip]) -> StageTimes:
     return StageTimes(pass_s=pass_s, once_s=once_s, pass_j=pass_j, once_j=once_j, lost_s=lost_s)
 
 
-def step_s(pass_s: FloatArray, once_s: FloatArray, num_microbatches: int) -> FloatArray:
-    """A step of a 1F1B pipeline, its stages in the last axis.
+def step_s(job: TrainingJob, pass_s: FloatArray, once_s: FloatArray) -> FloatArray:
+    """A step of `job`, its stages in the last axis: the longest path through 1F1B without transfers.
 
-    The slowest stage works without a gap but while the pipeline fills and empties through the others; with stages
-    whose forward and backward passes are in one proportion this is exact.
+    Every stage runs forward passes ahead, as many as there are stages behind it, at the pace of the slowest up to it;
+    then it works without a gap, or waits for a slower one; and empties as it filled. No pipeline was found for which
+    that is not the schedule played out, given what each pass takes. It does not fall where a pass takes longer.
     """
-    filled_s = pass_s.sum(axis=-1) + (num_microbatches - 1) * pass_s.max(axis=-1)
-    return np.asarray(filled_s + once_s.max(axis=-1))
+    num_stages, rest = job.num_stages, job.num_microbatches - 1
+    stages = np.arange(num_stages)
+    ahead = np.minimum(num_stages - 1 - stages, rest)
+    forward_s = pass_s * np.array([stage.forward_frac for stage in job.stages])
+    slowest_s = [np.maximum.accumulate(way_s, axis=-1) for way_s in (forward_s, pass_s - forward_s)]
+    through_s = np.cumsum(pass_s, axis=-1)
+    fill_s, drain_s = (_latest(through_s + ahead * way_s) for way_s in slowest_s)
+    turns = rest - num_stages + stages
+    steady_s = fill_s + drain_s + turns * pass_s - (through_s - pass_s)
+    # no forward pass is left once the first backward one is done
+    few_s = np.maximum(fill_s + rest * slowest_s[1], drain_s + rest * slowest_s[0])
+    return np.asarray(np.where(turns >= 0, steady_s, few_s).max(axis=-1) + once_s.max(axis=-1))
+
+
+def _latest(values_s: FloatArray) -> FloatArray:
+    """At each stage the greatest of its own and all later ones."""
+    return np.asarray(np.maximum.accumulate(values_s[..., ::-1], axis=-1)[..., ::-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -129,7 +146,7 @@ def losses(question: Question, chips: Sequence[Chip], silicon: Silicon) -> tuple
 
 def figures_of(job: TrainingJob, times: StageTimes, silicon: Silicon) -> ChipFigures:
     """A step of `job` with all its devices of one design."""
-    taken_s = step_s(times.pass_s, times.once_s, job.num_microbatches)
+    taken_s = step_s(job, times.pass_s, times.once_s)
     num_replicas = job.num_devices / job.num_stages
     dynamic_j = num_replicas * (job.num_microbatches * times.pass_j + times.once_j).sum(axis=1)
     return ChipFigures(
@@ -153,6 +170,8 @@ def scored(question: Question, points: list[Point]) -> list[Scored]:
     ]
     if not len(inside):
         return found
+    if len(inside) == 1:  # NumPy adds up a single column in another order, and a score must not depend on its company
+        inside = np.repeat(inside, 2)
     kept = silicon.at(inside)
     chips = mined_chips(question.base, [designs[row] for row in inside], kept)
     by_job, lost = losses(question, chips, kept)

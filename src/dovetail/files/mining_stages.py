@@ -1,0 +1,83 @@
+"""How a job to mine chips for is spread over devices: asked of the planner or not, and what its stages may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.files.entry import Entry, described, placed
+from dovetail.files.space import fixed_by, forbidden_by, space_of
+from dovetail.search.constraints import Constraint, overruled
+from dovetail.search.mining.planning import several_stages
+from dovetail.search.mining.stages import MOST_KEPT, NUM_KEPT, ONE, WAYS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagesSaid:
+    """What the command line says of stages; empty or 0 where it says nothing."""
+
+    devices: int = 0
+    stages: str = ""
+    num_kept: int = 0
+    fixed: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagesSpec:
+    """Designs by stage or one for all, and, where the planner is asked, on how many devices and for which plans."""
+
+    way: str = ONE
+    num_kept: int = NUM_KEPT
+    num_devices: int = 0  # 0: the plan is given, or there is one device
+    constraints: tuple[Constraint, ...] = ()
+
+
+def stages_of(said: StagesSaid, spec: Entry | None, given: Any, num_tasks: int) -> StagesSpec:
+    """What the command line says, and then what a spec says; `given` is the spec as it was checked, or an empty one."""
+    way = _way(said, spec, given.stages)
+    if way != ONE and num_tasks > 1:
+        where = "--stages" if said.stages or spec is None else spec.child("stages").where
+        raise InvalidInput(f"stages: {way} is for one model; got {num_tasks}, so say stages: {ONE}", where)
+    num_devices = said.devices or _count(spec, "devices", given.devices)
+    if num_devices and spec is not None and spec.has("plan"):
+        told = "the devices are those of the plan; leave out plan, and the planner is asked for one"
+        raise InvalidInput(told, "--devices" if said.devices else spec.child("devices").where)
+    num_kept = said.num_kept or _count(spec, "keep", given.keep) or NUM_KEPT
+    if num_kept > MOST_KEPT:
+        where = "--keep" if said.num_kept or spec is None else spec.child("keep").where
+        raise InvalidInput(f"keep must be at most {MOST_KEPT}; got {num_kept:,}", where)
+    return StagesSpec(
+        way=way, num_kept=num_kept, num_devices=num_devices, constraints=_constraints(said, spec, num_devices, way)
+    )
+
+
+def _way(said: StagesSaid, spec: Entry | None, given: str) -> str:
+    way = said.stages or given or ONE
+    if way in WAYS:
+        return way
+    where = "--stages" if said.stages or spec is None else spec.child("stages").where
+    raise InvalidInput(f"stages must be one of {', '.join(WAYS)}; got {described(way)}{did_you_mean(way, WAYS)}", where)
+
+
+def _count(spec: Entry | None, key: str, value: int) -> int:
+    if spec is not None and spec.has(key) and value < 1:
+        raise spec.child(key).refused(f"{key} must be at least 1; got {value}")
+    return value
+
+
+def _constraints(said: StagesSaid, spec: Entry | None, num_devices: int, way: str) -> tuple[Constraint, ...]:
+    over = (*map(fixed_by, said.fixed), *(one for words in said.forbidden for one in forbidden_by(words)))
+    under: tuple[Constraint, ...] = ()
+    if spec is not None and spec.has("space"):
+        with placed(spec.child("space")):
+            under = space_of(spec.child("space"))
+    found = overruled(under, over)
+    if found and not num_devices:
+        told = "what the planner may choose from counts only where it is asked; say how many devices there are"
+        raise InvalidInput(f"{told}, as --devices or devices:", found[0].where)
+    is_said = any(one.key == "pipeline_parallel" for one in found)
+    if way == ONE or is_said or num_devices <= 1:
+        return found
+    return (*found, several_stages(num_devices))

@@ -1,0 +1,146 @@
+"""Designs by stage as a table and as plain data, and what the planner has to say of the plan they are for."""
+
+from __future__ import annotations
+
+from dovetail.report.record import Record, plan_record
+from dovetail.report.table import Table
+from dovetail.report.words import counted, gain, number, percent, plan_in_brief
+from dovetail.search.mining.planning import PlannedTask, Replanned
+from dovetail.search.mining.stages import POOLED, ByStage, Kind
+from dovetail.units import format_s
+
+
+def stages_table(found: ByStage, unit: str) -> Table:
+    """A row for each kind of stage: its design, what it takes, and a microbatch on it and on the one design for all."""
+    chosen = found.chosen
+    over = f"{gain(found.gain_frac)} over the best single design"
+    return Table(
+        title=f"Designs by stage ({found.way}): {number(chosen.figure)} {unit}, {over}",
+        columns=("stages", "cores", "mm2", "W", "a microbatch", "on the single"),
+        rows=tuple(_row(kind) for kind in found.kinds),
+        align="llrrrr",
+        notes=stage_notes(found),
+    )
+
+
+def _row(kind: Kind) -> tuple[str, ...]:
+    chosen = kind.chosen
+    return (
+        stages_in_words(kind.stages),
+        str(chosen.design),
+        f"{chosen.area_mm2:.1f}",
+        f"{chosen.power_w:.1f}",
+        format_s(chosen.pass_s),
+        format_s(kind.common_pass_s),
+    )
+
+
+def stages_in_words(stages: tuple[int, ...]) -> str:
+    """Stages counted from 0; those in a row by the first and the last."""
+    runs: list[list[int]] = []
+    for stage in stages:
+        if runs and stage == runs[-1][-1] + 1:
+            runs[-1].append(stage)
+        else:
+            runs.append([stage])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def stage_notes(found: ByStage) -> tuple[str, ...]:
+    """How the limits are kept, which stage sets the pace, and what was chosen from."""
+    chosen, limits = found.chosen, found.limits
+    means = f"{chosen.mean_area_mm2:.1f} mm2 and {chosen.mean_power_w:.1f} W"
+    within = f"within {limits.area_mm2:g} mm2 and {limits.power_w:g} W"
+    kept = f"on the mean {means}, {within}" if found.way == POOLED else f"every die {within}; on the mean {means}"
+    num_kept, num_proven = (sum(getattr(kind, name) for kind in found.kinds) for name in ("num_kept", "num_proven"))
+    proven = "proven to be these" if num_proven == num_kept else f"{num_proven} of {num_kept} of them proven"
+    lists = f"the best {max(kind.num_kept for kind in found.kinds)} of each of {counted(len(found.kinds), 'kind')}"
+    alike = "" if len(set(chosen.designs)) > 1 else "; none is better than one design for all stages"
+    return (
+        f"{kept}; the pace is that of stage {stages_in_words(found.slowest.stages)}",
+        f"chosen from {counted(found.num_designs, 'design')}: {lists} of stage, {proven}, and of all together{alike}",
+    )
+
+
+def planned_notes(planned: tuple[PlannedTask, ...]) -> tuple[str, ...]:
+    """What the planner chose."""
+    return tuple(
+        f"{one.task.name}: the plan is the planner's for {one.task.plan.num_devices} chips of the base, {_gap(one)}"
+        for one in planned
+    )
+
+
+def _gap(one: PlannedTask) -> str:
+    if one.gap_frac:
+        return f"by the step model no other is faster by more than {percent(one.gap_frac, 2)}"
+    return "proven fastest by the step model"
+
+
+def replanned_notes(names: tuple[str, ...], replanned: tuple[Replanned, ...]) -> tuple[str, ...]:
+    """Whether the plan suits the chip that was mined for it, by the step model."""
+    found = []
+    for name, one in zip(names, replanned, strict=False):
+        if one.is_same:
+            found.append(
+                f"{name}: on the best chip the planner finds no faster plan than the one that it was mined for"
+            )
+        else:
+            told = f"{name}: on the best chip the planner would choose {plan_in_brief(one.plan)}"
+            found.append(f"{told}, {gain(one.gain_frac)} by the step model; mine again for that plan")
+    return tuple(found)
+
+
+def stages_record(found: ByStage) -> Record:
+    chosen = found.chosen
+    return {
+        "way": found.way,
+        "gain_frac": found.gain_frac,
+        "figure": chosen.figure,
+        "step_s": chosen.step_s,
+        "energy_j": chosen.energy_j,
+        "mean_area_mm2": chosen.mean_area_mm2,
+        "mean_power_w": chosen.mean_power_w,
+        "num_designs": found.num_designs,
+        "kinds": [_kind_record(kind) for kind in found.kinds],
+        "notes": list(stage_notes(found)),
+    }
+
+
+def _kind_record(kind: Kind) -> Record:
+    chosen = kind.chosen
+    return {
+        "stages": list(kind.stages),
+        "num_tensor_cores": chosen.design.num_tensor,
+        "num_rows": chosen.design.num_rows,
+        "num_cols": chosen.design.num_cols,
+        "num_vector_cores": chosen.design.num_vector,
+        "num_lanes": chosen.design.num_lanes,
+        "area_mm2": chosen.area_mm2,
+        "power_w": chosen.power_w,
+        "price_usd": chosen.price_usd,
+        "pass_s": chosen.pass_s,
+        "single_pass_s": kind.common_pass_s,
+        "num_kept": kind.num_kept,
+        "num_proven": kind.num_proven,
+    }
+
+
+def planned_task_record(one: PlannedTask) -> Record:
+    return {
+        "model": one.task.name,
+        "plan": plan_record(one.task.plan),
+        "step_s": one.step_s,
+        "gap_frac": one.gap_frac,
+    }
+
+
+def replanned_record(name: str, one: Replanned) -> Record:
+    return {
+        "model": name,
+        "is_same": one.is_same,
+        "plan": plan_record(one.plan),
+        "step_s": one.step_s,
+        "own_step_s": one.own_step_s,
+        "gain_frac": one.gain_frac,
+        "gap_frac": one.gap_frac,
+    }

@@ -1,0 +1,106 @@
+"""The plan that a chip is mined for, asked of the planner: the best on so many chips of the base, in a torus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dovetail.errors import InvalidInput
+from dovetail.evaluate import Infeasible, Outcome, evaluate
+from dovetail.hardware.chip import Chip
+from dovetail.hardware.clusters.template_torus import template_torus
+from dovetail.plan.plan import Plan
+from dovetail.search.constraints import Constraint, are_stages_even, space_under
+from dovetail.search.mining.task import Task
+from dovetail.search.objectives import objectives
+from dovetail.search.plan_space import divisors
+from dovetail.search.planner import Progress, planned
+from dovetail.workload.workload import Workload
+
+WHERE = "--devices"
+PLAIN = Constraint(key="interleave", values=(1,), where=WHERE)  # what designs are scored by has a chunk a stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTask:
+    """A task whose plan the planner chose, and by how much another may be faster at the most."""
+
+    task: Task
+    step_s: float  # of the step model, on the chip that it was planned for
+    gap_frac: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replanned:
+    """What the planner would choose on another chip, beside the plan that is in use: both by the step model."""
+
+    own: Plan
+    own_step_s: float
+    plan: Plan
+    step_s: float
+    gap_frac: float
+
+    @property
+    def is_same(self) -> bool:
+        return self.own == self.plan
+
+    @property
+    def gain_frac(self) -> float:
+        """How much faster a step is by the planner's choice."""
+        return self.own_step_s / self.step_s - 1.0
+
+
+def several_stages(num_devices: int) -> Constraint:
+    """What a plan must be where stages are to have designs of their own."""
+    degrees = tuple(degree for degree in divisors(num_devices) if degree > 1)
+    return Constraint(key="pipeline_parallel", values=degrees, where=WHERE)
+
+
+def planned_task(
+    workload: Workload, chip: Chip, num_devices: int, constraints: Sequence[Constraint], progress: Progress
+) -> PlannedTask | Infeasible:
+    """The fastest plan for `num_devices` of `chip` in a torus, of those that designs can be mined for.
+
+    Where nothing fits, the plan that needs least memory.
+    """
+    cluster = template_torus(chip, num_devices)
+    wanted = _with_plain(constraints)
+    found = planned(
+        workload,
+        cluster,
+        space_under(wanted, workload.training_graph(), num_devices),
+        objectives["time"],
+        num_best=1,
+        cluster_usd=1.0,
+        progress=progress,
+        is_even_only=are_stages_even(wanted),
+    )
+    if found.best:
+        task = Task(workload=workload, plan=found.best[0].plan)
+        return PlannedTask(task=task, step_s=found.best[0].step_s, gap_frac=found.gap_frac)
+    if not found.tally.least:
+        told = f"none of the {found.tally.num_plans:,} plans nests in a torus of {num_devices} devices"
+        raise InvalidInput(f"{told}; leave other degrees or axis orders to choose from", WHERE)
+    least = evaluate(workload, cluster, found.tally.least[0])
+    assert isinstance(least, Infeasible), f"{least.plan} does not fit in the search and fits by itself"
+    return least
+
+
+def replanned(task: Task, chip: Chip, constraints: Sequence[Constraint], progress: Progress) -> Replanned:
+    """What the planner would choose on `chip` for as many devices, where `task` fits by its own plan."""
+    own = evaluate(task.workload, task.cluster(chip), task.plan)
+    assert isinstance(own, Outcome), f"{task.name} does not fit {chip.name}"
+    found = planned_task(task.workload, chip, task.plan.num_devices, constraints, progress)
+    own_s = own.step.step_s
+    if isinstance(found, Infeasible) or found.step_s >= own_s:  # its own may be outside of the planner's choices
+        gap_frac = 0.0 if isinstance(found, Infeasible) else found.gap_frac
+        return Replanned(own=task.plan, own_step_s=own_s, plan=task.plan, step_s=own_s, gap_frac=gap_frac)
+    return Replanned(
+        own=task.plan, own_step_s=own_s, plan=found.task.plan, step_s=found.step_s, gap_frac=found.gap_frac
+    )
+
+
+def _with_plain(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
+    """`constraints`, and a chunk a stage unless they say something of it: what cannot be mined is then told as such."""
+    said = {one.key for one in constraints}
+    return tuple(constraints) if PLAIN.key in said else (*constraints, PLAIN)
