@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from dovetail import __version__
+from dovetail.cli.codesign_options import codesign
 from dovetail.cli.launch_options import launch
 from dovetail.cli.mine_options import mine
 from dovetail.cli.network_options import network
 from dovetail.cli.plan_options import plan
 from dovetail.cli.process import EXIT_INFEASIBLE, EXIT_INTERRUPTED, EXIT_MISSED
 from dovetail.cli.schedule_options import schedule
+from dovetail.cli.store_options import export, studies
 from dovetail.cli.trace_options import trace
 from dovetail.cli.usage import USAGE_ERROR, check_said, usage
 from dovetail.errors import InvalidInput
@@ -251,7 +253,10 @@ def calibrate(
     answer(asked, runs)
 
 
+app.command(epilog=EXIT_CODES)(codesign)
 app.command(epilog=EXIT_CODES)(mine)
+app.command()(studies)
+app.command()(export)
 app.command()(schedule)
 app.command()(network)
 app.add_typer(trace, name="trace")
@@ -259,10 +264,16 @@ app.add_typer(trace, name="trace")
 
 @app.command(epilog=EXIT_CODES)
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Whose results: ace, phaze-dp.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Whose results: ace, phaze, phaze-dp, wham.")],
     beyond: Annotated[bool, typer.Option("--beyond", help="The same question on chips of 2026, by mechanism.")] = False,
     refit: Annotated[bool, typer.Option("--refit", help="Fit the declared compute scales again.")] = False,
     figures: Annotated[str, typer.Option(metavar="DIR", help="Write the figures as SVG into this folder.")] = "",
+    model: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="With phaze or wham: only this model; may be said again.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="With wham: prove, but do not schedule all designs; with phaze: no chips.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print a paper's tables and sweeps, ours beside the paper's.
@@ -271,6 +282,14 @@ def reproduce(
     """
     from dovetail.cli.reproduce import ReproduceAsked, answer
 
-    asked = ReproduceAsked(paper=paper, is_beyond=beyond, refits=refit, figures=figures, as_json=as_json)
+    asked = ReproduceAsked(
+        paper=paper,
+        is_beyond=beyond,
+        refits=refit,
+        figures=figures,
+        models=tuple(model or ()),
+        is_quick=quick,
+        as_json=as_json,
+    )
     if not answer(asked):
         raise typer.Exit(EXIT_MISSED)

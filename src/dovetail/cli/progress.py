@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TextIO
 
 from dovetail.cli.process import stream
+from dovetail.search.codesign.joint import Standing as JointStanding
 from dovetail.search.mining.miner import Standing, Watch
 from dovetail.search.objectives import Objective
 from dovetail.search.planner import Progress, Tally
@@ -73,6 +74,36 @@ def _shown_mining(bar: Any, base: str, num_most: int) -> Watch:
 
 
 @contextmanager
+def joint_progress(base: str) -> Iterator[Callable[[JointStanding], None]]:
+    """What a joint search calls as it goes on: systems, their pace, the best, the bound and the time left."""
+    told = _terminal()
+    if told is None:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("co-design"), BarColumn(bar_width=12), TextColumn("{task.fields[said]}"))
+    with Bar(*columns, TimeRemainingColumn(), console=Console(file=told), transient=True) as bar, _clean_interrupt():
+        yield _shown_joint(bar, base)
+
+
+def _shown_joint(bar: Any, base: str) -> Callable[[JointStanding], None]:
+    task = bar.add_task("co-design", total=None, said="bounding")
+    begin_s = time.monotonic()
+
+    def show(now: JointStanding) -> None:
+        passed_s = time.monotonic() - begin_s
+        said = f"{now.num_done:,} {now.phase}, {now.num_done / passed_s if passed_s > 0 else 0.0:,.0f}/s"
+        if now.loss < float("inf"):
+            said += f"; {1 / now.loss:.3f}x {base}, at most {1 / now.bound:.3f}x"
+        bar.update(task, completed=now.num_done, total=now.num_done + now.num_open, said=said)
+
+    return show
+
+
+@contextmanager
 def busy(words: str) -> Iterator[None]:
     """Says what runs and for how long already."""
     told = _terminal()
@@ -87,6 +118,35 @@ def busy(words: str) -> Iterator[None]:
     with Bar(*columns, console=Console(file=told), transient=True) as bar, _clean_interrupt():
         bar.add_task(words, total=None)
         yield
+
+
+@contextmanager
+def stepping(names: list[str]) -> Iterator[Callable[[str], None]]:
+    """What a study of several things calls as it goes on, with words that begin with the name of one of them."""
+    told = _terminal()
+    if told is None:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (BarColumn(bar_width=12), MofNCompleteColumn(), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
+    with Bar(*columns, console=Console(file=told), transient=True) as bar, _clean_interrupt():
+        yield _shown_steps(bar, names)
+
+
+def _shown_steps(bar: Any, names: list[str]) -> Callable[[str], None]:
+    task = bar.add_task("stepping", total=len(names), said="")
+    num_done = 0
+
+    def show(words: str) -> None:
+        nonlocal num_done
+        name = words.partition(":")[0]
+        num_done = max(num_done, names.index(name) if name in names else len(names))
+        bar.update(task, completed=num_done, said=words)
+
+    return show
 
 
 def _terminal() -> TextIO | None:

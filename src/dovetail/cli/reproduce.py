@@ -10,21 +10,25 @@ from dovetail.accuracy.reproduce.ace import ace_study
 from dovetail.accuracy.reproduce.beyond import beyond
 from dovetail.accuracy.reproduce.phaze_dp import Placed, phaze_dp_study
 from dovetail.cli.progress import busy
+from dovetail.cli.reproduce_phaze import phaze
+from dovetail.cli.reproduce_wham import wham
 from dovetail.cli.screen import show_json, show_tables
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.phaze_dp import load_instance, load_recorded, shipped_instances
 from dovetail.files.text import one_line
 from dovetail.files.written import write_file
 from dovetail.report.beyond import beyond_record, beyond_tables
+from dovetail.report.phaze import phaze_tables
 from dovetail.report.phaze_dp import phaze_dp_record, phaze_dp_tables
 from dovetail.report.record import Record
 from dovetail.report.reproduction import ace_record, ace_tables
 from dovetail.report.reproduction_figures import ace_figures
 from dovetail.report.table import Table
+from dovetail.report.wham import wham_tables
 from dovetail.search.planners.placed import best_placement, placement_of
 from dovetail.search.planners.placement import Placement
 
-PAPERS = ("ace", "phaze-dp")
+PAPERS = ("ace", "phaze", "phaze-dp", "wham")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,8 @@ class ReproduceAsked:
     is_beyond: bool = False
     refits: bool = False
     figures: str = ""
+    models: tuple[str, ...] = ()
+    is_quick: bool = False
     as_json: bool = False
 
 
@@ -43,6 +49,12 @@ def answer(asked: ReproduceAsked) -> bool:
     if asked.paper not in PAPERS:
         hint = did_you_mean(asked.paper, PAPERS)
         raise InvalidInput(f"no paper is named {one_line(asked.paper)!r}{hint}")
+    if asked.paper == "wham":
+        return _wham(asked)
+    if asked.paper == "phaze":
+        return _phaze(asked)
+    if asked.models or asked.is_quick:
+        raise InvalidInput("--model and --quick belong to phaze and wham; say them with one of these")
     if asked.paper == "phaze-dp":
         return _phaze_dp(asked)
     if asked.is_beyond and (asked.figures or asked.refits):
@@ -67,6 +79,22 @@ def _show(record: Record, tables: Callable[[Record], tuple[Table, ...]], asked: 
         show_json(record)
     else:
         show_tables(tables(record))
+
+
+def _wham(asked: ReproduceAsked) -> bool:
+    if asked.is_beyond or asked.refits or asked.figures:
+        raise InvalidInput("wham has tables alone; say --beyond, --refit and --figures with ace")
+    record = wham(asked.models, is_exhaustive=not asked.is_quick)
+    _show(record, wham_tables, asked)
+    return bool(record["holds"])
+
+
+def _phaze(asked: ReproduceAsked) -> bool:
+    if asked.is_beyond or asked.refits or asked.figures:
+        raise InvalidInput("phaze has tables alone; say --beyond, --refit and --figures with ace")
+    record = phaze(asked.models, is_quick=asked.is_quick)
+    _show(record, phaze_tables, asked)
+    return bool(record["holds"])
 
 
 def _phaze_dp(asked: ReproduceAsked) -> bool:

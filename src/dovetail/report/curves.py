@@ -17,11 +17,15 @@ RADIUS = 2.4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Points joined by a line; those of one `name` have one colour, dashed or not."""
+    """Points joined by a line; those of one `name` have one colour, dashed or not.
+
+    `band` has x, the lower and the upper edge of a pale area around the line, if any.
+    """
 
     name: str
     points: tuple[tuple[float, float], ...]
     is_dashed: bool = False
+    band: tuple[tuple[float, float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +73,7 @@ def _colour(index: int) -> str:
 
 
 def _panel(panel: Panel, names: list[str]) -> Iterator[str]:
-    points = [point for curve in panel.curves for point in curve.points]
+    points = [point for curve in panel.curves for point in (*curve.points, *_edges(curve))]
     xs, ys = sorted({x for x, _ in points}), [y for _, y in points]
     low, high = _y_range(ys, panel.is_y_log)
 
@@ -89,10 +93,23 @@ def _panel(panel: Panel, names: list[str]) -> Iterator[str]:
         yield f'<path d="M0 {y_at(y):.1f}H{WIDTH}" stroke="#e4e4e4"/>'
         yield f'<text x="-8" y="{y_at(y) + 4:.1f}" text-anchor="end">{escape(panel.y_words(y))}</text>'
     for curve in panel.curves:
+        yield from _band([(x_at(x), y_at(y)) for x, y in _edges(curve)], _colour(names.index(curve.name)))
+    for curve in panel.curves:
         yield from _line([(x_at(x), y_at(y)) for x, y in curve.points], _colour(names.index(curve.name)), curve)
     yield f'<text x="{WIDTH / 2}" y="{HEIGHT + 38}" text-anchor="middle">{escape(panel.x_name)}</text>'
     turned = f"translate(-70,{HEIGHT / 2}) rotate(-90)"
     yield f'<text transform="{turned}" text-anchor="middle">{escape(panel.y_name)}</text>'
+
+
+def _edges(curve: Curve) -> list[tuple[float, float]]:
+    """Round the band of `curve`: along its lower edge, and back along the upper one."""
+    return [(x, low) for x, low, _ in curve.band] + [(x, high) for x, _, high in reversed(curve.band)]
+
+
+def _band(places: list[tuple[float, float]], colour: str) -> Iterator[str]:
+    if places:
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        yield f'<polygon points="{path}" fill="{colour}" fill-opacity="0.1"/>'
 
 
 def _share(value: float, low: float, high: float) -> float:

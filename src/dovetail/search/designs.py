@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 
 import numpy as np
 
@@ -31,7 +32,8 @@ def design_space(
 
 
 def design_at(space: Space, point: Point) -> Design:
-    return Design(**dict(zip((knob.name for knob in space.knobs), space.values(point), strict=True)))
+    values = zip((knob.name for knob in space.knobs), space.values(point), strict=True)
+    return Design(**{name: int(value) for name, value in values})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,18 @@ class Silicon:
 
 def silicon_of(base: Chip, designs: Sequence[Design]) -> Silicon:
     """As the models of area, power and price have it for each `template_chip(base, design)`."""
-    column = {name: np.array([getattr(design, name) for design in designs], dtype=np.float64) for name in KNOBS}
+    return silicon_at(base, {name: np.array([getattr(design, name) for design in designs]) for name in KNOBS})
+
+
+def design_columns(space: Space, points: Sequence[Point]) -> dict[str, IntArray]:
+    """`design_at` of each of `points`, knob by knob: a design as an object costs as much as all of its bounds."""
+    places = np.fromiter(chain.from_iterable(points), dtype=np.int64).reshape(-1, len(space.knobs))
+    return {knob.name: np.array(knob.values)[places[:, index]] for index, knob in enumerate(space.knobs)}
+
+
+def silicon_at(base: Chip, designs: Mapping[str, IntArray]) -> Silicon:
+    """`silicon_of` designs given as columns."""
+    column = {name: designs[name].astype(np.float64) for name in KNOBS}
     num_macs = column["num_rows"] * column["num_cols"]
     macs_per_s = column["num_tensor"] * num_macs * base.clock_hz
     parts = _inventories(base, column)

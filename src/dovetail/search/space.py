@@ -21,7 +21,7 @@ class Knob:
     """Something to choose, and what it may be, from small to large."""
 
     name: str
-    values: tuple[int, ...]
+    values: tuple[float, ...]
 
     def __post_init__(self) -> None:
         if not self.values:
@@ -45,7 +45,7 @@ class Space:
         """Every one of them, the last knob turning fastest."""
         return itertools.product(*(range(len(knob.values)) for knob in self.knobs))
 
-    def values(self, point: Point) -> tuple[int, ...]:
+    def values(self, point: Point) -> tuple[float, ...]:
         return tuple(knob.values[index] for knob, index in zip(self.knobs, point, strict=True))
 
     def sample(self, rng: Random) -> Point:

@@ -83,7 +83,7 @@ class _Search:
         frame, chips = self._frame, self._chips
         lines, found = frame.lines, np.full((len(frame.bases), len(chips)), np.inf)
         rows = frame.fitting(chips.hbm_bytes)
-        step_s = lines.slope[rows, None] * chips.compute_s[lines.cut[rows]] + lines.fixed_s[rows, None]
+        step_s = lines.at(rows).step_s(chips.compute_s)
         chip = np.broadcast_to(np.arange(len(chips)), step_s.shape)
         found[rows] = self._lows(step_s.ravel(), chip.ravel()).reshape(step_s.shape)
         return found

@@ -15,7 +15,7 @@ from dovetail.plan.cuts import cuts_of
 from dovetail.plan.placements import NOWHERE, placements_of
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.plan.plans import Plans, joined
-from dovetail.schedule.assembly import Shared, by_pipeline
+from dovetail.schedule.assembly import Shared, by_pipeline, num_hiding
 from dovetail.schedule.many_chips import PlanFrame, plan_frame
 from dovetail.schedule.memory_needs import need_bytes
 from dovetail.schedule.work import HELD_FRAC
@@ -23,7 +23,7 @@ from dovetail.schedule.work_columns import stage_work
 from dovetail.search.block_lows import block_lows
 from dovetail.search.bounds import ROUNDING_TOLERANCE, group_lows
 from dovetail.search.memory_lows import may_fit
-from dovetail.search.pipeline_lows import pipeline_low_s
+from dovetail.search.pipeline_lows import pace_slope, pipeline_low_s
 from dovetail.search.plan_space import PlanSpace, batches
 from dovetail.search.refine import Job
 from dovetail.search.stage_options import with_policies
@@ -36,27 +36,38 @@ Networks = Callable[[Chip, int], Cluster]  # so many devices of a chip, joined
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Lines:
-    """Of base plans: a step takes `slope` times the compute of one microbatch under `cut`, and `fixed_s`, or more."""
+    """Of base plans: what a step takes at least, by the compute of one microbatch under `cut`.
+
+    Two straight lines each, both valid: exchanges hide as far as they may, or behind no more than an even stage.
+    """
 
     base: IntArray  # which of the frame's base plans
     cut: IntArray
-    slope: FloatArray
+    slope: FloatArray  # lines by 2
     fixed_s: FloatArray
 
     def at(self, rows: IntArray) -> Lines:
         return Lines(base=self.base[rows], cut=self.cut[rows], slope=self.slope[rows], fixed_s=self.fixed_s[rows])
 
+    def step_s(self, compute_s: FloatArray) -> FloatArray:
+        """Lines by chips, of what each cut computes: cuts by chips."""
+        own_s = compute_s[self.cut]
+        lows_s = (self.slope[:, way, None] * own_s + self.fixed_s[:, way, None] for way in (0, 1))
+        return np.maximum(*lows_s)
+
     def lowest(self) -> Lines:
-        """Those of which no other of the same cut is below, whatever the compute."""
-        order = np.lexsort((self.fixed_s, self.slope, self.cut))
-        kept, least_s, cut = [], np.inf, -1
-        for row in order.tolist():
-            if self.cut[row] != cut:
-                cut, least_s = int(self.cut[row]), np.inf
-            if self.fixed_s[row] < least_s:
-                least_s = float(self.fixed_s[row])
-                kept.append(row)
-        return self.at(np.array(kept, dtype=np.int64))
+        """Those of which no other of the same cut is below in both lines, whatever the compute."""
+        kept = []
+        for cut in np.unique(self.cut).tolist():
+            rows = np.flatnonzero(self.cut == cut)
+            figures = np.concatenate([self.slope[rows], self.fixed_s[rows]], axis=1)
+            order = np.lexsort(figures.T)
+            front: list[int] = []
+            for row in order.tolist():
+                if not front or not (figures[front] <= figures[row]).all(axis=1).any():
+                    front.append(row)
+            kept.append(rows[front])
+        return self.at(np.concatenate(kept)) if kept else self
 
 
 class Frame:
@@ -130,17 +141,22 @@ class Frame:
     def lines(self) -> Lines:
         """Every base plan's."""
         every, num = self.base_frame.plain, len(self.bases)
-        slope, fixed_s = np.empty(num), np.empty(num)
+        slope, fixed_s = np.empty((num, 2)), np.empty((num, 2))
         waits_s = _waits_s(every, self.policies)
         lows = block_lows(self.graph, every.table)
         for same in by_pipeline(self.graph, every.plans):
             group = group_lows(every, same, lows, self.policies)
             nothing = np.zeros(len(same.rows))
-            slope[same.rows] = pipeline_low_s(same.name, nothing + same.num_copies, nothing, nothing, group.shape)
+            steep = pipeline_low_s(same.name, nothing + same.num_copies, nothing, nothing, group.shape)
             paid_s = np.where(group.is_beside, 0.0, 2 * same.num_copies * same.interleave * group.transfer_s)
             beside_s = waits_s[every.table.sender_of[same.rows]] + same.num_stages * paid_s / same.num_copies
-            once_s = group.tied_s + (1 - group.hidden_frac) * group.exchanged_s
-            fixed_s[same.rows] = slope[same.rows] * beside_s + once_s
+            hiding = group.hidden_frac * num_hiding(same, group.num_microbatches)
+            is_longer = pace_slope(same.name, group.shape) >= hiding
+            flat = steep - np.where(is_longer, hiding * same.num_copies / same.num_stages, 0.0)
+            exposed_s = np.where(is_longer, group.exchanged_s, (1 - group.hidden_frac) * group.exchanged_s)
+            slope[same.rows] = np.stack([steep, flat], axis=1)
+            least_s = np.stack([(1 - group.hidden_frac) * group.exchanged_s, exposed_s], axis=1)
+            fixed_s[same.rows] = slope[same.rows] * beside_s[:, None] + group.tied_s[:, None] + least_s
         cut = every.table.cuts.of_plan
         return Lines(base=np.arange(num), cut=cut, slope=slope * (1 - ROUNDING_TOLERANCE), fixed_s=fixed_s)
 

@@ -22,8 +22,8 @@ from dovetail.workload.graph import FloatArray, IntArray
 
 CHUNK, WINDOW = 32, 8  # systems scored in one task, and tasks between two looks at the best
 REFINED_AT_ONCE = 4  # systems whose uneven plans are searched between two looks
-LOWS_AT_ONCE = 1_000_000
-CLOSE_FRAC = 1e-9  # of a loss: sums in another order differ by less
+LOWS_AT_ONCE = 500_000  # points whose columns take some hundred MB
+CLOSE_FRAC = 1e-9  # style: a tolerance, of a loss; sums in another order differ by less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,6 +114,7 @@ PRESETS: dict[str, Preset] = {
             "sram_mib": (16, 32, 64, 128),
             "hbm_stacks": (2, 4, 6, 8),
             "stack_gib": (8, 16, 24),
+            "link_gb_per_s": (300,),  # TPU v4: six links of 50 GB/s
         },
         plans=PLANS,
         summary="cores, shared SRAM, HBM stacks and their size",

@@ -107,13 +107,13 @@ class JointQuestion:
         return np.asarray(np.exp(self.weights @ np.log(ratios)))
 
 
-def system_space(base: Chip, num_devices: int, values: Mapping[str, Sequence[int]]) -> Space:
+def system_space(base: Chip, num_devices: int, values: Mapping[str, Sequence[float]]) -> Space:
     """A knob for everything a system is; those that `values` leaves out stay as the base has them."""
     unknown = sorted(set(values) - set(KNOBS))
     if unknown:
         raise InvalidInput(f"no knob is named {unknown[0]!r}; there are {', '.join(KNOBS)}", unknown[0])
     fixed = system_of(base, num_devices)
-    return Space(knobs=tuple(Knob(name=name, values=tuple(values.get(name, (round(fixed[name]),)))) for name in KNOBS))
+    return Space(knobs=tuple(Knob(name=name, values=tuple(values.get(name, (fixed[name],)))) for name in KNOBS))
 
 
 def places_of(points: Sequence[Point]) -> dict[str, IntArray]:

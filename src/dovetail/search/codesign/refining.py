@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dovetail.hardware.chip import Chip
 from dovetail.plan.plan import Plan
+from dovetail.search.candidates import Found
 from dovetail.search.codesign.best_plans import NO_PLAN
 from dovetail.search.codesign.frames import Frame
 from dovetail.search.codesign.question import JointQuestion
@@ -62,39 +65,44 @@ def _refined_case(scorer: Scorer, score: SystemScore, index: int, worst: float) 
     system = system_at(question, score.point)
     frame = scorer.frame(index, system["link_gb_per_s"], int(system["num_devices"]))
     chip = system_chip(question.base, system)
+    loss = _losses(question, frame, chip, scorer.price_usd(score.point))
+    best = _even(frame, known)
+    if known.low >= min(known.loss, worst) or not _decided_by_time(loss):
+        return best
+    a_second = loss(1.0, chip.energy.idle_w * frame.cluster.num_devices)
+    found, bound_s = _searched(frame, chip, best if known.plan != NO_PLAN else None, worst / a_second)
+    for each in found:
+        if each.step_s < best.step_s:
+            own = loss(each.step_s, each.energy_j)
+            best = RefinedCase(plan=each.plan, loss=own, step_s=each.step_s, energy_j=each.energy_j, low=0.0)
+    return replace(best, low=min(best.loss, max(known.low, bound_s * a_second)))
+
+
+def _searched(frame: Frame, chip: Chip, even: RefinedCase | None, worst_s: float) -> tuple[list[Found], float]:
+    """Uneven plans faster than the best even one and than `worst_s`, and a time that none is below."""
     job = frame.job(frame.on(chip))
+    found = [] if even is None else balanced_plans(job, [even.plan])
+    best_s = min([worst_s, *([] if even is None else [even.step_s]), *(each.step_s for each in found)])
+    bases = base_plans(job, frame.bases.at(frame.fitting(chip.hbm.capacity_bytes)), best_s)
+    made = refined(job, bases, best_s, NUM_REFINED)
+    return [*found, *made.found], made.bound_s
+
+
+def _losses(question: JointQuestion, frame: Frame, chip: Chip, price_usd: float) -> Callable[[float, float], float]:
+    """By the metric, of seconds and joules of a step on this chip."""
 
     def loss(step_s: float, energy_j: float) -> float:
         figures = ChipFigures(
             step_s=step_s,
             energy_j=energy_j,
             power_w=chip.tdp_w,
-            price_usd=scorer.price_usd(score.point),
+            price_usd=price_usd,
             num_devices=frame.cluster.num_devices,
             num_samples=frame.graph.num_tokens,
         )
         return float(question.metric.loss(figures))
 
-    best = _even(frame, known)
-    a_second = loss(1.0, chip.energy.idle_w * frame.cluster.num_devices)
-    if known.low >= min(known.loss, worst) or not _decided_by_time(loss):
-        return best
-    best_s = min(known.step_s, worst / a_second)
-    found = balanced_plans(job, [best.plan]) if known.plan != NO_PLAN else []
-    best_s = min([best_s, *(each.step_s for each in found)])
-    bases = base_plans(job, frame.bases.at(frame.fitting(chip.hbm.capacity_bytes)), best_s)
-    made = refined(job, bases, best_s, NUM_REFINED)
-    for each in (*found, *made.found):
-        if each.step_s < best.step_s:
-            figures = {"step_s": each.step_s, "energy_j": each.energy_j}
-            best = RefinedCase(plan=each.plan, loss=loss(**figures), low=0.0, **figures)
-    return RefinedCase(
-        plan=best.plan,
-        loss=best.loss,
-        step_s=best.step_s,
-        energy_j=best.energy_j,
-        low=min(best.loss, max(known.low, made.bound_s * a_second)),
-    )
+    return loss
 
 
 def _even(frame: Frame, known: CasePlan) -> RefinedCase:
@@ -102,7 +110,6 @@ def _even(frame: Frame, known: CasePlan) -> RefinedCase:
     return RefinedCase(plan=plan, loss=known.loss, step_s=known.step_s, energy_j=known.energy_j, low=known.low)
 
 
-def _decided_by_time(loss: object) -> bool:
+def _decided_by_time(loss: Callable[[float, float], float]) -> bool:
     """Whether of two plans the faster one is better, whatever energy they take."""
-    assert callable(loss)
-    return bool(loss(1.0, 1.0) == loss(1.0, 2.0))
+    return loss(1.0, 1.0) == loss(1.0, 2.0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.plan.plan import Plan
 from dovetail.search.codesign.best_plans import NO_PLAN, BestPlans, Chips, Losses, best_plans, of_some
 from dovetail.search.codesign.compute_lows import ComputeLows
 from dovetail.search.codesign.frames import Frame
@@ -51,18 +52,19 @@ class Scorer:
         self._frames: dict[tuple[int, float, int], Frame] = {}
         self._lows: dict[tuple[int, float, int], ComputeLows] = {}
 
-    def frame(self, case: int, link_gb_per_s: float, num_devices: int) -> Frame:
-        key = (case, link_gb_per_s, num_devices)
+    def frame(self, case: int, links: float, num_devices: int) -> Frame:
+        """Of a case on so many devices with so much of `links`, in the knob's unit."""
+        key = (case, links, num_devices)
         if key not in self._frames:
             question = self.question
-            system = system_of(question.base, num_devices) | {"link_gb_per_s": link_gb_per_s}
+            system = system_of(question.base, num_devices) | {"link_gb_per_s": links}
             network = question.network(system_chip(question.base, system), num_devices)
             asked = question.cases[case]
             self._frames[key] = Frame(asked.workload, network, asked.plans)
         return self._frames[key]
 
-    def _compute_lows(self, case: int, link_gb_per_s: float, num_devices: int) -> ComputeLows:
-        key = (case, link_gb_per_s, num_devices)
+    def _compute_lows(self, case: int, links: float, num_devices: int) -> ComputeLows:
+        key = (case, links, num_devices)
         if key not in self._lows:
             frame, question = self.frame(*key), self.question
             blocks = frame.graph.blocks
@@ -153,6 +155,13 @@ class Scorer:
                     column[own] = getattr(best, name)
         return BestPlans(plan=plan, **columns)
 
+    def even_plan(self, case: int, point: Point, plan: int) -> Plan:
+        """One of the even plans of a case on a system, by its number."""
+        values = dict(
+            zip((knob.name for knob in self.question.space.knobs), self.question.space.values(point), strict=True)
+        )
+        return self.frame(case, values["link_gb_per_s"], int(values["num_devices"])).plans.plan(plan)
+
     def price_usd(self, point: Point) -> float:
         """What one device of a system costs to make."""
         systems = systems_at(self.question.space, places_of([point]))
@@ -203,8 +212,8 @@ def _lowest_s(frame: Frame, hbm_bytes: float, compute_s: FloatArray) -> FloatArr
     if not len(lines.base):
         return found
     lowest = lines.lowest()
-    for cut, slope, fixed_s in zip(lowest.cut, lowest.slope, lowest.fixed_s, strict=True):
-        np.minimum(found, slope * compute_s[cut] + fixed_s, out=found)
+    for row in range(len(lowest.base)):
+        np.minimum(found, lowest.at(np.array([row])).step_s(compute_s)[0], out=found)
     return found
 
 

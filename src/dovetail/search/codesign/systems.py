@@ -13,7 +13,7 @@ from dovetail.cost.inventory import Inventory, inventory
 from dovetail.cost.phaze_area import ELEMENTS_PER_KIBI
 from dovetail.cost.power import VOLTAGE_POWER
 from dovetail.cost.price import HBM_USD_PER_BYTE, packaged_usd
-from dovetail.cost.tdp import busy_power
+from dovetail.cost.tdp import Power, busy_power
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.memory import Memory
 from dovetail.hardware.template import REGISTER_BYTES_PER_LANE, Design, design_of, template_chip
@@ -58,7 +58,7 @@ def system_chip(base: Chip, system: Mapping[str, float]) -> Chip:
         die=replace(
             base.die,
             num_hbm_stacks=int(system["hbm_stacks"]),
-            num_link_lanes=int(_num_link_lanes(base, np.array(system["link_gb_per_s"]))),
+            num_link_lanes=int(_num_link_lanes(base, np.array(system["link_gb_per_s"] * GIGA))),
         ),
     )
     chip = _with_buffers(template_chip(around, Design(**{name: int(system[name]) for name in CORES})), base)
@@ -108,22 +108,10 @@ class Built:
 
 def built_systems(base: Chip, systems: Columns) -> Built:
     """All of `systems`, each knob an array, in one call."""
-    num, clock_hz = len(systems["num_tensor"]), systems["clock_mhz"] * MEGA
-    num_macs = systems["num_rows"] * systems["num_cols"]
-    macs_per_s = systems["num_tensor"] * num_macs * clock_hz
-    hbm_bytes = systems["hbm_stacks"] * systems["stack_gib"] * GIBI
-    hbm_bytes_per_s = systems["hbm_stacks"] * _stack_bytes_per_s(base)
-    parts = _inventories(base, systems, hbm_bytes_per_s)
+    parts = _inventories(base, systems)
     area = silicon(parts)
-    power = busy_power(
-        parts,
-        area.total_mm2,
-        macs_per_s=macs_per_s * _voltage_ratio(base, clock_hz),
-        num_macs_per_unit=num_macs,
-        sram_bytes_per_s=parts.noc_bytes_per_clock * clock_hz,
-        hbm_bytes_per_s=hbm_bytes_per_s,
-        link_bytes_per_s=systems["link_gb_per_s"] * GIGA,
-    )
+    power = _power(base, systems, parts, np.asarray(area.total_mm2))
+    hbm_bytes = systems["hbm_stacks"] * systems["stack_gib"] * GIBI
     price = packaged_usd(
         parts,
         area,
@@ -131,27 +119,7 @@ def built_systems(base: Chip, systems: Columns) -> Built:
         hbm_bytes=hbm_bytes,
         hbm_usd_per_byte=HBM_USD_PER_BYTE[base.die.hbm_generation],
     )
-    sram_bytes = systems["sram_mib"] * MEBI
-    is_known = varied(base, 1).dtype_flop_per_s > 0
-    chips = varied(
-        base,
-        num,
-        num_units=systems["num_tensor"].astype(np.float64),
-        tile_rows=systems["num_rows"][None].astype(np.float64),
-        tile_cols=systems["num_cols"][None].astype(np.float64),
-        dtype_flop_per_s=np.where(is_known, 2 * macs_per_s, 0.0),
-        num_lanes=systems["num_vector"] * systems["num_lanes"],
-        vector_flop_per_s=2 * systems["num_vector"] * systems["num_lanes"] * clock_hz,
-        clock_hz=clock_hz,
-        core_buffer_bytes=_core_buffer_bytes(num_macs) if has_own_buffers(base) else sram_bytes / systems["num_vector"],
-        sram_bytes=sram_bytes,
-        sram_bytes_per_s=_sram_bytes_per_clock(base) * clock_hz,
-        hbm_bytes_per_s=hbm_bytes_per_s,
-        tdp_w=np.asarray(power.total_w),
-        tensor_j_per_flop=np.asarray((power.arithmetic_w + power.operand_w) / (2 * macs_per_s)),
-        vector_j_per_flop=base.energy.vector_j_per_flop * _voltage_ratio(base, clock_hz),
-        idle_w=np.asarray(power.static_w),
-    )
+    chips = _columns(base, systems, power)
     return Built(
         chips=chips,
         rows=chip_rows(chips, base.calibration, base.energy.link_j_per_byte),
@@ -162,13 +130,59 @@ def built_systems(base: Chip, systems: Columns) -> Built:
     )
 
 
-def _inventories(base: Chip, systems: Columns, hbm_bytes_per_s: FloatArray) -> Inventory:
+def _macs_per_s(systems: Columns) -> FloatArray:
+    num_macs = systems["num_tensor"] * systems["num_rows"] * systems["num_cols"]
+    return np.asarray(num_macs * systems["clock_mhz"] * MEGA)
+
+
+def _power(base: Chip, systems: Columns, parts: Inventory, area_mm2: FloatArray) -> Power:
+    """With everything busy; a clock above the base's needs a higher voltage."""
+    clock_hz = systems["clock_mhz"] * MEGA
+    return busy_power(
+        parts,
+        area_mm2,
+        macs_per_s=_macs_per_s(systems) * _voltage_ratio(base, clock_hz),
+        num_macs_per_unit=systems["num_rows"] * systems["num_cols"],
+        sram_bytes_per_s=parts.noc_bytes_per_clock * clock_hz,
+        hbm_bytes_per_s=systems["hbm_stacks"] * _stack_bytes_per_s(base),
+        link_bytes_per_s=systems["link_gb_per_s"] * GIGA,
+    )
+
+
+def _columns(base: Chip, systems: Columns, power: Power) -> ChipColumns:
+    """What costs read of each `system_chip`."""
+    clock_hz, sram_bytes = systems["clock_mhz"] * MEGA, systems["sram_mib"] * MEBI
+    flop_per_s, num_lanes = 2 * _macs_per_s(systems), systems["num_vector"] * systems["num_lanes"]
+    num_macs, is_known = systems["num_rows"] * systems["num_cols"], varied(base, 1).dtype_flop_per_s > 0
+    return varied(
+        base,
+        len(num_macs),
+        num_units=systems["num_tensor"].astype(np.float64),
+        tile_rows=systems["num_rows"][None].astype(np.float64),
+        tile_cols=systems["num_cols"][None].astype(np.float64),
+        dtype_flop_per_s=np.where(is_known, flop_per_s, 0.0),
+        num_lanes=num_lanes,
+        vector_flop_per_s=2 * num_lanes * clock_hz,
+        clock_hz=clock_hz,
+        core_buffer_bytes=_core_buffer_bytes(num_macs) if has_own_buffers(base) else sram_bytes / systems["num_vector"],
+        sram_bytes=sram_bytes,
+        sram_bytes_per_s=_sram_bytes_per_clock(base) * clock_hz,
+        hbm_bytes_per_s=systems["hbm_stacks"] * _stack_bytes_per_s(base),
+        tdp_w=np.asarray(power.total_w),
+        tensor_j_per_flop=np.asarray((power.arithmetic_w + power.operand_w) / flop_per_s),
+        vector_j_per_flop=base.energy.vector_j_per_flop * _voltage_ratio(base, clock_hz),
+        idle_w=np.asarray(power.static_w),
+    )
+
+
+def _inventories(base: Chip, systems: Columns) -> Inventory:
     """What is on the silicon of each `system_chip`; where the SRAM is the cores' buffers, only HBM crosses the die."""
     template = template_chip(base, Design(num_tensor=1, num_rows=1, num_cols=1, num_vector=1, num_lanes=1))
     num_tensor, num_vector = systems["num_tensor"], systems["num_vector"]
     num_lanes = num_vector * systems["num_lanes"]
     is_own, clock_hz = has_own_buffers(base), systems["clock_mhz"] * MEGA
     buffer_bytes = _core_buffer_bytes(systems["num_rows"] * systems["num_cols"]) if is_own else 0.0 * num_tensor
+    hbm_bytes_per_s = systems["hbm_stacks"] * _stack_bytes_per_s(base)
     crossing = np.full(len(num_tensor), _sram_bytes_per_clock(base)) if is_own else hbm_bytes_per_s / clock_hz
     return replace(
         inventory(template),
@@ -180,13 +194,13 @@ def _inventories(base: Chip, systems: Columns, hbm_bytes_per_s: FloatArray) -> I
         buffer_bytes=num_tensor * buffer_bytes,
         noc_bytes_per_clock=crossing,
         num_hbm_phys=systems["hbm_stacks"] + base.die.num_spare_hbm_phys,
-        num_link_lanes=_num_link_lanes(base, systems["link_gb_per_s"]),
+        num_link_lanes=_num_link_lanes(base, systems["link_gb_per_s"] * GIGA),
     )
 
 
-def _num_link_lanes(base: Chip, link_gb_per_s: FloatArray) -> FloatArray:
+def _num_link_lanes(base: Chip, link_bytes_per_s: FloatArray) -> FloatArray:
     """As many more as the links are faster than the base's."""
-    more = link_gb_per_s * GIGA / base.interconnect_bytes_per_s
+    more = link_bytes_per_s / base.interconnect_bytes_per_s
     return np.asarray(np.ceil(base.die.num_link_lanes * more * (1 - np.finfo(np.float64).eps * 8)))
 
 

@@ -1,0 +1,79 @@
+"""The options of `dovetail codesign`, as Typer has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dovetail.cli.engines import CLUSTER_HELP, WORKERS_HELP, EngineAsked
+from dovetail.cli.process import EXIT_INFEASIBLE
+
+if TYPE_CHECKING:
+    from dovetail.cli.codesign import CodesignAsked
+
+SPEC_HELP = "A model (name, file or config.json), or a spec with models, chip, devices, budget and plans."
+METRIC_HELP = "What to be best by: throughput, perf/tdp, tokens/J or $/token."
+PRESET_HELP = "The space of systems: chip (cores and memories), cores (WHAM's), phaze (its 29,360 chips)."
+BASE_HELP = "The template chip that systems are built on; the space's own, if none."
+NETWORK_HELP = "torus or flat; the space's own, if none."
+DEVICES_HELP = "How many devices there are; as many as the space says, if left out."
+AREA_HELP = "Silicon of a chip at the most, such as '600 mm2'; no limit, if left out."
+POWER_HELP = "Power of a chip with everything busy at the most, such as '300 W'; no limit, if left out."
+STORE_HELP = "Keep every system that was scored in this file, and go on from there another time."
+EXHAUSTIVE_HELP = "Score every system within the limits, to check what bounds leave out."
+COMPARE_HELP = "Also search one after the other: plan then chip, chip then plan."
+JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
+COUNTS = ("devices", "batch", "seq", "workers", "top")
+
+
+def codesign(
+    spec: Annotated[str, typer.Argument(metavar="[MODEL|SPEC]", help=SPEC_HELP)] = "",
+    metric: Annotated[str, typer.Option(metavar="NAME", help=METRIC_HELP)] = "throughput",
+    preset: Annotated[str, typer.Option(metavar="NAME", help=PRESET_HELP)] = "",
+    base: Annotated[str, typer.Option(metavar="CHIP", help=BASE_HELP)] = "",
+    network: Annotated[str, typer.Option(metavar="NAME", help=NETWORK_HELP)] = "",
+    devices: Annotated[str | None, typer.Option(metavar="N", help=DEVICES_HELP)] = None,
+    area: Annotated[str, typer.Option(metavar="AREA", help=AREA_HELP)] = "",
+    power: Annotated[str, typer.Option(metavar="POWER", help=POWER_HELP)] = "",
+    batch: Annotated[str | None, typer.Option(metavar="N", help="Samples of one step.")] = None,
+    seq: Annotated[str | None, typer.Option(metavar="N", help="Positions of one sample.")] = None,
+    exhaustive: Annotated[bool, typer.Option("--exhaustive", help=EXHAUSTIVE_HELP)] = False,
+    compare: Annotated[bool, typer.Option("--compare", help=COMPARE_HELP)] = False,
+    store: Annotated[str, typer.Option(metavar="FILE", help=STORE_HELP)] = "",
+    workers: Annotated[str | None, typer.Option(metavar="N", help=WORKERS_HELP)] = None,
+    cluster: Annotated[str, typer.Option(metavar="ADDRESS", help=CLUSTER_HELP)] = "",
+    top: Annotated[str, typer.Option(metavar="N", help="How many other systems to show.")] = "5",
+    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+) -> None:
+    """Find the best chip, plan and network together, and prove it.
+
+    Every system of a space, cores, memories, clock, links and devices, with every plan of its models: bounded, scored
+    where it may win, and refined where stages may be uneven. Without a spec, a small example.
+    """
+    typed = dict(locals())  # of arguments alone, as nothing stands before
+    from dovetail.cli.codesign import answer
+
+    if not answer(_asked(typed), as_json=as_json):
+        raise typer.Exit(EXIT_INFEASIBLE)
+
+
+def _asked(typed: dict[str, Any]) -> CodesignAsked:
+    """What was typed, with counts read."""
+    from dovetail.cli.asked import count
+    from dovetail.cli.codesign import CodesignAsked
+    from dovetail.files.codesign import CodesignSaid
+
+    counts = {name: count(f"--{name}", typed[name]) for name in COUNTS}
+    words = {name: typed[name] for name in ("preset", "base", "network", "area", "power")}
+    said = CodesignSaid(**words, devices=counts["devices"], batch=counts["batch"], seq=counts["seq"])
+    return CodesignAsked(
+        spec=typed["spec"],
+        said=said,
+        metric=typed["metric"],
+        store=typed["store"],
+        engine=EngineAsked(num_workers=counts["workers"], cluster=typed["cluster"]),
+        num_shown=counts["top"],
+        is_exhaustive=typed["exhaustive"],
+        is_compared=typed["compare"],
+    )

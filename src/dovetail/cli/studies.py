@@ -1,0 +1,100 @@
+"""`dovetail studies` and `dovetail export`: what a store holds, and its rows for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dovetail.cli.screen import show_json, show_tables
+from dovetail.errors import InvalidInput
+from dovetail.files.rows import Columns, check_kind, write_rows
+from dovetail.files.written import check_writable
+from dovetail.report.studies import (
+    num_studies,
+    rescued_table,
+    row_cells,
+    row_columns,
+    studies_table,
+    study_record,
+    study_tables,
+    whole_record,
+    written_record,
+    written_table,
+)
+from dovetail.search.study import StudyRecord
+from dovetail.store import Store, reading, rescue
+
+
+def show_studies(file: str, *, as_json: bool) -> None:
+    """All studies of a store, each with its best row."""
+    with reading(Path(file)) as store:
+        found = [(study, store.at(study.key).best(1)) for study in store.studies()]
+    if as_json:
+        show_json([study_record(*one) for one in found])
+    else:
+        show_tables((studies_table(found, file),))
+
+
+def show_study(file: str, key: str, num_best: int, *, as_json: bool) -> None:
+    """One study, every row of it checked, and the best of them."""
+    with reading(Path(file)) as store:
+        study = store.named(key)
+        for _ in store.at(study.key).rows():
+            pass
+        best = store.at(study.key).best(num_best)
+    if as_json:
+        show_json(whole_record(study, best))
+    else:
+        show_tables(study_tables(study, best))
+
+
+def rescue_rows(file: str, to: str, *, as_json: bool) -> None:
+    """Saves what is whole of a damaged store."""
+    path = Path(to)
+    check_writable(path, is_forced=False)
+    told = [asdict(one) for one in rescue(Path(file), path)]
+    show_json(told) if as_json else show_tables((rescued_table(to, told),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportAsked:
+    """What was typed; nothing where it was left out."""
+
+    store: str
+    study: str
+    to: str
+    has_others: bool
+    is_forced: bool
+
+
+def export(asked: ExportAsked, *, as_json: bool) -> None:
+    """Writes every row of the studies asked for, and says what was written and left out."""
+    file = Path(asked.to)
+    check_kind(file)
+    check_writable(file, is_forced=asked.is_forced)
+    with reading(Path(asked.store)) as store:
+        every = store.studies()
+        chosen = (store.named(asked.study),) if asked.study else _chosen(every, asked)
+        columns = row_columns(chosen)
+        num_rows = write_rows(file, columns, _rows(store, chosen, columns))
+    left_out = [] if asked.study else [study for study in every if study not in chosen]
+    told = (str(file), num_rows, columns, chosen, left_out)
+    show_json(written_record(*told)) if as_json else show_tables((written_table(*told),))
+
+
+def _chosen(every: tuple[StudyRecord, ...], asked: ExportAsked) -> tuple[StudyRecord, ...]:
+    """Those of this version of the model, and others where that was said."""
+    chosen = tuple(study for study in every if study.is_current or asked.has_others)
+    if chosen:
+        return chosen
+    if not every:
+        raise InvalidInput(f"{asked.store} holds no study yet", "store")
+    told = f"none of the {num_studies(len(every))} in {asked.store} is of this version of the model"
+    raise InvalidInput(f"{told}; say --other-versions to write their rows, or name one by --study", "store")
+
+
+def _rows(store: Store, chosen: tuple[StudyRecord, ...], columns: Columns) -> Iterator[list[Any]]:
+    for study in chosen:
+        yield from map(row_cells(study, columns), store.at(study.key).rows())

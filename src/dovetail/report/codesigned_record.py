@@ -1,0 +1,62 @@
+"""A joint search as plain data for JSON; docs/reference/json.md lists the keys."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from dovetail.report.codesigned import CodesignReport, notes, proof, sentence, unit_of
+from dovetail.report.record import Record, plan_record
+from dovetail.search.codesign.answers import SystemAnswer, gain_frac
+
+
+def codesigned_record(report: CodesignReport) -> Record:
+    found, question = report.found, report.question
+    budget = {name: limit for name, limit in asdict(question.budget).items() if limit < float("inf")}
+    separate = report.separate
+    return {
+        "name": report.name,
+        "feasible": True,
+        "metric": report.metric_name,
+        "base": question.base.name,
+        "network": report.network,
+        "preset": report.preset,
+        "budget": budget,
+        "space": {knob.name: list(knob.values) for knob in question.space.knobs},
+        "best": _answer_record(report, report.best),
+        "base_system": None if report.base is None else _answer_record(report, report.base),
+        "plan_then_chip": None if separate is None else _optional(report, separate.plan_then_chip),
+        "chip_then_plan": None if separate is None else _optional(report, separate.chip_then_plan),
+        "others": [_answer_record(report, one) for one in report.others],
+        "is_proven": found.gap_frac == 0,
+        "gap_frac": found.gap_frac,
+        **asdict(found.census),
+        "answer": sentence(report),
+        "proof": proof(report),
+        "notes": list(notes(report)),
+    }
+
+
+def _optional(report: CodesignReport, answer: SystemAnswer | None) -> Record | None:
+    return None if answer is None else _answer_record(report, answer)
+
+
+def _answer_record(report: CodesignReport, answer: SystemAnswer) -> Record:
+    cases = report.question.cases
+    return {
+        "system": answer.system,
+        "area_mm2": answer.area_mm2,
+        "power_w": answer.power_w,
+        "price_usd": answer.price_usd,
+        "gain_frac": None if report.base is None else gain_frac(answer, report.base, report.weights),
+        "models": [
+            {
+                "model": case.name,
+                "step_s": own.step_s,
+                "energy_j": own.energy_j,
+                "figure": report.figure(index, answer),
+                "unit": unit_of(report, index),
+                "plan": plan_record(own.plan),
+            }
+            for index, (case, own) in enumerate(zip(cases, answer.cases, strict=True))
+        ],
+    }

@@ -1,0 +1,27 @@
+"""What a worker does of a joint search: its scorer is made once for the question it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dovetail.search.codesign.question import JointQuestion
+from dovetail.search.codesign.refining import RefinedSystem, refined_system
+from dovetail.search.codesign.scoring import Scorer, SystemScore
+from dovetail.search.space import Point
+
+_held: list[Scorer] = []  # of the question asked last
+
+
+def scorer_of(question: JointQuestion) -> Scorer:
+    """The scorer of a question; the same one as long as nothing else is asked."""
+    if not _held or _held[0].question is not question:
+        _held[:] = [Scorer(question)]
+    return _held[0]
+
+
+def score_task(question: JointQuestion, task: tuple[Sequence[Point], float]) -> list[SystemScore]:
+    return scorer_of(question).score(*task)
+
+
+def refine_task(question: JointQuestion, task: tuple[SystemScore, float]) -> RefinedSystem:
+    return refined_system(scorer_of(question), *task)
