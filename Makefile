@@ -25,10 +25,10 @@ run: $(VENV)/.stamp-run ## predict one training step of the example, installing 
 	@$(BIN)/dovetail simulate $(EXAMPLE)
 
 test: $(VENV)/.stamp-test lint ## everything CI runs: lint, types and every test folder
-	$(BIN)/python -m pytest -n auto --maxprocesses 8
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
 check: $(VENV)/.stamp-test lint ## the quick loop: lint, types, and the fast test folders
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not slow" $(wildcard tests/test_*.py) $(QUICK_FOLDERS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -m "not slow" $(wildcard tests/test_*.py) $(QUICK_FOLDERS)
 
 lint: $(VENV)/.stamp-test ## ruff, format, types and the size ratchet, without running tests
 	$(BIN)/ruff check .

@@ -7,11 +7,19 @@ from hypothesis import settings
 settings.register_profile("dovetail", derandomize=True, deadline=None)
 settings.load_profile("dovetail")
 
+LONG_FIRST = ("validation", "e2e", "property")  # folders of the longest tests
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--bless", action="store_true", help="rewrite golden files and recorded outputs instead of comparing with them"
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long tests first: short ones fill what is left at the end, where a long one would keep the others waiting."""
+    folders = [config.rootpath / "tests" / name for name in LONG_FIRST]
+    items.sort(key=lambda item: [folder not in item.path.parents for folder in folders])
 
 
 @pytest.fixture(scope="session")

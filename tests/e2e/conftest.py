@@ -3,14 +3,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.warm import CAN_FORK, Warm
+
 ROOT = Path(__file__).resolve().parents[2]
 MINED = sorted((ROOT / "examples").glob("mine-*.yaml"))  # what `dovetail mine` takes
 EXAMPLES = sorted({*(ROOT / "examples").glob("*.yaml")} - {*MINED})
+TIMEOUT_S = 120
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -21,8 +24,8 @@ def environment() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def dovetail() -> Run:
-    """`dovetail("simulate", "spec.yaml")` runs the command as a person would, from the root of the repository."""
+def started() -> Run:
+    """`started("simulate", "spec.yaml")` runs the command as a person would, from the root of the repository."""
 
     def run(*arguments: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -33,7 +36,23 @@ def dovetail() -> Run:
             text=True,
             encoding="utf-8",
             check=False,
-            timeout=120,
+            timeout=TIMEOUT_S,
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def dovetail(started: Run) -> Iterator[Run]:
+    """The same answer without the interpreter's start: in a process of its own, forked from one that has imported."""
+    if not CAN_FORK:
+        yield started
+        return
+    with Warm(ROOT, environment(), TIMEOUT_S) as warm:
+
+        def run(*arguments: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
+            if any(key.startswith("PYTHON") for key in changes):  # the interpreter reads these as it starts
+                return started(*arguments, **changes)
+            return warm.run([*map(str, arguments)], environment() | changes)
+
+        yield run

@@ -32,14 +32,31 @@ def test_help_imports_nothing_heavy():
     assert [name for name in modules if name.partition(".")[0] in HEAVY] == []
 
 
-def test_no_command_is_a_question_about_commands(dovetail):
-    ran = dovetail()
+def test_no_command_is_a_question_about_commands(started):
+    ran = started()
     assert ran.returncode == 0
-    assert ran.stdout == dovetail("--help").stdout
+    assert ran.stdout == started("--help").stdout
 
 
-def test_the_version_is_the_packages(dovetail):
-    assert dovetail("--version").stdout == f"dovetail {__version__}\n"
+def test_the_version_is_the_packages(started):
+    assert started("--version").stdout == f"dovetail {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(f"simulate {SPEC} --json", 0), ("simulate examples/llama3-70b-512xh100.yaml --plan zero3", 1),
+     ("simulate nowhere.yaml", 2), ("models", 0), ("simulate --help", 0)],
+)  # fmt: skip
+def test_a_forked_command_answers_as_a_started_one_does(dovetail, started, words, code):
+    forked, alone = (run(*words.split(), COLUMNS="70") for run in (dovetail, started))
+    assert forked.returncode == alone.returncode == code
+    assert (forked.stdout, forked.stderr) == (alone.stdout, alone.stderr)
+
+
+def test_a_command_leaves_nothing_to_the_next(dovetail):
+    first = dovetail("simulate", SPEC)
+    assert dovetail("simulate", SPEC, "--plan", "zero3", NO_COLOR="1", COLUMNS="60").stdout != first.stdout
+    assert dovetail("simulate", SPEC).stdout == first.stdout
 
 
 @pytest.mark.parametrize("arguments", [("models", "--json"), ("simulate", SPEC), ("--help",)], ids=" ".join)

@@ -1,21 +1,23 @@
-"""`dovetail mine`: the best chip for a model, its proof, and a search that goes on where it was killed."""
+"""`dovetail mine`: the best chip for a model, and its proof."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
-import subprocess
-import sys
-import time
-from contextlib import closing
 
 import pytest
 
-from tests.e2e.conftest import MINED, ROOT, environment
+from tests.e2e.conftest import MINED, ROOT
 from tests.e2e.recorded import check_recorded
 from tests.e2e.test_bad_input import check_refused
 
-LONG = ("mine", "bert-large", "--batch", "8", "--algorithm", "random", "--budget", "240", "--seed", "3", "--json")
+STAGES = """
+workload: {model: gpt2-345m, global_batch: 8, seq: 128}
+devices: 4
+space: {pp: 2}
+stages: pooled
+keep: 3
+chip: {sides: [64, 128, 256], lanes: [64, 256], counts: [1, 4, 16]}
+"""
 SMALL = """
 workload: {model: resnet-18, global_batch: 4}
 chip: {sides: [32, 128], lanes: [64, 256], counts: [1, 4, 16]}
@@ -49,37 +51,6 @@ def test_the_best_chip_is_told_for_people_and_programs(dovetail, tmp_path):
     for word in (words, "proven best of 72 designs", "limited by", "nvdla-like", "images/s"):
         assert word in told.stdout
     assert list(tmp_path.iterdir()) == [spec]  # nothing is written without a store
-
-
-def test_a_killed_search_goes_on_and_answers_as_if_nothing_had_been(dovetail, tmp_path):
-    file = tmp_path / "designs.db"
-    running = subprocess.Popen(
-        [sys.executable, "-m", "dovetail", *LONG, "--store", str(file)],
-        cwd=ROOT,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    while running.poll() is None and len(_rows(file)) < 20:
-        time.sleep(0.02)
-    running.kill()
-    assert running.wait(60) != 0, "it ended before it was killed"
-    before = _rows(file)
-    resumed, fresh = dovetail(*LONG, "--store", file), dovetail(*LONG)
-    assert (resumed.returncode, resumed.stdout) == (0, fresh.stdout)
-    after = _rows(file)
-    said = json.loads(fresh.stdout)
-    assert 20 <= len(before) < len(after) == said["num_evaluated"] == 240
-    assert set(before) <= set(after)
-
-
-def _rows(file):
-    """Designs in a store that another process may be making."""
-    try:
-        with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as link:
-            return link.execute("SELECT point, loss FROM points").fetchall()
-    except sqlite3.OperationalError:
-        return []
 
 
 def test_limits_that_no_design_keeps_are_an_answer(dovetail):
@@ -118,10 +89,30 @@ def test_without_numba_it_says_so_once_and_answers_the_same(dovetail, tmp_path):
     assert slow.stdout == dovetail("mine", spec).stdout
 
 
+def test_stages_have_designs_of_their_own_and_the_planner_says_which_stages(dovetail, tmp_path):
+    spec = tmp_path / "stages.yaml"
+    spec.write_text(STAGES, encoding="utf-8")
+    told = dovetail("mine", spec, "--replan", "--json")
+    assert (told.returncode, told.stderr) == (0, "")
+    said = json.loads(told.stdout)
+    [planned], [found], [again] = said["planned"], said["by_stage"], said["replanned"]
+    assert planned["plan"]["pipeline_parallel"] == said["jobs"][0]["num_stages"] > 1
+    assert found["way"] == "pooled"
+    assert found["gain_frac"] >= 0
+    assert found["mean_area_mm2"] <= said["area_limit_mm2"]
+    assert sorted(stage for kind in found["kinds"] for stage in kind["stages"]) == [0, 1]
+    assert again["gain_frac"] >= 0
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
         ("mine bert-larg", "did you mean bert-large"),
+        ("mine resnet-18 --stages mosaik", "did you mean mosaic"),
+        ("mine resnet-18 --keep 0", "--keep must be at least 1"),
+        ("mine resnet-18 --fix tp=2", "say how many devices"),
+        ("mine gpt2-345m --devices 2 --fix tp=3", "is more than the cluster's 2 devices"),
+        ("mine gpt2-345m --devices 4 --fix interleave=2 --fix pp=2", "without interleaving"),
         ("mine resnet-18 --metric perf", "did you mean perf/tdp"),
         ("mine resnet-18 --algorithm exakt", "did you mean exact"),
         ("mine resnet-18 --base tpuv2-lik3", "did you mean tpuv2-like"),

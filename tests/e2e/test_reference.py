@@ -25,6 +25,8 @@ COMMANDS = (
     "op",
     "calibrate",
     "mine",
+    "studies",
+    "export",
     "schedule",
     "network",
     "reproduce",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,15 @@ def bare_ops(
         side_bytes_per_element=_floats(side_bytes_per_element, n) + own_bytes,
         **_nothing(n),
     )
+
+
+def stacked(parts: Sequence[Ops]) -> Ops:
+    """The rows of all parts, one part after another, without edges."""
+    columns: dict[str, Any] = {name: _nothing(sum(map(len, parts)))[name] for name in ("edge_start", "edge_to")}
+    columns["names"] = tuple(chain.from_iterable(part.names for part in parts))
+    for name in (field.name for field in fields(Ops) if field.name not in columns):
+        columns[name] = np.concatenate([getattr(part, name) for part in parts])
+    return Ops(**columns)
 
 
 def _nothing(num_rows: int) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 
 from dovetail.errors import InvalidInput
 
@@ -148,37 +149,47 @@ def static_share(loads: dict[str, Load], feed_frac: float) -> tuple[float, Cores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ahead:
-    """Prefix sums over a program: compute, link time free and issued, what sending costs; where names are awaited."""
+class Due:
+    """Where the rows of a program wait for each name."""
 
-    compute_s: tuple[float, ...]
-    lost_s: tuple[float, ...]  # compute lost if the links were busy throughout
-    free_s: tuple[float, ...]
-    issued_s: tuple[float, ...]
+    num_rows: int
     waits_at: dict[str, tuple[int, ...]]
 
     def deadline(self, name: str, position: int) -> int:
         """The first row after `position` that waits for `name`, or the end."""
         places = self.waits_at.get(name, ())
         index = bisect.bisect_right(places, position)
-        return places[index] if index < len(places) else len(self.free_s) - 1
+        return places[index] if index < len(places) else self.num_rows
 
 
-def ahead(steps: tuple[Step, ...], loads: dict[str, Load]) -> Ahead:
-    hungriest = max(loads.values(), key=lambda load: load.hbm_frac)
-    compute, lost, free, issued = [0.0], [0.0], [0.0], [0.0]
+def due(steps: tuple[Step, ...]) -> Due:
     waits: dict[str, list[int]] = {}
     for position, step in enumerate(steps):
-        compute.append(compute[-1] + step.compute_s)
-        lost.append(lost[-1] + step.compute_s * least_price_ratio(step, hungriest))
-        free.append(free[-1] + step.compute_s * hungriest.free_rate_frac(step))
-        issued.append(issued[-1] + sum(loads[name].link_s for name in step.issues))
         for name in step.waits:
             waits.setdefault(name, []).append(position)
+    return Due(num_rows=len(steps), waits_at={name: tuple(at) for name, at in waits.items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ahead:
+    """Prefix sums over a program: compute, link time free and issued, and what sending costs."""
+
+    compute_s: tuple[float, ...]
+    lost_s: tuple[float, ...]  # compute lost if the links were busy throughout
+    free_s: tuple[float, ...]
+    issued_s: tuple[float, ...]
+
+
+def ahead(steps: tuple[Step, ...], loads: dict[str, Load], num_times: int) -> Ahead:
+    """Over `steps` run so many times."""
+    hungriest = max(loads.values(), key=lambda load: load.hbm_frac)
     return Ahead(
-        compute_s=tuple(compute),
-        lost_s=tuple(lost),
-        free_s=tuple(free),
-        issued_s=tuple(issued),
-        waits_at={name: tuple(at) for name, at in waits.items()},
+        compute_s=_sums([step.compute_s for step in steps] * num_times),
+        lost_s=_sums([step.compute_s * least_price_ratio(step, hungriest) for step in steps] * num_times),
+        free_s=_sums([step.compute_s * hungriest.free_rate_frac(step) for step in steps] * num_times),
+        issued_s=_sums([sum(loads[name].link_s for name in step.issues) for step in steps] * num_times),
     )
+
+
+def _sums(values: Iterable[float]) -> tuple[float, ...]:
+    return tuple(accumulate(values, initial=0.0))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.schedule.shared_chip import (
@@ -10,10 +12,12 @@ from dovetail.schedule.shared_chip import (
     STATIC,
     Ahead,
     Cores,
+    Due,
     Load,
     Outlook,
     Step,
     ahead,
+    due,
     hbm_left_frac,
     speed_beside_frac,
     static_share,
@@ -52,7 +56,8 @@ class _Chip:
 
     loads: dict[str, Load]
     arbitration: str
-    coming: Ahead
+    due: Due
+    coming: Callable[[], Ahead]  # asked by arbiters that look ahead alone
     share: tuple[float, Cores]
     now_s: float = 0.0
     waiting_s: float = 0.0
@@ -70,7 +75,7 @@ class _Chip:
             self._compute(step)
         for name in step.issues:
             load = self.loads[name]
-            deadline = self.coming.deadline(name, self.position)
+            deadline = self.due.deadline(name, self.position)
             self.queue.append(_Transfer(name, load, deadline, load.link_s))
         if step.issues:
             self.queue.sort(key=lambda transfer: transfer.deadline)
@@ -137,19 +142,19 @@ class _Chip:
         """Compute time saved by a second of link time now: all of it if late, or else what it costs until due."""
         if self._is_late():
             return 1.0
-        here, due = self.position, self.queue[0].deadline
-        span_s = self.coming.compute_s[due] - self.coming.compute_s[here]
-        return (self.coming.lost_s[due] - self.coming.lost_s[here]) / span_s if span_s > 0 else 1.0
+        coming, here, due_at = self.coming(), self.position, self.queue[0].deadline
+        span_s = coming.compute_s[due_at] - coming.compute_s[here]
+        return (coming.lost_s[due_at] - coming.lost_s[here]) / span_s if span_s > 0 else 1.0
 
     def _is_late(self) -> bool:
         """Whether some collective misses its deadline if all goes only at rates that slow no compute."""
-        here = self.position
+        coming, here = self.coming(), self.position
         before_s = 0.0
         for transfer in self.queue:
             before_s += transfer.left_s
             deadline = transfer.deadline
-            coming_s = self.coming.issued_s[deadline] - self.coming.issued_s[here]
-            free_s = self.coming.free_s[deadline] - self.coming.free_s[here]
+            coming_s = coming.issued_s[deadline] - coming.issued_s[here]
+            free_s = coming.free_s[deadline] - coming.free_s[here]
             if before_s + coming_s + transfer.load.latency_s > free_s:
                 return True
         return False
@@ -169,7 +174,8 @@ def shared_iteration(
     if not loads:
         return SharedIteration(iteration_s=alone_s, alone_s=alone_s, waiting_s=0.0)
     share = static_share(loads, feed_frac) if arbitration == STATIC else (0.0, Cores())
-    chip = _Chip(loads=loads, arbitration=arbitration, coming=ahead(steps * NUM_ITERATIONS, loads), share=share)
+    coming = cache(lambda: ahead(steps, loads, NUM_ITERATIONS))
+    chip = _Chip(loads=loads, arbitration=arbitration, due=due(steps * NUM_ITERATIONS), coming=coming, share=share)
     start_s = start_waiting_s = 0.0
     for _ in range(NUM_ITERATIONS):
         start_s, start_waiting_s = chip.now_s, chip.waiting_s

@@ -253,13 +253,14 @@ def _profile_frac(network: ChunkNetwork, torus: Torus, start_s: float, link_byte
     """Utilisation of the links in NUM_PARTS equal parts since `start_s`; what ends later is the next iteration's."""
     part_s = (network.now_s - start_s) / NUM_PARTS
     sent_bytes = [0.0] * NUM_PARTS
+    rates = [torus.rate_bytes_per_s(side) for side in range(len(torus.sides))]
     for server, from_s, to_s in network.spans:
-        if server >= len(torus.sides):
+        if server >= len(rates):
             continue
         at_s = from_s
         while at_s < to_s:
             index = int((at_s - start_s) / part_s)
             until_s = min(to_s, max(start_s + (index + 1) * part_s, at_s + part_s * PART_TOLERANCE))
-            sent_bytes[index % NUM_PARTS] += (until_s - at_s) * torus.rate_bytes_per_s(server)
+            sent_bytes[index % NUM_PARTS] += (until_s - at_s) * rates[server]
             at_s = until_s
     return tuple(sent / (part_s * link_bytes_per_s) for sent in sent_bytes)

@@ -53,6 +53,18 @@ def test_kernels_from_a_graph_do_not_wait_for_the_host() -> None:
     assert graph == pytest.approx(1.74, rel=0.1)
 
 
+def test_a_row_among_others_is_slowed_as_it_is_alone() -> None:
+    columns = ("compute", "queue", "comm_blocks", "slowdown")
+    kernels = ("gemm1024", "adamw4096", "attention1x2x64x32", "layernorm4096x4096", "gemm64x32x16", "embedding_bag")
+    settings = (("graph", "32"), ("stream", "8"), ("graph", "8"))
+    rows = [(kernel, *setting, "1.0") for setting in settings for kernel in kernels]
+    [together] = prepared(table(columns, *rows), Given())
+    alone = [prepared(table(columns, row), Given())[0] for row in rows]
+    found = together.predicted(together.chip).tolist()
+    assert found == [one.predicted(one.chip)[0] for one in alone]
+    assert len(set(found)) > len(kernels)
+
+
 def test_copies_are_told_by_their_columns() -> None:
     columns = ("compute", "direction", "copy_alone_gbps", "slowdown")
     rows = table(columns, ("gemm8192", "h2d", "55.0", "1.01"))

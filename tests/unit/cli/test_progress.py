@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dovetail.cli.progress import _shown, _shown_mining
+from dovetail.cli.progress import _shown, _shown_mining, _shown_steps
 from dovetail.search.candidates import Tally
 from dovetail.search.mining.miner import Standing
 from dovetail.search.objectives import objectives
@@ -59,3 +59,15 @@ def test_the_bar_of_a_search_for_a_chip_shows_the_best_the_bound_and_what_is_ope
     assert "2.000x tpuv2-like, at most 2.500x" in bar.told["said"]
     show(Standing(num_evaluated=20, loss=0.5, bound=0.4, num_open=1000))
     assert bar.told["total"] == 60  # no more are looked at
+
+
+def test_the_bar_of_a_study_counts_what_is_done_and_says_what_runs():
+    bar = Bar()
+    show = _shown_steps(bar, ["resnet-18", "bert-base"])
+    show("resnet-18: proven best")
+    assert bar.told == {"completed": 0, "said": "resnet-18: proven best"}
+    show("bert-base: proven best")
+    assert bar.told["completed"] == 1
+    show("one chip for all models")
+    show("bert-base: chips by stage, mosaic")
+    assert bar.told == {"completed": 2, "said": "bert-base: chips by stage, mosaic"}

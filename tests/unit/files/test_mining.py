@@ -6,7 +6,9 @@ import pytest
 
 from dovetail.errors import DovetailError
 from dovetail.files.mining import AREA_MM2, POWER_W, MiningSaid, load_mining
+from dovetail.files.mining_stages import StagesSaid, StagesSpec
 from dovetail.search.designs import design_space
+from dovetail.workload.models import models
 
 
 def written(tmp_path, text):
@@ -46,9 +48,41 @@ def test_a_plan_says_how_many_devices_there_are(tmp_path):
     assert [task.job(spec.base).num_stages for task in spec.tasks] == [4, 4]
 
 
+def test_stages_say_on_how_many_devices_and_by_which_designs(tmp_path):
+    text = "workload: {model: gpt2-345m, global_batch: 8}\ndevices: 4\nstages: mosaic\nkeep: 3\nspace: {dp: 1}\n"
+    spec = load_mining(written(tmp_path, text), MiningSaid())
+    assert (spec.stages.num_devices, spec.stages.way, spec.stages.num_kept) == (4, "mosaic", 3)
+    assert {one.key: one.values for one in spec.stages.constraints} == {
+        "data_parallel": (1,),
+        "pipeline_parallel": (2, 4),  # a mosaic has several stages
+    }
+    said = StagesSaid(devices=2, stages="one", num_kept=5, fixed=("dp=2",), forbidden=("zero",))
+    spec = load_mining(written(tmp_path, text), MiningSaid(stages=said))
+    assert (spec.stages.num_devices, spec.stages.way, spec.stages.num_kept) == (2, "one", 5)
+    assert {one.key: one.values for one in spec.stages.constraints} == {"data_parallel": (2,), "zero_stage": (0,)}
+
+
+def test_where_nothing_is_said_of_stages_there_is_one_design_and_no_planner():
+    assert load_mining("bert-base", MiningSaid()).stages == StagesSpec(way="one", num_kept=10, num_devices=0)
+
+
+def test_a_model_for_the_planner_has_its_own_batch():
+    spec = load_mining("gpt2-345m", MiningSaid(stages=StagesSaid(devices=4)))
+    assert spec.chosen_batch == 0
+    assert spec.tasks[0].workload.global_batch == models["gpt2-345m"]().batch
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("workload: bert-base\nstages: mosaik", "did you mean mosaic"),
+        ("workload: bert-base\nkeep: 0", "keep must be at least 1"),
+        ("workload: bert-base\nkeep: 300", "keep must be at most 200"),
+        ("workload: bert-base\ndevices: 0", "devices must be at least 1"),
+        ("workload: bert-base\ndevices: 2\nplan: {pp: 2}", "leave out plan"),
+        ("workload: bert-base\nspace: {dp: 1}", "say how many devices"),
+        ("workload: bert-base\ndevices: 2\nspace: {dq: 1}", "no key of space"),
+        ("models: [bert-base, gpt2-345m]\nplan: {pp: 2}\nstages: pooled", "is for one model; got 2"),
         ("workload: bert-base\nmodels: [bert-base]", "either workload, for one model, or models"),
         ("chip: {area: 600 mm2}", "either workload, for one model, or models"),
         ("models: []", "models must not be empty"),

@@ -44,6 +44,9 @@ def test_every_named_plan_says_what_it_is_and_whence(name, entry):
         ("phaze-bert-large", "{model: bert-large, global_batch: 4096}", "phaze-flat-1024", 128),
         ("phaze-gpt2-xl", "{model: gpt2-1.5b, global_batch: 4096}", "phaze-flat-1024", 32),
         ("phaze-llama2-7b", "{model: llama2-7b, global_batch: 4096}", "phaze-flat-1024", 128),
+        ("phaze-megatron-bert", "{model: megatron-bert-336m, global_batch: 4096}", "phaze-flat-1024", 128),
+        ("phaze-gpt2-2.5b", "{model: gpt2-2.5b, global_batch: 4096}", "phaze-flat-1024", 32),
+        ("phaze-gpt2-8.3b", "{model: gpt2-8.3b, global_batch: 4096}", "phaze-flat-1024", 16),
         ("phaze-gpt3-175b", "{model: gpt3-175b, global_batch: 4096}", "phaze-flat-1024", 8),
     ],
 )

@@ -28,6 +28,17 @@ def test_every_point_is_in_the_picture(is_y_log):
     assert [line.get("stroke-dasharray") for line in root.iter(f"{SVG}polyline")] == [None, "5 4"]
 
 
+def test_a_band_lies_round_its_line_and_within_the_picture():
+    curve = Curve(name="c", points=((1.0, 5.0), (2.0, 50.0)), band=((1.0, 4.0, 6.0), (2.0, 20.0, 2000.0)))
+    root = ElementTree.fromstring(curves_svg("t", [panel(curve), panel(Curve(name="c", points=((1.0, 5.0),)))]))
+    [band] = root.iter(f"{SVG}polygon")
+    corners = [tuple(map(float, corner.split(","))) for corner in (band.get("points") or "").split()]
+    line = [(float(c.get("cx") or 0), float(c.get("cy") or 0)) for c in root.iter(f"{SVG}circle")][:2]
+    assert [x for x, _ in corners] == [0.0, WIDTH, WIDTH, 0.0]
+    for (_, at), (_, low), (_, high) in zip(line, corners[:2], corners[:1:-1], strict=True):
+        assert 0 <= high < at < low <= HEIGHT
+
+
 def test_one_point_nothing_and_zero_are_drawn_too():
     for points in (((3.0, 7.0),), ((1.0, 0.0), (2.0, 0.0))):
         for is_y_log in (True, False):

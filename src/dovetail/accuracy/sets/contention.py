@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 
-from dovetail.accuracy.columns import attention_ops, bare_ops, convolution_ops, product_ops
+from dovetail.accuracy.columns import attention_ops, bare_ops, convolution_ops, product_ops, stacked
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.prepared import Given, Prepared, chip_for, promise_for
 from dovetail.accuracy.sets import Format, sets
@@ -40,11 +40,10 @@ def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
         raise measurements.refused("no row of this table is a kernel that can be predicted beside communication")
     unknown = Counter(word for word in words if named[word] is None)
     table = measurements.where(np.array([named[word] is not None for word in words]))
-    helds, queues = _helds(table), _queues_s(table)
+    ops, settings = stacked(known), [*zip(_helds(table), _queues_s(table), strict=True)]
 
     def predicted(chip: Chip) -> FloatArray:
-        rows = zip(known, helds, queues, strict=True)
-        return np.array([float(beside(o, chip, h, queue_s=q).compute_slowdown[0]) for o, h, q in rows])
+        return _slowdowns(ops, chip, settings)
 
     one = Prepared(
         name=measurements.name,
@@ -58,6 +57,16 @@ def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
         skipped=tuple((f"rows of {word[:40]}, which is not understood", n) for word, n in sorted(unknown.items())),
     )
     return (one,)
+
+
+def _slowdowns(ops: Ops, chip: Chip, settings: list[tuple[Held, float]]) -> FloatArray:
+    """Of each row beside what is held in it, at the host's pace; rows of one setting together."""
+    found = np.empty(len(settings))
+    for setting in set(settings):
+        rows = np.array([row for row, other in enumerate(settings) if other == setting])
+        held, queue_s = setting
+        found[rows] = beside(ops.taken(rows), chip, held, queue_s=queue_s).compute_slowdown
+    return found
 
 
 def _helds(table: Measurements) -> list[Held]:

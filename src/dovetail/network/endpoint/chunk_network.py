@@ -58,6 +58,7 @@ class Station:
 @dataclass(slots=True)
 class _Chunk:
     collective: Collective
+    route: tuple[Stop, ...]  # the collective's, at hand
     stop: int = 0
 
 
@@ -130,21 +131,25 @@ class ChunkNetwork:
     def _step(self) -> None:
         at_s, _, chunk = heapq.heappop(self._events)
         self.num_events += 1
-        self._move_clock(at_s)
-        done = chunk.collective.route[chunk.stop]
-        self._crews[done.crew] += 1
-        waiting = self._for_crew[done.crew]
+        if self._in_flight or self._pending:  # as `_move_clock`, of which there are millions here
+            self.active_s += at_s - self.now_s
+        self.now_s = at_s
+        done = chunk.route[chunk.stop]
+        crew = done.crew
+        self._crews[crew] += 1
+        waiting = self._for_crew[crew]
         if waiting:
             self._serve(waiting.popleft())
         self._move_on(chunk, done.partition)
 
     def _move_on(self, chunk: _Chunk, held: int) -> None:
         """Out of a finished stage, into the next or out of the device."""
-        chunk.stop += 1
-        if chunk.stop == len(chunk.collective.route):
+        route = chunk.route
+        chunk.stop = at = chunk.stop + 1
+        if at == len(route):
             self._leave(chunk, held)
             return
-        wanted = chunk.collective.route[chunk.stop].partition
+        wanted = route[at].partition
         if wanted == held:
             self._ask(chunk)
         elif self._slots[wanted]:
@@ -167,10 +172,10 @@ class ChunkNetwork:
         if waiting:
             chunk = waiting.popleft()
             self._slots[partition] -= 1
-            held = chunk.collective.route[chunk.stop - 1].partition
+            held = chunk.route[chunk.stop - 1].partition
             self._ask(chunk)
             self._release(held)
-        else:
+        elif self._pending:
             self._admit()
 
     def _admit(self) -> None:
@@ -188,25 +193,29 @@ class ChunkNetwork:
             self._slots[door] -= 1
             self._in_flight += 1
             self.sent_bytes += collective.sent_bytes / collective.num_chunks
-            self._ask(_Chunk(collective))
+            self._ask(_Chunk(collective, collective.route))
 
     def _ask(self, chunk: _Chunk) -> None:
-        crew = chunk.collective.route[chunk.stop].crew
+        crew = chunk.route[chunk.stop].crew
         if self._crews[crew]:
             self._serve(chunk)
         else:
             self._for_crew[crew].append(chunk)
 
     def _serve(self, chunk: _Chunk) -> None:
-        stop = chunk.collective.route[chunk.stop]
+        stop = chunk.route[chunk.stop]
         self._crews[stop.crew] -= 1
-        end_s = self.now_s
+        start_s = end_s = self.now_s
+        free_s, busy_s, does_stream = self._free_s, self.busy_s, stop.does_stream
         for server, hold_s in stop.holds:
-            start_s = self.now_s if stop.does_stream else end_s
-            self._free_s[server] = max(start_s, self._free_s[server]) + hold_s
-            end_s = max(end_s, self._free_s[server])
-            self.busy_s[server] += hold_s
+            before_s = free_s[server]
+            free_s[server] = until_s = (start_s if start_s > before_s else before_s) + hold_s
+            if until_s > end_s:
+                end_s = until_s
+            if not does_stream:
+                start_s = end_s
+            busy_s[server] += hold_s
             if self.does_record:
-                self.spans.append((server, self._free_s[server] - hold_s, self._free_s[server]))
+                self.spans.append((server, until_s - hold_s, until_s))
         self._sequence += 1
         heapq.heappush(self._events, (end_s + stop.delay_s, self._sequence, chunk))

@@ -1,0 +1,131 @@
+"""A process that has imported the package once, and forks to run each command: a process of its own, at once.
+
+A command runs in a child that no command ran in before, with the arguments, environment, folder, streams and exit code
+of any other; only the interpreter's start and the imports are not done again. Linux alone forks safely after NumPy.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+LATE = ("optuna",)  # a command's own, imported when it runs, and slow to
+CAN_FORK = sys.platform == "linux"
+
+
+class Warm:
+    """`run` as a person would from `folder`; start it with `with`."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str], timeout_s: int) -> None:
+        self._folder, self._environment, self._timeout_s = folder, environment, timeout_s
+
+    def __enter__(self) -> Warm:
+        self._kept = tempfile.TemporaryDirectory(prefix="dovetail-e2e-")
+        # one thread: BLAS would start more, and threads do not survive a fork
+        environment = {**self._environment, "OPENBLAS_NUM_THREADS": "1"}
+        self._server = subprocess.Popen(
+            [sys.executable, __file__],
+            cwd=self._folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.communicate()  # the end of its input ends it
+        self._kept.cleanup()
+
+    def run(self, arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+        said, told = (Path(self._kept.name) / name for name in ("stdout", "stderr"))
+        asked = {
+            "arguments": list(arguments),
+            "environment": dict(environment),
+            "streams": [str(said), str(told)],
+            "timeout_s": self._timeout_s,
+        }
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.write(json.dumps(asked) + "\n")
+        self._server.stdin.flush()
+        code = int(self._server.stdout.readline())
+        if code == -signal.SIGALRM:
+            raise subprocess.TimeoutExpired(list(arguments), self._timeout_s)
+        # as `text=True` reads: every line ending is \n
+        read = [file.read_bytes().decode("utf-8").replace("\r\n", "\n").replace("\r", "\n") for file in (said, told)]
+        return subprocess.CompletedProcess(list(arguments), code, *read)
+
+
+def serve() -> None:
+    """Runs every command that standard input asks for, a line of JSON each, and answers with its exit code."""
+    _import_everything()
+    answers = os.dup(1)
+    gc.collect()
+    gc.freeze()  # what the children share is not copied by their collections
+    for line in sys.stdin:
+        asked = json.loads(line)
+        child = os.fork()
+        if not child:
+            os.close(answers)
+            os._exit(_run(asked))
+        _, status = os.waitpid(child, 0)
+        os.write(answers, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+
+
+def _import_everything() -> None:
+    import dovetail
+
+    for found in pkgutil.walk_packages(dovetail.__path__, "dovetail."):
+        if not found.name.endswith(".__main__"):
+            importlib.import_module(found.name)
+    for name in LATE:
+        with suppress(ImportError):
+            importlib.import_module(name)
+
+
+def _run(asked: dict[str, object]) -> int:
+    """The command, in the child; ends as the interpreter would: what is buffered is written, or the code says not."""
+    _take_over(asked)
+    from dovetail.cli import main
+
+    code = main()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        return 120  # Python's own
+    return code
+
+
+def _take_over(asked: dict[str, object]) -> None:
+    """Makes the child the process that was asked for."""
+    arguments, environment, streams, timeout_s = (
+        asked[key] for key in ("arguments", "environment", "streams", "timeout_s")
+    )
+    assert isinstance(arguments, list)
+    assert isinstance(environment, dict)
+    assert isinstance(streams, list)
+    assert isinstance(timeout_s, int)
+    signal.alarm(timeout_s)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv[:] = ["dovetail", *arguments]
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for descriptor, file in enumerate(streams, start=1):
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
+
+
+if __name__ == "__main__":
+    serve()
