@@ -6,16 +6,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from dovetail.cli.engines import EngineAsked, engine_for
 from dovetail.cli.naming import full_name
 from dovetail.cli.progress import busy, joint_progress
-from dovetail.cli.screen import show_json, show_tables
+from dovetail.cli.screen import show_json, show_tables, write
 from dovetail.cli.storing import chosen_store, resumed
 from dovetail.errors import InvalidInput
 from dovetail.files.codesign import CodesignSaid, CodesignSpec, load_codesign
-from dovetail.report.codesigned import CodesignReport, codesigned_tables
+from dovetail.files.text import one_line
+from dovetail.files.written import write_file
+from dovetail.report.codesigned import CodesignReport, codesigned_tables, picture
 from dovetail.report.codesigned_record import codesigned_record
+from dovetail.report.page import page_html
 from dovetail.search.codesign.answers import (
     SystemAnswer,
     answer_of,
@@ -40,7 +44,9 @@ from dovetail.search.codesign.scoring import SystemScore
 from dovetail.search.codesign.tasks import refine_task, score_task, scorer_of
 from dovetail.search.metrics import Metric, metrics
 from dovetail.store import Store
+from dovetail.store.version import model_version
 
+ASKED = ("name", "metric", "base", "network", "preset", "budget", "space")  # of the answer: what was asked
 EXAMPLE = "gpt2-1.5b"  # what is asked where nothing is said: small enough to see the answer at once
 
 
@@ -56,6 +62,7 @@ class CodesignAsked:
     num_shown: int
     is_exhaustive: bool
     is_compared: bool
+    html: str = ""
 
 
 def answer(asked: CodesignAsked, *, as_json: bool) -> bool:
@@ -74,7 +81,13 @@ def answer(asked: CodesignAsked, *, as_json: bool) -> bool:
             _tell_nothing(spec, question, as_json=as_json)
             return False
         report = _report(asked, spec, metric, question, found, base, time.monotonic() - began_s)
+    if asked.html:
+        asked_for = {name: value for name, value in codesigned_record(report).items() if name in ASKED}
+        title, shown = spec.name or spec.cases[0].name, codesigned_tables(report)
+        write_file(Path(asked.html), page_html(title, shown, picture(report), asked_for, model_version()))
     show_json(codesigned_record(report)) if as_json else show_tables(codesigned_tables(report))
+    if asked.html and not as_json:
+        write(f"\nreport: {one_line(asked.html)}\n")
     return True
 
 

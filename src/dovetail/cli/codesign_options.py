@@ -23,6 +23,7 @@ POWER_HELP = "Power of a chip with everything busy at the most, such as '300 W';
 STORE_HELP = "Keep every system that was scored in this file, and go on from there another time."
 EXHAUSTIVE_HELP = "Score every system within the limits, to check what bounds leave out."
 COMPARE_HELP = "Also search one after the other: plan then chip, chip then plan."
+HTML_HELP = "Also write the answer as one page that opens in any browser."
 JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 COUNTS = ("devices", "batch", "seq", "workers", "top")
 
@@ -43,6 +44,7 @@ def codesign(
     store: Annotated[str, typer.Option(metavar="FILE", help=STORE_HELP)] = "",
     workers: Annotated[str | None, typer.Option(metavar="N", help=WORKERS_HELP)] = None,
     cluster: Annotated[str, typer.Option(metavar="ADDRESS", help=CLUSTER_HELP)] = "",
+    html: Annotated[str, typer.Option(metavar="FILE", help=HTML_HELP)] = "",
     top: Annotated[str, typer.Option(metavar="N", help="How many other systems to show.")] = "5",
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
@@ -76,4 +78,5 @@ def _asked(typed: dict[str, Any]) -> CodesignAsked:
         num_shown=counts["top"],
         is_exhaustive=typed["exhaustive"],
         is_compared=typed["compare"],
+        html=typed["html"],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import lru_cache
 
 import numpy as np
 
@@ -26,6 +27,7 @@ _COSTED_BY = (
     "side_bytes_per_element",
 )
 CHIPS_AT_ONCE = 1_000  # what keeps a graph's arrays in a core's cache
+_prepared = lru_cache(maxsize=32)(prepared)  # searches cost the same graphs again and again, on other chips
 
 
 def op_costs(ops: Ops, chip: Chip, setting: Setting = Setting.STREAM) -> OpCosts:
@@ -57,7 +59,7 @@ def alike_rows(ops: Ops) -> tuple[IntArray, IntArray]:
 
 def cost_table(ops: Ops, chips: ChipColumns, setting: Setting = Setting.STREAM) -> OpCosts:
     """Cost of each row of `ops` on each of `chips`, rows by chips."""
-    work = prepared(ops)
+    work = _prepared(ops)
     if len(chips) <= CHIPS_AT_ONCE:
         return family_costs(work, chips, setting)
     starts = range(0, len(chips), CHIPS_AT_ONCE)

@@ -201,13 +201,15 @@ def _devices(spec: Entry, preset: Preset) -> tuple[int, ...]:
 
 def _wholes(entry: Entry) -> tuple[int, ...]:
     """One whole number or a list of them, each once, from small to large."""
-    items = entry.value if isinstance(entry.value, list) else [entry.value]
+    items = [entry.child(place) for place in range(len(entry.value))] if isinstance(entry.value, list) else [entry]
     if not items or len(items) > MAX_LIST:
         raise entry.refused(f"{entry.key} needs 1 to {MAX_LIST:,} values; got {len(items)}")
     for item in items:
-        if isinstance(item, bool) or not isinstance(item, int) or not 1 <= item <= MAX_WHOLE:
-            raise entry.refused(f"{entry.key} must be whole numbers from 1 on; got {described(item)}")
-    return tuple(sorted(set(items)))
+        value = item.value
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_WHOLE:
+            told = f"{entry.key} must be whole numbers from 1 to {MAX_WHOLE:,}"
+            raise item.refused(f"{told}; got {described(value)}")
+    return tuple(sorted({item.value for item in items}))
 
 
 def _knobs(entry: Entry) -> Mapping[str, tuple[int, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from dovetail.report.page import dots_svg
 from dovetail.report.table import Table
 from dovetail.report.words import counted, gain, number, percent, plan_in_brief
 from dovetail.search.codesign.answers import Separate, SystemAnswer, gain_frac
@@ -227,6 +228,14 @@ def _others_table(report: CodesignReport) -> Table:
         align="lrrr",
         notes=(READING,),
     )
+
+
+def picture(report: CodesignReport) -> str:
+    """Systems by area and what they come to: the best, and others that were scored."""
+    first = report.question.cases[0]
+    every = (report.best, *report.others)
+    dots = [(one.area_mm2, report.figure(0, one), system_in_brief(one.system)) for one in every]
+    return dots_svg("systems that were scored", ("area of a chip, mm2", f"{first.name}: {unit_of(report, 0)}"), dots)
 
 
 def notes(report: CodesignReport) -> tuple[str, ...]:

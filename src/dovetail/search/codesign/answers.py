@@ -108,10 +108,11 @@ class Separate:
 def separate(question: JointQuestion, base: SystemAnswer) -> Separate:
     """Plan for the base chip, then a chip for this plan; then a plan for this chip."""
     spaces = tuple(only_plan(own, case.plans) for own, case in zip(base.cases, question.cases, strict=True))
-    first = _found(pinned(question, spaces))
+    chips_for_it = pinned(_of_devices(question, base.num_devices), spaces)  # a plan is for so many devices
+    first = _found(chips_for_it)
     if first is None:
         return Separate(plan_then_chip=None, chip_then_plan=None)
-    mined = answer_of(question, first.best)
+    mined = answer_of(chips_for_it, first.best)
     values = {name: (value,) for name, value in mined.system.items()}
     space = system_space(question.base, mined.num_devices, values)
     again = _found(replace(question, space=space))
@@ -119,6 +120,12 @@ def separate(question: JointQuestion, base: SystemAnswer) -> Separate:
         plan_then_chip=mined,
         chip_then_plan=None if again is None else answer_of(replace(question, space=space), again.best),
     )
+
+
+def _of_devices(question: JointQuestion, num_devices: int) -> JointQuestion:
+    """The same space, but of so many devices alone."""
+    values = {knob.name: knob.values for knob in question.space.knobs} | {"num_devices": (float(num_devices),)}
+    return replace(question, space=system_space(question.base, num_devices, values))
 
 
 def _found(question: JointQuestion) -> JointFound | None:

@@ -10,6 +10,7 @@ from dovetail.search.algorithms import Scored
 from dovetail.search.space import Point
 
 NUM_IN_CHUNK = 32  # designs in one call of the scheduler cost less than half of what they do by eights (measured)
+NUM_FIRST = 8  # of the first call: most searches find the best design among them, or one close to it
 
 Chunks = Callable[[Iterable[list[Point]]], Generator[list[Scored], None, None]]  # what chunks come to, in their order
 Score = Callable[[list[Point]], list[Scored]]
@@ -41,5 +42,7 @@ def scoring(chunks: Chunks, ahead: Iterator[Point]) -> Iterator[Score]:
 
 
 def _in_chunks(points: Iterator[Point]) -> Iterator[list[Point]]:
-    while chunk := list(islice(points, NUM_IN_CHUNK)):
+    size = NUM_FIRST
+    while chunk := list(islice(points, size)):
         yield chunk
+        size = NUM_IN_CHUNK
