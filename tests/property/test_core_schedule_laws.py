@@ -20,7 +20,7 @@ from dovetail.schedule.cores.exact import Limit, exact_schedule
 from dovetail.schedule.cores.fast import QUICK, Effort, list_schedule
 from dovetail.schedule.cores.frontier import Explored, can_explore, explored, layout_of, merged
 from dovetail.schedule.cores.phaze import phaze_schedule, without_bandwidth
-from dovetail.schedule.cores.prices import prices_of
+from dovetail.schedule.cores.prices import prizes_of
 from dovetail.schedule.cores.problem import RESOURCES, WHOLE, CoreProblem, CoreSchedule, dag_of, modes_of
 from dovetail.schedule.cores.series import parts_of
 
@@ -119,7 +119,7 @@ def test_states_left_out_never_prove_too_much(problem, is_back, width, limit, mo
 @given(tiny_problems())
 @settings(max_examples=60)
 def test_prizes_together_are_no_more_than_the_best_schedule(problem):
-    need, sizes = prices_of(problem, [list(range(len(problem)))])
+    need, sizes = prizes_of(problem, [list(range(len(problem)))])
     work = np.minimum.reduceat(problem.modes.beats[:, None] * need, problem.modes.start[:-1], axis=0).sum(axis=0)
     assert np.all(work <= sizes * brute_force(problem))
 
@@ -128,7 +128,7 @@ def test_prizes_together_are_no_more_than_the_best_schedule(problem):
 @settings(max_examples=15)
 def test_no_schedule_earns_more_at_once_than_the_dearest_set(seed, num_operators):
     problem = random_graph(seed, num_operators)
-    need, sizes = prices_of(problem, [list(range(num_operators)), list(range(num_operators // 2, num_operators))])
+    need, sizes = prizes_of(problem, [list(range(num_operators)), list(range(num_operators // 2, num_operators))])
     assert need.shape[1] >= 1
     for schedule in (list_schedule(problem, QUICK), list_schedule(problem, SHORT)):
         for now in np.unique(schedule.start_beats):

@@ -7,9 +7,18 @@ from functools import cache
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
-from dovetail.schedule.cores import batch_loops, bound_loops, loops, mode_loops, moves
+from dovetail.schedule.cores import (
+    batch_loops,
+    bound_loops,
+    frontier_loops,
+    loops,
+    mode_loops,
+    moves,
+    price_loops,
+    small_loops,
+)
 
-SOURCES = (loops, mode_loops, moves, bound_loops, batch_loops)
+SOURCES = (loops, small_loops, mode_loops, moves, bound_loops, batch_loops, frontier_loops, price_loops)
 
 
 def plain_loops() -> SimpleNamespace:
@@ -37,7 +46,8 @@ def compiled_loops() -> SimpleNamespace:
         own = FunctionType(function.__code__, names, name)
         own.__module__, own.__qualname__ = function.__module__, f"{name}_{digest}"
         own.__annotations__ = {}
-        names[name] = njit(cache=True)(own)
+        is_part = name in small_loops.PARTS
+        names[name] = njit(cache=True, nogil=True, inline="always" if is_part else "never")(own)
     return SimpleNamespace(**{name: names[name] for name in functions})
 
 
@@ -54,4 +64,4 @@ def _digest(functions: dict[str, FunctionType], names: dict[str, Any]) -> str:
     """What the loops and the whole numbers they name come to."""
     numbers = sorted((name, value) for name, value in names.items() if isinstance(value, int))
     code = [(f.__code__.co_code, repr(f.__code__.co_consts), f.__code__.co_names) for f in functions.values()]
-    return hashlib.sha256(repr((numbers, code)).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr((numbers, code, small_loops.PARTS)).encode()).hexdigest()[:16]

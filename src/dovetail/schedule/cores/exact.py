@@ -1,4 +1,4 @@
-"""Exact schedules by CP-SAT (OR-Tools): the best found within a limit, and what no schedule can beat."""
+"""Exact schedules, by layers of states and then by CP-SAT (OR-Tools): the best found within a limit, and a bound."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from typing import Any
 import numpy as np
 
 from dovetail.errors import InvalidInput, NotModelled
+from dovetail.schedule.cores.compiled import compiled_loops, plain_loops
 from dovetail.schedule.cores.conflicts import wider_needs
 from dovetail.schedule.cores.fast import FULL, part_schedule
 from dovetail.schedule.cores.problem import CoreProblem, CoreSchedule
 from dovetail.schedule.cores.series import ancestors, by_parts
+from dovetail.schedule.cores.widening import Purse, is_close, widened
 
 INSTALL = "install dovetail[mine]"
+STATES_FRAC = 0.75  # of the time, for layers of states; CP-SAT gets what they leave
+STATES_PER_S = 250_000  # looked at one way, compiled (half of what a 2.x GHz core does, so that a busy one keeps time)
+PLAIN_STATES_PER_S = 1500  # and not
 ROUNDS = (0.2, 1.0)  # of the time that is left: most parts close at once, and the rest is for those that do not
 
 
@@ -41,8 +46,19 @@ def exact_schedule(problem: CoreProblem, limit: Limit = MINUTE) -> CoreSchedule:
 
 
 def exact_parts(parts: Sequence[CoreProblem], limit: Limit) -> list[CoreSchedule]:
+    """Every part by states as far as its share of the time goes; what is open still by CP-SAT."""
+    first = [part_schedule(part, FULL) for part in parts]
+    states_per_s = STATES_PER_S if compiled_loops() != plain_loops() else PLAIN_STATES_PER_S
+    purse = Purse(num_left=int(limit.wall_s * STATES_FRAC * states_per_s), num_workers=limit.num_workers)
+    num_states = purse.num_left
+    found = widened(first, limit.gap_frac, purse)
+    used_s = (num_states - purse.num_left) / states_per_s
+    return solved_parts(found, replace(limit, wall_s=limit.wall_s - min(used_s, limit.wall_s * STATES_FRAC)))
+
+
+def solved_parts(first: Sequence[CoreSchedule], limit: Limit) -> list[CoreSchedule]:
     """Every part in two rounds, those with the least to gain first: a few seconds each, then what the others left."""
-    found = [part_schedule(part, FULL) for part in parts]
+    found = list(first)
     left_s = limit.wall_s
     for round_frac in ROUNDS:
         open_beats = [part.makespan_beats - part.bound_beats for part in found]
@@ -55,12 +71,6 @@ def exact_parts(parts: Sequence[CoreProblem], limit: Limit) -> list[CoreSchedule
             found[index], took_s = _improved(found[index], replace(limit, wall_s=share_s))
             round_s, left_s = round_s - took_s, left_s - took_s
     return found
-
-
-def is_close(found: Sequence[CoreSchedule], gap_frac: float) -> bool:
-    """Whether all parts together are within the gap."""
-    total = sum(part.makespan_beats for part in found)
-    return total - sum(part.bound_beats for part in found) <= gap_frac * total
 
 
 def _improved(first: CoreSchedule, limit: Limit) -> tuple[CoreSchedule, float]:

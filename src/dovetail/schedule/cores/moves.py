@@ -10,12 +10,12 @@ import numpy as np
 from dovetail.schedule.cores.loops import (
     DYNAMIC,
     Timeline,
-    parallel,
     serial,
     tails,
     weighed_modes,
 )
 from dovetail.schedule.cores.problem import Dag, Modes
+from dovetail.schedule.cores.small_loops import listed
 from dovetail.workload.graph import IntArray
 
 NUM_TIGHTENINGS = 3  # rounds of right and left justification, at most
@@ -43,7 +43,7 @@ def best_rule(
     trial_start, trial_mode = np.empty(num, np.int64), np.empty(num, np.int64)
     for rule in range(len(rules)):
         ranked(dag, modes, rules[rule, 0], rules[rule, 1] == 1, rank, chosen)
-        makespan = parallel(dag, modes, stock, rank, chosen, width, trial_start, trial_mode)
+        makespan = listed(dag, modes, stock, rank, chosen, width, trial_start, trial_mode)
         if best < 0 or makespan < best:
             best = makespan
             start[:] = trial_start
