@@ -1,8 +1,7 @@
 """Operators on cores: how near the best the fast schedule is, what the exact one proves, and what both cost.
 
-Solvers run with limits that keep all of it under four minutes, so "best known" is the best of a list schedule, a long
-search of neighbours, a second or two of the exact one, and what `schedule_records` has of long runs.
-DOVETAIL_SCHEDULER_S=60 gives every graph the seconds of the bar.
+Solvers run with limits that keep all of it under four minutes, so "best known" is a second of the exact schedule and
+what `schedule_records` has of longer runs. DOVETAIL_SCHEDULER_S=60 gives every block the seconds of the bar.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.schedule.assembly import schedule_name
+from dovetail.schedule.assembly import STRAIGHT, schedule_name
 from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
 from dovetail.search.pipeline_lows import pipeline_low_s
 from dovetail.search.stage_options import StageOptions
@@ -78,15 +78,28 @@ class PlanStages:
 
     def low_s(self, sum_s: float, pace_s: float) -> float:
         """No pipeline whose stages take so long together, and one of them as long as that, is faster."""
+        return float(self.lows_s(sum_s, np.array([pace_s]))[0])
+
+    def lows_s(self, sum_s: float, pace_s: FloatArray) -> FloatArray:
+        """As `low_s`, by pace."""
         num_stages = self.plan.pipeline_parallel
-        low_s = pipeline_low_s(
+        return pipeline_low_s(
             schedule_name(self.plan),
-            np.array([sum_s + num_stages * self.paid_s]),
-            np.array([pace_s + self.paid_s]),
-            np.array([self.lag_s]),
+            np.full(len(pace_s), sum_s + num_stages * self.paid_s),
+            pace_s + self.paid_s,
+            np.full(len(pace_s), self.lag_s),
             self._shape,
         )
-        return float(low_s[0])
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether the last stage works from the first microbatch's arrival on until the last one leaves it."""
+        return schedule_name(self.plan) in STRAIGHT
+
+    def last_low_s(self, sum_s: float) -> FloatArray:
+        """Of pipelines that are straight, by option if that is the last stage: the way there and back, and its work."""
+        ways_s = sum_s + self.plan.pipeline_parallel * self.paid_s + self.ways_s
+        return np.asarray(ways_s + (self.num_microbatches - 1) * (self.options.time_s + self.paid_s))
 
     def plan_of(self, rows: IntArray, layers_per_stage: tuple[int, ...]) -> Plan:
         """The plan whose stages are these options."""

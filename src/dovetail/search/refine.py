@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -186,10 +186,12 @@ def _refine(job: Job, bases: BasePlans, best_s: float) -> tuple[list[Found], Flo
         if not is_closed:  # a better plan leaves fewer cuts that could win
             more += _proposed(every, row, table)
             best_s = min([best_s, *(each.step_s for each in more)])
-            lows = table.lows_s(best_s, once_s, partial(_once_by_option_s, every, row, table))
+            by_option_s = cache(partial(_once_by_option_s, every, row, table))
+            lows = table.lows_s(best_s, once_s, by_option_s)
             more += [_found(every, row, table, cut) for cut in lows.cuts]
             best_s = min([best_s, *(each.step_s for each in more)])
-            last, is_closed = _closed(every, row, table, once_s, best_s, lows.pace_below_s(best_s))
+            few = table.without(best_s, by_option_s()) if isinstance(table, StageTable) else table
+            last, is_closed = _closed(every, row, few, once_s, best_s, lows.pace_below_s(best_s))
             more += last
             low_s = lows.least_s
         best_s = min([best_s, *(each.step_s for each in more)])

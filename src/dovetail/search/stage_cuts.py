@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 
 import numpy as np
 
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import layers_per_chunk
+from dovetail.search.bounds import ROUNDING_TOLERANCE
 from dovetail.search.plan_stages import PaceLows, PlanStages
 from dovetail.search.planners.balance import Cut, least_pace_s, least_sum
 from dovetail.search.walked_cuts import least_walk
@@ -108,6 +109,23 @@ class StageTable:
         full = full[np.argsort(options.time_s[full], kind="stable")]
         least_s = np.minimum.accumulate(np.append(np.inf, once_s[full]))
         return np.asarray(least_s[np.searchsorted(options.time_s[full], paces_s, side="right")])
+
+    def without(self, best_s: float, once_s: FloatArray) -> StageTable:
+        """Without options that leave every cut with them at `best_s` or above; what they have once a step is `once_s`.
+
+        A cut with an option has a stage as slow as this one, all its stages together, and once a step no less.
+        """
+        stages, options = self.stages, self.stages.options
+        time_s = self.time_s
+        time_s[:, : self.fewest] = np.inf if self.fewest <= stages.plan.interleave else 0.0
+        sum_s = float(_least_sums_s(time_s, np.array([np.inf]), self.num_layers)[0])
+        if not np.isfinite(sum_s):
+            return self
+        low_s = stages.lows_s(sum_s, options.time_s)
+        is_last = options.stage == stages.plan.pipeline_parallel - 1
+        low_s = np.where(is_last & stages.is_straight, np.maximum(low_s, stages.last_low_s(sum_s)), low_s)
+        is_out = np.append((low_s + once_s) * (1 - ROUNDING_TOLERANCE) >= best_s, False)
+        return replace(self, row=np.where(is_out[self.row], -1, self.row))
 
     def within(self, pace_s: float) -> IntArray | None:
         """Options of all cuts of which no stage takes longer than `pace_s`; None where there are too many to list.

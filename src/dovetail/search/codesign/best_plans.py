@@ -38,7 +38,7 @@ class BestPlans:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Chips:
-    """Chips of one network and memory, with what a microbatch computes on each at least: cuts by chips."""
+    """Chips of one network and memory, with what a microbatch computes on each at least: PLACES by cuts by chips."""
 
     columns: ChipColumns
     rows: ChipRows
@@ -82,10 +82,9 @@ class _Search:
         """Losses that no plan of each base plan is below, bases by chips; infinite where none fits."""
         frame, chips = self._frame, self._chips
         lines, found = frame.lines, np.full((len(frame.bases), len(chips)), np.inf)
-        rows = frame.fitting(chips.hbm_bytes)
-        step_s = lines.at(rows).step_s(chips.compute_s)
+        bases, step_s = lines.of_bases(frame.fitting(chips.hbm_bytes)).least_s(chips.compute_s)
         chip = np.broadcast_to(np.arange(len(chips)), step_s.shape)
-        found[rows] = self._lows(step_s.ravel(), chip.ravel()).reshape(step_s.shape)
+        found[bases] = self._lows(step_s.ravel(), chip.ravel()).reshape(step_s.shape)
         return found
 
     def step_lows(self, base: IntArray, chip: IntArray, bar: FloatArray) -> FloatArray:
@@ -95,7 +94,8 @@ class _Search:
         every = plans.pairs(works, plan, chip, self._cluster)
         a_second = self._lows(np.ones(len(bar)), np.arange(len(bar)))  # losses grow with the step
         worst_s = float((bar / a_second)[chip].max())
-        return self._lows(step_bounds(every, self._frame.policies, worst_s).step_s, chip)
+        lines_s = self._frame.pair_lows_s(base, every)
+        return self._lows(np.maximum(lines_s, step_bounds(every, self._frame.policies, worst_s).step_s), chip)
 
     def _on(self, plans: PlanFrame) -> ChipWorks:
         """What plans do on the chips; of the same frame it is worked out once."""

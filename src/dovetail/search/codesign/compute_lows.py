@@ -7,7 +7,6 @@ lanes that never hold them up and all the SRAM in one buffer: both only make the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,9 +16,10 @@ from dovetail.cost.costs import alike_rows, cost_table
 from dovetail.hardware.chip import Chip
 from dovetail.schedule.many_chips import PlanFrame
 from dovetail.search.bounds import ROUNDING_TOLERANCE
+from dovetail.search.codesign.lines import PLACES, places_of_blocks
 from dovetail.search.codesign.systems import built_systems, has_own_buffers, system_of
 from dovetail.search.space import Space
-from dovetail.workload.graph import Block, FloatArray, IntArray, Phase
+from dovetail.workload.graph import FloatArray, Graph, IntArray, Phase
 from dovetail.workload.operators import Unit
 
 AROUND = ("sram_mib", "hbm_stacks", "clock_mhz")
@@ -30,21 +30,24 @@ CHIPS_AT_ONCE = 500
 
 
 class ComputeLows:
-    """Seconds of all blocks, both ways, for a microbatch under every cut of a frame; tables are made once."""
+    """Seconds of all layers, of what is before and of what is after them, both ways, for a microbatch.
 
-    def __init__(
-        self, plans: PlanFrame, blocks: Sequence[Block], policies: tuple[int, ...], base: Chip, space: Space
-    ) -> None:
+    Under every cut of a frame; tables are made once.
+    """
+
+    def __init__(self, plans: PlanFrame, graph: Graph, policies: tuple[int, ...], base: Chip, space: Space) -> None:
         self._space, self._base = space, base
         works = plans.works
-        weight = np.zeros((len(works.cuts), len(works.local) // len(works.cuts)))
-        for block, rows in zip(blocks, works.blocks, strict=True):
+        self._num_cuts = len(works.cuts)
+        weight = np.zeros((len(PLACES), len(works.local) // self._num_cuts))
+        for block, rows, place in zip(graph.blocks, works.blocks, places_of_blocks(graph), strict=True):
             runs = rows.runs[list(policies)].all(axis=0) & (rows.ops.phase != Phase.UPDATE)
-            weight[:, rows.place] = block.repeat * runs
+            weight[place, rows.place] = block.repeat * runs
         first, which = alike_rows(works.local)
-        self._weights = np.zeros((len(works.cuts), len(first)))
-        for cut, row in enumerate(which.reshape(len(works.cuts), -1)):
-            np.add.at(self._weights[cut], row, weight[cut])
+        self._weights = np.zeros((len(PLACES) * self._num_cuts, len(first)))  # place after place
+        for cut, row in enumerate(which.reshape(self._num_cuts, -1)):
+            for place in range(len(PLACES)):
+                np.add.at(self._weights[place * self._num_cuts + cut], row, weight[place])
         self._ops = works.local.taken(first)
         is_tensor = self._ops.unit == Unit.TENSOR
         self._tensor = self._table(TENSOR, np.flatnonzero(is_tensor), {"num_vector": 1.0, "num_lanes": MANY_LANES})
@@ -52,9 +55,10 @@ class ComputeLows:
         self._vector = self._table(VECTOR, np.flatnonzero(~is_tensor), ones)
 
     def at(self, places: dict[str, IntArray]) -> FloatArray:
-        """Of systems by which value of each knob they have: cuts by systems."""
+        """Of systems by which value of each knob they have: PLACES by cuts by systems."""
         tensor, vector = self._code(TENSOR, places), self._code(VECTOR, places)
-        return np.asarray((self._tensor[:, tensor] + self._vector[:, vector]) * (1 - ROUNDING_TOLERANCE))
+        found_s = (self._tensor[:, tensor] + self._vector[:, vector]) * (1 - ROUNDING_TOLERANCE)
+        return np.asarray(found_s).reshape(len(PLACES), self._num_cuts, -1)
 
     def _values(self, name: str) -> FloatArray:
         [knob] = [knob for knob in self._space.knobs if knob.name == name]
@@ -67,7 +71,7 @@ class ComputeLows:
         return code
 
     def _table(self, names: tuple[str, ...], rows: IntArray, fixed: dict[str, float]) -> FloatArray:
-        """Cuts by all combinations of the knobs in `names`, the last turning fastest."""
+        """Places and cuts by all combinations of the knobs in `names`, the last turning fastest."""
         grids = np.meshgrid(*(self._values(name) for name in names), indexing="ij")
         columns = {name: grid.ravel() for name, grid in zip(names, grids, strict=True)}
         num = grids[0].size

@@ -101,11 +101,11 @@ def joint_search(scorer: Scorer, hands: Hands, *, is_exhaustive: bool = False) -
     """
     lows, census = _bounded(scorer)
     order = np.argsort(lows, kind="stable")[: int(np.isfinite(lows).sum())]
-    scored = _scored(scorer.question, hands, lows, order, is_exhaustive=is_exhaustive)
+    refined: dict[Point, RefinedSystem] = {}
+    scored = _scored(scorer.question, hands, lows, order, refined, is_exhaustive=is_exhaustive)
     if not any(math.isfinite(score.low) for score in scored):
         return None
-    first = min(scored, key=lambda score: (score.loss, score.point))
-    best, refined = _refined(hands, scored, first)
+    best = _refined(hands, scored, refined)
     if best is None:
         return None
     lows_left = [refined[score.point].low if score.point in refined else score.low for score in scored]
@@ -148,9 +148,18 @@ def places_at(question: JointQuestion, flat: IntArray) -> dict[str, IntArray]:
 
 
 def _scored(
-    question: JointQuestion, hands: Hands, lows: FloatArray, order: IntArray, *, is_exhaustive: bool
+    question: JointQuestion,
+    hands: Hands,
+    lows: FloatArray,
+    order: IntArray,
+    refined: dict[Point, RefinedSystem],
+    *,
+    is_exhaustive: bool,
 ) -> list[SystemScore]:
-    """Systems in the order of their lows, until the next is no better than the best scored."""
+    """Systems in the order of their lows, until the next is no better than the best.
+
+    That is the best with uneven plans too: whichever leads after a window is refined, and written down in `refined`.
+    """
     found: list[SystemScore] = []
     best = math.inf
     while len(found) < len(order):
@@ -160,13 +169,20 @@ def _scored(
             break
         columns = np.stack(list(places_at(question, ahead).values()), axis=1)
         points = [tuple(row) for row in columns.tolist()]
-        here = _scored_window(hands, points, math.inf if is_exhaustive else best)
-        found += here
-        best = min([best, *(score.loss for score in here)])
+        found += _scored_window(hands, points, math.inf if is_exhaustive else best)
+        leader = _leader(found)
+        if not is_exhaustive and math.isfinite(leader.loss) and leader.point not in refined:
+            [refined[leader.point]] = _refined_window(hands, [leader], leader.loss)
+        best = min([best, leader.loss, *(system.loss for system in refined.values())])
         left = 0 if is_exhaustive else int((lows[order[len(found) :]] < best).sum())
         bound = float(lows[order[len(found)]]) if len(found) < len(order) else best
         hands.watch(Standing(phase="systems", num_done=len(found), num_open=left, loss=best, bound=min(best, bound)))
     return found
+
+
+def _leader(scored: Sequence[SystemScore]) -> SystemScore:
+    """The best with even plans."""
+    return min(scored, key=lambda score: (score.loss, score.point))
 
 
 def _scored_window(hands: Hands, points: Sequence[Point], worst: float) -> list[SystemScore]:
@@ -180,31 +196,30 @@ def _scored_window(hands: Hands, points: Sequence[Point], worst: float) -> list[
 
 
 def _refined(
-    hands: Hands, scored: list[SystemScore], first: SystemScore
-) -> tuple[RefinedSystem | None, dict[Point, RefinedSystem]]:
-    """Systems whose low is below the best, in the order of lows; the best of all, and what was refined.
+    hands: Hands, scored: list[SystemScore], refined: dict[Point, RefinedSystem]
+) -> RefinedSystem | None:
+    """The best of all: systems whose low is below the best are refined in the order of lows, and written down.
 
     The one that is best with even plans is always among them, so that the best has its plans spelt out.
     """
-    queue = [first, *(score for score in sorted(scored, key=lambda s: (s.low, s.point)) if score is not first)]
-    best: RefinedSystem | None = None
-    refined: dict[Point, RefinedSystem] = {}
-    loss = first.loss
-    while queue:
-        some = [queue.pop(0)] if best is None else []
-        while queue and len(some) < REFINED_AT_ONCE and best is not None and queue[0].low < loss:
-            some.append(queue.pop(0))
-        if not some:
-            break
-        for system in _refined_window(hands, some, loss):
+    first = _leader(scored)
+    if first.point not in refined:
+        [refined[first.point]] = _refined_window(hands, [first], first.loss)
+    best = min(refined.values(), key=lambda system: (system.loss, system.point))
+    left = (score for score in sorted(scored, key=lambda score: (score.low, score.point)))
+    queue = [score for score in left if score.point not in refined]
+    while queue and queue[0].low < best.loss:
+        some = [score for score in queue[:REFINED_AT_ONCE] if score.low < best.loss]
+        queue = queue[len(some) :]
+        for system in _refined_window(hands, some, best.loss):
             refined[system.point] = system
-            if best is None or (system.loss, system.point) < (best.loss, best.point):
-                best = system
-        loss = min(loss, best.loss) if best is not None else loss
-        num_left = sum(score.low < loss for score in queue)
-        bound = min([loss, *(score.low for score in queue[:1])])
-        hands.watch(Standing(phase="uneven plans", num_done=len(refined), num_open=num_left, loss=loss, bound=bound))
-    return best if best is not None and math.isfinite(best.loss) else None, refined
+            best = min(best, system, key=lambda system: (system.loss, system.point))
+        num_left = sum(score.low < best.loss for score in queue)
+        bound = min([best.loss, *(score.low for score in queue[:1])])
+        hands.watch(
+            Standing(phase="uneven plans", num_done=len(refined), num_open=num_left, loss=best.loss, bound=bound)
+        )
+    return best if math.isfinite(best.loss) else None
 
 
 def _refined_window(hands: Hands, scores: Sequence[SystemScore], worst: float) -> list[RefinedSystem]:

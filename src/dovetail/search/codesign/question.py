@@ -106,6 +106,10 @@ class JointQuestion:
         ratios = losses / np.array(self.reference_losses)[:, None]
         return np.asarray(np.exp(self.weights @ np.log(ratios)))
 
+    def mean(self, figures: FloatArray) -> FloatArray:
+        """Cases by systems as their weighted geometric mean each."""
+        return np.asarray(np.exp(self.weights @ np.log(figures)))
+
 
 def system_space(base: Chip, num_devices: int, values: Mapping[str, Sequence[float]]) -> Space:
     """A knob for everything a system is; those that `values` leaves out stay as the base has them."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from dovetail.hardware.chip import Chip
 from dovetail.plan.plan import Plan
+from dovetail.schedule.assembly import shared
 from dovetail.search.candidates import Found
 from dovetail.search.codesign.best_plans import NO_PLAN
 from dovetail.search.codesign.frames import Frame
@@ -16,8 +17,9 @@ from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.scoring import CasePlan, Scorer, SystemScore
 from dovetail.search.codesign.systems import system_chip
 from dovetail.search.metrics import ChipFigures
-from dovetail.search.refine import balanced_plans, base_plans, refined
+from dovetail.search.refine import Job, balanced_plans, base_plans, refined
 from dovetail.search.space import Point
+from dovetail.workload.graph import IntArray
 
 NUM_REFINED = 500  # base plans of a system; some 10 ms each
 
@@ -83,9 +85,17 @@ def _searched(frame: Frame, chip: Chip, even: RefinedCase | None, worst_s: float
     job = frame.job(frame.on(chip))
     found = [] if even is None else balanced_plans(job, [even.plan])
     best_s = min([worst_s, *([] if even is None else [even.step_s]), *(each.step_s for each in found)])
-    bases = base_plans(job, frame.bases.at(frame.fitting(chip.hbm.capacity_bytes)), best_s)
-    made = refined(job, bases, best_s, NUM_REFINED)
+    made = refined(job, base_plans(job, frame.bases.at(_may_win(frame, job, best_s)), best_s), best_s, NUM_REFINED)
     return [*found, *made.found], made.bound_s
+
+
+def _may_win(frame: Frame, job: Job, best_s: float) -> IntArray:
+    """Base plans that fit the chip, less those that take `best_s` or more, whatever layers and recompute."""
+    rows = frame.fitting(job.cluster.hbm_bytes)
+    if not len(rows):
+        return rows
+    every = shared(job.graph, frame.bases.at(rows), job.cluster, job.precision, is_broken_down=False)
+    return rows[frame.pair_lows_s(rows, every) < best_s]
 
 
 def _losses(question: JointQuestion, frame: Frame, chip: Chip, price_usd: float) -> Callable[[float, float], float]:

@@ -44,6 +44,36 @@ class SystemScore:
     cases: tuple[CasePlan, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bounds:
+    """Of points: a loss that no plan comes below, infinite where there is no system within the limits or nothing fits.
+
+    What a device takes and costs, and joules of a step that no plan takes less than, by being on alone; of `counts`
+    see `Scorer.lows`.
+    """
+
+    low: FloatArray
+    area_mm2: FloatArray
+    power_w: FloatArray
+    price_usd: FloatArray
+    num_devices: FloatArray
+    energy_j: FloatArray
+    counts: IntArray
+
+    @classmethod
+    def of_nothing(cls, num: int) -> Bounds:
+        low, area_mm2, power_w, price_usd, num_devices, energy_j = np.full((6, num), np.inf)
+        return cls(
+            low=low,
+            area_mm2=area_mm2,
+            power_w=power_w,
+            price_usd=price_usd,
+            num_devices=num_devices,
+            energy_j=energy_j,
+            counts=np.zeros(3, dtype=np.int64),
+        )
+
+
 class Scorer:
     """Scores points of a question; what depends on the network alone is worked out once for each of them."""
 
@@ -67,8 +97,7 @@ class Scorer:
         key = (case, links, num_devices)
         if key not in self._lows:
             frame, question = self.frame(*key), self.question
-            blocks = frame.graph.blocks
-            self._lows[key] = ComputeLows(frame.base_frame, blocks, frame.policies, question.base, question.space)
+            self._lows[key] = ComputeLows(frame.base_frame, frame.graph, frame.policies, question.base, question.space)
         return self._lows[key]
 
     def lows(self, places: dict[str, IntArray]) -> tuple[FloatArray, IntArray]:
@@ -76,28 +105,33 @@ class Scorer:
 
         And how many of the points are systems, how many of these are beyond a limit, and for how many nothing fits.
         """
+        bounds = self.bounds(places)
+        return bounds.low, bounds.counts
+
+    def bounds(self, places: dict[str, IntArray]) -> Bounds:
+        """As `lows`, with what the systems within the limits take."""
         num = len(places["num_tensor"])
-        found, counts = np.full(num, np.inf), np.zeros(3, dtype=np.int64)
+        found = Bounds.of_nothing(num)
         for start in range(0, num, SYSTEMS_AT_ONCE):
             some = slice(start, start + SYSTEMS_AT_ONCE)
-            found[some], own = self._some_lows({name: column[some] for name, column in places.items()})
-            counts += own
-        return found, counts
+            self._bound({name: column[some] for name, column in places.items()}, found, start)
+        return found
 
-    def _some_lows(self, places: dict[str, IntArray]) -> tuple[FloatArray, tuple[int, int, int]]:
+    def _bound(self, places: dict[str, IntArray], found: Bounds, start: int) -> None:
+        """Writes down what is known of the systems that stand at `start` and behind."""
         question = self.question
         systems = systems_at(question.space, places)
-        found = np.full(len(systems["num_tensor"]), np.inf)
         every = np.flatnonzero(question.rule(systems))
         systems = taken(systems, every)
         built = built_systems(question.base, systems)
         within = np.flatnonzero(question.budget.excess_frac(built, systems["num_devices"]) == 0)
-        num_systems, num_beyond, inside = len(every), len(every) - len(within), every[within]
+        inside = every[within]
+        found.counts[:2] += len(every), len(every) - len(within)
         if not len(inside):
-            return found, (num_systems, num_beyond, 0)
+            return
         systems, places = taken(systems, within), {name: column[inside] for name, column in places.items()}
-        built = _some(built, within)
-        losses = np.empty((len(question.cases), len(inside)))
+        built = _some(built, within) if len(within) < len(every) else built
+        losses, energies_j = np.empty((2, len(question.cases), len(inside)))
         for case in range(len(question.cases)):
             for network, rows in _networks(systems):
                 frame, lows = self.frame(case, *network), self._compute_lows(case, *network)
@@ -105,11 +139,15 @@ class Scorer:
                 step_s = np.full(len(rows), np.inf)
                 for hbm_bytes in np.unique(built.hbm_bytes[rows]).tolist():
                     own = np.flatnonzero(built.hbm_bytes[rows] == hbm_bytes)
-                    step_s[own] = _lowest_s(frame, hbm_bytes, compute_s[:, own])
-                idle_j = built.rows.energy.idle_w[rows] * network[1] * step_s
-                losses[case, rows] = self._losses(frame, _some(built, rows))(step_s, idle_j, np.arange(len(rows)))
-        found[inside] = question.combined(losses)
-        return found, (num_systems, num_beyond, int((~np.isfinite(found[inside])).sum()))
+                    step_s[own] = _lowest_s(frame, hbm_bytes, compute_s[:, :, own])
+                energies_j[case, rows] = built.rows.energy.idle_w[rows] * network[1] * step_s
+                losses[case, rows] = self._losses(frame, built)(step_s, energies_j[case, rows], rows)
+        at = start + inside
+        found.low[at] = question.combined(losses)
+        found.energy_j[at] = question.mean(energies_j)
+        found.area_mm2[at], found.power_w[at] = built.area_mm2, built.power_w
+        found.price_usd[at], found.num_devices[at] = built.price_usd, systems["num_devices"]
+        found.counts[2] += int((~np.isfinite(found.low[at])).sum())
 
     def score(self, points: Sequence[Point], worst: float) -> list[SystemScore]:
         """Each of `points`, which must be within the limits; plans that leave a system above `worst` are only bounded.
@@ -197,18 +235,19 @@ def _case_plan(best: BestPlans, row: int) -> CasePlan:
 
 def _networks(systems: dict[str, FloatArray]) -> list[tuple[tuple[float, int], IntArray]]:
     """Systems by their network: links and devices, and where those stand."""
-    pairs = np.stack([systems["link_gb_per_s"], systems["num_devices"]], axis=1)
-    kinds, which = np.unique(pairs, axis=0, return_inverse=True)
+    links, link = np.unique(systems["link_gb_per_s"], return_inverse=True)
+    counts, count = np.unique(systems["num_devices"], return_inverse=True)
+    code = link * len(counts) + count
     return [
-        ((float(link), int(devices)), np.flatnonzero(which.ravel() == index))
-        for index, (link, devices) in enumerate(kinds)
+        ((float(links[kind // len(counts)]), int(counts[kind % len(counts)])), np.flatnonzero(code == kind))
+        for kind in np.unique(code).tolist()
     ]
 
 
 def _lowest_s(frame: Frame, hbm_bytes: float, compute_s: FloatArray) -> FloatArray:
-    """The least that any plan which may fit takes at least, of cuts by chips."""
-    found = np.full(compute_s.shape[1], np.inf)
-    lines = frame.lines.at(frame.fitting(hbm_bytes))
+    """The least that any plan which may fit takes at least, of places by cuts by chips."""
+    found = np.full(compute_s.shape[2], np.inf)
+    lines = frame.lines.of_bases(frame.fitting(hbm_bytes))
     if not len(lines.base):
         return found
     lowest = lines.lowest()
