@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from benchmarks.bar import Bar
+from dovetail.hardware.catalog import chips
+from dovetail.hardware.template import design_of
+from dovetail.search.metrics import metrics
+from dovetail.search.mining.answers import chip_answers
 from dovetail.search.wham.cases import LIMITS, PAPER, tasks
 from dovetail.search.wham.claims import MOST_GAP_FRAC, claims, mean, mean_gap_frac, mean_slower
 from dovetail.search.wham.searches import wham_budget
@@ -14,6 +19,7 @@ from dovetail.search.wham.study import READINGS, WhamModel, WhamStudy, wham_stud
 __all__ = ["LIMITS", "bars", "tasks"]
 
 ISSUE = 6
+TPU_V2_LANES = 1024  # of each of its two cores: 128 lanes of 8 sublanes (the catalogue's tpu-v2)
 MOST_S = 600.0  # the issue: all 11 models within ten minutes on two cores
 
 
@@ -49,6 +55,7 @@ def _gains(study: WhamStudy) -> Iterator[Bar]:
         measured=f"{own_limits_gain:.2f} times ({_named(study, lambda model: model.own_limits_gain)})",
         holds=own_limits_gain > PAPER.most_gain,
     )
+    yield _with_more_lanes(study)
     per_watt = [model.per_watt_gain for model in study.models]
     yield Bar(
         name="throughput/TDP of the mined chip over the TPUv2-like one, 11 models",
@@ -66,6 +73,24 @@ def _gains(study: WhamStudy) -> Iterator[Bar]:
             measured=f"{mean_slower(study, name):.2f} on the mean ({slower})",
             holds=all(model.inference[place][1].is_proven for model in study.models),
         )
+
+
+def _with_more_lanes(study: WhamStudy) -> Bar:
+    """The hand-tuned chip's lanes are an estimate, the least of a TPU v2: the same with as many as it has."""
+    base, metric = chips["tpuv2-like"](), metrics["throughput"]
+    design = replace(design_of(base), num_lanes=TPU_V2_LANES)
+    gains = {}
+    for model in study.models:
+        [found] = chip_answers([model.task.job(base)], base, [design], metric)
+        gains[model.task.name] = found.jobs[0].step_s / model.best.step_s
+    gain = mean(list(gains.values()))
+    return Bar(
+        name=f"throughput of the mined chip over the TPUv2-like one with TPU v2's 2 x {TPU_V2_LANES} lanes",
+        issue=ISSUE,
+        bar=f"> {PAPER.most_gain:g} times",
+        measured=f"{gain:.2f} times ({', '.join(f'{name} {own:.2f}' for name, own in gains.items())})",
+        holds=gain > PAPER.most_gain,
+    )
 
 
 def _optimality(study: WhamStudy) -> Iterator[Bar]:
