@@ -2,7 +2,8 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-EXAMPLE ?= examples/llama3-70b-512xh100.yaml
+EXAMPLE ?= examples/codesign-two-models.yaml
+REPORT ?= build/report.html
 
 BIN := $(VENV)/bin
 PUBLISHED := benchmarks/results/published-gemm.json benchmarks/results/published.json
@@ -21,8 +22,9 @@ export PIP_ROOT_USER_ACTION := ignore
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-run: $(VENV)/.stamp-run ## predict one training step of the example, installing what that needs
-	@$(BIN)/dovetail simulate $(EXAMPLE)
+run: $(VENV)/.stamp-run ## find the best chip and plans for the example, with a page to look at
+	@mkdir -p $(dir $(REPORT))
+	@$(BIN)/dovetail codesign $(EXAMPLE) --html $(REPORT)
 
 test: $(VENV)/.stamp-test lint ## everything CI runs: lint, types and every test folder
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal

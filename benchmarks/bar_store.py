@@ -21,6 +21,7 @@ ISSUE = 7
 NUM_KILLS = 20
 SEARCHES = {
     "mine": "mine bert-large --batch 8 --algorithm random --budget 1000 --seed 3 --json",
+    "codesign": "codesign benchmarks/data/codesign-kills.yaml --exhaustive --json",
 }
 NUM_ROWS = 1_000_000
 NUM_AT_ONCE = 1_000

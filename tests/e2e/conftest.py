@@ -12,7 +12,8 @@ from tests.e2e.warm import CAN_FORK, Warm
 
 ROOT = Path(__file__).resolve().parents[2]
 MINED = sorted((ROOT / "examples").glob("mine-*.yaml"))  # what `dovetail mine` takes
-EXAMPLES = sorted({*(ROOT / "examples").glob("*.yaml")} - {*MINED})
+CODESIGNED = sorted((ROOT / "examples").glob("codesign-*.yaml"))  # what `dovetail codesign` takes
+EXAMPLES = sorted({*(ROOT / "examples").glob("*.yaml")} - {*MINED, *CODESIGNED})
 TIMEOUT_S = 120
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

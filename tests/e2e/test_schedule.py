@@ -26,6 +26,27 @@ def test_a_block_is_told_for_people_and_programs(dovetail, tmp_path):
     assert trace.stat().st_size > 0
 
 
+def test_a_schedule_is_called_exact_only_with_its_proof(dovetail):
+    asked = ("schedule", "bert-large", "--chip", "tpuv2-like", "--exact", "--limit", "1 ms")
+    told, record = dovetail(*asked), json.loads(dovetail(*asked, "--json").stdout)
+    assert record["gap_frac"] > 0
+    assert (record["is_exact"], record["limit_s"], record["fits"]) == (False, 1e-3, True)
+    assert "best found in 1.00 ms; at most" in told.stdout
+    assert "exact schedule" not in told.stdout
+    record = json.loads(dovetail(*SMALL, "--exact", "--json").stdout)
+    assert (record["is_exact"], record["gap_frac"], record["limit_s"]) == (True, 0, 60.0)
+    record = json.loads(dovetail(*SMALL, "--json").stdout)
+    assert (record["is_exact"], record["limit_s"]) == (False, None)
+
+
+def test_what_does_not_fit_is_told_with_its_exit_code(dovetail):
+    asked = ("schedule", "bert-large", "--chip", "tpuv2-like", "--batch", "1000000000")
+    told, found = dovetail(*asked), dovetail(*asked, "--json")
+    assert (told.returncode, found.returncode, told.stderr, found.stderr) == (1, 1, "", "")
+    assert "does not fit; lower --batch" in " ".join(told.stdout.split())
+    assert json.loads(found.stdout)["fits"] is False
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
@@ -33,6 +54,12 @@ def test_a_block_is_told_for_people_and_programs(dovetail, tmp_path):
         ("schedule resnet-18 --chip tpuv2-like --block stam", "did you mean stem"),
         ("schedule resnet-18 --chip tpuv2-like --recompute al", "no recompute policy"),
         ("schedule resnet-18 --chip tpuv2-like --exact --limit 5", "a quantity"),
+        ("schedule resnet-18 --chip tpuv2-like --limit abc", "--limit is of --exact; say --exact too"),
+        ("schedule resnet-18 --chip tpuv2-like --workers 2", "--workers is of --exact"),
+        ("schedule resnet-18 --chip tpuv2-like --force", "--force is of --perfetto"),
+        ("schedule resnet-18 --chip tpuv2-like --exact --limit abc", "(--limit)"),
+        ("schedule resnet-18 --chip tpuv2-like --exact --workers 100000", "at most 64; got 100,000"),
+        ("mine resnet-18 --batch 2 --keep 3", "say stages: mosaic or pooled, or leave it out (--keep)"),
         ("schedule resnet-18 --chip tpuv2-like --batch 0", "--batch must be at least 1"),
     ],
 )

@@ -48,7 +48,7 @@ def known_in(path: Path) -> dict[tuple[int, ...], Scored]:
 def test_what_was_kept_is_found_again(tmp_path):
     kept_in(tmp_path / "a.db")
     assert known_in(tmp_path / "a.db") == {one.point: one for one in FOUND}
-    assert [file.name for file in tmp_path.iterdir()] == ["a.db"]
+    assert not list(tmp_path.glob("saved.db*"))
 
 
 def test_another_question_figure_or_model_starts_anew(tmp_path, monkeypatch):
@@ -260,6 +260,35 @@ def test_what_is_whole_of_a_damaged_store_is_saved(tmp_path):
     assert path.read_bytes() == content
     with pytest.raises(InvalidInput, match="rows are saved to a new file"):
         rescue(path, tmp_path / "saved.db")
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_what_is_whole_of_a_store_cut_short_is_saved(tmp_path, share):
+    """Rows come as a search finds them, so that pages lie in another order than points."""
+    path, rng = tmp_path / "a.db", Random(1)
+    plans = ["", 3000 * "p", 6000 * "q"]  # some with a page of their own, or two
+    found = [Scored(point=(row, 3), loss=float(row), also=(1.0,), plan=plans[row % 3]) for row in range(600)]
+    rng.shuffle(found)
+    with opened(path) as store:
+        study = store.study("mine", INPUTS, FIGURES)
+        for start in range(0, len(found), 20):
+            study.keep(found[start : start + 20])
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    [told] = rescue(path, tmp_path / "saved.db")
+    saved = known_in(tmp_path / "saved.db")
+    assert (share - 0.15) * 600 < told.num_saved == len(saved) < told.num_rows == 600
+    assert saved.items() <= {one.point: one for one in found}.items()
+
+
+@pytest.mark.parametrize("num_bytes", [16, 60, 4096])
+def test_a_store_of_which_nothing_is_left_says_so_and_leaves_no_new_one(tmp_path, num_bytes):
+    path = tmp_path / "a.db"
+    kept_in(path, 2000)
+    path.write_bytes(path.read_bytes()[:num_bytes])
+    with pytest.raises(InvalidInput, match=r"nothing of .* can be saved: .* put back a copy of it") as told:
+        rescue(path, tmp_path / "saved.db")
+    assert "--rescue" not in str(told.value)
+    assert not list(tmp_path.glob("saved.db*"))
 
 
 # --- disks and permissions ------------------------------------------------------------------------------------------

@@ -5,15 +5,16 @@ from __future__ import annotations
 from functools import cache
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.hardware.catalog import chips
 from dovetail.plan.plan import Plan
-from dovetail.search.designs import Limits, design_space
+from dovetail.search.designs import Limits, design_at, design_space
 from dovetail.search.metrics import metrics
 from dovetail.search.mining.answers import base_answer, question_of
-from dovetail.search.mining.bounds import JobBounds
+from dovetail.search.mining.bounds import MANY_LANES, JobBounds
 from dovetail.search.mining.score import scored
 from dovetail.search.mining.task import Task
 from dovetail.workload.models import models
@@ -73,3 +74,18 @@ def test_a_score_does_not_depend_on_what_is_scored_beside_it(place, seed, num_in
     points = [SPACE.sample(rng) for _ in range(6)]
     chunks = [points[start : start + num_in_chunk] for start in range(0, 6, num_in_chunk)]
     assert [one for chunk in chunks for one in scored(question, chunk)] == scored(question, points)
+
+
+@pytest.mark.parametrize("metric", metrics.names())
+def test_no_design_with_very_many_lanes_is_better_than_its_bound(metric):
+    """Attention waits for lanes: beside more than a bound counts on, a design would be ruled out that is the best."""
+    space = design_space(sides=(128, 256), lanes=(256, 2048, 4096), counts=(1, 64, 128))
+    task = Task(workload=Workload(model=models["llama3-8b"](), global_batch=1, seq=131_072), plan=Plan(microbatch=1))
+    chip, wide = chips["tpuv4-like-64gb"](), Limits(area_mm2=1e6, power_w=1e6)
+    reference = base_answer([task], chip, metrics[metric])
+    question = question_of([task], chip, space, wide, metrics[metric], reference)
+    points = list(space.points())
+    designs = [design_at(space, point) for point in points]
+    assert any(design.num_vector * design.num_lanes > MANY_LANES for design in designs)
+    lows = JobBounds(question)(points)
+    assert all(low <= one.loss * (1 + ROUNDING) for low, one in zip(lows, scored(question, points), strict=True))

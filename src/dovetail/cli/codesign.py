@@ -21,6 +21,7 @@ from dovetail.report.codesigned import CodesignReport, codesigned_tables, pictur
 from dovetail.report.codesigned_record import codesigned_record
 from dovetail.report.page import page_html
 from dovetail.search.codesign.answers import (
+    Separate,
     SystemAnswer,
     answer_of,
     base_answer,
@@ -29,6 +30,7 @@ from dovetail.search.codesign.answers import (
 )
 from dovetail.search.codesign.joint import Hands, JointFound, joint_search
 from dovetail.search.codesign.networks import network_named
+from dovetail.search.codesign.own_bests import own_bests
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.refining import RefinedCase, RefinedSystem
 from dovetail.search.codesign.rows import (
@@ -41,12 +43,14 @@ from dovetail.search.codesign.rows import (
     score_row,
 )
 from dovetail.search.codesign.scoring import SystemScore
+from dovetail.search.codesign.sensitivity import Sensitivity, limits_of, sensitivity_of
 from dovetail.search.codesign.tasks import refine_task, score_task, scorer_of
 from dovetail.search.metrics import Metric, metrics
 from dovetail.store import Store
 from dovetail.store.version import model_version
 
 ASKED = ("name", "metric", "base", "network", "preset", "budget", "space")  # of the answer: what was asked
+FEW_POINTS = 500_000  # of a space: bounded in a few seconds
 EXAMPLE = "gpt2-1.5b"  # what is asked where nothing is said: small enough to see the answer at once
 
 
@@ -63,22 +67,24 @@ class CodesignAsked:
     is_exhaustive: bool
     is_compared: bool
     html: str = ""
+    has_sensitivity: bool | None = None
+    has_own_bests: bool = False
 
 
 def answer(asked: CodesignAsked, *, as_json: bool) -> bool:
     """Shows the best system, and says whether there is one."""
     metric = _metric(asked.metric)
-    said = replace(asked.said, base=full_name(asked.said.base)) if asked.said.base else asked.said
+    said = replace(asked.said, base=full_name(asked.said.base, "--base")) if asked.said.base else asked.said
     spec = load_codesign(asked.spec or EXAMPLE, said)
     with chosen_store(asked.store) as store:
         began_s = time.monotonic()
-        question = _question(spec, metric)
+        question = question_of(spec, metric)
         with busy("planning for the base chip"):
             base = base_answer(question)
         question = with_reference(question, base)
         found = _searched(asked, spec, question, store)
         if found is None:
-            _tell_nothing(spec, question, as_json=as_json)
+            tell_nothing(spec, question, as_json=as_json)
             return False
         report = _report(asked, spec, metric, question, found, base, time.monotonic() - began_s)
     if asked.html:
@@ -98,7 +104,7 @@ def _metric(name: str) -> Metric:
         raise InvalidInput(error.message, "--metric") from None
 
 
-def _question(spec: CodesignSpec, metric: Metric) -> JointQuestion:
+def question_of(spec: CodesignSpec, metric: Metric) -> JointQuestion:
     return JointQuestion(
         cases=spec.cases,
         base=spec.base,
@@ -151,10 +157,7 @@ def _report(
     took_s: float,
 ) -> CodesignReport:
     others = [score for score in found.scored if score.point != found.best.point and score.loss < float("inf")]
-    compared = None
-    if asked.is_compared and base is not None:
-        with busy("searching one after the other"):
-            compared = separate(question, base)
+    best = answer_of(question, found.best)
     return CodesignReport(
         name=spec.name,
         question=question,
@@ -163,12 +166,37 @@ def _report(
         network=spec.network,
         preset=spec.preset,
         found=found,
-        best=answer_of(question, found.best),
+        best=best,
         base=base,
-        separate=compared,
+        separate=_compared(asked, question, base),
         others=tuple(answer_of(question, _even(question, one)) for one in others[: asked.num_shown]),
         took_s=took_s,
+        sensitivity=_sensitivity(asked, question, best),
+        own_bests=_own_bests(asked, question),
     )
+
+
+def _compared(asked: CodesignAsked, question: JointQuestion, base: SystemAnswer | None) -> Separate | None:
+    if not asked.is_compared or base is None:
+        return None
+    with busy("searching one after the other"):
+        return separate(question, base)
+
+
+def _sensitivity(asked: CodesignAsked, question: JointQuestion, best: SystemAnswer) -> Sensitivity | None:
+    """Unasked only where it takes a moment: limits are raised by bounding every system again."""
+    is_quick = not limits_of(question.budget) or question.space.num_points <= FEW_POINTS
+    if not (is_quick if asked.has_sensitivity is None else asked.has_sensitivity):
+        return None
+    with busy("asking what more would buy"):
+        return sensitivity_of(scorer_of(question), best)
+
+
+def _own_bests(asked: CodesignAsked, question: JointQuestion) -> tuple[SystemAnswer, ...]:
+    if not asked.has_own_bests:
+        return ()
+    with busy("searching for each model alone"):
+        return own_bests(scorer_of(question))
 
 
 def _even(question: JointQuestion, score: SystemScore) -> RefinedSystem:
@@ -187,7 +215,7 @@ def _even(question: JointQuestion, score: SystemScore) -> RefinedSystem:
     return RefinedSystem(point=score.point, loss=score.loss, low=score.low, cases=cases)
 
 
-def _tell_nothing(spec: CodesignSpec, question: JointQuestion, *, as_json: bool) -> None:
+def tell_nothing(spec: CodesignSpec, question: JointQuestion, *, as_json: bool) -> None:
     from dovetail.report.nothing_fits import nothing_record, nothing_tables
 
     told = nothing_record(spec.name, question)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.engines import CLUSTER_HELP, WORKERS_HELP, EngineAsked
+from dovetail.cli.engines import CLUSTER_HELP, WORKERS_HELP, engine_asked
 from dovetail.cli.process import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
@@ -22,10 +22,12 @@ AREA_HELP = "Silicon of a chip at the most, such as '600 mm2'; no limit, if left
 POWER_HELP = "Power of a chip with everything busy at the most, such as '300 W'; no limit, if left out."
 STORE_HELP = "Keep every system that was scored in this file, and go on from there another time."
 EXHAUSTIVE_HELP = "Score every system within the limits, to check what bounds leave out."
+SENSITIVITY_HELP = "Say what binds and what more would buy; left out, where that takes a moment."
+OWN_BEST_HELP = "Of several models, also search for each one alone, and say how far behind its own best it is."
 COMPARE_HELP = "Also search one after the other: plan then chip, chip then plan."
 HTML_HELP = "Also write the answer as one page that opens in any browser."
 JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
-COUNTS = ("devices", "batch", "seq", "workers", "top")
+COUNTS = ("devices", "batch", "seq", "top")
 
 
 def codesign(
@@ -41,6 +43,8 @@ def codesign(
     seq: Annotated[str | None, typer.Option(metavar="N", help="Positions of one sample.")] = None,
     exhaustive: Annotated[bool, typer.Option("--exhaustive", help=EXHAUSTIVE_HELP)] = False,
     compare: Annotated[bool, typer.Option("--compare", help=COMPARE_HELP)] = False,
+    sensitivity: Annotated[bool | None, typer.Option(help=SENSITIVITY_HELP)] = None,
+    own_best: Annotated[bool, typer.Option("--own-best", help=OWN_BEST_HELP)] = False,
     store: Annotated[str, typer.Option(metavar="FILE", help=STORE_HELP)] = "",
     workers: Annotated[str | None, typer.Option(metavar="N", help=WORKERS_HELP)] = None,
     cluster: Annotated[str, typer.Option(metavar="ADDRESS", help=CLUSTER_HELP)] = "",
@@ -74,9 +78,11 @@ def _asked(typed: dict[str, Any]) -> CodesignAsked:
         said=said,
         metric=typed["metric"],
         store=typed["store"],
-        engine=EngineAsked(num_workers=counts["workers"], cluster=typed["cluster"]),
+        engine=engine_asked(typed["workers"], typed["cluster"]),
         num_shown=counts["top"],
         is_exhaustive=typed["exhaustive"],
         is_compared=typed["compare"],
         html=typed["html"],
+        has_sensitivity=typed["sensitivity"],
+        has_own_bests=typed["own_best"],
     )

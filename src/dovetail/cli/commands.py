@@ -11,6 +11,7 @@ from dovetail.cli.codesign_options import codesign
 from dovetail.cli.launch_options import launch
 from dovetail.cli.mine_options import mine
 from dovetail.cli.network_options import network
+from dovetail.cli.pareto_options import pareto
 from dovetail.cli.plan_options import plan
 from dovetail.cli.process import EXIT_INFEASIBLE, EXIT_INTERRUPTED, EXIT_MISSED
 from dovetail.cli.schedule_options import schedule
@@ -254,6 +255,7 @@ def calibrate(
 
 
 app.command(epilog=EXIT_CODES)(codesign)
+app.command(epilog=EXIT_CODES)(pareto)
 app.command(epilog=EXIT_CODES)(mine)
 app.command()(studies)
 app.command()(export)

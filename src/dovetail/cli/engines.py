@@ -14,6 +14,8 @@ from dovetail.cli.process import stream
 from dovetail.engine import Engine, opened
 from dovetail.errors import InvalidInput
 
+MOST_WORKERS = 256  # processes of one machine; more cores than that are another machine's
+MOST_BY_CORE = 4  # beyond which workers only wait for each other
 WORKERS_HELP = "Processes of this machine to spread the search over; the answer is the same."
 CLUSTER_HELP = "The scheduler of a Dask cluster to spread it over, such as tcp://host:8786; needs dovetail[cluster]."
 
@@ -29,18 +31,20 @@ class EngineAsked:
 
 
 def engine_asked(workers: str | None, cluster: str) -> EngineAsked:
-    """What --workers and --cluster say; raises at once where that cannot be, and notes where it is no use."""
+    """What --workers and --cluster say; raises at once where that cannot be, and starts no more than is any use."""
     from dovetail.cli.asked import count
 
-    asked = EngineAsked(num_workers=count("--workers", workers), cluster=cluster)
-    if asked.num_workers and cluster:
-        raise InvalidInput(f"--workers {asked.num_workers} and --cluster {cluster} are two engines; choose one")
+    num_workers = count("--workers", workers)
+    if num_workers and cluster:
+        raise InvalidInput(f"--workers {num_workers} and --cluster {cluster} are two engines; choose one")
+    if num_workers > MOST_WORKERS:
+        told = f"--workers must be at most {MOST_WORKERS}, about one for each core; got {num_workers:,}"
+        raise InvalidInput(f"{told}; spread the search over more machines by --cluster")
     if cluster:
         from dovetail.engine.cluster import check_cluster
 
         check_cluster(cluster)
-    _say_if_crowded(asked.num_workers)
-    return asked
+    return EngineAsked(num_workers=_useful(num_workers), cluster=cluster)
 
 
 @contextmanager
@@ -59,9 +63,14 @@ def engine_for(asked: EngineAsked, question: Q) -> Iterator[Engine[Q]]:
             signal.signal(signal.SIGINT, before)
 
 
-def _say_if_crowded(num_workers: int) -> None:
+def _useful(num_workers: int) -> int:
+    """As many as were asked for, or as this machine has a use for; says where they are more than its cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    started = min(num_workers, MOST_BY_CORE * cores)
     told = stream("stderr")
     if num_workers > cores and told is not None:
-        told.write(f"dovetail: {num_workers} workers for {cores} cores: more than there are cores is no faster\n")
+        words = f"{num_workers} workers for {cores} core{'s' if cores > 1 else ''}"
+        fewer = f"; {started} are started" if started < num_workers else ""
+        told.write(f"dovetail: {words}: more than there are cores is no faster{fewer}\n")
         told.flush()
+    return started

@@ -28,11 +28,12 @@ from dovetail.search.mining.answers import (
     hand_tuned,
     nothing_inside,
     question_over_base,
+    template_names,
 )
 from dovetail.search.mining.identity import question_facts
 from dovetail.search.mining.miner import Mined, mined
 from dovetail.search.mining.planning import PlannedTask
-from dovetail.search.mining.score import FIGURE_NAMES, Question, scored
+from dovetail.search.mining.score import Question, figure_names, scored
 from dovetail.search.mining.stages import ONE, ByStage, by_stage
 from dovetail.search.mining.task import Task, fitting_cut
 from dovetail.search.space import Point
@@ -61,8 +62,8 @@ class MineAsked:
 def answer(asked: MineAsked, *, as_json: bool) -> bool:
     """Shows the best chip, and says whether there is one."""
     metric, algorithm = _named(asked)
-    said = replace(asked.said, base=full_name(asked.said.base)) if asked.said.base else asked.said
-    spec = load_mining(asked.spec, said)
+    base = full_name(asked.said.base, "--base", template_names()) if asked.said.base else ""
+    spec = load_mining(asked.spec, replace(asked.said, base=base))
     made = with_plans(spec)
     if isinstance(made, Infeasible):
         _tell_infeasible(made, spec, as_json=as_json)
@@ -95,7 +96,7 @@ def _answer(
             nothing_tables(nothing, spec.base.name)
         )
         return False
-    found = _searched(asked, question, algorithm, store)
+    found = _searched(asked, spec, question, algorithm, store)
     by_stages = _by_stages(asked, spec, question, found, algorithm, store)
     report = _report(asked, spec, metric, question, found, reference)
     report = replace(report, by_stage=by_stages, by_planner=by_planner)
@@ -136,7 +137,7 @@ def _by_stages(
     wanted = spec.stages
 
     def search(one: Question, wide: Algorithm, known: Mapping[Point, Scored]) -> tuple[Mined, ...]:
-        return () if nothing_inside(one) else (_searched(asked, one, wide, store, known),)
+        return () if nothing_inside(one) else (_searched(asked, spec, one, wide, store, known),)
 
     if wanted.way == ONE:
         return ()
@@ -156,6 +157,7 @@ def say_if_slow() -> None:
 
 def _searched(
     asked: MineAsked,
+    spec: MiningSpec,
     question: Question,
     algorithm: Algorithm,
     store: Store | None,
@@ -163,9 +165,9 @@ def _searched(
 ) -> Mined:
     """What a search finds; `more` is known beside what the store has."""
     num_most = asked.num_most or (question.space.num_points if algorithm.is_exact else NUM_MOST)
-    facts = question_facts(question, asked.metric)
+    facts = question_facts(question, asked.metric, spec.tasks)
     with (
-        resumed(store, "mine", facts, FIGURE_NAMES) as (known, keep),
+        resumed(store, "mine", facts, figure_names(question)) as (known, keep),
         engine_for(asked.engine, question) as engine,
         mining_progress(question.base.name, num_most) as watch,
     ):

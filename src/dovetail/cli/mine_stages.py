@@ -10,7 +10,7 @@ from dovetail.files.job import countable
 from dovetail.files.mining import MiningSpec
 from dovetail.hardware.template import Design
 from dovetail.search.designs import mined_chips, silicon_of
-from dovetail.search.mining.planning import PlannedTask, Replanned, planned_task, replanned
+from dovetail.search.mining.planning import PlannedTask, Replanned, planned_task, replanned, with_freer
 from dovetail.search.objectives import objectives
 
 
@@ -23,9 +23,9 @@ def with_plans(spec: MiningSpec) -> tuple[MiningSpec, tuple[PlannedTask, ...]] |
     for task in spec.tasks:
         with countable(), search_progress(objectives["time"], 1.0) as progress:
             one = planned_task(task.workload, spec.base, asked.num_devices, asked.constraints, progress)
-        if isinstance(one, Infeasible):
-            return one
-        found.append(one)
+            if isinstance(one, Infeasible):
+                return one
+            found.append(with_freer(one, spec.base, asked.said, asked.constraints, progress))
     return replace(spec, tasks=tuple(one.task for one in found)), tuple(found)
 
 

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from dovetail.cli.process import stream
 from dovetail.search.codesign.joint import Standing as JointStanding
+from dovetail.search.codesign.pareto import FrontStanding
 from dovetail.search.mining.miner import Standing, Watch
 from dovetail.search.objectives import Objective
 from dovetail.search.planner import Progress, Tally
@@ -101,6 +102,33 @@ def _shown_joint(bar: Any, base: str) -> Callable[[JointStanding], None]:
         bar.update(task, completed=now.num_done, total=now.num_done + now.num_open, said=said)
 
     return show
+
+
+@contextmanager
+def front_progress() -> Iterator[Callable[[FrontStanding], None]]:
+    """What a search for a front calls as it goes on: points bounded, then systems settled, scored and on the front."""
+    told = _terminal()
+    if told is None:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("front"), BarColumn(bar_width=12), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
+    with Bar(*columns, console=Console(file=told), transient=True) as bar, _clean_interrupt():
+        task = bar.add_task("front", total=None, said="bounding")
+
+        def show(now: FrontStanding) -> None:
+            if now.num_bounded < now.num_points:
+                said = f"bounding {now.num_points:,} systems"
+                bar.update(task, completed=now.num_bounded, total=2 * now.num_points, said=said)
+                return
+            said = f"{now.num_scored:,} scored, {now.num_front:,} on the front, {now.num_open:,} open"
+            done = 2 * now.num_points - now.num_open
+            bar.update(task, completed=done, total=2 * now.num_points, said=said)
+
+        yield show
 
 
 @contextmanager

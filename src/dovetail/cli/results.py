@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dovetail.errors import InvalidInput
 from dovetail.files.network_words import devices_of
-from dovetail.files.perfetto import encoded_trace
+from dovetail.files.perfetto import check_trace_name, encoded_trace
 from dovetail.files.text import one_line
 from dovetail.files.written import check_writable, write_bytes, write_file
 from dovetail.network.events.network_graph import LinkGraph
@@ -37,6 +37,7 @@ def result_files(perfetto: str, csv: str, ranks: str) -> ResultFiles:
         raise InvalidInput("--ranks says whose timeline or links are written; say --perfetto or --csv too")
     if csv and Path(csv).suffix.lower() != ".csv":
         raise InvalidInput(f"a table is written to .csv; got {one_line(csv)!r}", "--csv")
+    check_trace_name(perfetto)
     for name in (perfetto, csv):
         if name:
             check_writable(Path(name), is_forced=True)

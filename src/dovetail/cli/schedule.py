@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dovetail.cli.naming import chip_named
 from dovetail.cli.screen import show_json, show_tables
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files import load_model
-from dovetail.files.perfetto import encoded_trace
+from dovetail.files.perfetto import check_trace_name, encoded_trace
 from dovetail.files.written import check_writable, write_bytes
 from dovetail.hardware.chip import Chip
 from dovetail.plan.plan import RECOMPUTE_POLICIES
-from dovetail.report.core_schedule import schedule_processes, schedule_record, schedule_tables
+from dovetail.report.core_schedule import fits, schedule_processes, schedule_record, schedule_tables
 from dovetail.schedule.cores.exact import Limit, exact_schedule
 from dovetail.schedule.cores.fast import list_schedule
 from dovetail.schedule.cores.problem import CoreSchedule
@@ -41,20 +42,38 @@ class ScheduleAsked:
     is_forced: bool
 
 
-def answer(asked: ScheduleAsked, *, as_json: bool) -> None:
+def answer(asked: ScheduleAsked, *, as_json: bool) -> bool:
+    """Shows the schedule, and says whether HBM holds what it has at once."""
+    limit = limit_of(asked)
     if asked.perfetto:
+        check_trace_name(asked.perfetto)
         check_writable(Path(asked.perfetto), is_forced=asked.is_forced)
     chip, model = chip_named(asked.chip), load_model(asked.model, asked.seq)
     workload = Workload(model=model, global_batch=asked.batch, seq=asked.seq or model.seq)
     block = block_named(workload.training_graph(), asked.block)
-    found = scheduled(asked, workload, block, chip)
+    found = scheduled(asked, workload, block, chip, limit)
     if asked.perfetto:
         write_bytes(Path(asked.perfetto), encoded_trace(schedule_processes(found, chip.name)))
     names = {"model": model.name, "block": block.name, "chip": chip.name}
+    limit_s = limit.wall_s if asked.is_exact else 0.0
     if as_json:
-        show_json(schedule_record(found, **names, is_exact=asked.is_exact))
+        show_json(schedule_record(found, **names, limit_s=limit_s))
     else:
-        show_tables(schedule_tables(found, **names, is_exact=asked.is_exact))
+        show_tables(schedule_tables(found, **names, limit_s=limit_s))
+    return fits(found)
+
+
+def limit_of(asked: ScheduleAsked) -> Limit:
+    """When --exact is to stop; raises where that cannot be, before anything is scheduled."""
+    said: dict[str, Any] = {}
+    if asked.limit:
+        try:
+            said["wall_s"] = quantity(asked.limit, "s")
+        except InvalidInput as error:
+            raise InvalidInput(error.message, "--limit") from None
+    if asked.num_workers:
+        said["num_workers"] = asked.num_workers
+    return Limit(**said)
 
 
 def block_named(graph: Graph, name: str) -> Block:
@@ -67,11 +86,11 @@ def block_named(graph: Graph, name: str) -> Block:
     return known[name]
 
 
-def scheduled(asked: ScheduleAsked, workload: Workload, block: Block, chip: Chip) -> CoreSchedule:
+def scheduled(asked: ScheduleAsked, workload: Workload, block: Block, chip: Chip, limit: Limit) -> CoreSchedule:
     if asked.recompute not in RECOMPUTE_POLICIES:
         hint = did_you_mean(asked.recompute, RECOMPUTE_POLICIES)
         raise InvalidInput(f"no recompute policy is named {asked.recompute!r}{hint}", "--recompute")
     problem = core_problem(work_of(with_recompute(block.ops, asked.recompute), workload.precision), chip)
     if not asked.is_exact:
         return list_schedule(problem)
-    return exact_schedule(problem, Limit(wall_s=quantity(asked.limit, "s"), num_workers=asked.num_workers))
+    return exact_schedule(problem, limit)

@@ -6,10 +6,16 @@ from typing import Annotated
 
 import typer
 
+from dovetail.cli.process import EXIT_INFEASIBLE
+from dovetail.errors import InvalidInput
+
 MODEL_HELP = "A model: name, file or Hugging Face config.json."
 CHIP_HELP = "A chip: name, the beginning of one such as tpuv2, or a file."
 BLOCK_HELP = "A block of the model, such as layer or head; the layer that repeats most if none."
 EXACT_HELP = "The best schedule, by CP-SAT, or the best found within --limit and its gap; needs dovetail[mine]."
+LIMIT_HELP = "How long --exact may take; 60 s, if left out."
+WORKERS_HELP = "Threads of --exact; 1, if left out, with which answers repeat."
+FORCE_HELP = "Write over a --perfetto file that stands."
 RECOMPUTE_HELP = "none, light, selective, alternate or full."
 PERFETTO_HELP = "Write the timeline to this file, for ui.perfetto.dev."
 JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
@@ -23,23 +29,33 @@ def schedule(
     seq: Annotated[str | None, typer.Option(metavar="N", help="Positions of one sample.")] = None,
     recompute: Annotated[str, typer.Option(metavar="POLICY", help=RECOMPUTE_HELP)] = "none",
     exact: Annotated[bool, typer.Option("--exact", help=EXACT_HELP)] = False,
-    limit: Annotated[str, typer.Option(metavar="TIME", help="How long --exact may take.")] = "60 s",
-    workers: Annotated[str, typer.Option(metavar="N", help="Threads of --exact; with 1 answers repeat.")] = "1",
+    limit: Annotated[str, typer.Option(metavar="TIME", help=LIMIT_HELP)] = "",
+    workers: Annotated[str | None, typer.Option(metavar="N", help=WORKERS_HELP)] = None,
     perfetto: Annotated[str, typer.Option(metavar="FILE", help=PERFETTO_HELP)] = "",
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that stands.")] = False,
+    force: Annotated[bool, typer.Option("--force", help=FORCE_HELP)] = False,
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Schedule the operators of a block on the cores of a chip.
 
     Forward, backward and update of one block, on 1, 2, 4 or all cores each, under the chip's HBM and SRAM bandwidth;
-    with a bound that no schedule beats, and the peaks of HBM and SRAM.
+    with a bound that no schedule beats, and the peaks of HBM and SRAM. Ends with 1 where HBM does not hold it.
     """
     from dovetail.cli.asked import count
     from dovetail.cli.schedule import ScheduleAsked, answer
 
+    _check_used({"--limit": bool(limit), "--workers": workers is not None}, "--exact", is_said=exact)
+    _check_used({"--force": force}, "--perfetto", is_said=bool(perfetto))
     asked = ScheduleAsked(
         model=model, chip=chip, block=block, batch=count("--batch", batch), seq=count("--seq", seq) if seq else 0,
         recompute=recompute, is_exact=exact, limit=limit, num_workers=count("--workers", workers), perfetto=perfetto,
         is_forced=force,
     )  # fmt: skip
-    answer(asked, as_json=as_json)
+    if not answer(asked, as_json=as_json):
+        raise typer.Exit(EXIT_INFEASIBLE)
+
+
+def _check_used(options: dict[str, bool], of: str, *, is_said: bool) -> None:
+    """Raises where an option was typed that does nothing without another."""
+    for name, is_typed in options.items():
+        if is_typed and not is_said:
+            raise InvalidInput(f"{name} is of {of}; say {of} too, or leave {name} out")

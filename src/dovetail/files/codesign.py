@@ -109,7 +109,7 @@ def load_codesign(reference: str, said: CodesignSaid) -> CodesignSpec:
         ),
         base=base,
         network=_network(said.network or given.network or preset.network, said, spec),
-        space=_space(base, num_devices, values),
+        space=_space(base, num_devices, values, spec.child("chip").where),
         budget=_budget(said, spec),
         preset=preset_name,
         rule=preset.rule,
@@ -131,7 +131,7 @@ def _of_model(reference: str, said: CodesignSaid) -> CodesignSpec:
         cases=(Case(workload=workload, plans=_plans((), workload, num_devices, preset)),),
         base=base,
         network=_network(said.network or preset.network, said, None),
-        space=_space(base, num_devices, preset.values),
+        space=_space(base, num_devices, preset.values, "chip"),
         budget=_budget(said, None),
         preset=preset_name,
         rule=preset.rule,
@@ -242,11 +242,11 @@ def _network(name: str, said: CodesignSaid, spec: Entry | None) -> str:
     return name
 
 
-def _space(base: Chip, num_devices: tuple[int, ...], values: Mapping[str, tuple[int, ...]]) -> Space:
+def _space(base: Chip, num_devices: tuple[int, ...], values: Mapping[str, tuple[int, ...]], where: str) -> Space:
     space = system_space(base, num_devices[0], {**values, "num_devices": num_devices})
     if space.num_points > MAX_POINTS:
         told = f"a space has at most {MAX_POINTS:,} combinations; got {space.num_points:,}"
-        raise InvalidInput(f"{told}; leave values out", "chip")
+        raise InvalidInput(f"{told}; leave values out", where)
     return space
 
 

@@ -20,8 +20,9 @@ from dovetail.files.plan import own_devices, plan_of
 from dovetail.files.schema import Shape, Text, Whole, Wholes, amount, checked
 from dovetail.files.text import one_line
 from dovetail.hardware.chip import Chip
-from dovetail.search.designs import COUNTS, SIDES, Limits, design_space
-from dovetail.search.mining.answers import HAND_TUNED, TEMPLATE
+from dovetail.search.designs import COUNTS, SIDES, Limits, check_area_model, design_space
+from dovetail.search.mining.answers import TEMPLATE, template_names
+from dovetail.search.mining.load import check_mined
 from dovetail.search.mining.task import Task, fitting_batch, whole_batch
 from dovetail.search.space import Space
 from dovetail.units import quantity
@@ -31,6 +32,7 @@ from dovetail.workload.workload import Workload
 BASE = "tpuv2-like"
 AREA_MM2, POWER_W = 606.68, 280.0  # WHAM's budget
 MAX_POINTS = 200_000  # style: a space that is bounded in seconds
+MAX_VALUE = 65_536  # style: of sides, lanes and counts; such cores are far beyond any die, and areas stay readable
 _KEY_OF = {
     "num_tensor": "counts",
     "num_vector": "counts",
@@ -166,8 +168,11 @@ def _task(spec: Entry, entry: Entry, said: MiningSaid, base: Chip, *, has_one: b
     with placed(entry):
         check_dtype(workload, base)
     if spec.has("plan"):
-        plan = spec.child("plan")
-        return Task(workload=workload, plan=plan_of(plan, workload.forward_graph(), own_devices(plan)))
+        entry = spec.child("plan")
+        plan = plan_of(entry, workload.forward_graph(), own_devices(entry))
+        with placed(entry):
+            check_mined(plan)
+        return Task(workload=workload, plan=plan)
     is_open = has_one and _is_open(spec, entry, said)
     return fitting_batch(workload, base) if is_open else whole_batch(workload)
 
@@ -180,8 +185,9 @@ def _base(said: str, entry: Entry | None) -> Chip:
     except DovetailError as error:
         raise type(error)(error.message, error.where or where) from None
     if chip.vendor != TEMPLATE:
-        way_out = f"take {', '.join(HAND_TUNED)}, or a file with one of them as its base"
+        way_out = f"take {', '.join(template_names())}, or a file with one of them as its base"
         raise InvalidInput(f"designs are built on template chips, and {one_line(chip.name)} is none; {way_out}", where)
+    check_area_model(chip)
     return chip
 
 
@@ -204,6 +210,10 @@ def _said_amount(option: str, text: str, unit: str) -> float:
 
 
 def _space(given: Any, entry: Entry) -> Space:
+    for key in ("sides", "lanes", "counts"):
+        for place, value in enumerate(getattr(given, key)):
+            if value > MAX_VALUE:
+                raise entry.child(key).child(place).refused(f"{key} must be at most {MAX_VALUE:,}; got {value:,}")
     for place, count in enumerate(given.counts):
         if count < 1 or count & (count - 1):
             rule = "counts of cores are powers of two, because operators are split by halves"

@@ -31,7 +31,8 @@ class StagesSpec:
     way: str = ONE
     num_kept: int = NUM_KEPT
     num_devices: int = 0  # 0: the plan is given, or there is one device
-    constraints: tuple[Constraint, ...] = ()
+    said: tuple[Constraint, ...] = ()  # what a user wants of plans
+    constraints: tuple[Constraint, ...] = ()  # with what designs by stage need of them too
 
 
 def stages_of(said: StagesSaid, spec: Entry | None, given: Any, num_tasks: int) -> StagesSpec:
@@ -48,9 +49,20 @@ def stages_of(said: StagesSaid, spec: Entry | None, given: Any, num_tasks: int) 
     if num_kept > MOST_KEPT:
         where = "--keep" if said.num_kept or spec is None else spec.child("keep").where
         raise InvalidInput(f"keep must be at most {MOST_KEPT}; got {num_kept:,}", where)
+    _check_kept(said, spec, way)
+    wanted = _constraints(said, spec, num_devices)
     return StagesSpec(
-        way=way, num_kept=num_kept, num_devices=num_devices, constraints=_constraints(said, spec, num_devices, way)
+        way=way, num_kept=num_kept, num_devices=num_devices, said=wanted, constraints=_staged(wanted, num_devices, way)
     )
+
+
+def _check_kept(said: StagesSaid, spec: Entry | None, way: str) -> None:
+    """Raises where designs to choose from are counted, and nothing is chosen by stage."""
+    told = "how many designs to keep counts only where stages have their own; say stages: mosaic or pooled, or leave it"
+    if way == ONE and said.num_kept:
+        raise InvalidInput(f"{told} out", "--keep")
+    if way == ONE and not said.stages and spec is not None and spec.has("keep"):
+        raise InvalidInput(f"{told} out", spec.child("keep").where)
 
 
 def _way(said: StagesSaid, spec: Entry | None, given: str) -> str:
@@ -58,7 +70,7 @@ def _way(said: StagesSaid, spec: Entry | None, given: str) -> str:
     if way in WAYS:
         return way
     where = "--stages" if said.stages or spec is None else spec.child("stages").where
-    raise InvalidInput(f"stages must be one of {', '.join(WAYS)}; got {described(way)}{did_you_mean(way, WAYS)}", where)
+    raise InvalidInput(f"stages has no way that is named {described(way)}{did_you_mean(way, WAYS)}", where)
 
 
 def _count(spec: Entry | None, key: str, value: int) -> int:
@@ -67,7 +79,7 @@ def _count(spec: Entry | None, key: str, value: int) -> int:
     return value
 
 
-def _constraints(said: StagesSaid, spec: Entry | None, num_devices: int, way: str) -> tuple[Constraint, ...]:
+def _constraints(said: StagesSaid, spec: Entry | None, num_devices: int) -> tuple[Constraint, ...]:
     over = (*map(fixed_by, said.fixed), *(one for words in said.forbidden for one in forbidden_by(words)))
     under: tuple[Constraint, ...] = ()
     if spec is not None and spec.has("space"):
@@ -77,7 +89,10 @@ def _constraints(said: StagesSaid, spec: Entry | None, num_devices: int, way: st
     if found and not num_devices:
         told = "what the planner may choose from counts only where it is asked; say how many devices there are"
         raise InvalidInput(f"{told}, as --devices or devices:", found[0].where)
-    is_said = any(one.key == "pipeline_parallel" for one in found)
-    if way == ONE or is_said or num_devices <= 1:
-        return found
-    return (*found, several_stages(num_devices))
+    return found
+
+
+def _staged(wanted: tuple[Constraint, ...], num_devices: int, way: str) -> tuple[Constraint, ...]:
+    """`wanted`, and several stages where those may have designs of their own and nothing is said of how many."""
+    is_said = any(one.key == "pipeline_parallel" for one in wanted)
+    return wanted if way == ONE or is_said or num_devices <= 1 else (*wanted, several_stages(num_devices))

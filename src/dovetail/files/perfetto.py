@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from dovetail.errors import InvalidInput
 from dovetail.files.protobuf import bytes_field, double_field, number_field
+from dovetail.files.text import one_line
 from dovetail.report.tracks import Counter, Note, Process, Slice, Track
 from dovetail.units import NANO
 
@@ -23,7 +25,15 @@ _BEGIN, _END, _COUNT = 1, 2, 4  # types of TrackEvent
 _NOTE_IID, _INT, _DOUBLE, _TEXT = 1, 4, 5, 6  # of DebugAnnotation
 
 
+_OTHER_SUFFIXES = (".json", ".csv", ".yaml", ".yml", ".txt")
 _ONLY_SEQUENCE, _USES_NAMES = number_field(_SEQUENCE, 1), number_field(_FLAGS, _NEEDS_FIRST)
+
+
+def check_trace_name(name: str) -> None:
+    """Raises where a file's name says that it is text, which a trace is not."""
+    if name.lower().endswith(_OTHER_SUFFIXES):
+        told = f"a timeline is written as Perfetto's protocol buffers, which are no text; got {one_line(name)!r}"
+        raise InvalidInput(f"{told}, so name it .pftrace", "--perfetto")
 
 
 class _Names:

@@ -6,11 +6,13 @@ import math
 from dataclasses import dataclass
 
 from dovetail.report.page import dots_svg
+from dovetail.report.sensitivities import LIMIT_WORDS, own_best_table, sensitivity_tables
 from dovetail.report.table import Table
 from dovetail.report.words import counted, gain, number, percent, plan_in_brief
 from dovetail.search.codesign.answers import Separate, SystemAnswer, gain_frac
 from dovetail.search.codesign.joint import JointFound
 from dovetail.search.codesign.question import JointQuestion
+from dovetail.search.codesign.sensitivity import Sensitivity
 from dovetail.search.metrics import ChipFigures, Metric
 from dovetail.units import format_s
 
@@ -28,13 +30,6 @@ _WORDS = {
     "clock_mhz": "clock, MHz",
     "link_gb_per_s": "links, GB/s",
     "num_devices": "devices",
-}
-_LIMITS = {
-    "area_mm2": "area of a chip, mm2",
-    "power_w": "power of a chip, W",
-    "total_area_mm2": "area of all, mm2",
-    "total_power_w": "power of all, W",
-    "total_usd": "cost of all, $",
 }
 
 
@@ -54,6 +49,8 @@ class CodesignReport:
     separate: Separate | None
     others: tuple[SystemAnswer, ...]  # scored and behind, the best first
     took_s: float
+    sensitivity: Sensitivity | None = None
+    own_bests: tuple[SystemAnswer, ...] = ()  # of several models, each one's
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -95,6 +92,12 @@ def codesigned_tables(report: CodesignReport) -> tuple[Table, ...]:
         _limits_table(report),
         *_plans_tables(report),
     ]
+    if report.own_bests:
+        briefs = [system_in_brief(own.system) for own in report.own_bests]
+        names = [case.name for case in report.question.cases]
+        tables.append(own_best_table(names, report.best, report.own_bests, briefs))
+    if report.sensitivity is not None:
+        tables += sensitivity_tables(report.sensitivity)
     if report.separate is not None:
         tables.append(_separate_table(report))
     if report.others:
@@ -164,7 +167,7 @@ def _limits_table(report: CodesignReport) -> Table:
     }
     limits = {name: getattr(budget, name) for name in taken}
     rows = tuple(
-        (_LIMITS[name], number(taken[name]), number(limit), percent(taken[name] / limit))
+        (LIMIT_WORDS[name], number(taken[name]), number(limit), percent(taken[name] / limit))
         for name, limit in limits.items()
         if math.isfinite(limit)
     )

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from dovetail.report.codesigned import CodesignReport, notes, proof, sentence, unit_of
 from dovetail.report.record import Record, plan_record
+from dovetail.report.sensitivities import behind_frac, sensitivity_record
 from dovetail.search.codesign.answers import SystemAnswer, gain_frac
 
 
@@ -27,12 +28,25 @@ def codesigned_record(report: CodesignReport) -> Record:
         "plan_then_chip": None if separate is None else _optional(report, separate.plan_then_chip),
         "chip_then_plan": None if separate is None else _optional(report, separate.chip_then_plan),
         "others": [_answer_record(report, one) for one in report.others],
+        "own_bests": [_own_record(report, index) for index in range(len(report.own_bests))],
+        "sensitivity": None if report.sensitivity is None else sensitivity_record(report.sensitivity),
         "is_proven": found.gap_frac == 0,
         "gap_frac": found.gap_frac,
         **asdict(found.census),
         "answer": sentence(report),
         "proof": proof(report),
         "notes": list(notes(report)),
+    }
+
+
+def _own_record(report: CodesignReport, index: int) -> Record:
+    own = report.own_bests[index]
+    return {
+        "model": report.question.cases[index].name,
+        "behind_frac": behind_frac(report.best, index, own),
+        "system": own.system,
+        "step_s": own.cases[0].step_s,
+        "plan": plan_record(own.cases[0].plan),
     }
 
 

@@ -18,7 +18,18 @@ CHART_WIDTH = 32
 KINDS = {TENSOR: "tensor", VECTOR: "vector"}
 
 
-def schedule_record(schedule: CoreSchedule, *, model: str, block: str, chip: str, is_exact: bool) -> Record:
+def fits(schedule: CoreSchedule) -> bool:
+    """Whether HBM holds what the schedule has there at once."""
+    return peak_hbm_bytes(schedule) <= schedule.problem.hbm_bytes
+
+
+def is_best(schedule: CoreSchedule) -> bool:
+    """Whether it is proven that none is shorter."""
+    return schedule.makespan_beats == schedule.bound_beats
+
+
+def schedule_record(schedule: CoreSchedule, *, model: str, block: str, chip: str, limit_s: float) -> Record:
+    """`limit_s` is how long an exact schedule was looked for, 0 where it is the list scheduler's."""
     problem = schedule.problem
     return {
         "model": model,
@@ -26,10 +37,12 @@ def schedule_record(schedule: CoreSchedule, *, model: str, block: str, chip: str
         "chip": chip,
         "num_tensor_cores": int(problem.stock[TENSOR]),
         "num_vector_cores": int(problem.stock[VECTOR]),
-        "is_exact": is_exact,
+        "is_exact": limit_s > 0 and is_best(schedule),
+        "limit_s": limit_s or None,
         "makespan_s": schedule.makespan_s,
         "bound_s": schedule.bound_s,
         "gap_frac": schedule.gap_frac,
+        "fits": fits(schedule),
         "peak_hbm_bytes": peak_hbm_bytes(schedule),
         "hbm_bytes": problem.hbm_bytes,
         "peak_sram_bytes": peak_sram_bytes(schedule),
@@ -67,13 +80,12 @@ def busy_frac(schedule: CoreSchedule, what: int) -> float:
     return float(held / max(int(problem.stock[what]) * schedule.makespan_beats, 1))
 
 
-def schedule_tables(schedule: CoreSchedule, *, model: str, block: str, chip: str, is_exact: bool) -> tuple[Table, ...]:
+def schedule_tables(schedule: CoreSchedule, *, model: str, block: str, chip: str, limit_s: float) -> tuple[Table, ...]:
+    """As `schedule_record` has it, for people."""
     problem = schedule.problem
     hbm_bytes, sram_bytes = peak_hbm_bytes(schedule), peak_sram_bytes(schedule)
-    is_optimal = schedule.makespan_beats == schedule.bound_beats
-    proof = "the best there is" if is_optimal else f"at most {percent(schedule.gap_frac)} could be saved"
     rows = (
-        ("time", format_s(schedule.makespan_s), f"{'exact' if is_exact else 'list'} schedule; {proof}"),
+        ("time", format_s(schedule.makespan_s), _found_words(schedule, limit_s)),
         ("bound", format_s(schedule.bound_s), "no schedule of these operators is shorter"),
         ("tensor cores", f"{problem.stock[TENSOR]}", f"{percent(busy_frac(schedule, TENSOR))} busy"),
         ("vector cores", f"{problem.stock[VECTOR]}", f"{percent(busy_frac(schedule, VECTOR))} busy"),
@@ -81,7 +93,7 @@ def schedule_tables(schedule: CoreSchedule, *, model: str, block: str, chip: str
         (
             "HBM",
             format_bytes(hbm_bytes),
-            f"at the peak, of {format_bytes(problem.hbm_bytes)}{_over(schedule, hbm_bytes)}",
+            f"at the peak, of {format_bytes(problem.hbm_bytes)}{_over(schedule)}",
         ),
         ("SRAM", format_bytes(sram_bytes), f"in blocks at the peak, of {format_bytes(problem.sram_bytes)}"),
     )
@@ -95,8 +107,16 @@ def schedule_tables(schedule: CoreSchedule, *, model: str, block: str, chip: str
     return Table(title=f"{model}, {block}, on {chip}", rows=rows, align="lrl"), chart
 
 
-def _over(schedule: CoreSchedule, peak_bytes: float) -> str:
-    return "" if peak_bytes <= schedule.problem.hbm_bytes else ": does not fit"
+def _found_words(schedule: CoreSchedule, limit_s: float) -> str:
+    """Whose schedule it is, and how good: one is called exact only with its proof."""
+    if is_best(schedule):
+        return f"{'exact' if limit_s else 'list'} schedule; the best there is"
+    how = f"best found in {format_s(limit_s, 2)}" if limit_s else "list schedule"
+    return f"{how}; at most {percent(schedule.gap_frac)} could be saved"
+
+
+def _over(schedule: CoreSchedule) -> str:
+    return "" if fits(schedule) else ": does not fit; lower --batch"
 
 
 def _chart_row(schedule: CoreSchedule, i: int) -> tuple[str, str, str, str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dovetail.evaluate import Infeasible
+from dovetail.plan.plan import Plan
 from dovetail.report.levers import excess_rows, levers_table
 from dovetail.report.memory import memory_table
 from dovetail.report.mined_stages import planned_notes, replanned_notes, stages_table
 from dovetail.report.table import Table
-from dovetail.report.words import counted, gain, number, percent, plan_in_brief
+from dovetail.report.words import counted, gain, number, one_of, percent, plan_in_brief
 from dovetail.search.designs import Limits
 from dovetail.search.metrics import Metric
 from dovetail.search.mining.answers import ChipAnswer, NothingInside, Rival
@@ -22,7 +23,11 @@ from dovetail.units import format_rate, format_s
 CORES = {"num_tensor": "tensor cores", "num_vector": "vector cores"}
 READING = "a x (b x c) + d x e: a tensor cores of b rows and c columns, d vector cores of e lanes"
 NOTHING_FRAC = 0.0005  # a loss that shows as zero is none
-MANY_SAMPLES = "samples or tokens"
+BEHIND = "behind: what a sample takes, by the metric, over what it takes on the first design; twice as much is 100 %"
+SMALL = 1e-3  # style: figures below it are told with their exponent, and with as many digits as percents behind have
+OWN = "with its own memory, clock and links"
+MANY_SAMPLES, ONE_SAMPLE = "samples or tokens", "a sample or token"
+CUT_KEYS = ("tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel")  # of a plan, as specs say them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +61,13 @@ class MinedReport:
         if len(nouns) > 1:
             return self.metric.unit
         [noun] = nouns
-        return self.metric.unit.replace(MANY_SAMPLES, noun).replace("sample or token", noun.removesuffix("s"))
+        return self.metric.unit.replace(MANY_SAMPLES, noun).replace(ONE_SAMPLE, one_of(noun))
+
+    @property
+    def metric_of_sample(self) -> str:
+        """The metric's name, with the noun of the model in place of tokens."""
+        nouns = {task.workload.model.sample for task in self.tasks}
+        return self.metric_name.replace("token", nouns.pop().removesuffix("s") if len(nouns) == 1 else "token")
 
     def gain_frac(self, answer: ChipAnswer, over: ChipAnswer) -> float:
         """How much better one chip is than another, of several models on the geometric mean."""
@@ -79,8 +90,12 @@ def sentence(report: MinedReport) -> str:
     of_what = report.tasks[0].name if report.is_single else counted(len(report.tasks), "model")
     told = f"Best chip for {of_what} by {report.metric_name}: {best.design}"
     if report.is_single:
-        return f"{told}; {number(best.jobs[0].figure)} {report.unit}, {gains}"
+        return f"{told}; {_figure(best.jobs[0].figure)} {report.unit}, {gains}"
     return f"{told}; on the geometric mean {gains}"
+
+
+def _figure(value: float) -> str:
+    return number(value) if value >= SMALL else f"{value:.3e}"
 
 
 def proof(mined: Mined) -> str:
@@ -107,19 +122,19 @@ def limited(report: MinedReport) -> tuple[str, ...]:
 def designs_table(report: MinedReport) -> Table:
     has_figure = report.is_single
     rows = tuple(_design_row(report, answer, has_figure=has_figure) for answer in report.best)
-    figure = report.unit if len(report.unit) <= 16 else report.metric_name
+    figure = report.unit if len(report.unit) <= 16 else report.metric_of_sample
     return Table(
         title=f"Designs within {report.limits.area_mm2:g} mm2 and {report.limits.power_w:g} W, the best first",
         columns=("cores", "mm2", "W", "$", figure if has_figure else "gain", "behind"),
         rows=rows,
         align="lrrrrr",
-        notes=(READING,),
+        notes=(READING, BEHIND),
     )
 
 
 def _design_row(report: MinedReport, answer: ChipAnswer, *, has_figure: bool) -> tuple[str, ...]:
     behind_frac = answer.loss(report.best[0]) - 1.0
-    told = number(answer.jobs[0].figure) if has_figure else gain(report.gain_frac(answer, report.reference))
+    told = _figure(answer.jobs[0].figure) if has_figure else gain(report.gain_frac(answer, report.reference))
     return (*_silicon(answer), told, percent(behind_frac) if behind_frac >= NOTHING_FRAC else "-")
 
 
@@ -133,7 +148,7 @@ def models_table(report: MinedReport) -> Table:
         (
             task.name,
             format_s(own.step_s),
-            f"{number(own.figure)}",
+            _figure(own.figure),
             gain(other.loss / own.loss - 1.0),
         )
         for task, own, other in zip(report.tasks, report.best[0].jobs, report.reference.jobs, strict=True)
@@ -158,10 +173,16 @@ def rivals_table(report: MinedReport) -> Table:
 
 
 def _ahead(report: MinedReport) -> tuple[str, ...]:
-    """Chips that are better than the best design found."""
-    names = [one.name for one in report.rivals if report.gain_frac(report.best[0], one.answer) < 0]
-    own = "with its own memory, clock and links"
-    return tuple(f"{name} is ahead, {own}; to build on it, say --base {name}" for name in names)
+    """Chips that are better than the best design found, and why they are no answer."""
+    ahead = [one for one in report.rivals if report.gain_frac(report.best[0], one.answer) < 0]
+    return tuple(f"{one.name} is ahead, {_why_ahead(report, one)}" for one in ahead)
+
+
+def _why_ahead(report: MinedReport, rival: Rival) -> str:
+    broken, is_base = _broken(report, rival), rival.name == report.base
+    if is_base:
+        return f"and is {broken}" if broken else "and its own design is not among those looked at"
+    return f"{OWN}; {f'it is {broken}' if broken else f'to build on it, say --base {rival.name}'}"
 
 
 def _links(report: MinedReport) -> tuple[str, ...]:
@@ -169,7 +190,7 @@ def _links(report: MinedReport) -> tuple[str, ...]:
     if all(task.plan.num_devices == 1 for task in report.tasks):
         return ()
     rates = ", ".join(f"{one.name} {format_rate(one.interconnect_bytes_per_s, 'B/s')}" for one in report.rivals)
-    return (f"each with its own memory, clock and links, which send: {rates}",)
+    return (f"each {OWN}, which send: {rates}",)
 
 
 def _broken(report: MinedReport, rival: Rival) -> str:
@@ -188,7 +209,9 @@ def notes(report: MinedReport) -> tuple[str, ...]:
         model, workload = task.workload.model, task.workload
         positions = f" of {workload.seq:,} positions" if model.sample == "tokens" else ""
         batch = f"{workload.global_batch:,} samples{positions} a step"
-        where = "on one device" if task.plan.num_devices == 1 else plan_in_brief(task.plan)
+        brief = plan_in_brief(task.plan)
+        is_plain = brief == plan_in_brief(Plan(microbatch=workload.global_batch))
+        where = "on one device" + ("" if is_plain else f", {brief}") if task.plan.num_devices == 1 else brief
         chosen = ", the most in powers of two that fit; --batch says another" if report.chosen_batch else ""
         found.append(f"{task.name}: {batch}{chosen}; {where}, forward, backward and update")
     found += planned_notes(report.by_planner)
@@ -206,8 +229,8 @@ def nothing_tables(nothing: NothingInside, base: str) -> tuple[Table, ...]:
 def nothing_rows(nothing: NothingInside) -> tuple[tuple[str, str], ...]:
     return (
         ("limits", f"{nothing.limits.area_mm2:g} mm2 and {nothing.limits.power_w:g} W"),
-        ("least area", f"{nothing.least_area_mm2:.1f} mm2, of {nothing.smallest}"),
-        ("least power", f"{nothing.least_power_w:.1f} W, of {nothing.coolest}"),
+        ("least area", f"{nothing.least_area_mm2:,.1f} mm2, of {nothing.smallest}"),
+        ("least power", f"{nothing.least_power_w:,.1f} W, of {nothing.coolest}"),
         ("designs", f"{nothing.num_points:,}, all beyond a limit"),
     )
 
@@ -228,7 +251,7 @@ def way_out(nothing: NothingInside, base: str) -> str:
 def unfit_tables(result: Infeasible, ways: tuple[Task, ...]) -> tuple[Table, ...]:
     """A model that the memory of the base does not hold."""
     title = f"Does not fit: {result.workload.model.name} on {result.cluster.name}"
-    notes = ("every design has the memory of the chip it is built on", *(stages_in_words(way) for way in ways))
+    notes = ("every design has the memory of the chip it is built on", *(cut_in_words(way) for way in ways))
     return (
         Table(title=title, rows=excess_rows(result), notes=notes),
         memory_table(result.memory, result.workload, result.plan),
@@ -236,12 +259,13 @@ def unfit_tables(result: Infeasible, ways: tuple[Task, ...]) -> tuple[Table, ...
     )
 
 
-def stages_in_words(way: Task) -> str:
-    """A plan with stages that fits, as a spec says it."""
+def cut_in_words(way: Task) -> str:
+    """A plan that fits, as a spec says it."""
     plan = way.plan
-    said = f"pipeline_parallel: {plan.pipeline_parallel}, microbatch: {plan.microbatch}"
-    if plan.tensor_parallel > 1:
-        said = f"tensor_parallel: {plan.tensor_parallel}, {said}"
-    if plan.recompute != ("none",):
-        said += f", recompute: {plan.recompute[0]}"
-    return f"on {plan.num_devices} devices it fits: say plan: {{{said}}} in a spec"
+    said = [f"{key}: {getattr(plan, key)}" for key in CUT_KEYS if getattr(plan, key) > 1]
+    said += ["sequence_parallel: true"] if plan.sequence_parallel else []
+    said += [f"zero_stage: {plan.zero_stage}"] if plan.zero_stage else []
+    said += [f"microbatch: {plan.microbatch}"]
+    said += [f"recompute: {plan.recompute[0]}"] if plan.recompute != ("none",) else []
+    where = "one device" if plan.num_devices == 1 else f"{plan.num_devices} devices"
+    return f"on {where} it fits: say plan: {{{', '.join(said)}}} in a spec"

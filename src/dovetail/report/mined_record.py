@@ -128,5 +128,5 @@ def nothing_record(nothing: NothingInside, base: str) -> Record:
 
 
 def unfit_record(result: Infeasible, ways: tuple[Task, ...]) -> Record:
-    """As of a plan that does not fit, and the fewest pipeline stages that would."""
+    """As of a plan that does not fit, and a plan on more devices, or by smaller microbatches, that does."""
     return record(result, result.workload.model.name) | {"plans_that_fit": [plan_record(way.plan) for way in ways]}

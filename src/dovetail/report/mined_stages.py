@@ -52,28 +52,48 @@ def stage_notes(found: ByStage) -> tuple[str, ...]:
     means = f"{chosen.mean_area_mm2:.1f} mm2 and {chosen.mean_power_w:.1f} W"
     within = f"within {limits.area_mm2:g} mm2 and {limits.power_w:g} W"
     kept = f"on the mean {means}, {within}" if found.way == POOLED else f"every die {within}; on the mean {means}"
-    num_kept, num_proven = (sum(getattr(kind, name) for kind in found.kinds) for name in ("num_kept", "num_proven"))
-    proven = "proven to be these" if num_proven == num_kept else f"{num_proven} of {num_kept} of them proven"
-    lists = f"the best {max(kind.num_kept for kind in found.kinds)} of each of {counted(len(found.kinds), 'kind')}"
     alike = "" if len(set(chosen.designs)) > 1 else "; none is better than one design for all stages"
     return (
         f"{kept}; the pace is that of stage {stages_in_words(found.slowest.stages)}",
-        f"chosen from {counted(found.num_designs, 'design')}: {lists} of stage, {proven}, and of all together{alike}",
+        f"chosen from {_lists_in_words(found)}{alike}",
     )
+
+
+def _lists_in_words(found: ByStage) -> str:
+    """How many designs, and the lists that they are from: as many as there are lists, times their length, or fewer."""
+    num_kinds, longest = len(found.kinds), max(kind.num_kept for kind in found.kinds)
+    num_kept, num_proven = (sum(getattr(kind, name) for kind in found.kinds) for name in ("num_kept", "num_proven"))
+    proven = "proven to be these" if num_proven == num_kept else f"{num_proven} of {num_kept} of them proven"
+    num_other = found.num_lists - num_kinds - 1
+    other = f", and {num_other} of kinds within other limits than a die's" if num_other else ""
+    lists = f"{counted(num_kinds, 'list')} of a kind of stage, {proven}, one of all stages{other}"
+    told = f"{counted(found.num_designs, 'different design')} in {found.num_lists} lists of the best {longest}"
+    return f"{told}: {lists}"
 
 
 def planned_notes(planned: tuple[PlannedTask, ...]) -> tuple[str, ...]:
-    """What the planner chose."""
-    return tuple(
-        f"{one.task.name}: the plan is the planner's for {one.task.plan.num_devices} chips of the base, {_gap(one)}"
-        for one in planned
-    )
+    """What the planner chose, of which plans, and what it would choose of others."""
+    found = []
+    for one in planned:
+        chips = counted(one.task.plan.num_devices, "chip")
+        told = f"{one.task.name}: the plan is the planner's for {chips} of the base, {_gap(one)}"
+        found.append(told)
+        found += [_freer(one.task.name, free) for free in one.freer]
+    return tuple(found)
 
 
 def _gap(one: PlannedTask) -> str:
+    of_which = " and ".join(("without interleaving", *one.kept))
     if one.gap_frac:
-        return f"by the step model no other is faster by more than {percent(one.gap_frac, 2)}"
-    return "proven fastest by the step model"
+        return f"by the step model no other is faster by more than {percent(one.gap_frac, 2)}, of plans {of_which}"
+    return f"proven fastest by the step model, of plans {of_which}"
+
+
+def _freer(name: str, free: Replanned) -> str:
+    if free.is_same:
+        return f"{name}: no plan of a single stage is faster by the step model"
+    brief = f"{plan_in_brief(free.plan)}, {gain(free.gain_frac)} by the step model on the base"
+    return f"{name}: a plan need not have several stages, and the fastest is then {brief}; --stages one mines for it"
 
 
 def replanned_notes(names: tuple[str, ...], replanned: tuple[Replanned, ...]) -> tuple[str, ...]:
@@ -101,6 +121,7 @@ def stages_record(found: ByStage) -> Record:
         "mean_area_mm2": chosen.mean_area_mm2,
         "mean_power_w": chosen.mean_power_w,
         "num_designs": found.num_designs,
+        "num_lists": found.num_lists,
         "kinds": [_kind_record(kind) for kind in found.kinds],
         "notes": list(stage_notes(found)),
     }
@@ -131,6 +152,8 @@ def planned_task_record(one: PlannedTask) -> Record:
         "plan": plan_record(one.task.plan),
         "step_s": one.step_s,
         "gap_frac": one.gap_frac,
+        "of_plans": ["without interleaving", *one.kept],
+        "freer": [replanned_record(one.task.name, free) for free in one.freer],
     }
 
 

@@ -25,6 +25,11 @@ EXPERTS = (
     " the least HBM of 32, 64 and 80 GiB that they fit. OPT's 12 x 85 leave 4 devices idle.",
     "gap: how far the best plan of its space may be ahead of ours",
 )
+COUNTS = ("scored", "looked at", "found")
+SEPARATE = (
+    "/plan and /chip: over searching one by one, the best chip for the plan that the TPUv4-like one has, and then the"
+    " best plan for that chip"
+)
 STOPPED = "looked at: chips that PHAZE's stop rule sees before it ends, and the best of them over the best of all"
 
 
@@ -32,13 +37,13 @@ def phaze_record(compared: Sequence[Compared], nest: Sequence[NestRow]) -> Recor
     return {
         "paper": "PHAZE",
         "holds": all(row.check.holds for row in nest),
-        "models": [_compared_record(one) for one in compared],
+        "models": [compared_record(one) for one in compared],
         "nest": nest_record(nest),
         "notes": [*PUBLISHED, *EXPERTS],
     }
 
 
-def _compared_record(one: Compared) -> Record:
+def compared_record(one: Compared) -> Record:
     return {
         "model": one.case.model,
         "reported_as": one.case.name,
@@ -78,6 +83,9 @@ def _joint_record(one: Compared, joint: Joint) -> Record:
         "found": found_record(joint.found),
         "gain_over_expert": one.whole_gain,
         "gain_over_ours": one.joint_gain,
+        "searched_sequences_per_s": joint.searched_sequences_per_s,
+        "gain_over_plan_then_chip": joint.over_plan_then_chip,
+        "gain_over_chip_then_plan": joint.over_chip_then_plan,
         "num_chips": joint.num_chips,
         "num_evaluated": joint.num_evaluated,
         "num_bounded_away": joint.num_bounded_away,
@@ -133,14 +141,15 @@ def _joined(terms: str, models: Sequence[Record]) -> Table:
         joint = one["joint"]
         if not joint:
             continue
-        gains = [joint["gain_over_expert"], joint["gain_over_ours"]]
+        gains = [joint[f"gain_over_{name}"] for name in ("expert", "ours", "plan_then_chip", "chip_then_plan")]
         rows.append(
             (
                 one["reported_as"],
                 degrees(joint["found"]),
                 rate(joint["found"]["sequences_per_s"]),
                 f"{100 * joint['found']['gap_frac']:.1f} %",
-                *(f"{gain:.2f}" if gain else "-" for gain in gains),
+                *(f"{gain:.3g}" if gain else "-" for gain in gains),
+                f"{joint['num_evaluated']:,}",
                 f"{joint['stopped_chips']:,}",
                 f"{joint['stopped_frac']:.2f}",
                 f"{joint['chip']}, {joint['found']['hbm_bytes'] / GIBI:.0f} GiB",
@@ -148,8 +157,8 @@ def _joined(terms: str, models: Sequence[Record]) -> Table:
         )
     return Table(
         title=f"The best chip and plan together, {terms} terms",
-        columns=("model", "plan", "seq/s", "gap", "/expert", "/ours", "looked at", "found", "chip"),
+        columns=("model", "plan", "seq/s", "gap", "/expert", "/ours", "/plan", "/chip", *COUNTS, "chip"),
         rows=tuple(rows),
-        align="llrrrrrrl",
-        notes=("/expert and /ours: over the TPUv4-like chip with the experts' plan and with ours", STOPPED),
+        align="llrrrrrrrrrl",
+        notes=("/expert and /ours: over the TPUv4-like chip with the experts' plan and with ours", SEPARATE, STOPPED),
     )

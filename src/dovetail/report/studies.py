@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,19 +14,51 @@ from dovetail.search.study import StudyRecord
 
 Record = dict[str, Any]
 Best = tuple[Scored, ...]
+EXACT_BELOW = 100_000  # numbers with five digits; greater ones in whole
 SHORT_KEY = 8  # letters that tell studies of one file apart
 OTHER = "of another version of the model, whose numbers are never mixed with this one's"
 BEFORE = {"study": str, "kind": str, "models": str, "model_version": str}
+ASKED = {"metric": str, "base": str, "batch": str, "loss_unit": str, "reference_losses": str}  # of the study
+LIMIT = "limit_"  # the beginning of a column of what a design may take at the most
+UNITS = {"_mm2": "mm2", "_w": "W", "_usd": "USD"}  # of limits, by the end of their names
 LOSSES = {"loss": float, "excess_frac": float}
 AFTER = {"short_of": str, "plan": str}
+TOLD_APART = ("jobs", "cases", "base", "metric", "space", "loss_unit", "reference_losses")  # of inputs
 
 
 def asked_words(study: StudyRecord) -> str:
-    """What is looked for: resnet-18 by throughput on tpuv2-like."""
-    base = study.inputs.get("base", {})
-    words = {"by": study.inputs.get("metric"), "on": base.get("name") if isinstance(base, dict) else base}
+    """What is looked for: resnet-18 by throughput on tpuv2-like, batch 8, within 606.68 mm2 and 280 W."""
+    words = {"by": study.inputs.get("metric"), "on": _base(study)}
     said = [" + ".join(study.job_names), *(f"{how} {what}" for how, what in words.items() if what)]
-    return " ".join(filter(None, said))
+    devices = max((job.get("num_devices", 1) for job in study.jobs), default=1)
+    more = (
+        f"batch {_by_job(study, 'batch')}" if _by_job(study, "batch") else "",
+        counted(devices, "device") if devices > 1 else "",
+        f"within {' and '.join(map(_limit_words, study.limits.items()))}" if study.limits else "",
+    )
+    return ", ".join(filter(None, (" ".join(filter(None, said)), *more)))
+
+
+def _base(study: StudyRecord) -> str:
+    base = study.inputs.get("base", {})
+    return str(base.get("name", "") if isinstance(base, dict) else base)
+
+
+def _by_job(study: StudyRecord, key: str) -> str:
+    """What is said of each model, in their order."""
+    return " + ".join(str(job[key]) for job in study.jobs if key in job)
+
+
+def _limit_words(limit: tuple[str, float]) -> str:
+    name, value = limit
+    unit = next((word for ending, word in UNITS.items() if name.endswith(ending)), name)
+    return f"{value:.12g} {unit}{' in all' if name.startswith('total') else ''}"
+
+
+def _plans(study: StudyRecord) -> str:
+    """The plans that a question is asked for, as JSON; empty where they are searched."""
+    plans = [job["plan"] for job in study.jobs if "plan" in job]
+    return json.dumps(plans[0] if len(plans) == 1 else plans) if plans else ""
 
 
 def num_studies(count: int) -> str:
@@ -64,21 +97,32 @@ def study_tables(study: StudyRecord, best: Best) -> tuple[Table, ...]:
         "started": study.started,
         "last written": study.written,
         "model version": version,
-        **{key: _plain(value) for key, value in study.inputs.items() if key not in ("jobs", "base", "metric", "space")},
+        **{key: _plain(value) for key, value in study.inputs.items() if key not in TOLD_APART},
+        **({"plan": plans} if (plans := _plans(study)) else {}),
+        **({"reference_losses": references} if (references := _references(study)) else {}),
         **{name: " ".join(map(str, values)) for name, values in study.knobs.items()},
     }
     whole = Table(title=f"Study {study.key}: {study.kind}", rows=tuple(facts.items()))
     if not best:
         return (whole,)
     records = [design_record(study, one) for one in best]
-    names = [*study.knobs, "loss", *study.figure_names]
     rows = tuple(
-        tuple(_cell(cells.get(name)) for name in names)
+        (
+            " ".join(map(str, record["knobs"].values())),
+            *(_cell(value) for value in (record["loss"], *map(record["figures"].get, study.figure_names))),
+        )
         for record in records
-        for cells in ({**record["knobs"], **record["figures"], "loss": record["loss"]},)
     )
     title = f"The best {counted(len(best), 'row')}, the least loss first" if len(best) > 1 else "The best row"
-    return whole, Table(title=title, columns=tuple(names), rows=rows, align="r" * len(names))
+    columns = ("design", "loss", *study.figure_names)
+    notes = ("Design: its knobs in the order above.",) if study.knobs else ()
+    return whole, Table(title=title, columns=columns, rows=rows, align="l" + "r" * (len(columns) - 1), notes=notes)
+
+
+def _references(study: StudyRecord) -> str:
+    """What losses are over, with their unit."""
+    losses, unit = study.inputs.get("reference_losses", ()), study.inputs.get("loss_unit", "")
+    return " ".join(filter(None, (" + ".join(f"{loss:.6g}" for loss in losses), unit)))
 
 
 def _plain(value: Any) -> str:
@@ -86,10 +130,12 @@ def _plain(value: Any) -> str:
         return ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
     if isinstance(value, list):
         return " ".join(map(_plain, value))
-    return number(value) if isinstance(value, float) else str(value)
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def _cell(value: Any) -> str:
+    if isinstance(value, float) and abs(value) < EXACT_BELOW:
+        return f"{value:.5g}"
     return "-" if value is None else number(value) if isinstance(value, float) else str(value)
 
 
@@ -147,10 +193,11 @@ def row_columns(studies: Sequence[StudyRecord]) -> dict[str, type]:
         if not study.knobs:
             knobs["point"] = str
     figures = dict.fromkeys((name for study in studies for name in study.figure_names), float)
-    fixed = {**BEFORE, **LOSSES, **AFTER}
+    limits = dict.fromkeys((f"{LIMIT}{name}" for study in studies for name in study.limits), float)
+    fixed = {**BEFORE, **ASKED, **limits, **LOSSES, **AFTER}
     twice = [name for name in (*knobs, *figures) if name in fixed or (name in knobs and name in figures)]
     assert not twice, f"two columns are named {twice[0]}"
-    return {**BEFORE, **knobs, **LOSSES, **figures, **AFTER}
+    return {**BEFORE, **ASKED, **limits, **knobs, **LOSSES, **figures, **AFTER}
 
 
 def _wider(kind: type, values: list[Any]) -> type:
@@ -165,8 +212,10 @@ def row_cells(study: StudyRecord, columns: dict[str, type]) -> Callable[[Scored]
     places = {name: place for place, name in enumerate(columns)}
     knobs = [(places[name], [columns[name](value) for value in values]) for name, values in study.knobs.items()]
     figures = [places[name] for name in study.figure_names]
-    told = (study.key, study.kind, " + ".join(study.job_names), study.model_version)
-    blank: list[Any] = [*told, *[None] * (len(columns) - len(told))]
+    blank: list[Any] = [None] * len(columns)
+    for name, told in _study_cells(study).items():
+        blank[places[name]] = told
+    plans = _plans(study)
     loss, excess, short_of, plan = (places[name] for name in (*LOSSES, *AFTER))
 
     def cells(one: Scored) -> list[Any]:
@@ -179,10 +228,27 @@ def row_cells(study: StudyRecord, columns: dict[str, type]) -> Callable[[Scored]
         for place, figure in zip(figures, one.also, strict=False):
             row[place] = figure
         row[loss], row[excess] = (one.loss if one.loss < math.inf else None), one.excess_frac
-        row[short_of], row[plan] = one.short_of, one.plan
+        row[short_of], row[plan] = one.short_of, one.plan or plans
         return row
 
     return cells
+
+
+def _study_cells(study: StudyRecord) -> Record:
+    """What every row of a study has: by column, None where the study does not say."""
+    said = study.inputs
+    return {
+        "study": study.key,
+        "kind": study.kind,
+        "models": " + ".join(study.job_names),
+        "model_version": study.model_version,
+        "metric": said.get("metric"),
+        "base": _base(study) or None,
+        "batch": _by_job(study, "batch") or None,
+        "loss_unit": said.get("loss_unit"),
+        "reference_losses": " + ".join(map(repr, said.get("reference_losses", ()))) or None,
+        **{f"{LIMIT}{name}": float(limit) for name, limit in study.limits.items()},
+    }
 
 
 def written_table(

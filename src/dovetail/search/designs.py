@@ -12,7 +12,7 @@ from dovetail.cost.area import Area, silicon
 from dovetail.cost.inventory import Inventory, inventory
 from dovetail.cost.price import HBM_USD_PER_BYTE, packaged_usd
 from dovetail.cost.tdp import busy_power
-from dovetail.errors import InvalidInput
+from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.template import REGISTER_BYTES_PER_LANE, Design, template_chip
 from dovetail.search.space import Knob, Point, Space
@@ -21,6 +21,7 @@ from dovetail.workload.graph import FloatArray, IntArray
 KNOBS = tuple(field.name for field in fields(Design))
 SIDES = (4, 8, 16, 32, 64, 128, 256)  # of arrays, and lanes (WHAM)
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+AREA_MODEL = "dovetail"  # that all designs are sized by
 
 
 def design_space(
@@ -69,6 +70,13 @@ class Silicon:
         return np.maximum(over - 1.0, 0.0)
 
 
+def check_area_model(base: Chip) -> None:
+    """Raises where `base` is sized by a model that designs are not."""
+    if base.die.area_model != AREA_MODEL:
+        told = f"designs are sized by the area model {AREA_MODEL}, and {base.name} by {base.die.area_model}"
+        raise NotModelled(f"{told}; say area_model: {AREA_MODEL} for its die, or leave it out", "area_model")
+
+
 def silicon_of(base: Chip, designs: Sequence[Design]) -> Silicon:
     """As the models of area, power and price have it for each `template_chip(base, design)`."""
     return silicon_at(base, {name: np.array([getattr(design, name) for design in designs]) for name in KNOBS})
@@ -82,6 +90,7 @@ def design_columns(space: Space, points: Sequence[Point]) -> dict[str, IntArray]
 
 def silicon_at(base: Chip, designs: Mapping[str, IntArray]) -> Silicon:
     """`silicon_of` designs given as columns."""
+    check_area_model(base)
     column = {name: designs[name].astype(np.float64) for name in KNOBS}
     num_macs = column["num_rows"] * column["num_cols"]
     macs_per_s = column["num_tensor"] * num_macs * base.clock_hz
@@ -107,15 +116,21 @@ def silicon_at(base: Chip, designs: Mapping[str, IntArray]) -> Silicon:
 
 def _inventories(base: Chip, column: dict[str, FloatArray]) -> Inventory:
     template = template_chip(base, Design(num_tensor=1, num_rows=1, num_cols=1, num_vector=1, num_lanes=1))
-    num_vector = column["num_vector"]
-    num_lanes = num_vector * column["num_lanes"]
+    num_vector, built = column["num_vector"], built_ratio(base)
+    num_lanes = num_vector * column["num_lanes"] * built
     return replace(
         inventory(template),
-        num_macs=column["num_tensor"] * column["num_rows"] * column["num_cols"],
+        num_macs=column["num_tensor"] * column["num_rows"] * column["num_cols"] * built,
         num_lanes=num_lanes,
-        num_schedulers=np.ceil(np.maximum(column["num_tensor"], num_vector) / num_vector) * num_vector,
+        num_fp64_lanes=num_vector * built * base.die.num_fp64_lanes,
+        num_schedulers=np.ceil(np.maximum(column["num_tensor"], num_vector) / num_vector) * num_vector * built,
         register_bytes=num_lanes * REGISTER_BYTES_PER_LANE,
     )
+
+
+def built_ratio(base: Chip) -> float:
+    """Cores on the silicon over those in use, as `inventory` has it."""
+    return 1 / (1 - base.die.spare_core_frac)
 
 
 def _prices_usd(base: Chip, parts: Inventory, area: Area) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from dovetail.accuracy.reproduce.phaze_cases import NUM_DEVICES, Case, Terms, cl
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.template import Design
+from dovetail.search.codesign.answers import base_answer, separate
 from dovetail.search.codesign.joint import Hands, JointFound, joint_search, own_hands
 from dovetail.search.codesign.presets import PLANS, PRESETS
 from dovetail.search.codesign.question import Budget, JointQuestion, system_space
@@ -56,28 +57,60 @@ def best_joint(case: Case, terms: Terms, hands_of: Callable[[Scorer], Hands] = o
 
     So its bound is that of the former; nothing where no chip fits any plan.
     """
-    question = question_of(case, terms)
-    scorer = Scorer(question)
+    scorer = Scorer(question_of(case, terms))
     best = joint_search(scorer, hands_of(scorer))
-    if best is None:
-        return None
-    stop, stopped_s = _stopped(question, scorer)
+    return None if best is None else joint_of(case, terms, scorer, best)
+
+
+def joint_of(case: Case, terms: Terms, scorer: Scorer, best: JointFound) -> Joint:
+    """What was found, beside separate searches and PHAZE's stop rule."""
+    question = scorer.question
+    stop, stopped_s = stop_of(question, scorer)
+    steps = separate_steps(question)
     num_sequences = case.workload(terms).global_batch
     census = best.census
     return Joint(
-        chip=_chip(question, best.best.point),
+        chip=chip_of_point(question, best.best.point),
         found=_found(case, terms, question, best),
         num_chips=census.num_systems,
         num_evaluated=census.num_scored,
         num_bounded_away=census.num_bounded_away,
         num_infeasible=census.num_unfit,
+        searched_sequences_per_s=num_sequences / best.best.cases[0].step_s,
+        plan_then_chip_sequences_per_s=num_sequences / steps.plan_then_chip_s if steps else None,
+        chip_then_plan_sequences_per_s=num_sequences / steps.chip_then_plan_s if steps else None,
         stopped_chips=stop,
         stopped_sequences_per_s=num_sequences / stopped_s,
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeparateSteps:
+    """Steps of the TPUv4-like chip by its best plan, the best chip for that plan, and that chip by its own best."""
+
+    base_s: float
+    plan_then_chip_s: float
+    chip_then_plan_s: float
+
+
+def separate_steps(question: JointQuestion) -> SeparateSteps | None:
+    """Nothing where no plan fits the base."""
+    base = base_answer(question)
+    if base is None:
+        return None
+    one_by_one = separate(question, base)
+    first, second = one_by_one.plan_then_chip, one_by_one.chip_then_plan
+    assert first is not None, "the plan fits the base, which is one of the chips"
+    assert second is not None, "a plan fits the chip, as it was chosen by one"
+    return SeparateSteps(
+        base_s=base.cases[0].step_s,
+        plan_then_chip_s=first.cases[0].step_s,
+        chip_then_plan_s=second.cases[0].step_s,
+    )
+
+
 def _found(case: Case, terms: Terms, question: JointQuestion, best: JointFound) -> Found:
-    cluster, workload = cluster_of(_chip(question, best.best.point), terms), case.workload(terms)
+    cluster, workload = cluster_of(chip_of_point(question, best.best.point), terms), case.workload(terms)
     [own] = best.best.cases
     bound_s = own.step_s * min(1.0, best.bound / best.best.loss)
     searched = found(workload, cluster, own.plan, own.step_s, bound_s)
@@ -87,13 +120,11 @@ def _found(case: Case, terms: Terms, question: JointQuestion, best: JointFound) 
     return replace(planned, bound_s=min(bound_s, planned.step_s))
 
 
-def _chip(question: JointQuestion, point: Point) -> Chip:
-    """A point's chip, on the links of the base: PHAZE's are no whole number of GB/s, as knobs are."""
-    chip = system_chip(question.base, system_at(question, point))
-    return replace(chip, interconnect_bytes_per_s=question.base.interconnect_bytes_per_s)
+def chip_of_point(question: JointQuestion, point: Point) -> Chip:
+    return system_chip(question.base, system_at(question, point))
 
 
-def _stopped(question: JointQuestion, scorer: Scorer) -> tuple[int, float]:
+def stop_of(question: JointQuestion, scorer: Scorer) -> tuple[int, float]:
     """How many chips PHAZE's outer loop looks at, each with its best HBM, and the fastest step among them."""
     every = phaze_chips()
     scores: dict[int, SystemScore] = {}

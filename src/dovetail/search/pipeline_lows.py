@@ -30,6 +30,8 @@ def pace_slope(name: str, shape: PipelineShape) -> FloatArray:
     """By how much `pipeline_low_s` grows at least with a second more of pace, once that is above the mean."""
     if name == "1f1b":
         return np.maximum(0.0, np.asarray(shape.num_microbatches) - shape.num_stages - 1.0)
+    if name == "gpipe":
+        return np.asarray(shape.num_microbatches) - 1.0
     return np.asarray(shape.num_microbatches) / pipelines[name].num_copies
 
 

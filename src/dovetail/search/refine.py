@@ -15,7 +15,7 @@ Layers all alike are cut by `stage_cuts`, those of several kinds by `mix_cuts`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -186,19 +186,30 @@ def _refine(job: Job, bases: BasePlans, best_s: float) -> tuple[list[Found], Flo
         if not is_closed:  # a better plan leaves fewer cuts that could win
             more += _proposed(every, row, table)
             best_s = min([best_s, *(each.step_s for each in more)])
-            by_option_s = cache(partial(_once_by_option_s, every, row, table))
-            lows = table.lows_s(best_s, once_s, by_option_s)
-            more += [_found(every, row, table, cut) for cut in lows.cuts]
-            best_s = min([best_s, *(each.step_s for each in more)])
-            few = table.without(best_s, by_option_s()) if isinstance(table, StageTable) else table
-            last, is_closed = _closed(every, row, few, once_s, best_s, lows.pace_below_s(best_s))
-            more += last
-            low_s = lows.least_s
+            once_by_option_s = cache(partial(_once_by_option_s, every, row, table))
+            for few in _fewer(table, best_s, once_by_option_s):
+                lows = few.lows_s(best_s, once_s, once_by_option_s)
+                more += [_found(every, row, few, cut) for cut in lows.cuts]
+                best_s = min([best_s, *(each.step_s for each in more)])
+                last, is_closed = _closed(every, row, few, once_s, best_s, lows.pace_below_s(best_s))
+                more += last
+                low_s = lows.least_s
+                if is_closed:
+                    break
         best_s = min([best_s, *(each.step_s for each in more)])
         found += more
         low_s = np.inf if is_closed else low_s
         bounds_s[index] = max(bounds_s[index], low_s * (1 - ROUNDING_TOLERANCE))
     return found, bounds_s
+
+
+def _fewer(
+    table: StageTable | MixTable, best_s: float, once_s: Callable[[], FloatArray]
+) -> Iterator[StageTable | MixTable]:
+    """What stages can be; then, of layers all alike, only that which may be part of a faster plan."""
+    yield table
+    if isinstance(table, StageTable):
+        yield table.without(best_s, once_s())
 
 
 def _tables(job: Job, every: Shared, plans: Plans, paces_s: FloatArray) -> list[StageTable | MixTable]:

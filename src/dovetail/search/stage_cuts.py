@@ -65,7 +65,7 @@ class StageTable:
     def lows_s(self, best_s: float, least_once_s: float, once_s: Callable[[], FloatArray]) -> PaceLows:
         """What no cut's step takes less than: of each pace, the least that stages within it take together.
 
-        Beside its pipeline a step has what some stage has that holds a full share of the layers, by option `once_s`. A
+        Beside its pipeline a step has what the stage with most has, by option `once_s`. A
         stage of fewer layers takes no longer, nor one with more than was asked about less than with the most of them.
         Where that leaves a step below `best_s`, the cut with the shortest way is looked for, and proposed.
         """
@@ -103,12 +103,26 @@ class StageTable:
         return ways_s[0], ways_s[1]
 
     def _least_once_s(self, once_s: FloatArray, paces_s: FloatArray) -> FloatArray:
-        """Of options with a full share of the layers and within each pace, the least of what they have once a step."""
-        options, share = self.stages.options, -(-self.num_layers // len(self.row))
-        full = np.flatnonzero(options.num_layers >= share)
-        full = full[np.argsort(options.time_s[full], kind="stable")]
-        least_s = np.minimum.accumulate(np.append(np.inf, once_s[full]))
-        return np.asarray(least_s[np.searchsorted(options.time_s[full], paces_s, side="right")])
+        """By rising pace, what the stage with most once a step has at least, whichever cut keeps within that pace.
+
+        With options of so much or less, stages can hold all layers together. Infinite where they cannot.
+        """
+        options, row = self.stages.options, self.row[:, : self.most + 1]
+        time_s, own_s = np.append(options.time_s, np.inf)[row], np.append(once_s, np.inf)[row]
+        layers, levels_s = np.arange(row.shape[1]), np.unique(own_s[np.isfinite(own_s)])
+        is_least = self.fewest <= self.stages.plan.interleave or len(row) == 1
+        none = -self.num_layers if is_least else self.fewest - 1  # layers of a stage that holds fewer than was asked
+
+        def holds_all(level_s: float, pace_s: float) -> bool:
+            most = np.where((time_s <= pace_s) & (own_s <= level_s), layers, none).max(axis=1)
+            return int(most.sum()) >= self.num_layers and bool((most >= 0).all())
+
+        found_s, place = np.full(len(paces_s), np.inf), len(levels_s)
+        for index, pace_s in enumerate(paces_s.tolist()):
+            while place and holds_all(float(levels_s[place - 1]), pace_s):
+                place -= 1
+            found_s[index] = levels_s[place] if place < len(levels_s) else np.inf
+        return found_s
 
     def without(self, best_s: float, once_s: FloatArray) -> StageTable:
         """Without options that leave every cut with them at `best_s` or above; what they have once a step is `once_s`.

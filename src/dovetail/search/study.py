@@ -35,7 +35,18 @@ class StudyRecord:
     @property
     def job_names(self) -> tuple[str, ...]:
         """Models that are trained, where the study says."""
-        return tuple(str(job["name"]) for key in ("jobs", "cases") for job in self.inputs.get(key, ()))
+        return tuple(str(job["name"]) for job in self.jobs)
+
+    @property
+    def jobs(self) -> tuple[dict[str, Any], ...]:
+        """What is said of each model that is trained."""
+        return tuple(job for key in ("jobs", "cases") for job in self.inputs.get(key, ()))
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """What a design may take at the most, by name with its unit; those that are none left out."""
+        said = {**self.inputs.get("limits", {}), **self.inputs.get("budget", {})}
+        return {name: limit for name, limit in said.items() if limit < math.inf}
 
     def values(self, point: Point) -> dict[str, Any]:
         """What each knob is set to."""

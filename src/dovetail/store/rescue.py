@@ -1,4 +1,7 @@
-"""Rows of a damaged store that are whole, into a new one."""
+"""Rows of a damaged store that are whole, into a new one.
+
+Through SQLite as far as it goes, which also has what lies beside the file, and then page by page.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,18 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dovetail.errors import InvalidInput
 from dovetail.search.algorithms import Scored
-from dovetail.store.faults import fault
+from dovetail.search.space import Point
 from dovetail.store.file import readable_anyway, writable
+from dovetail.store.pages import records
 from dovetail.store.rows import COLUMNS, DamagedRow, scored_rows, seed_of
 from dovetail.store.study import Store, key_of
 
 Facts = tuple[str, str, str, str, str]
+NUM_OF_STUDY, NUM_OF_POINT = 9, 6  # columns of the two tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,40 +34,92 @@ class Rescued:
     num_saved: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """What was read of one study."""
+
+    facts: Facts
+    num_rows: int
+    found: dict[Point, Scored]
+
+
 def rescue(path: Path, to: Path) -> tuple[Rescued, ...]:
     """Writes what can be read of each study of `path`, and is what was written, to the new store `to`."""
     if to.exists():
-        raise InvalidInput(f"rows are saved to a new file, and {to} is there; name another", "--rescue")
+        raise InvalidInput(f"rows are saved to a new file, and {to} exists; name another", "--rescue")
+    if not to.parent.is_dir():
+        raise InvalidInput(f"there is no folder {str(to.parent)!r} to save rows in; name a file elsewhere", "--rescue")
+    whole = _whole(path)
+    if not whole:
+        told = f"nothing of {path} can be saved: no study in it is whole, and rows say nothing without theirs"
+        raise InvalidInput(f"{told}; put back a copy of it, or begin anew with another file", "store")
     try:
-        with closing(readable_anyway(path)) as link, writable(to) as new:
-            return tuple(_rescued(link, row, Store(new, to)) for row in _studies(link))
-    except sqlite3.Error as error:
-        raise fault(error, path) from None
+        with writable(to) as new:
+            return tuple(_written(Store(new, to), one) for one in whole)
+    except BaseException:
+        for ending in ("", "-wal", "-shm"):  # half of a store is no use
+            to.with_name(to.name + ending).unlink(missing_ok=True)
+        raise
+
+
+def _written(store: Store, one: _Whole) -> Rescued:
+    store.adopt(*one.facts).keep(one.found.values())
+    key, kind, *_ = one.facts
+    return Rescued(key=key, kind=kind, num_rows=one.num_rows, num_saved=len(one.found))
+
+
+def _whole(path: Path) -> list[_Whole]:
+    """Studies that are what was written, with their rows that are, in the order they were begun."""
+    with closing(readable_anyway(path)) as link:
+        by_page = list(records(path))
+        known: dict[int, _Whole] = {}
+        for number, num_rows, facts in (*_studies(link), *_studies_by_page(by_page)):
+            same = known.get(number)
+            if same is None or (same.facts == facts and same.num_rows < num_rows):  # a page given up has fewer
+                known[number] = _Whole(facts, num_rows, {})
+        for number, one in known.items():
+            for order in ("ASC", "DESC"):
+                one.found.update((row.point, row) for row in _rows(link, number, seed_of(one.facts[0]), order))
+    for _, values in by_page:
+        if len(values) == NUM_OF_POINT and values[0] in known:
+            one = known[values[0]]
+            one.found.update((row.point, row) for row in _row_by_page(values, seed_of(one.facts[0])))
+    return [known[number] for number in sorted(known)]
 
 
 def _studies(link: sqlite3.Connection) -> Iterator[tuple[int, int, Facts]]:
-    """Those that can be read and are what was written: number, rows, and facts."""
-    found = link.execute("SELECT id, num_rows, key, kind, model, inputs, figure_names FROM studies")
+    """Those that SQLite reads and are what was written: number, rows, and facts."""
     with suppress(sqlite3.DatabaseError):
-        for number, num_rows, *facts in found:
-            key, kind, model, text, names = facts
-            with suppress(TypeError, AttributeError):
-                if key_of(kind, model, names, text) == key:
-                    yield number, num_rows, (key, kind, model, text, names)
+        link.execute("PRAGMA writable_schema = 1")  # else a file shorter than it says is not read at all
+        for row in link.execute("SELECT id, num_rows, key, kind, model, inputs, figure_names FROM studies"):
+            number, num_rows, *facts = row
+            yield from _checked(number, num_rows, facts)
 
 
-def _rescued(link: sqlite3.Connection, row: tuple[int, int, Facts], store: Store) -> Rescued:
-    number, num_rows, facts = row
-    key, kind, *_ = facts
-    found = {one.point: one for order in ("ASC", "DESC") for one in _whole(link, number, seed_of(key), order)}
-    store.adopt(*facts).keep(found.values())
-    return Rescued(key=key, kind=kind, num_rows=num_rows, num_saved=len(found))
+def _studies_by_page(by_page: list[tuple[int, tuple[Any, ...]]]) -> Iterator[tuple[int, int, Facts]]:
+    for number, values in by_page:
+        if len(values) == NUM_OF_STUDY:
+            _, *facts, num_rows, _, _ = values
+            yield from _checked(number, num_rows, facts)
 
 
-def _whole(link: sqlite3.Connection, number: int, seed: int, order: str) -> Iterator[Scored]:
+def _checked(number: Any, num_rows: Any, facts: list[Any]) -> Iterator[tuple[int, int, Facts]]:
+    key, kind, model, text, names = facts
+    with suppress(TypeError, AttributeError):
+        if key_of(kind, model, names, text) == key:
+            yield int(number), int(num_rows), (key, kind, model, text, names)
+
+
+def _rows(link: sqlite3.Connection, number: int, seed: int, order: str) -> Iterator[Scored]:
     """Rows from one end up to the first page that cannot be read, without those that are not what was written."""
-    found = link.execute(f"SELECT {COLUMNS} FROM points WHERE study = ? ORDER BY point {order}", (number,))
     with suppress(sqlite3.DatabaseError):
-        for row in found:
+        for row in link.execute(f"SELECT {COLUMNS} FROM points WHERE study = ? ORDER BY point {order}", (number,)):
             with suppress(DamagedRow):
                 yield from scored_rows([row], seed)
+
+
+def _row_by_page(values: tuple[Any, ...], seed: int) -> Iterator[Scored]:
+    _, point, loss, told, short_of, plan = values
+    with suppress(DamagedRow, TypeError, AttributeError):
+        shown = None if loss is None else float(loss)  # SQLite keeps a whole one as an integer
+        yield from scored_rows([(point, shown, told, short_of, plan)], seed)

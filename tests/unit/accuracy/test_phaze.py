@@ -39,6 +39,9 @@ def four_times_as_fast(case, terms) -> Joint:
         num_evaluated=2,
         num_bounded_away=7,
         num_infeasible=1,
+        searched_sequences_per_s=100.0,
+        plan_then_chip_sequences_per_s=80.0,
+        chip_then_plan_sequences_per_s=None,
         stopped_chips=3,
         stopped_sequences_per_s=best.sequences_per_s / 2,
     )
@@ -113,3 +116,9 @@ def test_manual_is_slower_by_the_cut_of_its_code_than_with_equal_stages():
     lopsided = manual_placement(case, case.num_copies, case.lopsided, ("none",))
     even = manual_placement(case, case.num_copies, (), ("none",))
     assert even.sequences_per_s > 1.1 * lopsided.sequences_per_s
+
+
+def test_searching_together_is_laid_beside_one_search_after_the_other():
+    joint = four_times_as_fast(CASES[1], TERMS[0])
+    assert joint.over_plan_then_chip == 100.0 / 80.0
+    assert joint.over_chip_then_plan is None  # where no plan fits there is nothing to be better than

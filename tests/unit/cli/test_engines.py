@@ -18,7 +18,13 @@ def test_more_workers_than_cores_are_told_of(monkeypatch, capsys):
     assert asked == EngineAsked(num_workers=2)
     with engine_for(asked, 3) as engine:
         assert list(engine.map(tasks.times, [5])) == [15]
-    assert capsys.readouterr().err == "dovetail: 2 workers for 1 cores: more than there are cores is no faster\n"
+    assert capsys.readouterr().err == "dovetail: 2 workers for 1 core: more than there are cores is no faster\n"
+
+
+def test_no_more_workers_are_started_than_are_any_use(monkeypatch, capsys):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    assert engine_asked("100", "") == EngineAsked(num_workers=8)
+    assert "100 workers for 2 cores: more than there are cores is no faster; 8 are started" in capsys.readouterr().err
 
 
 def test_while_workers_are_there_an_interrupt_is_raised_and_then_met_as_before():
@@ -44,6 +50,8 @@ def test_nothing_said_is_this_process(capsys):
     [
         ("0", "", "at least 1"),
         ("two", "", "whole number"),
+        ("257", "", "at most 256.* got 257"),
+        ("100000", "", "at most 256.* --cluster"),
         ("2", "tcp://host:1", "choose one"),
         (None, "a b", "such as"),
     ],

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from dovetail.files import load_spec
+from dovetail.files.codesign import CodesignSaid, load_codesign
 from dovetail.files.mining import MiningSaid, load_mining
 
 FOLDER = Path(__file__).parents[3] / "examples"
 MINED = sorted(FOLDER.glob("mine-*.yaml"))
-EXAMPLES = sorted({*FOLDER.glob("*.yaml")} - {*MINED})
+CODESIGNED = sorted(FOLDER.glob("codesign-*.yaml"))
+EXAMPLES = sorted({*FOLDER.glob("*.yaml")} - {*MINED, *CODESIGNED})
 
 
 def test_there_are_examples():
@@ -31,3 +33,10 @@ def test_an_example_is_read_and_its_plan_uses_every_device(file):
 def test_an_example_of_mining_is_read_and_fits_the_chip_it_is_built_on(file):
     spec = load_mining(str(file), MiningSaid())
     assert all(task.memory(spec.base).fits for task in spec.tasks)
+
+
+@pytest.mark.parametrize("file", CODESIGNED, ids=lambda file: file.stem)
+def test_an_example_of_codesign_is_read_and_leaves_something_to_choose(file):
+    spec = load_codesign(str(file), CodesignSaid())
+    assert spec.name
+    assert spec.space.num_points > 1

@@ -76,6 +76,15 @@ def test_a_model_for_the_planner_has_its_own_batch():
     ("text", "words"),
     [
         ("workload: bert-base\nstages: mosaik", "did you mean mosaic"),
+        ("workload: bert-base\nstages: foo", "named 'foo'; known: mosaic, one, pooled"),
+        (
+            "workload: {model: bert-base, global_batch: 8}\nplan: {pp: 2, interleave: 2, schedule: 1f1b}",
+            "choose interleave: 1 (",
+        ),
+        ("workload: {model: bert-base, global_batch: 8}\nplan: {pp: 2, schedule: gpipe}", "choose schedule: 1f1b ("),
+        ("workload: bert-base\nchip: {sides: [1000000000]}", "sides must be at most 65,536; got 1,000,000,000"),
+        ("workload: bert-base\nchip: {lanes: [64, 65537]}", "chip.lanes[1]"),
+        ("workload: bert-base\nchip: {counts: [131072]}", "chip.counts[0]"),
         ("workload: bert-base\nkeep: 0", "keep must be at least 1"),
         ("workload: bert-base\nkeep: 300", "keep must be at most 200"),
         ("workload: bert-base\ndevices: 0", "devices must be at least 1"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dovetail.files.perfetto import encoded_trace
+import pytest
+
+from dovetail.errors import InvalidInput
+from dovetail.files.perfetto import check_trace_name, encoded_trace
 from dovetail.report.tracks import Counter, Process, Slice, Track
 from tests.perfetto_traces import seen
 
@@ -36,3 +39,11 @@ def test_a_name_is_written_once_however_often_it_is_used():
     data = encoded_trace((Process(number=1, name="d", tracks=(Track(name="t", slices=slices),)),))
     assert data.count(b"a" * 1000) == 1
     assert len(data) < 10_000
+
+
+def test_a_name_that_promises_text_is_refused():
+    for name in ("out.pftrace", "out", "runs/out.perfetto-trace", ""):
+        check_trace_name(name)
+    for name in ("out.json", "out.JSON", "out.csv"):
+        with pytest.raises(InvalidInput, match=r"name it \.pftrace \(--perfetto\)"):
+            check_trace_name(name)

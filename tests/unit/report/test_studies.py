@@ -24,7 +24,7 @@ def test_columns_are_those_of_all_studies_with_the_widest_type():
     one, other = study({"a": [1, 2], "b": [1, 2]}), study({"a": [1.5], "b": ["x"], "c": [True]}, ("step_s",))
     columns = row_columns([one, other])
     assert {name: columns[name] for name in "abc"} == {"a": float, "b": str, "c": str}
-    assert list(columns)[4:] == ["a", "b", "c", "loss", "excess_frac", "power_w", "step_s", "short_of", "plan"]
+    assert list(columns)[9:] == ["a", "b", "c", "loss", "excess_frac", "power_w", "step_s", "short_of", "plan"]
 
 
 def test_a_study_leaves_empty_what_others_have():
@@ -33,6 +33,39 @@ def test_a_study_leaves_empty_what_others_have():
     cells = dict(zip(columns, row_cells(one, columns)(Scored(point=(1,), loss=0.5, also=(9.0,))), strict=True))
     assert (cells["a"], cells["power_w"], cells["loss"]) == (20, 9.0, 0.5)
     assert (cells["c"], cells["step_s"]) == (None, None)
+
+
+ASKED = {
+    "jobs": [{"name": "a", "batch": 8, "num_devices": 2, "plan": {"microbatch": 4}}], "base": {"name": "tpu"},
+    "metric": "throughput", "loss_unit": "s a token", "reference_losses": [0.25],
+    "limits": {"area_mm2": 606.68, "power_w": math.inf},
+}  # fmt: skip
+
+
+def test_rows_say_what_they_were_asked_by():
+    one, other = study(**ASKED), study({"c": [5]}, budget={"total_usd": 9e5})
+    columns = row_columns([one, other])
+    cells = dict(zip(columns, row_cells(one, columns)(Scored(point=(1,), loss=0.5, also=(9.0,))), strict=True))
+    told = {"metric": "throughput", "base": "tpu", "batch": "8", "loss_unit": "s a token", "reference_losses": "0.25"}
+    assert {name: cells[name] for name in told} == told
+    assert (cells["limit_area_mm2"], cells["limit_total_usd"], cells["plan"]) == (606.68, None, '{"microbatch": 4}')
+    assert "limit_power_w" not in columns
+    own = row_cells(one, columns)(Scored(point=(1,), loss=0.5, plan="its own"))
+    assert dict(zip(columns, own, strict=True))["plan"] == "its own"
+
+
+def test_questions_that_differ_in_batch_or_limits_alone_are_told_apart():
+    one = study(**ASKED)
+    assert asked_words(one) == "a by throughput on tpu, batch 8, 2 devices, within 606.68 mm2"
+    both = study(budget={"power_w": 280.0, "total_usd": 900000.0})
+    assert asked_words(both) == "within 280 W and 900000 USD in all"
+
+
+def test_a_study_is_shown_with_every_digit_of_its_limits_and_with_units():
+    shown, best = study_tables(study(**ASKED), (Scored(point=(1,), loss=0.5, also=(205.116,)),))
+    assert ("limits", "area_mm2 606.68, power_w inf") in shown.rows
+    assert ("reference_losses", "0.25 s a token") in shown.rows
+    assert best.rows == (("2", "0.5", "205.12"),)
 
 
 def test_a_row_beyond_a_limit_has_neither_loss_nor_figures():

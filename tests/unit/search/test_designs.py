@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from random import Random
 
 import pytest
@@ -11,23 +11,53 @@ from dovetail.cost.area import silicon
 from dovetail.cost.inventory import inventory
 from dovetail.cost.price import price
 from dovetail.cost.tdp import tdp
-from dovetail.errors import InvalidInput
+from dovetail.errors import InvalidInput, NotModelled
+from dovetail.files.chip import load_chip
+from dovetail.files.mining import MiningSaid, load_mining
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.template import Design, design_of, template_chip
+from dovetail.report.silicon import silicon_record
 from dovetail.search.designs import Limits, Silicon, design_at, design_columns, design_space, silicon_at, silicon_of
 
 BASE = chips["tpuv2-like"]()
 
 
-def test_a_table_of_designs_has_the_silicon_of_each():
-    space, rng = design_space(), Random(5)
-    designs = [design_at(space, space.sample(rng)) for _ in range(40)]
-    table = silicon_of(BASE, designs)
+TEMPLATES = tuple(name for name in chips.names() if chips[name]().vendor == "template")
+SPARES = ({}, {"spare_core_frac": 0.25}, {"num_fp64_lanes": 64}, {"spare_core_frac": 0.1, "num_fp64_lanes": 3})
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("die", SPARES)
+def test_a_table_of_designs_has_the_silicon_of_each(name, die):
+    space, rng, base = design_space(), Random(5), chips[name]()
+    base = replace(base, die=replace(base.die, **die))
+    designs = [design_at(space, space.sample(rng)) for _ in range(20)]
+    table = silicon_of(base, designs)
     for row, design in enumerate(designs):
-        chip = template_chip(BASE, design)
+        chip = template_chip(base, design)
         assert table.area_mm2[row] == pytest.approx(silicon(inventory(chip)).total_mm2, rel=1e-12)
         assert table.power_w[row] == pytest.approx(tdp(chip).total_w, rel=1e-12)
         assert table.price_usd[row] == pytest.approx(price(chip).total_usd, rel=1e-12)
+
+
+@pytest.mark.parametrize("die", ["", "{spare_core_frac: 0.25}", "{fp64_lanes: 64}", "{spare_sram_frac: 0.2}"])
+def test_a_base_file_has_the_silicon_that_it_is_shown_with(tmp_path, die):
+    path = tmp_path / "base.yaml"
+    path.write_text("base: tpuv2-like\nname: changed\n" + (f"die: {die}\n" if die else ""))
+    base = load_chip(str(path))
+    shown, table = silicon_record(base), silicon_of(base, [design_of(base)])
+    assert table.area_mm2[0] == pytest.approx(shown["total_mm2"], rel=1e-12)
+    assert table.power_w[0] == pytest.approx(shown["predicted_tdp_w"], rel=1e-12)
+    assert table.price_usd[0] == pytest.approx(shown["total_usd"], rel=1e-12)
+
+
+def test_a_base_with_an_area_model_that_designs_are_not_sized_by_is_refused(tmp_path):
+    path = tmp_path / "base.yaml"
+    path.write_text("base: tpuv2-like\ndie: {area_model: phaze-22nm}\n")
+    with pytest.raises(NotModelled, match=r"sized by the area model dovetail, and .* by phaze-22nm; say area_model"):
+        silicon_of(load_chip(str(path)), [design_of(BASE)])
+    with pytest.raises(NotModelled, match="area model dovetail"):
+        load_mining("bert-base", MiningSaid(base=str(path), batch=1))
 
 
 def test_the_design_of_a_chip_gives_the_chip_again():

@@ -8,7 +8,7 @@ import pytest
 from dovetail.accuracy.reproduce.phaze_cases import CALIBRATED, CASES, PUBLISHED, TERMS
 from dovetail.search.codesign.question import places_of, systems_at
 from dovetail.search.codesign.refining import system_at
-from dovetail.search.phaze_joint import _chip, _points, chip_plans, question_of
+from dovetail.search.phaze_joint import _points, chip_of_point, chip_plans, question_of
 from dovetail.search.phaze_space import phaze_chips
 from dovetail.units import GIBI
 
@@ -20,7 +20,7 @@ ROWS = np.linspace(0, len(KEPT) - 1, 25).astype(int).tolist()
 @pytest.mark.parametrize("row", ROWS[::6])
 def test_a_chip_is_a_point_of_the_space_with_each_hbm(row):
     design, points = KEPT.design(row), _points(QUESTION, KEPT, row)
-    chips = [_chip(QUESTION, point) for point in points]
+    chips = [chip_of_point(QUESTION, point) for point in points]
     assert [chip.hbm.capacity_bytes / GIBI for chip in chips] == [32, 64, 80]
     for chip in chips:
         assert (chip.tensor.num_units, chip.tensor.num_rows, chip.tensor.num_cols) == (

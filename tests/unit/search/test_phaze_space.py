@@ -1,34 +1,17 @@
-"""PHAZE's space: as many chips as it has, each the same as columns and as a chip."""
+"""PHAZE's space: as many chips as it has, and the joint search builds them as PHAZE does."""
 
 from __future__ import annotations
-
-from dataclasses import fields
 
 import numpy as np
 import pytest
 
-from dovetail.accuracy.reproduce.phaze_cases import NO_LIMIT_W
-from dovetail.cost.area import silicon
-from dovetail.cost.columns import chip_columns
-from dovetail.cost.inventory import inventory
-from dovetail.cost.tdp import tdp
+from dovetail.cost.area_models import area_models
 from dovetail.hardware.catalog import chips
-from dovetail.hardware.template import design_of
 from dovetail.search.codesign.presets import PRESETS
-from dovetail.search.phaze_space import (
-    BASE,
-    HBM_BYTES,
-    chip_at,
-    chips_at,
-    cost_columns,
-    most_mm2,
-    own_mm2,
-    phaze_chips,
-    raw_chips,
-    row_of,
-    without_power_limit,
-)
-from dovetail.units import MEBI
+from dovetail.search.codesign.systems import built_systems, system_chip, system_of
+from dovetail.search.phaze_space import BASE, PhazeChips, most_mm2, phaze_chips, raw_chips
+from dovetail.units import KIBI, MEBI
+from dovetail.workload.graph import FloatArray
 
 KEPT = phaze_chips()
 TPUV4 = chips[BASE]()
@@ -49,48 +32,40 @@ def test_small_chips_are_kept_only_with_one_core_of_a_kind():
     assert KEPT.area_mm2.max() == most_mm2()
 
 
-def test_the_tpuv4_like_chip_is_one_of_them():
-    row = row_of(KEPT, design_of(TPUV4), TPUV4.sram.capacity_bytes)
-    chip = chip_at(TPUV4, KEPT, row, TPUV4.hbm.capacity_bytes)
-    for name in ("clock_hz", "tensor", "vector", "core_buffer_bytes", "sram", "hbm", "interconnect_bytes_per_s"):
-        assert getattr(chip, name) == getattr(TPUV4, name)
-    assert chip.tdp_w == pytest.approx(TPUV4.tdp_w, rel=0.01)
+def systems(every: PhazeChips) -> dict[str, FloatArray]:
+    """Chips of PHAZE's as systems of the joint search, with the base's HBM."""
+    fixed = {name: np.full(len(every), value) for name, value in system_of(TPUV4, 1024).items()}
+    cores = {"num_tensor": every.num_tensor, "num_rows": every.depth, "num_cols": every.width}
+    cores |= {"num_vector": every.num_vector, "num_lanes": every.width}
+    own = {name: column.astype(np.float64) for name, column in cores.items()}
+    return fixed | own | {"sram_mib": every.sram_bytes / MEBI}
+
+
+def test_the_tpuv4_like_chip_is_the_largest_of_them():
+    own = system_of(TPUV4, 1024)
+    columns = systems(KEPT)
+    [row] = np.flatnonzero(np.all([columns[name] == value for name, value in own.items()], axis=0))
     assert KEPT.area_mm2[row] == most_mm2()
 
 
-def test_columns_are_those_of_the_chips():
-    of_chips = chip_columns(chips_at(TPUV4, KEPT.at(SOME), HBM_BYTES[0]))
-    straight = cost_columns(TPUV4, KEPT.at(SOME))
-    for field in fields(of_chips):
-        ours, theirs = getattr(straight, field.name), getattr(of_chips, field.name)
-        if isinstance(theirs, np.ndarray):
-            np.testing.assert_array_equal(ours, theirs, err_msg=field.name)
-        elif isinstance(theirs, dict):
-            assert all(np.array_equal(ours[name], column) for name, column in theirs.items())
-        else:
-            assert ours == theirs
-
-
-def test_area_and_power_are_those_of_the_models_for_any_chip():
-    found = chips_at(TPUV4, KEPT.at(SOME), HBM_BYTES[1])
-    areas_mm2 = own_mm2(TPUV4, KEPT.at(SOME))
-    for chip, area_mm2 in zip(found, areas_mm2, strict=True):
-        assert chip.tdp_w == pytest.approx(float(tdp(chip).total_w))
-        assert area_mm2 == pytest.approx(float(silicon(inventory(chip)).total_mm2))
-        assert chip.hbm.capacity_bytes == HBM_BYTES[1]
-
-
-def test_without_a_power_limit_no_chip_is_slowed_by_what_it_draws():
-    unlimited = cost_columns(TPUV4, KEPT, has_power_limit=False)
-    assert (unlimited.tdp_w > cost_columns(TPUV4, KEPT).tdp_w).all()
-    assert without_power_limit(TPUV4).tdp_w == NO_LIMIT_W
+def test_chips_of_the_joint_search_have_phazes_buffers_and_area():
+    some = KEPT.at(SOME)
+    built = built_systems(TPUV4, systems(some))
+    # PHAZE: a KiB for every 64 multipliers of a core, and at least one
+    np.testing.assert_array_equal(built.chips.core_buffer_bytes, np.maximum(1, some.width * some.depth / 64) * KIBI)
+    np.testing.assert_array_equal(built.chips.sram_bytes, some.sram_bytes)
+    columns = systems(some)
+    for row, area_mm2 in enumerate(some.area_mm2):
+        chip = system_chip(TPUV4, {name: float(column[row]) for name, column in columns.items()})
+        assert area_models["phaze-22nm"](chip) == pytest.approx(area_mm2)
+        assert chip.sram.bandwidth_bytes_per_s == 4096 * chip.clock_hz  # whatever its size
 
 
 def test_the_preset_of_the_joint_search_spans_the_same_chips():
     preset = PRESETS["phaze"]
     values = {name: column for name, column in preset.values.items() if name not in ("sram_mib", "stack_gib")}
     grid = np.meshgrid(*values.values(), indexing="ij")
-    systems = {name: column.ravel().astype(np.float64) for name, column in zip(values, grid, strict=True)}
-    systems["sram_mib"] = np.full(len(systems["num_tensor"]), 64.0)
-    assert preset.rule(systems).sum() == (KEPT.sram_bytes == 64 * MEBI).sum()
+    grids = {name: column.ravel().astype(np.float64) for name, column in zip(values, grid, strict=True)}
+    grids["sram_mib"] = np.full(len(grids["num_tensor"]), 64.0)
+    assert preset.rule(grids).sum() == (KEPT.sram_bytes == 64 * MEBI).sum()
     assert [gibibytes * TPUV4.die.num_hbm_stacks for gibibytes in preset.values["stack_gib"]] == [32, 64, 80]

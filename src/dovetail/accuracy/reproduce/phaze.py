@@ -45,8 +45,10 @@ class Found:
 class Joint:
     """The best chip and plan together: how good, how good at most, and what became of the chips of the space.
 
-    `stopped_chips` is how many of them PHAZE's stop rule would have looked at, and `stopped_sequences_per_s` the best
-    it would have found there.
+    `searched_sequences_per_s` is of the plans that chips were searched with, and so are those of one search after the
+    other: the best chip for the plan that the TPUv4-like one has, and then the best plan of that chip; nothing where
+    no plan fits. `stopped_chips` is how many chips PHAZE's stop rule would have looked at, and
+    `stopped_sequences_per_s` the best it would have found there.
     """
 
     chip: Chip
@@ -55,8 +57,25 @@ class Joint:
     num_evaluated: int
     num_bounded_away: int
     num_infeasible: int
+    searched_sequences_per_s: float
+    plan_then_chip_sequences_per_s: float | None
+    chip_then_plan_sequences_per_s: float | None
     stopped_chips: int
     stopped_sequences_per_s: float
+
+    @property
+    def over_plan_then_chip(self) -> float | None:
+        """What searching together gains over the plan first, and a chip for it."""
+        return _over(self.searched_sequences_per_s, self.plan_then_chip_sequences_per_s)
+
+    @property
+    def over_chip_then_plan(self) -> float | None:
+        """And over that chip with the best plan it has."""
+        return _over(self.searched_sequences_per_s, self.chip_then_plan_sequences_per_s)
+
+
+def _over(sequences_per_s: float, other_sequences_per_s: float | None) -> float | None:
+    return sequences_per_s / other_sequences_per_s if other_sequences_per_s else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ INSTALL = "install dovetail[mine]"
 STATES_FRAC = 0.75  # of the time, for layers of states; CP-SAT gets what they leave
 STATES_PER_S = 250_000  # looked at one way, compiled (half of what a 2.x GHz core does, so that a busy one keeps time)
 PLAIN_STATES_PER_S = 1500  # and not
+MOST_WORKERS = 64  # threads; more cores are rare, and CP-SAT itself refuses more than 10,000
 ROUNDS = (0.2, 1.0)  # of the time that is left: most parts close at once, and the rest is for those that do not
 
 
@@ -35,6 +36,9 @@ class Limit:
         if not self.wall_s > 0 or self.num_workers < 1 or not 0 <= self.gap_frac < 1:
             got = f"{self.wall_s:g} s, {self.num_workers} workers, a gap of {self.gap_frac:g}"
             raise InvalidInput(f"a limit needs time, a worker and a gap from 0 to below 1; got {got}")
+        if self.num_workers > MOST_WORKERS:
+            told = f"threads of an exact schedule are at most {MOST_WORKERS}; got {self.num_workers:,}"
+            raise InvalidInput(f"{told}, and more than there are cores are no faster", "--workers")
 
 
 MINUTE = Limit()

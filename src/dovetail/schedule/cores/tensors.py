@@ -4,41 +4,74 @@ from __future__ import annotations
 
 import numpy as np
 
+from dovetail.schedule.cores.holding import Pairs, Reads, reads_of
 from dovetail.schedule.cores.problem import SRAM_BYTES, WHOLE, CoreSchedule, Tensors
-from dovetail.workload.graph import FloatArray, IntArray, Need, Ops, Phase, csr
-from dovetail.workload.operators import DTYPE_BYTES, NUM_WRITES, Unit
+from dovetail.workload.graph import BoolArray, FloatArray, IntArray, Need, Ops, Phase, csr
+from dovetail.workload.operators import DTYPE_BYTES, NUM_WRITES, Unit, code_of
 from dovetail.workload.optimizer import Precision
 
+_SPREADING = code_of("unpermute")  # a row for each expert becomes one: its gradient is as large as its input
 
-def tensors_of(ops: Ops, precision: Precision) -> Tensors:
-    """Outputs, held by those they feed and, where the backward pass needs them, by its rows; masks and statistics.
 
-    An output that gradients need is held until the backward rows of its maker and of all it feeds have ended: which of
-    them reads it is not recorded, so this is the later of both. Gradients that stand are resident.
+def tensors_of(ops: Ops, precision: Precision, exchange_s: FloatArray) -> Tensors:
+    """Three tensors a row: what stays of its output, what is dropped to be made anew, and masks and statistics.
+
+    Gradients that stand are resident.
     """
     num = len(ops)
-    output_bytes = ops.output_elements * DTYPE_BYTES[ops.dtype] * _is_written(ops, precision)
-    kept_bytes = np.where(ops.phase == Phase.FORWARD, ops.output_elements * ops.kept_bytes_per_element, 0.0)
-    sources = np.repeat(np.arange(num), np.diff(ops.edge_start))
-    is_kept_edge = (ops.phase[sources] == Phase.FORWARD) & ops.is_backward[ops.edge_to]
-    own_from, own_to = sources[is_kept_edge], ops.edge_to[is_kept_edge]
-    fed_from, fed_to = sources[~is_kept_edge], ops.edge_to[~is_kept_edge]
-    is_needed = ops.need != Need.NOBODY
-    later_from, later_to = _joined(fed_from, fed_to, own_from, own_to)
-    held = [
-        (fed_from, fed_to),
-        *((f[is_needed[f]], t[is_needed[f]]) for f, t in ((own_from, own_to), (later_from, later_to))),
-    ]
-    use_from = np.concatenate([pair[0] for pair in held] + [own_from + num])
-    use_to = np.concatenate([pair[1] for pair in held] + [own_to])
-    use_start, use_to = csr(2 * num, use_from.astype(np.int64), use_to.astype(np.int64))
+    reads = reads_of(ops, exchange_s)
+    again = reads.again
+    is_anew = (again >= 0) & ~_is_standing(ops, reads)
+    share = np.zeros(num)  # a row may run again for a part of its output
+    share[again >= 0] = ops.work_frac[again[again >= 0]] / ops.work_frac[again >= 0]
+    dropped_frac = np.where(is_anew, share, 0.0)
+    left_bytes = _left_bytes(ops, precision, reads)
+    beside_bytes = np.where(ops.phase == Phase.FORWARD, ops.output_elements * ops.kept_bytes_per_element, 0.0)
+    stays_bytes, masks_bytes = left_bytes * (1.0 - dropped_frac), beside_bytes * (1.0 - share)
+    stays_bytes[again[again >= 0]] *= share[again >= 0]
+    masks_bytes[again[again >= 0]] = (beside_bytes * share)[again >= 0]
+    stays, drops = _holders(ops, reads, np.where(is_anew, again, -1))
+    held = Pairs.joined((stays, drops.moved(num), reads.own.moved(2 * num)))
+    use_start, use_to = csr(3 * num, held.sources, held.targets)
     return Tensors(
-        maker=np.tile(np.arange(num), 2),
-        tensor_bytes=np.concatenate((output_bytes, kept_bytes)),
+        maker=np.tile(np.arange(num), 3),
+        tensor_bytes=np.concatenate((stays_bytes, left_bytes * dropped_frac, masks_bytes)),
         use_start=use_start,
         use_to=use_to,
         resident_bytes=_resident_bytes(ops, precision),
     )
+
+
+def _is_standing(ops: Ops, reads: Reads) -> BoolArray:
+    """Outputs of a core that runs again which gradients outside it need: they are kept, so one of the two is enough."""
+    is_outside = reads.forward.where(reads.again[reads.forward.targets] < 0)
+    is_read = np.isin(np.arange(len(ops)), is_outside.sources)
+    return np.asarray(ops.is_core & is_read & ((reads.need & Need.OUTSIDE) != 0))
+
+
+def _holders(ops: Ops, reads: Reads, again: IntArray) -> tuple[Pairs, Pairs]:
+    """Who holds what stays of each row's output, and who what is dropped.
+
+    What is made anew is read anew, by rows that run again and by gradients.
+    """
+    is_again = again[reads.later.sources] >= 0
+    copies = Pairs(again[reads.later.sources[is_again]], reads.later.targets[is_again])
+    at_least = np.flatnonzero(ops.phase == Phase.RECOMPUTE)  # what nobody reads after all goes when it is done
+    stays = Pairs.joined((reads.fed, reads.later, copies, Pairs(at_least, at_least)))
+    return stays, reads.forward
+
+
+def _left_bytes(ops: Ops, precision: Precision, reads: Reads) -> FloatArray:
+    """What each row leaves: its output, or the gradients it writes, but no more than its inputs have elements."""
+    output_bytes = ops.output_elements * DTYPE_BYTES[ops.dtype]
+    inputs = reads.forward
+    input_bytes = np.bincount(inputs.targets, weights=output_bytes[inputs.sources], minlength=len(ops))
+    is_first = ops.phase[reads.own.sources] == Phase.FORWARD
+    own = reads.own.where(is_first & (ops.phase[reads.own.targets] == Phase.INPUT_GRAD))
+    most_bytes = np.where(ops.kind[own.targets] == _SPREADING, np.inf, ops.write_bytes[own.targets])
+    written_bytes = np.minimum(most_bytes, input_bytes[own.sources])
+    output_bytes[own.targets] = np.maximum(output_bytes[own.targets], written_bytes)
+    return np.asarray(output_bytes * _is_written(ops, precision) * ~reads.is_passing)
 
 
 def _is_written(ops: Ops, precision: Precision) -> FloatArray:
@@ -53,16 +86,6 @@ def _resident_bytes(ops: Ops, precision: Precision) -> float:
     num_parameters = float((ops.weight_elements + ops.bias_elements)[owned].sum())
     gradient_bytes = precision.gradient_bytes if precision.are_gradients_standing else 0.0
     return num_parameters * (precision.weight_bytes + precision.optimizer_bytes + gradient_bytes)
-
-
-def _joined(
-    first_from: IntArray, first_to: IntArray, then_from: IntArray, then_to: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Pairs a -> c for every a -> b of the first and b -> c of the second; the second is sorted by its left side."""
-    low = np.searchsorted(then_from, first_to, side="left")
-    counts = np.searchsorted(then_from, first_to, side="right") - low
-    at = np.repeat(low, counts) + np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.repeat(first_from, counts), then_to[at]
 
 
 def peak_hbm_bytes(schedule: CoreSchedule) -> float:

@@ -58,11 +58,12 @@ class ChipBatch:
 def work_of(ops: Ops, precision: Precision, exchange_s: FloatArray | None = None) -> Work:
     """`ops` ready to be scheduled; rows of the network take `exchange_s` each, which on one device alone is nothing."""
     sources = np.repeat(np.arange(len(ops)), np.diff(ops.edge_start))
+    taken_s = np.zeros(len(ops)) if exchange_s is None else exchange_s
     return Work(
         ops=ops,
         dag=dag_of(len(ops), sources, ops.edge_to),
-        tensors=tensors_of(ops, precision),
-        exchange_s=np.zeros(len(ops)) if exchange_s is None else exchange_s,
+        tensors=tensors_of(ops, precision, taken_s),
+        exchange_s=taken_s,
     )
 
 

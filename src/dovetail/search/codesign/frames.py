@@ -18,7 +18,8 @@ from dovetail.plan.plans import Plans, joined
 from dovetail.schedule.assembly import Shared
 from dovetail.schedule.many_chips import PlanFrame, plan_frame
 from dovetail.schedule.memory_needs import need_bytes
-from dovetail.search.codesign.lines import Lines, lines_of, pair_times_s
+from dovetail.search.codesign.line_making import lines_of
+from dovetail.search.codesign.lines import Lines, pair_times_s
 from dovetail.search.memory_lows import may_fit
 from dovetail.search.plan_space import PlanSpace, batches
 from dovetail.search.refine import Job

@@ -186,18 +186,18 @@ def _leader(scored: Sequence[SystemScore]) -> SystemScore:
 
 
 def _scored_window(hands: Hands, points: Sequence[Point], worst: float) -> list[SystemScore]:
-    new = [point for point in points if point not in hands.known]
-    tasks = [(new[start : start + CHUNK], worst) for start in range(0, len(new), CHUNK)]
+    """Of chunks that are not all known, those that are not; a chunk is scored whole, as sums round by what is in it."""
+    chunks = [points[start : start + CHUNK] for start in range(0, len(points), CHUNK)]
+    tasks = [(chunk, worst) for chunk in chunks if any(point not in hands.known for point in chunk)]
     found = {point: hands.known[point] for point in points if point in hands.known}
     for scores in hands.score(tasks):
-        hands.keep(scores)
-        found |= {score.point: score for score in scores}
+        new = [score for score in scores if score.point not in found]
+        hands.keep(new)
+        found |= {score.point: score for score in new}
     return [found[point] for point in points]
 
 
-def _refined(
-    hands: Hands, scored: list[SystemScore], refined: dict[Point, RefinedSystem]
-) -> RefinedSystem | None:
+def _refined(hands: Hands, scored: list[SystemScore], refined: dict[Point, RefinedSystem]) -> RefinedSystem | None:
     """The best of all: systems whose low is below the best are refined in the order of lows, and written down.
 
     The one that is best with even plans is always among them, so that the best has its plans spelt out.

@@ -108,7 +108,7 @@ class JointQuestion:
 
     def mean(self, figures: FloatArray) -> FloatArray:
         """Cases by systems as their weighted geometric mean each."""
-        return np.asarray(np.exp(self.weights @ np.log(figures)))
+        return np.asarray(np.exp((self.weights[:, None] * np.log(figures)).sum(axis=0)))
 
 
 def system_space(base: Chip, num_devices: int, values: Mapping[str, Sequence[float]]) -> Space:

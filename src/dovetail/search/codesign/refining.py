@@ -22,6 +22,7 @@ from dovetail.search.space import Point
 from dovetail.workload.graph import IntArray
 
 NUM_REFINED = 500  # base plans of a system; some 10 ms each
+TIED_FRAC = 1e-10  # style: a tolerance, of a step: what is no better than by this is not looked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,7 @@ def _searched(frame: Frame, chip: Chip, even: RefinedCase | None, worst_s: float
     job = frame.job(frame.on(chip))
     found = [] if even is None else balanced_plans(job, [even.plan])
     best_s = min([worst_s, *([] if even is None else [even.step_s]), *(each.step_s for each in found)])
+    best_s *= 1 - TIED_FRAC  # many cuts and many systems take as long as the best to the last digits
     made = refined(job, base_plans(job, frame.bases.at(_may_win(frame, job, best_s)), best_s), best_s, NUM_REFINED)
     return [*found, *made.found], made.bound_s
 

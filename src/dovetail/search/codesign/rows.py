@@ -12,6 +12,7 @@ from dovetail.search.algorithms import Scored
 from dovetail.search.codesign.question import Case, JointQuestion
 from dovetail.search.codesign.refining import RefinedCase, RefinedSystem
 from dovetail.search.codesign.scoring import CasePlan, SystemScore
+from dovetail.search.metrics import metrics
 from dovetail.search.mining.identity import digest_of
 
 _EVEN = tuple(field.name for field in fields(CasePlan))
@@ -28,6 +29,7 @@ def question_facts(question: JointQuestion, *, metric: str, network: str, rule: 
         "metric": metric,
         "network": network,
         "rule": rule,
+        "loss_unit": metrics[metric].loss_unit,
         "reference_losses": list(question.reference_losses),
     }
 
@@ -36,6 +38,8 @@ def _case_facts(case: Case) -> dict[str, Any]:
     graph, precision = case.workload.training_graph(), case.workload.precision
     return {
         "name": case.name,
+        "batch": case.workload.global_batch,
+        "seq": case.workload.seq,
         "digest": digest_of((tuple(graph.blocks), graph.num_tokens, graph.batch, precision)),
         "plans": json.loads(json.dumps(asdict(case.plans))),
         "weight": case.weight,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,10 +11,10 @@ from dovetail.plan.plan import Plan
 from dovetail.search.codesign.best_plans import NO_PLAN, BestPlans, Chips, Losses, best_plans, of_some
 from dovetail.search.codesign.compute_lows import ComputeLows
 from dovetail.search.codesign.frames import Frame
-from dovetail.search.codesign.question import Case, JointQuestion, places_of, systems_at
+from dovetail.search.codesign.question import Budget, Case, JointQuestion, places_of, systems_at
 from dovetail.search.codesign.systems import Built, built_systems, system_chip, system_of, taken
 from dovetail.search.metrics import ChipFigures
-from dovetail.search.space import Point
+from dovetail.search.space import Point, Space
 from dovetail.workload.graph import FloatArray, IntArray
 
 SYSTEMS_AT_ONCE = 100_000  # bounded together
@@ -81,6 +81,27 @@ class Scorer:
         self.question = question
         self._frames: dict[tuple[int, float, int], Frame] = {}
         self._lows: dict[tuple[int, float, int], ComputeLows] = {}
+
+    def under(self, budget: Budget) -> Scorer:
+        """Of the same question with other limits, with what is worked out already."""
+        other = Scorer(replace(self.question, budget=budget))
+        other._frames, other._lows = self._frames, self._lows
+        return other
+
+    def over(self, space: Space) -> Scorer:
+        """Of the same question with other systems, with what is worked out of networks."""
+        other = Scorer(replace(self.question, space=space))
+        other._frames = self._frames
+        return other
+
+    def alone(self, case: int) -> Scorer:
+        """Of one case of the question, with what is worked out of it."""
+        question = self.question
+        only = replace(question, cases=(question.cases[case],), reference_losses=(question.reference_losses[case],))
+        other = Scorer(only)
+        other._frames = {(0, *key[1:]): frame for key, frame in self._frames.items() if key[0] == case}
+        other._lows = {(0, *key[1:]): lows for key, lows in self._lows.items() if key[0] == case}
+        return other
 
     def frame(self, case: int, links: float, num_devices: int) -> Frame:
         """Of a case on so many devices with so much of `links`, in the knob's unit."""

@@ -18,6 +18,7 @@ from dovetail.hardware.chip import Chip
 from dovetail.hardware.memory import Memory
 from dovetail.hardware.template import REGISTER_BYTES_PER_LANE, Design, design_of, template_chip
 from dovetail.schedule.chip_rows import ChipRows, chip_rows
+from dovetail.search.designs import built_ratio, check_area_model
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, MEGA
 from dovetail.workload.graph import FloatArray, IntArray
 
@@ -108,6 +109,7 @@ class Built:
 
 def built_systems(base: Chip, systems: Columns) -> Built:
     """All of `systems`, each knob an array, in one call."""
+    check_area_model(base)
     parts = _inventories(base, systems)
     area = silicon(parts)
     power = _power(base, systems, parts, np.asarray(area.total_mm2))
@@ -179,19 +181,21 @@ def _inventories(base: Chip, systems: Columns) -> Inventory:
     """What is on the silicon of each `system_chip`; where the SRAM is the cores' buffers, only HBM crosses the die."""
     template = template_chip(base, Design(num_tensor=1, num_rows=1, num_cols=1, num_vector=1, num_lanes=1))
     num_tensor, num_vector = systems["num_tensor"], systems["num_vector"]
-    num_lanes = num_vector * systems["num_lanes"]
+    built = built_ratio(base)
+    num_lanes = num_vector * systems["num_lanes"] * built
     is_own, clock_hz = has_own_buffers(base), systems["clock_mhz"] * MEGA
     buffer_bytes = _core_buffer_bytes(systems["num_rows"] * systems["num_cols"]) if is_own else 0.0 * num_tensor
     hbm_bytes_per_s = systems["hbm_stacks"] * _stack_bytes_per_s(base)
     crossing = np.full(len(num_tensor), _sram_bytes_per_clock(base)) if is_own else hbm_bytes_per_s / clock_hz
     return replace(
         inventory(template),
-        num_macs=num_tensor * systems["num_rows"] * systems["num_cols"],
+        num_macs=num_tensor * systems["num_rows"] * systems["num_cols"] * built,
         num_lanes=num_lanes,
-        num_schedulers=np.ceil(np.maximum(num_tensor, num_vector) / num_vector) * num_vector,
+        num_fp64_lanes=num_vector * built * base.die.num_fp64_lanes,
+        num_schedulers=np.ceil(np.maximum(num_tensor, num_vector) / num_vector) * num_vector * built,
         register_bytes=num_lanes * REGISTER_BYTES_PER_LANE,
         sram_bytes=systems["sram_mib"] * MEBI / (1 - base.die.spare_sram_frac),
-        buffer_bytes=num_tensor * buffer_bytes,
+        buffer_bytes=num_tensor * built * buffer_bytes,
         noc_bytes_per_clock=crossing,
         num_hbm_phys=systems["hbm_stacks"] + base.die.num_spare_hbm_phys,
         num_link_lanes=_num_link_lanes(base, systems["link_gb_per_s"] * GIGA),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dovetail.search.codesign.dominance import Figures
+from dovetail.search.codesign.pareto import Span, bounded
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.refining import RefinedSystem, refined_system
 from dovetail.search.codesign.scoring import Scorer, SystemScore
 from dovetail.search.space import Point
+from dovetail.workload.graph import IntArray
 
 _held: list[Scorer] = []  # of the question asked last
 
@@ -25,3 +28,7 @@ def score_task(question: JointQuestion, task: tuple[Sequence[Point], float]) -> 
 
 def refine_task(question: JointQuestion, task: tuple[SystemScore, float]) -> RefinedSystem:
     return refined_system(scorer_of(question), *task)
+
+
+def bound_task(question: JointQuestion, task: tuple[Span, tuple[str, ...]]) -> tuple[Figures, IntArray]:
+    return bounded(scorer_of(question), *task)

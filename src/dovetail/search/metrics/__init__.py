@@ -28,6 +28,7 @@ class Metric:
     loss: Callable[[ChipFigures], Amount]
     figure: Callable[[ChipFigures], Amount]
     unit: str
+    loss_unit: str
     summary: str
 
 

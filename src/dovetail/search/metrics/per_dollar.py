@@ -17,6 +17,7 @@ metrics.register("$/token")(
         loss=_loss,
         figure=_loss,
         unit="$ of chips a sample or token",
+        loss_unit="$ a sample or token",
         summary="the least cost of making the chips, written off over four years, for each sample or token",
     )
 )

@@ -19,6 +19,7 @@ metrics.register("tokens/J")(
         loss=_loss,
         figure=_figure,
         unit="samples or tokens/J",
+        loss_unit="J a sample or token",
         summary="the most samples or tokens for the energy of a step",
     )
 )

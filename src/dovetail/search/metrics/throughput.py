@@ -19,6 +19,7 @@ metrics.register("throughput")(
         loss=_loss,
         figure=_figure,
         unit="samples or tokens/s",
+        loss_unit="s a sample or token",
         summary="the most samples or tokens a second",
     )
 )

@@ -19,6 +19,7 @@ metrics.register("perf/tdp")(
         loss=_loss,
         figure=_figure,
         unit="samples or tokens/s/W",
+        loss_unit="W s a sample or token",
         summary="the most samples or tokens a second for each watt of all devices busy",
     )
 )

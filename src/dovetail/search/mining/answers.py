@@ -21,6 +21,11 @@ HAND_TUNED = ("tpuv2-like", "tpuv4-like", "nvdla-like")  # WHAM's baselines
 TEMPLATE = "template"  # the vendor of chips that exist on paper only, and can be built upon
 
 
+def template_names() -> tuple[str, ...]:
+    """Chips of the catalogue that designs can be built on."""
+    return tuple(name for name, make in catalogue.items() if make().vendor == TEMPLATE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFigures:
     """One job on one chip: its loss and figure by the metric that was asked for, a step, and its energy."""
@@ -89,7 +94,7 @@ def _job_figures(job: TrainingJob, chips: Sequence[Chip], silicon: Silicon, metr
 
 
 def base_answer(tasks: Sequence[Task], base: Chip, metric: Metric) -> ChipAnswer:
-    """`base` as it is: what every design built on it is compared with."""
+    """The cores of `base`, built as every design is that is compared with it."""
     [found] = chip_answers([task.job(base) for task in tasks], base, [design_of(base)], metric)
     return found
 

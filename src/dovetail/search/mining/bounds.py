@@ -26,7 +26,7 @@ from dovetail.search.space import Point
 from dovetail.workload.graph import FloatArray, IntArray, Ops
 from dovetail.workload.operators import Unit
 
-MANY_LANES = 2**16  # of one vector core: beside it, no product waits for vector work
+MANY_LANES = 2**16  # at least so many beside a product, in one vector core, where no design of a space has more
 IN_CACHE = 2**16  # designs times stages bounded at once: tables of so many numbers stay near the processor
 
 
@@ -39,10 +39,15 @@ class Sized:
     hbm_s: FloatArray  # of operators: that the bandwidth alone takes, at the least
 
 
-def tensor_sized(ops: Ops, base: Chip, sides: Sequence[tuple[int, int]], counts: Sequence[int]) -> Sized:
-    """Products on arrays of each of `sides`, so many of them; the largest of `counts` must be a power of two."""
+def tensor_sized(
+    ops: Ops, base: Chip, sides: Sequence[tuple[int, int]], counts: Sequence[int], most_lanes: int
+) -> Sized:
+    """Products on arrays of each of `sides`, so many of them; the largest of `counts` must be a power of two.
+
+    Attention waits for its lanes, so `most_lanes` are beside it: no fewer than any design has in all.
+    """
     designs = [
-        Design(num_tensor=counts[-1], num_rows=rows, num_cols=cols, num_vector=1, num_lanes=MANY_LANES)
+        Design(num_tensor=counts[-1], num_rows=rows, num_cols=cols, num_vector=1, num_lanes=most_lanes)
         for rows, cols in sides
     ]
     return _sized(ops, base, designs, Unit.TENSOR, counts)
@@ -161,7 +166,8 @@ class JobBounds:
         every = joined_ops([work.ops for work in works])
         ops = every.taken(np.flatnonzero(every.unit == unit))
         if unit == Unit.TENSOR:
-            whole = tensor_sized(ops, base, self._sides, values["num_tensor"])
+            most_lanes = max(MANY_LANES, max(values["num_vector"]) * max(values["num_lanes"]))
+            whole = tensor_sized(ops, base, self._sides, values["num_tensor"], most_lanes)
         else:
             whole = vector_sized(ops, base, values["num_lanes"], values["num_vector"])
         ends = np.cumsum([len(own) for own in rows])[:-1]

@@ -3,24 +3,43 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Sequence
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
+from dovetail.plan.plan import Plan
 from dovetail.search.mining.score import Question
+from dovetail.search.mining.task import Task
 
 
-def question_facts(question: Question, metric: str) -> dict[str, Any]:
-    """Plain data that is the same for the same question, whichever algorithm answers it and in whatever order."""
+def question_facts(question: Question, metric: str, tasks: Sequence[Task] = ()) -> dict[str, Any]:
+    """Plain data that is the same for the same question, whichever algorithm answers it and in whatever order.
+
+    `tasks` are what the jobs were made of, or the one that the job is a stage of, where that is to be told too.
+    """
+    told = [_task_facts(task) for task in tasks] or [{}] * len(question.jobs)
     return {
-        "jobs": [{"name": job.name, "digest": digest_of(job)} for job in question.jobs],
+        "jobs": [
+            {"name": job.name, "digest": digest_of(job), "num_devices": job.num_devices, **more}
+            for job, more in zip(question.jobs, told, strict=True)
+        ],
         "base": {"name": question.base.name, "digest": digest_of(question.base)},
         "space": {knob.name: list(knob.values) for knob in question.space.knobs},
         "limits": asdict(question.limits),
         "metric": metric,
+        "loss_unit": question.metric.loss_unit,
         "reference_losses": list(question.reference_losses),
     }
+
+
+def _task_facts(task: Task) -> dict[str, Any]:
+    """Batch, length, and the plan as far as it is not the default one."""
+    usual, plan = asdict(Plan()), asdict(task.plan)
+    said = {name: value for name, value in plan.items() if value != usual[name]}
+    return {"batch": task.workload.global_batch, "seq": task.workload.seq, "plan": json.loads(json.dumps(said))}
 
 
 def digest_of(value: object) -> str:

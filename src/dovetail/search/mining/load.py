@@ -39,8 +39,9 @@ class Repeated:
 class Load:
     """What a device of one stage does: `passes` for each of `num_microbatches`, `updates` and `once_s` once a step.
 
-    With a single microbatch the update is part of the pass, so that it runs beside the backward pass. `forward_frac` is
-    the share of a pass that is forward, on the chip that designs are built on.
+    With a single microbatch on a single stage the update is part of the pass, so that it runs beside the backward pass;
+    stages of a pipeline update side by side, so theirs is once a step. `forward_frac` is the share of a pass that is
+    forward, on the chip that designs are built on.
     """
 
     passes: tuple[Repeated, ...]
@@ -72,12 +73,12 @@ def job_of(
     The plan's network rows take what their collectives take on `cluster`; what is exchanged once a step is what the
     step model leaves exposed on its chip. With `is_forward_only` only the forward pass is there, as for inference.
     """
-    _check_modelled(plan)
+    check_mined(plan)
     graph = workload.training_graph()
     check_plan(plan, graph, cluster.num_devices)
     cut = shard(graph, plan)
     works = _Works(plan, placement(plan, cluster.topology), cluster.chip, workload.precision)
-    is_whole = cut.num_microbatches == 1
+    is_whole = cut.num_microbatches == len(cut.stages) == 1
     passing = (Phase.FORWARD,) if is_forward_only else tuple(p for p in Phase if p != Phase.UPDATE or is_whole)
     ending = () if is_whole or is_forward_only else (Phase.UPDATE,)
     is_alone = plan.data_parallel == plan.pipeline_parallel == 1
@@ -99,10 +100,14 @@ def job_of(
     )
 
 
-def _check_modelled(plan: Plan) -> None:
+def check_mined(plan: Plan) -> None:
     """Raises where a plan has what is not part of the graphs that designs are scored by."""
-    if plan.schedule != "1f1b" or plan.interleave > 1:
-        raise NotModelled("chips are mined for 1F1B pipelines without interleaving; choose schedule: 1f1b", "schedule")
+    if plan.interleave > 1:
+        told = f"chips are mined for pipelines without interleaving; got {plan.interleave}, so choose interleave: 1"
+        raise NotModelled(told, "interleave")
+    if plan.schedule != "1f1b":
+        told = f"chips are mined for 1F1B pipelines; got {plan.schedule}, so choose schedule: 1f1b"
+        raise NotModelled(told, "schedule")
     for key, is_plain, value in (
         ("offload_optimizer", not plan.offload_optimizer, "false"),
         ("offload_activations_frac", plan.offload_activations_frac == 0, "0"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible, Outcome, evaluate
@@ -13,21 +13,12 @@ from dovetail.plan.plan import Plan
 from dovetail.search.constraints import Constraint, are_stages_even, space_under
 from dovetail.search.mining.task import Task
 from dovetail.search.objectives import objectives
-from dovetail.search.plan_space import divisors
+from dovetail.search.plan_space import PlanSpace, divisors
 from dovetail.search.planner import Progress, planned
 from dovetail.workload.workload import Workload
 
 WHERE = "--devices"
 PLAIN = Constraint(key="interleave", values=(1,), where=WHERE)  # what designs are scored by has a chunk a stage
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedTask:
-    """A task whose plan the planner chose, and by how much another may be faster at the most."""
-
-    task: Task
-    step_s: float  # of the step model, on the chip that it was planned for
-    gap_frac: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +41,21 @@ class Replanned:
         return self.own_step_s / self.step_s - 1.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTask:
+    """A task whose plan the planner chose, and by how much another may be faster at the most.
+
+    `kept` says in words what all plans that it chose from had; `freer` is its choice where they need not have several
+    stages, if that was not asked for but follows from asking for designs by stage.
+    """
+
+    task: Task
+    step_s: float  # of the step model, on the chip that it was planned for
+    gap_frac: float
+    kept: tuple[str, ...] = ()
+    freer: tuple[Replanned, ...] = ()
+
+
 def several_stages(num_devices: int) -> Constraint:
     """What a plan must be where stages are to have designs of their own."""
     degrees = tuple(degree for degree in divisors(num_devices) if degree > 1)
@@ -68,7 +74,7 @@ def planned_task(
     found = planned(
         workload,
         cluster,
-        space_under(wanted, workload.training_graph(), num_devices),
+        _space(workload, constraints, num_devices),
         objectives["time"],
         num_best=1,
         cluster_usd=1.0,
@@ -77,13 +83,38 @@ def planned_task(
     )
     if found.best:
         task = Task(workload=workload, plan=found.best[0].plan)
-        return PlannedTask(task=task, step_s=found.best[0].step_s, gap_frac=found.gap_frac)
+        kept = tuple(dict.fromkeys(_in_words(one, num_devices) for one in constraints))
+        return PlannedTask(task=task, step_s=found.best[0].step_s, gap_frac=found.gap_frac, kept=kept)
     if not found.tally.least:
         told = f"none of the {found.tally.num_plans:,} plans nests in a torus of {num_devices} devices"
         raise InvalidInput(f"{told}; leave other degrees or axis orders to choose from", WHERE)
     least = evaluate(workload, cluster, found.tally.least[0])
     assert isinstance(least, Infeasible), f"{least.plan} does not fit in the search and fits by itself"
     return least
+
+
+def _in_words(one: Constraint, num_devices: int) -> str:
+    return "with several stages" if one == several_stages(num_devices) else f"with {one.words}"
+
+
+def _space(workload: Workload, constraints: Sequence[Constraint], num_devices: int) -> PlanSpace:
+    """The plans to choose from. Where there are none, it is first said of what a user asked for."""
+    graph = workload.training_graph()
+    try:
+        for said in ((), constraints):
+            space_under(said, graph, num_devices)
+        return space_under(_with_plain(constraints), graph, num_devices)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, error.where or WHERE) from None
+
+
+def with_freer(
+    found: PlannedTask, chip: Chip, said: Sequence[Constraint], constraints: Sequence[Constraint], progress: Progress
+) -> PlannedTask:
+    """`found` with the choice among plans that keep only what was `said`, where `constraints` are more than that."""
+    if tuple(said) == tuple(constraints):
+        return found
+    return replace(found, freer=(replanned(found.task, chip, said, progress),))
 
 
 def replanned(task: Task, chip: Chip, constraints: Sequence[Constraint], progress: Progress) -> Replanned:

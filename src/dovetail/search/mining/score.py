@@ -24,7 +24,7 @@ from dovetail.search.space import Point, Space
 from dovetail.workload.graph import FloatArray, IntArray
 
 KNOB_OF = {TENSOR: "num_tensor", VECTOR: "num_vector"}
-FIGURE_NAMES = ("power_w",)  # what `Scored.also` has of a design within the limits
+FIGURE_NAMES = ("power_w", "area_mm2", "price_usd")  # what `Scored.also` begins with, of a design within the limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -133,15 +133,25 @@ class Question:
     reference_losses: tuple[float, ...]
 
 
-def losses(question: Question, chips: Sequence[Chip], silicon: Silicon) -> tuple[FloatArray, FloatArray]:
-    """Of every chip by every job: the loss; and seconds that more cores would shorten, kinds by chips."""
-    found, lost = [], np.zeros((len(KNOB_OF), len(chips)))
+def figure_names(question: Question) -> tuple[str, ...]:
+    """What `Scored.also` has of a design: of the chip, and a step of each job."""
+    names = [job.name for job in question.jobs]
+    if len(names) == 1:
+        return (*FIGURE_NAMES, "step_s")
+    told = [name if names.count(name) == 1 else f"{name} ({place})" for place, name in enumerate(names, 1)]
+    return (*FIGURE_NAMES, *(f"step_s of {name}" for name in told))
+
+
+def losses(question: Question, chips: Sequence[Chip], silicon: Silicon) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Of every chip by every job: the loss, and a step; and seconds that more cores would shorten, kinds by chips."""
+    found, steps_s, lost = [], [], np.zeros((len(KNOB_OF), len(chips)))
     for job in question.jobs:
         times = stage_times(job, chips)
         figures = figures_of(job, times, silicon)
         found.append(np.asarray(question.metric.loss(figures)))
+        steps_s.append(np.asarray(figures.step_s))
         lost += times.lost_s / figures.step_s
-    return np.stack(found, axis=1), lost
+    return np.stack(found, axis=1), np.stack(steps_s, axis=1), lost
 
 
 def figures_of(job: TrainingJob, times: StageTimes, silicon: Silicon) -> ChipFigures:
@@ -174,14 +184,14 @@ def scored(question: Question, points: list[Point]) -> list[Scored]:
         inside = np.repeat(inside, 2)
     kept = silicon.at(inside)
     chips = mined_chips(question.base, [designs[row] for row in inside], kept)
-    by_job, lost = losses(question, chips, kept)
+    by_job, steps_s, lost = losses(question, chips, kept)
     mean = np.exp(np.log(by_job / question.reference_losses).mean(axis=1))
     for place, row in enumerate(inside):
         kind = int(lost[:, place].argmax())
         found[row] = Scored(
             point=points[row],
             loss=float(mean[place]),
-            also=(float(kept.power_w[place]),),
+            also=(*(float(getattr(kept, name)[place]) for name in FIGURE_NAMES), *map(float, steps_s[place])),
             short_of=tuple(KNOB_OF.values())[kind] if lost[kind, place] > 0 else NOTHING,
         )
     return found

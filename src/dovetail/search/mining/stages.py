@@ -30,7 +30,7 @@ WAYS = {
     POOLED: "the same, the limits kept on the mean over all devices: a stage may take what another leaves",
 }
 NUM_KEPT, MOST_KEPT = 10, 200  # style: designs of each kind of stage; of a pool several times as many are compared
-RETICLE_MM2 = 858.0  # the field of a lithography scanner, 26 mm x 33 mm: no die is larger
+RETICLE_MM2 = 858.0  # the field of a lithography scanner, 26 mm x 33 mm: a pool has no larger die unless a limit is
 SHARES = (0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # estimate: of the limits, for stages that leave something to others
 
 Known = Mapping[Point, Scored]
@@ -57,7 +57,8 @@ class ByStage:
     chosen: Assigned
     common: Assigned
     limits: Limits  # of one device
-    num_designs: int  # that were chosen from
+    num_designs: int  # that were chosen from, all different
+    num_lists: int  # that they are the best of: of all stages, of each kind, and in a pool within other limits too
 
     @property
     def gain_frac(self) -> float:
@@ -97,6 +98,7 @@ def by_stage(
         common=best,
         limits=question.limits,
         num_designs=len({design for top in tops for design in top}),
+        num_lists=len(tops),
     )
 
 
@@ -124,8 +126,8 @@ def _of_a_pool(
 ) -> Iterator[list[Design]]:
     """The best designs of one stage within other limits than its own, those that one search scored known to the next.
 
-    More than its own up to a reticle, at the same watts for each mm2; and less. Where the best within some limits keep
-    lower ones too, they are the best within those.
+    More than its own up to a reticle, unless those are beyond one, at the same watts for each mm2; and less. Where the
+    best within some limits keep lower ones too, they are the best within those.
     """
     limits, known = question.limits, {one.point: one for one in found.found}
     most = RETICLE_MM2 / limits.area_mm2

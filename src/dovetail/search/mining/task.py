@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import MemoryUse, memory_use
@@ -11,12 +14,14 @@ from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters.template_torus import template_torus
 from dovetail.plan.check import check_plan
+from dovetail.plan.placement import placement
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import shard
 from dovetail.search.mining.load import TrainingJob, job_of
+from dovetail.workload.graph import Axis
 from dovetail.workload.workload import Workload
 
-MAX_STAGES_LOG, MAX_RANKS_LOG = 7, 3  # tried as a way out: up to 128 stages of 8 tensor ranks
+MAX_DEVICES_LOG, MAX_RANKS_LOG = 10, 5  # tried as a way out: up to 1,024 devices, and 32 tensor ranks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,20 +66,59 @@ def fitting_batch(workload: Workload, chip: Chip) -> Task:
 
 
 def fitting_cut(task: Task, chip: Chip) -> Iterator[Task]:
-    """`task` cut by stages, and by tensors where that is not enough, on the fewest devices that hold it; or nothing.
+    """`task` a sample at a time on the fewest devices of those tried that hold it; or nothing.
 
-    Tried in powers of two, a sample at a time, without recompute and with; of as many devices, the most stages first.
+    One device is tried first, then powers of two and three times those, cut by stages, tensors and copies that share
+    their state. Of as many devices the fewest copies and the most stages, and of what saves memory as little as fits.
     """
-    graph = task.workload.training_graph()
-    cuts = [(2**stages, 2**ranks) for stages in range(1, MAX_STAGES_LOG + 1) for ranks in range(MAX_RANKS_LOG + 1)]
-    for stages, ranks in sorted(cuts, key=lambda cut: (cut[0] * cut[1], -cut[0])):
-        for policy in ("none", "full"):
-            plan = Plan(pipeline_parallel=stages, tensor_parallel=ranks, microbatch=1, recompute=(policy,))
-            try:
-                check_plan(plan, graph, plan.num_devices)
-            except InvalidInput:  # more stages than layers, or heads that do not divide
-                continue
-            tried = replace(task, plan=plan)
-            if tried.memory(chip).fits:
-                yield tried
-                return
+    whole = replace(task, plan=Plan(microbatch=1)).memory(chip)
+    state_bytes = sum(one.weights_bytes + one.gradients_bytes + one.optimizer_bytes for one in whole.stages)
+    rules = task.workload.training_graph().rules
+    num_experts = next((rule.count for rule in rules if rule.axis == Axis.EXPERT), 1)
+    for stages, ranks, copies in _cuts(task.workload.global_batch):
+        if state_bytes > stages * ranks * copies * chip.hbm.capacity_bytes:  # no cut has less in all than the whole
+            continue
+        cut = Plan(
+            pipeline_parallel=stages,
+            tensor_parallel=ranks,
+            data_parallel=copies,
+            expert_parallel=math.gcd(num_experts, ranks * copies),
+        )
+        thrifty = [replace(task, plan=replace(cut, **saving)) for saving in _savings(ranks, copies)]
+        if not _can_be_mined(thrifty[-1], chip) or not thrifty[-1].memory(chip).fits:
+            continue
+        yield next(tried for tried in thrifty if _can_be_mined(tried, chip) and tried.memory(chip).fits)
+        return
+
+
+def _cuts(global_batch: int) -> list[tuple[int, int, int]]:
+    """Stages, tensor ranks and copies to try, on one device first."""
+    powers = [2**log for log in range(MAX_DEVICES_LOG + 1)]
+    found = [
+        (stages, ranks, copies)
+        for stages in (*powers, *(3 * power for power in powers))
+        for ranks in powers[: MAX_RANKS_LOG + 1]
+        for copies in powers
+        if stages * ranks * copies <= powers[-1] and global_batch % copies == 0
+    ]
+    return sorted(found, key=lambda cut: (math.prod(cut), cut[2], -cut[0]))
+
+
+def _savings(ranks: int, copies: int) -> list[dict[str, Any]]:
+    """What a plan of so many tensor ranks and copies can do to need less memory, the most of it last."""
+    states = (0, 1, 3) if copies > 1 else (0,)
+    sequences = (False, True) if ranks > 1 else (False,)
+    return [
+        {"microbatch": 1, "recompute": (policy,), "sequence_parallel": is_cut, "zero_stage": state}
+        for state, policy, is_cut in itertools.product(states, ("none", "full"), sequences)
+    ]
+
+
+def _can_be_mined(task: Task, chip: Chip) -> bool:
+    """Whether the model's shape allows the plan, and its axes nest in a torus."""
+    try:
+        check_plan(task.plan, task.workload.training_graph(), task.plan.num_devices)
+        placement(task.plan, task.cluster(chip).topology)
+    except InvalidInput:  # more stages than layers, heads that do not divide, degrees that no side has
+        return False
+    return True

@@ -26,7 +26,7 @@ from dovetail.search.mining.answers import (
 from dovetail.search.mining.bounds import JobBounds
 from dovetail.search.mining.identity import question_facts
 from dovetail.search.mining.miner import Standing, mined
-from dovetail.search.mining.score import scored
+from dovetail.search.mining.score import figure_names, scored
 from dovetail.search.mining.task import whole_batch
 from dovetail.search.space import Point
 from dovetail.workload.models import models
@@ -182,6 +182,23 @@ def test_a_question_is_known_by_everything_its_answers_follow_from():
     for other in others:
         assert question_facts(other, "throughput") != facts
     assert question_facts(question(), "perf/tdp") != facts
+
+
+def test_a_question_tells_the_batch_and_the_plan_that_its_jobs_are_of():
+    [job] = question_facts(question(), "throughput", (task(),))["jobs"]
+    assert job["batch"] == task().workload.global_batch
+    assert job["plan"] == {"microbatch": job["batch"]}
+
+
+def test_a_score_has_the_figures_that_its_names_say():
+    for names in (("resnet-18",), ("resnet-18", "mobilenet-v3-large")):
+        asked = question("throughput", names)
+        one = next(one for one in scored(asked, list(SPACE.points())) if one.loss < math.inf)
+        figures = dict(zip(figure_names(asked), one.also, strict=True))
+        [answer] = best_answers(asked, [one.point])
+        assert (figures["power_w"], figures["area_mm2"]) == pytest.approx((answer.power_w, answer.area_mm2))
+        steps = ["step_s"] if len(names) == 1 else [f"step_s of {name}" for name in names]
+        assert [figures[name] for name in steps] == pytest.approx([job.step_s for job in answer.jobs])
 
 
 def test_a_question_and_its_reference_are_the_same_asked_at_once():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from random import Random
 
@@ -12,7 +13,14 @@ from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible
 from dovetail.hardware.catalog import chips
 from dovetail.plan.plan import Plan
-from dovetail.report.mined_stages import planned_notes, replanned_notes, stages_in_words, stages_record, stages_table
+from dovetail.report.mined_stages import (
+    planned_notes,
+    planned_task_record,
+    replanned_notes,
+    stages_in_words,
+    stages_record,
+    stages_table,
+)
 from dovetail.search.algorithms import algorithms
 from dovetail.search.algorithms.exact import proving
 from dovetail.search.constraints import Constraint
@@ -21,7 +29,7 @@ from dovetail.search.metrics import metrics
 from dovetail.search.mining.answers import base_answer, question_of
 from dovetail.search.mining.choice import first_beaten, read_by
 from dovetail.search.mining.miner import mined
-from dovetail.search.mining.planning import PlannedTask, planned_task, replanned, several_stages
+from dovetail.search.mining.planning import PlannedTask, planned_task, replanned, several_stages, with_freer
 from dovetail.search.mining.score import scored
 from dovetail.search.mining.stages import MOSAIC, POOLED, RETICLE_MM2, by_stage
 from dovetail.search.mining.task import Task
@@ -98,6 +106,23 @@ def test_by_stage_is_never_worse_than_one_design_nor_a_pool_than_a_mosaic():
     assert LIMITS.area_mm2 < max(stage.area_mm2 for stage in pool.chosen.stages) <= RETICLE_MM2
 
 
+@pytest.mark.parametrize("area_mm2", [500.0, 606.68, 1200.0])
+def test_no_die_of_a_pool_is_beyond_a_reticle_unless_the_limit_itself_is(area_mm2):
+    limits = Limits(area_mm2=area_mm2, power_w=LIMITS.power_w * area_mm2 / LIMITS.area_mm2)
+    asked, exact, most = replace(question(), limits=limits), algorithms["exact"], []
+
+    def watched(one, algorithm, known):
+        most.append(one.limits.area_mm2)
+        return search(one, algorithm, known)
+
+    [found] = search(asked, exact, {})
+    pool = by_stage(asked, found, exact, watched, way=POOLED, num_kept=5)
+    assert max(most) == pytest.approx(max(area_mm2, RETICLE_MM2))
+    assert max(stage.area_mm2 for stage in pool.chosen.stages) <= max(area_mm2, RETICLE_MM2)
+    assert pool.chosen.mean_area_mm2 <= area_mm2
+    assert pool.chosen.loss <= pool.common.loss
+
+
 def test_what_is_known_of_a_stage_in_a_pool_keeps_the_limits_it_is_asked_for():
     """A search that does not go by bounds would take a design that wider limits have for one within its own."""
     asked = []
@@ -125,6 +150,18 @@ def test_the_table_has_a_row_for_each_kind_and_says_how_limits_are_kept():
     said = stages_record(pool)
     assert said["gain_frac"] == pool.gain_frac
     assert [kind["stages"] for kind in said["kinds"]] == [[0], [1, 2], [3]]
+
+
+@pytest.mark.parametrize("way", [MOSAIC, POOLED])
+def test_designs_are_no_more_than_the_lists_that_they_are_said_to_be_from_hold(way):
+    found = chosen("throughput", way, 10)
+    told = stages_table(found, "tokens/s").notes[1]
+    lists = f"{found.num_designs} different designs in {found.num_lists} lists of the best 10: 3 lists of a kind"
+    assert lists in told
+    assert found.num_designs <= 10 * found.num_lists
+    num_other = found.num_lists - 3 - 1
+    assert (num_other > 0) == (way == POOLED) == (f"{num_other} of kinds within other limits" in told)
+    assert stages_record(found)["num_lists"] == found.num_lists
 
 
 def test_stages_in_a_row_are_told_by_the_first_and_the_last():
@@ -170,6 +207,36 @@ def test_the_planners_plan_is_one_that_can_be_mined_for():
 def test_without_constraints_no_plan_is_slower_than_with():
     free, staged = planned_for(4), planned_for(4, several_stages(4))
     assert free.step_s <= staged.step_s
+
+
+def test_a_proof_says_of_which_plans_and_what_others_would_gain():
+    staged = planned_for(2, several_stages(2))
+    free = with_freer(staged, BASE, (), (several_stages(2),), lambda *_: None)
+    told = planned_notes((free,))
+    assert "proven fastest by the step model, of plans without interleaving and with several stages" in told[0]
+    [other] = free.freer
+    assert other.step_s == planned_for(2).step_s < staged.step_s
+    assert other.plan.pipeline_parallel == 1
+    assert f"dp 2, ZeRO-1, microbatch {other.plan.microbatch}, +" in told[1]
+    assert "--stages one" in told[1]
+    assert planned_task_record(free)["freer"][0]["gain_frac"] == other.gain_frac > 0
+
+
+def test_where_nothing_but_what_was_said_holds_there_is_no_other_choice_to_tell():
+    fixed = Constraint(key="tensor_parallel", values=(2,), where="--fix tp=2")
+    found = planned_for(2, fixed)
+    assert with_freer(found, BASE, (fixed,), (fixed,), lambda *_: None) is found
+    [told] = planned_notes((found,))
+    assert "and with tensor_parallel=2" in told
+    [alone] = planned_notes((planned_for(1),))
+    assert "for 1 chip of the base" in alone
+
+
+def test_devices_that_no_plan_can_have_are_told_without_rules_that_nobody_gave():
+    with pytest.raises(InvalidInput) as refused:
+        planned_for(1_000_003)
+    assert "interleave" not in str(refused.value)
+    assert "use another number of devices or global_batch (--devices)" in str(refused.value)
 
 
 def test_what_fits_no_way_is_an_answer():

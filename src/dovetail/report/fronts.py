@@ -1,0 +1,154 @@
+"""A Pareto front as tables: some systems of it along the first axis, the proof, and what figures are of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.plan.plan import Plan
+from dovetail.report.codesigned import READING, system_in_brief
+from dovetail.report.table import Table
+from dovetail.report.words import counted, number, percent
+from dovetail.search.codesign.pareto import ENERGY, FrontSystem, ParetoFound
+from dovetail.search.codesign.question import JointQuestion
+from dovetail.search.codesign.refining import system_at
+from dovetail.search.metrics import ChipFigures
+from dovetail.search.space import Point
+
+MANY_SAMPLES = "samples or tokens"
+MOST_AXES_WITH_WAYS = 4
+FIELDS = {"area": "area_mm2", "power": "power_w", "cost": "price_usd", ENERGY: "energy_j"}
+UNITS = {"area": "mm2", "power": "W", "cost": "$", ENERGY: "J a step"}
+_TURNED = {"clock_mhz": "MHz", "link_gb_per_s": "GB/s", "num_devices": "devices"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FrontReport:
+    """A front and everything to say of it; `plan_of` has the plan of a case on a point, by its number."""
+
+    name: str
+    question: JointQuestion
+    metric_name: str
+    network: str
+    preset: str
+    found: ParetoFound
+    plan_of: Callable[[int, Point, int], Plan]
+    num_shown: int
+    took_s: float
+
+    def figure(self, one: FrontSystem) -> float:
+        """By the metric, as people compare it; of several models, how many times as good as the base chip."""
+        if len(self.question.cases) > 1:
+            return 1.0 / one.score.loss
+        num_devices = int(self.system(one)["num_devices"])
+        [case] = one.score.cases
+        figures = ChipFigures(
+            step_s=case.step_s,
+            energy_j=case.energy_j,
+            power_w=one.power_w / num_devices,
+            price_usd=one.price_usd / num_devices,
+            num_devices=num_devices,
+            num_samples=self.question.cases[0].workload.training_graph().num_tokens,
+        )
+        return float(self.question.metric.figure(figures))
+
+    def system(self, one: FrontSystem) -> dict[str, float]:
+        return system_at(self.question, one.score.point)
+
+    def on(self, axis: str, one: FrontSystem) -> float:
+        """What a system comes to on one axis."""
+        return float(getattr(one, FIELDS[axis])) if axis in FIELDS else self.figure(one)
+
+    def unit(self, axis: str) -> str:
+        if axis in UNITS:
+            return UNITS[axis]
+        if len(self.question.cases) > 1:
+            return f"times as good as {self.question.base.name}"
+        noun = self.question.cases[0].workload.model.sample
+        return self.question.metric.unit.replace(MANY_SAMPLES, noun).replace("sample or token", noun.removesuffix("s"))
+
+
+def front_tables(report: FrontReport) -> tuple[Table, ...]:
+    found = report.found
+    shown = _along(found.systems, report.num_shown)
+    rows = tuple(
+        (_brief(report, one), *(number(report.on(axis, one)) for axis in found.axes), *_ways(report, one))
+        for one in shown
+    )
+    ways = ("ways",) if _has_ways(report) else ()
+    reading = (READING, "ways: tensor x pipeline x data parallel, of the first model")
+    told = f"{len(shown):,} of {counted(len(found.systems), 'system')} on the front, along {found.axes[0]}"
+    return (
+        Table(title=sentence(report), notes=(proof(report),)),
+        Table(
+            title=told if len(shown) < len(found.systems) else "The front",
+            columns=("system", *(_head(axis) for axis in found.axes), *ways),
+            rows=rows,
+            align=f"l{'r' * len(found.axes)}{'l' * len(ways)}",
+            notes=reading[: 1 + len(ways)],
+        ),
+        Table(title="Notes", notes=tuple(f"- {note}" for note in notes(report))),
+    )
+
+
+def _along(systems: tuple[FrontSystem, ...], num: int) -> list[FrontSystem]:
+    """Some of them, evenly spread in their order, both ends among them."""
+    if len(systems) <= num:
+        return list(systems)
+    return [systems[place] for place in np.unique(np.linspace(0, len(systems) - 1, num).round().astype(int))]
+
+
+def _head(axis: str) -> str:
+    return f"{axis}, {UNITS[axis].partition(' ')[0]}" if axis in UNITS else axis
+
+
+def _has_ways(report: FrontReport) -> bool:
+    """With more axes there is no room for them."""
+    return len(report.found.axes) <= MOST_AXES_WITH_WAYS
+
+
+def _ways(report: FrontReport, one: FrontSystem) -> tuple[str, ...]:
+    """How the first model's plan cuts it."""
+    if not _has_ways(report):
+        return ()
+    plan = report.plan_of(0, one.score.point, one.score.cases[0].plan)
+    return (f"{plan.tensor_parallel}x{plan.pipeline_parallel}x{plan.data_parallel}",)
+
+
+def _brief(report: FrontReport, one: FrontSystem) -> str:
+    """The system, with what only some spaces leave open."""
+    system = report.system(one)
+    turned = {knob.name for knob in report.question.space.knobs if len(knob.values) > 1}
+    more = [f"{system[name]:g} {unit}" for name, unit in _TURNED.items() if name in turned]
+    return ", ".join([system_in_brief(system), *more])
+
+
+def sentence(report: FrontReport) -> str:
+    cases, found = report.question.cases, report.found
+    of_what = cases[0].name if len(cases) == 1 else counted(len(cases), "model")
+    axes = " and ".join([", ".join(found.axes[:-1]), found.axes[-1]])
+    return f"{counted(len(found.systems), 'system')} for {of_what} that no other beats by {axes}"
+
+
+def proof(report: FrontReport) -> str:
+    census = report.found.census
+    return (
+        f"exact for {census.num_systems:,} systems, each with its best plan of equal stages by {report.metric_name}:"
+        f" {census.num_scored:,} scored, {census.num_bounded_away:,} beaten by a bound,"
+        f" {census.num_beyond:,} beyond the limits, {census.num_unfit:,} that no plan fits"
+    )
+
+
+def notes(report: FrontReport) -> tuple[str, ...]:
+    told = [
+        f"network: {report.network}; space: {report.preset}; area, power and cost are of all devices",
+        "plans with uneven stages or recompute by stage are left out: `dovetail codesign` searches them for one system",
+        "figures that agree in seven digits count as equal, and the first of equal systems stands for all",
+    ]
+    if ENERGY in report.found.axes:
+        share = percent(report.found.energy_low_frac)
+        told.append(f"energy is of the plan that is best by {report.metric_name}")
+        told.append(f"energy is bounded by static power alone: {share} of it in the middle of those scored")
+    return tuple(told)

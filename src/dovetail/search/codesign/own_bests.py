@@ -1,0 +1,18 @@
+"""Of several models with one system in common: the best system for each of them alone."""
+
+from __future__ import annotations
+
+from dovetail.search.codesign.answers import SystemAnswer, answer_of
+from dovetail.search.codesign.joint import joint_search, own_hands
+from dovetail.search.codesign.scoring import Scorer
+
+
+def own_bests(scorer: Scorer) -> tuple[SystemAnswer, ...]:
+    """Each model's, with its plan, within the same space and limits; asked where they have a system in common."""
+    found = []
+    for index, case in enumerate(scorer.question.cases):
+        alone = scorer.alone(index)
+        best = joint_search(alone, own_hands(alone))
+        assert best is not None, f"{case.name} fits the system that all have in common"
+        found.append(answer_of(alone.question, best.best))
+    return tuple(found)

@@ -1,0 +1,129 @@
+"""`dovetail codesign`: from a model, or a spec, to a proven system; and the same after kills and by workers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.e2e.conftest import CODESIGNED, ROOT
+from tests.e2e.killing import kill_often
+from tests.e2e.recorded import check_recorded
+from tests.e2e.test_bad_input import check_refused
+
+SMALL = """
+name: small
+models: [{model: gpt2-345m, global_batch: 16, seq: 128}, {model: bert-base, global_batch: 16, seq: 128}]
+weights: [2, 1]
+devices: [4, 8]
+chip: {base: tpuv2-like, num_tensor: [1, 2, 4], num_cols: [64, 128], num_lanes: [64, 256], num_vector: 2,
+       num_rows: 128, sram_mib: 16, hbm_stacks: [2, 4], stack_gib: [4, 8]}
+space: {tensor_parallel: [1, 2], microbatch: [1, 2], recompute: [none, full]}
+"""
+COUNTS = ("num_scored", "num_bounded_away", "num_beyond", "num_unfit")
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory):
+    file = tmp_path_factory.mktemp("codesign") / "small.yaml"
+    file.write_text(SMALL, encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def alone(dovetail, spec):
+    ran = dovetail("codesign", spec, "--json")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout
+
+
+@pytest.mark.parametrize("example", CODESIGNED, ids=lambda example: example.stem)
+def test_an_example_says_what_it_said(dovetail, bless, example):
+    ran = dovetail("codesign", example.relative_to(ROOT))
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert max(len(line) for line in ran.stdout.splitlines()) <= 80
+    check_recorded(example.with_suffix(".out.txt"), ran.stdout, bless)
+
+
+def test_without_a_word_an_example_is_answered(dovetail):
+    ran = dovetail("codesign")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    for word in ("Best system for gpt2-1.5b by throughput", "proven best of 294,000 systems", "The system", "dp 256"):
+        assert word in " ".join(ran.stdout.split())
+
+
+def test_a_spec_of_two_models_is_answered_for_programs(alone):
+    said = json.loads(alone)
+    assert (said["name"], said["feasible"], said["is_proven"], said["gap_frac"]) == ("small", True, True, 0.0)
+    assert sum(said[key] for key in COUNTS) == said["num_systems"] == 3 * 2 * 2 * 2 * 2 * 2
+    best = said["best"]
+    assert set(best["system"]) == set(said["space"])
+    assert all(value in said["space"][name] for name, value in best["system"].items())
+    assert [one["model"] for one in best["models"]] == ["gpt2-345m", "bert-base"]
+    for one in best["models"]:
+        assert one["step_s"] > 0
+        assert one["energy_j"] > 0
+        assert one["unit"] == "tokens/s"
+        assert one["plan"]["data_parallel"] >= 1
+    gains = [system["gain_frac"] for system in (best, *said["others"])]
+    assert gains == pytest.approx(sorted(gains, reverse=True), rel=1e-12)
+    assert said["plan_then_chip"] is None  # not asked for
+
+
+def test_one_after_the_other_is_never_better_and_exhaustive_answers_the_same(dovetail, spec, alone):
+    ran = dovetail("codesign", spec, "--json", "--compare", "--exhaustive")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    said, first = json.loads(ran.stdout), json.loads(alone)
+    assert said["best"] == first["best"]
+    assert (said["num_bounded_away"], said["num_scored"]) == (0, said["num_systems"] - said["num_unfit"])
+    gains = [said[key]["gain_frac"] for key in ("plan_then_chip", "chip_then_plan", "best")]
+    assert gains[0] <= gains[1] + 1e-9
+    assert gains[1] <= gains[2] + 1e-9
+
+
+def test_workers_answer_the_same(dovetail, spec, alone):
+    ran = dovetail("codesign", spec, "--json", "--workers", "2")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, alone, "")
+
+
+def test_a_search_killed_three_times_answers_as_if_nothing_had_been(tmp_path, spec):
+    kills, wrong = kill_often(("codesign", str(spec), "--json"), tmp_path, 3)
+    assert len(kills) == 3
+    assert wrong == []
+
+
+def test_limits_that_nothing_keeps_are_an_answer(dovetail, spec):
+    ran = dovetail("codesign", spec, "--area", "20 mm2")
+    assert (ran.returncode, ran.stderr) == (1, "")
+    assert "No system of the space keeps the limits" in ran.stdout
+    found = dovetail("codesign", spec, "--area", "20 mm2", "--json")
+    assert found.returncode == 1
+    assert json.loads(found.stdout)["reason"] == "limits"
+
+
+def test_a_model_that_no_system_holds_is_an_answer(dovetail, tmp_path):
+    file = tmp_path / "large.yaml"
+    text = "workload: {model: llama3-8b, global_batch: 4, seq: 512}\ndevices: 4\n"
+    file.write_text(text + "chip: {base: tpuv2-like, hbm_stacks: 1, stack_gib: [1, 2]}\n", encoding="utf-8")
+    ran = dovetail("codesign", file, "--preset", "cores", "--json")
+    assert (ran.returncode, ran.stderr) == (1, "")
+    assert json.loads(ran.stdout)["reason"] == "memory"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("gpt2-345n", "did you mean gpt2-345m"),
+        ("gpt2-345m --metric speed", "--metric"),
+        ("gpt2-345m --preset chips", "--preset"),
+        ("gpt2-345m --network ring", "--network"),
+        ("gpt2-345m --base h100-sxm", "built on template chips"),
+        ("gpt2-345m --area 600", "--area"),
+        ("gpt2-345m --devices 0", "--devices must be at least 1"),
+        ("gpt2-345m --devices 29 --batch 8", "no plan of the space cuts gpt2-345m for 29 devices"),
+        ("gpt2-345m --workers 0", "--workers must be at least 1"),
+        ("no-such-file.yaml", "no-such-file.yaml"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_one_line(dovetail, words, reason):
+    check_refused(dovetail("codesign", *words.split()), reason)

@@ -1,0 +1,156 @@
+"""Specs for `dovetail codesign`: what they may say, what goes before what, and what is refused where."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from dovetail.errors import DovetailError
+from dovetail.files.codesign import DEFAULT_PRESET, MAX_POINTS, CodesignSaid, load_codesign
+from dovetail.search.codesign.presets import PLANS, PRESETS
+from dovetail.search.codesign.question import Budget
+from dovetail.workload.models import models
+
+WORKLOAD = "workload: {model: gpt2-345m, global_batch: 32, seq: 256}\n"
+
+
+def written(tmp_path, text, name="spec.yaml"):
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+def values(spec):
+    return {knob.name: knob.values for knob in spec.space.knobs}
+
+
+def test_a_model_alone_is_asked_about_in_the_default_space_without_limits():
+    spec = load_codesign("gpt2-1.5b", CodesignSaid())
+    preset, [case] = PRESETS[DEFAULT_PRESET], spec.cases
+    assert (spec.preset, spec.base.name, spec.network) == (DEFAULT_PRESET, preset.base, preset.network)
+    assert spec.num_devices == (preset.num_devices,)
+    assert spec.budget == Budget()
+    assert (case.plans, case.weight, case.workload.global_batch) == (PLANS, 1.0, models["gpt2-1.5b"]().batch)
+    assert values(spec)["sram_mib"] == preset.values["sram_mib"]
+
+
+def test_a_description_of_a_model_in_a_file_is_a_model_too(tmp_path):
+    text = json.dumps({"base": "gpt2-345m", "name": "mine", "num_layers": 3})
+    spec = load_codesign(written(tmp_path, text, "mine.json"), CodesignSaid(batch=8, seq=64))
+    assert (spec.cases[0].name, spec.cases[0].workload.global_batch, spec.cases[0].workload.seq) == ("mine", 8, 64)
+
+
+def test_what_a_spec_says_goes_before_the_preset_and_options_before_both(tmp_path):
+    file = written(
+        tmp_path,
+        WORKLOAD + "name: a system\npreset: cores\nnetwork: flat\ndevices: [16, 8, 16]\n"
+        "chip: {base: tpuv4-like, num_tensor: [8, 2], clock_mhz: 900}\n"
+        "budget: {area: 6 cm2, power: 0.3 kW, total_area: 9000 mm2, total_power: 4 kW, total_usd: 20000}\n"
+        "space: {tp: [1, 2], recompute: full}\n",
+    )
+    spec = load_codesign(file, CodesignSaid())
+    assert (spec.name, spec.preset, spec.base.name, spec.network) == ("a system", "cores", "tpuv4-like", "flat")
+    own = values(spec)
+    assert (own["num_tensor"], own["clock_mhz"], own["num_devices"]) == ((2, 8), (900,), (8, 16))
+    assert own["num_lanes"] == PRESETS["cores"].values["num_lanes"]
+    assert spec.budget == Budget(
+        area_mm2=600.0, power_w=300.0, total_area_mm2=9000.0, total_power_w=4000.0, total_usd=20000.0
+    )
+    plans = spec.cases[0].plans
+    assert (plans.tensor_parallel, plans.recompute, plans.microbatch) == ((1, 2), ("full",), PLANS.microbatch)
+    said = CodesignSaid(
+        preset="chip", base="tpuv2-like", network="torus", devices=4, area="500 mm2", power="200 W", batch=8, seq=64
+    )
+    over = load_codesign(file, said)
+    assert (over.preset, over.base.name, over.network, over.num_devices) == ("chip", "tpuv2-like", "torus", (4,))
+    assert (over.budget.area_mm2, over.budget.power_w, over.budget.total_usd) == (500.0, 200.0, 20000.0)
+    assert (over.cases[0].workload.global_batch, over.cases[0].workload.seq) == (8, 64)
+
+
+def test_several_models_have_weights(tmp_path):
+    text = "models: [{model: bert-base, global_batch: 8}, {model: gpt2-345m, global_batch: 8}]\n"
+    spec = load_codesign(written(tmp_path, text + "weights: [3, 0.5]\n"), CodesignSaid())
+    assert [(case.name, case.weight) for case in spec.cases] == [("bert-base", 3.0), ("gpt2-345m", 0.5)]
+    assert [case.weight for case in load_codesign(written(tmp_path, text), CodesignSaid()).cases] == [1.0, 1.0]
+
+
+def test_the_space_of_phaze_keeps_its_rule_and_plans():
+    spec = load_codesign("gpt3-175b", CodesignSaid(preset="phaze"))
+    assert spec.rule is PRESETS["phaze"].rule
+    assert spec.cases[0].plans == PRESETS["phaze"].plans
+    assert math.prod(len(knob.values) for knob in spec.space.knobs) == spec.space.num_points
+
+
+REFUSED = {
+    "two ways to name models": (WORKLOAD + "models: [bert-base]", "either workload, for one model, or models"),
+    "no model": ("chip: {num_tensor: 4}", "either workload, for one model, or models"),
+    "no models": ("models: []", "models must not be empty"),
+    "a model that nobody knows": ("workload: {model: gpt2-345n}", "did you mean gpt2-345m"),
+    "weights that are too few": ("models: [bert-base, gpt2-345m]\nweights: [1]", "one for each of 2 models; got 1"),
+    "a weight of nothing": ("models: [bert-base, gpt2-345m]\nweights: [1, 0]", "weights[1]"),
+    "a weight that is no number": (WORKLOAD + "weights: [.nan]", "weights"),
+    "a weight in words": (WORKLOAD + "weights: [much]", "weights"),
+    "a preset that nobody knows": (WORKLOAD + "preset: chips", "did you mean chip"),
+    "a network that nobody knows": (WORKLOAD + "network: torsu", "did you mean torus"),
+    "a key that nobody knows": (WORKLOAD + "device: 8", "did you mean devices"),
+    "a chip in one word": (WORKLOAD + "chip: tpuv4-like", "chip must be a mapping"),
+    "a knob that nobody knows": (WORKLOAD + "chip: {sram: 16}", "chip.sram"),
+    "a knob that stands elsewhere": (WORKLOAD + "chip: {num_devices: 16}", "no key of chip is named 'num_devices'"),
+    "a knob without values": (WORKLOAD + "chip: {num_rows: []}", "num_rows needs 1 to 10,000 values; got 0"),
+    "half a core": (WORKLOAD + "chip: {num_tensor: [1, 1.5]}", "chip.num_tensor[1]"),
+    "no core": (WORKLOAD + "chip: {num_tensor: 0}", "num_tensor must be whole numbers from 1 to 1,000,000,000; got 0"),
+    "yes for a number": (WORKLOAD + "chip: {num_lanes: true}", "chip.num_lanes"),
+    "a core in words": (WORKLOAD + "chip: {num_vector: [many]}", "chip.num_vector[0]"),
+    "devices in words": (WORKLOAD + "devices: some", "devices must be whole numbers"),
+    "a chip that is no template": (WORKLOAD + "chip: {base: h100-sxm}", "on template chips, and h100-sxm is none"),
+    "a chip that nobody knows": (WORKLOAD + "chip: {base: tpuv4-lik}", "did you mean tpuv4-like"),
+    "an area without its unit": (WORKLOAD + "budget: {area: 600}", "budget.area"),
+    "an area in watts": (WORKLOAD + "budget: {area: 600 W}", "budget.area"),
+    "an area of nothing": (WORKLOAD + "budget: {area: 0 mm2}", "budget"),
+    "money that is none": (WORKLOAD + "budget: {total_usd: -5}", "total_usd must be positive; got -5"),
+    "a limit that nobody knows": (WORKLOAD + "budget: {energy: 5 J}", "energy"),
+    "plans that nobody knows": (WORKLOAD + "space: {dq: 1}", "no key of space"),
+    "a space of too many": (
+        WORKLOAD + f"chip: {{num_tensor: {list(range(1, 400))}, num_vector: {list(range(1, 400))}}}",
+        f"a space has at most {MAX_POINTS:,} combinations",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "words"), REFUSED.values(), ids=REFUSED)
+def test_what_makes_no_sense_is_refused_in_one_line_with_its_place(tmp_path, text, words):
+    with pytest.raises(DovetailError) as refused:
+        load_codesign(written(tmp_path, text), CodesignSaid())
+    line = str(refused.value)
+    assert words in line
+    assert "spec.yaml" in line
+    assert "\n" not in line
+    assert "Node(" not in line
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (CodesignSaid(preset="chipp"), "did you mean chip? (--preset)"),
+        (CodesignSaid(network="flatt"), "did you mean flat? (--network)"),
+        (CodesignSaid(base="h100-sxm"), "h100-sxm is none"),
+        (CodesignSaid(base="tpuv9"), "--base"),
+        (CodesignSaid(area="600"), "--area"),
+        (CodesignSaid(area="0 mm2"), "--area must be above 0"),
+        (CodesignSaid(power="3 mm2"), "--power"),
+    ],
+)
+def test_what_is_said_wrongly_names_its_option(tmp_path, said, words):
+    for reference in ("gpt2-345m", written(tmp_path, WORKLOAD)):
+        with pytest.raises(DovetailError) as refused:
+            load_codesign(reference, said)
+        assert words in str(refused.value)
+        assert "--" in str(refused.value)
+
+
+def test_a_batch_is_said_for_one_model_only(tmp_path):
+    file = written(tmp_path, "models: [bert-base, gpt2-345m]\n")
+    with pytest.raises(DovetailError, match="--batch and --seq are for one model"):
+        load_codesign(file, CodesignSaid(batch=8))

@@ -1,0 +1,145 @@
+"""What is said of a joint search: the answer, the proof, what it takes, and why there is none."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from dovetail.report.codesigned import CodesignReport, codesigned_tables, notes, proof, sentence
+from dovetail.report.codesigned_record import codesigned_record
+from dovetail.report.nothing_fits import nothing_record, nothing_tables
+from dovetail.report.table import WIDTH, text_of
+from dovetail.search.codesign.answers import answer_of, base_answer, separate, with_reference
+from dovetail.search.codesign.joint import joint_search, own_hands
+from dovetail.search.codesign.question import Budget
+from dovetail.search.codesign.scoring import Scorer
+from dovetail.search.metrics import metrics
+from tests.codesign_questions import PLANS, question
+
+VALUES = {"num_tensor": (2, 4, 8, 16, 32), "num_lanes": (64, 128), "num_devices": (4, 8)}
+WHOLE = replace(PLANS, pipeline_parallel=(1,))
+
+
+@cache
+def report(names: tuple[str, ...] = ("tied",), metric: str = "throughput", *, is_limited: bool = True):
+    budget = Budget(area_mm2=900.0, total_power_w=4000.0) if is_limited else Budget()
+    asked = question(names, VALUES, metric=metric, budget=budget, plans=WHOLE, weights=(2.0, 1.0)[: len(names)])
+    base = base_answer(asked)
+    assert base is not None
+    asked = with_reference(asked, base)
+    scorer = Scorer(asked)
+    found = joint_search(scorer, own_hands(scorer))
+    assert found is not None
+    best = answer_of(asked, found.best)
+    return CodesignReport(
+        name="a system",
+        question=asked,
+        metric_name=metric,
+        metric=metrics[metric],
+        network="torus",
+        preset="chip",
+        found=found,
+        best=best,
+        base=base,
+        separate=separate(asked, base),
+        others=(best, base),
+        took_s=1.5,
+    )
+
+
+def as_text(some: CodesignReport) -> str:
+    text = text_of(codesigned_tables(some))
+    assert max(len(line) for line in text.splitlines()) <= WIDTH
+    return text
+
+
+@pytest.mark.parametrize(
+    ("names", "metric"), [(("tied",), "throughput"), (("tied",), "tokens/J"), (("tied", "dense"), "throughput")]
+)
+def test_the_answer_is_told_within_80_columns(names, metric):
+    text = as_text(report(names, metric))
+    for word in ("Best system for", "The system", "Limits", "Plans on it", "both together", "Other systems", "Notes"):
+        assert word in text
+    assert ("by energy plans with equal stages alone" in " ".join(text.split())) == (metric == "tokens/J")
+
+
+def test_the_sentence_names_system_figure_and_gain():
+    told, best = sentence(report()), report().best.system
+    cores = f"{best['num_tensor']:g} x (128x128) + {best['num_vector']:g} x {best['num_lanes']:g}"
+    assert told.startswith(f"Best system for gpt2-345m by throughput: {cores}, 128 MiB, 32 GiB; ")
+    assert "tokens/s, +" in told
+    assert told.endswith("over tpuv4-like with its best plan")
+    assert sentence(report(("tied", "dense"))).startswith("Best system for 2 models by throughput: ")
+    assert sentence(replace(report(), base=None)).endswith("the tpuv4-like chip itself does not fit")
+    as_text(replace(report(), base=None, separate=None, others=()))
+
+
+def test_the_proof_counts_all_systems():
+    some = report()
+    census = some.found.census
+    counted = census.num_scored + census.num_bounded_away + census.num_beyond + census.num_unfit
+    assert counted == census.num_systems == 20
+    assert proof(some).startswith("proven best of 20 systems with every plan of the space: ")
+    assert f"{census.num_beyond} beyond the limits" in proof(some)
+
+
+def test_where_a_gap_is_left_the_proof_says_how_much_better_another_could_be():
+    some = report()
+    found = replace(some.found, bound=0.8 * some.found.best.loss, census=replace(some.found.census, num_open=3))
+    told = proof(replace(some, found=found))
+    assert "proven" not in told
+    assert "another could be better by 25.0 % at the most, as 3 are not closed" in told
+    record = codesigned_record(replace(some, found=found))
+    assert (record["is_proven"], record["gap_frac"]) == (False, pytest.approx(0.2))
+
+
+def test_limits_are_told_with_the_share_that_is_taken():
+    text = as_text(report())
+    best = report().best
+    assert best.area_mm2 <= 900
+    assert best.num_devices * best.power_w <= 4000
+    assert f"{best.area_mm2 / 900:.1%}".replace("%", " %") in text
+    assert "Limits" not in as_text(report(is_limited=False))
+
+
+def test_a_record_is_plain_data_of_the_same_figures():
+    some = report(("tied", "dense"))
+    record = json.loads(json.dumps(codesigned_record(some)))
+    assert (record["feasible"], record["is_proven"], record["gap_frac"]) == (True, True, 0.0)
+    assert record["budget"] == {"area_mm2": 900.0, "total_power_w": 4000.0}
+    assert record["answer"] == sentence(some)
+    assert record["proof"] == proof(some)
+    assert record["notes"] == list(notes(some))
+    best = record["best"]
+    assert best["system"] == some.best.system
+    assert [one["model"] for one in best["models"]] == ["gpt2-345m", "llama2-7b"]
+    gains = [
+        weight / 3 * math.log(theirs["step_s"] / own["step_s"])
+        for weight, own, theirs in zip((2, 1), best["models"], record["base_system"]["models"], strict=True)
+    ]
+    assert best["gain_frac"] == pytest.approx(math.expm1(sum(gains)))
+    assert record["plan_then_chip"]["gain_frac"] <= record["chip_then_plan"]["gain_frac"] <= best["gain_frac"]
+    alone = codesigned_record(replace(some, base=None, separate=None))
+    assert (alone["base_system"], alone["plan_then_chip"], alone["best"]["gain_frac"]) == (None, None, None)
+
+
+def test_limits_that_nothing_keeps_are_told_with_the_least_that_systems_take():
+    asked = question(("tied",), VALUES, budget=Budget(area_mm2=10.0))
+    record = nothing_record("a system", asked)
+    assert (record["feasible"], record["reason"], record["budget"]) == (False, "limits", {"area_mm2": 10.0})
+    text = text_of(nothing_tables(record))
+    for word in ("No system of the space keeps the limits", "mm2 and", "raise the limits"):
+        assert word in text
+
+
+def test_memory_that_nothing_fits_is_told_with_the_way_out():
+    record = nothing_record("", question(("dense",), {"stack_gib": (1,), "hbm_stacks": (1,)}))
+    assert record["reason"] == "memory"
+    assert record["most_hbm_bytes"] == 2**30
+    text = text_of(nothing_tables(record))
+    assert "No system of the space has a plan that fits" in text
+    assert "allow more HBM, more devices, or other plans" in text

@@ -1,0 +1,88 @@
+"""Systems on paper: what more of anything takes, and where buffers are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dovetail.cost.area import silicon
+from dovetail.cost.inventory import inventory
+from dovetail.cost.price import price
+from dovetail.cost.tdp import tdp
+from dovetail.errors import NotModelled
+from dovetail.hardware.catalog import chips
+from dovetail.search.codesign.systems import built_systems, has_own_buffers, system_chip, system_of, taken
+from dovetail.units import GIBI, KIBI, MEBI
+
+BASE = chips["tpuv4-like"]()
+SHARED = chips["tpuv2-like"]()
+OWN = system_of(BASE, 8)
+
+
+def varied(name: str, *values: float):
+    systems = {knob: np.full(len(values), value) for knob, value in OWN.items()} | {name: np.array(values)}
+    return built_systems(BASE, systems)
+
+
+@pytest.mark.parametrize("name", ["num_tensor", "num_rows", "num_vector", "num_lanes", "sram_mib", "hbm_stacks"])
+def test_more_of_anything_on_the_die_takes_area_power_and_money(name):
+    found = varied(name, OWN[name], 2 * OWN[name], 4 * OWN[name])
+    for column in (found.area_mm2, found.power_w, found.price_usd):
+        assert (np.diff(column) > 0).all()
+
+
+def test_larger_stacks_cost_money_but_no_area_and_faster_links_take_lanes():
+    stacks, links = varied("stack_gib", 8.0, 16.0), varied("link_gb_per_s", 300.0, 600.0)
+    assert stacks.area_mm2[0] == stacks.area_mm2[1]
+    assert stacks.price_usd[0] < stacks.price_usd[1]
+    assert stacks.hbm_bytes.tolist() == [4 * 8 * GIBI, 4 * 16 * GIBI]
+    assert links.area_mm2[0] < links.area_mm2[1]
+    assert links.power_w[0] < links.power_w[1]
+
+
+def test_a_faster_clock_takes_more_than_its_share_of_power():
+    slow, fast = varied("clock_mhz", OWN["clock_mhz"], 2 * OWN["clock_mhz"]).chips.tensor_j_per_flop
+    assert fast > 1.5 * slow  # the voltage rises with it
+
+
+def test_bandwidth_follows_stacks_and_clock():
+    chip = system_chip(BASE, OWN | {"hbm_stacks": 8.0, "clock_mhz": 2100.0, "link_gb_per_s": 3 * OWN["link_gb_per_s"]})
+    assert chip.hbm.bandwidth_bytes_per_s == pytest.approx(2 * BASE.hbm.bandwidth_bytes_per_s)
+    assert chip.sram.bandwidth_bytes_per_s == pytest.approx(2 * BASE.sram.bandwidth_bytes_per_s)
+    assert chip.interconnect_bytes_per_s == pytest.approx(3 * BASE.interconnect_bytes_per_s)
+    assert chip.die.num_link_lanes == 3 * BASE.die.num_link_lanes
+
+
+def test_a_core_has_a_buffer_of_its_own_where_the_base_has_and_a_part_of_the_sram_else():
+    assert has_own_buffers(BASE)
+    assert not has_own_buffers(SHARED)
+    small = system_chip(BASE, OWN | {"num_rows": 4.0, "num_cols": 4.0})
+    large = system_chip(BASE, OWN | {"num_rows": 128.0, "num_cols": 128.0})
+    assert (small.core_buffer_bytes, large.core_buffer_bytes) == (KIBI, 128 * 128 / 64 * KIBI)
+    parts = system_chip(SHARED, system_of(SHARED, 8) | {"sram_mib": 32.0, "num_vector": 4.0})
+    assert parts.core_buffer_bytes == 8 * MEBI
+
+
+@pytest.mark.parametrize("base", [BASE, SHARED])
+@pytest.mark.parametrize("die", [{}, {"spare_core_frac": 0.25}, {"num_fp64_lanes": 64}, {"spare_sram_frac": 0.2}])
+def test_systems_have_the_silicon_of_their_chips(base, die):
+    base = replace(base, die=replace(base.die, **die))
+    system = system_of(base, 8) | {"num_tensor": 4.0, "num_vector": 3.0, "num_lanes": 64.0}
+    built = built_systems(base, {name: np.array([value]) for name, value in system.items()})
+    chip = system_chip(base, system)
+    assert built.area_mm2[0] == pytest.approx(silicon(inventory(chip)).total_mm2, rel=1e-12)
+    assert built.power_w[0] == pytest.approx(tdp(chip).total_w, rel=1e-12)
+    assert built.price_usd[0] == pytest.approx(price(chip).total_usd, rel=1e-12)
+
+
+def test_a_base_with_an_area_model_that_systems_are_not_sized_by_is_refused():
+    odd = replace(BASE, die=replace(BASE.die, area_model="phaze-22nm"))
+    with pytest.raises(NotModelled, match="area model dovetail"):
+        system_chip(odd, OWN)
+
+
+def test_some_of_many_are_taken_in_order():
+    systems = {"num_tensor": np.array([1.0, 2.0, 4.0])}
+    assert taken(systems, np.array([2, 0]))["num_tensor"].tolist() == [4.0, 1.0]
