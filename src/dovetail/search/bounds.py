@@ -210,7 +210,9 @@ def _bound_s(group: GroupLows, pace_s: FloatArray) -> FloatArray:
     low_s = pipeline_low_s(same.name, group.sum_s, pace_s, lag_s, shape)
     hiding = num_hiding(same, group.num_microbatches)
     is_longer = pace_slope(same.name, shape) >= group.hidden_frac * hiding
-    room_s = np.where(is_longer, hiding * pace_s, np.inf)
+    # interleaved chunks leave a step as long as it is until the pace is what all of it comes to for a microbatch
+    slow_s = np.maximum(pace_s, low_s * same.num_copies / shape.num_microbatches) if same.interleave > 1 else pace_s
+    room_s = np.where(is_longer, hiding * slow_s, np.inf)
     exposed_s = group.exchanged_s - group.hidden_frac * np.minimum(group.exchanged_s, room_s)
     return np.where(fits, low_s + group.tied_s + exposed_s + group.updated_s, np.inf)
 

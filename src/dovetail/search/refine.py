@@ -88,8 +88,7 @@ class Refined:
 Told = Callable[[int, int, float, float], None]  # base plans done, those known to be left, best step and bound
 
 
-def _nobody(*_: float) -> None:
-    """Whom refinement tells by default."""
+def _nobody(*_: float) -> None: ...
 
 
 def base_plans(job: Job, plans: Plans, worst_s: float) -> BasePlans:

@@ -10,7 +10,8 @@ from dovetail.workload.graph import BoolArray, FloatArray, IntArray, Need, Ops, 
 from dovetail.workload.operators import DTYPE_BYTES, NUM_WRITES, Unit, code_of
 from dovetail.workload.optimizer import Precision
 
-_SPREADING = code_of("unpermute")  # a row for each expert becomes one: its gradient is as large as its input
+# one row becomes one for each expert, and back: what they are described by is no size of their gradients
+_ROUTING = (code_of("permute"), code_of("unpermute"))
 
 
 def tensors_of(ops: Ops, precision: Precision, exchange_s: FloatArray) -> Tensors:
@@ -68,9 +69,9 @@ def _left_bytes(ops: Ops, precision: Precision, reads: Reads) -> FloatArray:
     input_bytes = np.bincount(inputs.targets, weights=output_bytes[inputs.sources], minlength=len(ops))
     is_first = ops.phase[reads.own.sources] == Phase.FORWARD
     own = reads.own.where(is_first & (ops.phase[reads.own.targets] == Phase.INPUT_GRAD))
-    most_bytes = np.where(ops.kind[own.targets] == _SPREADING, np.inf, ops.write_bytes[own.targets])
-    written_bytes = np.minimum(most_bytes, input_bytes[own.sources])
-    output_bytes[own.targets] = np.maximum(output_bytes[own.targets], written_bytes)
+    of_inputs_bytes = input_bytes[own.sources]
+    written_bytes = np.maximum(output_bytes[own.targets], np.minimum(ops.write_bytes[own.targets], of_inputs_bytes))
+    output_bytes[own.targets] = np.where(np.isin(ops.kind[own.targets], _ROUTING), of_inputs_bytes, written_bytes)
     return np.asarray(output_bytes * _is_written(ops, precision) * ~reads.is_passing)
 
 

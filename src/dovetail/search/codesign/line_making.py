@@ -158,7 +158,8 @@ class _Group:
         line = _Line(whole=steep, stage=nothing, beside_s=self._low.tied_s, lag_s=self._lag_s)
         if not self._hides:
             return [line.with_s(exchanged_s)]
-        is_longer = (pace_slope(same.name, shape) >= self._hiding) | (same.num_stages == 1)
+        is_steep = (pace_slope(same.name, shape) >= self._hiding) & (same.interleave == 1)  # see `bounds._bound_s`
+        is_longer = is_steep | (same.num_stages == 1)
         flat = replace(line, whole=steep - self._hiding * same.num_copies / same.num_stages)
         behind = _either(is_longer, flat, line.times(1 - self._share))
         return [line.with_s((1 - self._hidden) * exchanged_s), behind.with_s(exchanged_s)]

@@ -128,9 +128,13 @@ def test_a_gradient_row_leaves_all_it_writes():
     assert found.tensor_bytes[row(ops, "ffn_silu_mul:dx")] == found.tensor_bytes[row(ops, "ffn_up")]
 
 
-def test_the_gradient_of_rows_brought_together_is_as_large_as_they_are():
+def test_gradients_of_rows_sent_to_experts_and_back_are_as_large_as_what_was_sent():
     ops, found = tensors("mixtral-8x7b")
-    assert found.tensor_bytes[row(ops, "unpermute:dx")] >= found.tensor_bytes[row(ops, "expert_down")]
+    assert found.tensor_bytes[row(ops, "unpermute:dx")] == pytest.approx(
+        found.tensor_bytes[row(ops, "expert_down")], rel=0.01
+    )
+    assert found.tensor_bytes[row(ops, "permute:dx")] == pytest.approx(found.tensor_bytes[row(ops, "norm_2")], rel=0.01)
+    assert found.tensor_bytes[row(ops, "permute")] == 2 * found.tensor_bytes[row(ops, "norm_2")]  # two experts a token
 
 
 def test_updates_hold_gradients_of_weights_and_no_others():
