@@ -125,6 +125,21 @@ def test_a_system_as_the_base_has_it_is_the_base(base):
 # --- no bound is above what it bounds ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("base", BASES)
+def test_no_system_with_very_many_lanes_is_better_than_its_low(base):
+    """Attention over long sequences waits for lanes, however many there are."""
+    cores = {"num_tensor": (64, 128), "num_rows": (128, 256), "num_vector": (1, 64, 128), "num_lanes": (2048, 4096)}
+    asked = question(("dense",), {**cores, "hbm_stacks": (16,), "stack_gib": (1024,)}, base=base)
+    [case] = asked.cases
+    long = replace(case, workload=replace(case.workload, global_batch=8, seq=131_072))
+    scorer = Scorer(replace(asked, cases=(long,)))
+    points = list(asked.space.points())
+    lows, _ = scorer.lows(places_of(points))
+    found = np.array([score.loss for score in scorer.score(points, np.inf)])
+    assert np.isfinite(found).all()
+    assert (lows <= found * (1 + ROUNDING)).all()
+
+
 def uneven(rng: Random, plan: Plan, num_layers: int) -> Plan:
     """`plan` with any layers by stage and any recompute of PLANS by stage."""
     stages = plan.pipeline_parallel

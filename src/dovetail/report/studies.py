@@ -34,6 +34,7 @@ def asked_words(study: StudyRecord) -> str:
     more = (
         f"batch {_by_job(study, 'batch')}" if _by_job(study, "batch") else "",
         counted(devices, "device") if devices > 1 else "",
+        "one kind of stage" if any(job.get("is_stage") for job in study.jobs) else "",
         f"within {' and '.join(map(_limit_words, study.limits.items()))}" if study.limits else "",
     )
     return ", ".join(filter(None, (" ".join(filter(None, said)), *more)))
@@ -108,14 +109,15 @@ def study_tables(study: StudyRecord, best: Best) -> tuple[Table, ...]:
     records = [design_record(study, one) for one in best]
     rows = tuple(
         (
-            " ".join(map(str, record["knobs"].values())),
+            " ".join(str(value) for name, value in record["knobs"].items() if len(study.knobs.get(name, "ab")) > 1)
+            or "-",
             *(_cell(value) for value in (record["loss"], *map(record["figures"].get, study.figure_names))),
         )
         for record in records
     )
     title = f"The best {counted(len(best), 'row')}, the least loss first" if len(best) > 1 else "The best row"
     columns = ("design", "loss", *study.figure_names)
-    notes = ("Design: its knobs in the order above.",) if study.knobs else ()
+    notes = ("Design: its knobs in the order above, without those of one value.",) if study.knobs else ()
     return whole, Table(title=title, columns=columns, rows=rows, align="l" + "r" * (len(columns) - 1), notes=notes)
 
 

@@ -8,6 +8,7 @@ from dovetail.errors import DovetailError
 from dovetail.files.mining import AREA_MM2, POWER_W, MiningSaid, load_mining
 from dovetail.files.mining_stages import StagesSaid, StagesSpec
 from dovetail.search.designs import design_space
+from dovetail.search.mining.planning import several_stages
 from dovetail.workload.models import models
 
 
@@ -56,10 +57,13 @@ def test_stages_say_on_how_many_devices_and_by_which_designs(tmp_path):
         "data_parallel": (1,),
         "pipeline_parallel": (2, 4),  # a mosaic has several stages
     }
-    said = StagesSaid(devices=2, stages="one", num_kept=5, fixed=("dp=2",), forbidden=("zero",))
+    said = StagesSaid(devices=2, stages="pooled", num_kept=5, fixed=("dp=2",), forbidden=("zero",))
     spec = load_mining(written(tmp_path, text), MiningSaid(stages=said))
-    assert (spec.stages.num_devices, spec.stages.way, spec.stages.num_kept) == (2, "one", 5)
-    assert {one.key: one.values for one in spec.stages.constraints} == {"data_parallel": (2,), "zero_stage": (0,)}
+    assert (spec.stages.num_devices, spec.stages.way, spec.stages.num_kept) == (2, "pooled", 5)
+    assert {one.key: one.values for one in spec.stages.said} == {"data_parallel": (2,), "zero_stage": (0,)}
+    assert [one for one in spec.stages.constraints if one not in spec.stages.said] == [several_stages(2)]
+    spec = load_mining(written(tmp_path, text.replace("mosaic\nkeep: 3", "one")), MiningSaid())
+    assert spec.stages.said == spec.stages.constraints
 
 
 def test_where_nothing_is_said_of_stages_there_is_one_design_and_no_planner():

@@ -57,6 +57,8 @@ def test_rows_say_what_they_were_asked_by():
 def test_questions_that_differ_in_batch_or_limits_alone_are_told_apart():
     one = study(**ASKED)
     assert asked_words(one) == "a by throughput on tpu, batch 8, 2 devices, within 606.68 mm2"
+    stage = study(jobs=[{"name": "a", "is_stage": True}])
+    assert asked_words(stage) == "a, one kind of stage"
     both = study(budget={"power_w": 280.0, "total_usd": 900000.0})
     assert asked_words(both) == "within 280 W and 900000 USD in all"
 

@@ -25,7 +25,7 @@ from dovetail.workload.operators import Unit
 AROUND = ("sram_mib", "hbm_stacks", "clock_mhz")
 TENSOR = ("num_tensor", "num_rows", "num_cols", *AROUND)
 VECTOR = ("num_vector", "num_lanes", *AROUND)
-MANY_LANES = 2.0**16
+MANY_LANES = 2.0**16  # at least so many beside a product, where no system of a space has more
 CHIPS_AT_ONCE = 500
 
 
@@ -50,7 +50,8 @@ class ComputeLows:
                 np.add.at(self._weights[place * self._num_cuts + cut], row, weight[place])
         self._ops = works.local.taken(first)
         is_tensor = self._ops.unit == Unit.TENSOR
-        self._tensor = self._table(TENSOR, np.flatnonzero(is_tensor), {"num_vector": 1.0, "num_lanes": MANY_LANES})
+        most_lanes = max(MANY_LANES, float(self._values("num_vector").max() * self._values("num_lanes").max()))
+        self._tensor = self._table(TENSOR, np.flatnonzero(is_tensor), {"num_vector": 1.0, "num_lanes": most_lanes})
         ones = {"num_tensor": 1.0, "num_rows": 1.0, "num_cols": 1.0}
         self._vector = self._table(VECTOR, np.flatnonzero(~is_tensor), ones)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.plan.plan import Plan
+from dovetail.search.mining.load import TrainingJob
 from dovetail.search.mining.score import Question
 from dovetail.search.mining.task import Task
 
@@ -20,7 +21,9 @@ def question_facts(question: Question, metric: str, tasks: Sequence[Task] = ()) 
 
     `tasks` are what the jobs were made of, or the one that the job is a stage of, where that is to be told too.
     """
-    told = [_task_facts(task) for task in tasks] or [{}] * len(question.jobs)
+    told = [_task_facts(task, job) for task, job in zip(tasks, question.jobs, strict=False)] or [{}] * len(
+        question.jobs
+    )
     return {
         "jobs": [
             {"name": job.name, "digest": digest_of(job), "num_devices": job.num_devices, **more}
@@ -35,11 +38,16 @@ def question_facts(question: Question, metric: str, tasks: Sequence[Task] = ()) 
     }
 
 
-def _task_facts(task: Task) -> dict[str, Any]:
-    """Batch, length, and the plan as far as it is not the default one."""
+def _task_facts(task: Task, job: TrainingJob) -> dict[str, Any]:
+    """Batch, length, the plan as far as it is not the default one, and whether `job` is but a stage of it."""
     usual, plan = asdict(Plan()), asdict(task.plan)
     said = {name: value for name, value in plan.items() if value != usual[name]}
-    return {"batch": task.workload.global_batch, "seq": task.workload.seq, "plan": json.loads(json.dumps(said))}
+    return {
+        "batch": task.workload.global_batch,
+        "seq": task.workload.seq,
+        "plan": json.loads(json.dumps(said)),
+        "is_stage": job.num_devices < task.plan.num_devices,
+    }
 
 
 def digest_of(value: object) -> str:

@@ -24,6 +24,7 @@ from dovetail.search.mining.answers import (
     question_over_base,
 )
 from dovetail.search.mining.bounds import JobBounds
+from dovetail.search.mining.choice import stage_job
 from dovetail.search.mining.identity import question_facts
 from dovetail.search.mining.miner import Standing, mined
 from dovetail.search.mining.score import figure_names, scored
@@ -188,6 +189,12 @@ def test_a_question_tells_the_batch_and_the_plan_that_its_jobs_are_of():
     [job] = question_facts(question(), "throughput", (task(),))["jobs"]
     assert job["batch"] == task().workload.global_batch
     assert job["plan"] == {"microbatch": job["batch"]}
+    assert not job["is_stage"]
+    two = replace(task(), plan=replace(task().plan, pipeline_parallel=2))
+    whole = two.job(BASE)
+    for one, is_stage in ((whole, False), (stage_job(whole, whole.stages[0]), True)):
+        [told] = question_facts(replace(question(), jobs=(one,)), "throughput", (two,))["jobs"]
+        assert told["is_stage"] is is_stage
 
 
 def test_a_score_has_the_figures_that_its_names_say():
