@@ -334,7 +334,7 @@ MUTANTS = tuple(
             "dense = (owned.gradients - owned.sparse) * precision.reduce_bytes",
             "dense = (owned.gradients - owned.sparse) * 2.0",
         ),
-        ("schedule/stage_energy.py", "made.step_s * part.cluster.num_devices", "made.step_s"),
+        ("schedule/stage_energy.py", "energy.idle_w * part.cluster.num_devices", "energy.idle_w"),
         (
             "schedule/stage_energy.py",
             "num_passes * pass_j + once_j + sent * link_j",

@@ -24,6 +24,8 @@ COMMANDS = (
     "validate",
     "op",
     "calibrate",
+    "codesign",
+    "pareto",
     "mine",
     "studies",
     "export",

@@ -78,12 +78,10 @@ def computed(
     times = columns[COSTS.index("compute_s")]
     shares = (times @ parts.reshape(-1, len(ops)).T.astype(np.float64)).reshape(num_cuts, WAYS, 2, num_policies)
     found[:, ROWS["recompute_s"] + ROWS["weight_s"]] = shares.transpose(1, 2, 0, 3)
+    found[1, HOST] += np.any(again & ~ops.is_fused, axis=1) * calibration.host_rerun_s
     if num_rows < NUM_ROWS:
-        found = found[:, :num_rows]
-        found[1, HOST] += np.any(again & ~ops.is_fused, axis=1) * calibration.host_rerun_s
-        return found
+        return found[:, :num_rows]
     waits = np.where(limit == np.arange(len(LIMITS))[:, None, None], times, 0.0)
     limits = (waits @ ways.reshape(-1, len(ops)).T.astype(np.float64)).reshape(-1, num_cuts, WAYS, num_policies)
     found[:, ROWS["limits_s"]] = limits.transpose(2, 0, 1, 3)
-    found[1, HOST] += np.any(again & ~ops.is_fused, axis=1) * calibration.host_rerun_s
     return found
