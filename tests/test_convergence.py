@@ -12,6 +12,7 @@ from benchmarks import convergence
 from benchmarks.convergence import Calls, followed, looked_up, write_results
 from benchmarks.convergence_table import converged, model_table, recorded, table
 from dovetail.search.algorithms import Scored
+from dovetail.search.space import Point
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "model" / "mining.md"
@@ -42,7 +43,7 @@ def test_every_run_of_the_record_is_within_the_budget_and_ends_where_it_says():
 
 
 LOSSES = {(0,): 9.0, (1,): 4.0, (2,): math.inf, (3,): 1.0, (4,): 2.0}
-TABLE = {point: Scored(point=point, loss=loss) for point, loss in LOSSES.items()}
+TABLE: dict[Point, Scored] = {point: Scored(point=point, loss=loss) for point, loss in LOSSES.items()}
 CALLS = Calls(beyond_s=1.0, first_s=10.0, further_s=3.0)
 
 

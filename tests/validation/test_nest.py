@@ -43,11 +43,13 @@ def test_our_plan_in_phazes_space_is_no_worse_than_its_experts_and_every_key_is_
         """Not searched here: what is looked at are the words for it."""
         counts = {"num_chips": 4, "num_evaluated": 1, "num_bounded_away": 2, "num_infeasible": 1, "stopped_chips": 2}
         found = expert_placement(case, terms)
+        assert found is not None
         rate = found.sequences_per_s
         return Joint(chip=chips["tpuv4-like"](), found=found, stopped_sequences_per_s=rate, **counts)
 
     [bert] = [case for case in PHAZE_CASES if case.name == "BERT-large"]
     compared = list(phaze_study(best_on_terms, joint, [bert], [PUBLISHED]))
+    assert compared[0].placement_gain is not None
     assert compared[0].placement_gain >= 1
     record = phaze_record(compared, rows)
     text = text_of(phaze_tables(record), 120)

@@ -23,13 +23,19 @@ GPT3 = next(case for case in CASES if case.name == "GPT3-175B")
 BY_NAME = {case.name: case for case in NEST_CASES}
 
 
+def expert_of(case, terms) -> Found:
+    expert = expert_placement(case, terms)
+    assert expert is not None
+    return expert
+
+
 def twice_as_fast(workload, cluster, terms) -> Found:
-    expert = expert_placement(BERT, terms)
+    expert = expert_of(BERT, terms)
     return found(workload, cluster, expert.plan, expert.step_s / 2, expert.step_s / 4)
 
 
 def four_times_as_fast(case, terms) -> Joint:
-    expert = expert_placement(case, terms)
+    expert = expert_of(case, terms)
     cluster = cluster_of(chips["tpuv4-like"](), terms)
     best = found(case.workload(terms), cluster, expert.plan, expert.step_s / 4, expert.step_s / 4)
     return Joint(
@@ -66,7 +72,7 @@ def test_published_terms_keep_four_bytes_a_parameter_and_no_limit_of_power():
 
 def test_experts_take_the_least_hbm_that_their_degrees_fit():
     recomputed = [replace(terms, recompute=("full",)) for terms in (PUBLISHED, CALIBRATED)]
-    assert [expert_placement(GPT3, terms).hbm_bytes for terms in recomputed] == [32 * GIBI, 64 * GIBI]
+    assert [expert_of(GPT3, terms).hbm_bytes for terms in recomputed] == [32 * GIBI, 64 * GIBI]
 
 
 def test_of_plans_that_do_not_fit_none_is_the_fastest():
@@ -80,6 +86,7 @@ def test_gains_are_over_the_experts_and_over_our_plan():
     assert published.placement_gain == pytest.approx(2)
     assert published.joint_gain == pytest.approx(2)
     assert published.whole_gain == pytest.approx(4)
+    assert published.ours is not None
     assert published.ours.gap_frac == pytest.approx(0.5)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,12 @@ BASE = chips["tpuv2-like"]()
 
 
 TEMPLATES = tuple(name for name in chips.names() if chips[name]().vendor == "template")
-SPARES = ({}, {"spare_core_frac": 0.25}, {"num_fp64_lanes": 64}, {"spare_core_frac": 0.1, "num_fp64_lanes": 3})
+SPARES: tuple[dict[str, Any], ...] = (
+    {},
+    {"spare_core_frac": 0.25},
+    {"num_fp64_lanes": 64},
+    {"spare_core_frac": 0.1, "num_fp64_lanes": 3},
+)
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
