@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import signal
+import threading
+
 import pytest
 from hypothesis import settings
 
@@ -14,6 +17,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--bless", action="store_true", help="rewrite golden files and recorded outputs instead of comparing with them"
     )
+
+
+def pytest_configure() -> None:
+    """Lets commands be interrupted where a shell that runs tests in the background had interrupts ignored."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -45,7 +45,15 @@ def test_our_plan_in_phazes_space_is_no_worse_than_its_experts_and_every_key_is_
         found = expert_placement(case, terms)
         assert found is not None
         rate = found.sequences_per_s
-        return Joint(chip=chips["tpuv4-like"](), found=found, stopped_sequences_per_s=rate, **counts)
+        return Joint(
+            chip=chips["tpuv4-like"](),
+            found=found,
+            searched_sequences_per_s=rate,
+            plan_then_chip_sequences_per_s=rate,
+            chip_then_plan_sequences_per_s=rate,
+            stopped_sequences_per_s=rate,
+            **counts,
+        )
 
     [bert] = [case for case in PHAZE_CASES if case.name == "BERT-large"]
     compared = list(phaze_study(best_on_terms, joint, [bert], [PUBLISHED]))
