@@ -21,6 +21,7 @@ from dovetail.search.refine import Job, balanced_plans, base_plans, refined
 from dovetail.search.space import Point
 from dovetail.workload.graph import IntArray
 
+NUM_AIMS = 8  # between the best plan and the bound, one after the other
 NUM_REFINED = 500  # base plans of a system; some 10 ms each
 TIED_FRAC = 1e-10  # style: a tolerance, of a step: what is no better than by this is not looked for
 
@@ -87,8 +88,24 @@ def _searched(frame: Frame, chip: Chip, even: RefinedCase | None, worst_s: float
     found = [] if even is None else balanced_plans(job, [even.plan])
     best_s = min([worst_s, *([] if even is None else [even.step_s]), *(each.step_s for each in found)])
     best_s *= 1 - TIED_FRAC  # many cuts and many systems take as long as the best to the last digits
-    made = refined(job, base_plans(job, frame.bases.at(_may_win(frame, job, best_s)), best_s), best_s, NUM_REFINED)
-    return [*found, *made.found], made.bound_s
+    bases = base_plans(job, frame.bases.at(_may_win(frame, job, best_s)), best_s)
+    made = refined(job, bases, best_s, NUM_REFINED)
+    found, low_s, share = [*found, *made.found], made.bound_s, 0.5
+    for _ in range(NUM_AIMS):  # fewer cuts are left below a nearer aim: it is met, or shown to be out of reach
+        best_s = min([best_s, *(each.step_s for each in found)])
+        if low_s >= best_s * (1 - TIED_FRAC):
+            break
+        aim_s = low_s + share * (best_s - low_s)
+        made = refined(job, bases.below(aim_s), aim_s, NUM_REFINED)
+        found += made.found
+        share = share / 2 if made.num_open else 0.5
+        if made.num_open:
+            low_s = max(low_s, made.bound_s)
+        elif not any(each.step_s < aim_s for each in made.found):
+            low_s = aim_s
+        else:
+            low_s = max(low_s, min(each.step_s for each in made.found))
+    return found, low_s
 
 
 def _may_win(frame: Frame, job: Job, best_s: float) -> IntArray:
