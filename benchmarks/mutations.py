@@ -255,7 +255,7 @@ MUTANTS = tuple(
             "len(tiling.tiles), tiling.stationary, tiling.fill",
             'len(tiling.tiles), tiling.stationary, ""',
         ),
-        ("cost/columns.py", "value[..., start:stop]", "value[..., : stop - start]"),
+        ("cost/columns.py", "value[..., rows]", "value[..., : len(value[..., rows])]"),
         ("cost/systolic.py", "rounds * stream + edge - 1", "rounds * (stream + edge) - 1"),
         ("cost/systolic.py", "np.ceil(tiles / num_arrays)", "tiles / num_arrays"),
         ("cost/node.py", "cell / _REFERENCE[1]", "pitch / _REFERENCE[0]"),

@@ -23,8 +23,7 @@ from dovetail.hardware.catalog import chips
 from dovetail.plan.check import check_plan
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import shard
-from dovetail.schedule.many_chips import pair_times
-from dovetail.schedule.step import training_step
+from dovetail.schedule.step import even_times, training_step
 from dovetail.search.codesign.answers import base_answer, separate, with_reference
 from dovetail.search.codesign.joint import Hands, joint_search, own_hands
 from dovetail.search.codesign.networks import NETWORKS
@@ -71,7 +70,7 @@ def test_plans_on_many_chips_at_once_take_what_each_takes_alone(case, base, netw
     policy = rng.randrange(len(frame.policies))
     works = plans.on(built.chips, built.rows)
     chip = np.array([rng.randrange(len(points)) for _ in base_rows])
-    times = pair_times(plans.pairs(works, first + policy, chip, frame.cluster))
+    times = even_times(plans.pairs(works, first + policy, chip, frame.cluster))
     for row, at in enumerate(chip):
         plan = frame.plans.plan(int(base_rows[row]) * len(frame.policies) + policy)
         alone = training_step(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from dovetail.cli.storing import chosen_store, resumed
 from dovetail.errors import InvalidInput
 from dovetail.files.codesign import CodesignSaid, CodesignSpec, load_codesign
 from dovetail.files.text import one_line
-from dovetail.files.written import write_file
+from dovetail.files.written import check_writable, write_file
 from dovetail.report.codesigned import CodesignReport, codesigned_tables, picture
 from dovetail.report.codesigned_record import codesigned_record
 from dovetail.report.page import page_html
@@ -74,10 +73,11 @@ class CodesignAsked:
 def answer(asked: CodesignAsked, *, as_json: bool) -> bool:
     """Shows the best system, and says whether there is one."""
     metric = _metric(asked.metric)
+    if asked.html:
+        check_writable(Path(asked.html), is_forced=True)
     said = replace(asked.said, base=full_name(asked.said.base, "--base")) if asked.said.base else asked.said
     spec = load_codesign(asked.spec or EXAMPLE, said)
     with chosen_store(asked.store) as store:
-        began_s = time.monotonic()
         question = question_of(spec, metric)
         with busy("planning for the base chip"):
             base = base_answer(question)
@@ -86,12 +86,14 @@ def answer(asked: CodesignAsked, *, as_json: bool) -> bool:
         if found is None:
             tell_nothing(spec, question, as_json=as_json)
             return False
-        report = _report(asked, spec, metric, question, found, base, time.monotonic() - began_s)
+        report = _report(asked, spec, metric, question, found, base)
+    record = codesigned_record(report)
+    tables = codesigned_tables(report)
     if asked.html:
-        asked_for = {name: value for name, value in codesigned_record(report).items() if name in ASKED}
-        title, shown = spec.name or spec.cases[0].name, codesigned_tables(report)
-        write_file(Path(asked.html), page_html(title, shown, picture(report), asked_for, model_version()))
-    show_json(codesigned_record(report)) if as_json else show_tables(codesigned_tables(report))
+        asked_for = {name: record[name] for name in ASKED}
+        page = page_html(spec.name or spec.cases[0].name, tables, picture(report), asked_for, model_version())
+        write_file(Path(asked.html), page)
+    show_json(record) if as_json else show_tables(tables)
     if asked.html and not as_json:
         write(f"\nreport: {one_line(asked.html)}\n")
     return True
@@ -154,7 +156,6 @@ def _report(
     question: JointQuestion,
     found: JointFound,
     base: SystemAnswer | None,
-    took_s: float,
 ) -> CodesignReport:
     others = [score for score in found.scored if score.point != found.best.point and score.loss < float("inf")]
     best = answer_of(question, found.best)
@@ -170,7 +171,6 @@ def _report(
         base=base,
         separate=_compared(asked, question, base),
         others=tuple(answer_of(question, _even(question, one)) for one in others[: asked.num_shown]),
-        took_s=took_s,
         sensitivity=_sensitivity(asked, question, best),
         own_bests=_own_bests(asked, question),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -52,7 +51,6 @@ def answer(asked: ParetoAsked, *, as_json: bool) -> bool:
     said = replace(asked.said, base=full_name(asked.said.base, "--base")) if asked.said.base else asked.said
     spec = load_codesign(asked.spec or EXAMPLE, said)
     with chosen_store(asked.store) as store:
-        began_s = time.monotonic()
         question = _weighed(question_of(spec, metrics[metric_of(axes)]))
         found = _found(asked, spec, question, axes, store)
     if not found.systems:
@@ -67,7 +65,6 @@ def answer(asked: ParetoAsked, *, as_json: bool) -> bool:
         found=found,
         plan_of=scorer_of(question).even_plan,
         num_shown=asked.num_shown,
-        took_s=time.monotonic() - began_s,
     )
     _show(asked, report, as_json=as_json)
     return True

@@ -11,7 +11,7 @@ import numpy as np
 
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.chip import Calibration, Chip
-from dovetail.workload.graph import BoolArray, FloatArray
+from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 from dovetail.workload.operators import DTYPES
 
 _NUMBERS = tuple(field.name for field in fields(Calibration) if field.name != "fitted_on")
@@ -64,13 +64,13 @@ class ChipColumns:
             raise NotModelled(f"this chip's tensor units have no rate for {DTYPES[dtype]}; it has {known}")
         return np.asarray(rate)
 
-    def slice(self, start: int, stop: int) -> ChipColumns:
-        """The chips from `start` to `stop`."""
-        changes: dict[str, Any] = {"calibration": {k: v[start:stop] for k, v in self.calibration.items()}}
+    def at(self, rows: slice | IntArray) -> ChipColumns:
+        """Some of the chips, in the order given."""
+        changes: dict[str, Any] = {"calibration": {k: v[rows] for k, v in self.calibration.items()}}
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):
-                changes[field.name] = value[..., start:stop]
+                changes[field.name] = value[..., rows]
         return replace(self, **changes)
 
 

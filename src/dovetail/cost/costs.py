@@ -63,5 +63,5 @@ def cost_table(ops: Ops, chips: ChipColumns, setting: Setting = Setting.STREAM) 
     if len(chips) <= CHIPS_AT_ONCE:
         return family_costs(work, chips, setting)
     starts = range(0, len(chips), CHIPS_AT_ONCE)
-    parts = [family_costs(work, chips.slice(start, start + CHIPS_AT_ONCE), setting) for start in starts]
+    parts = [family_costs(work, chips.at(slice(start, start + CHIPS_AT_ONCE)), setting) for start in starts]
     return OpCosts(**{f.name: np.concatenate([getattr(p, f.name) for p in parts], axis=1) for f in fields(OpCosts)})

@@ -7,24 +7,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dovetail.errors import DovetailError, InvalidInput, did_you_mean
-from dovetail.files.chip import chip_of, load_chip
-from dovetail.files.entry import Entry, described, is_file_name, opened, placed
-from dovetail.files.job import check_dtype, countable, workload_of
+from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.files.built_on import said_amount, said_workload, template_base, workload_entries
+from dovetail.files.entry import Entry, described, is_file_name, opened
+from dovetail.files.job import check_dtype, countable
 from dovetail.files.model import load_model
 from dovetail.files.schema import MAX_LIST, MAX_WHOLE, Shape, Text, amount, checked
 from dovetail.files.space import space_of
 from dovetail.files.text import one_line
 from dovetail.hardware.chip import Chip
-from dovetail.search.codesign.networks import NETWORKS, network_named
+from dovetail.search.codesign.networks import network_named
 from dovetail.search.codesign.presets import PRESETS, Preset
 from dovetail.search.codesign.question import Budget, Case, Rule, system_space
 from dovetail.search.codesign.systems import KNOBS
 from dovetail.search.constraints import Constraint, space_under
-from dovetail.search.mining.answers import TEMPLATE
 from dovetail.search.plan_space import PlanSpace
 from dovetail.search.space import Space
-from dovetail.units import quantity
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
@@ -93,14 +91,14 @@ def load_codesign(reference: str, said: CodesignSaid) -> CodesignSpec:
     given = checked(spec, _Spec)
     preset_name = said.preset or given.preset or DEFAULT_PRESET
     preset = _preset(preset_name, "--preset" if said.preset else spec.at("preset").where)
-    base = _base(said.base, spec.child("chip").child("base") if _has(spec, "chip", "base") else None, preset)
-    entries = _entries(spec)
+    own_base = spec.child("chip").child("base") if _has(spec, "chip", "base") else None
+    base = template_base(said.base, own_base, preset.base, "systems")
+    entries = workload_entries(spec, "co-design for", has_own_size=bool(said.batch or said.seq))
     weights = _weights(spec, given.weights, len(entries))
     num_devices = (said.devices,) if said.devices else _devices(spec, preset)
     constraints = space_of(spec.child("space")) if spec.has("space") else ()
-    values = {**preset.values, **(_knobs(spec.child("chip")) if spec.has("chip") else {})}
     with countable():
-        workloads = [_workload(entry, said, base, len(entries)) for entry in entries]
+        workloads = [said_workload(entry, said.batch, said.seq, base) for entry in entries]
     return CodesignSpec(
         name=given.name or one_line(Path(reference).stem),
         cases=tuple(
@@ -109,7 +107,7 @@ def load_codesign(reference: str, said: CodesignSaid) -> CodesignSpec:
         ),
         base=base,
         network=_network(said.network or given.network or preset.network, said, spec),
-        space=_space(base, num_devices, values, spec.child("chip").where),
+        space=_space(base, num_devices, {**preset.values, **_knobs(spec)}, spec.child("chip").where),
         budget=_budget(said, spec),
         preset=preset_name,
         rule=preset.rule,
@@ -121,7 +119,7 @@ def _of_model(reference: str, said: CodesignSaid) -> CodesignSpec:
     """A model alone, in a space by name."""
     preset_name = said.preset or DEFAULT_PRESET
     preset = _preset(preset_name, "--preset")
-    model, base = load_model(reference, said.seq), _base(said.base, None, preset)
+    model, base = load_model(reference, said.seq), template_base(said.base, None, preset.base, "systems")
     num_devices = (said.devices or preset.num_devices,)
     with countable():
         workload = Workload(model=model, global_batch=said.batch or model.batch, seq=said.seq or model.seq)
@@ -149,17 +147,6 @@ def _preset(name: str, where: str) -> Preset:
     return PRESETS[name]
 
 
-def _entries(spec: Entry) -> list[Entry]:
-    if spec.has("workload") == spec.has("models"):
-        raise spec.refused("a spec to co-design for has either workload, for one model, or models, a list of them")
-    if spec.has("workload"):
-        return [spec.child("workload")]
-    listed = spec.child("models")
-    if not listed.value:
-        raise listed.refused("models must not be empty; name one, or say workload")
-    return [listed.child(place) for place in range(len(listed.value))]
-
-
 def _weights(spec: Entry, given: list[float | int] | None, num_cases: int) -> list[float]:
     if given is None:
         return [1.0] * num_cases
@@ -169,28 +156,6 @@ def _weights(spec: Entry, given: list[float | int] | None, num_cases: int) -> li
         if not 0 < weight < float("inf"):
             raise spec.child("weights").child(place).refused(f"a weight must be above 0; got {described(weight)}")
     return [float(weight) for weight in given]
-
-
-def _workload(entry: Entry, said: CodesignSaid, base: Chip, num_cases: int) -> Workload:
-    if num_cases > 1 and (said.batch or said.seq):
-        raise InvalidInput("--batch and --seq are for one model; of several, say global_batch and seq in the spec")
-    workload, _ = workload_of(entry)
-    workload = replace(workload, global_batch=said.batch or workload.global_batch, seq=said.seq or workload.seq)
-    with placed(entry):
-        check_dtype(workload, base)
-    return workload
-
-
-def _base(said: str, entry: Entry | None, preset: Preset) -> Chip:
-    where = "--base" if said or entry is None else entry.where
-    try:
-        chip = load_chip(said or preset.base) if said or entry is None else chip_of(entry)
-    except DovetailError as error:
-        raise type(error)(error.message, error.where or where) from None
-    if chip.vendor != TEMPLATE:
-        told = f"systems are built on template chips, and {one_line(chip.name)} is none"
-        raise InvalidInput(f"{told}; take tpuv2-like, tpuv4-like or nvdla-like, or a file with one as its base", where)
-    return chip
 
 
 def _devices(spec: Entry, preset: Preset) -> tuple[int, ...]:
@@ -212,8 +177,11 @@ def _wholes(entry: Entry) -> tuple[int, ...]:
     return tuple(sorted({item.value for item in items}))
 
 
-def _knobs(entry: Entry) -> Mapping[str, tuple[int, ...]]:
-    """The knobs of a spec's `chip` section."""
+def _knobs(spec: Entry) -> Mapping[str, tuple[int, ...]]:
+    """The knobs of a spec's `chip` section, if it has one."""
+    entry = spec.child("chip")
+    if not spec.has("chip"):
+        return {}
     if not isinstance(entry.value, dict):
         raise entry.refused(f"chip must be a mapping of keys to values; got {described(entry.value)}")
     known = ("base", *_KEYS)
@@ -238,7 +206,6 @@ def _network(name: str, said: CodesignSaid, spec: Entry | None) -> str:
     except InvalidInput as error:
         where = "--network" if said.network or spec is None else spec.at("network").where
         raise InvalidInput(error.message, where) from None
-    assert name in NETWORKS
     return name
 
 
@@ -252,8 +219,8 @@ def _space(base: Chip, num_devices: tuple[int, ...], values: Mapping[str, tuple[
 
 def _budget(said: CodesignSaid, spec: Entry | None) -> Budget:
     given = checked(spec.child("budget"), _Budget) if spec is not None and spec.has("budget") else _Budget()
-    area_mm2 = _amount("--area", said.area, "mm2") if said.area else given.area
-    power_w = _amount("--power", said.power, "w") if said.power else given.power
+    area_mm2 = said_amount("--area", said.area, "mm2") if said.area else given.area
+    power_w = said_amount("--power", said.power, "w") if said.power else given.power
     try:
         return Budget(
             area_mm2=area_mm2,
@@ -265,13 +232,3 @@ def _budget(said: CodesignSaid, spec: Entry | None) -> Budget:
     except InvalidInput as error:
         where = spec.at("budget").where if spec is not None else error.where
         raise InvalidInput(error.message, where) from None
-
-
-def _amount(option: str, text: str, unit: str) -> float:
-    try:
-        value = quantity(text, unit)
-    except InvalidInput as error:
-        raise InvalidInput(error.message, option) from None
-    if value <= 0:
-        raise InvalidInput(f"{option} must be above 0; got {described(text)}")
-    return value

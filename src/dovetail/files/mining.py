@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
-from dovetail.errors import DovetailError, InvalidInput
-from dovetail.files.chip import chip_of, load_chip
-from dovetail.files.entry import Entry, described, is_file_name, opened, placed
-from dovetail.files.job import check_dtype, countable, workload_of
+from dovetail.errors import InvalidInput
+from dovetail.files.built_on import said_amount, said_workload, template_base, workload_entries
+from dovetail.files.entry import Entry, is_file_name, opened, placed
+from dovetail.files.job import check_dtype, countable
 from dovetail.files.mining_stages import StagesSaid, StagesSpec, stages_of
 from dovetail.files.model import load_model
 from dovetail.files.plan import own_devices, plan_of
 from dovetail.files.schema import Shape, Text, Whole, Wholes, amount, checked
 from dovetail.files.text import one_line
 from dovetail.hardware.chip import Chip
-from dovetail.search.designs import COUNTS, SIDES, Limits, check_area_model, design_space
-from dovetail.search.mining.answers import TEMPLATE, template_names
+from dovetail.search.designs import COUNTS, SIDES, Limits, design_space
 from dovetail.search.mining.load import check_mined
 from dovetail.search.mining.task import Task, fitting_batch, whole_batch
 from dovetail.search.space import Space
-from dovetail.units import quantity
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
@@ -99,8 +97,8 @@ def load_mining(reference: str, said: MiningSaid) -> MiningSpec:
         return _of_model(reference, said)
     shape = checked(spec, _Spec)
     given = checked(spec.child("chip"), _Chip) if spec.has("chip") else _Chip()
-    base = _base(said.base, spec.child("chip").child("base") if given.base else None)
-    entries = _workloads(spec, said)
+    base = template_base(said.base, spec.child("chip").child("base") if given.base else None, BASE, "designs")
+    entries = workload_entries(spec, "mine a chip for", has_own_size=bool(said.batch or said.seq))
     stages = stages_of(said.stages, spec, shape, len(entries))
     has_one = not stages.num_devices
     with countable():
@@ -124,7 +122,7 @@ def _is_plain_file(reference: str) -> bool:
 def _of_model(reference: str, said: MiningSaid) -> MiningSpec:
     """A model alone, on one device."""
     model = load_model(reference, said.seq)
-    base = _base(said.base, None)
+    base = template_base(said.base, None, BASE, "designs")
     stages = stages_of(said.stages, None, _Spec(), 1)
     is_open = not said.batch and not stages.num_devices
     with countable():
@@ -142,20 +140,6 @@ def _of_model(reference: str, said: MiningSaid) -> MiningSpec:
     )
 
 
-def _workloads(spec: Entry, said: MiningSaid) -> list[Entry]:
-    """The workloads of a spec: the one of `workload`, or those of `models`."""
-    if spec.has("workload") == spec.has("models"):
-        raise spec.refused("a spec to mine a chip for has either workload, for one model, or models, a list of them")
-    if spec.has("workload"):
-        return [spec.child("workload")]
-    listed = spec.child("models")
-    if not listed.value:
-        raise listed.refused("models must not be empty; name one, or say workload")
-    if said.batch or said.seq:
-        raise InvalidInput("--batch and --seq are for one model; of several, say global_batch and seq in the spec")
-    return [listed.child(place) for place in range(len(listed.value))]
-
-
 def _is_open(spec: Entry, entry: Entry, said: MiningSaid) -> bool:
     """Whether nobody said how large the batch is, and one device holds it all."""
     is_said = entry.has("global_batch") or (isinstance(entry.value, str) and entry.value not in models)
@@ -163,10 +147,7 @@ def _is_open(spec: Entry, entry: Entry, said: MiningSaid) -> bool:
 
 
 def _task(spec: Entry, entry: Entry, said: MiningSaid, base: Chip, *, has_one: bool) -> Task:
-    workload, _ = workload_of(entry)
-    workload = replace(workload, global_batch=said.batch or workload.global_batch, seq=said.seq or workload.seq)
-    with placed(entry):
-        check_dtype(workload, base)
+    workload = said_workload(entry, said.batch, said.seq, base)
     if spec.has("plan"):
         entry = spec.child("plan")
         plan = plan_of(entry, workload.forward_graph(), own_devices(entry))
@@ -177,36 +158,12 @@ def _task(spec: Entry, entry: Entry, said: MiningSaid, base: Chip, *, has_one: b
     return fitting_batch(workload, base) if is_open else whole_batch(workload)
 
 
-def _base(said: str, entry: Entry | None) -> Chip:
-    """The chip to build on, which must be a template: of others it is not known what remains without their cores."""
-    where = "--base" if said or entry is None else entry.where
-    try:
-        chip = load_chip(said or BASE) if said or entry is None else chip_of(entry)
-    except DovetailError as error:
-        raise type(error)(error.message, error.where or where) from None
-    if chip.vendor != TEMPLATE:
-        way_out = f"take {', '.join(template_names())}, or a file with one of them as its base"
-        raise InvalidInput(f"designs are built on template chips, and {one_line(chip.name)} is none; {way_out}", where)
-    check_area_model(chip)
-    return chip
-
-
 def _limits(said: MiningSaid, given: Any, entry: Entry | None) -> Limits:
-    area_mm2 = _said_amount("--area", said.area, "mm2") if said.area else given.area
-    power_w = _said_amount("--power", said.power, "w") if said.power else given.power
+    area_mm2 = said_amount("--area", said.area, "mm2") if said.area else given.area
+    power_w = said_amount("--power", said.power, "w") if said.power else given.power
     if power_w == 0:
         raise InvalidInput("power must be above 0; got 0 W", entry.child("power").where if entry else "--power")
     return Limits(area_mm2=area_mm2, power_w=power_w)
-
-
-def _said_amount(option: str, text: str, unit: str) -> float:
-    try:
-        value = quantity(text, unit)
-    except InvalidInput as error:
-        raise InvalidInput(error.message, option) from None
-    if value <= 0:
-        raise InvalidInput(f"{option} must be above 0; got {described(text)}")
-    return value
 
 
 def _space(given: Any, entry: Entry) -> Space:

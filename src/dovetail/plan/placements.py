@@ -54,6 +54,12 @@ def placements_of(plans: Plans, topology: Topology) -> Placements:
     return Placements(groups=tuple(known), group_of={name: columns[:, i] for i, name in enumerate(GROUPS)})
 
 
+def nesting(plans: Plans, topology: Topology) -> Plans:
+    """Those whose axes nest in the network."""
+    is_placed = placements_of(plans, topology).group_of["tensor"] != NOWHERE
+    return plans if is_placed.all() else plans.at(np.flatnonzero(is_placed))
+
+
 def nowhere(plans: Plans) -> Placements:
     """Every device by itself: no group has a second rank."""
     alone = np.zeros(len(plans), dtype=np.int64)

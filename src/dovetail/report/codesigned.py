@@ -48,7 +48,6 @@ class CodesignReport:
     base: SystemAnswer | None
     separate: Separate | None
     others: tuple[SystemAnswer, ...]  # scored and behind, the best first
-    took_s: float
     sensitivity: Sensitivity | None = None
     own_bests: tuple[SystemAnswer, ...] = ()  # of several models, each one's
 

@@ -36,7 +36,6 @@ class FrontReport:
     found: ParetoFound
     plan_of: Callable[[int, Point, int], Plan]
     num_shown: int
-    took_s: float
 
     def figure(self, one: FrontSystem) -> float:
         """By the metric, as people compare it; of several models, how many times as good as the base chip."""

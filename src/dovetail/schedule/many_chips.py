@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from dovetail.cost.columns import ChipColumns
 from dovetail.hardware.cluster import Cluster
 from dovetail.plan.plans import Plans
-from dovetail.schedule.assembly import Assembly, Shared, by_pipeline, by_stages, shared
+from dovetail.schedule.assembly import Shared, shared
 from dovetail.schedule.chip_rows import ChipRows
 from dovetail.schedule.work_frame import WorkFrame, work_frame
 from dovetail.schedule.work_table import ChipWorks, chip_works
-from dovetail.workload.graph import FloatArray, Graph, IntArray
+from dovetail.workload.graph import Graph, IntArray
 from dovetail.workload.optimizer import Precision
 
 
@@ -50,20 +48,3 @@ def plan_frame(graph: Graph, plans: Plans, cluster: Cluster, precision: Precisio
     """`plans`, which must lie on `cluster`'s network and offload nothing."""
     plain = shared(graph, plans, cluster, precision, is_broken_down=False)
     return PlanFrame(plain=plain, works=work_frame(graph, plans, plain.places, precision))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PairTimes:
-    """Seconds and joules of one step of each pair."""
-
-    step_s: FloatArray
-    energy_j: FloatArray
-
-
-def pair_times(every: Shared) -> PairTimes:
-    """Of plans whose layers are spread evenly."""
-    step_s, energy_j = np.empty(len(every.plans)), np.empty(len(every.plans))
-    for same, columns in by_stages(every, list(by_pipeline(every.graph, every.plans))):
-        assembly = Assembly(every, same, columns)
-        step_s[same.rows], energy_j[same.rows] = assembly.step_s, assembly.energy_j()
-    return PairTimes(step_s=step_s, energy_j=energy_j)

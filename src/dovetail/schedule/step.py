@@ -93,9 +93,13 @@ def training_steps(graph: Graph, plans: Plans, cluster: Cluster, precision: Prec
 
 def step_times(graph: Graph, plans: Plans, cluster: Cluster, precision: Precision) -> StepTimes:
     """As `training_steps`, only how long and how much energy: for search."""
-    step_s, energy_j = np.empty(len(plans)), np.empty(len(plans))
-    every = shared(graph, plans, cluster, precision, is_broken_down=False)
-    for same, columns in by_stages(every, list(by_pipeline(graph, plans))):
+    return even_times(shared(graph, plans, cluster, precision, is_broken_down=False))
+
+
+def even_times(every: Shared) -> StepTimes:
+    """Of each of its plans, whose layers are spread evenly, on its chip."""
+    step_s, energy_j = np.empty(len(every.plans)), np.empty(len(every.plans))
+    for same, columns in by_stages(every, list(by_pipeline(every.graph, every.plans))):
         assembly = Assembly(every, same, columns)
         step_s[same.rows], energy_j[same.rows] = assembly.step_s, assembly.energy_j()
     return StepTimes(step_s=step_s, energy_j=energy_j)

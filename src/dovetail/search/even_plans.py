@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from dovetail.plan.cuts import cuts_of
-from dovetail.plan.placements import NOWHERE, placements_of
+from dovetail.plan.placements import nesting
 from dovetail.plan.plans import Plans, joined
 from dovetail.schedule.memory_needs import host_need_bytes, need_bytes
 from dovetail.schedule.offload import does_offload, host_of
@@ -61,7 +61,9 @@ class EvenSearch:
         graph, num_devices = self.job.graph, self.job.cluster.num_devices
         found, num_done, num_all = EvenPlans(), 0, num_grids(self.space, graph, num_devices)
         for num_batches, plans in _chunks(batches(self.space, graph, num_devices), PLANS_AT_ONCE):
-            found = self._with(replace(found, tally=found.tally.met(len(plans))), _placed(plans, self.job))
+            found = self._with(
+                replace(found, tally=found.tally.met(len(plans))), nesting(plans, self.job.cluster.topology)
+            )
             num_done += num_batches
             self._tell(num_done, num_all, found)
         return found
@@ -73,7 +75,7 @@ class EvenSearch:
         found, num_done, num_all = self._sampled(bases), 0, num_grids(bases, graph, num_devices)
         for num_batches, plans in _chunks(batches(bases, graph, num_devices), BASES_AT_ONCE):
             found = replace(found, tally=found.tally.met(len(plans) * len(self.job.policies)))
-            found = self._bounded(found, _placed(plans, self.job), has_queue=has_queue)
+            found = self._bounded(found, nesting(plans, self.job.cluster.topology), has_queue=has_queue)
             num_done += num_batches
             self._tell(num_done, num_all, found)
         return found if found.best else replace(found, tally=self._with_least(found.tally))
@@ -91,7 +93,7 @@ class EvenSearch:
         ]
         if not some:
             return EvenPlans()
-        placed = _placed(joined(some), self.job)
+        placed = nesting(joined(some), self.job.cluster.topology)
         return EvenPlans(best=self._with(EvenPlans(), with_policies(placed, self.job.policies)).best)
 
     def _bounded(self, found: EvenPlans, placed: Plans, *, has_queue: bool) -> EvenPlans:
@@ -136,7 +138,7 @@ class EvenSearch:
     def _with_least(self, tally: Tally) -> Tally:
         """Where nothing fits: the plan that needs least of all, those included that a bound ruled out."""
         for _, plans in _chunks(batches(self.space, self.job.graph, self.job.cluster.num_devices), PLANS_AT_ONCE):
-            placed = _placed(plans, self.job)
+            placed = nesting(plans, self.job.cluster.topology)
             if len(placed):
                 cuts = cuts_of(placed, self.job.graph)
                 tally = tally.with_need(placed, need_bytes(self.job.graph, placed, cuts, self.job.precision))
@@ -161,9 +163,3 @@ def _chunks(found: Iterator[Plans], num_most: int) -> Iterator[tuple[int, Plans]
         num_waiting, before = num_waiting + len(batch), degrees
     if waiting:
         yield len(waiting), joined(waiting)
-
-
-def _placed(plans: Plans, job: Job) -> Plans:
-    """Those that nest in the network."""
-    is_placed = placements_of(plans, job.cluster.topology).group_of["tensor"] != NOWHERE
-    return plans if is_placed.all() else plans.at(np.flatnonzero(is_placed))

@@ -96,7 +96,7 @@ def test_what_a_table_shares_keeps_chips_apart_and_nothing_else_does(tiling):
 
 def test_a_slice_is_the_table_of_those_chips():
     gpus = [chips[name]() for name in ("a100-80gb-sxm", "h100-sxm", "h200-sxm", "b200")]
-    assert same(chip_columns(gpus).slice(1, 3), chip_columns(gpus[1:3]))
+    assert same(chip_columns(gpus).at(slice(1, 3)), chip_columns(gpus[1:3]))
 
 
 def test_varied_copies_a_chip_and_takes_the_columns_given():
@@ -104,7 +104,7 @@ def test_varied_copies_a_chip_and_takes_the_columns_given():
     found = varied(H200, 3, num_units=units)
     assert len(found) == 3
     assert found.num_units is units
-    assert same(found.slice(1, 2), chip_columns((H200,)))
+    assert same(found.at(slice(1, 2)), chip_columns((H200,)))
     assert found.calibration["launch_s"].tolist() == [H200.calibration.launch_s] * 3
 
 

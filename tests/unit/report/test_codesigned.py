@@ -47,7 +47,6 @@ def report(names: tuple[str, ...] = ("tied",), metric: str = "throughput", *, is
         base=base,
         separate=separate(asked, base),
         others=(best, base),
-        took_s=1.5,
     )
 
 

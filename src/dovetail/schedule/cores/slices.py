@@ -8,8 +8,7 @@ What it uses of the bandwidths in that time is its need, and needs add up. See d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -130,12 +129,7 @@ def _block_bytes(ops: Ops) -> FloatArray:
 
 def _slice_columns(slices: Slices, mine: IntArray, whole: ChipColumns, which: IntArray) -> ChipColumns:
     """Every slice as a chip of its own. A joule a byte through the SRAM, and none for all else, counts these bytes."""
-    changes: dict[str, Any] = {"calibration": {k: v[which] for k, v in whole.calibration.items()}}
-    for field in fields(whole):
-        value = getattr(whole, field.name)
-        if isinstance(value, np.ndarray):
-            changes[field.name] = value[..., which]
-    copies = replace(whole, **changes)
+    copies = whole.at(which)
     nothing = np.zeros(len(mine))
     tensor_frac = slices.num_tensor[mine] / copies.num_units
     lanes = copies.num_lanes / whole_vectors(slices, mine)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from dovetail.cost.columns import ChipColumns
 from dovetail.schedule.chip_rows import ChipRows
-from dovetail.schedule.many_chips import PlanFrame, pair_times
+from dovetail.schedule.many_chips import PlanFrame
+from dovetail.schedule.step import even_times
 from dovetail.schedule.work_table import ChipWorks
 from dovetail.search.bounds import step_bounds
 from dovetail.search.codesign.frames import Frame
@@ -120,7 +121,7 @@ class _Search:
         base, chip, policy = base[fits], chip[fits], policy[fits]
         plans, first = self._frame.some(base)
         works = self._on(plans)
-        times = pair_times(plans.pairs(works, first + policy, chip, self._cluster))
+        times = even_times(plans.pairs(works, first + policy, chip, self._cluster))
         plan = base * self._num_policies + policy
         loss = self._losses(times.step_s, times.energy_j, chip)
         order = np.lexsort((plan, loss))
@@ -132,10 +133,3 @@ class _Search:
         chips, best = chips[is_better], best[is_better]
         self.plan[chips], self.loss[chips] = plan[best], loss[best]
         self.step_s[chips], self.energy_j[chips] = times.step_s[best], times.energy_j[best]
-
-
-def of_some(chips: ChipColumns, rows: IntArray) -> ChipColumns:
-    """Some of the chips, in the order given."""
-    arrays = {name: getattr(chips, name) for name in chips.__slots__ if isinstance(getattr(chips, name), np.ndarray)}
-    calibration = {name: column[rows] for name, column in chips.calibration.items()}
-    return replace(chips, calibration=calibration, **{name: array[..., rows] for name, array in arrays.items()})

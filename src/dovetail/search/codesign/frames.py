@@ -12,7 +12,7 @@ from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.plan.cuts import cuts_of
-from dovetail.plan.placements import NOWHERE, placements_of
+from dovetail.plan.placements import nesting
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.plan.plans import Plans, joined
 from dovetail.schedule.assembly import Shared
@@ -41,7 +41,7 @@ class Frame:
         self.policies = tuple(RECOMPUTE_POLICIES.index(policy) for policy in space.recompute)
         bases = replace(space, recompute=space.recompute[:1])
         found = list(batches(bases, self.graph, cluster.num_devices))
-        placed = _placed(joined(found), cluster) if found else None
+        placed = nesting(joined(found), cluster.topology) if found else None
         if placed is None or not len(placed):
             told = f"no plan of the space cuts {workload.model.name} for {cluster.num_devices} devices of this network"
             raise InvalidInput(f"{told}; allow more degrees, or another number of devices")
@@ -116,9 +116,3 @@ class Frame:
 def _check_modelled(space: PlanSpace) -> None:
     if any(space.offload_optimizer) or any(space.offload_activations_frac):
         raise NotModelled("chip and plan together are searched without offload; leave offload out of the plan")
-
-
-def _placed(plans: Plans, cluster: Cluster) -> Plans:
-    """Those that nest in the network."""
-    is_placed = placements_of(plans, cluster.topology).group_of["tensor"] != NOWHERE
-    return plans.at(np.flatnonzero(is_placed))

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.plan.plan import Plan
-from dovetail.search.codesign.best_plans import NO_PLAN, BestPlans, Chips, Losses, best_plans, of_some
+from dovetail.search.codesign.best_plans import NO_PLAN, BestPlans, Chips, Losses, best_plans
 from dovetail.search.codesign.compute_lows import ComputeLows
 from dovetail.search.codesign.frames import Frame
-from dovetail.search.codesign.question import Budget, Case, JointQuestion, places_of, systems_at
+from dovetail.search.codesign.question import Budget, JointQuestion, places_of, systems_at
 from dovetail.search.codesign.systems import Built, built_systems, system_chip, system_of, taken
 from dovetail.search.metrics import ChipFigures
 from dovetail.search.space import Point, Space
@@ -203,7 +203,7 @@ class Scorer:
             for hbm_bytes in np.unique(built.hbm_bytes[rows]).tolist():
                 own = rows[built.hbm_bytes[rows] == hbm_bytes]
                 chips = Chips(
-                    columns=of_some(built.chips, own),
+                    columns=built.chips.at(own),
                     rows=built.rows.at(own),
                     hbm_bytes=hbm_bytes,
                     compute_s=lows.at({name: column[own] for name, column in places.items()}),
@@ -279,13 +279,10 @@ def _lowest_s(frame: Frame, hbm_bytes: float, compute_s: FloatArray) -> FloatArr
 
 def _some(built: Built, rows: IntArray) -> Built:
     return Built(
-        chips=of_some(built.chips, rows),
+        chips=built.chips.at(rows),
         rows=built.rows.at(rows),
         area_mm2=built.area_mm2[rows],
         power_w=built.power_w[rows],
         price_usd=built.price_usd[rows],
         hbm_bytes=built.hbm_bytes[rows],
     )
-
-
-__all__ = ["Case", "CasePlan", "Scorer", "SystemScore"]

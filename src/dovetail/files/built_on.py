@@ -1,0 +1,64 @@
+"""What searches for hardware read alike: models to train, the template chip to build on, limits said in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dovetail.errors import DovetailError, InvalidInput
+from dovetail.files.chip import chip_of, load_chip
+from dovetail.files.entry import Entry, described, placed
+from dovetail.files.job import check_dtype, workload_of
+from dovetail.files.text import one_line
+from dovetail.hardware.chip import Chip
+from dovetail.search.designs import check_area_model
+from dovetail.search.mining.answers import TEMPLATE, template_names
+from dovetail.units import quantity
+from dovetail.workload.workload import Workload
+
+
+def template_base(said: str, entry: Entry | None, default: str, noun: str) -> Chip:
+    """The chip to build on, which must be a template: of others it is not known what remains without their cores."""
+    where = "--base" if said or entry is None else entry.where
+    try:
+        chip = load_chip(said or default) if said or entry is None else chip_of(entry)
+    except DovetailError as error:
+        raise type(error)(error.message, error.where or where) from None
+    if chip.vendor != TEMPLATE:
+        way_out = f"take {', '.join(template_names())}, or a file with one of them as its base"
+        raise InvalidInput(f"{noun} are built on template chips, and {one_line(chip.name)} is none; {way_out}", where)
+    check_area_model(chip)
+    return chip
+
+
+def workload_entries(spec: Entry, purpose: str, *, has_own_size: bool) -> list[Entry]:
+    """The workloads of a spec: the one of `workload`, or those of `models`; of several none may have a size said."""
+    if spec.has("workload") == spec.has("models"):
+        raise spec.refused(f"a spec to {purpose} has either workload, for one model, or models, a list of them")
+    if spec.has("workload"):
+        return [spec.child("workload")]
+    listed = spec.child("models")
+    if not listed.value:
+        raise listed.refused("models must not be empty; name one, or say workload")
+    if has_own_size:
+        raise InvalidInput("--batch and --seq are for one model; of several, say global_batch and seq in the spec")
+    return [listed.child(place) for place in range(len(listed.value))]
+
+
+def said_workload(entry: Entry, batch: int, seq: int, base: Chip) -> Workload:
+    """The workload at `entry`, with the size that the command line gives it, if any."""
+    workload, _ = workload_of(entry)
+    workload = replace(workload, global_batch=batch or workload.global_batch, seq=seq or workload.seq)
+    with placed(entry):
+        check_dtype(workload, base)
+    return workload
+
+
+def said_amount(option: str, text: str, unit: str) -> float:
+    """What an option says, which must be above 0."""
+    try:
+        value = quantity(text, unit)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, option) from None
+    if value <= 0:
+        raise InvalidInput(f"{option} must be above 0; got {described(text)}")
+    return value
