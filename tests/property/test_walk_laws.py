@@ -78,15 +78,15 @@ def way_s(layers: tuple[int, ...], stages: PlanStages, forward_s: np.ndarray, ba
     t = f + b
     before = np.concatenate([[0.0], np.cumsum(t)])
     handed = 2 * stages.lag_s * np.arange(p)
-    first = before[1:] + handed + (p - 1 - np.arange(p)) * f
-    last = before[1:] + handed + (p - 1 - np.arange(p)) * b
+    first = before[1:] + handed + (p - 1 - np.arange(p)) * np.maximum.accumulate(f)
+    last = before[1:] + handed + (p - 1 - np.arange(p)) * np.maximum.accumulate(b)
     ways = [(m - 1 - p + k) * t[k] - before[k] - handed[k] + first[k:].max() + last[k:].max() for k in range(p)]
     return float(max(ways))
 
 
 @settings(max_examples=150)
-@given(given_=pipelines_of_stages())
-def test_the_least_walk_is_the_least_of_all_cuts_and_never_above_what_a_pipeline_takes(given_):
+@given(given_=pipelines_of_stages(), share=st.floats(0.9, 1.2))
+def test_the_least_walk_is_the_least_of_all_cuts_and_never_above_what_a_pipeline_takes(given_, share):
     stages, forward_s, backward_s, num_layers = given_
     assert stages.can_walk
     steps_s = every_step_s(*given_)
@@ -100,9 +100,11 @@ def test_the_least_walk_is_the_least_of_all_cuts_and_never_above_what_a_pipeline
     assert ways_s[walk.layers] == pytest.approx(walk.low_s, rel=ROUNDING)
     for layers, step_s in steps_s.items():
         assert ways_s[layers] <= step_s * (1 + ROUNDING)
-        own = [way[np.arange(len(layers)), list(layers)] for way in (forward_s, backward_s)]
-        if stages.lag_s == 0.0 and all((np.diff(way) >= 0).all() for way in own):
-            assert ways_s[layers] == pytest.approx(step_s, rel=ROUNDING)  # later stages are no faster: it is the step
+        if stages.lag_s == 0.0:
+            assert ways_s[layers] == pytest.approx(step_s, rel=ROUNDING)
+    below_s = share * min(steps_s.values())
+    some = least_walk(forward_s, backward_s, num_layers, stages, below_s)
+    assert some.low_s == pytest.approx(min(walk.low_s, below_s), rel=ROUNDING)
 
 
 def table_of(stages: PlanStages, num_layers: int, asked: tuple[int, int]) -> StageTable:

@@ -14,7 +14,7 @@ from dovetail.search.bounds import ROUNDING_TOLERANCE
 from dovetail.search.plan_stages import PaceLows, PlanStages
 from dovetail.search.planners.balance import Cut, least_pace_s, least_sum
 from dovetail.search.walked_cuts import least_walk
-from dovetail.workload.graph import FloatArray, IntArray
+from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
 MAX_CUTS = 4096  # that are looked at to prove that none is faster
 MAX_MOVES = 24  # layers that are moved one after the other; pipelines of the catalogue's models stop after a few
@@ -26,7 +26,7 @@ class StageTable:
 
     stages: PlanStages
     row: IntArray  # stages by layers
-    fewest: int
+    fewest: int  # that a stage may hold
     most: int  # asked about
     num_layers: int
 
@@ -65,42 +65,52 @@ class StageTable:
     def lows_s(self, best_s: float, least_once_s: float, once_s: Callable[[], FloatArray]) -> PaceLows:
         """What no cut's step takes less than: of each pace, the least that stages within it take together.
 
-        Beside its pipeline a step has what the stage with most has, by option `once_s`. A
-        stage of fewer layers takes no longer, nor one with more than was asked about less than with the most of them.
-        Where that leaves a step below `best_s`, the cut with the shortest way is looked for, and proposed.
+        Beside its pipeline a step has what the stage with most has, by option `once_s`. A stage of fewer layers takes
+        no longer, nor one with more than was asked about less than with the most of them. Where that leaves a step
+        below `best_s`, the cuts with the shortest way are looked for, and proposed.
         """
         time_s = np.minimum.accumulate(self.time_s[:, : self.most + 1][:, ::-1], axis=1)[:, ::-1]
-        is_least = self.fewest <= self.stages.plan.interleave or len(time_s) == 1
-        if is_least:
-            time_s[:, : self.fewest] = np.inf  # every chunk holds a layer, so nothing below was to be asked about
+        time_s[:, : self.fewest] = np.inf  # every chunk holds a layer, so nothing below was to be asked about
         beyond_s = float(time_s[:, -1].min()) if self.most < self.num_layers else np.inf
         paces_s = np.unique(time_s[np.isfinite(time_s)])
         paces_s = paces_s[paces_s < beyond_s]
         sums_s = _least_sums_s(time_s, paces_s, self.num_layers)
         shared_s = np.maximum(least_once_s, self._least_once_s(once_s(), paces_s))
-        lows, cuts = [], []
-        for sum_s, pace_s, beside_s in zip(sums_s.tolist(), paces_s.tolist(), shared_s.tolist(), strict=True):
-            low_s = self.stages.low_s(sum_s, pace_s) + beside_s if np.isfinite(sum_s) else np.inf
-            if low_s < best_s and self.stages.can_walk:
-                walk = least_walk(*self._ways_s(pace_s, is_least=is_least), self.num_layers, self.stages)
-                low_s = max(low_s, walk.low_s + beside_s)
-                cuts += [walk.layers] if walk.layers else []
-            lows.append((pace_s, low_s))
+        lows = [
+            (pace_s, self.stages.low_s(sum_s, pace_s) + beside_s if np.isfinite(sum_s) else np.inf)
+            for sum_s, pace_s, beside_s in zip(sums_s.tolist(), paces_s.tolist(), shared_s.tolist(), strict=True)
+        ]
+        cuts: list[tuple[int, ...]] = []
+        if self.stages.can_walk and any(low_s < best_s for _, low_s in lows):
+            walked_s, cuts = self._walked(best_s, np.maximum(least_once_s, once_s()), beyond_s)
+            lows = [(pace_s, max(low_s, walked_s)) for pace_s, low_s in lows]
         if np.isfinite(beyond_s):
             lows.append((np.inf, self.stages.low_s(0.0, beyond_s) + least_once_s))
         proposed = np.array(list(dict.fromkeys(cuts)), dtype=np.int64).reshape(-1, len(time_s))
         return PaceLows(lows=tuple(lows), cuts=self.rows_of(proposed))
 
-    def _ways_s(self, pace_s: float, *, is_least: bool) -> tuple[FloatArray, FloatArray]:
-        """Forward and backward seconds by stage and layers; infinite for those beyond a pace."""
+    def _walked(self, best_s: float, once_s: FloatArray, beyond_s: float) -> tuple[float, list[tuple[int, ...]]]:
+        """A step that no cut with stages faster than `beyond_s` is below, `best_s` at most, and cuts that come close.
+
+        The stage with most once a step has one of the levels of `once_s`, and all the others have no more.
+        """
+        low_s, cuts = best_s, []
+        for level_s in np.unique(once_s).tolist():
+            below_s = low_s - level_s
+            is_in = (once_s <= level_s) & (self.stages.options.time_s < beyond_s)
+            walk = least_walk(*self._ways_s(is_in), self.num_layers, self.stages, below_s)
+            if walk.low_s < below_s:
+                low_s = walk.low_s + level_s
+                cuts += [walk.layers] if walk.layers else []
+        return low_s, cuts
+
+    def _ways_s(self, is_in: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Forward and backward seconds by stage and layers; infinite but for options that are in."""
         options, row = self.stages.options, self.row[:, : self.most + 1]
-        is_in = np.append(options.time_s <= pace_s, False)[row]
-        ways_s = [
-            np.where(is_in, np.append(way_s, 0.0)[row], np.inf) for way_s in (options.forward_s, options.backward_s)
-        ]
-        for way_s in ways_s:
-            way_s[:, : self.fewest] = np.inf if is_least else 0.0
-        return ways_s[0], ways_s[1]
+        is_out = ~np.append(is_in, False)[row]
+        is_out[:, : self.fewest] = True
+        forward_s, backward_s = (np.append(way_s, 0.0)[row] for way_s in (options.forward_s, options.backward_s))
+        return np.where(is_out, np.inf, forward_s), np.where(is_out, np.inf, backward_s)
 
     def _least_once_s(self, once_s: FloatArray, paces_s: FloatArray) -> FloatArray:
         """By rising pace, what the stage with most once a step has at least, whichever cut keeps within that pace.
@@ -110,11 +120,9 @@ class StageTable:
         options, row = self.stages.options, self.row[:, : self.most + 1]
         time_s, own_s = np.append(options.time_s, np.inf)[row], np.append(once_s, np.inf)[row]
         layers, levels_s = np.arange(row.shape[1]), np.unique(own_s[np.isfinite(own_s)])
-        is_least = self.fewest <= self.stages.plan.interleave or len(row) == 1
-        none = -self.num_layers if is_least else self.fewest - 1  # layers of a stage that holds fewer than was asked
 
         def holds_all(level_s: float, pace_s: float) -> bool:
-            most = np.where((time_s <= pace_s) & (own_s <= level_s), layers, none).max(axis=1)
+            most = np.where((time_s <= pace_s) & (own_s <= level_s), layers, -1).max(axis=1)
             return int(most.sum()) >= self.num_layers and bool((most >= 0).all())
 
         found_s, place = np.full(len(paces_s), np.inf), len(levels_s)
@@ -131,7 +139,7 @@ class StageTable:
         """
         stages, options = self.stages, self.stages.options
         time_s = self.time_s
-        time_s[:, : self.fewest] = np.inf if self.fewest <= stages.plan.interleave else 0.0
+        time_s[:, : self.fewest] = np.inf
         sum_s = float(_least_sums_s(time_s, np.array([np.inf]), self.num_layers)[0])
         if not np.isfinite(sum_s):
             return self
@@ -144,17 +152,16 @@ class StageTable:
     def within(self, pace_s: float) -> IntArray | None:
         """Options of all cuts of which no stage takes longer than `pace_s`; None where there are too many to list.
 
-        Or where a stage could hold more than was asked about, or fewer.
+        Or where a stage could hold more than was asked about.
         """
         # from the right, so that a stage which is faster with more layers is not left out
         time_s = np.minimum.accumulate(self.time_s[:, ::-1], axis=1)[:, ::-1]
         most = (time_s <= pace_s).sum(axis=1) - 1
-        surplus, interleave = int(most.sum()) - self.num_layers, self.stages.plan.interleave
+        surplus = int(most.sum()) - self.num_layers
         if surplus < 0:
             return np.empty((0, len(most)), dtype=np.int64)
-        is_edge = (most == self.most) & (self.most < self.num_layers - (len(most) - 1) * interleave)
-        is_below = (most - surplus < self.fewest) & (self.fewest > interleave) & (len(most) > 1)
-        if is_edge.any() or is_below.any() or comb(surplus + len(most) - 1, surplus) > MAX_CUTS:
+        is_edge = (most == self.most) & (self.most < self.num_layers - (len(most) - 1) * self.fewest)
+        if is_edge.any() or comb(surplus + len(most) - 1, surplus) > MAX_CUTS:
             return None
         cuts = most - _shared_out(surplus, len(most))
         return self.rows_of(cuts[(cuts >= self.fewest).all(axis=1)])
@@ -178,7 +185,7 @@ class StageTable:
 
 
 def stage_table(stages: PlanStages, asked: tuple[int, int], num_layers: int) -> StageTable:
-    """`asked` are the fewest and most layers of a stage that options were asked for."""
+    """`asked` are the fewest layers that a stage may hold, and the most that options were asked for."""
     fewest, most = asked
     options = stages.options
     row = np.full((stages.plan.pipeline_parallel, most + 2), -1)

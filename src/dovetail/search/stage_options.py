@@ -90,8 +90,7 @@ def layer_range(graph: Graph, num_stages: int, interleave: int) -> tuple[int, in
     share = -(-graph.num_layers // num_stages)
     around = max(3, share // 3) if graph.num_layers > FEW_LAYERS else graph.num_layers
     most = graph.num_layers - (num_stages - 1) * interleave
-    fewest = graph.num_layers if num_stages == 1 else max(interleave, min(share - around, most))
-    return fewest, min(most, share + around)
+    return graph.num_layers if num_stages == 1 else interleave, min(most, share + around)
 
 
 def stage_options(every: Shared, policies: tuple[int, ...], wanted: Wanted) -> StageOptions:
