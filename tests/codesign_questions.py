@@ -11,9 +11,9 @@ from typing import Any
 from dovetail.hardware.catalog import chips
 from dovetail.search.codesign.networks import NETWORKS
 from dovetail.search.codesign.question import Budget, Case, JointQuestion, system_space
+from dovetail.search.codesign.systems import has_own_buffers
 from dovetail.search.metrics import metrics
 from dovetail.search.plan_space import PlanSpace
-from dovetail.search.space import Space
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
@@ -38,6 +38,8 @@ VALUES: dict[str, tuple[int, ...]] = {
     "hbm_stacks": (1, 2, 4, 8),
     "stack_gib": (1, 2, 4, 16),
     "clock_mhz": (500, 700, 1050, 1400),
+    "core_buffer_kib": (4, 64, 1024, 65_536),
+    "endpoint": (1, 2, 3),
     "link_gb_per_s": (50, 300),
     "num_devices": (4, 8),
 }
@@ -75,8 +77,11 @@ def question(
     weights: tuple[float, ...] = (),
     plans: PlanSpace = PLANS,
 ) -> JointQuestion:
-    """Of `names` in `CASES`; a knob that `values` leaves out is as the base has it, but links are fast; 8 devices."""
-    chip, values = chips[base](), {"link_gb_per_s": (300,), **values}
+    """Of `names` in `CASES`; a knob that `values` leaves out is as the base has it, but links are fast; 8 devices.
+
+    Core buffers are left out where the base has none of its own.
+    """
+    chip, values = chips[base](), {"link_gb_per_s": (300,), **known_to(base, values)}
     return JointQuestion(
         cases=tuple(
             Case(workload=workload(name), plans=plans, weight=weight)
@@ -91,14 +96,15 @@ def question(
     )
 
 
+def known_to(base: str, values: Mapping[str, Sequence[float]]) -> dict[str, Sequence[float]]:
+    """Those knobs that systems built on `base` have."""
+    has_buffers = has_own_buffers(chips[base]())
+    return {name: some for name, some in values.items() if has_buffers or name != "core_buffer_kib"}
+
+
 def some_values(rng: Random, num_turned: int, most: int = 3) -> dict[str, tuple[int, ...]]:
     """Two or more values for some of the knobs."""
     turned = rng.sample(sorted(VALUES), num_turned)
     return {
         name: tuple(sorted(rng.sample(VALUES[name], rng.randint(2, min(most, len(VALUES[name])))))) for name in turned
     }
-
-
-def wide_space(base: str) -> Space:
-    """All of VALUES, to draw systems from."""
-    return system_space(chips[base](), 8, VALUES)

@@ -17,33 +17,37 @@ from dovetail.schedule.step import training_step
 from dovetail.search.codesign.question import places_of
 from dovetail.search.codesign.refining import refined_system, system_at
 from dovetail.search.codesign.scoring import Scorer
-from dovetail.search.codesign.systems import system_chip
+from dovetail.search.codesign.systems import network_of, system_chip
 from tests.codesign_questions import PLANS, VALUES, question
 
 ROUNDING = 1e-9
 DEVICES = 8.0
-NOTHING_HIDES = Overlap(data=False, tensor=False, context=False, expert=False, pipeline=False)
+OVERLAPS = (
+    Overlap(data=False, tensor=False, context=False, expert=False, pipeline=False),
+    Overlap(),
+    Overlap(data=True, tensor=True, context=True, expert=True, pipeline=True),
+)
 # from where exchanges are all of a step to where they are next to nothing
 LINKS = (1, 5, 300)
 ASKED = st.tuples(
     st.sampled_from(("dense", "tied", "experts")),
     st.sampled_from((0, 1)),
     st.sampled_from(("1f1b", "gpipe")),
-    st.booleans(),
+    st.sampled_from((0, 1, 2)),
 )
 
 
 @cache
-def scorer(case: str, zero_stage: int, schedule: str, hides: bool) -> Scorer:
+def scorer(case: str, zero_stage: int, schedule: str, hidden: int) -> Scorer:
     plans = replace(
         PLANS,
         zero_stage=(zero_stage,),
         schedule=(schedule,),
-        overlap=(Overlap() if hides else NOTHING_HIDES,),
+        overlap=(OVERLAPS[hidden],),
         microbatch=(1, 2, 4, 8),
     )
     values = {name: some[1:3] for name, some in VALUES.items() if name not in ("link_gb_per_s", "num_devices")}
-    values |= {"link_gb_per_s": LINKS, "stack_gib": (64,)}  # style: as a spec has it
+    values |= {"link_gb_per_s": LINKS, "stack_gib": (64,), "endpoint": (1, 2, 3)}  # style: as a spec has it
     return Scorer(question((case,), values, network="flat", plans=plans))
 
 
@@ -60,12 +64,12 @@ def test_no_step_is_below_its_lines_and_fine_ones_are_no_lower(asked, seed):
     rng, search = Random(seed), scorer(*asked)
     point = search.question.space.sample(rng)
     system = system_at(search.question, point)
-    frame = search.frame(0, system["link_gb_per_s"], int(DEVICES))
+    frame = search.frame(0, *network_of(system))
     cluster = frame.on(system_chip(search.question.base, system))
     bases = np.array(sorted(rng.sample(range(len(frame.bases)), min(4, len(frame.bases)))))
     every = shared(frame.graph, frame.bases.at(bases), cluster, frame.workload.precision, is_broken_down=False)
     fine_s = frame.pair_lows_s(bases, every)
-    compute_s = search._compute_lows(0, system["link_gb_per_s"], int(DEVICES)).at(places_of([point]))
+    compute_s = search._compute_lows(0, *network_of(system)).at(places_of([point]))
     known, coarse_s = frame.lines.of_bases(bases).least_s(compute_s)
     assert known.tolist() == bases.tolist()
     _, finer_s = frame.fine_lines.of_bases(bases).least_s(compute_s)
@@ -86,7 +90,7 @@ def test_the_refined_plan_of_a_system_is_the_best_of_every_cut(asked, seed):
     [score] = search.score([point], np.inf)
     found = refined_system(search, score, np.inf)
     system = system_at(search.question, point)
-    frame = search.frame(0, system["link_gb_per_s"], int(DEVICES))
+    frame = search.frame(0, *network_of(system))
     cluster = frame.on(system_chip(search.question.base, system))
     [best] = found.cases
     assert found.low <= found.loss

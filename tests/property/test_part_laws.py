@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dovetail.evaluate import Infeasible, Outcome, evaluate, memory_use
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
+from dovetail.hardware.endpoints import endpoint_names
 from dovetail.hardware.link import Link
 from dovetail.hardware.mixed import MixedCluster
 from dovetail.plan.memory_table import memory_table
@@ -187,11 +188,16 @@ def test_the_plan_found_is_the_best_of_all_orders_layers_and_recompute(num_layer
     zero_stage=st.integers(0, 3),
     microbatch=st.sampled_from((1, 2)),
     policy=st.sampled_from(range(len(RECOMPUTE_POLICIES))),
+    ends=st.tuples(*(st.sampled_from(endpoint_names()) for _ in range(2))),
     draw=st.randoms(use_true_random=False),
 )
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_no_layers_and_recompute_beat_the_bound(schedule, is_turned, overlaps, zero_stage, microbatch, policy, draw):
-    of, on = workload(14, 64), mixed(part("dgx-h100", 16, 640 * GIBI), part("dgx-a100", 16, 640 * GIBI))
+def test_no_layers_and_recompute_beat_the_bound(
+    schedule, is_turned, overlaps, zero_stage, microbatch, policy, ends, draw
+):
+    plain = (part("dgx-h100", 16, 640 * GIBI), part("dgx-a100", 16, 640 * GIBI))
+    parts = (replace(one, chip=replace(one.chip, endpoint=name)) for one, name in zip(plain, ends, strict=True))
+    of, on = workload(14, 64), mixed(*parts)
     graph, interleave = of.training_graph(), 2 if schedule in ("interleaved", "zb-v") else 1
     stage_parts = (1, 1, 0, 0) if is_turned else (0, 0, 1, 1)
     base = Plan(

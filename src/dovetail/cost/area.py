@@ -53,7 +53,7 @@ class Area:
     sram_mm2: Amount
     noc_mm2: Amount
     hbm_mm2: Amount
-    link_mm2: Amount
+    link_mm2: Amount  # with the engines at their ends
     other_mm2: Amount
 
     @property
@@ -94,7 +94,7 @@ def silicon(parts: Inventory, fitted: FittedArea = FITTED_AREA) -> Area:
     buffer_mm2 = core.sram_ratio * BUFFER_MM2_PER_BYTE * parts.buffer_bytes
     sram_mm2 = edge.sram_ratio * SRAM_MM2_PER_BYTE * parts.sram_bytes
     hbm_mm2 = (HBM_PHY_MM2 + HBM_CONTROLLER_MM2 * edge.logic_ratio) * parts.num_hbm_phys
-    link_mm2 = LINK_LANE_MM2 * parts.num_link_lanes + PCIE_LANE_MM2 * parts.num_pcie_lanes
+    link_mm2 = LINK_LANE_MM2 * parts.num_link_lanes + PCIE_LANE_MM2 * parts.num_pcie_lanes + parts.endpoint_mm2
     cores_mm2 = tensor_mm2 + vector_mm2 + control_mm2 + register_mm2 + buffer_mm2
     noc_mm2 = _noc_mm2(parts, cores_mm2, sram_mm2 + hbm_mm2 + link_mm2, fitted)
     named_mm2 = cores_mm2 + sram_mm2 + hbm_mm2 + link_mm2 + noc_mm2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dovetail.cost.engines import engines_of
 from dovetail.cost.node import Amount
 from dovetail.hardware.chip import Chip
 
@@ -38,6 +39,8 @@ class Inventory:
     num_link_lanes: Amount
     num_pcie_lanes: Amount
     has_spare_cores: Amount  # style: 1 or 0, so that arrays of chips may mix both
+    endpoint_mm2: Amount = 0.0  # engines that run collectives, on the node that has the links
+    endpoint_w: Amount = 0.0
 
 
 DOT_PRODUCT_ADDER_FRAC = 0.5  # estimate: products added in a tree share one alignment and one rounding
@@ -61,6 +64,7 @@ def inventory(chip: Chip) -> Inventory:
     num_buffers = {"tensor": tensor.num_units, "vector": vector.num_units, "none": 0}[die.buffered_units] * built
     # Where the shared SRAM is the cores' own buffers, only HBM traffic crosses the die.
     crossing = chip.hbm if die.buffered_units == "none" else chip.sram
+    endpoint_mm2, endpoint_w = engines_of(chip)
     return Inventory(
         node_m=die.node_m,
         io_node_m=die.io_node_m if die.num_io_dies else die.node_m,
@@ -80,4 +84,6 @@ def inventory(chip: Chip) -> Inventory:
         num_link_lanes=die.num_link_lanes,
         num_pcie_lanes=die.num_pcie_lanes,
         has_spare_cores=float(die.spare_core_frac > 0),
+        endpoint_mm2=endpoint_mm2,
+        endpoint_w=endpoint_w,
     )

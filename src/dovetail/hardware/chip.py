@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 
 from dovetail.errors import InvalidInput, NotModelled, did_you_mean
 from dovetail.hardware.die import Die
+from dovetail.hardware.endpoints import SM_DRIVEN, Endpoint, endpoints
 from dovetail.hardware.memory import Memory
 
 STATIONARY = ("output", "weight", "input")
@@ -193,14 +194,23 @@ class Chip:
     die: Die
     sources: tuple[tuple[str, str], ...]
     facts: tuple[tuple[str, str, str], ...] = ()
+    endpoint: str = SM_DRIVEN  # who runs its collectives, of `endpoints`; watts of its engines are in energy.idle_w
 
     def __post_init__(self) -> None:
         for label in ("clock_hz", "core_buffer_bytes", "tdp_w", "interconnect_bytes_per_s"):
             if not getattr(self, label) > 0:
                 raise InvalidInput(f"{label} must be positive; got {getattr(self, label):g}", label)
+        if self.endpoint not in endpoints:
+            known = ", ".join(endpoints.names())
+            hint = did_you_mean(self.endpoint, endpoints.names())
+            raise InvalidInput(f"endpoint must be one of {known}; got {self.endpoint!r}{hint}", "endpoint")
         if not self.tdp_w > self.energy.idle_w:
             told = f"tdp must be above what the chip draws idle, {self.energy.idle_w:g} W; got {self.tdp_w:g} W"
             raise InvalidInput(f"{told}; lower energy.idle or raise tdp", "tdp")
 
     def peak_flop_per_s(self, dtype: str) -> float:
         return self.tensor.peak_flop_per_s(dtype)
+
+    @property
+    def endpoint_kind(self) -> Endpoint:
+        return endpoints[self.endpoint]

@@ -74,6 +74,11 @@ class Shared:
         return (self, *self.others)
 
     @property
+    def held_frac(self) -> float:
+        """Share of compute that gradients and weights exchanged beside it take, on the first part."""
+        return self.cluster.chip.endpoint_kind.adding_held_frac
+
+    @property
     def least_link_frac(self) -> float:
         """What is reached of a link between parts: as much as the part that reaches least."""
         return min(part.cluster.chip.calibration.link_frac for part in self.parts)
@@ -238,7 +243,8 @@ class Assembly:
         columns, made = self.columns, self.columns.exchange
         reduce_s, gather_s = made.reduce_s[columns.exchange_of], made.gather_s[columns.exchange_of]
         room_s = columns.free_forward_s[columns.work_of], columns.free_backward_s[columns.work_of]
-        behind_s = hidden_s(reduce_s, gather_s, room_s, self.hiding_share)
+        held_frac = np.array([self.shared.parts[run.part].held_frac for run in self.same.runs])
+        behind_s = hidden_s(reduce_s, gather_s, room_s, self.hiding_share, held_frac)
         return behind_s, reduce_s + gather_s - behind_s
 
     @property

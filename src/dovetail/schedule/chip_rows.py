@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.power import Powered
-from dovetail.hardware.chip import Calibration
+from dovetail.hardware.chip import Calibration, Chip
+from dovetail.hardware.endpoints import Endpoint
 from dovetail.units import Amount
 from dovetail.workload.graph import FloatArray, IntArray
 
@@ -17,6 +18,9 @@ class Running(Powered, Protocol):
 
     @property
     def calibration(self) -> Calibration: ...
+
+    @property
+    def endpoint_kind(self) -> Endpoint: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,18 +33,20 @@ class EnergyRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChipRows:
-    """Many chips that are calibrated alike: an entry each."""
+    """Many chips that are calibrated alike, with one kind of endpoint: an entry each."""
 
     tdp_w: FloatArray
     energy: EnergyRows
     calibration: Calibration
+    endpoint_kind: Endpoint
 
     def at(self, rows: IntArray) -> ChipRows:
         """Of `rows`, in whatever shape these have."""
         energy = EnergyRows(idle_w=self.energy.idle_w[rows], link_j_per_byte=self.energy.link_j_per_byte)
-        return ChipRows(tdp_w=self.tdp_w[rows], energy=energy, calibration=self.calibration)
+        return replace(self, tdp_w=self.tdp_w[rows], energy=energy)
 
 
-def chip_rows(chips: ChipColumns, calibration: Calibration, link_j_per_byte: float) -> ChipRows:
-    energy = EnergyRows(idle_w=chips.idle_w, link_j_per_byte=link_j_per_byte)
-    return ChipRows(tdp_w=chips.tdp_w, energy=energy, calibration=calibration)
+def chip_rows(chips: ChipColumns, base: Chip) -> ChipRows:
+    """`chips`, which are calibrated as `base` and have its endpoint."""
+    energy = EnergyRows(idle_w=chips.idle_w, link_j_per_byte=base.energy.link_j_per_byte)
+    return ChipRows(tdp_w=chips.tdp_w, energy=energy, calibration=base.calibration, endpoint_kind=base.endpoint_kind)

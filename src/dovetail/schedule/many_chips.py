@@ -27,8 +27,9 @@ class PlanFrame:
         return self.plain.plans
 
     def on(self, chips: ChipColumns, rows: ChipRows) -> ChipWorks:
-        """What its plans do on each of `chips`; `rows` are the same chips."""
-        return chip_works(self.works, chips, rows, self.plain.table.num_devices)
+        """What its plans do on each of `chips`, all with the endpoint of the network's; `rows` are the same chips."""
+        own = replace(rows, endpoint_kind=self.plain.cluster.chip.endpoint_kind)
+        return chip_works(self.works, chips, own, self.plain.table.num_devices)
 
     def pairs(self, works: ChipWorks, plan: IntArray, chip: IntArray, cluster: Cluster) -> Shared:
         """Some of the plans, each on one of the chips, in devices of which `cluster` says the memory."""

@@ -101,7 +101,7 @@ def add_communication(work: FloatArray, sends: Sends, senders: Senders, host_s: 
     for way, phases in zip(work, WAYS, strict=True):
         some = sends.at(np.isin(sends.phase, phases))
         runs = some.runs.astype(np.float64)
-        beside_s = np.where(_overlaps(some, senders), some.time_s, 0.0)
+        beside_s = np.where(overlaps(some, senders), some.time_s, 0.0)
         waiting_s = some.time_s - beside_s
         for axis in np.unique(some.axis).tolist():
             own = some.axis == axis
@@ -116,7 +116,7 @@ def add_communication(work: FloatArray, sends: Sends, senders: Senders, host_s: 
             way[ROWS["limits_s"][_LAUNCH]] += waited_s
 
 
-def _overlaps(sends: Sends, senders: Senders) -> BoolArray:
+def overlaps(sends: Sends, senders: Senders) -> BoolArray:
     """Which run beside compute: gathers for weight gradients run beside the input gradient in any case."""
     may = np.stack([senders.may_overlap.get(axis, np.zeros(len(senders), dtype=bool)) for axis in COMM_AXES], axis=1)
     is_gather = (sends.axis == _TP) & (sends.phase == Phase.WEIGHT_GRAD)

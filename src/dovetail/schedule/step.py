@@ -76,13 +76,19 @@ def pipeline_shape(plan: Plan, num_microbatches: int) -> PipelineShape:
 
 def training_step(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Precision) -> Step:
     """One step of `graph` by `plan`, which must be able to cut it, on `cluster`; what overlaps is its assumption."""
+    return _only(_step(assembly_of(graph, plan, cluster, precision)))
+
+
+def assembly_of(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Precision) -> Assembly:
+    """The step of one plan put together, for whoever asks more of it than `Step` tells."""
     plan = on_parts(plan, cluster)
     if does_offload(plan):
         equal_devices(cluster, "offload")
     plans = columns_of([plan])
     groups = [alike(plans, np.zeros(1, dtype=np.int64), runs_of(graph, plan))]
-    [(_, steps)] = _broken_down(shared_of(graph, plans, cluster, precision), groups)
-    return _only(steps)
+    every = shared_of(graph, plans, cluster, precision)
+    [(same, columns)] = by_stages(every, groups)
+    return Assembly(every, same, columns)
 
 
 def training_steps(graph: Graph, plans: Plans, cluster: Cluster, precision: Precision) -> Step:
@@ -132,7 +138,7 @@ def _step(made: Assembly) -> Step:
             Comm(exposed_s=of_slowest(comm.exposed_s), hidden_s=of_slowest(comm.hidden_s)) * m + once.get(name, Comm())
             for name, comm in zip(COMM_AXES, works.comm, strict=True)
         ),
-        offload=_copies(made, run),
+        offload=copies(made, run),
         bubble_s=made.pipeline_s - waits_s - m * times.pace_s[made.pipe_of],
         update_s=made.update_s,
         slowest_stage=np.array([each.first_stage for each in made.same.runs])[run],
@@ -148,11 +154,11 @@ def _once_a_step(made: Assembly, waits_s: FloatArray, run: IntArray) -> dict[str
     hidden_s = made.hidden_s[np.arange(len(worst)), worst]
     return {
         "dp": Comm(exposed_s=made.synced_s, hidden_s=hidden_s),
-        "pp": _transfers(made, waits_s, run) + Comm(exposed_s=made.tied_s),
+        "pp": transfers(made, waits_s, run) + Comm(exposed_s=made.tied_s),
     }
 
 
-def _transfers(made: Assembly, waits_s: FloatArray, run: IntArray) -> Comm:
+def transfers(made: Assembly, waits_s: FloatArray, run: IntArray) -> Comm:
     """What a device of `run` sends on in a step, exposed or hidden; beside compute, all but what others wait for."""
     every_run = (len(run), len(made.same.runs))
     on_s, back_s = (np.broadcast_to(hop_s, every_run)[np.arange(len(run)), run] for hop_s in made.hops_s)
@@ -163,7 +169,7 @@ def _transfers(made: Assembly, waits_s: FloatArray, run: IntArray) -> Comm:
     )
 
 
-def _copies(made: Assembly, run: IntArray) -> Comm:
+def copies(made: Assembly, run: IntArray) -> Comm:
     """What a device of `run` copies to its host and back: activations in every pass, gradients once a step.
 
     Weights come back within the update.

@@ -14,7 +14,7 @@ from dovetail.plan.placements import Placements
 from dovetail.plan.stage_elements import Owned, is_owner_here
 from dovetail.plan.stage_elements import held_elements as stage_elements
 from dovetail.schedule.send_table import by_group, timed
-from dovetail.schedule.work import HELD_FRAC, Work
+from dovetail.schedule.work import Work
 from dovetail.schedule.work_table import WorkTable
 from dovetail.units import Amount
 from dovetail.workload.graph import FloatArray, Graph, IntArray
@@ -95,14 +95,19 @@ def exchange(
 
 
 def hidden_s(
-    reduce_s: FloatArray, gather_s: FloatArray, room_s: tuple[FloatArray, FloatArray], share: FloatArray
+    reduce_s: FloatArray,
+    gather_s: FloatArray,
+    room_s: tuple[FloatArray, FloatArray],
+    share: FloatArray,
+    held_frac: Amount,
 ) -> FloatArray:
     """What overlaps: reductions behind the backward pass, gathers behind the next forward pass.
 
-    `room_s` is what a microbatch has room for, forward and backward, and `share` how many of them serve.
+    `room_s` is what a microbatch has room for, forward and backward, and `share` how many of them serve; of what
+    hides, `held_frac` is lost to compute.
     """
     behind_s = np.minimum(gather_s, share * room_s[0]) + np.minimum(reduce_s, share * room_s[1])
-    return np.asarray((1 - HELD_FRAC) * behind_s)
+    return np.asarray((1 - held_frac) * behind_s)
 
 
 def free_s(work: Work) -> Amount:

@@ -5,6 +5,7 @@ Every amount may be an array: then a value is the work of as many blocks, stages
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from dovetail.cost.cost import Cost
 from dovetail.cost.op_cost import LIMITS
 from dovetail.cost.power import Powered, at_clock, energy_at_j, mean_w
+from dovetail.hardware.endpoints import SM_HELD_FRAC, Endpoint
 from dovetail.units import Amount
 from dovetail.workload.graph import IntArray
 
@@ -34,13 +36,36 @@ class Comm:
     __rmul__ = __mul__
 
 
-# Share of compute that a collective beside it takes: it holds SMs and uses HBM (16 of 132 SMs held slow products of an
-# H200 by a tenth to a fifth, docs/model/contention.md).
-HELD_FRAC = 0.15
+HELD_FRAC = SM_HELD_FRAC  # share of compute that a collective beside it takes, unless a chip has another endpoint
+_ADDING = ("tp", "dp")  # axes whose exchanges sum, with the gathers that go with them; those of others only move
 NOTHING = Cost()
 NO_WAITS: tuple[Amount, ...] = (0.0,) * len(COMM_AXES)
 _CP = COMM_AXES.index("cp")
 _OTHERS = tuple(index for index in range(len(COMM_AXES)) if index != _CP)
+
+
+def held_fracs(endpoint: Endpoint) -> tuple[float, ...]:
+    """Share of compute that communication beside it takes, by axis."""
+    adding, moving = endpoint.adding_held_frac, endpoint.moving_held_frac
+    return tuple(adding if axis in _ADDING else moving for axis in COMM_AXES)
+
+
+def held_s(fracs: Sequence[Amount], times_s: Sequence[Amount]) -> Amount:
+    """The sum of shares of times; equal shares are one of their sum, to the last digit."""
+    first = fracs[0]
+    if all(frac is first or (isinstance(frac, float) and frac == first) for frac in fracs):
+        return first * sum(times_s)
+    return sum(frac * time_s for frac, time_s in zip(fracs, times_s, strict=True))
+
+
+def _mean_frac(fracs: Sequence[Amount], times_s: Sequence[Amount]) -> Amount:
+    """The mean of shares by times; of no time, the first."""
+    first = fracs[0]
+    if all(isinstance(frac, float) and frac == first for frac in fracs):
+        return first
+    total_s = np.asarray(sum(times_s))
+    is_any = total_s > 0
+    return np.where(is_any, held_s(fracs, times_s) / np.where(is_any, total_s, 1.0), first)[()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +80,8 @@ class Timing:
     core_s: Amount  # the attention's own seconds
     core_clocked_s: Amount
     rest_s: Amount  # communication that hides behind anything
+    context_held_frac: float = HELD_FRAC
+    rest_held_frac: Amount = HELD_FRAC
 
     def time_s(self, clock_frac: Amount) -> Amount:
         """Seconds of the direction at a share of full clock: what passes, and communication it does not hide."""
@@ -62,9 +89,11 @@ class Timing:
         compute_s = self.compute_s + self.clocked_s * longer
         passing_s = left_s = np.maximum(compute_s, self.queued_s)
         host_wait_s = left_s - compute_s
-        hidden_s = np.minimum(self.context_s, self.core_s + self.core_clocked_s * longer + host_wait_s)
-        hidden_s = hidden_s + np.minimum(self.rest_s, np.maximum(0.0, left_s - hidden_s))
-        return passing_s + self.comm_s - hidden_s + HELD_FRAC * np.maximum(0.0, hidden_s - host_wait_s)
+        context_s = np.minimum(self.context_s, self.core_s + self.core_clocked_s * longer + host_wait_s)
+        rest_s = np.minimum(self.rest_s, np.maximum(0.0, left_s - context_s))
+        hidden_s = context_s + rest_s
+        held_frac = _mean_frac((self.context_held_frac, self.rest_held_frac), (context_s, rest_s))
+        return passing_s + self.comm_s - hidden_s + held_frac * np.maximum(0.0, hidden_s - host_wait_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +122,7 @@ class Work:
     recompute_s: Amount = 0.0  # part of the compute that is recompute
     weight_s: Amount = 0.0  # part of the compute that only gradients of weights need
     limits_s: tuple[Amount, ...] = (0.0,) * len(LIMITS)  # compute time by what it waits for
+    held_frac: tuple[float, ...] = (HELD_FRAC,) * len(COMM_AXES)  # of compute, by what runs beside it, by axis
 
     @property
     def time_s(self) -> Amount:
@@ -120,6 +150,10 @@ class Work:
             core_s=self.core.compute_s,
             core_clocked_s=self.core.clocked_s,
             rest_s=sum(self.beside_s[index] for index in _OTHERS),
+            context_held_frac=self.held_frac[_CP],
+            rest_held_frac=_mean_frac(
+                *([part[index] for index in _OTHERS] for part in (self.held_frac, self.beside_s))
+            ),
         )
 
     @property
@@ -149,7 +183,7 @@ class Work:
         total_s = np.asarray(sum(hidden_s))
         is_any = total_s > 0
         behind = np.where(is_any, np.maximum(0.0, total_s - host_wait_s) / np.where(is_any, total_s, 1.0), 0.0)[()]
-        return [(1 - HELD_FRAC * behind) * hidden for hidden in hidden_s]
+        return [(1 - frac * behind) * hidden for frac, hidden in zip(self.held_frac, hidden_s, strict=True)]
 
     def at_clock(self, clock_frac: Amount) -> Work:
         """The same work at a share of full clock; its parts by limit stretch alike."""
@@ -176,6 +210,7 @@ class Work:
             recompute_s=_at(self.recompute_s, index),
             weight_s=_at(self.weight_s, index),
             limits_s=tuple(_at(limit_s, index) for limit_s in self.limits_s),
+            held_frac=tuple(_at(frac, index) for frac in self.held_frac),
         )
 
 

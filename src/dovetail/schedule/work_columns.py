@@ -7,7 +7,8 @@ from dataclasses import fields
 
 from dovetail.cost.cost import Cost
 from dovetail.cost.op_cost import LIMITS
-from dovetail.schedule.work import COMM_AXES, StageWork, Work
+from dovetail.hardware.endpoints import Endpoint
+from dovetail.schedule.work import COMM_AXES, StageWork, Work, held_fracs
 from dovetail.units import Amount
 from dovetail.workload.graph import FloatArray
 
@@ -41,13 +42,14 @@ def cost_of(rows: Sequence[Amount] | FloatArray) -> Cost:
     return Cost(**dict(zip(COSTS, rows, strict=True)))
 
 
-def stage_work(columns: FloatArray) -> StageWork:
+def stage_work(columns: FloatArray, endpoint: Endpoint) -> StageWork:
     """Ways by rows by whatever there is of them, as a value of as many stages; rows left out are nothing."""
-    forward, backward = (_work([*way, *(0.0 for _ in range(NUM_ROWS - len(way)))]) for way in columns)
+    held_frac = held_fracs(endpoint)
+    forward, backward = (_work([*way, *(0.0 for _ in range(NUM_ROWS - len(way)))], held_frac) for way in columns)
     return StageWork(forward=forward, backward=backward)
 
 
-def _work(rows: Sequence[Amount]) -> Work:
+def _work(rows: Sequence[Amount], held_frac: tuple[float, ...]) -> Work:
     part = {name: tuple(rows[index] for index in places) for name, places in ROWS.items()}
     cost, core = (cost_of(part[name]) for name in ("cost", "core"))
     return Work(
@@ -59,4 +61,5 @@ def _work(rows: Sequence[Amount]) -> Work:
         recompute_s=part["recompute_s"][0],
         weight_s=part["weight_s"][0],
         limits_s=part["limits_s"],
+        held_frac=held_frac,
     )

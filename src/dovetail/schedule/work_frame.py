@@ -13,7 +13,7 @@ from dovetail.plan.placements import Placements
 from dovetail.plan.plans import OVERLAPS, Plans, are_ties_apart, distinct
 from dovetail.schedule.block_table import BlockRows, block_rows, local_elements_of
 from dovetail.schedule.context_sends import context_sends, leave_last_part
-from dovetail.schedule.send_table import Senders, add_communication, block_sends, joined_sends, parameter_sends
+from dovetail.schedule.send_table import Senders, Sends, add_communication, block_sends, joined_sends, parameter_sends
 from dovetail.workload.graph import BoolArray, FloatArray, Graph, IntArray, Ops, Phase
 from dovetail.workload.optimizer import Precision
 
@@ -51,8 +51,13 @@ class WorkFrame:
 
     def communicate(self, work: FloatArray, index: int, calibration: Calibration) -> None:
         """Adds to both directions of a block what they send: ways by rows, by chips if many, by senders by policies."""
+        leave_last_part(work, self.senders)
+        sends = joined_sends(self.sends(index, calibration))
+        add_communication(work, sends, self.senders, calibration.host_exchange_s)
+
+    def sends(self, index: int, calibration: Calibration) -> tuple[Sends, ...]:
+        """What a block sends: its network rows, context exchange, and parameters of two kinds, plain and experts'."""
         block, held, senders = self.blocks[index], self.elements[index], self.senders
-        leave_last_part(work, senders)
         sends = [block_sends(block, self.local, senders, calibration)]
         sends += context_sends(block, self.local, senders, calibration)
         # where the owner of tied weights is on the same stage, it exchanges them
@@ -64,7 +69,7 @@ class WorkFrame:
         ):
             whole, changed = parameters[senders.cut] - shared, gradients[senders.cut] - shared
             sends.append(parameter_sends(whole, changed, senders, name, bytes_each, calibration))
-        add_communication(work, joined_sends(sends), senders, calibration.host_exchange_s)
+        return tuple(sends)
 
     def updated(self, columns: FloatArray) -> tuple[FloatArray, ...]:
         """The update of one repeat of each block, of costs by chips, if many, by updaters by operators of all blocks.

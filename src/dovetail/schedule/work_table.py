@@ -74,7 +74,7 @@ class WorkTable:
             for index in np.flatnonzero(counts):
                 total[:, :, index] += counts[index] * work
         chip = self.chip_at(rows[:, None])
-        return sustained(entered(stage_work(total.swapaxes(2, 3)), chip), chip, self.num_devices)
+        return sustained(entered(stage_work(total.swapaxes(2, 3), chip.endpoint_kind), chip), chip, self.num_devices)
 
     def update(self, runs: tuple[Run, ...], rows: IntArray) -> Cost:
         """The update at the end of a step of the plans in `rows` on a stage of each run: plans by runs."""

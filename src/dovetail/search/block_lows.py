@@ -4,7 +4,8 @@ A stage's time is not the sum of its blocks': compute of one hides communication
 the power limit sets one clock for all. But it is never below a sum of what this module gives (docs/model/planning.md):
 
 - Without the host, time is a convex and homogeneous function of amounts that add up, so it lies above each of its
-  tangents. The one taken is that of the most frequent layer.
+  tangents. The one taken is that of the most frequent layer. Where axes cost compute differently, each counts as the
+  one that costs least.
 - Whatever clock c a stage settles at: if c <= c0, it takes at least its time at c0; if c >= c0, it spends at least its
   energy at c0, and the power limit says in how long. c0 is the clock of the most frequent layer.
 """
@@ -20,7 +21,7 @@ from dovetail.cost.power import at_clock, sustained_clock_frac
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.schedule.chip_rows import Running
 from dovetail.schedule.stage import slowest_frac
-from dovetail.schedule.work import COMM_AXES, HELD_FRAC, StageWork, Work
+from dovetail.schedule.work import COMM_AXES, StageWork, Work
 from dovetail.schedule.work_columns import stage_work
 from dovetail.schedule.work_table import WorkTable
 from dovetail.units import Amount
@@ -52,6 +53,7 @@ class _Tangent:
     is_host: BoolArray  # it waits for the host
     is_core: BoolArray  # context exchange outlasts attention
     is_compute: BoolArray  # what could hide outlasts all compute
+    held_fracs: tuple[float, float]  # least and most that communication beside compute costs of it, of the axes used
 
 
 def block_lows(graph: Graph, table: WorkTable) -> BlockLows:
@@ -59,10 +61,11 @@ def block_lows(graph: Graph, table: WorkTable) -> BlockLows:
     slowest = slowest_frac(table.num_devices, chip.calibration.clock_spread_frac)
     layers = [index for index, block in enumerate(graph.blocks) if block.is_layer]
     usual = max(layers, key=lambda index: graph.blocks[index].repeat)
-    works = [stage_work(work) for work in table.works]
+    works = [stage_work(work, chip.endpoint_kind) for work in table.works]
+    held_fracs = _held_fracs(works)
     ways = [_keeping_all(way) for way in (works[usual].forward, works[usual].backward)]
     clock_frac = np.asarray(sustained_clock_frac(StageWork(forward=ways[0], backward=ways[1]).draw(chip), chip))
-    tangents = [_tangent(way, 1 / (clock_frac * slowest)) for way in ways]
+    tangents = [_tangent(way, 1 / (clock_frac * slowest), held_fracs) for way in ways]
     # at full clock, or waiting for the host, the first argument is enough: no clock makes such a stage faster
     clock_frac = np.where(tangents[0].is_host | tangents[1].is_host, 1.0, clock_frac)
     is_free = clock_frac == 1.0
@@ -95,7 +98,16 @@ def _keeping_all(work: Work) -> Work:
         waiting_s=tuple(of(wait_s) for wait_s in work.waiting_s),
         beside_s=tuple(of(beside_s) for beside_s in work.beside_s),
         sent_bytes=of(work.sent_bytes),
+        held_frac=work.held_frac,
     )
+
+
+def _held_fracs(works: list[StageWork]) -> tuple[float, float]:
+    """The least and the most of axes on which anything is beside compute; of all where nothing is."""
+    ways = [way for work in works for way in (work.forward, work.backward)]
+    fracs = ways[0].held_frac
+    used = [frac for axis, frac in enumerate(fracs) if any(np.any(way.beside_s[axis]) for way in ways)] or fracs
+    return min(used), max(used)
 
 
 def _slowed_s(cost: Cost, slower: Amount) -> Amount:
@@ -103,12 +115,13 @@ def _slowed_s(cost: Cost, slower: Amount) -> Amount:
     return cost.compute_s + cost.clocked_s * (slower - 1)
 
 
-def _tangent(work: Work, slower: FloatArray) -> _Tangent:
+def _tangent(work: Work, slower: FloatArray, held_fracs: tuple[float, float]) -> _Tangent:
     compute_s, core_s = (_slowed_s(cost, slower) for cost in (work.cost, work.core))
     return _Tangent(
         is_host=np.asarray(work.cost.host_s > compute_s + sum(work.waiting_s)),
         is_core=np.asarray(core_s < work.beside_s[_CP]),
         is_compute=np.asarray(_most_hidden_s(work, slower) >= compute_s),
+        held_fracs=held_fracs,
     )
 
 
@@ -130,7 +143,7 @@ def _way_s(work: Work, tangent: _Tangent, slower: Amount) -> Amount:
     """The tangent of a pass's seconds: no more than they are."""
     beside_s = sum(work.beside_s)
     passing_s = _slowed_s(work.cost, slower) + sum(work.waiting_s)
-    running_s = passing_s + beside_s - (1 - HELD_FRAC) * _covered_s(work, tangent, slower)
+    running_s = passing_s + beside_s - (1 - tangent.held_fracs[0]) * _covered_s(work, tangent, slower)
     return np.where(tangent.is_host, work.cost.host_s, running_s)
 
 
@@ -154,6 +167,8 @@ def _paid_s(
         ends = (1.0, 1 / clock_frac)  # a convex function of the slowdown is greatest at one of them
         above_s = [_covered_s(way, tangent, slower) - _most_hidden_s(way, slower) for slower in ends]
         waits_s = np.maximum(0.0, way.cost.host_s - way.cost.compute_s - sum(way.waiting_s))
-        left_out_s = left_out_s + (1 - HELD_FRAC) * np.maximum(*above_s) + waits_s
+        least, most = tangent.held_fracs
+        dearer_s = (most - least) * _most_hidden_s(way, 1 / clock_frac)  # where axes cost more than the least does
+        left_out_s = left_out_s + (1 - least) * np.maximum(*above_s) + waits_s + dearer_s
     more_s = _time_s(work, tangents, 1 / slowest) - _time_s(work, tangents, 1.0)
     return np.asarray(spent_j / limit_w - left_out_s + more_s)

@@ -13,7 +13,6 @@ from dovetail.schedule.assembly import Alike, Shared, by_pipeline, num_hiding, t
 from dovetail.schedule.offload import Offload
 from dovetail.schedule.pipelines import PipelineShape
 from dovetail.schedule.sync import exchange, held_elements
-from dovetail.schedule.work import HELD_FRAC
 from dovetail.schedule.work_columns import cost_of
 from dovetail.search.block_lows import BlockLows, block_lows
 from dovetail.search.mix_paces import MixLows, least_mix_paces_s
@@ -58,7 +57,7 @@ class GroupLows:
     @property
     def hidden_frac(self) -> FloatArray:
         """How much of what hides is not paid for."""
-        return np.asarray((1 - HELD_FRAC) * self.every.plans.overlaps("data")[self.same.rows])
+        return np.asarray((1 - self.every.held_frac) * self.every.plans.overlaps("data")[self.same.rows])
 
     @property
     def once_s(self) -> FloatArray:

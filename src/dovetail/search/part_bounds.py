@@ -20,7 +20,6 @@ from dovetail.schedule.assembly import Shared, schedule_name
 from dovetail.schedule.hops import hops_before, sending_kinds
 from dovetail.schedule.pipelines import PipelineShape
 from dovetail.schedule.sync import exchange, held_elements
-from dovetail.schedule.work import HELD_FRAC
 from dovetail.schedule.work_columns import cost_of
 from dovetail.search.block_lows import BlockLows
 from dovetail.search.bounds import ROUNDING_TOLERANCE, layer_blocks
@@ -179,9 +178,9 @@ def _once_s(every: Shared, rows: IntArray, plan: Plan, layer: int) -> FloatArray
     """Exchange and update of a stage with a full share of the layers, on whichever part that takes least."""
     share = -(-every.graph.num_layers // plan.pipeline_parallel)
     run = Run(first_stage=1, num_stages=1, parts=(Part(block=layer, count=share),))
-    paid_frac = 1 - (1 - HELD_FRAC) * every.plans.overlaps("data")[rows]
     found = []
     for part in every.parts:
+        paid_frac = 1 - (1 - part.held_frac) * every.plans.overlaps("data")[rows]
         held = held_elements((run,), every.graph, part.table, rows)
         link_frac = part.cluster.chip.calibration.link_frac
         once = exchange(held, every.plans.zero_stage[rows], part.places.at(rows), every.precision, link_frac)

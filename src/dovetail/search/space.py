@@ -18,17 +18,19 @@ Point = tuple[int, ...]  # of each knob, which of its values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knob:
-    """Something to choose, and what it may be, from small to large."""
+    """Something to choose, and what it may be, from small to large and not below `least`."""
 
     name: str
     values: tuple[float, ...]
+    least: float = 1.0
 
     def __post_init__(self) -> None:
         if not self.values:
             raise InvalidInput(f"{self.name} needs at least one value to choose from; got none", self.name)
-        if min(self.values) < 1 or list(self.values) != sorted(set(self.values)):
+        if min(self.values) < self.least or list(self.values) != sorted(set(self.values)):
             got = ", ".join(map(str, self.values))
-            raise InvalidInput(f"values of {self.name} must rise from at least 1, each once; got {got}", self.name)
+            told = f"values of {self.name} must rise from at least {self.least:g}, each once"
+            raise InvalidInput(f"{told}; got {got}", self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +65,10 @@ class Space:
         return (*point[:place], turned, *point[place + 1 :])
 
     def features(self, points: list[Point]) -> FloatArray:
-        """Points by knobs as numbers from 0 to 1: how far up its values each is, in octaves."""
+        """Points by knobs as numbers from 0 to 1: how far up its values each is, in octaves above 1."""
         columns = []
         for place, knob in enumerate(self.knobs):
-            octaves = np.log2(np.array(knob.values, dtype=np.float64))
+            octaves = np.log2(np.maximum(1.0, np.array(knob.values, dtype=np.float64)))
             span = octaves[-1] - octaves[0]
             scale = (octaves - octaves[0]) / span if span else octaves * 0.0
             columns.append(scale[[point[place] for point in points]])

@@ -86,7 +86,7 @@ def with_policies(plans: Plans, policies: tuple[int, ...]) -> Plans:
 
 
 def layer_range(graph: Graph, num_stages: int, interleave: int) -> tuple[int, int]:
-    """How few and how many layers a stage is asked about: one a chunk at least; of many, near its even share."""
+    """How few and how many layers a stage is asked about: one a chunk at least, and of many near its share."""
     share = -(-graph.num_layers // num_stages)
     around = max(3, share // 3) if graph.num_layers > FEW_LAYERS else graph.num_layers
     most = graph.num_layers - (num_stages - 1) * interleave
@@ -249,7 +249,7 @@ def _timed(
     for part in _parts(kind, asked.counts, num_again, graph):
         total += part.count * table.works[part.block][:, :, sender, asked.policy if part.policy == AS_PLANNED else NONE]
     chip = table.chip_at(asked.row)
-    work = sustained(entered(stage_work(total), chip), chip, table.num_devices)
+    work = sustained(entered(stage_work(total, chip.endpoint_kind), chip), chip, table.num_devices)
     return StageOptions(
         plan=asked.plan,
         stage=asked.stage,

@@ -10,9 +10,10 @@ from dovetail.cost.cost import Cost
 from dovetail.cost.power import at_clock
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
+from dovetail.hardware.endpoints import endpoints
 from dovetail.plan.plan import Plan
 from dovetail.schedule.stage import slowest_frac, sustained
-from dovetail.schedule.work import HELD_FRAC, StageWork, Work
+from dovetail.schedule.work import HELD_FRAC, StageWork, Work, held_fracs
 from dovetail.schedule.work_table import lone_work
 from dovetail.units import MICRO
 from dovetail.workload.models import models
@@ -83,6 +84,30 @@ def test_communication_hides_behind_compute_which_it_slows_or_the_wait_for_the_h
     assert more.comm[0].exposed_s == pytest.approx(1 + 15 - hidden_s)
     assert more.time_s == pytest.approx(15 + 15 - hidden_s)
     assert more.time_at_s(0.5) == pytest.approx(16 + 3 + HELD_FRAC * 15)  # a slower clock hides more
+
+
+def test_what_hides_costs_compute_by_who_runs_the_collectives_of_its_axis():
+    work = Work(
+        cost=Cost(compute_s=20.0, clocked_s=6.0),
+        core=Cost(compute_s=4.0),
+        beside_s=(6.0, 3.0, 2.0, 0.0, 0.0),
+        held_frac=held_fracs(endpoints["dma"]),
+    )
+    adding, moving = endpoints["dma"].adding_held_frac, endpoints["dma"].moving_held_frac
+    assert work.time_s == pytest.approx(20 + adding * 6 + moving * (3 + 2))
+    assert [one.hidden_s for one in work.comm[:3]] == pytest.approx(
+        [6 * (1 - adding), 3 * (1 - moving), 2 * (1 - moving)]
+    )
+    # a stage with more to hide than it computes hides of each axis alike
+    short = replace(work, cost=Cost(compute_s=7.0), core=Cost(compute_s=3.0))
+    assert short.time_s == pytest.approx(7 + (11 - 7) + moving * 3 + adding * 4 * 6 / 8 + moving * 4 * 2 / 8)
+    assert sum(one.exposed_s for one in short.comm) == pytest.approx(short.time_s - 7)
+    assert replace(work, held_frac=held_fracs(endpoints["sm"])).time_s == pytest.approx(20 + HELD_FRAC * 11)
+
+
+def test_waiting_for_the_host_hides_for_nothing_whoever_runs_collectives():
+    ended = replace(WORK, held_frac=held_fracs(endpoints["ace"]))
+    assert ended.time_s == pytest.approx(15 + endpoints["ace"].adding_held_frac * 3)
 
 
 def test_context_exchange_hides_behind_the_attention_core_however_fast_the_clock_makes_that():

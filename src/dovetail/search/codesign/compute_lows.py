@@ -19,11 +19,12 @@ from dovetail.search.bounds import ROUNDING_TOLERANCE
 from dovetail.search.codesign.lines import PLACES, places_of_blocks
 from dovetail.search.codesign.systems import built_systems, has_own_buffers, system_of
 from dovetail.search.space import Space
+from dovetail.units import KIBI
 from dovetail.workload.graph import FloatArray, Graph, IntArray, Phase
 from dovetail.workload.operators import Unit
 
 AROUND = ("sram_mib", "hbm_stacks", "clock_mhz")
-TENSOR = ("num_tensor", "num_rows", "num_cols", *AROUND)
+TENSOR = ("num_tensor", "num_rows", "num_cols", "core_buffer_kib", *AROUND)
 VECTOR = ("num_vector", "num_lanes", *AROUND)
 MANY_LANES = 2.0**16  # at least so many beside a product, where no system of a space has more
 CHIPS_AT_ONCE = 500
@@ -81,11 +82,12 @@ class ComputeLows:
         for start in range(0, num, CHIPS_AT_ONCE):
             some = slice(start, start + CHIPS_AT_ONCE)
             chips = built_systems(self._base, {name: column[some] for name, column in every.items()}).chips
-            found.append(weights @ cost_table(ops, _unhindered(chips, names, self._base)).compute_s)
+            found.append(weights @ cost_table(ops, self._unhindered(chips, names)).compute_s)
         return np.concatenate(found, axis=1)
 
-
-def _unhindered(chips: ChipColumns, names: tuple[str, ...], base: Chip) -> ChipColumns:
-    """With all the SRAM for a buffer where its size follows from cores that a table leaves open."""
-    is_open = names == (VECTOR if has_own_buffers(base) else TENSOR)
-    return replace(chips, core_buffer_bytes=chips.sram_bytes) if is_open else chips
+    def _unhindered(self, chips: ChipColumns, names: tuple[str, ...]) -> ChipColumns:
+        """With all the SRAM, or the largest, for a buffer where its size follows from what a table leaves open."""
+        if names != (VECTOR if has_own_buffers(self._base) else TENSOR):
+            return chips
+        largest = self._values("core_buffer_kib").max() * KIBI
+        return replace(chips, core_buffer_bytes=np.maximum(chips.sram_bytes, largest))

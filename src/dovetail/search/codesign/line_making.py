@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.schedule.assembly import STRAIGHT, Alike, Shared, by_pipeline, num_hiding
-from dovetail.schedule.work import HELD_FRAC
+from dovetail.schedule.work import held_s
 from dovetail.schedule.work_columns import stage_work
 from dovetail.search.block_lows import BlockLows, block_lows
 from dovetail.search.bounds import ROUNDING_TOLERANCE, GroupLows, group_lows, layer_blocks
@@ -204,8 +204,8 @@ def _waits_s(every: Shared, policies: tuple[int, ...]) -> FloatArray:
     graph, places = every.graph, places_of_blocks(every.graph)
     total_s = np.zeros((len(PLACES), int(every.table.sender_of.max()) + 1))
     for block, columns, place in zip(graph.blocks, every.table.works, places, strict=True):
-        work = stage_work(columns)
+        work = stage_work(columns, every.cluster.chip.endpoint_kind)
         for way in (work.forward, work.backward):
-            paid_s = np.asarray(sum(way.waiting_s) + HELD_FRAC * sum(way.beside_s))
+            paid_s = np.asarray(sum(way.waiting_s) + held_s(way.held_frac, way.beside_s))
             total_s[place] += block.repeat * paid_s[:, list(policies)].min(axis=1)
     return total_s

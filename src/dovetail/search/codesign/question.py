@@ -11,7 +11,7 @@ import numpy as np
 from dovetail.errors import InvalidInput
 from dovetail.hardware.chip import Chip
 from dovetail.search.codesign.frames import Networks
-from dovetail.search.codesign.systems import KNOBS, Built, system_of
+from dovetail.search.codesign.systems import BY_SIZE, KNOBS, Built, has_own_buffers, system_of
 from dovetail.search.metrics import Metric
 from dovetail.search.plan_space import PlanSpace
 from dovetail.search.space import Knob, Point, Space
@@ -24,11 +24,15 @@ Rule = Callable[[Systems], BoolArray]  # which systems of a space are part of it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A model to train: by any plan of `plans`; of several, what they come to counts by weight."""
+    """A model to train: by any plan of `plans`; of several, what they come to counts by weight.
+
+    With `is_even_only` plans whose layers or recompute differ by stage are left out.
+    """
 
     workload: Workload
     plans: PlanSpace
     weight: float = 1.0
+    is_even_only: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.weight < math.inf:
@@ -112,12 +116,29 @@ class JointQuestion:
 
 
 def system_space(base: Chip, num_devices: int, values: Mapping[str, Sequence[float]]) -> Space:
-    """A knob for everything a system is; those that `values` leaves out stay as the base has them."""
+    """A knob for everything a system is; those that `values` leaves out stay as the base has them.
+
+    Endpoints are by their codes.
+    """
     unknown = sorted(set(values) - set(KNOBS))
     if unknown:
         raise InvalidInput(f"no knob is named {unknown[0]!r}; there are {', '.join(KNOBS)}", unknown[0])
-    fixed = system_of(base, num_devices)
-    return Space(knobs=tuple(Knob(name=name, values=tuple(values.get(name, (fixed[name],)))) for name in KNOBS))
+    fixed, chosen = system_of(base, num_devices), {name: tuple(some) for name, some in values.items()}
+    buffers = chosen.get("core_buffer_kib", ())
+    if any(kib != BY_SIZE for kib in buffers) and not has_own_buffers(base):
+        raise InvalidInput(no_own_buffers(base), "core_buffer_kib")
+    least = {"core_buffer_kib": BY_SIZE}
+    return Space(
+        knobs=tuple(
+            Knob(name=name, values=chosen.get(name, (fixed[name],)), least=least.get(name, 1.0)) for name in KNOBS
+        )
+    )
+
+
+def no_own_buffers(base: Chip) -> str:
+    """Why no core buffer can be chosen for systems built on `base`."""
+    told = f"tensor cores of {base.name} have no buffers of their own, its shared SRAM is cut into buffers"
+    return f"{told}; choose sram_mib instead, or build on a chip with core buffers such as tpuv4-like"
 
 
 def places_of(points: Sequence[Point]) -> dict[str, IntArray]:

@@ -9,12 +9,14 @@ import numpy as np
 
 from dovetail.cost.area import silicon
 from dovetail.cost.columns import ChipColumns, varied
+from dovetail.cost.engines import engines_mm2_and_w
 from dovetail.cost.inventory import Inventory, inventory
 from dovetail.cost.phaze_area import ELEMENTS_PER_KIBI
 from dovetail.cost.power import VOLTAGE_POWER
 from dovetail.cost.price import HBM_USD_PER_BYTE, packaged_usd
 from dovetail.cost.tdp import Power, busy_power
 from dovetail.hardware.chip import Chip
+from dovetail.hardware.endpoints import endpoint_coded
 from dovetail.hardware.memory import Memory
 from dovetail.hardware.template import REGISTER_BYTES_PER_LANE, Design, design_of, template_chip
 from dovetail.schedule.chip_rows import ChipRows, chip_rows
@@ -23,8 +25,10 @@ from dovetail.units import GIBI, GIGA, KIBI, MEBI, MEGA
 from dovetail.workload.graph import FloatArray, IntArray
 
 CORES = ("num_tensor", "num_rows", "num_cols", "num_vector", "num_lanes")
-AROUND = ("sram_mib", "hbm_stacks", "stack_gib", "clock_mhz", "link_gb_per_s")
-KNOBS = (*CORES, *AROUND, "num_devices")  # all that a system is
+AROUND = ("sram_mib", "hbm_stacks", "stack_gib", "clock_mhz", "endpoint", "link_gb_per_s")
+KNOBS = (*CORES, "core_buffer_kib", *AROUND, "num_devices")  # all that a system is; an endpoint by its code
+NETWORK = ("endpoint", "link_gb_per_s", "num_devices")  # of which plans and what they send depend
+BY_SIZE = 0.0  # of core_buffer_kib: as the size of a core has it
 Columns = Mapping[str, FloatArray]
 
 
@@ -33,13 +37,23 @@ def system_of(base: Chip, num_devices: int) -> dict[str, float]:
     cores = design_of(base)
     return {
         **{name: float(getattr(cores, name)) for name in CORES},
+        "core_buffer_kib": BY_SIZE,
         "sram_mib": base.sram.capacity_bytes / MEBI,
         "hbm_stacks": float(base.die.num_hbm_stacks),
         "stack_gib": base.hbm.capacity_bytes / base.die.num_hbm_stacks / GIBI,
         "clock_mhz": base.clock_hz / MEGA,
+        "endpoint": float(base.endpoint_kind.code),
         "link_gb_per_s": base.interconnect_bytes_per_s / GIGA,
         "num_devices": float(num_devices),
     }
+
+
+Network = tuple[float, int, int]  # links in the knob's unit, devices, code of the endpoint
+
+
+def network_of(system: Mapping[str, float]) -> Network:
+    """What plans, and what they send and hide, depend on."""
+    return float(system["link_gb_per_s"]), int(system["num_devices"]), int(system["endpoint"])
 
 
 def system_chip(base: Chip, system: Mapping[str, float]) -> Chip:
@@ -56,13 +70,15 @@ def system_chip(base: Chip, system: Mapping[str, float]) -> Chip:
             bandwidth_bytes_per_s=system["hbm_stacks"] * _stack_bytes_per_s(base),
         ),
         interconnect_bytes_per_s=system["link_gb_per_s"] * GIGA,
+        endpoint=endpoint_coded(system["endpoint"]).name,
         die=replace(
             base.die,
             num_hbm_stacks=int(system["hbm_stacks"]),
             num_link_lanes=int(_num_link_lanes(base, np.array(system["link_gb_per_s"] * GIGA))),
         ),
     )
-    chip = _with_buffers(template_chip(around, Design(**{name: int(system[name]) for name in CORES})), base)
+    cores = template_chip(around, Design(**{name: int(system[name]) for name in CORES}))
+    chip = _with_buffers(cores, base, system)
     built = built_systems(base, {name: np.array([value]) for name, value in system.items()})
     energy = replace(
         chip.energy,
@@ -73,14 +89,13 @@ def system_chip(base: Chip, system: Mapping[str, float]) -> Chip:
     return replace(chip, energy=energy, tdp_w=float(built.power_w[0]))
 
 
-def _with_buffers(chip: Chip, base: Chip) -> Chip:
+def _with_buffers(chip: Chip, base: Chip, system: Mapping[str, float]) -> Chip:
     """`chip` with buffers as `base` has them: its tensor cores' own, or parts of the shared SRAM."""
     if not has_own_buffers(base):
         return chip
-    elements = chip.tensor.num_rows * chip.tensor.num_cols
     return replace(
         chip,
-        core_buffer_bytes=float(_core_buffer_bytes(np.array(float(elements)))),
+        core_buffer_bytes=float(core_buffer_bytes(system)),
         die=replace(chip.die, buffered_units="tensor"),
     )
 
@@ -90,9 +105,14 @@ def has_own_buffers(base: Chip) -> bool:
     return base.die.buffered_units == "tensor"
 
 
-def _core_buffer_bytes(num_elements: FloatArray) -> FloatArray:
-    """Of a tensor core with a buffer of its own: a KiB for every 64 multipliers, and at least one (PHAZE)."""
-    return np.asarray(np.maximum(1.0, num_elements / ELEMENTS_PER_KIBI) * KIBI)
+def core_buffer_bytes(systems: Columns | Mapping[str, float]) -> FloatArray:
+    """Of a tensor core with a buffer of its own: as its knob says, or BY_SIZE a KiB for every 64 multipliers (PHAZE).
+
+    That is at least one KiB.
+    """
+    chosen, num_macs = np.asarray(systems["core_buffer_kib"]), systems["num_rows"] * systems["num_cols"]
+    by_size_bytes = np.maximum(1.0, num_macs / ELEMENTS_PER_KIBI) * KIBI
+    return np.asarray(np.where(chosen == BY_SIZE, by_size_bytes, chosen * KIBI))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -124,7 +144,7 @@ def built_systems(base: Chip, systems: Columns) -> Built:
     chips = _columns(base, systems, power)
     return Built(
         chips=chips,
-        rows=chip_rows(chips, base.calibration, base.energy.link_j_per_byte),
+        rows=chip_rows(chips, base),
         area_mm2=np.asarray(area.total_mm2),
         power_w=np.asarray(power.total_w),
         price_usd=np.asarray(price.total_usd),
@@ -140,10 +160,12 @@ def _macs_per_s(systems: Columns) -> FloatArray:
 def _power(base: Chip, systems: Columns, parts: Inventory, area_mm2: FloatArray) -> Power:
     """With everything busy; a clock above the base's needs a higher voltage."""
     clock_hz = systems["clock_mhz"] * MEGA
+    voltage_ratio, num_lanes = _voltage_ratio(base, clock_hz), systems["num_vector"] * systems["num_lanes"]
     return busy_power(
         parts,
         area_mm2,
-        macs_per_s=_macs_per_s(systems) * _voltage_ratio(base, clock_hz),
+        macs_per_s=_macs_per_s(systems) * voltage_ratio,
+        lane_macs_per_s=num_lanes * clock_hz * voltage_ratio,
         num_macs_per_unit=systems["num_rows"] * systems["num_cols"],
         sram_bytes_per_s=parts.noc_bytes_per_clock * clock_hz,
         hbm_bytes_per_s=systems["hbm_stacks"] * _stack_bytes_per_s(base),
@@ -166,7 +188,7 @@ def _columns(base: Chip, systems: Columns, power: Power) -> ChipColumns:
         num_lanes=num_lanes,
         vector_flop_per_s=2 * num_lanes * clock_hz,
         clock_hz=clock_hz,
-        core_buffer_bytes=_core_buffer_bytes(num_macs) if has_own_buffers(base) else sram_bytes / systems["num_vector"],
+        core_buffer_bytes=core_buffer_bytes(systems) if has_own_buffers(base) else sram_bytes / systems["num_vector"],
         sram_bytes=sram_bytes,
         sram_bytes_per_s=_sram_bytes_per_clock(base) * clock_hz,
         hbm_bytes_per_s=systems["hbm_stacks"] * _stack_bytes_per_s(base),
@@ -184,11 +206,13 @@ def _inventories(base: Chip, systems: Columns) -> Inventory:
     built = built_ratio(base)
     num_lanes = num_vector * systems["num_lanes"] * built
     is_own, clock_hz = has_own_buffers(base), systems["clock_mhz"] * MEGA
-    buffer_bytes = _core_buffer_bytes(systems["num_rows"] * systems["num_cols"]) if is_own else 0.0 * num_tensor
+    buffer_bytes = core_buffer_bytes(systems) if is_own else 0.0 * num_tensor
     hbm_bytes_per_s = systems["hbm_stacks"] * _stack_bytes_per_s(base)
     crossing = np.full(len(num_tensor), _sram_bytes_per_clock(base)) if is_own else hbm_bytes_per_s / clock_hz
+    parts = inventory(template)
+    endpoint_mm2, endpoint_w = _engines(systems, float(parts.io_node_m))
     return replace(
-        inventory(template),
+        parts,
         num_macs=num_tensor * systems["num_rows"] * systems["num_cols"] * built,
         num_lanes=num_lanes,
         num_fp64_lanes=num_vector * built * base.die.num_fp64_lanes,
@@ -199,7 +223,20 @@ def _inventories(base: Chip, systems: Columns) -> Inventory:
         noc_bytes_per_clock=crossing,
         num_hbm_phys=systems["hbm_stacks"] + base.die.num_spare_hbm_phys,
         num_link_lanes=_num_link_lanes(base, systems["link_gb_per_s"] * GIGA),
+        endpoint_mm2=endpoint_mm2,
+        endpoint_w=endpoint_w,
     )
+
+
+def _engines(systems: Columns, node_m: float) -> FloatArray:
+    """Area and watts of what runs the collectives of each system, on the node that has the links."""
+    rates, rate = np.unique(systems["link_gb_per_s"], return_inverse=True)
+    found = np.zeros((2, len(rate)))
+    for code in np.unique(systems["endpoint"]).tolist():
+        by_rate = [engines_mm2_and_w(endpoint_coded(code), links * GIGA, node_m) for links in rates.tolist()]
+        rows = systems["endpoint"] == code
+        found[:, rows] = np.array(by_rate).T[:, rate[rows]]
+    return found
 
 
 def _num_link_lanes(base: Chip, link_bytes_per_s: FloatArray) -> FloatArray:

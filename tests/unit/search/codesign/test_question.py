@@ -10,7 +10,7 @@ import pytest
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
 from dovetail.search.codesign.question import Budget, Case, places_of, system_space, systems_at
-from dovetail.search.codesign.systems import KNOBS, built_systems, system_of
+from dovetail.search.codesign.systems import BY_SIZE, KNOBS, built_systems, system_of
 from tests.codesign_questions import PLANS, question, workload
 
 CHIP = chips["tpuv4-like"]()
@@ -69,3 +69,14 @@ def test_points_become_systems_and_none_is_an_empty_table():
     for row, point in enumerate(points):
         assert tuple(systems[name][row] for name in KNOBS) == space.values(point)
     assert len(systems_at(space, places_of([]))["num_tensor"]) == 0
+
+
+def test_a_core_buffer_is_chosen_only_where_cores_have_their_own():
+    knobs = {knob.name: knob for knob in system_space(CHIP, 8, {"core_buffer_kib": (16, 64)}).knobs}
+    assert knobs["core_buffer_kib"].values == (16, 64)
+    shared = chips["tpuv2-like"]()
+    with pytest.raises(
+        InvalidInput, match=r"tensor cores of tpuv2-like have no buffers of their own.*; choose sram_mib"
+    ):
+        system_space(shared, 8, {"core_buffer_kib": (16, 64)})
+    assert system_space(shared, 8, {"core_buffer_kib": (BY_SIZE,)}) == system_space(shared, 8, {})

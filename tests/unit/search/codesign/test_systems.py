@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 from dovetail.cost.area import silicon
+from dovetail.cost.engines import engines_of
 from dovetail.cost.inventory import inventory
 from dovetail.cost.price import price
 from dovetail.cost.tdp import tdp
 from dovetail.errors import NotModelled
 from dovetail.hardware.catalog import chips
+from dovetail.search.codesign.question import system_space
+from dovetail.search.codesign.system_words import in_words, space_in_words
 from dovetail.search.codesign.systems import built_systems, has_own_buffers, system_chip, system_of, taken
 from dovetail.units import GIBI, KIBI, MEBI
 
@@ -86,3 +89,45 @@ def test_a_base_with_an_area_model_that_systems_are_not_sized_by_is_refused():
 def test_some_of_many_are_taken_in_order():
     systems = {"num_tensor": np.array([1.0, 2.0, 4.0])}
     assert taken(systems, np.array([2, 0]))["num_tensor"].tolist() == [4.0, 1.0]
+
+
+def test_a_buffer_that_is_chosen_is_that_of_every_core_and_takes_area():
+    sizes = varied("core_buffer_kib", 0.0, 64.0, 256.0, 1024.0)
+    assert sizes.chips.core_buffer_bytes.tolist() == [256 * KIBI, 64 * KIBI, 256 * KIBI, 1024 * KIBI]
+    assert sizes.area_mm2[0] == sizes.area_mm2[2]  # a KiB for every 64 multipliers of 128 x 128
+    assert (np.diff(sizes.area_mm2[1:]) > 0).all()
+    assert (np.diff(sizes.price_usd[1:]) > 0).all()
+    chip = system_chip(BASE, OWN | {"core_buffer_kib": 64.0})
+    assert chip.core_buffer_bytes == 64 * KIBI
+    assert silicon(inventory(chip)).total_mm2 == pytest.approx(sizes.area_mm2[1], rel=1e-12)
+
+
+def test_an_endpoint_adds_its_engines_and_nothing_else():
+    found = varied("endpoint", 1.0, 2.0, 3.0)
+    assert found.area_mm2[0] == found.area_mm2[1] < found.area_mm2[2]
+    assert found.power_w[0] == found.power_w[1] < found.power_w[2]
+    assert found.price_usd[0] == found.price_usd[1] < found.price_usd[2]
+    assert found.chips.tensor_j_per_flop[0] == found.chips.tensor_j_per_flop[2]
+    chip = system_chip(BASE, OWN | {"endpoint": 3.0})
+    assert chip.endpoint == "ace"
+    assert chip.energy.idle_w == found.rows.energy.idle_w[2] > found.rows.energy.idle_w[0] + engines_of(chip)[1]
+    twice = varied("link_gb_per_s", 300.0, 600.0)
+    ended = built_systems(
+        BASE,
+        {knob: np.full(2, value) for knob, value in OWN.items()}
+        | {"endpoint": np.full(2, 3.0), "link_gb_per_s": np.array([300.0, 600.0])},
+    )
+    one, two = ended.area_mm2 - twice.area_mm2
+    assert two == pytest.approx(2 * one, rel=0.05)  # an engine for every 300 GB/s; wires grow with the die
+
+
+def test_people_read_endpoints_by_name_and_buffers_as_large_as_they_are():
+    assert in_words(BASE, OWN)["core_buffer_kib"] == 256.0
+    assert in_words(BASE, OWN | {"core_buffer_kib": 32.0, "endpoint": 3.0}) == OWN | {
+        "core_buffer_kib": 32.0,
+        "endpoint": "ace",
+    }
+    shared = system_of(SHARED, 8) | {"sram_mib": 32.0, "num_vector": 4.0}
+    assert in_words(SHARED, shared)["core_buffer_kib"] == 8 * 1024
+    told = space_in_words(system_space(BASE, 8, {"endpoint": (1, 3)}))
+    assert (told["endpoint"], told["core_buffer_kib"], told["num_devices"]) == (["sm", "ace"], ["by size"], [8.0])
