@@ -21,20 +21,28 @@ from dovetail.errors import InvalidInput
 from dovetail.evaluate import memory_use
 from dovetail.hardware.catalog import chips
 from dovetail.plan.check import check_plan
-from dovetail.plan.plan import Plan
+from dovetail.plan.plan import Overlap, Plan
 from dovetail.plan.shard import shard
 from dovetail.schedule.step import even_times, training_step
-from dovetail.search.codesign.answers import base_answer, separate, with_reference
+from dovetail.search.codesign.answers import base_answer, only_plan, separate, thumb_plans, with_reference
 from dovetail.search.codesign.joint import Hands, joint_search, own_hands
 from dovetail.search.codesign.networks import NETWORKS
 from dovetail.search.codesign.question import Budget, JointQuestion, places_of, system_space, systems_at
 from dovetail.search.codesign.refining import RefinedSystem, refined_system, system_at
-from dovetail.search.codesign.rows import refined_of, refined_row, score_of, score_row
+from dovetail.search.codesign.rows import Rows, refined_of, score_of
 from dovetail.search.codesign.scoring import Scorer, SystemScore
-from dovetail.search.codesign.systems import built_systems, has_own_buffers, system_chip, system_of
+from dovetail.search.codesign.systems import (
+    BY_SIZE,
+    NETWORK,
+    built_systems,
+    has_own_buffers,
+    network_of,
+    system_chip,
+    system_of,
+)
 from dovetail.search.metrics import ChipFigures, metrics
 from dovetail.search.space import Point
-from tests.codesign_questions import BASES, CASES, PLANS, VALUES, question, some_values
+from tests.codesign_questions import BASES, CASES, PLANS, VALUES, known_to, question, some_values
 
 ROUNDING = 1e-9
 SEARCHED = ("dense", "tied", "experts")  # short to search; of images, plans are bounded and timed alone
@@ -61,9 +69,10 @@ def test_plans_on_many_chips_at_once_take_what_each_takes_alone(case, base, netw
     scorer, rng = wide(case, base, network), Random(seed)
     asked = scorer.question
     points = sampled(scorer, rng, 3)
-    link, devices = (asked.space.knobs[-2].values[0], int(asked.space.knobs[-1].values[-1]))
-    systems = [system_at(asked, point) | {"link_gb_per_s": link, "num_devices": float(devices)} for point in points]
-    frame = scorer.frame(0, link, devices)
+    one = system_at(asked, points[0])
+    same = {name: one[name] for name in NETWORK}
+    systems = [system_at(asked, point) | same for point in points]
+    frame = scorer.frame(0, *network_of(one))
     built = built_systems(asked.base, {name: np.array([one[name] for one in systems]) for name in systems[0]})
     base_rows = np.array(rng.sample(range(len(frame.bases)), min(3, len(frame.bases))))
     plans, first = frame.some(base_rows)
@@ -85,6 +94,7 @@ def test_plans_on_many_chips_at_once_take_what_each_takes_alone(case, base, netw
 def test_a_system_in_columns_is_its_chip_field_by_field(base, seed):
     chip, rng = chips[base](), Random(seed)
     systems = [{name: float(rng.choice(values)) for name, values in VALUES.items()} for _ in range(4)]
+    systems[0]["core_buffer_kib"] = BY_SIZE
     built = built_systems(chip, {name: np.array([one[name] for one in systems]) for name in VALUES})
     alone = [system_chip(chip, one) for one in systems]
     columns = chip_columns(alone)
@@ -153,7 +163,7 @@ def uneven(rng: Random, plan: Plan, num_layers: int) -> Plan:
 def loss_of(scorer: Scorer, point: Point, plan: Plan) -> float:
     """What one plan comes to on one system, evaluated by itself; infinite where it does not fit."""
     asked, system = scorer.question, system_at(scorer.question, point)
-    frame = scorer.frame(0, system["link_gb_per_s"], int(system["num_devices"]))
+    frame = scorer.frame(0, *network_of(system))
     chip = system_chip(asked.base, system)
     cluster, precision = frame.on(chip), frame.workload.precision
     check_plan(plan, frame.graph, cluster.num_devices)
@@ -182,14 +192,14 @@ def loss_of(scorer: Scorer, point: Point, plan: Plan) -> float:
 def test_no_plan_even_or_not_is_better_than_the_lows_of_its_system(case, base, network, metric, seed):
     scorer, rng = wide(case, base, network, metric), Random(seed)
     points = sampled(scorer, rng, 2)
-    lows, [num_systems, num_beyond, num_unfit] = scorer.lows(places_of(points))
+    lows, [num_systems, num_beyond, num_uncut, num_unfit] = scorer.lows(places_of(points))
     scores = scorer.score(points, np.inf)
-    assert (num_systems, num_beyond, num_unfit) == (2, 0, int(np.isinf(lows).sum()))
+    assert (num_systems, num_beyond, num_uncut + num_unfit) == (2, 0, int(np.isinf(lows).sum()))
     for low, score, point in zip(lows, scores, points, strict=True):
         assert low <= score.low * (1 + ROUNDING)
         assert score.low <= score.loss
         system = system_at(scorer.question, point)
-        frame = scorer.frame(0, system["link_gb_per_s"], int(system["num_devices"]))
+        frame = scorer.frame(0, *network_of(system))
         for plan in [frame.plans.plan(rng.randrange(len(frame.plans))) for _ in range(3)]:
             assert loss_of(scorer, point, plan) >= score.loss * (1 - ROUNDING)
             if case != "vision" and plan.pipeline_parallel > 1:
@@ -257,7 +267,7 @@ def a_question(seed: int) -> JointQuestion:
     """A small space of anything, sometimes of two models, and sometimes with limits that bind."""
     rng = Random(seed)
     base, names = rng.choice(BASES), tuple(rng.sample(SEARCHED, rng.choice((1, 1, 2))))
-    values = {"stack_gib": (4, 16)} | some_values(rng, 3)
+    values = known_to(base, {"stack_gib": (4, 16), **some_values(rng, 3)})
     chip = chips[base]()
     everything = systems_at(system_space(chip, 8, values), _all_places(system_space(chip, 8, values)))
     built = built_systems(chip, everything)
@@ -294,10 +304,26 @@ def test_what_bounds_leave_out_is_never_the_best(seed):
     assert pruned.bound <= every.best.loss * (1 + ROUNDING)
     for found in (pruned, every):
         census = found.census
-        closed = (census.num_beyond, census.num_unfit, census.num_bounded_away, census.num_scored)
+        closed = (census.num_beyond, census.num_uncut, census.num_unfit, census.num_bounded_away, census.num_scored)
         assert sum(closed) == census.num_systems == asked.space.num_points
         assert (found.gap_frac == 0) == (census.num_open == 0)
     assert every.census.num_bounded_away == 0
+
+
+@settings(max_examples=4)
+@given(case=st.sampled_from(SEARCHED), base=st.sampled_from(BASES), seed=SEEDS)
+def test_the_best_endpoint_is_that_of_every_system_scored(case, base, seed):
+    """Where everything may hide, so that endpoints matter on every axis."""
+    rng = Random(seed)
+    values = known_to(base, some_values(rng, 1) | {"core_buffer_kib": rng.choice(((1, 64), (16,), (4, 2048)))})
+    values |= {"endpoint": (1, 2, 3), "link_gb_per_s": (rng.choice((5, 25, 300)),), "stack_gib": (16,)}
+    plans = replace(PLANS, overlap=(Overlap(tensor=True, expert=True),), zero_stage=(rng.choice((0, 1, 3)),))
+    asked = question((case,), values, base=base, metric=rng.choice(metrics.names()), plans=plans)
+    pruned, every = searched(asked), searched(asked, is_exhaustive=True)
+    assert (pruned is None) == (every is None)
+    if pruned is not None and every is not None:
+        assert pruned.best.loss == pytest.approx(every.best.loss, rel=ROUNDING)
+        assert pruned.bound <= every.best.loss * (1 + ROUNDING)
 
 
 @settings(max_examples=3)
@@ -309,6 +335,7 @@ def test_both_together_are_never_worse_than_one_after_the_other(seed):
     own = system_of(chips[base](), 8)
     values = {name: tuple(sorted({*some, own[name]})) for name, some in some_values(rng, 2, most=2).items()}
     values.pop("num_devices", None)
+    values.setdefault("link_gb_per_s", (own["link_gb_per_s"],))  # so that the base is in the space
     asked = question(names, values, base=base, metric=metric)
     found_base = base_answer(asked)
     assert found_base is not None
@@ -320,8 +347,13 @@ def test_both_together_are_never_worse_than_one_after_the_other(seed):
     for one in (after.plan_then_chip, after.chip_then_plan):
         if one is not None and joint.gap_frac == 0:
             assert joint.best.loss <= one.loss * (1 + ROUNDING)
-    if after.chip_then_plan is not None and after.plan_then_chip is not None:
-        assert after.chip_then_plan.loss <= after.plan_then_chip.loss * (1 + ROUNDING)
+    # a chip that was chosen by itself is none that a plan of the joint or the base's search was asked about
+    [thumb] = thumb_plans(asked, 8)
+    assert after.chip_then_plan is not None
+    for_thumb = searched(replace(asked, cases=(replace(asked.cases[0], plans=only_plan(thumb, PLANS)),)))
+    assert for_thumb is not None
+    assert after.chip_then_plan.system == system_at(asked, for_thumb.best.point)
+    assert after.chip_then_plan.loss <= for_thumb.best.loss * (1 + ROUNDING)
 
 
 # --- rows, resuming and workers ---------------------------------------------------------------------------------------
@@ -332,9 +364,12 @@ def test_both_together_are_never_worse_than_one_after_the_other(seed):
 def test_a_row_of_a_store_gives_back_what_was_scored_and_refined(case, base, seed):
     scorer = wide(case, base, "torus")
     for score in scorer.score(sampled(scorer, Random(seed), 2), np.inf):
-        assert score_of(score_row(score)) == score
+        rows = Rows(scorer.question, scorer.even_plan)
+        [row] = rows.scored([score])
+        assert score_of(row) == score
         refined = refined_system(scorer, score, np.inf)
-        assert refined_of(refined_row(refined)) == refined
+        [refined_row] = rows.refined([refined])
+        assert refined_of(refined_row) == refined
 
 
 @settings(max_examples=3)
@@ -346,8 +381,9 @@ def test_a_search_that_goes_on_answers_as_one_that_was_never_stopped(seed):
     kept_refined: list[RefinedSystem] = []
     noted = replace(own_hands(scorer), keep=kept.extend, keep_refined=kept_refined.extend)
     whole = joint_search(scorer, noted)
-    known = {one.point: score_of(score_row(one)) for one in kept if rng.random() < 0.5}
-    known_refined = {one.point: refined_of(refined_row(one)) for one in kept_refined if rng.random() < 0.5}
+    rows = Rows(asked, scorer.even_plan)
+    known = {row.point: score_of(row) for row in rows.scored(kept) if rng.random() < 0.5}
+    known_refined = {row.point: refined_of(row) for row in rows.refined(kept_refined) if rng.random() < 0.5}
     new: list[SystemScore] = []
     new_refined: list[RefinedSystem] = []
     again = joint_search(
@@ -385,3 +421,22 @@ def test_a_score_does_not_depend_on_what_is_scored_beside_it(case, base, num, se
     for one, other in zip(apart, scorer.score(points, np.inf), strict=True):
         assert one.point == other.point
         assert (one.loss, one.low) == pytest.approx((other.loss, other.low), rel=1e-12)
+
+
+@settings(max_examples=12)
+@given(case=st.sampled_from(CASES), base=st.sampled_from(BASES), network=st.sampled_from(sorted(NETWORKS)), seed=SEEDS)
+def test_the_power_that_its_parts_come_to_slows_no_chip(case, base, network, seed):
+    """So that terms without a power limit, as PHAZE's are, are kept by chips that have their own."""
+    scorer = wide(case, base, network)
+    asked = scorer.question
+    for score in scorer.score(sampled(scorer, Random(seed), 4), np.inf):
+        if not np.isfinite(score.loss):
+            continue
+        chip, plan = (
+            system_chip(asked.base, system_at(asked, score.point)),
+            scorer.even_plan(0, score.point, score.cases[0].plan),
+        )
+        free = asked.network(replace(chip, tdp_w=1e6), int(system_at(asked, score.point)["num_devices"]))
+        workload = asked.cases[0].workload
+        step = training_step(workload.training_graph(), plan, free, workload.precision)
+        assert score.cases[0].step_s == pytest.approx(step.step_s, rel=ROUNDING)

@@ -16,6 +16,7 @@ from dovetail.errors import InvalidInput
 from dovetail.evaluate import memory_use
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
+from dovetail.hardware.endpoints import endpoint_names
 from dovetail.plan.check import check_plan
 from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan
 from dovetail.plan.plans import columns_of
@@ -23,6 +24,8 @@ from dovetail.plan.shard import shard
 from dovetail.schedule.assembly import shared
 from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
 from dovetail.schedule.step import check_schedule, training_step
+from dovetail.search import refine, stage_cuts
+from dovetail.search.aims import aimed
 from dovetail.search.bounds import step_bounds
 from dovetail.search.pipeline_lows import pipeline_low_s
 from dovetail.search.refine import Job, base_plans, refined
@@ -99,6 +102,27 @@ def test_the_refined_plan_is_the_best_of_all_cuts_and_recompute_where_memory_bin
         assert found.bound_s == pytest.approx(best_s, rel=1e-9)
 
 
+@pytest.mark.parametrize(("max_cuts", "max_evaluated"), [(1, 1), (2, 1), (4, 2)])
+@pytest.mark.parametrize(("num_layers", "num_stages"), [(5, 2), (4, 3)])
+def test_aims_are_never_above_the_best_plan_and_leave_no_more_open(
+    monkeypatch, num_layers: int, num_stages: int, max_cuts: int, max_evaluated: int
+):
+    """Where so few cuts may be looked at that a base plan stays open."""
+    monkeypatch.setattr(stage_cuts, "MAX_CUTS", max_cuts)
+    monkeypatch.setattr(refine, "MAX_EVALUATED", max_evaluated)
+    of, plans = workload(num_layers, batch=16), sorted(every_plan(num_layers, num_stages, "1f1b"))
+    for hbm_bytes in sorted({need for _, need in plans})[::7]:
+        on = cluster(num_stages, hbm_bytes)
+        best_s = min(step_s for step_s, need in plans if need <= hbm_bytes)
+        bases = base_plans(job(of, on), columns_of([base(num_stages, "1f1b")]), np.inf)
+        once = refined(job(of, on), bases, 2 * best_s, num_most=1)
+        nearer = aimed(job(of, on), bases, 2 * best_s, num_most=10)
+        assert nearer.bound_s <= best_s * (1 + 1e-9)
+        assert once.bound_s <= nearer.bound_s <= nearer.best_s <= once.best_s
+        assert best_s <= nearer.best_s * (1 + 1e-9)
+        assert nearer.num_closed + nearer.num_open == len(bases) == 1
+
+
 SCHEDULES = ("1f1b", "1f1b", "gpipe", "zb-h1", "zb-v", "dualpipe")
 MODELS = ("gpt2-345m", "llama3-8b", "mixtral-8x7b", "deepseek-v3")
 
@@ -161,6 +185,7 @@ def test_no_layers_and_no_recompute_take_less_than_the_bound(data: st.DataObject
     graph, plan = of.training_graph(), data.draw(bases(num_layers))
     name = data.draw(st.sampled_from(("dgx-a100", "dgx-h100")))  # the second at its power limit
     on = cluster(max(8, plan.num_devices), data.draw(st.sampled_from((16, 40, 80))) * GIBI, name)
+    on = replace(on, chip=replace(on.chip, endpoint=data.draw(st.sampled_from(endpoint_names()))))
     plan = replace(plan, data_parallel=on.num_devices * plan.data_parallel // plan.num_devices)
     try:
         check_plan(plan, graph, on.num_devices)

@@ -100,6 +100,7 @@ def silicon_at(base: Chip, designs: Mapping[str, IntArray]) -> Silicon:
         parts,
         area.total_mm2,
         macs_per_s=macs_per_s,
+        lane_macs_per_s=column["num_vector"] * column["num_lanes"] * base.clock_hz,
         num_macs_per_unit=num_macs,
         sram_bytes_per_s=parts.noc_bytes_per_clock * base.clock_hz,
         hbm_bytes_per_s=base.hbm.bandwidth_bytes_per_s,

@@ -14,9 +14,10 @@ from dovetail.plan.plans import Plans, joined
 from dovetail.schedule.memory_needs import host_need_bytes, need_bytes
 from dovetail.schedule.offload import does_offload, host_of
 from dovetail.schedule.step import step_times
+from dovetail.search.bases import BaseQueue
 from dovetail.search.candidates import Candidate, Scoring, Tally, best_of, least_s
 from dovetail.search.plan_space import PlanSpace, batches, num_grids
-from dovetail.search.refine import BaseQueue, Job, base_plans
+from dovetail.search.refine import Job, base_plans
 from dovetail.search.stage_options import with_policies
 
 PLANS_AT_ONCE = 150_000  # whose columns take some hundred MB

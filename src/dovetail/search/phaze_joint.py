@@ -75,10 +75,10 @@ def joint_of(case: Case, terms: Terms, scorer: Scorer, best: JointFound) -> Join
         num_chips=census.num_systems,
         num_evaluated=census.num_scored,
         num_bounded_away=census.num_bounded_away,
-        num_infeasible=census.num_unfit,
+        num_infeasible=census.num_uncut + census.num_unfit,
         searched_sequences_per_s=num_sequences / best.best.cases[0].step_s,
         plan_then_chip_sequences_per_s=num_sequences / steps.plan_then_chip_s if steps else None,
-        chip_then_plan_sequences_per_s=num_sequences / steps.chip_then_plan_s if steps else None,
+        chip_then_plan_sequences_per_s=_a_second(num_sequences, steps.chip_then_plan_s) if steps else None,
         stopped_chips=stop,
         stopped_sequences_per_s=num_sequences / stopped_s,
     )
@@ -86,11 +86,18 @@ def joint_of(case: Case, terms: Terms, scorer: Scorer, best: JointFound) -> Join
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeparateSteps:
-    """Steps of the TPUv4-like chip by its best plan, the best chip for that plan, and that chip by its own best."""
+    """Steps of the TPUv4-like chip by its best plan, of the best chip for that plan, and of a chip by itself.
+
+    The latter is the best for a plan by rule of thumb, then given its own best; none where that plan fits no chip.
+    """
 
     base_s: float
     plan_then_chip_s: float
-    chip_then_plan_s: float
+    chip_then_plan_s: float | None
+
+
+def _a_second(num_sequences: int, step_s: float | None) -> float | None:
+    return None if step_s is None else num_sequences / step_s
 
 
 def separate_steps(question: JointQuestion) -> SeparateSteps | None:
@@ -101,11 +108,10 @@ def separate_steps(question: JointQuestion) -> SeparateSteps | None:
     one_by_one = separate(question, base)
     first, second = one_by_one.plan_then_chip, one_by_one.chip_then_plan
     assert first is not None, "the plan fits the base, which is one of the chips"
-    assert second is not None, "a plan fits the chip, as it was chosen by one"
     return SeparateSteps(
         base_s=base.cases[0].step_s,
         plan_then_chip_s=first.cases[0].step_s,
-        chip_then_plan_s=second.cases[0].step_s,
+        chip_then_plan_s=None if second is None else second.cases[0].step_s,
     )
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 
 from dovetail.hardware.cluster import Cluster
 from dovetail.plan.plan import RECOMPUTE_POLICIES
+from dovetail.search.aims import aimed
 from dovetail.search.candidates import Candidate, Scoring, Tally, best_of, least_s
 from dovetail.search.even_plans import EvenPlans, EvenSearch, Progress
 from dovetail.search.objectives import Objective
 from dovetail.search.plan_space import PlanSpace
-from dovetail.search.refine import Job, balanced_plans, refined
+from dovetail.search.refine import Job, balanced_plans
 from dovetail.workload.workload import Workload
 
 __all__ = ["NUM_REFINED", "Candidate", "Planned", "Progress", "Proof", "Tally", "planned"]
@@ -138,7 +139,7 @@ def _with_uneven(even: EvenPlans, search: EvenSearch, num_most: int) -> tuple[tu
     def told(num_done: int, num_all: int, step_s: float, bound_s: float) -> None:
         search.progress(num_done, num_all, even.tally, unit * step_s, bound_s)
 
-    made = refined(job, bases, best_s, num_most, told)
+    made = aimed(job, bases, best_s, num_most, told)
     uneven = (scoring.candidate(each) for each in (*found, *made.found))
     return best_of((*even.best, *uneven), search.num_best), Proof(
         is_even_only=False,

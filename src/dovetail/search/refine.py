@@ -24,8 +24,9 @@ import numpy as np
 from dovetail.hardware.cluster import Cluster
 from dovetail.plan.layout import even_runs, runs_of
 from dovetail.plan.plan import Plan
-from dovetail.plan.plans import Plans, columns_of, joined
+from dovetail.plan.plans import Plans, columns_of
 from dovetail.schedule.assembly import Assembly, Shared, alike, by_stages, shared
+from dovetail.search.bases import BasePlans, Refined
 from dovetail.search.block_lows import block_lows
 from dovetail.search.bounds import ROUNDING_TOLERANCE, fixed_lows_s, layer_blocks, step_bounds
 from dovetail.search.candidates import Found
@@ -54,41 +55,10 @@ class Job:
     policies: tuple[int, ...]  # recompute that a stage may use
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BasePlans:
-    """Plans whose `recompute` is left open, and a lower bound on the step of each."""
-
-    plans: Plans
-    bounds_s: FloatArray
-    once_s: FloatArray  # that every step has at least beside its pipeline
-
-    def __len__(self) -> int:
-        return len(self.plans)
-
-    def below(self, step_s: float) -> BasePlans:
-        """Those that may be faster than this."""
-        rows = np.flatnonzero(self.bounds_s < step_s)
-        return self.at(rows)
-
-    def at(self, rows: IntArray) -> BasePlans:
-        return BasePlans(plans=self.plans.at(rows), bounds_s=self.bounds_s[rows], once_s=self.once_s[rows])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refined:
-    """Plans found, what became of the base plans, and a time that no plan of theirs is below."""
-
-    found: tuple[Found, ...]
-    num_refined: int
-    num_closed: int  # of these, base plans that hold none faster than the best
-    num_open: int  # base plans that may still hold a faster plan
-    bound_s: float
-
-
 Told = Callable[[int, int, float, float], None]  # base plans done, those known to be left, best step and bound
 
 
-def _nobody(*_: float) -> None: ...
+def nobody(*_: float) -> None: ...
 
 
 def base_plans(job: Job, plans: Plans, worst_s: float) -> BasePlans:
@@ -104,28 +74,7 @@ def base_plans(job: Job, plans: Plans, worst_s: float) -> BasePlans:
     return BasePlans(plans=plans, bounds_s=bounds.step_s, once_s=bounds.once_s)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BaseQueue:
-    """Base plans met so far that may beat the best plan, and how many were met in all."""
-
-    waiting: tuple[BasePlans, ...] = ()
-    num_all: int = 0
-
-    def with_(self, bases: BasePlans, num_met: int, best_s: float) -> BaseQueue:
-        """With those of `bases` that may beat the best plan, out of `num_met`."""
-        return BaseQueue(waiting=(*self.waiting, bases.below(best_s)), num_all=self.num_all + num_met)
-
-    def below(self, best_s: float) -> BasePlans:
-        """Those whose bounds are below this; there must have been some."""
-        some = [bases.below(best_s) for bases in self.waiting]
-        return BasePlans(
-            plans=joined([each.plans for each in some]),
-            bounds_s=np.concatenate([each.bounds_s for each in some]),
-            once_s=np.concatenate([each.once_s for each in some]),
-        )
-
-
-def refined(job: Job, bases: BasePlans, best_s: float, num_most: int, told: Told = _nobody) -> Refined:
+def refined(job: Job, bases: BasePlans, best_s: float, num_most: int, told: Told = nobody) -> Refined:
     """Of `bases` those whose bound is below the best known step, best first, `num_most` at the most."""
     order = np.lexsort((np.arange(len(bases)), bases.bounds_s))
     queue = order[np.array([_is_refinable(job.graph, bases.plans, int(row)) for row in order], dtype=bool)]
@@ -142,14 +91,9 @@ def refined(job: Job, bases: BasePlans, best_s: float, num_most: int, told: Told
         best_s = min([best_s, *(each.step_s for each in found_here)])
         left = bounds_s < best_s
         told(num_done, num_done + int(left[queue[num_done:]].sum()), best_s, float(bounds_s[left].min(initial=best_s)))
-    open_s = bounds_s[bounds_s < best_s]
-    return Refined(
-        found=tuple(found),
-        num_refined=num_done,
-        num_closed=int((bounds_s[queue[:num_done]] >= best_s).sum()),
-        num_open=len(open_s),
-        bound_s=float(min(open_s.min(initial=np.inf), best_s)),
-    )
+    is_refined = np.zeros(len(bases), dtype=bool)
+    is_refined[queue[:num_done]] = True
+    return Refined(found=tuple(found), best_s=best_s, is_refined=is_refined, bounds_s=np.minimum(bounds_s, best_s))
 
 
 def balanced_plans(job: Job, plans: Sequence[Plan]) -> list[Found]:

@@ -82,23 +82,29 @@ class StageTable:
         ]
         cuts: list[tuple[int, ...]] = []
         if self.stages.can_walk and any(low_s < best_s for _, low_s in lows):
-            walked_s, cuts = self._walked(best_s, np.maximum(least_once_s, once_s()), beyond_s)
+            is_in = self.stages.options.time_s < beyond_s
+            walked_s, cuts = self._walked(best_s, is_in, np.maximum(least_once_s, once_s()), float(shared_s[-1]))
             lows = [(pace_s, max(low_s, walked_s)) for pace_s, low_s in lows]
         if np.isfinite(beyond_s):
             lows.append((np.inf, self.stages.low_s(0.0, beyond_s) + least_once_s))
         proposed = np.array(list(dict.fromkeys(cuts)), dtype=np.int64).reshape(-1, len(time_s))
         return PaceLows(lows=tuple(lows), cuts=self.rows_of(proposed))
 
-    def _walked(self, best_s: float, once_s: FloatArray, beyond_s: float) -> tuple[float, list[tuple[int, ...]]]:
-        """A step that no cut with stages faster than `beyond_s` is below, `best_s` at most, and cuts that come close.
+    def _walked(
+        self, best_s: float, is_in: BoolArray, once_s: FloatArray, least_once_s: float
+    ) -> tuple[float, list[tuple[int, ...]]]:
+        """A step that no cut by options that are in is below, `best_s` at most, and cuts that come close to it.
 
-        The stage with most once a step has one of the levels of `once_s`, and all the others have no more.
+        The stage with most once a step has one of the levels of `once_s`, `least_once_s` or more, and the others no
+        more than it; with fewer options the shortest way is no shorter.
         """
-        low_s, cuts = best_s, []
-        for level_s in np.unique(once_s).tolist():
+        whole = least_walk(*self._ways_s(is_in), self.num_layers, self.stages, best_s - least_once_s)
+        low_s, cuts = best_s, [whole.layers] if whole.layers else []
+        for level_s in np.unique(once_s[is_in & (once_s >= least_once_s)]).tolist():
             below_s = low_s - level_s
-            is_in = (once_s <= level_s) & (self.stages.options.time_s < beyond_s)
-            walk = least_walk(*self._ways_s(is_in), self.num_layers, self.stages, below_s)
+            if whole.low_s >= below_s:
+                break
+            walk = least_walk(*self._ways_s(is_in & (once_s <= level_s)), self.num_layers, self.stages, below_s)
             if walk.low_s < below_s:
                 low_s = walk.low_s + level_s
                 cuts += [walk.layers] if walk.layers else []

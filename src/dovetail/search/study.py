@@ -8,6 +8,8 @@ from typing import Any
 
 from dovetail.search.space import Point
 
+UNTOLD = "_"  # begins the name of a figure that is kept to go on from, and says nothing to others
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyRecord:
@@ -27,6 +29,12 @@ class StudyRecord:
     def knobs(self) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = self.inputs.get("space", {})
         return found
+
+    @property
+    def told_figures(self) -> tuple[tuple[int, str], ...]:
+        """(place, name) of the figures that say something to others."""
+        every = enumerate(self.figure_names)
+        return tuple((place, name) for place, name in every if not name.startswith(UNTOLD))
 
     @property
     def num_points(self) -> int:

@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.hardware.chip import Chip
+from dovetail.plan.plan import Plan
+from dovetail.search.codesign.frames import Frame
 from dovetail.search.codesign.joint import JointFound, joint_search, own_hands
 from dovetail.search.codesign.question import Budget, JointQuestion, everything, system_space
 from dovetail.search.codesign.refining import RefinedCase, RefinedSystem, system_at
 from dovetail.search.codesign.scoring import Scorer
-from dovetail.search.codesign.systems import built_systems, system_chip
+from dovetail.search.codesign.systems import built_systems, network_of, system_chip
 from dovetail.search.plan_space import PlanSpace
 
 
@@ -45,23 +47,28 @@ def answer_of(question: JointQuestion, found: RefinedSystem) -> SystemAnswer:
     )
 
 
-def base_question(question: JointQuestion) -> JointQuestion:
-    """The same, but of the base chip's own cores and memories, whatever the limits: a space of one system.
+def base_question(question: JointQuestion, num_devices: int) -> JointQuestion:
+    """The same, but of the base chip as it is, its links and endpoint too, whatever the limits: a space of one system.
 
-    What the space leaves no choice of, such as links, is as it is for all; of devices, the most.
+    What the space fixes for others is a choice, and none of the base's.
     """
-    fixed = {knob.name: knob.values for knob in question.space.knobs if len(knob.values) == 1}
-    [devices] = [knob.values for knob in question.space.knobs if knob.name == "num_devices"]
-    space = system_space(question.base, int(devices[-1]), fixed)
-    return replace(question, space=space, budget=Budget(), rule=everything)
+    return replace(question, space=system_space(question.base, num_devices, {}), budget=Budget(), rule=everything)
 
 
 def base_answer(question: JointQuestion) -> SystemAnswer | None:
-    """The base chip with its best plans; nothing where some case does not fit it. Its loss is that of the metric."""
-    own = replace(base_question(question), reference_losses=(1.0,) * len(question.cases))
-    scorer = Scorer(own)
-    found = joint_search(scorer, own_hands(scorer))
-    return None if found is None else answer_of(own, found.best)
+    """The base chip with its best plans; nothing where some case does not fit it. Its loss is that of the metric.
+
+    There are as many devices as the space has at the most and plans cut every case for.
+    """
+    [devices] = [knob.values for knob in question.space.knobs if knob.name == "num_devices"]
+    for count in reversed(devices):
+        own = replace(base_question(question, int(count)), reference_losses=(1.0,) * len(question.cases))
+        scorer = Scorer(own)
+        if scorer.uncut_at(next(own.space.points())):
+            continue
+        found = joint_search(scorer, own_hands(scorer))
+        return None if found is None else answer_of(own, found.best)
+    return None
 
 
 def with_reference(question: JointQuestion, base: SystemAnswer | None) -> JointQuestion:
@@ -76,9 +83,8 @@ def pinned(question: JointQuestion, plans: tuple[PlanSpace, ...]) -> JointQuesti
     return replace(question, cases=cases)
 
 
-def only_plan(case: RefinedCase, space: PlanSpace) -> PlanSpace:
-    """The space of the one plan that a case has, but for layers and recompute by stage."""
-    plan = case.plan
+def only_plan(plan: Plan, space: PlanSpace) -> PlanSpace:
+    """The space of one plan, but for layers and recompute by stage."""
     return replace(
         space,
         tensor_parallel=(plan.tensor_parallel,),
@@ -102,24 +108,58 @@ class Separate:
     """What one search after the other comes to, in the same space: losses as those of the joint answer."""
 
     plan_then_chip: SystemAnswer | None  # the base's best plan, and the best chip for it
-    chip_then_plan: SystemAnswer | None  # that chip, and its own best plan
+    chip_then_plan: SystemAnswer | None  # the best chip for a plan by rule of thumb, and its own best plan
 
 
 def separate(question: JointQuestion, base: SystemAnswer) -> Separate:
-    """Plan for the base chip, then a chip for this plan; then a plan for this chip."""
-    spaces = tuple(only_plan(own, case.plans) for own, case in zip(base.cases, question.cases, strict=True))
-    chips_for_it = pinned(_of_devices(question, base.num_devices), spaces)  # a plan is for so many devices
-    first = _found(chips_for_it)
-    if first is None:
-        return Separate(plan_then_chip=None, chip_then_plan=None)
-    mined = answer_of(chips_for_it, first.best)
+    """A plan for the base chip, then a chip for it; and a chip by itself, then a plan for it.
+
+    The latter chip is the best for a plan that no search chose, `thumb_plan` of each case, so that neither order is
+    told anything by the other.
+    """
+    mined = _chip_for(question, base.num_devices, tuple(case.plan for case in base.cases))
+    by_itself = _chip_for(question, base.num_devices, thumb_plans(question, base.num_devices))
+    return Separate(plan_then_chip=mined, chip_then_plan=None if by_itself is None else _planned(question, by_itself))
+
+
+def _chip_for(question: JointQuestion, num_devices: int, plans: tuple[Plan, ...]) -> SystemAnswer | None:
+    """The best system of so many devices where the plan of each case is given, but for layers and recompute."""
+    spaces = tuple(only_plan(plan, case.plans) for plan, case in zip(plans, question.cases, strict=True))
+    chips_for_it = pinned(_of_devices(question, num_devices), spaces)
+    found = _found(chips_for_it)
+    return None if found is None else answer_of(chips_for_it, found.best)
+
+
+def _planned(question: JointQuestion, mined: SystemAnswer) -> SystemAnswer | None:
+    """A system with the best plans for it."""
     values = {name: (value,) for name, value in mined.system.items()}
-    space = system_space(question.base, mined.num_devices, values)
-    again = _found(replace(question, space=space))
-    return Separate(
-        plan_then_chip=mined,
-        chip_then_plan=None if again is None else answer_of(replace(question, space=space), again.best),
-    )
+    own = replace(question, space=system_space(question.base, mined.num_devices, values))
+    again = _found(own)
+    return None if again is None else answer_of(own, again.best)
+
+
+def thumb_plans(question: JointQuestion, num_devices: int) -> tuple[Plan, ...]:
+    """What each case is trained by on the base chip where nobody searches: `thumb_plan` of plans that fit it."""
+    own = base_question(question, num_devices)
+    scorer, [system] = Scorer(own), [system_at(own, point) for point in own.space.points()]
+    hbm_bytes = question.base.hbm.capacity_bytes
+    return tuple(thumb_plan(scorer.frame(case, *network_of(system)), hbm_bytes) for case in range(len(own.cases)))
+
+
+def thumb_plan(frame: Frame, hbm_bytes: float) -> Plan:
+    """The even plan that cuts the model least and fits: on the fewest devices a copy, then by the least recompute.
+
+    Of those left, the one with the fewest tensor ranks and the smallest microbatch. It is chosen by memory alone; where
+    only uneven plans fit, the one that needs the least memory.
+    """
+    plans, need_bytes = frame.plans, frame.need_bytes
+    fits = np.flatnonzero(need_bytes <= hbm_bytes)
+    if not len(fits):
+        return plans.plan(int(np.argmin(need_bytes)))
+    some = plans.at(fits)
+    copy = some.tensor_parallel * some.context_parallel * some.pipeline_parallel
+    order = np.lexsort((some.microbatch, some.tensor_parallel, some.recompute, copy))
+    return plans.plan(int(fits[order[0]]))
 
 
 def _of_devices(question: JointQuestion, num_devices: int) -> JointQuestion:

@@ -25,7 +25,7 @@ Losses = Callable[[FloatArray, FloatArray, IntArray], FloatArray]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BestPlans:
-    """Of each chip: the best even plan, and a loss that none of its plans, uneven ones included, is below.
+    """Of each chip: the best even plan, and a loss that none of its plans, uneven ones where asked for, is below.
 
     `plan` is which of the frame's even plans, or NO_PLAN where none fits or all are worse than what was asked for.
     """
@@ -50,8 +50,11 @@ class Chips:
         return len(self.columns)
 
 
-def best_plans(frame: Frame, chips: Chips, losses: Losses, worst: FloatArray) -> BestPlans:
-    """Plans whose loss is below `worst`, by chip; what is above is only bounded."""
+def best_plans(frame: Frame, chips: Chips, losses: Losses, worst: FloatArray, *, is_even_only: bool) -> BestPlans:
+    """Plans whose loss is below `worst`, by chip; what is above is only bounded.
+
+    With `is_even_only` a base plan is closed once its even plans are evaluated, whatever the metric.
+    """
     search = _Search(frame, chips, losses)
     lows = search.line_lows()
     first = np.argsort(lows, axis=0, kind="stable")[:NUM_FIRST]
@@ -62,6 +65,8 @@ def best_plans(frame: Frame, chips: Chips, losses: Losses, worst: FloatArray) ->
         lows[base, chip] = np.maximum(lows[base, chip], search.step_lows(base, chip, bar))
         base, chip = np.nonzero(lows < bar)
         search.evaluate(base, chip)
+    if is_even_only:
+        lows[search.is_done] = np.inf
     low = np.minimum(lows.min(axis=0, initial=np.inf), search.loss)
     return BestPlans(plan=search.plan, loss=search.loss, step_s=search.step_s, energy_j=search.energy_j, low=low)
 
@@ -74,7 +79,7 @@ class _Search:
         self._cluster = frame.with_memory(chips.hbm_bytes)
         self._num_policies = len(frame.policies)
         self._fits = frame.need_bytes <= chips.hbm_bytes
-        self._done = np.zeros((len(frame.bases), len(chips)), dtype=bool)
+        self.is_done = np.zeros((len(frame.bases), len(chips)), dtype=bool)
         self._works: list[tuple[PlanFrame, ChipWorks]] = []
         self.plan = np.full(len(chips), NO_PLAN, dtype=np.int64)
         self.loss, self.step_s, self.energy_j = (np.full(len(chips), np.inf) for _ in range(3))
@@ -110,9 +115,9 @@ class _Search:
 
     def evaluate(self, base: IntArray, chip: IntArray) -> None:
         """Even plans of these pairs that fit, under every policy."""
-        is_new = ~self._done[base, chip]
+        is_new = ~self.is_done[base, chip]
         base, chip = base[is_new], chip[is_new]
-        self._done[base, chip] = True
+        self.is_done[base, chip] = True
         policy = np.tile(np.arange(self._num_policies), len(base))
         base, chip = np.repeat(base, self._num_policies), np.repeat(chip, self._num_policies)
         fits = np.flatnonzero(self._fits[base * self._num_policies + policy])

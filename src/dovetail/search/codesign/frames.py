@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from dovetail.errors import InvalidInput, NotModelled
+from dovetail.errors import NotModelled
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.plan.cuts import cuts_of
@@ -31,21 +31,21 @@ FEW_BASES = 512  # base plans of which one table serves for all that is asked
 Networks = Callable[[Chip, int], Cluster]  # so many devices of a chip, joined
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncut:
+    """A model that no plan of a space cuts for so many devices of a network: what nothing more can be said of."""
+
+    model: str
+    num_devices: int
+
+
 class Frame:
     """Even plans on a cluster's network; a base plan leaves recompute open, and has a row for each policy."""
 
-    def __init__(self, workload: Workload, cluster: Cluster, space: PlanSpace) -> None:
-        _check_modelled(space)
-        self.workload, self.cluster, self.space = workload, cluster, space
+    def __init__(self, workload: Workload, cluster: Cluster, space: PlanSpace, bases: Plans) -> None:
+        self.workload, self.cluster, self.space, self.bases = workload, cluster, space, bases
         self.graph = workload.training_graph()
         self.policies = tuple(RECOMPUTE_POLICIES.index(policy) for policy in space.recompute)
-        bases = replace(space, recompute=space.recompute[:1])
-        found = list(batches(bases, self.graph, cluster.num_devices))
-        placed = nesting(joined(found), cluster.topology) if found else None
-        if placed is None or not len(placed):
-            told = f"no plan of the space cuts {workload.model.name} for {cluster.num_devices} devices of this network"
-            raise InvalidInput(f"{told}; allow more degrees, or another number of devices")
-        self.bases: Plans = placed
         self._fitting: dict[float, IntArray] = {}
 
     @cached_property
@@ -108,9 +108,30 @@ class Frame:
         """Every base plan's, for pairs of a plan and a chip."""
         return lines_of(self.base_frame.plain, self.policies, is_fine=True)
 
+    def lowest_s(self, hbm_bytes: float, compute_s: FloatArray) -> FloatArray:
+        """The least that any plan which may fit takes at least, of places by cuts by chips."""
+        found_s = np.full(compute_s.shape[2], np.inf)
+        lines = self.lines.of_bases(self.fitting(hbm_bytes))
+        if not len(lines.base):
+            return found_s
+        lowest = lines.lowest()
+        for row in range(len(lowest.base)):
+            np.minimum(found_s, lowest.at(np.array([row])).step_s(compute_s)[0], out=found_s)
+        return found_s
+
     def pair_lows_s(self, base: IntArray, every: Shared) -> FloatArray:
         """What steps of pairs take at least, whatever layers and recompute; `every` are their plans on their chips."""
         return self.fine_lines.of_pairs_s(base, *pair_times_s(every, self.policies))
+
+
+def framed(workload: Workload, cluster: Cluster, space: PlanSpace) -> Frame | Uncut:
+    """The frame of a model on a network, where some plan of the space cuts it for that."""
+    _check_modelled(space)
+    found = list(batches(replace(space, recompute=space.recompute[:1]), workload.training_graph(), cluster.num_devices))
+    placed = nesting(joined(found), cluster.topology) if found else None
+    if placed is None or not len(placed):
+        return Uncut(model=workload.model.name, num_devices=cluster.num_devices)
+    return Frame(workload, cluster, space, placed)
 
 
 def _check_modelled(space: PlanSpace) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.refining import RefinedSystem, refined_system
 from dovetail.search.codesign.scoring import Scorer, SystemScore
+from dovetail.search.codesign.system_bounds import NUM_COUNTS
 from dovetail.search.codesign.systems import KNOBS
 from dovetail.search.space import Point
 from dovetail.workload.graph import FloatArray, IntArray
@@ -43,11 +44,13 @@ class Census:
 
     num_systems: int = 0
     num_beyond: int = 0  # over a limit
+    num_uncut: int = 0  # no plan cuts some case for so many devices
     num_unfit: int = 0  # no plan of some case can fit
     num_bounded_away: int = 0
     num_scored: int = 0
+    num_left: int = 0  # neither of these: what a black box did not come to
     num_refined: int = 0  # of those scored: uneven plans searched
-    num_open: int = 0  # of those scored: may still be better than the best
+    num_open: int = 0  # of those scored or left: may still be better than the best
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,7 +102,7 @@ def joint_search(scorer: Scorer, hands: Hands, *, is_exhaustive: bool = False) -
 
     With `is_exhaustive` every system within the limits is scored, to check what bounds leave out.
     """
-    lows, census = _bounded(scorer)
+    lows, census = bounded(scorer)
     order = np.argsort(lows, kind="stable")[: int(np.isfinite(lows).sum())]
     refined: dict[Point, RefinedSystem] = {}
     scored = _scored(scorer.question, hands, lows, order, refined, is_exhaustive=is_exhaustive)
@@ -116,10 +119,8 @@ def joint_search(scorer: Scorer, hands: Hands, *, is_exhaustive: bool = False) -
         best=best,
         bound=bound,
         scored=tuple(sorted(scored, key=lambda score: (score.loss, score.point))),
-        census=Census(
-            num_systems=census.num_systems,
-            num_beyond=census.num_beyond,
-            num_unfit=census.num_unfit,
+        census=replace(
+            census,
             num_bounded_away=len(order) - len(scored),
             num_scored=len(scored),
             num_refined=len(refined),
@@ -128,17 +129,22 @@ def joint_search(scorer: Scorer, hands: Hands, *, is_exhaustive: bool = False) -
     )
 
 
-def _bounded(scorer: Scorer) -> tuple[FloatArray, Census]:
+def bounded(scorer: Scorer) -> tuple[FloatArray, Census]:
     """A low for every point of the space, in its order; infinite for those that are no system, too large or unfit."""
     question = scorer.question
-    num_points, lows, counts = question.space.num_points, [], np.zeros(3, dtype=np.int64)
+    num_points, lows, counts = question.space.num_points, [], np.zeros(NUM_COUNTS, dtype=np.int64)
     for start in range(0, num_points, LOWS_AT_ONCE):
         flat = np.arange(start, min(num_points, start + LOWS_AT_ONCE))
         found, own = scorer.lows(places_at(question, flat))
         lows.append(found)
         counts += own
-    num_systems, num_beyond, num_unfit = counts.tolist()
-    return np.concatenate(lows), Census(num_systems=num_systems, num_beyond=num_beyond, num_unfit=num_unfit)
+    return np.concatenate(lows), counted(counts)
+
+
+def counted(counts: IntArray) -> Census:
+    """What bounds alone say of all systems, as `Scorer.lows` counts them."""
+    num_systems, num_beyond, num_uncut, num_unfit = counts.tolist()
+    return Census(num_systems=num_systems, num_beyond=num_beyond, num_uncut=num_uncut, num_unfit=num_unfit)
 
 
 def places_at(question: JointQuestion, flat: IntArray) -> dict[str, IntArray]:
@@ -172,7 +178,7 @@ def _scored(
         found += _scored_window(hands, points, math.inf if is_exhaustive else best)
         leader = _leader(found)
         if not is_exhaustive and math.isfinite(leader.loss) and leader.point not in refined:
-            [refined[leader.point]] = _refined_window(hands, [leader], leader.loss)
+            [refined[leader.point]] = refined_window(hands, [leader], leader.loss)
         best = min([best, leader.loss, *(system.loss for system in refined.values())])
         left = 0 if is_exhaustive else int((lows[order[len(found) :]] < best).sum())
         bound = float(lows[order[len(found)]]) if len(found) < len(order) else best
@@ -204,14 +210,14 @@ def _refined(hands: Hands, scored: list[SystemScore], refined: dict[Point, Refin
     """
     first = _leader(scored)
     if first.point not in refined:
-        [refined[first.point]] = _refined_window(hands, [first], first.loss)
+        [refined[first.point]] = refined_window(hands, [first], first.loss)
     best = min(refined.values(), key=lambda system: (system.loss, system.point))
     left = (score for score in sorted(scored, key=lambda score: (score.low, score.point)))
     queue = [score for score in left if score.point not in refined]
     while queue and queue[0].low < best.loss:
         some = [score for score in queue[:REFINED_AT_ONCE] if score.low < best.loss]
         queue = queue[len(some) :]
-        for system in _refined_window(hands, some, best.loss):
+        for system in refined_window(hands, some, best.loss):
             refined[system.point] = system
             best = min(best, system, key=lambda system: (system.loss, system.point))
         num_left = sum(score.low < best.loss for score in queue)
@@ -222,7 +228,7 @@ def _refined(hands: Hands, scored: list[SystemScore], refined: dict[Point, Refin
     return best if math.isfinite(best.loss) else None
 
 
-def _refined_window(hands: Hands, scores: Sequence[SystemScore], worst: float) -> list[RefinedSystem]:
+def refined_window(hands: Hands, scores: Sequence[SystemScore], worst: float) -> list[RefinedSystem]:
     new = [(score, worst) for score in scores if score.point not in hands.known_refined]
     found = {score.point: hands.known_refined[score.point] for score in scores if score.point in hands.known_refined}
     for system in hands.refine(new):

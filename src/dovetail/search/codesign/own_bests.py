@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dovetail.search.codesign.answers import SystemAnswer, answer_of
-from dovetail.search.codesign.joint import joint_search, own_hands
+from dovetail.search.codesign.joint import JointFound, joint_search, own_hands
 from dovetail.search.codesign.scoring import Scorer
 
 
-def own_bests(scorer: Scorer) -> tuple[SystemAnswer, ...]:
+def by_itself(scorer: Scorer) -> JointFound | None:
+    """A search of this process, which remembers nothing."""
+    return joint_search(scorer, own_hands(scorer))
+
+
+def own_bests(scorer: Scorer, search: Callable[[Scorer], JointFound | None] = by_itself) -> tuple[SystemAnswer, ...]:
     """Each model's, with its plan, within the same space and limits; asked where they have a system in common."""
     found = []
     for index, case in enumerate(scorer.question.cases):
         alone = scorer.alone(index)
-        best = joint_search(alone, own_hands(alone))
+        best = search(alone)
         assert best is not None, f"{case.name} fits the system that all have in common"
         found.append(answer_of(alone.question, best.best))
     return tuple(found)

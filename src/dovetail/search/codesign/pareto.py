@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.search.codesign.dominance import Figures, Ranked, front_of, no_systems, open_to, sorted_rows
-from dovetail.search.codesign.joint import Census, places_at
+from dovetail.search.codesign.joint import Census, counted, places_at
 from dovetail.search.codesign.question import JointQuestion, places_of, systems_at
-from dovetail.search.codesign.scoring import Bounds, Scorer, SystemScore
-from dovetail.search.codesign.systems import built_systems
+from dovetail.search.codesign.scoring import Scorer, SystemScore
+from dovetail.search.codesign.system_bounds import NUM_COUNTS, Bounds
+from dovetail.search.codesign.systems import KNOBS, NETWORK, built_systems
 from dovetail.search.metrics import metrics
 from dovetail.search.space import Point
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
@@ -143,7 +144,8 @@ class _Sweep:
 
     def _bounded(self) -> tuple[Figures, IntArray]:
         """Of every point, in the order of the space."""
-        low, counts = np.empty((len(self._axes), self._num_points), dtype=np.float32), np.zeros(3, dtype=np.int64)
+        low = np.empty((len(self._axes), self._num_points), dtype=np.float32)
+        counts = np.zeros(NUM_COUNTS, dtype=np.int64)
         starts = range(0, self._num_points, BOUNDED_AT_ONCE)
         spans = [(start, min(start + BOUNDED_AT_ONCE, self._num_points)) for start in starts]
         for (start, end), (figures, own) in zip(
@@ -215,15 +217,12 @@ class _Sweep:
 
     def _answer(self, num_open: int) -> ParetoFound:
         scores = [self._on_front[number] for number in self._kept.number.tolist()]
-        num_systems, num_beyond, num_unfit = self._counts.tolist()
         shares = np.concatenate([*self._shares, np.zeros(0)])
         return ParetoFound(
             axes=self._axes,
-            systems=_front_systems(self._question, scores, self._energy_j(scores) if scores else np.zeros(0)),
-            census=Census(
-                num_systems=num_systems,
-                num_beyond=num_beyond,
-                num_unfit=num_unfit,
+            systems=front_systems(self._question, scores, self._energy_j(scores) if scores else np.zeros(0)),
+            census=replace(
+                counted(self._counts),
                 num_bounded_away=num_open - self._num_scored,
                 num_scored=self._num_scored,
             ),
@@ -249,11 +248,12 @@ def _points(question: JointQuestion, number: IntArray) -> list[Point]:
 
 def _by_network(points: list[Point]) -> list[list[Point]]:
     """Tasks of points with one network each as far as can be: what is worked out for one serves all."""
-    ordered = sorted(points, key=lambda point: (point[-2:], point[6:8], point))
+    first = [KNOBS.index(name) for name in (*NETWORK, "hbm_stacks", "stack_gib")]
+    ordered = sorted(points, key=lambda point: ([point[place] for place in first], point))
     return [ordered[start : start + TASK] for start in range(0, len(ordered), TASK)]
 
 
-def _front_systems(
+def front_systems(
     question: JointQuestion, scores: Sequence[SystemScore], energy_j: FloatArray
 ) -> tuple[FrontSystem, ...]:
     if not scores:

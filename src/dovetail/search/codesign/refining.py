@@ -10,20 +10,19 @@ import numpy as np
 from dovetail.hardware.chip import Chip
 from dovetail.plan.plan import Plan
 from dovetail.schedule.assembly import shared
+from dovetail.search.aims import TIED_FRAC, aimed
 from dovetail.search.candidates import Found
 from dovetail.search.codesign.best_plans import NO_PLAN
 from dovetail.search.codesign.frames import Frame
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.scoring import CasePlan, Scorer, SystemScore
-from dovetail.search.codesign.systems import system_chip
+from dovetail.search.codesign.systems import network_of, system_chip
 from dovetail.search.metrics import ChipFigures
-from dovetail.search.refine import Job, balanced_plans, base_plans, refined
+from dovetail.search.refine import Job, balanced_plans, base_plans
 from dovetail.search.space import Point
 from dovetail.workload.graph import IntArray
 
-NUM_AIMS = 8  # between the best plan and the bound, one after the other
 NUM_REFINED = 500  # base plans of a system; some 10 ms each
-TIED_FRAC = 1e-10  # style: a tolerance, of a step: what is no better than by this is not looked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +66,11 @@ def refined_system(scorer: Scorer, score: SystemScore, worst: float) -> RefinedS
 def _refined_case(scorer: Scorer, score: SystemScore, index: int, worst: float) -> RefinedCase:
     question, known = scorer.question, score.cases[index]
     system = system_at(question, score.point)
-    frame = scorer.frame(index, system["link_gb_per_s"], int(system["num_devices"]))
+    frame = scorer.frame(index, *network_of(system))
     chip = system_chip(question.base, system)
     loss = _losses(question, frame, chip, scorer.price_usd(score.point))
     best = _even(frame, known)
-    if known.low >= min(known.loss, worst) or not _decided_by_time(loss):
+    if question.cases[index].is_even_only or known.low >= min(known.loss, worst) or not _decided_by_time(loss):
         return best
     a_second = loss(1.0, chip.energy.idle_w * frame.cluster.num_devices)
     found, bound_s = _searched(frame, chip, best if known.plan != NO_PLAN else None, worst / a_second)
@@ -89,23 +88,8 @@ def _searched(frame: Frame, chip: Chip, even: RefinedCase | None, worst_s: float
     best_s = min([worst_s, *([] if even is None else [even.step_s]), *(each.step_s for each in found)])
     best_s *= 1 - TIED_FRAC  # many cuts and many systems take as long as the best to the last digits
     bases = base_plans(job, frame.bases.at(_may_win(frame, job, best_s)), best_s)
-    made = refined(job, bases, best_s, NUM_REFINED)
-    found, low_s, share = [*found, *made.found], made.bound_s, 0.5
-    for _ in range(NUM_AIMS):  # fewer cuts are left below a nearer aim: it is met, or shown to be out of reach
-        best_s = min([best_s, *(each.step_s for each in found)])
-        if low_s >= best_s * (1 - TIED_FRAC):
-            break
-        aim_s = low_s + share * (best_s - low_s)
-        made = refined(job, bases.below(aim_s), aim_s, NUM_REFINED)
-        found += made.found
-        share = share / 2 if made.num_open else 0.5
-        if made.num_open:
-            low_s = max(low_s, made.bound_s)
-        elif not any(each.step_s < aim_s for each in made.found):
-            low_s = aim_s
-        else:
-            low_s = max(low_s, min(each.step_s for each in made.found))
-    return found, low_s
+    made = aimed(job, bases, best_s, NUM_REFINED)
+    return [*found, *made.found], made.bound_s
 
 
 def _may_win(frame: Frame, job: Job, best_s: float) -> IntArray:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
 from dovetail.plan.plan import Overlap, Plan
 from dovetail.search.algorithms import Scored
-from dovetail.search.codesign.question import Case, JointQuestion
+from dovetail.search.codesign.best_plans import NO_PLAN
+from dovetail.search.codesign.question import Case, JointQuestion, places_of, systems_at
 from dovetail.search.codesign.refining import RefinedCase, RefinedSystem
 from dovetail.search.codesign.scoring import CasePlan, SystemScore
+from dovetail.search.codesign.system_words import space_in_words
+from dovetail.search.codesign.systems import KNOBS, NETWORK, built_systems
+from dovetail.search.constraints import EVEN, STAGES
 from dovetail.search.metrics import metrics
 from dovetail.search.mining.identity import digest_of
+from dovetail.search.space import Point
+from dovetail.search.study import UNTOLD
 
+TAKEN = ("area_mm2", "power_w", "price_usd")  # of one device
+_NETWORK = tuple(KNOBS.index(name) for name in NETWORK)
 _EVEN = tuple(field.name for field in fields(CasePlan))
 _UNEVEN = tuple(field.name for field in fields(RefinedCase) if field.name != "plan")
 
@@ -24,7 +32,7 @@ def question_facts(question: JointQuestion, *, metric: str, network: str, rule: 
     return {
         "cases": [_case_facts(case) for case in question.cases],
         "base": {"name": question.base.name, "digest": digest_of(question.base)},
-        "space": {knob.name: list(knob.values) for knob in question.space.knobs},
+        "space": space_in_words(question.space),
         "budget": {name: limit for name, limit in asdict(question.budget).items() if limit < float("inf")},
         "metric": metric,
         "network": network,
@@ -43,20 +51,83 @@ def _case_facts(case: Case) -> dict[str, Any]:
         "digest": digest_of((tuple(graph.blocks), graph.num_tokens, graph.batch, precision)),
         "plans": json.loads(json.dumps(asdict(case.plans))),
         "weight": case.weight,
+        **({STAGES: EVEN} if case.is_even_only else {}),
     }
 
 
 def score_names(cases: Sequence[Case]) -> tuple[str, ...]:
-    return ("low", *(f"{name} of {case.name}" for case in cases for name in _EVEN))
+    return ("low", *TAKEN, *(f"{_said(name)} of {case.name}" for case in cases for name in _EVEN))
 
 
-def score_row(score: SystemScore) -> Scored:
-    figures = [float(getattr(case, name)) for case in score.cases for name in _EVEN]
-    return Scored(point=score.point, loss=score.loss, also=(score.low, *figures))
+def refined_names(cases: Sequence[Case]) -> tuple[str, ...]:
+    return ("low", *TAKEN, *(f"{name} of {case.name}" for case in cases for name in _UNEVEN))
+
+
+def _said(name: str) -> str:
+    """Which of its plans a case has is a number of ours, to go on from; the row says the plan itself."""
+    return f"{UNTOLD}plan" if name == "plan" else name
+
+
+class Rows:
+    """Makes rows of what was scored and refined: what a device takes and costs, figures by case, and their plans."""
+
+    def __init__(self, question: JointQuestion, plan_of: Callable[[int, Point, int], Plan]) -> None:
+        """`plan_of` has the even plan of a case on a point, by its number."""
+        self._question, self._plan_of = question, plan_of
+        self._texts: dict[tuple[int, tuple[int, ...], int], dict[str, Any]] = {}  # of even plans, by network
+
+    def scored(self, scores: Iterable[SystemScore]) -> list[Scored]:
+        every = list(scores)
+        figures = [[float(getattr(case, name)) for case in score.cases for name in _EVEN] for score in every]
+        return [
+            Scored(point=score.point, loss=score.loss, also=(score.low, *taken, *own), plan=self._even_plans(score))
+            for score, taken, own in zip(every, self._taken([score.point for score in every]), figures, strict=True)
+        ]
+
+    def refined(self, systems: Iterable[RefinedSystem]) -> list[Scored]:
+        every = list(systems)
+        figures = [[float(getattr(case, name)) for case in system.cases for name in _UNEVEN] for system in every]
+        plans = [_text([plan_facts(case.plan) for case in system.cases]) for system in every]
+        taken = self._taken([system.point for system in every])
+        return [
+            Scored(point=system.point, loss=system.loss, also=(system.low, *some, *own), plan=plan)
+            for system, some, own, plan in zip(every, taken, figures, plans, strict=True)
+        ]
+
+    def _taken(self, points: Sequence[Point]) -> list[tuple[float, ...]]:
+        """Area, power and price of one device of each system."""
+        if not points:
+            return []
+        built = built_systems(self._question.base, systems_at(self._question.space, places_of(points)))
+        return list(zip(*(getattr(built, name).tolist() for name in TAKEN), strict=True))
+
+    def _even_plans(self, score: SystemScore) -> str:
+        """As JSON; nothing where some case has none."""
+        if any(case.plan == NO_PLAN for case in score.cases):
+            return ""
+        return _text([self._even_plan(index, score.point, case.plan) for index, case in enumerate(score.cases)])
+
+    def _even_plan(self, index: int, point: Point, number: int) -> dict[str, Any]:
+        key = index, tuple(point[place] for place in _NETWORK), number
+        if key not in self._texts:
+            self._texts[key] = plan_facts(self._plan_of(index, point, number))
+        return self._texts[key]
+
+
+def plan_facts(plan: Plan) -> dict[str, Any]:
+    """A plan as plain data, as far as it is not the default one."""
+    usual, own = asdict(Plan()), asdict(plan)
+    said: dict[str, Any] = json.loads(json.dumps({key: value for key, value in own.items() if value != usual[key]}))
+    return said
+
+
+def _text(plans: list[dict[str, Any]]) -> str:
+    """Of one model its plan, of several a list of theirs."""
+    return json.dumps(plans[0] if len(plans) == 1 else plans)
 
 
 def score_of(row: Scored) -> SystemScore:
-    low, *figures = row.also
+    low, figures = row.also[0], row.also[1 + len(TAKEN) :]
     cases = []
     for start in range(0, len(figures), len(_EVEN)):
         values: dict[str, Any] = dict(zip(_EVEN, figures[start : start + len(_EVEN)], strict=True))
@@ -64,20 +135,11 @@ def score_of(row: Scored) -> SystemScore:
     return SystemScore(point=row.point, loss=row.loss, low=low, cases=tuple(cases))
 
 
-def refined_names(cases: Sequence[Case]) -> tuple[str, ...]:
-    return ("low", *(f"{name} of {case.name}" for case in cases for name in _UNEVEN))
-
-
-def refined_row(system: RefinedSystem) -> Scored:
-    figures = [float(getattr(case, name)) for case in system.cases for name in _UNEVEN]
-    plans = json.dumps([asdict(case.plan) for case in system.cases])
-    return Scored(point=system.point, loss=system.loss, also=(system.low, *figures), plan=plans)
-
-
 def refined_of(row: Scored) -> RefinedSystem:
-    low, *figures = row.also
+    low, figures = row.also[0], row.also[1 + len(TAKEN) :]
+    told = json.loads(row.plan)
     cases = []
-    for place, written in enumerate(json.loads(row.plan)):
+    for place, written in enumerate([told] if isinstance(told, dict) else told):
         values = figures[place * len(_UNEVEN) : (place + 1) * len(_UNEVEN)]
         cases.append(RefinedCase(plan=_plan(written), **dict(zip(_UNEVEN, values, strict=True))))
     return RefinedSystem(point=row.point, loss=row.loss, low=low, cases=tuple(cases))
@@ -87,4 +149,4 @@ def _plan(written: dict[str, Any]) -> Plan:
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in written.items()
     }
-    return Plan(**values | {"overlap": Overlap(**written["overlap"])})
+    return Plan(**values | {"overlap": Overlap(**written.get("overlap", {}))})

@@ -10,12 +10,22 @@ import numpy as np
 from dovetail.plan.plan import Plan
 from dovetail.search.codesign.best_plans import NO_PLAN, BestPlans, Chips, Losses, best_plans
 from dovetail.search.codesign.compute_lows import ComputeLows
-from dovetail.search.codesign.frames import Frame
+from dovetail.search.codesign.frames import Frame, Uncut, framed
 from dovetail.search.codesign.question import Budget, JointQuestion, places_of, systems_at
-from dovetail.search.codesign.systems import Built, built_systems, system_chip, system_of, taken
+from dovetail.search.codesign.system_bounds import Bounds
+from dovetail.search.codesign.systems import (
+    NETWORK,
+    Built,
+    Network,
+    built_systems,
+    network_of,
+    system_chip,
+    system_of,
+    taken,
+)
 from dovetail.search.metrics import ChipFigures
 from dovetail.search.space import Point, Space
-from dovetail.workload.graph import FloatArray, IntArray
+from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
 SYSTEMS_AT_ONCE = 100_000  # bounded together
 
@@ -35,7 +45,7 @@ class CasePlan:
 class SystemScore:
     """What a system comes to: infinite where a case has no plan that fits, or none below what was asked for.
 
-    `low` is a loss that no plans of its cases come below, uneven ones included.
+    `low` is a loss that no plans of its cases come below, uneven ones included where a case allows them.
     """
 
     point: Point
@@ -44,42 +54,12 @@ class SystemScore:
     cases: tuple[CasePlan, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Bounds:
-    """Of points: a loss that no plan comes below, infinite where there is no system within the limits or nothing fits.
-
-    What a device takes and costs, and joules of a step that no plan takes less than, by being on alone; of `counts`
-    see `Scorer.lows`.
-    """
-
-    low: FloatArray
-    area_mm2: FloatArray
-    power_w: FloatArray
-    price_usd: FloatArray
-    num_devices: FloatArray
-    energy_j: FloatArray
-    counts: IntArray
-
-    @classmethod
-    def of_nothing(cls, num: int) -> Bounds:
-        low, area_mm2, power_w, price_usd, num_devices, energy_j = np.full((6, num), np.inf)
-        return cls(
-            low=low,
-            area_mm2=area_mm2,
-            power_w=power_w,
-            price_usd=price_usd,
-            num_devices=num_devices,
-            energy_j=energy_j,
-            counts=np.zeros(3, dtype=np.int64),
-        )
-
-
 class Scorer:
     """Scores points of a question; what depends on the network alone is worked out once for each of them."""
 
     def __init__(self, question: JointQuestion) -> None:
         self.question = question
-        self._frames: dict[tuple[int, float, int], Frame] = {}
+        self._frames: dict[tuple[int, float, int, int], Frame | Uncut] = {}
         self._lows: dict[tuple[int, float, int], ComputeLows] = {}
 
     def under(self, budget: Budget) -> Scorer:
@@ -103,28 +83,43 @@ class Scorer:
         other._lows = {(0, *key[1:]): lows for key, lows in self._lows.items() if key[0] == case}
         return other
 
-    def frame(self, case: int, links: float, num_devices: int) -> Frame:
-        """Of a case on so many devices with so much of `links`, in the knob's unit."""
-        key = (case, links, num_devices)
+    def frame(self, case: int, links: float, num_devices: int, endpoint: int) -> Frame:
+        """Of a case on a network, as `network_of` has it; some plan must cut it for that."""
+        found = self.frame_or_uncut(case, links, num_devices, endpoint)
+        assert isinstance(found, Frame), f"{found} has no plans to be asked about"
+        return found
+
+    def frame_or_uncut(self, case: int, links: float, num_devices: int, endpoint: int) -> Frame | Uncut:
+        key = (case, links, num_devices, endpoint)
         if key not in self._frames:
             question = self.question
-            system = system_of(question.base, num_devices) | {"link_gb_per_s": links}
+            system = system_of(question.base, num_devices) | {"link_gb_per_s": links, "endpoint": float(endpoint)}
             network = question.network(system_chip(question.base, system), num_devices)
             asked = question.cases[case]
-            self._frames[key] = Frame(asked.workload, network, asked.plans)
+            self._frames[key] = framed(asked.workload, network, asked.plans)
         return self._frames[key]
 
-    def _compute_lows(self, case: int, links: float, num_devices: int) -> ComputeLows:
+    def uncut_at(self, point: Point) -> tuple[Uncut, ...]:
+        """Those cases that no plan cuts for the network of a system."""
+        values = self.question.space.values(point)
+        system = dict(zip((knob.name for knob in self.question.space.knobs), values, strict=True))
+        network = network_of(system)
+        found = (self.frame_or_uncut(case, *network) for case in range(len(self.question.cases)))
+        return tuple(frame for frame in found if isinstance(frame, Uncut))
+
+    def _compute_lows(self, case: int, links: float, num_devices: int, endpoint: int) -> ComputeLows:
+        """Whatever the endpoint: nothing that is computed depends on it."""
         key = (case, links, num_devices)
         if key not in self._lows:
-            frame, question = self.frame(*key), self.question
+            frame, question = self.frame(*key, endpoint), self.question
             self._lows[key] = ComputeLows(frame.base_frame, frame.graph, frame.policies, question.base, question.space)
         return self._lows[key]
 
     def lows(self, places: dict[str, IntArray]) -> tuple[FloatArray, IntArray]:
         """Losses that systems are not below, whatever their plans; infinite beyond a limit or where nothing fits.
 
-        And how many of the points are systems, how many of these are beyond a limit, and for how many nothing fits.
+        And how many of the points are systems, how many of these are beyond a limit, for how many of the others no plan
+        cuts some case, and for how many nothing fits.
         """
         bounds = self.bounds(places)
         return bounds.low, bounds.counts
@@ -143,6 +138,8 @@ class Scorer:
         question = self.question
         systems = systems_at(question.space, places)
         every = np.flatnonzero(question.rule(systems))
+        if not len(every):
+            return
         systems = taken(systems, every)
         built = built_systems(question.base, systems)
         within = np.flatnonzero(question.budget.excess_frac(built, systems["num_devices"]) == 0)
@@ -152,23 +149,36 @@ class Scorer:
             return
         systems, places = taken(systems, within), {name: column[inside] for name, column in places.items()}
         built = _some(built, within) if len(within) < len(every) else built
-        losses, energies_j = np.empty((2, len(question.cases), len(inside)))
-        for case in range(len(question.cases)):
-            for network, rows in _networks(systems):
-                frame, lows = self.frame(case, *network), self._compute_lows(case, *network)
-                compute_s = lows.at({name: column[rows] for name, column in places.items()})
-                step_s = np.full(len(rows), np.inf)
-                for hbm_bytes in np.unique(built.hbm_bytes[rows]).tolist():
-                    own = np.flatnonzero(built.hbm_bytes[rows] == hbm_bytes)
-                    step_s[own] = _lowest_s(frame, hbm_bytes, compute_s[:, :, own])
-                energies_j[case, rows] = built.rows.energy.idle_w[rows] * network[1] * step_s
-                losses[case, rows] = self._losses(frame, built)(step_s, energies_j[case, rows], rows)
+        losses, energies_j, is_uncut = self._least(places, systems, built)
         at = start + inside
         found.low[at] = question.combined(losses)
         found.energy_j[at] = question.mean(energies_j)
         found.area_mm2[at], found.power_w[at] = built.area_mm2, built.power_w
         found.price_usd[at], found.num_devices[at] = built.price_usd, systems["num_devices"]
-        found.counts[2] += int((~np.isfinite(found.low[at])).sum())
+        num_uncut = int(is_uncut.sum())
+        found.counts[2:] += num_uncut, int((~np.isfinite(found.low[at])).sum()) - num_uncut
+
+    def _least(
+        self, places: dict[str, IntArray], systems: dict[str, FloatArray], built: Built
+    ) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Losses and joules that cases, by systems, are not below; and which systems no plan cuts some case for."""
+        losses, energies_j = np.full((2, len(self.question.cases), len(built.area_mm2)), np.inf)
+        is_uncut = np.zeros(len(built.area_mm2), dtype=bool)
+        for case in range(len(self.question.cases)):
+            for network, rows in _networks(systems):
+                frame = self.frame_or_uncut(case, *network)
+                if isinstance(frame, Uncut):
+                    is_uncut[rows] = True
+                    continue
+                lows = self._compute_lows(case, *network)
+                compute_s = lows.at({name: column[rows] for name, column in places.items()})
+                step_s = np.full(len(rows), np.inf)
+                for hbm_bytes in np.unique(built.hbm_bytes[rows]).tolist():
+                    own = np.flatnonzero(built.hbm_bytes[rows] == hbm_bytes)
+                    step_s[own] = frame.lowest_s(hbm_bytes, compute_s[:, :, own])
+                energies_j[case, rows] = built.rows.energy.idle_w[rows] * network[1] * step_s
+                losses[case, rows] = self._losses(frame, built)(step_s, energies_j[case, rows], rows)
+        return losses, energies_j, is_uncut
 
     def score(self, points: Sequence[Point], worst: float) -> list[SystemScore]:
         """Each of `points`, which must be within the limits; plans that leave a system above `worst` are only bounded.
@@ -199,7 +209,10 @@ class Scorer:
         columns = {name: np.full(num, np.inf) for name in ("loss", "step_s", "energy_j", "low")}
         plan = np.full(num, NO_PLAN, dtype=np.int64)
         for network, rows in _networks(systems):
-            frame, lows = self.frame(case, *network), self._compute_lows(case, *network)
+            frame = self.frame_or_uncut(case, *network)
+            if isinstance(frame, Uncut):
+                continue
+            lows = self._compute_lows(case, *network)
             for hbm_bytes in np.unique(built.hbm_bytes[rows]).tolist():
                 own = rows[built.hbm_bytes[rows] == hbm_bytes]
                 chips = Chips(
@@ -208,7 +221,8 @@ class Scorer:
                     hbm_bytes=hbm_bytes,
                     compute_s=lows.at({name: column[own] for name, column in places.items()}),
                 )
-                best = best_plans(frame, chips, self._losses(frame, _some(built, own)), np.full(len(own), below))
+                losses, bar = self._losses(frame, _some(built, own)), np.full(len(own), below)
+                best = best_plans(frame, chips, losses, bar, is_even_only=question.cases[case].is_even_only)
                 plan[own] = best.plan
                 for name, column in columns.items():
                     column[own] = getattr(best, name)
@@ -216,10 +230,9 @@ class Scorer:
 
     def even_plan(self, case: int, point: Point, plan: int) -> Plan:
         """One of the even plans of a case on a system, by its number."""
-        values = dict(
-            zip((knob.name for knob in self.question.space.knobs), self.question.space.values(point), strict=True)
-        )
-        return self.frame(case, values["link_gb_per_s"], int(values["num_devices"])).plans.plan(plan)
+        values = self.question.space.values(point)
+        system = dict(zip((knob.name for knob in self.question.space.knobs), values, strict=True))
+        return self.frame(case, *network_of(system)).plans.plan(plan)
 
     def price_usd(self, point: Point) -> float:
         """What one device of a system costs to make."""
@@ -254,27 +267,17 @@ def _case_plan(best: BestPlans, row: int) -> CasePlan:
     )
 
 
-def _networks(systems: dict[str, FloatArray]) -> list[tuple[tuple[float, int], IntArray]]:
-    """Systems by their network: links and devices, and where those stand."""
-    links, link = np.unique(systems["link_gb_per_s"], return_inverse=True)
-    counts, count = np.unique(systems["num_devices"], return_inverse=True)
-    code = link * len(counts) + count
+def _networks(systems: dict[str, FloatArray]) -> list[tuple[Network, IntArray]]:
+    """Systems by their network, and where those stand."""
+    code = np.zeros(len(systems[NETWORK[0]]), dtype=np.int64)
+    for name in NETWORK:
+        values, place = np.unique(systems[name], return_inverse=True)
+        code = code * len(values) + place
+    _, first = np.unique(code, return_index=True)
     return [
-        ((float(links[kind // len(counts)]), int(counts[kind % len(counts)])), np.flatnonzero(code == kind))
-        for kind in np.unique(code).tolist()
+        (network_of({name: systems[name][row] for name in NETWORK}), np.flatnonzero(code == code[row]))
+        for row in first.tolist()
     ]
-
-
-def _lowest_s(frame: Frame, hbm_bytes: float, compute_s: FloatArray) -> FloatArray:
-    """The least that any plan which may fit takes at least, of places by cuts by chips."""
-    found = np.full(compute_s.shape[2], np.inf)
-    lines = frame.lines.of_bases(frame.fitting(hbm_bytes))
-    if not len(lines.base):
-        return found
-    lowest = lines.lowest()
-    for row in range(len(lowest.base)):
-        np.minimum(found, lowest.at(np.array([row])).step_s(compute_s)[0], out=found)
-    return found
 
 
 def _some(built: Built, rows: IntArray) -> Built:

@@ -19,7 +19,8 @@ from dovetail.search.codesign.answers import SystemAnswer, chip_of
 from dovetail.search.codesign.joint import CHUNK, CLOSE_FRAC, LOWS_AT_ONCE, WINDOW, places_at
 from dovetail.search.codesign.question import Budget, JointQuestion, system_space
 from dovetail.search.codesign.refining import system_at
-from dovetail.search.codesign.scoring import Bounds, Scorer, SystemScore
+from dovetail.search.codesign.scoring import Scorer, SystemScore
+from dovetail.search.codesign.system_bounds import Bounds
 from dovetail.search.metrics import ChipFigures
 from dovetail.search.space import Point
 from dovetail.units import GIBI

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from dovetail.hardware.die import RETICLE_MM2
 from dovetail.hardware.template import Design
 from dovetail.search.algorithms import Algorithm, Scored
 from dovetail.search.algorithms.exact import proving
@@ -30,7 +31,6 @@ WAYS = {
     POOLED: "the same, the limits kept on the mean over all devices: a stage may take what another leaves",
 }
 NUM_KEPT, MOST_KEPT = 10, 200  # style: designs of each kind of stage; of a pool several times as many are compared
-RETICLE_MM2 = 858.0  # the field of a lithography scanner, 26 mm x 33 mm: a pool has no larger die unless a limit is
 SHARES = (0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # estimate: of the limits, for stages that leave something to others
 
 Known = Mapping[Point, Scored]

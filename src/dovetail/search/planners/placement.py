@@ -1,6 +1,6 @@
 """What the placement program is asked and what it answers: a chain of layers cut into stages, replicated over devices.
 
-The problem is that of PHAZE (Wang et al., ICLR 2024): stages of consecutive layers, one tensor-parallel degree for all,
+The problem is that of PHAZE (Wang et al., ICML 2024): stages of consecutive layers, one tensor-parallel degree for all,
 1F1B, and as many copies of the pipeline as devices and microbatches allow. Layers come as runs of alike ones, so that
 nothing here grows with their number.
 """

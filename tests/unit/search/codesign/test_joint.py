@@ -6,14 +6,26 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from dovetail.errors import InvalidInput, NotModelled
-from dovetail.search.codesign.answers import answer_of, base_answer, gain_frac, only_plan, separate, with_reference
+from dovetail.errors import NotModelled
+from dovetail.hardware.catalog import chips
+from dovetail.search.codesign.answers import (
+    answer_of,
+    base_answer,
+    gain_frac,
+    only_plan,
+    separate,
+    thumb_plan,
+    with_reference,
+)
 from dovetail.search.codesign.joint import CHUNK, Hands, Standing, joint_search, own_hands
-from dovetail.search.codesign.question import Budget
+from dovetail.search.codesign.question import Budget, places_of
 from dovetail.search.codesign.scoring import Scorer, SystemScore
+from dovetail.search.codesign.systems import system_of
 from dovetail.search.codesign.tasks import refine_task, score_task, scorer_of
+from dovetail.search.metrics import metrics
 from dovetail.search.space import Point
 from tests.codesign_questions import PLANS, question
 
@@ -87,10 +99,43 @@ def test_the_best_keeps_every_limit():
     assert found.census.num_beyond > 0
 
 
-def test_plans_that_no_number_of_devices_can_have_are_refused_and_offload_is_not_modelled():
+def test_devices_that_no_plan_cuts_are_counted_and_the_search_goes_on_without_them():
+    plans = replace(PLANS, pipeline_parallel=(1, 2))
+    with_seven = question(("tied",), {**VALUES, "num_devices": (4, 7)}, plans=plans)
+    found, without = searched(with_seven), searched(question(("tied",), {**VALUES, "num_devices": (4,)}, plans=plans))
+    assert found is not None
+    assert without is not None
+    census = found.census
+    assert (census.num_uncut, census.num_systems) == (12, 24)
+    assert census.num_uncut + census.num_unfit + census.num_bounded_away + census.num_scored == census.num_systems
+    assert (found.best, found.bound) == (without.best, without.bound)
+    every = searched(with_seven, is_exhaustive=True)
+    assert every is not None
+    assert (every.census.num_uncut, every.census.num_scored) == (12, 12)
+    assert every.best.loss == pytest.approx(found.best.loss)
+    base = base_answer(with_seven)
+    assert base is not None
+    assert base.num_devices == 4  # the most that plans cut
+
+
+def test_devices_that_no_plan_cuts_alone_leave_no_answer():
     asked = question(("tied",), {"num_devices": (7,)}, plans=replace(PLANS, pipeline_parallel=(3,)))
-    with pytest.raises(InvalidInput, match="no plan of the space cuts gpt2-345m for 7 devices of this network"):
-        searched(asked)
+    assert searched(asked) is None
+    assert base_answer(asked) is None
+
+
+def test_one_model_that_is_not_cut_rules_a_system_out_for_all():
+    plans = replace(PLANS, tensor_parallel=(1,), pipeline_parallel=(1, 2, 5))  # of 5 layers and of 4, 16 samples
+    scorer = Scorer(question(("tied", "experts"), {"num_devices": (4, 5)}, plans=plans))
+    points = list(scorer.question.space.points())
+    assert [[one.model for one in scorer.uncut_at(point)] for point in points] == [[], ["mixtral-8x7b"]]
+    lows, counts = scorer.lows(places_of(points))
+    assert np.isinf(lows).tolist() == [False, True]
+    assert counts.tolist() == [2, 0, 1, 0]
+    assert np.isinf([score.loss for score in scorer.score(points, math.inf)]).tolist() == [False, True]
+
+
+def test_offload_is_not_modelled():
     with pytest.raises(NotModelled, match="searched without offload"):
         searched(question(("tied",), {}, plans=replace(PLANS, offload_optimizer=(False, True))))
 
@@ -106,17 +151,71 @@ def test_one_search_after_the_other_is_of_the_plans_devices():
     assert after.chip_then_plan is not None
     assert joint is not None
     assert after.plan_then_chip.num_devices == 8
-    assert joint.best.loss <= after.chip_then_plan.loss * (1 + 1e-9) <= after.plan_then_chip.loss * (1 + 2e-9)
-    space = only_plan(base.cases[0], PLANS)
+    assert after.chip_then_plan.num_devices == 8
+    assert joint.best.loss <= min(after.chip_then_plan.loss, after.plan_then_chip.loss) * (1 + 1e-9)
+    space = only_plan(base.cases[0].plan, PLANS)
     assert space.recompute == PLANS.recompute  # by stage, so not part of what is fixed
     assert space.data_parallel == (base.cases[0].plan.data_parallel,)
+
+
+def test_the_base_is_the_catalogue_chip_whatever_the_space_fixes_or_allows():
+    fixed = {"num_tensor": (16,), "num_vector": (8,), "sram_mib": (32,), "clock_mhz": (700,), "endpoint": (3,)}
+    asked = question(("tied",), fixed, budget=Budget(area_mm2=1.0))
+    base = base_answer(asked)
+    assert base is not None
+    assert base.system == system_of(chips["tpuv4-like"](), 8)
+    assert base.system["link_gb_per_s"] == pytest.approx(4 * 2**30 / 1e9)  # the catalogue's, not the 300 of the space
+
+
+def test_a_plan_by_rule_of_thumb_cuts_no_more_than_memory_asks_for():
+    asked = question(("dense",), {})
+    frame = Scorer(asked).frame(0, 300.0, 8, 1)
+    roomy = thumb_plan(frame, math.inf)
+    whole = (roomy.tensor_parallel, roomy.pipeline_parallel, roomy.microbatch, roomy.recompute)
+    assert whole == (1, 1, 1, ("none",))
+    need_bytes = frame.need_bytes
+    kept = (frame.plans.tensor_parallel * frame.plans.pipeline_parallel == 1) & (frame.plans.microbatch == 1)
+    of_policy = {int(frame.plans.recompute[row]): float(need_bytes[row]) for row in np.flatnonzero(kept)}
+    tighter = thumb_plan(frame, max(of_policy.values()) * (1 - 1e-9))
+    assert (tighter.tensor_parallel, tighter.pipeline_parallel, tighter.recompute) == (1, 1, ("full",))
+    cut = thumb_plan(frame, min(of_policy.values()) * (1 - 1e-9))
+    assert cut.tensor_parallel * cut.pipeline_parallel == 2
+    least = thumb_plan(frame, 1.0)  # nothing fits evenly: what needs least
+    row = int(np.argmin(need_bytes))
+    assert least == frame.plans.plan(row)
+
+
+def test_even_stages_alone_are_searched_where_they_are_asked_for():
+    plans = replace(PLANS, tensor_parallel=(1,), pipeline_parallel=(2, 4), recompute=("none", "full"))
+    free = question(("tied",), VALUES, plans=plans)  # of five layers: no cut into two or four is even in its seconds
+    asked = replace(free, cases=(replace(free.cases[0], is_even_only=True),))
+    any_stages, even = searched(free), searched(asked)
+    assert any_stages is not None
+    assert even is not None
+    assert any_stages.best.cases[0].plan.layers_per_stage  # uneven is better here
+    plan = even.best.cases[0].plan
+    assert (plan.layers_per_stage, len(set(plan.recompute))) == ((), 1)
+    assert even.best.loss > any_stages.best.loss
+    every = searched(asked, is_exhaustive=True)
+    assert every is not None
+    assert (every.best.loss, even.gap_frac) == (pytest.approx(even.best.loss), 0.0)
+
+
+@pytest.mark.parametrize("metric", metrics.names())
+def test_even_plans_alone_are_closed_by_every_metric(metric):
+    asked = question(("tied",), VALUES, metric=metric)
+    found = searched(replace(asked, cases=(replace(asked.cases[0], is_even_only=True),)))
+    assert found is not None
+    assert (found.gap_frac, found.census.num_open) == (0.0, 0)
+    scorer = Scorer(asked)
+    best = min(score.loss for score in scorer.score(list(asked.space.points()), math.inf))
+    assert found.best.loss == pytest.approx(best, rel=1e-12)
 
 
 def test_a_base_that_cannot_run_a_model_is_no_answer_and_losses_are_then_over_nothing():
     asked = question(("dense",), {"stack_gib": (16,)}, base="tpuv2-like", plans=replace(PLANS, tensor_parallel=(1,)))
     tight = replace(asked, base=replace(asked.base, hbm=replace(asked.base.hbm, capacity_bytes=2.0**30)))
-    small = question(("dense",), {"stack_gib": (1,), "hbm_stacks": (1,)}, plans=replace(PLANS, tensor_parallel=(1,)))
-    assert base_answer(small) is None
+    assert base_answer(tight) is None  # though all that may be chosen fits
     assert with_reference(tight, None).reference_losses == (1.0,)
 
 

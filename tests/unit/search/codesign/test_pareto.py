@@ -11,10 +11,17 @@ import pytest
 from dovetail.errors import InvalidInput
 from dovetail.search.codesign import dominance
 from dovetail.search.codesign.dominance import Ranked, beaten, front_of, open_to, sorted_rows
-from dovetail.search.codesign.pareto import FrontStanding, checked_axes, metric_of, own_hands, pareto_front
+from dovetail.search.codesign.pareto import (
+    DEFAULT_AXES,
+    FrontStanding,
+    checked_axes,
+    metric_of,
+    own_hands,
+    pareto_front,
+)
 from dovetail.search.codesign.question import Budget
 from dovetail.search.codesign.scoring import Scorer, SystemScore
-from tests.codesign_questions import question
+from tests.codesign_questions import PLANS, question
 
 AXES = ("throughput", "area", "cost")
 VALUES = {"num_tensor": (1, 2, 4, 16), "num_cols": (64, 128, 256), "stack_gib": (2, 4, 16)}
@@ -100,3 +107,14 @@ def test_energy_says_how_tight_its_bound_is():
     scorer = Scorer(question(("dense",), VALUES))
     found = pareto_front(scorer.question, own_hands(scorer), checked_axes(("throughput", "energy")))
     assert 0 < found.energy_low_frac <= 1
+
+
+def test_devices_that_no_plan_cuts_are_counted_and_leave_the_front_as_it_is():
+    whole = replace(PLANS, pipeline_parallel=(1, 2))
+    values = {"num_tensor": (1, 2, 8), "num_lanes": (64, 128)}
+    fronts = []
+    for devices in ((4,), (4, 7)):
+        asked = question(("tied",), {**values, "num_devices": devices}, plans=whole)
+        fronts.append(pareto_front(asked, own_hands(Scorer(asked)), DEFAULT_AXES))
+    assert [found.census.num_uncut for found in fronts] == [0, 6]
+    assert [one.score.loss for one in fronts[0].systems] == [one.score.loss for one in fronts[1].systems]

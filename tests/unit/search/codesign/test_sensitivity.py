@@ -15,6 +15,7 @@ from dovetail.search.codesign.own_bests import own_bests
 from dovetail.search.codesign.question import Budget
 from dovetail.search.codesign.scoring import Bounds, Scorer, SystemScore
 from dovetail.search.codesign.sensitivity import LimitSense, limits_of, sensitivity_of
+from dovetail.search.codesign.systems import KNOBS
 from dovetail.units import GIBI
 from tests.codesign_questions import PLANS, question
 
@@ -96,8 +97,8 @@ def test_without_limits_only_resources_are_asked_about():
 
 def test_more_memory_buys_the_plan_that_just_does_not_fit():
     roomy = Scorer(question(("dense",), {"hbm_stacks": (1,), "stack_gib": (500,)}, plans=WHOLE))
-    [best] = roomy.score([(0,) * 11], math.inf)
-    need_bytes = roomy.frame(0, 300.0, 8).need_bytes[best.cases[0].plan]
+    [best] = roomy.score([(0,) * len(KNOBS)], math.inf)
+    need_bytes = roomy.frame(0, 300.0, 8, 1).need_bytes[best.cases[0].plan]
     scorer = Scorer(question(("dense",), {"hbm_stacks": (1,), "stack_gib": (0.93 * need_bytes / GIBI,)}, plans=WHOLE))
     found = joint_search(scorer, own_hands(scorer))
     assert found is not None

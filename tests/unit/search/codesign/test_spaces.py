@@ -75,8 +75,9 @@ def test_facts_are_plain_data_the_same_for_the_same_question_and_no_other():
 
 def test_every_figure_of_a_row_has_a_name():
     cases = question(("tied", "dense"), {}).cases
-    assert score_names(cases)[:3] == ("low", "plan of gpt2-345m", "loss of gpt2-345m")
-    assert len(score_names(cases)) == 1 + 2 * 5
-    assert refined_names(cases) == ("low", *(f"{name} of {case}" for case in ("gpt2-345m", "llama2-7b")
+    taken = ("area_mm2", "power_w", "price_usd")
+    assert score_names(cases)[:6] == ("low", *taken, "_plan of gpt2-345m", "loss of gpt2-345m")
+    assert len(score_names(cases)) == 1 + 3 + 2 * 5
+    assert refined_names(cases) == ("low", *taken, *(f"{name} of {case}" for case in ("gpt2-345m", "llama2-7b")
                                              for name in ("loss", "step_s", "energy_j", "low")))  # fmt: skip
     assert metrics.names()

@@ -1,0 +1,148 @@
+"""Systems searched by asking and telling: algorithms that are told losses alone, beside the bound of the same space.
+
+A system is scored by itself, whatever else is asked for with it: so its score is the same bits in any order, for any
+algorithm and after any interruption, and one store serves them all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from itertools import islice
+from random import Random
+
+import numpy as np
+
+from dovetail.search.algorithms import Algorithm, Scored
+from dovetail.search.codesign.joint import CLOSE_FRAC, Census, Hands, JointFound, Standing, bounded, refined_window
+from dovetail.search.codesign.question import places_of, systems_at
+from dovetail.search.codesign.scoring import Scorer, SystemScore
+from dovetail.search.codesign.systems import built_systems
+from dovetail.search.space import Point
+from dovetail.workload.graph import FloatArray, IntArray
+
+NUM_IDLE = 2000  # asked in a row without a new system among them: a search that goes round in circles ends
+NUM_AHEAD = 32  # systems scored at once where it is known what will be asked
+
+
+def black_box(scorer: Scorer, hands: Hands, algorithm: Algorithm, rng: Random, *, num_most: int) -> JointFound | None:
+    """The best system that `algorithm` comes to with `num_most` points looked at, its uneven plans searched at the end.
+
+    None where it meets no system that has a plan. The bound is that of all systems, as in `joint_search`, and no work
+    of the algorithm's.
+    """
+    lows, census = bounded(scorer)
+    telling, space = _Telling(scorer, hands, lows), scorer.question.space
+    search = algorithm.search(space, rng, telling.bound)
+    telling.ahead = islice(algorithm.order(space, copy(rng), telling.bound), num_most)
+    num_idle, asked = 0, next(search, [])
+    while asked:
+        fresh = telling.new(asked)[: num_most - len(telling.told)]
+        telling.tell(fresh)
+        hands.watch(telling.standing(num_most))
+        num_idle = 0 if fresh else num_idle + len(asked)
+        if len(telling.told) >= num_most or telling.new(asked) or num_idle >= NUM_IDLE:
+            break
+        try:
+            asked = search.send([telling.told[point] for point in asked])
+        except StopIteration:
+            break
+    return telling.found(census)
+
+
+def may_fit(scorer: Scorer) -> bool:
+    """Whether bounds leave any system of the question that a plan may fit."""
+    lows, _ = bounded(scorer)
+    return bool(np.isfinite(lows).any())
+
+
+class _Telling:
+    """What an algorithm has been told, beside the bounds of all points of the space."""
+
+    def __init__(self, scorer: Scorer, hands: Hands, lows: FloatArray) -> None:
+        self._scorer, self._hands, self._lows = scorer, hands, lows
+        self._shape = [len(knob.values) for knob in scorer.question.space.knobs]
+        self._known = dict(hands.known)  # and what was scored ahead
+        self._scores: dict[Point, SystemScore] = {}  # of systems that it was told of
+        self._open = lows.copy()  # infinite once a system is scored
+        self.told: dict[Point, Scored] = {}
+        self.ahead: Iterator[Point] = iter(())
+
+    def bound(self, points: list[Point]) -> FloatArray:
+        return np.asarray(self._lows[self._places(points)])
+
+    def _places(self, points: list[Point]) -> IntArray:
+        columns = np.array(points, dtype=np.int64).reshape(-1, len(self._shape))
+        return np.asarray(np.ravel_multi_index(tuple(columns.T), self._shape))
+
+    def new(self, points: list[Point]) -> list[Point]:
+        return [point for point in dict.fromkeys(points) if point not in self.told]
+
+    def tell(self, points: list[Point]) -> None:
+        """Scores those that may have a plan; the others are known to have none."""
+        if not points:
+            return
+        self._score(points)
+        excess_frac, power_w = self._taken(points)
+        for row, point in enumerate(points):
+            score = self._known.get(point)
+            if score is not None:
+                self._scores[point] = score
+            self.told[point] = Scored(
+                point=point,
+                loss=math.inf if score is None else score.loss,
+                excess_frac=float(excess_frac[row]),
+                also=(float(power_w[row]),),
+            )
+        self._open[self._places(points)] = math.inf
+
+    def _score(self, points: list[Point]) -> None:
+        """By itself each, and ahead of those that are not known, where it is known what is asked next."""
+        while any(point not in self._known for point in self._fitting(points)):
+            some = list(islice(self.ahead, NUM_AHEAD)) or points
+            wanted = [point for point in self._fitting(some) if point not in self._known]
+            for scores in self._hands.score([([point], math.inf) for point in wanted]):
+                self._hands.keep(scores)
+                self._known |= {score.point: score for score in scores}
+
+    def _fitting(self, points: list[Point]) -> list[Point]:
+        """Those that are systems within the limits which some plan may fit."""
+        return [point for point, low in zip(points, self.bound(points).tolist(), strict=True) if low < math.inf]
+
+    def _taken(self, points: list[Point]) -> tuple[FloatArray, FloatArray]:
+        """How far each is beyond the limit it breaks most, and what a device takes with everything busy."""
+        question = self._scorer.question
+        systems = systems_at(question.space, places_of(points))
+        built = built_systems(question.base, systems)
+        return question.budget.excess_frac(built, systems["num_devices"]), built.power_w
+
+    def standing(self, num_most: int) -> Standing:
+        loss = min((score.loss for score in self._scores.values()), default=math.inf)
+        num_done = len(self.told)
+        bound = min(loss, float(self._open.min()))
+        return Standing(phase="points", num_done=num_done, num_open=num_most - num_done, loss=loss, bound=bound)
+
+    def found(self, census: Census) -> JointFound | None:
+        """The best that it was told of, with its uneven plans, beside what no system is below."""
+        if not any(math.isfinite(score.loss) for score in self._scores.values()):
+            return None
+        scored = sorted(self._scores.values(), key=lambda score: (score.loss, score.point))
+        [best] = refined_window(self._hands, scored[:1], scored[0].loss)
+        lows_left = [best.low, *(score.low for score in scored[1:])]
+        least = best.loss * (1 - CLOSE_FRAC)
+        num_left = int((self._open < least).sum())
+        return JointFound(
+            best=best,
+            bound=min(best.loss, float(self._open.min()), *lows_left),
+            scored=tuple(scored),
+            census=replace(
+                census,
+                num_bounded_away=int(np.isfinite(self._open).sum()) - num_left,
+                num_scored=len(scored),
+                num_left=num_left,
+                num_refined=1,
+                num_open=num_left + sum(low < least for low in lows_left),
+            ),
+        )
