@@ -21,7 +21,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("answer", ("evaluate", "accuracy")),
     ("choice", ("search",)),
     ("words", ("report",)),
-    ("edges", ("files", "store", "engine", "cli", "web")),
+    ("edges", ("files", "store", "engine", "api", "explorer", "cli", "web")),
     ("start", ("__main__",)),
 )
 # Within a row, only these.
@@ -30,12 +30,14 @@ NEIGHBOURS = {
     "units": {"errors"},
     "accuracy": {"evaluate"},
     "engine": {"store"},
-    "cli": {"files", "store", "engine"},
+    "api": {"files", "store", "engine"},
+    "explorer": {"files", "store", "engine", "api"},
+    "cli": {"files", "store", "engine", "api", "explorer"},
     "web": {"files", "store", "engine"},
 }
 ROW_OF = {layer: row for row, layers in ROWS for layer in layers}
 RANK_OF = {layer: rank for rank, (_, layers) in enumerate(ROWS) for layer in layers}
-EDGES = {"files", "store", "engine", "cli", "web", "__main__"}
+EDGES = {"files", "store", "engine", "api", "explorer", "cli", "web", "__main__"}
 EDGE_LIBRARIES = {
     "pydantic", "pydantic_core", "yaml", "typer", "click", "rich",
     "sqlite3", "pebble", "distributed", "dask", "fastapi", "starlette", "uvicorn", "nicegui", "httpx", "requests",
@@ -77,7 +79,7 @@ def import_violations(modules: Iterable[Module]) -> list[str]:
 def _import_problem(module: Module, target: str) -> str:
     layer = module.layer
     if target == "?":
-        if layer == "registry" or layer in EDGES:
+        if layer in ("", "registry") or layer in EDGES:
             return ""
         return "imports a module by a computed name, which cannot be checked; only registry may"
     if target != PACKAGE and not target.startswith(PACKAGE + "."):
@@ -85,7 +87,9 @@ def _import_problem(module: Module, target: str) -> str:
     parts = target.split(".")
     target_layer = parts[1] if len(parts) > 1 else ""
     if layer == "":
-        return f"{PACKAGE}/__init__.py imports {target}; it imports nothing, so that every command starts fast"
+        if target_layer == "api":  # when it is first used; a test sees that importing the package imports nothing
+            return ""
+        return f"{PACKAGE}/__init__.py imports {target}; it imports nothing but api, so that every command starts fast"
     if target_layer not in RANK_OF:
         if target_layer.startswith("__") or layer in EDGES:
             return ""

@@ -154,8 +154,11 @@ class Infeasible:
     levers: tuple[Lever, ...]
 
 
-def evaluate(workload: Workload, cluster: AnyCluster, plan: Plan) -> Outcome | Infeasible:
-    """One training step of `workload` on `cluster` by `plan`. Pure: same values in, same bits out."""
+def evaluate(workload: Workload, cluster: AnyCluster, plan: Plan, *, has_changes: bool = True) -> Outcome | Infeasible:
+    """One training step of `workload` on `cluster` by `plan`. Pure: same values in, same bits out.
+
+    Without `has_changes` nothing else is tried: no tenth more of any resource, no lever; ten times as fast.
+    """
     graph = workload.training_graph()
     check_plan(plan, graph, cluster.num_devices)
     check_schedule(plan, plan.num_microbatches(graph.batch))
@@ -164,9 +167,8 @@ def evaluate(workload: Workload, cluster: AnyCluster, plan: Plan) -> Outcome | I
     pieces = shard(graph, plan)
     memory = with_host(memory_use(pieces, workload.precision, *hbm_by_stage(plan, cluster)), plan, cluster)
     if not memory.fits:
-        return Infeasible(
-            workload=workload, cluster=cluster, plan=plan, memory=memory, levers=_levers(workload, cluster, plan, graph)
-        )
+        found = _levers(workload, cluster, plan, graph) if has_changes else ()
+        return Infeasible(workload=workload, cluster=cluster, plan=plan, memory=memory, levers=found)
     step = training_step(graph, plan, cluster, workload.precision)
     return Outcome(
         workload=workload,
@@ -180,7 +182,7 @@ def evaluate(workload: Workload, cluster: AnyCluster, plan: Plan) -> Outcome | I
         hardware_flop=executed_flop(pieces),
         step=step,
         memory=memory,
-        elasticities=_elasticities(graph, cluster, plan, workload.precision, step.step_s),
+        elasticities=_elasticities(graph, cluster, plan, workload.precision, step.step_s) if has_changes else (),
         goodput=long_run(graph, pieces, cluster, workload.precision, step.step_s),
     )
 

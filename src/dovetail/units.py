@@ -90,7 +90,9 @@ def quantity(text: object, unit: str, example: str = "") -> float:
         raise InvalidInput(f"a quantity needs its unit, as in '{example}'; got {text.strip()!r}")
     scales = _SCALES[unit]
     if symbol not in scales:
-        raise InvalidInput(f"{symbol!r} is not a unit of this quantity; write it as in '{example}'")
+        alike = [known for known in scales if known.casefold() == symbol.casefold()]
+        way_out = f"did you mean {' or '.join(alike)}, as in '{example}'?" if alike else f"write it as in '{example}'"
+        raise InvalidInput(f"{symbol!r} is not a unit of this quantity; {way_out}")
     value = float(number.replace("_", "").replace(",", "")) * scales[symbol]
     if not math.isfinite(value):
         raise InvalidInput(f"a quantity must be finite; got {text.strip()!r}")

@@ -10,15 +10,17 @@ from typing import Any
 
 from pydantic import Field, create_model
 
+from dovetail.cost.engines import with_endpoint
 from dovetail.files.entry import Entry, followed, placed, spoken
 from dovetail.files.schema import Shape, Text, built, checked, shape_of, written_keys
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.die import Die
+from dovetail.hardware.endpoints import SM_DRIVEN
 from dovetail.hardware.implied_die import IMPLIED_SOURCE, implied_die
 
 _BASE_HINT = "; give it, or name a base to take it from"
-_NOT_FIGURES = {"name", "vendor", "process", "calibration.fitted_on"}
+_NOT_FIGURES = {"name", "vendor", "process", "endpoint", "calibration.fitted_on"}
 
 Sources = tuple[tuple[str, str], ...]
 
@@ -39,10 +41,18 @@ def chip_of(entry: Entry) -> Chip:
     given = [path for path in _written_paths(entry, Chip) if path not in _NOT_FIGURES]
     sources = _sources(base.sources if base else (), given, entry.document.source)
     if base is not None:
-        return built(Chip, shape, entry, base, sources=sources)
+        return _with_engines(built(Chip, shape, entry, base, sources=sources), base.endpoint, entry)
     more = {} if entry.has("die") else {"die": Die()}
     chip = built(Chip, shape, entry, None, sources=sources, **more)
-    return _with_implied_die(chip, given)
+    return _with_engines(_with_implied_die(chip, given), SM_DRIVEN, entry)
+
+
+def _with_engines(chip: Chip, before: str, entry: Entry) -> Chip:
+    """`chip` with what its endpoint draws, beyond that of the endpoint that its figures are of."""
+    if chip.endpoint == before:
+        return chip
+    with placed(entry):
+        return with_endpoint(dataclasses.replace(chip, endpoint=before), chip.endpoint)
 
 
 @cache

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 from dovetail.files.entry import is_file_name
-from dovetail.files.schema import MAX_TEXT_CHARACTERS, written_keys
+from dovetail.files.schema import MAX_TEXT_CHARACTERS, unit_of, written_keys
 from dovetail.files.text import one_line
+from dovetail.files.value_words import SYMBOLS
 from dovetail.hardware.chip import Calibration, Chip
 from dovetail.units import MICRO
 
-SUFFIX = re.compile(r".*_(bytes_per_s|flop_per_s|bytes|flop|hz|j|w)")
-SYMBOLS = {"bytes_per_s": "B/s", "flop_per_s": "FLOP/s", "bytes": "B", "flop": "FLOP", "hz": "Hz", "j": "J", "w": "W"}
 DIGITS = 6
 
 
@@ -33,10 +31,10 @@ def calibrated_text(chip: Chip, base: str, fitted: tuple[str, ...], fitted_on: s
 
 def _number(name: str, value: float) -> str:
     """A number with the unit that its name ends in."""
-    if name.endswith("_s") and not name.endswith("_per_s"):
+    unit = unit_of(name)
+    if unit == "s":
         return f"{value / MICRO:.{DIGITS}g} us"
-    match = SUFFIX.fullmatch(name)
-    return f"{value:.{DIGITS}g} {SYMBOLS[match[1]]}" if match else f"{value:.{DIGITS}g}"
+    return f"{value:.{DIGITS}g} {SYMBOLS[unit]}" if unit else f"{value:.{DIGITS}g}"
 
 
 def reference_from(out: Path, base: str) -> str:

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from pydantic import Field
 
+from dovetail.cost.engines import with_endpoint
 from dovetail.files.chip import chip_of
+from dovetail.files.cluster_names import sized_name
 from dovetail.files.entry import Entry, followed, placed, spoken
 from dovetail.files.reliability import reliability_of
 from dovetail.files.schema import Number, Shape, Text, Whole, amount, checked
@@ -50,6 +52,7 @@ class FamilyShape(Shape):
     devices: Whole | None = None
     host: HostShape | None = None
     reliability: object = None
+    endpoint: Text = ""
 
 
 class ClusterShape(Shape):
@@ -60,6 +63,7 @@ class ClusterShape(Shape):
     name: Text = "my-cluster"
     host: HostShape | None = None
     reliability: object = None
+    endpoint: Text = ""
 
 
 class PaceShape(Shape):
@@ -82,6 +86,7 @@ class CalibratedShape(Shape):
     name: Text = ""
     host: HostShape | None = None
     reliability: object = None
+    endpoint: Text = ""
 
 
 def load_cluster(reference: str) -> Cluster:
@@ -91,6 +96,7 @@ def load_cluster(reference: str) -> Cluster:
 
 def cluster_of(entry: Entry, num_devices: int = 0) -> Cluster:
     """The cluster `entry` names or describes; with `num_devices`, of that size: a catalogue one, or based on one."""
+    entry, num_devices = sized_name(entry, num_devices)
     entry = followed(entry, "cluster", clusters)
     if isinstance(entry.value, str):
         with placed(entry):
@@ -107,7 +113,15 @@ def cluster_of(entry: Entry, num_devices: int = 0) -> Cluster:
             raise entry.child("topology").refused(f"{told}; change that for {num_devices:,}")
     else:
         cluster = _of_family(entry, num_devices)
-    return _failing(cluster, entry)
+    return _failing(_ended(cluster, entry), entry)
+
+
+def _ended(cluster: Cluster, entry: Entry) -> Cluster:
+    """`cluster` with devices whose collectives are run as is written, if that is."""
+    if not entry.has("endpoint"):
+        return cluster
+    with placed(entry.child("endpoint")):
+        return replace(cluster, chip=with_endpoint(cluster.chip, entry.child("endpoint").value))
 
 
 def _failing(cluster: Cluster, entry: Entry) -> Cluster:
@@ -124,8 +138,9 @@ def _calibrated(entry: Entry, num_devices: int) -> Cluster:
     shape: CalibratedShape = checked(entry, CalibratedShape)
     base = _sized(entry, num_devices or shape.devices or 0, is_written=shape.devices is not None)
     if shape.calibration is None:
-        if shape.host is None and not entry.has("reliability") and not shape.name:
-            told = "calibration is missing, and so are host, reliability and name: nothing of the base is changed"
+        changes = (shape.host is not None, shape.name, *(entry.has(key) for key in ("reliability", "endpoint")))
+        if not any(changes):
+            told = "calibration is missing, and so are host, reliability, endpoint and name: the base is not changed"
             raise entry.child("calibration").refused(told)
         return _hosted(replace(base, name=shape.name or base.name), shape.host, entry)
     pace, place = shape.calibration, entry.child("calibration")

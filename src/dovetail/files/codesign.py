@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dovetail.errors import InvalidInput, did_you_mean
-from dovetail.files.built_on import said_amount, said_workload, template_base, workload_entries
-from dovetail.files.entry import Entry, described, is_file_name, opened
-from dovetail.files.job import check_dtype, countable
-from dovetail.files.model import load_model
-from dovetail.files.schema import MAX_LIST, MAX_WHOLE, Shape, Text, amount, checked
+from dovetail.files.built_on import said_workload, template_base, workload_entries
+from dovetail.files.codesign_budget import Limits, limits_said
+from dovetail.files.entry import Entry, described
+from dovetail.files.given import ModelGiven, model_given, spec_given
+from dovetail.files.job import Spec, check_dtype, countable, spec_name
+from dovetail.files.schema import MAX_LIST, MAX_WHOLE, Number, Shape, Text, checked
 from dovetail.files.space import space_of
-from dovetail.files.text import one_line
+from dovetail.files.value_words import Words
 from dovetail.hardware.chip import Chip
+from dovetail.hardware.endpoints import endpoint_names, endpoints
 from dovetail.search.codesign.networks import network_named
 from dovetail.search.codesign.presets import PRESETS, Preset
-from dovetail.search.codesign.question import Budget, Case, Rule, system_space
-from dovetail.search.codesign.systems import KNOBS
-from dovetail.search.constraints import Constraint, space_under
+from dovetail.search.codesign.question import Budget, Case, Rule, no_own_buffers, system_space
+from dovetail.search.codesign.systems import KNOBS, has_own_buffers
+from dovetail.search.constraints import Constraint, are_stages_even, space_under
 from dovetail.search.plan_space import PlanSpace
 from dovetail.search.space import Space
-from dovetail.workload.models import models
+from dovetail.workload.model import Model
 from dovetail.workload.workload import Workload
 
 DEFAULT_PRESET = "chip"
 MAX_POINTS = 50_000_000  # style: a space that is bounded in minutes
 SPEC_KEYS = ("workload", "models", "chip", "preset")
 _KEYS = tuple(name for name in KNOBS if name != "num_devices")
+Knobs = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,7 @@ class CodesignSaid:
     power: str = ""
     batch: int = 0
     seq: int = 0
+    endpoint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +58,15 @@ class CodesignSpec:
     base: Chip
     network: str
     space: Space
-    budget: Budget
+    limits: Limits
     preset: str
     rule: Rule
     num_devices: tuple[int, ...]
+    plan_words: Words = field(default_factory=dict)  # what the spec says of plans, as it says it
+
+    @property
+    def budget(self) -> Budget:
+        return self.limits.budget
 
 
 class _Spec(Shape):
@@ -66,7 +74,7 @@ class _Spec(Shape):
     preset: Text = ""
     workload: object = None
     models: list[Any] | None = None
-    weights: list[float | int] | None = None
+    weights: list[Number] | None = None
     chip: object = None
     devices: object = None
     network: Text = ""
@@ -74,19 +82,10 @@ class _Spec(Shape):
     space: object = None
 
 
-class _Budget(Shape):
-    area: amount("mm2") = float("inf")  # type: ignore[valid-type]
-    power: amount("w") = float("inf")  # type: ignore[valid-type]
-    total_area: amount("mm2") = float("inf")  # type: ignore[valid-type]
-    total_power: amount("w") = float("inf")  # type: ignore[valid-type]
-    total_usd: float | int = float("inf")
-
-
-def load_codesign(reference: str, said: CodesignSaid) -> CodesignSpec:
+def load_codesign(reference: Spec | Model, said: CodesignSaid) -> CodesignSpec:
     """The spec in a file, or a model by name or file; what the command line says goes before what the spec says."""
-    is_file = is_file_name(reference) or (reference not in models and Path(reference).is_file())
-    spec = opened(Path(reference)) if is_file else None
-    if spec is None or not any(spec.has(key) for key in SPEC_KEYS):
+    spec = spec_given(reference, SPEC_KEYS)
+    if spec is None or isinstance(reference, Model):
         return _of_model(reference, said)
     given = checked(spec, _Spec)
     preset_name = said.preset or given.preset or DEFAULT_PRESET
@@ -100,26 +99,39 @@ def load_codesign(reference: str, said: CodesignSaid) -> CodesignSpec:
     with countable():
         workloads = [said_workload(entry, said.batch, said.seq, base) for entry in entries]
     return CodesignSpec(
-        name=given.name or one_line(Path(reference).stem),
-        cases=tuple(
-            Case(workload=workload, plans=_plans(constraints, workload, num_devices, preset), weight=weight)
-            for workload, weight in zip(workloads, weights, strict=True)
-        ),
+        name=given.name or spec_name(reference),
+        cases=_cases(workloads, weights, constraints, num_devices, preset),
         base=base,
         network=_network(said.network or given.network or preset.network, said, spec),
-        space=_space(base, num_devices, {**preset.values, **_knobs(spec)}, spec.child("chip").where),
-        budget=_budget(said, spec),
+        space=_space(base, num_devices, _knobs(spec, base, preset, said), spec.child("chip").where),
+        limits=_limits(said, spec, preset, base),
         preset=preset_name,
         rule=preset.rule,
         num_devices=num_devices,
+        plan_words=spec.child("space").node.plain() if spec.has("space") else {},
     )
 
 
-def _of_model(reference: str, said: CodesignSaid) -> CodesignSpec:
+def _cases(
+    workloads: Sequence[Workload],
+    weights: Sequence[float],
+    constraints: tuple[Constraint, ...],
+    num_devices: tuple[int, ...],
+    preset: Preset,
+) -> tuple[Case, ...]:
+    is_even_only = are_stages_even(constraints)
+    plans = [_plans(constraints, workload, num_devices, preset) for workload in workloads]
+    return tuple(
+        Case(workload=workload, plans=some, weight=weight, is_even_only=is_even_only)
+        for workload, some, weight in zip(workloads, plans, weights, strict=True)
+    )
+
+
+def _of_model(reference: ModelGiven, said: CodesignSaid) -> CodesignSpec:
     """A model alone, in a space by name."""
     preset_name = said.preset or DEFAULT_PRESET
     preset = _preset(preset_name, "--preset")
-    model, base = load_model(reference, said.seq), template_base(said.base, None, preset.base, "systems")
+    model, base = model_given(reference, said.seq), template_base(said.base, None, preset.base, "systems")
     num_devices = (said.devices or preset.num_devices,)
     with countable():
         workload = Workload(model=model, global_batch=said.batch or model.batch, seq=said.seq or model.seq)
@@ -129,8 +141,8 @@ def _of_model(reference: str, said: CodesignSaid) -> CodesignSpec:
         cases=(Case(workload=workload, plans=_plans((), workload, num_devices, preset)),),
         base=base,
         network=_network(said.network or preset.network, said, None),
-        space=_space(base, num_devices, preset.values, "chip"),
-        budget=_budget(said, None),
+        space=_space(base, num_devices, {**preset.values, **_said_knobs(said)}, "chip"),
+        limits=_limits(said, None, preset, base),
         preset=preset_name,
         rule=preset.rule,
         num_devices=num_devices,
@@ -147,7 +159,7 @@ def _preset(name: str, where: str) -> Preset:
     return PRESETS[name]
 
 
-def _weights(spec: Entry, given: list[float | int] | None, num_cases: int) -> list[float]:
+def _weights(spec: Entry, given: list[float] | None, num_cases: int) -> list[float]:
     if given is None:
         return [1.0] * num_cases
     if len(given) != num_cases:
@@ -177,7 +189,36 @@ def _wholes(entry: Entry) -> tuple[int, ...]:
     return tuple(sorted({item.value for item in items}))
 
 
-def _knobs(spec: Entry) -> Mapping[str, tuple[int, ...]]:
+def _said_knobs(said: CodesignSaid) -> Knobs:
+    """Those of the command line, beside devices."""
+    if not said.endpoint:
+        return {}
+    names = [name.strip() for name in said.endpoint.split(",")]
+    return {"endpoint": tuple(sorted({_endpoint_code(name, "--endpoint") for name in names}))}
+
+
+def _endpoint_code(name: object, where: str) -> int:
+    if not isinstance(name, str) or name not in endpoints:
+        known = endpoint_names()
+        hint = did_you_mean(str(name)[:100], known)
+        raise InvalidInput(f"an endpoint is {', '.join(known)}; got {described(name)}{hint}", where)
+    return endpoints[name].code
+
+
+def _endpoint_codes(entry: Entry) -> tuple[int, ...]:
+    """One name or a list of them, each once."""
+    items = [entry.child(place) for place in range(len(entry.value))] if isinstance(entry.value, list) else [entry]
+    if not items:
+        raise entry.refused(f"{entry.key} needs at least one of {', '.join(endpoint_names())}; got none")
+    return tuple(sorted({_endpoint_code(item.value, item.where) for item in items}))
+
+
+def _knobs(spec: Entry, base: Chip, preset: Preset, said: CodesignSaid) -> Knobs:
+    """All that may be chosen but devices: the command line goes before the spec, and that before the preset."""
+    return {**preset.values, **_spec_knobs(spec, base), **_said_knobs(said)}
+
+
+def _spec_knobs(spec: Entry, base: Chip) -> Knobs:
     """The knobs of a spec's `chip` section, if it has one."""
     entry = spec.child("chip")
     if not spec.has("chip"):
@@ -188,7 +229,10 @@ def _knobs(spec: Entry) -> Mapping[str, tuple[int, ...]]:
     for key in entry.value:
         if key not in known:
             raise entry.child(key).refused(f"no key of chip is named {described(key)}{did_you_mean(str(key), known)}")
-    return {key: _wholes(entry.child(key)) for key in entry.value if key != "base"}
+    if entry.has("core_buffer_kib") and not has_own_buffers(base):
+        raise entry.child("core_buffer_kib").refused(no_own_buffers(base))
+    readers = dict.fromkeys(_KEYS, _wholes) | {"endpoint": _endpoint_codes}
+    return {key: readers[key](entry.child(key)) for key in entry.value if key != "base"}
 
 
 def _plans(
@@ -209,7 +253,7 @@ def _network(name: str, said: CodesignSaid, spec: Entry | None) -> str:
     return name
 
 
-def _space(base: Chip, num_devices: tuple[int, ...], values: Mapping[str, tuple[int, ...]], where: str) -> Space:
+def _space(base: Chip, num_devices: tuple[int, ...], values: Knobs, where: str) -> Space:
     space = system_space(base, num_devices[0], {**values, "num_devices": num_devices})
     if space.num_points > MAX_POINTS:
         told = f"a space has at most {MAX_POINTS:,} combinations; got {space.num_points:,}"
@@ -217,18 +261,5 @@ def _space(base: Chip, num_devices: tuple[int, ...], values: Mapping[str, tuple[
     return space
 
 
-def _budget(said: CodesignSaid, spec: Entry | None) -> Budget:
-    given = checked(spec.child("budget"), _Budget) if spec is not None and spec.has("budget") else _Budget()
-    area_mm2 = said_amount("--area", said.area, "mm2") if said.area else given.area
-    power_w = said_amount("--power", said.power, "w") if said.power else given.power
-    try:
-        return Budget(
-            area_mm2=area_mm2,
-            power_w=power_w,
-            total_area_mm2=given.total_area,
-            total_power_w=given.total_power,
-            total_usd=float(given.total_usd),
-        )
-    except InvalidInput as error:
-        where = spec.at("budget").where if spec is not None else error.where
-        raise InvalidInput(error.message, where) from None
+def _limits(said: CodesignSaid, spec: Entry | None, preset: Preset, base: Chip) -> Limits:
+    return limits_said(said.area, said.power, spec, preset.die_mm2 * (base.die.num_dies + base.die.num_io_dies))

@@ -27,11 +27,15 @@ SPEC_KEYS = ("name", *SECTIONS, "space")  # the last for `dovetail plan`, which 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One file as it was reached: `chain` holds the files on the way to it, itself last; no file, no chain."""
+    """One file as it was reached: `chain` holds the files on the way to it, itself last; no file, no chain.
+
+    What is in a closed one names nothing but entries of catalogues: no file is opened or looked for on its word.
+    """
 
     shown: str = ""
     folder: Path = Path()
     chain: tuple[str, ...] = ()
+    is_closed: bool = False
 
     @property
     def source(self) -> str:
@@ -139,6 +143,8 @@ def followed(entry: Entry, noun: str, registry: Registry[Any]) -> Entry:
         name: str = entry.value
         if len(name) > MAX_NAME_CHARACTERS:
             raise entry.refused(f"a name has at most {MAX_NAME_CHARACTERS} characters; got {len(name):,}")
+        if entry.document.is_closed and name not in registry:
+            raise _closed_to(entry, name, noun, registry)
         if not is_file_name(name):
             if name in registry:
                 return entry
@@ -149,6 +155,11 @@ def followed(entry: Entry, noun: str, registry: Registry[Any]) -> Entry:
     if not isinstance(entry.value, dict):
         raise entry.refused(f"{entry.key} must be a {noun}'s name, a file or a mapping; got {described(entry.value)}")
     return entry
+
+
+def _closed_to(entry: Entry, name: str, noun: str, registry: Registry[Any]) -> InvalidInput:
+    told = f"here a {noun} is named from the catalogue or written out, for no other file is opened; got {quoted(name)}"
+    return entry.refused(told if is_file_name(name) else f"{told}{did_you_mean(name[:100], registry.names())}")
 
 
 def _section(whole: Entry, noun: str) -> Entry:

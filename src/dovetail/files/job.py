@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 from pydantic import create_model
 
 from dovetail.errors import InvalidInput
-from dovetail.files.entry import SECTIONS, Entry, check_spec_keys, followed, opened, placed, spoken
+from dovetail.files.entry import SECTIONS, Document, Entry, check_spec_keys, followed, opened, placed, spoken
 from dovetail.files.mixed_cluster import any_cluster_of
 from dovetail.files.model import model_of
 from dovetail.files.plan import plan_of
 from dovetail.files.schema import Shape, Text, Whole, built, checked, shape_of
 from dovetail.files.space import space_of
 from dovetail.files.text import one_line
+from dovetail.files.tree import node_of
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.mixed import AnyCluster, chips_of, parts_of
 from dovetail.plan.parts import on_parts
@@ -30,6 +31,8 @@ from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.routing import Routing
 from dovetail.workload.workload import Workload
+
+Spec = str | PathLike[str] | Mapping[str, Any]  # a file, or what one would say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,29 +56,45 @@ class OpenJob:
     name: str
 
 
-def load_spec(path: str | PathLike[str]) -> Job:
-    """The job in the file at `path`, with a plan that can cut its model for its cluster."""
-    found = _job_of(_opened_spec(path, SECTIONS), path)
+def load_spec(spec: Spec) -> Job:
+    """The job in the file at `spec`, with a plan that can cut its model for its cluster."""
+    found = _job_of(_checked_spec(spec, SECTIONS), spec)
     return Job(workload=found.workload, cluster=found.cluster, plan=found.own[0], name=found.name)
 
 
-def load_open_spec(path: str | PathLike[str]) -> OpenJob:
+def load_open_spec(spec: Spec) -> OpenJob:
     """As `load_spec`, of a spec that need not have a plan."""
-    return _job_of(_opened_spec(path, SECTIONS[:2]), path)
+    return _job_of(_checked_spec(spec, SECTIONS[:2]), spec)
 
 
-def load_constraints(path: str | PathLike[str]) -> tuple[Constraint, ...]:
-    """What the spec at `path` says that a plan must keep to."""
-    spec = opened(Path(path))
-    return space_of(spec.child("space")) if spec.has("space") else ()
+def load_constraints(spec: Spec) -> tuple[Constraint, ...]:
+    """What the spec says that a plan must keep to."""
+    whole = whole_spec(spec)
+    return space_of(whole.child("space")) if whole.has("space") else ()
 
 
-def has_plan(path: str | PathLike[str]) -> bool:
-    return opened(Path(path)).has("plan")
+def has_plan(spec: Spec) -> bool:
+    return whole_spec(spec).has("plan")
 
 
-def _opened_spec(path: str | PathLike[str], sections: tuple[str, ...]) -> Entry:
-    spec = opened(Path(path))
+def whole_spec(spec: Spec) -> Entry:
+    """All that a spec says, be it a file or a mapping of a program."""
+    if isinstance(spec, Mapping):
+        return Entry(document=Document(), node=node_of(spec))
+    return opened(Path(spec))
+
+
+def section_of(spec: Spec, noun: str) -> Entry:
+    """Where a spec says its `noun`: its own name, if it is a file, to be followed."""
+    if not isinstance(spec, Mapping):
+        return spoken(fspath(spec))
+    whole = whole_spec(spec)
+    check_spec_keys(whole)
+    return whole.child(noun)
+
+
+def _checked_spec(given: Spec, sections: tuple[str, ...]) -> Entry:
+    spec = whole_spec(given)
     check_spec_keys(spec)
     for section in sections:
         if not spec.has(section):
@@ -83,7 +102,7 @@ def _opened_spec(path: str | PathLike[str], sections: tuple[str, ...]) -> Entry:
     return spec
 
 
-def _job_of(spec: Entry, path: str | PathLike[str]) -> OpenJob:
+def _job_of(spec: Entry, given: Spec) -> OpenJob:
     shape = checked(spec, _SpecShape)
     workload, graph = workload_of(spec.child("workload"))
     cluster = any_cluster_of(spec.child("cluster"))
@@ -92,23 +111,28 @@ def _job_of(spec: Entry, path: str | PathLike[str]) -> OpenJob:
     return OpenJob(
         workload=workload,
         cluster=cluster,
-        own=(_plan_on(spec.child("plan"), graph, cluster),) if spec.has("plan") else (),
+        own=(plan_on(spec.child("plan"), graph, cluster),) if spec.has("plan") else (),
         constraints=space_of(spec.child("space")) if spec.has("space") else (),
-        name=shape.name or one_line(Path(path).stem),
+        name=shape.name or spec_name(given),
     )
 
 
-def load_workload(reference: str) -> Workload:
+def spec_name(spec: Spec) -> str:
+    """What a job is called whose spec does not say: as its file is, and nothing without one."""
+    return "" if isinstance(spec, Mapping) else one_line(Path(spec).stem)
+
+
+def load_workload(reference: Spec) -> Workload:
     """The workload that `reference` names: a catalogue model at its defaults, or a file with a workload in it."""
-    return workload_of(spoken(reference))[0]
+    return workload_of(section_of(reference, "workload"))[0]
 
 
-def load_plan(reference: str, workload: Workload, cluster: AnyCluster) -> Plan:
+def load_plan(reference: Spec, workload: Workload, cluster: AnyCluster) -> Plan:
     """The plan that `reference` names, completed and checked for `workload` on `cluster`."""
-    return _plan_on(spoken(reference), forward_graph(workload), cluster)
+    return plan_on(section_of(reference, "plan"), forward_graph(workload), cluster)
 
 
-def _plan_on(entry: Entry, graph: Graph, cluster: AnyCluster) -> Plan:
+def plan_on(entry: Entry, graph: Graph, cluster: AnyCluster) -> Plan:
     plan = plan_of(entry, graph, *(part.num_devices for part in parts_of(cluster)))
     with placed(entry):
         return on_parts(plan, cluster)

@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from dovetail.errors import InvalidInput
 from dovetail.files.built_on import said_amount, said_workload, template_base, workload_entries
-from dovetail.files.entry import Entry, is_file_name, opened, placed
-from dovetail.files.job import check_dtype, countable
+from dovetail.files.entry import Entry, placed
+from dovetail.files.given import ModelGiven, model_given, spec_given
+from dovetail.files.job import Spec, check_dtype, countable, spec_name
 from dovetail.files.mining_stages import StagesSaid, StagesSpec, stages_of
-from dovetail.files.model import load_model
 from dovetail.files.plan import own_devices, plan_of
 from dovetail.files.schema import Shape, Text, Whole, Wholes, amount, checked
-from dovetail.files.text import one_line
 from dovetail.hardware.chip import Chip
 from dovetail.search.designs import COUNTS, SIDES, Limits, design_space
 from dovetail.search.mining.load import check_mined
 from dovetail.search.mining.task import Task, fitting_batch, whole_batch
 from dovetail.search.space import Space
+from dovetail.workload.model import Model
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
@@ -90,10 +89,10 @@ class _Chip(Shape):
     counts: Wholes = Field(default_factory=lambda: list(COUNTS))
 
 
-def load_mining(reference: str, said: MiningSaid) -> MiningSpec:
+def load_mining(reference: Spec | Model, said: MiningSaid) -> MiningSpec:
     """The spec in a file, or a model by name or file; what the command line says goes before what the spec says."""
-    spec = opened(Path(reference)) if is_file_name(reference) or _is_plain_file(reference) else None
-    if spec is None or not any(spec.has(key) for key in SPEC_KEYS):
+    spec = spec_given(reference, SPEC_KEYS)
+    if spec is None or isinstance(reference, Model):
         return _of_model(reference, said)
     shape = checked(spec, _Spec)
     given = checked(spec.child("chip"), _Chip) if spec.has("chip") else _Chip()
@@ -105,7 +104,7 @@ def load_mining(reference: str, said: MiningSaid) -> MiningSpec:
         tasks = tuple(_task(spec, entry, said, base, has_one=has_one) for entry in entries)
     is_open = len(tasks) == 1 and has_one and _is_open(spec, entries[0], said)
     return MiningSpec(
-        name=shape.name or one_line(Path(reference).stem),
+        name=shape.name or spec_name(reference),
         tasks=tasks,
         base=base,
         limits=_limits(said, given, spec.child("chip")),
@@ -115,13 +114,9 @@ def load_mining(reference: str, said: MiningSaid) -> MiningSpec:
     )
 
 
-def _is_plain_file(reference: str) -> bool:
-    return reference not in models and Path(reference).is_file()
-
-
-def _of_model(reference: str, said: MiningSaid) -> MiningSpec:
+def _of_model(reference: ModelGiven, said: MiningSaid) -> MiningSpec:
     """A model alone, on one device."""
-    model = load_model(reference, said.seq)
+    model = model_given(reference, said.seq)
     base = template_base(said.base, None, BASE, "designs")
     stages = stages_of(said.stages, None, _Spec(), 1)
     is_open = not said.batch and not stages.num_devices

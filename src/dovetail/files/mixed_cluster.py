@@ -6,6 +6,7 @@ from pydantic import Field
 
 from dovetail.errors import NotModelled
 from dovetail.files.cluster import MAX_DEVICES, cluster_of
+from dovetail.files.cluster_names import sized_name
 from dovetail.files.entry import Entry, followed, placed, spoken
 from dovetail.files.schema import Shape, Text, amount, checked
 from dovetail.hardware.clusters import clusters
@@ -13,7 +14,11 @@ from dovetail.hardware.link import Link
 from dovetail.hardware.mixed import BETWEEN, AnyCluster, MixedCluster
 
 MAX_PARTS = 16
-_OF_PARTS = {"reliability": "leave it out", "host": "give each part its own"}  # keys of clusters of equal devices
+_OF_PARTS = {
+    "reliability": "leave it out",
+    "host": "give each part its own",
+    "endpoint": "give each part its own",
+}  # keys of clusters of equal devices
 
 
 class BetweenShape(Shape):
@@ -38,6 +43,7 @@ def load_any_cluster(reference: str, num_devices: int = 0) -> AnyCluster:
 
 def any_cluster_of(entry: Entry, num_devices: int = 0) -> AnyCluster:
     """The cluster `entry` names or describes, of equal devices or of several parts; `num_devices` is for the former."""
+    entry, num_devices = sized_name(entry, num_devices)
     entry = followed(entry, "cluster", clusters)
     if isinstance(entry.value, str) or not entry.has("parts"):
         return cluster_of(entry, num_devices)

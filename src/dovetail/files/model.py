@@ -45,8 +45,8 @@ def _hugging_face(entry: Entry) -> Model:
     from dovetail.workload.huggingface import model_from_config
 
     file = Path(entry.document.shown)
-    # a model folder's config.json is known by the folder
-    name = file.resolve().parent.name if file.stem == "config" else file.stem
+    # a model folder's config.json is known by the folder, where there is one
+    name = file.resolve().parent.name if file.stem == "config" and not entry.document.is_closed else file.stem
     with placed(entry):
         return model_from_config(entry.node.plain(), one_line(name) or "model")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.files.cluster import load_cluster
+from dovetail.files.cluster_names import names_cluster
 from dovetail.files.entry import is_file_name, opened, placed
 from dovetail.files.link_graph import graph_of
 from dovetail.files.network_words import options_of, whole
@@ -57,7 +58,7 @@ def load_networks(reference: str) -> tuple[Network, ...]:
     text = reference.strip()
     if is_file_name(text) and "@" not in text:
         return (_from_file(text),)
-    if ":" not in text and text in clusters:
+    if ":" not in text and names_cluster(text):
         return (network_of(text, load_cluster(text).topology.dimensions),)
     return tuple(network_of(one, _parts(one)) for one in _ranged(text))
 

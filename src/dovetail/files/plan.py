@@ -50,9 +50,14 @@ def plan_of(entry: Entry, graph: Graph, *num_by_part: int) -> Plan:
             plan = filling(plan, graph, num_by_part)
         elif isinstance(entry.value, str) and plan.num_devices != num_devices:
             raise _made_for_others(entry.value, plan, num_devices)
-        check_fills(plan, num_by_part)
-        check_plan(plan, graph, num_devices)
-        check_schedule(plan, plan.num_microbatches(graph.batch))
+        return suited(plan, graph, *num_by_part)
+
+
+def suited(plan: Plan, graph: Graph, *num_by_part: int) -> Plan:
+    """`plan`, complete as it is, once it is checked for `graph` on so many devices, of each part."""
+    check_fills(plan, num_by_part)
+    check_plan(plan, graph, sum(num_by_part))
+    check_schedule(plan, plan.num_microbatches(graph.batch))
     return plan
 
 

@@ -142,6 +142,12 @@ def written_keys(value_type: type[DataclassInstance]) -> dict[str, str]:
     return keys
 
 
+def unit_of(field_name: str) -> str:
+    """The unit that a field's name ends in, of those that are read; empty where it ends in none."""
+    match = _UNIT.fullmatch(field_name)
+    return match[2] if match else ""
+
+
 @cache
 def shape_of(value_type: type[DataclassInstance], *, is_partial: bool = False) -> type[Shape]:
     """The shape people write a `value_type` in. Partial: every key may be left out, as when there is a base."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 from itertools import islice
@@ -16,6 +17,7 @@ CSV_LIMIT_BYTES = 50 * int(MEBI)
 SUFFIXES = (".yaml", ".yml", ".json")
 MAX_SIBLINGS = 1000
 MAX_SHOWN = 60
+_LOG = logging.getLogger(__name__)
 
 
 def quoted(text: str) -> str:
@@ -43,7 +45,8 @@ def read_text(file: Path, where: str) -> str:
         reason = getattr(error, "strerror", None) or "that cannot be a file's name"
         raise InvalidInput(f"cannot read file {quoted(str(file))}: {one_line(str(reason)).lower()}", where) from None
     _check_size(file, len(data), where)
-    return _decoded(data, file)
+    _LOG.info("read %s, %s bytes", one_line(str(file)), f"{len(data):,}")
+    return decoded(data, file)
 
 
 def _limit_bytes(file: Path) -> int:
@@ -68,7 +71,8 @@ def _check_size(file: Path, num_bytes: int, where: str) -> None:
         )
 
 
-def _decoded(data: bytes, file: Path) -> str:
+def decoded(data: bytes, file: Path) -> str:
+    """The text that is in a file; `file` is named in errors."""
     where = one_line(str(file))
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InvalidInput("a file must be UTF-8 text, and this one is UTF-16; save it as UTF-8", where)
@@ -92,9 +96,19 @@ def _near(file: Path) -> str:
         with os.scandir(folder) as entries:
             names = [one_line(entry.name) for entry in islice(entries, MAX_SIBLINGS) if _is_visible(entry.name)]
     except (OSError, ValueError):
-        return f"; there is no folder {quoted(str(folder))} either" if not folder.is_dir() else ""
+        return f"; there is no folder {quoted(str(folder))} either{_near_folder(folder)}" if not folder.is_dir() else ""
     hint = did_you_mean(file.name, names)
     return hint if "did you mean" in hint else ""  # a list of whatever lies there says nothing
+
+
+def _near_folder(folder: Path) -> str:
+    try:
+        with os.scandir(folder.parent) as entries:
+            names = [one_line(entry.name) for entry in islice(entries, MAX_SIBLINGS) if entry.is_dir()]
+    except (OSError, ValueError):
+        return ""
+    hint = did_you_mean(folder.name, names)
+    return hint if "did you mean" in hint else ""
 
 
 def _is_visible(name: str) -> bool:

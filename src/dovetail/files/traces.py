@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ from dovetail.units import MEBI, format_bytes
 
 MAX_FILE_BYTES = 64 * int(MEBI)
 MAX_RANKS = 100_000
+_LOG = logging.getLogger(__name__)
 
 
 def load_traces(prefix: str, groups: str = "") -> Traces:
@@ -36,6 +38,7 @@ def load_traces(prefix: str, groups: str = "") -> Traces:
 def load_rank(file: Path, rank: int = 0) -> Rank:
     """The nodes of one trace, in the order of the file; ids, dependencies and values are checked."""
     _check_size(file)
+    _LOG.info("reading %s", one_line(str(file)))
     with open(file, "rb") as stream:
         return read_rank(stream, one_line(str(file)), rank)
 

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -206,6 +206,30 @@ def parse_json(text: str, shown: str) -> Node:
     if node.num_values > MAX_JSON_VALUES:
         raise InvalidInput(f"a JSON file holds at most {MAX_JSON_VALUES:,} values; got {node.num_values:,}", shown)
     return node
+
+
+def node_of(value: Any) -> Node:
+    """Plain values of a program as a tree: mappings by words, lists or tuples, text, numbers, true and false."""
+    node = _json_node(_plain(value), "", depth=0)
+    if node.num_values > MAX_JSON_VALUES:
+        raise InvalidInput(f"a mapping holds at most {MAX_JSON_VALUES:,} values; got {node.num_values:,}")
+    return node
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """`value` with mappings as dicts and sequences as lists, of what a file could say as well."""
+    if depth > MAX_DEPTH:
+        raise InvalidInput(f"values are nested at most {MAX_DEPTH} deep")
+    if isinstance(value, Mapping):
+        if odd := [key for key in value if not isinstance(key, str)]:
+            raise InvalidInput(f"a key is a word; got {quoted(repr(odd[0]))}")
+        return {key: _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, depth + 1) for item in value]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    told = f"a mapping holds text, numbers, lists and mappings; got {quoted(type(value).__name__)}"
+    raise InvalidInput(f"{told}; give the whole as a value, or write that part out")
 
 
 def _json_node(value: Any, shown: str, depth: int) -> Node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -9,6 +10,8 @@ from pathlib import Path
 
 from dovetail.errors import InvalidInput
 from dovetail.files.text import one_line, quoted
+
+_LOG = logging.getLogger(__name__)
 
 
 def check_writable(file: Path, *, is_forced: bool) -> None:
@@ -42,6 +45,7 @@ def placed(file: Path) -> Iterator[Path]:
     try:
         yield half
         os.replace(half, file)
+        _LOG.info("wrote %s", one_line(str(file)))
     except OSError as error:
         raise _unwritten(file, error) from None
     finally:

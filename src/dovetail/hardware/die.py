@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.units import KIBI, NANO
 
+RETICLE_MM2 = 858.0  # the field of a lithography scanner, 26 mm x 33 mm: no die is larger
 BUFFERED_UNITS = ("tensor", "vector", "none")
 HBM_GENERATIONS = ("HBM2", "HBM2e", "HBM3", "HBM3e")
 _COUNTS = (

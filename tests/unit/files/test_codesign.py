@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from dataclasses import replace
 
 import pytest
 
-from dovetail.errors import DovetailError
+from dovetail.api.joint import question_of
+from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.codesign import DEFAULT_PRESET, MAX_POINTS, CodesignSaid, load_codesign
+from dovetail.files.codesign_words import asked_words
+from dovetail.hardware.die import RETICLE_MM2
 from dovetail.search.codesign.presets import PLANS, PRESETS
 from dovetail.search.codesign.question import Budget
+from dovetail.search.codesign.rows import question_facts
+from dovetail.search.metrics import metrics
 from dovetail.workload.models import models
 
 WORKLOAD = "workload: {model: gpt2-345m, global_batch: 32, seq: 256}\n"
@@ -26,12 +33,12 @@ def values(spec):
     return {knob.name: knob.values for knob in spec.space.knobs}
 
 
-def test_a_model_alone_is_asked_about_in_the_default_space_without_limits():
+def test_a_model_alone_is_asked_about_in_the_default_space_with_dies_that_can_be_made():
     spec = load_codesign("gpt2-1.5b", CodesignSaid())
     preset, [case] = PRESETS[DEFAULT_PRESET], spec.cases
     assert (spec.preset, spec.base.name, spec.network) == (DEFAULT_PRESET, preset.base, preset.network)
     assert spec.num_devices == (preset.num_devices,)
-    assert spec.budget == Budget()
+    assert spec.budget == Budget(area_mm2=RETICLE_MM2)
     assert (case.plans, case.weight, case.workload.global_batch) == (PLANS, 1.0, models["gpt2-1.5b"]().batch)
     assert values(spec)["sram_mib"] == preset.values["sram_mib"]
 
@@ -154,3 +161,123 @@ def test_a_batch_is_said_for_one_model_only(tmp_path):
     file = written(tmp_path, "models: [bert-base, gpt2-345m]\n")
     with pytest.raises(DovetailError, match="--batch and --seq are for one model"):
         load_codesign(file, CodesignSaid(batch=8))
+
+
+def test_endpoints_are_chosen_by_name_and_options_go_before_the_spec(tmp_path):
+    file = written(tmp_path, WORKLOAD + "chip: {endpoint: [ace, sm], core_buffer_kib: [512, 64]}\n")
+    own = values(load_codesign(file, CodesignSaid()))
+    assert (own["endpoint"], own["core_buffer_kib"]) == ((1, 3), (64, 512))
+    assert values(load_codesign(file, CodesignSaid(endpoint="dma, sm")))["endpoint"] == (1, 2)
+    assert values(load_codesign("gpt2-345m", CodesignSaid(endpoint="ace")))["endpoint"] == (3,)
+    assert values(load_codesign("gpt2-345m", CodesignSaid()))["endpoint"] == (1,)
+    single = written(tmp_path, WORKLOAD + "chip: {endpoint: dma}\n")
+    assert values(load_codesign(single, CodesignSaid()))["endpoint"] == (2,)
+
+
+@pytest.mark.parametrize(
+    ("chip", "told"),
+    [
+        ("endpoint: [sm, acme]", "an endpoint is sm, dma, ace; got 'acme'; did you mean ace?"),
+        ("endpoint: 3", "an endpoint is sm, dma, ace; got 3"),
+        ("endpoint: []", "endpoint needs at least one of sm, dma, ace; got none"),
+        ("core_buffer_kib: 0", "core_buffer_kib must be whole numbers from 1"),
+        ("base: tpuv2-like, core_buffer_kib: [64]", "tensor cores of tpuv2-like have no buffers of their own"),
+    ],
+)
+def test_what_no_endpoint_or_buffer_is_is_refused_with_its_place(tmp_path, chip, told):
+    with pytest.raises(DovetailError, match=re.escape(told)) as caught:
+        load_codesign(written(tmp_path, WORKLOAD + f"chip: {{{chip}}}\n"), CodesignSaid())
+    assert "spec.yaml:2" in str(caught.value)
+
+
+def test_an_option_that_names_no_endpoint_is_refused():
+    with pytest.raises(DovetailError, match=r"an endpoint is sm, dma, ace; got 'smm'.*--endpoint"):
+        load_codesign("gpt2-345m", CodesignSaid(endpoint="smm"))
+
+
+def same(one, other) -> bool:
+    """Whether two specs ask the same: models are what they build, whoever wrote them down."""
+    facts = [
+        question_facts(
+            question_of(spec, metrics["throughput"]), metric="throughput", network=spec.network, rule=spec.preset
+        )
+        for spec in (one, other)
+    ]
+    bases = [replace(spec.base, sources=(), facts=()) for spec in (one, other)]
+    for told in facts:
+        told["base"] = told["base"]["name"]  # its digest is of its sources too
+    return facts[0] == facts[1] and bases[0] == bases[1] and one.limits == other.limits and one.name == other.name
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        CodesignSaid(),
+        CodesignSaid(preset="phaze", devices=64),
+        CodesignSaid(
+            preset="cores", area="300 mm2", power="200 W", endpoint="sm,ace", network="flat", seq=256, batch=64
+        ),
+    ],
+)
+def test_what_was_asked_is_asked_again_by_its_own_words(said):
+    first = load_codesign("gpt2-345m", said)
+    again = load_codesign(json.loads(json.dumps(asked_words(first))), CodesignSaid())
+    assert same(first, again)
+
+
+def test_a_spec_with_everything_is_asked_again_by_its_own_words():
+    spec = {
+        "name": "all of it",
+        "models": [
+            {"model": "gpt2-345m", "global_batch": 32, "seq": 256, "precision": {"optimizer": "sgd"}},
+            {"model": {"base": "llama2-7b", "num_layers": 4}, "global_batch": 16, "seq": 512},
+        ],
+        "weights": [2, 0.5],
+        "chip": {
+            "base": {"base": "tpuv4-like", "name": "mine", "tdp": "400 W"},
+            "num_tensor": [2, 4],
+            "clock_mhz": 900,
+        },
+        "devices": [8, 16],
+        "budget": {"total_area": "9000 mm2", "total_power": "4 kW", "total_usd": 10000},
+        "space": {"tp": [1, 2], "overlap": {"tensor": [True, False]}, "zero_stage": 1},
+    }
+    first = load_codesign(spec, CodesignSaid())
+    assert same(first, load_codesign(json.loads(json.dumps(asked_words(first))), CodesignSaid()))
+    assert not same(first, load_codesign(spec | {"weights": [2, 1]}, CodesignSaid()))
+
+
+@pytest.mark.parametrize(("preset", "limit"), [("chip", RETICLE_MM2), ("cores", RETICLE_MM2), ("phaze", math.inf)])
+def test_a_chip_is_no_larger_than_a_reticle_unless_an_area_is_said(preset, limit):
+    bare = load_codesign("gpt2-345m", CodesignSaid(preset=preset))
+    assert bare.budget.area_mm2 == limit
+    assert bare.limits.assumed == (() if limit == math.inf else ("area_mm2",))
+    said = load_codesign("gpt2-345m", CodesignSaid(preset=preset, area="2000 mm2"))
+    assert said.budget.area_mm2 == 2000
+    assert said.limits.assumed == ()
+    spec = load_codesign({"workload": "gpt2-345m", "preset": preset, "budget": {"area": "900 mm2"}}, CodesignSaid())
+    assert (spec.budget.area_mm2, spec.limits.assumed) == (900, ())
+
+
+def test_a_package_of_two_dies_may_have_two_reticles():
+    base = {"base": "tpuv4-like", "die": {"dies": 2}}
+    assert load_codesign({"workload": "gpt2-345m", "chip": {"base": base}}, CodesignSaid()).budget.area_mm2 == 1716
+
+
+@pytest.mark.parametrize(
+    ("section", "told"),
+    [
+        (
+            {"budget": {"total_usd": "10 k$"}},
+            "total_usd must be dollars as a number without a unit, as in 10000; got '10 k$'",
+        ),
+        ({"budget": {"total_usd": [1]}}, "total_usd must be a number; got"),
+        ({"weights": ["2"]}, "must be a number; got '2'"),
+    ],
+)
+def test_what_is_no_number_is_named_as_it_is_written(section, told):
+    with pytest.raises(InvalidInput) as error:
+        load_codesign({"workload": "gpt2-345m"} | section, CodesignSaid())
+    assert told in str(error.value)
+    assert "float" not in str(error.value)
+    assert "int" not in str(error.value)

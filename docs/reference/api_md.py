@@ -1,0 +1,105 @@
+"""Writes docs/reference/api.md from signatures and docstrings: `python docs/reference/api_md.py` prints it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from dovetail import api
+
+CALLS = (
+    "simulate", "sweep", "plan", "launch", "codesign", "pareto", "mine", "network", "op", "operator_kinds", "schedule",
+    "validate", "models", "chips", "clusters", "plans",
+)  # fmt: skip
+ANSWERS = (
+    "Answer", "Simulation", "Planning", "LaunchScript", "Codesign", "Front", "Mining", "Collective", "Operator",
+    "BlockSchedule", "Validation", "Catalogue", "Progress",
+)  # fmt: skip
+VALUES = ("Model", "Chip", "Cluster", "Plan", "DovetailError", "InvalidInput", "NotModelled")
+# What stands behind the names in signatures.
+GIVEN = {
+    "Spec": "a spec file, or a mapping with its keys",
+    "ModelGiven": "a catalogue name, a file (YAML, JSON or Hugging Face's config.json), a mapping, or a `Model`",
+    "ClusterGiven": 'a catalogue name, with its size or without ("h100x512"), a file, a mapping, or a `Cluster`',
+    "PlanGiven": 'a catalogue name, "auto", a file, a mapping, or a `Plan`',
+    "ChipGiven": "a catalogue name or the beginning of one, a file, a mapping, or a `Chip`",
+    "SupportsIndex": "a whole number, of Python or NumPy",
+    "Tell": "a function that takes a `Progress`",
+    "Record": "a dict of plain values, as JSON has them; [JSON](json.md) lists the keys",
+}
+INTRODUCTION = """# Python
+
+Generated from signatures and docstrings by `make bless`; do not edit. [Use Dovetail from
+Python](../howto/use-from-python.md) shows how. A call has the options of its command by the same words and with the
+same defaults; what a command writes to files, an answer has as methods.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [INTRODUCTION, "## What arguments may be\n"]
+    parts.append("".join(f"- `{name}`: {words}\n" for name, words in GIVEN.items()))
+    parts.append("## Calls\n")
+    parts += [_call(name) for name in CALLS]
+    parts.append("## Answers\n")
+    parts += [_answer(name) for name in ANSWERS]
+    parts.append("## Values and errors\n")
+    parts.append("".join(f"- `{name}`: {_first(getattr(api, name))}\n" for name in VALUES))
+    assert {*CALLS, *ANSWERS, *VALUES} == set(api.__all__), "a name of the API is missing from its page"
+    return "\n".join(parts)
+
+
+def _call(name: str) -> str:
+    call = getattr(api, name)
+    signature = inspect.signature(call)
+    lines: list[str] = []
+    is_named = False  # from here on arguments are given by their names
+    for each in signature.parameters.values():
+        if each.kind is inspect.Parameter.KEYWORD_ONLY and not is_named:
+            lines.append("*")
+            is_named = True
+        is_named = is_named or each.kind is inspect.Parameter.VAR_POSITIONAL
+        lines.append(_unquoted(str(each)))
+    inside = "".join(f"\n    {line}," for line in lines) + ("\n" if lines else "")
+    text = f"dovetail.{name}({inside}) -> {signature.return_annotation}"
+    return f"### {name}\n\n```python\n{text}\n```\n\n{inspect.getdoc(call)}\n"
+
+
+def _unquoted(text: str) -> str:
+    """Annotations are kept as text, and shown as they were written."""
+    return re.sub(r"(: |-> )'([^']+)'", r"\1\2", text)
+
+
+def _answer(name: str) -> str:
+    kind = getattr(api, name)
+    rows = [f"- `{member}`{words and f': {words}'}" for member, words in _members(kind)]
+    return f"### {name}\n\n{inspect.getdoc(kind)}\n\n" + "\n".join(rows) + "\n"
+
+
+def _members(kind: Any) -> Iterator[tuple[str, str]]:
+    """Fields, properties and methods of its own, with what they are; what all answers have is said once."""
+    for field in fields(kind) if is_dataclass(kind) else ():
+        if kind is api.Answer or field.name != "call":
+            yield f"{field.name}: {field.type}", ""
+    for member, value in vars(kind).items():
+        is_known = kind is not api.Answer and member in vars(api.Answer) and not value.__doc__
+        if member.startswith("_") or is_known:
+            continue
+        if isinstance(value, property) and value.fget:
+            yield f"{member}: {inspect.signature(value.fget).return_annotation}", _first(value)
+        elif inspect.isfunction(value):
+            taken = _unquoted(str(inspect.signature(value))).replace("(self, ", "(").replace("(self)", "()")
+            yield f"{member}{taken}", _first(value)
+
+
+def _first(value: Any) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return " ".join((value.__doc__ or "").split("\n\n")[0].split())
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,116 @@
+"""Dovetail from Python: what every command answers, as values. Names are taken from here when they are first used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dovetail.api.answer import Answer
+    from dovetail.api.catalogue import Catalogue, chips, clusters, models, plans
+    from dovetail.api.codesigned import Codesign, codesign
+    from dovetail.api.fronts import Front, pareto
+    from dovetail.api.launched import LaunchScript, launch
+    from dovetail.api.mined import Mining, mine
+    from dovetail.api.networks import Collective, network
+    from dovetail.api.operators import Operator, op, operator_kinds
+    from dovetail.api.planned import Planning, plan
+    from dovetail.api.progress import Progress
+    from dovetail.api.scheduled import BlockSchedule, schedule
+    from dovetail.api.simulated import Simulation, simulate
+    from dovetail.api.sweeps import sweep
+    from dovetail.api.validated import Validation, validate
+    from dovetail.errors import DovetailError, InvalidInput, NotModelled
+    from dovetail.hardware.chip import Chip
+    from dovetail.hardware.cluster import Cluster
+    from dovetail.plan.plan import Plan
+    from dovetail.workload.model import Model
+
+# Where each name is defined. A test holds this, the imports above and `__all__` together.
+HOMES = {
+    "Answer": "dovetail.api.answer",
+    "BlockSchedule": "dovetail.api.scheduled",
+    "Catalogue": "dovetail.api.catalogue",
+    "Chip": "dovetail.hardware.chip",
+    "Cluster": "dovetail.hardware.cluster",
+    "Codesign": "dovetail.api.codesigned",
+    "Collective": "dovetail.api.networks",
+    "DovetailError": "dovetail.errors",
+    "Front": "dovetail.api.fronts",
+    "InvalidInput": "dovetail.errors",
+    "LaunchScript": "dovetail.api.launched",
+    "Mining": "dovetail.api.mined",
+    "Model": "dovetail.workload.model",
+    "NotModelled": "dovetail.errors",
+    "Operator": "dovetail.api.operators",
+    "Plan": "dovetail.plan.plan",
+    "Planning": "dovetail.api.planned",
+    "Progress": "dovetail.api.progress",
+    "Simulation": "dovetail.api.simulated",
+    "Validation": "dovetail.api.validated",
+    "chips": "dovetail.api.catalogue",
+    "clusters": "dovetail.api.catalogue",
+    "codesign": "dovetail.api.codesigned",
+    "launch": "dovetail.api.launched",
+    "mine": "dovetail.api.mined",
+    "models": "dovetail.api.catalogue",
+    "network": "dovetail.api.networks",
+    "op": "dovetail.api.operators",
+    "operator_kinds": "dovetail.api.operators",
+    "pareto": "dovetail.api.fronts",
+    "plan": "dovetail.api.planned",
+    "plans": "dovetail.api.catalogue",
+    "schedule": "dovetail.api.scheduled",
+    "simulate": "dovetail.api.simulated",
+    "sweep": "dovetail.api.sweeps",
+    "validate": "dovetail.api.validated",
+}
+
+__all__ = [
+    "Answer",
+    "BlockSchedule",
+    "Catalogue",
+    "Chip",
+    "Cluster",
+    "Codesign",
+    "Collective",
+    "DovetailError",
+    "Front",
+    "InvalidInput",
+    "LaunchScript",
+    "Mining",
+    "Model",
+    "NotModelled",
+    "Operator",
+    "Plan",
+    "Planning",
+    "Progress",
+    "Simulation",
+    "Validation",
+    "chips",
+    "clusters",
+    "codesign",
+    "launch",
+    "mine",
+    "models",
+    "network",
+    "op",
+    "operator_kinds",
+    "pareto",
+    "plan",
+    "plans",
+    "schedule",
+    "simulate",
+    "sweep",
+    "validate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,164 @@
+"""What every answer can do: be read as text, as JSON, in a notebook, and be kept as a page."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from dovetail.report.charts.chart import Chart
+from dovetail.report.charts.themes import themed
+from dovetail.report.page import Page, Provenance, Section
+from dovetail.report.record import Record
+from dovetail.report.table import Table, text_of
+
+PLOTLY = "application/vnd.plotly.v1+json"  # what notebooks draw a figure from
+_STYLE = "text-align:{};vertical-align:top;padding:.1em .8em .1em 0;font-variant-numeric:tabular-nums"
+
+
+class Answer(ABC):
+    """An answer as a value. Print it for the command's text; in a notebook it shows its tables and charts.
+
+    Rendering is inherited, against the custom of this project: a notebook asks the object itself, and all answers
+    must answer alike.
+    """
+
+    __slots__ = ()
+    call: str  # that gave this answer, as Python has it
+
+    @property
+    @abstractmethod
+    def headline(self) -> str:
+        """The answer in a line."""
+
+    @property
+    @abstractmethod
+    def fits(self) -> bool:
+        """Whether there is what was asked for: the command's exit code is 0 then."""
+
+    @property
+    @abstractmethod
+    def tables(self) -> tuple[Table, ...]:
+        """What the command prints, as values."""
+
+    @property
+    @abstractmethod
+    def record(self) -> Record:
+        """What the command prints with `--json`; docs/reference/json.md lists the keys."""
+
+    @property
+    def page(self) -> Page:
+        """The answer as a page has it: in a sentence, with its key figures, charts and tables."""
+        return plain_page(self.headline, self.tables)
+
+    @property
+    def charts(self) -> tuple[Chart, ...]:
+        """The answer as pictures; none where words say it all."""
+        return self.page.charts
+
+    @property
+    def inputs(self) -> Record:
+        """Everything that the answer follows from, as it was understood."""
+        return {}
+
+    def to_json(self, path: str | PathLike[str]) -> None:
+        """Writes `record` to a file."""
+        from dovetail.files.written import write_file
+
+        write_file(Path(path), json.dumps(self.record, indent=2, allow_nan=False) + "\n")
+
+    def to_html(self, path: str | PathLike[str]) -> None:
+        """Writes the answer as one page that opens in any browser, with all that it takes to get it again."""
+        from dovetail.files.report_page import check_page_file, versions, write_page
+        from dovetail.store.version import model_version
+
+        check_page_file(os.fspath(path))
+        made_by = versions(model_version())
+        provenance = Provenance(command=self.call, versions=made_by, inputs=self.inputs, answer=self.record)
+        write_page(Path(path), self.page, provenance)
+
+    def __str__(self) -> str:
+        return text_of(self.tables)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.headline}>"
+
+    def _repr_html_(self) -> str:
+        return tables_html(self.tables)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Record:  # noqa: ARG002  # IPython's
+        """Text and tables, and the first chart for those who show one thing alone."""
+        bundle: Record = {"text/plain": str(self), "text/html": self._repr_html_()}
+        return bundle | next((_chart_bundle(chart, PLOTLY) for chart in self.charts[:1]), {})
+
+    def _ipython_display_(self) -> None:
+        """Tables and then every chart, as one bundle shows one of them only."""
+        from IPython.display import display
+
+        display({"text/plain": str(self), "text/html": self._repr_html_()}, raw=True)  # type: ignore[no-untyped-call]
+        for chart in self.charts:
+            display(_chart_bundle(chart, PLOTLY, "text/html", "text/plain"), raw=True)  # type: ignore[no-untyped-call]
+
+
+def plain_page(sentence: str, tables: tuple[Table, ...]) -> Page:
+    """A page of tables alone."""
+    first, *more = tables
+    sections = (
+        Section(title="The answer", tables=(first,)),
+        *(Section(title=one.title, tables=(one,)) for one in more),
+    )
+    return Page(title=first.title, sentence=sentence, sections=sections)
+
+
+def _chart_bundle(chart: Chart, *kinds: str) -> Record:
+    """`chart` for a notebook; where it draws no figures, its numbers as a table."""
+    bundle = {
+        PLOTLY: themed(chart.figure, "light"),
+        "text/html": tables_html((chart.table,)),
+        "text/plain": f"{chart.title}: {chart.alt}",
+    }
+    return {kind: bundle[kind] for kind in kinds}
+
+
+def tables_html(tables: tuple[Table, ...]) -> str:
+    """Tables as HTML that brings its own style and no script; every word is escaped, as names come from files."""
+    return "<div>" + "".join(part for table in tables for part in _table_html(table)) + "</div>"
+
+
+def _table_html(table: Table) -> Iterator[str]:
+    yield f"<p><strong>{escape(table.title)}</strong></p>"
+    if table.rows:
+        yield "<table>"
+        if table.columns:
+            yield _row_html(table.columns, table.align, "th")
+        yield from (_row_html(row, table.align, "td") for row in table.rows)
+        yield "</table>"
+    yield from (f"<p>{escape(note)}</p>" for note in table.notes)
+
+
+def _row_html(cells: tuple[str, ...], align: str, kind: str) -> str:
+    sides = align.ljust(len(cells), "l")
+    inside = "".join(
+        f'<{kind} style="{_STYLE.format("right" if side == "r" else "left")}">{escape(cell)}</{kind}>'
+        for cell, side in zip(cells, sides, strict=False)
+    )
+    return f"<tr>{inside}</tr>"
+
+
+def call_of(name: str, **said: Any) -> str:
+    """A call as Python has it, of what was said; values that are no words or numbers are there by their name."""
+    given = {name: value for name, value in said.items() if value not in ("", None, (), False) and name != "progress"}
+    return f"dovetail.{name}({', '.join(f'{argument}={_literal(value)}' for argument, value in given.items())})"
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, PathLike):
+        return repr(str(Path(value)))
+    if isinstance(value, str | int | float | list | tuple | Mapping):
+        return repr(value)
+    return f"<{type(value).__name__} {getattr(value, 'name', '')}".rstrip() + ">"

@@ -1,0 +1,76 @@
+"""Arguments of a Python call: counts that are checked as a command's are, and errors that name them as Python does."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import ParamSpec, SupportsIndex, TypeVar
+
+from dovetail.errors import DovetailError, InvalidInput
+from dovetail.files.entry import described
+from dovetail.files.schema import MAX_WHOLE
+
+_ARGUMENTS = {"pass": "direction"}  # words that Python keeps for itself
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_WHOLE = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")
+_MAX_DIGITS = 4000  # Python refuses to read longer ones
+_OPTION = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
+
+
+def counted(name: str, value: SupportsIndex | None) -> int:
+    """The count that `name` was given, 0 where it was not; the bounds are those of counts in a spec."""
+    if value is None:
+        return 0
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InvalidInput(f"{name} must be a whole number; got {described(value)}") from None
+    if isinstance(value, bool):
+        raise InvalidInput(f"{name} must be a whole number; got {described(value)}")
+    return in_bounds(name, number)
+
+
+def count(option: str, text: str | None) -> int:
+    """The count that `option` was given as text, 0 where it was not; the bounds are those of counts in a spec."""
+    if text is None:
+        return 0
+    if not _WHOLE.fullmatch(text.strip()):
+        raise InvalidInput(f"{option} must be a whole number; got {described(text)}")
+    if len(text) > _MAX_DIGITS:
+        raise InvalidInput(f"{option} must be at most {MAX_WHOLE:,}; got a number of {len(text):,} digits")
+    return in_bounds(option, int(text))
+
+
+def in_bounds(name: str, value: int) -> int:
+    """`value`, which is at least 1 and no more than any count of a spec."""
+    if not 1 <= value <= MAX_WHOLE:
+        bound = "at least 1" if value < 1 else f"at most {MAX_WHOLE:,}"
+        raise InvalidInput(f"{name} must be {bound}; got {described(value)}")
+    return value
+
+
+def listed(words: str | Sequence[str]) -> tuple[str, ...]:
+    """One word, or some."""
+    return (words,) if isinstance(words, str) else tuple(words)
+
+
+def in_python(answer: Callable[P, R]) -> Callable[P, R]:
+    """`answer` with errors that call an option of the command line, --global-batch, by its argument, global_batch."""
+
+    @wraps(answer)
+    def call(*positional: P.args, **named: P.kwargs) -> R:
+        try:
+            return answer(*positional, **named)
+        except DovetailError as error:
+            raise type(error)(as_argument(error.message), as_argument(error.where)) from None
+
+    return call
+
+
+def as_argument(words: str) -> str:
+    return _OPTION.sub(lambda option: _ARGUMENTS.get(option[1], option[1].replace("-", "_")), words)

@@ -1,0 +1,162 @@
+"""What a search has around it: where its work is done, where it is kept, and who watches.
+
+A command brings a terminal and signals, a program its own function; what is searched, and how, is the same code.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol, SupportsIndex, TypeVar
+
+from dovetail.api.arguments import counted
+from dovetail.api.progress import (
+    PlanStanding,
+    Progress,
+    Tell,
+    front_progress,
+    joint_progress,
+    mining_progress,
+    plan_progress,
+    told,
+)
+from dovetail.engine import Engine, opened
+from dovetail.errors import InvalidInput
+from dovetail.search.algorithms import Scored
+from dovetail.search.codesign.joint import Standing as JointStanding
+from dovetail.search.codesign.pareto import FrontStanding
+from dovetail.search.mining.miner import Watch
+from dovetail.search.objectives import Objective
+from dovetail.search.planner import Progress as PlanWatch
+from dovetail.search.planner import Tally
+from dovetail.search.space import Point
+from dovetail.store import Store
+from dovetail.store import opened as opened_store
+
+Keep = Callable[[list[Scored]], None]
+Kept = tuple[Mapping[Point, Scored], Keep]
+Q = TypeVar("Q")
+
+
+class Around(Protocol):
+    """Everything that a search needs of whoever asks for it."""
+
+    def store(self) -> AbstractContextManager[Store | None]:
+        """Where designs are kept; nothing without a store."""
+
+    def resumed(
+        self, store: Store | None, kind: str, inputs: dict[str, Any], figure_names: tuple[str, ...]
+    ) -> AbstractContextManager[Kept]:
+        """What is known of a question, and how to keep more."""
+
+    def engine(self, question: Q) -> AbstractContextManager[Engine[Q]]:
+        """Who does the work."""
+
+    def busy(self, words: str) -> AbstractContextManager[None]:
+        """Says what goes on that is not a search."""
+
+    def through(self, words: str, items: Sequence[Q]) -> Iterator[Q]:
+        """The items one after another; says what is done with them, and how many are done."""
+
+    def planning(self, objective: Objective, cluster_usd: float) -> AbstractContextManager[PlanWatch]: ...
+
+    def mining(self, base: str, num_most: int) -> AbstractContextManager[Watch]: ...
+
+    def codesigning(self, base: str) -> AbstractContextManager[Callable[[JointStanding], None]]: ...
+
+    def fronting(self) -> AbstractContextManager[Callable[[FrontStanding], None]]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Called:
+    """A search that a program calls: told to `tell`, kept in `file`, an interrupt left to the caller."""
+
+    tell: Tell
+    file: str = ""
+    num_workers: int = 0
+    cluster: str = ""
+
+    def store(self) -> AbstractContextManager[Store | None]:
+        return chosen_store(self.file)
+
+    def resumed(
+        self, store: Store | None, kind: str, inputs: dict[str, Any], figure_names: tuple[str, ...]
+    ) -> AbstractContextManager[Kept]:
+        return kept(store, kind, inputs, figure_names)
+
+    def engine(self, question: Q) -> AbstractContextManager[Engine[Q]]:
+        return opened(question, num_workers=self.num_workers, cluster=self.cluster)
+
+    @contextmanager
+    def busy(self, words: str) -> Iterator[None]:
+        self.tell(Progress(task=words, words=words))
+        yield
+
+    def through(self, words: str, items: Sequence[Q]) -> Iterator[Q]:
+        for num_done, item in enumerate(items):
+            now = f"{num_done:,} of {len(items):,}"
+            self.tell(Progress(task=words, words=now, num_done=num_done, num_all=len(items)))
+            yield item
+
+    @contextmanager
+    def planning(self, objective: Objective, cluster_usd: float) -> Iterator[PlanWatch]:
+        def watch(num_done: int, num_all: int, tally: Tally, score: float, bound_s: float = 0.0, /) -> None:
+            now = PlanStanding(num_done=num_done, num_all=num_all, tally=tally, score=score, bound_s=bound_s)
+            self.tell(plan_progress(now, objective, cluster_usd))
+
+        yield watch
+
+    @contextmanager
+    def mining(self, base: str, num_most: int) -> Iterator[Watch]:
+        yield lambda now: self.tell(mining_progress(now, base, num_most))
+
+    @contextmanager
+    def codesigning(self, base: str) -> Iterator[Callable[[JointStanding], None]]:
+        yield lambda now: self.tell(joint_progress(now, base))
+
+    @contextmanager
+    def fronting(self) -> Iterator[Callable[[FrontStanding], None]]:
+        yield lambda now: self.tell(front_progress(now))
+
+
+@contextmanager
+def called(
+    progress: Tell | bool, *, store: str | PathLike[str] = "", workers: SupportsIndex | None = None, cluster: str = ""
+) -> Iterator[Around]:
+    """What a call of a program has around it: who is told, the store, and the engine, checked as a command's are."""
+    num_workers = counted("--workers", workers)
+    if num_workers and cluster:
+        raise InvalidInput(f"--workers {num_workers} and --cluster {cluster} are two engines; choose one")
+    if cluster:
+        from dovetail.engine.cluster import check_cluster
+
+        check_cluster(cluster)
+    with told(progress) as tell:
+        yield Called(tell=tell, file=os.fspath(store), num_workers=num_workers, cluster=cluster)
+
+
+@contextmanager
+def chosen_store(file: str) -> Iterator[Store | None]:
+    """The store that --store names; opened before any work is done, so that a bad one costs no time."""
+    if not file:
+        yield None
+        return
+    path = Path(file)
+    if path.is_dir() or not path.parent.is_dir():
+        raise InvalidInput(f"--store names a file in a folder that is there; got {file!r}")
+    with opened_store(path) as store:
+        yield store
+
+
+@contextmanager
+def kept(store: Store | None, kind: str, inputs: dict[str, Any], figure_names: tuple[str, ...] = ()) -> Iterator[Kept]:
+    """What is known of this question, and how to keep more; nothing, and nowhere, without a store."""
+    if store is None:
+        yield {}, lambda _: None
+        return
+    study = store.study(kind, inputs, figure_names)
+    yield study.known(), study.keep

@@ -1,0 +1,72 @@
+"""What can be named: models, chips, clusters and plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from dovetail.api.answer import tables_html
+from dovetail.hardware.catalog import chips as known_chips
+from dovetail.hardware.clusters import clusters as known_clusters
+from dovetail.plan.recipes import plans as known_plans
+from dovetail.report.catalogue import chip_brief, cluster_brief, model_brief, plan_entry_record
+from dovetail.report.catalogue_tables import chips_table, clusters_table, models_table, plans_table
+from dovetail.report.record import Record
+from dovetail.report.table import Table, text_of
+from dovetail.workload.models import models as known_models
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Catalogue:
+    """The entries of one catalogue, in the order of their names: `record` is what the command prints with `--json`.
+
+    It goes through the names: `for name in dv.models()`, `"llama3-8b" in dv.models()`, `len(dv.chips())`.
+    """
+
+    names: tuple[str, ...]
+    record: list[Record]
+    table: Table
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __str__(self) -> str:
+        return text_of((self.table,))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.table.title}>"
+
+    def _repr_html_(self) -> str:
+        return tables_html((self.table,))
+
+
+def models() -> Catalogue:
+    """The models that can be named."""
+    return _catalogue(known_models.names(), [model_brief(build()) for _, build in known_models.items()], models_table)
+
+
+def chips() -> Catalogue:
+    """The chips that can be named."""
+    return _catalogue(known_chips.names(), [chip_brief(build()) for _, build in known_chips.items()], chips_table)
+
+
+def clusters() -> Catalogue:
+    """The clusters that can be named; each takes a number of devices, in its name as in "h100x512" or beside it."""
+    briefs = [cluster_brief(entry.build(entry.default_devices)) for _, entry in known_clusters.items()]
+    return _catalogue(known_clusters.names(), briefs, clusters_table)
+
+
+def plans() -> Catalogue:
+    """The plans that can be named."""
+    briefs = [plan_entry_record(name, entry) for name, entry in known_plans.items()]
+    return _catalogue(known_plans.names(), briefs, plans_table)
+
+
+def _catalogue(names: tuple[str, ...], briefs: list[Record], table: Callable[[list[Record]], Table]) -> Catalogue:
+    return Catalogue(names=names, record=briefs, table=table(briefs))

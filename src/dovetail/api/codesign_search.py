@@ -1,0 +1,223 @@
+"""A joint search with a store, an engine and somebody who watches, and the report on what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from dovetail.api.around import Around
+from dovetail.api.joint import NoSystem, loaded, metric_named, no_system, noted, question_of
+from dovetail.errors import InvalidInput
+from dovetail.files.codesign import CodesignSaid, CodesignSpec
+from dovetail.files.codesign_words import asked_words
+from dovetail.files.job import Spec
+from dovetail.report.codesigned import CodesignReport
+from dovetail.search.algorithms import algorithms
+from dovetail.search.codesign.answers import (
+    Separate,
+    SystemAnswer,
+    answer_of,
+    base_answer,
+    separate,
+    with_reference,
+)
+from dovetail.search.codesign.black_box import black_box, may_fit
+from dovetail.search.codesign.joint import Hands, JointFound, Standing, joint_search
+from dovetail.search.codesign.limit_senses import limits_of
+from dovetail.search.codesign.own_bests import own_bests
+from dovetail.search.codesign.question import JointQuestion
+from dovetail.search.codesign.refining import RefinedCase, RefinedSystem
+from dovetail.search.codesign.rows import Rows, question_facts, refined_names, refined_of, score_names, score_of
+from dovetail.search.codesign.scoring import Scorer, SystemScore
+from dovetail.search.codesign.sensitivity import Sensitivity, sensitivity_of
+from dovetail.search.codesign.tasks import hold, refine_task, score_task, scorer_of
+from dovetail.search.metrics import Metric
+from dovetail.store import Store
+from dovetail.workload.model import Model
+
+EXACT = "exact"  # by bounds, to a proof; every other algorithm is a black box
+KIND = "codesign"  # of studies
+NUM_MOST, SEED = 500, 1  # of a black box, where nothing is said
+FEW_POINTS = 500_000  # of a space: bounded in a few seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodesignAsked:
+    """What a joint search is asked; nothing, or 0, where it was left out."""
+
+    spec: Spec | Model = ""
+    said: CodesignSaid = field(default_factory=CodesignSaid)
+    metric: str = "throughput"
+    num_shown: int = 5
+    is_exhaustive: bool = False
+    is_compared: bool = False
+    has_sensitivity: bool | None = None
+    has_own_bests: bool = False
+    algorithm: str = EXACT
+    num_most: int = 0
+    seed: int = 0
+
+
+def searched(asked: CodesignAsked, around: Around) -> tuple[CodesignReport | NoSystem, tuple[Standing, ...]]:
+    """The report on the best system, or that there is none; and what the search told as it went on."""
+    metric = metric_named(asked.metric)
+    check_algorithm(asked)
+    spec = loaded(asked.spec, asked.said)
+    history: list[Standing] = []
+    with around.store() as store:
+        question = question_of(spec, metric)
+        with around.busy("planning for the base chip"):
+            base = base_answer(question)
+        question = with_reference(question, base)
+        found = _searched(asked, spec, question, store, history, around)
+        if found is None:
+            return no_system(spec, question), tuple(history)
+        report = _report(asked, spec, metric, question, found, base, around)
+        if asked.has_own_bests:  # the last of all, as its searches take the place of this one in every worker
+            report = replace(report, own_bests=_own_bests(asked, spec, question, store, around))
+        return report, tuple(history)
+
+
+def check_algorithm(asked: CodesignAsked) -> None:
+    try:
+        algorithms[asked.algorithm]
+    except InvalidInput as error:
+        raise InvalidInput(error.message, "--algorithm") from None
+    if asked.algorithm == EXACT and (asked.num_most or asked.seed):
+        told = "--budget and --seed are of black boxes; exact goes on to its proof"
+        raise InvalidInput(f"{told}; leave them out, or name a black box", "--algorithm")
+    if asked.algorithm != EXACT and asked.is_exhaustive:
+        raise InvalidInput(f"--exhaustive checks bounds, and {asked.algorithm} makes no use of them; leave one out")
+
+
+def _searched(
+    asked: CodesignAsked,
+    spec: CodesignSpec,
+    question: JointQuestion,
+    store: Store | None,
+    history: list[Standing],
+    around: Around,
+) -> JointFound | None:
+    """The best system; `history` takes what the search tells of itself."""
+    scorer = scorer_of(question)
+    with _hands(asked, spec, question, store, around) as hands:
+        hands = replace(hands, watch=noted(hands.watch, history))
+        if asked.algorithm == EXACT:
+            return joint_search(scorer, hands, is_exhaustive=asked.is_exhaustive)
+        num_most, rng = asked.num_most or NUM_MOST, Random(asked.seed or SEED)
+        found = black_box(scorer, hands, algorithms[asked.algorithm], rng, num_most=num_most)
+    if found is None and may_fit(scorer):
+        told = f"none of the {num_most:,} points that {asked.algorithm} looked at is a system that a plan fits"
+        raise InvalidInput(f"{told}, and some may be; raise --budget, or leave --algorithm out")
+    return found
+
+
+@contextmanager
+def _hands(
+    asked: CodesignAsked, spec: CodesignSpec, question: JointQuestion, store: Store | None, around: Around
+) -> Iterator[Hands]:
+    """The engine, the store and whoever watches."""
+    facts = question_facts(question, metric=asked.metric, network=spec.network, rule=spec.preset)
+    kind = KIND if asked.algorithm == EXACT else f"{KIND}, one by one"  # whichever black box asks
+    if asked.algorithm == EXACT:
+        facts["exhaustive"] = asked.is_exhaustive
+    cases = question.cases
+    with (
+        around.resumed(store, kind, facts, score_names(cases)) as (known, keep),
+        around.resumed(store, f"{kind}, uneven plans", facts, refined_names(cases)) as (known_refined, keep_refined),
+        around.engine(question) as engine,
+        around.codesigning(question.base.name) as watch,
+    ):
+        rows = Rows(question, scorer_of(question).even_plan)
+        yield Hands(
+            score=lambda tasks: engine.map(score_task, tasks),
+            refine=lambda tasks: engine.map(refine_task, tasks),
+            known={point: score_of(row) for point, row in known.items()},
+            known_refined={point: refined_of(row) for point, row in known_refined.items()},
+            keep=lambda scores: None if store is None else keep(rows.scored(scores)),
+            keep_refined=lambda systems: None if store is None else keep_refined(rows.refined(systems)),
+            watch=watch,
+        )
+
+
+def _report(
+    asked: CodesignAsked,
+    spec: CodesignSpec,
+    metric: Metric,
+    question: JointQuestion,
+    found: JointFound,
+    base: SystemAnswer | None,
+    around: Around,
+) -> CodesignReport:
+    others = [score for score in found.scored if score.point != found.best.point and score.loss < float("inf")]
+    best = answer_of(question, found.best)
+    return CodesignReport(
+        name=spec.name,
+        question=question,
+        metric_name=asked.metric,
+        metric=metric,
+        network=spec.network,
+        preset=spec.preset,
+        found=found,
+        best=best,
+        base=base,
+        separate=_compared(asked, question, base, around),
+        others=tuple(answer_of(question, _even(question, one)) for one in others[: asked.num_shown]),
+        sensitivity=_sensitivity(asked, question, best, around),
+        algorithm=asked.algorithm,
+        assumed=spec.limits.assumed,
+        is_compared=asked.is_compared,
+        asked=asked_words(spec),
+    )
+
+
+def _compared(
+    asked: CodesignAsked, question: JointQuestion, base: SystemAnswer | None, around: Around
+) -> Separate | None:
+    if not asked.is_compared or base is None:
+        return None
+    with around.busy("searching one after the other"):
+        return separate(question, base)
+
+
+def _sensitivity(
+    asked: CodesignAsked, question: JointQuestion, best: SystemAnswer, around: Around
+) -> Sensitivity | None:
+    """Unasked only where it takes a moment: limits are raised by bounding every system again."""
+    is_quick = not limits_of(question.budget) or question.space.num_points <= FEW_POINTS
+    if not (is_quick if asked.has_sensitivity is None else asked.has_sensitivity):
+        return None
+    with around.busy("asking what more would buy"):
+        return sensitivity_of(scorer_of(question), best)
+
+
+def _own_bests(
+    asked: CodesignAsked, spec: CodesignSpec, question: JointQuestion, store: Store | None, around: Around
+) -> tuple[SystemAnswer, ...]:
+    """Each model's own, to a proof: a study of its own each, by the same engine and in the same store."""
+    proven = replace(asked, algorithm=EXACT, is_exhaustive=False)
+
+    def search(alone: Scorer) -> JointFound | None:
+        hold(alone)
+        with _hands(proven, spec, alone.question, store, around) as hands:
+            return joint_search(alone, hands)
+
+    return own_bests(scorer_of(question), search)
+
+
+def _even(question: JointQuestion, score: SystemScore) -> RefinedSystem:
+    """A system with its best even plans, as they were scored."""
+    scorer = scorer_of(question)
+    cases = tuple(
+        RefinedCase(
+            plan=scorer.even_plan(index, score.point, case.plan),
+            loss=case.loss,
+            step_s=case.step_s,
+            energy_j=case.energy_j,
+            low=case.low,
+        )
+        for index, case in enumerate(score.cases)
+    )
+    return RefinedSystem(point=score.point, loss=score.loss, low=score.low, cases=cases)

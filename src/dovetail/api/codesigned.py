@@ -1,0 +1,200 @@
+"""The best system, chip and plan together: from what was asked to what was found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, SupportsIndex
+
+from dovetail.api.answer import Answer, call_of, plain_page
+from dovetail.api.arguments import counted, in_python
+from dovetail.api.around import Around, called
+from dovetail.api.codesign_search import EXACT, CodesignAsked, searched
+from dovetail.api.joint import NoSystem, said_of
+from dovetail.api.progress import Tell
+from dovetail.errors import InvalidInput
+from dovetail.files.job import Spec
+from dovetail.files.job_text import job_text
+from dovetail.files.written import write_file
+from dovetail.plan.plan import Plan
+from dovetail.report.codesigned import CodesignReport, codesigned_tables, sentence
+from dovetail.report.codesigned_record import codesigned_record
+from dovetail.report.nothing_fits import nothing_tables
+from dovetail.report.page import Page
+from dovetail.report.pages.codesigned import ASKED, codesigned_page
+from dovetail.report.record import Record
+from dovetail.report.table import Table
+from dovetail.search.codesign.answers import SystemAnswer, chip_of, gain_frac
+from dovetail.search.codesign.joint import Standing
+from dovetail.workload.model import Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Codesign(Answer):
+    """The best system and what proves it, or that none is within the limits: `outcome` is the report's own value.
+
+    `history` is what the search told as it went on.
+    """
+
+    outcome: CodesignReport | NoSystem
+    history: tuple[Standing, ...]
+    call: str
+
+    @property
+    def fits(self) -> bool:
+        return isinstance(self.outcome, CodesignReport)
+
+    @property
+    def best(self) -> SystemAnswer:
+        """The best system: its knobs by name, what a chip takes and costs, and what each model comes to on it."""
+        return self._report("best").best
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The best plan of each model on the best system."""
+        return tuple(case.plan for case in self.best.cases)
+
+    @property
+    def step_s(self) -> tuple[float, ...]:
+        """Of each model on the best system."""
+        return tuple(case.step_s for case in self.best.cases)
+
+    @property
+    def gap_frac(self) -> float:
+        """By how much a system of the space may be better than the best found; 0: proven best."""
+        return self._report("gap_frac").found.gap_frac
+
+    @property
+    def gain_frac(self) -> float:
+        """How much better than the base chip with its best plan."""
+        report = self._report("gain_frac")
+        if report.base is None:
+            raise InvalidInput(f"no plan fits {report.question.base.name} itself, so nothing is gained over it")
+        return gain_frac(report.best, report.base, report.weights)
+
+    @property
+    def headline(self) -> str:
+        return sentence(self.outcome) if isinstance(self.outcome, CodesignReport) else self.tables[0].title
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        found = self.outcome
+        return codesigned_tables(found) if isinstance(found, CodesignReport) else nothing_tables(found.why)
+
+    @property
+    def record(self) -> Record:
+        found = self.outcome
+        return codesigned_record(found) if isinstance(found, CodesignReport) else found.why
+
+    @property
+    def page(self) -> Page:
+        if isinstance(self.outcome, NoSystem):
+            return plain_page(self.headline, self.tables)
+        return codesigned_page(self.outcome, self.history)
+
+    @property
+    def inputs(self) -> Record:
+        record = self.record
+        return {name: record[name] for name in ASKED if name in record}
+
+    def specs(self, path: str | PathLike[str]) -> dict[Path, str]:
+        """The best system with the plan of each model as a spec that `simulate` takes, by the file to write it to.
+
+        Of several models each has a file of its own, whose name ends in the model's.
+        """
+        report, file = self._report("spec"), Path(path)
+        question, best = report.question, report.best
+        cluster = question.network(chip_of(question, best), best.num_devices)
+        told = (sentence(report), f"One chip: {best.area_mm2:.6g} mm2, {best.power_w:.6g} W, {best.price_usd:.6g} $.")
+        files = case_files(file, [case.name for case in question.cases])
+        return {
+            own: job_text(f"{report.name or case.name} on its best system", case.workload, cluster, found.plan, told)
+            for own, case, found in zip(files, question.cases, best.cases, strict=True)
+        }
+
+    def to_spec(self, path: str | PathLike[str]) -> tuple[Path, ...]:
+        """Writes `specs`, and says where."""
+        texts = self.specs(path)
+        for file, text in texts.items():
+            write_file(file, text)
+        return tuple(texts)
+
+    def _report(self, wanted: str) -> CodesignReport:
+        if isinstance(self.outcome, NoSystem):
+            raise InvalidInput(f"no system is within the limits, so there is no {wanted}; ask .fits before")
+        return self.outcome
+
+
+@in_python
+def codesign(
+    spec: Spec | Model = "",
+    *,
+    metric: str = "throughput",
+    preset: str = "",
+    base: str = "",
+    network: str = "",
+    endpoint: str = "",
+    devices: SupportsIndex | None = None,
+    area: str = "",
+    power: str = "",
+    batch: SupportsIndex | None = None,
+    seq: SupportsIndex | None = None,
+    algorithm: str = EXACT,
+    budget: SupportsIndex | None = None,
+    seed: SupportsIndex | None = None,
+    exhaustive: bool = False,
+    compare: bool = False,
+    sensitivity: bool | None = None,
+    own_best: bool = False,
+    store: str | PathLike[str] = "",
+    workers: SupportsIndex | None = None,
+    cluster: str = "",
+    top: SupportsIndex = 5,
+    progress: Tell | bool = False,
+) -> Codesign:
+    """Find the best chip, plan and network together, and prove it.
+
+    `spec` is a model (name, file, mapping or value), or a spec with models, chip, devices, budget and plans; without
+    one, a small example. `area` and `power` are a chip's limits, such as "600 mm2" and "300 W". `store` is a file
+    that keeps every system that was scored, to go on from. `workers` processes, or the Dask `cluster` at an address,
+    share the work. `progress` is called with a `Progress` as the search goes on; what it raises ends the search.
+    """
+    said = dict(locals())  # of arguments alone, as nothing stands before
+    with called(progress, store=store, workers=workers, cluster=cluster) as around:
+        return codesigned(_asked(said), around, call_of("codesign", **said))
+
+
+def case_files(file: Path, names: Sequence[str]) -> tuple[Path, ...]:
+    """Where the specs of so many models go: one to `file`, several to their own, numbered where two share a name."""
+    if len(names) == 1:
+        return (file,)
+    plain = [re.sub(r"[^\w.-]+", "-", name) for name in names]
+    ends = [name if plain.count(name) == 1 else f"{name}-{place}" for place, name in enumerate(plain, start=1)]
+    return tuple(file.with_name(f"{file.stem}-{end}{file.suffix}") for end in ends)
+
+
+def _asked(said: dict[str, Any]) -> CodesignAsked:
+    """The arguments, with counts read."""
+    counts = {name: counted(name, said[name]) for name in ("budget", "seed", "top")}
+    return CodesignAsked(
+        spec=said["spec"],
+        said=said_of(said),
+        metric=said["metric"],
+        num_shown=counts["top"],
+        is_exhaustive=said["exhaustive"],
+        is_compared=said["compare"],
+        has_sensitivity=said["sensitivity"],
+        has_own_bests=said["own_best"],
+        algorithm=said["algorithm"],
+        num_most=counts["budget"],
+        seed=counts["seed"],
+    )
+
+
+def codesigned(asked: CodesignAsked, around: Around, call: str = "dovetail.codesign()") -> Codesign:
+    """The best system, or that there is none."""
+    outcome, history = searched(asked, around)
+    return Codesign(outcome=outcome, history=history, call=call)

@@ -1,0 +1,214 @@
+"""Every system that no other beats: from what was asked to the front."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, SupportsIndex
+
+from dovetail.api.answer import Answer, call_of, plain_page
+from dovetail.api.arguments import counted, in_python
+from dovetail.api.around import Around, called
+from dovetail.api.joint import NoSystem, loaded, no_system, noted, question_of, said_of
+from dovetail.api.progress import Tell
+from dovetail.errors import InvalidInput
+from dovetail.files.codesign import CodesignSaid, CodesignSpec
+from dovetail.files.codesign_words import asked_words
+from dovetail.files.job import Spec
+from dovetail.files.written import write_file
+from dovetail.report.fronts import FrontReport, front_tables, sentence
+from dovetail.report.fronts_record import front_csv, front_record
+from dovetail.report.nothing_fits import nothing_tables
+from dovetail.report.page import Page
+from dovetail.report.pages.fronts import ASKED, front_page
+from dovetail.report.record import Record
+from dovetail.report.table import Table
+from dovetail.search.codesign.answers import base_answer, with_reference
+from dovetail.search.codesign.pareto import (
+    FrontStanding,
+    FrontSystem,
+    ParetoFound,
+    ParetoHands,
+    checked_axes,
+    metric_of,
+    pareto_front,
+)
+from dovetail.search.codesign.question import JointQuestion
+from dovetail.search.codesign.rows import Rows, question_facts, score_names, score_of
+from dovetail.search.codesign.tasks import bound_task, score_task, scorer_of
+from dovetail.search.metrics import metrics
+from dovetail.store import Store
+from dovetail.workload.model import Model
+
+AXES = "throughput,area,power,cost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParetoAsked:
+    """What a front is asked by; nothing, or 0, where it was left out."""
+
+    spec: Spec | Model = ""
+    said: CodesignSaid = field(default_factory=CodesignSaid)
+    axes: tuple[str, ...] = tuple(AXES.split(","))
+    num_shown: int = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Front(Answer):
+    """All systems that no other beats, or that none is within the limits: `outcome` is the report's own value."""
+
+    outcome: FrontReport | NoSystem
+    history: tuple[FrontStanding, ...]
+    call: str
+
+    @property
+    def fits(self) -> bool:
+        return isinstance(self.outcome, FrontReport)
+
+    @property
+    def systems(self) -> tuple[FrontSystem, ...]:
+        """The best by the first axis first."""
+        return self.outcome.found.systems if isinstance(self.outcome, FrontReport) else ()
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Every system of the front as a row for a table: its knobs, what it takes and what it gives."""
+        return list(self.record["front"]) if self.fits else []
+
+    @property
+    def headline(self) -> str:
+        return sentence(self.outcome) if isinstance(self.outcome, FrontReport) else self.tables[0].title
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        found = self.outcome
+        return front_tables(found) if isinstance(found, FrontReport) else nothing_tables(found.why)
+
+    @property
+    def record(self) -> Record:
+        found = self.outcome
+        return front_record(found) if isinstance(found, FrontReport) else found.why
+
+    @property
+    def page(self) -> Page:
+        if isinstance(self.outcome, NoSystem):
+            return plain_page(self.headline, self.tables)
+        return front_page(self.outcome)
+
+    @property
+    def inputs(self) -> Record:
+        record = self.record
+        return {name: record[name] for name in ASKED if name in record}
+
+    def to_csv(self, path: str | PathLike[str]) -> None:
+        """Writes every system of the front."""
+        if isinstance(self.outcome, NoSystem):
+            raise InvalidInput("no system is within the limits, so there is no front to write; ask .fits before")
+        write_file(Path(path), front_csv(self.outcome))
+
+
+@in_python
+def pareto(
+    spec: Spec | Model = "",
+    *,
+    axes: str | Sequence[str] = AXES,
+    preset: str = "",
+    base: str = "",
+    network: str = "",
+    endpoint: str = "",
+    devices: SupportsIndex | None = None,
+    area: str = "",
+    power: str = "",
+    batch: SupportsIndex | None = None,
+    seq: SupportsIndex | None = None,
+    store: str | PathLike[str] = "",
+    workers: SupportsIndex | None = None,
+    cluster: str = "",
+    top: SupportsIndex = 20,
+    progress: Tell | bool = False,
+) -> Front:
+    """Find every system that no other beats: the exact Pareto front.
+
+    `axes` are two or more of throughput (or another metric), area, power, cost and energy, as one text with commas or
+    as a list. The other arguments are those of `codesign`; `top` is how many systems the text shows.
+    """
+    said = dict(locals())  # of arguments alone, as nothing stands before
+    asked = ParetoAsked(spec=spec, said=said_of(said), axes=axes_of(axes), num_shown=counted("top", top))
+    with called(progress, store=store, workers=workers, cluster=cluster) as around:
+        return fronted(asked, around, call_of("pareto", **said))
+
+
+def axes_of(axes: str | Sequence[str]) -> tuple[str, ...]:
+    """Axes as people write them, one after the other with commas, or as a list."""
+    names = axes.split(",") if isinstance(axes, str) else axes
+    return tuple(name.strip() for name in names if name.strip())
+
+
+def fronted(asked: ParetoAsked, around: Around, call: str = "dovetail.pareto()") -> Front:
+    """The front, or that there is no system."""
+    axes = checked_axes(list(asked.axes))
+    spec = loaded(asked.spec, asked.said)
+    history: list[FrontStanding] = []
+    with around.store() as store:
+        question, is_base_fit = _weighed(question_of(spec, metrics[metric_of(axes)]), around)
+        with _hands(spec, question, axes, store, history, around) as hands:
+            found = pareto_front(question, hands, axes)
+    if not found.systems:
+        return Front(outcome=no_system(spec, question), history=tuple(history), call=call)
+    report = replace(_report(asked, spec, question, axes, found), is_base_fit=is_base_fit)
+    return Front(outcome=report, history=tuple(history), call=call)
+
+
+def _report(
+    asked: ParetoAsked, spec: CodesignSpec, question: JointQuestion, axes: tuple[str, ...], found: ParetoFound
+) -> FrontReport:
+    return FrontReport(
+        name=spec.name,
+        question=question,
+        metric_name=metric_of(axes),
+        network=spec.network,
+        preset=spec.preset,
+        found=found,
+        plan_of=scorer_of(question).even_plan,
+        num_shown=asked.num_shown,
+        assumed=spec.limits.assumed,
+        asked=asked_words(spec),
+    )
+
+
+def _weighed(question: JointQuestion, around: Around) -> tuple[JointQuestion, bool]:
+    """Of several models, each by what it comes to on the base chip; and whether that can run them."""
+    if len(question.cases) == 1:
+        return question, True
+    with around.busy("planning for the base chip"):
+        base = base_answer(question)
+    return with_reference(question, base), base is not None
+
+
+@contextmanager
+def _hands(
+    spec: CodesignSpec,
+    question: JointQuestion,
+    axes: tuple[str, ...],
+    store: Store | None,
+    history: list[FrontStanding],
+    around: Around,
+) -> Iterator[ParetoHands]:
+    """The engine, the store and whoever watches; what is scored is the same whatever the axes are."""
+    facts = question_facts(question, metric=metric_of(axes), network=spec.network, rule=spec.preset)
+    with (
+        around.resumed(store, "pareto", facts, score_names(question.cases)) as (known, keep),
+        around.engine(question) as engine,
+        around.fronting() as watch,
+    ):
+        rows = Rows(question, scorer_of(question).even_plan)
+        yield ParetoHands(
+            bound=lambda tasks: engine.map(bound_task, tasks),
+            score=lambda tasks: engine.map(score_task, tasks),
+            known={point: score_of(row) for point, row in known.items()},
+            keep=lambda scores: None if store is None else keep(rows.scored(scores)),
+            watch=noted(watch, history),
+        )

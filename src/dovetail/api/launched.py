@@ -1,0 +1,131 @@
+"""What starts a plan with a training framework: from what was asked to its script."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import SupportsIndex
+
+from dovetail.api.answer import Answer, call_of
+from dovetail.api.arguments import in_python
+from dovetail.api.asked import Asked, job_of, placed_in
+from dovetail.api.simulated import asked_of
+from dovetail.errors import DovetailError, InvalidInput
+from dovetail.files import Job
+from dovetail.files.given import ClusterGiven, ModelGiven, PlanGiven
+from dovetail.files.job import Spec
+from dovetail.files.written import write_file
+from dovetail.report.fallbacks import as_run
+from dovetail.report.launch import launchers
+from dovetail.report.launching import Launch, launch_record, launch_text
+from dovetail.report.nearest import Cost, cost_record, costs, nearest
+from dovetail.report.page import Page
+from dovetail.report.pages.inputs import plain_inputs
+from dovetail.report.pages.launch import launch_page
+from dovetail.report.record import Record, plan_record
+from dovetail.report.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class LaunchScript(Answer):
+    """What starts a run, and where it differs from the plan: `outcome` is the report's own value."""
+
+    outcome: Launch
+    job: Job
+    costs: tuple[Cost, ...]
+    call: str
+    written: tuple[str, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        return True
+
+    @property
+    def text(self) -> str:
+        """The script, or TOML for torchtitan."""
+        return launch_text(self.outcome)
+
+    @property
+    def differing(self) -> tuple[str, ...]:
+        return tuple(f"it runs another plan than the one given: {cost.words}" for cost in self.costs)
+
+    @property
+    def headline(self) -> str:
+        return self.outcome.comments[0]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        notes = (*self.differing, *(one.sentence for one in self.outcome.missing))
+        return (Table(title=self.headline, notes=(*notes, *self.text.splitlines())),)
+
+    @property
+    def record(self) -> Record:
+        _, plan = as_run(self.job.workload, self.job.plan, self.outcome.missing)
+        found = launch_record(self.outcome) | {"plan_as_run": plan_record(plan), "written": list(self.written)}
+        return found | {"costs": [cost_record(cost) for cost in self.costs]}
+
+    @property
+    def page(self) -> Page:
+        return launch_page(self.outcome, self.differing)
+
+    @property
+    def inputs(self) -> Record:
+        found: Record = plain_inputs(
+            {"workload": self.job.workload, "cluster": self.job.cluster, "plan": self.job.plan}
+        )
+        return found
+
+    def to_file(self, path: str | PathLike[str]) -> None:
+        """Writes the script."""
+        write_file(Path(path), self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@in_python
+def launch(
+    spec: Spec = "",
+    *,
+    framework: str = "",
+    model: ModelGiven = "",
+    cluster: ClusterGiven = "",
+    devices: SupportsIndex | None = None,
+    plan: PlanGiven = "",
+    global_batch: SupportsIndex | None = None,
+    seq: SupportsIndex | None = None,
+    compute: str | None = None,
+) -> LaunchScript:
+    """What starts a plan with a training framework: megatron-lm, torchtitan or deepspeed.
+
+    The other arguments are those of `simulate`. What the framework has no words for is named: not expressed.
+    """
+    asked = asked_of(
+        spec, model=model, cluster=cluster, devices=devices, plan=plan, global_batch=global_batch, seq=seq,
+        compute=compute,
+    )  # fmt: skip
+    return launched(asked, framework, call_of("launch", **asked.said, framework=framework))
+
+
+def launched(asked: Asked, framework: str, call: str = "dovetail.launch()") -> LaunchScript:
+    check_framework(framework)
+    job = job_of(asked)
+    with placed_in(asked.spec):
+        found = nearest(launchers[framework], job.workload, job.cluster, job.plan)
+    answer = LaunchScript(outcome=found, job=job, costs=_costs(found, job), call=call)
+    return replace(answer, outcome=replace(found, notes=(*found.notes, *answer.differing)))
+
+
+def check_framework(name: str) -> None:
+    if not name:
+        raise InvalidInput(f"--framework is missing; known: {', '.join(launchers.names())}")
+    launchers[name]  # raises, naming what is close
+
+
+def _costs(launch: Launch, job: Job) -> tuple[Cost, ...]:
+    """What the run costs beside the plan, where it is another plan and both are modelled."""
+    try:
+        return costs(launch, job.workload, job.cluster, job.plan)
+    except DovetailError:  # launching does not ask whether a plan can be simulated
+        return ()

@@ -1,0 +1,220 @@
+"""A search for a chip with a store, an engine and somebody who watches, and the report on what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from random import Random
+from types import MappingProxyType
+
+from dovetail.api.around import Around
+from dovetail.errors import InvalidInput
+from dovetail.evaluate import Infeasible, evaluate
+from dovetail.files.job import Spec, countable
+from dovetail.files.mining import MiningSaid, MiningSpec, load_mining
+from dovetail.files.naming import full_name
+from dovetail.hardware.template import Design
+from dovetail.report.mined import MinedReport
+from dovetail.search.algorithms import Algorithm, Scored, algorithms
+from dovetail.search.designs import mined_chips, silicon_of
+from dovetail.search.metrics import Metric, metrics
+from dovetail.search.mining.answers import (
+    ChipAnswer,
+    NothingInside,
+    best_answers,
+    hand_tuned,
+    nothing_inside,
+    question_over_base,
+    template_names,
+)
+from dovetail.search.mining.identity import question_facts
+from dovetail.search.mining.miner import Mined, mined
+from dovetail.search.mining.planning import PlannedTask, Replanned, planned_task, replanned, with_freer
+from dovetail.search.mining.score import Question, figure_names, scored
+from dovetail.search.mining.stages import ONE, ByStage, by_stage
+from dovetail.search.mining.task import Task, fitting_cut
+from dovetail.search.objectives import objectives
+from dovetail.search.space import Point
+from dovetail.store import Store
+from dovetail.workload.model import Model
+
+NUM_MOST = 500  # designs of a search that would not end by itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MineAsked:
+    """What a search for a chip is asked; nothing, or 0, where it was left out."""
+
+    spec: Spec | Model
+    said: MiningSaid = field(default_factory=MiningSaid)
+    metric: str = "throughput"
+    algorithm: str = "exact"
+    num_most: int = 0
+    seed: int = 1
+    num_best: int = 10
+    is_replanned: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfit:
+    """A model that no design on this base can hold, and the ways to cut it that would fit."""
+
+    result: Infeasible
+    ways: tuple[Task, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoDesign:
+    """No design of the space is within the limits."""
+
+    nothing: NothingInside
+    base: str
+
+
+def searched(asked: MineAsked, around: Around) -> MinedReport | Unfit | NoDesign:
+    """The report on the best chip, or why there is none."""
+    metric, algorithm = named(asked)
+    base = full_name(asked.said.base, "--base", template_names()) if asked.said.base else ""
+    spec = load_mining(asked.spec, replace(asked.said, base=base))
+    made = _with_plans(spec, around)
+    if isinstance(made, Infeasible):
+        return _unfit(made, spec)
+    spec, by_planner = made
+    for task in spec.tasks:
+        if not task.memory(spec.base).fits:
+            result = evaluate(task.workload, task.cluster(spec.base), task.plan)
+            assert isinstance(result, Infeasible), f"{task.name} fits after all"
+            return _unfit(result, spec)
+    with around.store() as store:
+        return _found(asked, spec, metric, algorithm, store, by_planner, around)
+
+
+def named(asked: MineAsked) -> tuple[Metric, Algorithm]:
+    try:
+        metric = metrics[asked.metric]
+    except InvalidInput as error:
+        raise InvalidInput(error.message, "--metric") from None
+    try:
+        algorithm = algorithms[asked.algorithm]
+    except InvalidInput as error:
+        raise InvalidInput(error.message, "--algorithm") from None
+    return metric, algorithm
+
+
+def _unfit(result: Infeasible, spec: MiningSpec) -> Unfit:
+    ways = tuple(fitting_cut(Task(workload=result.workload, plan=result.plan), spec.base))
+    return Unfit(result=result, ways=ways)
+
+
+def _found(
+    asked: MineAsked,
+    spec: MiningSpec,
+    metric: Metric,
+    algorithm: Algorithm,
+    store: Store | None,
+    by_planner: tuple[PlannedTask, ...],
+    around: Around,
+) -> MinedReport | NoDesign:
+    with around.busy("scheduling hand-tuned chips"):
+        question, reference = question_over_base(spec.tasks, spec.base, spec.space, spec.limits, metric)
+    nothing = nothing_inside(question)
+    if nothing is not None:
+        return NoDesign(nothing=nothing, base=spec.base.name)
+    found = _searched(asked, spec, question, algorithm, store, around)
+    by_stages = _by_stages(asked, spec, question, found, algorithm, store, around)
+    report = _report(asked, spec, metric, question, found, reference)
+    report = replace(report, by_stage=by_stages, by_planner=by_planner)
+    if not asked.is_replanned:
+        return report
+    return replace(report, replanned=_replans(spec, report.best[0].design, around))
+
+
+def _with_plans(spec: MiningSpec, around: Around) -> tuple[MiningSpec, tuple[PlannedTask, ...]] | Infeasible:
+    """`spec` with plans of the planner's, where it was to be asked; or what does not fit, however it is cut."""
+    asked = spec.stages
+    if not asked.num_devices:
+        return spec, ()
+    found = []
+    for task in spec.tasks:
+        with countable(), around.planning(objectives["time"], 1.0) as progress:
+            one = planned_task(task.workload, spec.base, asked.num_devices, asked.constraints, progress)
+            if isinstance(one, Infeasible):
+                return one
+            found.append(with_freer(one, spec.base, asked.said, asked.constraints, progress))
+    return replace(spec, tasks=tuple(one.task for one in found)), tuple(found)
+
+
+def _replans(spec: MiningSpec, design: Design, around: Around) -> tuple[Replanned, ...]:
+    """For every job, what the planner would choose on `design`."""
+    [chip] = mined_chips(spec.base, [design], silicon_of(spec.base, [design]))
+    found = []
+    for task in spec.tasks:
+        with around.planning(objectives["time"], 1.0) as progress:
+            found.append(replanned(task, chip, spec.stages.constraints, progress))
+    return tuple(found)
+
+
+def _by_stages(
+    asked: MineAsked,
+    spec: MiningSpec,
+    question: Question,
+    found: Mined,
+    algorithm: Algorithm,
+    store: Store | None,
+    around: Around,
+) -> tuple[ByStage, ...]:
+    """Designs by stage, where they are asked for."""
+    wanted = spec.stages
+
+    def search(one: Question, wide: Algorithm, known: Mapping[Point, Scored]) -> tuple[Mined, ...]:
+        return () if nothing_inside(one) else (_searched(asked, spec, one, wide, store, around, known),)
+
+    if wanted.way == ONE:
+        return ()
+    return (by_stage(question, found, algorithm, search, way=wanted.way, num_kept=wanted.num_kept),)
+
+
+def _searched(
+    asked: MineAsked,
+    spec: MiningSpec,
+    question: Question,
+    algorithm: Algorithm,
+    store: Store | None,
+    around: Around,
+    more: Mapping[Point, Scored] = MappingProxyType({}),
+) -> Mined:
+    """What a search finds; `more` is known beside what the store has."""
+    num_most = asked.num_most or (question.space.num_points if algorithm.is_exact else NUM_MOST)
+    facts = question_facts(question, asked.metric, spec.tasks)
+    with (
+        around.resumed(store, "mine", facts, figure_names(question)) as (known, keep),
+        around.engine(question) as engine,
+        around.mining(question.base.name, num_most) as watch,
+    ):
+        found = mined(
+            question, algorithm, Random(asked.seed), num_most=num_most, known={**more, **known}, keep=keep, watch=watch,
+            chunks=lambda chunks: engine.map(scored, chunks),
+        )  # fmt: skip
+    if found is None:
+        told = f"none of the {num_most:,} designs that {asked.algorithm} looked at keeps the limits, and some do"
+        raise InvalidInput(f"{told}; raise --budget, or say --algorithm exact")
+    return found
+
+
+def _report(
+    asked: MineAsked, spec: MiningSpec, metric: Metric, question: Question, found: Mined, reference: ChipAnswer
+) -> MinedReport:
+    return MinedReport(
+        name=spec.name,
+        tasks=spec.tasks,
+        base=spec.base.name,
+        limits=spec.limits,
+        metric_name=asked.metric,
+        metric=metric,
+        algorithm=asked.algorithm,
+        mined=found,
+        best=best_answers(question, [one.point for one in found.found[: asked.num_best]]),
+        reference=reference,
+        rivals=hand_tuned(spec.tasks, metric),
+        chosen_batch=spec.chosen_batch,
+    )

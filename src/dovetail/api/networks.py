@@ -1,0 +1,275 @@
+"""One collective on one network, or a sweep of them: from what was asked to how long it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any, SupportsIndex, get_args
+
+from dovetail.api.answer import Answer, call_of
+from dovetail.api.arguments import count, counted, in_python
+from dovetail.errors import DovetailError, InvalidInput, did_you_mean
+from dovetail.files.cluster import load_cluster
+from dovetail.files.cluster_names import names_cluster
+from dovetail.files.network import load_networks, memories_bytes_per_s, rates_bytes_per_s, sizes_bytes, with_faults
+from dovetail.files.network_words import algorithms_of, dimensions_named, groups_of
+from dovetail.files.text import one_line
+from dovetail.network.endpoint import SM_BYTES_PER_S, SM_RATES_BYTES_PER_S, Grant, endpoints
+from dovetail.network.events.asked import (
+    EngineName,
+    Network,
+    NetworkAnswer,
+    NetworkAsked,
+    check_collective,
+    network_answer,
+)
+from dovetail.network.events.fed import Endpoint
+from dovetail.network.events.program import Policy, Queueing
+from dovetail.network.events.recording import Watch
+from dovetail.network.events.schedules import algorithms
+from dovetail.report.network import network_record, network_tables, sweep_tables
+from dovetail.report.page import Page
+from dovetail.report.pages.network import network_page
+from dovetail.report.record import Record
+from dovetail.report.table import Table
+from dovetail.report.tracks import Process, device_processes, endpoint_processes
+from dovetail.units import format_s
+
+Ask = tuple[Network, float, Endpoint]  # a point of a sweep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSaid:
+    """What a collective is asked by, as people say it."""
+
+    collective: str
+    size: str
+    topology: str
+    algorithm: str = ""
+    engine: str = "events"
+    num_chunks: int = 1
+    num_active_chunks: int = 1
+    policy: str = "fifo"
+    is_themis: bool = False
+    groups: str = ""
+    dims: str = ""
+    slow: str = ""
+    endpoint: str = ""
+    memory: str = ""
+    sms: str = ""
+
+    @property
+    def num_sms(self) -> int:
+        return count("--sms", self.sms.partition("@")[0]) if self.sms else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Collective(Answer):
+    """How long a collective takes, once or for every point of a sweep: `outcome` has the network's own values."""
+
+    outcome: tuple[NetworkAnswer, ...]
+    call: str
+
+    @property
+    def fits(self) -> bool:
+        return True
+
+    @property
+    def is_sweep(self) -> bool:
+        return len(self.outcome) > 1
+
+    @property
+    def time_s(self) -> float:
+        return self._one("time_s").time_s
+
+    @property
+    def bus_bytes_per_s(self) -> float:
+        """The rate past every rank that moves the least bytes the collective can: what links are compared with."""
+        return self._one("bus_bytes_per_s").bus_bytes_per_s
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Every point as a row for a table."""
+        return [network_record(one, has_links=False) for one in self.outcome]
+
+    @property
+    def headline(self) -> str:
+        first = self.outcome[0]
+        what = f"{first.asked.collective} on {one_line(first.asked.network.name)}"
+        if self.is_sweep:
+            times_s = [one.time_s for one in self.outcome]
+            return f"{what} and on, {len(times_s)} points, {format_s(min(times_s))} to {format_s(max(times_s))}"
+        return f"{what}, {format_s(first.time_s)}"
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return sweep_tables(self.outcome) if self.is_sweep else network_tables(self.outcome[0])
+
+    @property
+    def record(self) -> Record:
+        records = [network_record(one, has_links=not self.is_sweep) for one in self.outcome]
+        return {"points": records} if self.is_sweep else records[0]
+
+    @property
+    def page(self) -> Page:
+        return network_page(self.outcome)
+
+    def to_perfetto(self, path: str | PathLike[str], *, ranks: Sequence[int] = ()) -> None:
+        """Writes a timeline of links and streams for ui.perfetto.dev, of `ranks` or of all."""
+        from dovetail.api.timelines import write_timeline
+
+        again = network_answer(self._one("timeline").asked, Watch(devices=tuple(ranks)))
+        write_timeline(path, timeline_of(again))
+
+    def _one(self, wanted: str) -> NetworkAnswer:
+        if self.is_sweep:
+            raise InvalidInput(f"this is a sweep of {len(self.outcome)} points, which have each a {wanted}; see .rows")
+        return self.outcome[0]
+
+
+@in_python
+def network(
+    collective: str,
+    *,
+    size: str = "",
+    topology: str = "",
+    algorithm: str = "",
+    engine: str = "events",
+    chunks: SupportsIndex = 1,
+    active: SupportsIndex = 1,
+    policy: str = "fifo",
+    themis: bool = False,
+    groups: str = "",
+    dims: str = "",
+    slow: str = "",
+    endpoint: str = "",
+    memory: str = "",
+    sms: str | int | None = None,
+) -> Collective:
+    """Time one collective on one network, chunk by chunk.
+
+    `collective` is all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce or point-to-point; `size` is
+    what one rank holds, such as "64 MiB", and "1MiB..1GiB" doubles from one to the other. `topology` has dimensions,
+    innermost first, such as "ring:8@50GB/s,500ns x switch:4@25GB/s,1us", or is a catalogue cluster or a file.
+    `endpoint` is what moves bytes through the chip, given `memory` bandwidth or `sms`.
+    """
+    said = NetworkSaid(
+        collective=collective, size=size, topology=topology, algorithm=algorithm, engine=engine,
+        num_chunks=counted("chunks", chunks), num_active_chunks=counted("active", active), policy=policy,
+        is_themis=themis, groups=groups, dims=dims, slow=slow, endpoint=endpoint, memory=memory,
+        sms="" if sms is None else str(sms),
+    )  # fmt: skip
+    call = call_of(
+        "network", collective=collective, size=size, topology=topology, algorithm=algorithm, engine=engine,
+        chunks=chunks, active=active, policy=policy, themis=themis, groups=groups, dims=dims, slow=slow,
+        endpoint=endpoint, memory=memory, sms=sms,
+    )  # fmt: skip
+    return networked(said, call=call)
+
+
+def networked(
+    said: NetworkSaid,
+    watches: tuple[Watch, ...] = (),
+    call: str = "dovetail.network()",
+    through: Callable[[list[Ask]], Iterable[Ask]] = iter,
+) -> Collective:
+    """Every point that was asked for; `watches` record the events of each, and they are taken `through` one by one."""
+    return Collective(outcome=tuple(_one(said, *ask, watches) for ask in through(asks_of(said))), call=call)
+
+
+def asks_of(said: NetworkSaid) -> list[Ask]:
+    """The points of what was asked: networks, sizes and endpoints."""
+    check_collective(said.collective)
+    if not said.size or not said.topology:
+        option, example = ("--size", "64 MiB") if not said.size else ("--topology", "ring:8@50GB/s,500ns")
+        raise InvalidInput(f'{option} is missing, as in {option} "{example}"')
+    networks = [with_faults(network, said.slow) for network in load_networks(said.topology)]
+    sizes, ends = sizes_bytes(said.size), _endpoints(said)
+    return [(network, size_bytes, end) for network in networks for end in ends for size_bytes in sizes]
+
+
+def timeline_of(answer: NetworkAnswer) -> tuple[Process, ...]:
+    """The tracks of an answer that was watched."""
+    [timeline] = answer.timeline
+    [record] = timeline.record
+    names = dict.fromkeys(record.tasks, answer.asked.collective)
+    return (*device_processes(record, answer.asked.network.graph, names), *endpoint_processes(answer))
+
+
+def _one(
+    said: NetworkSaid, network: Network, size_bytes: float, endpoint: Endpoint, watches: tuple[Watch, ...]
+) -> NetworkAnswer:
+    queueing = Queueing(policy=_policy(said.policy), num_active_chunks=said.num_active_chunks)
+    try:
+        asked = NetworkAsked(
+            collective=said.collective,
+            payload_bytes=size_bytes,
+            network=network,
+            engine=_engine(said.engine),
+            groups=groups_of(said.groups),
+            dimensions=dimensions_named(said.dims),
+            algorithms=_algorithms(said.algorithm, network),
+            num_chunks=said.num_chunks,
+            queueing=queueing,
+            is_themis=said.is_themis,
+            endpoint=endpoint,
+        )
+        return network_answer(asked, *watches)
+    except DovetailError as error:
+        where = error.where if error.where not in ("it", "") else one_line(network.name)
+        raise type(error)(error.message, where) from None
+
+
+def _endpoints(said: NetworkSaid) -> list[Endpoint]:
+    """The endpoint with what it is given, once for every memory bandwidth of a range."""
+    if not said.endpoint:
+        if said.memory or said.num_sms:
+            raise InvalidInput("--memory and --sms are what an endpoint is given; name one with --endpoint")
+        return [Endpoint()]
+    endpoints[said.endpoint]  # raises, naming what is close
+    if said.endpoint != "ideal" and not said.memory and not said.num_sms:
+        raise InvalidInput(f'--endpoint {said.endpoint} needs what it is given, as in --memory "450 GB/s" or --sms 6')
+    given = Grant(num_sms=said.num_sms, sm_bytes_per_s=_sm_bytes_per_s(said)) if said.num_sms else Grant()
+    memories = memories_bytes_per_s(said.memory)
+    return [Endpoint(name=said.endpoint, grant=replace(given, memory_bytes_per_s=m)) for m in memories]
+
+
+def _sm_bytes_per_s(said: NetworkSaid) -> float:
+    """What one SM reads: as said after @, that of a catalogue cluster's chip, or for networks without a chip ACE's."""
+    rate = said.sms.partition("@")[2]
+    if rate:
+        first, *more = rates_bytes_per_s(rate, "--sms")
+        if more:
+            raise InvalidInput(f"an SM has one rate; got {one_line(rate)}", "--sms")
+        return first
+    if not names_cluster(said.topology.strip()):
+        return SM_BYTES_PER_S
+    chip = load_cluster(said.topology.strip()).chip.name
+    if chip not in SM_RATES_BYTES_PER_S:
+        rule = f"what an SM of {chip} reads was not measured; say it"
+        raise InvalidInput(f"{rule}, as in --sms {said.num_sms}@40GB/s", "--sms")
+    return SM_RATES_BYTES_PER_S[chip]
+
+
+def _policy(word: str) -> Policy:
+    if word not in get_args(Policy):
+        raise InvalidInput(f"no policy is named {one_line(word)!r}{did_you_mean(word, get_args(Policy))}", "--policy")
+    return word  # type: ignore[return-value]
+
+
+def _engine(word: str) -> EngineName:
+    known = get_args(EngineName)
+    if word not in known:
+        raise InvalidInput(f"no engine is named {one_line(word)!r}{did_you_mean(word, known)}", "--engine")
+    return word  # type: ignore[return-value]
+
+
+def _algorithms(text: str, network: Network) -> tuple[tuple[str, str], ...]:
+    """The algorithms named, each known, and each for a dimension that is there."""
+    pairs = algorithms_of(text)
+    for dimension, algorithm in pairs:
+        algorithms[algorithm]  # raises, naming what is close
+        if dimension != "*":
+            network.graph.block(dimension)
+    return pairs

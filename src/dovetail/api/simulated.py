@@ -1,0 +1,239 @@
+"""One training step: from what was asked to what it takes, or why it does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import TYPE_CHECKING, SupportsIndex
+
+from dovetail.accuracy.evidence import Interval, interval_of
+from dovetail.api.answer import Answer, call_of
+from dovetail.api.arguments import counted, in_python
+from dovetail.api.asked import Asked, job_of, placed_in
+from dovetail.errors import InvalidInput
+from dovetail.evaluate import Infeasible, MemoryUse, Outcome, evaluate
+from dovetail.files.given import ClusterGiven, ModelGiven, PlanGiven
+from dovetail.files.job import Job, Spec, countable
+from dovetail.files.residuals import load_residuals
+from dovetail.plan.levers import Lever
+from dovetail.plan.plan import Plan
+from dovetail.report.limits import limited_by
+from dovetail.report.outcome import tables
+from dovetail.report.page import Page
+from dovetail.report.pages.simulated import outcome_inputs, outcome_page
+from dovetail.report.record import Record, record
+from dovetail.report.table import Table
+from dovetail.units import count_of, format_bytes, format_s
+
+if TYPE_CHECKING:
+    from dovetail.api.around import Around
+    from dovetail.api.progress import Tell
+
+AUTO = "auto"  # in place of a plan: the planner's best
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Simulation(Answer):
+    """What one training step does, or that its plan does not fit: `outcome` is the model's own value."""
+
+    outcome: Outcome | Infeasible
+    name: str = ""
+    num_tokens: float = 0.0
+    call: str = "dovetail.simulate()"
+
+    @property
+    def fits(self) -> bool:
+        return isinstance(self.outcome, Outcome)
+
+    @property
+    def plan(self) -> Plan:
+        return self.outcome.plan
+
+    @property
+    def memory(self) -> MemoryUse:
+        """Of every stage, against what a device has."""
+        return self.outcome.memory
+
+    @property
+    def levers(self) -> tuple[Lever, ...]:
+        """Single changes that make a plan fit, each tried; none where it fits."""
+        return self.outcome.levers if isinstance(self.outcome, Infeasible) else ()
+
+    @property
+    def step_s(self) -> float:
+        return float(self._done("step_s").step.step_s)
+
+    @property
+    def interval(self) -> Interval:
+        """The bounds of `step_s` by errors on published runs, and what they rest on."""
+        done = self._done("interval")
+        return interval_of(done.workload, done.cluster, done.plan, done.step.step_s, load_residuals())
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self._done("tokens_per_s").tokens_per_s
+
+    @property
+    def samples_per_s(self) -> float:
+        return self._done("samples_per_s").samples_per_s
+
+    @property
+    def mfu_frac(self) -> float:
+        return self._done("mfu_frac").mfu_frac
+
+    @property
+    def hfu_frac(self) -> float:
+        return self._done("hfu_frac").hfu_frac
+
+    @property
+    def energy_j(self) -> float:
+        """Of all devices, for one step."""
+        return float(self._done("energy_j").step.energy_j)
+
+    @property
+    def limited_by(self) -> str:
+        return limited_by(self._done("limited_by"))
+
+    @property
+    def elasticities(self) -> dict[str, float]:
+        """By resource, the share of throughput that a tenth more of it gains, the largest first."""
+        return {one.resource: one.gain_frac for one in self._done("elasticities").elasticities}
+
+    @property
+    def headline(self) -> str:
+        what = f"{self.outcome.workload.model.name} on {self.outcome.cluster.num_devices:,} devices"
+        if isinstance(self.outcome, Outcome):
+            sample = self.outcome.workload.model.sample
+            rate = f"{self.tokens_per_s if sample == 'tokens' else self.samples_per_s:,.0f} {sample}/s"
+            return f"{what}, {format_s(self.step_s)} a step, {rate}, MFU {100 * self.mfu_frac:.1f} %"
+        use = self.memory
+        return f"{what} does not fit, {format_bytes(use.need_bytes)} of {format_bytes(use.limit_bytes)}"
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return tables(self.outcome, self.name, load_residuals(), self.num_tokens)
+
+    @property
+    def page(self) -> Page:
+        return outcome_page(self.outcome, self.name, load_residuals(), self.num_tokens)
+
+    @property
+    def record(self) -> Record:
+        return record(self.outcome, self.name, load_residuals(), self.num_tokens)
+
+    @property
+    def inputs(self) -> Record:
+        return outcome_inputs(self.outcome)
+
+    def to_perfetto(self, path: str | PathLike[str], *, ranks: Sequence[int] = ()) -> None:
+        """Writes the step's timeline for ui.perfetto.dev: of `ranks`, or of one device of each stage."""
+        from dovetail.api.timelines import write_timeline
+        from dovetail.report.step_tracks import step_tracks
+
+        write_timeline(path, step_tracks(self._done("timeline"), tuple(ranks)).processes)
+
+    def _done(self, wanted: str) -> Outcome:
+        if isinstance(self.outcome, Infeasible):
+            told = f"the plan does not fit, so there is no {wanted}"
+            raise InvalidInput(f"{told}; ask .fits before, and .levers for what would make it fit")
+        return self.outcome
+
+
+@in_python
+def simulate(
+    spec: Spec = "",
+    *,
+    model: ModelGiven = "",
+    cluster: ClusterGiven = "",
+    devices: SupportsIndex | None = None,
+    plan: PlanGiven = "",
+    global_batch: SupportsIndex | None = None,
+    seq: SupportsIndex | None = None,
+    compute: str | None = None,
+    tokens: str | float = "",
+    progress: Tell | bool = False,
+) -> Simulation:
+    """Predict one training step: time, memory, energy, limits.
+
+    `spec` is a spec file or a mapping with its keys; the other arguments go before what it says. Without one, give
+    `model`, `cluster` and `plan`: each a catalogue name, a file, a mapping with the keys of a spec, or a value
+    (`Model`, `Cluster`, `Plan`). A cluster's size may stand in its name, as in "h100x512". `plan="auto"` is the
+    planner's best, told to `progress` as it is searched for. `tokens` is what to train on in all, such as "15T".
+
+    A plan that does not fit is an answer too: `fits` is false then, and `levers` says what would make it fit.
+    """
+    asked = asked_of(
+        spec, model=model, cluster=cluster, devices=devices, plan=plan, global_batch=global_batch, seq=seq,
+        compute=compute,
+    )  # fmt: skip
+    return simulated(asked, num_tokens=_num_tokens(tokens), around=lambda: called(progress))
+
+
+def asked_of(
+    spec: Spec,
+    *,
+    model: ModelGiven,
+    cluster: ClusterGiven,
+    devices: SupportsIndex | None,
+    global_batch: SupportsIndex | None,
+    seq: SupportsIndex | None,
+    compute: str | None,
+    plan: PlanGiven = "",
+) -> Asked:
+    """The arguments that several calls share."""
+    return Asked(
+        spec=spec,
+        model=model,
+        cluster=cluster,
+        plan=plan,
+        devices=counted("devices", devices),
+        global_batch=counted("global_batch", global_batch),
+        seq=counted("seq", seq),
+        compute=compute or "",
+    )
+
+
+def simulated(asked: Asked, *, num_tokens: float, around: Callable[[], AbstractContextManager[Around]]) -> Simulation:
+    """What the step that was asked for does; `around` is called where the plan is to be found first."""
+    if asked.plan == AUTO:
+        with around() as watching:
+            job = _with_best_plan(asked, watching)
+    else:
+        job = job_of(asked)
+    model = job.workload.model
+    if num_tokens and model.sample != "tokens":
+        raise InvalidInput(f"--tokens is for models of tokens, and {model.name} takes {model.sample}; leave it out")
+    with placed_in(asked.spec), countable():
+        outcome = evaluate(job.workload, job.cluster, job.plan)
+    call = call_of("simulate", **asked.said, tokens=num_tokens or "")
+    return Simulation(outcome=outcome, name=job.name, num_tokens=num_tokens, call=call)
+
+
+def _with_best_plan(asked: Asked, around: Around) -> Job:
+    """The job with the planner's best plan; where none fits, with the one that needs least."""
+    from dovetail.api.plan_commands import PlanAsked
+    from dovetail.api.planned import best_plan
+
+    job, _ = best_plan(replace(asked, plan=""), PlanAsked(num_best=1), around)
+    return job
+
+
+def called(progress: Tell | bool) -> AbstractContextManager[Around]:
+    """What a search has around it that a program calls; imported where one searches."""
+    from dovetail.api.around import called as around_call
+
+    return around_call(progress)
+
+
+def _num_tokens(tokens: str | float) -> float:
+    """The many tokens that were said, as in 15T, or as a number."""
+    if isinstance(tokens, str):
+        try:
+            return count_of(tokens) if tokens else 0.0
+        except InvalidInput as error:
+            raise InvalidInput(error.message, "tokens") from None
+    if not 0 <= tokens < float("inf"):
+        raise InvalidInput(f"tokens must be a number from 0 on; got {tokens!r}")
+    return float(tokens)

@@ -1,0 +1,91 @@
+"""Parts of a job as programs give them: a name, a file, a mapping with the keys of a spec, or the value itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from dovetail.errors import InvalidInput
+from dovetail.files.chip import chip_of
+from dovetail.files.entry import Document, Entry, is_file_name, spoken
+from dovetail.files.job import Spec, forward_graph, plan_on, whole_spec
+from dovetail.files.mixed_cluster import any_cluster_of
+from dovetail.files.model import model_of
+from dovetail.files.naming import full_name
+from dovetail.files.plan import suited
+from dovetail.files.tree import node_of
+from dovetail.hardware.chip import Chip
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.mixed import AnyCluster, MixedCluster, parts_of
+from dovetail.plan.parts import on_parts
+from dovetail.plan.plan import Plan
+from dovetail.workload.model import Model
+from dovetail.workload.models import models
+from dovetail.workload.workload import Workload
+
+Written = str | PathLike[str] | Mapping[str, Any]  # a name, a file, or what a file would say
+ModelGiven = Written | Model
+ChipGiven = Written | Chip
+ClusterGiven = Written | Cluster | MixedCluster
+PlanGiven = Written | Plan
+
+
+def entry_given(given: object, noun: str) -> Entry:
+    """`given` as an entry of no file; `noun` is where errors say that something of it is wrong."""
+    if isinstance(given, Mapping):
+        return Entry(document=Document(), node=node_of(given), path=noun)
+    return spoken(reference_of(given, noun))
+
+
+def reference_of(given: object, noun: str) -> str:
+    """A name, or a file's; a path is a file's, however it looks."""
+    if isinstance(given, str):
+        return given
+    if isinstance(given, PathLike):
+        name = os.fsdecode(given)
+        return name if is_file_name(name) else os.path.join(os.curdir, name)
+    told = f"{noun} is a name, a file, a mapping or a value of its own; got {type(given).__name__}"
+    raise InvalidInput(told, noun)
+
+
+def spec_given(given: Spec | Model, keys: tuple[str, ...]) -> Entry | None:
+    """The whole of a spec, which says one of `keys`; nothing where a model is given, by name, file or value."""
+    if isinstance(given, Model):
+        return None
+    if isinstance(given, str) and not is_file_name(given) and (given in models or not Path(given).is_file()):
+        return None
+    spec = whole_spec(given)
+    return spec if any(spec.has(key) for key in keys) else None
+
+
+def model_given(given: ModelGiven, seq: int = 0) -> Model:
+    """The model; `seq` is how long a sample is if nothing says it, 0 for unknown."""
+    return given if isinstance(given, Model) else model_of(entry_given(given, "model"), seq)
+
+
+def chip_given(given: ChipGiven, option: str = "--chip") -> Chip:
+    """The chip, also by the beginning of its name."""
+    if isinstance(given, Chip):
+        return given
+    return chip_of(entry_given(full_name(given, option) if isinstance(given, str) else given, "chip"))
+
+
+def cluster_given(given: ClusterGiven, num_devices: int = 0) -> AnyCluster:
+    """The cluster; with `num_devices`, of that size, which only one by name can be given."""
+    if not isinstance(given, Cluster | MixedCluster):
+        return any_cluster_of(entry_given(given, "cluster"), num_devices)
+    if num_devices not in (0, given.num_devices):
+        told = f"{given.name} has {given.num_devices:,} devices and is given whole; build it with {num_devices:,}"
+        raise InvalidInput(f"{told}, or name one of the catalogue")
+    return given
+
+
+def plan_given(given: PlanGiven, workload: Workload, cluster: AnyCluster) -> Plan:
+    """The plan, completed where it is written, and checked for `workload` on `cluster`."""
+    graph = forward_graph(workload)
+    if isinstance(given, Plan):
+        return on_parts(suited(given, graph, *(part.num_devices for part in parts_of(cluster))), cluster)
+    return plan_on(entry_given(given, "plan"), graph, cluster)

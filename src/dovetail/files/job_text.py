@@ -1,0 +1,104 @@
+"""A job as the spec that describes it, whole: model, chip, network and plan, so that it gives the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dovetail.cost.engines import with_endpoint
+from dovetail.errors import NotModelled
+from dovetail.files.schema import MAX_TEXT_CHARACTERS
+from dovetail.files.text import one_line
+from dovetail.files.value_words import Words, quantity_words, words_of, yaml_lines
+from dovetail.hardware.catalog import chips
+from dovetail.hardware.chip import Chip
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.endpoints import SM_DRIVEN
+from dovetail.hardware.host import NoHost
+from dovetail.hardware.reliability import NotStated
+from dovetail.hardware.topology import Dimension
+from dovetail.plan.plan import Plan
+from dovetail.registry import Registry
+from dovetail.workload.model import Model
+from dovetail.workload.models import models
+from dovetail.workload.routing import EVENLY
+from dovetail.workload.transformer import Transformer
+from dovetail.workload.workload import Workload
+
+
+def job_text(name: str, workload: Workload, cluster: Cluster, plan: Plan, told: tuple[str, ...] = ()) -> str:
+    """A spec for `dovetail simulate`, which predicts the same of it as of these values; `told` are remarks above it."""
+    words = {
+        "name": _text(name),
+        "workload": workload_words(workload),
+        "cluster": cluster_words(cluster),
+        "plan": words_of(plan),
+    }
+    remarks = (f"# {one_line(remark)}" for remark in ("Written by Dovetail; dovetail simulate takes it.", *told))
+    return "\n".join((*remarks, *yaml_lines(words))) + "\n"
+
+
+def workload_words(workload: Workload) -> Words:
+    more: Words = {} if workload.routing == EVENLY else {"routing": words_of(workload.routing)}
+    return {
+        "model": model_words(workload.model),
+        "global_batch": workload.global_batch,
+        "seq": workload.seq,
+        "attention": workload.attention,
+        "kernels": workload.kernels,
+        "precision": words_of(workload.precision),
+        **more,
+    }
+
+
+def model_words(model: Model) -> Words | str:
+    """Its name where the catalogue has just this one; else written out."""
+    if _is_known(models, model.name, model):
+        return model.name
+    if not isinstance(model.architecture, Transformer):
+        told = f"a model that is no transformer is written by its catalogue name, and the one of {one_line(model.name)}"
+        raise NotModelled(f"{told} is another")
+    more = {"source": _text(model.source)} if model.source else {}
+    return {**words_of(model.architecture), "seq": model.seq, "batch": model.batch, **more}
+
+
+def chip_words(chip: Chip) -> Words:
+    """Every figure of a chip; what engines of its endpoint draw is added by whoever reads it."""
+    words = words_of(with_endpoint(chip, SM_DRIVEN)) | {"endpoint": chip.endpoint, "name": _text(chip.name)}
+    words["calibration"]["fitted_on"] = _text(chip.calibration.fitted_on)
+    return words
+
+
+def named_chip(chip: Chip) -> Words | str:
+    """Its name where the catalogue has just this one; else written out."""
+    return chip.name if _is_known(chips, chip.name, chip) else chip_words(chip)
+
+
+def cluster_words(cluster: Cluster) -> Words:
+    if not isinstance(cluster.host, NoHost) or not isinstance(cluster.reliability, NotStated):
+        raise NotModelled(f"the host and the failures of {one_line(cluster.name)} have no words here")
+    return {
+        "name": _text(cluster.name),
+        "chip": chip_words(cluster.chip),
+        "topology": [_dimension_words(dimension) for dimension in cluster.topology.dimensions],
+    }
+
+
+def _dimension_words(dimension: Dimension) -> Words:
+    return {
+        "name": dimension.name,
+        "kind": dimension.kind,
+        "devices": dimension.num_devices,
+        "bandwidth": quantity_words(dimension.link.bandwidth_bytes_per_s, "bytes_per_s"),
+        "latency": quantity_words(dimension.link.latency_s, "s"),
+        "oversubscription": float(dimension.oversubscription),
+    }
+
+
+def _is_known(registry: Registry[Callable[[], Any]], name: str, value: object) -> bool:
+    return name in registry and registry[name]() == value
+
+
+def _text(text: str) -> str:
+    """As long as a spec takes it."""
+    return one_line(text)[:MAX_TEXT_CHARACTERS]
