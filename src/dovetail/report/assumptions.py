@@ -9,6 +9,7 @@ import numpy as np
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.endpoints import SM_DRIVEN
 from dovetail.hardware.mixed import AnyCluster, MixedCluster, chips_of, equal_devices
 from dovetail.hardware.reliability import Reliability
 from dovetail.plan.plan import Plan
@@ -55,6 +56,7 @@ def assumptions(result: Outcome | Infeasible) -> tuple[str, ...]:
         *(told for chip in chips for told in _unused_figures(chip)),
         *_parts(result.cluster),
         *_overlap(plan),
+        *(_ended(chip) for chip in chips if chip.endpoint != SM_DRIVEN),
         *_context(graph, plan),
         *_offload(result),
         _layers(graph, plan),
@@ -153,6 +155,14 @@ def layers_per_stage(num_layers: int, plan: Plan) -> tuple[int, ...]:
     """Layers that each stage runs, all its chunks together."""
     chunks = layers_per_chunk(num_layers, plan)
     return tuple(sum(chunks[stage :: plan.pipeline_parallel]) for stage in range(plan.pipeline_parallel))
+
+
+def _ended(chip: Chip) -> str:
+    kind = chip.endpoint_kind
+    held = (
+        f"{percent(kind.adding_held_frac)} of itself from compute where it adds, {percent(kind.moving_held_frac)} else"
+    )
+    return f"collectives of {chip.name} by {kind.name}: {kind.summary}; what is hidden takes {held}"
 
 
 def _overlap(plan: Plan) -> tuple[str, ...]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from dovetail.report.page import dots_svg
-from dovetail.report.sensitivities import LIMIT_WORDS, own_best_table, sensitivity_tables
+from dovetail.hardware.endpoints import SM_DRIVEN, endpoint_coded
+from dovetail.report.budgets import base_beyond_words, beyond, limits_table
+from dovetail.report.sensitivities import own_best_table, sensitivity_tables
 from dovetail.report.table import Table
 from dovetail.report.words import counted, gain, number, percent, plan_in_brief
 from dovetail.search.codesign.answers import Separate, SystemAnswer, gain_frac
-from dovetail.search.codesign.joint import JointFound
+from dovetail.search.codesign.joint import Census, JointFound
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.sensitivity import Sensitivity
+from dovetail.search.codesign.system_words import BY_SIZE_WORDS, in_words, value_in_words
+from dovetail.search.codesign.systems import CORES
 from dovetail.search.metrics import ChipFigures, Metric
 from dovetail.units import format_s
 
@@ -24,10 +28,12 @@ _WORDS = {
     "num_cols": "columns of each",
     "num_vector": "vector cores",
     "num_lanes": "lanes of each",
+    "core_buffer_kib": "buffer of a core, KiB",
     "sram_mib": "shared SRAM, MiB",
     "hbm_stacks": "HBM stacks",
     "stack_gib": "GiB of each",
     "clock_mhz": "clock, MHz",
+    "endpoint": "endpoint",
     "link_gb_per_s": "links, GB/s",
     "num_devices": "devices",
 }
@@ -50,6 +56,14 @@ class CodesignReport:
     others: tuple[SystemAnswer, ...]  # scored and behind, the best first
     sensitivity: Sensitivity | None = None
     own_bests: tuple[SystemAnswer, ...] = ()  # of several models, each one's
+    algorithm: str = "exact"  # else a black box, which proves nothing itself
+    assumed: tuple[str, ...] = ()  # limits that nobody said
+    is_compared: bool = False  # whether one search after the other was asked for
+    asked: Mapping[str, Any] = field(default_factory=dict)  # a spec that asks the same
+
+    @property
+    def is_black_box(self) -> bool:
+        return self.algorithm != "exact"
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -75,20 +89,22 @@ def unit_of(report: CodesignReport, index: int) -> str:
 
 
 def cores_in_brief(system: dict[str, float]) -> str:
-    rows, cols = system["num_rows"], system["num_cols"]
-    return f"{system['num_tensor']:g} x ({rows:g}x{cols:g}) + {system['num_vector']:g} x {system['num_lanes']:g}"
+    tensor, rows, cols, vector, lanes = (shown(system[name]) for name in CORES)
+    return f"{tensor} x ({rows}x{cols}) + {vector} x {lanes}"
 
 
 def system_in_brief(system: dict[str, float]) -> str:
-    memory = f"{system['hbm_stacks'] * system['stack_gib']:g} GiB"
-    return f"{cores_in_brief(system)}, {system['sram_mib']:g} MiB, {memory}"
+    memory = f"{shown(system['hbm_stacks'] * system['stack_gib'])} GiB"
+    endpoint = endpoint_coded(system["endpoint"]).name
+    ended = "" if endpoint == SM_DRIVEN else f", {endpoint}"
+    return f"{cores_in_brief(system)}, {shown(system['sram_mib'])} MiB, {memory}{ended}"
 
 
 def codesigned_tables(report: CodesignReport) -> tuple[Table, ...]:
     tables = [
         Table(title=sentence(report), notes=(proof(report),)),
         _system_table(report),
-        _limits_table(report),
+        limits_table(report.question.budget, report.best, report.assumed),
         *_plans_tables(report),
     ]
     if report.own_bests:
@@ -108,31 +124,51 @@ def codesigned_tables(report: CodesignReport) -> tuple[Table, ...]:
 def sentence(report: CodesignReport) -> str:
     cases = report.question.cases
     of_what = cases[0].name if len(cases) == 1 else counted(len(cases), "model")
-    told = f"Best system for {of_what} by {report.metric_name}: {system_in_brief(report.best.system)}"
+    which = "Best system" if report.found.gap_frac == 0 or not report.is_black_box else "Best system found"
+    told = f"{which} for {of_what} by {report.metric_name}: {system_in_brief(report.best.system)}"
     if len(cases) == 1:
         told += f"; {number(report.figure(0, report.best))} {unit_of(report, 0)}"
     if report.base is None:
         return f"{told}; the {report.question.base.name} chip itself does not fit"
     better = gain(gain_frac(report.best, report.base, report.weights))
-    return f"{told}, {better} over {report.question.base.name} with its best plan"
+    limits = ", itself beyond the limits," if beyond(report.question.budget, report.base) else ""
+    return f"{told}, {better} over {report.question.base.name}{limits} with its best plan"
+
+
+def ruled_out(census: Census) -> str:
+    """Systems that are none to choose from, and why."""
+    uncut = f" {census.num_uncut:,} that no plan cuts," if census.num_uncut else ""
+    return f"{census.num_beyond:,} beyond the limits,{uncut} {census.num_unfit:,} that no plan fits"
 
 
 def proof(report: CodesignReport) -> str:
     census = report.found.census
-    counts = (
-        f"{census.num_scored:,} scored, {census.num_bounded_away:,} no better by a bound,"
-        f" {census.num_beyond:,} beyond the limits, {census.num_unfit:,} that no plan fits"
-    )
+    counts = f"{census.num_scored:,} scored, {census.num_bounded_away:,} no better by a bound, {ruled_out(census)}"
+    if report.is_black_box:
+        return _no_proof(report, counts)
     if report.found.gap_frac == 0:
         return f"proven best of {census.num_systems:,} systems with every plan of the space: {counts}"
     could = f"another could be better by {percent(1 / (1 - report.found.gap_frac) - 1)} at the most"
     return f"of {census.num_systems:,} systems: {counts}; {could}, as {census.num_open:,} are not closed"
 
 
+def _no_proof(report: CodesignReport, counts: str) -> str:
+    """Of a black box: what bounds of the same space leave open."""
+    census = report.found.census
+    told = f"no certificate: {report.algorithm} proves nothing of what it did not look at"
+    looked = f"of {census.num_systems:,} systems: {counts}, {census.num_left:,} neither"
+    if report.found.gap_frac == 0:
+        return f"{told}; bounds, which it did not use, show that none is better; {looked}"
+    could = f"by bounds another could be better by {percent(1 / (1 - report.found.gap_frac) - 1)} at the most"
+    return f"{told}; {looked}; {could}"
+
+
 def _system_table(report: CodesignReport) -> Table:
     base, best = report.base, report.best
+    chip = report.question.base
+    own, other = in_words(chip, best.system), in_words(chip, base.system) if base else {}
     rows = [
-        (words, f"{best.system[name]:g}", f"{base.system[name]:g}" if base else "-", _choices(report, name))
+        (words, shown(own[name]), shown(other[name]) if base else "-", _choices(report, name))
         for name, words in _WORDS.items()
     ]
     taken = (("area, mm2", "area_mm2"), ("power, W", "power_w"), ("cost, $", "price_usd"))
@@ -147,30 +183,17 @@ def _system_table(report: CodesignReport) -> Table:
     )
 
 
+def shown(value: float | str) -> str:
+    """A knob's value: a count in whole, so that a million cores are 1,000,000."""
+    return value if isinstance(value, str) else f"{value:,.0f}" if value == round(value) else f"{value:.6g}"
+
+
 def _choices(report: CodesignReport, name: str) -> str:
     [knob] = [knob for knob in report.question.space.knobs if knob.name == name]
-    if len(knob.values) == 1:
-        return "fixed"
-    few = [f"{value:g}" for value in knob.values]
+    few = [shown(value_in_words(name, value)) for value in knob.values]
+    if len(few) == 1:
+        return BY_SIZE_WORDS if few == [BY_SIZE_WORDS] else "fixed"
     return ", ".join(few) if len(few) <= 4 else f"{few[0]}, {few[1]} ... {few[-1]}"
-
-
-def _limits_table(report: CodesignReport) -> Table:
-    budget, best = report.question.budget, report.best
-    taken = {
-        "area_mm2": best.area_mm2,
-        "power_w": best.power_w,
-        "total_area_mm2": best.num_devices * best.area_mm2,
-        "total_power_w": best.num_devices * best.power_w,
-        "total_usd": best.num_devices * best.price_usd,
-    }
-    limits = {name: getattr(budget, name) for name in taken}
-    rows = tuple(
-        (LIMIT_WORDS[name], number(taken[name]), number(limit), percent(taken[name] / limit))
-        for name, limit in limits.items()
-        if math.isfinite(limit)
-    )
-    return Table(title="Limits", columns=("", "taken", "limit", "share"), rows=rows, align="lrrr")
 
 
 def _plans_tables(report: CodesignReport) -> tuple[Table, ...]:
@@ -195,7 +218,7 @@ def _separate_table(report: CodesignReport) -> Table:
     ways = (
         (f"{report.question.base.name}, its best plan", report.base),
         ("then the best chip for that plan", report.separate.plan_then_chip),
-        ("then the best plan for that chip", report.separate.chip_then_plan),
+        ("the best chip for a plan by rule of thumb, then its best plan", report.separate.chip_then_plan),
         ("both together", report.best),
     )
     rows = tuple(
@@ -232,22 +255,23 @@ def _others_table(report: CodesignReport) -> Table:
     )
 
 
-def picture(report: CodesignReport) -> str:
-    """Systems by area and what they come to: the best, and others that were scored."""
-    first = report.question.cases[0]
-    every = (report.best, *report.others)
-    dots = [(one.area_mm2, report.figure(0, one), system_in_brief(one.system)) for one in every]
-    return dots_svg("systems that were scored", ("area of a chip, mm2", f"{first.name}: {unit_of(report, 0)}"), dots)
-
-
 def notes(report: CodesignReport) -> tuple[str, ...]:
-    census = report.found.census
+    is_even_only = all(case.is_even_only for case in report.question.cases)
+    uneven = f"uneven plans of {report.found.census.num_refined:,} systems searched"
+    stages = "plans of even stages alone, as asked" if is_even_only else uneven
     told = [
-        f"network: {report.network}; space: {report.preset}; uneven plans of {census.num_refined:,} systems searched",
+        f"network: {report.network}; space: {report.preset}; {stages}",
         "every operator runs on all cores of its kind, one after another: `dovetail schedule` says what side by side"
         " would gain",
         "chips on paper run at their peaks: compare them with each other, not with measured ones",
     ]
-    if report.metric_name == "tokens/J":
+    base_name = report.question.base.name
+    if report.base is not None:
+        told += base_beyond_words(base_name, report.question.budget, report.base)
+    elif report.is_compared and report.separate is None:
+        told.append(f"one search after the other begins with the best plan of {base_name}, and none fits it")
+    if report.metric_name == "tokens/J" and not is_even_only:
         told.append("by energy plans with equal stages alone are compared")
+        if report.found.gap_frac:
+            told.append("what is open are uneven plans, which no bound on energy closes; `stages: even` forbids them")
     return tuple(told)

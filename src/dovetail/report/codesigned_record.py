@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from dovetail.report.budgets import beyond
 from dovetail.report.codesigned import CodesignReport, notes, proof, sentence, unit_of
 from dovetail.report.record import Record, plan_record
 from dovetail.report.sensitivities import behind_frac, sensitivity_record
 from dovetail.search.codesign.answers import SystemAnswer, gain_frac
+from dovetail.search.codesign.system_words import in_words, space_in_words
 
 
 def codesigned_record(report: CodesignReport) -> Record:
@@ -18,18 +20,21 @@ def codesigned_record(report: CodesignReport) -> Record:
         "name": report.name,
         "feasible": True,
         "metric": report.metric_name,
+        "algorithm": report.algorithm,
         "base": question.base.name,
         "network": report.network,
         "preset": report.preset,
+        "spec": dict(report.asked),
         "budget": budget,
-        "space": {knob.name: list(knob.values) for knob in question.space.knobs},
+        "assumed_limits": list(report.assumed),
+        "space": space_in_words(question.space),
         "best": _answer_record(report, report.best),
-        "base_system": None if report.base is None else _answer_record(report, report.base),
+        "base_system": None if report.base is None else _base_record(report, report.base),
         "plan_then_chip": None if separate is None else _optional(report, separate.plan_then_chip),
         "chip_then_plan": None if separate is None else _optional(report, separate.chip_then_plan),
         "others": [_answer_record(report, one) for one in report.others],
         "own_bests": [_own_record(report, index) for index in range(len(report.own_bests))],
-        "sensitivity": None if report.sensitivity is None else sensitivity_record(report.sensitivity),
+        "sensitivity": None if report.sensitivity is None else sensitivity_record(report.sensitivity, question.base),
         "is_proven": found.gap_frac == 0,
         "gap_frac": found.gap_frac,
         **asdict(found.census),
@@ -44,7 +49,7 @@ def _own_record(report: CodesignReport, index: int) -> Record:
     return {
         "model": report.question.cases[index].name,
         "behind_frac": behind_frac(report.best, index, own),
-        "system": own.system,
+        "system": in_words(report.question.base, own.system),
         "step_s": own.cases[0].step_s,
         "plan": plan_record(own.cases[0].plan),
     }
@@ -54,10 +59,14 @@ def _optional(report: CodesignReport, answer: SystemAnswer | None) -> Record | N
     return None if answer is None else _answer_record(report, answer)
 
 
+def _base_record(report: CodesignReport, base: SystemAnswer) -> Record:
+    return _answer_record(report, base) | {"beyond_limits": list(beyond(report.question.budget, base))}
+
+
 def _answer_record(report: CodesignReport, answer: SystemAnswer) -> Record:
     cases = report.question.cases
     return {
-        "system": answer.system,
+        "system": in_words(report.question.base, answer.system),
         "area_mm2": answer.area_mm2,
         "power_w": answer.power_w,
         "price_usd": answer.price_usd,
@@ -65,6 +74,9 @@ def _answer_record(report: CodesignReport, answer: SystemAnswer) -> Record:
         "models": [
             {
                 "model": case.name,
+                "global_batch": case.workload.global_batch,
+                "seq": case.workload.seq,
+                "weight": case.weight,
                 "step_s": own.step_s,
                 "energy_j": own.energy_j,
                 "figure": report.figure(index, answer),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from dovetail.plan.plan import Plan
-from dovetail.report.codesigned import READING, system_in_brief
+from dovetail.report.budgets import assumed_words, set_limits
+from dovetail.report.codesigned import READING, ruled_out, shown, system_in_brief
 from dovetail.report.table import Table
 from dovetail.report.words import counted, number, percent
 from dovetail.search.codesign.pareto import ENERGY, FrontSystem, ParetoFound
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.refining import system_at
+from dovetail.search.codesign.system_words import in_words
 from dovetail.search.metrics import ChipFigures
 from dovetail.search.space import Point
 
@@ -21,7 +24,7 @@ MANY_SAMPLES = "samples or tokens"
 MOST_AXES_WITH_WAYS = 4
 FIELDS = {"area": "area_mm2", "power": "power_w", "cost": "price_usd", ENERGY: "energy_j"}
 UNITS = {"area": "mm2", "power": "W", "cost": "$", ENERGY: "J a step"}
-_TURNED = {"clock_mhz": "MHz", "link_gb_per_s": "GB/s", "num_devices": "devices"}
+_TURNED = {"core_buffer_kib": "KiB a core", "clock_mhz": "MHz", "link_gb_per_s": "GB/s", "num_devices": "devices"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,20 +39,40 @@ class FrontReport:
     found: ParetoFound
     plan_of: Callable[[int, Point, int], Plan]
     num_shown: int
+    is_base_fit: bool = True  # of several models, whether all run on the base chip, which they are then measured by
+    assumed: tuple[str, ...] = ()  # limits that nobody said
+    asked: Mapping[str, Any] = field(default_factory=dict)  # a spec that asks the same
+
+    @property
+    def is_over_base(self) -> bool:
+        """Whether the figure is how many times as good as the base chip a system is."""
+        return len(self.question.cases) > 1 and self.is_base_fit
+
+    @property
+    def is_more_better(self) -> bool:
+        """Of the figure."""
+        return self.is_over_base or self.metric_name != "$/token"
 
     def figure(self, one: FrontSystem) -> float:
-        """By the metric, as people compare it; of several models, how many times as good as the base chip."""
-        if len(self.question.cases) > 1:
+        """By the metric, as people compare it; of several models, how many times as good as the base chip.
+
+        Where the base chip cannot run them all, it is the weighted geometric mean of what each comes to.
+        """
+        if self.is_over_base:
             return 1.0 / one.score.loss
-        num_devices = int(self.system(one)["num_devices"])
-        [case] = one.score.cases
+        figures = [[self._figure(one, index)] for index in range(len(self.question.cases))]
+        return float(self.question.mean(np.array(figures))[0])
+
+    def _figure(self, one: FrontSystem, index: int) -> float:
+        """Of one model."""
+        num_devices, case = int(self.system(one)["num_devices"]), one.score.cases[index]
         figures = ChipFigures(
             step_s=case.step_s,
             energy_j=case.energy_j,
             power_w=one.power_w / num_devices,
             price_usd=one.price_usd / num_devices,
             num_devices=num_devices,
-            num_samples=self.question.cases[0].workload.training_graph().num_tokens,
+            num_samples=self.question.cases[index].workload.training_graph().num_tokens,
         )
         return float(self.question.metric.figure(figures))
 
@@ -63,26 +86,29 @@ class FrontReport:
     def unit(self, axis: str) -> str:
         if axis in UNITS:
             return UNITS[axis]
-        if len(self.question.cases) > 1:
+        if self.is_over_base:
             return f"times as good as {self.question.base.name}"
-        noun = self.question.cases[0].workload.model.sample
-        return self.question.metric.unit.replace(MANY_SAMPLES, noun).replace("sample or token", noun.removesuffix("s"))
+        unit, nouns = self.question.metric.unit, {case.workload.model.sample for case in self.question.cases}
+        if len(nouns) > 1:
+            return unit
+        [noun] = nouns
+        return unit.replace(MANY_SAMPLES, noun).replace("sample or token", noun.removesuffix("s"))
 
 
 def front_tables(report: FrontReport) -> tuple[Table, ...]:
     found = report.found
-    shown = _along(found.systems, report.num_shown)
+    some = _along(found.systems, report.num_shown)
     rows = tuple(
         (_brief(report, one), *(number(report.on(axis, one)) for axis in found.axes), *_ways(report, one))
-        for one in shown
+        for one in some
     )
     ways = ("ways",) if _has_ways(report) else ()
     reading = (READING, "ways: tensor x pipeline x data parallel, of the first model")
-    told = f"{len(shown):,} of {counted(len(found.systems), 'system')} on the front, along {found.axes[0]}"
+    told = f"{len(some):,} of {counted(len(found.systems), 'system')} on the front, along {found.axes[0]}"
     return (
         Table(title=sentence(report), notes=(proof(report),)),
         Table(
-            title=told if len(shown) < len(found.systems) else "The front",
+            title=told if len(some) < len(found.systems) else "The front",
             columns=("system", *(_head(axis) for axis in found.axes), *ways),
             rows=rows,
             align=f"l{'r' * len(found.axes)}{'l' * len(ways)}",
@@ -120,7 +146,8 @@ def _brief(report: FrontReport, one: FrontSystem) -> str:
     """The system, with what only some spaces leave open."""
     system = report.system(one)
     turned = {knob.name for knob in report.question.space.knobs if len(knob.values) > 1}
-    more = [f"{system[name]:g} {unit}" for name, unit in _TURNED.items() if name in turned]
+    words = in_words(report.question.base, system)
+    more = [f"{shown(words[name])} {unit}" for name, unit in _TURNED.items() if name in turned]
     return ", ".join([system_in_brief(system), *more])
 
 
@@ -136,12 +163,27 @@ def proof(report: FrontReport) -> str:
     return (
         f"exact for {census.num_systems:,} systems, each with its best plan of equal stages by {report.metric_name}:"
         f" {census.num_scored:,} scored, {census.num_bounded_away:,} beaten by a bound,"
-        f" {census.num_beyond:,} beyond the limits, {census.num_unfit:,} that no plan fits"
+        f" {ruled_out(census)}"
     )
+
+
+def _figure_words(report: FrontReport) -> tuple[str, ...]:
+    """What the figure on the first axis is, where it is one."""
+    name, base = report.metric_name, report.question.base.name
+    if name not in report.found.axes:
+        return ()
+    if len(report.question.cases) == 1:
+        return (f"{name}: {report.unit(name)}",)
+    if report.is_base_fit:
+        return (f"{name}: {report.unit(name)}, on the weighted geometric mean of the models",)
+    told = f"{name}: {report.unit(name)}, the weighted geometric mean of the models"
+    return (f"{told}; {base}, by which each would be measured, cannot run them all",)
 
 
 def notes(report: FrontReport) -> tuple[str, ...]:
     told = [
+        *_figure_words(report),
+        *assumed_words(set_limits(report.question.budget), report.assumed),
         f"network: {report.network}; space: {report.preset}; area, power and cost are of all devices",
         "plans with uneven stages or recompute by stage are left out: `dovetail codesign` searches them for one system",
         "figures that agree in seven digits count as equal, and the first of equal systems stands for all",

@@ -14,7 +14,7 @@ def front_svg(report: FrontReport) -> str:
 
 
 def _panel(report: FrontReport, first: str, other: str) -> Panel:
-    points = _steps([(report.on(other, one), report.on(first, one)) for one in report.found.systems], report, first)
+    points = steps([(report.on(other, one), report.on(first, one)) for one in report.found.systems], report, first)
     unit = UNITS[other] if other in UNITS else report.unit(other)
     return Panel(
         title=f"{first} by {other}",
@@ -27,9 +27,9 @@ def _panel(report: FrontReport, first: str, other: str) -> Panel:
     )
 
 
-def _steps(places: list[tuple[float, float]], report: FrontReport, first: str) -> tuple[tuple[float, float], ...]:
+def steps(places: list[tuple[float, float]], report: FrontReport, first: str) -> tuple[tuple[float, float], ...]:
     """Along x, those whose y is better than that of all before."""
-    is_more_better = first not in FIELDS and report.metric_name != "$/token"
+    is_more_better = first not in FIELDS and report.is_more_better
     sign = 1.0 if is_more_better else -1.0
     found: list[tuple[float, float]] = []
     for x, y in sorted(places, key=lambda place: (place[0], -sign * place[1])):

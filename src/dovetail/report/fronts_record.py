@@ -10,13 +10,14 @@ from dovetail.report.fronts import FrontReport, notes, proof, sentence
 from dovetail.report.record import Record
 from dovetail.report.words import plan_in_brief
 from dovetail.search.codesign.pareto import FrontSystem
+from dovetail.search.codesign.system_words import in_words, space_in_words
 
 
 def front_record(report: FrontReport) -> Record:
     question, found = report.question, report.found
     budget = {name: limit for name, limit in asdict(question.budget).items() if limit < float("inf")}
     census = asdict(found.census)
-    counts = ("num_systems", "num_beyond", "num_unfit", "num_bounded_away", "num_scored")
+    counts = ("num_systems", "num_beyond", "num_uncut", "num_unfit", "num_bounded_away", "num_scored")
     return {
         "name": report.name,
         "feasible": True,
@@ -26,8 +27,11 @@ def front_record(report: FrontReport) -> Record:
         "base": question.base.name,
         "network": report.network,
         "preset": report.preset,
+        "is_over_base": report.is_over_base,
+        "spec": dict(report.asked),
         "budget": budget,
-        "space": {knob.name: list(knob.values) for knob in question.space.knobs},
+        "assumed_limits": list(report.assumed),
+        "space": space_in_words(question.space),
         "front": [_system_record(report, one) for one in found.systems],
         "num_front": len(found.systems),
         **{name: census[name] for name in counts},
@@ -40,7 +44,7 @@ def front_record(report: FrontReport) -> Record:
 
 def _system_record(report: FrontReport, one: FrontSystem) -> Record:
     return {
-        "system": report.system(one),
+        "system": in_words(report.question.base, report.system(one)),
         "figure": report.figure(one),
         "area_mm2": one.area_mm2,
         "power_w": one.power_w,

@@ -38,7 +38,7 @@ def memory_table(use: MemoryUse, workload: Workload, plan: Plan) -> Table:
     runs = stage_runs(use, layers_per_stage(workload.model.forward(workload.sample).num_layers, plan), plan)
     shown = runs if len(runs) <= MAX_ROWS else _summarised(runs, use)
     has_policies = len(set(plan.recompute)) > 1
-    scale_bytes, symbol = _unit(use.fullest.total_bytes)
+    scale_bytes, symbol = unit_of_bytes(use.fullest.total_bytes)
     rows = tuple(_row(run, scale_bytes, has_policies=has_policies) for run in shown)
     return Table(
         title=f"Memory of a device, {symbol}",
@@ -96,7 +96,7 @@ def _merged(runs: list[Run]) -> Run:
     )
 
 
-def _unit(most_bytes: float) -> tuple[float, str]:
+def unit_of_bytes(most_bytes: float) -> tuple[float, str]:
     """The unit that all totals are said in."""
     for scale_bytes, symbol in ((MEBI, "MiB"), (GIBI, "GiB"), (TEBI, "TiB")):
         limit = GIBI / MEBI if symbol == "MiB" else MANY
@@ -127,6 +127,12 @@ def _verdict(slack_bytes: float) -> str:
 
 
 def _notes(use: MemoryUse, *, is_whole: bool) -> tuple[str, ...]:
+    spans = "" if is_whole else "where stages of a row differ, it has the least and the most; --json has each"
+    return tuple(note for note in (spans, *memory_notes(use)) if note)
+
+
+def memory_notes(use: MemoryUse) -> tuple[str, ...]:
+    """Sentences: what the fullest stage needs, all counted, and what its host keeps."""
     slack_bytes = use.limit_bytes - use.need_bytes
     verdict = _verdict(slack_bytes)
     need = (
@@ -140,5 +146,4 @@ def _notes(use: MemoryUse, *, is_whole: bool) -> tuple[str, ...]:
         if use.host_need_bytes > 0
         else ""
     )
-    spans = "" if is_whole else "where stages of a row differ, it has the least and the most; --json has each"
-    return tuple(note for note in (spans, need, host) if note)
+    return tuple(note for note in (need, host) if note)

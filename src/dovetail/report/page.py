@@ -1,88 +1,182 @@
-"""An answer as one page that opens anywhere: its tables, a picture, and everything it was asked, with no server."""
+"""An answer as one page that opens anywhere: words, charts and tables, with no server and nothing fetched."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from html import escape
 
+from dovetail.report.charts.chart import Chart
+from dovetail.report.charts.themes import template
+from dovetail.report.page_script import SCRIPT
+from dovetail.report.page_style import STYLE
+from dovetail.report.page_tables import notes_html, table_html
 from dovetail.report.record import Record
 from dovetail.report.table import Table
 
-STYLE = """
-:root { color-scheme: light dark; --line: #8886; --dim: #666; }
-@media (prefers-color-scheme: dark) { :root { --dim: #aaa; } }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
-h1 { font-size: 1.3rem; } h2 { font-size: 1.05rem; margin-top: 2rem; }
-table { border-collapse: collapse; display: block; overflow-x: auto; }
-th, td { padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-th { font-weight: 600; } .r { text-align: right; font-variant-numeric: tabular-nums; }
-p.note { color: var(--dim); margin: .3rem 0; } svg { max-width: 100%; height: auto; }
-pre { overflow-x: auto; border: 1px solid var(--line); padding: .8rem; font-size: .8rem; }
-@media print { body { margin: 0; max-width: none; } details { display: none; } }
-"""
-DOT, WIDE, HIGH, LEFT, BOTTOM = 3.0, 640, 320, 70, 46
+MAX_CHARACTERS = 250_000  # of an answer as JSON: a page beyond some MB is slow to open, and --json has it all
+# Nothing is fetched and no script runs but the two whose hashes follow; Plotly sets styles of what it draws.
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none';"
+    " script-src {hashes}"
+)
 
 
-def page_html(title: str, tables: Sequence[Table], picture: str, asked: Record, version: str) -> str:
-    """The first table is the answer: its title stands at the top."""
-    head = (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta name="viewport" content="width=device-width">\n<title>{escape(title)}</title>\n'
-        f"<style>{STYLE}</style>\n</head>\n<body>\n"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """A figure that one looks for first: what it is, the figure, and a few words beside it."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of a page under a heading: sentences, then charts, tables, and what one would copy."""
+
+    title: str
+    sentences: tuple[str, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    tables: tuple[Table, ...] = ()
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What an answer comes to on a page: a title, the answer in a sentence, the key figures, and sections."""
+
+    title: str
+    sentence: str
+    cards: tuple[Card, ...] = ()
+    sections: tuple[Section, ...] = ()
+
+    @property
+    def charts(self) -> tuple[Chart, ...]:
+        return tuple(chart for section in self.sections for chart in section.charts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """What one needs to get the answer again: the command, what it read as it was understood, and versions."""
+
+    command: str
+    versions: tuple[tuple[str, str], ...]
+    inputs: Record = field(default_factory=dict)
+    answer: Record = field(default_factory=dict)
+
+
+def page_html(page: Page, provenance: Provenance, library: str) -> str:
+    """`page` as one file. `library` is the text of plotly.min.js; it is included once, and only where there is a chart.
+
+    Whatever comes from the user is escaped; the page's own policy forbids the network.
+    """
+    names = [chart.name for chart in page.charts]
+    assert len(set(names)) == len(names), f"charts of one page have names of their own; got {names}"
+    scripts = (library, SCRIPT) if names else ()
+    return "\n".join(
+        [
+            *_head(page.title, scripts),
+            "<body>",
+            *_header(page),
+            "<main>",
+            *(part for index, section in enumerate(page.sections) for part in _section(section, index)),
+            *_provenance(provenance),
+            "</main>",
+            f"<footer><p>Made by Dovetail {escape(dict(provenance.versions).get('dovetail', ''))}.</p></footer>",
+            *([_data("themes", {mode: template(mode) for mode in ("light", "dark")})] if names else []),
+            *(f"<script>{script}</script>" for script in scripts),
+            "</body>",
+            "</html>",
+            "",
+        ]
     )
-    parts = [head, *_table(tables[0], "h1"), picture]
-    for table in tables[1:]:
-        parts += _table(table, "h2")
-    parts.append(
-        f"<details><summary>What was asked</summary><pre>{escape(json.dumps(asked, indent=1))}</pre></details>"
-    )
-    parts.append(f'<p class="note">Dovetail {escape(version)}</p>')
-    return "\n".join(part for part in parts if part) + "\n</body>\n</html>\n"
 
 
-def _table(table: Table, heading: str) -> Iterator[str]:
-    yield f"<{heading}>{escape(table.title)}</{heading}>"
-    align = table.align.ljust(len(table.rows[0]) if table.rows else 0, "l")
-    if table.rows:
-        yield "<table>"
-        if table.columns:
-            yield _row(table.columns, align, "th")
-        yield from (_row(row, align, "td") for row in table.rows)
-        yield "</table>"
-    yield from (f'<p class="note">{escape(note)}</p>' for note in table.notes)
+def _head(title: str, scripts: Sequence[str]) -> Iterator[str]:
+    policy = POLICY.format(hashes=" ".join(map(_hash, scripts)) or "'none'")
+    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield '<meta name="color-scheme" content="light dark">'
+    yield f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>"
 
 
-def _row(cells: Sequence[str], align: str, kind: str) -> str:
-    inside = "".join(
-        f"<{kind}{' class=r' if way == 'r' else ''}>{escape(cell)}</{kind}>"
-        for cell, way in zip(cells, align, strict=False)
-    )
-    return f"<tr>{inside}</tr>"
+def _hash(script: str) -> str:
+    """As a content security policy names an inline script that may run."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
-def dots_svg(title: str, axes: tuple[str, str], dots: Sequence[tuple[float, float, str]]) -> str:
-    """Points with a word each that shows on hovering, the first of them marked; both axes begin at 0."""
-    if not dots:
-        return ""
-    far = [1.1 * max(values) or 1.0 for values in ([dot[0] for dot in dots], [dot[1] for dot in dots])]
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDE + 20} {HIGH + BOTTOM + 20}" role="img"'
-        f' aria-label="{escape(title)}" font-family="sans-serif" font-size="12" fill="currentColor">',
-        f"<title>{escape(title)}</title>",
-        f'<path d="M{LEFT},10V{HIGH + 10}H{LEFT + WIDE}" fill="none" stroke="currentColor" stroke-opacity=".5"/>',
-        f'<text x="{LEFT + WIDE / 2}" y="{HIGH + BOTTOM + 8}" text-anchor="middle">{escape(axes[0])}</text>',
-        f'<text x="14" y="{10 + HIGH / 2}" text-anchor="middle" transform="rotate(-90 14 {10 + HIGH / 2})">'
-        f"{escape(axes[1])}</text>",
-    ]
-    for share in (0.25, 0.5, 0.75, 1.0):
-        x, y = LEFT + WIDE * share, 10 + HIGH * (1 - share)
-        parts.append(f'<text x="{x}" y="{HIGH + 26}" text-anchor="middle">{share * far[0]:.3g}</text>')
-        parts.append(f'<text x="{LEFT - 6}" y="{y + 4}" text-anchor="end">{share * far[1]:.3g}</text>')
-    for index, (across, up, words) in reversed(list(enumerate(dots))):
-        x, y = LEFT + WIDE * across / far[0], 10 + HIGH * (1 - up / far[1])
-        colour, radius = ("#d55e00", 2 * DOT) if index == 0 else ("#0072b2", DOT)
-        parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{colour}"><title>{escape(words)}</title></circle>'
-        )
-    return "\n".join([*parts, "</svg>"])
+def _header(page: Page) -> Iterator[str]:
+    yield f'<header>\n<p class="kind">Dovetail report</p>\n<h1>{escape(page.title)}</h1>'
+    yield f'<p class="lead">{escape(page.sentence)}</p>'
+    if page.cards:
+        yield '<dl class="cards">'
+        yield from map(_card, page.cards)
+        yield "</dl>"
+    yield '<nav aria-label="Contents"><ul>'
+    for index, section in enumerate(page.sections):
+        yield f'<li><a href="#s{index}">{escape(section.title)}</a></li>'
+    yield '<li><a href="#again">To get this again</a></li></ul></nav>\n</header>'
+
+
+def _card(card: Card) -> str:
+    note = f'<span class="note">{escape(card.note)}</span>' if card.note else ""
+    return f"<div><dt>{escape(card.label)}</dt><dd><strong>{escape(card.value)}</strong>{note}</dd></div>"
+
+
+def _section(section: Section, index: int) -> Iterator[str]:
+    yield f'<section id="s{index}" aria-labelledby="s{index}-title">'
+    yield f'<h2 id="s{index}-title">{escape(section.title)}</h2>'
+    yield from notes_html(section.sentences)
+    for chart in section.charts:
+        yield from _chart(chart, is_titled=chart.title != section.title)
+    for table in section.tables:
+        yield from table_html(table, is_titled=table.title != section.title)
+    if section.code:
+        yield f'<pre tabindex="0" aria-label="{escape(section.title)}"><code>{escape(section.code)}</code></pre>'
+    yield "</section>"
+
+
+def _chart(chart: Chart, *, is_titled: bool) -> Iterator[str]:
+    yield f'<figure id="{chart.name}">'
+    if is_titled:
+        yield f"<h3>{escape(chart.title)}</h3>"
+    height_px = int(chart.figure["layout"].get("height", 420))
+    label = escape(f"{chart.title}. {chart.alt}")
+    yield f'<div class="chart" role="img" aria-label="{label}" data-chart="{chart.name}-data"'
+    yield f' style="min-height:{height_px}px"></div>'
+    yield f"<figcaption>{escape(chart.alt)}</figcaption>"
+    yield "<details><summary>The numbers as a table</summary>"
+    yield from table_html(chart.table, is_titled=True)
+    yield "</details>"
+    yield _data(f"{chart.name}-data", chart.figure)
+    yield "</figure>"
+
+
+def _data(name: str, value: object) -> str:
+    """`value` for the page's script; no word of it can end the element, or begin another."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return f'<script type="application/json" id="{name}">{text}</script>'
+
+
+def _provenance(provenance: Provenance) -> Iterator[str]:
+    yield '<section id="again" aria-labelledby="again-title">\n<h2 id="again-title">To get this again</h2>'
+    yield f'<pre tabindex="0" aria-label="Command"><code>{escape(provenance.command)}</code></pre>'
+    yield from table_html(Table(title="Versions", rows=provenance.versions), is_titled=True)
+    for title, value in (("Inputs, as they were understood", provenance.inputs), ("The answer", provenance.answer)):
+        if not value:
+            continue
+        text = escape(json.dumps(value, indent=1, allow_nan=False), quote=False)
+        if len(text) > MAX_CHARACTERS:
+            told = f"{len(text):,} characters as JSON, too long for a page; --json prints it"
+            yield f'<p class="note">{title}: {told}.</p>'
+            continue
+        yield f'<details><summary>{title}, as JSON</summary><pre tabindex="0" aria-label="{title}"><code>'
+        yield f"{text}</code></pre></details>"
+    yield "</section>"

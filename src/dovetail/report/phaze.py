@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from dovetail.accuracy.reproduce.nest import NestRow
 from dovetail.accuracy.reproduce.phaze import Compared, Found, Joint
+from dovetail.hardware.template import design_of
+from dovetail.report.codesigned import READING
 from dovetail.report.nest import nest_record, nest_tables
 from dovetail.report.record import Record
 from dovetail.report.table import Table
-from dovetail.units import GIBI
+from dovetail.units import GIBI, MEBI
 
 PUBLISHED = (
     "published: a flat link of 4 GiB/s without latency for everything, nothing overlapped, SGD in 16 bits (4 bytes a"
@@ -80,6 +82,8 @@ def found_record(found: Found | None) -> Record | None:
 def _joint_record(one: Compared, joint: Joint) -> Record:
     return {
         "chip": joint.chip.name,
+        "cores": str(design_of(joint.chip)),
+        "sram_bytes": joint.chip.sram.capacity_bytes,
         "found": found_record(joint.found),
         "gain_over_expert": one.whole_gain,
         "gain_over_ours": one.joint_gain,
@@ -102,7 +106,7 @@ def phaze_tables(record: Record) -> tuple[Table, ...]:
     placed = [_placements(name, rows) for name, rows in by_terms.items()]
     joined = [_joined(name, rows) for name, rows in by_terms.items() if any(one["joint"] for one in rows)]
     notes = Table(title="What the terms are", notes=tuple(f"- {note}" for note in record["notes"]))
-    return (*placed, *joined, notes, *nest_tables(record["nest"]))
+    return (*placed, *(table for pair in joined for table in pair), notes, *nest_tables(record["nest"]))
 
 
 def _placements(terms: str, models: Sequence[Record]) -> Table:
@@ -135,30 +139,42 @@ def rate(sequences_per_s: float) -> str:
     return f"{sequences_per_s:,.0f}" if sequences_per_s >= 1000 else f"{sequences_per_s:.4g}"
 
 
-def _joined(terms: str, models: Sequence[Record]) -> Table:
-    rows = []
-    for one in models:
-        joint = one["joint"]
-        if not joint:
-            continue
-        gains = [joint[f"gain_over_{name}"] for name in ("expert", "ours", "plan_then_chip", "chip_then_plan")]
-        rows.append(
-            (
-                one["reported_as"],
-                degrees(joint["found"]),
-                rate(joint["found"]["sequences_per_s"]),
-                f"{100 * joint['found']['gap_frac']:.1f} %",
-                *(f"{gain:.3g}" if gain else "-" for gain in gains),
-                f"{joint['num_evaluated']:,}",
-                f"{joint['stopped_chips']:,}",
-                f"{joint['stopped_frac']:.2f}",
-                f"{joint['chip']}, {joint['found']['hbm_bytes'] / GIBI:.0f} GiB",
-            )
+def _joined(terms: str, models: Sequence[Record]) -> tuple[Table, Table]:
+    """What the best chips and plans are, and what they gain: two tables, each for a narrow screen."""
+    found = [(one["reported_as"], one["joint"]) for one in models if one["joint"]]
+    return _chosen(terms, found), _gained(terms, found)
+
+
+def _chosen(terms: str, found: Sequence[tuple[str, Record]]) -> Table:
+    rows = tuple(
+        (
+            name,
+            degrees(joint["found"]),
+            rate(joint["found"]["sequences_per_s"]),
+            f"{100 * joint['found']['gap_frac']:.1f} %",
+            f"{joint['cores']}, {joint['sram_bytes'] / MEBI:g} MiB, {joint['found']['hbm_bytes'] / GIBI:.0f} GiB",
         )
+        for name, joint in found
+    )
     return Table(
         title=f"The best chip and plan together, {terms} terms",
-        columns=("model", "plan", "seq/s", "gap", "/expert", "/ours", "/plan", "/chip", *COUNTS, "chip"),
+        columns=("model", "plan", "seq/s", "gap", "cores, shared SRAM and HBM"),
+        rows=rows,
+        align="llrrl",
+        notes=("plans as pp/dp/tp", f"cores as {READING}"),
+    )
+
+
+def _gained(terms: str, found: Sequence[tuple[str, Record]]) -> Table:
+    rows = []
+    for name, joint in found:
+        gains = [joint[f"gain_over_{other}"] for other in ("expert", "ours", "plan_then_chip", "chip_then_plan")]
+        counts = (f"{joint['num_evaluated']:,}", f"{joint['stopped_chips']:,}", f"{joint['stopped_frac']:.2f}")
+        rows.append((name, *(f"{gain:.3g}" if gain else "-" for gain in gains), *counts))
+    return Table(
+        title=f"What both together gain, {terms} terms",
+        columns=("model", "/expert", "/ours", "/plan", "/chip", *COUNTS),
         rows=tuple(rows),
-        align="llrrrrrrrrrl",
+        align="lrrrrrrr",
         notes=("/expert and /ours: over the TPUv4-like chip with the experts' plan and with ours", SEPARATE, STOPPED),
     )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dovetail.hardware.chip import Chip
 from dovetail.report.record import Record
 from dovetail.report.table import Table
 from dovetail.report.words import gain, number, percent
 from dovetail.search.codesign.answers import SystemAnswer
-from dovetail.search.codesign.sensitivity import RAISED_FRAC, Better, LimitSense, ResourceSense, Sensitivity
+from dovetail.search.codesign.limit_senses import RAISED_FRAC, Better, Lifted, LimitSense
+from dovetail.search.codesign.sensitivity import ResourceSense, Sensitivity
+from dovetail.search.codesign.system_words import in_words
 from dovetail.units import GIBI, GIGA, TERA
 
 LIMIT_WORDS = {
@@ -18,43 +21,65 @@ LIMIT_WORDS = {
     "total_power_w": "power of all, W",
     "total_usd": "cost of all, $",
 }
+_NAMES = {name: words.rpartition(",")[0] for name, words in LIMIT_WORDS.items()}
 # A resource's unit as people say it, and how many of the base unit it is.
 _SAID = {"flop_per_s": ("TFLOP/s", TERA), "bytes_per_s": ("GB/s", GIGA), "bytes": ("GiB", float(GIBI))}
 _DIGITS = 3  # of a gain for one unit more, which is small
 
 
 def sensitivity_tables(found: Sensitivity) -> tuple[Table, ...]:
-    tables = []
-    if found.limits:
-        notes = tuple(
-            f"{LIMIT_WORDS[one.name]}: so many systems may be better that not all were scored"
-            for one in found.limits
-            if not one.is_settled
-        )
-        tables.append(
-            Table(
-                title=f"Limits: the first better system as one is raised by up to {percent(RAISED_FRAC, 0)}",
-                columns=("", "share", "binds", "first better at", "gain", "a unit", "without it"),
-                rows=tuple(_limit_row(one) for one in found.limits),
-                align="lrlrrrr",
-                notes=(*notes, "gain: of others by plans of equal stages; a unit: gain for each mm2, W or $ more"),
-            )
-        )
-    tables.append(
-        Table(
-            title="Resources of a device: what a little more of one would gain",
-            columns=("", "has", "more", "gain", "a unit more"),
-            rows=tuple(_resource_row(one) for one in found.resources),
-            align="lrrrr",
-            notes=("rates with the same plan, as if free; capacity with the best plan of equal stages, at its price",),
-        )
+    resources = Table(
+        title="Resources of a device: what a little more of one would gain",
+        columns=("", "has", "more", "gain", "a unit more"),
+        rows=tuple(_resource_row(one) for one in found.resources),
+        align="lrrrr",
+        notes=("rates with the same plan, as if free; capacity with the best plan of equal stages, at its price",),
     )
-    return tuple(tables)
+    return (_limits_table(found), resources) if found.limits else (resources,)
 
 
-def _limit_row(one: LimitSense) -> tuple[str, ...]:
+def _limits_table(found: Sensitivity) -> Table:
+    unsettled = tuple(
+        f"{LIMIT_WORDS[one.name]}: so many systems may be better that not all were scored"
+        for one in found.limits
+        if not one.is_settled
+    )
+    reading = "gain: of others by plans of equal stages; a unit: gain for each mm2, W or $ more"
+    return Table(
+        title=f"Limits: the first better system as one is raised by up to {percent(RAISED_FRAC, 0)}",
+        columns=("", "share", "binds", "first better at", "gain", "a unit", "without it"),
+        rows=tuple(_limit_row(one, found.together) for one in found.limits),
+        align="lrlrrrr",
+        notes=(*_together(found), *unsettled, reading),
+    )
+
+
+def _together(found: Sensitivity) -> tuple[str, ...]:
+    """What several limits keep away that none does alone, and what all of them do."""
+    free, some = found.without_limits, found.together
+    if free is None:
+        return ("without any of these limits no system is better",)
+    told = [f"without all of these limits: {gain(free.gain_frac)}{_broken(free)}"]
+    if some is not None:
+        names = " and ".join(_NAMES[name] for name in some.names)
+        told.insert(
+            0, f"none binds alone; {names} bind together: {gain(some.gain_frac)} without them{_unsettled(some)}"
+        )
+    return tuple(told)
+
+
+def _broken(free: Lifted) -> str:
+    return f", by a system beyond {', '.join(_NAMES[name] for name in free.broken)}{_unsettled(free)}"
+
+
+def _unsettled(one: Lifted) -> str:
+    return "" if one.is_settled else " at least, as not all that may be better were scored"
+
+
+def _limit_row(one: LimitSense, together: Lifted | None) -> tuple[str, ...]:
     share, raised = percent(one.taken / one.limit), one.raised
-    binds = "yes" if one.is_binding else "no"
+    with_others = together is not None and one.name in together.names
+    binds = "yes" if one.is_binding else "with others" if with_others else "no"
     first = ("none", "-", "-")
     if raised is not None:
         first = (number(raised.taken), gain(raised.gain_frac), _small(one.gain_frac_per_unit))
@@ -71,7 +96,7 @@ def _small(gain_frac: float) -> str:
     return f"{100 * gain_frac:+.{_DIGITS}g} %"
 
 
-def sensitivity_record(found: Sensitivity) -> Record:
+def sensitivity_record(found: Sensitivity, base: Chip) -> Record:
     return {
         "limits": [
             {
@@ -81,12 +106,14 @@ def sensitivity_record(found: Sensitivity) -> Record:
                 "share_frac": one.taken / one.limit,
                 "is_binding": one.is_binding,
                 "is_settled": one.is_settled,
-                "raised": _better_record(one.raised),
-                "without": _better_record(one.free),
+                "raised": _better_record(one.raised, base),
+                "without": _better_record(one.free, base),
                 "gain_frac_per_unit": one.gain_frac_per_unit,
             }
             for one in found.limits
         ],
+        "without_limits": _lifted_record(found.without_limits, base),
+        "together": _lifted_record(found.together, base),
         "resources": [
             {
                 "name": one.name,
@@ -101,10 +128,22 @@ def sensitivity_record(found: Sensitivity) -> Record:
     }
 
 
-def _better_record(better: Better | None) -> Record | None:
+def _lifted_record(lifted: Lifted | None, base: Chip) -> Record | None:
+    if lifted is None:
+        return None
+    return {
+        "limits": list(lifted.names),
+        "system": in_words(base, lifted.system),
+        "gain_frac": lifted.gain_frac,
+        "broken": list(lifted.broken),
+        "is_settled": lifted.is_settled,
+    }
+
+
+def _better_record(better: Better | None, base: Chip) -> Record | None:
     if better is None:
         return None
-    return {"system": better.system, "taken": better.taken, "gain_frac": better.gain_frac}
+    return {"system": in_words(base, better.system), "taken": better.taken, "gain_frac": better.gain_frac}
 
 
 def behind_frac(common: SystemAnswer, index: int, own: SystemAnswer) -> float:

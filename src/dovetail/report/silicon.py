@@ -30,6 +30,7 @@ _WORDS = {
     "static": "static",
     "arithmetic": "arithmetic",
     "operand": "operand delivery",
+    "lane": "lanes, beyond all these",
     "dies": "dies",
     "package": "package and test",
 }
@@ -74,7 +75,7 @@ def silicon_tables(record: Record) -> tuple[Table, ...]:
         _parts(
             f"Power with everything busy: {record['predicted_tdp_w']:,.0f} W, predicted; {beside}",
             "W",
-            record["power_w"],
+            {name: part_w for name, part_w in record["power_w"].items() if part_w or name != "lane"},
         ),
         _parts(f"Cost to make: {record['total_usd']:,.0f} USD, predicted", "USD", record["price_usd"]),
     )

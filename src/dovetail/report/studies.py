@@ -1,10 +1,11 @@
-"""Studies of a store: as a list, one by one, as JSON, and as rows with a column for each knob and figure."""
+"""Studies of a store: as a list, one by one, and as JSON."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from dovetail.report.table import Table
@@ -15,37 +16,44 @@ from dovetail.search.study import StudyRecord
 Record = dict[str, Any]
 Best = tuple[Scored, ...]
 EXACT_BELOW = 100_000  # numbers with five digits; greater ones in whole
+FEW_FIGURES = 3  # side by side on a narrow screen
 SHORT_KEY = 8  # letters that tell studies of one file apart
 OTHER = "of another version of the model, whose numbers are never mixed with this one's"
-BEFORE = {"study": str, "kind": str, "models": str, "model_version": str}
-ASKED = {"metric": str, "base": str, "batch": str, "loss_unit": str, "reference_losses": str}  # of the study
-LIMIT = "limit_"  # the beginning of a column of what a design may take at the most
 UNITS = {"_mm2": "mm2", "_w": "W", "_usd": "USD"}  # of limits, by the end of their names
-LOSSES = {"loss": float, "excess_frac": float}
-AFTER = {"short_of": str, "plan": str}
 TOLD_APART = ("jobs", "cases", "base", "metric", "space", "loss_unit", "reference_losses")  # of inputs
 
 
 def asked_words(study: StudyRecord) -> str:
     """What is looked for: resnet-18 by throughput on tpuv2-like, batch 8, within 606.68 mm2 and 280 W."""
-    words = {"by": study.inputs.get("metric"), "on": _base(study)}
+    words = {"by": study.inputs.get("metric"), "on": base_name(study)}
     said = [" + ".join(study.job_names), *(f"{how} {what}" for how, what in words.items() if what)]
-    devices = max((job.get("num_devices", 1) for job in study.jobs), default=1)
     more = (
-        f"batch {_by_job(study, 'batch')}" if _by_job(study, "batch") else "",
-        counted(devices, "device") if devices > 1 else "",
+        f"batch {by_job(study, 'batch')}" if by_job(study, "batch") else "",
+        f"seq {by_job(study, 'seq')}" if by_job(study, "seq") else "",
+        _devices(study),
+        str(study.inputs.get("network", "")),
+        f"space {study.inputs['rule']}" if "rule" in study.inputs else "",
+        "every system scored" if study.inputs.get("exhaustive") else "",
         "one kind of stage" if any(job.get("is_stage") for job in study.jobs) else "",
         f"within {' and '.join(map(_limit_words, study.limits.items()))}" if study.limits else "",
     )
     return ", ".join(filter(None, (" ".join(filter(None, said)), *more)))
 
 
-def _base(study: StudyRecord) -> str:
+def _devices(study: StudyRecord) -> str:
+    """How many there are, or may be."""
+    counts = study.knobs.get("num_devices") or [max((job.get("num_devices", 1) for job in study.jobs), default=1)]
+    if counts == [1]:
+        return ""
+    return counted(int(counts[0]), "device") if len(counts) == 1 else f"{' or '.join(f'{n:,}' for n in counts)} devices"
+
+
+def base_name(study: StudyRecord) -> str:
     base = study.inputs.get("base", {})
     return str(base.get("name", "") if isinstance(base, dict) else base)
 
 
-def _by_job(study: StudyRecord, key: str) -> str:
+def by_job(study: StudyRecord, key: str) -> str:
     """What is said of each model, in their order."""
     return " + ".join(str(job[key]) for job in study.jobs if key in job)
 
@@ -56,7 +64,7 @@ def _limit_words(limit: tuple[str, float]) -> str:
     return f"{value:.12g} {unit}{' in all' if name.startswith('total') else ''}"
 
 
-def _plans(study: StudyRecord) -> str:
+def plans_text(study: StudyRecord) -> str:
     """The plans that a question is asked for, as JSON; empty where they are searched."""
     plans = [job["plan"] for job in study.jobs if "plan" in job]
     return json.dumps(plans[0] if len(plans) == 1 else plans) if plans else ""
@@ -85,6 +93,22 @@ def studies_table(found: Sequence[tuple[StudyRecord, Best]], file: str) -> Table
     return Table(title=title, columns=columns if rows else (), rows=rows, align="llrrll", notes=notes)
 
 
+def studies_tables(found: Sequence[tuple[StudyRecord, Best]], file: str) -> tuple[Table, ...]:
+    """As `studies_table`, for a narrow screen: how far each is, and below what it was asked."""
+    whole = studies_table(found, file)
+    if not whole.rows:
+        return (whole,)
+    far = Table(
+        title=whole.title,
+        columns=whole.columns[:4],
+        rows=tuple(row[:4] for row in whole.rows),
+        align="llrr",
+        notes=whole.notes,
+    )
+    asked = tuple((row[0], row[4], row[5]) for row in whole.rows)
+    return far, Table(title="What was asked", columns=("study", "last written", "asked"), rows=asked)
+
+
 def _moment(stamp: str) -> str:
     return stamp[:16].replace("T", " ")
 
@@ -99,26 +123,41 @@ def study_tables(study: StudyRecord, best: Best) -> tuple[Table, ...]:
         "last written": study.written,
         "model version": version,
         **{key: _plain(value) for key, value in study.inputs.items() if key not in TOLD_APART},
-        **({"plan": plans} if (plans := _plans(study)) else {}),
+        **({"plan": plans} if (plans := plans_text(study)) else {}),
         **({"reference_losses": references} if (references := _references(study)) else {}),
         **{name: " ".join(map(str, values)) for name, values in study.knobs.items()},
     }
     whole = Table(title=f"Study {study.key}: {study.kind}", rows=tuple(facts.items()))
     if not best:
         return (whole,)
-    records = [design_record(study, one) for one in best]
+    records, names = [design_record(study, one) for one in best], [name for _, name in study.told_figures]
     rows = tuple(
         (
             " ".join(str(value) for name, value in record["knobs"].items() if len(study.knobs.get(name, "ab")) > 1)
             or "-",
-            *(_cell(value) for value in (record["loss"], *map(record["figures"].get, study.figure_names))),
+            *(_cell(value) for value in (record["loss"], *map(record["figures"].get, names))),
         )
         for record in records
     )
     title = f"The best {counted(len(best), 'row')}, the least loss first" if len(best) > 1 else "The best row"
-    columns = ("design", "loss", *study.figure_names)
     notes = ("Design: its knobs in the order above, without those of one value.",) if study.knobs else ()
-    return whole, Table(title=title, columns=columns, rows=rows, align="l" + "r" * (len(columns) - 1), notes=notes)
+    return whole, *_narrow(Table(title=title, columns=("design", "loss", *names), rows=rows, notes=notes))
+
+
+def _narrow(table: Table) -> tuple[Table, ...]:
+    """`table` as it is with few figures; else the designs first, and figures a few at a time, in the same order."""
+    first, rest = table.columns[:2], table.columns[2:]
+    if len(rest) <= FEW_FIGURES:
+        return (replace(table, align="l" + "r" * (len(table.columns) - 1)),)
+    places = [str(place) for place in range(1, len(table.rows) + 1)]
+    numbered = tuple((place, *row[:2]) for place, row in zip(places, table.rows, strict=True))
+    parts = [Table(title=table.title, columns=("", *first), rows=numbered, align="rlr", notes=table.notes)]
+    for start in range(0, len(rest), FEW_FIGURES):
+        end = start + FEW_FIGURES
+        rows = tuple((place, *row[2:][start:end]) for place, row in zip(places, table.rows, strict=True))
+        columns = ("", *rest[start:end])
+        parts.append(Table(title="Their figures", columns=columns, rows=rows, align="r" * len(columns)))
+    return tuple(parts)
 
 
 def _references(study: StudyRecord) -> str:
@@ -160,7 +199,7 @@ def study_record(study: StudyRecord, best: Best) -> Record:
 
 def whole_record(study: StudyRecord, best: Best) -> Record:
     """A study as JSON has it alone: with all it was asked by, and its best rows."""
-    told = {"inputs": _finite(study.inputs), "figure_names": list(study.figure_names)}
+    told = {"inputs": _finite(study.inputs), "figure_names": [name for _, name in study.told_figures]}
     return study_record(study, best) | told | {"designs": [design_record(study, one) for one in best]}
 
 
@@ -168,7 +207,7 @@ def design_record(study: StudyRecord, one: Scored) -> Record:
     return {
         "knobs": study.values(one.point) if study.knobs else {"point": list(one.point)},
         "loss": _finite(one.loss),
-        "figures": dict(zip(study.figure_names, map(_finite, one.also), strict=False)),
+        "figures": {name: _finite(one.also[at]) for at, name in study.told_figures if at < len(one.also)},
         "short_of": one.short_of,
         "plan": one.plan,
     }
@@ -181,103 +220,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-# --- rows -----------------------------------------------------------------------------------------------------------
-
-
-def row_columns(studies: Sequence[StudyRecord]) -> dict[str, type]:
-    """A column for each knob and figure of any of `studies`, with what is in it."""
-    knobs: dict[str, type] = {}
-    for study in studies:
-        for name, values in study.knobs.items():
-            knobs[name] = _wider(knobs.get(name, int), values)
-        if not study.knobs:
-            knobs["point"] = str
-    figures = dict.fromkeys((name for study in studies for name in study.figure_names), float)
-    limits = dict.fromkeys((f"{LIMIT}{name}" for study in studies for name in study.limits), float)
-    fixed = {**BEFORE, **ASKED, **limits, **LOSSES, **AFTER}
-    twice = [name for name in (*knobs, *figures) if name in fixed or (name in knobs and name in figures)]
-    assert not twice, f"two columns are named {twice[0]}"
-    return {**BEFORE, **ASKED, **limits, **knobs, **LOSSES, **figures, **AFTER}
-
-
-def _wider(kind: type, values: list[Any]) -> type:
-    """What holds values of `kind` and these."""
-    if kind is str or not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        return str
-    return float if kind is float or any(isinstance(value, float) for value in values) else int
-
-
-def row_cells(study: StudyRecord, columns: dict[str, type]) -> Callable[[Scored], list[Any]]:
-    """A function from a row of `study` to its cells; None where the study has no such knob or figure."""
-    places = {name: place for place, name in enumerate(columns)}
-    knobs = [(places[name], [columns[name](value) for value in values]) for name, values in study.knobs.items()]
-    figures = [places[name] for name in study.figure_names]
-    blank: list[Any] = [None] * len(columns)
-    for name, told in _study_cells(study).items():
-        blank[places[name]] = told
-    plans = _plans(study)
-    loss, excess, short_of, plan = (places[name] for name in (*LOSSES, *AFTER))
-
-    def cells(one: Scored) -> list[Any]:
-        row = blank.copy()
-        if knobs:
-            for (place, values), index in zip(knobs, one.point, strict=True):
-                row[place] = values[index]
-        else:
-            row[places["point"]] = " ".join(map(str, one.point))
-        for place, figure in zip(figures, one.also, strict=False):
-            row[place] = figure
-        row[loss], row[excess] = (one.loss if one.loss < math.inf else None), one.excess_frac
-        row[short_of], row[plan] = one.short_of, one.plan or plans
-        return row
-
-    return cells
-
-
-def _study_cells(study: StudyRecord) -> Record:
-    """What every row of a study has: by column, None where the study does not say."""
-    said = study.inputs
-    return {
-        "study": study.key,
-        "kind": study.kind,
-        "models": " + ".join(study.job_names),
-        "model_version": study.model_version,
-        "metric": said.get("metric"),
-        "base": _base(study) or None,
-        "batch": _by_job(study, "batch") or None,
-        "loss_unit": said.get("loss_unit"),
-        "reference_losses": " + ".join(map(repr, said.get("reference_losses", ()))) or None,
-        **{f"{LIMIT}{name}": float(limit) for name, limit in study.limits.items()},
-    }
-
-
-def written_table(
-    file: str, num_rows: int, columns: dict[str, type], written: Sequence[StudyRecord], left_out: Sequence[StudyRecord]
-) -> Table:
-    """What rows were written to `file`, and what was left out."""
-    versions = len({study.model_version for study in written})
-    notes = [f"columns: {', '.join(columns)}"]
-    if versions > 1:
-        notes.append(f"numbers of {versions} versions of the model, told apart by model_version: do not compare them")
-    if left_out:
-        notes.append(f"left out: {num_studies(len(left_out))} {OTHER}; --other-versions writes these too")
-    title = f"Wrote {counted(num_rows, 'row')} of {num_studies(len(written))} to {file}"
-    return Table(title=title, notes=tuple(notes))
-
-
-def written_record(
-    file: str, num_rows: int, columns: dict[str, type], written: Sequence[StudyRecord], left_out: Sequence[StudyRecord]
-) -> Record:
-    return {
-        "file": file,
-        "num_rows": num_rows,
-        "columns": list(columns),
-        "studies": [study.key for study in written],
-        "model_versions": sorted({study.model_version for study in written}),
-        "left_out": [study.key for study in left_out],
-    }
 
 
 def rescued_table(file: str, studies: Sequence[Record]) -> Table:

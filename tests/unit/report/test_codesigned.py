@@ -17,6 +17,7 @@ from dovetail.search.codesign.answers import answer_of, base_answer, separate, w
 from dovetail.search.codesign.joint import joint_search, own_hands
 from dovetail.search.codesign.question import Budget
 from dovetail.search.codesign.scoring import Scorer
+from dovetail.search.codesign.system_words import in_words
 from dovetail.search.metrics import metrics
 from tests.codesign_questions import PLANS, question
 
@@ -105,6 +106,17 @@ def test_limits_are_told_with_the_share_that_is_taken():
     assert "Limits" not in as_text(report(is_limited=False))
 
 
+def test_the_answer_says_who_runs_collectives_and_how_large_buffers_are():
+    some = report()
+    ended = replace(some, best=replace(some.best, system=some.best.system | {"endpoint": 3.0, "core_buffer_kib": 32.0}))
+    assert ", ace; " in sentence(ended)
+    assert "ace" not in sentence(some)
+    rows = {row[0]: row[1:3] for table in codesigned_tables(ended) for row in table.rows if table.title == "The system"}
+    assert rows["endpoint"] == ("ace", "sm")
+    assert rows["buffer of a core, KiB"] == ("32", "256")
+    assert codesigned_record(ended)["best"]["system"]["endpoint"] == "ace"
+
+
 def test_a_record_is_plain_data_of_the_same_figures():
     some = report(("tied", "dense"))
     record = json.loads(json.dumps(codesigned_record(some)))
@@ -114,14 +126,15 @@ def test_a_record_is_plain_data_of_the_same_figures():
     assert record["proof"] == proof(some)
     assert record["notes"] == list(notes(some))
     best = record["best"]
-    assert best["system"] == some.best.system
+    assert best["system"] == in_words(some.question.base, some.best.system)
+    assert (best["system"]["endpoint"], record["space"]["endpoint"]) == ("sm", ["sm"])
     assert [one["model"] for one in best["models"]] == ["gpt2-345m", "llama2-7b"]
     gains = [
         weight / 3 * math.log(theirs["step_s"] / own["step_s"])
         for weight, own, theirs in zip((2, 1), best["models"], record["base_system"]["models"], strict=True)
     ]
     assert best["gain_frac"] == pytest.approx(math.expm1(sum(gains)))
-    assert record["plan_then_chip"]["gain_frac"] <= record["chip_then_plan"]["gain_frac"] <= best["gain_frac"]
+    assert max(record[name]["gain_frac"] for name in ("plan_then_chip", "chip_then_plan")) <= best["gain_frac"] + 1e-9
     alone = codesigned_record(replace(some, base=None, separate=None))
     assert (alone["base_system"], alone["plan_then_chip"], alone["best"]["gain_frac"]) == (None, None, None)
 
@@ -135,6 +148,22 @@ def test_limits_that_nothing_keeps_are_told_with_the_least_that_systems_take():
         assert word in text
 
 
+def test_devices_that_no_plan_cuts_are_told_by_number_and_counted_in_a_proof():
+    whole = replace(PLANS, pipeline_parallel=(1, 2))
+    record = nothing_record("", question(("tied",), {**VALUES, "num_devices": (7, 11)}, plans=whole))
+    assert (record["reason"], record["uncut"]) == (
+        "cuts",
+        [{"model": "gpt2-345m", "num_devices": 7}, {"model": "gpt2-345m", "num_devices": 11}],
+    )
+    text = " ".join(text_of(nothing_tables(record)).split())
+    assert "no plan of the space cuts gpt2-345m for 11 devices of this network" in text
+    assert nothing_record("", question(("tied",), {"num_devices": (7, 8)}, plans=whole))["reason"] == "memory"
+    some = report()
+    found = replace(some.found, census=replace(some.found.census, num_uncut=5))
+    assert "beyond the limits, 5 that no plan cuts, " in proof(replace(some, found=found))
+    assert "no plan cuts" not in proof(some)
+
+
 def test_memory_that_nothing_fits_is_told_with_the_way_out():
     record = nothing_record("", question(("dense",), {"stack_gib": (1,), "hbm_stacks": (1,)}))
     assert record["reason"] == "memory"
@@ -142,3 +171,63 @@ def test_memory_that_nothing_fits_is_told_with_the_way_out():
     text = text_of(nothing_tables(record))
     assert "No system of the space has a plan that fits" in text
     assert "allow more HBM, more devices, or other plans" in text
+
+
+def test_a_base_beyond_the_limits_is_told_with_what_it_breaks():
+    some = report()
+    assert some.base is not None
+    tight = replace(some.question, budget=Budget(area_mm2=900.0, total_power_w=1500.0))
+    base_w = some.base.num_devices * some.base.power_w
+    assert base_w > 1500
+    told = replace(some, question=tight)
+    assert "over tpuv4-like, itself beyond the limits, with its best plan" in sentence(told)
+    assert f"power of all {base_w:,.0f} of 1,500 W" in " ".join(as_text(told).split())
+    assert codesigned_record(told)["base_system"]["beyond_limits"] == ["total_power_w"]
+    assert "beyond" not in sentence(some)
+    assert codesigned_record(some)["base_system"]["beyond_limits"] == []
+
+
+def test_a_limit_that_nobody_said_is_told():
+    some = report()
+    assert "at most 900 mm2, the field" not in " ".join(as_text(some).split())
+    told = replace(some, assumed=("area_mm2",))
+    assert "a chip has at most 900 mm2, the field of a lithography scanner" in " ".join(as_text(told).split())
+    assert codesigned_record(told)["assumed_limits"] == ["area_mm2"]
+    record = nothing_record("", question(("tied",), VALUES, budget=Budget(area_mm2=1.0)), ("area_mm2",))
+    assert record["assumed_limits"] == ["area_mm2"]
+    assert "a chip has at most 1 mm2, the field" in " ".join(text_of(nothing_tables(record)).split())
+
+
+def test_a_comparison_that_cannot_be_made_is_not_dropped_without_a_word():
+    without = replace(report(), base=None, separate=None)
+    assert not [note for note in notes(without) if "one search after the other" in note]
+    told = replace(without, is_compared=True)
+    why = "one search after the other begins with the best plan of tpuv4-like, and none fits it"
+    assert why in notes(told)
+    assert why in " ".join(as_text(told).split())
+    assert why in codesigned_record(told)["notes"]
+
+
+def test_a_million_cores_are_told_in_whole():
+    some = report()
+    many = replace(some, best=replace(some.best, system=some.best.system | {"num_tensor": 1_000_000.0}))
+    assert ": 1,000,000 x (128x128)" in sentence(many)
+    assert "e+06" not in as_text(many)
+
+
+def test_a_record_says_what_was_asked_of_each_model():
+    record = codesigned_record(replace(report(("tied", "dense")), asked={"models": ["a"]}))
+    told = [(one["global_batch"], one["seq"], one["weight"]) for one in record["best"]["models"]]
+    assert told == [(16, 256, 2.0), (16, 512, 1.0)]
+    assert record["spec"] == {"models": ["a"]}
+
+
+def test_even_stages_that_were_asked_for_are_said_and_leave_nothing_open_by_energy():
+    some = report(metric="tokens/J")
+    cases = tuple(replace(case, is_even_only=True) for case in some.question.cases)
+    told = " ".join(notes(replace(some, question=replace(some.question, cases=cases))))
+    assert "plans of even stages alone, as asked" in told
+    assert "uneven" not in told
+    assert "uneven plans of" in " ".join(notes(some))
+    wide_open = replace(some, found=replace(some.found, bound=some.found.best.loss / 2))
+    assert "what is open are uneven plans" in " ".join(notes(wide_open))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
 import pytest
 
-from dovetail.report.studies import asked_words, row_cells, row_columns, studies_table, study_tables
+from dovetail.report.studies import asked_words, studies_table, studies_tables, study_record, study_tables
+from dovetail.report.study_rows import row_cells, row_columns
+from dovetail.report.table import WIDTH, text_of
 from dovetail.search.algorithms import Scored
 from dovetail.search.study import StudyRecord
 
@@ -24,7 +27,7 @@ def test_columns_are_those_of_all_studies_with_the_widest_type():
     one, other = study({"a": [1, 2], "b": [1, 2]}), study({"a": [1.5], "b": ["x"], "c": [True]}, ("step_s",))
     columns = row_columns([one, other])
     assert {name: columns[name] for name in "abc"} == {"a": float, "b": str, "c": str}
-    assert list(columns)[9:] == ["a", "b", "c", "loss", "excess_frac", "power_w", "step_s", "short_of", "plan"]
+    assert list(columns)[14:] == ["a", "b", "c", "loss", "excess_frac", "power_w", "step_s", "short_of", "plan"]
 
 
 def test_a_study_leaves_empty_what_others_have():
@@ -101,3 +104,75 @@ def test_a_store_without_studies_and_a_study_without_rows_are_told():
     assert studies_table([], "a.db").title == "0 studies in a.db"
     assert studies_table([(study(), ())], "a.db").rows[0][3] == "-"
     assert len(study_tables(study(), ())) == 1
+
+
+CODESIGN = {
+    "cases": [
+        {"name": "gpt2-345m", "batch": 64, "seq": 256, "plans": {"zero_stage": [1]}, "weight": 2.0},
+        {"name": "bert-large", "batch": 32, "seq": 128, "plans": {"zero_stage": [1]}, "weight": 1.0},
+    ],
+    "base": {"name": "tpuv4-like"}, "metric": "throughput", "network": "torus", "rule": "chip", "exhaustive": True,
+    "budget": {"total_power_w": 4000.0},
+}  # fmt: skip
+FIGURES = (
+    "low",
+    "area_mm2",
+    "power_w",
+    "price_usd",
+    "_plan of gpt2-345m",
+    "step_s of gpt2-345m",
+    "step_s of bert-large",
+)
+
+
+def joint_study():
+    space = {"num_tensor": [2, 4], "num_devices": [8, 16]}
+    return replace(study(space, FIGURES, **CODESIGN), kind="codesign, one by one, uneven plans")
+
+
+def test_what_a_joint_search_was_asked_is_told_with_devices_lengths_and_whether_all_was_scored():
+    told = asked_words(joint_study())
+    assert told == (
+        "gpt2-345m + bert-large by throughput on tpuv4-like, batch 64 + 32, seq 256 + 128, 8 or 16 devices, torus,"
+        " space chip, every system scored, within 4000 W in all"
+    )
+
+
+def test_a_list_of_studies_cuts_nothing_on_a_narrow_screen():
+    found = [(joint_study(), (Scored(point=(0, 1), loss=0.25, also=(0.2, 5, 6, 7, 2, 1, 1)),))]
+    text = text_of(studies_tables(found, "a.db"))
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert "..." not in text
+    assert "codesign, one by one, uneven plans" in text
+    assert "2026-01-02 03:04" in text
+    assert len(studies_tables([], "a.db")) == 1
+
+
+def test_rows_of_a_joint_search_say_what_a_front_needs_and_no_number_of_ours():
+    one = joint_study()
+    columns = row_columns([one])
+    row = Scored(point=(1, 0), loss=0.5, also=(0.4, 500.0, 200.0, 900.0, 2.0, 0.1, 0.2), plan='[{"zero_stage": 1}, {}]')
+    cells = dict(zip(columns, row_cells(one, columns)(row), strict=True))
+    assert (cells["area_mm2"], cells["power_w"], cells["price_usd"]) == (500.0, 200.0, 900.0)
+    assert (cells["step_s of gpt2-345m"], cells["step_s of bert-large"]) == (0.1, 0.2)
+    assert (cells["num_tensor"], cells["num_devices"]) == (4, 8)
+    assert (cells["seq"], cells["weights"], cells["network"], cells["rule"]) == (
+        "256 + 128",
+        "2.0 + 1.0",
+        "torus",
+        "chip",
+    )
+    assert json.loads(cells["plan_space"]) == [{"zero_stage": [1]}, {"zero_stage": [1]}]
+    assert json.loads(cells["plan"]) == [{"zero_stage": 1}, {}]
+    assert not [name for name in columns if name.startswith(("plan of", "_"))]
+    assert list(study_record(one, (row,))["best"]["figures"]) == [name for name in FIGURES if name[0] != "_"]
+
+
+def test_the_best_rows_with_many_figures_are_readable_on_a_narrow_screen():
+    rows = tuple(Scored(point=(1, 0), loss=0.5, also=(0.4, 500.0, 200.0, 900.0, 2.0, 0.1, 0.2)) for _ in range(3))
+    _, *tables = study_tables(joint_study(), rows)
+    text = text_of(tuple(tables))
+    assert "..." not in text
+    assert max(map(len, text.splitlines())) <= WIDTH
+    for name in FIGURES:
+        assert (name in text) == (name[0] != "_")

@@ -1,0 +1,70 @@
+"""Limits of a joint search beside what a system takes: as a table, and what of them nobody said or a system breaks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from dovetail.report.sensitivities import LIMIT_WORDS
+from dovetail.report.table import Table
+from dovetail.report.words import number, percent
+from dovetail.search.codesign.answers import SystemAnswer
+from dovetail.search.codesign.question import Budget
+
+_ASSUMED = {
+    "area_mm2": "a chip has at most {} mm2, the field of a lithography scanner, as no area was said; --area, or"
+    " budget.area in a spec, says another"
+}
+
+
+def taken_of(answer: SystemAnswer) -> dict[str, float]:
+    """What a system takes of everything that a budget may limit."""
+    return {
+        "area_mm2": answer.area_mm2,
+        "power_w": answer.power_w,
+        "total_area_mm2": answer.num_devices * answer.area_mm2,
+        "total_power_w": answer.num_devices * answer.power_w,
+        "total_usd": answer.num_devices * answer.price_usd,
+    }
+
+
+def set_limits(budget: Budget) -> dict[str, float]:
+    """Those that are set, by name."""
+    return {name: limit for name, limit in asdict(budget).items() if math.isfinite(limit)}
+
+
+def beyond(budget: Budget, answer: SystemAnswer) -> tuple[str, ...]:
+    """The limits that a system breaks."""
+    taken = taken_of(answer)
+    return tuple(name for name, limit in set_limits(budget).items() if taken[name] > limit)
+
+
+def limits_table(budget: Budget, answer: SystemAnswer, assumed: Sequence[str]) -> Table:
+    taken = taken_of(answer)
+    rows = tuple(
+        (LIMIT_WORDS[name], number(taken[name]), number(limit), percent(taken[name] / limit))
+        for name, limit in set_limits(budget).items()
+    )
+    return Table(
+        title="Limits",
+        columns=("", "taken", "limit", "share"),
+        rows=rows,
+        align="lrrr",
+        notes=assumed_words(set_limits(budget), assumed),
+    )
+
+
+def assumed_words(limits: Mapping[str, float], assumed: Sequence[str]) -> tuple[str, ...]:
+    """What is said of limits that nobody set."""
+    return tuple(_ASSUMED[name].format(number(limits[name])) for name in assumed)
+
+
+def base_beyond_words(base_name: str, budget: Budget, base: SystemAnswer) -> tuple[str, ...]:
+    """That the base chip itself breaks limits, where it does: no other answer to the same question."""
+    limits, taken = set_limits(budget), taken_of(base)
+    said = {name: LIMIT_WORDS[name].rpartition(", ") for name in beyond(budget, base)}
+    broken = [f"{what} {number(taken[n])} of {number(limits[n])} {unit}" for n, (what, _, unit) in said.items()]
+    if not broken:
+        return ()
+    return (f"{base_name} itself is beyond the limits, and compared with all the same: {'; '.join(broken)}",)

@@ -1,0 +1,70 @@
+"""How a search came to its answer: the best so far, and the bound that none can pass, by evaluations."""
+
+from __future__ import annotations
+
+import math
+
+from dovetail.report.charts.chart import Chart, Figure, axis, layout, said
+from dovetail.report.charts.palette import BLUE, ORANGE
+from dovetail.report.charts.trail import Mark, Trail, honest, thinned
+from dovetail.report.table import Table
+from dovetail.report.words import number, percent
+
+MANY = 40  # marks of a line: beyond them they would hide it
+
+
+def convergence(trail: Trail) -> Chart:
+    """Two stairs that meet where the best is proven; what is between them is not ruled out yet."""
+    trail = honest(trail)
+    marks = thinned(trail.marks)
+    return Chart(
+        name="convergence",
+        title="How the search came to its answer",
+        alt=_sentence(trail),
+        figure={
+            "data": _stairs(trail, marks),
+            "layout": layout(height=360, xaxis=axis(f"{trail.counted} evaluated"), yaxis=axis(trail.unit)),
+        },
+        table=Table(
+            title="Best so far, and what none can beat",
+            columns=(f"{trail.counted} evaluated", f"best, {trail.unit}", f"none is better than, {trail.unit}"),
+            rows=tuple((f"{mark.num_done:,}", _said(mark.best), _said(mark.bound)) for mark in marks),
+            align="rrr",
+        ),
+    )
+
+
+def _stairs(trail: Trail, marks: tuple[Mark, ...]) -> list[Figure]:
+    best = [(mark.num_done, mark.best) for mark in marks if math.isfinite(mark.best)]
+    bound = [(mark.num_done, mark.bound) for mark in marks if math.isfinite(mark.bound) and mark.bound > 0]
+    limit = "at most" if trail.is_more_better else "at least"
+    traces = ((f"none can be better: {limit}", bound, ORANGE, "dash"), ("best so far", best, BLUE, "solid"))
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines+markers" if len(points) < MANY else "lines",
+            "name": name,
+            "x": [x for x, _ in points],
+            "y": [y for _, y in points],
+            "line": {"color": colour, "width": 2, "dash": dash, "shape": "hv"},
+            "marker": {"color": colour, "size": 6},
+            "hovertemplate": f"%{{x:,}} {said(trail.counted)}: %{{y:.5~g}} {said(trail.unit)}<extra>{name}</extra>",
+        }
+        for name, points, colour, dash in traces
+        if points
+    ]
+
+
+def _sentence(trail: Trail) -> str:
+    last = trail.marks[-1]
+    told = f"After {last.num_done:,} {trail.counted} the best is {_said(last.best)} {trail.unit}"
+    if not (math.isfinite(last.bound) and math.isfinite(last.best) and last.best and last.bound > 0):
+        return f"{told}; nothing bounds the others."
+    gap_frac = abs(last.bound / last.best - 1)
+    if gap_frac < 1e-6:  # style: a tolerance, of two sums of the same seconds
+        return f"{told}, and the bound has met it: none is better."
+    return f"{told}, and none can be better by more than {percent(gap_frac, 2)}."
+
+
+def _said(value: float) -> str:
+    return number(value) if math.isfinite(value) and value > 0 else "-"

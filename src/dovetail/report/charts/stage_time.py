@@ -1,0 +1,76 @@
+"""Where the time of a step goes, a stacked bar for every stage."""
+
+from __future__ import annotations
+
+from dovetail.evaluate import Outcome
+from dovetail.report.charts.bars import stacked
+from dovetail.report.charts.chart import Chart
+from dovetail.report.charts.palette import TIME
+from dovetail.report.table import Table
+from dovetail.report.words import AXIS_WORDS, percent, seconds
+from dovetail.schedule.stage_steps import StageStep, stage_steps
+from dovetail.schedule.work import COMM_AXES
+from dovetail.units import format_s
+
+WORDS = {
+    "compute": "compute",
+    "recompute": "recompute",
+    "host": "waiting for the host",
+    **AXIS_WORDS,
+    "offload": "copies to the host",
+    "update": "update",
+    "idle": "bubble and waiting",
+}
+
+
+def time_by_stage(outcome: Outcome) -> Chart:
+    """A bar for every run of stages alike; parts of a bar add up to the step."""
+    graph = outcome.workload.training_graph()
+    stages = stage_steps(graph, outcome.plan, outcome.cluster, outcome.workload.precision)
+    step_s = outcome.step.step_s
+    parts = [parts_s(stage) for stage in stages]
+    kinds = [kind for kind in TIME if any(part[kind] > 0 for part in parts)]
+    labels = [stage_label(stage.label, stage.num_stages) for stage in stages]
+    columns = {WORDS[kind]: (TIME[kind], [part[kind] for part in parts]) for kind in kinds}
+    most = max(kinds, key=lambda kind: parts[_slowest(outcome, stages)][kind])
+    share = percent(parts[_slowest(outcome, stages)][most] / step_s)
+    slowest = stages[_slowest(outcome, stages)]
+    return Chart(
+        name="time-by-stage",
+        title="Time of one step, by stage",
+        alt=f"Of a step of {format_s(step_s)}, {WORDS[most]} takes {share} on a device of the slowest"
+        f" {stage_label(slowest.label, slowest.num_stages)}.",
+        figure=stacked(labels, columns, "time of one step", tickformat="~s", ticksuffix="s"),
+        table=Table(
+            title="Time of one step, by stage",
+            columns=("", *labels),
+            rows=tuple(
+                (WORDS[kind], *(f"{seconds(part[kind], step_s)} ({percent(part[kind] / step_s)})" for part in parts))
+                for kind in kinds
+            ),
+            align="l" + "r" * len(stages),
+        ),
+    )
+
+
+def parts_s(stage: StageStep) -> dict[str, float]:
+    """Seconds of a stage by kind, in the order that they are stacked in."""
+    exposed_s = {axis: comm.exposed_s for axis, comm in zip(COMM_AXES, stage.comm, strict=True)}
+    return {
+        "compute": stage.compute_s - stage.recompute_s,
+        "recompute": stage.recompute_s,
+        "host": stage.host_s,
+        **exposed_s,
+        "offload": stage.offload.exposed_s,
+        "update": stage.update_s,
+        "idle": stage.idle_s,
+    }
+
+
+def stage_label(label: str, num_stages: int) -> str:
+    return f"stage {label}" if num_stages == 1 else f"stages {label}"
+
+
+def _slowest(outcome: Outcome, stages: tuple[StageStep, ...]) -> int:
+    slowest = int(outcome.step.slowest_stage)
+    return max(index for index, stage in enumerate(stages) if stage.first_stage <= slowest)

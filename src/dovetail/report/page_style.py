@@ -1,0 +1,78 @@
+"""How a page looks: one calm column, light or dark as the reader has it, and fit for paper."""
+
+from __future__ import annotations
+
+from dovetail.report.charts.themes import FONT, INKS
+
+
+def _inks(mode: str) -> str:
+    return "".join(f"--{name}:{colour};" for name, colour in INKS[mode].items())
+
+
+STYLE = f"""
+:root {{ color-scheme: light dark; {_inks("light")} --ground:#f4f6f8; --accent:#005a8e; }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ {_inks("dark")} --ground:#0f1115; --accent:#7cc4f0; }}
+}}
+* {{ box-sizing: border-box; }}
+html {{ scroll-behavior: smooth; }}
+body {{ margin: 0; background: var(--ground); color: var(--ink); font: 16px/1.55 {FONT}; overflow-wrap: anywhere; }}
+header, main, footer {{ max-width: 62rem; margin: 0 auto; padding: 0 1.25rem; }}
+header {{ padding-top: 2.5rem; }}
+h1 {{ font-size: 1.65rem; line-height: 1.25; margin: 0 0 .75rem; font-weight: 650; }}
+h2 {{ font-size: 1.2rem; margin: 0 0 .6rem; font-weight: 650; }}
+h3 {{ font-size: 1rem; margin: 1.1rem 0 .4rem; font-weight: 600; }}
+.kind {{ margin: 0 0 .3rem; color: var(--dim); font-size: .85rem; letter-spacing: .04em; text-transform: uppercase; }}
+.lead {{ font-size: 1.1rem; margin: 0 0 1.25rem; max-width: 54rem; }}
+.cards {{ display: grid; gap: .75rem; margin: 0 0 1.25rem; }}
+.cards {{ grid-template-columns: repeat(auto-fit, minmax(10.5rem, 1fr)); }}
+.cards div {{ background: var(--paper); border: 1px solid var(--line); border-radius: .6rem; padding: .75rem .9rem; }}
+.cards dt {{ color: var(--dim); font-size: .85rem; }}
+.cards dd {{ margin: 0; }}
+.cards strong {{ display: block; font-size: 1.3rem; line-height: 1.3; font-weight: 650; }}
+.cards .note {{ font-size: .85rem; }}
+.note {{ color: var(--dim); margin: .35rem 0; }}
+nav ul {{ list-style: none; display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; padding: 0; margin: 0 0 1.5rem; }}
+a {{ color: var(--accent); text-underline-offset: .18em; }}
+:focus-visible {{ outline: 3px solid var(--accent); outline-offset: 2px; border-radius: .2rem; }}
+section {{ background: var(--paper); border: 1px solid var(--line); border-radius: .75rem; }}
+section {{ padding: 1.25rem; margin: 0 0 1.25rem; }}
+figure {{ margin: 0 0 1rem; }}
+figcaption {{ color: var(--dim); font-size: .92rem; margin: .2rem 0 .4rem; }}
+.chart {{ width: 100%; }}
+details {{ margin: .4rem 0; }}
+summary {{ cursor: pointer; color: var(--accent); width: fit-content; }}
+.scroll {{ overflow-x: auto; margin: .5rem 0; }}
+table {{ border-collapse: collapse; font-size: .92rem; }}
+th, td {{ padding: .3rem 1.1rem .3rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }}
+th:last-child, td:last-child {{ padding-right: 0; }}
+tbody th {{ font-weight: 400; }}
+tbody th.in {{ padding-left: 1rem; }}
+thead th {{ color: var(--dim); font-weight: 600; }}
+td, th {{ overflow-wrap: normal; }}
+.r {{ text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }}
+.bar {{ color: var(--accent); font-size: .7rem; letter-spacing: -.02em; white-space: nowrap; }}
+ul {{ padding-left: 1.2rem; }}
+pre {{ overflow: auto; background: var(--ground); border: 1px solid var(--line); border-radius: .4rem; }}
+pre {{ padding: .8rem; font-size: .82rem; max-height: 32rem; }}
+footer {{ color: var(--dim); font-size: .85rem; padding-bottom: 2rem; }}
+@media (max-width: 40rem) {{
+  header, main, footer {{ padding-left: .75rem; padding-right: .75rem; }}
+  section {{ padding: 1rem .8rem; }}
+  h1 {{ font-size: 1.35rem; }}
+  thead + tbody th {{ min-width: 9rem; }}
+  .cards {{ grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); }}
+}}
+@media print {{
+  :root {{ color-scheme: light; {_inks("light")} --ground:#ffffff; --accent:#1c2126; }}
+  body {{ font-size: 10.5pt; }}
+  header, main, footer {{ max-width: none; padding: 0; }}
+  nav, figure details {{ display: none; }}
+  section {{ border: 0; padding: 0; margin: 0 0 1.5rem; }}
+  figure, tr, .cards div {{ break-inside: avoid; }}
+  h2, h3 {{ break-after: avoid; }}
+  .scroll {{ overflow: visible; }}
+  pre {{ max-height: none; overflow: visible; white-space: pre-wrap; }}
+}}
+@page {{ margin: 16mm; }}
+"""

@@ -1,0 +1,52 @@
+"""Tables of a page: as the terminal shows them, with headings that a screen reader reads out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from dovetail.report.table import BLOCKS, Table
+
+
+def table_html(table: Table, *, is_titled: bool) -> Iterator[str]:
+    """The table in a box that scrolls sideways where the page is narrow, and its notes under it."""
+    if is_titled:
+        yield f"<h3>{escape(table.title)}</h3>"  # no caption: that would scroll away with a wide table
+    if table.rows:
+        align = table.align.ljust(len(table.rows[0]), "l")
+        yield f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(table.title)}">\n<table>'
+        if table.columns:
+            yield f"<thead>{_row(table.columns, align, is_head=True)}</thead>"
+        yield "<tbody>"
+        yield from (_row(row, align, is_head=False) for row in table.rows)
+        yield "</tbody></table></div>"
+    yield from notes_html(table.notes)
+
+
+def notes_html(notes: Sequence[str]) -> Iterator[str]:
+    """Sentences one under the other; those that begin with a dash as a list."""
+    listed = [note[2:] for note in notes if note.startswith("- ")]
+    yield from (f'<p class="note">{escape(note)}</p>' for note in notes if not note.startswith("- "))
+    if listed:
+        yield "<ul>"
+        yield from (f"<li>{escape(note)}</li>" for note in listed)
+        yield "</ul>"
+
+
+def _row(cells: Sequence[str], align: str, *, is_head: bool) -> str:
+    inside = "".join(
+        _cell(cell, side, is_head=is_head, is_first=index == 0)
+        for index, (cell, side) in enumerate(zip(cells, align, strict=False))
+    )
+    return f"<tr>{inside}</tr>"
+
+
+def _cell(cell: str, side: str, *, is_head: bool, is_first: bool) -> str:
+    kind, scope = ("th", "col") if is_head else ("th", "row") if is_first else ("td", "")
+    if not cell.strip():
+        return "<td></td>"
+    if not is_head and not cell.strip(BLOCKS + "·"):
+        return f'<td class="bar" aria-hidden="true">{escape(cell)}</td>'
+    said = (f' scope="{scope}"' if scope else "") + (' class="r"' if side == "r" else "")
+    indent = ' class="in"' if is_first and cell.startswith(" ") else ""
+    return f"<{kind}{said}{indent}>{escape(cell.strip())}</{kind}>"

@@ -1,0 +1,53 @@
+"""The best chip for a model as a page: the design and its proof, beside those behind it and those tuned by hand."""
+
+from __future__ import annotations
+
+from dovetail.report.charts.convergence import convergence
+from dovetail.report.charts.designs import designs_compared
+from dovetail.report.charts.trail import Mark, Trail
+from dovetail.report.mined import MinedReport, limited, mined_tables, proof, sentence
+from dovetail.report.page import Card, Page, Section
+from dovetail.report.words import counted, gain, percent
+
+ASKED = ("name", "metric", "algorithm", "base", "area_limit_mm2", "power_limit_w", "jobs")  # of the record
+
+
+def mined_page(report: MinedReport) -> Page:
+    _, *tables = mined_tables(report)
+    trail = trail_of(report)
+    return Page(
+        title=report.name or report.tasks[0].name,
+        sentence=f"{sentence(report)}.",
+        cards=_cards(report),
+        sections=(
+            Section(
+                title="Proof",
+                sentences=(proof(report.mined), *limited(report)),
+                charts=(convergence(trail),) if len(trail.marks) > 1 else (),
+            ),
+            Section(title="The chips", charts=(designs_compared(report),)),
+            *(Section(title=table.title, tables=(table,)) for table in tables),
+        ),
+    )
+
+
+def trail_of(report: MinedReport) -> Trail:
+    """Every design that was better than all before; what none is below is known at the end alone."""
+    found = report.mined
+    marks = [Mark(num_done=one.num_evaluated, best=1 / one.loss, bound=0.0) for one in found.improvements]
+    best, bound = 1 / found.best.loss, 1 / found.bound if found.bound > 0 else 0.0
+    marks.append(Mark(num_done=found.num_evaluated, best=best, bound=best if found.is_proven else bound))
+    return Trail(counted="designs", unit=f"times {report.base}", is_more_better=True, marks=tuple(marks))
+
+
+def _cards(report: MinedReport) -> tuple[Card, ...]:
+    best, found = report.best[0], report.mined
+    gap = "proven best" if found.is_proven else f"gap {percent(found.gap_frac, 2)}"
+    of_what = report.tasks[0].name if report.is_single else counted(len(report.tasks), "model")
+    return (
+        Card(label="The chip", value=str(best.design), note=f"for {of_what}, by {report.metric_name}"),
+        Card(label=f"Over {report.base}", value=gain(report.gain_frac(best, report.reference))),
+        Card(label="Area", value=f"{best.area_mm2:.1f} mm2", note=f"of {report.limits.area_mm2:g}"),
+        Card(label="Power", value=f"{best.power_w:.1f} W", note=f"of {report.limits.power_w:g}"),
+        Card(label="Searched", value=f"{found.num_points:,} designs", note=gap),
+    )

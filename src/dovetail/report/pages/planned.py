@@ -1,0 +1,73 @@
+"""The plans that were found as a page: the best and its proof, what it loses to none, and where its time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dovetail.report.charts.convergence import convergence
+from dovetail.report.charts.plans import plans_compared
+from dovetail.report.charts.stage_memory import memory_by_stage
+from dovetail.report.charts.trail import Mark, Trail
+from dovetail.report.page import Card, Page, Section
+from dovetail.report.pages.simulated import outcome_cards, outcome_sections
+from dovetail.report.planned import Told, nothing_sentence, planned_tables, proof, sentence
+from dovetail.report.runnable import Runnable
+from dovetail.report.words import percent
+from dovetail.search.ranking import Choice, NothingFits
+
+
+def planned_page(
+    found: Choice | NothingFits,
+    by_place: tuple[tuple[Runnable, ...], ...],
+    told: Told,
+    history: Sequence[Mark] = (),
+) -> Page:
+    """The first three are those of `report.planned.planned_tables`; `history` is how the search came to it, in
+    seconds of a step by plans that were looked at.
+    """
+    if isinstance(found, NothingFits):
+        return _nothing_page(found, by_place, told)
+    _, headline, ranking, looked_at, go_on = planned_tables(found, by_place, told)
+    trail = trail_of(found, history)
+    return Page(
+        title=told.name or headline.title,
+        sentence=f"{sentence(found)}.",
+        cards=(*outcome_cards(found.best), _proof_card(found)),
+        sections=(
+            Section(title="The best plan", tables=(replace(headline, title="The best plan"),)),
+            Section(
+                title="Proof", sentences=proof(found), charts=(convergence(trail),) if len(trail.marks) > 1 else ()
+            ),
+            Section(title="The plans behind it", charts=(plans_compared(found),), tables=(ranking,)),
+            *outcome_sections(found.best),
+            Section(title=looked_at.title, tables=(looked_at,)),
+            Section(title=go_on.title, code="\n".join(told.commands)),
+        ),
+    )
+
+
+def trail_of(found: Choice, history: Sequence[Mark]) -> Trail:
+    """How the search came to its answer, which is the last mark; nothing where time was not the objective."""
+    if found.question.objective.aspect != "time" or not history:
+        return Trail(counted="plans", unit="s a step", is_more_better=False, marks=())
+    best_s = found.best.step.step_s
+    last = Mark(num_done=max(mark.num_done for mark in history), best=best_s, bound=best_s * (1 - found.gap_frac))
+    return Trail(counted="plans", unit="s a step", is_more_better=False, marks=(*history, last))
+
+
+def _proof_card(found: Choice) -> Card:
+    gap = "proven best" if found.gap_frac <= 0 else f"gap {percent(found.gap_frac, 2)}"
+    return Card(label="Searched", value=f"{found.tally.num_plans:,} plans", note=gap)
+
+
+def _nothing_page(found: NothingFits, by_place: tuple[tuple[Runnable, ...], ...], told: Told) -> Page:
+    first, _, *more = planned_tables(found, by_place, told)
+    return Page(
+        title=told.name or "No plan fits",
+        sentence=f"{nothing_sentence(found)}.",
+        sections=(
+            Section(title="The plan that needs least", charts=(memory_by_stage(found.least),), tables=(first,)),
+            *(Section(title=table.title, tables=(table,)) for table in more),
+        ),
+    )

@@ -1,0 +1,152 @@
+"""One step as a page: what it comes to, where time and memory go, and what more of each resource would buy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dovetail.accuracy.evidence import CONFIDENCE_FRAC, interval_of
+from dovetail.accuracy.residuals import Residual
+from dovetail.evaluate import Infeasible, Outcome
+from dovetail.hardware.mixed import chips_of, devices_in_words
+from dovetail.report.charts.chart import Chart
+from dovetail.report.charts.elasticities import elasticities
+from dovetail.report.charts.network_use import network_use
+from dovetail.report.charts.pipeline import pipeline_timeline
+from dovetail.report.charts.roofline import operators_roofline
+from dovetail.report.charts.stage_memory import memory_by_stage
+from dovetail.report.charts.stage_time import time_by_stage
+from dovetail.report.levers import levers_table
+from dovetail.report.limits import limited_by
+from dovetail.report.memory import memory_notes
+from dovetail.report.outcome import assumptions_table, headline_table, tables, time_table
+from dovetail.report.page import Card, Page, Section
+from dovetail.report.pages.inputs import plain_inputs
+from dovetail.report.parts import parts_tables, stage_in_words
+from dovetail.report.record import Record
+from dovetail.report.table import Table
+from dovetail.report.words import counted, number, percent
+from dovetail.units import format_bytes, format_energy_j, format_s
+
+
+def outcome_page(
+    result: Outcome | Infeasible, name: str = "", residuals: Sequence[Residual] = (), num_tokens: float = 0.0
+) -> Page:
+    """The arguments are those of `report.outcome.tables`."""
+    if isinstance(result, Infeasible):
+        return _infeasible_page(result, name)
+    return Page(
+        title=name or _what(result),
+        sentence=outcome_sentence(result, residuals),
+        cards=outcome_cards(result),
+        sections=(
+            Section(title="The answer", tables=(_untitled(headline_table(result, name, residuals, num_tokens)),)),
+            *outcome_sections(result),
+        ),
+    )
+
+
+def outcome_charts(result: Outcome | Infeasible) -> tuple[Chart, ...]:
+    """Every chart of one plan's outcome, in the order of the page."""
+    sections = (_memory(result),) if isinstance(result, Infeasible) else outcome_sections(result)
+    return tuple(chart for section in sections for chart in section.charts)
+
+
+def outcome_sections(outcome: Outcome) -> tuple[Section, ...]:
+    """Where time and memory of one plan go, and what limits it."""
+    slowest = stage_in_words(outcome, int(outcome.step.slowest_stage))
+    parts = parts_tables(outcome)
+    return (
+        Section(
+            title="Where the time goes", charts=(time_by_stage(outcome),), tables=(time_table(outcome.step, slowest),)
+        ),
+        Section(title="What limits it, and what more would buy", charts=(elasticities(outcome),)),
+        _memory(outcome),
+        Section(title="The operators", charts=(operators_roofline(outcome),)),
+        *(Section(title=title, charts=charts) for title, charts in _moving(outcome) if charts),
+        *((Section(title="Parts of the cluster", tables=parts),) if parts else ()),
+        Section(title="What this assumes", tables=(assumptions_table(outcome),)),
+    )
+
+
+def _moving(outcome: Outcome) -> tuple[tuple[str, tuple[Chart, ...]], ...]:
+    """What goes on between devices, where there are several."""
+    return (("The pipeline", pipeline_timeline(outcome)), ("The network", network_use(outcome)))
+
+
+def outcome_sentence(outcome: Outcome, residuals: Sequence[Residual] = ()) -> str:
+    """The answer in one sentence: how long a step takes, how surely, and what limits it."""
+    told = f"One training step of {_what(outcome)} takes {format_s(outcome.step.step_s)}"
+    if residuals:
+        found = interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals)
+        told += f" ({percent(CONFIDENCE_FRAC, 0)} interval {found.bounds})"
+    return f"{told} at {percent(outcome.mfu_frac)} model FLOP utilisation; limited by {limited_by(outcome)}."
+
+
+def outcome_cards(outcome: Outcome) -> tuple[Card, ...]:
+    use, sample = outcome.memory, outcome.workload.model.sample
+    rate = outcome.tokens_per_s if sample == "tokens" else outcome.samples_per_s
+    powers = " or ".join(f"{chip.tdp_w:.0f}" for chip in chips_of(outcome.cluster))
+    return (
+        Card(label="Step", value=format_s(outcome.step.step_s), note=counted(outcome.num_microbatches, "microbatch")),
+        Card(label="Throughput", value=f"{number(rate)} {sample}/s", note=f"{outcome.cluster.num_devices:,} devices"),
+        Card(label="Utilisation", value=percent(outcome.mfu_frac), note=f"MFU; HFU {percent(outcome.hfu_frac)}"),
+        Card(
+            label="Memory",
+            value=format_bytes(use.need_bytes),
+            note=f"of {format_bytes(use.limit_bytes)} on the fullest device",
+        ),
+        Card(
+            label="Energy",
+            value=format_energy_j(outcome.step.energy_j, 1),
+            note=f"a step; {outcome.mean_w:.0f} W a device of {powers} W",
+        ),
+    )
+
+
+def outcome_inputs(result: Outcome | Infeasible) -> Record:
+    """Everything that the outcome follows from, as it was understood."""
+    return {
+        "workload": plain_inputs(result.workload),
+        "cluster": plain_inputs(result.cluster),
+        "plan": plain_inputs(result.plan),
+    }
+
+
+def _infeasible_page(result: Infeasible, name: str) -> Page:
+    headline, *_ = tables(result, name)
+    use = result.memory
+    over = format_bytes(use.need_bytes - use.limit_bytes)
+    sentence = (
+        f"{_what(result)} does not fit: stage {use.fullest.stage} needs {format_bytes(use.need_bytes)} of"
+        f" {format_bytes(use.limit_bytes)}, {over} too much."
+    )
+    if use.need_bytes <= use.limit_bytes:  # then it is the host's memory that lacks
+        need, limit = format_bytes(use.host_need_bytes), format_bytes(use.host_limit_bytes)
+        sentence = f"{_what(result)} does not fit: what is kept on the host needs {need} of {limit} a device."
+    return Page(
+        title=name or _what(result),
+        sentence=sentence,
+        sections=(
+            Section(title="The answer", tables=(_untitled(headline),)),
+            _memory(result),
+            Section(title="What would make it fit", tables=(levers_table(result),)),
+            Section(title="What this assumes", tables=(assumptions_table(result),)),
+        ),
+    )
+
+
+def _memory(result: Outcome | Infeasible) -> Section:
+    return Section(
+        title="Memory against the limit",
+        charts=(memory_by_stage(result),),
+        sentences=memory_notes(result.memory),
+    )
+
+
+def _what(result: Outcome | Infeasible) -> str:
+    return f"{result.workload.model.name} on {devices_in_words(result.cluster)}"
+
+
+def _untitled(table: Table) -> Table:
+    """What stands under the page's own title already says it."""
+    return Table(title="The answer", columns=table.columns, rows=table.rows, align=table.align, notes=table.notes)

@@ -1,0 +1,148 @@
+"""A page: one file that says nothing of others, lets nothing of the user run, and can be read without pictures."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from dovetail.report.charts.chart import Chart, layout
+from dovetail.report.page import MAX_CHARACTERS, Card, Page, Provenance, Section, page_html
+from dovetail.report.pages.inputs import plain_inputs
+from dovetail.report.pages.simulated import outcome_charts, outcome_inputs, outcome_page
+from dovetail.report.table import Table
+from tests.chart_checks import check_chart
+
+EVIL = "</script><script>alert(1)</script>\"'&"
+LIBRARY = "window.Plotly = {react() {}};"
+MADE = Provenance(command=f"dovetail simulate {EVIL}", versions=(("dovetail", "1"), ("Python", "3")))
+
+
+def chart(name: str = "one", words: str = "a") -> Chart:
+    data = [{"type": "bar", "x": [1.0], "y": [words]}]
+    table = Table(title=words, columns=(words, "b"), rows=((words, "1"),), align="lr")
+    return Chart(name=name, title=words, alt=f"{words}.", figure={"data": data, "layout": layout()}, table=table)
+
+
+def page(*charts: Chart, words: str = "a") -> Page:
+    table = Table(title=words, rows=((words, "█▌"), ("  of it", "2")), notes=(words, f"- {words}"))
+    section = Section(title=words, sentences=(words,), charts=charts, tables=(table,), code=words)
+    return Page(title=words, sentence=words, cards=(Card(label=words, value=words, note=words),), sections=(section,))
+
+
+class Scripts(HTMLParser):
+    """The text of every script element, by whether it runs; and names of elements and attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.running: list[str] = []
+        self.data: list[str] = []
+        self.attributes: list[str] = []
+        self.tags: list[str] = []
+        self._into: list[str] | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attrs]
+        if tag == "script":
+            self._into = self.data if ("type", "application/json") in attrs else self.running
+
+    def handle_data(self, data):
+        if self._into is not None:
+            self._into.append(data)
+
+    def handle_endtag(self, tag):  # noqa: ARG002  # as HTMLParser calls it
+        self._into = None
+
+
+def test_nothing_of_the_user_becomes_markup_or_script():
+    text = page_html(page(chart(words=EVIL), words=EVIL), MADE, LIBRARY)
+    assert "<script>alert" not in text
+    found = Scripts(text)
+    assert len(found.running) == 2
+    assert not [name for name in found.attributes if name.startswith("on")]
+    figure = json.loads(found.data[0])
+    assert figure["data"][0]["y"] == [EVIL]
+
+
+def test_the_policy_lets_the_two_scripts_run_and_nothing_be_fetched():
+    text = page_html(page(chart()), MADE, LIBRARY)
+    [policy] = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert "default-src 'none'" in policy
+    assert "connect-src" not in policy
+    assert "http" not in policy
+    for script in Scripts(text).running:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+
+
+def test_a_page_names_no_other_place():
+    text = page_html(page(chart()), MADE, LIBRARY)
+    assert not re.findall(r"(?:src|href)=\"(?!#)", text)
+    assert "url(" not in text
+    assert "@import" not in text
+
+
+def test_the_library_is_there_once_and_only_for_charts():
+    both = page_html(page(chart("one"), chart("two")), MADE, LIBRARY)
+    assert both.count(LIBRARY) == 1
+    assert both.count("data-chart=") == 2
+    assert LIBRARY not in page_html(page(), MADE, LIBRARY)
+    assert "script-src 'none'" in page_html(page(), MADE, LIBRARY)
+
+
+def test_charts_of_one_name_are_our_mistake():
+    with pytest.raises(AssertionError, match="names of their own"):
+        page_html(page(chart(), chart()), MADE, LIBRARY)
+
+
+def test_a_chart_can_be_read_without_being_seen():
+    text = page_html(page(chart(words="the words")), MADE, LIBRARY)
+    assert 'role="img" aria-label="the words. the words."' in text
+    assert "<figcaption>the words.</figcaption>" in text
+    assert '<th scope="col">the words</th>' in text
+    assert '<td class="bar" aria-hidden="true">█▌</td>' in text
+
+
+def test_what_it_takes_to_get_the_answer_again_is_there_but_for_what_is_too_long():
+    said = Provenance(command="dovetail x", versions=(("dovetail", "9"),), inputs={"a": 1}, answer={"b": 2})
+    text = page_html(page(), said, "")
+    assert "<code>dovetail x</code>" in text
+    assert "Made by Dovetail 9" in text
+    assert '"a": 1' in text
+    assert '"b": 2' in text
+    long = Provenance(command="x", versions=(), answer={"b": "c" * MAX_CHARACTERS})
+    assert "too long for a page" in page_html(page(), long, "")
+
+
+def test_inputs_are_plain_whatever_they_are_made_of(outcome):
+    json.dumps(
+        plain_inputs({"a": (1, float("inf")), "b": {1: test_charts_of_one_name_are_our_mistake}}), allow_nan=False
+    )
+    found = outcome_inputs(outcome)
+    json.dumps(found, allow_nan=False)
+    assert found["plan"]["tensor_parallel"] == 2
+    assert found["cluster"]["chip"]["name"] == "h100-sxm"
+
+
+def test_a_step_has_every_chart_of_a_step(outcome):
+    charts = outcome_page(outcome, "a job").charts
+    names = [chart.name for chart in charts]
+    assert names == [
+        "time-by-stage", "elasticities", "memory-by-stage", "roofline", "pipeline", "network-use",
+    ]  # fmt: skip
+    for one in charts:
+        check_chart(one)
+    assert [one.name for one in outcome_charts(outcome)] == names
+
+
+def test_a_plan_that_does_not_fit_says_what_would(infeasible):
+    found = outcome_page(infeasible, "a job")
+    assert "does not fit" in found.sentence
+    assert [chart.name for chart in found.charts] == ["memory-by-stage"]
+    assert "What would make it fit" in [section.title for section in found.sections]
