@@ -45,8 +45,21 @@ def answers(trace: bytes, *queries: str) -> list[list[dict[str, Any]]]:
     assert not [one.append_result.error for one in told if one.append_result.error]
     results = [one.query_result for one in told if one.response == protocol.methods[QUERY]]
     assert not [one.error for one in results if one.error]
-    assert len(results) == len(queries), "a result came in several messages, which nobody here puts together"
-    return [_rows(list(one.column_names), one.batch) for one in results]
+    whole = _whole(results)
+    assert len(whole) == len(queries), "a result is missing"
+    return [_rows(names, batches) for names, batches in whole]
+
+
+def _whole(results: list[Any]) -> list[tuple[list[str], list[Any]]]:
+    """Column names and batches of each query, whose result comes in one message or in several."""
+    found: list[tuple[list[str], list[Any]]] = []
+    is_over = True
+    for one in results:
+        if is_over:
+            found.append((list(one.column_names), []))
+        found[-1][1].extend(one.batch)
+        is_over = any(batch.is_last_batch for batch in one.batch)
+    return found
 
 
 def _rows(names: list[str], batches: Any) -> list[dict[str, Any]]:

@@ -180,13 +180,22 @@ def test_every_exit_code_is_in_the_help(dovetail):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX")
-@pytest.mark.parametrize(("changes", "has_colour"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
-def test_colour_is_for_terminals_that_want_it(changes, has_colour):
+@pytest.mark.parametrize(
+    ("changes", "options", "has_colour"),
+    [
+        ({}, (), True),
+        ({"NO_COLOR": "1"}, (), False),
+        ({"TERM": "dumb"}, (), False),
+        ({"CLICOLOR": "0"}, (), False),
+        ({}, ("--no-color",), False),
+    ],
+)
+def test_colour_is_for_terminals_that_want_it(changes, options, has_colour):
     import pty
 
     main_end, other_end = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-m", "dovetail", "simulate", SPEC],
+        [sys.executable, "-m", "dovetail", "simulate", SPEC, *options],
         cwd=ROOT, env=environment() | {"TERM": "xterm-256color", "COLUMNS": "100"} | changes, stdout=other_end,
     ) as process:  # fmt: skip
         os.close(other_end)

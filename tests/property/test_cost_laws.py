@@ -17,6 +17,7 @@ from dovetail.cost.power import Load, at_clock, sustained_clock_frac
 from dovetail.cost.vector import MANY_ROWS
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
+from dovetail.hardware.template import Design, template_chip
 from dovetail.workload.graph import BoolArray, FloatArray, K, Ops, Phase
 from dovetail.workload.operators import OPERATORS, Unit
 from dovetail.workload.rows import Row
@@ -24,6 +25,7 @@ from tests.unit.cost.paper import op, ops_of
 
 EXAMPLES = settings(max_examples=60)
 CATALOGUE = [chip for chip in (entry() for _, entry in chips.items()) if "bf16" in dict(chip.tensor.rates)]
+TEMPLATES = [chips[name]() for name in ("tpuv4-like", "tpuv2-like", "nvdla-like")]
 ROUNDING = 1e-9  # style: a tolerance
 SPLIT_GAIN = 0.06
 UPDATES = ("adam", "sgd")
@@ -97,8 +99,8 @@ def scaled(chips: ChipColumns, factor: float, *names: str) -> ChipColumns:
 
 # What a designer may add, and the columns that it is. A unit or a core comes with its share of the peak rate. It also
 # comes with its share of the SRAM's bandwidth: all units of a wave are fed at once, and one wave that is not full takes
-# as long as one that is, so that four units can wait longer than three for the same SRAM (five tiles: 2 waves of 4
-# shares in place of 2 of 3).
+# as long as one that is, so that four units of a GPU can wait longer than three for the same SRAM (five tiles: 2 waves
+# of 4 shares in place of 2 of 3).
 RESOURCES = {
     "hbm": ("hbm_bytes_per_s",),
     "rate": ("dtype_flop_per_s",),
@@ -117,6 +119,35 @@ def test_more_of_a_resource_never_takes_longer(resource, found, chip, factor, se
     ops, before = ops_of(*found), chip_columns((chip,))
     after = scaled(before, factor, *RESOURCES[resource])
     assert np.all(seconds(ops, after, setting) <= seconds(ops, before, setting) * (1 + ROUNDING))
+
+
+cores = st.builds(
+    Design,
+    num_tensor=st.just(1),
+    num_rows=st.sampled_from((8, 32, 128, 256)),
+    num_cols=st.sampled_from((8, 32, 128, 256)),
+    num_vector=st.sampled_from((1, 2, 16, 64)),
+    num_lanes=st.sampled_from((16, 64, 256)),
+)
+more_cores = st.lists(st.integers(1, 5000), min_size=2, max_size=8, unique=True).map(sorted)
+
+
+@EXAMPLES
+@given(st.lists(rows, min_size=1, max_size=6), st.sampled_from(TEMPLATES), cores, more_cores)
+def test_more_arrays_of_a_kind_never_slow_anything_on_a_chip_on_paper(found, base, one, counts):
+    """Nothing but arrays is added: neither SRAM nor lanes nor HBM."""
+    many = [template_chip(base, replace(one, num_tensor=count)) for count in counts]
+    columns = chip_columns([replace(chip, core_buffer_bytes=many[0].core_buffer_bytes) for chip in many])
+    table_s = cost_table(ops_of(*found), columns).compute_s
+    assert np.all(table_s[:, 1:] <= table_s[:, :-1] * (1 + ROUNDING))
+
+
+@EXAMPLES
+@given(st.lists(attentions(), min_size=1, max_size=6), st.sampled_from(TEMPLATES), cores, more_cores)
+def test_more_lanes_in_a_pool_never_slow_attention(found, base, one, counts):
+    many = [template_chip(base, replace(one, num_tensor=64, num_vector=count)) for count in counts]
+    table_s = cost_table(ops_of(*found), chip_columns(many)).compute_s
+    assert np.all(table_s[:, 1:] <= table_s[:, :-1] * (1 + ROUNDING))
 
 
 @EXAMPLES

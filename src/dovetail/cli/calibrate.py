@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,13 +10,13 @@ from dovetail.accuracy.prepared import Given
 from dovetail.accuracy.sets import prepared
 from dovetail.cli import calibrate_runs
 from dovetail.cli.calibrate_runs import RunsAsked
-from dovetail.cli.naming import full_name
-from dovetail.cli.process import stream
+from dovetail.cli.progress import telling
 from dovetail.cli.screen import show_json, show_tables
 from dovetail.errors import InvalidInput
 from dovetail.files import load_chip
 from dovetail.files.chip_text import calibrated_text
 from dovetail.files.measurements import load_measurements
+from dovetail.files.naming import full_name
 from dovetail.files.text import one_line
 from dovetail.files.written import check_writable, write_file
 from dovetail.hardware.chip import Chip
@@ -55,7 +53,7 @@ def answer(asked: CalibrateAsked, runs: str = "") -> None:
     given = Given(chip=chip, dtype=asked.dtype)
     sets = [one for table in tables for one in prepared(table, given)]
     skipped = tuple(f"{one.name}: {count:,} {what}" for one in sets for what, count in one.skipped)
-    with _Progress() as told:
+    with telling("fitting") as told:
         found = fit(sets, chip, told)
     found = _named(found, tuple(table.shown for table in tables))
     fitted = tuple(name for name, _, _ in found.fitted)
@@ -80,22 +78,3 @@ def _named(found: Fit, shown: tuple[str, ...]) -> Fit:
     calibration = replace(found.chip.calibration, fitted_on=f"{names[:120]}: {found.num_rows:,} rows")
     name = found.chip.name.removesuffix("-calibrated") + "-calibrated"
     return replace(found, chip=replace(found.chip, name=name, calibration=calibration))
-
-
-class _Progress:
-    """One line on a terminal that says what is being done, and goes when it is; silent elsewhere."""
-
-    def __enter__(self) -> Callable[[str], None]:
-        told = stream("stderr")
-        self._is_shown = told is not None and told.isatty()
-        return self._say
-
-    def _say(self, words: str) -> None:
-        if self._is_shown:
-            sys.stderr.write(f"\r\x1b[K{words[:78]}")
-            sys.stderr.flush()
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()

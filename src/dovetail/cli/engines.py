@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from types import FrameType
 from typing import TypeVar
 
-from dovetail.cli.process import stream
+from dovetail.cli.interrupts import Handler, at_interrupt
+from dovetail.cli.manner import note
 from dovetail.engine import Engine, opened
 from dovetail.errors import InvalidInput
 
@@ -50,27 +51,24 @@ def engine_asked(workers: str | None, cluster: str) -> EngineAsked:
 @contextmanager
 def engine_for(asked: EngineAsked, question: Q) -> Iterator[Engine[Q]]:
     """The engine that was asked for; an interrupt ends its workers before it ends the command."""
-    before = signal.getsignal(signal.SIGINT)
-    is_met = bool(asked.num_workers or asked.cluster) and callable(before)  # else it is ignored, as a shell may have it
-    is_met = is_met and threading.current_thread() is threading.main_thread()  # which alone may say
-    if is_met:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with opened(question, num_workers=asked.num_workers, cluster=asked.cluster) as engine:
-            yield engine
-    finally:
-        if is_met:
-            signal.signal(signal.SIGINT, before)
+    has_workers = bool(asked.num_workers or asked.cluster)
+    with (
+        at_interrupt(_raised) if has_workers else nullcontext(),
+        opened(question, num_workers=asked.num_workers, cluster=asked.cluster) as engine,
+    ):
+        yield engine
+
+
+def _raised(_: Handler, number: int, frame: FrameType | None) -> None:
+    signal.default_int_handler(number, frame)
 
 
 def _useful(num_workers: int) -> int:
     """As many as were asked for, or as this machine has a use for; says where they are more than its cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     started = min(num_workers, MOST_BY_CORE * cores)
-    told = stream("stderr")
-    if num_workers > cores and told is not None:
+    if num_workers > cores:
         words = f"{num_workers} workers for {cores} core{'s' if cores > 1 else ''}"
         fewer = f"; {started} are started" if started < num_workers else ""
-        told.write(f"dovetail: {words}: more than there are cores is no faster{fewer}\n")
-        told.flush()
+        note(f"{words}: more than there are cores is no faster{fewer}")
     return started

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from dovetail.cli.html_option import Html
+
 SPEC_HELP = "A spec file: workload, cluster and plan."
 FRAMEWORK_HELP = "megatron-lm, torchtitan or deepspeed."
 OUTPUT_HELP = "Write it to this file: a script, or TOML for torchtitan."
@@ -27,6 +29,7 @@ def launch(
     global_batch: Annotated[str | None, typer.Option(metavar="N", help="Samples of one step.")] = None,
     seq: Annotated[str | None, typer.Option(metavar="N", help="Positions of one sample.")] = None,
     compute: Annotated[str | None, typer.Option(metavar="DTYPE", help=COMPUTE_HELP)] = None,
+    html: Html = "",
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Print what starts a plan with a training framework.
@@ -40,5 +43,7 @@ def launch(
         spec=spec, model=model, cluster=cluster, plan=plan, devices=devices, global_batch=global_batch, seq=seq,
         compute=compute,
     )  # fmt: skip
-    wanted = LaunchAsked(framework=framework, output=output, plan_file=plan_file, is_forced=force, as_json=as_json)
+    wanted = LaunchAsked(
+        framework=framework, output=output, plan_file=plan_file, is_forced=force, as_json=as_json, html=html
+    )
     answer(asked, wanted)

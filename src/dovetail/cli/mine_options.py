@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dovetail.cli.engines import CLUSTER_HELP, WORKERS_HELP, engine_asked
+from dovetail.cli.html_option import Html
 from dovetail.cli.process import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
-    from dovetail.cli.mine import MineAsked
+    from dovetail.api.mine_search import MineAsked
 
 SPEC_HELP = "A model (name, file or Hugging Face config.json), or a spec with models, a plan and a chip."
 METRIC_HELP = "What to be best by: throughput, perf/tdp, tokens/J or $/token."
@@ -58,6 +59,7 @@ def mine(
     store: Annotated[str, typer.Option(metavar="FILE", help=STORE_HELP)] = "",
     workers: Annotated[str | None, typer.Option(metavar="N", help=WORKERS_HELP)] = None,
     cluster: Annotated[str, typer.Option(metavar="ADDRESS", help=CLUSTER_HELP)] = "",
+    html: Html = "",
     top: Annotated[str, typer.Option(metavar="N", help="How many designs to show.")] = "10",
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
@@ -66,17 +68,23 @@ def mine(
     Tensor and vector cores of any number and size within an area and a power, around the memory and links of a template
     chip. Every design is scheduled, operator by operator, or shown to be no better by a bound.
     """
-    typed = dict(locals())  # of arguments alone, as nothing stands before
+    return _answered(dict(locals()))
+
+
+def _answered(typed: dict[str, Any]) -> None:
+    """Answers what was typed."""
+    from dovetail.cli.around import Terminal
     from dovetail.cli.mine import answer
 
-    if not answer(_asked(typed), as_json=as_json):
+    terminal = Terminal(asked=engine_asked(typed["workers"], typed["cluster"]), file=typed["store"])
+    if not answer(_asked(typed), terminal, as_json=typed["as_json"], html=typed["html"]):
         raise typer.Exit(EXIT_INFEASIBLE)
 
 
 def _asked(typed: dict[str, Any]) -> MineAsked:
     """What was typed, with counts read."""
+    from dovetail.api.mine_search import MineAsked
     from dovetail.cli.asked import count
-    from dovetail.cli.mine import MineAsked
     from dovetail.files.mining import MiningSaid
     from dovetail.files.mining_stages import StagesSaid
 
@@ -90,11 +98,10 @@ def _asked(typed: dict[str, Any]) -> MineAsked:
     )
     said = {name: typed[name] for name in ("base", "area", "power")} | {name: counts[name] for name in ("batch", "seq")}
     return MineAsked(
-        **{name: typed[name] for name in ("spec", "metric", "algorithm", "store")},
+        **{name: typed[name] for name in ("spec", "metric", "algorithm")},
         said=MiningSaid(**said, stages=by_stage),
         num_most=counts["budget"],
         seed=counts["seed"],
         num_best=counts["top"],
-        engine=engine_asked(typed["workers"], typed["cluster"]),
         is_replanned=typed["replan"],
     )

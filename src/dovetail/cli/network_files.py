@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from dovetail.api.networks import timeline_of
 from dovetail.cli.results import ResultFiles, check_links, write_tables, write_timeline
 from dovetail.files.astra import network_text, system_text
 from dovetail.files.text import one_line
@@ -15,7 +16,6 @@ from dovetail.network.trace.from_network import astra_asked
 from dovetail.report.columns import CRITICAL_COLUMNS, LINK_COLUMNS, csv_text, points_text
 from dovetail.report.links import link_records
 from dovetail.report.network import critical_records
-from dovetail.report.tracks import device_processes, endpoint_processes
 
 
 def write_network(files: ResultFiles, answers: Sequence[NetworkAnswer]) -> None:
@@ -23,10 +23,7 @@ def write_network(files: ResultFiles, answers: Sequence[NetworkAnswer]) -> None:
     one = answers[0]
     graph = one.asked.network.graph
     if files.perfetto:
-        [timeline] = one.timeline
-        [record] = timeline.record
-        names = dict.fromkeys(record.tasks, one.asked.collective)
-        write_timeline(files, (*device_processes(record, graph, names), *endpoint_processes(one)))
+        write_timeline(files, timeline_of(one))
     if files.csv:
         beside = {}
         for timeline in one.timeline if len(answers) == 1 else ():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from dovetail.cli.html_option import Html
 
 COLLECTIVE_HELP = "all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce or point-to-point."
 SIZE_HELP = 'What one rank holds, such as "64 MiB"; 1MiB..1GiB doubles from one to the other.'
@@ -26,6 +28,20 @@ CSV_HELP = "Write results as FILE.csv; one answer's links and critical path as F
 RANKS_HELP = "Whose timeline and links to write: 0-7 or 0,2. Otherwise all."
 ASTRA_HELP = "Write the same as ASTRA-sim's files: PREFIX.0.et and on, PREFIX.network.yml, PREFIX.system.json."
 JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
+WORDS = (
+    "collective",
+    "size",
+    "topology",
+    "algorithm",
+    "engine",
+    "policy",
+    "groups",
+    "dims",
+    "slow",
+    "endpoint",
+    "memory",
+)
+FILES = ("plot", "perfetto", "csv", "ranks", "html")
 
 
 def network(
@@ -49,6 +65,7 @@ def network(
     csv: Annotated[str, typer.Option(metavar="FILE", help=CSV_HELP)] = "",
     ranks: Annotated[str, typer.Option(metavar="RANKS", help=RANKS_HELP)] = "",
     astra_sim: Annotated[str, typer.Option(metavar="PREFIX", help=ASTRA_HELP)] = "",
+    html: Html = "",
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Time one collective on one network, chunk by chunk.
@@ -57,10 +74,21 @@ def network(
     (oversubscription=2; leaf=8,spines=4 for its own switches) or dragonfly:9x4x2. Bandwidth is what one device
     can send into the dimension, in one direction, all its ports together.
     """
-    from dovetail.cli.network import Said, answer
+    return _answered(dict(locals()))
 
-    words = {"collective": collective, "size": size, "topology": topology, "algorithm": algorithm, "engine": engine}
-    words |= {"policy": policy, "groups": groups, "dims": dims, "slow": slow, "plot": plot, "astra": astra_sim}
-    words |= {"endpoint": endpoint, "memory": memory, "perfetto": perfetto, "csv": csv, "ranks": ranks}
-    words |= {"chunks": chunks, "active": active}
-    answer(Said(**words, sms=sms, is_themis=themis), as_json=as_json)
+
+def _answered(typed: dict[str, Any]) -> None:
+    """Answers what was typed."""
+    from dovetail.api.networks import NetworkSaid
+    from dovetail.cli.asked import count
+    from dovetail.cli.network import NetworkFiles, answer
+
+    chunks: dict[str, Any] = {
+        "num_chunks": count("--chunks", typed["chunks"]),
+        "num_active_chunks": count("--active", typed["active"]),
+    }
+    said = NetworkSaid(
+        **{name: typed[name] for name in WORDS}, **chunks, sms=typed["sms"] or "", is_themis=typed["themis"]
+    )
+    files = NetworkFiles(**{name: typed[name] for name in FILES}, astra=typed["astra_sim"])
+    answer(said, files, as_json=typed["as_json"])

@@ -6,21 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dovetail.accuracy.prepared import dtype_of
-from dovetail.accuracy.single import KINDS, Asked, op_answer
+from dovetail.accuracy.single import KINDS, Asked
+from dovetail.api.operators import PASSES, costed, dims_of
+from dovetail.cli.answers import show_answer
 from dovetail.cli.asked import count
-from dovetail.cli.naming import chip_named
-from dovetail.cli.screen import show_json, show_tables, write
-from dovetail.errors import DovetailError
-from dovetail.report.operator import op_record, op_tables
-
-# What tables of measurements call the passes.
-PASSES = {
-    "fwd": "forward",
-    "bwd": "input-grad",
-    "backward": "input-grad",
-    "dgrad": "input-grad",
-    "wgrad": "weight-grad",
-}
+from dovetail.cli.html import check_html
+from dovetail.cli.screen import show_json, write
+from dovetail.files.naming import chip_named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,23 +29,16 @@ class Said:
     setting: str
 
 
-def answer(said: Said, chip: str, *, is_compared: bool, as_json: bool) -> None:
+def answer(said: Said, chip: str, *, is_compared: bool, as_json: bool, html: str = "") -> None:
+    """Shows what the operator costs, or the names of all."""
+    check_html(html)
     if said.kind == "list":
         if as_json:
             show_json(list(KINDS))
         else:
             write("\n".join(KINDS) + "\n")
         return
-    named = chip_named(chip)
-    asked = _asked(said)
-    try:
-        found = op_answer(asked, named, is_compared=is_compared)
-    except DovetailError as error:
-        raise type(error)(error.message, error.where or f"{asked.kind} on {named.name}") from None
-    if as_json:
-        show_json(op_record(found))
-    else:
-        show_tables(op_tables(found))
+    show_answer(costed(_asked(said), chip_named(chip), is_compared=is_compared), as_json=as_json, html=html)
 
 
 def _asked(said: Said) -> Asked:
@@ -75,9 +60,3 @@ def _asked(said: Said) -> Asked:
         is_fused=said.is_fused,
         setting=said.setting,
     )
-
-
-def dims_of(texts: tuple[str, ...]) -> tuple[int, ...]:
-    """Sizes as people write them: apart, or joined by an x as in 4096x4096x4096."""
-    words = [word for text in texts for word in text.lower().split("x")]
-    return tuple(count("a size", word) for word in words)

@@ -10,23 +10,25 @@ from dovetail.cli.codesign_options import (
     AREA_HELP,
     BASE_HELP,
     DEVICES_HELP,
+    ENDPOINT_HELP,
     JSON_HELP,
     NETWORK_HELP,
     POWER_HELP,
     PRESET_HELP,
     SPEC_HELP,
     STORE_HELP,
+    said_of,
 )
 from dovetail.cli.engines import CLUSTER_HELP, WORKERS_HELP, engine_asked
+from dovetail.cli.html_option import Html
 from dovetail.cli.process import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
-    from dovetail.cli.pareto import ParetoAsked
+    from dovetail.api.fronts import ParetoAsked
 
 AXES_HELP = "Of throughput (or another metric), area, power, cost and energy, two or more; area to cost of all devices."
 CSV_HELP = "Write every system of the front to this file."
 SVG_HELP = "Draw the front, the first axis over each other one."
-COUNTS = ("devices", "batch", "seq", "top")
 
 
 def pareto(
@@ -36,6 +38,7 @@ def pareto(
     base: Annotated[str, typer.Option(metavar="CHIP", help=BASE_HELP)] = "",
     network: Annotated[str, typer.Option(metavar="NAME", help=NETWORK_HELP)] = "",
     devices: Annotated[str | None, typer.Option(metavar="N", help=DEVICES_HELP)] = None,
+    endpoint: Annotated[str, typer.Option(metavar="NAMES", help=ENDPOINT_HELP)] = "",
     area: Annotated[str, typer.Option(metavar="AREA", help=AREA_HELP)] = "",
     power: Annotated[str, typer.Option(metavar="POWER", help=POWER_HELP)] = "",
     batch: Annotated[str | None, typer.Option(metavar="N", help="Samples of one step.")] = None,
@@ -45,6 +48,7 @@ def pareto(
     cluster: Annotated[str, typer.Option(metavar="ADDRESS", help=CLUSTER_HELP)] = "",
     csv: Annotated[str, typer.Option(metavar="FILE", help=CSV_HELP)] = "",
     svg: Annotated[str, typer.Option(metavar="FILE", help=SVG_HELP)] = "",
+    html: Html = "",
     top: Annotated[str, typer.Option(metavar="N", help="How many systems of the front to show.")] = "20",
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
@@ -54,28 +58,22 @@ def pareto(
     its best plan by equal stages. Bounds settle most; the rest are scored. Without a spec, a small example.
     """
     typed = dict(locals())  # of arguments alone, as nothing stands before
+    from dovetail.cli.around import Terminal
     from dovetail.cli.pareto import answer
 
-    if not answer(_asked(typed), as_json=as_json):
+    terminal = Terminal(asked=engine_asked(workers, cluster), file=store)
+    if not answer(_asked(typed), terminal, as_json=as_json, csv=csv, svg=svg, html=html):
         raise typer.Exit(EXIT_INFEASIBLE)
 
 
 def _asked(typed: dict[str, Any]) -> ParetoAsked:
     """What was typed, with counts read."""
+    from dovetail.api.fronts import ParetoAsked, axes_of
     from dovetail.cli.asked import count
-    from dovetail.cli.pareto import ParetoAsked
-    from dovetail.files.codesign import CodesignSaid
 
-    counts = {name: count(f"--{name}", typed[name]) for name in COUNTS}
-    words = {name: typed[name] for name in ("preset", "base", "network", "area", "power")}
-    said = CodesignSaid(**words, devices=counts["devices"], batch=counts["batch"], seq=counts["seq"])
     return ParetoAsked(
         spec=typed["spec"],
-        said=said,
-        axes=typed["axes"],
-        store=typed["store"],
-        engine=engine_asked(typed["workers"], typed["cluster"]),
-        csv=typed["csv"],
-        svg=typed["svg"],
-        num_shown=counts["top"],
+        said=said_of(typed),
+        axes=axes_of(typed["axes"]),
+        num_shown=count("--top", typed["top"]),
     )

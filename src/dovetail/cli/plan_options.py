@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from dovetail.cli.html_option import Html
 from dovetail.cli.process import EXIT_INFEASIBLE
 
 SPEC_HELP = "A spec file: workload, cluster, and if there are any, space and your own plan."
@@ -18,8 +19,11 @@ FORBID_HELP = (
 )
 LIMIT_HELP = "Plans of which layers and recompute are set by stage, at the most; what stays open is said as a gap."
 PLAN_FILE_HELP = "Write the best plan to this file, whole, as simulate --plan takes it."
+PERFETTO_HELP = "Write the timeline of a step by the best plan, device by device, for ui.perfetto.dev."
+RANKS_HELP = "Whose timeline to write: 0-7 or 0,2. Otherwise one device of each stage."
 COMPUTE_HELP = "What matrix products are computed in, such as fp16: the workload's precision.compute."
 JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
+ASKED = ("spec", "model", "cluster", "devices", "global_batch", "seq", "compute")  # as simulate has them
 
 
 def plan(
@@ -36,6 +40,9 @@ def plan(
     fix: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help=FIX_HELP)] = None,
     forbid: Annotated[list[str] | None, typer.Option(metavar="FEATURE", help=FORBID_HELP)] = None,
     plan_file: Annotated[str, typer.Option(metavar="FILE", help=PLAN_FILE_HELP)] = "",
+    perfetto: Annotated[str, typer.Option(metavar="FILE", help=PERFETTO_HELP)] = "",
+    ranks: Annotated[str, typer.Option(metavar="RANKS", help=RANKS_HELP)] = "",
+    html: Html = "",
     force: Annotated[bool, typer.Option("--force", help="Write over a file that stands.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
@@ -44,16 +51,24 @@ def plan(
     Without SPEC, give --model and --cluster. Every plan of the space is evaluated or shown to be no better: degrees,
     interleave, ZeRO, microbatch, the order of axes on the network, layers and recompute by stage.
     """
-    from dovetail.cli.asked import asked_of, count
-    from dovetail.cli.plan import PlanAsked, answer
+    return _answered(dict(locals()))
 
-    asked = asked_of(
-        spec=spec, model=model, cluster=cluster, devices=devices, global_batch=global_batch, seq=seq, compute=compute
-    )
-    num_best, num_refined = count("--top", top), count("--limit", limit)
+
+def _answered(typed: dict[str, Any]) -> None:
+    """Answers what was typed."""
+    from dovetail.api.plan_commands import PlanAsked
+    from dovetail.cli.asked import asked_of, count
+    from dovetail.cli.plan import answer
+
     wanted = PlanAsked(
-        objective=objective, num_best=num_best, num_refined=num_refined, fixed=tuple(fix or ()),
-        forbidden=tuple(forbid or ()), plan_file=plan_file, is_forced=force,
-    )  # fmt: skip
-    if not answer(asked, wanted, as_json=as_json):
+        objective=typed["objective"],
+        num_best=count("--top", typed["top"]),
+        num_refined=count("--limit", typed["limit"]),
+        fixed=tuple(typed["fix"] or ()),
+        forbidden=tuple(typed["forbid"] or ()),
+        plan_file=typed["plan_file"],
+        is_forced=typed["force"],
+    )
+    files = {name: typed[name] for name in ("html", "perfetto", "ranks")}
+    if not answer(asked_of(**{name: typed[name] for name in ASKED}), wanted, as_json=typed["as_json"], **files):
         raise typer.Exit(EXIT_INFEASIBLE)

@@ -2,166 +2,158 @@
 
 from __future__ import annotations
 
+import importlib
 import os
-import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
+from dovetail.api import progress as told
+from dovetail.api.progress import best_words
+from dovetail.cli.interrupts import Handler, at_interrupt
+from dovetail.cli.manner import doing, has_colour, manner
 from dovetail.cli.process import stream
 from dovetail.search.codesign.joint import Standing as JointStanding
 from dovetail.search.codesign.pareto import FrontStanding
-from dovetail.search.mining.miner import Standing, Watch
+from dovetail.search.mining.miner import Watch
 from dovetail.search.objectives import Objective
 from dovetail.search.planner import Progress, Tally
-from dovetail.units import format_bytes, format_energy_j, format_s
 
 CLEAR_LINE = b"\r\x1b[2K\x1b[?25h"  # ECMA-48: erase the line; and show the cursor that the bar hides
+WIDTH = 12  # of a bar, in characters
+SAID = "{task.fields[said]}"
+MOMENT_S = 1e-9  # style: less than any clock tells, so that a pace is a number
+Item = TypeVar("Item")
+
+Columns = Callable[[Any], Sequence[Any]]  # of a bar, from Rich's module of them
+
+
+@contextmanager
+def _bar(columns: Columns) -> Iterator[Any | None]:
+    """A bar that goes away in the end, and at an interrupt; none where nobody watches."""
+    watched = _terminal()
+    if watched is None:
+        yield None
+        return
+    rich = importlib.import_module("rich.progress")
+    console = importlib.import_module("rich.console").Console(file=watched, no_color=not has_colour(watched))
+    with rich.Progress(*columns(rich), console=console, transient=True) as bar, at_interrupt(_cleared):
+        yield bar
+
+
+def _cleared(before: Handler, number: int, frame: FrameType | None) -> None:
+    """Clears the bar before an interrupt ends the process, as whoever meets it does not know of the bar."""
+    os.write(2, CLEAR_LINE)
+    before(number, frame)
 
 
 @contextmanager
 def search_progress(objective: Objective, cluster_usd: float) -> Iterator[Progress]:
     """What a search calls as it goes on: grids done, plans a second, the best so far and the time left are shown."""
-    told = _terminal()
-    if told is None:
-        yield lambda *_: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
 
-    columns = (
-        TextColumn("searching"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[said]}"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=Console(file=told), transient=True) as bar, _clean_interrupt():
-        yield _shown(bar, objective, cluster_usd)
+    def columns(rich: Any) -> Sequence[Any]:
+        done = (rich.TextColumn("searching"), rich.BarColumn(bar_width=20), rich.MofNCompleteColumn())
+        return *done, rich.TextColumn(SAID), rich.TimeRemainingColumn()
+
+    with _bar(columns) as bar:
+        yield (lambda *_: None) if bar is None else _shown(bar, objective, cluster_usd)
+
+
+@contextmanager
+def _systems_bar(name: str, *, has_pace: bool = True) -> Iterator[Callable[[told.Progress], None]]:
+    """Of a search among designs or systems: how far it is, in words, its pace and the time left."""
+
+    def columns(rich: Any) -> Sequence[Any]:
+        return rich.TextColumn(name), rich.BarColumn(bar_width=WIDTH), rich.TextColumn(SAID), rich.TimeRemainingColumn()
+
+    with _bar(columns) as bar:
+        yield (lambda _: None) if bar is None else _shown_systems(bar, has_pace=has_pace)
+
+
+def _shown_systems(bar: Any, *, has_pace: bool) -> Callable[[told.Progress], None]:
+    task = bar.add_task("", total=None, said="bounding")
+    begin_s = time.monotonic()
+
+    def show(now: told.Progress) -> None:
+        passed_s = time.monotonic() - begin_s
+        pace = f"; {now.num_done / passed_s if passed_s > 0 else 0.0:,.0f}/s" if has_pace else ""
+        bar.update(task, completed=now.num_done, total=now.num_all, said=f"{now.words}{pace}")
+
+    return show
 
 
 @contextmanager
 def mining_progress(base: str, num_most: int) -> Iterator[Watch]:
     """What a search for a chip calls as it goes on: designs, their pace, the best, the bound and the time left."""
-    told = _terminal()
-    if told is None:
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("mining"), BarColumn(bar_width=12), TextColumn("{task.fields[said]}"), TimeRemainingColumn())
-    with Bar(*columns, console=Console(file=told), transient=True) as bar, _clean_interrupt():
-        yield _shown_mining(bar, base, num_most)
-
-
-def _shown_mining(bar: Any, base: str, num_most: int) -> Watch:
-    task = bar.add_task("mining", total=None, said="bounding")
-    begin_s = time.monotonic()
-
-    def show(now: Standing) -> None:
-        passed_s = time.monotonic() - begin_s
-        said = f"{now.num_evaluated:,} designs, {now.num_evaluated / passed_s if passed_s > 0 else 0.0:,.0f}/s"
-        if now.loss < float("inf"):
-            said += f"; {1 / now.loss:.3f}x {base}, at most {1 / now.bound:.3f}x"
-        num_all = min(now.num_evaluated + now.num_open, num_most)
-        bar.update(task, completed=now.num_evaluated, total=num_all, said=said)
-
-    return show
+    with _systems_bar("mining") as show:
+        yield lambda now: show(told.mining_progress(now, base, num_most))
 
 
 @contextmanager
 def joint_progress(base: str) -> Iterator[Callable[[JointStanding], None]]:
     """What a joint search calls as it goes on: systems, their pace, the best, the bound and the time left."""
-    told = _terminal()
-    if told is None:
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("co-design"), BarColumn(bar_width=12), TextColumn("{task.fields[said]}"))
-    with Bar(*columns, TimeRemainingColumn(), console=Console(file=told), transient=True) as bar, _clean_interrupt():
-        yield _shown_joint(bar, base)
-
-
-def _shown_joint(bar: Any, base: str) -> Callable[[JointStanding], None]:
-    task = bar.add_task("co-design", total=None, said="bounding")
-    begin_s = time.monotonic()
-
-    def show(now: JointStanding) -> None:
-        passed_s = time.monotonic() - begin_s
-        said = f"{now.num_done:,} {now.phase}, {now.num_done / passed_s if passed_s > 0 else 0.0:,.0f}/s"
-        if now.loss < float("inf"):
-            said += f"; {1 / now.loss:.3f}x {base}, at most {1 / now.bound:.3f}x"
-        bar.update(task, completed=now.num_done, total=now.num_done + now.num_open, said=said)
-
-    return show
+    with _systems_bar("co-design") as show:
+        yield lambda now: show(told.joint_progress(now, base))
 
 
 @contextmanager
 def front_progress() -> Iterator[Callable[[FrontStanding], None]]:
     """What a search for a front calls as it goes on: points bounded, then systems settled, scored and on the front."""
-    told = _terminal()
-    if told is None:
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("front"), BarColumn(bar_width=12), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
-    with Bar(*columns, console=Console(file=told), transient=True) as bar, _clean_interrupt():
-        task = bar.add_task("front", total=None, said="bounding")
-
-        def show(now: FrontStanding) -> None:
-            if now.num_bounded < now.num_points:
-                said = f"bounding {now.num_points:,} systems"
-                bar.update(task, completed=now.num_bounded, total=2 * now.num_points, said=said)
-                return
-            said = f"{now.num_scored:,} scored, {now.num_front:,} on the front, {now.num_open:,} open"
-            done = 2 * now.num_points - now.num_open
-            bar.update(task, completed=done, total=2 * now.num_points, said=said)
-
-        yield show
+    with _systems_bar("front", has_pace=False) as show:
+        yield lambda now: show(told.front_progress(now))
 
 
 @contextmanager
 def busy(words: str) -> Iterator[None]:
     """Says what runs and for how long already."""
-    told = _terminal()
-    if told is None:
+    columns: Columns = lambda rich: (rich.SpinnerColumn(), rich.TextColumn(words), rich.TimeElapsedColumn())  # noqa: E731
+    with doing(words), _bar(columns) as bar:
+        if bar is not None:
+            bar.add_task(words, total=None)
         yield
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn(words), TimeElapsedColumn())
-    with Bar(*columns, console=Console(file=told), transient=True) as bar, _clean_interrupt():
-        bar.add_task(words, total=None)
-        yield
+
+def through(words: str, items: Sequence[Item]) -> Iterator[Item]:
+    """The items one after another; how many are done, their pace and the time left are shown."""
+
+    def columns(rich: Any) -> Sequence[Any]:
+        done = (rich.TextColumn(words), rich.BarColumn(bar_width=WIDTH), rich.MofNCompleteColumn())
+        return *done, rich.TextColumn(SAID), rich.TimeRemainingColumn()
+
+    with doing(words), _bar(columns) as bar:
+        task = None if bar is None else bar.add_task(words, total=len(items), said="")
+        begin_s = time.monotonic()
+        for num_done, item in enumerate(items, start=1):
+            yield item
+            if bar is not None:
+                pace = num_done / max(time.monotonic() - begin_s, MOMENT_S)
+                bar.update(task, completed=num_done, said=f"{pace:,.1f}/s" if pace >= 1 else f"{1 / pace:,.1f} s each")
+
+
+@contextmanager
+def telling(words: str) -> Iterator[Callable[[str], None]]:
+    """What something of unknown length calls with what it does; that and how long it takes already are shown."""
+
+    def columns(rich: Any) -> Sequence[Any]:
+        return rich.SpinnerColumn(), rich.TextColumn(SAID), rich.TimeElapsedColumn()
+
+    with doing(words), _bar(columns) as bar:
+        task = None if bar is None else bar.add_task(words, total=None, said=words)
+        yield (lambda _: None) if bar is None else (lambda told: bar.update(task, said=told))
 
 
 @contextmanager
 def stepping(names: list[str]) -> Iterator[Callable[[str], None]]:
     """What a study of several things calls as it goes on, with words that begin with the name of one of them."""
-    told = _terminal()
-    if told is None:
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
 
-    columns = (BarColumn(bar_width=12), MofNCompleteColumn(), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
-    with Bar(*columns, console=Console(file=told), transient=True) as bar, _clean_interrupt():
-        yield _shown_steps(bar, names)
+    def columns(rich: Any) -> Sequence[Any]:
+        done = (rich.BarColumn(bar_width=WIDTH), rich.MofNCompleteColumn())
+        return *done, rich.TextColumn(SAID), rich.TimeElapsedColumn(), rich.TimeRemainingColumn()
+
+    with doing(f"{len(names)} steps"), _bar(columns) as bar:
+        yield (lambda _: None) if bar is None else _shown_steps(bar, names)
 
 
 def _shown_steps(bar: Any, names: list[str]) -> Callable[[str], None]:
@@ -180,7 +172,8 @@ def _shown_steps(bar: Any, names: list[str]) -> Callable[[str], None]:
 def _terminal() -> TextIO | None:
     """Standard error, where somebody watches it."""
     told = stream("stderr")
-    return told if told is not None and told.isatty() and os.environ.get("TERM") != "dumb" else None
+    is_watched = told is not None and told.isatty() and os.environ.get("TERM") != "dumb" and not manner().is_quiet
+    return told if is_watched else None
 
 
 def _shown(bar: Any, objective: Objective, cluster_usd: float) -> Progress:
@@ -203,37 +196,3 @@ def _shown(bar: Any, objective: Objective, cluster_usd: float) -> Progress:
         bar.update(task, completed=num_done, total=num_all, said=said)
 
     return show
-
-
-def best_words(objective: Objective, score: float, cluster_usd: float) -> str:
-    """The best score so far as people say it."""
-    if score == float("inf"):
-        return "nothing fits yet"
-    if objective.aspect == "memory":
-        return f"best {format_bytes(score)}"
-    if objective.aspect == "energy":
-        return f"best {format_energy_j(score, 1)} a step"
-    return f"best {format_s(score / cluster_usd)} a step"
-
-
-@contextmanager
-def _clean_interrupt() -> Iterator[None]:
-    """Clears the bar before an interrupt ends the process, as whoever meets it does not know of the bar."""
-    previous = signal.getsignal(signal.SIGINT)
-    if not callable(previous):  # ignored, as a shell may have it
-        yield
-        return
-
-    def interrupted(number: int, frame: FrameType | None) -> None:
-        os.write(2, CLEAR_LINE)
-        previous(number, frame)
-
-    try:
-        signal.signal(signal.SIGINT, interrupted)
-    except ValueError:  # not the main thread, which alone may say
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)

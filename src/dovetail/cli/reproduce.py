@@ -9,7 +9,8 @@ from pathlib import Path
 from dovetail.accuracy.reproduce.ace import ace_study
 from dovetail.accuracy.reproduce.beyond import beyond
 from dovetail.accuracy.reproduce.phaze_dp import Placed, phaze_dp_study
-from dovetail.cli.progress import busy
+from dovetail.cli.html import check_html, show_html
+from dovetail.cli.progress import busy, stepping
 from dovetail.cli.reproduce_phaze import phaze
 from dovetail.cli.reproduce_wham import wham
 from dovetail.cli.screen import show_json, show_tables
@@ -18,6 +19,8 @@ from dovetail.files.phaze_dp import load_instance, load_recorded, shipped_instan
 from dovetail.files.text import one_line
 from dovetail.files.written import write_file
 from dovetail.report.beyond import beyond_record, beyond_tables
+from dovetail.report.pages.inputs import plain_inputs
+from dovetail.report.pages.reproduction import reproduction_page
 from dovetail.report.phaze import phaze_tables
 from dovetail.report.phaze_dp import phaze_dp_record, phaze_dp_tables
 from dovetail.report.record import Record
@@ -42,6 +45,7 @@ class ReproduceAsked:
     models: tuple[str, ...] = ()
     is_quick: bool = False
     as_json: bool = False
+    html: str = ""
 
 
 def answer(asked: ReproduceAsked) -> bool:
@@ -49,6 +53,7 @@ def answer(asked: ReproduceAsked) -> bool:
     if asked.paper not in PAPERS:
         hint = did_you_mean(asked.paper, PAPERS)
         raise InvalidInput(f"no paper is named {one_line(asked.paper)!r}{hint}")
+    check_html(asked.html)
     if asked.paper == "wham":
         return _wham(asked)
     if asked.paper == "phaze":
@@ -75,10 +80,10 @@ def answer(asked: ReproduceAsked) -> bool:
 
 
 def _show(record: Record, tables: Callable[[Record], tuple[Table, ...]], asked: ReproduceAsked) -> None:
-    if asked.as_json:
-        show_json(record)
-    else:
-        show_tables(tables(record))
+    show_json(record) if asked.as_json else show_tables(tables(record))
+    if asked.html:
+        page = reproduction_page(record, tables(record))
+        show_html(asked.html, page, plain_inputs(asked), record, is_told=not asked.as_json)
 
 
 def _wham(asked: ReproduceAsked) -> bool:
@@ -102,7 +107,13 @@ def _phaze_dp(asked: ReproduceAsked) -> bool:
         raise InvalidInput("phaze-dp is one table; say --beyond, --refit and --figures with ace")
     instances = shipped_instances()
     recorded = {name: load_recorded(file) for name, file in instances.items()}
-    record = phaze_dp_record(phaze_dp_study(recorded, lambda name: placed_instance(instances[name])))
+    with stepping(list(instances)) as told:
+
+        def placed(name: str) -> Placed:
+            told(name)
+            return placed_instance(instances[name])
+
+        record = phaze_dp_record(phaze_dp_study(recorded, placed))
     _show(record, phaze_dp_tables, asked)
     return bool(record["holds"])
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dovetail.cli.html_option import Html
 from dovetail.cli.process import EXIT_INFEASIBLE
 from dovetail.errors import InvalidInput
 
@@ -33,6 +34,7 @@ def schedule(
     workers: Annotated[str | None, typer.Option(metavar="N", help=WORKERS_HELP)] = None,
     perfetto: Annotated[str, typer.Option(metavar="FILE", help=PERFETTO_HELP)] = "",
     force: Annotated[bool, typer.Option("--force", help=FORCE_HELP)] = False,
+    html: Html = "",
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Schedule the operators of a block on the cores of a chip.
@@ -40,17 +42,17 @@ def schedule(
     Forward, backward and update of one block, on 1, 2, 4 or all cores each, under the chip's HBM and SRAM bandwidth;
     with a bound that no schedule beats, and the peaks of HBM and SRAM. Ends with 1 where HBM does not hold it.
     """
+    from dovetail.api.scheduled import ScheduleAsked
     from dovetail.cli.asked import count
-    from dovetail.cli.schedule import ScheduleAsked, answer
+    from dovetail.cli.schedule import answer
 
     _check_used({"--limit": bool(limit), "--workers": workers is not None}, "--exact", is_said=exact)
     _check_used({"--force": force}, "--perfetto", is_said=bool(perfetto))
     asked = ScheduleAsked(
         model=model, chip=chip, block=block, batch=count("--batch", batch), seq=count("--seq", seq) if seq else 0,
-        recompute=recompute, is_exact=exact, limit=limit, num_workers=count("--workers", workers), perfetto=perfetto,
-        is_forced=force,
+        recompute=recompute, is_exact=exact, limit=limit, num_workers=count("--workers", workers),
     )  # fmt: skip
-    if not answer(asked, as_json=as_json):
+    if not answer(asked, as_json=as_json, perfetto=perfetto, is_forced=force, html=html):
         raise typer.Exit(EXIT_INFEASIBLE)
 
 

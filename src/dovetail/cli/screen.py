@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import sys
+import textwrap
+from dataclasses import replace
 from typing import Any
 
+from dovetail.cli.manner import has_colour, manner
 from dovetail.cli.process import forget_output
 from dovetail.report.table import BLOCKS, WIDTH, Line, Table, lines, text_of
 
@@ -18,13 +20,15 @@ BARS = f"[{BLOCKS[1:]}]"
 
 
 def show_tables(tables: tuple[Table, ...]) -> None:
-    if not _has_colour():
+    if manner().is_quiet:
+        tables = without_notes(tables)
+    if not has_colour(sys.stdout):
         write(text_of(tables))
         return
     from rich.console import Console
 
     width = max(MIN_WIDTH, min(WIDTH, shutil.get_terminal_size().columns))
-    console = Console(highlight=False, width=width)
+    console = Console(highlight=False, width=width, force_terminal=True)
     try:
         print_styled(console, tables, width)
     except BrokenPipeError:
@@ -48,6 +52,26 @@ def _styled(line: Line) -> Any:
     return text
 
 
+def without_notes(tables: tuple[Table, ...]) -> tuple[Table, ...]:
+    """Figures alone: tables without what is said below them, and none that only says something but the first.
+
+    That is the answer, be it in words.
+    """
+    first = tuple(table for table in tables[:1] if not table.rows)
+    return (*first, *(replace(table, notes=()) for table in tables if table.rows))
+
+
+def wrapped(line: str) -> str:
+    """A sentence on lines that fit; file names stay whole."""
+    return textwrap.fill(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+
+
+def remark(text: str) -> None:
+    """Writes what is no part of the answer, such as where a file went, unless only that is wanted."""
+    if not manner().is_quiet:
+        write(text)
+
+
 def show_json(value: Any) -> None:
     write(json.dumps(value, indent=2, allow_nan=False) + "\n")
 
@@ -64,8 +88,3 @@ def write(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         forget_output()  # nobody reads on, as after `| head`: that is no error
-
-
-def _has_colour() -> bool:
-    """Colour is for people: never in a pipe or a file, nor where NO_COLOR (no-color.org) or the terminal says no."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dovetail.cli.kinds import CATALOGUES, is_spec_file, kind_of
 from dovetail.cli.screen import show_json, show_tables
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files import load_chip, load_model, load_spec
 from dovetail.files.cluster import load_cluster
 from dovetail.files.entry import is_file_name
+from dovetail.files.kinds import CATALOGUES, is_spec_file, kind_of
 from dovetail.files.mixed_cluster import load_any_cluster
 from dovetail.files.text import one_line
 from dovetail.hardware.clusters import clusters

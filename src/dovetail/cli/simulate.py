@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from dovetail.cli.asked import Asked, job_of, placed_in
-from dovetail.cli.screen import show_json, show_tables
-from dovetail.errors import InvalidInput
-from dovetail.evaluate import Infeasible, evaluate
-from dovetail.files.job import countable
-from dovetail.files.residuals import load_residuals
-from dovetail.report.outcome import tables
-from dovetail.report.record import record
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dovetail.api.asked import Asked
+from dovetail.api.simulated import simulated
+from dovetail.cli.answers import show_answer
+from dovetail.cli.html import check_html
+from dovetail.cli.manner import doing
+from dovetail.cli.timeline import tell_timeline, timeline_files, timeline_record, write_step
+
+if TYPE_CHECKING:
+    from dovetail.api.around import Around
 
 
-def answer(asked: Asked, *, as_json: bool, num_tokens: float = 0.0) -> bool:
-    """Shows the answer, and says whether the plan fits."""
-    job = job_of(asked)
-    model = job.workload.model
-    if num_tokens and model.sample != "tokens":
-        raise InvalidInput(f"--tokens is for models of tokens, and {model.name} takes {model.sample}; leave it out")
-    with placed_in(asked.spec), countable():
-        result = evaluate(job.workload, job.cluster, job.plan)
-    if as_json:
-        show_json(record(result, job.name, load_residuals(), num_tokens))
-    else:
-        show_tables(tables(result, job.name, load_residuals(), num_tokens))
-    return not isinstance(result, Infeasible)
+def answer(
+    asked: Asked, *, as_json: bool, num_tokens: float = 0.0, html: str = "", perfetto: str = "", ranks: str = ""
+) -> bool:
+    """Shows the answer, writes its timeline where one is asked for, and says whether the plan fits."""
+    check_html(html)
+    files = timeline_files(perfetto, ranks)
+    with doing("simulated"):
+        found = simulated(asked, num_tokens=num_tokens, around=_around)
+    written = write_step(files, found.outcome)
+    fits = show_answer(found, as_json=as_json, html=html, more=timeline_record(files, written))
+    if not as_json:
+        tell_timeline(files, written)
+    return fits
+
+
+@contextmanager
+def _around() -> Iterator[Around]:
+    """For a plan that is to be found; imported where one searches."""
+    from dovetail.cli.around import Terminal
+
+    yield Terminal()

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dovetail.cli.html_option import Html
 from dovetail.errors import InvalidInput
 
 NUM_SHOWN = 10  # rows of a study
@@ -25,6 +26,7 @@ def studies(
         None
     ),
     rescue: Annotated[str, typer.Option(metavar="FILE", help=RESCUE_HELP)] = "",
+    html: Html = "",
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """List what a store holds: studies, how far each is, its best.
@@ -39,12 +41,14 @@ def studies(
         raise InvalidInput("--top is of the rows of one study; name it by --study")
     if rescue and study:
         raise InvalidInput("--rescue saves all studies; leave --study out")
+    if rescue and html:
+        raise InvalidInput("--html is of what a store holds; leave it out with --rescue")
     if rescue:
         rescue_rows(store, rescue, as_json=as_json)
     elif study:
-        show_study(store, study, num_best or NUM_SHOWN, as_json=as_json)
+        show_study(store, study, num_best or NUM_SHOWN, as_json=as_json, html=html)
     else:
-        show_studies(store, as_json=as_json)
+        show_studies(store, as_json=as_json, html=html)
 
 
 def export(

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dovetail.cli.html import check_html, show_html
+from dovetail.cli.progress import busy
 from dovetail.cli.results import ResultFiles, check_links, result_files, write_tables, write_timeline
 from dovetail.cli.screen import show_json, show_tables, write
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
@@ -35,6 +37,8 @@ from dovetail.network.trace.outcome import TraceOutcome
 from dovetail.network.trace.run_astra import run_astra
 from dovetail.network.trace.run_events import Settings, run_events
 from dovetail.report.columns import CRITICAL_COLUMNS, LINK_COLUMNS, RANK_COLUMNS, csv_text
+from dovetail.report.pages.inputs import plain_inputs
+from dovetail.report.pages.trace import trace_page
 from dovetail.report.trace import trace_links, trace_record, trace_tables
 from dovetail.report.tracks import device_processes
 
@@ -57,6 +61,7 @@ class TraceAsked:
     perfetto: str = ""
     csv: str = ""
     ranks: str = ""
+    html: str = ""
 
 
 def answer(asked: TraceAsked) -> None:
@@ -69,13 +74,17 @@ def answer(asked: TraceAsked) -> None:
         raise InvalidInput("ASTRA-sim's ranks are alike; leave --engine astra-sim away", "--slow-ranks")
     if not asked.topology:
         raise InvalidInput("say which network the ranks are on, as in ring:8@50GB/s,500ns", "--topology")
+    check_html(asked.html)
     files = result_files(asked.perfetto, asked.csv, asked.ranks)
-    found = _run(asked, *files.watches)
+    with busy(f"following the ranks of {one_line(asked.prefix)}"):
+        found = _run(asked, *files.watches)
     write_results(files, found)
     if asked.as_json:
         show_json(trace_record(found))
     else:
         show_tables(trace_tables(found))
+    if asked.html:
+        show_html(asked.html, trace_page(found), plain_inputs(asked), trace_record(found), is_told=not asked.as_json)
 
 
 def write_results(files: ResultFiles, found: TraceOutcome) -> None:
@@ -163,7 +172,7 @@ def _system(asked: TraceAsked, dims: tuple[AstraDim, ...]) -> AstraSystem:
     return load_system(dims, Path(asked.system), is_congestion_aware=asked.is_congestion_aware)
 
 
-def convert(workload: str, prefix: str, topology: str, *, is_forced: bool = False) -> None:
+def convert(workload: str, prefix: str, topology: str, *, is_forced: bool, as_json: bool) -> None:
     """Writes a trace for each rank from an ASTRA-sim 1.0 text workload."""
     if not topology:
         raise InvalidInput("say which network the ranks are on, as in ring:8@50GB/s,500ns", "--topology")
@@ -174,4 +183,7 @@ def convert(workload: str, prefix: str, topology: str, *, is_forced: bool = Fals
         raise InvalidInput("the workload has no compute and no collective, so no trace", one_line(workload))
     num_ranks = math.prod(dim.num_ranks for dim in dims)
     write_traces(prefix, (nodes,) * num_ranks, is_forced=is_forced)
+    if as_json:
+        show_json({"num_ranks": num_ranks, "num_nodes": len(nodes), "prefix": prefix})
+        return
     write(f"{num_ranks:,} traces of {len(nodes):,} nodes each: {prefix}.0.et to {prefix}.{num_ranks - 1}.et\n")

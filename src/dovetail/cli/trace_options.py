@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from dovetail.cli.html_option import Html
 
 TOPOLOGY_HELP = (
     'Dimensions, innermost first, such as "ring:8@50GB/s,500ns"; or a catalogue cluster, a YAML file with nodes and'
@@ -35,6 +37,7 @@ def run(
     perfetto: Annotated[str, typer.Option(metavar="FILE", help=PERFETTO_HELP)] = "",
     csv: Annotated[str, typer.Option(metavar="FILE", help=CSV_HELP)] = "",
     ranks: Annotated[str, typer.Option(metavar="RANKS", help=RANKS_HELP)] = "",
+    html: Html = "",
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Time Chakra traces, one of each rank, on a network.
@@ -42,22 +45,14 @@ def run(
     Shows when each rank ends, how much of that is communication not hidden behind compute, and the critical path.
     A send without its receive, a cycle, or a rank that never joins its group is an error that names rank and node.
     """
+    return _answered(dict(locals()))
+
+
+def _answered(typed: dict[str, Any]) -> None:
+    """Answers what was typed."""
     from dovetail.cli.trace import TraceAsked, answer
 
-    asked = TraceAsked(
-        prefix=prefix,
-        topology=topology,
-        system=system,
-        groups=groups,
-        engine=engine,
-        is_congestion_aware=congestion_aware,
-        slow_ranks=slow_ranks,
-        perfetto=perfetto,
-        csv=csv,
-        ranks=ranks,
-        as_json=as_json,
-    )
-    answer(asked)
+    answer(TraceAsked(is_congestion_aware=typed.pop("congestion_aware"), **typed))
 
 
 @trace.command(name="import")
@@ -66,8 +61,9 @@ def take_in(
     prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="What to write stands before .0.et, .1.et, ...")],
     topology: Annotated[str, typer.Option(metavar="NETWORK", help=TOPOLOGY_HELP)] = "",
     force: Annotated[bool, typer.Option("--force", help="Write over traces that stand.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Write Chakra traces, one for each rank, of an ASTRA-sim 1.0 text workload."""
     from dovetail.cli.trace import convert
 
-    convert(workload, prefix, topology, is_forced=force)
+    convert(workload, prefix, topology, is_forced=force, as_json=as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import Any
 
@@ -30,11 +31,17 @@ def check_said(arguments: list[str]) -> None:
         raise InvalidInput(f"{what} is empty; give it one, or leave it out")
 
 
+def _closest(word: str, options: list[str]) -> list[str]:
+    """Of what Typer finds alike the closest first, and no far ones beside a near one."""
+    near = difflib.get_close_matches(word, options, n=3, cutoff=0.75)
+    return near or sorted(options)
+
+
 def usage(error: Any) -> str:
     """Typer's words for wrong usage, put as we put ours."""
     message = str(getattr(error, "message", "")) or error.format_message()
     if close := getattr(error, "possibilities", None):
-        message = f"{message}; did you mean {' or '.join(sorted(close))}?"
+        message = f"{message}; did you mean {' or '.join(_closest(str(error.option_name), close))}?"
     elif type(error) is not USAGE_ERROR:
         message = error.format_message()
     message = message.replace(". Did you mean", "; did you mean").rstrip(".")

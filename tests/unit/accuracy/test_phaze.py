@@ -14,7 +14,7 @@ from dovetail.accuracy.reproduce.phaze_cases import CALIBRATED, CASES, PUBLISHED
 from dovetail.hardware.catalog import chips
 from dovetail.plan.plan import Plan
 from dovetail.report.phaze import phaze_record, phaze_tables
-from dovetail.report.table import text_of
+from dovetail.report.table import WIDTH, text_of
 from dovetail.units import GIBI
 
 BERT = next(case for case in CASES if case.name == "BERT-large")
@@ -97,6 +97,27 @@ def test_the_study_is_json_and_tables_with_and_without_chips():
     assert "The best chip and plan together" not in text_of(phaze_tables(alone))
     assert text_of(phaze_tables(joined)).count("The best chip and plan together") == len(TERMS)
     assert joined["models"][0]["joint"]["stopped_frac"] == pytest.approx(0.5)
+
+
+def wide(record):
+    """`record` for all models, with figures as long as they get."""
+    [one] = record["models"]
+    plan = {"pipeline_parallel": 128, "data_parallel": 1024, "tensor_parallel": 8, "sequences_per_s": 123_456.7}
+    joint = one["joint"] | {"cores": "256 x (256x256) + 256 x 256", "num_evaluated": 29_360, "stopped_chips": 29_360}
+    joint |= {"found": joint["found"] | plan, "gain_over_expert": 12.34567, "gain_over_chip_then_plan": 1.23456}
+    long = {"expert": one["expert"] | plan, "ours": one["ours"] | plan, "placement_gain": 12.345, "joint": joint}
+    return record | {"models": [one | long | {"reported_as": case.name} for case in CASES]}
+
+
+def test_the_tables_are_whole_on_a_narrow_screen():
+    record = wide(phaze_record(list(phaze_study(twice_as_fast, four_times_as_fast, [BERT], TERMS[:1])), []))
+    text = text_of(phaze_tables(record))
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert "..." not in text
+    for case in CASES:
+        assert text.count(f"  {case.name} ") == 3
+    for words in ("/expert", "looked at", "29,360", "256 x (256x256) + 256 x 256, 128 MiB, 32 GiB", "128/1024/8"):
+        assert words in " ".join(text.split())  # a chip may go on below
 
 
 def test_nothing_that_fits_is_said_in_words():

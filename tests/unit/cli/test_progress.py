@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import re
+import signal
+import sys
+import threading
 from typing import Any
 
 import pytest
 
-from dovetail.cli.progress import _shown, _shown_mining, _shown_steps
+from dovetail.api.progress import front_progress, mining_progress
+from dovetail.cli import manner as manners
+from dovetail.cli.interrupts import at_interrupt
+from dovetail.cli.manner import own_manner
+from dovetail.cli.progress import _shown, _shown_steps, _shown_systems, busy, telling, through
 from dovetail.search.candidates import Tally
+from dovetail.search.codesign.pareto import FrontStanding
 from dovetail.search.mining.miner import Standing
 from dovetail.search.objectives import objectives
 
@@ -51,14 +61,56 @@ def test_nothing_is_said_not_to_fit_before_anything_was_timed():
 
 def test_the_bar_of_a_search_for_a_chip_shows_the_best_the_bound_and_what_is_open():
     bar = Bar()
-    show = _shown_mining(bar, "tpuv2-like", 60)
+    shown = _shown_systems(bar, has_pace=True)
+
+    def show(now: Standing) -> None:
+        shown(mining_progress(now, "tpuv2-like", 60))
+
     show(Standing(num_evaluated=8, loss=float("inf"), bound=0.2, num_open=100))
     assert "tpuv2-like" not in bar.told["said"]
     show(Standing(num_evaluated=16, loss=0.5, bound=0.4, num_open=24))
     assert (bar.told["completed"], bar.told["total"]) == (16, 40)
-    assert "2.000x tpuv2-like, at most 2.500x" in bar.told["said"]
+    assert "16 designs; 2.000x tpuv2-like, at most 2.500x; " in bar.told["said"]
+    assert bar.told["said"].endswith("/s")
     show(Standing(num_evaluated=20, loss=0.5, bound=0.4, num_open=1000))
     assert bar.told["total"] == 60  # no more are looked at
+
+
+def test_the_bar_of_a_front_has_no_pace_as_bounding_and_scoring_are_not_alike():
+    bar = Bar()
+    show = _shown_systems(bar, has_pace=False)
+    show(front_progress(FrontStanding(num_points=100, num_bounded=100, num_open=20, num_scored=30, num_front=7)))
+    assert bar.told == {"completed": 180, "total": 200, "said": "30 scored, 7 on the front, 20 open"}
+
+
+def test_an_interrupt_is_met_by_the_last_to_ask_and_then_as_before():
+    met: list[str] = []
+    before = signal.getsignal(signal.SIGINT)
+    with at_interrupt(lambda *_: met.append("outer")):
+        with at_interrupt(lambda earlier, *rest: (met.append("inner"), earlier(*rest))):
+            signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+    assert met == ["inner", "outer", "outer"]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interrupt_that_is_ignored_stays_ignored_and_threads_leave_it_alone():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with at_interrupt(lambda *_: pytest.fail("met")):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    def elsewhere() -> None:
+        with at_interrupt(lambda *_: None):
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    seen: list[object] = []
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert seen == [before]
 
 
 def test_the_bar_of_a_study_counts_what_is_done_and_says_what_runs():
@@ -71,3 +123,57 @@ def test_the_bar_of_a_study_counts_what_is_done_and_says_what_runs():
     show("one chip for all models")
     show("bert-base: chips by stage, mosaic")
     assert bar.told == {"completed": 2, "said": "bert-base: chips by stage, mosaic"}
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is watched."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def watched_by(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """In place of standard error; no fixture, as pytest puts its own there before each test."""
+    told = Terminal()
+    monkeypatch.setattr(sys, "stderr", told)
+    monkeypatch.setenv("TERM", "xterm")
+    return told
+
+
+def test_items_that_are_gone_through_show_how_many_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = watched_by(monkeypatch)
+    with own_manner():
+        assert list(through("counting", ["a", "b"])) == ["a", "b"]
+    assert "counting" in watched.getvalue()
+    assert "2/2" in watched.getvalue()
+
+
+def test_what_something_of_unknown_length_tells_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = watched_by(monkeypatch)
+    with own_manner(), telling("fitting") as told:
+        told("3 tries")
+    assert "3 tries" in watched.getvalue()
+
+
+@pytest.mark.parametrize("is_quiet", [False, True])
+def test_nothing_is_shown_where_only_the_answer_is_wanted(monkeypatch: pytest.MonkeyPatch, *, is_quiet: bool) -> None:
+    watched = watched_by(monkeypatch)
+    with own_manner():
+        manners._quiet(is_quiet)
+        assert list(through("counting", [1])) == [1]
+        with busy("working"):
+            pass
+    assert (watched.getvalue() == "") is is_quiet
+
+
+def test_nothing_is_shown_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
+    with own_manner():
+        assert list(through("counting", [1, 2])) == [1, 2]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_verbose_command_says_how_long_each_part_took(capsys: pytest.CaptureFixture[str]) -> None:
+    with own_manner():
+        manners._verbose(True)
+        list(through("counting", [1, 2]))
+    assert re.search(r"^dovetail: counting: [0-9.]+ s$", capsys.readouterr().err, re.MULTILINE)

@@ -9,6 +9,7 @@ from dovetail.cost.inventory import Inventory, inventory
 from dovetail.cost.tdp import Power, busy_power, tdp
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.memory import Memory
+from dovetail.hardware.template import design_of, template_chip
 from dovetail.units import NANO, TERA
 
 H100 = chips["h100-sxm"]()
@@ -48,6 +49,7 @@ def test_rates_may_be_arrays() -> None:
             parts,
             800.0,
             macs_per_s=macs_per_s,
+            lane_macs_per_s=0.0,
             num_macs_per_unit=2048,
             sram_bytes_per_s=TERA,
             hbm_bytes_per_s=TERA,
@@ -57,11 +59,12 @@ def test_rates_may_be_arrays() -> None:
     assert power_w(rates) == pytest.approx([float(power_w(rate)) for rate in rates])
 
 
-def busy(parts: Inventory) -> Power:
+def busy(parts: Inventory, lane_macs_per_s: float = 0.0) -> Power:
     return busy_power(
         parts,
         800.0,
         macs_per_s=TERA,
+        lane_macs_per_s=lane_macs_per_s,
         num_macs_per_unit=64**2,
         sram_bytes_per_s=TERA,
         hbm_bytes_per_s=TERA,
@@ -78,6 +81,34 @@ def test_power_is_energy_of_what_is_done_at_its_rate() -> None:
     assert power.sram_w == pytest.approx(1.88 * 8)
     assert power.hbm_w == pytest.approx(4.5 * 8)
     assert power.link_w == pytest.approx(1.3 * 8 * 2)  # both ways
+
+
+def test_power_is_that_of_products_or_of_lanes_whichever_is_more() -> None:
+    parts = replace(inventory(H100), node_m=7 * NANO)
+    idle, fma_w = busy(parts), 1.31 + 0.38 + 4 * 32 * 0.11  # in pJ, at a tera a second
+    beside_w = float(idle.total_w - idle.static_w)
+    few = busy(parts, 0.99 * beside_w / fma_w * TERA)
+    assert (few.lane_w, few.total_w) == (0, idle.total_w)
+    many = busy(parts, 100 * TERA)
+    assert many.total_w == pytest.approx(float(idle.static_w) + 100 * fma_w)
+    assert many.lane_w == pytest.approx(100 * fma_w - beside_w)
+    assert busy(replace(parts, node_m=3 * NANO), 100 * TERA).total_w < many.total_w
+
+
+def test_lanes_are_not_free_in_power() -> None:
+    """Sixty-four times the lanes of a chip of many draw about as much more as they compute."""
+    base = chips["tpuv4-like"]()
+    few, many = (tdp(template_chip(base, replace(design_of(base), num_vector=n, num_lanes=256))) for n in (1, 64))
+    assert few.lane_w == 0
+    static_w = float(many.static_w - few.static_w)
+    lanes_w = (1.31 + 0.38 + 4 * 32 * 0.11) * 64 * 256 * base.clock_hz / TERA
+    assert many.total_w - few.total_w == pytest.approx(lanes_w - float(few.total_w - few.static_w) + static_w)
+    assert many.total_w > 1.15 * float(few.total_w)
+
+
+@pytest.mark.parametrize("name", [name for name in chips.names() if name != "mi300x"])
+def test_products_are_the_hungriest_on_every_chip_there_is_but_one(name: str) -> None:
+    assert tdp(chips[name]()).lane_w == 0
 
 
 def test_the_shared_sram_of_a_package_with_io_dies_is_on_their_node() -> None:

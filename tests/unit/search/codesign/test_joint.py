@@ -163,8 +163,11 @@ def test_the_base_is_the_catalogue_chip_whatever_the_space_fixes_or_allows():
     asked = question(("tied",), fixed, budget=Budget(area_mm2=1.0))
     base = base_answer(asked)
     assert base is not None
-    assert base.system == system_of(chips["tpuv4-like"](), 8)
-    assert base.system["link_gb_per_s"] == pytest.approx(4 * 2**30 / 1e9)  # the catalogue's, not the 300 of the space
+    own = system_of(chips["tpuv4-like"](), 8)
+    assert base.system == own | {"link_gb_per_s": 300.0}  # of one speed: the network that all are compared on
+    chosen = base_answer(replace(asked, space=question(("tied",), {**fixed, "link_gb_per_s": (50, 300)}).space))
+    assert chosen is not None
+    assert chosen.system == own  # links that may be chosen are a choice too
 
 
 def test_a_plan_by_rule_of_thumb_cuts_no_more_than_memory_asks_for():
@@ -213,8 +216,9 @@ def test_even_plans_alone_are_closed_by_every_metric(metric):
 
 
 def test_a_base_that_cannot_run_a_model_is_no_answer_and_losses_are_then_over_nothing():
-    asked = question(("dense",), {"stack_gib": (16,)}, base="tpuv2-like", plans=replace(PLANS, tensor_parallel=(1,)))
-    tight = replace(asked, base=replace(asked.base, hbm=replace(asked.base.hbm, capacity_bytes=2.0**30)))
+    plans = replace(PLANS, tensor_parallel=(1,), pipeline_parallel=(1,))
+    asked = question(("dense",), {"stack_gib": (16,)}, base="tpuv2-like", plans=plans)
+    tight = replace(asked, base=replace(asked.base, hbm=replace(asked.base.hbm, capacity_bytes=4 * 2.0**30)))
     assert base_answer(tight) is None  # though all that may be chosen fits
     assert with_reference(tight, None).reference_losses == (1.0,)
 
@@ -240,3 +244,22 @@ def test_a_worker_makes_its_scorer_once_for_a_question():
     refined = refine_task(asked, (score, math.inf))
     assert refined.loss <= score.loss
     assert scorer_of(other) is not scorer
+
+
+def test_networks_of_other_links_share_their_plans_and_score_as_each_does_alone():
+    links = (5, 50, 300)
+    asked = question(("tied",), {"link_gb_per_s": links, "endpoint": (1, 2)})
+    together = Scorer(asked)
+    points = list(asked.space.points())
+    scores = {score.point: score for score in together.score(points, math.inf)}
+    first, other = together.frame(0, 5.0, 8, 1), together.frame(0, 300.0, 8, 2)
+    assert first.plans is other.plans
+    assert first.cluster != other.cluster
+    knobs = [knob.name for knob in asked.space.knobs]
+    for point in points:
+        values = dict(zip(knobs, asked.space.values(point), strict=True))
+        alone = question(("tied",), {name: (values[name],) for name in ("link_gb_per_s", "endpoint")})
+        [own] = Scorer(alone).score(list(alone.space.points()), math.inf)
+        assert (own.loss, own.low) == pytest.approx((scores[point].loss, scores[point].low), rel=1e-12)
+    smaller = first.elsewhere(asked.network(asked.base, 4))
+    assert smaller is None  # of another shape

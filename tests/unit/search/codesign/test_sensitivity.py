@@ -11,10 +11,11 @@ import pytest
 
 from dovetail.search.codesign.answers import SystemAnswer, answer_of
 from dovetail.search.codesign.joint import joint_search, own_hands, places_at
+from dovetail.search.codesign.limit_senses import LimitSense, limits_of
 from dovetail.search.codesign.own_bests import own_bests
 from dovetail.search.codesign.question import Budget
 from dovetail.search.codesign.scoring import Bounds, Scorer, SystemScore
-from dovetail.search.codesign.sensitivity import LimitSense, limits_of, sensitivity_of
+from dovetail.search.codesign.sensitivity import sensitivity_of
 from dovetail.search.codesign.systems import KNOBS
 from dovetail.units import GIBI
 from tests.codesign_questions import PLANS, question
@@ -107,6 +108,48 @@ def test_more_memory_buys_the_plan_that_just_does_not_fit():
     assert memory.more == pytest.approx(0.1 * memory.amount)
     assert memory.gain_frac == pytest.approx(found.best.loss / best.loss - 1, rel=1e-9)
     assert memory.gain_frac > 0
+
+
+@cache
+def held_by_two() -> tuple[Scorer, SystemAnswer]:
+    """Nine tenths of both the area and the power that the best takes without a limit, and money enough for anything."""
+    _, best = solved(Budget())
+    return solved(Budget(area_mm2=0.9 * best.area_mm2, power_w=0.9 * best.power_w, total_usd=1e9))
+
+
+def test_limits_that_bind_only_together_are_named_with_what_they_keep_away():
+    scorer, best = held_by_two()
+    limits, (scores, bounds) = scorer.question.budget, every_score()
+    beyond_area, beyond_power = bounds.area_mm2 > limits.area_mm2, bounds.power_w > limits.power_w
+    losses = np.array([score.loss for score in scores])
+    is_better = losses < best.loss * (1 - 1e-9)
+    assert not (is_better & (beyond_area ^ beyond_power)).any()  # so neither binds alone
+    assert (is_better & beyond_area & beyond_power).any()
+    found = sensitivity_of(scorer, best)
+    assert [one.is_binding for one in found.limits] == [False, False, False]
+    assert found.together is not None
+    assert found.without_limits is not None
+    assert (found.together.names, found.together.is_settled) == (("area_mm2", "power_w"), True)
+    assert found.together.gain_frac == pytest.approx(best.loss / losses.min() - 1, rel=1e-9)
+    assert found.without_limits.gain_frac == found.together.gain_frac
+    assert found.without_limits.names == ("area_mm2", "power_w", "total_usd")
+    assert found.without_limits.broken == ("area_mm2", "power_w")
+
+
+def test_where_one_limit_binds_alone_no_set_is_named_and_all_lifted_gain_at_least_as_much():
+    found = sensitivity_of(*area_limited())
+    free = limit("area_mm2").free
+    assert found.together is None
+    assert found.without_limits is not None
+    assert free is not None
+    assert found.without_limits.gain_frac >= free.gain_frac
+
+
+def test_limits_that_keep_nothing_away_leave_nothing_to_say():
+    _, best = solved(Budget())
+    roomy = solved(Budget(area_mm2=10 * best.area_mm2, power_w=10 * best.power_w))
+    found = sensitivity_of(*roomy)
+    assert (found.without_limits, found.together) == (None, None)
 
 
 def test_limits_are_those_that_are_set():

@@ -12,6 +12,7 @@ import pytest
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible
 from dovetail.hardware.catalog import chips
+from dovetail.hardware.die import RETICLE_MM2
 from dovetail.plan.plan import Plan
 from dovetail.report.mined_stages import (
     planned_notes,
@@ -31,7 +32,7 @@ from dovetail.search.mining.choice import first_beaten, read_by
 from dovetail.search.mining.miner import mined
 from dovetail.search.mining.planning import PlannedTask, planned_task, replanned, several_stages, with_freer
 from dovetail.search.mining.score import scored
-from dovetail.search.mining.stages import MOSAIC, POOLED, RETICLE_MM2, by_stage
+from dovetail.search.mining.stages import MOSAIC, POOLED, by_stage
 from dovetail.search.mining.task import Task
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload

@@ -1,0 +1,72 @@
+"""The options of `dovetail validate` and `calibrate`, as Typer has them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dovetail.cli.html_option import Html
+from dovetail.cli.process import EXIT_MISSED
+
+JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
+CHIP_HELP = "A chip: name, the beginning of one such as h200, or a file."
+TARGET_HELP = (
+    "h200, array-sims, dies, astra-sim, published-gemm, published, a CSV file, a folder of them, or results of --json."
+)
+RUNS_HELP = "A CSV file of your own runs on one cluster: fits that cluster, and takes no FILE and no --chip."
+AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
+
+
+def validate(
+    target: Annotated[
+        list[str] | None, typer.Argument(metavar="SET|FILE|FOLDER", help=TARGET_HELP, show_default=False)
+    ] = None,
+    chip: Annotated[str, typer.Option(metavar="NAME", help=f"{CHIP_HELP} Otherwise as the table says.")] = "",
+    dtype: Annotated[str, typer.Option(metavar="DTYPE", help="Of every row, whatever the table says.")] = "",
+    worst: Annotated[str, typer.Option(metavar="N", help="How many of each set's worst rows to show.")] = "1",
+    plot: Annotated[str, typer.Option(metavar="FILE", help="Write predicted against measured as .svg or .html.")] = "",
+    html: Html = "",
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/accuracy.md.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare predictions with measurements, set by set.
+
+    Without an argument, with what ships: h200, array-sims, dies and astra-sim. Tables are known by their columns; see
+    docs/howto. Ends with exit code 1 when a documented bar is missed.
+    """
+    from dovetail.api.validated import ValidateAsked
+    from dovetail.cli.asked import count
+    from dovetail.cli.validate import answer
+
+    asked = ValidateAsked(
+        targets=tuple(target or ()),
+        chip=chip,
+        dtype=dtype,
+        num_worst=0 if worst.strip() == "0" else count("--worst", worst),
+    )
+    if not answer(asked, as_json=as_json, as_markdown=markdown, plot=plot, html=html):
+        raise typer.Exit(EXIT_MISSED)
+
+
+def calibrate(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="CSV files, as dovetail validate takes them.", show_default=False),
+    ] = None,
+    chip: Annotated[str, typer.Option(metavar="NAME", help=f"{CHIP_HELP} Where the fit begins.")] = "",
+    dtype: Annotated[str, typer.Option(metavar="DTYPE", help="Of every row, whatever the table says.")] = "",
+    runs: Annotated[str, typer.Option(metavar="FILE", help=RUNS_HELP)] = "",
+    out: Annotated[str, typer.Option(metavar="FILE", help="The file to write; NAME-calibrated.yaml if none.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that stands.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a chip to measurements, or a cluster to your runs on it, and write its file.
+
+    The numbers of the chip's calibration that the rows tell anything of are fitted for the least mean error; the same
+    error on rows left out in turn says what to expect of other rows. With --runs, one or two numbers of a cluster.
+    """
+    from dovetail.cli.calibrate import CalibrateAsked, answer
+
+    asked = CalibrateAsked(files=tuple(files or ()), chip=chip, dtype=dtype, out=out, is_forced=force, as_json=as_json)
+    answer(asked, runs)

@@ -1,0 +1,25 @@
+"""An answer on the screen, as text or as JSON, and as a page where one is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from dovetail.api.answer import Answer
+from dovetail.cli.html import show_html
+from dovetail.cli.screen import show_json, show_tables
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def show_answer(answer: Answer, *, as_json: bool, html: str = "", more: Mapping[str, Any] = NOTHING) -> bool:
+    """Shows it, and says whether there is what was asked for; `html` is checked before the work by `check_html`.
+
+    `more` is what JSON says beside the answer, such as which files were written.
+    """
+    record = answer.record if as_json or html else {}
+    show_json({**record, **more}) if as_json else show_tables(answer.tables)
+    if html:
+        show_html(html, answer.page, answer.inputs, record, is_told=not as_json)
+    return answer.fits

@@ -1,0 +1,96 @@
+"""Whoever follows a page gets what it shows: its files are saved and its commands typed, in a copy, in its order."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import ROOT, environment
+from tests.e2e.recorded import check_recorded
+from tests.pages import Command, File, rewritten, steps
+
+DOCS = ROOT / "docs"
+PAGES = [page for page in sorted(DOCS.rglob("*.md")) if "\n```console\n" in page.read_text(encoding="utf-8")]
+TIMEOUT_S = 300
+COPIED = ("src", "tests", "pyproject.toml")  # where a page adds a file to them
+LINKED = ("examples", "benchmarks", "docs")
+ADDED = ("chip", "model", "collective", "search-algorithm", "measurements")
+USERS = ("train-a-model", "choose-a-chip", "study-a-network")
+
+
+class Reader:
+    """Somebody with a fresh clone in `folder`, who does what a page says."""
+
+    def __init__(self, folder: Path, page: str) -> None:
+        self._folder = folder
+        adds = any(isinstance(step, File) and step.name.startswith(COPIED) for step in steps(page))
+        for name in COPIED:
+            if adds and (ROOT / name).is_dir():  # of links: what is compiled already is not copied, nor compiled again
+                shutil.copytree(ROOT / name, folder / name, copy_function=os.symlink)
+            else:
+                (folder / name).symlink_to(ROOT / name)
+        for name in LINKED:
+            (folder / name).symlink_to(ROOT / name)
+        self._tools = folder / ".tools"
+        self._tools.mkdir()
+        self._install("python", f'exec "{sys.executable}" "$@"')
+        self._install("dovetail", f'exec "{sys.executable}" -m dovetail "$@"')
+
+    def _install(self, name: str, line: str) -> None:
+        tool = self._tools / name
+        tool.write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
+        tool.chmod(0o755)
+
+    def does(self, step: File | Command) -> str:
+        """What the screen shows."""
+        if isinstance(step, File):
+            file = self._folder / step.name
+            assert not file.exists(), f"{step.name} is there already"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(step.text, encoding="utf-8")
+            return ""
+        path = f"{self._tools}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        ran = subprocess.run(
+            ["bash", "-c", step.typed],
+            cwd=self._folder,
+            env=environment() | {"PYTHONPATH": str(self._folder / "src"), "PATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+        assert "Traceback" not in ran.stdout, ran.stdout
+        return ran.stdout
+
+
+def test_every_user_has_a_tutorial_and_every_addition_a_page_that_can_be_followed():
+    followed = {page.relative_to(DOCS).as_posix() for page in PAGES}
+    assert followed >= {f"tutorial/{name}.md" for name in USERS}
+    assert followed >= {f"howto/add-{'a-' if name != 'measurements' else ''}{name}.md" for name in ADDED}
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_what_a_tutorial_begins_with_is_there_to_be_run(user):
+    page = (DOCS / "tutorial" / f"{user}.md").read_text(encoding="utf-8")
+    [setup] = re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert setup.startswith("make run ")
+    dry = subprocess.run(["make", "-n", "run"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
+    assert "dovetail" in dry.stdout
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert set(re.findall(r"\.\[(\w+)\]", setup)) <= set(extras)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_can_be_followed(page, tmp_path, bless):
+    text = page.read_text(encoding="utf-8")
+    check_recorded(page, rewritten(text, Reader(tmp_path, text).does), bless)

@@ -1,0 +1,84 @@
+"""What the explorer writes into a page: figures beside what they were, and no name read as HTML."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dovetail.evaluate import Infeasible, Outcome, evaluate
+from dovetail.explorer.compare_page import compared
+from dovetail.explorer.elements import options_html, tables_html
+from dovetail.explorer.figures import Measure, cards_html, change_frac, figure_in_words, largest_part, measures_of
+from dovetail.explorer.state import State
+from dovetail.files.plan_text import plan_text
+from dovetail.hardware.clusters import clusters
+from dovetail.plan.plan import Plan
+from dovetail.report.table import Table
+from dovetail.units import GIGA
+from dovetail.workload.models import models
+from dovetail.workload.workload import Workload
+
+EVIL = "<img src=x onerror=alert(1)>"
+PLAN = Plan(data_parallel=8, microbatch=4)
+
+
+def outcome(model: str = "gpt2-345m"):
+    made = models[model]()
+    return evaluate(Workload(model=made, global_batch=64, seq=made.seq), clusters["dgx-h100"].build(8), PLAN)
+
+
+def test_html_in_names_is_shown_and_not_read():
+    told = cards_html((Measure(key="step", label=EVIL, shown=EVIL, value=1.0, note=EVIL),))
+    told += options_html({EVIL: [(EVIL, EVIL)]}, "")
+    told += tables_html((Table(title=EVIL, columns=(EVIL,), rows=((EVIL,),), notes=(EVIL,)),))
+    assert "<img" not in told
+    assert told.count("&lt;img") >= 8
+
+
+def test_quick_figures_are_those_of_the_whole_evaluation():
+    whole = outcome()
+    quick = evaluate(whole.workload, whole.cluster, whole.plan, has_changes=False)
+    assert isinstance(quick, Outcome)
+    assert measures_of(quick) == measures_of(whole)
+    assert quick.elasticities == ()
+    assert replace(quick, elasticities=whole.elasticities) == whole
+
+
+def test_a_plan_that_does_not_fit_shows_by_how_much_and_tries_no_lever_when_quick():
+    made = models["llama3-70b"]()
+    work = Workload(model=made, global_batch=64, seq=made.seq)
+    quick = evaluate(work, clusters["dgx-h100"].build(8), PLAN, has_changes=False)
+    assert isinstance(quick, Infeasible)
+    assert quick.levers == ()
+    [memory] = measures_of(quick)
+    assert memory.share_frac > 1
+    assert "does not fit" in cards_html((memory,))
+
+
+def test_changes_are_told_as_better_or_worse_by_what_is_wanted_of_the_figure():
+    before = Measure(key="step", label="Step", shown="1 s", value=1.0, is_less_better=True)
+    now = replace(before, shown="0.9 s", value=0.9)
+    assert 'class="moved better">-10.0%' in cards_html((now,), (before,))
+    assert 'class="moved worse"' in cards_html((before,), (now,))
+    assert change_frac(replace(before, value=1.0001), before) == 0.0
+
+
+def test_the_largest_part_of_a_step_is_no_more_than_the_step():
+    found = outcome()
+    name, part_s = largest_part(found)
+    assert name
+    assert 0 < part_s <= found.step.step_s
+
+
+def test_figures_of_hardware_read_as_datasheets_say_them():
+    assert figure_in_words(3350 * GIGA, "bytes_per_s") == "3.35 TB/s"
+    assert figure_in_words(700.0, "w") == "700 W"
+
+
+def test_designs_side_by_side_differ_where_they_differ_and_one_that_cannot_be_spoils_no_other():
+    state = State(model="gpt2-345m", cluster="dgx-h100", devices=8, batch=64, plan=plan_text(PLAN))
+    table = compared((state, state.with_factor("hbm-bandwidth", 0.5), replace(state, model="no-such")))
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert rows["model"] == ("gpt2-345m", "same", "no-such")
+    assert rows["HBM bandwidth"][:2] == ("3.35 TB/s", "1.68 TB/s")
+    assert "%" in rows["Step time"][1]
+    assert "no model is named" in rows["cannot"][2] or "catalogue" in rows["cannot"][2]

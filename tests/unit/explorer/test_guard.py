@@ -1,0 +1,153 @@
+"""Who may ask the explorer: Host, Origin, token and size, by the ASGI application alone."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dovetail.errors import InvalidInput
+from dovetail.explorer.guard import COOKIE, HEADERS, MAX_BODY_BYTES, Guard, host_name
+from dovetail.explorer.settings import Settings, is_loopback, may_be_called, settings_of
+
+HERE = Settings(port=8037)
+OPEN = Settings(host="0.0.0.0", port=8037, token="let-me-in")
+
+
+def asked(settings: Settings, kind: str = "http", body: tuple[bytes, ...] = (b"",), query: bytes = b"", **headers: str):
+    """Status, headers and what the application behind the guard read; status 0 where it was never asked."""
+    said = {"host": "127.0.0.1:8037"} | headers
+    scope = {
+        "type": kind,
+        "path": "/compare",
+        "query_string": query,
+        "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in said.items()],
+    }
+    sent: list[Any] = []
+    read: list[Any] = []
+
+    async def behind(scope: Any, receive: Any, send: Any) -> None:
+        for _ in body:
+            read.append(await receive())
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    chunks = iter(body)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": next(chunks)}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(Guard(behind, settings)(scope, receive, send))
+    first = sent[0]
+    return first.get("status", first.get("code")), dict(first.get("headers", [])), read
+
+
+def test_the_servers_own_names_are_answered_with_headers_that_keep_others_out():
+    for host in ("127.0.0.1:8037", "localhost:8037", "localhost:9000", "[::1]:8037", "127.0.0.2"):
+        status, headers, _ = asked(HERE, host=host)
+        assert status == 200, host
+        assert headers.items() >= dict(HEADERS).items()
+        assert b"default-src 'self'" in headers[b"content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:8037", "127.0.0.1.evil.example", "10.0.0.1", "localhost@evil.example", "", "a b"],
+)
+def test_a_foreign_host_is_refused_whatever_it_points_to(host):
+    status, _, read = asked(HERE, host=host)
+    assert (status, read) == (403, [])
+
+
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://evil.example",
+        "http://127.0.0.1:9999",
+        "https://localhost",
+        "null",
+        "file://",
+        "http://127.0.0.1:8037.evil",
+    ],
+)
+def test_a_page_of_another_site_is_refused(kind, origin):
+    status, _, read = asked(HERE, kind, origin=origin)
+    assert (status, read) == (1008 if kind == "websocket" else 403, [])
+
+
+def test_the_servers_own_page_may_ask():
+    assert asked(HERE, origin="http://127.0.0.1:8037")[0] == 200
+
+
+def test_a_body_that_says_it_is_too_large_is_refused_unread():
+    status, _, read = asked(HERE, content_length=str(MAX_BODY_BYTES + 1))
+    assert (status, read) == (413, [])
+    assert asked(HERE, content_length="many")[0] == 413
+    assert asked(HERE, content_length=str(MAX_BODY_BYTES))[0] == 200
+
+
+def test_a_body_that_does_not_say_is_cut_off_at_the_limit():
+    half = b"x" * (MAX_BODY_BYTES // 2 + 1)
+    _, _, read = asked(HERE, body=(half, half, half))
+    assert [message["type"] for message in read] == ["http.request", "http.disconnect", "http.disconnect"]
+
+
+def test_an_address_that_is_too_long_is_refused():
+    assert asked(HERE, query=b"x" * 60_001)[0] == 414
+
+
+def test_others_need_the_token_once_and_a_cookie_afterwards():
+    assert asked(OPEN)[0] == 401
+    assert asked(OPEN, "websocket")[0] == 1008
+    assert asked(OPEN, query=b"token=guess")[0] == 401
+    assert asked(OPEN, cookie=f"{COOKIE}=guess")[0] == 401
+    status, headers, read = asked(OPEN, query=b"model=llama3-8b&token=let-me-in")
+    assert (status, read) == (303, [])
+    assert headers[b"location"] == b"/compare?model=llama3-8b"
+    assert b"HttpOnly" in headers[b"set-cookie"]
+    assert b"SameSite=Strict" in headers[b"set-cookie"]
+    for kind in ("http", "websocket"):
+        assert asked(OPEN, kind, cookie=f"other=1; {COOKIE}=let-me-in")[0] == 200
+
+
+def test_a_server_open_to_others_answers_to_addresses_and_its_own_name_alone():
+    assert may_be_called("192.168.1.7", OPEN)
+    assert may_be_called("::1", OPEN)
+    assert not may_be_called("evil.example", OPEN)
+    assert not may_be_called("192.168.1.7", HERE)
+
+
+def test_a_token_is_made_exactly_where_others_can_come_in():
+    assert settings_of("127.0.0.1", 8037, "").token == ""
+    assert settings_of("localhost", 8037, "").url == "http://localhost:8037/"
+    one, other = (settings_of("0.0.0.0", 8037, "") for _ in range(2))
+    assert one.token != other.token
+    assert len(one.token) >= 40
+    assert one.url.endswith(f"?token={one.token}")
+    assert is_loopback("::1")
+    assert not is_loopback("example.org")
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "store"), [("", 1, ""), ("127.0.0.1", 70_000, ""), ("127.0.0.1", 1, "/no/folder/x.db")]
+)
+def test_settings_that_cannot_be_are_refused_in_one_line(host, port, store):
+    with pytest.raises(InvalidInput):
+        settings_of(host, port, store)
+
+
+def test_a_store_is_made_where_there_is_none_and_anything_else_is_refused(tmp_path):
+    assert settings_of("127.0.0.1", 1, str(tmp_path / "new.db")).store.endswith("new.db")
+    assert (tmp_path / "new.db").is_file()
+    (tmp_path / "text.db").write_text("no store", encoding="utf-8")
+    with pytest.raises(InvalidInput, match="is not a store"):
+        settings_of("127.0.0.1", 1, str(tmp_path / "text.db"))
+
+
+@pytest.mark.parametrize(("host", "name"), [("a:80", "a"), ("[::1]:80", "::1"), ("a:b", ""), ("a/b", ""), ("x@a", "")])
+def test_a_host_header_is_read_without_its_port(host, name):
+    assert host_name(host) == name
