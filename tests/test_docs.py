@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.page_rules import FENCE, bare_equations, glossary_words, sections, wrong_commands
+
 ROOT = Path(__file__).resolve().parent.parent
 DECISIONS = ROOT / "docs" / "decisions"
 PAGE_LINES = 70
@@ -24,10 +26,11 @@ SKIPPED_FOLDERS = {
     "__pycache__",
 }
 
-FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 HEADING = re.compile(r"^#+\s+(.*?)\s*#*$", re.MULTILINE)
+# "One word, one meaning", as the style of this codebase has them.
+OF_STYLE = ("device", "rank", "stage", "axis", "dim", "plan", "design", "outcome", "tp", "pp", "dp", "ep", "cp")
 # Spelled apart so that this file does not find itself.
 MACHINE_WORDS = {
     "an absolute path of one machine": re.compile(r"(?<![\w.~*$}\])-])/" + r"(?:work|root|home|Users|opt)/"),
@@ -120,6 +123,44 @@ def test_every_internal_link_resolves():
     assert not broken, "\n" + "\n".join(broken)
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "model").glob("*.md")), ids=lambda page: page.stem)
+def test_every_equation_says_what_it_is_valid_for_and_where_it_comes_from(page):
+    bare = bare_equations(page)
+    assert not bare, "\n" + "\n".join(bare)
+
+
+def test_the_glossary_has_every_word_once_in_order_and_those_of_the_style():
+    page = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
+    words = re.findall(r"^\| \*\*(.+?)\*\*", page, re.MULTILINE)
+    plain = [re.sub(r"[^a-z0-9 ]", "", word.lower()) for word in words]
+    assert plain == sorted(set(plain))
+    assert set(glossary_words()) >= set(OF_STYLE)
+
+
+def test_the_glossary_has_every_label_that_an_answer_begins_with():
+    answers = sorted((ROOT / "examples").glob("*.out.txt"))
+    heads = [file.read_text(encoding="utf-8").partition("\n\n")[0] for file in answers]
+    labels = {label for head in heads for label in re.findall(r"^  ([a-z0-9][\w %]*?)  +\S", head, re.MULTILINE)}
+    assert len(labels) > 5
+    assert labels <= set(glossary_words())
+
+
+def test_commands_on_every_page_exist_and_have_the_options_that_are_used():
+    pages = [page for page in markdown_files() if page.name not in ("CHANGELOG.md", "cli.md")]
+    wrong = [f"{page.relative_to(ROOT)}: {line}" for page in pages for line in wrong_commands(text_files()[page])]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_the_comparison_has_the_accuracy_that_the_accuracy_page_has():
+    accuracy = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    comparison = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+    beside = sections(accuracy)["Beside other predictors"]
+    rows = re.findall(r"^\| ([^|]+?) \| (\d+) \| ([\d.]+) \|", beside, re.MULTILINE)
+    assert len(rows) > 3
+    missing = [f"{what}: {ours} %, n = {n}" for what, n, ours in rows if f"| {ours} %, n = {n} |" not in comparison]
+    assert not missing, f"docs/comparison.md does not have {missing}"
+
+
 def test_there_are_decisions_and_each_is_listed_in_the_index():
     index = (DECISIONS / "README.md").read_text(encoding="utf-8")
     pages = decision_pages()
@@ -160,6 +201,30 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path):
     assert broken_links(page, text) == [
         "page.md: missing.md leads nowhere",
         "page.md: other.md#two names no heading of other.md",
+    ]
+
+
+def test_a_command_or_option_that_is_not_there_is_found():
+    fenced = "```sh\n$ dovetail simulate x.yaml --seq 8 --sequence 8\ndovetail guess --json\n```\n"
+    page = f"{fenced}\n    dovetail op x --nope\n"
+    assert wrong_commands(page) == [
+        "--sequence in: $ dovetail simulate x.yaml --seq 8 --sequence 8",
+        "no command: dovetail guess --json",
+        "--nope in: dovetail op x --nope",
+    ]
+
+
+def test_an_equation_without_its_range_or_source_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Page\n\nWords.\n\n## One\n\n    a = b + c\n\n**Valid for** all.\n\n**Source**: counted.\n\n"
+        "## Two\n\nA step takes `max(a, b)`.\n\n**Valid for** all.\n\n## Three\n\n```text\nstep = 3\n```\n\n"
+        "## Four\n\n| part | equation |\n|---|---|\n",
+        encoding="utf-8",
+    )
+    assert bare_equations(page) == [
+        "page.md: 'Two' lacks a paragraph that begins **Source**: ",
+        "page.md: 'Four' lacks a paragraph that begins **Valid for**  and **Source**: ",
     ]
 
 

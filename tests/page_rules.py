@@ -1,0 +1,71 @@
+"""What pages of the documentation promise: equations with their range and source, and commands that exist."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+SET_APART = re.compile(r"^ {4,}\S.*\n", re.MULTILINE)
+RELATION = re.compile(r"[=≥≤]|[<>]=")
+INLINE_EQUATION = re.compile(r"`[^`\n]*(?: = |max\(|min\()[^`\n]*`")
+CODE_BLOCK = re.compile(r"^(?:```|~~~)[^\n]*\n(.*?)^(?:```|~~~)$|((?:^ {4}\S.*\n)+)", re.MULTILINE | re.DOTALL)
+OPTION = re.compile(r"(?<!\S)--[a-z][\w-]*")
+
+
+def sections(text: str) -> dict[str, str]:
+    """What stands under each heading of a page, fenced blocks left out."""
+    parts = re.split(r"^#+ +(.*)$", FENCE.sub("", text), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def has_equations(section: str) -> bool:
+    """Whether something is computed there: in a block set apart, in code within a line, or in a table of equations."""
+    apart = "".join(SET_APART.findall(section))
+    return bool(RELATION.search(apart) or INLINE_EQUATION.search(section) or "| equation |" in section)
+
+
+def bare_equations(page: Path) -> list[str]:
+    """Sections with equations that do not say what they are valid for and where they come from."""
+    found = []
+    for heading, section in sections(page.read_text(encoding="utf-8")).items():
+        lacking = [words for words in ("**Valid for** ", "**Source**: ") if f"\n{words}" not in section]
+        if has_equations(section) and lacking:
+            found.append(f"{page.name}: {heading!r} lacks a paragraph that begins {' and '.join(lacking)}")
+    return found
+
+
+def glossary_words() -> list[str]:
+    """The words of the glossary, in its order; `plain, code` are two."""
+    page = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\| ([^|]+?) \|", page, re.MULTILINE)
+    return [word.strip("*` ") for cell in cells for word in cell.split(",")]
+
+
+@cache
+def options_of() -> dict[str, set[str]]:
+    """The options of every command, as the reference has them from `--help`."""
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    parts = re.split(r"^## dovetail ?(.*)$", page, flags=re.MULTILINE)
+    sections_of = zip(parts[1::2], parts[2::2], strict=True)
+    return {name: set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text)) for name, text in sections_of}
+
+
+def wrong_commands(text: str) -> list[str]:
+    """Commands in the blocks of a page that no command has, or with options that theirs has not."""
+    found = []
+    for fenced, indented in CODE_BLOCK.findall(text):
+        block = fenced or indented
+        for line in re.sub(r"\\\n(?:> )?", " ", block).splitlines():
+            typed = re.match(r"(?:[$>] )?(?:\.venv/bin/)?dovetail ((?:trace )?[a-z]+)\b([^|#;]*)", line.strip())
+            if not typed or " | " in line.partition("dovetail")[2][:30]:
+                continue
+            name, rest = typed.groups()
+            options = options_of().get(name)
+            if options is None:
+                found.append(f"no command: {line.strip()}")
+            else:
+                found += [f"{option} in: {line.strip()}" for option in OPTION.findall(rest) if option not in options]
+    return found
