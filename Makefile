@@ -17,7 +17,7 @@ export PIP_ROOT_USER_ACTION := ignore
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help run test check lint format accuracy bars bless ratchet docs clean
+.PHONY: help run test check lint format accuracy bars bless ratchet docs clean chromium
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -26,7 +26,7 @@ run: $(VENV)/.stamp-run ## find the best chip and plans for the example, with a 
 	@mkdir -p $(dir $(REPORT))
 	@$(BIN)/dovetail codesign $(EXAMPLE) --html $(REPORT)
 
-test: $(VENV)/.stamp-test lint ## everything CI runs: lint, types and every test folder
+test: $(VENV)/.stamp-test lint chromium ## everything CI runs: lint, types and every test folder
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
 check: $(VENV)/.stamp-test lint ## the quick loop: lint, types, and the fast test folders
@@ -55,11 +55,24 @@ ratchet: $(VENV)/.stamp-test ## lower the pinned sizes to today's
 	$(BIN)/python -m tests.size_ratchet --write
 
 docs: $(VENV)/.stamp-docs ## build the documentation into site/
-	$(BIN)/zensical build --clean
+	$(BIN)/zensical build --clean --strict
 
 clean: ## remove everything make has built, the virtual environment too
 	rm -rf $(VENV) site dist build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The browser tests drive the system's own Chromium. Where it is missing it is installed if that is allowed; else those
+# tests are skipped, and say so.
+chromium:
+	@command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 \
+	  || command -v google-chrome >/dev/null 2>&1 || [ -n "$$DOVETAIL_CHROMIUM" ] || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	    echo "installing Chromium for the browser tests"; \
+	    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends chromium; } >/dev/null \
+	      || echo "Chromium could not be installed, so the browser tests are skipped" >&2; \
+	  else \
+	    echo "there is no Chromium, so the browser tests are skipped; to have them run: apt-get install chromium" >&2; \
+	  fi; }
 
 # Stamps live inside the virtual environment, so a second run does no pip work and deleting it forgets them all.
 

@@ -1,0 +1,153 @@
+"""From a page's state to what the layers below say of it: the job, its best plan, and what that comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from dovetail.api.around import Called
+from dovetail.api.asked import Asked, open_job_of
+from dovetail.api.plan_commands import PlanAsked
+from dovetail.api.planned import best_plan
+from dovetail.api.progress import Progress, Tell
+from dovetail.errors import DovetailError, InvalidInput
+from dovetail.evaluate import Infeasible, Outcome, evaluate
+from dovetail.explorer.designs import design_cluster
+from dovetail.explorer.state import State
+from dovetail.files.job import OpenJob, countable
+from dovetail.files.mixed_cluster import any_cluster_of
+from dovetail.files.model import model_of
+from dovetail.files.plan_text import plan_text
+from dovetail.files.residuals import load_residuals
+from dovetail.files.uploaded import catalogue_entry, uploaded_cluster, uploaded_model, uploaded_plan
+from dovetail.hardware.altered import Figure, altered, figures_of
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.mixed import AnyCluster, MixedCluster
+from dovetail.plan.plan import Plan
+from dovetail.report.page import Page
+from dovetail.report.pages.simulated import outcome_page
+from dovetail.report.planned import sentence
+from dovetail.search.ranking import NothingFits
+from dovetail.workload.model import Model
+
+DEFAULT_OBJECTIVE = "time"
+_COPIES = "data_parallel:"  # the line of a plan's text that says how many copies there are
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A plan that a search found, as text, and how far from the best possible it may be; why there is none, else."""
+
+    plan: str
+    said: str
+    gap_frac: float = 0.0
+
+
+def job_of_state(state: State) -> OpenJob:
+    """What is asked for, as it is in the catalogues and files: nothing changed of the hardware."""
+    asked = Asked(
+        model=_model(state), cluster=_cluster(state), global_batch=state.batch, seq=state.seq, compute=state.compute
+    )
+    return open_job_of(asked)[0]
+
+
+def _model(state: State) -> Model:
+    if state.model_file is not None:
+        return uploaded_model(state.model_file.text, state.model_file.name, state.seq)
+    return model_of(catalogue_entry(state.model), state.seq)
+
+
+def _cluster(state: State) -> AnyCluster:
+    if state.design:
+        return design_cluster(state.design, state.devices)
+    if state.cluster_file is None:
+        return any_cluster_of(catalogue_entry(state.cluster), state.devices)
+    cluster = uploaded_cluster(state.cluster_file.text, state.cluster_file.name)
+    if state.devices not in (0, cluster.num_devices):
+        told = f"{cluster.name} was uploaded with {cluster.num_devices:,} devices"
+        raise InvalidInput(f"{told}; change its file for {state.devices:,}")
+    return cluster
+
+
+def altered_cluster(state: State, job: OpenJob) -> AnyCluster:
+    """The cluster with the figures that were changed."""
+    if not state.factors:
+        return job.cluster
+    if isinstance(job.cluster, MixedCluster):
+        raise InvalidInput("figures are changed of clusters of equal devices; change the file of one of several parts")
+    return altered(job.cluster, state.factors, job.workload.precision.compute)
+
+
+def figures_of_job(job: OpenJob) -> tuple[Figure, ...]:
+    """What may be changed of the job's hardware: nothing of a cluster of several parts."""
+    return figures_of(job.cluster, job.workload.precision.compute) if isinstance(job.cluster, Cluster) else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A state's job with its plan, read and checked once for however often its hardware is turned."""
+
+    job: OpenJob
+    plan: Plan
+
+
+def prepared(state: State) -> Prepared:
+    """The state's job and plan; what is changed of the hardware plays no part in either."""
+    job = job_of_state(state)
+    text = state.plan if isinstance(job.cluster, MixedCluster) else _without_copies(state.plan)
+    with countable():
+        return Prepared(job=job, plan=uploaded_plan(text, job.workload, job.cluster))
+
+
+def result_of(own: Prepared, state: State, *, has_changes: bool = True) -> Outcome | Infeasible:
+    """What the plan comes to on the state's hardware, as it was changed."""
+    with countable():
+        return evaluate(own.job.workload, altered_cluster(state, own.job), own.plan, has_changes=has_changes)
+
+
+def result_of_state(state: State) -> Outcome | Infeasible:
+    return result_of(prepared(state), state)
+
+
+def _without_copies(text: str) -> str:
+    """A plan's text that leaves open how many copies there are, so that they fill however many devices."""
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(_COPIES))
+
+
+def found_for_state(state: State, tell: Tell | None = None, objective: str = DEFAULT_OBJECTIVE) -> Found:
+    """The best plan for the state's model and hardware, as it was changed."""
+    job = job_of_state(state)
+    asked = Asked(
+        model=job.workload.model,
+        cluster=altered_cluster(state, job),
+        global_batch=state.batch,
+        seq=state.seq,
+        compute=state.compute,
+    )
+    best, answer = best_plan(asked, PlanAsked(objective=objective), Called(tell=tell or _nobody))
+    if isinstance(answer, NothingFits):
+        return Found(plan=plan_text(best.plan), said="no plan fits; this is the one that needs least memory")
+    return Found(plan=plan_text(best.plan), said=f"{sentence(answer)}.", gap_frac=answer.gap_frac)
+
+
+def page_of_state(state: State) -> Page:
+    """Everything there is to say of the state's plan, as a page that is kept says it."""
+    return outcome_page(result_of_state(state), residuals=load_residuals())
+
+
+def _nobody(_: Progress) -> None:
+    """Whom a search tells by default."""
+
+
+def told(act: Callable[[], object]) -> str:
+    """The one line that is wrong with what `act` is asked; empty where nothing is."""
+    try:
+        act()
+    except DovetailError as error:
+        return str(error)
+    return ""
+
+
+def unchanged(state: State) -> State:
+    """The same plan on the hardware as it is."""
+    return replace(state, factors={})

@@ -1,0 +1,160 @@
+"""What pages are made of: the browser's own controls, each with its label, so that keys work as anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from html import escape
+from typing import Any
+
+from nicegui import ui
+from nicegui.element import Element
+
+from dovetail.report.charts.chart import Chart
+from dovetail.report.charts.themes import Mode, themed
+from dovetail.report.page import Section
+from dovetail.report.page_tables import table_html
+from dovetail.report.table import Table
+
+VALUE = "(e) => emit(e.target.value)"
+NOTHING = "() => emit()"
+Groups = Mapping[str, Sequence[tuple[str, str]]]  # options by group, each a value and its words
+Handler = Callable[..., Any]
+
+
+@contextmanager
+def box(kind: str, tag: str = "div", **attributes: str) -> Iterator[Element]:
+    with ui.element(tag).classes(kind) as found:
+        _attributed(found, attributes)
+        yield found
+
+
+def words(text: str, tag: str = "p", kind: str = "", **attributes: str) -> ui.html:
+    """Text as it is: whatever is in it, none of it is read as HTML."""
+    found = markup(escape(text), tag, kind)
+    _attributed(found, attributes)
+    return found
+
+
+def markup(html: str, tag: str = "div", kind: str = "") -> ui.html:
+    """HTML of our own making, in which every name was escaped."""
+    return ui.html(html, sanitize=False, tag=tag).classes(kind)
+
+
+def _attributed(element: Any, attributes: Mapping[str, str]) -> None:
+    for name, value in attributes.items():
+        element.props[name.rstrip("_").replace("_", "-")] = value
+
+
+def button(text: str, act: Handler, *, is_quiet: bool = False, **attributes: str) -> ui.html:
+    found = words(text, "button", "act quiet" if is_quiet else "act", type="button", **attributes)
+    found.on("click", act, js_handler=NOTHING)
+    return found
+
+
+def choice_field(key: str, label: str, groups: Groups, value: str, act: Handler, hint: str = "") -> ui.html:
+    """A list to choose from; the words of an option are text."""
+    with box("field"):
+        words(label, "label", for_=key)
+        found = markup(options_html(groups, value), "select")
+        _attributed(found, {"id": key, "name": key})
+        if hint:
+            words(hint, "div", "hint")
+    return found.on("change", lambda event: act(str(event.args)), js_handler=VALUE)
+
+
+def options_html(groups: Groups, value: str) -> str:
+    told = []
+    for name, options in groups.items():
+        inside = "".join(
+            f'<option value="{escape(own)}"{" selected" if own == value else ""}>{escape(said)}</option>'
+            for own, said in options
+        )
+        told.append(f'<optgroup label="{escape(name)}">{inside}</optgroup>' if name else inside)
+    return "".join(told)
+
+
+def text_field(key: str, label: str, value: str, act: Handler, hint: str = "", **attributes: str) -> Element:
+    with box("field"):
+        words(label, "label", for_=key)
+        found = ui.element("input")
+        _attributed(
+            found, {"type": "text", "id": key, "name": key, "value": value, "autocomplete": "off", **attributes}
+        )
+        if hint:
+            words(hint, "div", "hint")
+    return found.on("change", lambda event: act(str(event.args)), js_handler=VALUE)
+
+
+def file_field(key: str, label: str, kind: str, limit_bytes: int, act: Handler) -> Element:
+    """A file that goes to the server as it is, and what that says of it to `act`."""
+    with box("field"):
+        words(label, "label", for_=key)
+        found = ui.element("input")
+        _attributed(found, {"type": "file", "id": key, "name": key, "accept": ".json,.yaml,.yml"})
+    send = f"""async (e) => {{
+      const file = e.target.files[0];
+      if (!file) return;
+      const send = await fetch('/upload/{kind}?name=' + encodeURIComponent(file.name), {{method: 'POST', body: file}})
+        .catch(() => null);
+      e.target.value = '';
+      if (!send) emit({{error: 'the file could not be sent; an upload has at most {limit_bytes:,} bytes'}});
+      else if (send.headers.get('content-type').startsWith('application/json')) emit(await send.json());
+      else emit({{error: (await send.text()).trim()}});
+    }}"""
+    return found.on("change", lambda event: act(event.args), js_handler=send)
+
+
+def slider(key: str, label: str, said: str, act: Handler, note: str = "", **attributes: str) -> tuple[Element, ui.html]:
+    """A slider and the words of its value, which are its caller's to change."""
+    with box("field turn"):
+        with box("label"):
+            words(label, "label", for_=key)
+            output = markup(said, "output")
+            _attributed(output, {"for": key, "id": f"{key}-value"})
+        found = ui.element("input")
+        _attributed(found, {"type": "range", "id": key, "name": key, "aria-describedby": f"{key}-value", **attributes})
+        if note:
+            words(note, "div", "hint")
+    return found.on("input", lambda event: act(str(event.args)), js_handler=VALUE, throttle=0.05), output
+
+
+def tables_html(tables: Sequence[Table], under: str = "") -> str:
+    """Tables one after the other, each with its title but where it stands `under` the same."""
+    return "\n".join(line for table in tables for line in table_html(table, is_titled=table.title != under))
+
+
+def show_section(section: Section, mode: Mode) -> None:
+    """A part of an answer: its words, charts and tables."""
+    with box("panel", "section"):
+        words(section.title, "h2")
+        for sentence in section.sentences:
+            words(sentence)
+        for chart in section.charts:
+            show_chart(chart, mode)
+        if section.tables:
+            told = tables_html(section.tables, under=section.title)
+            is_long = bool(section.charts)
+            markup(
+                f"<details><summary>{escape(section.title)}: the figures</summary>{told}</details>" if is_long else told
+            )
+
+
+def show_chart(chart: Chart, mode: Mode) -> ui.plotly:
+    """A figure that can be looked at and read: what it shows in words, and its numbers as a table."""
+    with box("chart-box", "figure", aria_label=chart.alt):
+        words(chart.title, "h3")
+        found = ui.plotly(drawn(chart, mode)).classes("w-full")
+        found.props["role"] = "img"
+        found.props["aria-label"] = chart.alt
+        words(chart.alt, "figcaption")
+        markup(f"<details><summary>Numbers of this chart</summary>{tables_html((chart.table,))}</details>")
+    return found
+
+
+def drawn(chart: Chart, mode: Mode) -> dict[str, Any]:
+    """The figure for the page, as wide as there is room, without a toolbar."""
+    figure = themed(chart.figure, mode)
+    layout = {**figure["layout"], "autosize": True}
+    layout.setdefault("height", 360)
+    return {"data": figure["data"], "layout": layout, "config": {"displayModeBar": False, "responsive": True}}

@@ -1,0 +1,133 @@
+"""Figures of a result as the explorer shows them while something moves: quick to work out, each beside what it was."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from html import escape
+
+from dovetail.evaluate import Infeasible, Outcome
+from dovetail.report.outcome import LIMIT_WORDS
+from dovetail.report.words import AXIS_WORDS, number, percent, plan_in_brief
+from dovetail.schedule.work import COMM_AXES
+from dovetail.units import format_bytes, format_energy_j, format_rate, format_s
+
+TOLERANCE_FRAC = 0.0005  # style: a change that would show as 0.0 %
+FULL_FRAC = 0.95  # of memory: worth a warning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """One figure: its name, the value as people say it and as a number, and whether less of it is better."""
+
+    key: str
+    label: str
+    shown: str
+    value: float  # style: in the base unit of what it is
+    note: str = ""
+    is_less_better: bool = False
+    share_frac: float = -1.0  # of a limit, where there is one
+
+
+Measures = tuple[Measure, ...]
+
+
+def measures_of(result: Outcome | Infeasible) -> Measures:
+    """What one watches: time, rate, memory, energy, and what takes most of the step."""
+    if isinstance(result, Infeasible):
+        return (_memory(result),)
+    step, sample = result.step, result.workload.model.sample
+    per_s = result.tokens_per_s if sample == "tokens" else result.samples_per_s
+    part, part_s = largest_part(result)
+    return (
+        Measure(key="step", label="Step time", shown=format_s(step.step_s), value=step.step_s, is_less_better=True,
+                note=plan_in_brief(result.plan)),
+        Measure(key="rate", label="Throughput", shown=f"{number(per_s)} {sample}/s", value=per_s,
+                note=f"on {result.cluster.num_devices:,} devices"),
+        Measure(key="mfu", label="Utilisation", shown=percent(result.mfu_frac), value=result.mfu_frac,
+                note="of the peak, by the model's own FLOP"),
+        _memory(result),
+        Measure(key="limit", label="Most of the step", shown=f"{part} {percent(part_s / step.step_s, 0)}",
+                value=part_s / step.step_s, note="what a device of the slowest stage waits for most"),
+        Measure(key="energy", label="Energy a step", shown=format_energy_j(step.energy_j, 1), value=step.energy_j,
+                is_less_better=True, note=f"{result.mean_w:.0f} W a device"),
+    )  # fmt: skip
+
+
+def _memory(result: Outcome | Infeasible) -> Measure:
+    use = result.memory
+    need_bytes, limit_bytes = use.need_bytes, use.limit_bytes
+    note = f"of {format_bytes(limit_bytes)} on the fullest device"
+    if not use.fits:
+        note += ": does not fit"
+    return Measure(
+        key="memory",
+        label="Memory",
+        shown=format_bytes(need_bytes),
+        value=need_bytes,
+        note=note,
+        is_less_better=True,
+        share_frac=need_bytes / limit_bytes,
+    )
+
+
+def largest_part(outcome: Outcome) -> tuple[str, float]:
+    """What most of a step is spent on, by name, and its seconds."""
+    step = outcome.step
+    parts_s = dict(zip(LIMIT_WORDS, (float(s) for s in step.limits_s), strict=True))
+    parts_s |= {AXIS_WORDS[axis]: float(own.exposed_s) for axis, own in zip(COMM_AXES, step.comm, strict=True)}
+    parts_s |= {"pipeline bubble": float(step.bubble_s), "update": float(step.update_s)}
+    parts_s |= {"copies to the host": float(step.offload.exposed_s), "the host": float(step.host_s)}
+    most = max(parts_s, key=lambda name: parts_s[name])
+    return most, parts_s[most]
+
+
+def change_frac(now: Measure, before: Measure) -> float:
+    """By how much a figure moved; 0 for what would not show."""
+    moved_frac = now.value / before.value - 1.0 if before.value else 0.0
+    return moved_frac if abs(moved_frac) >= TOLERANCE_FRAC else 0.0
+
+
+def cards_html(now: Measures, before: Measures = ()) -> str:
+    """Figures as cards, each with its change where there is one to compare with."""
+    known = {one.key: one for one in before}
+    cards = "".join(_card(one, known.get(one.key)) for one in now)
+    return f'<dl class="cards">{cards}</dl>'
+
+
+def _card(now: Measure, before: Measure | None) -> str:
+    moved = _moved(now, before) if before is not None and now.key != "limit" else ""
+    if now.key == "limit" and before is not None and _without_share(before) != _without_share(now):
+        moved = f'<span class="moved">was {escape(before.shown)}</span>'
+    meter = ""
+    if now.share_frac >= 0:
+        kind = "over" if now.share_frac > 1 else "near" if now.share_frac > FULL_FRAC else "fine"
+        meter = (
+            f'<span class="meter {kind}" aria-hidden="true"><i style="width:{min(1.0, now.share_frac):.1%}"></i></span>'
+        )
+    shown = escape(now.shown if now.key in ("rate", "limit") else now.shown.replace(" ", "\u00a0"))
+    return (
+        f'<div data-key="{now.key}"><dt>{escape(now.label)}</dt><dd><strong>{shown}</strong>{moved}'
+        f'{meter}<span class="note">{escape(now.note)}</span></dd></div>'
+    )
+
+
+def _without_share(limit: Measure) -> str:
+    return re.sub(r" [0-9.]+ %$", "", limit.shown)
+
+
+def _moved(now: Measure, before: Measure) -> str:
+    moved_frac = change_frac(now, before)
+    if not moved_frac:
+        return ""
+    is_better = (moved_frac < 0) == now.is_less_better
+    word = "better" if is_better else "worse"
+    return f'<span class="moved {word}">{moved_frac:+.1%}</span>'
+
+
+def figure_in_words(value: float, unit: str) -> str:
+    """A figure of the hardware as datasheets say it."""
+    if unit == "bytes":
+        return format_bytes(value)
+    symbol = {"bytes_per_s": "B/s", "flop_per_s": "FLOP/s", "hz": "Hz", "w": "W"}[unit]
+    return format_rate(value, symbol, 2 if unit in ("bytes_per_s", "hz") else 0)

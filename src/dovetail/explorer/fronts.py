@@ -1,0 +1,107 @@
+"""A Pareto front as the explorer has it: points with their figures, and the state that opens each on the first page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dovetail.explorer.designs import design_word
+from dovetail.explorer.state import State
+from dovetail.files.plan_text import plan_text
+from dovetail.plan.plan import Plan
+from dovetail.report.codesigned import system_in_brief
+from dovetail.report.fronts import FrontReport, notes, proof, sentence
+from dovetail.report.table import Table
+from dovetail.report.words import number, plan_in_brief
+from dovetail.search.codesign.pareto import FrontSystem
+from dovetail.search.codesign.question import Case
+from dovetail.search.codesign.system_words import in_words
+from dovetail.workload.models import models
+
+KNOB_WORDS = {
+    "num_tensor": "tensor cores",
+    "num_rows": "rows of a tensor core",
+    "num_cols": "columns of a tensor core",
+    "num_vector": "vector cores",
+    "num_lanes": "lanes of a vector core",
+    "core_buffer_kib": "buffer of a core, KiB",
+    "endpoint": "who runs collectives",
+    "sram_mib": "shared SRAM, MiB",
+    "hbm_stacks": "HBM stacks",
+    "stack_gib": "GiB of a stack",
+    "clock_mhz": "clock, MHz",
+    "link_gb_per_s": "links, GB/s",
+    "num_devices": "devices",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontPoint:
+    """A system that no other beats: what it comes to on each axis, what it is, and a state for each of its models."""
+
+    figures: tuple[float, ...]  # style: one an axis, in the axis's unit
+    brief: str
+    system: Table
+    states: tuple[State, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Front:
+    """A front to look at; `axes` are names with their units."""
+
+    title: str
+    said: tuple[str, ...]
+    axes: tuple[str, ...]
+    is_more_better: tuple[bool, ...]
+    points: tuple[FrontPoint, ...]
+
+
+def front_of_report(report: FrontReport) -> Front:
+    axes = report.found.axes
+    taken = ("area", "power", "cost", "energy")
+    return Front(
+        title=sentence(report),
+        said=(proof(report), *notes(report)),
+        axes=tuple(f"{axis}, {report.unit(axis)}" for axis in axes),
+        is_more_better=tuple(axis not in taken for axis in axes),
+        points=tuple(_point(report, one) for one in report.found.systems),
+    )
+
+
+def _point(report: FrontReport, one: FrontSystem) -> FrontPoint:
+    system, cases = report.system(one), report.question.cases
+    plans = [report.plan_of(index, one.score.point, own.plan) for index, own in enumerate(one.score.cases)]
+    word = design_word(report.question.base.name, report.network, system)
+    return FrontPoint(
+        figures=tuple(report.on(axis, one) for axis in report.found.axes),
+        brief=system_in_brief(system),
+        system=_system_table(report, one, system, plans),
+        states=tuple(design_state(case, word, plan) for case, plan in zip(cases, plans, strict=True)),
+    )
+
+
+def _system_table(report: FrontReport, one: FrontSystem, system: dict[str, float], plans: list[Plan]) -> Table:
+    told_system = in_words(report.question.base, system)
+    knobs = [(KNOB_WORDS.get(name, name), _shown(value)) for name, value in told_system.items()]
+    figures = [(f"{axis}, {report.unit(axis)}", number(report.on(axis, one))) for axis in report.found.axes]
+    told = [
+        (f"plan for {case.name}", f"{plan_in_brief(plan)}; {own.step_s:.4g} s a step")
+        for case, own, plan in zip(report.question.cases, one.score.cases, plans, strict=True)
+    ]
+    return Table(title="The system", rows=(*figures, *knobs, *told))
+
+
+def _shown(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:,.10g}"
+
+
+def design_state(case: Case, word: str, plan: Plan) -> State:
+    """A model on a system by its plan, as the first page opens it; a model that is in no catalogue cannot be named."""
+    workload = case.workload
+    return State(
+        model=case.name if case.name in models else "",
+        design=word,
+        batch=workload.global_batch,
+        seq=workload.seq,
+        compute=workload.precision.compute,
+        plan=plan_text(plan),
+    )

@@ -1,0 +1,63 @@
+"""The pages by their addresses."""
+
+from __future__ import annotations
+
+from fastapi import Request
+from nicegui import ui
+
+from dovetail.explorer.answers import prepared, result_of
+from dovetail.explorer.catalogue import chip_groups, cluster_groups, model_groups
+from dovetail.explorer.compare_page import CompareView
+from dovetail.explorer.frame import Site
+from dovetail.explorer.plan_page import PlanView
+from dovetail.explorer.search_page import SearchView
+from dovetail.explorer.searches import Searches
+from dovetail.explorer.settings import Settings
+from dovetail.explorer.state import FIRST
+from dovetail.explorer.study_page import StudyView
+from dovetail.explorer.uploads import add_uploads
+from dovetail.explorer.work import Workers
+from dovetail.files.plan_text import plan_text
+from dovetail.plan.plan import Plan
+
+CONNECT_S = 30.0
+
+
+def begin_warm() -> None:
+    """Reads the catalogues, and evaluates once: whoever opens the first page does not wait for that."""
+    model_groups()
+    cluster_groups()
+    chip_groups()
+    state = FIRST.with_plan(plan_text(Plan(data_parallel=FIRST.devices, zero_stage=1)))
+    result_of(prepared(state), state, has_changes=False)
+
+
+def add_pages(settings: Settings, workers: Workers, searches: Searches) -> None:
+    """Makes the server answer; every page is built anew for every tab, and knows nothing of others."""
+    site = Site(settings=settings, workers=workers, searches=searches)
+    add_uploads()
+
+    @ui.page("/", response_timeout=CONNECT_S)
+    async def plan(request: Request) -> None:
+        view = PlanView(site, request.query_params.multi_items())
+        view.build()
+        await ui.context.client.connected(timeout=CONNECT_S)
+        await view.begin()
+
+    @ui.page("/compare", response_timeout=CONNECT_S)
+    async def compare(request: Request) -> None:
+        view = CompareView(request.query_params.multi_items())
+        view.build()
+        await ui.context.client.connected(timeout=CONNECT_S)
+        await view.begin()
+
+    @ui.page("/study", response_timeout=CONNECT_S)
+    async def study(request: Request) -> None:
+        view = StudyView(site, request.query_params.multi_items())
+        view.build()
+        await ui.context.client.connected(timeout=CONNECT_S)
+        await view.begin()
+
+    @ui.page("/search", response_timeout=CONNECT_S)
+    async def search(request: Request) -> None:
+        SearchView(site, request.query_params.multi_items()).build()

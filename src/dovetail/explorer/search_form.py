@@ -1,0 +1,104 @@
+"""The form of the search page: what kind of search, and its words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Protocol
+
+from nicegui import ui
+
+from dovetail.explorer.catalogue import chip_groups, model_groups, named
+from dovetail.explorer.elements import box, choice_field, text_field, words
+from dovetail.explorer.frame import Frame
+from dovetail.explorer.search_asked import CODESIGN, FRONT, KINDS, PLAN, SearchAsked, checked
+from dovetail.explorer.state import FIRST, whole
+from dovetail.search.codesign.networks import NETWORKS
+from dovetail.search.codesign.presets import PRESETS
+from dovetail.search.metrics import metrics
+from dovetail.search.objectives import objectives
+
+AXES = (
+    ("throughput,area,power,cost", "throughput, area, power and cost"),
+    ("throughput,area", "throughput and area"),
+    ("throughput,power", "throughput and power"),
+    ("throughput,cost", "throughput and cost"),
+    ("throughput,energy", "throughput and energy"),
+)
+
+
+class Asker(Protocol):
+    """Who is asked by the form."""
+
+    asked: SearchAsked
+    frame: Frame
+
+    def ask(self, asked: SearchAsked) -> None: ...
+
+
+class SearchForm:
+    """Controls that ask for a search; which there are depends on its kind."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+        words("What to search", "h2")
+        kinds = {"": [(kind, said) for kind, said in KINDS.items()]}
+        choice_field("kind", "Look for", kinds, asker.asked.kind, self._choose("kind"))
+        self._rest = ui.element("div")
+        self._show()
+
+    def _show(self) -> None:
+        asked = self._asker.asked
+        self._rest.clear()
+        with self._rest:
+            if asked.kind == PLAN:
+                self._plan(asked)
+            else:
+                self._chips(asked)
+
+    def _plan(self, asked: SearchAsked) -> None:
+        state = asked.state or FIRST
+        model = state.model_file.name if state.model_file else state.model
+        cluster = state.cluster_file.name if state.cluster_file else state.cluster
+        size = f" x {state.devices:,}" if state.devices else ""
+        words(f"For {model} on {cluster}{size}, as the plan page had it. Change it there.", "p", "note")
+        options = {"": named(objectives.names())}
+        choice_field("objective", "Best by", options, asked.objective, self._choose("objective"))
+
+    def _chips(self, asked: SearchAsked) -> None:
+        choice_field("model", "Model", model_groups(), asked.model, self._choose("model"))
+        spaces = {"": [(name, f"{name}: {preset.summary}") for name, preset in PRESETS.items()]}
+        choice_field("preset", "Space of chips", spaces, asked.preset, self._choose("preset"))
+        if asked.kind == CODESIGN:
+            choice_field("metric", "Best by", {"": named(metrics.names())}, asked.metric, self._choose("metric"))
+        if asked.kind == FRONT:
+            choice_field("axes", "Axes", {"": list(AXES)}, ",".join(asked.axes), self._choose_axes)
+        networks = {"": [("", "as the space has it"), *named(NETWORKS)]}
+        choice_field("network", "Network", networks, asked.network, self._choose("network"))
+        choice_field("base", "Base chip", chip_groups(), asked.base, self._choose("base"))
+        with box("pair"):
+            for name, label in (("devices", "Devices"), ("batch", "Samples a step")):
+                text_field(name, label, str(getattr(asked, name) or ""), self._count(name), inputmode="numeric")
+            text_field("area", "Chip area at most", asked.area, self._choose("area"), placeholder="600 mm2")
+            text_field("power", "Chip power at most", asked.power, self._choose("power"), placeholder="300 W")
+
+    def _choose(self, name: str) -> Any:
+        def choose(value: str) -> None:
+            with self._asker.frame.refusing():
+                changes: dict[str, Any] = {name: value.strip()}
+                self._asker.ask(checked(replace(self._asker.asked, **changes)))
+                if name == "kind":
+                    self._show()
+
+        return choose
+
+    def _choose_axes(self, value: str) -> None:
+        with self._asker.frame.refusing():
+            self._asker.ask(checked(replace(self._asker.asked, axes=tuple(value.split(",")))))
+
+    def _count(self, name: str) -> Any:
+        def change(text: str) -> None:
+            with self._asker.frame.refusing():
+                changes: dict[str, Any] = {name: whole(name, text)}
+                self._asker.ask(replace(self._asker.asked, **changes))
+
+        return change

@@ -1,0 +1,179 @@
+"""Searches: started, watched, cancelled and gone on with; the number of one is in the address."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from html import escape
+from typing import Any
+
+from nicegui import ui
+
+from dovetail.errors import InvalidInput
+from dovetail.explorer.elements import box, button, show_section, words
+from dovetail.explorer.frame import Frame, Site
+from dovetail.explorer.front_view import FrontView
+from dovetail.explorer.search_asked import PLAN, SearchAsked, search_asked, search_query
+from dovetail.explorer.search_form import SearchForm
+from dovetail.explorer.searches import CANCELLED, DONE, FAILED, RUNNING, Search
+from dovetail.explorer.state import State, query_of, states_of
+from dovetail.units import format_duration
+
+LEAD = "Searches run beside the page: close it and come back by its address, cancel, and go on where they stopped."
+LOOK_S = 0.25
+NUMBER = "search"
+POINT = "point"
+GONE = "this search is not known any more; what it scored is in the store, so starting it again goes on from there"
+WORDS = {RUNNING: "Running", DONE: "Done", CANCELLED: "Cancelled", FAILED: "Failed"}
+
+
+class SearchView:
+    """The page in one tab."""
+
+    def __init__(self, site: Site, query: list[tuple[str, str]], path: str = "/search") -> None:
+        self._site, self._query = site, query
+        self.frame = Frame(path, query)
+        self.asked = SearchAsked()
+        self._state: State | None = None
+        self._search: Search | None = None
+        self._shown = ""
+        self._front: FrontView | None = None
+        self._point = 0
+
+    def build(self) -> None:
+        with self.frame.shown("Search", LEAD), box("two"):
+            with self.frame.refusing():
+                self._read()
+            with box("", "div"), box("panel", "section", aria_label="What to search"):
+                self._form = SearchForm(self)
+                with box("row"):
+                    self._start = button("Start", self.start, id="start")
+                    self._cancel = button("Cancel", self.cancel, is_quiet=True, id="cancel")
+                self._hint = words("", "p", "note")
+            with box("", "div"):
+                with box("panel", "section", aria_label="Progress", id="progress"):
+                    self._status = words("", "h2", "", id="status", role="status")
+                    self._bar = ui.element("progress")
+                    self._bar.props["aria-label"] = "how much is done"
+                    self._told = words("", "p", "busy", id="told")
+                self._answer = ui.element("div")
+        self.frame.on_mode = self._draw
+        ui.timer(LOOK_S, self._look)
+        self._look()
+
+    def _read(self) -> None:
+        """What the address asks for, and the search it names."""
+        said = dict(self._query)
+        self._point = int(said[POINT]) if said.get(POINT, "").isdecimal() else 0
+        self.asked = search_asked([(name, value) for name, value in self._query if name != NUMBER])
+        if self.asked.kind == PLAN:
+            self._state = states_of([(name, value) for name, value in self._query if name != "kind"])[0]
+            self.asked = replace(self.asked, state=self._state)
+        if NUMBER in said:
+            self._search = self._site.searches.at(said[NUMBER])
+            if self._search is None:
+                raise InvalidInput(GONE)
+            self.asked = self._search.asked
+            self._state = self.asked.state
+
+    # --- what the user does ------------------------------------------------------------------------------------------
+
+    def ask(self, asked: SearchAsked) -> None:
+        self.asked = asked
+        self._keep()
+
+    def start(self) -> None:
+        """Starts what the form says, or goes on with it: what is in the store is not scored again."""
+        with self.frame.refusing():
+            if self._search is not None and self._search.status == RUNNING:
+                raise InvalidInput("this search is running; cancel it before another is started")
+            self._search = self._site.searches.start(self.asked)
+            self._shown, self._front, self._point = "", None, 0
+            self._answer.clear()
+            self._keep()
+            self._look()
+
+    def cancel(self) -> None:
+        if self._search is not None:
+            self._search.cancel()
+            self._look()
+
+    # --- what is shown -----------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        search = self._search
+        if search is None:
+            self._show("Nothing is running", "", is_running=False)
+            self._bar.set_visibility(False)
+            return
+        search.look()
+        now = search.standings[-1][1] if search.standings else None
+        told = [now.words if now else "starting" if search.status == RUNNING else "", search.said]
+        told.append(format_duration(search.took_s or time.monotonic() - search.began_s, 0))
+        self._show(WORDS[search.status], "; ".join(filter(None, told)), is_running=search.status == RUNNING)
+        self._set_bar(search)
+        if search.status == DONE and self._shown != search.number:
+            self._shown = search.number
+            self._draw()
+
+    def _show(self, status: str, told: str, *, is_running: bool) -> None:
+        for element, content in ((self._status, status), (self._told, told)):
+            if element.content != escape(content):
+                element.content = escape(content)
+        can_resume = self._search is not None and self._search.status == CANCELLED
+        label = "Resume" if can_resume else "Start"
+        hint = (
+            "What was scored is in the store: going on begins there." if can_resume and self.asked.kind != PLAN else ""
+        )
+        if self._start.content != label:
+            self._start.content = label
+        if self._hint.content != hint:
+            self._hint.content = hint
+        for element, is_off in ((self._start, is_running), (self._cancel, not is_running)):
+            if bool(element.props.get("disabled")) != is_off:
+                element.props["disabled"] = is_off
+                element.update()
+
+    def _set_bar(self, search: Search) -> None:
+        now = search.standings[-1][1] if search.standings else None
+        props: dict[str, Any] = {"value": 1, "max": 1} if search.status == DONE else {}
+        if search.status != DONE and now is not None and now.num_all:
+            props = {"value": now.num_done, "max": now.num_all}
+        self._bar.set_visibility(True)
+        for name in ("value", "max"):
+            if self._bar.props.get(name) != props.get(name):
+                self._bar.props[name] = props.get(name)
+                self._bar.update()
+
+    def _draw(self) -> None:
+        """The answer, once there is one."""
+        if self._search is None or self._search.ended is None:
+            return
+        ended = self._search.ended
+        self._answer.clear()
+        with self._answer:
+            if ended.front is not None:
+                self._front = FrontView(self.frame, ended.front, self._point, self._opened)
+                self._front.show()
+                return
+            with box("panel", "section", aria_label="Answer", id="answer"):
+                words(ended.page.title, "h2")
+                words(ended.page.sentence)
+                for state in ended.states:
+                    address = self.frame.address("/", query_of(state))
+                    words(f"Open {state.model or 'it'} on the plan page", "a", href=address)
+            for section in ended.page.sections:
+                show_section(section, self.frame.mode)
+
+    def _opened(self, point: int) -> None:
+        self._point = point
+        self._keep()
+
+    def _keep(self) -> None:
+        parts = [search_query(self.asked)]
+        if self.asked.kind == PLAN and self._state is not None:
+            parts.append(query_of(self._state))
+        if self._search is not None:
+            parts.append(f"{NUMBER}={self._search.number}")
+            parts += [f"{POINT}={self._point}"] if self._point else []
+        self.frame.keep("&".join(filter(None, parts)))

@@ -1,0 +1,110 @@
+"""What a search's own process does: the same calls as from Python, told through a pipe as they go on."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from typing import Any
+
+from dovetail.api.codesigned import Codesign, codesign
+from dovetail.api.fronts import pareto
+from dovetail.api.progress import Progress, Tell
+from dovetail.errors import DovetailError
+from dovetail.explorer.answers import found_for_state, page_of_state
+from dovetail.explorer.designs import design_word
+from dovetail.explorer.fronts import Front, design_state, front_of_report
+from dovetail.explorer.search_asked import CODESIGN, FRONT, PLAN, SearchAsked
+from dovetail.explorer.state import FIRST, State
+from dovetail.explorer.work import begin_child
+from dovetail.files.model import model_of
+from dovetail.files.uploaded import catalogue_entry
+from dovetail.report.codesigned import CodesignReport
+from dovetail.report.fronts import FrontReport
+from dovetail.report.page import Page
+
+PAUSE_S = 0.1  # between two things told
+OURS = "a mistake of ours ended this search; what the server printed says where"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """What a search came to: a page to look at, states to open, and a front where that was asked for."""
+
+    page: Page
+    states: tuple[State, ...] = ()
+    front: Front | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """Why there is no answer."""
+
+    said: str
+
+
+def run_search(asked: SearchAsked, store: str, pipe: Connection) -> None:
+    """Searches, tells how far it is and what it found, and ends."""
+    begin_child()
+    try:
+        pipe.send(ended(asked, store, _told(pipe)))
+    except DovetailError as error:
+        pipe.send(Refused(said=str(error)))
+    except Exception:
+        traceback.print_exc()
+        pipe.send(Refused(said=OURS))
+    finally:
+        pipe.close()
+
+
+def ended(asked: SearchAsked, store: str, tell: Tell) -> Ended:
+    return {PLAN: _plan, CODESIGN: _codesign, FRONT: _front}[asked.kind](asked, store, tell)
+
+
+def _told(pipe: Connection) -> Tell:
+    """Tells through `pipe`, not too often, and of a search's own account nothing but its words."""
+    last_s = 0.0
+
+    def tell(now: Progress) -> None:
+        nonlocal last_s
+        if (moment_s := time.monotonic()) - last_s >= PAUSE_S:
+            last_s = moment_s
+            pipe.send(replace(now, standing=()))
+
+    return tell
+
+
+def _plan(asked: SearchAsked, _store: str, tell: Tell) -> Ended:
+    """A plan is found in one go: there is nothing to keep of a search for one."""
+    state = replace(asked.state or FIRST, plan="")
+    state = state.with_plan(found_for_state(state, tell, asked.objective).plan)
+    return Ended(page=page_of_state(state), states=(state,))
+
+
+def _codesign(asked: SearchAsked, store: str, tell: Tell) -> Ended:
+    model = model_of(catalogue_entry(asked.model), asked.seq)
+    said = _said(asked)
+    found = codesign(model, metric=asked.metric, **said, store=store, progress=tell)
+    return Ended(page=found.page, states=_states(found))
+
+
+def _states(found: Codesign) -> tuple[State, ...]:
+    if not isinstance(found.outcome, CodesignReport):
+        return ()
+    question = found.outcome.question
+    word = design_word(question.base.name, found.outcome.network, found.best.system)
+    return tuple(design_state(case, word, own.plan) for case, own in zip(question.cases, found.best.cases, strict=True))
+
+
+def _front(asked: SearchAsked, store: str, tell: Tell) -> Ended:
+    model = model_of(catalogue_entry(asked.model), asked.seq)
+    found = pareto(model, axes=asked.axes, **_said(asked), store=store, progress=tell)
+    front = front_of_report(found.outcome) if isinstance(found.outcome, FrontReport) else None
+    return Ended(page=found.page, front=front)
+
+
+def _said(asked: SearchAsked) -> dict[str, Any]:
+    words: dict[str, Any] = {name: getattr(asked, name) for name in ("preset", "base", "network")}
+    words |= {name: getattr(asked, name) for name in ("area", "power")}
+    return words | {name: getattr(asked, name) or None for name in ("devices", "batch", "seq")}

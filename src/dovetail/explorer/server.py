@@ -1,0 +1,103 @@
+"""The server: settings in, pages out, until it is interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import tempfile
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dovetail.errors import InvalidInput
+from dovetail.explorer.settings import Settings, is_anywhere
+
+MISSING = "dovetail ui needs NiceGUI, which is an extra: pip install 'dovetail[ui]'"
+RECONNECT_S = 60.0  # a tab may be silent for so long, as on a busy machine, and goes on where it was
+POLL_S = 0.05
+Ready = Callable[[str], None]
+FAVICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="6" fill="#0b5cad"/>'
+    '<path d="M7 8h18v16H7z" fill="none" stroke="#fff" stroke-width="2.5"/>'
+    '<path d="M12 8l2.5 8h3L20 8M12 24l2.5-8h3l2.5 8" fill="none" stroke="#fff" stroke-width="2.5"/></svg>'
+)
+
+
+def serve(settings: Settings, ready: Ready, *, opens_browser: bool = False) -> None:
+    """Serves pages until interrupted; `ready` is told the address once they can be had."""
+    _check_port(settings)
+    with tempfile.TemporaryDirectory(prefix="dovetail-ui-") as folder:
+        os.environ["NICEGUI_STORAGE_PATH"] = folder  # read at import; nothing is put there, nor into the user's folder
+        try:
+            from nicegui import app, ui
+        except ImportError:
+            raise InvalidInput(MISSING) from None
+        _prepare(app, settings, ready, str(Path(folder, "searches.db")), opens_browser=opens_browser)
+        ui.run(
+            host=settings.host,
+            port=settings.port,
+            title="Dovetail",
+            favicon=FAVICON,
+            dark=None,
+            language="en-US",
+            show=False,
+            reload=False,
+            show_welcome_message=False,
+            binding_refresh_interval=None,
+            reconnect_timeout=RECONNECT_S,
+            server_header=False,
+            proxy_headers=False,
+        )
+
+
+def _prepare(app: Any, settings: Settings, ready: Ready, own_store: str, *, opens_browser: bool) -> None:
+    """Pages, who does their work, and the guard before them; searches go to `own_store` where none was named."""
+    from dovetail.explorer.guard import Guard
+    from dovetail.explorer.pages import add_pages, begin_warm
+    from dovetail.explorer.searches import Searches
+    from dovetail.explorer.work import Workers
+
+    begin_warm()
+    workers, searches = Workers(), Searches(settings.store or own_store)
+    app.add_middleware(Guard, settings=settings)
+    add_pages(settings, workers, searches)
+
+    async def begun() -> None:
+        workers.start()
+        asyncio.get_running_loop().create_task(_announced(settings, ready, opens_browser=opens_browser))
+
+    app.on_startup(begun)
+    app.on_shutdown(searches.stop)
+    app.on_shutdown(workers.stop)
+
+
+async def _announced(settings: Settings, ready: Ready, *, opens_browser: bool) -> None:
+    """Tells the address, once somebody can connect to it."""
+    host = ("::1" if ":" in settings.host else "127.0.0.1") if is_anywhere(settings.host) else settings.host
+    while True:
+        try:
+            _, link = await asyncio.open_connection(host, settings.port)
+        except OSError:
+            await asyncio.sleep(POLL_S)
+        else:
+            link.close()
+            break
+    ready(settings.url)
+    if opens_browser:
+        webbrowser.open(settings.url)
+
+
+def _check_port(settings: Settings) -> None:
+    """Raises in one line where the address cannot be listened on; the web server would print a page."""
+    try:
+        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        where = f"{settings.host}:{settings.port}"
+        reason = (error.strerror or str(error)).lower()
+        raise InvalidInput(f"cannot listen on {where}: {reason}; name another --port or --host") from None

@@ -1,0 +1,139 @@
+"""A page's state: what is planned, on what, and what is changed of it; the same as words of an address and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from urllib.parse import parse_qsl, urlencode
+
+from dovetail.errors import InvalidInput
+from dovetail.explorer.packed import packed, unpacked
+from dovetail.files.schema import MAX_WHOLE
+from dovetail.files.uploaded import upload_name
+from dovetail.hardware.altered import MOST_TIMES
+
+DEFAULT_MODEL, DEFAULT_CLUSTER, DEFAULT_DEVICES = "llama3-8b", "dgx-h100", 64
+TIMES = "x-"  # before a figure's key
+PIN = "pin"
+MAX_PINS = 8  # columns of a table that can still be read
+MAX_DIGITS = 12
+DIGITS = 6  # of a factor
+_COUNTS = ("devices", "batch", "seq")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """A file that was sent: its name to show, and its text."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What is asked for. A model or cluster is an entry of a catalogue, or was uploaded; `design` is a point of a
+    search: the chip it builds on, the network, and its knobs. `plan` is the text of the plan that is looked at, empty
+    where the best is wanted; `factors` are figures of the hardware over their own, by key.
+    """
+
+    model: str = DEFAULT_MODEL
+    model_file: Upload | None = None
+    cluster: str = DEFAULT_CLUSTER
+    cluster_file: Upload | None = None
+    design: str = ""
+    devices: int = 0
+    batch: int = 0
+    seq: int = 0
+    compute: str = ""
+    plan: str = ""
+    factors: Mapping[str, float] = field(default_factory=dict)
+
+    def with_plan(self, text: str) -> State:
+        return replace(self, plan=text)
+
+    def asking(self, **changes: object) -> State:
+        """The same with other words, and so with the best plan for them."""
+        return replace(self, plan="", factors={}, **changes)  # type: ignore[arg-type]
+
+    def with_factor(self, key: str, factor: float) -> State:
+        """The same plan, one figure of the hardware changed."""
+        rest = {own: value for own, value in self.factors.items() if own != key}
+        rounded = float(f"{factor:.{DIGITS}g}")
+        return replace(self, factors={**rest, key: rounded} if rounded != 1 else rest)
+
+
+FIRST = State(devices=DEFAULT_DEVICES)
+
+
+def query_of(state: State, pins: Iterable[State] = ()) -> str:
+    """The words of an address that give `state`, and pinned states, again."""
+    return urlencode([*_words(state), *((PIN, urlencode(_words(pin))) for pin in pins)])
+
+
+def _words(state: State) -> list[tuple[str, str]]:
+    words = []
+    for name, file in (("model", state.model_file), ("cluster", state.cluster_file)):
+        if name == "cluster" and state.design:
+            words.append(("design", state.design))
+        elif file is None:
+            words.append((name, getattr(state, name)))
+        else:
+            words += [(f"{name}-name", file.name), (f"{name}-text", packed(file.text))]
+    words += [(name, str(getattr(state, name))) for name in _COUNTS if getattr(state, name)]
+    if state.compute:
+        words.append(("compute", state.compute))
+    if state.plan:
+        words.append(("plan", packed(state.plan)))
+    return [*words, *((f"{TIMES}{key}", f"{value:.{DIGITS}g}") for key, value in sorted(state.factors.items()))]
+
+
+def states_of(query: Sequence[tuple[str, str]]) -> tuple[State, tuple[State, ...]]:
+    """The state that an address gives, and those pinned in it; raises in one line where it gives none."""
+    pins = [value for name, value in query if name == PIN]
+    if len(pins) > MAX_PINS:
+        raise InvalidInput(f"at most {MAX_PINS} designs are pinned at once; got {len(pins)}")
+    own = [(name, value) for name, value in query if name != PIN]
+    return _state(own), tuple(_state(parse_qsl(pin)) for pin in pins)
+
+
+def _state(words: Sequence[tuple[str, str]]) -> State:
+    said = dict(words)
+    state = State(
+        model=said.get("model", DEFAULT_MODEL),
+        model_file=_upload(said, "model"),
+        cluster=said.get("cluster", DEFAULT_CLUSTER),
+        cluster_file=_upload(said, "cluster"),
+        design=said.get("design", ""),
+        compute=said.get("compute", ""),
+        plan=unpacked(said["plan"]) if said.get("plan") else "",
+        factors={name.removeprefix(TIMES): _factor(value) for name, value in words if name.startswith(TIMES)},
+        **{name: whole(name, said[name]) for name in _COUNTS if name in said},
+    )
+    is_first = not {"model", "model-text", "cluster", "cluster-text", "design"} & said.keys()
+    return replace(state, devices=state.devices or DEFAULT_DEVICES) if is_first else state
+
+
+def _upload(said: Mapping[str, str], name: str) -> Upload | None:
+    if f"{name}-text" not in said:
+        return None
+    return Upload(name=upload_name(said.get(f"{name}-name", f"{name}.yaml")), text=unpacked(said[f"{name}-text"]))
+
+
+def whole(name: str, text: str) -> int:
+    """A count that somebody wrote; 0 where nothing was."""
+    text = text.strip().replace(",", "")
+    if not text:
+        return 0
+    if not text.isascii() or not text.isdecimal() or len(text) > MAX_DIGITS or not 1 <= int(text) <= MAX_WHOLE:
+        raise InvalidInput(f"{name} is a whole number from 1 to {MAX_WHOLE:,}; got {text[:40]!r}")
+    return int(text)
+
+
+def _factor(text: str) -> float:
+    try:
+        value = float(text) if len(text) <= MAX_DIGITS else 0.0
+    except ValueError:
+        value = 0.0
+    if not 1 / MOST_TIMES <= value <= MOST_TIMES:
+        raise InvalidInput(f"a figure is {1 / MOST_TIMES:g} to {MOST_TIMES:g} times its own; got {text[:40]!r}")
+    return value

@@ -1,0 +1,113 @@
+"""How the explorer looks: calm, light or dark, one column on a telephone; the colours are those of the charts."""
+
+from __future__ import annotations
+
+from dovetail.report.charts.themes import FONT, INKS
+
+
+def _inks(mode: str) -> str:
+    return "".join(f"--{name}:{colour};" for name, colour in INKS[mode].items())
+
+
+STYLE = f"""
+:root {{ {_inks("light")} --ground:#f4f6f8; --accent:#005a8e; --on-accent:#ffffff; --good:#1b6e3c; --bad:#a3341f;
+  --near:#8a5a00; color-scheme: light; }}
+body.body--dark {{ {_inks("dark")} --ground:#0f1115; --accent:#7cc4f0; --on-accent:#0f1115; --good:#7bd19b;
+  --bad:#ff9c86;
+  --near:#f0c060; color-scheme: dark; }}
+body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink); font: 16px/1.5 {FONT};
+  overflow-wrap: anywhere; }}
+.nicegui-content {{ padding: 0; gap: 0; display: block; }}
+.q-page-container, .q-layout {{ min-height: 0; }}
+.dv h1 {{ font-size: 1.35rem; line-height: 1.3; font-weight: 650; margin: 0; letter-spacing: 0; }}
+.dv h2 {{ font-size: 1.08rem; line-height: 1.35; font-weight: 650; margin: 0 0 .7rem; letter-spacing: 0; }}
+.dv h3, .dv caption {{ font-size: 1rem; line-height: 1.4; font-weight: 600; margin: .9rem 0 .3rem; letter-spacing: 0; }}
+.dv p {{ margin: 0 0 .6rem; }}
+.dv a {{ color: var(--accent); text-underline-offset: .18em; }}
+.dv :focus-visible {{ outline: 3px solid var(--accent); outline-offset: 2px; border-radius: .25rem; }}
+.skip {{ position: absolute; left: -999rem; }}
+.skip:focus {{ left: .5rem; top: .5rem; z-index: 9; background: var(--paper); padding: .5rem; }}
+.top {{ background: var(--paper); border-bottom: 1px solid var(--line); }}
+.top > div {{ max-width: 80rem; margin: 0 auto; padding: .55rem 1.25rem; display: flex; align-items: center;
+  flex-wrap: wrap; gap: .4rem 1.4rem; }}
+.top .brand {{ font-weight: 700; font-size: 1.1rem; color: var(--ink); text-decoration: none; }}
+.top nav {{ display: flex; flex-wrap: wrap; gap: .2rem .35rem; flex: 1 1 auto; }}
+.top nav a {{ padding: .35rem .7rem; border-radius: .45rem; text-decoration: none; color: var(--dim); }}
+.top nav a[aria-current] {{ background: var(--ground); color: var(--ink); font-weight: 600; }}
+.top nav a:hover {{ color: var(--ink); }}
+.main {{ max-width: 80rem; margin: 0 auto; padding: 1.25rem; }}
+.lead {{ display: flex; flex-wrap: wrap; gap: .4rem 1rem; align-items: baseline; margin-bottom: 1rem; }}
+.lead p {{ margin: 0; color: var(--dim); flex: 1 1 20rem; }}
+.two {{ display: grid; grid-template-columns: minmax(17rem, 21rem) minmax(0, 1fr); gap: 1.25rem; align-items: start; }}
+.panel {{ background: var(--paper); border: 1px solid var(--line); border-radius: .75rem; padding: 1.1rem 1.15rem;
+  margin: 0 0 1.25rem; min-width: 0; }}
+.field {{ margin: 0 0 .8rem; }}
+.field label, .field .label {{ display: block; font-size: .9rem; margin-bottom: .2rem; }}
+.field .hint, .note {{ color: var(--dim); font-size: .86rem; }}
+.pair {{ display: grid; grid-template-columns: 1fr 1fr; gap: 0 .8rem; }}
+.dv select, .dv input[type=text], .dv input[type=file] {{ width: 100%; font: inherit; font-size: .95rem;
+  color: var(--ink);
+  background: var(--paper); border: 1px solid var(--dim); border-radius: .45rem; padding: .4rem .5rem;
+  min-height: 2.4rem; }}
+.dv select {{ text-overflow: ellipsis; padding-right: 1.6rem; }}
+.dv ::placeholder {{ color: var(--dim); opacity: 1; }}
+.dv input[type=file] {{ border-style: dashed; font-size: .85rem; color: var(--dim); }}
+.dv input[type=range] {{ width: 100%; accent-color: var(--accent); height: 1.7rem; margin: 0; }}
+.turn .label {{ display: flex; justify-content: space-between; gap: .6rem; font-size: .9rem; }}
+.turn output {{ font-variant-numeric: tabular-nums; text-align: right; }}
+.turn output b {{ font-weight: 600; color: var(--accent); }}
+.row {{ display: flex; flex-wrap: wrap; gap: .6rem; align-items: center; margin: .3rem 0; }}
+.dv button.act {{ font: inherit; font-weight: 600; border-radius: .5rem; padding: .5rem .95rem; cursor: pointer;
+  border: 1px solid var(--accent); background: var(--accent); color: var(--on-accent); min-height: 2.5rem; }}
+.dv button.act.quiet {{ background: transparent; color: var(--accent); }}
+.dv button.act:disabled {{ opacity: 1; background: var(--ground); color: var(--dim); border-color: var(--line);
+  cursor: default; }}
+.cards {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(11.5rem, 1fr)); gap: .75rem;
+  margin: 0 0 1rem; }}
+.cards > div {{ background: var(--ground); border: 1px solid var(--line); border-radius: .6rem;
+  padding: .7rem .85rem; }}
+.cards dt {{ color: var(--dim); font-size: .85rem; }}
+.cards dd {{ margin: 0; }}
+.cards strong {{ font-size: 1.3rem; line-height: 1.35; font-weight: 650; font-variant-numeric: tabular-nums;
+  margin-right: .5rem; }}
+.cards .note {{ display: block; margin: .15rem 0 0; }}
+[data-key=limit] .moved {{ display: block; white-space: normal; font-weight: 400; }}
+.moved {{ white-space: nowrap; font-size: .92rem; font-weight: 600; color: var(--dim); }}
+.moved.better {{ color: var(--good); }} .moved.worse {{ color: var(--bad); }}
+.meter {{ display: block; height: .45rem; border-radius: .3rem; background: var(--line); margin: .3rem 0 .2rem;
+  overflow: hidden; }}
+.meter i {{ display: block; height: 100%; background: var(--accent); }}
+.meter.near i {{ background: var(--near); }} .meter.over i {{ background: var(--bad); }}
+.refused {{ border: 1px solid var(--bad); border-left-width: .35rem; color: var(--ink); background: var(--paper);
+  border-radius: .5rem; padding: .7rem .9rem; margin: 0 0 1.25rem; }}
+.refused::before {{ content: "Cannot: "; font-weight: 650; color: var(--bad); }}
+.busy {{ color: var(--dim); }}
+.dv progress {{ width: 100%; height: .7rem; appearance: none; border: 0; border-radius: .35rem; background: var(--line);
+  overflow: hidden; display: block; margin-bottom: .6rem; }}
+.dv progress::-webkit-progress-bar {{ background: var(--line); }}
+.dv progress::-webkit-progress-value {{ background: var(--accent); }}
+.dv progress::-moz-progress-bar {{ background: var(--accent); }}
+.scroll {{ overflow-x: auto; margin: .5rem 0; }}
+.dv table {{ border-collapse: collapse; font-size: .92rem; }}
+.dv caption {{ text-align: left; padding-bottom: .3rem; }}
+.dv th, .dv td {{ padding: .3rem 1.1rem .3rem 0; border-bottom: 1px solid var(--line); text-align: left;
+  vertical-align: top;
+  overflow-wrap: normal; }}
+.dv tbody th {{ font-weight: 400; }} .dv tbody th.in {{ padding-left: 1rem; }}
+.dv thead th {{ color: var(--dim); font-weight: 600; }}
+.dv .r {{ text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }}
+.dv .bar {{ color: var(--accent); font-size: .7rem; letter-spacing: -.02em; white-space: nowrap; }}
+.dv tr.open > * {{ background: var(--ground); font-weight: 600; }}
+.dv figure {{ margin: 0 0 1rem; }} .dv figcaption {{ color: var(--dim); font-size: .92rem; margin: .2rem 0 .4rem; }}
+.dv details {{ margin: .4rem 0; }} .dv summary {{ cursor: pointer; color: var(--accent); width: fit-content; }}
+.dv ul {{ padding-left: 1.2rem; margin: 0 0 .6rem; list-style: disc; }}
+.nicegui-html {{ width: 100%; }}
+@media (max-width: 52rem) {{
+  .two {{ display: flex; flex-direction: column; align-items: stretch; gap: 0; }}
+  .two > .side {{ display: contents; }}
+  .first {{ order: 1; }} .second {{ order: 2; }} .third {{ order: 3; }} .last {{ order: 4; }}
+  .main {{ padding: .8rem .7rem; }} .top > div {{ padding: .5rem .7rem; }} .panel {{ padding: .9rem .8rem; }}
+  .cards {{ grid-template-columns: repeat(auto-fit, minmax(9.2rem, 1fr)); gap: .5rem; }}
+  .cards strong {{ font-size: 1.12rem; }}
+}}
+"""

@@ -1,0 +1,181 @@
+"""A real browser and the real server: Debian's Chromium driven by Playwright, `dovetail ui` as a process of its own.
+
+A page may talk to loopback alone; whatever else it asks for fails the test that asked.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+pytest.importorskip("playwright", reason="Playwright is not installed: pip install 'dovetail[test]'")
+
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--no-first-run",
+)  # fmt: skip
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
+WAIT_MS = 60_000
+START_S = 90.0
+
+expect.set_options(timeout=WAIT_MS)  # a busy machine takes its time, and no test is about that
+
+
+def chromium() -> str:
+    """The browser of this machine; empty where there is none."""
+    found = [os.environ.get("DOVETAIL_CHROMIUM", ""), *(shutil.which(name) or "" for name in NAMES)]
+    return next((path for path in found if path), "")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all tests of a process."""
+    path = chromium()
+    if not path:
+        pytest.skip("there is no Chromium here; `make test` installs it where it may, else: apt-get install chromium")
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield found
+        found.close()
+
+
+@dataclass(eq=False)
+class Visit:
+    """A page with what went wrong on it."""
+
+    page: Page
+    errors: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+
+    def assert_calm(self) -> None:
+        assert not self.foreign, f"the page asked others than loopback: {self.foreign}"
+        assert not self.errors, "the browser's console has errors:\n" + "\n".join(self.errors)
+
+
+Visitor = Callable[..., Visit]
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Visitor]:
+    """Opens an address in a new context: visit(url, width=390, scheme="dark"); nothing but loopback is reached."""
+    contexts: list[BrowserContext] = []
+    visits: list[Visit] = []
+
+    def opened(url: str, *, width: int = 1280, scheme: str = "light", **options: Any) -> Visit:
+        size = {"width": width, "height": 900}
+        context = browser.new_context(viewport=size, color_scheme=scheme, **options)  # type: ignore[arg-type]
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(WAIT_MS)
+        found = Visit(page)
+        context.route("**/*", lambda route: _loopback_only(route, found))
+        page.on("console", lambda said: found.errors.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: found.errors.append(str(error)))
+        visits.append(found)
+        page.goto(url)
+        return found
+
+    yield opened
+    for context in contexts:
+        context.close()
+    for one in visits:
+        assert not one.foreign, f"a page asked others than loopback: {one.foreign}"
+
+
+def _loopback_only(route: Route, found: Visit) -> None:
+    address = urlsplit(route.request.url)
+    if address.scheme in ("data", "blob", "file") or (address.hostname or "") in LOOPBACK:
+        route.continue_()
+        return
+    found.foreign.append(route.request.url)
+    route.abort()
+
+
+@dataclass(eq=False)
+class Server:
+    """`dovetail ui`, running; `said` is what it printed so far."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def serving(folder: Path, *options: str) -> Iterator[Server]:
+    """The server as its user starts it, on a free port, ended by an interrupt; its log is shown where a test fails."""
+    port, log = free_port(), folder / "server.log"
+    own = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTEST")
+    }  # NiceGUI looks for these
+    environment = own | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "dovetail", "ui", "--port", str(port), *options]
+    with log.open("wb") as told:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=told, stderr=subprocess.STDOUT)
+    server = Server(f"http://127.0.0.1:{port}", process, log)
+    try:
+        _wait(server)
+        yield server
+    except BaseException:
+        print(f"--- what the server said ---\n{server.said}")
+        raise
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(30)
+
+
+def _wait(server: Server) -> None:
+    end_s = time.monotonic() + START_S
+    while "Dovetail is at" not in server.said:
+        assert server.process.poll() is None, f"the server ended: {server.said}"
+        assert time.monotonic() < end_s, f"the server did not start in {START_S:g} s: {server.said}"
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with one study in it: the front of a small space, as `dovetail pareto` keeps it."""
+    from dovetail.api.fronts import pareto
+
+    file = tmp_path_factory.mktemp("store") / "studies.db"
+    found = pareto("gpt2-345m", preset="cores", devices=16, batch=16, axes=("throughput", "area"), store=file)
+    assert found.fits
+    return file
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, store: Path) -> Iterator[Server]:
+    """One server for all tests of a process; users are told apart by it, so tests are too."""
+    pytest.importorskip("nicegui", reason="NiceGUI is not installed: pip install 'dovetail[ui]'")
+    with serving(tmp_path_factory.mktemp("ui"), "--store", str(store)) as found:
+        yield found

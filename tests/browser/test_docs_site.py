@@ -1,0 +1,92 @@
+"""The documentation in a browser: every page opens from a disk, calm and alone; none is wider than a telephone."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs_site import built
+
+pytestmark = pytest.mark.slow
+TOO_WIDE_PX = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+SHOWN = ("index", "tutorial/train-a-model", "comparison", "model/operators", "reference/glossary", "accuracy")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("site"))
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves without telling."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing is said of a request."""
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    """Where the site is served, for what a page on a disk may not do."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site)))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_every_page_opens_from_the_disk_and_asks_nothing_of_another_server(visit, site):
+    pages = sorted(page for page in site.rglob("*.html") if page.name != "404.html")
+    assert len(pages) > 60
+    seen = visit(pages[0].as_uri(), width=390)
+    for page in pages:
+        seen.page.goto(page.as_uri())
+        assert seen.page.locator("h1").count() == 1, page.name
+        assert seen.page.evaluate(TOO_WIDE_PX) <= 0, f"{page.name} is wider than a telephone"
+    assert not seen.foreign
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_page_is_calm_and_follows_the_scheme_of_the_reader(visit, address, name, width):
+    backgrounds = set()
+    for scheme in ("light", "dark"):
+        seen = visit(f"{address}/{name}.html", width=width, scheme=scheme)
+        seen.page.wait_for_load_state("networkidle")
+        seen.assert_calm()
+        backgrounds.add(seen.page.evaluate(BACKGROUND))
+    assert len(backgrounds) == 2, "light and dark look alike"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_page_can_be_read_by_everybody(visit, address, name, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed: dovetail[test]")
+    page = visit(f"{address}/{name}.html", scheme=scheme).page
+    page.wait_for_load_state("networkidle")
+    found = axe.Axe().run(page).response["violations"]
+    grave = [f"{one['id']}: {one['help']}" for one in found if one["impact"] in ("serious", "critical")]
+    assert not grave, grave
+
+
+def test_a_transcript_of_80_columns_needs_no_scrolling_on_a_desk(visit, address):
+    page = visit(f"{address}/tutorial/study-a-network.html").page
+    wide = page.locator("pre").evaluate_all("all => all.map(one => one.scrollWidth - one.clientWidth)")
+    assert len(wide) > 5
+    assert max(wide) <= 0
+
+
+def test_searching_finds_a_word(visit, address):
+    page = visit(f"{address}/index.html").page
+    page.wait_for_load_state("networkidle")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("goodput")
+    page.get_by_text(re.compile(r"^\d+ results$")).wait_for()

@@ -1,0 +1,151 @@
+"""The explorer against those who mean ill: foreign pages and names, large and crooked uploads, HTML in names."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from dovetail.explorer.packed import packed
+from tests.browser.conftest import Server, Visitor, serving
+from tests.browser.test_explorer import LLAMA, SMALL, STEP, planned
+
+pytestmark = pytest.mark.slow
+
+EVIL = "<img src=x onerror=window.pwned=1>"
+PAGES = ("/", "/compare", "/study", "/search")
+
+
+def asked(server: Server, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, str]:
+    """Status and text, of a request just as it is written: nobody tidies its path up."""
+    link = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
+    try:
+        link.request(method, path, body or None, {name.replace("_", "-"): value for name, value in headers.items()})
+        answer = link.getresponse()
+        return answer.status, answer.read().decode("utf-8", "replace")
+    finally:
+        link.close()
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/upload/model", "/_nicegui_ws/socket.io/?EIO=4&transport=polling"])
+def test_a_foreign_host_or_origin_gets_nothing(server: Server, path: str):
+    every: list[dict[str, Any]] = [{"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Origin": "null"}]
+    for headers in every:
+        for method in ("GET", "POST"):
+            assert asked(server, method, path, **headers)[0] == 403
+
+
+def test_a_foreign_page_opens_no_socket(server: Server, visit: Visitor):
+    found = visit(f"{server.url}/?{SMALL}")
+    closed = """async (url) => await new Promise(done => {
+        const socket = new WebSocket(url);
+        socket.onopen = () => done('open');
+        socket.onerror = () => done('refused');
+    })"""
+    path = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
+    own = server.url.replace("http", "ws")
+    assert found.page.evaluate(closed, own + path) == "open"
+    assert found.page.evaluate(closed, own.replace("127.0.0.1", "localhost") + path) == "refused"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../../../../etc/passwd",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/_nicegui/3.18.0/static/../../../../../../etc/passwd",
+        "/_nicegui/3.18.0/static/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+        "/_nicegui/3.18.0/resources/x/../../../etc/passwd",
+        "/study?study=../../etc/passwd",
+        "/?model=/etc/passwd",
+        "/?cluster=../../../etc/passwd",
+        "/search?kind=codesign&model=/etc/passwd&base=/etc/passwd",
+        "/upload/../../etc/passwd",
+    ],
+)
+def test_no_path_leads_out(server: Server, path: str):
+    status, text = asked(server, "GET", path)
+    assert "root:" not in text
+    assert status in (200, 404, 405)
+
+
+def test_an_upload_is_limited_read_strictly_and_answered_in_one_line(server: Server):
+    assert asked(server, "POST", "/upload/model?name=x.json", b" " * (2 * 2**20))[0] == 413
+    bomb = "a: &a [x,x]\n" + "".join(
+        f"{new}: &{new} [*{old},*{old},*{old}]\n" for old, new in zip("abcdefghijkl", "bcdefghijklm", strict=True)
+    )
+    for body, name in (
+        (bomb.encode(), "b.yaml"),
+        (b"base: /etc/passwd.yaml", "c.yaml"),
+        (b"{", "d.json"),
+        (b"{}", "../e.exe"),
+    ):
+        status, text = asked(server, "POST", f"/upload/model?name={quote(name)}", body)
+        assert status == 422
+        assert "\n" not in json.loads(text)["error"]
+        assert "root:" not in text
+    assert asked(server, "POST", "/upload/model?name=ok.json", json.dumps(LLAMA).encode())[0] == 200
+
+
+def test_html_in_names_is_shown_and_never_read(server: Server, visit: Visitor, tmp_path: Path):
+    text = packed(json.dumps(LLAMA))
+    found = visit(f"{server.url}/?model-name={quote(EVIL)}.json&model-text={text}&cluster=dgx-h100&devices=8&batch=64")
+    planned(found.page)
+    expect(found.page.locator("#result h2")).to_contain_text(EVIL)
+    found.page.click("#pin")
+    expect(found.page.locator("#pinned")).to_contain_text("1 pinned")
+    found.page.get_by_role("link", name="Compare").click()
+    expect(found.page.locator(".compare table")).to_contain_text(EVIL)
+    found.page.goto(f"{server.url}/?model={quote(EVIL)}")
+    expect(found.page.locator(".refused")).to_contain_text(EVIL[:20])
+    found.page.goto(f"{server.url}/study?study={quote(EVIL)}")
+    expect(found.page.locator(".refused")).to_contain_text("no study")
+    assert found.page.evaluate("window.pwned") is None
+
+
+def test_a_server_open_to_others_asks_for_its_token(visit: Visitor, tmp_path: Path):
+    with serving(tmp_path, "--host", "0.0.0.0") as server:
+        address = server.said.split("Dovetail is at ")[1].split()[0]
+        token = address.partition("token=")[2]
+        assert len(token) >= 40
+        assert server.said.count(token) == 1
+        assert asked(server, "GET", "/")[0] == 401
+        assert asked(server, "GET", "/?token=guess")[0] == 401
+        assert asked(server, "POST", "/upload/model?name=x.json", b"{}")[0] == 401
+        found = visit(f"{server.url}/?{SMALL}&token={token}")
+        planned(found.page)
+        assert "token" not in found.page.url
+        found.page.reload()
+        assert planned(found.page)
+        found.assert_calm()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_can_be_read_by_everybody_and_fits_its_width(
+    server: Server, visit: Visitor, path: str, width: int, scheme: str
+):
+    pins = f"&pin={quote(SMALL)}" if path == "/compare" else ""
+    found = visit(f"{server.url}{path}?{SMALL if path != '/search' else ''}{pins}", width=width, scheme=scheme)
+    page = found.page
+    ready = {"/": STEP, "/compare": ".compare table", "/study": "#open-point", "/search": "#start"}[path]
+    page.wait_for_selector(ready)
+    if path in ("/", "/study"):
+        page.wait_for_selector(".js-plotly-plot .main-svg")
+    wide = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+    assert wide[0] <= wide[1], f"the page is {wide[0]} px wide on a screen of {wide[1]}"
+    grave = [one for one in Axe().run(page).response["violations"] if one["impact"] in ("serious", "critical")]
+    told = [f"{one['id']}: {one['help']}: {[node['html'][:200] for node in one['nodes'][:3]]}" for one in grave]
+    assert not told, "\n".join(told)
+    unlabelled = (
+        "els => els.filter(e => !e.labels?.length && !e.ariaLabel && e.type !== 'hidden').map(e => e.outerHTML)"
+    )
+    assert page.eval_on_selector_all("main input, main select", unlabelled) == []
+    found.assert_calm()

@@ -1,0 +1,138 @@
+"""Pages in a real browser without a network: everything is drawn, nothing is asked for, anyone can read it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright", reason="Playwright is not installed: pip install 'dovetail[test]'")
+
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.browser.conftest import ROOT, Visitor
+from tests.e2e.conftest import environment
+
+SMALL = ("gpt2-345m", "--preset", "cores", "--devices", "16", "--batch", "16")
+STEP = ("--model", "llama3-8b", "--cluster", "dgx-h100", "--devices", "16", "--global-batch", "64")
+COMMANDS = {
+    "simulate": ("simulate", str(ROOT / "examples" / "llama3-405b-16384xh100.yaml")),
+    "plan": ("plan", *STEP, "--fix", "tp=2,4", "--forbid", "context"),
+    "codesign": ("codesign", *SMALL),
+    "pareto": ("pareto", *SMALL, "--axes", "throughput,area,power"),
+    "validate": ("validate", "dies"),
+    "network": ("network", "all-reduce", "--size", "1MiB..4MiB", "--topology", "ring:4@50GB/s,500ns"),
+    "schedule": ("schedule", "bert-base", "--chip", "tpuv2-like"),
+    "launch": ("launch", *STEP, "--plan", "ddp", "--framework", "megatron-lm"),
+}
+# Every page as wide as a screen, and those with most on them as narrow as a telephone too.
+VIEWS = [(name, 1280, "light") for name in COMMANDS]
+VIEWS += [(name, 390, "dark") for name in ("simulate", "plan", "codesign", "pareto")]
+CHECKED = [
+    ("simulate", 1280, "light"), ("plan", 390, "dark"), ("codesign", 390, "light"), ("pareto", 1280, "dark"),
+    ("validate", 390, "light"), ("launch", 1280, "dark"),
+]  # fmt: skip
+MOST_BYTES = 6_000_000
+DRAWN = """() => [...document.querySelectorAll("[data-chart]")].map((box) => ({
+  name: box.dataset.chart,
+  svgs: box.querySelectorAll("svg.main-svg").length,
+  marks: box.querySelectorAll(".trace path, .trace text, .points path, .point path").length,
+  paper: box.querySelector("svg.main-svg").style.background,
+}))"""
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A page of each command, as the command writes it."""
+    folder = tmp_path_factory.mktemp("pages")
+    found = {}
+    for name, words in COMMANDS.items():
+        found[name] = folder / f"{name}.html"
+        command = [sys.executable, "-m", "dovetail", *words, "--html", str(found[name])]
+        told = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=300)
+        assert told.returncode == 0, told.stderr
+    return found
+
+
+@pytest.mark.parametrize(("name", "width", "scheme"), VIEWS)
+def test_every_chart_is_drawn_without_a_network(visit: Visitor, pages, name, width, scheme):
+    file = pages[name]
+    assert file.stat().st_size < MOST_BYTES
+    found = visit(file.as_uri(), width=width, scheme=scheme, offline=True)
+    found.page.wait_for_load_state("load")
+    drawn = found.page.evaluate(DRAWN)
+    assert all(one["svgs"] and one["marks"] for one in drawn), drawn
+    assert bool(drawn) == (name != "launch")
+    dark = "rgb(23, 26, 31)"
+    assert all((one["paper"] == dark) == (scheme == "dark") for one in drawn), drawn
+    assert found.page.evaluate("document.documentElement.scrollWidth") == width
+    found.assert_calm()
+
+
+@pytest.mark.parametrize(("name", "width", "scheme"), CHECKED)
+def test_a_page_has_no_serious_barrier(visit: Visitor, pages, name, width, scheme):
+    found = visit(pages[name].as_uri(), width=width, scheme=scheme, offline=True, bypass_csp=True)
+    for summary in found.page.locator("summary").all():
+        summary.click()
+    result = Axe().run(found.page, options={"resultTypes": ["violations"]})
+    grave = [one for one in result.response["violations"] if one["impact"] in ("serious", "critical")]
+    assert not grave, json.dumps(
+        [{"id": one["id"], "nodes": [node["html"][:200] for node in one["nodes"][:3]]} for one in grave], indent=1
+    )
+
+
+def test_a_page_is_read_by_keyboard(visit: Visitor, pages):
+    page = visit(pages["simulate"].as_uri(), offline=True).page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.tagName") == "A"
+    page.keyboard.press("Enter")
+    assert page.evaluate("location.hash") == "#s0"
+    details = page.locator("figure details").first
+    details.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert details.get_attribute("open") is not None
+    assert details.locator("td").count()
+
+
+def test_charts_follow_the_reader_from_light_to_dark_and_onto_paper(visit: Visitor, pages):
+    found = visit(pages["plan"].as_uri(), offline=True)
+    page = found.page
+    assert {one["paper"] for one in page.evaluate(DRAWN)} == {"rgb(255, 255, 255)"}
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("document.querySelector('svg.main-svg').style.background === 'rgb(23, 26, 31)'")
+    assert {one["paper"] for one in page.evaluate(DRAWN)} == {"rgb(23, 26, 31)"}
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_function("document.querySelector('svg.main-svg').style.background === 'rgb(255, 255, 255)'")
+    assert page.evaluate("document.querySelector('svg.main-svg').width.baseVal.value") == 672
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    page.wait_for_function("document.querySelector('svg.main-svg').style.background === 'rgb(23, 26, 31)'")
+    found.assert_calm()
+
+
+def test_a_page_prints(visit: Visitor, pages):
+    page = visit(pages["simulate"].as_uri(), offline=True).page
+    printed = page.pdf(format="A4", print_background=True)
+    assert printed.startswith(b"%PDF")
+    assert 4 <= printed.count(b"/Type /Page\n") + printed.count(b"/Type /Page ") + printed.count(b"/Type/Page/") <= 25
+
+
+def test_what_the_user_named_is_text_in_every_chart(visit: Visitor, tmp_path):
+    """Labels of charts come from files, and Plotly reads some markup in labels."""
+    name = "<img src=x onerror=document.title='owned'><b>bold</b>"
+    text = (ROOT / "examples" / "my-cluster.yaml").read_text(encoding="utf-8")
+    spec, file = tmp_path / "spec.yaml", tmp_path / "page.html"
+    for own in ("h100-large", "ethernet"):  # a chip and a level of its network, which is on an axis
+        text = text.replace(f"name: {own}", f'name: "{own}{name}"')
+    spec.write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "dovetail", "simulate", str(spec), "--html", str(file)]
+    told = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=120)
+    assert told.returncode == 0, told.stderr
+    found = visit(file.as_uri(), offline=True)
+    assert found.page.locator("img").count() == 0
+    labels = found.page.locator("#elasticities .ytick text").all_text_contents()
+    assert f"ethernet{name} bandwidth" in labels
+    assert found.page.title() != "owned"
+    found.assert_calm()
