@@ -108,7 +108,8 @@ def separate_bars() -> Iterator[Bar]:
     question = question_of(*PAIRS[LIVE])
     best = _found(question)
     own_s, steps = best.best.cases[0].step_s, separate_steps(question)
-    gains = [other_s / own_s for other_s in (steps.plan_then_chip_s, steps.chip_then_plan_s)] if steps else []
+    others_s = (steps.plan_then_chip_s, steps.chip_then_plan_s) if steps else ()
+    gains = [other_s / own_s for other_s in others_s if other_s is not None]
     yield Bar(
         name=f"the same of {LIVE.split(':')[0]}, searched now",
         issue=ISSUE,

@@ -46,6 +46,7 @@ def searched(case: Case, terms: Terms) -> Record:
     assert best is not None, case
     [own], steps, expert = best.best.cases, separate_steps(question), expert_placement(case, terms)
     assert steps is not None, case
+    assert steps.chip_then_plan_s is not None, case
     assert expert is not None, case
     num_stopped, stopped_s = stop_of(question, scorer)
     chip = chip_of_point(question, best.best.point)

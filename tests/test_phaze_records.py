@@ -21,7 +21,6 @@ def test_chip_and_plan_together_are_never_worse_than_one_after_the_other():
     assert set(known) <= set(PAIRS)
     for row in known.values():
         assert min(row["gain_over_plan_then_chip"], row["gain_over_chip_then_plan"]) >= 1 - 1e-9
-        assert row["gain_over_chip_then_plan"] <= row["gain_over_plan_then_chip"] * (1 + 1e-9)
         assert row["num_scored"] <= row["num_systems"] == 3 * 29_360  # PHAZE: chips by HBM
 
 

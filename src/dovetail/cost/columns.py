@@ -54,6 +54,11 @@ class ChipColumns:
     def __len__(self) -> int:
         return len(self.num_units)
 
+    @property
+    def are_arrays(self) -> bool:
+        """Whether units are arrays that hold an operand still, lanes a pool beside them; else as on GPUs."""
+        return self.stationary != ("output",)
+
     def rate_flop_per_s(self, dtype: int) -> FloatArray:
         """Peak FLOP/s in a dtype; raises where a chip has none."""
         rate = self.dtype_flop_per_s[dtype]

@@ -102,13 +102,17 @@ def _waves_s(
     load_s: FloatArray,
     chips: ChipColumns,
 ) -> FloatArray:
-    """Waves of pieces over the units; the SRAM feeds all units that work."""
-    step_s = np.minimum(pieces, chips.num_units)
+    """Waves of pieces over the units; the SRAM feeds all units that work.
+
+    On arrays waves are alike, so that no unit more than these need takes its share of the SRAM.
+    """
+    waves = np.ceil(pieces / chips.num_units)
+    step_s = pieces / waves if chips.are_arrays else np.minimum(pieces, chips.num_units)
     step_s *= load_s
     np.maximum(step_s, least_s, out=step_s)
     step_s *= groups
     step_s += fill_s
-    step_s *= np.ceil(pieces / chips.num_units)
+    step_s *= waves
     return step_s
 
 

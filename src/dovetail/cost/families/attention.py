@@ -39,9 +39,9 @@ def attention_costing(rows: Rows) -> Costing:
 
     def parts(chips: ChipColumns, setting: Setting) -> Parts:  # noqa: ARG001  # regulators take longer than it runs
         shape = _shape(rows, chips, is_backward=is_backward)
-        tensor_s = attention_unit_s(shape, chips)
-        apart_bytes = side_bytes(shape)
         bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"] * chips.calibration["stream_frac"]
+        tensor_s, merged_bytes = attention_unit_s(shape, chips, beside_bytes / bandwidth, bandwidth)
+        apart_bytes = side_bytes(shape) + merged_bytes
         hbm_bytes = beside_bytes + apart_bytes
         lane_j = score_flop(shape) * chips.vector_j_per_flop
         return Parts(

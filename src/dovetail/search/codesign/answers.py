@@ -48,11 +48,14 @@ def answer_of(question: JointQuestion, found: RefinedSystem) -> SystemAnswer:
 
 
 def base_question(question: JointQuestion, num_devices: int) -> JointQuestion:
-    """The same, but of the base chip as it is, its links and endpoint too, whatever the limits: a space of one system.
+    """The same, but of the base chip as it is, whatever the limits: a space of one system.
 
-    What the space fixes for others is a choice, and none of the base's.
+    What the space fixes for others is a choice, and none of the base's; but links of one speed are the network that
+    all are compared on.
     """
-    return replace(question, space=system_space(question.base, num_devices, {}), budget=Budget(), rule=everything)
+    [links] = [knob.values for knob in question.space.knobs if knob.name == "link_gb_per_s"]
+    shared = {"link_gb_per_s": links} if len(links) == 1 else {}
+    return replace(question, space=system_space(question.base, num_devices, shared), budget=Budget(), rule=everything)
 
 
 def base_answer(question: JointQuestion) -> SystemAnswer | None:

@@ -24,7 +24,7 @@ from dovetail.search.memory_lows import may_fit
 from dovetail.search.plan_space import PlanSpace, batches
 from dovetail.search.refine import Job
 from dovetail.search.stage_options import with_policies
-from dovetail.workload.graph import FloatArray, IntArray
+from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.workload import Workload
 
 FEW_BASES = 512  # base plans of which one table serves for all that is asked
@@ -39,19 +39,48 @@ class Uncut:
     num_devices: int
 
 
-class Frame:
-    """Even plans on a cluster's network; a base plan leaves recompute open, and has a row for each policy."""
+class _Cut:
+    """Of a frame's plans all that links and endpoints have no part in: what networks of the same shape share."""
 
-    def __init__(self, workload: Workload, cluster: Cluster, space: PlanSpace, bases: Plans) -> None:
-        self.workload, self.cluster, self.space, self.bases = workload, cluster, space, bases
-        self.graph = workload.training_graph()
-        self.policies = tuple(RECOMPUTE_POLICIES.index(policy) for policy in space.recompute)
+    def __init__(self, workload: Workload, graph: Graph, policies: tuple[int, ...], bases: Plans) -> None:
+        self.workload, self.graph, self.policies, self.bases = workload, graph, policies, bases
         self._fitting: dict[float, IntArray] = {}
 
     @cached_property
     def plans(self) -> Plans:
-        """Base plans under every policy, base after base."""
         return with_policies(self.bases, self.policies)
+
+    @cached_property
+    def need_bytes(self) -> FloatArray:
+        return need_bytes(self.graph, self.plans, cuts_of(self.plans, self.graph), self.workload.precision)
+
+    def fitting(self, limit: Cluster) -> IntArray:
+        if limit.hbm_bytes not in self._fitting:
+            fits = may_fit(self.graph, self.bases, limit, self.workload.precision, self.policies)
+            self._fitting[limit.hbm_bytes] = np.flatnonzero(fits)
+        return self._fitting[limit.hbm_bytes]
+
+
+class Frame:
+    """Even plans on a cluster's network; a base plan leaves recompute open, and has a row for each policy."""
+
+    def __init__(self, cluster: Cluster, space: PlanSpace, cut: _Cut) -> None:
+        self.cluster, self.space, self._cut = cluster, space, cut
+        self.workload, self.graph, self.policies, self.bases = cut.workload, cut.graph, cut.policies, cut.bases
+
+    def elsewhere(self, cluster: Cluster) -> Frame | None:
+        """The same plans on another network; nothing where that differs in more than its links and endpoint."""
+        links = [one.link for one in self.cluster.topology.dimensions]
+        dimensions = cluster.topology.dimensions
+        if len(links) != len(dimensions):
+            return None
+        alike = tuple(replace(one, link=link) for one, link in zip(dimensions, links, strict=True))
+        return Frame(cluster, self.space, self._cut) if alike == self.cluster.topology.dimensions else None
+
+    @property
+    def plans(self) -> Plans:
+        """Base plans under every policy, base after base."""
+        return self._cut.plans
 
     @cached_property
     def _every(self) -> PlanFrame:
@@ -73,10 +102,10 @@ class Frame:
     def base_frame(self) -> PlanFrame:
         return plan_frame(self.graph, self.bases, self.cluster, self.workload.precision)
 
-    @cached_property
+    @property
     def need_bytes(self) -> FloatArray:
         """Of each of `plans`."""
-        return need_bytes(self.graph, self.plans, cuts_of(self.plans, self.graph), self.workload.precision)
+        return self._cut.need_bytes
 
     def on(self, chip: Chip) -> Cluster:
         """The network with this chip."""
@@ -92,11 +121,7 @@ class Frame:
 
     def fitting(self, hbm_bytes: float) -> IntArray:
         """Base plans that some number of layers by stage and some recompute may make fit."""
-        if hbm_bytes not in self._fitting:
-            limit = self.with_memory(hbm_bytes)
-            fits = may_fit(self.graph, self.bases, limit, self.workload.precision, self.policies)
-            self._fitting[hbm_bytes] = np.flatnonzero(fits)
-        return self._fitting[hbm_bytes]
+        return self._cut.fitting(self.with_memory(hbm_bytes))
 
     @cached_property
     def lines(self) -> Lines:
@@ -127,11 +152,13 @@ class Frame:
 def framed(workload: Workload, cluster: Cluster, space: PlanSpace) -> Frame | Uncut:
     """The frame of a model on a network, where some plan of the space cuts it for that."""
     _check_modelled(space)
-    found = list(batches(replace(space, recompute=space.recompute[:1]), workload.training_graph(), cluster.num_devices))
+    graph = workload.training_graph()
+    found = list(batches(replace(space, recompute=space.recompute[:1]), graph, cluster.num_devices))
     placed = nesting(joined(found), cluster.topology) if found else None
     if placed is None or not len(placed):
         return Uncut(model=workload.model.name, num_devices=cluster.num_devices)
-    return Frame(workload, cluster, space, placed)
+    policies = tuple(RECOMPUTE_POLICIES.index(policy) for policy in space.recompute)
+    return Frame(cluster, space, _Cut(workload, graph, policies, placed))
 
 
 def _check_modelled(space: PlanSpace) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dovetail.hardware.cluster import Cluster
 from dovetail.plan.plan import Plan
 from dovetail.search.codesign.best_plans import NO_PLAN, BestPlans, Chips, Losses, best_plans
 from dovetail.search.codesign.compute_lows import ComputeLows
@@ -60,7 +61,7 @@ class Scorer:
     def __init__(self, question: JointQuestion) -> None:
         self.question = question
         self._frames: dict[tuple[int, float, int, int], Frame | Uncut] = {}
-        self._lows: dict[tuple[int, float, int], ComputeLows] = {}
+        self._lows: dict[tuple[int, int], ComputeLows] = {}
 
     def under(self, budget: Budget) -> Scorer:
         """Of the same question with other limits, with what is worked out already."""
@@ -95,9 +96,17 @@ class Scorer:
             question = self.question
             system = system_of(question.base, num_devices) | {"link_gb_per_s": links, "endpoint": float(endpoint)}
             network = question.network(system_chip(question.base, system), num_devices)
-            asked = question.cases[case]
-            self._frames[key] = framed(asked.workload, network, asked.plans)
+            self._frames[key] = self._known_elsewhere(case, network) or framed(
+                question.cases[case].workload, network, question.cases[case].plans
+            )
         return self._frames[key]
+
+    def _known_elsewhere(self, case: int, network: Cluster) -> Frame | None:
+        """The frame of a case where there is one of as many devices whose links or endpoint differ."""
+        for (other, _, num_devices, _), frame in self._frames.items():
+            if (other, num_devices) == (case, network.num_devices) and isinstance(frame, Frame):
+                return frame.elsewhere(network)
+        return None
 
     def uncut_at(self, point: Point) -> tuple[Uncut, ...]:
         """Those cases that no plan cuts for the network of a system."""
@@ -108,10 +117,10 @@ class Scorer:
         return tuple(frame for frame in found if isinstance(frame, Uncut))
 
     def _compute_lows(self, case: int, links: float, num_devices: int, endpoint: int) -> ComputeLows:
-        """Whatever the endpoint: nothing that is computed depends on it."""
-        key = (case, links, num_devices)
+        """Whatever links and endpoint: nothing that is computed depends on them."""
+        key = (case, num_devices)
         if key not in self._lows:
-            frame, question = self.frame(*key, endpoint), self.question
+            frame, question = self.frame(case, links, num_devices, endpoint), self.question
             self._lows[key] = ComputeLows(frame.base_frame, frame.graph, frame.policies, question.base, question.space)
         return self._lows[key]
 
@@ -148,7 +157,7 @@ class Scorer:
         if not len(inside):
             return
         systems, places = taken(systems, within), {name: column[inside] for name, column in places.items()}
-        built = _some(built, within) if len(within) < len(every) else built
+        built = built.at(within) if len(within) < len(every) else built
         losses, energies_j, is_uncut = self._least(places, systems, built)
         at = start + inside
         found.low[at] = question.combined(losses)
@@ -221,7 +230,7 @@ class Scorer:
                     hbm_bytes=hbm_bytes,
                     compute_s=lows.at({name: column[own] for name, column in places.items()}),
                 )
-                losses, bar = self._losses(frame, _some(built, own)), np.full(len(own), below)
+                losses, bar = self._losses(frame, built.at(own)), np.full(len(own), below)
                 best = best_plans(frame, chips, losses, bar, is_even_only=question.cases[case].is_even_only)
                 plan[own] = best.plan
                 for name, column in columns.items():
@@ -278,14 +287,3 @@ def _networks(systems: dict[str, FloatArray]) -> list[tuple[Network, IntArray]]:
         (network_of({name: systems[name][row] for name in NETWORK}), np.flatnonzero(code == code[row]))
         for row in first.tolist()
     ]
-
-
-def _some(built: Built, rows: IntArray) -> Built:
-    return Built(
-        chips=built.chips.at(rows),
-        rows=built.rows.at(rows),
-        area_mm2=built.area_mm2[rows],
-        power_w=built.power_w[rows],
-        price_usd=built.price_usd[rows],
-        hbm_bytes=built.hbm_bytes[rows],
-    )

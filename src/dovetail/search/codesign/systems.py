@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -125,6 +126,14 @@ class Built:
     power_w: FloatArray
     price_usd: FloatArray
     hbm_bytes: FloatArray
+
+    def at(self, rows: IntArray) -> Built:
+        """Some of the systems."""
+        return Built(**{field.name: _taken(getattr(self, field.name), rows) for field in fields(self)})
+
+
+def _taken(column: FloatArray | ChipColumns | ChipRows, rows: IntArray) -> Any:
+    return column[rows] if isinstance(column, np.ndarray) else column.at(rows)
 
 
 def built_systems(base: Chip, systems: Columns) -> Built:
