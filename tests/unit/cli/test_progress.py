@@ -86,8 +86,13 @@ def test_the_bar_of_a_front_has_no_pace_as_bounding_and_scoring_are_not_alike():
 def test_an_interrupt_is_met_by_the_last_to_ask_and_then_as_before():
     met: list[str] = []
     before = signal.getsignal(signal.SIGINT)
+
+    def inner(earlier, *rest):
+        met.append("inner")
+        earlier(*rest)
+
     with at_interrupt(lambda *_: met.append("outer")):
-        with at_interrupt(lambda earlier, *rest: (met.append("inner"), earlier(*rest))):
+        with at_interrupt(inner):
             signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
     assert met == ["inner", "outer", "outer"]

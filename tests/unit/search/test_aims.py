@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dovetail.hardware.clusters import clusters
@@ -25,7 +27,7 @@ SPACE = PlanSpace(
 )
 
 
-def found_with(num_aims: int, monkeypatch: pytest.MonkeyPatch, told: list[tuple[float, ...]], **more: int) -> Planned:
+def found_with(num_aims: int, monkeypatch: pytest.MonkeyPatch, told: list[tuple[float, ...]], **more: Any) -> Planned:
     monkeypatch.setattr(aims, "NUM_AIMS", num_aims)
     monkeypatch.setattr(stage_cuts, "MAX_CUTS", 64)
     monkeypatch.setattr(refine, "MAX_EVALUATED", 2)
@@ -62,7 +64,7 @@ def test_aims_leave_a_smaller_gap_and_no_worse_plan(monkeypatch):
 
 def test_a_budget_is_for_all_aims_together(monkeypatch):
     calls: list[int] = []
-    plain = aims.refined
+    plain = refine.refined
 
     def spied(job, bases, best_s, num_most, told):
         calls.append(num_most)

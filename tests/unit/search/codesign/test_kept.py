@@ -13,7 +13,7 @@ from dovetail.search.codesign.networks import network_named
 from dovetail.search.codesign.pareto import own_hands, pareto_front
 from dovetail.search.codesign.question import Budget, Case, JointQuestion, system_space
 from dovetail.search.codesign.rows import question_facts
-from dovetail.search.codesign.scoring import Scorer
+from dovetail.search.codesign.scoring import Scorer, SystemScore
 from dovetail.search.metrics import metrics
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
@@ -49,7 +49,8 @@ def test_a_question_comes_back_from_its_facts():
 
 def test_the_front_of_what_was_scored_is_the_front():
     asked = question()
-    scorer, kept = Scorer(asked), []
+    kept: list[SystemScore] = []
+    scorer = Scorer(asked)
     hands = replace(own_hands(scorer), keep=kept.extend)
     whole = pareto_front(asked, hands, AXES)
     found = front_of_scores(question_again(facts(asked)), kept, AXES)

@@ -14,8 +14,9 @@ from dovetail.search.codesign.joint import joint_search, own_hands, places_at
 from dovetail.search.codesign.limit_senses import LimitSense, limits_of
 from dovetail.search.codesign.own_bests import own_bests
 from dovetail.search.codesign.question import Budget
-from dovetail.search.codesign.scoring import Bounds, Scorer, SystemScore
+from dovetail.search.codesign.scoring import Scorer, SystemScore
 from dovetail.search.codesign.sensitivity import sensitivity_of
+from dovetail.search.codesign.system_bounds import Bounds
 from dovetail.search.codesign.systems import KNOBS
 from dovetail.units import GIBI
 from tests.codesign_questions import PLANS, question
