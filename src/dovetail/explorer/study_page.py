@@ -50,9 +50,8 @@ class StudyView:
             listed = await asyncio.to_thread(studies_of, self._site.settings.store)
             self._show_choice(listed)
             if listed:
-                self._key = self._key or next(
-                    (one.key for one in listed if one.has_front and one.is_current), listed[0].key
-                )
+                whole = [one.key for one in listed if one.has_front and one.is_current and one.num_rows]
+                self._key = self._key or (whole or [listed[0].key])[0]
                 self._show_choice(listed)
                 await self._open()
 
