@@ -12,4 +12,4 @@ def plan_text(plan: Plan, name: str = "") -> str:
     lines = ["# Written by Dovetail; dovetail simulate --plan takes it, and so does plan: in a spec."]
     if name:
         lines.append(f"# For {one_line(name)}.")
-    return "\n".join((*lines, *yaml_lines(words_of(plan)))) + "\n"
+    return "\n".join((*lines, *yaml_lines(words_of(plan, is_whole=True)))) + "\n"

@@ -27,16 +27,16 @@ SYMBOLS = {
 }
 
 
-def words_of(value: DataclassInstance) -> Words:
+def words_of(value: DataclassInstance, *, is_whole: bool = False) -> Words:
     """Every field of `value` under the key it is written by; quantities with the base unit that their names end in.
 
-    What is nothing by default, and is nothing, is left out.
+    What is nothing by default, and is nothing, is left out, unless the whole is wanted.
     """
     keys, found = written_keys(type(value)), {}
     for field in dataclasses.fields(value):
         part = getattr(value, field.name)
         is_nothing = part in ((None, "", (), 0.0) if unit_of(field.name) else (None, "", ())) and part == field.default
-        if field.name in keys and not is_nothing:
+        if field.name in keys and (is_whole or not is_nothing):
             found[keys[field.name]] = _word(field.name, part)
     return found
 

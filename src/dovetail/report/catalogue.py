@@ -81,7 +81,7 @@ def chip_brief(chip: Chip) -> Record:
 
 def chip_record(chip: Chip) -> Record:
     """A chip with every figure by its path, its value in base units and its source."""
-    sources = dict(chip.sources)
+    sources = {"endpoint": f"assumed: {chip.endpoint_kind.summary}", **dict(chip.sources)}
     figures = [
         {"figure": path, "value": plain(value), "source": source_of(path, sources)}
         for path, value in chip_figures(chip)
