@@ -89,6 +89,37 @@ def test_a_slider_moves_the_figures_and_planning_anew_takes_it_in(server: Server
     found.assert_calm()
 
 
+def test_devices_are_turned_like_any_figure_and_reset_puts_them_back(server: Server, visit: Visitor):
+    found = visit(f"{server.url}/?{SMALL}")
+    before = planned(found.page)
+    expect(found.page.locator("#result")).to_contain_text("Best plan")
+    turn(found.page, "devices", float(found.page.input_value("#turn-devices")) - 1)
+    expect(found.page.locator("#result h2")).to_contain_text("on 4 x h100")
+    expect(found.page.locator("#devices")).to_have_value("4")
+    expect(found.page.locator("#turn-devices-value")).to_contain_text("×0.50")
+    expect(found.page.locator('[data-key="step"] .worse')).to_be_visible()
+    expect(found.page.locator("#result")).to_contain_text("On the hardware that it was planned for: Best plan")
+    found.page.click("#reset")
+    expect(found.page.locator("#result h2")).to_contain_text("on 8 x h100")
+    expect(found.page.locator("#devices")).to_have_value("8")
+    assert shown(found.page) == before
+    found.assert_calm()
+
+
+def test_back_undoes_a_choice_and_another_cluster_keeps_the_number_of_devices(server: Server, visit: Visitor):
+    found = visit(f"{server.url}/?{SMALL}")
+    before = planned(found.page)
+    found.page.select_option("#cluster", "tpu-v4-pod")
+    expect(found.page.locator("#result h2")).to_contain_text("on 8 x tpu-v4")
+    expect(found.page.locator("#devices")).to_have_value("8")
+    found.page.wait_for_url(re.compile("cluster=tpu-v4-pod"))
+    found.page.go_back()
+    expect(found.page.locator("#result h2")).to_contain_text("on 8 x h100")
+    assert planned(found.page) == before
+    assert found.page.input_value("#cluster") == "dgx-h100"
+    found.assert_calm()
+
+
 def test_a_slider_moves_by_keys(server: Server, visit: Visitor):
     found = visit(f"{server.url}/?{SMALL}")
     before = planned(found.page)
@@ -96,6 +127,9 @@ def test_a_slider_moves_by_keys(server: Server, visit: Visitor):
     for _ in range(12):
         found.page.keyboard.press("ArrowLeft")
     expect(found.page.locator(STEP)).not_to_have_text(before)
+    found.page.wait_for_url(re.compile("x-peak="))
+    assert float(found.page.input_value("#turn-peak")) == pytest.approx(-0.6)  # what changed beside it left it there
+    expect(found.page.locator('[data-key="limit"] dt')).to_have_text("Limited by")
     assert found.page.get_attribute("#turn-peak", "aria-describedby") == "turn-peak-value"
 
 
@@ -161,7 +195,7 @@ def test_a_point_of_a_studys_front_is_opened_and_turned(server: Server, visit: V
     assert first.inner_text().startswith("System 1 of ")
     found.page.select_option("#point", index=3)
     expect(found.page.locator("#open-point h2")).to_contain_text("System 4 of ")
-    assert "point=3" in found.page.url
+    found.page.wait_for_url(re.compile("point=3"))
     dot = found.page.locator(".scatterlayer .points path").nth(5)
     dot.click(force=True)  # where several lie one over the other, the one on top
     expect(found.page.locator("#open-point h2")).not_to_contain_text("System 4 of ")
@@ -199,6 +233,30 @@ def test_a_search_is_started_watched_cancelled_and_gone_on_with(server: Server, 
     expect(found.page.locator("#status")).to_have_text("Running")
     found.page.click("#cancel")
     expect(found.page.locator("#status")).to_have_text("Cancelled")
+    found.assert_calm()
+
+
+def test_the_search_form_keeps_what_is_typed_and_starts_what_it_says(server: Server, visit: Visitor):
+    found = visit(f"{server.url}/search?model=bert-large&preset=chip")
+    page = found.page
+    page.fill("#area", "600")
+    page.click("#start")
+    assert "600" in refusal(page)
+    expect(page.locator("#status")).to_have_text("Nothing is running")
+    expect(page.locator("#area")).to_have_value("600")
+    page.fill("#devices", "16")
+    page.fill("#area", "600 mm2")
+    page.fill("#power", "280 W")
+    page.click("#start")
+    expect(page.locator("#status")).to_have_text("Running")
+    expect(page.locator(".refused")).to_be_hidden()
+    page.locator("#batch").press_sequentially("12")
+    page.click("#cancel")
+    expect(page.locator("#status")).to_have_text("Cancelled")
+    for name, text in (("devices", "16"), ("area", "600 mm2"), ("power", "280 W"), ("batch", "12")):
+        expect(page.locator(f"#{name}")).to_have_value(text)
+    assert "area=600+mm2" in page.url
+    assert "power=280+W" in page.url
     found.assert_calm()
 
 
@@ -265,6 +323,18 @@ def test_what_cannot_be_in_an_address_is_said_and_nothing_breaks(server: Server,
         ("model=../../etc/passwd", "catalogue"),
         ("x-hbm-bandwidth=99", "times its own"),
         ("design=nothing", "a design is a chip"),
+        ("model=gpt2-345m&cluster=dgx-h100&dtype=fp64", "'dtype'"),
     ):
         found = visit(f"{server.url}/?{query}")
         assert words in refusal(found.page), query
+    again = visit(f"{server.url}/?model=gpt2-345m&cluster=dgx-h100&devices=0")
+    assert "devices is a whole number" in refusal(again.page)
+    expect(again.page.locator("#result h2")).to_have_text("gpt2-345m on dgx-h100")  # what was right in it stays
+    assert again.page.input_value("#model") == "gpt2-345m"
+
+
+def test_a_model_without_positions_is_not_asked_for_them(server: Server, visit: Visitor):
+    found = visit(f"{server.url}/?model=resnet-50&cluster=dgx-h100&devices=8")
+    planned(found.page)
+    expect(found.page.locator("#seq")).to_be_hidden()
+    expect(found.page.locator("#batch")).to_be_visible()

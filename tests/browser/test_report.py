@@ -43,6 +43,17 @@ DRAWN = """() => [...document.querySelectorAll("[data-chart]")].map((box) => ({
   paper: box.querySelector("svg.main-svg").style.background,
 }))"""
 
+# Where charts end, where their captions begin, how much of a legend scrolls, and how far right labels of bars reach.
+FITTED = """() => [...document.querySelectorAll("figure")].map((figure) => ({
+  name: figure.id,
+  drawn: figure.querySelector("svg.main-svg").getBoundingClientRect().bottom,
+  caption: figure.querySelector("figcaption").getBoundingClientRect().top,
+  scrolls: Math.max(0, ...[...figure.querySelectorAll(".scrollbar")].map((bar) => +bar.getAttribute("height"))),
+  text: Math.max(0, ...[...figure.querySelectorAll(".bartext")].map((text) => text.getBoundingClientRect().right)),
+  right: figure.querySelector("svg.main-svg").getBoundingClientRect().right,
+}))"""
+SETTLED = """() => [...document.querySelectorAll("[data-chart]")].every((box) => box.layout.height === undefined)"""
+
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
@@ -110,6 +121,17 @@ def test_charts_follow_the_reader_from_light_to_dark_and_onto_paper(visit: Visit
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     page.wait_for_function("document.querySelector('svg.main-svg').style.background === 'rgb(23, 26, 31)'")
     found.assert_calm()
+
+
+def test_a_telephone_shows_whole_legends_whole_labels_and_captions_below(visit: Visitor, pages):
+    """Also after its window changed its height, as it does where the address bar goes away."""
+    page = visit(pages["plan"].as_uri(), width=390, offline=True).page
+    page.set_viewport_size({"width": 390, "height": 1000})
+    page.wait_for_function(SETTLED)
+    for one in page.evaluate(FITTED):
+        assert one["drawn"] <= one["caption"] + 1, one
+        assert one["scrolls"] == 0, one
+        assert one["text"] <= one["right"] + 1, one
 
 
 def test_a_page_prints(visit: Visitor, pages):

@@ -13,7 +13,7 @@ from dovetail.api.progress import Progress, Tell
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.explorer.designs import design_cluster
-from dovetail.explorer.state import State
+from dovetail.explorer.state import DEVICES, TIMES, State
 from dovetail.files.job import OpenJob, countable
 from dovetail.files.mixed_cluster import any_cluster_of
 from dovetail.files.model import model_of
@@ -69,13 +69,26 @@ def _cluster(state: State) -> AnyCluster:
     return cluster
 
 
+def job_as_turned(state: State) -> OpenJob:
+    """What is asked for, on as many devices as they were turned to; nothing else is changed."""
+    job = job_of_state(state)
+    factor = state.factors.get(DEVICES, 1.0)
+    if factor == 1:
+        return job
+    own, wanted = job.cluster.num_devices, job.cluster.num_devices * factor
+    if wanted != int(wanted):
+        raise InvalidInput(f"{own:,} devices times {factor:g} is no whole number; change {TIMES}{DEVICES}={factor:g}")
+    return job_of_state(replace(state, devices=int(wanted)))
+
+
 def altered_cluster(state: State, job: OpenJob) -> AnyCluster:
-    """The cluster with the figures that were changed."""
-    if not state.factors:
+    """The job's cluster with the figures that were changed; how many devices it has is the job's."""
+    factors = {key: factor for key, factor in state.factors.items() if key != DEVICES}
+    if not factors:
         return job.cluster
     if isinstance(job.cluster, MixedCluster):
         raise InvalidInput("figures are changed of clusters of equal devices; change the file of one of several parts")
-    return altered(job.cluster, state.factors, job.workload.precision.compute)
+    return altered(job.cluster, factors, job.workload.precision.compute)
 
 
 def figures_of_job(job: OpenJob) -> tuple[Figure, ...]:
@@ -92,8 +105,8 @@ class Prepared:
 
 
 def prepared(state: State) -> Prepared:
-    """The state's job and plan; what is changed of the hardware plays no part in either."""
-    job = job_of_state(state)
+    """The state's job and plan; of what is changed of the hardware, the number of devices alone plays a part."""
+    job = job_as_turned(state)
     text = state.plan if isinstance(job.cluster, MixedCluster) else _without_copies(state.plan)
     with countable():
         return Prepared(job=job, plan=uploaded_plan(text, job.workload, job.cluster))
@@ -116,7 +129,7 @@ def _without_copies(text: str) -> str:
 
 def found_for_state(state: State, tell: Tell | None = None, objective: str = DEFAULT_OBJECTIVE) -> Found:
     """The best plan for the state's model and hardware, as it was changed."""
-    job = job_of_state(state)
+    job = job_as_turned(state)
     asked = Asked(
         model=job.workload.model,
         cluster=altered_cluster(state, job),

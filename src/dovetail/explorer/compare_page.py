@@ -12,7 +12,7 @@ from nicegui import ui
 from dovetail.errors import DovetailError
 from dovetail.explorer.answers import figures_of_job, prepared, result_of
 from dovetail.explorer.elements import box, button, markup, words
-from dovetail.explorer.figures import Measure, Measures, change_frac, figure_in_words, measures_of
+from dovetail.explorer.figures import LIMIT, Measure, Measures, change_frac, figure_in_words, measures_of
 from dovetail.explorer.frame import Frame
 from dovetail.explorer.state import FIRST, State, query_of, states_of
 from dovetail.report.page_tables import table_html
@@ -116,7 +116,7 @@ def _column(state: State) -> Column:
     """Raises nothing: what is wrong with one design stands in its column."""
     try:
         own = prepared(state)
-        result = result_of(own, state, has_changes=False)
+        result = result_of(own, state)
     except DovetailError as error:
         return Column(facts={"model": state.model or "uploaded", "cannot": str(error)}, measures=())
     job = own.job
@@ -141,6 +141,6 @@ def _labels(columns: Sequence[Column]) -> dict[str, str]:
 def _cell(now: Measure | None, first: Measure | None) -> str:
     if now is None:
         return "does not fit"
-    moved_frac = change_frac(now, first) if first is not None and now.key != "limit" else 0.0
+    moved_frac = change_frac(now, first) if first is not None and now.key != LIMIT else 0.0
     over = " (does not fit)" if now.share_frac > 1 else ""
     return f"{now.shown}{over}" + (f" ({moved_frac:+.1%})" if moved_frac else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
@@ -10,7 +11,7 @@ from typing import Any
 from nicegui import ui
 from nicegui.element import Element
 
-from dovetail.report.charts.chart import Chart
+from dovetail.report.charts.chart import HIGH_PX, Chart, box_style
 from dovetail.report.charts.themes import Mode, themed
 from dovetail.report.page import Section
 from dovetail.report.page_tables import table_html
@@ -18,6 +19,9 @@ from dovetail.report.table import Table
 
 VALUE = "(e) => emit(e.target.value)"
 NOTHING = "() => emit()"
+# What a field holds at first, as an attribute: the property of that name is written anew whenever anything on the page
+# changes, over whatever is being typed or dragged.
+AT_FIRST = "^value"
 Groups = Mapping[str, Sequence[tuple[str, str]]]  # options by group, each a value and its words
 Handler = Callable[..., Any]
 
@@ -46,9 +50,10 @@ def _attributed(element: Any, attributes: Mapping[str, str]) -> None:
         element.props[name.rstrip("_").replace("_", "-")] = value
 
 
-def button(text: str, act: Handler, *, is_quiet: bool = False, **attributes: str) -> ui.html:
+def button(text: str, act: Handler, *, is_quiet: bool = False, sent: str = NOTHING, **attributes: str) -> ui.html:
+    """A button; `sent` is what the browser tells `act`."""
     found = words(text, "button", "act quiet" if is_quiet else "act", type="button", **attributes)
-    found.on("click", act, js_handler=NOTHING)
+    found.on("click", act, js_handler=sent)
     return found
 
 
@@ -79,11 +84,20 @@ def text_field(key: str, label: str, value: str, act: Handler, hint: str = "", *
         words(label, "label", for_=key)
         found = ui.element("input")
         _attributed(
-            found, {"type": "text", "id": key, "name": key, "value": value, "autocomplete": "off", **attributes}
+            found, {"type": "text", "id": key, "name": key, AT_FIRST: value, "autocomplete": "off", **attributes}
         )
         if hint:
             words(hint, "div", "hint")
     return found.on("change", lambda event: act(str(event.args)), js_handler=VALUE)
+
+
+def put_text(field: Element, text: str) -> None:
+    """Other text into a field, over what was typed there."""
+    field.props[AT_FIRST] = text
+    field.update()
+    if ui.context.client.has_socket_connection:
+        key = json.dumps(field.props["id"])
+        ui.run_javascript(f"document.getElementById({key}).value = {json.dumps(text)}")
 
 
 def file_field(key: str, label: str, kind: str, limit_bytes: int, act: Handler) -> Element:
@@ -105,7 +119,9 @@ def file_field(key: str, label: str, kind: str, limit_bytes: int, act: Handler) 
     return found.on("change", lambda event: act(event.args), js_handler=send)
 
 
-def slider(key: str, label: str, said: str, act: Handler, note: str = "", **attributes: str) -> tuple[Element, ui.html]:
+def slider(
+    key: str, label: str, said: str, act: Handler, note: str = "", *, value: str, **attributes: str
+) -> tuple[Element, ui.html]:
     """A slider and the words of its value, which are its caller's to change."""
     with box("field turn"):
         with box("label"):
@@ -114,6 +130,7 @@ def slider(key: str, label: str, said: str, act: Handler, note: str = "", **attr
             _attributed(output, {"for": key, "id": f"{key}-value"})
         found = ui.element("input")
         _attributed(found, {"type": "range", "id": key, "name": key, "aria-describedby": f"{key}-value", **attributes})
+        found.props[AT_FIRST] = value
         if note:
             words(note, "div", "hint")
     return found.on("input", lambda event: act(str(event.args)), js_handler=VALUE, throttle=0.05), output
@@ -144,7 +161,7 @@ def show_chart(chart: Chart, mode: Mode) -> ui.plotly:
     """A figure that can be looked at and read: what it shows in words, and its numbers as a table."""
     with box("chart-box", "figure", aria_label=chart.alt):
         words(chart.title, "h3")
-        found = ui.plotly(drawn(chart, mode)).classes("w-full")
+        found = ui.plotly(drawn(chart, mode)).classes("w-full plot").style(box_style(chart.figure))
         found.props["role"] = "img"
         found.props["aria-label"] = chart.alt
         words(chart.alt, "figcaption")
@@ -156,5 +173,5 @@ def drawn(chart: Chart, mode: Mode) -> dict[str, Any]:
     """The figure for the page, as wide as there is room, without a toolbar."""
     figure = themed(chart.figure, mode)
     layout = {**figure["layout"], "autosize": True}
-    layout.setdefault("height", 360)
+    layout.setdefault("height", HIGH_PX)
     return {"data": figure["data"], "layout": layout, "config": {"displayModeBar": False, "responsive": True}}

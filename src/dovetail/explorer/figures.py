@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from html import escape
 
 from dovetail.evaluate import Infeasible, Outcome
+from dovetail.report.limits import limited_by
 from dovetail.report.outcome import LIMIT_WORDS
 from dovetail.report.words import AXIS_WORDS, number, percent, plan_in_brief
 from dovetail.schedule.work import COMM_AXES
 from dovetail.units import format_bytes, format_energy_j, format_rate, format_s
 
 TOLERANCE_FRAC = 0.0005  # style: a change that would show as 0.0 %
+LIMIT = "limit"
 FULL_FRAC = 0.95  # of memory: worth a warning
 
 
@@ -33,13 +35,12 @@ Measures = tuple[Measure, ...]
 
 
 def measures_of(result: Outcome | Infeasible) -> Measures:
-    """What one watches: time, rate, memory, energy, and what takes most of the step."""
+    """What one watches: time, rate, memory, energy, and, where changes were tried, what limits the step."""
     if isinstance(result, Infeasible):
         return (_memory(result),)
     step, sample = result.step, result.workload.model.sample
     per_s = result.tokens_per_s if sample == "tokens" else result.samples_per_s
-    part, part_s = largest_part(result)
-    return (
+    found = (
         Measure(key="step", label="Step time", shown=format_s(step.step_s), value=step.step_s, is_less_better=True,
                 note=plan_in_brief(result.plan)),
         Measure(key="rate", label="Throughput", shown=f"{number(per_s)} {sample}/s", value=per_s,
@@ -47,11 +48,20 @@ def measures_of(result: Outcome | Infeasible) -> Measures:
         Measure(key="mfu", label="Utilisation", shown=percent(result.mfu_frac), value=result.mfu_frac,
                 note="of the peak, by the model's own FLOP"),
         _memory(result),
-        Measure(key="limit", label="Most of the step", shown=f"{part} {percent(part_s / step.step_s, 0)}",
-                value=part_s / step.step_s, note="what a device of the slowest stage waits for most"),
         Measure(key="energy", label="Energy a step", shown=format_energy_j(step.energy_j, 1), value=step.energy_j,
                 is_less_better=True, note=f"{result.mean_w:.0f} W a device"),
     )  # fmt: skip
+    return (*found, limit_of(result)) if result.elasticities else found
+
+
+def limit_of(outcome: Outcome) -> Measure:
+    """What limits the step, in the words of its report, and where most of the time goes, which may be another thing."""
+    name, _, more = limited_by(outcome).partition(": ")
+    part, part_s = largest_part(outcome)
+    share_frac = part_s / outcome.step.step_s
+    most = f"most of the time goes to {part}, {percent(share_frac, 0)}"
+    note = f"{more.partition('; ')[0]}; {most}" if more else most
+    return Measure(key=LIMIT, label="Limited by", shown=name, value=share_frac, note=note)
 
 
 def _memory(result: Outcome | Infeasible) -> Measure:
@@ -96,8 +106,8 @@ def cards_html(now: Measures, before: Measures = ()) -> str:
 
 
 def _card(now: Measure, before: Measure | None) -> str:
-    moved = _moved(now, before) if before is not None and now.key != "limit" else ""
-    if now.key == "limit" and before is not None and _without_share(before) != _without_share(now):
+    moved = _moved(now, before) if before is not None and now.key != LIMIT else ""
+    if now.key == LIMIT and before is not None and _without_share(before) != _without_share(now):
         moved = f'<span class="moved">was {escape(before.shown)}</span>'
     meter = ""
     if now.share_frac >= 0:
@@ -105,7 +115,7 @@ def _card(now: Measure, before: Measure | None) -> str:
         meter = (
             f'<span class="meter {kind}" aria-hidden="true"><i style="width:{min(1.0, now.share_frac):.1%}"></i></span>'
         )
-    shown = escape(now.shown if now.key in ("rate", "limit") else now.shown.replace(" ", "\u00a0"))
+    shown = escape(now.shown if now.key in ("rate", LIMIT) else now.shown.replace(" ", "\u00a0"))
     return (
         f'<div data-key="{now.key}"><dt>{escape(now.label)}</dt><dd><strong>{shown}</strong>{moved}'
         f'{meter}<span class="note">{escape(now.note)}</span></dd></div>'
@@ -113,7 +123,7 @@ def _card(now: Measure, before: Measure | None) -> str:
 
 
 def _without_share(limit: Measure) -> str:
-    return re.sub(r" [0-9.]+ %$", "", limit.shown)
+    return re.sub(r",? *[0-9.]+ %( of the step)?", "", limit.shown)
 
 
 def _moved(now: Measure, before: Measure) -> str:
@@ -130,4 +140,7 @@ def figure_in_words(value: float, unit: str) -> str:
     if unit == "bytes":
         return format_bytes(value)
     symbol = {"bytes_per_s": "B/s", "flop_per_s": "FLOP/s", "hz": "Hz", "w": "W"}[unit]
-    return format_rate(value, symbol, 2 if unit in ("bytes_per_s", "hz") else 0)
+    if unit in ("bytes_per_s", "hz"):
+        return format_rate(value, symbol, 2)
+    size = float(format_rate(value, symbol, 2).split()[0])
+    return format_rate(value, symbol, 2 if size < 10 else 1 if size < 100 else 0)  # three digits, as in 2.80 kW

@@ -27,6 +27,10 @@ THEME = "theme"
 CALM = """addEventListener('unhandledrejection', (event) => {
   if (String(event.reason?.message ?? event.reason).startsWith('Resize must be passed')) event.preventDefault();
 });"""
+# Back and forward: the page of that address, where it is another and not a place in this one.
+BACK = """addEventListener('popstate', () => {
+  if (window.dovetailShows !== undefined && window.dovetailShows !== location.search) location.reload();
+});"""
 OURS = "a mistake of ours; what the server printed says where: please report it"
 
 
@@ -56,7 +60,7 @@ class Frame:
     def shown(self, title: str, lead: str) -> Iterator[None]:
         """The page, and within it what its caller adds."""
         ui.page_title(f"{title} - Dovetail")
-        ui.add_head_html(f"<style>{STYLE}</style><script>{CALM}</script>")
+        ui.add_head_html(f"<style>{STYLE}</style><script>{CALM}{BACK}</script>")
         self._dark = ui.dark_mode({"light": False, "dark": True}.get(self.theme))
         with box("dv"):
             markup("Skip to the page", "a", "skip").props("href=#page")
@@ -118,11 +122,13 @@ class Frame:
         said = "&".join(filter(None, (query, f"{THEME}={self.theme}" if self.theme else "")))
         return f"{path}?{said}" if said else path
 
-    def keep(self, query: str, *, is_kept: bool = True) -> None:
-        """Writes the state into the address, without loading anything, and into the links to other pages."""
-        self._query = query
+    def keep(self, query: str, *, is_kept: bool = True, is_new: bool = False) -> None:
+        """Writes the state into the address, without loading anything; what is new is a step that Back undoes."""
+        is_other, self._query = query != self._query, query
         if is_kept and ui.context.client.has_socket_connection:
-            ui.run_javascript(f"history.replaceState(history.state, '', {json.dumps(self.address(self._path, query))})")
+            how = "pushState" if is_new and is_other else "replaceState"
+            address = json.dumps(self.address(self._path, query))
+            ui.run_javascript(f"history.{how}(history.state, '', {address}); window.dovetailShows = location.search")
 
     def link(self, path: str, query: str) -> None:
         self._links[path].props["href"] = self.address(path, query)

@@ -25,6 +25,7 @@ COOKIE = "dovetail"
 TOKEN = "token"
 FORM_BYTES = 16 * int(KIBI)  # what a form adds to the file in it
 MAX_BODY_BYTES = LIMIT_BYTES + FORM_BYTES
+TOO_LARGE = f"an upload has at most {LIMIT_BYTES:,} bytes"
 MAX_QUERY_CHARACTERS = 60_000  # servers commonly read requests of 64 KiB
 CLOSED = 1008  # RFC 6455, 7.4.1: a message that breaks a rule of the server
 # Nothing but this server: no other site is asked for anything, frames the page, or is told where it was opened.
@@ -68,7 +69,17 @@ class Guard:
         elif self._is_first_visit(scope):
             await self._welcome(scope, send)
         else:
-            await self._app(scope, _limited(receive), _with_headers(send))
+            await self._answer(scope, receive, send)
+
+    async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Hands the request on; a length that is said was checked, and the web server holds the sender to it."""
+        if scope["type"] == "http" and not _values(scope, b"content-length"):
+            messages = await _read(receive)
+            if not messages:
+                await _refuse(scope, send, 413, TOO_LARGE)
+                return
+            receive = _again(messages, receive)
+        await self._app(scope, receive, _with_headers(send))
 
     def _refusal(self, scope: Message) -> tuple[int, str]:
         """Why a request is not heard, with its HTTP status; 0 where it is."""
@@ -81,7 +92,7 @@ class Guard:
             return 414, f"an address has at most {MAX_QUERY_CHARACTERS:,} characters"
         lengths = _values(scope, b"content-length")
         if any(not length.isdecimal() or int(length) > MAX_BODY_BYTES for length in lengths):
-            return 413, f"an upload has at most {LIMIT_BYTES:,} bytes"
+            return 413, TOO_LARGE
         if self._settings.token and not self._is_known(scope):
             return 401, "this server is open to those who have its address with the token in it; ask whoever started it"
         return 0, ""
@@ -147,20 +158,26 @@ def _cookies(scope: Message) -> list[str]:
     return found
 
 
-def _limited(receive: Receive) -> Receive:
-    """What comes in, up to the limit; who sends more without saying how much is cut off."""
+async def _read(receive: Receive) -> tuple[Message, ...]:
+    """A body that does not say how long it is, read before anybody is asked; nothing where it is too large."""
+    messages: list[Message] = []
     num_bytes = 0
+    while not messages or messages[-1].get("more_body"):
+        messages.append(await receive())
+        num_bytes += len(messages[-1].get("body", b""))
+        if num_bytes > MAX_BODY_BYTES:
+            return ()
+    return tuple(messages)
 
-    async def limited() -> Message:
-        nonlocal num_bytes
-        message = await receive()
-        if message["type"] == "http.request":
-            num_bytes += len(message.get("body", b""))
-            if num_bytes > MAX_BODY_BYTES:
-                return {"type": "http.disconnect"}
-        return message
 
-    return limited
+def _again(messages: tuple[Message, ...], receive: Receive) -> Receive:
+    """What was read, and then what else comes."""
+    rest = list(reversed(messages))
+
+    async def received() -> Message:
+        return rest.pop() if rest else await receive()
+
+    return received
 
 
 def _with_headers(send: Send) -> Send:

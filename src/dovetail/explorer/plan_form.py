@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from dovetail.errors import InvalidInput
 from dovetail.explorer.catalogue import UPLOADED, cluster_groups, model_groups
-from dovetail.explorer.elements import box, choice_field, file_field, options_html, text_field, words
+from dovetail.explorer.elements import box, choice_field, file_field, options_html, put_text, text_field, words
 from dovetail.explorer.packed import unpacked
-from dovetail.explorer.state import State, Upload, whole
+from dovetail.explorer.state import DEVICES, State, Upload, whole
+from dovetail.explorer.turns import can_have
 from dovetail.files.job import OpenJob
 from dovetail.files.uploaded import LIMIT_BYTES, upload_name
 from dovetail.hardware.mixed import chips_of
@@ -19,6 +21,7 @@ class Asker(Protocol):
     """Who is asked by the form."""
 
     state: State
+    job: OpenJob | None
 
     async def ask(self, wanted: Callable[[], State]) -> None: ...
 
@@ -33,12 +36,14 @@ class PlanForm:
         self._model = choice_field("model", "Model", model_groups(state.model_file), state.model, self._choose_model)
         file_field("model-file", "or a config.json or model file", "model", LIMIT_BYTES, self._take_model)
         self._cluster = choice_field("cluster", "Cluster", cluster_groups(), state.cluster, self._choose_cluster)
+        self._sized = words("", "p", "note", role="status", id="sized")
         file_field("cluster-file", "or a cluster file", "cluster", LIMIT_BYTES, self._take_cluster)
         with box("pair"):
             self._fields = {
                 name: text_field(name, label, "", self._count(name), inputmode="numeric")
                 for name, label in (("devices", "Devices"), ("batch", "Samples a step"), ("seq", "Positions a sample"))
             }
+            self._typed = dict.fromkeys(self._fields, "")  # what stands in each, as far as the server was told
             self._compute = choice_field("compute", "Compute in", {}, "", self._choose_compute)
 
     def show(self, state: State, job: OpenJob) -> None:
@@ -47,15 +52,29 @@ class PlanForm:
         cluster = UPLOADED if state.cluster_file or state.design else state.cluster
         self._model.content = options_html(model_groups(state.model_file), model)
         self._cluster.content = options_html(cluster_groups(state.cluster_file, state.design), cluster)
-        values = {"devices": job.cluster.num_devices, "batch": job.workload.global_batch, "seq": job.workload.seq}
-        for name, value in values.items():
-            self._fields[name].props["value"] = str(value)
-            self._fields[name].update()
+        self.show_devices(round(job.cluster.num_devices * state.factors.get(DEVICES, 1.0)))
+        self._put("batch", str(job.workload.global_batch))
+        self._put("seq", str(job.workload.seq))
+        self._field_box("seq").set_visibility(job.workload.model.sample == "tokens")
         dtypes = sorted(
             set.intersection(*({dtype for dtype, _ in chip.tensor.rates} for chip in chips_of(job.cluster)))
         )
         groups = {"": [(dtype, dtype) for dtype in dtypes]}
         self._compute.content = options_html(groups, job.workload.precision.compute)
+
+    def show_devices(self, num_devices: int) -> None:
+        self._put("devices", str(num_devices))
+
+    def _put(self, name: str, text: str) -> None:
+        """What a field is to hold; one that holds it already is left to whoever types there."""
+        if self._typed[name] != text:
+            self._typed[name] = text
+            put_text(self._fields[name], text)
+
+    def _field_box(self, name: str) -> Any:
+        slot = self._fields[name].parent_slot
+        assert slot is not None, f"{name} stands in no box"
+        return slot.parent
 
     async def _choose_model(self, name: str) -> None:
         if name != UPLOADED:
@@ -63,14 +82,21 @@ class PlanForm:
 
     async def _choose_cluster(self, name: str) -> None:
         if name != UPLOADED:
-            changes: dict[str, Any] = {"cluster": name, "cluster_file": None, "design": "", "devices": 0, "compute": ""}
-            await self._asker.ask(lambda: self._asker.state.asking(**changes))
+            changes: dict[str, Any] = {"cluster": name, "cluster_file": None, "design": "", "compute": ""}
+            own = self._asker.job.cluster.num_devices if self._asker.job is not None else 0
+            wanted = self._asker.state.asking(**changes, devices=0)
+            is_kept = bool(own) and can_have(wanted, own)
+            told = f"It cannot be of {own:,} devices: this is its own size."
+            self._sized.content = "" if is_kept or not own else told
+            await self._asker.ask(lambda: replace(wanted, devices=own if is_kept else 0))
 
     async def _choose_compute(self, name: str) -> None:
         await self._asker.ask(lambda: self._asker.state.asking(compute=name))
 
     def _count(self, name: str) -> Any:
         async def change(text: str) -> None:
+            self._typed[name] = text
+            self._sized.content = ""
             await self._asker.ask(lambda: self._asker.state.asking(**{name: whole(name, text)}))
 
         return change

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from html import escape
-from typing import Any
 
 from nicegui import ui
 
-from dovetail.errors import DovetailError, InvalidInput
+from dovetail.errors import InvalidInput
 from dovetail.explorer.answers import (
-    Prepared,
-    figures_of_job,
     found_for_state,
     job_of_state,
     page_of_state,
-    prepared,
-    result_of,
     unchanged,
 )
-from dovetail.explorer.elements import box, button, markup, show_section, slider, words
-from dovetail.explorer.figures import Measures, cards_html, figure_in_words, measures_of
+from dovetail.explorer.elements import box, button, markup, show_section, words
+from dovetail.explorer.figures import cards_html
 from dovetail.explorer.frame import Frame, Site
 from dovetail.explorer.packed import MOST_IN_ADDRESS
 from dovetail.explorer.plan_form import PlanForm
-from dovetail.explorer.state import FIRST, MAX_PINS, State, query_of, states_of
+from dovetail.explorer.quick import Quick, whole_measures
+from dovetail.explorer.state import DEVICES, FIRST, MAX_PINS, State, query_of, states_of, understood
+from dovetail.explorer.turns import Turns
 from dovetail.files.job import OpenJob
-from dovetail.hardware.altered import MOST_TIMES, Figure
 from dovetail.report.page import Page
 
 LEAD = "Choose a model and a cluster, get the best plan, and turn the hardware to see what moves."
-STEP = 0.05  # of a slider, in doublings
 SETTLED_S = 0.35  # without a turn: then everything is worked out anew
 TOO_LONG = "This upload is too large for a link: the page keeps it until it is closed."
 
@@ -46,21 +40,24 @@ class PlanView:
         self.frame = Frame("/", query)
         self.state, self.pins = FIRST, ()  # type: State, tuple[State, ...]
         self._number = 0  # of the last thing asked: what answers an earlier one comes too late
-        self._is_turning = self._is_stale = False
-        self._ready: tuple[State, Prepared, Measures] | None = None  # the plan on the hardware as it is
+        self._is_turning = self._is_stale = self._is_limiting = False
+        self._is_new = False  # whether the next state is one to come back to
+        self._quick = Quick()
+        self._best = FIRST, ""  # a state that was planned, and what was said of its plan
         self._page: Page | None = None
-        self._sliders: dict[str, Any] = {}
+        self.job: OpenJob | None = None  # what is asked, on hardware as it is
 
     def build(self) -> None:
         with self.frame.shown("Plan and what-if", LEAD), box("two"):
             with self.frame.refusing():
+                self.state = understood(self._query)
                 self.state, self.pins = states_of(self._query)
             with box("side", "div"):
                 with box("panel first", "section", aria_label="What is trained, and on what"):
                     self._form = PlanForm(self)
                 with box("panel third", "section", aria_label="Hardware"):
                     words("Turn the hardware", "h2")
-                    self._turns = ui.element("div")
+                    self._turns = Turns(self)
                     with box("row"):
                         self._anew = button("Plan anew", self.plan_anew, id="plan-anew")
                         self._reset = button("Reset", self.reset, is_quiet=True, id="reset")
@@ -79,6 +76,7 @@ class PlanView:
         self.frame.on_mode = self._show_sections
         with self.frame.refusing():
             self._show_job(job_of_state(self.state))
+            states_of(self._query)
 
     async def begin(self) -> None:
         """Shows what the address asks for; called once the browser listens."""
@@ -93,35 +91,31 @@ class PlanView:
         with self.frame.refusing():
             state = wanted()
             job = job_of_state(state)
-            self.state = state
+            self.state, self._is_new = state, True
             self._show_job(job)
             await self._planned()
 
     async def plan_anew(self) -> None:
         """The best plan for the hardware as it was turned."""
         with self.frame.refusing():
+            self._is_new = True
             await self._planned()
 
     async def reset(self) -> None:
-        self.state = unchanged(self.state)
+        self.state, self._is_new = unchanged(self.state), True
         self._show_job(job_of_state(self.state))
         with self.frame.refusing():
             await self._settled()
 
-    async def turn(self, figure: Figure, text: str) -> None:
-        """A figure of the hardware, by its slider in doublings."""
+    async def turn(self, key: str, factor: Callable[[], float]) -> None:
+        """A figure of the hardware, or how many devices there are, by its slider."""
         with self.frame.refusing():
-            self.state = self.state.with_factor(figure.key, 2 ** _bounded(text))
-            self._sliders[figure.key].content = _said(figure, self.state)
-            await self._turned()
-
-    async def resize(self, counts: list[int], text: str) -> None:
-        """The number of devices, by the place of its slider."""
-        with self.frame.refusing():
-            self.state = replace(
-                self.state, devices=counts[max(0, min(len(counts) - 1, int(_bounded(text, len(counts)))))]
-            )
-            self._sliders["devices"].content = f"{self.state.devices:,}"
+            self.state = self.state.with_factor(key, factor())
+            times = self.state.factors.get(key, 1.0)
+            self._turns.say(key, times)
+            if key == DEVICES and self.job is not None:
+                self._form.show_devices(round(self.job.cluster.num_devices * times))
+            self._say_best()
             await self._turned()
 
     def pin(self) -> None:
@@ -148,7 +142,7 @@ class PlanView:
                 self._busy.content = ""
         if number == self._number:
             self.state = self.state.with_plan(found.plan)
-            self._said.content = escape(found.said)
+            self._best = self.state, found.said
             await self._settled()
 
     async def _turned(self) -> None:
@@ -163,35 +157,51 @@ class PlanView:
         try:
             while True:
                 self._is_stale, number = False, self._number
-                await self._quick()
+                await self._show_figures()
                 if not self._is_stale:
                     break
         finally:
             self._is_turning = False
+        await self._show_limit()
         await asyncio.sleep(SETTLED_S)
         if number == self._number:
             await self._settled()
 
-    async def _quick(self) -> None:
-        now = await asyncio.to_thread(self._quick_measures, self.state)
-        self._cards.content = cards_html(*now)
+    async def _show_figures(self) -> None:
+        """All figures at once but what limits the step, which is as it was."""
+        self._cards.content = cards_html(*await asyncio.to_thread(self._quick.figures, self.state))
 
-    def _quick_measures(self, state: State) -> tuple[Measures, Measures]:
-        """Figures of the plan on the hardware as it was turned, and as it is: none of the latter where it is not."""
-        own = unchanged(state)
-        if self._ready is None or self._ready[0] != own:
-            plan = prepared(own)
-            self._ready = own, plan, measures_of(result_of(plan, own, has_changes=False))
-        _, plan, before = self._ready
-        if not state.factors:
-            return before, ()
-        return measures_of(result_of(plan, state, has_changes=False)), before
+    async def _show_limit(self) -> None:
+        """What limits the step too, of the newest state: one at a time, however much is turned meanwhile."""
+        if self._is_limiting:
+            return
+        self._is_limiting = True
+        try:
+            while True:
+                number, state = self._number, self.state
+                now = await self._site.workers.answer(f"figures {query_of(state)}", whole_measures, state)
+                if number == self._number:
+                    break
+        finally:
+            self._is_limiting = False
+        self._quick.keep(state, now)
+        self._cards.content = cards_html(now, await asyncio.to_thread(self._quick.before, state))
+
+    def _say_best(self) -> None:
+        """What was said of the best plan, and of what hardware where that was turned since."""
+        state, said = self._best
+        if replace(self.state, factors={}) != replace(state, factors={}):
+            said = ""  # of another plan
+        is_same = self.state == state
+        self._said.content = escape(said if is_same or not said else f"On the hardware that it was planned for: {said}")
 
     async def _settled(self) -> None:
         """Everything there is to say of the state."""
         self._number += 1
         number, state = self._number, self.state
-        await self._quick()
+        self._say_best()
+        await self._show_figures()
+        await self._show_limit()
         page = await self._site.workers.answer(f"page {query_of(state)}", page_of_state, state)
         if number != self._number:
             return
@@ -211,81 +221,19 @@ class PlanView:
 
     def _show_job(self, job: OpenJob) -> None:
         """The form and the sliders for what is asked."""
+        self.job = job
         self._form.show(self.state, job)
         self._title.content = escape(f"{job.workload.model.name} on {job.cluster.name}")
-        self._turns.clear()
-        self._sliders = {}
-        with self._turns:
-            for figure in figures_of_job(job):
-                self._slider(figure)
-            self._device_slider(job)
-            if not self._sliders:
-                words("A cluster of several parts is changed in its file.", "p", "note")
-
-    def _slider(self, figure: Figure) -> None:
-        most = math.log2(MOST_TIMES)
-        place = math.log2(self.state.factors.get(figure.key, 1.0))
-        _, self._sliders[figure.key] = slider(
-            f"turn-{figure.key}",
-            figure.label,
-            _said(figure, self.state),
-            lambda text: self.turn(figure, text),
-            figure.note,
-            min=str(-most),
-            max=str(most),
-            step=str(STEP),
-            value=f"{place:.4f}",
-        )
-
-    def _device_slider(self, job: OpenJob) -> None:
-        own = job.cluster.num_devices
-        counts = [count for count in (own // 4, own // 2, own, 2 * own, 4 * own) if self._can_have(count)]
-        if len(counts) > 1:
-            _, self._sliders["devices"] = slider(
-                "turn-devices",
-                "devices",
-                f"{own:,}",
-                lambda text: self.resize(counts, text),
-                "more copies or fewer of the same plan",
-                min="0",
-                max=str(len(counts) - 1),
-                step="1",
-                value=str(counts.index(own)),
-            )
-
-    def _can_have(self, num_devices: int) -> bool:
-        try:
-            return (
-                num_devices > 0
-                and job_of_state(replace(self.state, devices=num_devices)).cluster.num_devices == num_devices
-            )
-        except DovetailError:
-            return False
+        self._turns.show(self.state, job)
 
     def _keep(self) -> None:
         """The state into the address and the links."""
         query = query_of(self.state, self.pins)
         is_kept = len(query) <= MOST_IN_ADDRESS
-        self.frame.keep(query, is_kept=is_kept)
+        self.frame.keep(query, is_kept=is_kept, is_new=self._is_new)
+        self._is_new = False
         for path in ("/", "/compare"):
             self.frame.link(path, query if is_kept else "")
         self.frame.link("/search", f"kind=plan&{query_of(replace(self.state, plan=''))}" if is_kept else "")
         count = f"{len(self.pins)} pinned; see Compare." if self.pins else ""
         self._pinned.content = escape(count if is_kept else TOO_LONG)
-
-
-def _said(figure: Figure, state: State) -> str:
-    """A figure's value, and how many times its own it is."""
-    factor = state.factors.get(figure.key, 1.0)
-    own = escape(figure_in_words(figure.value * factor, figure.unit))
-    return own if factor == 1 else f"{own} <b>×{factor:.2f}</b>"
-
-
-def _bounded(text: str, most: float = MOST_TIMES) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not abs(value) <= most:
-        raise InvalidInput(f"a slider stands at a number; got {text[:40]!r}")
-    return value

@@ -8,8 +8,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from dovetail.errors import InvalidInput, did_you_mean
-from dovetail.explorer.state import State, whole
-from dovetail.files.codesign import CodesignSaid
+from dovetail.explorer.answers import job_of_state
+from dovetail.explorer.state import FIRST, State, check_words, whole
+from dovetail.files.codesign import CodesignSaid, load_codesign
+from dovetail.files.model import model_of
+from dovetail.files.uploaded import catalogue_entry
 from dovetail.hardware.catalog import chips
 from dovetail.registry import Registry
 from dovetail.search.codesign.networks import NETWORKS
@@ -23,6 +26,8 @@ PLAN, CODESIGN, FRONT = "plan", "codesign", "front"
 KINDS = {PLAN: "the best plan for a cluster", CODESIGN: "the best chip and plan", FRONT: "a Pareto front of chips"}
 DEFAULT_CODESIGN_MODEL = "gpt2-1.5b"
 MAX_WORD = 60
+COUNTED, WRITTEN = ("devices", "batch"), ("area", "power")  # what is typed into a form's fields
+OTHERS = ("search", "point")  # of an address: which search, and which point of its answer is open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +82,21 @@ def checked(asked: SearchAsked) -> SearchAsked:
     return replace(asked, axes=checked_axes(asked.axes))
 
 
+def check_can_start(asked: SearchAsked) -> None:
+    """Raises, before any process is started, what reading the question would raise in it."""
+    if asked.kind == PLAN:
+        job_of_state(asked.state or FIRST)
+    else:
+        load_codesign(model_of(catalogue_entry(checked(asked).model), asked.seq), asked.said())
+
+
+def asked_by_form(asked: SearchAsked, form: Mapping[str, str]) -> SearchAsked:
+    """`asked` with the words that stand in a form's fields, whether or not they were told before."""
+    counts = {name: whole(name, form[name]) for name in COUNTED if name in form}
+    texts = {name: form[name].strip()[:MAX_WORD] for name in WRITTEN if name in form}
+    return replace(asked, **counts, **texts)  # type: ignore[arg-type]
+
+
 def _known(what: str, name: str, every: Mapping[str, Any] | Registry[Any]) -> None:
     names = every.names() if isinstance(every, Registry) else tuple(every)
     if name not in names:
@@ -94,6 +114,8 @@ def search_query(asked: SearchAsked) -> str:
 def search_asked(query: Sequence[tuple[str, str]]) -> SearchAsked:
     """What an address asks; raises in one line where it asks for nothing there is."""
     said = dict(query)
+    if said.get("kind") != PLAN:
+        check_words(query, (*_WORDS, "axes", *OTHERS))
     counts = {name: whole(name, said[name]) for name in ("devices", "batch", "seq") if name in said}
     words = {name: said[name][:MAX_WORD] for name in _WORDS if name in said and name not in ("devices", "batch", "seq")}
     axes = {"axes": tuple(filter(None, said["axes"].split(",")))} if said.get("axes") else {}

@@ -10,13 +10,26 @@ from nicegui import ui
 from dovetail.explorer.catalogue import chip_groups, model_groups, named
 from dovetail.explorer.elements import box, choice_field, text_field, words
 from dovetail.explorer.frame import Frame
-from dovetail.explorer.search_asked import CODESIGN, FRONT, KINDS, PLAN, SearchAsked, checked
-from dovetail.explorer.state import FIRST, whole
+from dovetail.explorer.search_asked import (
+    CODESIGN,
+    COUNTED,
+    FRONT,
+    KINDS,
+    PLAN,
+    WRITTEN,
+    SearchAsked,
+    asked_by_form,
+    checked,
+)
+from dovetail.explorer.state import FIRST
 from dovetail.search.codesign.networks import NETWORKS
 from dovetail.search.codesign.presets import PRESETS
 from dovetail.search.metrics import metrics
 from dovetail.search.objectives import objectives
 
+# All that stands in the fields at this moment: what is started is what is read there.
+FIELDS = f"""() => emit(Object.fromEntries({[*COUNTED, *WRITTEN]}
+  .map((name) => [name, document.getElementById(name)?.value]).filter(([, value]) => value !== undefined)))"""
 AXES = (
     ("throughput,area,power,cost", "throughput, area, power and cost"),
     ("throughput,area", "throughput and area"),
@@ -77,9 +90,16 @@ class SearchForm:
         choice_field("base", "Base chip", chip_groups(), asked.base, self._choose("base"))
         with box("pair"):
             for name, label in (("devices", "Devices"), ("batch", "Samples a step")):
-                text_field(name, label, str(getattr(asked, name) or ""), self._count(name), inputmode="numeric")
-            text_field("area", "Chip area at most", asked.area, self._choose("area"), placeholder="600 mm2")
-            text_field("power", "Chip power at most", asked.power, self._choose("power"), placeholder="300 W")
+                text_field(name, label, str(getattr(asked, name) or ""), self._write(name), inputmode="numeric")
+            text_field("area", "Chip area at most", asked.area, self._write("area"), placeholder="600 mm2")
+            text_field("power", "Chip power at most", asked.power, self._write("power"), placeholder="300 W")
+
+    def _write(self, name: str) -> Any:
+        def write(text: str) -> None:
+            with self._asker.frame.refusing():
+                self._asker.ask(asked_by_form(self._asker.asked, {name: text}))
+
+        return write
 
     def _choose(self, name: str) -> Any:
         def choose(value: str) -> None:
@@ -94,11 +114,3 @@ class SearchForm:
     def _choose_axes(self, value: str) -> None:
         with self._asker.frame.refusing():
             self._asker.ask(checked(replace(self._asker.asked, axes=tuple(value.split(",")))))
-
-    def _count(self, name: str) -> Any:
-        def change(text: str) -> None:
-            with self._asker.frame.refusing():
-                changes: dict[str, Any] = {name: whole(name, text)}
-                self._asker.ask(replace(self._asker.asked, **changes))
-
-        return change

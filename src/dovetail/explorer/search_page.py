@@ -13,8 +13,16 @@ from dovetail.errors import InvalidInput
 from dovetail.explorer.elements import box, button, show_section, words
 from dovetail.explorer.frame import Frame, Site
 from dovetail.explorer.front_view import FrontView
-from dovetail.explorer.search_asked import PLAN, SearchAsked, search_asked, search_query
-from dovetail.explorer.search_form import SearchForm
+from dovetail.explorer.search_asked import (
+    OTHERS,
+    PLAN,
+    SearchAsked,
+    asked_by_form,
+    check_can_start,
+    search_asked,
+    search_query,
+)
+from dovetail.explorer.search_form import FIELDS, SearchForm
 from dovetail.explorer.searches import CANCELLED, DONE, FAILED, RUNNING, Search
 from dovetail.explorer.state import State, query_of, states_of
 from dovetail.units import format_duration
@@ -47,7 +55,7 @@ class SearchView:
             with box("", "div"), box("panel", "section", aria_label="What to search"):
                 self._form = SearchForm(self)
                 with box("row"):
-                    self._start = button("Start", self.start, id="start")
+                    self._start = button("Start", lambda event: self.start(event.args), sent=FIELDS, id="start")
                     self._cancel = button("Cancel", self.cancel, is_quiet=True, id="cancel")
                 self._hint = words("", "p", "note")
             with box("", "div"):
@@ -67,7 +75,8 @@ class SearchView:
         self._point = int(said[POINT]) if said.get(POINT, "").isdecimal() else 0
         self.asked = search_asked([(name, value) for name, value in self._query if name != NUMBER])
         if self.asked.kind == PLAN:
-            self._state = states_of([(name, value) for name, value in self._query if name != "kind"])[0]
+            own = ("kind", "objective", *OTHERS)
+            self._state = states_of([(name, value) for name, value in self._query if name not in own])[0]
             self.asked = replace(self.asked, state=self._state)
         if NUMBER in said:
             self._search = self._site.searches.at(said[NUMBER])
@@ -82,15 +91,19 @@ class SearchView:
         self.asked = asked
         self._keep()
 
-    def start(self) -> None:
+    def start(self, form: Any) -> None:
         """Starts what the form says, or goes on with it: what is in the store is not scored again."""
         with self.frame.refusing():
             if self._search is not None and self._search.status == RUNNING:
                 raise InvalidInput("this search is running; cancel it before another is started")
-            self._search = self._site.searches.start(self.asked)
+            said = form if isinstance(form, dict) and self.asked.kind != PLAN else {}
+            asked = asked_by_form(self.asked, {str(name): str(text) for name, text in said.items()})
+            check_can_start(asked)
+            self.asked = asked
+            self._search = self._site.searches.start(asked)
             self._shown, self._front, self._point = "", None, 0
             self._answer.clear()
-            self._keep()
+            self._keep(is_new=True)
             self._look()
 
     def cancel(self) -> None:
@@ -169,11 +182,11 @@ class SearchView:
         self._point = point
         self._keep()
 
-    def _keep(self) -> None:
+    def _keep(self, *, is_new: bool = False) -> None:
         parts = [search_query(self.asked)]
         if self.asked.kind == PLAN and self._state is not None:
             parts.append(query_of(self._state))
         if self._search is not None:
             parts.append(f"{NUMBER}={self._search.number}")
             parts += [f"{POINT}={self._point}"] if self._point else []
-        self.frame.keep("&".join(filter(None, parts)))
+        self.frame.keep("&".join(filter(None, parts)), is_new=is_new)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, urlencode
 
-from dovetail.errors import InvalidInput
+from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.explorer.packed import packed, unpacked
 from dovetail.files.schema import MAX_WHOLE
 from dovetail.files.uploaded import upload_name
@@ -14,11 +14,16 @@ from dovetail.hardware.altered import MOST_TIMES
 
 DEFAULT_MODEL, DEFAULT_CLUSTER, DEFAULT_DEVICES = "llama3-8b", "dgx-h100", 64
 TIMES = "x-"  # before a figure's key
+DEVICES = "devices"  # among the factors: how many there are, over how many are asked for
 PIN = "pin"
 MAX_PINS = 8  # columns of a table that can still be read
 MAX_DIGITS = 12
 DIGITS = 6  # of a factor
+MAX_WORD = 60
 _COUNTS = ("devices", "batch", "seq")
+_FILES = tuple(f"{kind}-{part}" for kind in ("model", "cluster") for part in ("name", "text"))
+WORDS = ("model", "cluster", *_FILES, "design", *_COUNTS, "compute", "plan", PIN)
+OF_EVERY_PAGE = ("theme", "token")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +38,7 @@ class Upload:
 class State:
     """What is asked for. A model or cluster is an entry of a catalogue, or was uploaded; `design` is a point of a
     search: the chip it builds on, the network, and its knobs. `plan` is the text of the plan that is looked at, empty
-    where the best is wanted; `factors` are figures of the hardware over their own, by key.
+    where the best is wanted; `factors` are figures of the hardware over their own, by key, devices among them.
     """
 
     model: str = DEFAULT_MODEL
@@ -87,13 +92,38 @@ def _words(state: State) -> list[tuple[str, str]]:
     return [*words, *((f"{TIMES}{key}", f"{value:.{DIGITS}g}") for key, value in sorted(state.factors.items()))]
 
 
+def check_words(query: Iterable[tuple[str, str]], known: Sequence[str]) -> None:
+    """Raises at a word that no page of this kind takes: left out in silence, it would seem to have been heard."""
+    for name, _ in query:
+        if name not in known and name not in OF_EVERY_PAGE and not (name.startswith(TIMES) and PIN in known):
+            like = did_you_mean(name[:MAX_WORD], known)
+            raise InvalidInput(f"nothing in an address of this page is called {name[:MAX_WORD]!r}{like}")
+
+
 def states_of(query: Sequence[tuple[str, str]]) -> tuple[State, tuple[State, ...]]:
     """The state that an address gives, and those pinned in it; raises in one line where it gives none."""
     pins = [value for name, value in query if name == PIN]
     if len(pins) > MAX_PINS:
         raise InvalidInput(f"at most {MAX_PINS} designs are pinned at once; got {len(pins)}")
-    own = [(name, value) for name, value in query if name != PIN]
-    return _state(own), tuple(_state(parse_qsl(pin)) for pin in pins)
+    pinned = [parse_qsl(pin) for pin in pins]
+    for words in (query, *pinned):
+        check_words(words, WORDS)
+    return _state([(name, value) for name, value in query if name != PIN]), tuple(_state(words) for words in pinned)
+
+
+def understood(query: Sequence[tuple[str, str]]) -> State:
+    """What can be made of an address that gives no state: its words but those that are wrong by themselves."""
+    said = dict(query)
+    kept = []
+    for name, value in query:
+        beside = [(f"{kind}-name", said.get(f"{kind}-name", "")) for kind in ("model", "cluster") if kind in name]
+        try:
+            states_of([*(beside if name in _FILES else ()), (name, value)])
+        except DovetailError:
+            continue
+        if name != PIN:
+            kept.append((name, value))
+    return _state(kept)
 
 
 def _state(words: Sequence[tuple[str, str]]) -> State:

@@ -102,6 +102,7 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 .dv details {{ margin: .4rem 0; }} .dv summary {{ cursor: pointer; color: var(--accent); width: fit-content; }}
 .dv ul {{ padding-left: 1.2rem; margin: 0 0 .6rem; list-style: disc; }}
 .nicegui-html {{ width: 100%; }}
+.plot {{ height: var(--high); }}
 @media (max-width: 52rem) {{
   .two {{ display: flex; flex-direction: column; align-items: stretch; gap: 0; }}
   .two > .side {{ display: contents; }}
@@ -109,5 +110,14 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
   .main {{ padding: .8rem .7rem; }} .top > div {{ padding: .5rem .7rem; }} .panel {{ padding: .9rem .8rem; }}
   .cards {{ grid-template-columns: repeat(auto-fit, minmax(9.2rem, 1fr)); gap: .5rem; }}
   .cards strong {{ font-size: 1.12rem; }}
+}}
+@media (max-width: 40rem) {{
+  .plot {{ height: calc(var(--high) + var(--legend)); }}
+  .dv table {{ font-size: .82rem; }}
+  .dv th, .dv td {{ padding-right: .7rem; }}
+  .dv tbody th, .dv tbody td {{ white-space: nowrap; }}
+  .dv tbody .long {{ white-space: normal; min-width: 9rem; }}
+  .dv tbody th.long {{ min-width: 8.5rem; overflow-wrap: anywhere; }}
+  .dv thead + tbody th {{ position: sticky; left: 0; background: var(--paper); }}
 }}
 """

@@ -85,7 +85,7 @@ class Workers:
 
 def _warm() -> None:
     """Imports what answers take."""
-    for name in ("dovetail.explorer.answers", "dovetail.explorer.studies"):
+    for name in ("dovetail.explorer.answers", "dovetail.explorer.quick", "dovetail.explorer.studies"):
         importlib.import_module(name)
 
 

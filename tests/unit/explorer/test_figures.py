@@ -7,13 +7,24 @@ from dataclasses import replace
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.explorer.compare_page import compared
 from dovetail.explorer.elements import options_html, tables_html
-from dovetail.explorer.figures import Measure, cards_html, change_frac, figure_in_words, largest_part, measures_of
+from dovetail.explorer.figures import (
+    Measure,
+    cards_html,
+    change_frac,
+    figure_in_words,
+    largest_part,
+    limit_of,
+    measures_of,
+)
 from dovetail.explorer.state import State
 from dovetail.files.plan_text import plan_text
+from dovetail.hardware.altered import altered
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.plan import Plan
+from dovetail.report.limits import limited_by
+from dovetail.report.pages.simulated import outcome_page
 from dovetail.report.table import Table
-from dovetail.units import GIGA
+from dovetail.units import GIGA, TERA
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
@@ -38,7 +49,7 @@ def test_quick_figures_are_those_of_the_whole_evaluation():
     whole = outcome()
     quick = evaluate(whole.workload, whole.cluster, whole.plan, has_changes=False)
     assert isinstance(quick, Outcome)
-    assert measures_of(quick) == measures_of(whole)
+    assert (*measures_of(quick), limit_of(whole)) == measures_of(whole)
     assert quick.elasticities == ()
     assert replace(quick, elasticities=whole.elasticities) == whole
 
@@ -72,6 +83,25 @@ def test_the_largest_part_of_a_step_is_no_more_than_the_step():
 def test_figures_of_hardware_read_as_datasheets_say_them():
     assert figure_in_words(3350 * GIGA, "bytes_per_s") == "3.35 TB/s"
     assert figure_in_words(700.0, "w") == "700 W"
+    assert figure_in_words(2800.0, "w") == "2.80 kW"
+    assert figure_in_words(1503 * TERA, "flop_per_s") == "1.50 PFLOP/s"
+    assert figure_in_words(989.4 * TERA, "flop_per_s") == "989 TFLOP/s"
+
+
+def test_what_limits_is_what_the_report_says_and_moves_with_the_hardware():
+    found = outcome()
+    assert isinstance(found, Outcome)
+    limit = limit_of(found)
+    assert limited_by(found).startswith(limit.shown)
+    assert f"; limited by {limit.shown}" in outcome_page(found).sentence
+    own = clusters["dgx-h100"].build(8)
+    now = evaluate(found.workload, altered(own, {"hbm-bandwidth": 0.25}, "bf16"), found.plan)
+    assert isinstance(now, Outcome)
+    assert limit_of(now).shown == "HBM bandwidth"
+    then = evaluate(found.workload, altered(own, {"hbm-bandwidth": 4.0}, "bf16"), found.plan)
+    assert isinstance(then, Outcome)
+    assert limit_of(then).shown != "HBM bandwidth"
+    assert "was HBM bandwidth" in cards_html(measures_of(then), measures_of(now))
 
 
 def test_designs_side_by_side_differ_where_they_differ_and_one_that_cannot_be_spoils_no_other():

@@ -32,10 +32,10 @@ def asked(settings: Settings, kind: str = "http", body: tuple[bytes, ...] = (b""
             read.append(await receive())
         await send({"type": "http.response.start", "status": 200, "headers": []})
 
-    chunks = iter(body)
+    left = list(body)
 
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": next(chunks)}
+        return {"type": "http.request", "body": left.pop(0), "more_body": bool(left)}
 
     async def send(message: Any) -> None:
         sent.append(message)
@@ -90,10 +90,13 @@ def test_a_body_that_says_it_is_too_large_is_refused_unread():
     assert asked(HERE, content_length=str(MAX_BODY_BYTES))[0] == 200
 
 
-def test_a_body_that_does_not_say_is_cut_off_at_the_limit():
+def test_a_body_that_does_not_say_how_long_it_is_is_refused_at_the_limit_and_whole_below_it():
     half = b"x" * (MAX_BODY_BYTES // 2 + 1)
-    _, _, read = asked(HERE, body=(half, half, half))
-    assert [message["type"] for message in read] == ["http.request", "http.disconnect", "http.disconnect"]
+    status, _, read = asked(HERE, body=(half, half, half))
+    assert (status, read) == (413, [])
+    status, _, read = asked(HERE, body=(half, b"y", b"z"))
+    assert status == 200
+    assert b"".join(message["body"] for message in read) == half + b"yz"
 
 
 def test_an_address_that_is_too_long_is_refused():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import urlsafe_b64encode
+from dataclasses import replace
 from urllib.parse import parse_qsl
 
 import pytest
@@ -13,9 +14,18 @@ from dovetail.errors import DovetailError, InvalidInput
 from dovetail.evaluate import Outcome
 from dovetail.explorer.answers import found_for_state, job_of_state, prepared, result_of, unchanged
 from dovetail.explorer.designs import design_cluster, design_word
+from dovetail.explorer.figures import LIMIT, cards_html, measures_of
 from dovetail.explorer.packed import packed, unpacked
-from dovetail.explorer.search_asked import FRONT, SearchAsked, search_asked, search_query
-from dovetail.explorer.state import FIRST, MAX_PINS, State, Upload, query_of, states_of
+from dovetail.explorer.quick import WORKING, Quick, whole_measures
+from dovetail.explorer.search_asked import (
+    FRONT,
+    SearchAsked,
+    asked_by_form,
+    check_can_start,
+    search_asked,
+    search_query,
+)
+from dovetail.explorer.state import DEVICES, FIRST, MAX_PINS, State, Upload, query_of, states_of, understood
 from dovetail.explorer.uploads import checked_upload
 from dovetail.files.plan_text import plan_text
 from dovetail.files.uploaded import LIMIT_BYTES, upload_name
@@ -78,6 +88,57 @@ def test_an_address_that_cannot_be_is_refused_in_one_line(query):
     with pytest.raises(InvalidInput) as error:
         again(query)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("query", ["dtype=fp64", "Devices=8", "search=1", "pin=model%3Dgpt2-345m%26dtype%3Dfp64"])
+def test_a_word_that_means_nothing_is_refused_and_not_left_out(query):
+    with pytest.raises(InvalidInput, match="is called"):
+        again(f"model=gpt2-345m&{query}")
+
+
+def test_what_is_right_in_a_wrong_address_is_kept():
+    wrong = query_of(SMALL).replace("devices=8", "devices=0") + "&dtype=fp64&x-hbm-bandwidth=99&x-peak=2"
+    kept = replace(SMALL, devices=0, factors={"peak": 2.0})
+    assert understood(parse_qsl(wrong)) == kept
+    assert understood(parse_qsl("model-name=x.json&model-text=abc&cluster=trn2")) == State(cluster="trn2")
+    text = query_of(State(model_file=Upload(name="x.json", text="{}"), cluster="trn2"))
+    assert understood(parse_qsl(f"{text}&devices=no")).model_file == Upload(name="x.json", text="{}")
+
+
+def test_devices_are_turned_as_figures_are_and_put_back():
+    turned = SMALL.with_factor(DEVICES, 0.5)
+    assert again(query_of(turned)) == (turned, ())
+    assert prepared(turned).job.cluster.num_devices == 4
+    assert job_of_state(turned).cluster.num_devices == 8
+    assert prepared(unchanged(turned)).job.cluster.num_devices == 8
+    quick = Quick()
+    now, before = quick.figures(turned)
+    assert (now, quick.before(SMALL)) == (measures_of(result_of(prepared(turned), turned, has_changes=False)), ())
+    assert before == quick.figures(SMALL)[0]
+    assert 'class="moved worse">+' in cards_html(now, before)
+    with pytest.raises(InvalidInput, match="no whole number"):
+        prepared(SMALL.with_factor(DEVICES, 0.3))
+
+
+def test_while_a_slider_moves_the_limit_says_that_it_is_the_last_known():
+    quick = Quick()
+    quick.keep(SMALL, whole_measures(SMALL))
+    now, before = quick.figures(SMALL.with_factor("hbm-bandwidth", 0.5))
+    assert (now[-1].key, now[-1].note) == (LIMIT, WORKING)
+    assert before == whole_measures(SMALL)
+
+
+def test_a_search_that_cannot_be_is_refused_before_it_is_started():
+    asked = SearchAsked(model="bert-large", devices=16)
+    form = {"devices": "32", "batch": "", "area": " 600 mm2 ", "power": "280 W", "kind": "plan"}
+    read = asked_by_form(asked, form)
+    assert read == replace(asked, devices=32, batch=0, area="600 mm2", power="280 W")
+    check_can_start(read)
+    for words in ({"area": "600"}, {"power": "lots"}, {"devices": "seven"}):
+        with pytest.raises(InvalidInput):
+            check_can_start(asked_by_form(asked, words))
+    with pytest.raises(InvalidInput, match="is called"):
+        search_asked([("kind", FRONT), ("colour", "red")])
 
 
 def test_text_in_an_address_cannot_blow_up():
