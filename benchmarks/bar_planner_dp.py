@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.bar import Bar
 from dovetail.accuracy.reproduce.phaze_dp import TOLERANCE_S, phaze_dp_study
-from dovetail.cli.reproduce import placed_instance
+from dovetail.api.reproduced_papers import placed_instance
 from dovetail.files.phaze_dp import load_instance, load_recorded, shipped_instances
 from dovetail.search.planners.balance import StageLoads, balanced
 from dovetail.search.planners.placed import best_placement

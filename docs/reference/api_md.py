@@ -13,11 +13,11 @@ from dovetail import api
 
 CALLS = (
     "simulate", "sweep", "plan", "launch", "codesign", "pareto", "mine", "network", "op", "operator_kinds", "schedule",
-    "validate", "models", "chips", "clusters", "plans",
+    "validate", "reproduce", "studies", "models", "chips", "clusters", "plans", "show",
 )  # fmt: skip
 ANSWERS = (
     "Answer", "Simulation", "Planning", "LaunchScript", "Codesign", "Front", "Mining", "Collective", "Operator",
-    "BlockSchedule", "Validation", "Catalogue", "Progress",
+    "BlockSchedule", "Validation", "Reproduction", "Studies", "Catalogue", "Entry", "Progress",
 )  # fmt: skip
 VALUES = ("Model", "Chip", "Cluster", "Plan", "DovetailError", "InvalidInput", "NotModelled")
 # What stands behind the names in signatures.
@@ -34,8 +34,8 @@ GIVEN = {
 INTRODUCTION = """# Python
 
 Generated from signatures and docstrings by `make bless`; do not edit. [Use Dovetail from
-Python](../howto/use-from-python.md) shows how. A call has the options of its command by the same words and with the
-same defaults; what a command writes to files, an answer has as methods.
+Python](../howto/use-from-python.md) shows how, and says what the command line alone has. A call has the options of
+its command by the same words and with the same defaults; what a command writes to files, an answer has as methods.
 """
 
 

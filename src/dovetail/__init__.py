@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Codesign,
         Collective,
         DovetailError,
+        Entry,
         Front,
         InvalidInput,
         LaunchScript,
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
         Plan,
         Planning,
         Progress,
+        Reproduction,
         Simulation,
+        Studies,
         Validation,
         chips,
         clusters,
@@ -51,8 +54,11 @@ if TYPE_CHECKING:
         pareto,
         plan,
         plans,
+        reproduce,
         schedule,
+        show,
         simulate,
+        studies,
         sweep,
         validate,
     )
@@ -67,6 +73,7 @@ __all__ = [
     "Codesign",
     "Collective",
     "DovetailError",
+    "Entry",
     "Front",
     "InvalidInput",
     "LaunchScript",
@@ -77,7 +84,9 @@ __all__ = [
     "Plan",
     "Planning",
     "Progress",
+    "Reproduction",
     "Simulation",
+    "Studies",
     "Validation",
     "__version__",
     "chips",
@@ -92,8 +101,11 @@ __all__ = [
     "pareto",
     "plan",
     "plans",
+    "reproduce",
     "schedule",
+    "show",
     "simulate",
+    "studies",
     "sweep",
     "validate",
 ]
@@ -105,7 +117,20 @@ class _Layer(ModuleType):
     """A layer that can be called as the answer of its name: `dv.plan(...)` beside `from dovetail.plan.plan import`."""
 
     def __call__(self, *positional: Any, **named: Any) -> Any:
-        return getattr(importlib.import_module("dovetail.api"), self.__name__.rpartition(".")[2])(*positional, **named)
+        return _answer_of(self)(*positional, **named)
+
+    @property
+    def __signature__(self) -> Any:
+        """What `inspect.signature`, and so completion and help, shows: the answer's own."""
+        return importlib.import_module("inspect").signature(_answer_of(self))
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return str(_answer_of(self).__doc__)
+
+
+def _answer_of(layer: ModuleType) -> Any:
+    return getattr(importlib.import_module("dovetail.api"), layer.__name__.rpartition(".")[2])
 
 
 class _Package(ModuleType):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dovetail.accuracy.reproduce.phaze_dp import PhazeDpStudy, phaze_dp_study
-from dovetail.cli.reproduce import placed_instance
+from dovetail.api.reproduced_papers import placed_instance
 from dovetail.files.phaze_dp import load_instance, load_recorded, shipped_instances
 from dovetail.report.phaze_dp import phaze_dp_record, phaze_dp_tables
 from dovetail.report.table import text_of

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from dovetail.api.operators import Operator, op, operator_kinds
     from dovetail.api.planned import Planning, plan
     from dovetail.api.progress import Progress
+    from dovetail.api.reproduced import Reproduction, reproduce
     from dovetail.api.scheduled import BlockSchedule, schedule
+    from dovetail.api.shown import Entry, show
     from dovetail.api.simulated import Simulation, simulate
+    from dovetail.api.stored import Studies, studies
     from dovetail.api.sweeps import sweep
     from dovetail.api.validated import Validation, validate
     from dovetail.errors import DovetailError, InvalidInput, NotModelled
@@ -36,6 +39,7 @@ HOMES = {
     "Codesign": "dovetail.api.codesigned",
     "Collective": "dovetail.api.networks",
     "DovetailError": "dovetail.errors",
+    "Entry": "dovetail.api.shown",
     "Front": "dovetail.api.fronts",
     "InvalidInput": "dovetail.errors",
     "LaunchScript": "dovetail.api.launched",
@@ -46,7 +50,9 @@ HOMES = {
     "Plan": "dovetail.plan.plan",
     "Planning": "dovetail.api.planned",
     "Progress": "dovetail.api.progress",
+    "Reproduction": "dovetail.api.reproduced",
     "Simulation": "dovetail.api.simulated",
+    "Studies": "dovetail.api.stored",
     "Validation": "dovetail.api.validated",
     "chips": "dovetail.api.catalogue",
     "clusters": "dovetail.api.catalogue",
@@ -60,8 +66,11 @@ HOMES = {
     "pareto": "dovetail.api.fronts",
     "plan": "dovetail.api.planned",
     "plans": "dovetail.api.catalogue",
+    "reproduce": "dovetail.api.reproduced",
     "schedule": "dovetail.api.scheduled",
+    "show": "dovetail.api.shown",
     "simulate": "dovetail.api.simulated",
+    "studies": "dovetail.api.stored",
     "sweep": "dovetail.api.sweeps",
     "validate": "dovetail.api.validated",
 }
@@ -75,6 +84,7 @@ __all__ = [
     "Codesign",
     "Collective",
     "DovetailError",
+    "Entry",
     "Front",
     "InvalidInput",
     "LaunchScript",
@@ -85,7 +95,9 @@ __all__ = [
     "Plan",
     "Planning",
     "Progress",
+    "Reproduction",
     "Simulation",
+    "Studies",
     "Validation",
     "chips",
     "clusters",
@@ -99,8 +111,11 @@ __all__ = [
     "pareto",
     "plan",
     "plans",
+    "reproduce",
     "schedule",
+    "show",
     "simulate",
+    "studies",
     "sweep",
     "validate",
 ]

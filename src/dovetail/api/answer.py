@@ -74,13 +74,7 @@ class Answer(ABC):
 
     def to_html(self, path: str | PathLike[str]) -> None:
         """Writes the answer as one page that opens in any browser, with all that it takes to get it again."""
-        from dovetail.files.report_page import check_page_file, versions, write_page
-        from dovetail.store.version import model_version
-
-        check_page_file(os.fspath(path))
-        made_by = versions(model_version())
-        provenance = Provenance(command=self.call, versions=made_by, inputs=self.inputs, answer=self.record)
-        write_page(Path(path), self.page, provenance)
+        write_answer(path, self.page, command=self.call, inputs=self.inputs, answer=self.record)
 
     def __str__(self) -> str:
         return text_of(self.tables)
@@ -103,6 +97,16 @@ class Answer(ABC):
         display({"text/plain": str(self), "text/html": self._repr_html_()}, raw=True)  # type: ignore[no-untyped-call]
         for chart in self.charts:
             display(_chart_bundle(chart, PLOTLY, "text/html", "text/plain"), raw=True)  # type: ignore[no-untyped-call]
+
+
+def write_answer(path: str | PathLike[str], page: Page, *, command: str, inputs: Record, answer: Record) -> None:
+    """Writes `page` to a file, with the call that gave it and what it follows from."""
+    from dovetail.files.report_page import check_page_file, versions, write_page
+    from dovetail.store.version import model_version
+
+    check_page_file(os.fspath(path))
+    provenance = Provenance(command=command, versions=versions(model_version()), inputs=inputs, answer=answer)
+    write_page(Path(path), page, provenance)
 
 
 def plain_page(sentence: str, tables: tuple[Table, ...]) -> Page:

@@ -30,6 +30,7 @@ from dovetail.network.events.recording import Watch
 from dovetail.network.events.schedules import algorithms
 from dovetail.report.network import network_record, network_tables, sweep_tables
 from dovetail.report.page import Page
+from dovetail.report.pages.inputs import plain_inputs
 from dovetail.report.pages.network import network_page
 from dovetail.report.record import Record
 from dovetail.report.table import Table
@@ -69,6 +70,7 @@ class Collective(Answer):
     """How long a collective takes, once or for every point of a sweep: `outcome` has the network's own values."""
 
     outcome: tuple[NetworkAnswer, ...]
+    said: NetworkSaid
     call: str
 
     @property
@@ -115,11 +117,18 @@ class Collective(Answer):
     def page(self) -> Page:
         return network_page(self.outcome)
 
-    def to_perfetto(self, path: str | PathLike[str], *, ranks: Sequence[int] = ()) -> None:
-        """Writes a timeline of links and streams for ui.perfetto.dev, of `ranks` or of all."""
-        from dovetail.api.timelines import write_timeline
+    @property
+    def inputs(self) -> Record:
+        networks = {one.asked.network.name: one.asked.network.parts for one in self.outcome}
+        found: Record = plain_inputs({"asked": self.said, "networks": networks})
+        return found
 
-        again = network_answer(self._one("timeline").asked, Watch(devices=tuple(ranks)))
+    @in_python
+    def to_perfetto(self, path: str | PathLike[str], *, ranks: str | Sequence[SupportsIndex] = ()) -> None:
+        """Writes a timeline of links and streams for ui.perfetto.dev, of `ranks` or of all."""
+        from dovetail.api.timelines import ranks_given, write_timeline
+
+        again = network_answer(self._one("timeline").asked, Watch(devices=ranks_given(ranks)))
         write_timeline(path, timeline_of(again))
 
     def _one(self, wanted: str) -> NetworkAnswer:
@@ -175,7 +184,8 @@ def networked(
     through: Callable[[list[Ask]], Iterable[Ask]] = iter,
 ) -> Collective:
     """Every point that was asked for; `watches` record the events of each, and they are taken `through` one by one."""
-    return Collective(outcome=tuple(_one(said, *ask, watches) for ask in through(asks_of(said))), call=call)
+    found = tuple(_one(said, *ask, watches) for ask in through(asks_of(said)))
+    return Collective(outcome=found, said=said, call=call)
 
 
 def asks_of(said: NetworkSaid) -> list[Ask]:

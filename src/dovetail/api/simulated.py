@@ -58,7 +58,7 @@ class Simulation(Answer):
 
     @property
     def levers(self) -> tuple[Lever, ...]:
-        """Single changes that make a plan fit, each tried; none where it fits."""
+        """Changes that need less, each tried: those that make the plan fit, then the nearest; none where it fits."""
         return self.outcome.levers if isinstance(self.outcome, Infeasible) else ()
 
     @property
@@ -127,12 +127,13 @@ class Simulation(Answer):
     def inputs(self) -> Record:
         return outcome_inputs(self.outcome)
 
-    def to_perfetto(self, path: str | PathLike[str], *, ranks: Sequence[int] = ()) -> None:
-        """Writes the step's timeline for ui.perfetto.dev: of `ranks`, or of one device of each stage."""
-        from dovetail.api.timelines import write_timeline
+    @in_python
+    def to_perfetto(self, path: str | PathLike[str], *, ranks: str | Sequence[SupportsIndex] = ()) -> None:
+        """Writes the step's timeline for ui.perfetto.dev: of `ranks`, as (0, 1) or "0-3", or of one a stage."""
+        from dovetail.api.timelines import ranks_given, write_timeline
         from dovetail.report.step_tracks import step_tracks
 
-        write_timeline(path, step_tracks(self._done("timeline"), tuple(ranks)).processes)
+        write_timeline(path, step_tracks(self._done("timeline"), ranks_given(ranks)).processes)
 
     def _done(self, wanted: str) -> Outcome:
         if isinstance(self.outcome, Infeasible):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import SupportsIndex
 
+from dovetail.errors import InvalidInput
+from dovetail.files.entry import described
+from dovetail.files.network_words import devices_of
 from dovetail.files.perfetto import check_trace_name, encoded_trace
 from dovetail.files.written import write_bytes
 from dovetail.report.tracks import Process
@@ -16,3 +21,18 @@ def write_timeline(path: str | PathLike[str], processes: Sequence[Process]) -> N
     """Writes the tracks of `processes`; one that stands is written over."""
     check_trace_name(os.fspath(path))
     write_bytes(Path(path), encoded_trace(processes))
+
+
+def ranks_given(ranks: str | Sequence[SupportsIndex]) -> tuple[int, ...]:
+    """Devices by their numbers, or as the command line has them: "0-3" or "0,2"; nothing for those it picks itself."""
+    if isinstance(ranks, str):
+        return devices_of(ranks, "ranks") if ranks else ()
+    if not isinstance(ranks, Iterable):
+        raise InvalidInput(f"ranks are numbers of devices, such as (0, 1) or '0-3'; got {described(ranks)}")
+    return tuple(_rank(each) for each in ranks)
+
+
+def _rank(value: object) -> int:
+    if not isinstance(value, SupportsIndex) or isinstance(value, bool) or operator.index(value) < 0:
+        raise InvalidInput(f"ranks are numbers of devices from 0 on; got {described(value)}")
+    return operator.index(value)

@@ -34,7 +34,7 @@ from dovetail.files.measurements import (
 from dovetail.files.residuals import load_residuals
 from dovetail.files.results import load_results
 from dovetail.files.text import one_line
-from dovetail.report.accuracy import accuracy_tables, validation_record
+from dovetail.report.accuracy import accuracy_tables, accuracy_verdict, validation_record
 from dovetail.report.page import Page
 from dovetail.report.pages.accuracy import accuracy_page
 from dovetail.report.record import Record
@@ -81,8 +81,7 @@ class Validation(Answer):
     @property
     def headline(self) -> str:
         record = self.record
-        verdict = "every documented bar holds" if record["holds"] else "a documented bar is missed"
-        return f"{len(record['sets'])} sets of measurements; {verdict}"
+        return f"{len(record['sets'])} sets of measurements; {accuracy_verdict(record, self._left_out)}"
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -99,8 +98,13 @@ class Validation(Answer):
         return record
 
     @property
+    def _left_out(self) -> tuple[str, ...]:
+        """Sets that ship and are not compared where none is named."""
+        return tuple(BESIDE) if self.said["targets"] == list(ValidateAsked().sets) else ()
+
+    @property
     def page(self) -> Page:
-        return accuracy_page(self.outcome, self.record)
+        return accuracy_page(self.outcome, self.record, self._left_out)
 
     @property
     def inputs(self) -> Record:

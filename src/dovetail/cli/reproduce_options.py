@@ -31,17 +31,16 @@ def reproduce(
 
     Ends with exit code 1 when a number that must meet the paper's does not.
     """
-    from dovetail.cli.reproduce import ReproduceAsked, answer
+    from dovetail.api.reproduced import ReproduceAsked
+    from dovetail.cli.reproduce import answer
 
     asked = ReproduceAsked(
         paper=paper,
         is_beyond=beyond,
         refits=refit,
-        figures=figures,
+        has_figures=bool(figures),
         models=tuple(model or ()),
         is_quick=quick,
-        as_json=as_json,
-        html=html,
     )
-    if not answer(asked):
+    if not answer(asked, figures=figures, as_json=as_json, html=html):
         raise typer.Exit(EXIT_MISSED)

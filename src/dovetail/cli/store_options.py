@@ -9,7 +9,6 @@ import typer
 from dovetail.cli.html_option import Html
 from dovetail.errors import InvalidInput
 
-NUM_SHOWN = 10  # rows of a study
 STORE_HELP = "A file that a search was given by --store."
 STUDY_HELP = "One study, by the beginning of its key: all it was asked by, every row checked, and the best rows."
 ONE_HELP = "One study alone, by the beginning of its key, of whichever version of the model."
@@ -33,8 +32,9 @@ def studies(
 
     A study is one question put to one version of the model. A newer version starts a new one: numbers are never mixed.
     """
+    from dovetail.api.stored import NUM_SHOWN
     from dovetail.cli.asked import count
-    from dovetail.cli.studies import rescue_rows, show_studies, show_study
+    from dovetail.cli.studies import rescue_rows, show_studies
 
     num_best = count("--top", top)
     if num_best and not study:
@@ -45,10 +45,8 @@ def studies(
         raise InvalidInput("--html is of what a store holds; leave it out with --rescue")
     if rescue:
         rescue_rows(store, rescue, as_json=as_json)
-    elif study:
-        show_study(store, study, num_best or NUM_SHOWN, as_json=as_json, html=html)
     else:
-        show_studies(store, as_json=as_json, html=html)
+        show_studies(store, study, num_best or NUM_SHOWN, as_json=as_json, html=html)
 
 
 def export(

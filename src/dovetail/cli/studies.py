@@ -7,49 +7,25 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from dovetail.api.stored import NUM_SHOWN, stored
 from dovetail.cli.html import check_html, show_html
 from dovetail.cli.screen import show_json, show_tables
 from dovetail.errors import InvalidInput
 from dovetail.files.rows import Columns, check_kind, write_rows
 from dovetail.files.written import check_writable
-from dovetail.report.pages.studies import studies_page, study_page
-from dovetail.report.studies import (
-    num_studies,
-    rescued_table,
-    studies_table,
-    studies_tables,
-    study_record,
-    study_tables,
-    whole_record,
-)
+from dovetail.report.studies import num_studies, rescued_table
 from dovetail.report.study_rows import row_cells, row_columns, written_record, written_table
 from dovetail.search.study import StudyRecord
 from dovetail.store import Store, reading, rescue
 
 
-def show_studies(file: str, *, as_json: bool, html: str = "") -> None:
-    """All studies of a store, each with its best row."""
+def show_studies(file: str, key: str = "", num_best: int = NUM_SHOWN, *, as_json: bool, html: str = "") -> None:
+    """All studies of a store, each with its best row; or the one of `key`, with its best rows."""
     check_html(html)
-    with reading(Path(file)) as store:
-        found = [(study, store.at(study.key).best(1)) for study in store.studies()]
-    records, table = [study_record(*one) for one in found], studies_table(found, file)
-    show_json(records) if as_json else show_tables(studies_tables(found, file))
+    found = stored(file, key, num_best)
+    show_json(found.record) if as_json else show_tables(found.tables)
     if html:
-        show_html(html, studies_page(table), {"store": file}, {"studies": records}, is_told=not as_json)
-
-
-def show_study(file: str, key: str, num_best: int, *, as_json: bool, html: str = "") -> None:
-    """One study, every row of it checked, and the best of them."""
-    check_html(html)
-    with reading(Path(file)) as store:
-        study = store.named(key)
-        for _ in store.at(study.key).rows():
-            pass
-        best = store.at(study.key).best(num_best)
-    record = whole_record(study, best)
-    show_json(record) if as_json else show_tables(study_tables(study, best))
-    if html:
-        show_html(html, study_page(study, best), {"store": file, "study": study.key}, record, is_told=not as_json)
+        show_html(html, found.page, found.inputs, found.answer, is_told=not as_json)
 
 
 def rescue_rows(file: str, to: str, *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""What would make a plan fit: single changes a person would try, each tried."""
+"""What would make a plan fit: changes a person would try, alone or with full recompute, each tried."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from dovetail.errors import InvalidInput
 from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
 
+Fields = dict[str, Any]  # of a plan, by what they are changed to
 OFFLOAD_FRACS = (0.0, 0.25, 0.5, 0.75, 1.0)  # shares of activations on the host that are tried
 
 
@@ -40,22 +41,34 @@ class Lever:
 
 
 def levers(plan: Plan, tried: Callable[[Plan], Trial], *, can_offload: bool = False) -> tuple[Lever, ...]:
-    """Changes of `plan` that lower its need: those that fit first, the fastest of them foremost.
+    """Changes of `plan` that lower its need: those that fit first, the fastest of them foremost, then the nearest.
 
-    Single changes; only where none of them fits, each of them together with full recompute. `tried` raises
-    `InvalidInput` for a plan the model or cluster cannot have; such changes are left out.
+    Single changes; only where none of them fits, each of them together with full recompute. No two lead to the same
+    plan. `tried` raises `InvalidInput` for a plan the model or cluster cannot have; such changes are left out.
     """
     current_bytes = tried(plan).over_bytes
     changes = [*_changes(plan), *(_offloads(plan) if can_offload else ())]
-    found = _helping(changes, tried, current_bytes)
-    if not any(lever.fits for lever in found) and set(plan.recompute) != {"full"}:
-        pairs = ((f"{c} and recompute: full", replace(p, recompute=("full",))) for c, p in changes)
+    single = {_words(fields): replace(plan, **fields) for fields in changes}
+    found = _helping(single.items(), tried, current_bytes)
+    if not any(lever.fits for _, lever in found) and set(plan.recompute) != {"full"}:
+        pairs = (pair for pair in _with_full(plan, changes) if pair[1] not in single.values())
         found += _helping(pairs, tried, current_bytes)
-    return tuple(sorted(found, key=lambda lever: (not lever.fits, lever.step_s if lever.fits else lever.need_bytes)))
+    found.sort(key=lambda one: (not one[1].fits, one[1].step_s if one[1].fits else one[0]))
+    return tuple(lever for _, lever in found)
 
 
-def _helping(changes: Iterable[tuple[str, Plan]], tried: Callable[[Plan], Trial], current_bytes: float) -> list[Lever]:
-    """Those of `changes` that are possible and less over the limit than now."""
+def _with_full(plan: Plan, changes: Iterable[Fields]) -> Iterator[tuple[str, Plan]]:
+    """Each of `changes` with full recompute, in place of what it says of recompute itself."""
+    for fields in changes:
+        others = {name: value for name, value in fields.items() if name != "recompute"}
+        if others:
+            yield f"{_words(others)} and recompute: full", replace(plan, **others, recompute=("full",))
+
+
+def _helping(
+    changes: Iterable[tuple[str, Plan]], tried: Callable[[Plan], Trial], current_bytes: float
+) -> list[tuple[float, Lever]]:
+    """Those of `changes` that are possible and less over the limit than now, each behind what it is over."""
     found = []
     for change, changed in changes:
         try:
@@ -65,45 +78,42 @@ def _helping(changes: Iterable[tuple[str, Plan]], tried: Callable[[Plan], Trial]
         if trial.over_bytes < current_bytes:
             fits = trial.need_bytes <= trial.limit_bytes
             figures = {"need_bytes": trial.need_bytes, "step_s": trial.step_s}
-            found.append(Lever(change=change, plan=changed, fits=fits, of=trial.of, **figures))
+            found.append((trial.over_bytes, Lever(change=change, plan=changed, fits=fits, of=trial.of, **figures)))
     return found
 
 
-def _changes(plan: Plan) -> Iterator[tuple[str, Plan]]:
+def _changes(plan: Plan) -> Iterator[Fields]:
     for policy in ("light", "selective", "full"):
         if set(plan.recompute) != {policy}:
-            yield f"recompute: {policy}", replace(plan, recompute=(policy,))
+            yield {"recompute": (policy,)}
     if plan.tensor_parallel > 1 and not plan.sequence_parallel:
-        yield "sequence_parallel: true", replace(plan, sequence_parallel=True)
+        yield {"sequence_parallel": True}
     microbatch = plan.microbatch
     while microbatch > 1:
         microbatch //= 2
-        yield f"microbatch: {microbatch}", replace(plan, microbatch=microbatch)
+        yield {"microbatch": microbatch}
     for stage in range(plan.zero_stage + 1, 4):
-        yield f"zero_stage: {stage}", replace(plan, zero_stage=stage)
+        yield {"zero_stage": stage}
     yield from _regroupings(plan)
 
 
-def _offloads(plan: Plan) -> Iterator[tuple[str, Plan]]:
+def _offloads(plan: Plan) -> Iterator[Fields]:
     """More on the host where the device lacks memory; less where the host does."""
     is_there, frac = plan.offload_optimizer, plan.offload_activations_frac
-    yield f"offload_optimizer: {str(not is_there).lower()}", replace(plan, offload_optimizer=not is_there)
+    yield {"offload_optimizer": not is_there}
     for other in sorted({*OFFLOAD_FRACS, frac / 2} - {frac}):
-        yield f"offload_activations_frac: {other:g}", replace(plan, offload_activations_frac=other)
+        yield {"offload_activations_frac": other}
     if is_there and frac:
-        none = replace(plan, offload_optimizer=False, offload_activations_frac=0.0)
-        yield "offload_optimizer: false, offload_activations_frac: 0", none
+        yield {"offload_optimizer": False, "offload_activations_frac": 0.0}
 
 
-def _regroupings(plan: Plan) -> Iterator[tuple[str, Plan]]:
+def _regroupings(plan: Plan) -> Iterator[Fields]:
     """More model-parallel devices in place of data-parallel replicas, doubling as long as there are any."""
     factor = 2
     while plan.data_parallel % factor == 0:
         data = plan.data_parallel // factor
         for field in ("tensor_parallel", "context_parallel", "pipeline_parallel"):
-            fields = {field: getattr(plan, field) * factor, "data_parallel": data} | _what_follows(plan, field, factor)
-            words = ", ".join(f"{name}: {_written(value)}" for name, value in fields.items())
-            yield words, replace(plan, **fields)
+            yield {field: getattr(plan, field) * factor, "data_parallel": data} | _what_follows(plan, field, factor)
         factor *= 2
 
 
@@ -123,8 +133,17 @@ def _what_follows(plan: Plan, field: str, factor: int) -> dict[str, Any]:
     return follows
 
 
+def _words(fields: Fields) -> str:
+    """Fields as lines of a spec."""
+    return ", ".join(f"{name}: {_written(value)}" for name, value in fields.items())
+
+
 def _written(value: Any) -> str:
     """A field as a spec has it: one recompute policy is a word, no layer counts an empty list."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}"
     if isinstance(value, tuple) and len(value) > 1:
         return f"[{', '.join(map(str, value))}]"
     return (value[0] if value else "[]") if isinstance(value, tuple) else str(value)

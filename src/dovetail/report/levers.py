@@ -64,8 +64,8 @@ def num_changes(lever: Lever) -> int:
 
 
 def levers_table(result: Infeasible) -> Table:
-    """Changes, each tried: those that fit first and of these the fastest, single ones before pairs."""
-    ranked = sorted(result.levers, key=lambda lever: (not lever.fits, num_changes(lever)))  # stable: else as they come
+    """Changes, each tried: those that fit first, single ones before pairs; where none does, the nearest first."""
+    ranked = _ranked(result)
     says_where = any(lever.of == "host" for lever in ranked[:MAX_LEVERS])
     rows = tuple(
         (
@@ -78,13 +78,16 @@ def levers_table(result: Infeasible) -> Table:
     )
     fitting = [lever for lever in ranked if lever.fits]
     notes = [PASTE] if rows else []
+    if len(ranked) > len(rows):
+        notes.insert(0, f"the first {len(rows)} of {len(ranked)} changes that need less; JSON has all")
     if not fitting:
         lacking = "host" if result.memory.need_bytes <= result.memory.limit_bytes else "chip"
-        notes.insert(0, f"nothing tried fits; combine changes, or take more devices or a {lacking} with more memory")
+        way_out = f"combine more changes, or take more devices or a {lacking} with more memory"
+        notes.insert(0, f"nothing tried fits; {way_out}")
     elif num_changes(fitting[0]) > 1:
         notes.insert(0, "no single change fits; those that do are two at a time")
     return Table(
-        title="What would make it fit" if fitting else "What would help",
+        title="What would make it fit" if fitting else "Changes tried",
         columns=("", "need", "step", "change in the plan"),
         rows=rows,
         align="lrrl",
@@ -98,11 +101,18 @@ def _need(lever: Lever, *, says_where: bool) -> str:
     return f"{need} of {lever.of}" if says_where else need
 
 
+def _ranked(result: Infeasible) -> tuple[Lever, ...]:
+    """As they come, but for a pair that fits: a single change that does goes before it."""
+    return tuple(sorted(result.levers, key=lambda lever: (not lever.fits, num_changes(lever) if lever.fits else 0)))
+
+
 def _first_way_out(result: Infeasible) -> str:
-    fitting = sorted((lever for lever in result.levers if lever.fits), key=num_changes)
-    if not fitting:
-        return "no single change does"
-    first = fitting[0]
-    where = " of device" if result.memory.need_bytes <= result.memory.limit_bytes else ""  # the host lacks, else
+    if not result.levers:
+        return "nothing tried needs less"
+    first = _ranked(result)[0]
+    lacks_host = result.memory.need_bytes <= result.memory.limit_bytes
+    where = f" of {first.of}" if lacks_host or first.of == "host" else ""
     told = f"{first.change} ({format_bytes(first.need_bytes)}{where})"
+    if not first.fits:
+        return f"nothing tried does; nearest is {told}"
     return told if num_changes(first) == 1 else f"no single change; both of {told}"

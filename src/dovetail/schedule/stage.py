@@ -32,10 +32,12 @@ def entered(work: StageWork, chip: Running) -> StageWork:
 def sustained(work: StageWork, chip: Running, num_devices: int) -> StageWork:
     """The stage at the clock that microbatch after microbatch leaves it, as long as the slowest of all devices takes.
 
-    What it draws is that of a device of the mean, which waits for the slowest.
+    What it draws is that of a device of the mean, which waits for the slowest. It cools in waits for the host that the
+    slowest has too, no more: else a faster host would lower the clock of a device that never waited for it.
     """
-    limit_frac = sustained_clock_frac(work.draw(chip), chip)
-    clock_frac = slowest_frac(num_devices, chip.calibration.clock_spread_frac) * limit_frac
+    behind_frac = slowest_frac(num_devices, chip.calibration.clock_spread_frac)
+    limit_frac = sustained_clock_frac(work.draw(chip, behind_frac), chip)
+    clock_frac = behind_frac * limit_frac
     forward, backward = (_drawing(way, clock_frac, limit_frac) for way in (work.forward, work.backward))
     return StageWork(forward=forward, backward=backward, clock_frac=clock_frac)
 

@@ -83,11 +83,15 @@ class Timing:
     context_held_frac: float = HELD_FRAC
     rest_held_frac: Amount = HELD_FRAC
 
-    def time_s(self, clock_frac: Amount) -> Amount:
-        """Seconds of the direction at a share of full clock: what passes, and communication it does not hide."""
+    def time_s(self, clock_frac: Amount, slowest_frac: float = 1.0) -> Amount:
+        """Seconds of the direction at a share of full clock: what passes, and communication it does not hide.
+
+        The device waits for the host no longer than one does whose clock is `slowest_frac` of its own.
+        """
         longer = 1 / clock_frac - 1
         compute_s = self.compute_s + self.clocked_s * longer
-        passing_s = left_s = np.maximum(compute_s, self.queued_s)
+        behind_s = self.clocked_s * (1 / slowest_frac - 1) / clock_frac
+        passing_s = left_s = np.maximum(compute_s, self.queued_s - behind_s)
         host_wait_s = left_s - compute_s
         context_s = np.minimum(self.context_s, self.core_s + self.core_clocked_s * longer + host_wait_s)
         rest_s = np.minimum(self.rest_s, np.maximum(0.0, left_s - context_s))
@@ -103,10 +107,11 @@ class Draw:
     ways: tuple[Timing, ...]
     energy_j: Amount
     core_j: Amount
+    slowest_frac: float = 1.0  # clock of the device that sets the pace against this one's
 
     def power_w(self, chip: Powered, clock_frac: Amount) -> Amount:
         """Mean power at a share of full clock."""
-        time_s = sum(way.time_s(clock_frac) for way in self.ways)
+        time_s = sum(way.time_s(clock_frac, self.slowest_frac) for way in self.ways)
         return mean_w(chip, energy_at_j(self.energy_j, self.core_j, clock_frac), time_s)
 
 
@@ -262,11 +267,13 @@ class StageWork:
         share = np.where(is_work, self.backward.weight_s / np.where(is_work, compute_s, 1.0), 0.0)[()]
         return self.backward.time_s * share
 
-    def draw(self, chip: Powered) -> Draw:
+    def draw(self, chip: Powered, slowest_frac: float = 1.0) -> Draw:
+        """What the stage draws, beside a device whose clock is `slowest_frac` of its own and sets the pace."""
         forward, backward = self.forward, self.backward
         sent_j = (forward.sent_bytes + backward.sent_bytes) * chip.energy.link_j_per_byte
         return Draw(
             ways=(forward.timing, backward.timing),
             energy_j=forward.cost.energy_j + backward.cost.energy_j + sent_j,
             core_j=forward.cost.core_j + backward.cost.core_j,
+            slowest_frac=slowest_frac,
         )

@@ -157,3 +157,10 @@ def test_catalogues_go_through_names_and_render():
     assert {"h100-sxm"} < set(dv.chips())
     assert len(dv.plans())
     assert "matmul" in dv.operator_kinds()
+
+
+def test_a_collective_says_what_it_follows_from():
+    inputs = dv.network("all-reduce", size="1 MiB", topology="ring:4@50GB/s,500ns", slow="2-3=0.5").inputs
+    assert (inputs["asked"]["size"], inputs["asked"]["slow"]) == ("1 MiB", "2-3=0.5")
+    [parts] = inputs["networks"].values()
+    assert [part["num_devices"] for part in parts] == [4]

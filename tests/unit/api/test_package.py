@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -67,3 +68,16 @@ def test_a_layer_can_be_called_as_the_answer_of_its_name_however_it_was_imported
 def test_a_layer_stays_a_package_to_import_from():
     code = "import dovetail as dv; dv.plan; import dovetail.plan.plan as p; from dovetail.plan import plan as q; "
     assert ran(code + "print(p.Plan is q.Plan, dv.plan.plan is p)") == "True True"
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_shows_the_signature_and_words_of_its_answer(name):
+    layer, answer = getattr(dv, name), getattr(api, name)
+    assert inspect.signature(layer) == inspect.signature(answer)
+    assert "progress" in inspect.signature(dv.plan).parameters
+    assert layer.__doc__ == answer.__doc__
+    assert inspect.signature(layer).return_annotation == inspect.signature(answer).return_annotation != "Any"
+
+
+def test_the_words_of_a_layer_cost_nothing_until_they_are_asked_for():
+    assert ran("import sys, dovetail as dv; dv.plan; print('numpy' in sys.modules)") == "False"

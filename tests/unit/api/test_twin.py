@@ -11,6 +11,7 @@ import pytest
 import dovetail as dv
 from dovetail import api
 from dovetail.cli.accuracy_options import validate
+from dovetail.cli.catalogue_options import show
 from dovetail.cli.codesign_options import codesign
 from dovetail.cli.launch_options import launch
 from dovetail.cli.mine_options import mine
@@ -18,17 +19,20 @@ from dovetail.cli.network_options import network
 from dovetail.cli.op_options import op
 from dovetail.cli.pareto_options import pareto
 from dovetail.cli.plan_options import plan
+from dovetail.cli.reproduce_options import reproduce
 from dovetail.cli.schedule_options import schedule
 from dovetail.cli.simulate_options import simulate
+from dovetail.cli.store_options import studies
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "codesign": codesign, "launch": launch, "mine": mine, "network": network, "op": op, "pareto": pareto,
-    "plan": plan, "schedule": schedule, "simulate": simulate, "validate": validate,
+    "plan": plan, "reproduce": reproduce, "schedule": schedule, "show": show, "simulate": simulate,
+    "studies": studies, "validate": validate,
 }  # fmt: skip
 # What a command writes is a method of the answer, and how it shows it the caller's business.
 OF_COMMANDS = {
     "as_json", "html", "perfetto", "ranks", "csv", "svg", "plot", "astra_sim", "plan_file", "output", "force",
-    "markdown", "spec_file",
+    "markdown", "spec_file", "figures", "rescue",
 }  # fmt: skip
 OF_CALLS = {"progress"}
 

@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 
+from dovetail.api.reproduced import PAPERS
 from dovetail.cli.completion import (
     CHIPS,
     CLUSTERS,
@@ -18,7 +19,6 @@ from dovetail.cli.completion import (
     names_for,
     registered,
 )
-from dovetail.cli.reproduce import PAPERS
 from dovetail.cli.trace import ENGINES
 from dovetail.cost.op_cost import Setting
 from dovetail.errors import InvalidInput

@@ -54,6 +54,17 @@ def test_pairs_are_tried_only_where_no_single_change_fits() -> None:
     assert any(" and recompute: full" in lever.change for lever in pairs)
 
 
+def test_no_pair_says_recompute_twice_and_no_two_levers_lead_to_the_same_plan() -> None:
+    mixed = Plan(pipeline_parallel=2, data_parallel=32, recompute=("none", "selective"))
+    for plan in (Plan(tensor_parallel=8, data_parallel=8), mixed):
+        found = answer_of(plan, seq=524_288, batch=64).levers
+        assert any(" and " in lever.change for lever in found)
+        assert all(lever.change.count("recompute:") <= 1 for lever in found)
+        assert len({lever.plan for lever in found}) == len(found)
+        over_bytes = [lever.need_bytes for lever in found if not lever.fits]
+        assert over_bytes == sorted(over_bytes)
+
+
 def test_a_lever_names_every_key_it_changes() -> None:
     plan = Plan(
         pipeline_parallel=2, data_parallel=32, layers_per_stage=(30, 2), recompute=("none", "full"), microbatch=16

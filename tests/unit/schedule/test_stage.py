@@ -223,3 +223,18 @@ def test_a_stage_takes_the_slowest_devices_time_and_the_mean_devices_energy():
     assert among.clock_frac == SLOWEST_FRAC
     assert among.forward.time_s == WORK.time_at_s(SLOWEST_FRAC)
     assert among.forward.cost.energy_j == alone.forward.cost.energy_j == WORK.cost.energy_j
+
+
+@pytest.mark.parametrize("num_devices", [1, 4, 1024])
+def test_a_faster_host_never_makes_a_stage_slower_whatever_power_its_waits_left(num_devices):
+    cost = Cost(compute_s=0.030, clocked_s=0.020, energy_j=25.0, core_j=15.0, host_s=0.0)
+    hosts_s = [0.042 - 0.0002 * index for index in range(60)]  # from one that is waited for to one that never is
+    ways = [
+        replace(WORK, cost=replace(cost, host_s=host_s), waiting_s=(0.0,) * 5, beside_s=(0.0,) * 5)
+        for host_s in hosts_s
+    ]
+    works = [sustained(StageWork(forward=way, backward=way), H200, num_devices) for way in ways]
+    assert works[0].forward.host_wait_s > 0.0 == works[-1].forward.host_wait_s
+    assert works[0].clock_frac > works[-1].clock_frac
+    times_s = [work.forward.time_s for work in works]
+    assert all(faster <= slower * (1 + 1e-9) for slower, faster in pairwise(times_s))  # style: a tolerance

@@ -1,0 +1,198 @@
+"""A paper's tables and figures, ours beside the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Protocol
+
+from dovetail.accuracy.reproduce.ace import ace_study
+from dovetail.accuracy.reproduce.beyond import beyond
+from dovetail.accuracy.reproduce.phaze_dp import Placed, phaze_dp_study
+from dovetail.api.answer import Answer, call_of
+from dovetail.api.arguments import in_python, listed
+from dovetail.api.progress import Progress, Tell, told
+from dovetail.api.reproduced_papers import phaze, placed_instance, wham
+from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.files.phaze_dp import load_recorded, shipped_instances
+from dovetail.files.text import one_line
+from dovetail.files.written import write_file
+from dovetail.report.beyond import beyond_record, beyond_tables
+from dovetail.report.page import Page
+from dovetail.report.pages.inputs import plain_inputs
+from dovetail.report.pages.reproduction import reproduction_page
+from dovetail.report.phaze import phaze_tables
+from dovetail.report.phaze_dp import phaze_dp_record, phaze_dp_tables
+from dovetail.report.record import Record
+from dovetail.report.reproduction import ace_record, ace_tables
+from dovetail.report.reproduction_figures import ace_figures
+from dovetail.report.table import Table
+from dovetail.report.wham import wham_tables
+
+PAPERS = ("ace", "phaze", "phaze-dp", "wham")
+TABLES: dict[str, Callable[[Record], tuple[Table, ...]]] = {
+    "ace": ace_tables,
+    "beyond": beyond_tables,
+    "phaze": phaze_tables,
+    "phaze-dp": phaze_dp_tables,
+    "wham": wham_tables,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReproduceAsked:
+    """Whose results, and which of them."""
+
+    paper: str
+    is_beyond: bool = False
+    refits: bool = False
+    has_figures: bool = False
+    models: tuple[str, ...] = ()
+    is_quick: bool = False
+
+
+class Watched(Protocol):
+    """Who is told how far it is."""
+
+    def busy(self, words: str) -> AbstractContextManager[None]: ...
+
+    def stepping(self, names: list[str]) -> AbstractContextManager[Callable[[str], None]]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Reproduction(Answer):
+    """A paper's numbers beside ours: `record` has all of them, and `fits` says whether those that must meet do."""
+
+    asked: ReproduceAsked
+    found: Record
+    call: str = "dovetail.reproduce()"
+
+    @property
+    def fits(self) -> bool:
+        return bool(self.found.get("holds", True))
+
+    @property
+    def headline(self) -> str:
+        return self.page.sentence
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return TABLES["beyond" if self.asked.is_beyond else self.asked.paper](self.found)
+
+    @property
+    def record(self) -> Record:
+        return self.found
+
+    @property
+    def page(self) -> Page:
+        return reproduction_page(self.found, self.tables)
+
+    @property
+    def inputs(self) -> Record:
+        inputs: Record = plain_inputs(self.asked)
+        return inputs
+
+    @property
+    def figures(self) -> dict[str, str]:
+        """The paper's figures as SVG, by the names of their files; ace alone has some."""
+        has_some = self.asked.paper == "ace" and not self.asked.is_beyond
+        return ace_figures(self.found) if has_some else {}
+
+    def to_svg(self, folder: str | PathLike[str]) -> None:
+        """Writes `figures` into a folder that is there."""
+        for name, picture in self.figures.items():
+            write_file(Path(folder) / name, picture)
+
+
+@in_python
+def reproduce(
+    paper: str,
+    *,
+    beyond: bool = False,
+    refit: bool = False,
+    model: str | Sequence[str] = (),
+    quick: bool = False,
+    progress: Tell | bool = False,
+) -> Reproduction:
+    """A paper's tables and sweeps, ours beside the paper's: ace, phaze, phaze-dp or wham.
+
+    `beyond` asks ace's question of chips of 2026; `refit` fits its declared compute scales again. With phaze and wham,
+    `model` is one of their models, or some; `quick` leaves out what takes longest, the search for chips with phaze and
+    scheduling every design with wham. `fits` says whether every number that must meet the paper's does.
+    """
+    asked = ReproduceAsked(paper=paper, is_beyond=beyond, refits=refit, models=listed(model), is_quick=quick)
+    call = call_of("reproduce", paper=paper, beyond=beyond, refit=refit, model=asked.models, quick=quick)
+    with told(progress) as tell:
+        return reproduced(asked, _Told(tell=tell), call)
+
+
+def reproduced(asked: ReproduceAsked, watched: Watched, call: str = "dovetail.reproduce()") -> Reproduction:
+    check_asked(asked)
+    return Reproduction(asked=asked, found=_record(asked, watched), call=call)
+
+
+def check_asked(asked: ReproduceAsked) -> None:
+    """Raises where there is no such paper, or it has not what is asked of it."""
+    paper, has_more = asked.paper, asked.is_beyond or asked.refits or asked.has_figures
+    if paper not in PAPERS:
+        raise InvalidInput(f"no paper is named {one_line(paper)!r}{did_you_mean(paper, PAPERS)}")
+    if paper not in ("phaze", "wham") and (asked.models or asked.is_quick):
+        raise InvalidInput("--model and --quick belong to phaze and wham; say them with one of these")
+    if paper != "ace" and has_more:
+        has = "is one table" if paper == "phaze-dp" else "has tables alone"
+        raise InvalidInput(f"{paper} {has}; say --beyond, --refit and --figures with ace")
+    if asked.is_beyond and (asked.has_figures or asked.refits):
+        raise InvalidInput("--beyond is a table of its own; say --figures or --refit without it")
+
+
+def _record(asked: ReproduceAsked, watched: Watched) -> Record:
+    if asked.paper == "wham":
+        return wham(asked.models, watched.stepping, is_exhaustive=not asked.is_quick)
+    if asked.paper == "phaze":
+        return phaze(asked.models, watched.stepping, is_quick=asked.is_quick)
+    if asked.paper == "phaze-dp":
+        return _phaze_dp(watched)
+    if asked.is_beyond:
+        with watched.busy("simulating chips of 2026"):
+            return beyond_record(beyond())
+    with watched.busy("simulating the paper's sweeps"):
+        return ace_record(ace_study(refits=asked.refits))
+
+
+def _phaze_dp(watched: Watched) -> Record:
+    instances = shipped_instances()
+    recorded = {name: load_recorded(file) for name, file in instances.items()}
+    with watched.stepping(list(instances)) as tell:
+
+        def placed(name: str) -> Placed:
+            tell(name)
+            return placed_instance(instances[name])
+
+        return phaze_dp_record(phaze_dp_study(recorded, placed))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """Who is told by a program's own function, or a bar."""
+
+    tell: Tell
+
+    @contextmanager
+    def busy(self, words: str) -> Iterator[None]:
+        self.tell(Progress(task=words, words=words))
+        yield
+
+    @contextmanager
+    def stepping(self, names: list[str]) -> Iterator[Callable[[str], None]]:
+        seen: list[str] = []
+
+        def step(words: str) -> None:
+            begun = [name for name in names if words.startswith(name) and name not in seen]
+            seen.extend(begun[:1])
+            num_done = max(0, len(seen) - 1)
+            self.tell(Progress(task="reproduce", words=words, num_done=num_done, num_all=len(names)))
+
+        yield step

@@ -1,0 +1,79 @@
+"""Papers that are many searches: PHAZE's, NEST's and WHAM's models, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from dovetail.accuracy.reproduce.nest import CASES as NEST_CASES
+from dovetail.accuracy.reproduce.nest import NestRow, nest_study
+from dovetail.accuracy.reproduce.phaze import Compared, phaze_study
+from dovetail.accuracy.reproduce.phaze_cases import CASES, TERMS
+from dovetail.accuracy.reproduce.phaze_dp import Placed
+from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.files.phaze_dp import load_instance
+from dovetail.files.text import one_line
+from dovetail.report.phaze import phaze_record
+from dovetail.report.record import Record
+from dovetail.report.wham_record import wham_record
+from dovetail.search.phaze_joint import best_joint
+from dovetail.search.planners.placed import best_placement, placement_of
+from dovetail.search.planners.placement import Placement
+from dovetail.search.published_plans import best_on_terms, nest_plans
+from dovetail.search.wham.cases import NAMES, tasks
+from dovetail.search.wham.searches import wham_budget
+from dovetail.search.wham.study import wham_study
+
+Stepping = Callable[[list[str]], AbstractContextManager[Callable[[str], None]]]  # is told each name as it is begun
+
+
+def phaze(models: Sequence[str], stepping: Stepping, *, is_quick: bool) -> Record:
+    """All of PHAZE's and NEST's models, or those named; where `is_quick` chips are not searched."""
+    known = tuple(dict.fromkeys(case.model for case in (*CASES, *NEST_CASES)))
+    for name in models:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise InvalidInput(f"neither PHAZE nor NEST has a model {one_line(name)!r}{hint}", "--model")
+    asked = [(case, terms) for terms in TERMS for case in CASES if not models or case.model in models]
+    nest_cases = [case for case in NEST_CASES if not models or case.model in models]
+    names = [f"{case.name}, {terms.name} terms" for case, terms in asked]
+    names += [f"{case.name} on NEST's system" for case in nest_cases]
+    best = None if is_quick else best_joint
+    compared: list[Compared] = []
+    rows: list[NestRow] = []
+    with stepping(names) as told:
+        for name, (case, terms) in zip(names, asked, strict=False):
+            told(name)
+            compared += phaze_study(best_on_terms, best, [case], [terms])
+        for name, nest_case in zip(names[len(asked) :], nest_cases, strict=True):
+            told(name)
+            rows += nest_study(nest_plans(), [nest_case])
+    return phaze_record(compared, rows)
+
+
+def wham(models: tuple[str, ...], stepping: Stepping, *, is_exhaustive: bool) -> Record:
+    """The comparison over `models`, all of the paper's where none is named."""
+    chosen = tuple(tasks(models or NAMES))
+    with stepping([task.name for task in chosen]) as told:
+        return wham_record(wham_study(chosen, wham_budget(), is_exhaustive=is_exhaustive, told=told))
+
+
+def placed_instance(file: Path) -> Placed:
+    """Our optimum of a PHAZE instance, and the experts' placement timed."""
+    instance = load_instance(file)
+    best = best_placement(instance.problem)
+    if not isinstance(best, Placement):
+        raise InvalidInput(f"{one_line(file.name)}: {best.reason}")
+    degree = instance.expert_tensor_parallel
+    chosen = [variant for variant in instance.problem.variants if variant.tensor_parallel == degree]
+    if not chosen:
+        raise InvalidInput(f"{one_line(file.name)}: the experts' degree {degree} has no table of layers")
+    expert = placement_of(instance.problem, chosen[0], instance.expert_data_parallel, instance.expert_ends)
+    return Placed(
+        batch_s=best.batch_s,
+        expert_batch_s=expert.batch_s,
+        tensor_parallel=best.variant.tensor_parallel,
+        data_parallel=best.data_parallel,
+        num_stages=len(best.stages),
+    )
