@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -33,6 +33,15 @@ def validation_record(validation: Validation) -> Record:
         "notes": list(validation.notes),
         **({"coverage": [_coverage_record(one) for one in validation.coverage]} if validation.coverage else {}),
     }
+
+
+def accuracy_verdict(record: Record, left_out: Sequence[str] = ()) -> str:
+    """Whether the bars of these sets hold, and which sets that ship are not among them."""
+    told = "every documented bar of these sets holds" if record["holds"] else "a documented bar is missed"
+    if not left_out:
+        return told
+    asked = f"`dovetail validate {' '.join(left_out)}` compares"
+    return f"{told}; {' and '.join(left_out)} is not among them: {asked} with whole training runs"
 
 
 def _coverage_record(one: JudgedCoverage) -> Record:

@@ -30,7 +30,10 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """Curves over the same axes; `x_words` and `y_words` say a value as a person would."""
+    """Curves over the same axes; `x_words` and `y_words` say a value as a person would.
+
+    `y_unit` is what y is in, where its name does not say it and it is not logarithmic.
+    """
 
     title: str
     x_name: str
@@ -39,6 +42,7 @@ class Panel:
     y_words: Callable[[float], str]
     curves: tuple[Curve, ...]
     is_y_log: bool = True
+    y_unit: str = ""
 
 
 def curves_svg(title: str, panels: Sequence[Panel]) -> str:

@@ -191,7 +191,7 @@ def sweep_panels(answers: Sequence[NetworkAnswer]) -> tuple[Panel, ...]:
     )  # fmt: skip
     rate = Panel(
         title="bus bandwidth", x_name=along.name, y_name="bandwidth", x_words=along.words, y_words=_rate_tick,
-        curves=tuple(rates), is_y_log=False,
+        curves=tuple(rates), is_y_log=False, y_unit="B/s",
     )  # fmt: skip
     return time, rate
 

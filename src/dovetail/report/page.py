@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from dovetail.report.charts.chart import Chart
+from dovetail.report.charts.chart import Chart, box_style
 from dovetail.report.charts.themes import template
 from dovetail.report.page_script import SCRIPT
 from dovetail.report.page_style import STYLE
@@ -145,10 +145,9 @@ def _chart(chart: Chart, *, is_titled: bool) -> Iterator[str]:
     yield f'<figure id="{chart.name}">'
     if is_titled:
         yield f"<h3>{escape(chart.title)}</h3>"
-    height_px = int(chart.figure["layout"].get("height", 420))
     label = escape(f"{chart.title}. {chart.alt}")
     yield f'<div class="chart" role="img" aria-label="{label}" data-chart="{chart.name}-data"'
-    yield f' style="min-height:{height_px}px"></div>'
+    yield f' style="{box_style(chart.figure)}"></div>'
     yield f"<figcaption>{escape(chart.alt)}</figcaption>"
     yield "<details><summary>The numbers as a table</summary>"
     yield from table_html(chart.table, is_titled=True)

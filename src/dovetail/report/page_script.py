@@ -11,19 +11,17 @@ SCRIPT = """
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const boxes = [...document.querySelectorAll("[data-chart]")];
   const config = {responsive: true, displayModeBar: false, doubleClick: "reset"};
-  const narrow = (figure) => {
-    // A legend of one column pushes what is drawn down: give it back its height.
-    const named = figure.data.filter((trace) => trace.name && trace.showlegend !== false).length;
-    const isNamed = figure.layout.showlegend !== false && named > 1;
-    if (isNamed) figure.layout.height = (figure.layout.height || 420) + 18 * named;
-    figure.layout.font = {size: 11};
+  const fitted = (figure, box) => {
+    // The page's style says how high: on a narrow one higher, for a legend of one column.
+    figure.layout.height = box.clientHeight;
+    if (box.clientWidth < 520) figure.layout.font = {size: 11};
   };
   const draw = (isPaper) => {
     for (const box of boxes) {
       const figure = read(box.dataset.chart);
       figure.layout.template = themes[dark.matches && !isPaper ? "dark" : "light"];
       if (isPaper) figure.layout.width = 672;
-      else if (box.clientWidth < 520) narrow(figure);
+      else fitted(figure, box);
       Plotly.react(box, figure.data, figure.layout, config);
     }
   };

@@ -39,7 +39,7 @@ section {{ background: var(--paper); border: 1px solid var(--line); border-radiu
 section {{ padding: 1.25rem; margin: 0 0 1.25rem; }}
 figure {{ margin: 0 0 1rem; }}
 figcaption {{ color: var(--dim); font-size: .92rem; margin: .2rem 0 .4rem; }}
-.chart {{ width: 100%; }}
+.chart {{ width: 100%; height: var(--high); }}
 details {{ margin: .4rem 0; }}
 summary {{ cursor: pointer; color: var(--accent); width: fit-content; }}
 .scroll {{ overflow-x: auto; margin: .5rem 0; }}
@@ -60,7 +60,13 @@ footer {{ color: var(--dim); font-size: .85rem; padding-bottom: 2rem; }}
   header, main, footer {{ padding-left: .75rem; padding-right: .75rem; }}
   section {{ padding: 1rem .8rem; }}
   h1 {{ font-size: 1.35rem; }}
-  thead + tbody th {{ min-width: 9rem; }}
+  .chart {{ height: calc(var(--high) + var(--legend)); }}
+  table {{ font-size: .82rem; }}
+  th, td {{ padding-right: .7rem; }}
+  tbody th, tbody td {{ white-space: nowrap; }}
+  tbody .long {{ white-space: normal; min-width: 9rem; }}
+  tbody th.long {{ min-width: 8.5rem; overflow-wrap: anywhere; }}
+  thead + tbody th {{ position: sticky; left: 0; background: var(--paper); }}
   .cards {{ grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); }}
 }}
 @media print {{

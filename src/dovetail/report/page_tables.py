@@ -7,6 +7,9 @@ from html import escape
 
 from dovetail.report.table import BLOCKS, Table
 
+LONG = 28  # characters of a cell that is read as a sentence and may be broken; a shorter one stays on its line
+LONG_LABEL = 18  # of a cell that names its row
+
 
 def table_html(table: Table, *, is_titled: bool) -> Iterator[str]:
     """The table in a box that scrolls sideways where the page is narrow, and its notes under it."""
@@ -47,6 +50,8 @@ def _cell(cell: str, side: str, *, is_head: bool, is_first: bool) -> str:
         return "<td></td>"
     if not is_head and not cell.strip(BLOCKS + "·"):
         return f'<td class="bar" aria-hidden="true">{escape(cell)}</td>'
-    said = (f' scope="{scope}"' if scope else "") + (' class="r"' if side == "r" else "")
-    indent = ' class="in"' if is_first and cell.startswith(" ") else ""
-    return f"<{kind}{said}{indent}>{escape(cell.strip())}</{kind}>"
+    classes = ["r"] if side == "r" else []
+    classes += ["in"] if is_first and cell.startswith(" ") else []
+    classes += ["long"] if not is_head and len(cell) > (LONG_LABEL if is_first else LONG) else []
+    said = (f' scope="{scope}"' if scope else "") + (f' class="{" ".join(classes)}"' if classes else "")
+    return f"<{kind}{said}>{escape(cell.strip())}</{kind}>"

@@ -78,8 +78,20 @@ def test_levers_that_do_not_fit_come_after_those_that_do(infeasible):
     over = replace(infeasible.levers[0], fits=False)
     assert [row[0] for row in levers_table(replace(infeasible, levers=(over, fitting))).rows] == ["fits", "over"]
     told = levers_table(replace(infeasible, levers=(over,)))
-    assert told.title == "What would help"
+    assert told.title == "Changes tried"
     assert "nothing tried fits" in told.notes[0]
+
+
+def test_the_nearest_combination_is_shown_and_named_where_nothing_fits(infeasible):
+    pair = replace(infeasible.levers[0], fits=False, change="zero_stage: 3 and recompute: full")
+    singles = [replace(pair, change=f"microbatch: {size}") for size in range(10)]
+    found = replace(infeasible, levers=(pair, *singles))
+    table = levers_table(found)
+    assert table.rows[0][-1] == "zero_stage: 3, recompute: full"
+    assert table.notes[1] == "the first 8 of 11 changes that need less; JSON has all"
+    nearest = dict(excess_rows(found))["would fit"]
+    assert nearest.startswith("nothing tried does; nearest is zero_stage: 3 and recompute: full (")
+    assert dict(excess_rows(replace(found, levers=())))["would fit"] == "nothing tried needs less"
 
 
 def test_a_lever_of_two_changes_is_never_called_a_single_one(infeasible):

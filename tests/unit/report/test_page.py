@@ -6,12 +6,15 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from dovetail.report.charts.chart import Chart, layout
+from dovetail.report.levers import levers_table
 from dovetail.report.page import MAX_CHARACTERS, Card, Page, Provenance, Section, page_html
+from dovetail.report.page_tables import table_html
 from dovetail.report.pages.inputs import plain_inputs
 from dovetail.report.pages.simulated import outcome_charts, outcome_inputs, outcome_page
 from dovetail.report.table import Table
@@ -109,6 +112,14 @@ def test_a_chart_can_be_read_without_being_seen():
     assert '<td class="bar" aria-hidden="true">█▌</td>' in text
 
 
+def test_a_cell_that_is_no_sentence_stays_on_its_line():
+    rows = (("a name of many more letters", "compute +0.1 %", "what is written here is longer than a line"),)
+    text = "".join(table_html(Table(title="t", columns=("a", "b", "c"), rows=rows), is_titled=False))
+    assert '<th scope="row" class="long">a name' in text
+    assert "<td>compute +0.1 %</td>" in text
+    assert '<td class="long">what' in text
+
+
 def test_what_it_takes_to_get_the_answer_again_is_there_but_for_what_is_too_long():
     said = Provenance(command="dovetail x", versions=(("dovetail", "9"),), inputs={"a": 1}, answer={"b": 2})
     text = page_html(page(), said, "")
@@ -146,3 +157,6 @@ def test_a_plan_that_does_not_fit_says_what_would(infeasible):
     assert "does not fit" in found.sentence
     assert [chart.name for chart in found.charts] == ["memory-by-stage"]
     assert "What would make it fit" in [section.title for section in found.sections]
+    hopeless = replace(infeasible, levers=tuple(replace(lever, fits=False) for lever in infeasible.levers))
+    [changes] = [one for one in outcome_page(hopeless, "a job").sections if one.title == "Changes tried"]
+    assert changes.tables == (levers_table(hopeless),)

@@ -9,6 +9,7 @@ from dovetail.report.charts.chart import Figure, axis, layout, said
 from dovetail.report.charts.palette import filled
 
 BAR_PX, FEW_PX, MOST_PX = 34, 110, 900  # heights: of a bar, of what is around bars, and of the whole at most
+NARROW_PX, LETTER_PX = 150, 7  # widths: what a telephone leaves for bars, and of a letter or digit
 
 
 def stacked(
@@ -60,11 +61,27 @@ def ranked(
         "customdata": [said(detail) for detail in details],
         "marker": {"color": list(colours)},
     }
-    ends = [min(0.0, 1.3 * min(values)), 1.2 * max(values) or 0.1]
-    xaxis = axis(title, range=ends, **said_of_axis)
+    xaxis = axis(title, range=_ends(values, texts), **said_of_axis)
     height = height_px(len(labels), legend_lines=0)
     shown = layout(height=height, showlegend=False, bargap=0.35, xaxis=xaxis, yaxis=_categories())
     return {"data": [bars], "layout": shown}
+
+
+def _ends(values: Sequence[float], texts: Sequence[str]) -> list[float]:
+    """From where to where an axis goes, so that texts at the ends of bars have room on the narrowest page.
+
+    A text is right of its bar, or left of one that is below 0, where the names of bars would be under it.
+    """
+    right = _share([text for value, text in zip(values, texts, strict=True) if value >= 0])
+    left = _share([text for value, text in zip(values, texts, strict=True) if value < 0])
+    low, high = min(0.0, *values), max(0.0, *values)
+    span = (high - low) / (1 - right - left) or 0.1
+    return [low - left * span, high + right * span]
+
+
+def _share(texts: Sequence[str]) -> float:
+    """Of the width of bars, what the longest text takes."""
+    return min(0.4, LETTER_PX * max(map(len, texts)) / NARROW_PX) if texts else 0.0
 
 
 def _lying(labels: Sequence[str], values: Sequence[float], hover: str) -> Figure:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -9,6 +11,8 @@ from typing import Any
 from dovetail.report.table import Table
 
 Figure = dict[str, Any]
+DECADE, MOST_DECADES = 10.0, 4
+HIGH_PX, LINE_PX = 420, 19  # heights: of a figure that says none, and of a line of a legend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,8 +45,38 @@ def said(text: str) -> str:
 def layout(**said_of: Any) -> Figure:
     """What every figure has: room for labels, a legend above, and no title, which whoever shows it writes itself."""
     legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}
+    legend |= {"maxheight": 1}  # of the figure: without it a legend beyond half of it gets a scroll bar
     margin = {"l": 56, "r": 16, "t": 16, "b": 48}
     return {"legend": legend, "margin": margin, "hovermode": "closest", **said_of}
+
+
+def box_style(figure: Figure) -> str:
+    """For the style of what a figure is drawn in: how high it is, and how much more a legend of one column takes.
+
+    That is what a legend becomes on a narrow page, where `height: calc(var(--high) + var(--legend))` has room for it.
+    """
+    shown = figure["layout"]
+    shapes = [shape for shape in shown.get("shapes", ()) if shape.get("showlegend")]
+    traces = [trace for trace in figure["data"] if trace.get("name") and trace.get("showlegend", True)]
+    num_lines = len(traces) + len(shapes) if shown.get("showlegend", True) else 0
+    legend_px = LINE_PX * num_lines if num_lines > 1 else 0
+    return f"--high:{int(shown.get('height', HIGH_PX))}px;--legend:{legend_px}px"
+
+
+def spread_axis(title: str, values: Sequence[float], **said_of: Any) -> Figure:
+    """Logarithmic where `values` are decades apart; within one, marks at 1, 2 and 5 may miss what is drawn."""
+    is_wide = min(values) > 0 and max(values) >= DECADE * min(values)
+    return axis(title, **({"type": "log", "dtick": "D2"} if is_wide else {}), **said_of)
+
+
+def log_marks(low: float, high: float) -> list[float]:
+    """Round numbers of a logarithmic axis that shows `low` to `high`: decades, and 2 and 5 of them where they are few.
+
+    One more on either side is there too: what is beyond the axis is not shown.
+    """
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    parts = (1, 2, 5) if last - first <= MOST_DECADES else (1,)
+    return [float(f"{part}e{decade}") for decade in range(first, last + 1) for part in parts]
 
 
 def axis(title: str, **said_of: Any) -> Figure:

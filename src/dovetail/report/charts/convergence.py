@@ -8,7 +8,7 @@ from dovetail.report.charts.chart import Chart, Figure, axis, layout, said
 from dovetail.report.charts.palette import BLUE, ORANGE
 from dovetail.report.charts.trail import Mark, Trail, honest, thinned
 from dovetail.report.table import Table
-from dovetail.report.words import number, percent
+from dovetail.report.words import percent
 
 MANY = 40  # marks of a line: beyond them they would hide it
 
@@ -23,12 +23,12 @@ def convergence(trail: Trail) -> Chart:
         alt=_sentence(trail),
         figure={
             "data": _stairs(trail, marks),
-            "layout": layout(height=360, xaxis=axis(f"{trail.counted} evaluated"), yaxis=axis(trail.unit)),
+            "layout": layout(height=360, xaxis=axis(f"{trail.counted} {trail.done}"), yaxis=axis(trail.unit)),
         },
         table=Table(
             title="Best so far, and what none can beat",
-            columns=(f"{trail.counted} evaluated", f"best, {trail.unit}", f"none is better than, {trail.unit}"),
-            rows=tuple((f"{mark.num_done:,}", _said(mark.best), _said(mark.bound)) for mark in marks),
+            columns=(f"{trail.counted} {trail.done}", "best so far", "none is better than"),
+            rows=tuple((f"{mark.num_done:,}", _said(trail, mark.best), _said(trail, mark.bound)) for mark in marks),
             align="rrr",
         ),
     )
@@ -38,7 +38,10 @@ def _stairs(trail: Trail, marks: tuple[Mark, ...]) -> list[Figure]:
     best = [(mark.num_done, mark.best) for mark in marks if math.isfinite(mark.best)]
     bound = [(mark.num_done, mark.bound) for mark in marks if math.isfinite(mark.bound) and mark.bound > 0]
     limit = "at most" if trail.is_more_better else "at least"
-    traces = ((f"none can be better: {limit}", bound, ORANGE, "dash"), ("best so far", best, BLUE, "solid"))
+    name = f"none can be better: {limit}"
+    if len(bound) == 1 and len(marks) > 1:  # known at the end alone, and true from the start: one point is no line
+        name, bound = f"{name} (known at the end)", [(mark.num_done, bound[0][1]) for mark in (marks[0], marks[-1])]
+    traces = ((name, bound, ORANGE, "dash"), ("best so far", best, BLUE, "solid"))
     return [
         {
             "type": "scatter",
@@ -57,7 +60,7 @@ def _stairs(trail: Trail, marks: tuple[Mark, ...]) -> list[Figure]:
 
 def _sentence(trail: Trail) -> str:
     last = trail.marks[-1]
-    told = f"After {last.num_done:,} {trail.counted} the best is {_said(last.best)} {trail.unit}"
+    told = f"With {last.num_done:,} {trail.counted} {trail.done} the best is {_said(trail, last.best)}"
     if not (math.isfinite(last.bound) and math.isfinite(last.best) and last.best and last.bound > 0):
         return f"{told}; nothing bounds the others."
     gap_frac = abs(last.bound / last.best - 1)
@@ -66,5 +69,5 @@ def _sentence(trail: Trail) -> str:
     return f"{told}, and none can be better by more than {percent(gap_frac, 2)}."
 
 
-def _said(value: float) -> str:
-    return number(value) if math.isfinite(value) and value > 0 else "-"
+def _said(trail: Trail, value: float) -> str:
+    return trail.words(value) if math.isfinite(value) and value > 0 else "-"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dovetail.report.charts.chart import Chart, Figure, axis, layout, said
+from dovetail.report.charts.chart import Chart, Figure, axis, layout, log_marks, said
 from dovetail.report.charts.palette import SERIES
 from dovetail.report.curves import Curve, Panel
 from dovetail.report.table import Table
 
 MOST_MARKS = 8
 MOST_NAMED = 4  # curves whose ends are told in words
-_LOG, _FROM_ZERO = {"type": "log", "dtick": "D2"}, {"rangemode": "tozero"}
 
 
 def curves_chart(panel: Panel, name: str) -> Chart:
@@ -46,8 +45,19 @@ def _layout(panel: Panel, curves: list[Curve]) -> Figure:
         height=400,
         showlegend=True,
         xaxis=axis(panel.x_name, type="log", tickvals=marks, ticktext=words),
-        yaxis=axis(panel.y_name, tickformat="~s", **(_LOG if panel.is_y_log else _FROM_ZERO)),
+        yaxis=_upwards(panel, curves),
     )
+
+
+def _upwards(panel: Panel, curves: list[Curve]) -> Figure:
+    """Marks have the unit, with its prefix: 50ms, 2GB/s. On a logarithmic axis Plotly gives it to decades alone, so
+    marks are written out there.
+    """
+    values = [y for curve in curves for _, y in curve.points]
+    if not panel.is_y_log:
+        return axis(panel.y_name, rangemode="tozero", tickformat="~s", ticksuffix=said(panel.y_unit))
+    marks = log_marks(min(values), max(values))
+    return axis(panel.y_name, type="log", tickvals=marks, ticktext=[said(panel.y_words(mark)) for mark in marks])
 
 
 def _line(panel: Panel, curve: Curve, names: list[str]) -> Figure:

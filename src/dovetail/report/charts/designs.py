@@ -13,7 +13,7 @@ from dovetail.search.mining.answers import ChipAnswer
 def designs_compared(report: MinedReport) -> Chart:
     """How many times as good as the base chip each is by the metric, of several models on the geometric mean."""
     rows = [(f"{place}. {answer.design}", answer, SKY) for place, answer in enumerate(report.best, start=1)]
-    rows += [(rival.name, rival.answer, ORANGE) for rival in report.rivals]
+    rows += [(rival.name, rival.answer, ORANGE) for rival in report.rivals if rival.name != report.base]
     rows.append((f"{report.base}, the base", report.reference, PALE))
     times = [1.0 + report.gain_frac(answer, report.reference) for _, answer, _ in rows]
     figure = ranked(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.report.charts.chart import Chart, Figure, axis, layout, said
+from dovetail.report.charts.chart import Chart, Figure, axis, layout, said, spread_axis
 from dovetail.report.charts.palette import BLUE, GREY
 from dovetail.report.codesigned import system_in_brief
 from dovetail.report.fronts import FIELDS, FrontReport
@@ -30,7 +30,7 @@ def _chart(report: FrontReport, first: str, other: str, *, is_first: bool) -> Ch
     few = "" if len(shown) == len(systems) else f" ({len(shown):,} drawn)"
     low, high = min(stairs), max(stairs)
     up = axis(f"{first}, {y_unit}", tickformat="~s", rangemode="tozero" if first not in FIELDS else "normal")
-    across = axis(f"{other}, {x_unit}", type="log", tickformat="~s", dtick="D2")
+    across = spread_axis(f"{other}, {x_unit}", [report.on(other, one) for one in systems], tickformat="~s")
     return Chart(
         name=f"front-{_name(other)}",
         title=f"{first.capitalize()} by {other}",

@@ -9,7 +9,7 @@ from dovetail.accuracy.compared import Compared
 from dovetail.accuracy.evidence import CONFIDENCE_FRAC
 from dovetail.accuracy.validation import ScoredSet
 from dovetail.report.accuracy import amount
-from dovetail.report.charts.chart import Chart, Figure, axis, layout, said
+from dovetail.report.charts.chart import DECADE, Chart, Figure, axis, layout, said
 from dovetail.report.charts.palette import GREY, PALE, series
 from dovetail.report.table import Table
 from dovetail.report.words import percent
@@ -46,14 +46,18 @@ def _chart(unit: str, sets: list[ScoredSet]) -> Chart:
             "data": data,
             "layout": layout(
                 height=520,
-                xaxis=axis(f"measured {words}", type="log", tickformat="~s", range=[math.log10(low), math.log10(high)]),
-                yaxis=axis(
-                    f"predicted {words}", type="log", tickformat="~s", range=[math.log10(low), math.log10(high)]
-                ),
+                xaxis=axis(f"measured {words}", **_marked(low, high)),
+                yaxis=axis(f"predicted {words}", **_marked(low, high)),
             ),
         },
         table=_table(rows, unit),
     )
+
+
+def _marked(low: float, high: float) -> Figure:
+    """A logarithmic axis; over few decades it is marked at 1, 2 and 5, as all nine digits lie on each other."""
+    few = {"dtick": "D2"} if DECADE <= high / low < DECADE**3 else {}
+    return {"type": "log", "tickformat": "~s", "range": [math.log10(low), math.log10(high)], **few}
 
 
 def _factor(rows: Sequence[Compared]) -> float:

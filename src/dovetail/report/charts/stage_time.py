@@ -32,14 +32,11 @@ def time_by_stage(outcome: Outcome) -> Chart:
     kinds = [kind for kind in TIME if any(part[kind] > 0 for part in parts)]
     labels = [stage_label(stage.label, stage.num_stages) for stage in stages]
     columns = {WORDS[kind]: (TIME[kind], [part[kind] for part in parts]) for kind in kinds}
-    most = max(kinds, key=lambda kind: parts[_slowest(outcome, stages)][kind])
-    share = percent(parts[_slowest(outcome, stages)][most] / step_s)
     slowest = stages[_slowest(outcome, stages)]
     return Chart(
         name="time-by-stage",
         title="Time of one step, by stage",
-        alt=f"Of a step of {format_s(step_s)}, {WORDS[most]} takes {share} on a device of the slowest"
-        f" {stage_label(slowest.label, slowest.num_stages)}.",
+        alt=_sentence(parts_s(slowest), step_s, stage_label(slowest.label, slowest.num_stages)),
         figure=stacked(labels, columns, "time of one step", tickformat="~s", ticksuffix="s"),
         table=Table(
             title="Time of one step, by stage",
@@ -51,6 +48,16 @@ def time_by_stage(outcome: Outcome) -> Chart:
             align="l" + "r" * len(stages),
         ),
     )
+
+
+def _sentence(parts: dict[str, float], step_s: float, slowest: str) -> str:
+    """What takes most; recompute is a part of compute, as it is in the table of a step."""
+    again_s = parts["recompute"]
+    whole = {**parts, "compute": parts["compute"] + again_s}
+    most = max(whole, key=lambda kind: whole[kind])
+    told = f"Of a step of {format_s(step_s)}, {WORDS[most]} takes {percent(whole[most] / step_s)}"
+    told += f" ({percent(again_s / step_s)} of it recompute)" if most == "compute" and again_s > 0 else ""
+    return f"{told} on a device of the slowest {slowest}."
 
 
 def parts_s(stage: StageStep) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 MOST_POINTS = 400  # a line of more is no finer to see
@@ -20,12 +20,16 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trail:
-    """Marks in order; `counted` are what was evaluated, and `unit` is of best and bound, of which `is_more_better`."""
+    """Marks in order; `counted` are what `done` was done to, and `unit` is of best and bound, of which
+    `is_more_better`. `words` says a best or a bound as the page does elsewhere.
+    """
 
     counted: str
+    done: str
     unit: str
     is_more_better: bool
     marks: tuple[Mark, ...]
+    words: Callable[[float], str]
 
 
 def honest(trail: Trail) -> Trail:

@@ -64,7 +64,14 @@ def trail_of(report: CodesignReport, history: Sequence[Standing]) -> Trail:
         if now.phase != phase:
             offset, phase = (marks[-1].num_done if marks else 0), now.phase
         marks.append(Mark(num_done=offset + now.num_done, best=1 / now.loss, bound=1 / now.bound if now.bound else 0.0))
-    return Trail(counted="systems", unit=f"times {base}", is_more_better=True, marks=tuple(marks))
+    return Trail(
+        counted="systems",
+        done="scored",
+        unit=f"times {base}",
+        is_more_better=True,
+        marks=tuple(marks),
+        words=lambda times: f"{number(times)} times {base}",
+    )
 
 
 def _cards(report: CodesignReport) -> tuple[Card, ...]:

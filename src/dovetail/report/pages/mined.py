@@ -7,7 +7,7 @@ from dovetail.report.charts.designs import designs_compared
 from dovetail.report.charts.trail import Mark, Trail
 from dovetail.report.mined import MinedReport, limited, mined_tables, proof, sentence
 from dovetail.report.page import Card, Page, Section
-from dovetail.report.words import counted, gain, percent
+from dovetail.report.words import counted, gain, number, percent
 
 ASKED = ("name", "metric", "algorithm", "base", "area_limit_mm2", "power_limit_w", "jobs")  # of the record
 
@@ -37,7 +37,14 @@ def trail_of(report: MinedReport) -> Trail:
     marks = [Mark(num_done=one.num_evaluated, best=1 / one.loss, bound=0.0) for one in found.improvements]
     best, bound = 1 / found.best.loss, 1 / found.bound if found.bound > 0 else 0.0
     marks.append(Mark(num_done=found.num_evaluated, best=best, bound=best if found.is_proven else bound))
-    return Trail(counted="designs", unit=f"times {report.base}", is_more_better=True, marks=tuple(marks))
+    return Trail(
+        counted="designs",
+        done="scheduled",
+        unit=f"times {report.base}",
+        is_more_better=True,
+        marks=tuple(marks),
+        words=lambda times: f"{number(times)} times {report.base}",
+    )
 
 
 def _cards(report: MinedReport) -> tuple[Card, ...]:

@@ -15,6 +15,7 @@ from dovetail.report.planned import Told, nothing_sentence, planned_tables, proo
 from dovetail.report.runnable import Runnable
 from dovetail.report.words import percent
 from dovetail.search.ranking import Choice, NothingFits
+from dovetail.units import format_s
 
 
 def planned_page(
@@ -49,11 +50,18 @@ def planned_page(
 
 def trail_of(found: Choice, history: Sequence[Mark]) -> Trail:
     """How the search came to its answer, which is the last mark; nothing where time was not the objective."""
-    if found.question.objective.aspect != "time" or not history:
-        return Trail(counted="plans", unit="s a step", is_more_better=False, marks=())
-    best_s = found.best.step.step_s
-    last = Mark(num_done=max(mark.num_done for mark in history), best=best_s, bound=best_s * (1 - found.gap_frac))
-    return Trail(counted="plans", unit="s a step", is_more_better=False, marks=(*history, last))
+    marks: tuple[Mark, ...] = ()
+    if found.question.objective.aspect == "time" and history:
+        num_done, best_s = max(mark.num_done for mark in history), found.best.step.step_s
+        marks = (*history, Mark(num_done=num_done, best=best_s, bound=best_s * (1 - found.gap_frac)))
+    return Trail(
+        counted="plans",
+        done="evaluated or ruled out by a bound",
+        unit="s a step",
+        is_more_better=False,
+        marks=marks,
+        words=lambda step_s: f"{format_s(step_s)} a step",
+    )
 
 
 def _proof_card(found: Choice) -> Card:

@@ -114,7 +114,7 @@ def outcome_inputs(result: Outcome | Infeasible) -> Record:
 
 def _infeasible_page(result: Infeasible, name: str) -> Page:
     headline, *_ = tables(result, name)
-    use = result.memory
+    use, changes = result.memory, levers_table(result)
     over = format_bytes(use.need_bytes - use.limit_bytes)
     sentence = (
         f"{_what(result)} does not fit: stage {use.fullest.stage} needs {format_bytes(use.need_bytes)} of"
@@ -129,7 +129,7 @@ def _infeasible_page(result: Infeasible, name: str) -> Page:
         sections=(
             Section(title="The answer", tables=(_untitled(headline),)),
             _memory(result),
-            Section(title="What would make it fit", tables=(levers_table(result),)),
+            Section(title=changes.title, tables=(changes,)),
             Section(title="What this assumes", tables=(assumptions_table(result),)),
         ),
     )

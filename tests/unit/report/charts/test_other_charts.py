@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -12,8 +13,9 @@ from dovetail.accuracy.validation import Scored, ScoredSet, Validation
 from dovetail.hardware.catalog import chips
 from dovetail.network.trace.outcome import RankEnd, TraceOutcome
 from dovetail.report.accuracy import validation_record
+from dovetail.report.charts.bars import LETTER_PX, NARROW_PX, ranked
 from dovetail.report.charts.beside_paper import BesidePaper, beside_paper
-from dovetail.report.charts.chart import said
+from dovetail.report.charts.chart import HIGH_PX, LINE_PX, box_style, layout, log_marks, said, spread_axis
 from dovetail.report.charts.counters import held_over_time
 from dovetail.report.charts.curves import curves_chart
 from dovetail.report.charts.estimates import estimates
@@ -31,6 +33,7 @@ from dovetail.report.pages.reproduction import reproduction_page
 from dovetail.report.pages.trace import dimension_loads, trace_page
 from dovetail.report.table import Table
 from dovetail.report.tracks import Counter, Process, Slice, Track
+from dovetail.units import format_s
 from tests.chart_checks import check_chart, trace_named
 
 
@@ -76,7 +79,16 @@ def test_a_page_of_measurements_has_the_mean_over_all_rows():
     [errors] = errors_by_set(record)
     check_chart(errors)
     assert trace_named(errors, "mean error")["x"] == pytest.approx([0.1, 0.3])
-    assert "off by 25.0 %" in accuracy_page(found, record).sentence
+    page = accuracy_page(found, record)
+    assert "off by 25.0 %" in page.sentence
+    assert page.sentence.endswith("every documented bar of these sets holds.")
+
+
+def test_a_page_of_measurements_names_the_sets_that_it_leaves_out():
+    found = Validation(sets=(scored_set("a", "s", [(1.0, 1.1)]),))
+    page = accuracy_page(found, validation_record(found), ("published",))
+    assert "published is not among them: `dovetail validate published`" in page.sentence
+    assert page.cards[-1].note == "hold; not looked at: published"
 
 
 def test_links_of_a_dimension_are_taken_together():
@@ -142,6 +154,48 @@ def test_curves_of_one_name_have_one_colour_and_bounds_are_dashed():
     assert line["line"]["color"] == bound["line"]["color"] == band["line"]["color"]
     assert (line["line"]["dash"], bound["line"]["dash"]) == ("solid", "dash")
     assert chart.figure["layout"]["yaxis"]["type"] == "log"
+
+
+def test_every_mark_of_a_curve_has_its_unit():
+    curve = Curve(name="8 devices", points=((1.0, 3e-5), (2.0, 4e-3)))
+    time = Panel(title="t", x_name="x", y_name="time", x_words=str, y_words=format_s, curves=(curve,))
+    rate = replace(time, y_name="bandwidth", is_y_log=False, y_unit="B/s")
+    marks = curves_chart(time, "time").figure["layout"]["yaxis"]
+    assert {5e-5, 1e-4, 2e-3} < set(marks["tickvals"])
+    assert marks["ticktext"] == [format_s(value) for value in marks["tickvals"]]
+    assert curves_chart(rate, "rate").figure["layout"]["yaxis"]["ticksuffix"] == "B/s"
+
+
+def test_of_many_decades_each_has_one_mark():
+    assert log_marks(3e-7, 2.0) == [1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0]
+    assert log_marks(1.0, 10.0) == [1.0, 2.0, 5.0, 10.0, 20.0, 50.0]
+
+
+@pytest.mark.parametrize(("values", "kind"), [([5_300.0, 8_400.0], None), ([10.0, 100.0], "log"), ([0.0, 9.0], None)])
+def test_an_axis_within_a_decade_has_marks_of_its_own(values, kind):
+    assert spread_axis("area", values).get("type") == kind
+
+
+def test_texts_at_the_ends_of_bars_have_room_on_a_telephone():
+    texts = ["+20.7 %", "-0.2 %"]
+    low, high = ranked(["a", "b"], [0.3, -0.05], texts, ["#000", "#000"], "gain", hover="%{y}")["layout"]["xaxis"][
+        "range"
+    ]
+    px = NARROW_PX / (high - low)
+    assert (high - 0.3) * px >= LETTER_PX * len(texts[0]) - 1e-9
+    assert (-0.05 - low) * px >= LETTER_PX * len(texts[1]) - 1e-9
+    nothing = ranked(["a"], [0.0], ["+0.0 %"], ["#000"], "gain", hover="%{y}")["layout"]["xaxis"]["range"]
+    assert nothing[0] == 0.0 < nothing[1]
+
+
+def test_a_box_has_room_for_a_line_of_everything_in_the_legend():
+    figure = {
+        "data": [{"name": "a"}, {"name": "b"}, {"name": "c", "showlegend": False}, {}],
+        "layout": layout(height=200, shapes=[{"showlegend": True}, {"showlegend": False}]),
+    }
+    assert box_style(figure) == f"--high:200px;--legend:{3 * LINE_PX}px"
+    assert box_style({"data": [{"name": "a"}], "layout": {}}) == f"--high:{HIGH_PX}px;--legend:0px"
+    assert figure["layout"]["legend"]["maxheight"] == 1
 
 
 def test_an_operator_is_under_its_roof_and_beside_other_models():

@@ -16,6 +16,7 @@ from dovetail.report.charts.pipeline import MOST_PASSES, pipeline_timeline
 from dovetail.report.charts.roofline import family_of, operators_roofline, roofs_of
 from dovetail.report.charts.stage_memory import memory_by_stage
 from dovetail.report.charts.stage_time import time_by_stage
+from dovetail.report.words import percent
 from dovetail.units import GIBI
 from dovetail.workload.models import models
 from dovetail.workload.operators import OPERATORS, Unit
@@ -44,6 +45,15 @@ def test_the_slowest_stage_has_what_the_step_says_of_it(outcome):
     assert found["recompute"] == pytest.approx(step.recompute_s)
     assert found["tensor parallel"] == pytest.approx(step.comm[0].exposed_s)
     assert found["bubble and waiting"] == pytest.approx(step.bubble_s, rel=0.05)
+
+
+def test_the_caption_counts_recompute_as_the_table_of_the_step_does(outcome):
+    step = outcome.step
+    assert step.recompute_s > 0
+    share = percent(step.compute_s / step.step_s)
+    assert f"compute takes {share} ({percent(step.recompute_s / step.step_s)} of it recompute)" in (
+        time_by_stage(outcome).alt
+    )
 
 
 def test_memory_is_stacked_to_what_a_device_needs_and_the_limit_is_drawn(outcome):

@@ -13,20 +13,25 @@ from dovetail.report.charts.resources import resources_gain
 from dovetail.report.charts.study_rows import best_rows
 from dovetail.report.charts.systems import systems_by_area
 from dovetail.report.charts.trail import MOST_POINTS, Mark, Trail, honest, thinned
+from dovetail.report.pages import planned
 from dovetail.report.pages.codesigned import codesigned_page, trail_of
 from dovetail.report.pages.mined import mined_page
 from dovetail.report.pages.planned import planned_page
 from dovetail.report.planned import Told
+from dovetail.report.words import number
 from dovetail.search.codesign.joint import Standing
 from dovetail.search.codesign.scoring import Scorer
 from dovetail.search.codesign.sensitivity import sensitivity_of
+from dovetail.units import format_s
 from tests.chart_checks import check_chart, trace_named
 from tests.unit.report import test_codesigned, test_mined, test_planned
 
 
 def trail(*marks: tuple[int, float, float], is_more_better: bool = True) -> Trail:
     made = tuple(Mark(num_done=num, best=best, bound=bound) for num, best, bound in marks)
-    return Trail(counted="systems", unit="times base", is_more_better=is_more_better, marks=made)
+    return Trail(
+        counted="systems", done="scored", unit="times base", is_more_better=is_more_better, marks=made, words=number
+    )
 
 
 def test_best_and_bound_are_drawn_until_they_meet():
@@ -49,6 +54,21 @@ def test_no_bound_is_tighter_than_a_later_one(is_more_better):
     kept = [mark.bound for mark in honest(trail(*marks, is_more_better=is_more_better)).marks]
     assert kept == sorted(kept, reverse=is_more_better)
     assert kept[-1] == bounds[-1]
+
+
+def test_a_bound_that_is_known_at_the_end_alone_is_a_line_all_the_same():
+    chart = convergence(trail((1, 1.0, 0.0), (4, 2.0, 0.0), (9, 2.0, 2.0)))
+    bound = trace_named(chart, "none can be better: at most (known at the end)")
+    assert (bound["x"], bound["y"]) == ([1, 9], [2.0, 2.0])
+
+
+def test_a_search_says_what_it_did_to_how_many_and_the_best_as_its_page_does():
+    found = test_planned.chosen()
+    history = (Mark(num_done=10, best=2.0, bound=0.0), Mark(num_done=20, best=1.0, bound=0.0))
+    chart = convergence(planned.trail_of(found, history))
+    assert chart.figure["layout"]["xaxis"]["title"]["text"] == "plans evaluated or ruled out by a bound"
+    assert f"the best is {format_s(found.best.step.step_s)} a step" in chart.alt
+    assert chart.table.rows[-1][1] == f"{format_s(found.best.step.step_s)} a step"
 
 
 def test_before_anything_fits_there_is_a_bound_and_no_best():
@@ -128,7 +148,8 @@ def test_mined_chips_stand_beside_the_base_and_those_tuned_by_hand():
     [trace] = check_chart(designs_compared(report))
     assert trace["x"][0] == pytest.approx(1 + report.gain_frac(report.best[0], report.reference))
     assert trace["x"][-1] == pytest.approx(1.0)
-    assert len(trace["x"]) == len(report.best) + len(report.rivals) + 1
+    assert [label for label in trace["y"] if "tpuv2-like" in label] == ["tpuv2-like, the base"]
+    assert len(trace["x"]) == len(report.best) + len(report.rivals)
     for chart in mined_page(report).charts:
         check_chart(chart)
 
