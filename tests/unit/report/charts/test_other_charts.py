@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -189,7 +190,7 @@ def test_texts_at_the_ends_of_bars_have_room_on_a_telephone():
 
 
 def test_a_box_has_room_for_a_line_of_everything_in_the_legend():
-    figure = {
+    figure: dict[str, Any] = {
         "data": [{"name": "a"}, {"name": "b"}, {"name": "c", "showlegend": False}, {}],
         "layout": layout(height=200, shapes=[{"showlegend": True}, {"showlegend": False}]),
     }
