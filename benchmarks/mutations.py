@@ -294,7 +294,7 @@ MUTANTS = tuple(
         ),
         (
             "schedule/work.py",
-            "passing_s = left_s = np.maximum(compute_s, self.queued_s)",
+            "passing_s = left_s = np.maximum(compute_s, self.queued_s - behind_s)",
             "passing_s = left_s = compute_s",
         ),
         ("schedule/work.py", "recompute_s=longer * self.recompute_s", "recompute_s=self.recompute_s"),
@@ -443,8 +443,8 @@ MUTANTS = tuple(
         ("schedule/stage.py", "(num_devices - 0.375) / (num_devices + 0.25)", "0.625 / (num_devices + 0.25)"),
         (
             "schedule/stage.py",
-            "slowest_frac(num_devices, chip.calibration.clock_spread_frac) * limit_frac",
-            "1.0 * limit_frac",
+            "clock_frac = behind_frac * limit_frac",
+            "clock_frac = 1.0 * limit_frac",
         ),
         ("schedule/stage.py", "at_clock(work.cost, limit_frac)", "at_clock(work.cost, clock_frac)"),
         ("schedule/goodput.py", "max(work_s, self.write_s) + self.stall_s", "max(work_s + self.stall_s, self.write_s)"),
