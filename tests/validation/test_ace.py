@@ -9,7 +9,8 @@ import pytest
 from dovetail.accuracy.reproduce.ace import ace_study
 from dovetail.accuracy.reproduce.beyond import beyond
 from dovetail.accuracy.reproduce.check import Check
-from dovetail.cli import main, reproduce
+from dovetail.api import reproduced
+from dovetail.cli import main
 from dovetail.report.beyond import beyond_record, beyond_tables
 from dovetail.report.reproduction import ace_record, ace_tables
 from dovetail.report.reproduction_figures import ace_figures
@@ -117,7 +118,7 @@ def said(capsys, *words: str) -> str:
 
 
 def test_the_command_shows_the_study_as_tables_json_and_figures(study, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(reproduce, "ace_study", lambda **_: study)
+    monkeypatch.setattr(reproduced, "ace_study", lambda **_: study)
     assert said(capsys) == text_of(ace_tables(ace_record(study)))
     record = json.loads(said(capsys, "--figures", str(tmp_path), "--json"))
     assert record["holds"]
@@ -126,7 +127,7 @@ def test_the_command_shows_the_study_as_tables_json_and_figures(study, monkeypat
 
 
 def test_beyond_is_json_for_programs(found, monkeypatch, capsys):
-    monkeypatch.setattr(reproduce, "beyond", lambda: found)
+    monkeypatch.setattr(reproduced, "beyond", lambda: found)
     record = json.loads(said(capsys, "--beyond", "--json"))
     assert {"resnet-50", "gnmt", "dlrm"} < {row["workload"] for row in record["rows"]}
     assert record["verdict"]
