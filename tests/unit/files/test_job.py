@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from dovetail.errors import InvalidInput
-from dovetail.files import Job, load_chip, load_cluster, load_model, load_plan, load_spec, load_workload
-from dovetail.hardware.catalog import chips
-from dovetail.hardware.chip import Tiling
-from dovetail.hardware.host import Host
-from dovetail.hardware.link import Link
-from dovetail.hardware.mixed import equal_devices
+from dovetail.files import Job, load_cluster, load_model, load_plan, load_spec, load_workload
 from dovetail.plan.plan import Overlap, Plan
-from dovetail.units import GIBI, GIGA, KIBI, MEBI, MICRO, NANO, PICO, TERA
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.routing import Routing
 from dovetail.workload.transformer import Transformer
@@ -44,7 +37,6 @@ plan:
   axis_order: [tp, cp, pp, dp]
   overlap: {tensor: true}
 """
-NETWORK = "topology: [{name: a, kind: switch, devices: 8, bandwidth: 400 Gb/s, latency: 2 us, oversubscription: 2}]"
 
 
 def test_every_line_of_a_spec_arrives(write):
@@ -224,160 +216,6 @@ def test_a_name_taken_from_a_file_is_printable(write, name):
     config = '{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, '
     config += '"num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 1000, "max_position_embeddings": 512}'
     assert load_model(str(write(config, name.replace("yaml", "json")))).name.isprintable()
-
-
-# --- chips and clusters ---------------------------------------------------------------------------------------------
-
-
-def test_a_chip_with_a_base_keeps_what_it_does_not_change_and_whence_it_came(write):
-    text = "{base: h100-sxm, hbm: {capacity: 141 GiB}, tensor: {rates: {fp8: 2 PFLOP/s}}, calibration: {launch: 2 us}}"
-    base, chip = chips["h100-sxm"](), load_chip(str(write(text, "large.yaml")))
-    assert chip.name == "h100-sxm-changed"
-    assert chip.hbm.capacity_bytes == 141 * GIBI
-    assert chip.hbm.bandwidth_bytes_per_s == base.hbm.bandwidth_bytes_per_s
-    assert chip.peak_flop_per_s("fp8") == 2000 * TERA
-    assert chip.peak_flop_per_s("bf16") == base.peak_flop_per_s("bf16")
-    assert chip.calibration.launch_s == 2 * MICRO
-    assert chip.calibration.fitted_on == "given in large.yaml; the rest as h100-sxm"
-    sources, before = dict(chip.sources), dict(base.sources)
-    given = {"hbm.capacity_bytes", "tensor.rates.fp8", "calibration.launch_s"}
-    assert {figure for figure, source in sources.items() if source == "given in large.yaml"} == given
-    assert {figure: source for figure, source in sources.items() if figure not in given} == {
-        figure: source for figure, source in before.items() if figure not in given
-    }
-
-
-ALONE = """\
-name: mine
-vendor: me
-year: 2030
-process: 3 nm
-clock: 1.5 GHz
-tensor: {units: 4, rows: 128, cols: 128, tiling: {tiles: [[128, 128]]}, rates: {bf16: 196 TFLOP/s}}
-vector: {units: 4, lanes: 128, peak: 1.5 TFLOP/s}
-core_buffer: 256 KiB
-sram: {capacity: 32 MiB, bandwidth: 4 TB/s}
-hbm: {capacity: 32 GiB, bandwidth: 1.2 TB/s}
-tdp: 300 W
-interconnect: 400 Gb/s
-calibration: {tensor_frac: 0.8, vector_frac: 0.8, hbm_frac: 0.9, link_frac: 0.9, launch: 0 s}
-energy:
-  {tensor_per_flop: 0.5 pJ, vector_per_flop: 8 pJ, sram_per_byte: 9 pJ, hbm_per_byte: 30 pJ,
-   link_per_byte: 10 pJ, idle: 50 W}
-"""
-
-
-def test_a_chip_without_a_base_is_written_out(write):
-    chip = load_chip(str(write(ALONE, "mine.yaml")))
-    assert (chip.clock_hz, chip.tdp_w, chip.interconnect_bytes_per_s) == (1.5 * GIGA, 300, 50 * GIGA)
-    assert (chip.tensor.num_units, chip.tensor.tiling, chip.vector.num_lanes) == (4, Tiling(tiles=((128, 128),)), 128)
-    assert chip.energy.idle_w == 50
-    assert chip.energy.sram_j_per_byte == pytest.approx(9 * PICO)
-    assert (chip.calibration.wait_s, chip.calibration.sram_reuse) == (0.0, 1.0)  # what is not said waits for nothing
-    assert chip.calibration.fitted_on == "given in mine.yaml"
-    assert {source for path, source in chip.sources if path != "die"} == {"given in mine.yaml"}
-    assert dict(chip.sources)["die"].startswith("estimate: implied by the other figures")
-    assert (chip.die.node_m, chip.die.num_hbm_stacks, chip.die.num_link_lanes) == (3 * NANO, 2, 4)
-
-
-def test_how_products_are_tiled_is_written_key_by_key(write):
-    keys = "tiles: [[64, 128], [128, 64]], stationary: [weight, input], steps: 8, fill: load, staging: 16 MiB"
-    text = f"base: h100-sxm\ntensor: {{tiling: {{{keys}, output_hidden: false}}}}\n"
-    chip = load_chip(str(write(text, "mine.yaml")))
-    assert chip.tensor.tiling == Tiling(
-        tiles=((64, 128), (128, 64)),
-        stationary=("weight", "input"),
-        num_steps=8,
-        fill="load",
-        staging_bytes=16 * MEBI,
-        is_output_hidden=False,
-        num_cluster_units=2,  # not written: as the base has it
-        num_groups=8,
-    )
-    assert dict(chip.sources)["tensor.tiling.tiles"] == "given in mine.yaml"
-
-
-def test_one_changed_key_of_a_tiling_leaves_the_others(write):
-    base = chips["tpu-v4"]().tensor.tiling
-    chip = load_chip(str(write("base: tpu-v4\ntensor: {tiling: {fill: hidden, stationary: weight}}\n", "mine.yaml")))
-    assert chip.tensor.tiling == replace(base, fill="hidden", stationary=("weight",))
-
-
-def test_what_is_written_of_a_die_stands_and_the_rest_is_implied_or_the_bases(write):
-    die = "die: {node: 5 nm, registers: 64 KiB, hbm_generation: HBM3}\n"
-    changed = load_chip(str(write(f"base: h100-sxm\n{die}", "changed.yaml")))
-    assert (changed.die.node_m, changed.die.hbm_generation) == (5 * NANO, "HBM3")
-    assert changed.die.spare_core_frac == pytest.approx(12 / 144)
-    assert dict(changed.sources)["die.node_m"] == "given in changed.yaml"
-    alone = load_chip(str(write(f"{ALONE}{die}", "alone.yaml")))
-    assert (alone.die.node_m, alone.die.register_bytes, alone.die.num_hbm_stacks) == (5 * NANO, 64 * KIBI, 2)
-
-
-@pytest.mark.parametrize(
-    ("die", "message"),
-    [
-        ("{nodes: 5 nm}", "no key of die is named 'nodes'; did you mean node"),
-        ("{node: 5}", "a quantity needs its unit, as in '4 nm'; got 5"),
-        ("{spare_core_frac: 1.5}", "spare_core_frac must be from 0 to below 1; got 1.5"),
-        ("{dies: 0}", "dies must be at least 1; got 0"),
-    ],
-)
-def test_a_wrong_die_is_refused_in_the_words_of_the_file(write, die, message):
-    with pytest.raises(InvalidInput) as refused:
-        load_chip(str(write(f"base: h100-sxm\ndie: {die}\n", "mine.yaml")))
-    assert refused.value.message.startswith(message)
-
-
-def test_a_cluster_written_out_is_its_chip_and_its_dimensions(write):
-    spec = f"workload: llama3-8b\ncluster: {{name: mine, chip: h100-sxm, {NETWORK}}}\nplan: zero1\n"
-    cluster = equal_devices(load_spec(write(spec)).cluster, "this test")
-    [dimension] = cluster.topology.dimensions
-    assert (cluster.name, cluster.chip.name, cluster.num_devices) == ("mine", "h100-sxm", 8)
-    assert (dimension.kind, dimension.oversubscription) == ("switch", 2)
-    assert (dimension.link.bandwidth_bytes_per_s, dimension.link.latency_s) == (50 * GIGA, 2 * MICRO)
-    assert dict(cluster.sources)["a.bandwidth"] == "given in spec.yaml"
-
-
-HOST = "host: {devices: 4, link: 25 GB/s, latency: 10 us, memory: 1 TB, memory_bandwidth: 400 GB/s}"
-
-
-@pytest.mark.parametrize(
-    "cluster",
-    [
-        f"{{name: mine, chip: h100-sxm, {NETWORK}, {HOST}}}",
-        f"{{name: llama3-grandteton, devices: 8, {HOST}}}",
-        f"{{name: dgx-h100, devices: 8, {HOST}}}",
-        f"{{base: dgx-h100, devices: 8, calibration: {{compute: 0.9}}, {HOST}}}",
-    ],
-)
-def test_a_host_can_be_given_to_any_cluster(write, cluster):
-    spec = f"workload: llama3-8b\ncluster: {cluster}\nplan: zero1\n"
-    found = equal_devices(load_spec(write(spec)).cluster, "this test")
-    assert found.host == Host(
-        num_devices=4,
-        link=Link(bandwidth_bytes_per_s=25 * GIGA, latency_s=10 * MICRO),
-        memory_bytes=TERA,
-        memory_bytes_per_s=400 * GIGA,
-    )
-    sources = [source for figure, source in found.sources if figure == "host.link"]
-    assert sources == ["given in spec.yaml"]
-
-
-@pytest.mark.parametrize(
-    ("host", "message"),
-    [
-        ("{devices: 8, link: 25 GB/s, memory: 1 TB}", "memory_bandwidth is missing"),
-        ("{devices: 0, link: 25 GB/s, memory: 1 TB, memory_bandwidth: 1 GB/s}", "a host has at least 1 device; got 0"),
-        ("{devices: 8, link: 25, memory: 1 TB, memory_bandwidth: 1 GB/s}", "a quantity needs its unit"),
-        ("{devics: 8, link: 25 GB/s, memory: 1 TB, memory_bandwidth: 1 GB/s}", "no key of host is named 'devics'"),
-    ],
-)
-def test_a_wrong_host_is_refused_in_the_words_of_the_file(write, host, message):
-    spec = f"workload: llama3-8b\ncluster: {{name: dgx-h100, devices: 8, host: {host}}}\nplan: zero1\n"
-    with pytest.raises(InvalidInput) as refused:
-        load_spec(write(spec))
-    assert message in refused.value.message
-    assert refused.value.where.startswith("spec.yaml:2: cluster.host")
 
 
 def test_a_routing_is_read_with_the_workload(write):
