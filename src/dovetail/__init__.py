@@ -18,99 +18,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dovetail.api import (
-        Answer,
-        BlockSchedule,
-        Catalogue,
-        Chip,
-        Cluster,
-        Codesign,
-        Collective,
-        DovetailError,
-        Entry,
-        Front,
-        InvalidInput,
-        LaunchScript,
-        Mining,
-        Model,
-        NotModelled,
-        Operator,
-        Plan,
-        Planning,
-        Progress,
-        Reproduction,
-        Simulation,
-        Studies,
-        Validation,
-        chips,
-        clusters,
-        codesign,
-        launch,
-        mine,
-        models,
-        network,
-        op,
-        operator_kinds,
-        pareto,
-        plan,
-        plans,
-        reproduce,
-        schedule,
-        show,
-        simulate,
-        studies,
-        sweep,
-        validate,
-    )
+    from dovetail.api import *  # noqa: F403  # every name that it offers, for type checkers
 
 __version__ = "0.1.0"
-__all__ = [
-    "Answer",
-    "BlockSchedule",
-    "Catalogue",
-    "Chip",
-    "Cluster",
-    "Codesign",
-    "Collective",
-    "DovetailError",
-    "Entry",
-    "Front",
-    "InvalidInput",
-    "LaunchScript",
-    "Mining",
-    "Model",
-    "NotModelled",
-    "Operator",
-    "Plan",
-    "Planning",
-    "Progress",
-    "Reproduction",
-    "Simulation",
-    "Studies",
-    "Validation",
-    "__version__",
-    "chips",
-    "clusters",
-    "codesign",
-    "launch",
-    "mine",
-    "models",
-    "network",
-    "op",
-    "operator_kinds",
-    "pareto",
-    "plan",
-    "plans",
-    "reproduce",
-    "schedule",
-    "show",
-    "simulate",
-    "studies",
-    "sweep",
-    "validate",
-]
-
-_BOTH = ("network", "plan", "schedule")  # names of layers that are also names of answers: modules that can be called
+_BOTH = ("capture", "network", "plan", "schedule")  # names of layers that are also names of answers: modules that can be called
 
 
 class _Layer(ModuleType):
@@ -129,8 +40,12 @@ class _Layer(ModuleType):
         return str(_answer_of(self).__doc__)
 
 
+def _api() -> Any:
+    return importlib.import_module("dovetail.api")
+
+
 def _answer_of(layer: ModuleType) -> Any:
-    return getattr(importlib.import_module("dovetail.api"), layer.__name__.rpartition(".")[2])
+    return getattr(_api(), layer.__name__.rpartition(".")[2])
 
 
 class _Package(ModuleType):
@@ -148,10 +63,17 @@ sys.modules[__name__].__class__ = _Package
 def __getattr__(name: str) -> Any:
     if name in _BOTH:
         return importlib.import_module(f"{__name__}.{name}")
-    if name in __all__:
-        return getattr(importlib.import_module("dovetail.api"), name)
+    if name == "__all__":
+        return _offered()
+    if name in _offered():
+        return getattr(_api(), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), "__all__", *_offered()})
+
+
+def _offered() -> list[str]:
+    """The names of `dovetail.api`, and the version."""
+    return sorted(("__version__", *_api().__all__))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -119,6 +119,11 @@ def plain_page(sentence: str, tables: tuple[Table, ...]) -> Page:
     return Page(title=first.title, sentence=sentence, sections=sections)
 
 
+def inputs_in(record: Record, names: Iterable[str]) -> Record:
+    """Those of `names` that `record` has: what was asked, as it was understood."""
+    return {name: record[name] for name in names if name in record}
+
+
 def _chart_bundle(chart: Chart, *kinds: str) -> Record:
     """`chart` for a notebook; where it draws no figures, its numbers as a table."""
     bundle = {
@@ -154,7 +159,7 @@ def _row_html(cells: tuple[str, ...], align: str, kind: str) -> str:
     return f"<tr>{inside}</tr>"
 
 
-def call_of(name: str, **said: Any) -> str:
+def call_of(name: str, /, **said: Any) -> str:
     """A call as Python has it, of what was said; values that are no words or numbers are there by their name."""
     given = {name: value for name, value in said.items() if value not in ("", None, (), False) and name != "progress"}
     return f"dovetail.{name}({', '.join(f'{argument}={_literal(value)}' for argument, value in given.items())})"

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files import Job, load_plan, load_spec, load_workload
 from dovetail.files.entry import is_file_name
-from dovetail.files.given import ClusterGiven, ModelGiven, PlanGiven, cluster_given, model_given, plan_given
+from dovetail.files.given import (
+    ClusterGiven,
+    ModelGiven,
+    PlanGiven,
+    cluster_given,
+    entry_given,
+    model_given,
+    plan_given,
+)
 from dovetail.files.job import (
     OpenJob,
     Spec,
@@ -23,9 +31,11 @@ from dovetail.files.job import (
     load_open_spec,
     section_of,
     spec_name,
+    whole_spec,
 )
 from dovetail.files.kinds import CATALOGUES, kind_of_file
 from dovetail.files.mixed_cluster import any_cluster_of
+from dovetail.files.profiled_cluster import ProfileGiven, profiled_cluster
 from dovetail.files.text import one_line
 from dovetail.hardware.mixed import AnyCluster, MixedCluster
 from dovetail.plan.plan import Plan
@@ -34,6 +44,7 @@ from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
 
 PARTS = ("model", "cluster", "plan")
+Given = TypeVar("Given")  # a count: a number of Python's, or its text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +59,7 @@ class Asked:
     global_batch: int = 0
     seq: int = 0
     compute: str = ""
+    profile: ProfileGiven = ""
 
     @property
     def overrides(self) -> bool:
@@ -63,7 +75,36 @@ class Asked:
     @property
     def is_in_words(self) -> bool:
         """Whether a command could ask the same: names and files alone."""
-        return all(isinstance(part, str | Path) for part in (self.spec, self.model, self.cluster, self.plan))
+        return all(
+            isinstance(part, str | Path) for part in (self.spec, self.model, self.cluster, self.plan, self.profile)
+        )
+
+
+def asked_of(
+    spec: Spec,
+    *,
+    model: ModelGiven,
+    cluster: ClusterGiven,
+    devices: Given | None,
+    global_batch: Given | None,
+    seq: Given | None,
+    compute: str | None,
+    read: Callable[[str, Given | None], int],
+    plan: PlanGiven = "",
+    profile: ProfileGiven = "",
+) -> Asked:
+    """What several calls and commands share; `read` is `counted` for the numbers of a call, `count` for words typed."""
+    return Asked(
+        spec=spec,
+        model=model,
+        cluster=cluster,
+        plan=plan,
+        devices=read("--devices", devices),
+        global_batch=read("--global-batch", global_batch),
+        seq=read("--seq", seq),
+        compute=compute or "",
+        profile=profile,
+    )
 
 
 @contextmanager
@@ -80,7 +121,12 @@ def placed_in(spec: Spec) -> Iterator[None]:
 
 
 def job_of(asked: Asked) -> Job:
-    """The job of a spec, or of a spec with other words for some of it, or of words alone."""
+    """The job of a spec, or of a spec with other words for some of it, or of words alone; with what was measured."""
+    job = _job_of(asked)
+    return replace(job, cluster=_profiled(asked, job.cluster))
+
+
+def _job_of(asked: Asked) -> Job:
     with placed_in(asked.spec):
         _check_is_spec(asked, PARTS)
     if asked.spec and not asked.overrides:
@@ -96,6 +142,11 @@ def job_of(asked: Asked) -> Job:
 
 def open_job_of(asked: Asked) -> tuple[OpenJob, tuple[str, ...]]:
     """As `job_of`, where the plan is to be found, and why a spec's own plan is left out where options rule it out."""
+    job, notes = _open_job_of(asked)
+    return replace(job, cluster=_profiled(asked, job.cluster)), notes
+
+
+def _open_job_of(asked: Asked) -> tuple[OpenJob, tuple[str, ...]]:
     with placed_in(asked.spec):
         _check_is_spec(asked, PARTS[:2])
         if asked.spec and not asked.overrides:
@@ -106,6 +157,20 @@ def open_job_of(asked: Asked) -> tuple[OpenJob, tuple[str, ...]]:
         own, notes = _own_plan(asked, workload, cluster)
     job = OpenJob(workload=workload, cluster=cluster, own=own, constraints=constraints, name=_name(asked))
     return job, notes
+
+
+def _profiled(asked: Asked, cluster: AnyCluster) -> AnyCluster:
+    """`cluster` with the times of the profile that is named: by an argument, or else by the spec."""
+    if asked.profile != "":
+        try:
+            return profiled_cluster(cluster, entry_given(asked.profile, "profile"))
+        except DovetailError as error:
+            raise type(error)(error.message, error.where or "--profile") from None
+    if asked.spec == "":
+        return cluster
+    with placed_in(asked.spec):
+        whole = whole_spec(asked.spec)
+        return profiled_cluster(cluster, whole.child("profile")) if whole.has("profile") else cluster
 
 
 def _own_plan(asked: Asked, workload: Workload, cluster: AnyCluster) -> tuple[tuple[Plan, ...], tuple[str, ...]]:

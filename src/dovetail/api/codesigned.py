@@ -9,14 +9,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, SupportsIndex
 
-from dovetail.api.answer import Answer, call_of, plain_page
+from dovetail.api.answer import Answer, call_of, inputs_in, plain_page
 from dovetail.api.arguments import counted, in_python
 from dovetail.api.around import Around, called
 from dovetail.api.codesign_search import EXACT, CodesignAsked, searched
 from dovetail.api.joint import NoSystem, said_of
 from dovetail.api.progress import Tell
 from dovetail.errors import InvalidInput
-from dovetail.files.job import Spec
+from dovetail.files.given import SpecGiven
 from dovetail.files.job_text import job_text
 from dovetail.files.written import write_file
 from dovetail.plan.plan import Plan
@@ -29,7 +29,6 @@ from dovetail.report.record import Record
 from dovetail.report.table import Table
 from dovetail.search.codesign.answers import SystemAnswer, chip_of, gain_frac
 from dovetail.search.codesign.joint import Standing
-from dovetail.workload.model import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -97,8 +96,7 @@ class Codesign(Answer):
 
     @property
     def inputs(self) -> Record:
-        record = self.record
-        return {name: record[name] for name in ASKED if name in record}
+        return inputs_in(self.record, ASKED)
 
     def specs(self, path: str | PathLike[str]) -> dict[Path, str]:
         """The best system with the plan of each model as a spec that `simulate` takes, by the file to write it to.
@@ -130,7 +128,7 @@ class Codesign(Answer):
 
 @in_python
 def codesign(
-    spec: Spec | Model = "",
+    spec: SpecGiven = "",
     *,
     metric: str = "throughput",
     preset: str = "",

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, SupportsIndex
 
-from dovetail.api.answer import Answer, call_of, plain_page
+from dovetail.api.answer import Answer, call_of, inputs_in, plain_page
 from dovetail.api.arguments import counted, in_python
 from dovetail.api.around import Around, called
 from dovetail.api.joint import NoSystem, loaded, no_system, noted, question_of, said_of
@@ -17,7 +17,7 @@ from dovetail.api.progress import Tell
 from dovetail.errors import InvalidInput
 from dovetail.files.codesign import CodesignSaid, CodesignSpec
 from dovetail.files.codesign_words import asked_words
-from dovetail.files.job import Spec
+from dovetail.files.given import SpecGiven
 from dovetail.files.written import write_file
 from dovetail.report.fronts import FrontReport, front_tables, sentence
 from dovetail.report.fronts_record import front_csv, front_record
@@ -41,7 +41,6 @@ from dovetail.search.codesign.rows import Rows, question_facts, score_names, sco
 from dovetail.search.codesign.tasks import bound_task, score_task, scorer_of
 from dovetail.search.metrics import metrics
 from dovetail.store import Store
-from dovetail.workload.model import Model
 
 AXES = "throughput,area,power,cost"
 
@@ -50,7 +49,7 @@ AXES = "throughput,area,power,cost"
 class ParetoAsked:
     """What a front is asked by; nothing, or 0, where it was left out."""
 
-    spec: Spec | Model = ""
+    spec: SpecGiven = ""
     said: CodesignSaid = field(default_factory=CodesignSaid)
     axes: tuple[str, ...] = tuple(AXES.split(","))
     num_shown: int = 20
@@ -100,8 +99,7 @@ class Front(Answer):
 
     @property
     def inputs(self) -> Record:
-        record = self.record
-        return {name: record[name] for name in ASKED if name in record}
+        return inputs_in(self.record, ASKED)
 
     def to_csv(self, path: str | PathLike[str]) -> None:
         """Writes every system of the front."""
@@ -112,7 +110,7 @@ class Front(Answer):
 
 @in_python
 def pareto(
-    spec: Spec | Model = "",
+    spec: SpecGiven = "",
     *,
     axes: str | Sequence[str] = AXES,
     preset: str = "",

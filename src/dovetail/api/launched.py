@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import SupportsIndex
 
 from dovetail.api.answer import Answer, call_of
-from dovetail.api.arguments import in_python
-from dovetail.api.asked import Asked, job_of, placed_in
-from dovetail.api.simulated import asked_of
+from dovetail.api.arguments import counted, in_python
+from dovetail.api.asked import Asked, asked_of, job_of, placed_in
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files import Job
 from dovetail.files.given import ClusterGiven, ModelGiven, PlanGiven
@@ -103,7 +102,7 @@ def launch(
     """
     asked = asked_of(
         spec, model=model, cluster=cluster, devices=devices, plan=plan, global_batch=global_batch, seq=seq,
-        compute=compute,
+        compute=compute, read=counted,
     )  # fmt: skip
     return launched(asked, framework, call_of("launch", **asked.said, framework=framework))
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, SupportsIndex
 
-from dovetail.api.answer import Answer, call_of, plain_page
+from dovetail.api.answer import Answer, call_of, inputs_in, plain_page
 from dovetail.api.arguments import counted, in_python, listed
 from dovetail.api.around import Around, called
 from dovetail.api.mine_search import MineAsked, NoDesign, Unfit, searched
 from dovetail.api.progress import Tell
 from dovetail.errors import InvalidInput
-from dovetail.files.job import Spec
+from dovetail.files.given import SpecGiven
 from dovetail.files.mining import MiningSaid
 from dovetail.files.mining_stages import StagesSaid
 from dovetail.report.mined import MinedReport, mined_tables, nothing_tables, sentence, unfit_tables
@@ -23,7 +23,6 @@ from dovetail.report.pages.mined import ASKED, mined_page
 from dovetail.report.record import Record
 from dovetail.report.table import Table
 from dovetail.search.mining.answers import ChipAnswer, NothingInside
-from dovetail.workload.model import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -84,8 +83,7 @@ class Mining(Answer):
 
     @property
     def inputs(self) -> Record:
-        record = self.record
-        return {name: record[name] for name in ASKED if name in record}
+        return inputs_in(self.record, ASKED)
 
     def _report(self, wanted: str) -> MinedReport:
         if not isinstance(self.outcome, MinedReport):
@@ -99,7 +97,7 @@ def _told(found: NoDesign) -> tuple[NothingInside, str]:
 
 @in_python
 def mine(
-    spec: Spec | Model,
+    spec: SpecGiven,
     *,
     metric: str = "throughput",
     area: str = "",

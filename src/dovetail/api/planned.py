@@ -11,15 +11,16 @@ from typing import SupportsIndex
 from dovetail.api.answer import Answer, call_of
 from dovetail.api.arguments import counted, in_python, listed
 from dovetail.api.around import Around, called
-from dovetail.api.asked import Asked, open_job_of, placed_in
+from dovetail.api.asked import Asked, asked_of, open_job_of, placed_in
 from dovetail.api.plan_commands import PlanAsked, commands_of
 from dovetail.api.progress import Tell
-from dovetail.api.simulated import Simulation, asked_of
+from dovetail.api.simulated import Simulation
 from dovetail.errors import InvalidInput
 from dovetail.files import Job
 from dovetail.files.given import ClusterGiven, ModelGiven
 from dovetail.files.job import OpenJob, Spec, countable
 from dovetail.files.plan_text import plan_text
+from dovetail.files.profiled_cluster import ProfileGiven
 from dovetail.files.residuals import load_residuals
 from dovetail.files.space import fixed_by, forbidden_by
 from dovetail.files.written import write_file
@@ -126,6 +127,7 @@ def plan(
     limit: SupportsIndex = NUM_REFINED,
     fix: Sequence[str] = (),
     forbid: Sequence[str] = (),
+    profile: ProfileGiven = "",
     progress: Tell | bool = False,
 ) -> Planning:
     """Find the best plan for a model on a cluster, and prove it.
@@ -133,12 +135,14 @@ def plan(
     `spec`, `model`, `cluster` and the counts are as `simulate` takes them. `top` is how many plans come back, no two
     of the same degrees; `objective` is time, tokens/s, tokens/s/$, tokens/J or headroom; `limit` is of how many plans
     layers and recompute are set by stage. `fix` and `forbid` are as the command's: "tp=8", "uneven".
+    `profile` is as `simulate` takes it.
 
     `progress` is called with a `Progress` as the search goes on; what it raises ends the search. True shows a bar.
     """
     asked = asked_of(
-        spec, model=model, cluster=cluster, devices=devices, global_batch=global_batch, seq=seq, compute=compute
-    )
+        spec, model=model, cluster=cluster, devices=devices, global_batch=global_batch, seq=seq, compute=compute,
+        profile=profile, read=counted,
+    )  # fmt: skip
     wanted = PlanAsked(
         objective=objective,
         num_best=counted("top", top),

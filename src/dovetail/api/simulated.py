@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, SupportsIndex
 from dovetail.accuracy.evidence import Interval, interval_of
 from dovetail.api.answer import Answer, call_of
 from dovetail.api.arguments import counted, in_python
-from dovetail.api.asked import Asked, job_of, placed_in
+from dovetail.api.asked import Asked, asked_of, job_of, placed_in
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible, MemoryUse, Outcome, evaluate
 from dovetail.files.given import ClusterGiven, ModelGiven, PlanGiven
 from dovetail.files.job import Job, Spec, countable
+from dovetail.files.profiled_cluster import ProfileGiven
 from dovetail.files.residuals import load_residuals
 from dovetail.plan.levers import Lever
 from dovetail.plan.plan import Plan
@@ -154,6 +155,7 @@ def simulate(
     seq: SupportsIndex | None = None,
     compute: str | None = None,
     tokens: str | float = "",
+    profile: ProfileGiven = "",
     progress: Tell | bool = False,
 ) -> Simulation:
     """Predict one training step: time, memory, energy, limits.
@@ -162,38 +164,16 @@ def simulate(
     `model`, `cluster` and `plan`: each a catalogue name, a file, a mapping with the keys of a spec, or a value
     (`Model`, `Cluster`, `Plan`). A cluster's size may stand in its name, as in "h100x512". `plan="auto"` is the
     planner's best, told to `progress` as it is searched for. `tokens` is what to train on in all, such as "15T".
+    `profile` is a trace of PyTorch's profiler or of Chakra, or {"file": it, "chip": NAME}: what was measured goes
+    before what is predicted.
 
     A plan that does not fit is an answer too: `fits` is false then, and `levers` says what would make it fit.
     """
     asked = asked_of(
         spec, model=model, cluster=cluster, devices=devices, plan=plan, global_batch=global_batch, seq=seq,
-        compute=compute,
+        compute=compute, profile=profile, read=counted,
     )  # fmt: skip
     return simulated(asked, num_tokens=_num_tokens(tokens), around=lambda: called(progress))
-
-
-def asked_of(
-    spec: Spec,
-    *,
-    model: ModelGiven,
-    cluster: ClusterGiven,
-    devices: SupportsIndex | None,
-    global_batch: SupportsIndex | None,
-    seq: SupportsIndex | None,
-    compute: str | None,
-    plan: PlanGiven = "",
-) -> Asked:
-    """The arguments that several calls share."""
-    return Asked(
-        spec=spec,
-        model=model,
-        cluster=cluster,
-        plan=plan,
-        devices=counted("devices", devices),
-        global_batch=counted("global_batch", global_batch),
-        seq=counted("seq", seq),
-        compute=compute or "",
-    )
 
 
 def simulated(asked: Asked, *, num_tokens: float, around: Callable[[], AbstractContextManager[Around]]) -> Simulation:

@@ -14,6 +14,9 @@ CHIP_HELP = "A chip: name, the beginning of one such as h200, or a file."
 TARGET_HELP = (
     "h200, array-sims, dies, astra-sim, published-gemm, published, a CSV file, a folder of them, or results of --json."
 )
+PROFILE_HELP = (
+    "A trace of PyTorch's profiler (.json, .json.gz) or of Chakra (.et): every operator beside ours; repeatable."
+)
 RUNS_HELP = "A CSV file of your own runs on one cluster: fits that cluster, and takes no FILE and no --chip."
 AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 
@@ -25,6 +28,7 @@ def validate(
     chip: Annotated[str, typer.Option(metavar="NAME", help=f"{CHIP_HELP} Otherwise as the table says.")] = "",
     dtype: Annotated[str, typer.Option(metavar="DTYPE", help="Of every row, whatever the table says.")] = "",
     worst: Annotated[str, typer.Option(metavar="N", help="How many of each set's worst rows to show.")] = "1",
+    profile: Annotated[list[str] | None, typer.Option(metavar="FILE", help=PROFILE_HELP)] = None,
     plot: Annotated[str, typer.Option(metavar="FILE", help="Write predicted against measured as .svg or .html.")] = "",
     html: Html = "",
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/accuracy.md.")] = False,
@@ -33,7 +37,7 @@ def validate(
     """Compare predictions with measurements, set by set.
 
     Without an argument, with what ships: h200, array-sims, dies and astra-sim. Tables are known by their columns; see
-    docs/howto. Ends with exit code 1 when a documented bar is missed.
+    docs/howto. Ends with exit code 1 when a documented bar is missed; no bar holds for a profile of your own.
     """
     from dovetail.api.validated import ValidateAsked
     from dovetail.cli.asked import count
@@ -41,6 +45,7 @@ def validate(
 
     asked = ValidateAsked(
         targets=tuple(target or ()),
+        profiles=tuple(profile or ()),
         chip=chip,
         dtype=dtype,
         num_worst=0 if worst.strip() == "0" else count("--worst", worst),

@@ -1,13 +1,12 @@
-"""What was typed on the command line: counts read, and the arguments that commands share."""
+"""Counts as they were typed on the command line."""
 
 from __future__ import annotations
 
 from dovetail.api.arguments import count
-from dovetail.api.asked import Asked
 from dovetail.errors import InvalidInput
 from dovetail.units import count_of
 
-__all__ = ["asked_of", "count", "num_tokens"]
+__all__ = ["count", "num_tokens"]
 
 
 def num_tokens(option: str, text: str) -> float:
@@ -18,27 +17,3 @@ def num_tokens(option: str, text: str) -> float:
         return count_of(text)
     except InvalidInput as error:
         raise InvalidInput(error.message, option) from None
-
-
-def asked_of(
-    *,
-    spec: str,
-    model: str,
-    cluster: str,
-    devices: str | None,
-    global_batch: str | None,
-    seq: str | None,
-    compute: str | None,
-    plan: str = "",
-) -> Asked:
-    """The arguments that commands share, as Typer has them."""
-    return Asked(
-        spec=spec,
-        model=model,
-        cluster=cluster,
-        plan=plan,
-        devices=count("--devices", devices),
-        global_batch=count("--global-batch", global_batch),
-        seq=count("--seq", seq),
-        compute=compute or "",
-    )

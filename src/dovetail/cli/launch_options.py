@@ -36,12 +36,13 @@ def launch(
 
     SPEC and its options are those of simulate. What the framework has no words for is named: not expressed.
     """
-    from dovetail.cli.asked import asked_of
+    from dovetail.api.asked import asked_of
+    from dovetail.cli.asked import count
     from dovetail.cli.launch import LaunchAsked, answer
 
     asked = asked_of(
-        spec=spec, model=model, cluster=cluster, plan=plan, devices=devices, global_batch=global_batch, seq=seq,
-        compute=compute,
+        spec, model=model, cluster=cluster, plan=plan, devices=devices, global_batch=global_batch, seq=seq,
+        compute=compute, read=count,
     )  # fmt: skip
     wanted = LaunchAsked(
         framework=framework, output=output, plan_file=plan_file, is_forced=force, as_json=as_json, html=html

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dovetail.cli.engines import CLUSTER_HELP, WORKERS_HELP, engine_asked
+from dovetail.cli.engines import CLUSTER_HELP, WORKERS_HELP, EngineAsked, engine_asked
 from dovetail.cli.html_option import Html
 from dovetail.cli.process import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
     from dovetail.api.mine_search import MineAsked
+    from dovetail.files.mining import MiningSaid
 
 SPEC_HELP = "A model (name, file or Hugging Face config.json), or a spec with models, a plan and a chip."
 METRIC_HELP = "What to be best by: throughput, perf/tdp, tokens/J or $/token."
@@ -35,7 +36,6 @@ KEEP_HELP = "How many of the best designs of each kind of stage to choose from; 
 REPLAN_HELP = "Say too which plan the planner would choose on the best chip."
 SEED_HELP = "Of algorithms that draw; the same seed, the same answer."
 STORE_HELP = "Keep every design that was scheduled in this file, and go on from there another time."
-COUNTS = ("batch", "seq", "devices", "keep", "budget", "seed", "top")
 JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 
 
@@ -68,40 +68,67 @@ def mine(
     Tensor and vector cores of any number and size within an area and a power, around the memory and links of a template
     chip. Every design is scheduled, operator by operator, or shown to be no better by a bound.
     """
-    return _answered(dict(locals()))
+    return _answered(
+        engine_asked(workers, cluster),
+        _asked(
+            spec,
+            _said(
+                base=base, area=area, power=power, batch=batch, seq=seq, devices=devices, stages=stages, keep=keep,
+                fix=fix, forbid=forbid,
+            ),
+            metric=metric, algorithm=algorithm, budget=budget, seed=seed, top=top, replan=replan,
+        ),
+        store=store, html=html, as_json=as_json,
+    )  # fmt: skip
 
 
-def _answered(typed: dict[str, Any]) -> None:
-    """Answers what was typed."""
+def _answered(engine: EngineAsked, asked: MineAsked, *, store: str, html: str, as_json: bool) -> None:
     from dovetail.cli.around import Terminal
     from dovetail.cli.mine import answer
 
-    terminal = Terminal(asked=engine_asked(typed["workers"], typed["cluster"]), file=typed["store"])
-    if not answer(_asked(typed), terminal, as_json=typed["as_json"], html=typed["html"]):
+    if not answer(asked, Terminal(asked=engine, file=store), as_json=as_json, html=html):
         raise typer.Exit(EXIT_INFEASIBLE)
 
 
-def _asked(typed: dict[str, Any]) -> MineAsked:
+def _asked(
+    spec: str, said: MiningSaid, *, metric: str, algorithm: str, budget: str | None, seed: str, top: str, replan: bool
+) -> MineAsked:
     """What was typed, with counts read."""
     from dovetail.api.mine_search import MineAsked
+    from dovetail.cli.asked import count
+
+    return MineAsked(
+        spec=spec,
+        said=said,
+        metric=metric,
+        algorithm=algorithm,
+        num_most=count("--budget", budget),
+        seed=count("--seed", seed),
+        num_best=count("--top", top),
+        is_replanned=replan,
+    )
+
+
+def _said(
+    *, base: str, area: str, power: str, batch: str | None, seq: str | None, devices: str | None, stages: str,
+    keep: str | None, fix: list[str] | None, forbid: list[str] | None,
+) -> MiningSaid:  # fmt: skip
+    """What was typed in place of a spec, with counts read."""
     from dovetail.cli.asked import count
     from dovetail.files.mining import MiningSaid
     from dovetail.files.mining_stages import StagesSaid
 
-    counts = {name: count(f"--{name}", typed[name]) for name in COUNTS}
-    by_stage = StagesSaid(
-        devices=counts["devices"],
-        stages=typed["stages"],
-        num_kept=counts["keep"],
-        fixed=tuple(typed["fix"] or ()),
-        forbidden=tuple(typed["forbid"] or ()),
-    )
-    said = {name: typed[name] for name in ("base", "area", "power")} | {name: counts[name] for name in ("batch", "seq")}
-    return MineAsked(
-        **{name: typed[name] for name in ("spec", "metric", "algorithm")},
-        said=MiningSaid(**said, stages=by_stage),
-        num_most=counts["budget"],
-        seed=counts["seed"],
-        num_best=counts["top"],
-        is_replanned=typed["replan"],
+    return MiningSaid(
+        base=base,
+        area=area,
+        power=power,
+        batch=count("--batch", batch),
+        seq=count("--seq", seq),
+        stages=StagesSaid(
+            devices=count("--devices", devices),
+            stages=stages,
+            num_kept=count("--keep", keep),
+            fixed=tuple(fix or ()),
+            forbidden=tuple(forbid or ()),
+        ),
     )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dovetail.cli.html_option import Html
+
+if TYPE_CHECKING:
+    from dovetail.api.networks import NetworkSaid
+    from dovetail.cli.network import NetworkFiles
 
 COLLECTIVE_HELP = "all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce or point-to-point."
 SIZE_HELP = 'What one rank holds, such as "64 MiB"; 1MiB..1GiB doubles from one to the other.'
@@ -28,20 +32,6 @@ CSV_HELP = "Write results as FILE.csv; one answer's links and critical path as F
 RANKS_HELP = "Whose timeline and links to write: 0-7 or 0,2. Otherwise all."
 ASTRA_HELP = "Write the same as ASTRA-sim's files: PREFIX.0.et and on, PREFIX.network.yml, PREFIX.system.json."
 JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
-WORDS = (
-    "collective",
-    "size",
-    "topology",
-    "algorithm",
-    "engine",
-    "policy",
-    "groups",
-    "dims",
-    "slow",
-    "endpoint",
-    "memory",
-)
-FILES = ("plot", "perfetto", "csv", "ranks", "html")
 
 
 def network(
@@ -74,21 +64,51 @@ def network(
     (oversubscription=2; leaf=8,spines=4 for its own switches) or dragonfly:9x4x2. Bandwidth is what one device
     can send into the dimension, in one direction, all its ports together.
     """
-    return _answered(dict(locals()))
+    return _answered(
+        _said(
+            collective=collective, size=size, topology=topology, algorithm=algorithm, engine=engine, chunks=chunks,
+            active=active, policy=policy, themis=themis, groups=groups, dims=dims, slow=slow, endpoint=endpoint,
+            memory=memory, sms=sms,
+        ),
+        _files(plot=plot, perfetto=perfetto, csv=csv, ranks=ranks, astra_sim=astra_sim, html=html),
+        as_json=as_json,
+    )  # fmt: skip
 
 
-def _answered(typed: dict[str, Any]) -> None:
-    """Answers what was typed."""
+def _answered(said: NetworkSaid, files: NetworkFiles, *, as_json: bool) -> None:
+    from dovetail.cli.network import answer
+
+    answer(said, files, as_json=as_json)
+
+
+def _said(
+    *, collective: str, size: str, topology: str, algorithm: str, engine: str, chunks: str, active: str, policy: str,
+    themis: bool, groups: str, dims: str, slow: str, endpoint: str, memory: str, sms: str | None,
+) -> NetworkSaid:  # fmt: skip
+    """What was typed of the collective and its network, with counts read."""
     from dovetail.api.networks import NetworkSaid
     from dovetail.cli.asked import count
-    from dovetail.cli.network import NetworkFiles, answer
 
-    chunks: dict[str, Any] = {
-        "num_chunks": count("--chunks", typed["chunks"]),
-        "num_active_chunks": count("--active", typed["active"]),
-    }
-    said = NetworkSaid(
-        **{name: typed[name] for name in WORDS}, **chunks, sms=typed["sms"] or "", is_themis=typed["themis"]
+    return NetworkSaid(
+        collective=collective,
+        size=size,
+        topology=topology,
+        algorithm=algorithm,
+        engine=engine,
+        num_chunks=count("--chunks", chunks),
+        num_active_chunks=count("--active", active),
+        policy=policy,
+        is_themis=themis,
+        groups=groups,
+        dims=dims,
+        slow=slow,
+        endpoint=endpoint,
+        memory=memory,
+        sms=sms or "",
     )
-    files = NetworkFiles(**{name: typed[name] for name in FILES}, astra=typed["astra_sim"])
-    answer(said, files, as_json=typed["as_json"])
+
+
+def _files(*, plot: str, perfetto: str, csv: str, ranks: str, astra_sim: str, html: str) -> NetworkFiles:
+    from dovetail.cli.network import NetworkFiles
+
+    return NetworkFiles(plot=plot, perfetto=perfetto, csv=csv, ranks=ranks, astra=astra_sim, html=html)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -45,14 +45,14 @@ def run(
     Shows when each rank ends, how much of that is communication not hidden behind compute, and the critical path.
     A send without its receive, a cycle, or a rank that never joins its group is an error that names rank and node.
     """
-    return _answered(dict(locals()))
-
-
-def _answered(typed: dict[str, Any]) -> None:
-    """Answers what was typed."""
     from dovetail.cli.trace import TraceAsked, answer
 
-    answer(TraceAsked(is_congestion_aware=typed.pop("congestion_aware"), **typed))
+    asked = TraceAsked(
+        prefix=prefix, topology=topology, system=system, groups=groups, engine=engine,
+        is_congestion_aware=congestion_aware, slow_ranks=slow_ranks, as_json=as_json, perfetto=perfetto, csv=csv,
+        ranks=ranks, html=html,
+    )  # fmt: skip
+    answer(asked)
 
 
 @trace.command(name="import")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from fastapi import Request
 from nicegui import ui
 
@@ -23,6 +25,14 @@ from dovetail.plan.plan import Plan
 CONNECT_S = 30.0
 
 
+class View(Protocol):
+    """A page that is built at once, and goes on with what takes a while when its tab is there to see it."""
+
+    def build(self) -> None: ...
+
+    async def begin(self) -> None: ...
+
+
 def begin_warm() -> None:
     """Reads the catalogues, and evaluates once: whoever opens the first page does not wait for that."""
     model_groups()
@@ -39,25 +49,22 @@ def add_pages(settings: Settings, workers: Workers, searches: Searches) -> None:
 
     @ui.page("/", response_timeout=CONNECT_S)
     async def plan(request: Request) -> None:
-        view = PlanView(site, request.query_params.multi_items())
-        view.build()
-        await ui.context.client.connected(timeout=CONNECT_S)
-        await view.begin()
+        await _begin(PlanView(site, request.query_params.multi_items()))
 
     @ui.page("/compare", response_timeout=CONNECT_S)
     async def compare(request: Request) -> None:
-        view = CompareView(request.query_params.multi_items())
-        view.build()
-        await ui.context.client.connected(timeout=CONNECT_S)
-        await view.begin()
+        await _begin(CompareView(request.query_params.multi_items()))
 
     @ui.page("/study", response_timeout=CONNECT_S)
     async def study(request: Request) -> None:
-        view = StudyView(site, request.query_params.multi_items())
-        view.build()
-        await ui.context.client.connected(timeout=CONNECT_S)
-        await view.begin()
+        await _begin(StudyView(site, request.query_params.multi_items()))
 
     @ui.page("/search", response_timeout=CONNECT_S)
     async def search(request: Request) -> None:
         SearchView(site, request.query_params.multi_items()).build()
+
+
+async def _begin(view: View) -> None:
+    view.build()
+    await ui.context.client.connected(timeout=CONNECT_S)
+    await view.begin()

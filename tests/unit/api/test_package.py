@@ -13,7 +13,7 @@ import dovetail as dv
 from dovetail import api
 
 SOURCE = Path(dv.__file__).parent
-LAYERS = ("network", "plan", "schedule")  # which are also names of answers
+LAYERS = ("capture", "network", "plan", "schedule")  # which are also names of answers
 CALLED = tuple(f"dv.{name}" for name in LAYERS)
 
 
@@ -40,7 +40,9 @@ def test_looking_at_the_api_without_using_it_imports_nothing_either():
 
 def test_the_package_offers_what_the_api_has_and_type_checkers_see_the_same():
     assert set(dv.__all__) - {"__version__"} == set(api.__all__) == set(api.HOMES)
-    assert checked_imports(SOURCE / "__init__.py") == checked_imports(SOURCE / "api" / "__init__.py") == set(api.HOMES)
+    assert checked_imports(SOURCE / "api" / "__init__.py") == set(api.HOMES)
+    assert checked_imports(SOURCE / "__init__.py") == {"*"}
+    assert ran("from dovetail import *; print(simulate.__name__, plan.__name__)") == "simulate dovetail.plan"
 
 
 @pytest.mark.parametrize("name", sorted(api.HOMES))
@@ -62,7 +64,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error(package):
 def test_a_layer_can_be_called_as_the_answer_of_its_name_however_it_was_imported(before):
     first = "\n".join(before.format(name) for name in LAYERS)
     told = f"print([isinstance(one, types.ModuleType) and callable(one) for one in ({', '.join(CALLED)})])"
-    assert ran(f"import types, dovetail as dv\n{first}\n{told}") == "[True, True, True]"
+    assert ran(f"import types, dovetail as dv\n{first}\n{told}") == "[True, True, True, True]"
 
 
 def test_a_layer_stays_a_package_to_import_from():
