@@ -13,7 +13,7 @@ from tests.source_tree import PACKAGE, Module
 
 # Top to bottom. A module imports from its own package and from the rows above it.
 ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("base", ("errors", "registry", "units")),
+    ("base", ("errors", "registry", "units", "plugins")),
     ("facts", ("workload", "hardware")),
     ("decision", ("plan",)),
     ("physics", ("cost", "network")),
@@ -21,23 +21,25 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("answer", ("evaluate", "accuracy")),
     ("choice", ("search",)),
     ("words", ("report",)),
-    ("edges", ("files", "store", "engine", "api", "explorer", "cli", "web")),
+    ("edges", ("files", "store", "engine", "capture", "api", "explorer", "cli", "web")),
     ("start", ("__main__",)),
 )
 # Within a row, only these.
 NEIGHBOURS = {
     "registry": {"errors"},
+    "plugins": {"errors", "registry"},
     "units": {"errors"},
     "accuracy": {"evaluate"},
     "engine": {"store"},
-    "api": {"files", "store", "engine"},
+    "capture": {"files"},
+    "api": {"files", "store", "engine", "capture"},
     "explorer": {"files", "store", "engine", "api"},
-    "cli": {"files", "store", "engine", "api", "explorer"},
+    "cli": {"files", "store", "engine", "capture", "api", "explorer"},
     "web": {"files", "store", "engine"},
 }
 ROW_OF = {layer: row for row, layers in ROWS for layer in layers}
 RANK_OF = {layer: rank for rank, (_, layers) in enumerate(ROWS) for layer in layers}
-EDGES = {"files", "store", "engine", "api", "explorer", "cli", "web", "__main__"}
+EDGES = {"files", "store", "engine", "capture", "api", "explorer", "cli", "web", "__main__"}
 EDGE_LIBRARIES = {
     "pydantic", "pydantic_core", "yaml", "typer", "click", "rich",
     "sqlite3", "pebble", "distributed", "dask", "fastapi", "starlette", "uvicorn", "nicegui", "httpx", "requests",
@@ -126,6 +128,21 @@ def edge_library_violations(modules: Iterable[Module]) -> list[str]:
         if module.layer not in EDGES
         for node, target in imports(module)
         if target.partition(".")[0] in EDGE_LIBRARIES
+    ]
+
+
+# Extras that most installs do without: which modules may import them, by the beginning of their path in the package.
+EXTRAS = {"torch": "capture/torch_", "transformers": "capture/torch_", "onnx": "capture/onnx_"}
+
+
+def extra_violations(modules: Iterable[Module]) -> list[str]:
+    """Libraries of an extra imported elsewhere than where they are asked for with a clear message."""
+    return [
+        f"{module.at(node)}: imports {target}; only {PACKAGE}/{home}*.py may, as it is an extra"
+        for module in modules
+        for node, target in imports(module)
+        if (home := EXTRAS.get(target.partition(".")[0]))
+        and not str(module.path).replace("\\", "/").partition(f"{PACKAGE}/")[2].startswith(home)
     ]
 
 

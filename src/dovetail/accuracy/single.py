@@ -18,8 +18,12 @@ from dovetail.workload.operators import DTYPES, OPERATORS, Unit, code_of
 PHASES = {"forward": Phase.FORWARD, "input-grad": Phase.INPUT_GRAD, "weight-grad": Phase.WEIGHT_GRAD}
 ALIASES = {"gemm": "matmul", "mm": "matmul", "bmm": "matmul", "conv": "convolution", "adamw": "adam"}
 PRODUCTS = ("linear", "matmul", "expert_linear", "recurrent_linear")
-KINDS = tuple(o.name for o in OPERATORS if o.unit in (Unit.TENSOR, Unit.VECTOR))
 UPDATE_BYTES = {"adam": 28.0, "sgd": 20.0}  # fp32 weight, gradient and moments in, all but the gradient out
+
+
+def kinds() -> tuple[str, ...]:
+    """Operators that a chip's own units run, those of plugins among them."""
+    return tuple(o.name for o in OPERATORS if o.unit in (Unit.TENSOR, Unit.VECTOR))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +140,8 @@ def has_array(chip: Chip) -> bool:
 def _kind(name: str) -> str:
     plain = name.strip().lower().replace("-", "_")
     plain = ALIASES.get(plain, plain)
-    if plain not in KINDS:
-        raise InvalidInput(f"no operator is named {name!r}{did_you_mean(plain, (*KINDS, *ALIASES))}", "KIND")
+    if plain not in kinds():
+        raise InvalidInput(f"no operator is named {name!r}{did_you_mean(plain, (*kinds(), *ALIASES))}", "KIND")
     return plain
 
 

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.chip import Calibration, Chip
@@ -16,6 +17,7 @@ from dovetail.workload.operators import DTYPES
 
 _NUMBERS = tuple(field.name for field in fields(Calibration) if field.name != "fitted_on")
 _ENERGIES = ("tensor_j_per_flop", "vector_j_per_flop", "sram_j_per_byte", "hbm_j_per_byte", "idle_w")
+NameArray = npt.NDArray[np.object_]
 NOT_MODELLED = 0.0  # a chip has no rate for a dtype
 
 
@@ -27,6 +29,7 @@ class ChipColumns:
     dtype, 0 where a chip cannot multiply in it.
     """
 
+    name: NameArray
     stationary: tuple[str, ...]
     fill: str
     num_units: FloatArray
@@ -87,6 +90,7 @@ def chip_columns(chips: Sequence[Chip]) -> ChipColumns:
     tilings = [chip.tensor.tiling for chip in chips]
     sizes = np.array([tiling.tiles for tiling in tilings], dtype=np.float64)
     return ChipColumns(
+        name=np.array([chip.name for chip in chips], dtype=object),
         stationary=tilings[0].stationary,
         fill=tilings[0].fill,
         num_units=_array(chip.tensor.num_units for chip in chips),

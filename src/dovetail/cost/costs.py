@@ -11,7 +11,9 @@ from dovetail.cost.columns import ChipColumns, chip_columns
 from dovetail.cost.families import family_costs, prepared
 from dovetail.cost.families.parts import distinct_rows
 from dovetail.cost.op_cost import LIMITS, OpCosts, Setting
+from dovetail.cost.overrides import with_measured
 from dovetail.hardware.chip import Chip
+from dovetail.registry import at_withdrawal
 from dovetail.workload.graph import IntArray, Ops, Phase
 
 __all__ = ["LIMITS", "OpCosts", "Setting", "cost_table", "distinct_costs", "op_costs"]
@@ -28,13 +30,21 @@ _COSTED_BY = (
 )
 CHIPS_AT_ONCE = 1_000  # what keeps a graph's arrays in a core's cache
 _prepared = lru_cache(maxsize=32)(prepared)  # searches cost the same graphs again and again, on other chips
+at_withdrawal(_prepared.cache_clear)
 
 
 def op_costs(ops: Ops, chip: Chip, setting: Setting = Setting.STREAM) -> OpCosts:
-    """Cost of each row of `ops` on `chip`; network rows cost nothing here."""
+    """Cost of each row of `ops` on `chip`; network rows cost nothing here.
+
+    In a stream, rows that were measured on the chip take those seconds.
+    """
     first, which = alike_rows(ops)
-    table = cost_table(ops.taken(first), chip_columns((chip,)), setting)
-    return OpCosts(**{f.name: getattr(table, f.name)[which, 0] for f in fields(OpCosts)})
+    distinct = ops.taken(first)
+    table = cost_table(distinct, chip_columns((chip,)), setting)
+    costs = OpCosts(**{f.name: getattr(table, f.name)[:, 0] for f in fields(OpCosts)})
+    if setting is Setting.STREAM:
+        costs = with_measured(distinct, chip, costs)
+    return OpCosts(**{f.name: getattr(costs, f.name)[which] for f in fields(OpCosts)})
 
 
 def distinct_costs(ops: Ops, chips: ChipColumns, setting: Setting = Setting.STREAM) -> OpCosts:

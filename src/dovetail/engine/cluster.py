@@ -13,11 +13,13 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Generic
 
 from dovetail.engine import EngineFailed, Q, R, T
 from dovetail.errors import InvalidInput
-from dovetail.store.version import model_version
+from dovetail.plugins import Plugin, blamed, load_all, loaded_plugins
+from dovetail.store.version import PLUGINS, model_version
 from dovetail.units import MEBI
 
 ANSWER_S = 3.0  # of each step of meeting a scheduler; a person waits for it
@@ -89,7 +91,7 @@ def _check_workers(client: Any, address: str) -> None:
     except TimeoutError:
         told = f"the Dask cluster at {address} has no workers"
         raise InvalidInput(f"{told}; start some with: dask worker {address} --nthreads 1") from None
-    for worker, found in client.run(_version, on_error="return").items():
+    for worker, found in client.run(partial(_version, loaded_plugins()), on_error="return").items():
         _check_version(worker, str(found) if not isinstance(found, BaseException) else f"none ({found})")
 
 
@@ -97,7 +99,9 @@ def _check_version(worker: str, found: str, expected: str = "") -> None:
     expected = expected or model_version()
     if found != expected:
         told = f"worker {worker} has Dovetail {found}, and this is {expected}: their numbers must not mix"
-        raise InvalidInput(f"{told}; install the same on both and start the workers again")
+        is_plugins = found.partition(PLUGINS)[0] == expected.partition(PLUGINS)[0]
+        way_out = "name the same plugins" if is_plugins else "install the same on both"
+        raise InvalidInput(f"{told}; {way_out} and start the workers again")
 
 
 class Cluster(Generic[Q]):
@@ -108,7 +112,7 @@ class Cluster(Generic[Q]):
         self._num_threads, self._looked_s = 1, -LOOK_S
         payload = pickle.dumps(question, protocol=pickle.HIGHEST_PROTOCOL)
         # a task, not scattered data: the scheduler makes it again where all workers that had it are gone
-        self._question = client.submit(pickle.loads, payload, pure=False)
+        self._question = client.submit(_question, payload, loaded_plugins(), pure=False)
 
     def map(self, act: Callable[[Q, T], R], tasks: Iterable[T]) -> Generator[R, None, None]:
         left = enumerate(tasks)
@@ -129,7 +133,9 @@ class Cluster(Generic[Q]):
 
     def _asked(self, act: Callable[[Q, T], R], task: T) -> Any:
         try:
-            return self._client.submit(_acted, act, self._question, task, model_version(), pure=False)
+            return self._client.submit(
+                _acted, act, self._question, task, model_version(), loaded_plugins(), pure=False
+            )
         except (OSError, RuntimeError, CancelledError):
             raise self._gone() from None
 
@@ -180,10 +186,18 @@ def _up_to(left: Iterator[T], most: int) -> Iterator[T]:
 # --- what runs in a worker --------------------------------------------------------------------------------------------
 
 
-def _version() -> str:
+def _version(plugins: tuple[Plugin, ...]) -> str:
+    load_all(plugins)
     return model_version()
 
 
-def _acted(act: Callable[[Q, T], R], question: Q, task: T, expected: str) -> R:
+def _question(payload: bytes, plugins: tuple[Plugin, ...]) -> Any:
+    load_all(plugins)  # what they registered, and their own values, may be part of it
+    return pickle.loads(payload)
+
+
+def _acted(act: Callable[[Q, T], R], question: Q, task: T, expected: str, plugins: tuple[Plugin, ...] = ()) -> R:
+    load_all(plugins)  # of a worker that came later, and got the question from another one
     _check_version("of the cluster", model_version(), expected)
-    return act(question, task)
+    with blamed():
+        return act(question, task)

@@ -24,6 +24,7 @@ from pebble import ProcessExpired, ProcessPool
 
 from dovetail.engine import MOST_TRIES, EngineFailed, Q, R, T
 from dovetail.errors import InvalidInput
+from dovetail.plugins import Plugin, blamed, load_all, loaded_plugins
 
 NUM_HELD = 2  # tasks that a worker has at once: one done, the next at hand
 NUM_AHEAD = 4  # tasks by worker, that may be done before the one whose result is wanted
@@ -139,7 +140,8 @@ class _Worker:
 
     def _started(self) -> Any:  # its methods have no types
         context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
-        pool = ProcessPool(max_workers=1, initializer=_begin, initargs=(self._payload,), context=context)
+        given = (self._payload, loaded_plugins())
+        pool = ProcessPool(max_workers=1, initializer=_begin, initargs=given, context=context)
         with _interrupts_later():
             assert pool.active, "a pool that does not start"
         return pool
@@ -202,9 +204,10 @@ def _interrupts_later() -> Iterator[None]:
 # --- what runs in a worker --------------------------------------------------------------------------------------------
 
 
-def _begin(payload: bytes) -> None:
+def _begin(payload: bytes, plugins: tuple[Plugin, ...]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # at once, compiled loop or not
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    load_all(plugins)  # what they registered, and their own values, may be part of the question
     _held["question"] = pickle.loads(payload)
 
 
@@ -216,4 +219,5 @@ def _end_with_parent() -> None:
 
 
 def _acted(act: Callable[[Q, T], R], task: T) -> R:
-    return act(_held["question"], task)
+    with blamed():
+        return act(_held["question"], task)

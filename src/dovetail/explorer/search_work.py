@@ -20,6 +20,7 @@ from dovetail.explorer.state import FIRST, State
 from dovetail.explorer.work import begin_child
 from dovetail.files.model import model_of
 from dovetail.files.uploaded import catalogue_entry
+from dovetail.plugins import Plugin, blamed
 from dovetail.report.codesigned import CodesignReport
 from dovetail.report.fronts import FrontReport
 from dovetail.report.page import Page
@@ -44,11 +45,12 @@ class Refused:
     said: str
 
 
-def run_search(asked: SearchAsked, store: str, pipe: Connection) -> None:
+def run_search(asked: SearchAsked, store: str, pipe: Connection, plugins: tuple[Plugin, ...] = ()) -> None:
     """Searches, tells how far it is and what it found, and ends."""
-    begin_child()
+    begin_child(plugins)
     try:
-        pipe.send(ended(asked, store, _told(pipe)))
+        with blamed():
+            pipe.send(ended(asked, store, _told(pipe)))
     except DovetailError as error:
         pipe.send(Refused(said=str(error)))
     except Exception:

@@ -14,6 +14,7 @@ from dovetail.api.progress import Progress
 from dovetail.errors import InvalidInput
 from dovetail.explorer.search_asked import SearchAsked
 from dovetail.explorer.search_work import Ended, Refused, run_search
+from dovetail.plugins import loaded_plugins
 
 RUNNING, DONE, CANCELLED, FAILED = "running", "done", "cancelled", "failed"
 MOST_RUNNING = 4
@@ -90,7 +91,8 @@ class Searches:
             )
         context = multiprocessing.get_context("spawn")
         pipe, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=run_search, args=(asked, self._store, theirs), daemon=True)
+        given = (asked, self._store, theirs, loaded_plugins())
+        process = context.Process(target=run_search, args=given, daemon=True)
         process.start()
         theirs.close()
         now_s = time.monotonic()

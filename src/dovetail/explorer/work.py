@@ -20,6 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 from pebble import ProcessExpired, ProcessPool
 
 from dovetail.errors import InvalidInput
+from dovetail.plugins import Plugin, blamed, load_all, loaded_plugins
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,7 +35,9 @@ class Workers:
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
         num_workers = max(1, min(MOST_WORKERS, os.cpu_count() or 1))
-        self._pool: Any = ProcessPool(max_workers=num_workers, initializer=begin_child, context=context)
+        self._pool: Any = ProcessPool(
+            max_workers=num_workers, initializer=begin_child, initargs=(loaded_plugins(),), context=context
+        )
         self._known: OrderedDict[str, Any] = OrderedDict()
         self._asked: dict[str, asyncio.Future[Any]] = {}
 
@@ -56,7 +59,7 @@ class Workers:
 
     async def fresh(self, act: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """What `act` says now: of what may have changed since, as a store does."""
-        future = self._pool.schedule(act, args=list(args), kwargs=dict(kwargs), timeout=MOST_S)
+        future = self._pool.schedule(_acted, args=[act, *args], kwargs=dict(kwargs), timeout=MOST_S)
         try:
             found: R = await asyncio.wrap_future(future)
         except TimeoutError:
@@ -83,17 +86,23 @@ class Workers:
         self._pool.join()
 
 
+def _acted(act: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+    with blamed():
+        return act(*args, **kwargs)
+
+
 def _warm() -> None:
     """Imports what answers take."""
     for name in ("dovetail.explorer.answers", "dovetail.explorer.quick", "dovetail.explorer.studies"):
         importlib.import_module(name)
 
 
-def begin_child() -> None:
-    """How a process begins that works for the page: it ends with it, and at once where it is told to."""
+def begin_child(plugins: tuple[Plugin, ...] = ()) -> None:
+    """How a process begins that works for the page: it ends with it, at once where told to, and knows the same."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's, which ends its children
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    load_all(plugins)
 
 
 def _end_with_parent() -> None:

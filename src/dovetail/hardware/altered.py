@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.measured import NOT_MEASURED
 
 MOST_TIMES = 4.0  # either way: further off is another chip, not this one with a figure changed
 LINK = "link-"  # before a dimension's name
@@ -93,7 +94,8 @@ def altered(cluster: Cluster, factors: Mapping[str, float], dtype: str) -> Clust
 
 
 def _of_chip(change: Callable[[Chip, float], Chip]) -> Callable[[Cluster, float], Cluster]:
-    return lambda cluster, factor: replace(cluster, chip=change(cluster.chip, factor))
+    """A change of a cluster's chip, of which nothing was measured as it then is."""
+    return lambda own, factor: replace(own, chip=replace(change(own.chip, factor), measured=NOT_MEASURED))
 
 
 def _faster_hbm(chip: Chip, factor: float) -> Chip:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from dovetail.errors import InvalidInput, NotModelled, did_you_mean
 from dovetail.hardware.die import Die
 from dovetail.hardware.endpoints import SM_DRIVEN, Endpoint, endpoints
+from dovetail.hardware.measured import NOT_MEASURED, Measured
 from dovetail.hardware.memory import Memory
 
 STATIONARY = ("output", "weight", "input")
@@ -195,6 +196,7 @@ class Chip:
     sources: tuple[tuple[str, str], ...]
     facts: tuple[tuple[str, str, str], ...] = ()
     endpoint: str = SM_DRIVEN  # who runs its collectives, of `endpoints`; watts of its engines are in energy.idle_w
+    measured: Measured = NOT_MEASURED  # times of operators that go before predictions; of this very chip, unaltered
 
     def __post_init__(self) -> None:
         for label in ("clock_hz", "core_buffer_bytes", "tdp_w", "interconnect_bytes_per_s"):

@@ -16,6 +16,7 @@ import numpy as np
 from dovetail.cost.chosen import chosen_waves, num_clusters
 from dovetail.cost.columns import ChipColumns, chip_columns, varied
 from dovetail.cost.costs import OpCosts, Setting, cost_table
+from dovetail.cost.own_costs import is_costed_apart
 from dovetail.errors import InvalidInput
 from dovetail.hardware.chip import Chip
 from dovetail.units import GIGA, TERA
@@ -197,8 +198,17 @@ def _alone_s(ops: Ops, chip: Chip, held: Held, setting: Setting) -> FloatArray: 
 
 def _tensor_s(ops: Ops, chip: Chip, held: Held, setting: Setting) -> FloatArray:
     """Attention (its blocks need no cluster) and the rarer products, on the units left, tiled anew."""
-    columns = _columns(chip, chip.tensor.num_units - held.num_units, held)
-    return np.asarray(cost_table(ops, columns, setting).compute_s[:, 0])
+    num_units = chip.tensor.num_units
+    columns = _columns(chip, num_units - held.num_units, held)
+    tiled_s = cost_table(ops, columns, setting).compute_s[:, 0]
+    is_own = is_costed_apart(ops.kind)
+    if not bool(is_own.any()):
+        return np.asarray(tiled_s)
+    # a plugin's cost need not know that units are held: it takes no less than its share of those left
+    alone = cost_table(ops, chip_columns((chip,)), setting)
+    launch_s = _launch_s(alone, chip)
+    shared_s = launch_s + (alone.compute_s[:, 0] - launch_s) * num_units / (num_units - held.num_units)
+    return np.where(is_own, np.maximum(tiled_s, shared_s), tiled_s)
 
 
 def _product_s(ops: Ops, chip: Chip, held: Held, setting: Setting) -> FloatArray:

@@ -117,6 +117,14 @@ class Store:
         self._begun[key] = self.adopt(key, kind, model, text, names)
         return self._begun[key]
 
+    def others(self, study: Study) -> tuple[StudyRecord, ...]:
+        """Studies of the same question by another version of the model, or with other plugins: never mixed with it."""
+        every = {record.key: record for record in self.studies()}
+        own = every[study.key]
+        same = (own.kind, own.inputs, own.figure_names)
+        found = (one for one in every.values() if (one.kind, one.inputs, one.figure_names) == same)
+        return tuple(one for one in found if one.key != study.key)
+
     def num_kept(self) -> int:
         """Rows that are safe in the file at this moment, of all studies asked for."""
         return sum(study.num_kept() for study in self._begun.values())

@@ -2,50 +2,53 @@
 
 A graph refers to operators by their index here (`code`). An operator that is not in this table cannot be put
 into a graph, so nothing is ever free because it was forgotten. Vector operators are described per element of
-their output: tensors read and written (in elements of the operator's dtype), further bytes, and FLOP.
+their output: tensors read and written (in elements of the operator's dtype), further bytes, and FLOP. A plugin adds
+its own vector operators through the registry `operators`, behind these.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import IntEnum
-
 import numpy as np
 
 from dovetail.errors import NotModelled, did_you_mean
+from dovetail.workload.operator_tables import (
+    FLOP_PER_ELEMENT,
+    KEEPS_INPUT,
+    KEEPS_OUTPUT,
+    NUM_READS,
+    NUM_WRITES,
+    OPERATORS,
+    SIDE_BYTES_PER_ELEMENT,
+    UNIT,
+    Operator,
+    Pass,
+    Unit,
+    code_of,
+    operators,
+)
 
-
-class Unit(IntEnum):
-    """What runs an operator."""
-
-    NONE = 0  # the name of a tensor, no work
-    TENSOR = 1
-    VECTOR = 2
-    NETWORK = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pass:
-    """One sweep of a vector operator over its elements."""
-
-    num_reads: float = 1.0
-    num_writes: float = 1.0
-    flop_per_element: float = 1.0
-    side_bytes_per_element: float = 0.0  # masks, indices, fp32 copies: moved besides the tensors
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operator:
-    """One kind of operator, forward and backward, and what it keeps for its backward pass."""
-
-    name: str
-    unit: Unit
-    forward: Pass = Pass()
-    backward: Pass = Pass()
-    keeps_input: bool = False
-    keeps_output: bool = False
-    kept_bytes_per_element: float = 0.0  # kept beside tensors: masks, statistics
-    conjugate: str = ""  # network operators: what their backward pass is
+__all__ = [
+    "ATTENTIONS",
+    "ATTENTION_CODES",
+    "DTYPES",
+    "DTYPE_BYTES",
+    "FLOP_PER_ELEMENT",
+    "KEEPS_INPUT",
+    "KEEPS_OUTPUT",
+    "LIGHT",
+    "NUM_READS",
+    "NUM_WRITES",
+    "OPERATORS",
+    "SIDE_BYTES_PER_ELEMENT",
+    "UNIT",
+    "Operator",
+    "Pass",
+    "Unit",
+    "code_of",
+    "dtype_bytes",
+    "dtype_code",
+    "operators",
+]
 
 
 def _vector(name: str, forward: Pass, backward: Pass, **keeps: bool | float) -> Operator:
@@ -234,18 +237,22 @@ _TABLE = (
         Pass(num_writes=0, flop_per_element=4, side_bytes_per_element=8),
         Pass(num_reads=2, flop_per_element=1),
     ),
+    # element-wise steps of one tensor that no other operator here stands for, as one kernel; its input is kept
+    _unary("elementwise", 4, keeps_input=True),
+    # one of two by a mask of truth values
+    _vector("where", Pass(side_bytes_per_element=1), Pass(side_bytes_per_element=1), kept_bytes_per_element=1.0),
+    # many elements to few, described per element of its input, which its gradient needs: maxima, norms, variances
+    _vector("reduction", Pass(num_writes=0), Pass(), keeps_input=True),
+    # written without a gradient: masks, positions, indices of 8 bytes, data made ready
+    _vector(
+        "constant",
+        Pass(num_reads=0, num_writes=0, side_bytes_per_element=8),
+        Pass(num_reads=0, num_writes=0, flop_per_element=0),
+    ),
 )
 
-OPERATORS: tuple[Operator, ...] = _TABLE
-_CODES = {operator.name: code for code, operator in enumerate(_TABLE)}
-
-
-def code_of(name: str) -> int:
-    """The index of an operator by name."""
-    if name not in _CODES:
-        raise NotModelled(f"operator {name!r} is not modelled{did_you_mean(name, _CODES)}")
-    return _CODES[name]
-
+for _each in _TABLE:
+    operators.register(_each.name)(_each)
 
 ATTENTIONS = ("attention", "attention_1", "attention_2")
 ATTENTION_CODES = tuple(code_of(name) for name in ATTENTIONS)
@@ -253,16 +260,6 @@ ATTENTION_CODES = tuple(code_of(name) for name in ATTENTIONS)
 # Vector operators whose output can be formed again from an input that is kept anyway: what light recompute drops.
 LIGHT = tuple(
     code_of(name) for name in ("layernorm", "rmsnorm", "gelu", "silu", "silu_mul", "gelu_mul", "mul", "hardswish")
-)
-UNIT = np.array([operator.unit for operator in _TABLE], dtype=np.int8)
-# rows of these tables: forward, backward
-NUM_READS = np.array([[o.forward.num_reads for o in _TABLE], [o.backward.num_reads for o in _TABLE]])
-NUM_WRITES = np.array([[o.forward.num_writes for o in _TABLE], [o.backward.num_writes for o in _TABLE]])
-FLOP_PER_ELEMENT = np.array(
-    [[o.forward.flop_per_element for o in _TABLE], [o.backward.flop_per_element for o in _TABLE]]
-)
-SIDE_BYTES_PER_ELEMENT = np.array(
-    [[o.forward.side_bytes_per_element for o in _TABLE], [o.backward.side_bytes_per_element for o in _TABLE]]
 )
 
 DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")

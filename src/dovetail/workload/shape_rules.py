@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dovetail.errors import InvalidInput, NotModelled, did_you_mean, require_positive
+from dovetail.workload.operator_tables import own_operators
 
 if TYPE_CHECKING:
     from dovetail.workload.transformer import Transformer
@@ -50,11 +51,12 @@ def check_shape(shape: Transformer) -> None:
     for label in _NOT_NEGATIVE:
         if getattr(shape, label) < 0:
             raise InvalidInput(f"{label} must not be negative; got {getattr(shape, label)}; 0 is none", label)
-    for label, known in (("activation", ACTIVATIONS), ("norm", NORMS), ("head", HEADS)):
+    own = own_operators()  # of plugins
+    for label, known in (("activation", (*ACTIVATIONS, *own)), ("norm", NORMS), ("head", HEADS)):
         _require_known(getattr(shape, label), known, label, label)
     for label in _KINDS:
         for kind in getattr(shape, label):
-            _require_known(kind, ELEMENT_WISE, label, "element-wise operator")
+            _require_known(kind, (*ELEMENT_WISE, *own), label, "element-wise operator")
     for label, other in _NOT_TOGETHER:
         if getattr(shape, label) and getattr(shape, other):
             raise NotModelled(f"{label} together with {other} is not modelled; leave one of them out", label)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import pickle
 import socket
 import threading
 from contextlib import contextmanager, suppress
@@ -11,8 +12,10 @@ import pytest
 
 from dovetail.engine import cluster, opened
 from dovetail.errors import InvalidInput
+from dovetail.hardware.catalog import chips
 from dovetail.store.version import model_version
 from tests import engine_tasks as tasks
+from tests.plugin_sources import CHIP, plugin, running
 
 
 @contextmanager
@@ -112,3 +115,13 @@ def test_a_worker_that_comes_later_with_another_version_does_nothing():
     with pytest.raises(InvalidInput, match="must not mix"):
         cluster._acted(tasks.times, 3, 5, "0.0.1+abc")
     assert cluster._acted(tasks.times, 3, 5, model_version()) == 15
+
+
+def test_a_worker_with_other_plugins_is_told_apart_from_one_of_another_version():
+    with running(plugin(CHIP, name="my-chip")) as [mine]:
+        version = model_version()
+        with pytest.raises(InvalidInput, match="must not mix; name the same plugins and start the workers again"):
+            checked("", version.partition(".plugins-")[0])
+        assert cluster._question(pickle.dumps(chips["my-chip"]), (mine.plugin,))().name == "my-chip"
+        assert cluster._acted(tasks.times, 3, 5, version, (mine.plugin,)) == 15
+    assert cluster._version(()) == model_version() != version

@@ -14,6 +14,7 @@ from dovetail.cost.families.parts import Costing, Parts, Rows, rows_of
 from dovetail.cost.families.products import product_costing
 from dovetail.cost.families.vector import vector_costing
 from dovetail.cost.op_cost import LIMITS, OpCosts, Setting
+from dovetail.cost.own_costs import with_own_costs
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray, Ops, Phase
 from dovetail.workload.operators import ATTENTION_CODES, UNIT, Unit, code_of
 
@@ -28,7 +29,7 @@ class Prepared:
     """
 
     num_rows: int
-    families: tuple[tuple[IntArray, IntArray, Costing], ...]  # rows, which, costing
+    families: tuple[tuple[IntArray, IntArray, Rows, Costing], ...]  # rows, which, the costed ones, costing
 
 
 def prepared(ops: Ops) -> Prepared:
@@ -38,7 +39,8 @@ def prepared(ops: Ops) -> Prepared:
         if bool(mask.any()):
             own = rows.at(mask)
             first, which = own.distinct()
-            found.append((np.flatnonzero(mask), which, costing(own.at(first))))
+            costed = own.at(first)
+            found.append((np.flatnonzero(mask), which, costed, costing(costed)))
     return Prepared(num_rows=len(ops), families=tuple(found))
 
 
@@ -58,8 +60,9 @@ def family_costs(work: Prepared, chips: ChipColumns, setting: Setting) -> OpCost
     shape = (work.num_rows, len(chips))
     found = {field.name: np.zeros(shape) for field in fields(OpCosts) if field.name != "limit"}
     limit = np.zeros(shape, dtype=np.int64)
-    for rows, which, costing in work.families:
-        columns, longest = _finished(costing(chips, setting), chips, setting)
+    for rows, which, costed, costing in work.families:
+        parts = with_own_costs(costing(chips, setting), costed, chips)
+        columns, longest = _finished(parts, chips, setting)
         limit[rows] = longest[which]
         for name, column in columns.items():
             found[name][rows] = column[which] if column.ndim else column

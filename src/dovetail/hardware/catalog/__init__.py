@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dovetail.hardware.chip import Chip
-from dovetail.registry import Registry
+from dovetail.registry import Registry, made, named
 
-chips: Registry[Callable[[], Chip]] = Registry("chip", __name__)
+
+def _check(name: str, build: Callable[[], Chip]) -> None:
+    named("chip", name, made("chip", Chip, name, build).name)
+
+
+chips: Registry[Callable[[], Chip]] = Registry("chip", __name__, check=_check)

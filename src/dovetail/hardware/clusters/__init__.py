@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dovetail.hardware.cluster import Cluster
-from dovetail.registry import Registry
+from dovetail.registry import Registry, holding, made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,4 +18,9 @@ class ClusterEntry:
     summary: str
 
 
-clusters: Registry[ClusterEntry] = Registry("cluster", __name__)
+def _check(name: str, entry: ClusterEntry) -> None:
+    holding("cluster", ClusterEntry)(name, entry)
+    made("cluster", Cluster, name, entry.build, entry.default_devices)
+
+
+clusters: Registry[ClusterEntry] = Registry("cluster", __name__, check=_check)

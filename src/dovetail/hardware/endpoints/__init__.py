@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field
 
 from dovetail.errors import InvalidInput
-from dovetail.registry import Registry
+from dovetail.registry import Registry, holding, named
 from dovetail.units import GIGA, NANO
 
 # Share of compute that a collective of SMs beside it takes: it holds SMs and uses HBM (16 of 132 SMs held slow products
@@ -86,7 +86,16 @@ class Endpoint:
         return self.moving.held_frac(RING_MOVING)
 
 
-endpoints: Registry[Endpoint] = Registry("endpoint", __name__)
+def _check(name: str, kind: Endpoint) -> None:
+    holding("endpoint", Endpoint)(name, kind)
+    named("endpoint", name, kind.name)
+    taken = {known.code: known.name for _, known in endpoints.items()}
+    if kind.code in taken or kind.code < 1:
+        told = f"the code of an endpoint is its own, and at least 1; {name!r} has {kind.code}"
+        raise InvalidInput(f"{told}; free are those from {max(taken) + 1} on", "code")
+
+
+endpoints: Registry[Endpoint] = Registry("endpoint", __name__, check=_check)
 SM_DRIVEN = "sm"  # what chips have unless they say otherwise
 
 

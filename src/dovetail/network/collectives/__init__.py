@@ -1,16 +1,45 @@
 """Collectives over a group that may reach into several network dimensions, one file each.
 
 Each is `(payload_bytes, group, link_frac) -> seconds`, with `payload_bytes` the whole tensor as one rank sees it; an
-array of payloads gives an array of times.
+array of payloads gives an array of times. One that a plugin brings is asked for by its name alone (`dovetail network`,
+closed form); a training step exchanges by the built-in ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from dovetail.hardware.topology import Group
-from dovetail.registry import Registry
-from dovetail.units import Amount
+import numpy as np
+
+from dovetail.errors import InvalidInput
+from dovetail.hardware.link import Link
+from dovetail.hardware.topology import Dimension, Group, Span
+from dovetail.registry import Registry, functions
+from dovetail.units import GIGA, MEBI, MICRO, Amount
 
 Collective = Callable[[Amount, Group, float], Amount]
-collectives: Registry[Collective] = Registry("collective", __name__)
+_SAMPLE_LINK = Link(bandwidth_bytes_per_s=GIGA, latency_s=MICRO)
+_SAMPLE: Group = (
+    Span(dimension=Dimension(name="sample", kind="switch", num_devices=4, link=_SAMPLE_LINK), num_ranks=4),
+)
+
+
+def _check(name: str, time_s: Collective) -> None:
+    """Raises where a plugin's function gives no times: as many as there are payloads, none of them negative."""
+    functions("collective")(name, time_s)
+    checked_times_s(name, np.array([0.0, MEBI]), time_s(np.array([0.0, MEBI]), _SAMPLE, 1.0))
+
+
+def checked_times_s(name: str, payload_bytes: Amount, times_s: Amount) -> Amount:
+    """`times_s`, once they are found to be times of `payload_bytes`."""
+    try:
+        found = np.broadcast_to(np.asarray(times_s, dtype=np.float64), np.shape(payload_bytes))
+    except (TypeError, ValueError):
+        shape = np.shape(payload_bytes) or "one number"
+        raise InvalidInput(f"the collective {name!r} must give seconds for {shape}; got {times_s!r:.60}") from None
+    if not bool((np.isfinite(found) & (found >= 0)).all()):
+        raise InvalidInput(f"the collective {name!r} must give seconds of 0 or more; got {np.min(found):g} s")
+    return times_s
+
+
+collectives: Registry[Collective] = Registry("collective", __name__, check=_check)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.network.torus import Phase, Torus, Work, ideal_injection_bytes_per_s, sent_per_byte
-from dovetail.registry import Registry
+from dovetail.registry import Registry, functions
 from dovetail.units import GIGA
 
 SM_BYTES_PER_S = 80 * GIGA  # ACE (Rashidi et al., ISCA 2021): 64 bytes a clock at 1.245 GHz are 79.7, which it rounds
@@ -55,7 +55,7 @@ class Grant:
 
 
 Mechanism = Callable[[tuple[Phase, ...]], Use]
-endpoints: Registry[Mechanism] = Registry("endpoint", __name__)
+endpoints: Registry[Mechanism] = Registry("endpoint", __name__, check=functions("endpoint"))
 
 REDUCED_FRAC = {Work.REDUCE_SCATTER: 1.0, Work.ALL_REDUCE: 0.5}  # of what a phase sends; other work adds nothing
 

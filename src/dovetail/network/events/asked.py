@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.hardware.topology import Dimension, Span
-from dovetail.network.collectives import collectives
+from dovetail.network.collectives import checked_times_s, collectives
 from dovetail.network.events.bisection import bisection_bound_s
 from dovetail.network.events.bounds import bus_share, port_bound_s
 from dovetail.network.events.engine import Timeline
@@ -26,6 +26,7 @@ from dovetail.units import format_bytes
 COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "broadcast", "point-to-point", "reduce", "reduce-scatter")
 EngineName = Literal["events", "closed"]
 _TASK = "it"
+_FEW_STEPS = ("halving-doubling", "double-binary-tree", "in-switch")  # as many as the number of ranks has digits
 _MOST_MESSAGES = 500_000_000  # a count: half a minute
 _MOST_LISTED = 2048  # devices: a chain is a table of its square
 _MOST_ROUTED = 500_000  # messages between all pairs of a graph, each with a way of its own: half a minute
@@ -68,8 +69,8 @@ class NetworkAsked:
 
 
 def check_collective(name: str) -> None:
-    if name not in COLLECTIVES:
-        raise InvalidInput(f"no collective is named {name!r}{did_you_mean(name, COLLECTIVES)}")
+    if name not in COLLECTIVES and name not in collectives:
+        raise InvalidInput(f"no collective is named {name!r}{did_you_mean(name, {*COLLECTIVES, *collectives.names()})}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +104,19 @@ class NetworkAnswer:
     loads: tuple[Load, ...] = ()
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether anything is known of what must move: not of a plugin's collective, whose payload counts once."""
+        return self.asked.collective in COLLECTIVES
+
+    @property
     def algorithm_bytes_per_s(self) -> float:
         return self.asked.payload_bytes / self.time_s if self.time_s else 0.0
 
     @property
     def bus_bytes_per_s(self) -> float:
         """The rate past every rank that moves the least bytes the collective can: what links are compared with."""
+        if not self.is_bounded:
+            return self.algorithm_bytes_per_s
         return self.algorithm_bytes_per_s * bus_share(self.asked.collective, self.num_ranks)
 
     @property
@@ -123,9 +131,11 @@ def network_answer(asked: NetworkAsked, watch: Watch | None = None) -> NetworkAn
     if asked.collective == "point-to-point":
         groups = groups[:, :2]
     in_switch = any(name == "in-switch" for _, name in asked.algorithms)
-    bound_s = port_bound_s(
-        asked.collective, asked.payload_bytes, groups, asked.network.graph, asked.dimensions, in_switch
-    )
+    bound_s = 0.0  # of a plugin's collective
+    if asked.collective in COLLECTIVES:
+        bound_s = port_bound_s(
+            asked.collective, asked.payload_bytes, groups, asked.network.graph, asked.dimensions, in_switch
+        )
     if asked.collective == "all-to-all":
         bound_s = max(bound_s, bisection_bound_s(asked.payload_bytes, groups, asked.network.graph, asked.dimensions))
     found = NetworkAnswer(
@@ -205,7 +215,7 @@ def _check_size(asked: NetworkAsked, groups: Ints, *, has_closed: bool) -> None:
     num_steps = groups.shape[1] if asked.groups else 0
     for block in blocks if not asked.groups else ():
         algorithm = named.get(block.name, named.get("*", "")) or suited(block, asked.collective)
-        num_steps += block.num_devices if algorithm in ("ring", "direct") else block.num_devices.bit_length()
+        num_steps += block.num_devices.bit_length() if algorithm in _FEW_STEPS else block.num_devices
         is_alike = is_alike and block.kind not in ("mesh", "graph")
         if block.num_devices > _MOST_LISTED and algorithm in ("ring", "direct") and (is_rooted or block.kind == "mesh"):
             said = f"chains of more than {_MOST_LISTED:,} devices are not simulated; got {block.num_devices:,}"
@@ -234,7 +244,8 @@ def _closed_s(asked: NetworkAsked) -> tuple[float, ...]:
     group = tuple(Span(dimension=part, num_ranks=part.num_devices) for part in whole if part.num_devices > 1)
     if asked.collective == "point-to-point":
         group = group[:1]  # the neighbour is along the innermost
-    return (collectives[asked.collective](asked.payload_bytes, group, 1.0),)
+    time_s = collectives[asked.collective](asked.payload_bytes, group, 1.0)
+    return (float(checked_times_s(asked.collective, asked.payload_bytes, time_s)),)
 
 
 def _check_closed(asked: NetworkAsked, closed_s: tuple[float, ...]) -> None:

@@ -9,10 +9,12 @@ from functools import cache
 
 import numpy as np
 
-from dovetail.errors import InvalidInput
+from dovetail.errors import InvalidInput, NotModelled
+from dovetail.network.collectives import collectives
 from dovetail.network.events.network_graph import Block, LinkGraph, coordinate, switch_of
 from dovetail.network.events.program import Collective
 from dovetail.network.events.schedules import Ask, Ints, Schedule, Shape, algorithms
+from dovetail.registry import at_withdrawal
 
 _ROOTED = ("broadcast", "reduce")
 _BY_KIND = {"ring": "ring", "bidirectional-ring": "ring", "mesh": "ring"}
@@ -32,6 +34,9 @@ class Phase:
 @cache
 def schedule_of(algorithm: str, ask: Ask) -> Schedule:
     return algorithms[algorithm](ask)
+
+
+at_withdrawal(schedule_of.cache_clear)
 
 
 class Phases:
@@ -122,7 +127,12 @@ class Phases:
             return [(block, what, payload_bytes) for block in blocks]
         if what == "broadcast":
             return [(block, what, payload_bytes) for block in reversed(blocks)]
-        raise InvalidInput(f"no collective is named {what!r}", task.name)
+        if what not in collectives:
+            raise InvalidInput(f"no collective is named {what!r}", task.name)
+        if len(blocks) == 1:  # a plugin's: its algorithm says what it does in one dimension, nobody what in several
+            return [(blocks[0], what, payload_bytes)]
+        told = f"{what!r} is simulated in one dimension at a time; got {len(blocks)} of them"
+        raise NotModelled(f"{told}; name one with --dims, or ask the closed engine", task.name)
 
     def _phase(self, task: Collective, block: Block, what: str, payload_bytes: float) -> Phase:
         rows, root = self._rooted(task, block) if what in _ROOTED else (self.rows(task, block), 0)

@@ -8,10 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray, Need, Ops, Phase
-from dovetail.workload.operators import NUM_WRITES, OPERATORS, Unit
-
-_KEEPS_INPUT = np.array([operator.keeps_input for operator in OPERATORS])
-_KEEPS_OUTPUT = np.array([operator.keeps_output for operator in OPERATORS])
+from dovetail.workload.operators import KEEPS_INPUT, KEEPS_OUTPUT, NUM_WRITES, Unit
 
 
 class Pairs(NamedTuple):
@@ -91,8 +88,8 @@ def _later(ops: Ops, all_own: Pairs, forward: Pairs, need: IntArray) -> Pairs:
     """
     own = all_own.where((ops.phase[all_own.sources] == Phase.FORWARD) & (need[all_own.sources] != Need.NOBODY))
     forward = forward.where(need[forward.sources] != Need.NOBODY)
-    reads_inputs = _KEEPS_INPUT[ops.kind] | (ops.unit == Unit.NETWORK)
-    by_maker, by_fed = own.where(_KEEPS_OUTPUT[ops.kind[own.sources]]), forward.where(reads_inputs[forward.targets])
+    reads_inputs = KEEPS_INPUT[ops.kind] | (ops.unit == Unit.NETWORK)
+    by_maker, by_fed = own.where(KEEPS_OUTPUT[ops.kind[own.sources]]), forward.where(reads_inputs[forward.targets])
     is_read = np.isin(np.arange(len(ops)), np.concatenate((by_maker.sources, by_fed.sources)))
     others = (own.where(~is_read[own.sources]), forward.where(~is_read[forward.sources]))
     return Pairs.joined((by_maker, by_fed.then(all_own), others[0], others[1].then(all_own))).sorted()

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from dovetail.cost.columns import ChipColumns, grouped
 from dovetail.cost.costs import cost_table
+from dovetail.cost.own_costs import refuse_own_costs
 from dovetail.hardware.chip import Chip
 from dovetail.schedule.cores.problem import HBM, RESOURCES, SRAM, SRAM_BYTES, TENSOR, VECTOR, WHOLE
 from dovetail.workload.graph import FloatArray, IntArray, Ops
@@ -72,6 +73,7 @@ def slices_of(chips: Sequence[Chip]) -> Slices:
 
 def slice_costs(ops: Ops, chips: Sequence[Chip], exchange_s: FloatArray) -> SliceCosts:
     """Every operator in every slice; rows of the network take `exchange_s` and nobody's cores."""
+    refuse_own_costs(ops, {chip.name for chip in chips}, "operators are scheduled on parts of a chip")
     slices = slices_of(chips)
     shape = (len(ops), len(slices.chip))
     compute_s, need = np.full(shape, CANNOT), np.zeros((*shape, len(RESOURCES)), dtype=np.int64)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dovetail.registry import Registry
+from dovetail.registry import Registry, at_withdrawal, holding
 from dovetail.schedule.pass_order import PassOrder
 from dovetail.schedule.pipeline_events import ChunkTimes
 from dovetail.schedule.pipeline_skeleton import Paths, longest_s, paths, skeleton
@@ -119,7 +119,7 @@ class Pipeline:
     num_copies: int = 1
 
 
-pipelines: Registry[Pipeline] = Registry("pipeline schedule", __name__)
+pipelines: Registry[Pipeline] = Registry("pipeline schedule", __name__, check=holding("pipeline schedule", Pipeline))
 
 
 def none_waiting(stage: int, shape: PipelineShape) -> FloatArray:
@@ -213,3 +213,6 @@ def _bones(
 ) -> Paths:
     shape = PipelineShape(num_stages=num_stages, num_microbatches=num_microbatches, interleave=interleave)
     return paths(skeleton(pipelines[name].order(shape)), stage_run, stage_part)
+
+
+at_withdrawal(_bones.cache_clear)

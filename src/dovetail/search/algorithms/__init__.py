@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from random import Random
 
-from dovetail.registry import Registry
+from dovetail.registry import Registry, holding
 from dovetail.search.space import Point, Space
 from dovetail.workload.graph import FloatArray
 
@@ -75,4 +75,4 @@ def foreseen(search: Callable[[Space, Random], Search]) -> Order:
     return order
 
 
-algorithms: Registry[Algorithm] = Registry("search algorithm", __name__)
+algorithms: Registry[Algorithm] = Registry("search algorithm", __name__, check=holding("search algorithm", Algorithm))

@@ -13,6 +13,7 @@ import numpy as np
 
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.costs import alike_rows, cost_table
+from dovetail.cost.own_costs import refuse_own_costs
 from dovetail.hardware.chip import Chip
 from dovetail.schedule.many_chips import PlanFrame
 from dovetail.search.bounds import ROUNDING_TOLERANCE
@@ -39,6 +40,7 @@ class ComputeLows:
     def __init__(self, plans: PlanFrame, graph: Graph, policies: tuple[int, ...], base: Chip, space: Space) -> None:
         self._space, self._base = space, base
         works = plans.works
+        refuse_own_costs(works.local, (base.name,), "systems are ruled out by how costs grow with what a chip has")
         self._num_cuts = len(works.cuts)
         weight = np.zeros((len(PLACES), len(works.local) // self._num_cuts))
         for block, rows, place in zip(graph.blocks, works.blocks, places_of_blocks(graph), strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dovetail.registry import Registry
+from dovetail.registry import Registry, holding
 from dovetail.units import Amount
 
 
@@ -32,4 +32,4 @@ class Metric:
     summary: str
 
 
-metrics: Registry[Metric] = Registry("metric", __name__)
+metrics: Registry[Metric] = Registry("metric", __name__, check=holding("metric", Metric))

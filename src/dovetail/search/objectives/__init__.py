@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dovetail.registry import Registry
+from dovetail.registry import Registry, holding
 from dovetail.units import Amount
 
 
@@ -36,4 +36,4 @@ class Objective:
     is_priced: bool = False
 
 
-objectives: Registry[Objective] = Registry("objective", __name__)
+objectives: Registry[Objective] = Registry("objective", __name__, check=holding("objective", Objective))

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dovetail.registry import Registry
+from dovetail.registry import Registry, made, named
 from dovetail.workload.model import Model
 
-models: Registry[Callable[[], Model]] = Registry("model", __name__)
+
+def _check(name: str, build: Callable[[], Model]) -> None:
+    named("model", name, made("model", Model, name, build).name)
+
+
+models: Registry[Callable[[], Model]] = Registry("model", __name__, check=_check)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.errors import NotModelled
-from dovetail.registry import Registry
+from dovetail.registry import Registry, functions
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -72,7 +72,9 @@ class Level:
 Lane = tuple[Level, ...]
 Schedule = tuple[Lane, ...]
 Algorithm = Callable[[Ask], Schedule]
-algorithms: Registry[Algorithm] = Registry("collective algorithm", __name__)
+algorithms: Registry[Algorithm] = Registry(
+    "collective algorithm", __name__, check=functions("collective algorithm")
+)
 
 
 def single(round_: Round, repeat: int = 1) -> Level:
