@@ -5,12 +5,12 @@ Read it top to bottom: lay out the work, cut it, see that it fits, time it, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
-from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.host import Host
 from dovetail.hardware.mixed import AnyCluster, equal_devices, parts_of
+from dovetail.hardware.nudged import nudged_clusters
 from dovetail.hardware.reliability import NotStated
 from dovetail.plan.check import check_plan
 from dovetail.plan.levers import Lever, Trial, levers
@@ -240,7 +240,7 @@ def _elasticities(
 def _nudged(cluster: AnyCluster) -> dict[str, AnyCluster]:
     """The cluster with a tenth more of one resource at a time; of several parts, of one part or between them."""
     if isinstance(cluster, Cluster):
-        return {**_nudged_clusters(cluster)}
+        return {**nudged_clusters(cluster, NUDGE_FRAC)}
     more = 1.0 + NUDGE_FRAC
     link = cluster.between
     found: dict[str, AnyCluster] = {
@@ -250,7 +250,7 @@ def _nudged(cluster: AnyCluster) -> dict[str, AnyCluster]:
         "latency between parts": replace(cluster, between=replace(link, latency_s=link.latency_s / more)),
     }
     for index, part in enumerate(cluster.parts):
-        for resource, changed in _nudged_clusters(part).items():
+        for resource, changed in nudged_clusters(part, NUDGE_FRAC).items():
             parts = (*cluster.parts[:index], changed, *cluster.parts[index + 1 :])
             found[f"{resource} of {part.name}"] = replace(cluster, parts=parts)
     return found
@@ -267,32 +267,3 @@ def _nudged_hosts(cluster: AnyCluster, plan: Plan) -> dict[str, AnyCluster]:
         "host link bandwidth": replace(whole, host=replace(host, link=faster)),
         "host memory bandwidth": replace(whole, host=replace(host, memory_bytes_per_s=host.memory_bytes_per_s * more)),
     }
-
-
-def _nudged_clusters(cluster: Cluster) -> dict[str, Cluster]:
-    """The cluster with a tenth more of one resource at a time."""
-    more = 1.0 + NUDGE_FRAC
-    chip = cluster.chip
-    chips = {
-        "tensor FLOP/s": replace(chip, tensor=chip.tensor.scaled(more)),
-        "vector FLOP/s": replace(chip, vector=replace(chip.vector, peak_flop_per_s=chip.vector.peak_flop_per_s * more)),
-        "HBM bandwidth": replace(
-            chip, hbm=replace(chip.hbm, bandwidth_bytes_per_s=chip.hbm.bandwidth_bytes_per_s * more)
-        ),
-        "launch rate": _scaled_calibration(chip, "launch_s", 1.0 / more),
-        "host speed": _scaled_calibration(chip, "host_", 1.0 / more),
-        "power limit": replace(chip, tdp_w=chip.tdp_w * more),
-    }
-    nudged = {resource: replace(cluster, chip=changed) for resource, changed in chips.items()}
-    for dimension in cluster.topology.dimensions:
-        topology = cluster.topology.with_link_scaled(dimension.name, more)
-        nudged[f"{dimension.name} bandwidth"] = replace(cluster, topology=topology)
-    nudged["link latency"] = replace(cluster, topology=cluster.topology.with_latency_scaled(1.0 / more))
-    return nudged
-
-
-def _scaled_calibration(chip: Chip, prefix: str, factor: float) -> Chip:
-    """`chip` with the calibrated numbers whose names begin with `prefix` scaled."""
-    names = [field.name for field in fields(chip.calibration) if field.name.startswith(prefix)]
-    scaled = {name: factor * getattr(chip.calibration, name) for name in names}
-    return replace(chip, calibration=replace(chip.calibration, **scaled))

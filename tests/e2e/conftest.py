@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,13 +16,15 @@ MINED = sorted((ROOT / "examples").glob("mine-*.yaml"))  # what `dovetail mine` 
 CODESIGNED = sorted((ROOT / "examples").glob("codesign-*.yaml"))  # what `dovetail codesign` takes
 EXAMPLES = sorted({*(ROOT / "examples").glob("*.yaml")} - {*MINED, *CODESIGNED})
 TIMEOUT_S = 120
+CACHE = Path(tempfile.gettempdir()) / f"dovetail-tests-{os.getuid()}"  # of captures: not the user's own
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def environment() -> dict[str, str]:
     """The test's own environment, with the package found and nothing said about colour."""
     kept = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR", "PYTHONUTF8")}
-    return kept | {"PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8"}
+    own = {"PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8", "XDG_CACHE_HOME": str(CACHE)}
+    return kept | own
 
 
 @pytest.fixture(scope="session")

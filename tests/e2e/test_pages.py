@@ -40,6 +40,7 @@ class Reader:
             (folder / name).symlink_to(ROOT / name)
         self._tools = folder / ".tools"
         self._tools.mkdir()
+        self._fresh = {"XDG_CACHE_HOME": str(folder / ".cache")}  # nothing is kept from before
         self._install("python", f'exec "{sys.executable}" "$@"')
         self._install("dovetail", f'exec "{sys.executable}" -m dovetail "$@"')
 
@@ -60,7 +61,7 @@ class Reader:
         ran = subprocess.run(
             ["bash", "-c", step.typed],
             cwd=self._folder,
-            env=environment() | {"PYTHONPATH": str(self._folder / "src"), "PATH": path},
+            env=environment() | {"PYTHONPATH": str(self._folder / "src"), "PATH": path} | self._fresh,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

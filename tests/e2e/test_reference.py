@@ -10,11 +10,12 @@ import sys
 import pytest
 
 from dovetail.cli.grouping import SECTIONS
-from tests.e2e.conftest import ROOT, environment
+from tests.e2e.conftest import CACHE, ROOT, environment
 from tests.e2e.recorded import check_recorded
 
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 SPEC = "examples/llama3-70b-512xh100.yaml"
+PROFILE = "examples/llama-2-layers-h200.json.gz"
 SMALL = (
     "--model",
     "llama3-8b",
@@ -77,7 +78,10 @@ def keys(value):
         ("show", "h100-sxm"),
         ("show", "dgx-h100"),
         ("show", "zero3"),
+        ("capture", "examples/capture/my_model.py:decoder", "--out", f"{CACHE}.json", "--force"),
         ("validate", "array-sims"),
+        ("validate", "--profile", PROFILE),
+        ("simulate", *SMALL[:-2], "--cluster", "dgx-h200", "--plan", "zero3", "--profile", PROFILE),
         ("op", "matmul", "8", "8", "8", "--chip", "tpu-v4", "--compare"),
         ("mine", "resnet-18", "--batch", "2", "--algorithm", "random", "--budget", "20"),
         ("mine", "resnet-18", "--batch", "2", "--area", "100 mm2"),

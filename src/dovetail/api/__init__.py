@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dovetail.api.answer import Answer
+    from dovetail.api.captured import Capture, capture
     from dovetail.api.catalogue import Catalogue, chips, clusters, models, plans
     from dovetail.api.codesigned import Codesign, codesign
     from dovetail.api.fronts import Front, pareto
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from dovetail.api.networks import Collective, network
     from dovetail.api.operators import Operator, op, operator_kinds
     from dovetail.api.planned import Planning, plan
+    from dovetail.api.plugged import use_plugin
     from dovetail.api.progress import Progress
     from dovetail.api.reproduced import Reproduction, reproduce
     from dovetail.api.scheduled import BlockSchedule, schedule
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 HOMES = {
     "Answer": "dovetail.api.answer",
     "BlockSchedule": "dovetail.api.scheduled",
+    "Capture": "dovetail.api.captured",
     "Catalogue": "dovetail.api.catalogue",
     "Chip": "dovetail.hardware.chip",
     "Cluster": "dovetail.hardware.cluster",
@@ -54,6 +57,7 @@ HOMES = {
     "Simulation": "dovetail.api.simulated",
     "Studies": "dovetail.api.stored",
     "Validation": "dovetail.api.validated",
+    "capture": "dovetail.api.captured",
     "chips": "dovetail.api.catalogue",
     "clusters": "dovetail.api.catalogue",
     "codesign": "dovetail.api.codesigned",
@@ -72,12 +76,14 @@ HOMES = {
     "simulate": "dovetail.api.simulated",
     "studies": "dovetail.api.stored",
     "sweep": "dovetail.api.sweeps",
+    "use_plugin": "dovetail.api.plugged",
     "validate": "dovetail.api.validated",
 }
 
 __all__ = [
     "Answer",
     "BlockSchedule",
+    "Capture",
     "Catalogue",
     "Chip",
     "Cluster",
@@ -99,6 +105,7 @@ __all__ = [
     "Simulation",
     "Studies",
     "Validation",
+    "capture",
     "chips",
     "clusters",
     "codesign",
@@ -117,6 +124,7 @@ __all__ = [
     "simulate",
     "studies",
     "sweep",
+    "use_plugin",
     "validate",
 ]
 

@@ -11,6 +11,7 @@ from typing import ParamSpec, SupportsIndex, TypeVar
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.entry import described
 from dovetail.files.schema import MAX_WHOLE
+from dovetail.plugins import blamed
 
 _ARGUMENTS = {"pass": "direction"}  # words that Python keeps for itself
 
@@ -65,9 +66,11 @@ def in_python(answer: Callable[P, R]) -> Callable[P, R]:
     @wraps(answer)
     def call(*positional: P.args, **named: P.kwargs) -> R:
         try:
-            return answer(*positional, **named)
+            with blamed():
+                return answer(*positional, **named)
         except DovetailError as error:
-            raise type(error)(as_argument(error.message), as_argument(error.where)) from None
+            # what a plugin's code raised stays behind the line that says so
+            raise type(error)(as_argument(error.message), as_argument(error.where)) from error.__cause__
 
     return call
 

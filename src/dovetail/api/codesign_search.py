@@ -12,7 +12,7 @@ from dovetail.api.joint import NoSystem, loaded, metric_named, no_system, noted,
 from dovetail.errors import InvalidInput
 from dovetail.files.codesign import CodesignSaid, CodesignSpec
 from dovetail.files.codesign_words import asked_words
-from dovetail.files.job import Spec
+from dovetail.files.given import SpecGiven
 from dovetail.report.codesigned import CodesignReport
 from dovetail.search.algorithms import algorithms
 from dovetail.search.codesign.answers import (
@@ -35,7 +35,6 @@ from dovetail.search.codesign.sensitivity import Sensitivity, sensitivity_of
 from dovetail.search.codesign.tasks import hold, refine_task, score_task, scorer_of
 from dovetail.search.metrics import Metric
 from dovetail.store import Store
-from dovetail.workload.model import Model
 
 EXACT = "exact"  # by bounds, to a proof; every other algorithm is a black box
 KIND = "codesign"  # of studies
@@ -47,7 +46,7 @@ FEW_POINTS = 500_000  # of a space: bounded in a few seconds
 class CodesignAsked:
     """What a joint search is asked; nothing, or 0, where it was left out."""
 
-    spec: Spec | Model = ""
+    spec: SpecGiven = ""
     said: CodesignSaid = field(default_factory=CodesignSaid)
     metric: str = "throughput"
     num_shown: int = 5

@@ -9,14 +9,13 @@ from typing import Any, TypeVar
 from dovetail.api.arguments import counted
 from dovetail.errors import InvalidInput
 from dovetail.files.codesign import CodesignSaid, CodesignSpec, load_codesign
-from dovetail.files.job import Spec
+from dovetail.files.given import SpecGiven
 from dovetail.files.naming import full_name
 from dovetail.report.nothing_fits import nothing_record
 from dovetail.report.record import Record
 from dovetail.search.codesign.networks import network_named
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.metrics import Metric, metrics
-from dovetail.workload.model import Model
 
 EXAMPLE = "gpt2-1.5b"  # what is asked where nothing is said: small enough to see the answer at once
 T = TypeVar("T")
@@ -41,7 +40,7 @@ def said_of(said: Mapping[str, Any]) -> CodesignSaid:
     return CodesignSaid(**words)
 
 
-def loaded(spec: Spec | Model, said: CodesignSaid) -> CodesignSpec:
+def loaded(spec: SpecGiven, said: CodesignSaid) -> CodesignSpec:
     """The spec, or the example where none is given; the base also by the beginning of its name."""
     said = replace(said, base=full_name(said.base, "--base")) if said.base else said
     return load_codesign(EXAMPLE if spec == "" else spec, said)

@@ -10,7 +10,8 @@ from types import MappingProxyType
 from dovetail.api.around import Around
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible, evaluate
-from dovetail.files.job import Spec, countable
+from dovetail.files.given import SpecGiven
+from dovetail.files.job import countable
 from dovetail.files.mining import MiningSaid, MiningSpec, load_mining
 from dovetail.files.naming import full_name
 from dovetail.hardware.template import Design
@@ -36,7 +37,6 @@ from dovetail.search.mining.task import Task, fitting_cut
 from dovetail.search.objectives import objectives
 from dovetail.search.space import Point
 from dovetail.store import Store
-from dovetail.workload.model import Model
 
 NUM_MOST = 500  # designs of a search that would not end by itself
 
@@ -45,7 +45,7 @@ NUM_MOST = 500  # designs of a search that would not end by itself
 class MineAsked:
     """What a search for a chip is asked; nothing, or 0, where it was left out."""
 
-    spec: Spec | Model
+    spec: SpecGiven
     said: MiningSaid = field(default_factory=MiningSaid)
     metric: str = "throughput"
     algorithm: str = "exact"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
 from dovetail.accuracy.prepared import dtype_of
-from dovetail.accuracy.single import KINDS, OpAnswer, op_answer
 from dovetail.accuracy.single import Asked as OpAsked
+from dovetail.accuracy.single import OpAnswer, kinds, op_answer
 from dovetail.api.answer import Answer, call_of
 from dovetail.api.arguments import count, counted, in_python
 from dovetail.errors import DovetailError
@@ -127,7 +127,7 @@ def _asked(said: dict[str, Any]) -> OpAsked:
 
 def operator_kinds() -> tuple[str, ...]:
     """What `op` takes as its kind."""
-    return tuple(KINDS)
+    return kinds()
 
 
 def costed(asked: OpAsked, chip: Chip, *, is_compared: bool, call: str = "dovetail.op()") -> Operator:

@@ -29,9 +29,10 @@ def commands_of(asked: Asked, wanted: PlanAsked, best: tuple[Runnable, ...]) -> 
     """What takes the plan on from here, after what writes it where that was not asked for."""
     words = " ".join(shlex.quote(word) for word in _words(asked))
     taking = f"{words} --plan {shlex.quote(wanted.plan_file or PLAN_FILE)}"
+    measured = f" --profile {shlex.quote(str(asked.profile))}" if asked.profile else ""
     launches = [f"dovetail launch {taking} --framework {name}" for name in runners(best)[:1]]
-    written = () if wanted.plan_file else (f"dovetail plan {words}{_wishes(wanted)} --plan-file {PLAN_FILE}",)
-    return (*written, f"dovetail simulate {taking}", *launches)
+    written = () if wanted.plan_file else (f"dovetail plan {words}{measured}{_wishes(wanted)} --plan-file {PLAN_FILE}",)
+    return (*written, f"dovetail simulate {taking}{measured}", *launches)
 
 
 def _wishes(wanted: PlanAsked) -> str:

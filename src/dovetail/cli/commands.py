@@ -10,6 +10,7 @@ import typer
 
 from dovetail import __version__
 from dovetail.cli.accuracy_options import calibrate, validate
+from dovetail.cli.capture_options import capture
 from dovetail.cli.catalogue_options import chips, clusters, models, plans, show
 from dovetail.cli.codesign_options import codesign
 from dovetail.cli.completion import VARIABLE, answer_shells
@@ -22,6 +23,7 @@ from dovetail.cli.network_options import network
 from dovetail.cli.op_options import op
 from dovetail.cli.pareto_options import pareto
 from dovetail.cli.plan_options import plan
+from dovetail.cli.plugin_option import own_plugins
 from dovetail.cli.process import EXIT_INTERRUPTED
 from dovetail.cli.reproduce_options import reproduce
 from dovetail.cli.schedule_options import schedule
@@ -51,7 +53,7 @@ app = typer.Typer(
 def run(arguments: list[str]) -> int:
     """The exit code of one command; wrong usage is raised as we say it."""
     check_said(arguments)
-    with own_manner():
+    with own_manner(), own_plugins(arguments):
         try:
             code = command().main(args=arguments, prog_name="dovetail", standalone_mode=False)
         except USAGE_ERROR as error:
@@ -93,6 +95,7 @@ def dovetail(
 ENDING: tuple[Callable[..., None], ...] = (simulate, plan, launch, validate, codesign, pareto, mine, reproduce)
 OTHERS: tuple[Callable[..., None], ...] = (
     *(op, schedule, network),
+    *(capture,),
     *(studies, export),
     *(models, chips, clusters, plans, show),
     *(calibrate, ui, completion),

@@ -31,6 +31,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         Example("dovetail simulate --model llama3-8b --cluster dgx-h100 --plan zero3"),
         Example("dovetail simulate examples/llama3-70b-512xh100.yaml --seq 16384"),
         Example("dovetail simulate examples/mixtral-8x7b-64xh100.yaml --perfetto s.pftrace"),
+        Example("dovetail simulate spec.yaml --profile trace.json.gz", is_quick=False),
     ),
     "dovetail plan": (
         Example("dovetail plan --model llama3-8b --cluster dgx-h100 --devices 8 --fix tp=8"),
@@ -40,6 +41,12 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "dovetail launch": (
         Example("dovetail launch examples/llama3-70b-512xh100.yaml --framework megatron-lm"),
         Example("dovetail launch examples/my-cluster.yaml --framework deepspeed --json"),
+    ),
+    "dovetail capture": (
+        Example("dovetail capture examples/capture/my_model.py:decoder"),
+        Example("dovetail capture my_package.models:factory --inputs 'x:fp32[8,3,224,224]'", is_quick=False),
+        Example("dovetail capture config.json --seq 4096 --out model.json", is_quick=False),
+        Example("dovetail capture model.onnx --batch 8 --json", is_quick=False),
     ),
     "dovetail op": (
         Example("dovetail op matmul 4096x4096x4096 --chip h200"),
@@ -78,6 +85,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         Example("dovetail validate array-sims"),
         Example("dovetail validate h200 --worst 5 --plot h200.svg", is_quick=False),
         Example("dovetail validate mine.csv --chip h200", is_quick=False),
+        Example("dovetail validate --profile examples/llama-2-layers-h200.json.gz"),
     ),
     "dovetail calibrate": (
         Example("dovetail calibrate --runs examples/nemo-runs-dgx-h100.csv --out own.yaml", is_quick=False),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dovetail.accuracy.prepared import dtype_of
-from dovetail.accuracy.single import KINDS, Asked
+from dovetail.accuracy.single import Asked, kinds
 from dovetail.api.operators import PASSES, costed, dims_of
 from dovetail.cli.answers import show_answer
 from dovetail.cli.asked import count
@@ -34,9 +34,9 @@ def answer(said: Said, chip: str, *, is_compared: bool, as_json: bool, html: str
     check_html(html)
     if said.kind == "list":
         if as_json:
-            show_json(list(KINDS))
+            show_json(list(kinds()))
         else:
-            write("\n".join(KINDS) + "\n")
+            write("\n".join(kinds()) + "\n")
         return
     show_answer(costed(_asked(said), chip_named(chip), is_compared=is_compared), as_json=as_json, html=html)
 

@@ -12,9 +12,12 @@ from typing import Any
 
 from dovetail.api.around import Kept, kept
 from dovetail.cli.interrupts import at_interrupt
+from dovetail.cli.manner import note
 from dovetail.cli.process import EXIT_INTERRUPTED, stream
 from dovetail.files.text import one_line
-from dovetail.store import Store
+from dovetail.report.studies import SHORT_KEY
+from dovetail.store import Store, Study
+from dovetail.store.version import model_version
 
 
 @contextmanager
@@ -26,8 +29,17 @@ def resumed(
         if store is None:
             yield found
             return
+        if not found[0]:
+            _tell_of_others(store, store.study(kind, inputs, figure_names))
         with _told_when_interrupted(store):
             yield found
+
+
+def _tell_of_others(store: Store, study: Study) -> None:
+    """Why a study begins anew though its question was asked before: another Dovetail, or plugins that have changed."""
+    for other in store.others(study):
+        told = f"{other.num_rows:,} rows of this question are by {other.model_version} (study {other.key[:SHORT_KEY]})"
+        note(one_line(f"{told}; this is {model_version()}, which begins anew: numbers of the two are never mixed"))
 
 
 @contextmanager

@@ -54,7 +54,7 @@ def read_rank(stream: BinaryIO, shown: str, rank: int) -> Rank:
     try:
         for number, message in enumerate(messages(stream, MAX_MESSAGE_BYTES)):
             if number == 0:
-                _check_metadata(message)
+                check_metadata(message)
                 continue
             nodes.append(_node(message))
             num_after += len(nodes[-1].after)
@@ -77,10 +77,10 @@ def _next(nodes: Sequence[TraceNode]) -> str:
     return f"after {nodes[-1].label}" if nodes else "before the first node"
 
 
-def _check_metadata(message: bytes) -> None:
+def check_metadata(message: bytes) -> None:
     for number, wire, value in fields(message):
         if number == 1 and wire == DELIMITED:
-            _text(value)
+            text_value(value)
         elif number > 2 or wire != DELIMITED:
             raise WireError("the file does not begin with GlobalMetadata")
 
@@ -98,7 +98,7 @@ def _node(message: bytes) -> TraceNode:
             else:
                 said |= {"id": value} if number == _ID else {"duration_s": value / MEGA}
         elif number == _NAME:
-            said["name"] = one_line(_text(value))
+            said["name"] = one_line(text_value(value))
             if len(said["name"]) > MAX_NAME:
                 raise WireError(f"a name has at most {MAX_NAME:,} characters; got {len(said['name']):,}")
         elif number in (_CONTROL, _DATA):
@@ -117,9 +117,9 @@ def _attribute(data: int | bytes) -> dict[str, Any]:
     name, found = "", None
     for number, wire, value in fields(data):
         if number == 1:
-            name = _text(value)
+            name = text_value(value)
         elif number > 2:
-            found = _value(number, wire, value)
+            found = attribute_value(number, wire, value)
     field = _FIELD_OF.get(name, "")
     if not field or found is None:
         return {}
@@ -140,7 +140,8 @@ def _attribute(data: int | bytes) -> dict[str, Any]:
     return {field: bool(found) if field == "is_cpu" else one_line(str(found))}
 
 
-def _value(number: int, wire: int, value: int | bytes) -> Any:
+def attribute_value(number: int, wire: int, value: int | bytes) -> Any:
+    """What an attribute holds, by the number of the field it is in; nothing where no attribute of ours has such."""
     if isinstance(value, int):
         if number in _ZIGZAG:
             return unzigzag(value)
@@ -150,7 +151,7 @@ def _value(number: int, wire: int, value: int | bytes) -> Any:
             raise WireError(f"an attribute's field {number} has {len(value)} bytes")
         return struct.unpack(_FIXED[number], value)[0]
     if number == _TEXT:
-        return _text(value)
+        return text_value(value)
     if number == _BOOLS and wire == DELIMITED:
         return tuple(bool(bit) for _, _, part in fields(value) for bit in _numbers(part))
     return None
@@ -160,7 +161,7 @@ def _numbers(part: int | bytes) -> Iterable[int]:
     return packed(part) if isinstance(part, bytes) else (part,)
 
 
-def _text(value: int | bytes) -> str:
+def text_value(value: int | bytes) -> str:
     if not isinstance(value, bytes):
         raise WireError("a name must be text")
     try:

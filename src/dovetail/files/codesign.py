@@ -10,8 +10,8 @@ from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.built_on import said_workload, template_base, workload_entries
 from dovetail.files.codesign_budget import Limits, limits_said
 from dovetail.files.entry import Entry, described
-from dovetail.files.given import ModelGiven, model_given, spec_given
-from dovetail.files.job import Spec, check_dtype, countable, spec_name
+from dovetail.files.given import ModelGiven, ModelHolder, SpecGiven, model_given, spec_given
+from dovetail.files.job import check_dtype, countable, spec_name
 from dovetail.files.schema import MAX_LIST, MAX_WHOLE, Number, Shape, Text, checked
 from dovetail.files.space import space_of
 from dovetail.files.value_words import Words
@@ -82,10 +82,10 @@ class _Spec(Shape):
     space: object = None
 
 
-def load_codesign(reference: Spec | Model, said: CodesignSaid) -> CodesignSpec:
+def load_codesign(reference: SpecGiven, said: CodesignSaid) -> CodesignSpec:
     """The spec in a file, or a model by name or file; what the command line says goes before what the spec says."""
     spec = spec_given(reference, SPEC_KEYS)
-    if spec is None or isinstance(reference, Model):
+    if spec is None or isinstance(reference, Model | ModelHolder):
         return _of_model(reference, said)
     given = checked(spec, _Spec)
     preset_name = said.preset or given.preset or DEFAULT_PRESET

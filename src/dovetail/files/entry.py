@@ -22,7 +22,7 @@ _HOMES = {
     **dict.fromkeys(("model", "global_batch", "seq", "precision", "kernels", "attention"), "workload"),
     **dict.fromkeys(("chip", "topology", "devices"), "cluster"),
 }
-SPEC_KEYS = ("name", *SECTIONS, "space")  # the last for `dovetail plan`, which needs no plan
+SPEC_KEYS = ("name", *SECTIONS, "space", "profile")  # `space` is for `dovetail plan`, which needs no plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

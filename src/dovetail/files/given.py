@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from dovetail.errors import InvalidInput
 from dovetail.files.chip import chip_of
@@ -26,8 +26,18 @@ from dovetail.workload.model import Model
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
+
+@runtime_checkable
+class ModelHolder(Protocol):
+    """What has a model to it, as an answer of `dovetail.capture`, and can be given in its place."""
+
+    @property
+    def model(self) -> Model: ...
+
+
 Written = str | PathLike[str] | Mapping[str, Any]  # a name, a file, or what a file would say
-ModelGiven = Written | Model
+ModelGiven = Written | Model | ModelHolder
+SpecGiven = Spec | Model | ModelHolder  # a whole spec, or a model alone
 ChipGiven = Written | Chip
 ClusterGiven = Written | Cluster | MixedCluster
 PlanGiven = Written | Plan
@@ -51,9 +61,9 @@ def reference_of(given: object, noun: str) -> str:
     raise InvalidInput(told, noun)
 
 
-def spec_given(given: Spec | Model, keys: tuple[str, ...]) -> Entry | None:
+def spec_given(given: SpecGiven, keys: tuple[str, ...]) -> Entry | None:
     """The whole of a spec, which says one of `keys`; nothing where a model is given, by name, file or value."""
-    if isinstance(given, Model):
+    if isinstance(given, Model | ModelHolder):
         return None
     if isinstance(given, str) and not is_file_name(given) and (given in models or not Path(given).is_file()):
         return None
@@ -63,7 +73,11 @@ def spec_given(given: Spec | Model, keys: tuple[str, ...]) -> Entry | None:
 
 def model_given(given: ModelGiven, seq: int = 0) -> Model:
     """The model; `seq` is how long a sample is if nothing says it, 0 for unknown."""
-    return given if isinstance(given, Model) else model_of(entry_given(given, "model"), seq)
+    if isinstance(given, Model):
+        return given
+    if isinstance(given, ModelHolder):
+        return given.model
+    return model_of(entry_given(given, "model"), seq)
 
 
 def chip_given(given: ChipGiven, option: str = "--chip") -> Chip:

@@ -173,6 +173,7 @@ class _SpecShape(Shape):
     cluster: object
     plan: object = None
     space: object = None
+    profile: object = None
     name: Text = ""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.entry import SECTIONS, is_file_name, opened
-from dovetail.files.model import HUGGING_FACE_KEYS
+from dovetail.files.model import FORMAT_KEY, HUGGING_FACE_KEYS
 from dovetail.files.plan import SHORT_NAMES
 from dovetail.files.schema import written_keys
 from dovetail.hardware.catalog import chips
@@ -48,7 +48,7 @@ def kind_of_file(name: str) -> str:
     keys = set(whole.value)
     if any(whole.has(section) for section in SECTIONS):
         return "spec"
-    if HUGGING_FACE_KEYS & keys:
+    if (HUGGING_FACE_KEYS | {FORMAT_KEY}) & keys:
         return "model"
     if whole.has("calibration") and any(whole.child("calibration").has(key) for key in ("compute", "links")):
         return "cluster"

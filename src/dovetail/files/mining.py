@@ -12,8 +12,8 @@ from pydantic import Field
 from dovetail.errors import InvalidInput
 from dovetail.files.built_on import said_amount, said_workload, template_base, workload_entries
 from dovetail.files.entry import Entry, placed
-from dovetail.files.given import ModelGiven, model_given, spec_given
-from dovetail.files.job import Spec, check_dtype, countable, spec_name
+from dovetail.files.given import ModelGiven, ModelHolder, SpecGiven, model_given, spec_given
+from dovetail.files.job import check_dtype, countable, spec_name
 from dovetail.files.mining_stages import StagesSaid, StagesSpec, stages_of
 from dovetail.files.plan import own_devices, plan_of
 from dovetail.files.schema import Shape, Text, Whole, Wholes, amount, checked
@@ -89,10 +89,10 @@ class _Chip(Shape):
     counts: Wholes = Field(default_factory=lambda: list(COUNTS))
 
 
-def load_mining(reference: Spec | Model, said: MiningSaid) -> MiningSpec:
+def load_mining(reference: SpecGiven, said: MiningSaid) -> MiningSpec:
     """The spec in a file, or a model by name or file; what the command line says goes before what the spec says."""
     spec = spec_given(reference, SPEC_KEYS)
-    if spec is None or isinstance(reference, Model):
+    if spec is None or isinstance(reference, Model | ModelHolder):
         return _of_model(reference, said)
     shape = checked(spec, _Spec)
     given = checked(spec.child("chip"), _Chip) if spec.has("chip") else _Chip()

@@ -19,11 +19,12 @@ from dovetail.workload.models import models
 from dovetail.workload.transformer import Transformer
 
 HUGGING_FACE_KEYS = {"model_type", "architectures", "transformers_version"}
+FORMAT_KEY = "format"  # of a model file that `dovetail capture` wrote
 _BASE_HINT = "; give it, or name a base to take it from"
 
 
 def load_model(reference: str, seq: int = 0) -> Model:
-    """The model that `reference` names: a catalogue name, a Hugging Face config.json, or a YAML or JSON model file.
+    """The model that `reference` names: a catalogue name, a Hugging Face config.json, or a file with a model in it.
 
     `seq` is how long a sample is if the file does not say, 0 for unknown.
     """
@@ -36,9 +37,17 @@ def model_of(entry: Entry, seq: int = 0) -> Model:
     if isinstance(entry.value, str):
         with placed(entry):
             return models[entry.value]()
+    if FORMAT_KEY in entry.value:
+        return _captured(entry)
     if HUGGING_FACE_KEYS & entry.value.keys():
         return _buildable(_hugging_face(entry), entry)
     return _buildable(_written_out(entry, seq), entry)
+
+
+def _captured(entry: Entry) -> Model:
+    from dovetail.files.captured import captured_model, captured_of
+
+    return captured_model(captured_of(entry))
 
 
 def _hugging_face(entry: Entry) -> Model:

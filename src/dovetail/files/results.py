@@ -122,10 +122,58 @@ class _Set(Shape):
     peers_alone: list[_Peer] = Field(default_factory=list)
 
 
+class _ProfiledRow(Shape):
+    kind: Text
+    phase: Text
+    dtype: Text
+    extents: list[int]
+    work_frac: Number
+    name: str
+    stream: str
+    num_runs: Whole
+    measured_s: Number
+    predicted_s: Number
+    error_frac: Number
+
+
+class _LeftOut(Shape):
+    name: str
+    why: Text
+    num_runs: Whole
+    total_s: Number
+
+
+class _Exchange(Shape):
+    name: str
+    message_bytes: Number
+    num_ranks: Whole
+    num_runs: Whole
+    time_s: Number
+
+
+class _Profile(Shape):
+    source: Text
+    device: str
+    chip: Text
+    num_steps: Whole
+    num_ranks: Whole
+    is_of_host: bool
+    busy_s: Number
+    measured_s: Number
+    predicted_s: Number
+    compared_frac: Number
+    median_frac: Number
+    p90_frac: Number
+    rows: list[_ProfiledRow]
+    left_out: list[_LeftOut]
+    exchanges: list[_Exchange]
+
+
 class _Results(Shape):
     holds: bool
     sets: list[_Set]
     notes: list[Text]
+    profiles: list[_Profile] = Field(default_factory=list)
     coverage: list[_Coverage] = Field(default_factory=list)
     recorded: str = ""
     commit: str = ""

@@ -60,7 +60,7 @@ _WRITTEN: dict[type, dict[str, str]] = {
         "num_pcie_lanes": "pcie_lanes",
     },
 }
-_NOT_WRITTEN = {"sources", "facts"}  # kept by us
+_NOT_WRITTEN = {"sources", "facts", "measured"}  # kept by us
 
 T = TypeVar("T", bound="DataclassInstance")
 

@@ -64,7 +64,7 @@ def _check_kind(file: Path, status: os.stat_result, where: str) -> None:
 def _check_size(file: Path, num_bytes: int, where: str) -> None:
     limit_bytes = _limit_bytes(file)
     if num_bytes > limit_bytes:
-        kind = {".json": "JSON file", ".csv": "CSV file"}.get(file.suffix.lower(), "spec file")
+        kind = {".json": "JSON file", ".csv": "CSV file", ".py": "plugin"}.get(file.suffix.lower(), "spec file")
         raise InvalidInput(
             f"a {kind} has at most {format_bytes(limit_bytes, 0)}; {quoted(str(file))} has {format_bytes(num_bytes)}",
             where,

@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 
+from dovetail.cost.own_costs import entries_for, operator_costs
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
@@ -14,6 +15,7 @@ from dovetail.hardware.mixed import AnyCluster, MixedCluster, chips_of, equal_de
 from dovetail.hardware.reliability import Reliability
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import layers_per_chunk
+from dovetail.report.measured import measured_sentences
 from dovetail.report.words import percent
 from dovetail.schedule.goodput import Goodput
 from dovetail.schedule.offload import COPY_FRAC, UPDATE_FRAC, does_offload, host_of
@@ -52,6 +54,8 @@ def assumptions(result: Outcome | Infeasible) -> tuple[str, ...]:
     graph = workload.forward_graph()
     sentences = (
         PHYSICS,
+        *measured_sentences(result),
+        *_own_costs(workload, chips),
         *(_reached(chip) for chip in chips),
         *(told for chip in chips for told in _unused_figures(chip)),
         *_parts(result.cluster),
@@ -185,6 +189,20 @@ def _offload(result: Outcome | Infeasible) -> tuple[str, ...]:
     update = f"; its update reaches {percent(UPDATE_FRAC, 0)} of the latter" if plan.offload_optimizer else ""
     copies = f"pinned copies reach {percent(COPY_FRAC, 0)} of the link{update}"
     return (f"{told}; {copies}; its energy is not counted, and no run behind an interval offloads",)
+
+
+def _own_costs(workload: Workload, chips: tuple[Chip, ...]) -> tuple[str, ...]:
+    """Operators whose cost is a plugin's, and whose."""
+    known = entries_for({chip.name for chip in chips})
+    if not known:
+        return ()
+    codes = {int(code) for block in workload.training_graph().blocks for code in block.ops.kind}
+    used = ((code, name) for code, names in known.items() for name in names if code in codes)
+    return tuple(
+        f"what {name} takes is said by {operator_costs.owner(name)}; energy and memory traffic stay ours, and no run"
+        " behind an interval is of it"
+        for _, name in used
+    )
 
 
 def _layers(graph: Graph, plan: Plan) -> str:

@@ -11,13 +11,15 @@ from dovetail.hardware.host import Host
 from dovetail.hardware.mixed import MixedCluster, chip_names
 from dovetail.hardware.topology import Dimension
 from dovetail.plan.recipes import PlanEntry
+from dovetail.report.captured import captured_brief
 from dovetail.report.record import Record, plain, plan_record
 from dovetail.report.silicon import silicon_record
 from dovetail.workload.graph import Block
 from dovetail.workload.model import Model
+from dovetail.workload.recorded.captured import Captured
 from dovetail.workload.workload import Workload
 
-_NOT_FIGURES = {"name", "vendor", "process", "sources", "facts", "calibration.fitted_on"}
+_NOT_FIGURES = {"name", "vendor", "process", "sources", "facts", "measured", "calibration.fitted_on"}
 
 
 def model_brief(model: Model) -> Record:
@@ -39,7 +41,7 @@ def model_brief(model: Model) -> Record:
 def model_record(model: Model) -> Record:
     """A model with its configuration, and its blocks at one sample of its own length."""
     graph = _one_sample(model).training_graph()
-    forward = {block.name: block for block in model.forward(_one_sample(model).sample).blocks}
+    forward = model.forward(_one_sample(model).sample).blocks
     architecture: Any = model.architecture  # every kind is a dataclass; the protocol cannot say so
     return {
         "kind": "model",
@@ -47,9 +49,17 @@ def model_record(model: Model) -> Record:
         "global_batch": model.batch,
         "notes": list(model.notes),
         "model_flop": graph.model_flop,
-        "config": plain(asdict(architecture)),
-        "blocks": [_block_record(block, forward[block.name]) for block in graph.blocks],
+        "config": _config(architecture),
+        "blocks": [_block_record(*both) for both in zip(graph.blocks, forward, strict=True)],
     }
+
+
+def _config(architecture: Any) -> Record:
+    """Its fields; of a captured model, which has thousands, what it says of itself."""
+    if isinstance(architecture, Captured):
+        return captured_brief(architecture)
+    found: Record = plain(asdict(architecture))
+    return found
 
 
 def _one_sample(model: Model) -> Workload:

@@ -77,12 +77,19 @@ def network_tables(answer: NetworkAnswer) -> tuple[Table, ...]:
         ("time", format_s(answer.time_s), ENGINE_WORDS[answer.engine]),
         *_beside(answer),
         ("algorithm bandwidth", format_rate(answer.algorithm_bytes_per_s, "B/s"), "payload over time"),
-        ("bus bandwidth", format_rate(answer.bus_bytes_per_s, "B/s"), "of what must pass each rank"),
-        (_bound_words(asked.collective), format_s(answer.bound_s), f"reached to {percent(answer.bound_frac)}"),
+        *_bounds(answer),
     ]
     title = f"{asked.collective} of {format_bytes(asked.payload_bytes)} over {among}: {asked.network.name}"
     head = Table(title=title, rows=tuple(rows), align="lrl")
     return (head, _load_table(answer)) if answer.loads else (head,)
+
+
+def _bounds(answer: NetworkAnswer) -> Iterator[tuple[str, str, str]]:
+    """What must pass the ports, and how near that is; nothing of a plugin's collective."""
+    if answer.is_bounded:
+        yield "bus bandwidth", format_rate(answer.bus_bytes_per_s, "B/s"), "of what must pass each rank"
+        reached = f"reached to {percent(answer.bound_frac)}"
+        yield _bound_words(answer.asked.collective), format_s(answer.bound_s), reached
 
 
 def _bound_words(collective: str) -> str:
@@ -134,7 +141,7 @@ def sweep_tables(answers: Sequence[NetworkAnswer]) -> tuple[Table, ...]:
             format_s(answer.time_s),
             format_s(answer.closed_s[0]) if answer.closed_s else "-",
             format_rate(answer.bus_bytes_per_s, "B/s"),
-            percent(answer.bound_frac),
+            percent(answer.bound_frac) if answer.is_bounded else "-",
         )
         for answer in answers
     )

@@ -12,6 +12,7 @@ from dovetail.report.assumptions import assumptions
 from dovetail.report.goodput import budget_rows, goodput_rows
 from dovetail.report.levers import excess_rows, levers_table
 from dovetail.report.limits import limited_by
+from dovetail.report.measured import measured_tables
 from dovetail.report.memory import memory_table
 from dovetail.report.parts import parts_tables, stage_in_words
 from dovetail.report.table import Table, bar
@@ -46,6 +47,7 @@ def tables(
         *parts_tables(result),
         memory_table(result.memory, result.workload, result.plan),
         limits_table(result),
+        *measured_tables(result),
         assumptions_table(result),
     )
 

@@ -21,6 +21,7 @@ from dovetail.plan.plan import Plan
 from dovetail.report.assumptions import assumptions, layers_per_stage
 from dovetail.report.goodput import budget_record, goodput_record
 from dovetail.report.limits import limited_by
+from dovetail.report.measured import measured_record
 from dovetail.report.parts import part_records
 from dovetail.schedule.step import Step
 from dovetail.schedule.work import COMM_AXES
@@ -124,6 +125,7 @@ def _question_record(result: Outcome | Infeasible) -> Record:
         "cluster": {"name": result.cluster.name, "num_devices": result.cluster.num_devices},
         "chip": chip_names(result.cluster),
         "parts": part_records(result),
+        **measured_record(result),
         "assumptions": list(assumptions(result)),
         "version": __version__,
     }

@@ -18,7 +18,7 @@ Best = tuple[Scored, ...]
 EXACT_BELOW = 100_000  # numbers with five digits; greater ones in whole
 FEW_FIGURES = 3  # side by side on a narrow screen
 SHORT_KEY = 8  # letters that tell studies of one file apart
-OTHER = "of another version of the model, whose numbers are never mixed with this one's"
+OTHER = "of another version of the model or with other plugins, whose numbers are never mixed with this one's"
 UNITS = {"_mm2": "mm2", "_w": "W", "_usd": "USD"}  # of limits, by the end of their names
 TOLD_APART = ("jobs", "cases", "base", "metric", "space", "loss_unit", "reference_losses")  # of inputs
 

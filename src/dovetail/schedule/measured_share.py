@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -49,21 +48,21 @@ def measured_share(graph: Graph, plan: Plan, cluster: AnyCluster) -> MeasuredSha
         return MeasuredShare()
     runs = list(_runs(graph, on_parts(plan, cluster), cluster))
     seen = {run.what: run.is_measured for run in runs}
-    total_s, num_runs = Counter[str](), Counter[str]()
+    others: dict[str, list[_Runs]] = {}
     for run in runs:
         if not run.is_measured:
-            total_s[run.what] += run.total_s  # type: ignore[assignment]  # a Counter of seconds
-            num_runs[run.what] += run.num_runs
+            others.setdefault(run.what, []).append(run)
+    not_measured = [
+        NotMeasured(what=what, num_runs=sum(r.num_runs for r in same), total_s=sum(r.total_s for r in same))
+        for what, same in others.items()
+    ]
     return MeasuredShare(
         sources=tuple(chip.measured.source for chip in chips_of(cluster) if chip.measured),
         num_operators=len(seen),
         num_measured=sum(seen.values()),
         compute_s=sum(run.total_s for run in runs),
         measured_s=sum(run.total_s for run in runs if run.is_measured),
-        not_measured=tuple(
-            NotMeasured(what=what, num_runs=num_runs[what], total_s=float(took_s))
-            for what, took_s in total_s.most_common()
-        ),
+        not_measured=tuple(sorted(not_measured, key=lambda one: -one.total_s)),
         num_unused=_num_unused(cluster, graph, plan),
     )
 

@@ -20,15 +20,15 @@ def network_page(answers: Sequence[NetworkAnswer]) -> Page:
 def _one(answer: NetworkAnswer) -> Page:
     head, *more = network_tables(answer)
     loads = [LinkLoad(dimension=o.dimension, mean_frac=o.mean_frac, most_frac=o.most_frac) for o in answer.loads]
-    asked = answer.asked
+    asked, reached = answer.asked, percent(answer.bound_frac)
     return Page(
         title=head.title,
-        sentence=f"{asked.collective} of {format_bytes(asked.payload_bytes)} takes {format_s(answer.time_s)}, which"
-        f" reaches {percent(answer.bound_frac)} of what the ports allow.",
+        sentence=f"{asked.collective} of {format_bytes(asked.payload_bytes)} takes {format_s(answer.time_s)}"
+        f"{f', which reaches {reached} of what the ports allow' if answer.is_bounded else ''}.",
         cards=(
             Card(label="Time", value=format_s(answer.time_s), note=answer.engine),
             Card(label="Bus bandwidth", value=format_rate(answer.bus_bytes_per_s, "B/s")),
-            Card(label="Of the bound", value=percent(answer.bound_frac), note=format_s(answer.bound_s)),
+            *((Card(label="Of the bound", value=reached, note=format_s(answer.bound_s)),) if answer.is_bounded else ()),
         ),
         sections=(
             Section(title="The answer", tables=(head,)),
@@ -44,8 +44,8 @@ def _sweep(answers: Sequence[NetworkAnswer]) -> Page:
     return Page(
         title=table.title,
         sentence=f"{len(answers)} points of {best.asked.collective}: bus bandwidth reaches"
-        f" {format_rate(best.bus_bytes_per_s, 'B/s')} at {format_bytes(best.asked.payload_bytes)},"
-        f" {percent(best.bound_frac)} of what the ports allow.",
+        f" {format_rate(best.bus_bytes_per_s, 'B/s')} at {format_bytes(best.asked.payload_bytes)}"
+        f"{f', {percent(best.bound_frac)} of what the ports allow' if best.is_bounded else ''}.",
         sections=(
             Section(title="Over the sweep", charts=(curves_chart(time, "time"), curves_chart(rate, "bandwidth"))),
             Section(title="Every point", tables=(table,)),

@@ -1,0 +1,68 @@
+"""A cluster whose chips have measured times: from a spec's `profile`, an option, or a program's argument."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+from dovetail.accuracy.profiled import measured_on
+from dovetail.errors import DovetailError, InvalidInput
+from dovetail.files.entry import Entry, described, placed
+from dovetail.files.profile import load_profile
+from dovetail.files.schema import Shape, Text, checked
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.device_names import chip_of_device
+from dovetail.hardware.measured import Profile
+from dovetail.hardware.mixed import AnyCluster, MixedCluster, chip_names, parts_of
+
+ProfileGiven = str | PathLike[str] | Mapping[str, Any]  # a trace, or {file: a trace, chip: a name}
+
+
+class _ProfileShape(Shape):
+    file: Text
+    chip: Text = ""
+
+
+def profiled_cluster(cluster: AnyCluster, entry: Entry) -> AnyCluster:
+    """`cluster` with the times of the profile that `entry` names; raises where it is of a chip that is not there."""
+    file, chip = _named(entry)
+    try:
+        profile = load_profile(entry.document.folder / file)
+    except DovetailError as error:
+        raise type(error)(error.message, ": ".join(place for place in (entry.where, error.where) if place)) from None
+    with placed(entry):
+        return with_profile(cluster, profile, chip)
+
+
+def _named(entry: Entry) -> tuple[str, str]:
+    if entry.document.is_closed:
+        raise entry.refused("a profile is a file, and here no other file is opened; leave it out")
+    if isinstance(entry.value, str):
+        return entry.value, ""
+    if not isinstance(entry.value, dict):
+        raise entry.refused(f"profile must be a trace's file, or its file and chip; got {described(entry.value)}")
+    shape = checked(entry, _ProfileShape)
+    return shape.file, shape.chip
+
+
+def with_profile(cluster: AnyCluster, profile: Profile, chip: str = "") -> AnyCluster:
+    """`cluster` with the times of `profile` on every device of the chip it was taken on.
+
+    `chip` says which that is, where the trace does not or calls it by another name.
+    """
+    named = chip or chip_of_device(profile.device)
+    if not named:
+        told = f"it is of {profile.device!r}, which the catalogue has not" if profile.device else "it names no device"
+        way_out = f"say profile: {{file: {profile.source}, chip: NAME}} in the spec"
+        raise InvalidInput(f"the profile does not say which chip it is of: {told}; {way_out}")
+    if named not in [part.chip.name for part in parts_of(cluster)]:
+        rule = f"the profile is of {named}, and the cluster has {chip_names(cluster)}"
+        raise InvalidInput(f"{rule}; times of one chip say nothing of another")
+    parts = tuple(_measured(part, profile) if part.chip.name == named else part for part in parts_of(cluster))
+    return replace(cluster, parts=parts) if isinstance(cluster, MixedCluster) else parts[0]
+
+
+def _measured(part: Cluster, profile: Profile) -> Cluster:
+    return replace(part, chip=replace(part.chip, measured=measured_on(profile, part.chip)))
