@@ -90,7 +90,7 @@ def block_memories(
     kept = _kept_bytes(rows, policies)
     split_copies = framework.num_split_loss_copies * (degrees[Axis.TENSOR] > 1)
     buffers = _backward_buffers_bytes(rows, is_loss, split_copies, degrees)
-    passing = _kept_bytes(rows, ("none",)) - kept + buffers[:, None]
+    passing = _kept_bytes(rows, ("none",)) - kept + buffers[:, None] + _formed_again_bytes(rows, policies)
     if framework.keeps_gathered_inputs and block.is_layer:
         more_kept, more_passing = _kept_whole_bytes(rows, policies)
         kept, passing = kept + more_kept, passing + more_passing
@@ -145,7 +145,14 @@ def _kept_fracs(ops: Ops, policy: str) -> tuple[FloatArray, FloatArray]:
     if policy == "selective":
         needed = np.where(ops.is_core, (ops.need & Need.OUTSIDE) != 0, needed)
         has_side = (~ops.is_core).astype(np.float64)
-    return needed.astype(np.float64), has_side
+    return (needed & ((ops.need & Need.BY_NEXT) == 0)).astype(np.float64), has_side
+
+
+def _formed_again_bytes(rows: _Rows, policies: tuple[str, ...]) -> FloatArray:
+    """Outputs that the next block keeps, which a block that is recomputed has formed anew; cuts by policies."""
+    is_by_next = (rows.ops.need & Need.BY_NEXT) != 0
+    is_anew = np.array([policy in ("full", "alternate") for policy in policies])
+    return np.where(is_anew, (rows.output_bytes @ is_by_next.astype(np.float64))[:, None], 0.0)
 
 
 def _backward_buffers_bytes(

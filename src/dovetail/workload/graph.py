@@ -67,6 +67,7 @@ class Need(IntFlag):
     NOBODY = 0
     OUTSIDE = 1  # operators outside the attention core
     CORE = 2  # operators of the attention core, which selective recompute runs again
+    BY_NEXT = 4  # with one of these: the next block too, which keeps it as its input
 
 
 B, M, N, K, V = range(5)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from dovetail.errors import InvalidInput
+from dovetail.workload.boundaries import kept_once
 from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis, Block, Graph, Rule
 from dovetail.workload.layers import Sample, whole
@@ -53,7 +54,7 @@ class Recommender:
             batch=sample.batch,
             tokens_per_sample=1,
             dtype=sample.dtype,
-            blocks=(self._features(sample), *self._top_layers(sample), self._head(sample)),
+            blocks=kept_once((self._features(sample), *self._top_layers(sample), self._head(sample))),
             rules=(
                 Rule(axis=Axis.EXPERT, label="num_tables", count=self.num_tables),
                 Rule(axis=Axis.TENSOR, label="parts of a dense layer", count=1),

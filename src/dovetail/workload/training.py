@@ -22,6 +22,7 @@ from dovetail.workload.recompute import AGAIN, saved_frac
 from dovetail.workload.rows import ONE, Extent, Row, rows_to_ops
 
 _TABLES = ("embedding", "embedding_bag")  # their backward pass is a gradient of weights, not of inputs
+_WITHOUT_GRADIENT = ("constant",)
 _WEIGHTED = ("linear", "expert_linear", "convolution", "recurrent_linear")
 NARROW = ("fp8", "fp4")  # what products are taken in but nothing is kept in
 _EXPERT_AXES = Axis.EXPERT | Axis.EXPERT_TENSOR
@@ -231,7 +232,7 @@ def _num_rerun(forward: list[Row]) -> int:
 def _backward_rows(row: Row, is_first: bool) -> list[Row]:
     """The gradient operators of one forward row; `is_first`: its input is data and needs no gradient."""
     operator = OPERATORS[code_of(row.kind)]
-    if operator.unit == Unit.NONE:
+    if operator.unit == Unit.NONE or row.kind in _WITHOUT_GRADIENT:
         return []
     if operator.unit == Unit.NETWORK:
         return _backward_exchange(row)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from dovetail.errors import InvalidInput
+from dovetail.workload.boundaries import kept_once
 from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis, Block, Graph, Rule
 from dovetail.workload.layers import Sample, whole
@@ -184,7 +185,7 @@ class ImageNetwork:
             batch=sample.batch,
             tokens_per_sample=1,
             dtype=sample.dtype,
-            blocks=merged_blocks(self._blocks(sample)),
+            blocks=merged_blocks(kept_once(self._blocks(sample))),
             rules=_RULES,
             num_kv_heads=1,
         )

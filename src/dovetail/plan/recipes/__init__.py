@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dovetail.plan.plan import Plan
-from dovetail.registry import Registry
+from dovetail.registry import Registry, holding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,4 +22,4 @@ class PlanEntry:
     source: str
 
 
-plans: Registry[PlanEntry] = Registry("plan", __name__)
+plans: Registry[PlanEntry] = Registry("plan", __name__, check=holding("plan", PlanEntry))

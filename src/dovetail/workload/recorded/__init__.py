@@ -1,0 +1,1 @@
+"""Models recorded by other tools: what ran, step by step, and the graph that comes of it."""

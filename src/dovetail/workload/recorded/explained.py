@@ -1,0 +1,65 @@
+"""What is to be said of a captured model: what of it cannot be divided and why, and whether its gradients add up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from dovetail.workload.graph import Axis
+from dovetail.workload.layers import Sample
+from dovetail.workload.optimizer import Precision
+from dovetail.workload.recorded.captured import Captured
+from dovetail.workload.recorded.drafted import COLS, FIFTH, INNER, LEAD, ROWS, Draft
+from dovetail.workload.recorded.record import Recorded
+from dovetail.workload.training import training_graph
+
+_NUM_NAMED = 3  # products named in a note
+_ALL_FRAC = 0.995  # divided so far, nothing is worth a word
+_SAME_FRAC = 0.01  # how far gradients may differ from what was recorded without a word
+
+
+def tensor_notes(drafts: list[Draft], recorded: Recorded) -> tuple[str, ...]:
+    """Which products every device of a tensor-parallel group does whole."""
+    whole: dict[str, float] = defaultdict(float)
+    total = 0.0
+    for draft in drafts:
+        work = _flop(draft, recorded)
+        total += work
+        if work and not _is_divided(draft):
+            whole[draft.name] += work
+    divided_frac = 1.0 - sum(whole.values()) / total if total else 1.0
+    if divided_frac >= _ALL_FRAC:
+        return ()
+    largest = sorted(whole.items(), key=lambda entry: -entry[1])[:_NUM_NAMED]
+    names = ", ".join(f"{name} ({100 * work / total:.0f} %)" for name, work in largest)
+    if not divided_frac:
+        told = "tensor parallelism cannot divide it: no product was found whose columns another one sums over"
+        return (f"{told}, with only element-wise operators or attention between; the largest are {names}",)
+    told = f"tensor parallelism divides {100 * divided_frac:.0f} % of the FLOP of products"
+    return (f"{told}; each device does the rest whole: {names}",)
+
+
+def _is_divided(draft: Draft) -> bool:
+    axes = Axis.TENSOR | Axis.KV | Axis.EXPERT | Axis.EXPERT_TENSOR
+    return draft.kind == "attention" or bool(axes & (draft.axes[COLS] | draft.axes[INNER] | draft.axes[LEAD]))
+
+
+def _flop(draft: Draft, recorded: Recorded) -> float:
+    if draft.kind not in ("linear", "matmul", "convolution", "attention", "expert_linear", "recurrent_linear"):
+        return 0.0
+    sizes = [float(size.at(recorded.batch, recorded.seq)) for size in draft.sizes]
+    inner = sizes[INNER] + sizes[FIFTH] if draft.kind == "attention" else sizes[INNER]
+    return 2.0 * sizes[LEAD] * sizes[ROWS] * sizes[COLS] * inner
+
+
+def gradient_notes(captured: Captured, recorded: Recorded, backward_flop: float) -> tuple[str, ...]:
+    """Whether the gradients that follow from the forward pass take the FLOP that were recorded for them."""
+    if not backward_flop:
+        return ()
+    sample = Sample(batch=recorded.batch, seq=recorded.seq, dtype="bf16")
+    forward = captured.forward(sample)
+    derived = training_graph(forward, Precision()).model_flop - forward.model_flop
+    if abs(derived - backward_flop) <= _SAME_FRAC * backward_flop:
+        return ()
+    more = 100 * (derived / backward_flop - 1)
+    told = f"its gradients are taken to need {abs(more):.0f} % {'more' if more > 0 else 'fewer'} FLOP in products than"
+    return (f"{told} were recorded: some part of the model may be frozen, detached or computed again",)

@@ -1,0 +1,98 @@
+"""Mixtures of experts: a choice for each row, rows in the order of experts, products by group, and the way back."""
+
+from __future__ import annotations
+
+from dovetail.workload.recorded.flow import Flow, Node, is_thin
+
+_ON_THE_WAY_BACK = ("mul", "gather", "sum", "scatter", "add", "where", "div")
+
+
+def take_experts(flow: Flow) -> None:
+    """Router, permutation and its inverse, each one node; products of experts stay as they are."""
+    for node in flow.standing():
+        if node.word != "grouped_linear":
+            continue
+        sorted_rows = flow.thin_maker(node.inputs[0])
+        if sorted_rows is not None and sorted_rows.word == "gather":
+            sorted_rows.word = "permute"
+    for node in flow.standing():
+        if node.word == "grouped_linear" and not _feeds_another(flow, node):
+            _take_way_back(flow, node)
+
+
+def _feeds_another(flow: Flow, node: Node) -> bool:
+    """Whether its output goes through activations into further products of experts."""
+    todo, seen = [node.output], set()
+    while todo:
+        value = todo.pop()
+        for reader in flow.readers[value]:
+            if id(reader) in seen:
+                continue
+            seen.add(id(reader))
+            if reader.word == "grouped_linear":
+                return True
+            if reader.word in ("cone", "mul", "dropout") or is_thin(reader):
+                todo.append(reader.output)
+    return False
+
+
+def _take_way_back(flow: Flow, down: Node) -> None:
+    """From the last product of experts to rows as they were, and the router that gives their weights."""
+    arrived = _arrived(flow, down)
+    if arrived is None:
+        return
+    num_wanted = flow.num_recorded(flow.root(arrived))
+    taken: list[Node] = []
+    weights: list[int] = []
+    value = down.output
+    while True:
+        readers = [reader for reader in flow.readers[value] if not flow.aside(reader)]
+        if len(readers) != 1:
+            return
+        reader = readers[0]
+        if not (is_thin(reader) or reader.word in _ON_THE_WAY_BACK or reader.word == "cone"):
+            return
+        taken.append(reader)
+        weights.extend(other for other in reader.inputs if flow.is_activation(other) and flow.root(other) != value)
+        value = reader.output
+        if flow.num_recorded(value) == num_wanted and reader.word in ("sum", "scatter"):
+            break
+    weights = [weight for weight in weights if flow.num_recorded(weight) < num_wanted]
+    router = _taken_router(flow, weights)
+    made = Node(word="unpermute", inputs=[down.output, *router], outputs=[value], where=down.where)
+    flow.take(taken, made)
+
+
+def _arrived(flow: Flow, down: Node) -> int | None:
+    """The rows that were permuted for these experts."""
+    for node in flow.before(down.inputs[0]):
+        if node.word == "permute":
+            return node.inputs[0]
+    return None
+
+
+def _taken_router(flow: Flow, weights: list[int]) -> list[int]:
+    """Takes all between the gate's product and the weights of the chosen as one node; what it gives."""
+    found: list[Node] = []
+    todo = [flow.root(weight) for weight in weights]
+    gates: list[int] = []
+    seen: set[int] = set()
+    while todo:
+        value = todo.pop()
+        node = flow.maker.get(value)
+        if node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node.word in ("linear", "matmul"):
+            gates.append(value)
+            continue
+        found.append(node)
+        todo.extend(flow.root(other) for other in node.inputs if flow.is_trained(other) or node.word == "topk")
+    main = [node for node in found if not flow.aside(node)]
+    if not main or not gates:
+        return []
+    last = max(main, key=lambda node: node.place)
+    parameters = [value for node in main for value in node.inputs if flow.is_parameter(value)]
+    made = Node(word="router", inputs=[*dict.fromkeys(gates), *parameters], outputs=[last.output], where=last.where)
+    flow.take(main, made)
+    return [last.output]

@@ -1,0 +1,137 @@
+"""Products as operators of ours: with a weight, with one weight a group, of two activations, and attention."""
+
+from __future__ import annotations
+
+from dovetail.workload.recorded.drafted import Draft, Drafting, short_name
+from dovetail.workload.recorded.flow import Node
+from dovetail.workload.recorded.sizes import ONE, Size, product
+
+
+def draw_linear(drafting: Drafting, node: Node) -> None:
+    flow = drafting.flow
+    x, weight, out = (flow.sides[value] for value in (node.inputs[0], node.inputs[1], node.output))
+    drafting.check_trained(node, node.inputs[1])
+    if flow.is_activation(node.inputs[1]) and len(x) == 1:  # a vector of weights, and rows
+        _add_linear(drafting, node, product(out), ONE, x[0])
+    elif flow.is_activation(node.inputs[1]):
+        draw_matmul(drafting, node)
+    elif len(weight) == 1:
+        _add_linear(drafting, node, product(out), ONE, weight[0])
+    else:
+        _add_linear(drafting, node, product(out[:-1]), out[-1], x[-1])
+
+
+def _add_linear(drafting: Drafting, node: Node, rows: Size, cols: Size, inner: Size) -> None:
+    owned = drafting.parameters(node.inputs)
+    weight = [entry for entry in owned if entry[1] == (cols * inner).count][:1] or owned[:1]
+    bias = [entry for entry in owned if entry not in weight]
+    drafting.drafts.append(
+        Draft(
+            kind="linear",
+            name=short_name(node.where, "linear"),
+            operator="linear",
+            where=node.where,
+            reads=[value for value in drafting.activations(node) if drafting.flow.is_from_data(value)],
+            makes=node.output,
+            sizes=[ONE, rows, cols, inner, ONE],
+            weight=(cols * inner).count if weight else 0,  # one made of parameters belongs to what makes it
+            bias=cols.count if bias else 0,
+            owns=weight + bias,
+        )
+    )
+
+
+def draw_matmul(drafting: Drafting, node: Node) -> None:
+    """A product of two activations, or with a weight: one for all rows, or one for each of a batch."""
+    flow = drafting.flow
+    a, b, out = (flow.sides[value] for value in (node.inputs[0], node.inputs[1], node.output))
+    weights = [index for index, value in enumerate(node.inputs[:2]) if not flow.is_activation(value)]
+    inner = a[-1]
+    for index in weights:
+        drafting.check_trained(node, node.inputs[index])
+    if not weights:
+        _of_activations(drafting, node)
+    elif len(b) == 1 and weights[0] == 1:
+        _add_linear(drafting, node, product(out), ONE, inner)
+    else:
+        cols = b[-1] if weights[0] == 1 else a[-2]
+        num_groups = max(1, flow.distinct(node.inputs[weights[0]]) // (cols * inner).count)
+        rows = product(out).over(cols)
+        if num_groups > 1:
+            _grouped(drafting, node, num_groups, rows, cols, inner)
+        else:
+            _add_linear(drafting, node, rows, cols, inner)
+
+
+def _of_activations(drafting: Drafting, node: Node) -> None:
+    flow = drafting.flow
+    a, out = flow.sides[node.inputs[0]], flow.sides[node.output]
+    drafting.drafts.append(
+        Draft(
+            kind="matmul",
+            name=short_name(node.where, "matmul"),
+            operator="matmul",
+            where=node.where,
+            reads=drafting.activations(node),
+            makes=node.output,
+            sizes=[product(out[:-2]), out[-2] if len(out) > 1 else ONE, out[-1], a[-1], ONE],
+            shared_frac=flow.distinct(node.inputs[1]) / flow.num_recorded(node.inputs[1]),
+        )
+    )
+
+
+def draw_grouped_linear(drafting: Drafting, node: Node) -> None:
+    flow = drafting.flow
+    weight, out = flow.sides[node.inputs[1]], flow.sides[node.output]
+    _grouped(drafting, node, weight[0].count, product(out[:-1]), weight[-1], weight[-2])
+
+
+def _grouped(drafting: Drafting, node: Node, num_groups: int, rows: Size, cols: Size, inner: Size) -> None:
+    """One product a group, each over its own rows."""
+    groups = Size(num_groups)
+    drafting.drafts.append(
+        Draft(
+            kind="expert_linear",
+            name=short_name(node.where, "experts"),
+            operator="expert_linear",
+            where=node.where,
+            reads=drafting.activations(node),
+            makes=node.output,
+            sizes=[groups, rows.over(groups), cols, inner, ONE],
+            weight=(groups * cols * inner).count,
+            owns=drafting.parameters(node.inputs[1:2]),
+        )
+    )
+
+
+def draw_attention(drafting: Drafting, node: Node) -> None:
+    flow = drafting.flow
+    q, k, v = (flow.sides[value] for value in node.inputs[:3])
+    is_turned = bool(node.attributes.get("is_turned", False))
+    keys = k[-1] if is_turned else k[-2]
+    num_heads = q[1].count if len(q) > 3 else max(1, q[0].count // q[0].per)  # batch, heads, queries, width
+    seen = flow.num_recorded(node.inputs[0]) // (num_heads or 1)
+    shape = flow.tensors[node.inputs[0]].shape
+    num_batch = seen // (shape[-1] * shape[-2])
+    num_keys = flow.tensors[node.inputs[1]].shape[-1 if is_turned else -2]
+    num_kv_heads = max(1, flow.distinct(node.inputs[1]) // max(1, num_batch * num_keys * shape[-1]))
+    num_kv_heads = num_kv_heads if num_heads % num_kv_heads == 0 else num_heads
+    owned = drafting.parameters(node.inputs[3:])
+    drafting.drafts.append(
+        Draft(
+            kind="attention",
+            name="attention",
+            operator="attention",
+            where=node.where,
+            reads=[flow.thin(value) for value in node.inputs[:3]],
+            makes=node.output,
+            sizes=[product(q[:-2]), q[-2], keys, q[-1], v[-1]],
+            num_heads=num_heads,
+            num_kv_heads=num_kv_heads,
+            is_causal=bool(node.attributes.get("is_causal", False)),
+            has_dropout=bool(node.attributes.get("dropout", 0.0)),
+            score_kinds=tuple(str(node.attributes.get("score_kinds", "")).split()),
+            owns=owned,
+            weight=sum(count for _, count in owned),
+        )
+    )
