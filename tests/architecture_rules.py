@@ -142,7 +142,7 @@ def extra_violations(modules: Iterable[Module]) -> list[str]:
         for module in modules
         for node, target in imports(module)
         if (home := EXTRAS.get(target.partition(".")[0]))
-        and not str(module.path).replace("\\", "/").partition(f"{PACKAGE}/")[2].startswith(home)
+        and not module.path.removeprefix(f"{PACKAGE}/").startswith(home)
     ]
 
 

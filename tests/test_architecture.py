@@ -13,6 +13,7 @@ from tests.architecture_rules import (
     EDGES,
     RANK_OF,
     edge_library_violations,
+    extra_violations,
     import_violations,
     purity_violations,
     unknown_layer_violations,
@@ -24,6 +25,7 @@ RULES: tuple[Callable[[Iterable[Module]], list[str]], ...] = (
     import_violations,
     unknown_layer_violations,
     edge_library_violations,
+    extra_violations,
     purity_violations,
     unit_name_violations,
     prefix_literal_violations,
@@ -147,6 +149,18 @@ def test_an_edge_library_above_the_edges_is_refused(tree, library):
     text = f"def f():\n    import {library}\n"
     [broken] = edge_library_violations(tree({"report/table.py": text, "cli.py": text, "files.py": text}))
     assert f"report/table.py:2: report imports {library}" in broken
+
+
+def test_a_library_of_an_extra_is_imported_in_its_own_place_alone(tree):
+    text = "def f():\n    import torch.nn\n    import onnx\n"
+    places = ("capture/torch_model.py", "capture/onnx_model.py", "files/model.py")
+    broken = extra_violations(tree(dict.fromkeys(places, text)))
+    assert [line.partition(": imports ")[::2] for line in broken] == [
+        ("dovetail/capture/onnx_model.py:2", "torch.nn; only dovetail/capture/torch_*.py may, as it is an extra"),
+        ("dovetail/capture/torch_model.py:3", "onnx; only dovetail/capture/onnx_*.py may, as it is an extra"),
+        ("dovetail/files/model.py:2", "torch.nn; only dovetail/capture/torch_*.py may, as it is an extra"),
+        ("dovetail/files/model.py:3", "onnx; only dovetail/capture/onnx_*.py may, as it is an extra"),
+    ]
 
 
 @pytest.mark.parametrize(

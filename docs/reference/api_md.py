@@ -14,6 +14,7 @@ from dovetail import api
 CALLS = (
     "simulate", "sweep", "plan", "launch", "codesign", "pareto", "mine", "network", "op", "operator_kinds", "schedule",
     "validate", "reproduce", "studies", "models", "chips", "clusters", "plans", "show",
+    "use_plugin",
 )  # fmt: skip
 ANSWERS = (
     "Answer", "Simulation", "Planning", "LaunchScript", "Codesign", "Front", "Mining", "Collective", "Operator",

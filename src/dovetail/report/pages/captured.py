@@ -1,0 +1,30 @@
+"""A captured model as a page: key figures, where its work is, and what may divide it."""
+
+from __future__ import annotations
+
+from dovetail.report.captured_tables import captured_tables
+from dovetail.report.charts.captured import block_shares, operator_shares
+from dovetail.report.page import Card, Page, Section
+from dovetail.report.record import Record
+from dovetail.units import format_bytes, format_count, format_rate
+
+
+def captured_page(record: Record, sentence: str) -> Page:
+    head, blocks, sharding, operators = captured_tables(record)
+    return Page(
+        title=head.title,
+        sentence=sentence,
+        cards=(
+            Card(label="Parameters", value=format_count(record["num_parameters"])),
+            Card(label="Training", value=format_rate(record["training_flop"], "FLOP"), note="a sample"),
+            Card(
+                label="Activations", value=format_bytes(record["activation_bytes"]), note="a sample, kept for backward"
+            ),
+        ),
+        sections=(
+            Section(title="The model", tables=(head,)),
+            Section(title="Blocks", charts=(block_shares(record),), tables=(blocks,)),
+            Section(title="What may divide it", tables=(sharding,)),
+            Section(title="Operators by kind", charts=(operator_shares(record),), tables=(operators,)),
+        ),
+    )
