@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PUBLISHED := benchmarks/results/published-gemm.json benchmarks/results/published.json
 PIP := $(BIN)/python -m pip install --quiet
 QUICK_FOLDERS := $(wildcard $(addprefix tests/,unit property conformance golden))
-BLESSED_FOLDERS := $(wildcard tests/golden tests/e2e)
+BLESSED_FOLDERS := $(wildcard tests/golden tests/e2e tests/capture)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore

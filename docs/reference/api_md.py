@@ -13,18 +13,21 @@ from dovetail import api
 
 CALLS = (
     "simulate", "sweep", "plan", "launch", "codesign", "pareto", "mine", "network", "op", "operator_kinds", "schedule",
-    "validate", "reproduce", "studies", "models", "chips", "clusters", "plans", "show",
+    "validate", "reproduce", "studies", "models", "chips", "clusters", "plans", "methods",
+    "show",
+    "capture",
     "use_plugin",
 )  # fmt: skip
 ANSWERS = (
     "Answer", "Simulation", "Planning", "LaunchScript", "Codesign", "Front", "Mining", "Collective", "Operator",
-    "BlockSchedule", "Validation", "Reproduction", "Studies", "Catalogue", "Entry", "Progress",
+    "BlockSchedule", "Capture", "Validation", "Reproduction", "Studies", "Catalogue", "Entry", "Progress",
 )  # fmt: skip
 VALUES = ("Model", "Chip", "Cluster", "Plan", "DovetailError", "InvalidInput", "NotModelled")
 # What stands behind the names in signatures.
 GIVEN = {
     "Spec": "a spec file, or a mapping with its keys",
-    "ModelGiven": "a catalogue name, a file (YAML, JSON or Hugging Face's config.json), a mapping, or a `Model`",
+    "ModelGiven": "a catalogue name, a file (YAML, JSON, Hugging Face's config.json), a mapping, `Model` or `Capture`",
+    "SpecGiven": "a spec, or a model alone",
     "ClusterGiven": 'a catalogue name, with its size or without ("h100x512"), a file, a mapping, or a `Cluster`',
     "PlanGiven": 'a catalogue name, "auto", a file, a mapping, or a `Plan`',
     "ChipGiven": "a catalogue name or the beginning of one, a file, a mapping, or a `Chip`",

@@ -60,6 +60,15 @@ def test_the_second_time_nothing_is_recorded(never_again, kept):
     assert second.record == first.record | {"is_from_cache": True}
 
 
+@pytest.mark.parametrize(
+    "module", [nn.LSTM(8, 8, batch_first=True), nn.TransformerEncoderLayer(8, 2, 8)], ids=lambda m: type(m).__name__
+)
+def test_modules_of_pytorch_are_kept(module):
+    inputs = torch.zeros(2, 4, 8)
+    assert dv.capture(module, inputs).remarks == ()
+    assert dv.capture(module, inputs).is_from_cache
+
+
 def test_without_a_cache_nothing_is_kept_or_taken(kept):
     dv.capture(Net(), rows(), cache=False)
     assert not kept.exists()
@@ -189,11 +198,11 @@ def test_code_that_runs_counts_and_not_where_it_stands(tmp_path, monkeypatch):
 
 def test_what_cannot_be_told_apart_is_captured_and_not_kept(kept):
     net = Net()
-    net.lock = threading.Lock()  # type: ignore[assignment]
+    net.lock = threading.Lock()
     with pytest.raises(Unhashable, match="lock"):
         module_key(net, rows())
     del net.lock
-    net.where = [object()]  # type: ignore[assignment]
+    net.where = [object()]
     found = dv.capture(net, rows())
     assert "cannot be told apart: where" in found.remarks[0]
     assert not kept.exists()
@@ -211,7 +220,7 @@ class Shy:
 
 def test_an_attribute_that_raises_costs_the_cache_alone(kept):
     net = Net()
-    net.shy = Shy()  # type: ignore[assignment]
+    net.shy = Shy()
     found = dv.capture(net, rows())
     assert found.remarks == ("this capture is not kept: looking at the module raises RuntimeError",)
     assert not kept.exists()

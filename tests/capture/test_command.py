@@ -18,6 +18,8 @@ import dovetail as dv
 from dovetail.capture.shapes import InputShape, input_shapes
 from dovetail.cli import main
 from dovetail.errors import InvalidInput
+from dovetail.files.captured import captured_text
+from tests.e2e.recorded import check_recorded
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 80
@@ -61,6 +63,13 @@ def numbers():
 
 def number():
     return 3
+
+def talking():
+    print("hello")
+    return with_inputs()
+
+def leaving():
+    raise SystemExit(3)
 
 def broken():
     raise ValueError("no such size")
@@ -119,7 +128,7 @@ def test_a_factory_is_captured_wherever_it_is(folder, capsys, arguments):
     assert found["num_parameters"] == 8 * 64 + 64 + 6 * own + 64 * 10 + 10
     assert max(block["repeat"] for block in found["blocks"]) == 6
     assert found["model_file"] == "m.json"
-    assert dv.show("m.json").record["num_parameters"] == found["num_parameters"]
+    assert dv.show("m.json").records[0]["num_parameters"] == found["num_parameters"]
 
 
 def test_a_configuration_is_captured_by_itself(folder, capsys):
@@ -193,6 +202,12 @@ def test_a_capture_is_a_model_for_every_other_call(folder):
     assert dv.mine(found, budget=3, algorithm="grid", batch=2).fits
 
 
+def test_the_example_is_what_a_capture_gives_today(bless):
+    folder = ROOT / "examples" / "capture"
+    found = dv.capture(f"{folder / 'my_model.py'}:decoder", name="my-decoder")
+    check_recorded(folder / "decoder.json", captured_text(found.captured), bless)
+
+
 # --- what is answered ---------------------------------------------------------------------------------------------
 
 
@@ -204,6 +219,13 @@ def test_tables_fit_the_screen_and_say_where_the_model_went(folder, capsys):
     assert "dovetail plan --model Net.captured.json --cluster" in shown
     for title in ("Blocks", "What may divide it", "Operators by kind"):
         assert title in shown
+
+
+def test_what_the_users_code_prints_is_no_part_of_the_answer(folder, capsys):
+    assert main(["capture", "nets:talking", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["name"] == "Net"
+    assert shown.err == "hello\n"
 
 
 def test_the_record_adds_up(folder, capsys):
@@ -261,6 +283,7 @@ def test_the_answer_is_a_page_and_shows_itself_in_notebooks(folder, capsys):
         (("nets:nett",), "nets has no 'nett'; did you mean net?"),
         (("nets:number",), "a factory returns a torch.nn.Module, or one and its example inputs; nets:number gave int"),
         (("nets:broken",), "nets:broken raises ValueError: no such size (nets.py:"),
+        (("nets:leaving",), "nets:leaving raises SystemExit: 3 (nets.py:"),
         (("nets:net",), "nothing says what Net is called with; return (module, inputs) from its factory"),
         (("nets:net", "--inputs", "x"), "cannot read 'x'; write them as in 'input_ids:int64[2,512]"),
         (("nets:net", "--inputs", "x:fp31[2]"), "no dtype is named 'fp31'; did you mean fp32"),

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import builtins
-import re
-import sys
-
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch, an extra, is not installed")
 import torch.nn.functional as F  # noqa: E402, N812
 from torch import nn  # noqa: E402
 
-from dovetail.capture.torch_model import captured_module, torch_library  # noqa: E402
+from dovetail.capture.torch_model import captured_module  # noqa: E402
 from dovetail.errors import DovetailError, InvalidInput, NotModelled  # noqa: E402
 from tests.capture.torch_toys import WIDTH, Toy, batch, capture  # noqa: E402
 
@@ -78,6 +74,11 @@ def test_a_layer_that_raises_is_named():
     model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Linear(5, 5))
     with pytest.raises(InvalidInput, match=r"^1 raised RuntimeError: .*16.*5"):
         captured_module(model, (batch(),))
+
+
+def test_a_backward_pass_that_raises_is_told_as_that():
+    said = message(lambda _, x: F.multi_margin_loss(x, torch.zeros(x.shape[0], dtype=torch.long)))
+    assert said.startswith("the backward pass of Toy raised NotImplementedError: aten::multi_margin_loss_backward")
 
 
 def test_a_parameter_may_not_be_written_to():
@@ -231,20 +232,6 @@ def test_a_lazy_module_is_told_to_be_run_once():
 def test_a_seq_dim_beyond_all_dims_is_refused():
     with pytest.raises(InvalidInput, match="seq_dim=5 is beyond the dims of every example input"):
         capture(lambda _, x: x, seq_dim=5)
-
-
-def test_without_pytorch_the_extra_is_named(monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *rest, **named):
-        if name == "torch":
-            raise ImportError(name)
-        return real(name, *rest, **named)
-
-    monkeypatch.delitem(sys.modules, "torch")
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(InvalidInput, match=re.escape("pip install 'dovetail[torch]'")):
-        torch_library()
 
 
 def test_recording_functions_do_not_hide_errors_of_their_own():

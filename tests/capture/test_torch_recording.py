@@ -162,6 +162,26 @@ def test_the_state_of_random_numbers_is_untouched():
     assert torch.equal(before, torch.random.get_rng_state())
 
 
+def test_random_numbers_of_the_host_are_the_same_in_every_run_and_told():
+    numpy = pytest.importorskip("numpy")
+
+    def forward(_, x):
+        for _layer in range(20):
+            x = x.relu() if random.random() < 0.5 else x.exp()
+            x = x.sin() if numpy.random.rand() < 0.5 else x
+        return x
+
+    states = random.getstate(), numpy.random.get_state()[1].tobytes()
+    first, second = capture(forward), capture(forward)
+    assert first == second
+    assert {"relu", "exp", "sin"} <= {step.word for step in first.recorded.base.steps}
+    assert (random.getstate(), numpy.random.get_state()[1].tobytes()) == states
+    assert [note.partition(":")[0] for note in first.notes if "random" in note] == [
+        "the forward pass draws random numbers of Python",
+        "the forward pass draws random numbers of NumPy",
+    ]
+
+
 def test_nothing_reaches_the_terminal(capfd):
     def loud(_, x):
         print("to the terminal")
@@ -197,6 +217,13 @@ def test_wrappers_of_the_same_module_record_the_same():
         warnings.simplefilter("ignore")  # what torch.compile imports warns of itself
         compiled = torch.compile(model, backend="eager")
     assert captured_module(compiled, (batch(),), name="m").recorded == plain
+
+
+def test_what_is_compiled_inside_runs_as_it_was_written():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = torch.compile(lambda x: x.relu() + x.exp(), backend="eager")
+    assert words(lambda _, x: compiled(x)) == ["relu", "exp", "add"]
 
 
 def test_attributes_that_are_tensors_are_constants():

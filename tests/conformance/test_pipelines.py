@@ -89,8 +89,8 @@ def test_many_plans_at_once_are_what_they_are_one_by_one(name):
 def test_a_long_step_is_as_long_as_played(name):
     """Microbatches beyond what the closed form looks at make the middle longer, and nothing else."""
     pipeline = pipelines[name]
-    shape = PipelineShape(num_stages=4, num_microbatches=64, interleave=2 if name in ("interleaved", "zb-v") else 1)
-    assert not pipeline.problem(shape)
+    shapes = (PipelineShape(num_stages=4, num_microbatches=64, interleave=interleave) for interleave in (1, 2, 3, 4))
+    shape = next(shape for shape in shapes if not pipeline.problem(shape))
     order = pipeline.order(shape)
     times = StageTimes(forward_s=np.full(4, 1.0), backward_s=np.full(4, 2.3), weight_s=np.full(4, 0.9))
     assert pipeline.step_s(times, shape) == pytest.approx(played(order, times.chunk_times(order)).step_s)

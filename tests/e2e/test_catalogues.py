@@ -9,7 +9,13 @@ import pytest
 
 @pytest.mark.parametrize(
     ("command", "name"),
-    [("models", "llama3-70b"), ("chips", "h100-sxm"), ("clusters", "dgx-h100"), ("plans", "zero3")],
+    [
+        ("models", "llama3-70b"),
+        ("chips", "h100-sxm"),
+        ("clusters", "dgx-h100"),
+        ("plans", "zero3"),
+        ("methods", "zb-v"),
+    ],
 )
 def test_a_catalogue_is_listed_for_people_and_programs(dovetail, command, name):
     told, said = dovetail(command), dovetail(command, "--json")

@@ -11,7 +11,8 @@ import pytest
 
 from dovetail.errors import InvalidInput
 from dovetail.search.algorithms import Scored
-from dovetail.store import opened, reading, rescue
+from dovetail.store import opened, reading
+from dovetail.store.rescue import rescue
 from tests.e2e.kept_rows import FIGURES, INPUTS, kept_in, known_in
 
 # --- files that are something else ----------------------------------------------------------------------------------

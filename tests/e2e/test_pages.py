@@ -21,7 +21,7 @@ PAGES = [page for page in sorted(DOCS.rglob("*.md")) if "\n```console\n" in page
 TIMEOUT_S = 300
 COPIED = ("src", "tests", "pyproject.toml")  # where a page adds a file to them
 LINKED = ("examples", "benchmarks", "docs")
-ADDED = ("chip", "model", "collective", "search-algorithm", "measurements")
+ADDED = ("chip", "model", "collective", "pipeline-schedule", "search-algorithm", "measurements")
 USERS = ("train-a-model", "choose-a-chip", "study-a-network")
 
 

@@ -11,6 +11,7 @@ import pytest
 from dovetail.cli.commands import command
 from dovetail.cli.process import EXIT_BAD_INPUT
 from tests.e2e.conftest import ROOT
+from tests.pages import File, steps
 from tests.plugin_sources import COST, MODEL
 
 PLUGINS = sorted((ROOT / "examples" / "plugins").glob("*.py"))
@@ -22,6 +23,16 @@ METRIC = """
 
     metrics.register("step")(Metric(loss=step_s, figure=step_s, unit="s", loss_unit="s", summary="a step"))
 """
+
+
+# What the page of each addition has the reader save, and where it is then listed and used: with --plugin, the same.
+ADDITIONS = {
+    "chip": ("chips", "op matmul 8192 8192 8192 --chip example-npu"),
+    "model": ("models", "simulate --model mistral-7b --cluster dgx-h100 --devices 16 --plan zero3"),
+    "collective": ("methods", "network all-reduce --size 64MiB --topology switch:8@50GB/s,1us --algorithm star"),
+    "pipeline-schedule": ("methods", "simulate slow.yaml"),
+    "search-algorithm": ("methods", "mine resnet-18 --batch 2 --algorithm hill --budget 10 --workers 2"),
+}
 
 
 def commands(file):
@@ -40,6 +51,33 @@ def test_every_command_of_an_example_answers(dovetail, words):
 def test_there_is_an_example_of_each_and_it_says_how_it_is_used():
     assert [file.stem for file in PLUGINS] == ["chip", "collective", "model", "operator_cost"]
     assert all(commands(file) for file in PLUGINS)
+
+
+@pytest.mark.parametrize("what", ADDITIONS)
+def test_what_a_page_adds_as_one_file_is_one_file_as_a_plugin_too(dovetail, tmp_path, what):
+    page = (ROOT / "docs" / "howto" / f"add-a-{what}.md").read_text(encoding="utf-8")
+    first, *others = (step for step in steps(page) if isinstance(step, File))
+    assert first.name.startswith("src/dovetail/")
+    for file in (first, *others):
+        (tmp_path / file.name.rpartition("/")[2]).write_text(file.text, encoding="utf-8")
+    plugin = tmp_path / first.name.rpartition("/")[2]
+    name = re.findall(r"""^@?\w+\.register\("([^"]+)"\)""", first.text, re.MULTILINE)[0]
+    listing, use = ADDITIONS[what]
+    ran = dovetail(listing, "--json", "--plugin", plugin)
+    assert name in {entry["name"] for entry in json.loads(ran.stdout)}, ran.stderr
+    words = [str(tmp_path / word) if word == "slow.yaml" else word for word in use.split()]
+    used = dovetail(*words, "--plugin", plugin)
+    assert (used.returncode, used.stderr) == (0, "")
+    assert dovetail(*words).returncode == EXIT_BAD_INPUT  # without it nobody knows the name
+
+
+def test_methods_say_which_plugin_they_are_of(dovetail):
+    ran = dovetail("methods", "--json", "--plugin", "examples/plugins/collective.py")
+    owners = {(entry["kind"], entry["name"]): entry["plugin"] for entry in json.loads(ran.stdout)}
+    assert (
+        owners["collective", "halo"] == owners["collective algorithm", "both-ways"] == "examples/plugins/collective.py"
+    )
+    assert owners["pipeline schedule", "1f1b"] == ""
 
 
 def test_every_command_takes_plugins():

@@ -74,6 +74,7 @@ def keys(value):
         ("chips",),
         ("clusters",),
         ("plans",),
+        ("methods",),
         ("show", "llama3-8b"),
         ("show", "h100-sxm"),
         ("show", "dgx-h100"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dovetail.api.answer import Answer
     from dovetail.api.captured import Capture, capture
-    from dovetail.api.catalogue import Catalogue, chips, clusters, models, plans
+    from dovetail.api.catalogue import Catalogue, chips, clusters, methods, models, plans
     from dovetail.api.codesigned import Codesign, codesign
     from dovetail.api.fronts import Front, pareto
     from dovetail.api.launched import LaunchScript, launch
@@ -62,6 +62,7 @@ HOMES = {
     "clusters": "dovetail.api.catalogue",
     "codesign": "dovetail.api.codesigned",
     "launch": "dovetail.api.launched",
+    "methods": "dovetail.api.catalogue",
     "mine": "dovetail.api.mined",
     "models": "dovetail.api.catalogue",
     "network": "dovetail.api.networks",
@@ -110,6 +111,7 @@ __all__ = [
     "clusters",
     "codesign",
     "launch",
+    "methods",
     "mine",
     "models",
     "network",

@@ -45,6 +45,10 @@ class Capture(Answer):
         return captured_model(self.captured)
 
     @property
+    def name(self) -> str:
+        return self.captured.name
+
+    @property
     def num_parameters(self) -> int:
         return self.captured.num_parameters
 

@@ -1,4 +1,4 @@
-"""What can be named: models, chips, clusters and plans."""
+"""What can be named: models, chips, clusters, plans, and methods such as pipeline schedules."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dovetail.hardware.clusters import clusters as known_clusters
 from dovetail.plan.recipes import plans as known_plans
 from dovetail.report.catalogue import chip_brief, cluster_brief, model_brief, plan_entry_record
 from dovetail.report.catalogue_tables import chips_table, clusters_table, models_table, plans_table
+from dovetail.report.methods import method_records, methods_table
 from dovetail.report.record import Record
 from dovetail.report.table import Table, text_of
 from dovetail.workload.models import models as known_models
@@ -66,6 +67,12 @@ def plans() -> Catalogue:
     """The plans that can be named."""
     briefs = [plan_entry_record(name, entry) for name, entry in known_plans.items()]
     return _catalogue(known_plans.names(), briefs, plans_table)
+
+
+def methods() -> Catalogue:
+    """The pipeline schedules, collectives, their algorithms and the search algorithms that can be named."""
+    records = method_records()
+    return _catalogue(tuple(str(record["name"]) for record in records), records, methods_table)
 
 
 def _catalogue(names: tuple[str, ...], briefs: list[Record], table: Callable[[list[Record]], Table]) -> Catalogue:

@@ -3,51 +3,44 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 from typing import SupportsIndex
 
+from dovetail.accuracy.appraisal import Appraisal
 from dovetail.accuracy.coverage import judged_coverage
-from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Given, Prepared
+from dovetail.accuracy.prepared import Given
 from dovetail.accuracy.profiled import Profiled
-from dovetail.accuracy.sets import format_of, prepared
 from dovetail.accuracy.validation import Validation as Compared
 from dovetail.accuracy.validation import validation
 from dovetail.api.answer import Answer, call_of
 from dovetail.api.arguments import counted, in_python
 from dovetail.api.around import Around, called
+from dovetail.api.measured_sets import BESIDE, GEMM, QUICK, Found, look_up
 from dovetail.api.profiled_answers import other_chip, profile_compared
 from dovetail.api.progress import Tell
-from dovetail.errors import DovetailError, InvalidInput, did_you_mean
+from dovetail.errors import InvalidInput
 from dovetail.files.given import ChipGiven, chip_given
 from dovetail.files.measurements import (
-    MORE_RUNS,
-    PUBLISHED_GEMM,
-    REFERENCE_DATA_VARIABLE,
     SHIPPED,
-    csv_files,
-    load_measurements,
-    published_files,
-    shipped_folder,
 )
 from dovetail.files.residuals import load_residuals
-from dovetail.files.results import load_results
-from dovetail.files.text import one_line
 from dovetail.report.accuracy import accuracy_tables, accuracy_verdict, validation_record
+from dovetail.report.appraisal import appraisal_record, appraisal_sections, whole_tables
 from dovetail.report.page import Page
 from dovetail.report.pages.accuracy import accuracy_page
 from dovetail.report.profiled import profiled_record, profiled_sections, profiled_sentence, profiled_tables
 from dovetail.report.record import Record
 from dovetail.report.table import Table
 
-GEMM = "published-gemm"
-# Sets that are not shipped, by the files they are in; and files that join a shipped set where this machine has them.
-PUBLISHED = {GEMM: PUBLISHED_GEMM}
-BESIDE = {"published": MORE_RUNS}
-QUICK = tuple(name for name in SHIPPED if name not in BESIDE)  # without whole training runs, which take longer
+Appraise = Callable[[Around], Appraisal]
+
+
+def _appraised(around: Around) -> Appraisal:
+    from dovetail.api.appraised import appraised  # every search and engine, which other comparisons do without
+
+    return appraised(around)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +52,30 @@ class ValidateAsked:
     chip: ChipGiven = ""
     dtype: str = ""
     num_worst: int = 1
+    is_whole: bool = False  # every set, and speeds and gaps beside
+
+    def __post_init__(self) -> None:
+        given = {"--profile": self.profiles, "--chip": self.chip, "--dtype": self.dtype}
+        for option in (option for option, said in given.items() if self.is_whole and said):
+            rule = "--all shows what is promised, so chips and rows are those of the sets"
+            raise InvalidInput(f"{rule}; leave out {option}, or --all", option)
 
     @property
     def sets(self) -> tuple[str, ...]:
-        return self.targets or (() if self.profiles else (*QUICK, GEMM))
+        everything = (*SHIPPED, GEMM) if self.is_whole else (*QUICK, GEMM)
+        return self.targets or (() if self.profiles else everything)
+
+    @property
+    def has_published_runs(self) -> bool:
+        return bool(set(self.targets or self.sets) & set(BESIDE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Validation(Answer):
     """How far predictions are off, set by set: `outcome` is the comparison's own value.
 
-    `earlier` are records of runs that were named as files; every one of `profiles` is a set too.
+    `earlier` are records of runs that were named as files; every one of `profiles` is a set too. With `all`,
+    `appraisal` is one value with speeds and gaps, and all of it is told on one page.
     """
 
     outcome: Compared
@@ -77,6 +83,7 @@ class Validation(Answer):
     profiles: tuple[Profiled, ...]
     said: Record
     call: str
+    appraisal: tuple[Appraisal, ...] = ()
 
     @property
     def fits(self) -> bool:
@@ -92,6 +99,8 @@ class Validation(Answer):
 
     @property
     def tables(self) -> tuple[Table, ...]:
+        for appraisal in self.appraisal:
+            return whole_tables(self.record, appraisal)
         return (
             *accuracy_tables(self.record),
             *(table for one in self.profiles for table in profiled_tables(one)),
@@ -107,7 +116,8 @@ class Validation(Answer):
             record["holds"] = record["holds"] and earlier["holds"]
         profiles = [profiled_record(one) for one in self.profiles]
         profiles += [one for earlier in self.earlier for one in earlier.get("profiles", ())]
-        return record | ({"profiles": profiles} if profiles else {})
+        record |= {"profiles": profiles} if profiles else {}
+        return record | {key: value for one in self.appraisal for key, value in appraisal_record(one).items()}
 
     @property
     def _left_out(self) -> tuple[str, ...]:
@@ -118,6 +128,7 @@ class Validation(Answer):
     def page(self) -> Page:
         page = accuracy_page(self.outcome, self.record, self._left_out)
         more = tuple(section for one in self.profiles for section in profiled_sections(one))
+        more += tuple(section for one in self.appraisal for section in appraisal_sections(one))
         return replace(page, sections=(*page.sections, *more))
 
     @property
@@ -132,13 +143,15 @@ def validate(
     dtype: str = "",
     worst: SupportsIndex = 1,
     profile: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    all: bool = False,
     progress: Tell | bool = False,
 ) -> Validation:
     """Compare predictions with measurements, set by set.
 
     Without an argument, with what ships: h200, array-sims, dies and astra-sim. A `target` is a set by name, a CSV
     file, a folder of them, or results as JSON. `worst` is how many of each set's worst rows are shown, 0 for none.
-    `profile` is a trace of PyTorch's profiler or of Chakra, or several: every operator of it is a row.
+    `profile` is a trace of PyTorch's profiler or of Chakra, or several: every operator of it is a row. `all` compares
+    with every set that is here, times the commonest operations beside other tools, and proves gaps; it takes minutes.
     """
     num_worst = 0 if worst == 0 and not isinstance(worst, bool) else counted("worst", worst)
     traces = [profile] if isinstance(profile, str | PathLike) else list(profile)
@@ -148,13 +161,16 @@ def validate(
         chip=chip,
         dtype=dtype,
         num_worst=num_worst,
+        is_whole=all,
     )
-    call = call_of("validate", target=target, chip=chip, dtype=dtype, worst=worst, profile=asked.profiles)
+    call = call_of("validate", target=target, chip=chip, dtype=dtype, worst=worst, profile=asked.profiles, all=all)
     with called(progress) as around:
         return validated(asked, around, call)
 
 
-def validated(asked: ValidateAsked, around: Around, call: str = "dovetail.validate()") -> Validation:
+def validated(
+    asked: ValidateAsked, around: Around, call: str = "dovetail.validate()", appraise: Appraise = _appraised
+) -> Validation:
     """How far we are off; raises where nothing that was named can be compared."""
     if asked.dtype and not asked.sets:
         raise InvalidInput(
@@ -162,9 +178,9 @@ def validated(asked: ValidateAsked, around: Around, call: str = "dovetail.valida
         )
     chip = None if asked.chip == "" else chip_given(asked.chip)
     given = Given(chip=chip, dtype=asked.dtype)
-    found = _Found()
+    found = Found()
     for target in around.through("comparing predictions with measurements", asked.sets):
-        _look_up(target, given, found, is_asked=bool(asked.targets))
+        look_up(target, given, found, is_asked=bool(asked.targets))
     compared_profiles = [profile_compared(file, chip) for file in asked.profiles]
     found.sets += [one for _, one in compared_profiles]
     found.notes += [note for one, _ in compared_profiles for note in other_chip(one)]
@@ -176,74 +192,15 @@ def validated(asked: ValidateAsked, around: Around, call: str = "dovetail.valida
         why = [f"{count:,} {what}" for one in found.sets for what, count in one.skipped]
         raise InvalidInput("; ".join(["no row could be compared", *why]))
     with around.busy("scoring"):
-        covered = judged_coverage(load_residuals()) if set(asked.targets) & set(BESIDE) else ()
+        covered = judged_coverage(load_residuals()) if asked.has_published_runs else ()
         compared = validation(found.sets, tuple(found.notes), asked.num_worst, covered)
     said = {"targets": [*asked.sets, *asked.profiles], "chip": chip.name if chip else "", "dtype": asked.dtype}
     profiles = tuple(one for one, _ in compared_profiles)
-    return Validation(outcome=compared, earlier=tuple(found.records), profiles=profiles, said=said, call=call)
-
-
-@dataclass(slots=True)
-class _Found:
-    """What the targets come to: sets, records of earlier runs, and words on what was left out."""
-
-    sets: list[Prepared] = field(default_factory=list)
-    records: list[Record] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
-def _look_up(target: str, given: Given, found: _Found, *, is_asked: bool) -> None:
-    if target in SHIPPED:
-        _take_folder(shipped_folder(target), target, given, found)
-        for file in published_files(BESIDE.get(target, ())):
-            found.sets += prepared(load_measurements(file), given)
-    elif target in PUBLISHED:
-        _take_published(target, given, found, is_asked=is_asked)
-    elif Path(target).is_dir():
-        _take_folder(Path(target), one_line(target), given, found)
-    elif target.lower().endswith(".json"):
-        found.records.append(load_results(Path(target)))
-    else:
-        _check_names_a_file(target)
-        found.sets += prepared(load_measurements(Path(target)), given)
-
-
-def _take_published(target: str, given: Given, found: _Found, *, is_asked: bool) -> None:
-    names = PUBLISHED[target]
-    files = published_files(names)
-    if not files:
-        listed = f"{', '.join(names[:-1])} and {names[-1]}"
-        way_out = f"name their folder in {REFERENCE_DATA_VARIABLE}, or say dovetail validate FILE.csv"
-        message = f"{listed} are not shipped; {way_out}"
-        if is_asked:
-            raise InvalidInput(message)
-        found.notes.append(f"{target} skipped: {message}")
-    for file in files:
-        found.sets += prepared(load_measurements(file), given)
-
-
-def _check_names_a_file(target: str) -> None:
-    names = (*SHIPPED, *PUBLISHED)
-    if "." not in target and "/" not in target and not Path(target).exists():
-        raise InvalidInput(f"no set of measurements is named {one_line(target)!r}{did_you_mean(target, names)}")
-
-
-def _take_folder(folder: Path, shown: str, given: Given, found: _Found) -> None:
-    """Every table of a folder; those of other kinds are named, and are no error."""
-    tables = list(_tables(folder, found))
-    known = [table for table in tables if format_of(table)]
-    other = [table.name for table in tables if not format_of(table)]
-    if not known:
-        raise InvalidInput(f"no table of folder {shown!r} is of a known kind; it has {', '.join(other)[:200]}")
-    if other:
-        found.notes.append(f"{shown}: not compared, being of no kind we predict: {', '.join(other)}")
-    for table in known:
-        found.sets += prepared(table, given)
-
-
-def _tables(folder: Path, found: _Found) -> Iterator[Measurements]:
-    for file in csv_files(folder):
-        try:
-            yield load_measurements(file)
-        except DovetailError as error:  # a folder may hold anything; what cannot be read is told, not fatal
-            found.notes.append(f"skipped: {error}")
+    return Validation(
+        outcome=compared,
+        earlier=tuple(found.records),
+        profiles=profiles,
+        said=said,
+        call=call,
+        appraisal=(appraise(around),) if asked.is_whole else (),
+    )

@@ -9,6 +9,7 @@ import hashlib
 import inspect
 import json
 import sys
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -52,7 +53,7 @@ def _key(*words: str) -> str:
 
 def config_key(config: Mapping[str, Any], **asked: object) -> str:
     """Of a model that a configuration alone decides."""
-    return _key("config", json.dumps(config, sort_keys=True), repr(sorted(asked.items())))
+    return _key("config", json.dumps(config, sort_keys=True, default=repr), repr(sorted(asked.items())))
 
 
 def file_key(digest: str, **asked: object) -> str:
@@ -149,6 +150,8 @@ class _Told:
             yield f"{tuple(value.shape)} {value.dtype} {getattr(value, 'requires_grad', False)}"
         elif isinstance(value, partial):
             yield from ((value.func,), (value.args,), (value.keywords,))
+        elif isinstance(value, weakref.ReferenceType):  # an LSTM of PyTorch holds its weights so
+            yield (value(),)
         elif isinstance(value, type):
             self.homes.add(value.__module__)
             yield from class_words(value)

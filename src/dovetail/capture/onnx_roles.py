@@ -113,7 +113,8 @@ class _Roles:
         return table is not None and self._is_table(node, table)
 
     def _is_table(self, node: Node, literal: Written) -> bool:
-        if not literal.is_float or len(literal.shape) < 2 or node.attributes.get("axis", 0) != 0:
+        is_lookup = len(node.inputs) > 1 and node.attributes.get("axis", 0) == 0
+        if not is_lookup or not literal.is_float or len(literal.shape) < 2:
             return False
         indices = self.graph.literals.get(node.inputs[1])
         if indices is not None and not indices.shape:

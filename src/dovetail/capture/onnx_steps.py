@@ -92,6 +92,13 @@ class Call:
             raise InvalidInput(f"{self.label}: the attribute {name} must be whole numbers")
         return value
 
+    def dims(self, place: int, rank: int) -> Shape:
+        """The shape of an input that must have `rank` dims."""
+        shape = self[place].shape
+        if len(shape) != rank:
+            raise InvalidInput(f"{self.label}: its input {place} must have {rank} dims; got {list(shape)}")
+        return shape
+
     def word(self, name: str, default: str) -> str:
         return str(self.attributes.get(name, default))
 

@@ -45,7 +45,7 @@ def built(factory: Any, words: str) -> Built:
                 raise
         with blamed(words), _weights_on_meta():
             made = factory()
-    except Exception:
+    except (Exception, SystemExit):
         with blamed(words):
             raise
     module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
@@ -77,12 +77,14 @@ def _weights_on_meta() -> Any:
 def built_from_config(config: Mapping[str, Any], where: str = "") -> Built:
     """The model of a configuration, in bf16 and for training; its class is transformers' own."""
     torch, transformers = torch_library(), _transformers()
+    from dovetail.capture.torch_run import quiet
+
     model_type = config.get("model_type")
     if not isinstance(model_type, str):
         raise InvalidInput("a Hugging Face configuration says its model_type, and this one does not", where)
     said = dict(config)
     said.pop("model_type")
-    with blamed("reading the configuration"):
+    with blamed("reading the configuration"), quiet():
         if model_type not in transformers.CONFIG_MAPPING:
             known = list(transformers.CONFIG_MAPPING.keys())
             told = f"transformers {transformers.__version__} knows no model_type {quoted(model_type)}"
@@ -92,10 +94,12 @@ def built_from_config(config: Mapping[str, Any], where: str = "") -> Built:
 
 
 def _module_of(config: Any, torch: Any, where: str) -> Any:
+    from dovetail.capture.torch_run import quiet
+
     kind = _class_of(config, where)
     if config._experts_implementation is None and kind._can_set_experts_implementation():
         config._experts_implementation = "grouped_mm"  # the one without a loop over experts, whose sizes vary
-    with blamed(f"building {kind.__name__}"), torch.device("meta"):
+    with blamed(f"building {kind.__name__}"), quiet(), torch.device("meta"):
         return kind(config).to(torch.bfloat16).train()
 
 

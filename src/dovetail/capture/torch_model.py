@@ -111,7 +111,7 @@ class _Runs:
             raise
         except InvalidInput as error:
             if self.inputs.batch != batch:
-                self._run(batch=self.inputs.batch, seq=self.inputs.seq)  # or raises what is wrong at any batch
+                self._run(batch=self.inputs.batch, seq=self.inputs.seq, backward=True)  # or raises what is always wrong
                 raise self._fixed_batch(self.inputs.batch, batch, error) from error
             raise
 

@@ -19,7 +19,6 @@ from dovetail.capture.torch_recurrence import run_lstm
 from dovetail.capture.torch_tape import Tape, tensors_of
 from dovetail.errors import InvalidInput
 
-
 WRITTEN_OUT = (torch.tensor, torch.as_tensor, torch.asarray)
 
 
@@ -35,8 +34,12 @@ class _Operator:
             for place, argument in enumerate(schema.arguments)
             if argument.alias_info is not None and argument.alias_info.is_write
         )
-        writes_elsewhere = bool(self.written) and func._overloadname.endswith("out")
-        self.reader: Reader | None = None if writes_elsewhere else reader_of(schema.name)
+        self.reader: Reader | None = reader_of(schema.name)
+
+    def targets(self, args: Any, kwargs: Any) -> list[torch.Tensor]:
+        """What it writes into: itself, or `out`."""
+        given = [args[place] if place < len(args) else kwargs.get(self.names[place]) for place in self.written]
+        return tensors_of(given)
 
 
 class OperatorListener(TorchDispatchMode):
@@ -76,7 +79,10 @@ class OperatorListener(TorchDispatchMode):
             return self._answered(func, name, args, kwargs)
         if operator.reader is None:
             raise unknown_operator(name, operands, tape.where)
-        inputs = tuple([tape.number(tensor) for tensor in operands])
+        written = operator.targets(args, kwargs)
+        is_out = bool(written) and not name.endswith("_") and "out" in kwargs
+        read = tensors_of(args) if is_out else operands
+        inputs = tuple([tape.number(tensor) for tensor in read])
         arguments = dict(zip(operator.names, args, strict=False)) | kwargs
         reading = operator.reader(
             Call(name=name, arguments=arguments, inputs=inputs, number=tape.number, weight=tape.weight)
@@ -84,9 +90,8 @@ class OperatorListener(TorchDispatchMode):
         if not isinstance(reading, Reading):
             raise InvalidInput(f"the reader of {name} must give a Reading; got {type(reading).__name__}")
         made = func(*args, **kwargs)
-        written = [args[place] for place in operator.written if place < len(args) and args[place] is not None]
         self.known.follow(func, name, args, kwargs, made, written)
-        if written and name.endswith("_"):
+        if written and (is_out or name.endswith("_")):
             tape.write_over(reading, written[0], name)
         else:
             tape.write_step(reading, tensors_of((made,)), name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ import torch
 import torch.fx.experimental._config
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from dovetail.capture.torch_chances import settled_chances
 from dovetail.capture.torch_failures import is_our_own, raised, under_autocast
-from dovetail.capture.torch_gradients import gradients_from, missed_parameters, start_of
+from dovetail.capture.torch_gradients import Start, gradients_from, missed_parameters, start_of
 from dovetail.capture.torch_inputs import Inputs
 from dovetail.capture.torch_modes import FunctionListener, OperatorListener
 from dovetail.capture.torch_tape import Tape
@@ -42,9 +44,7 @@ def run(model: torch.nn.Module, inputs: Inputs, name: str, *, batch: int, seq: i
     _name_all(tape, model, inputs, args, kwargs)
     for tensor, numbers in inputs.known_masks(args, kwargs):
         operators.known.learn(tensor, numbers)
-    # A write through a mask counts as one of all elements; whoever asks how many there are is refused before that.
-    through_masks = torch.fx.experimental._config.patch(meta_nonzero_assume_all_nonzero=True)
-    with quiet() as said, torch.random.fork_rng(devices=[]), torch.enable_grad(), through_masks:
+    with quiet() as said, settled_chances() as drawn, torch.enable_grad(), _writes_through_masks(), _uncompiled():
         outputs = _forward(model, args, kwargs, operators)
         _check_autocast(said, name)
         tape.finish()
@@ -55,15 +55,30 @@ def run(model: torch.nn.Module, inputs: Inputs, name: str, *, batch: int, seq: i
         if backward:
             operators.is_muted = True
             with operators:
-                gradients_from(start)
+                _backward(start, name)
             notes += missed_parameters(model, tape, results)
     return Run(
         recording=Recording(name=name, tensors=tuple(tape.tensors), steps=tuple(tape.steps)),
         results=results,
-        notes=tuple(note for note in notes if note),
+        notes=tuple(note for note in (*notes, *_drawn(drawn)) if note),
         forward_flop=forward_flop,
         backward_flop=operators.flop - forward_flop,
     )
+
+
+def _uncompiled() -> contextlib.AbstractContextManager[object]:
+    """Compiled functions inside of the module run as they were written."""
+    if "torch._dynamo" not in sys.modules:  # which takes seconds to import, and without which nothing is compiled
+        return contextlib.nullcontext()
+    return torch.compiler.set_stance("force_eager")  # type: ignore[no-any-return]
+
+
+def _writes_through_masks() -> contextlib.AbstractContextManager[object]:
+    """They count as writes of all elements. Whoever asks how many there are is refused before that."""
+    settings = torch.fx.experimental._config
+    if not hasattr(settings, "meta_nonzero_assume_all_nonzero"):
+        return contextlib.nullcontext()
+    return settings.patch(meta_nonzero_assume_all_nonzero=True)  # type: ignore[no-any-return]
 
 
 def _forward(model: torch.nn.Module, args: Any, kwargs: Any, operators: OperatorListener) -> Any:
@@ -79,11 +94,27 @@ def _forward(model: torch.nn.Module, args: Any, kwargs: Any, operators: Operator
         raise raised(error, tape.where or type(model).__name__) from error
 
 
+def _backward(start: Start, name: str) -> None:
+    try:
+        gradients_from(start)
+    except DovetailError:
+        raise
+    except Exception as error:
+        raise raised(error, f"the backward pass of {name}") from error
+
+
 def _check_autocast(said: list[warnings.WarningMessage], name: str) -> None:
     """Where PyTorch finds no such device it switches autocast off with nothing but a warning."""
     for warning in said:
-        if "autocast" in (text := str(warning.message)).casefold() and "isabling" in text:
+        text = str(warning.message)
+        if "isabling" in text and ("autocast" in text.casefold() or "device_type" in text):
             raise under_autocast(name, f" at {warning.filename}:{warning.lineno}")
+
+
+def _drawn(drawn: list[str]) -> list[str]:
+    return [
+        f"the forward pass draws random numbers of {whose}: what it chose with one seed is recorded" for whose in drawn
+    ]
 
 
 def _notes(operators: OperatorListener) -> tuple[str, ...]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dovetail.api.captured import Capture, dim_of, found_capture
 from dovetail.capture.captures import CaptureAsked
 from dovetail.cli.html import check_html, show_html
+from dovetail.cli.process import stream
 from dovetail.cli.progress import telling
 from dovetail.cli.screen import remark, show_json, show_tables
 from dovetail.errors import InvalidInput
@@ -52,7 +55,8 @@ def answer(said: CaptureSaid) -> None:
         seq_dim=dim_of("--seq-dim", said.seq_dim) if said.seq_dim else None,
         is_kept=said.is_kept,
     )
-    with telling("capturing") as tell:
+    aside = stream("stderr") or io.StringIO()  # what the user's code prints is no part of the answer
+    with telling("capturing") as tell, redirect_stdout(aside):
         found = found_capture(asked, tell=tell)
     out = said.out or file_name(found.captured.name)
     if not said.out:
@@ -78,7 +82,8 @@ def _show(found: Capture, said: CaptureSaid) -> None:
         show_json(found.record)
     else:
         show_tables(found.tables)
-        file = shlex.quote(found.model_file)
-        remark(f"\nmodel file: {found.model_file}\nto plan with it: dovetail plan --model {file} --cluster {CLUSTER}\n")
+        file = one_line(found.model_file)
+        command = shlex.join(["dovetail", "plan", "--model", file, "--cluster", CLUSTER])
+        remark(f"\nmodel file: {file}\nto plan with it: {command}\n")
     if said.html:
         show_html(said.html, found.page, found.inputs, found.record, is_told=not said.as_json)

@@ -1,8 +1,8 @@
-"""`dovetail models`, `chips`, `clusters` and `plans`: what can be named."""
+"""`dovetail models`, `chips`, `clusters`, `plans` and `methods`: what can be named."""
 
 from __future__ import annotations
 
-from dovetail.api.catalogue import Catalogue, chips, clusters, models, plans
+from dovetail.api.catalogue import Catalogue, chips, clusters, methods, models, plans
 from dovetail.cli.screen import show_json, show_tables
 
 
@@ -20,6 +20,10 @@ def list_clusters(*, as_json: bool) -> None:
 
 def list_plans(*, as_json: bool) -> None:
     _show(plans(), as_json=as_json)
+
+
+def list_methods(*, as_json: bool) -> None:
+    _show(methods(), as_json=as_json)
 
 
 def _show(found: Catalogue, *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""The options of `dovetail models`, `chips`, `clusters`, `plans` and `show`, as Typer has them."""
+"""The options of `dovetail models`, `chips`, `clusters`, `plans`, `methods` and `show`, as Typer has them."""
 
 from __future__ import annotations
 
@@ -37,6 +37,13 @@ def plans(as_json: AsJson = False) -> None:
     from dovetail.cli.catalogue import list_plans
 
     list_plans(as_json=as_json)
+
+
+def methods(as_json: AsJson = False) -> None:
+    """List pipeline schedules, collectives and algorithms."""
+    from dovetail.cli.catalogue import list_methods
+
+    list_methods(as_json=as_json)
 
 
 def show(

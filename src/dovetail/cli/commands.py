@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ import typer
 from dovetail import __version__
 from dovetail.cli.accuracy_options import calibrate, validate
 from dovetail.cli.capture_options import capture
-from dovetail.cli.catalogue_options import chips, clusters, models, plans, show
+from dovetail.cli.catalogue_options import chips, clusters, methods, models, plans, show
 from dovetail.cli.codesign_options import codesign
 from dovetail.cli.completion import VARIABLE, answer_shells
 from dovetail.cli.completion_options import completion
@@ -74,22 +75,31 @@ def command() -> Any:
     return dressed(typer.main.get_command(app))
 
 
-def _version(is_wanted: bool) -> None:
-    if is_wanted:
-        typer.echo(f"dovetail {__version__}")
-        raise typer.Exit
+VERSION_HELP = "Print the version, and that of the model behind its numbers."
 
 
 @app.callback(invoke_without_command=True)
 def dovetail(
     context: typer.Context,
-    version: Annotated[  # noqa: ARG001  # Typer reads it
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help=VERSION_HELP)] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --version: as JSON, for programs.")] = False,
 ) -> None:
     """Predict and co-design distributed deep-learning training."""
+    if version:
+        show_version(as_json=as_json)
+        raise typer.Exit
+    if as_json:
+        raise InvalidInput("before a command --json goes with --version alone; put it after the command's name")
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+def show_version(*, as_json: bool) -> None:
+    """The release, and the model's version that results are kept under; our source is hashed, and not imported."""
+    from dovetail.store.version import model_version
+
+    said = {"version": __version__, "model_version": model_version()}
+    typer.echo(json.dumps(said, indent=2) if as_json else "dovetail {version}, model {model_version}".format(**said))
 
 
 ENDING: tuple[Callable[..., None], ...] = (simulate, plan, launch, validate, codesign, pareto, mine, reproduce)
@@ -97,7 +107,7 @@ OTHERS: tuple[Callable[..., None], ...] = (
     *(op, schedule, network),
     *(capture,),
     *(studies, export),
-    *(models, chips, clusters, plans, show),
+    *(models, chips, clusters, plans, methods, show),
     *(calibrate, ui, completion),
 )
 for each in ENDING:

@@ -30,6 +30,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {  # of options and arguments, where thei
     "--topology": (CLUSTERS,),
     "--framework": ("dovetail.report.launch",),
     "--algorithm": ("dovetail.search.algorithms",),
+    "network --algorithm": ("dovetail.network.events.schedules",),
     "mine MODEL|SPEC": (MODELS,),
     "codesign [MODEL|SPEC]": (MODELS,),
     "pareto [MODEL|SPEC]": (MODELS,),
@@ -51,8 +52,8 @@ WORDS: dict[str, tuple[str, ...]] = {  # and of others the words that they take
     "reproduce PAPER": ("ace", "phaze", "phaze-dp", "wham"),
     "completion SHELL": SHELLS,
 }
-# Options of one name that mean something else: the address of a scheduler, an algorithm of collectives.
-NONE = ("mine --cluster", "codesign --cluster", "pareto --cluster", "network --algorithm")
+# Options of one name that mean something else: the address of a scheduler.
+NONE = ("mine --cluster", "codesign --cluster", "pareto --cluster")
 
 
 def completion_script(shell: str) -> str:

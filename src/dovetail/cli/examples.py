@@ -76,6 +76,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "dovetail chips": (Example("dovetail chips"), Example("dovetail chips --json")),
     "dovetail clusters": (Example("dovetail clusters"), Example("dovetail clusters --json")),
     "dovetail plans": (Example("dovetail plans"), Example("dovetail plans --json")),
+    "dovetail methods": (Example("dovetail methods"), Example("dovetail methods --json")),
     "dovetail show": (
         Example("dovetail show h100-sxm"),
         Example("dovetail show examples/my-cluster.yaml"),

@@ -16,7 +16,7 @@ SECTIONS = {
     "Bring": ("capture",),
     "Choose": ("plan", "mine", "codesign", "pareto"),
     "Run and keep": ("launch", "studies", "export"),
-    "Look up": ("models", "chips", "clusters", "plans", "show"),
+    "Look up": ("models", "chips", "clusters", "plans", "methods", "show"),
     "Trust": ("validate", "calibrate", "reproduce"),
     "Use": ("ui", "completion"),
 }

@@ -16,7 +16,8 @@ from dovetail.files.written import check_writable
 from dovetail.report.studies import num_studies, rescued_table
 from dovetail.report.study_rows import row_cells, row_columns, written_record, written_table
 from dovetail.search.study import StudyRecord
-from dovetail.store import Store, reading, rescue
+from dovetail.store import Store, reading
+from dovetail.store.rescue import rescue
 
 
 def show_studies(file: str, key: str = "", num_best: int = NUM_SHOWN, *, as_json: bool, html: str = "") -> None:

@@ -15,6 +15,7 @@ from dovetail.files.captured_checks import CHECKS
 from dovetail.files.entry import Entry, opened
 from dovetail.files.model import FORMAT_KEY
 from dovetail.files.text import JSON_LIMIT_BYTES, one_line
+from dovetail.files.tree import MAX_JSON_VALUES
 from dovetail.files.value_json import as_plain, read_value
 from dovetail.files.written import write_file
 from dovetail.units import format_bytes
@@ -31,15 +32,30 @@ WIDTH = 120  # of a line, where its values can be told apart
 _MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 
 
+def captured_words(captured: Captured) -> dict[str, Any]:
+    """What a model file says, as a spec may say it too in place of a model's name."""
+    return {FORMAT_KEY: FORMAT, "version": VERSION, "dovetail": __version__, "captured": as_plain(captured)}
+
+
 def captured_text(captured: Captured) -> str:
     """The text of a model file, as many values on a line as there is room for."""
-    whole = {FORMAT_KEY: FORMAT, "version": VERSION, "dovetail": __version__, "captured": as_plain(captured)}
+    whole = captured_words(captured)
     text = "\n".join(_lines(whole)) + "\n"
+    if (num_values := _num_values(whole)) > MAX_JSON_VALUES:
+        told = f"a model file holds at most {MAX_JSON_VALUES:,} values; {captured.name} would have {num_values:,}"
+        raise InvalidInput(f"{told}: it has too many different operators")
     num_bytes = len(text.encode())
     if num_bytes > JSON_LIMIT_BYTES:
         told = f"a model file has at most {format_bytes(JSON_LIMIT_BYTES, 0)}; {captured.name} would have"
         raise InvalidInput(f"{told} {format_bytes(num_bytes)}: it has too many different operators")
     return text
+
+
+def _num_values(value: Any) -> int:
+    """As they are counted when the file is read."""
+    if not isinstance(value, dict | list):
+        return 1
+    return 1 + sum(map(_num_values, value.values() if isinstance(value, dict) else value))
 
 
 def _lines(value: Any, before: str = "", indent: str = "") -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from dovetail.cost.engines import with_endpoint
 from dovetail.errors import NotModelled
+from dovetail.files.captured import captured_words
 from dovetail.files.schema import MAX_TEXT_CHARACTERS
 from dovetail.files.text import one_line
 from dovetail.files.value_words import Words, quantity_words, words_of, yaml_lines
@@ -21,6 +22,7 @@ from dovetail.plan.plan import Plan
 from dovetail.registry import Registry
 from dovetail.workload.model import Model
 from dovetail.workload.models import models
+from dovetail.workload.recorded.captured import Captured
 from dovetail.workload.routing import EVENLY
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
@@ -55,6 +57,8 @@ def model_words(model: Model) -> Words | str:
     """Its name where the catalogue has just this one; else written out."""
     if _is_known(models, model.name, model):
         return model.name
+    if isinstance(model.architecture, Captured):
+        return captured_words(model.architecture)
     if not isinstance(model.architecture, Transformer):
         told = f"a model that is no transformer is written by its catalogue name, and the one of {one_line(model.name)}"
         raise NotModelled(f"{told} is another")

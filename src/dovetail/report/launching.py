@@ -13,6 +13,7 @@ from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.mixed import AnyCluster, chip_names, chips_of, parts_of
 from dovetail.plan.plan import Plan
+from dovetail.workload.recorded.captured import Captured
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
 
@@ -226,7 +227,7 @@ def decoder_of(workload: Workload, framework: str) -> Transformer:
     shape = workload.model.architecture
     if isinstance(shape, Transformer) and shape.is_causal and not shape.num_encoder_layers and shape.head == "lm":
         return shape
-    what = "not a transformer"
+    what = "captured, which says no sizes by name" if isinstance(shape, Captured) else "not a transformer"
     if isinstance(shape, Transformer):
         what = "an encoder and a decoder" if shape.num_encoder_layers else "an encoder"
     raise NotModelled(f"launching {framework} is written for decoders, and {shape.name} is {what}; name a decoder")

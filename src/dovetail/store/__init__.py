@@ -3,30 +3,24 @@
 A study is known by the hash of all its inputs and of the model that evaluates them, so a changed input or a newer
 Dovetail starts a new one. Rows are written in write-ahead mode, a transaction for each batch: a process killed at any
 moment loses nothing it was told, and several may work on one file.
+
+Names are taken from their modules when they are first used: `dovetail --version` reads `store/version.py` alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from dovetail.store.file import readable, writable
-from dovetail.store.rescue import Rescued, rescue
-from dovetail.store.study import Store, Study
+if TYPE_CHECKING:
+    from dovetail.store.opening import opened, reading
+    from dovetail.store.study import Store, Study
 
-__all__ = ["Rescued", "Store", "Study", "opened", "reading", "rescue"]
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[Store]:
-    """The store in the file at `path`, made where there is none; raises `InvalidInput` where it is something else."""
-    with writable(path) as link:
-        yield Store(link, path)
+__all__ = ["Store", "Study", "opened", "reading"]
+_HOMES = {"Store": "study", "Study": "study", "opened": "opening", "reading": "opening"}
 
 
-@contextmanager
-def reading(path: Path) -> Iterator[Store]:
-    """The store in the file at `path`, to look at."""
-    with readable(path) as link:
-        yield Store(link, path)
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -156,6 +156,7 @@ def test_catalogues_go_through_names_and_render():
     assert repr(dv.clusters()).startswith("<Catalogue: ")
     assert {"h100-sxm"} < set(dv.chips())
     assert len(dv.plans())
+    assert {"1f1b", "all-reduce", "ring", "exact"} < set(dv.methods())
     assert "matmul" in dv.operator_kinds()
 
 

@@ -27,6 +27,7 @@ from dovetail.hardware.catalog import chips
 from dovetail.hardware.clusters import clusters
 from dovetail.network.events.asked import EngineName
 from dovetail.network.events.program import Policy
+from dovetail.network.events.schedules import algorithms as collective_algorithms
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.plan.recipes import plans
 from dovetail.registry import Registry
@@ -44,6 +45,7 @@ REGISTRIES = {
     PLANS: plans,
     "dovetail.report.launch": launchers,
     "dovetail.search.algorithms": algorithms,
+    "dovetail.network.events.schedules": collective_algorithms,
 }
 
 
@@ -78,7 +80,8 @@ def test_words_that_are_offered_are_those_that_are_taken(key: str, known: tuple[
 def test_an_option_of_the_same_name_is_not_taken_for_another():
     assert "dgx-h100" in names_for("dovetail simulate", "--cluster")
     assert names_for("dovetail mine", "--cluster") == ()
-    assert names_for("dovetail network", "--algorithm") == ()
+    assert "halving-doubling" in names_for("dovetail network", "--algorithm")
+    assert "anneal" not in names_for("dovetail network", "--algorithm")
     assert "anneal" in names_for("dovetail mine", "--algorithm")
     assert names_for("dovetail network", "--engine") != names_for("dovetail trace run", "--engine")
 

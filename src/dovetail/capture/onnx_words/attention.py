@@ -16,6 +16,8 @@ def heads_first(value: Value, heads: int, steps: Steps) -> Value:
     """[batch, positions, heads * width] as [batch, heads, positions, width]."""
     if len(value.shape) == 4:
         return value
+    if len(value.shape) != 3 or value.shape[2] % heads:
+        raise InvalidInput(f"{steps.label} divides {list(value.shape)} by {heads} heads, which does not go")
     batch, seq, width = value.shape
     cut = steps.view(value, (batch, seq, heads, width // heads))
     made = steps.made((batch, heads, seq, width // heads), value.elem_type)
@@ -70,20 +72,30 @@ def attention(call: Call, steps: Steps) -> None:
 
 @onnx_shapes.register("com.microsoft.Attention")
 def packed_shapes(call: Call) -> list[tuple[Shape, int]]:
-    batch, seq, _ = call[0].shape
-    widths = call.integers("qkv_hidden_sizes") or (call[1].shape[1] // 3,) * 3
+    batch, seq, width = call.dims(0, 3)
+    widths = _packed_widths(call)
+    if call.dims(1, 2) != (width, sum(widths)):
+        told = f"its weight must be {width} by {sum(widths)}; got {list(call[1].shape)}"
+        raise InvalidInput(f"{call.label}: {told}")
     return [((batch, seq, widths[2]), call[0].elem_type)]
+
+
+def _packed_widths(call: Call) -> tuple[int, ...]:
+    widths = call.integers("qkv_hidden_sizes") or (call.dims(1, 2)[1] // 3,) * 3
+    if len(widths) != 3:
+        raise InvalidInput(f"{call.label}: qkv_hidden_sizes must be three numbers; got {list(widths)}")
+    return widths
 
 
 @onnx_operators.register("com.microsoft.Attention")
 def packed_attention(call: Call, steps: Steps) -> None:
     """The product with the weights of queries, keys and values side by side, and the attention of what it makes."""
     no_cache(call, 4)
-    batch, seq, _ = call[0].shape
+    batch, seq, _ = call.dims(0, 3)
     heads = num_heads(call, "num_heads")
     made = steps.made((batch, seq, call[1].shape[1]), call[0].elem_type)
     steps.write("linear", [call[0], call[1], *(call.inputs[2:3] if call.has(2) else ())], [made], turned=False)
-    widths = call.integers("qkv_hidden_sizes") or (call[1].shape[1] // 3,) * 3
+    widths = _packed_widths(call)
     parts = [steps.made((batch, seq, width), call[0].elem_type) for width in widths]
     steps.write("view", [made], parts)
     query, key, value = (heads_first(part, heads, steps) for part in parts)
@@ -94,10 +106,10 @@ def packed_attention(call: Call, steps: Steps) -> None:
 @onnx_shapes.register("com.microsoft.MultiHeadAttention")
 def multi_head_shapes(call: Call) -> list[tuple[Shape, int]]:
     _apart(call)
-    batch, seq, width = call[0].shape
+    batch, seq, _ = call.dims(0, 3)
     if len(call[2].shape) == 4:
         return [((batch, seq, call[2].shape[1] * call[2].shape[3]), call[0].elem_type)]
-    return [((batch, seq, call[2].shape[2] if call.has(2) else width), call[0].elem_type)]
+    return [((batch, seq, call.dims(2, 3)[2]), call[0].elem_type)]
 
 
 @onnx_operators.register("com.microsoft.MultiHeadAttention")
@@ -127,7 +139,7 @@ def _apart(call: Call) -> None:
 
 @onnx_shapes.register("com.microsoft.GroupQueryAttention")
 def group_query_shapes(call: Call) -> list[tuple[Shape, int]]:
-    batch, seq, width = call[0].shape
+    batch, seq, width = call.dims(0, 3)
     heads, kv_heads = num_heads(call, "num_heads"), num_heads(call, "kv_num_heads")
     if not call.has(1):
         size = width // (heads + 2 * kv_heads)

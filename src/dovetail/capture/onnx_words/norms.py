@@ -61,7 +61,7 @@ onnx_operators.register("com.microsoft.SkipSimplifiedLayerNormalization")(partia
 
 @onnx_shapes.register("com.microsoft.EmbedLayerNormalization")
 def embed_shapes(call: Call) -> list[tuple[Shape, int]]:
-    batch, seq = call[0].shape
+    batch, seq = call.dims(0, 2)
     width = call[2].shape[-1]
     return [((batch, seq, width), call[2].elem_type), ((batch,), 6), ((batch, seq, width), call[2].elem_type)]
 

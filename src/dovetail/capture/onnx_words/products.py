@@ -46,6 +46,8 @@ def gemm(call: Call, steps: Steps) -> None:
 
 @onnx_shapes.register("com.microsoft.FusedMatMul")
 def fused_matmul_shapes(call: Call) -> list[tuple[Shape, int]]:
+    if min(len(call[0].shape), len(call[1].shape)) < 2:
+        raise InvalidInput(f"{call.label} multiplies {list(call[0].shape)} by {list(call[1].shape)}: no matrices")
     (*left, m, k), (*right, rows, n) = call[0].shape, call[1].shape
     if call.integer("transA", 0):
         m, k = k, m
@@ -75,7 +77,12 @@ def conv_transpose(call: Call, steps: Steps) -> None:
 
 
 def _convolution(call: Call, steps: Steps, *, is_turned: bool) -> None:
-    num_sides = len(call[0].shape) - 2
+    num_sides, groups = len(call[0].shape) - 2, call.integer("group", 1)
+    outer, inner, *_ = call.dims(1, num_sides + 2)
+    channels = outer if is_turned else inner * groups
+    if channels != call[0].shape[1] or groups < 1 or outer % groups:
+        told = f"{list(call[0].shape)} by a weight of {list(call[1].shape)} in {groups} groups"
+        raise InvalidInput(f"{call.label} cannot run {told}: the channels do not fit")
     pads = call.integers("pads") or (0,) * (2 * num_sides)
     if call.word("auto_pad", "NOTSET").startswith("SAME"):
         pads = tuple((size - 1) // 2 for size in call[1].shape[2:]) * 2
@@ -85,7 +92,7 @@ def _convolution(call: Call, steps: Steps, *, is_turned: bool) -> None:
         call.outputs,
         stride=call.integers("strides") or (1,) * num_sides,
         padding=pads[:num_sides],
-        groups=call.integer("group", 1),
+        groups=groups,
         turned=is_turned,
     )
 
@@ -95,14 +102,18 @@ def lstm(call: Call, steps: Steps) -> None:
     """One layer in one or both directions: weights as each direction has its own, biases after them."""
     if call.integer("layout", 0):
         raise NotModelled(f"{call.label} has layout 1, which no runtime runs; export it with layout 0")
-    hidden = call.integer("hidden_size", 0) or call[2].shape[-1]
-    directions = call[1].shape[0]
+    directions = 2 if call.word("direction", "forward") == "bidirectional" else 1
+    width, hidden = call.dims(0, 3)[2], call.dims(2, 3)[2]
     gates = NUM_GATES * hidden
+    wanted = [(directions, gates, width), (directions, gates, hidden), (directions, 2 * gates)]
+    for place, shape in enumerate(wanted, start=1):
+        if call.has(place) and call[place].shape != shape:
+            raise InvalidInput(f"{call.label}: its input {place} must be {list(shape)}; got {list(call[place].shape)}")
     weights = [
         piece
         for direction in range(directions)
         for piece in (
-            steps.part(call[1], f"{direction}", (gates, call[1].shape[2])),
+            steps.part(call[1], f"{direction}", (gates, width)),
             steps.part(call[2], f"{direction}", (gates, hidden)),
         )
     ]
@@ -126,6 +137,8 @@ def einsum(call: Call, steps: Steps) -> None:
             "write it as MatMul"
         )
     left, right = labels
+    call.dims(0, len(left))
+    call.dims(1, len(right))
     extents = dict(zip(left, call[0].shape, strict=True)) | dict(zip(right, call[1].shape, strict=True))
     if any(label not in out for label in set(left) ^ set(right)):
         raise NotModelled(f"{call.label} with {equation!r} sums one tensor alone, which is not modelled; use ReduceSum")

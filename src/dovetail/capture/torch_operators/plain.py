@@ -41,7 +41,8 @@ PLAIN: dict[str, str] = {
     "unary": """sign sgn floor ceil round trunc frac tan asin acos atan sinh cosh asinh acosh atanh lgamma digamma
         polygamma clamp clamp_min clamp_max clip hardtanh leaky_relu elu selu celu softplus mish logit
         log_sigmoid_forward threshold hardshrink softshrink bitwise_not nan_to_num sinc i0 positive rrelu_with_noise
-        glu deg2rad rad2deg special_i0e special_i1 special_i1e special_ndtri special_log_ndtr special_erfcx""",
+        glu deg2rad rad2deg special_i0e special_i1 special_i1e special_ndtri special_log_ndtr special_erfcx
+        fake_quantize_per_tensor_affine_cachemask fake_quantize_per_channel_affine_cachemask""",
     "binary": """maximum minimum fmax fmin atan2 remainder fmod floor_divide bitwise_and bitwise_or bitwise_xor
         bitwise_left_shift bitwise_right_shift __and__ __or__ __xor__ __lshift__ __rshift__ lerp addcmul addcdiv hypot
         copysign xlogy special_xlog1py logaddexp logaddexp2 ldexp gcd lcm nextafter heaviside _prelu_kernel prelu cross

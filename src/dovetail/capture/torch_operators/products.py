@@ -202,7 +202,8 @@ READERS = {
     "mv": _matrix_by_vector,
     "_grouped_mm": _grouped,
     "convolution _convolution": _convolution,
-    "max_pool2d_with_indices max_pool3d_with_indices max_pool1d max_pool2d max_pool3d": _pool("maxpool"),
+    "max_pool2d_with_indices max_pool3d_with_indices max_pool1d max_pool2d max_pool3d "
+    "fractional_max_pool2d fractional_max_pool3d": _pool("maxpool"),
     "avg_pool1d avg_pool2d avg_pool3d": _pool("avgpool"),
     "_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d": _adaptive("avgpool"),
     "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d": _adaptive("maxpool"),

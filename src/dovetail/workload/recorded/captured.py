@@ -88,6 +88,8 @@ class Captured:
     notes: tuple[str, ...] = ()
 
     def forward(self, sample: Sample) -> Graph:
+        if sample.has_wide_residual:
+            raise NotModelled(f"{self.name} was captured, and residuals wider than its other tensors are not modelled")
         if sample.seq != self.seq and not self.is_any_length:
             told = f"{self.name} was captured at seq={self.seq}, and its shapes are for that length alone"
             raise InvalidInput(f"{told}; leave seq out, or capture it again at seq={sample.seq}", "seq")
@@ -195,7 +197,7 @@ def _matmul(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, 
 
 def _convolution(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:
     groups, pixels, out, inner, window = _extents(part, sample)
-    return build.convolution(
+    row = build.convolution(
         inputs[0],
         name=part.name,
         groups=groups[0],
@@ -207,6 +209,8 @@ def _convolution(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[
         stride=part.stride,
         bias=bool(part.bias),
     )
+    build.rows[row].bias = whole(part.bias)  # of a transposed convolution one for each channel, not for each column
+    return row
 
 
 def _attention(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:

@@ -15,11 +15,13 @@ def divide_rows(drafting: Drafting, regions: Regions) -> None:
     positions = _positions(drafting.drafts)
     for draft in drafting.drafts:
         is_inside = id(draft) in regions.inside or draft.is_inside or draft.kind == "exchange"
+        taken = Axis.NONE  # an axis divides one extent of an operator
         for index in (LEAD, ROWS):
             size = draft.sizes[index]
             if draft.axes[index] or draft.kind in ("attention", "expert_linear"):
                 continue
-            draft.axes[index] = int(_row_axes(size, positions, is_inside=is_inside))
+            axes = _row_axes(size, positions, is_inside=is_inside) & ~taken
+            draft.axes[index], taken = int(axes), taken | axes
 
 
 def _positions(drafts: list[Draft]) -> Size:
@@ -29,11 +31,12 @@ def _positions(drafts: list[Draft]) -> Size:
 
 
 def _row_axes(size: Size, positions: Size, *, is_inside: bool) -> Axis:
-    axes = Axis.DATA if size.num_batch else Axis.NONE
+    """Samples by data; positions by context, and by sequence between regions. Rows without samples each replica has."""
+    axes = Axis.NONE
     fixed = positions.count if positions.is_fixed else 0
     if size.num_seq or (fixed > 1 and size.num_batch and size.count % fixed == 0):
-        axes |= TOKENS if is_inside else SHARED_TOKENS
-    return axes
+        axes = TOKENS if is_inside else SHARED_TOKENS
+    return axes | Axis.DATA if size.num_batch else axes & ~Axis.DATA
 
 
 def mark_core(drafting: Drafting) -> None:

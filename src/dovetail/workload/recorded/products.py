@@ -45,7 +45,7 @@ def draw_matmul(drafting: Drafting, node: Node) -> None:
     """A product of two activations, or with a weight: one for all rows, or one for each of a batch."""
     flow = drafting.flow
     a, b, out = (flow.sides[value] for value in (node.inputs[0], node.inputs[1], node.output))
-    weights = [index for index, value in enumerate(node.inputs[:2]) if not flow.is_activation(value)]
+    weights = [index for index, value in enumerate(node.inputs[:2]) if not flow.is_from_data(value)]
     inner = a[-1]
     for index in weights:
         drafting.check_trained(node, node.inputs[index])

@@ -175,6 +175,22 @@ class Tape:
         return understood(self.recorded())
 
 
+def product_flop(tape: Tape, batch: int, seq: int) -> int:
+    """2mnk of every product on the tape, straight from the shapes of what it reads and makes."""
+    total = 0
+    for step in tape.steps:
+        shapes = [sides_at(tape.shape(value), batch, seq) for value in (*step.inputs, *step.outputs)]
+        made = prod(shapes[-1])
+        if step.word in ("linear", "matmul", "grouped_linear"):
+            total += 2 * made * shapes[0][-1]
+        elif step.word == "convolution":
+            total += 2 * made * prod(shapes[1][1:])
+        elif step.word == "attention":
+            queries, keys, values = shapes[:3]
+            total += 2 * prod(queries[:-1]) * keys[-2] * (queries[-1] + values[-1])
+    return total
+
+
 def sides_at(shape: Iterable[Side], batch: int, seq: int) -> tuple[int, ...]:
     return tuple(
         side.at(batch, seq) if isinstance(side, Size) else side if isinstance(side, int) else side(batch, seq)

@@ -1,0 +1,94 @@
+"""Speeds timed and gaps proven now, beside the gaps that ship: what `dovetail validate --all` has beyond accuracy."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from importlib.util import find_spec
+from statistics import median
+
+from dovetail.accuracy.appraisal import NOW, Appraisal, Gap, Machine, Speed, Untried, gap_over
+from dovetail.accuracy.peer_speeds import peers_of
+from dovetail.api.around import Around
+from dovetail.api.timed import costing, designing, networking, planning
+from dovetail.api.timed.operation import Operation
+from dovetail.api.timed.proofs import PROOFS, Proof
+from dovetail.files.gaps import load_gaps
+
+OPERATIONS = (*costing.OPERATIONS, *planning.OPERATIONS, *networking.OPERATIONS, *designing.OPERATIONS)
+EXTRAS = {"numba": "Numba", "ortools": "OR-Tools"}
+
+Clock = Callable[[], float]
+Has = Callable[[str], bool]
+
+
+def is_installed(library: str) -> bool:
+    return find_spec(library) is not None
+
+
+def machine() -> Machine:
+    """This one, today."""
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    return Machine(
+        num_cores=len(cores),
+        processor=platform.machine(),
+        python=platform.python_version(),
+        numpy=version("numpy"),
+        date=datetime.now(UTC).date().isoformat(),
+    )
+
+
+def timed(operation: Operation, clock: Clock = time.process_time) -> Speed:
+    """The median of several runs of a warm operation, in CPU seconds of this process."""
+    run = operation.made()
+    each_s = []
+    for _ in range(operation.num_runs):
+        began_s = clock()
+        num_done = run()
+        each_s.append((clock() - began_s) / num_done)
+    return Speed(
+        operation=operation.name,
+        what=operation.what,
+        noun=operation.noun,
+        each_s=median(each_s),
+        num_runs=operation.num_runs,
+        peers=peers_of(operation.name),
+    )
+
+
+def proven(proof: Proof) -> Gap:
+    return gap_over(proof.what, proof.gaps_frac(), NOW)
+
+
+def appraised(
+    around: Around,
+    operations: Sequence[Operation] = OPERATIONS,
+    proofs: Sequence[Proof] = PROOFS,
+    *,
+    clock: Clock = time.process_time,
+    has: Has = is_installed,
+) -> Appraisal:
+    """All of `operations` and `proofs` but those whose library is not here, which are named."""
+    speeds = [
+        timed(operation, clock)
+        for operation in around.through("timing operations", [one for one in operations if _is_here(one, has)])
+    ]
+    gaps = [proven(proof) for proof in around.through("proving gaps", [one for one in proofs if _is_here(one, has)])]
+    return Appraisal(
+        machine=machine(),
+        speeds=tuple(speeds),
+        gaps=(*gaps, *load_gaps()),
+        untried=tuple(_untried(one) for one in (*operations, *proofs) if not _is_here(one, has)),
+    )
+
+
+def _is_here(one: Operation | Proof, has: Has) -> bool:
+    return not one.needs or has(one.needs)
+
+
+def _untried(one: Operation | Proof) -> Untried:
+    return Untried(what=one.what, why=f"{EXTRAS[one.needs]} is not installed; pip install 'dovetail[mine]'")

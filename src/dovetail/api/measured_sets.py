@@ -1,0 +1,97 @@
+"""Measurements by the names that people say: sets that ship, sets that this machine has, files and folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dovetail.accuracy.measurements import Measurements
+from dovetail.accuracy.prepared import Given, Prepared
+from dovetail.accuracy.sets import format_of, prepared
+from dovetail.errors import DovetailError, InvalidInput, did_you_mean
+from dovetail.files.measurements import (
+    MORE_RUNS,
+    PUBLISHED_GEMM,
+    REFERENCE_DATA_VARIABLE,
+    SHIPPED,
+    csv_files,
+    load_measurements,
+    published_files,
+    shipped_folder,
+)
+from dovetail.files.results import load_results
+from dovetail.files.text import one_line
+from dovetail.report.record import Record
+
+GEMM = "published-gemm"
+# Sets that are not shipped, by the files they are in; and files that join a shipped set where this machine has them.
+PUBLISHED = {GEMM: PUBLISHED_GEMM}
+BESIDE = {"published": MORE_RUNS}
+QUICK = tuple(name for name in SHIPPED if name not in BESIDE)  # without whole training runs, which take longer
+
+
+@dataclass(slots=True)
+class Found:
+    """What the targets come to: sets, records of earlier runs, and words on what was left out."""
+
+    sets: list[Prepared] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def look_up(target: str, given: Given, found: Found, *, is_asked: bool) -> None:
+    if target in SHIPPED:
+        _take_folder(shipped_folder(target), target, given, found)
+        for file in published_files(BESIDE.get(target, ())):
+            found.sets += prepared(load_measurements(file), given)
+    elif target in PUBLISHED:
+        _take_published(target, given, found, is_asked=is_asked)
+    elif Path(target).is_dir():
+        _take_folder(Path(target), one_line(target), given, found)
+    elif target.lower().endswith(".json"):
+        found.records.append(load_results(Path(target)))
+    else:
+        _check_names_a_file(target)
+        found.sets += prepared(load_measurements(Path(target)), given)
+
+
+def _take_published(target: str, given: Given, found: Found, *, is_asked: bool) -> None:
+    names = PUBLISHED[target]
+    files = published_files(names)
+    if not files:
+        listed = f"{', '.join(names[:-1])} and {names[-1]}"
+        way_out = f"name their folder in {REFERENCE_DATA_VARIABLE}, or say dovetail validate FILE.csv"
+        message = f"{listed} are not shipped; {way_out}"
+        if is_asked:
+            raise InvalidInput(message)
+        found.notes.append(f"{target} skipped: {message}")
+    for file in files:
+        found.sets += prepared(load_measurements(file), given)
+
+
+def _check_names_a_file(target: str) -> None:
+    names = (*SHIPPED, *PUBLISHED)
+    if "." not in target and "/" not in target and not Path(target).exists():
+        raise InvalidInput(f"no set of measurements is named {one_line(target)!r}{did_you_mean(target, names)}")
+
+
+def _take_folder(folder: Path, shown: str, given: Given, found: Found) -> None:
+    """Every table of a folder; those of other kinds are named, and are no error."""
+    tables = list(_tables(folder, found))
+    known = [table for table in tables if format_of(table)]
+    other = [table.name for table in tables if not format_of(table)]
+    if not known:
+        raise InvalidInput(f"no table of folder {shown!r} is of a known kind; it has {', '.join(other)[:200]}")
+    if other:
+        found.notes.append(f"{shown}: not compared, being of no kind we predict: {', '.join(other)}")
+    for table in known:
+        found.sets += prepared(table, given)
+
+
+def _tables(folder: Path, found: Found) -> Iterator[Measurements]:
+    for file in csv_files(folder):
+        try:
+            yield load_measurements(file)
+        except DovetailError as error:  # a folder may hold anything; what cannot be read is told, not fatal
+            found.notes.append(f"skipped: {error}")

@@ -1,0 +1,1 @@
+"""What `dovetail validate --all` times and proves: the commonest operations, and a few gaps."""

@@ -1,0 +1,62 @@
+"""What is timed of operators' costs: a hundred of them on every chip of PHAZE's space."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dovetail.api.timed.operation import Operation, Run, warm
+from dovetail.cost.columns import ChipColumns
+from dovetail.cost.costs import cost_table
+from dovetail.hardware.catalog import chips
+from dovetail.search.codesign.systems import built_systems, system_of
+from dovetail.search.phaze_space import BASE, phaze_chips
+from dovetail.units import MEBI
+from dovetail.workload.graph import Ops
+from dovetail.workload.layers import Sample
+from dovetail.workload.models import models
+from dovetail.workload.operators import Unit
+from dovetail.workload.optimizer import Precision
+from dovetail.workload.training import training_graph, with_recompute
+
+NUM_OPERATORS = 100
+
+
+def _operators() -> Run:
+    ops, columns = decoder_operators(), phaze_columns()
+
+    def run() -> float:
+        cost_table(ops, columns)
+        return len(ops) * len(columns)
+
+    return warm(run)
+
+
+def decoder_operators() -> Ops:
+    """Of T5-large's decoder with scores written out: the first hundred that a chip computes."""
+    sample = Sample(batch=1, seq=512, dtype="bf16", attention="unfused", kernels="eager")
+    graph = training_graph(models["t5-large"]().forward(sample), Precision())
+    ops = with_recompute(max((block.ops for block in graph.blocks), key=len), "none")
+    computed = np.flatnonzero((ops.unit == Unit.TENSOR) | (ops.unit == Unit.VECTOR))
+    return ops.taken(computed[:NUM_OPERATORS])
+
+
+def phaze_columns() -> ChipColumns:
+    """Every chip that PHAZE's area rule keeps."""
+    base, every = chips[BASE](), phaze_chips()
+    own = {
+        "num_tensor": every.num_tensor,
+        "num_rows": every.depth,
+        "num_cols": every.width,
+        "num_vector": every.num_vector,
+        "num_lanes": every.width,
+        "sram_mib": every.sram_bytes / MEBI,
+    }
+    fixed = {name: np.full(len(every), value) for name, value in system_of(base, 1).items()}
+    return built_systems(base, fixed | {name: column.astype(np.float64) for name, column in own.items()}).chips
+
+
+OPERATIONS = (
+    Operation(
+        name="operators", what="costs of 100 operators on 29,360 chips", made=_operators, noun="pairs", num_runs=3
+    ),
+)

@@ -1,0 +1,54 @@
+"""What is timed of the network: a ring all-reduce on 1,024 devices, in closed form and message by message."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from dovetail.api.timed.operation import Operation, Run, warm
+from dovetail.hardware.link import Link
+from dovetail.hardware.topology import Dimension
+from dovetail.network.events.asked import Network, NetworkAsked, network_answer
+from dovetail.network.events.network_graph import network_graph
+from dovetail.network.events.program import Collective, Program
+from dovetail.network.events.simulate import simulate
+from dovetail.units import GIBI, MEBI, NANO
+
+NUM_RANKS = 1024
+PAYLOAD_BYTES = 64 * MEBI
+NUM_CLOSED = 20  # closed forms in a run, as one alone is too short to time
+
+
+def _ring() -> Network:
+    """What ASTRA-sim was run on."""
+    link = Link(bandwidth_bytes_per_s=50 * GIBI, latency_s=500 * NANO)
+    dimension = Dimension(name="x", kind="ring", num_devices=NUM_RANKS, link=link)
+    return Network(name="ring", parts=(dimension,), graph=network_graph([dimension]))
+
+
+def _closed() -> Run:
+    asked = NetworkAsked(collective="all-reduce", payload_bytes=PAYLOAD_BYTES, network=_ring(), engine="closed")
+
+    def run() -> float:
+        for _ in range(NUM_CLOSED):
+            network_answer(asked)
+        return float(NUM_CLOSED)
+
+    return warm(run)
+
+
+def _by_events(*, has_messages: bool) -> Run:
+    """Every message of every rank, whatever their symmetry; a run counts these, or itself."""
+    task = Collective(name="it", collective="all-reduce", payload_bytes=PAYLOAD_BYTES, algorithms=(("*", "ring"),))
+
+    def run() -> float:
+        found = simulate(_ring().graph, Program(tasks=(task,)), "all ranks")
+        return float(found.num_messages) if has_messages else 1.0
+
+    return warm(run)
+
+
+OPERATIONS = (
+    Operation(name="ring-closed", what="ring all-reduce of 1,024, closed form", made=_closed),
+    Operation(name="ring", what="the same by events", made=partial(_by_events, has_messages=False)),
+    Operation(name="events", what="its messages", made=partial(_by_events, has_messages=True), noun="events"),
+)

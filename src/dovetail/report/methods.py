@@ -1,0 +1,49 @@
+"""Ways of doing things that can be named: pipeline schedules, collectives and what runs them, search algorithms."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from dovetail.network.collectives import collectives
+from dovetail.network.events.schedules import algorithms as collective_algorithms
+from dovetail.registry import Registry
+from dovetail.report.record import Record
+from dovetail.report.table import Table
+from dovetail.schedule.pipelines import pipelines
+from dovetail.search.algorithms import algorithms as search_algorithms
+
+NAMED_BY: tuple[tuple[Registry[Any], str], ...] = (
+    (pipelines, "a plan's `schedule`, as in `dovetail plan --fix schedule=NAME`"),
+    (collectives, "`dovetail network NAME --engine closed`"),
+    (collective_algorithms, "`dovetail network --algorithm NAME`"),
+    (search_algorithms, "`--algorithm NAME` of `dovetail mine` and `codesign`"),
+)
+
+
+def method_records() -> list[Record]:
+    """One entry each, by kind and name; `plugin` is the file that registered it, empty for a built-in."""
+    return [
+        {"kind": registry.noun, "name": name, "summary": _summary(value), "plugin": registry.owner(name)}
+        for registry, _ in NAMED_BY
+        for name, value in registry.items()
+    ]
+
+
+def methods_table(records: list[Record]) -> Table:
+    rows = tuple((record["name"], record["kind"], record["summary"] or "-") for record in records)
+    title, columns = f"{len(rows)} methods", ("method", "kind", "what it is")
+    return Table(title=title, columns=columns, rows=rows, align="lll", notes=tuple(_notes()))
+
+
+def _summary(value: Any) -> str:
+    """What it says of itself; of a function, the first paragraph of its docstring."""
+    if hasattr(value, "summary"):
+        return str(value.summary)
+    return " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split()).removesuffix(".")
+
+
+def _notes() -> Iterator[str]:
+    for registry, place in NAMED_BY:
+        yield f"a {registry.noun} is named by {place}"
