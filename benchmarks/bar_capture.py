@@ -112,7 +112,8 @@ class Taken:
 
 def taken(name: str, cache: str) -> Taken:
     command = [sys.executable, "-S", "-c", RUNNER, sys.executable, "-c", CAPTURE, name]
-    ran = subprocess.run(command, cwd=REPOSITORY, env=_environment(cache), capture_output=True, text=True, check=True)
+    ran = subprocess.run(command, cwd=REPOSITORY, env=_environment(cache), capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, f"the capture of {name} ended badly: {_last_line(ran.stderr)}"
     wall_s, cpu_s, peak_kibi_bytes, capture_s, is_from_cache, num_parameters = json.loads(ran.stdout)
     return Taken(
         wall_s=wall_s,
@@ -156,8 +157,15 @@ def without_bar() -> Bar:
         bar="all else imports and answers",
         measured=f"{num or 0} modules imported, an example answered; a capture says: {told or '-'}",
         holds=holds,
-        note="" if holds else ran.stderr.strip().rpartition("\n")[2],
+        note="" if holds else _last_line(ran.stderr),
     )
+
+
+def _last_line(text: str) -> str:
+    """What an exception says, without where; a process that waited for another adds lines of its own."""
+    lines = [line for line in text.strip().splitlines() if line and not line.startswith(" ")]
+    told = [line for line in lines if "Error" in line and "CalledProcessError" not in line]
+    return (told or lines or ["-"])[-1]
 
 
 def _environment(cache: str) -> dict[str, str]:

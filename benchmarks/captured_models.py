@@ -68,7 +68,7 @@ def compared(name: str, captured: Model) -> Iterator[Compared]:
     for kernels in KERNELS:
         sample = Sample(batch=BATCH, seq=both[0].seq, dtype="bf16", kernels=kernels)
         graphs = [training_graph(model.forward(sample), Precision()) for model in both]
-        for (figure, under, ours), (_, _, theirs) in zip(*map(_figures, graphs), strict=True):
+        for (figure, under, ours), (_, _, theirs) in zip(*map(figures, graphs), strict=True):
             yield Compared(
                 model=name, figure=figure, under=f"{kernels} {under}".strip(), catalogue=ours, captured=theirs
             )
@@ -77,7 +77,7 @@ def compared(name: str, captured: Model) -> Iterator[Compared]:
             yield Compared(model=name, figure="step", under=f"{kernels} {label}", catalogue=ours, captured=theirs)
 
 
-def _figures(graph: Graph) -> Iterator[tuple[str, str, float]]:
+def figures(graph: Graph) -> Iterator[tuple[str, str, float]]:
     """What is counted of a training graph: its name, under what, and how much."""
     yield "parameters", "", graph.num_parameters
     yield "model FLOP", "", graph.model_flop

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.bar import REPOSITORY
+from dovetail.accuracy.peer_speeds import peers_of
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension
 from dovetail.network.events.network_graph import LinkGraph, network_graph
@@ -47,7 +48,7 @@ class Ran:
     is_exact: bool
 
 
-RING_1024 = Peer(cpu_s=7.71, memory_bytes=361_740 * KIBI)
+RING_1024 = Peer(cpu_s=peers_of("ring")[0].least_s, memory_bytes=361_740 * KIBI)
 HALVING_4096 = Peer(cpu_s=32.79, memory_bytes=5_583_380 * KIBI)
 GPT_4096 = Peer(cpu_s=187.5, memory_bytes=2783 * MEBI)
 CASES: dict[str, tuple[Engine, Peer]] = {

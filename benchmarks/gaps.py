@@ -34,8 +34,8 @@ def schedule_gaps() -> Iterator[Gap]:
     source, known = f"{RESULTS}/schedules.json", schedule_records.records()
     random = [one.gap_frac for name, one in known.items() if name.startswith(schedule_records.RANDOM)]
     blocks = [one.gap_frac for name, one in known.items() if not name.startswith(schedule_records.RANDOM)]
-    yield gap_over("schedules of the hardest catalogue blocks, a minute each", blocks, source)
-    yield gap_over("schedules of random graphs of operators", random, source)
+    yield gap_over("schedules of the hardest catalogue blocks", blocks, source)
+    yield gap_over("schedules of random operator graphs", random, source)
 
 
 def joint_gaps() -> Iterator[Gap]:
@@ -43,7 +43,7 @@ def joint_gaps() -> Iterator[Gap]:
     known = phaze_records.records()
     for terms in ("published", "calibrated"):
         gaps = [row["gap_frac"] for row in known.values() if row["terms"] == terms]
-        what = f"chip and plan in PHAZE's space, its models, {terms} terms"
+        what = f"PHAZE's models and chips, {terms} terms"
         yield gap_over(what, gaps, f"{RESULTS}/phaze-joint.json")
 
 
@@ -52,7 +52,7 @@ def wham_gaps() -> Iterator[Gap]:
     source = f"{RESULTS}/wham.json"
     models: list[dict[str, Any]] = json.loads((REPOSITORY / source).read_text(encoding="utf-8"))["models"]
     assert all(model["best"]["is_proven"] for model in models), source
-    yield gap_over("chips of WHAM's space by bounds, its models", [0.0 for _ in models], source)
+    yield gap_over("WHAM's models and chips, by bounds", [0.0 for _ in models], source)
     heuristic = [model["critical_path"]["gap_frac"] for model in models]
     yield gap_over("the same by WHAM's heuristic", heuristic, source)
 
@@ -62,7 +62,7 @@ def convergence_gaps() -> Iterator[Gap]:
     results = convergence_table.recorded()
     for name, words in SEARCHES.items():
         runs = [run for model in results["models"].values() for run in model["searches"].get(name, ())]
-        what = f"the same by {words} of {results['budget']} designs"
+        what = f"the same by {words}, {results['budget']} designs"
         yield gap_over(what, [run["curve"][-1] - 1 for run in runs], f"{RESULTS}/convergence.json")
 
 

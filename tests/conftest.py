@@ -10,7 +10,7 @@ from hypothesis import settings
 settings.register_profile("dovetail", derandomize=True, deadline=None)
 settings.load_profile("dovetail")
 
-LONG_FIRST = ("validation", "e2e", "property")  # folders of the longest tests
+LONG_FIRST = ("validation", "e2e", "property", "capture")  # folders of the longest tests
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,14 +1,25 @@
-"""What pyproject.toml asks for is what the lock pins."""
+"""What pyproject.toml asks for is what the lock pins, and the wheel runs elsewhere, installed with pip alone."""
 
 from __future__ import annotations
 
+import importlib.util
+import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from dovetail import __version__
+from dovetail.store.version import model_version
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -45,3 +56,107 @@ def test_what_the_project_asks_for_is_pinned_within_its_range(wanted):
 
 def test_the_package_itself_is_not_locked():
     assert "dovetail" not in pins()
+
+
+PYTHONS = [line.rpartition(" ")[2] for line in PROJECT["project"]["classifiers"] if re.search(r":: 3\.\d+$", line)]
+SOURCE = ROOT / "src" / "dovetail"
+TIMEOUT_S = 600
+UNREACHABLE = re.compile(r"NewConnectionError|ConnectTimeout|ReadTimeout|name resolution|Network is unreachable")
+PIPS = ("PIP_", "SSL_", "HTTP", "NO_PROXY", "http", "no_proxy")  # how this machine reaches packages
+SMALL = """
+name: one small system
+models:
+  - {model: bert-large, global_batch: 16, seq: 128}
+chip:
+  {base: tpuv4-like, num_tensor: [4, 8], num_rows: [128], num_cols: [128], num_vector: [2, 4], num_lanes: [128],
+   sram_mib: [32, 128], hbm_stacks: [4], stack_gib: [8]}
+devices: [4, 8]
+budget: {area: 700 mm2}
+space: {tensor_parallel: [1, 2], pipeline_parallel: [1], recompute: [none]}
+"""
+ASKED = {
+    "codesign small.yaml --html codesign.html": "proven best of 16 systems",
+    "plan --model llama3-8b --cluster h100x8 --global-batch 8 --fix tp=8 --html plan.html": "Best plan: tp 8",
+    "simulate --model llama3-8b --cluster h100x8 --plan zero3 --html step.html": "step time",
+    "validate array-sims": "predicted against measured",
+    "methods": "1f1b",
+}
+FROM_PYTHON = "import dovetail as dv, json; print(json.dumps([dv.__version__, dv.model_version(), dv.__file__]))"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built as `pip wheel .` builds it; by the backend that the lock pins where that is installed."""
+    folder = tmp_path_factory.mktemp("wheel")
+    own = ["--no-build-isolation"] if importlib.util.find_spec("hatchling") else []
+    words = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", *own, "--wheel-dir", str(folder), str(ROOT)]
+    pip(words, dict(os.environ))
+    [found] = folder.glob("*.whl")
+    return found
+
+
+def pip(words: list[str], environment: dict[str, str]) -> None:
+    ran = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+    if ran.returncode and UNREACHABLE.search(ran.stderr):
+        pytest.skip("no package index can be reached from here")
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_package_whole_and_nothing_else(wheel):
+    with zipfile.ZipFile(wheel) as held:
+        about = f"dovetail-{__version__}.dist-info/"
+        names = {name for name in held.namelist() if not name.startswith(about)}
+        metadata = held.read(f"{about}METADATA").decode()
+        assert f"{about}licenses/LICENSE" in held.namelist()
+    files = (file for file in SOURCE.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    assert names == {f"dovetail/{file.relative_to(SOURCE).as_posix()}" for file in files}
+    assert {"dovetail/py.typed", "dovetail/accuracy/data/residuals.csv"} < names
+    assert f"\nRequires-Python: {PROJECT['project']['requires-python']}\n" in metadata
+
+
+def interpreters(version: str) -> Iterator[str]:
+    """Where a Python of this version may be: on the path, or behind the shims of pyenv."""
+    name = f"python{version}"
+    yield from filter(None, [sys.executable if sys.version.startswith(f"{version}.") else "", shutil.which(name)])
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        yield from (str(found) for found in sorted(Path(folder).parent.glob(f"versions/{version}.*/bin/{name}")))
+
+
+def runs(interpreter: str, version: str) -> bool:
+    check = f"import sys, venv, ensurepip; sys.exit('%d.%d' % sys.version_info[:2] != '{version}')"
+    return subprocess.run([interpreter, "-c", check], capture_output=True, check=False, timeout=60).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", PYTHONS)
+def test_the_wheel_installs_elsewhere_with_pip_alone_and_answers(version, wheel, tmp_path):
+    """In a fresh environment, with an empty home, in a folder that has nothing of ours."""
+    found = next((each for each in interpreters(version) if runs(each, version)), None)
+    if found is None:
+        pytest.skip(f"there is no Python {version} here that can make virtual environments")
+    home, folder = tmp_path / "home", tmp_path / "elsewhere"
+    home.mkdir()
+    folder.mkdir()
+    clean = {"HOME": str(home), "PATH": os.defpath, "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1"}
+    subprocess.run([found, "-m", "venv", str(tmp_path / "venv")], env=clean, check=True, timeout=TIMEOUT_S)
+    own = tmp_path / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
+    reaching = {name: value for name, value in os.environ.items() if name.startswith(PIPS)}
+    pip([str(own / "python"), "-m", "pip", "install", "--quiet", str(wheel)], clean | reaching)
+
+    def answer(*words: str) -> str:
+        ran = subprocess.run(
+            words, cwd=folder, env=clean, capture_output=True, text=True, check=False, timeout=TIMEOUT_S
+        )
+        assert (ran.returncode, ran.stderr) == (0, ""), (words, ran.stdout, ran.stderr)
+        return ran.stdout
+
+    (folder / "small.yaml").write_text(SMALL, encoding="utf-8")
+    dovetail = str(own / "dovetail")
+    assert answer(dovetail, "--version") == f"dovetail {__version__} (model {model_version()})\n"
+    for words, told in ASKED.items():
+        assert told in answer(dovetail, *words.split()), words
+    assert all((folder / page).stat().st_size > 10_000 for page in ("codesign.html", "plan.html", "step.html"))
+    *versions, file = json.loads(answer(str(own / "python"), "-c", FROM_PYTHON))
+    assert versions == [__version__, model_version()]
+    assert Path(file).is_relative_to(tmp_path)

@@ -14,7 +14,7 @@ from dovetail import api
 CALLS = (
     "simulate", "sweep", "plan", "launch", "codesign", "pareto", "mine", "network", "op", "operator_kinds", "schedule",
     "validate", "reproduce", "studies", "models", "chips", "clusters", "plans", "methods",
-    "show",
+    "show", "model_version",
     "capture",
     "use_plugin",
 )  # fmt: skip

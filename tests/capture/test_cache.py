@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -174,26 +175,76 @@ def test_a_key_does_not_depend_on_the_process():
     assert len(keys) == 1
 
 
-def test_code_that_runs_counts_and_not_where_it_stands(tmp_path, monkeypatch):
-    """A function of the user's that `forward` calls is part of the key; blank lines before it are not."""
+OWN_NET = """
+import logging, torch
+from torch import nn
+import own_part
+from own_part import curve
+
+log = logging.getLogger("own")
+{more}
+
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 4)
+
+    def forward(self, x):
+        log.debug("running")
+        return curve(self.a(x)) * own_part.SCALE
+"""
+OWN_PART = """
+import torch
+from types import SimpleNamespace
+{before}
+CHOSEN = SimpleNamespace(bend="{bend}", kinds={{"b", "a", "c"}})
+SCALE = {scale}
+
+def curve(x):
+    return bent(x) if CHOSEN.bend else x
+
+def bent(x):
+    return torch.{function}(x)
+"""
+PLAIN = {"before": "", "bend": "yes", "scale": 2, "function": "relu", "more": ""}
+
+
+@pytest.fixture
+def own_key(tmp_path, monkeypatch):
+    """The key of a model of two modules of the user's, freshly imported."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    text = (
-        "import torch\nfrom torch import nn\nfrom own_part import curve\n"
-        "class Own(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.a = nn.Linear(4, 4)\n"
-        "    def forward(self, x):\n        return curve(self.a(x))\n"
-    )
-    keys = []
-    for part, before in (("torch.relu(x)", ""), ("torch.relu(x)", "\n\n# said\n"), ("torch.tanh(x)", "")):
-        (tmp_path / "own_part.py").write_text(f"import torch\n{before}def curve(x):\n    return {part}\n")
-        (tmp_path / "own_net.py").write_text(text)
-        for name in ("own_part", "own_net"):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def key(**changes: Any) -> str:
+        words = PLAIN | changes
+        for name, text in (("own_part", OWN_PART), ("own_net", OWN_NET)):
+            (tmp_path / f"{name}.py").write_text(text.format(**words))
             sys.modules.pop(name, None)
-        sys.dont_write_bytecode = True
-        module = __import__("own_net")
-        keys.append(module_key(module.Own(), torch.zeros(2, 4)))
+        importlib.invalidate_caches()
+        return module_key(importlib.import_module("own_net").Own(), torch.zeros(2, 4))
+
+    yield key
     for name in ("own_part", "own_net"):
         sys.modules.pop(name, None)
-    assert keys[0] == keys[1] != keys[2]
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"before": "# said"}, {"before": "\n\n"}, {"more": "unrelated = [1]"}], ids=str
+)
+def test_where_code_stands_and_what_nobody_uses_does_not_count(own_key, changes):
+    assert own_key(**changes) == own_key()
+
+
+@pytest.mark.parametrize("changes", [{"function": "tanh"}, {"bend": ""}, {"scale": 3}], ids=str)
+def test_what_code_of_the_users_reaches_counts(own_key, changes):
+    """A function behind a function, a constant of another module, a value that a function looks up."""
+    assert own_key(**changes) != own_key()
+
+
+def test_a_file_that_has_changed_since_it_was_imported_does_not_count(own_key, tmp_path):
+    before = own_key()
+    (tmp_path / "own_part.py").write_text("raise AssertionError\n")
+    assert module_key(sys.modules["own_net"].Own(), torch.zeros(2, 4)) == before
 
 
 def test_what_cannot_be_told_apart_is_captured_and_not_kept(kept):

@@ -68,6 +68,10 @@ def talking():
     print("hello")
     return with_inputs()
 
+def fetching():
+    import transformers
+    return transformers.AutoModel.from_pretrained("gpt2")
+
 def leaving():
     raise SystemExit(3)
 
@@ -283,6 +287,10 @@ def test_the_answer_is_a_page_and_shows_itself_in_notebooks(folder, capsys):
         (("nets:nett",), "nets has no 'nett'; did you mean net?"),
         (("nets:number",), "a factory returns a torch.nn.Module, or one and its example inputs; nets:number gave int"),
         (("nets:broken",), "nets:broken raises ValueError: no such size (nets.py:"),
+        (
+            ("nets:fetching",),
+            "; nothing is fetched while a model is captured, so build it from its configuration alone",
+        ),
         (("nets:leaving",), "nets:leaving raises SystemExit: 3 (nets.py:"),
         (("nets:net",), "nothing says what Net is called with; return (module, inputs) from its factory"),
         (("nets:net", "--inputs", "x"), "cannot read 'x'; write them as in 'input_ids:int64[2,512]"),

@@ -14,6 +14,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import dovetail as dv
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files import load_model, load_spec
 from dovetail.files.captured import captured_model, captured_text, read_captured, write_captured
@@ -25,6 +26,7 @@ from dovetail.workload.model import Model
 from dovetail.workload.recorded.captured import NO_SIDE, Captured, Limit, Part, Stretch
 from dovetail.workload.recorded.sizes import Size
 from dovetail.workload.workload import Workload
+from tests.torch_models import BUILDS
 
 ROWS = (Size(1, 1, 1), int(Axis.DATA | Axis.CONTEXT))
 WIDTH, INNER = 64, 256
@@ -93,6 +95,14 @@ def changed(path: str, value: Any) -> Any:
 def test_what_is_written_is_read_back(tmp_path):
     write_captured(TOY, tmp_path / "toy.json")
     assert read_captured(tmp_path / "toy.json") == TOY
+
+
+@pytest.mark.parametrize("name", ["resnet-18", "gnmt", "dlrm", "vit-l-16"])
+def test_what_was_captured_is_read_back(tmp_path, name):
+    module, inputs = BUILDS[name]()
+    found = dv.capture(module, inputs, name=name)
+    found.save(tmp_path / "model.json")
+    assert read_captured(tmp_path / "model.json") == found.captured
 
 
 def test_what_is_as_by_default_is_left_out():

@@ -11,11 +11,12 @@ import pytest
 
 pytest.importorskip("onnx")
 
-from onnx import TensorProto, helper, load, save_model
+from onnx import ModelProto, TensorProto, helper, load, save_model
 
 from dovetail.capture.onnx_file import MAX_NODES
 from dovetail.capture.onnx_model import recorded_onnx
 from dovetail.capture.onnx_slim import KEPT_BYTES, slim
+from dovetail.capture.onnx_steps import onnx_operators
 from dovetail.errors import DovetailError, InvalidInput, NotModelled
 from tests.capture import onnx_files
 from tests.capture.onnx_files import FLOAT, INT64, File
@@ -162,6 +163,41 @@ def test_a_broken_graph_is_refused_in_one_line(tmp_path: Path, build: Callable[[
     assert message in refused(file.save(tmp_path / "broken.onnx", build(file)))
 
 
+def _lstm_of_many_directions(file: File) -> str:
+    file.weights.append(TensorProto(name="w", data_type=FLOAT, dims=[2**33, 64, 24]))
+    return file.add("LSTM", file.given("x", [5, "batch", 24]), "w", file.weight("r", 1, 64, 16), hidden_size=16)
+
+
+def _wrong_groups(file: File) -> str:
+    return file.add("Conv", file.given("x", ["batch", 6, 8, 8]), file.weight("w", 4, 6, 3, 3), group=2)
+
+
+def _no_heads(file: File) -> str:
+    file.opsets.append(helper.make_opsetid("com.microsoft", 1))
+    packed = file.weight("w", 32, 96)
+    return file.add("Attention", file.given("x", ["batch", 8, 32]), packed, domain="com.microsoft")
+
+
+def _heads_that_do_not_divide(file: File) -> str:
+    file.opsets.append(helper.make_opsetid("com.microsoft", 1))
+    packed = file.weight("w", 32, 96)
+    return file.add("Attention", file.given("x", ["batch", 8, 32]), packed, domain="com.microsoft", num_heads=5)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (_lstm_of_many_directions, "(LSTM): its input 1 must be [1, 64, 24]; got [8589934592, 64, 24]"),
+        (_wrong_groups, "in 2 groups: the channels do not fit"),
+        (_no_heads, "num_heads must be at least 1; got 0"),
+        (_heads_that_do_not_divide, "divides [2, 8, 32] by 5 heads, which does not go"),
+    ],
+)
+def test_what_onnx_does_not_check_is_checked_here(tmp_path: Path, build: Callable[[File], str], message):
+    file = File()
+    assert message in refused(file.save(tmp_path / "broken.onnx", build(file)))
+
+
 @pytest.mark.parametrize(
     ("opset", "message"),
     [(99, "is of opset 99, and the installed onnx knows up to"), (9, "is of opset 9, and 11 is the oldest")],
@@ -254,6 +290,48 @@ def test_mutants_of_a_model_are_read_or_refused_in_one_line(tmp_path: Path):
         path.write_bytes(data)
         try:
             recorded_onnx(path, seq=seq)
+        except (InvalidInput, NotModelled) as error:
+            lines.append(str(error))
+    assert NUM_MUTANTS > len(lines) > 0
+    assert not [line for line in lines if "\n" in line]
+
+
+def _rewired(model: ModelProto, rng: random.Random) -> None:
+    """One thing of a graph changed for another that a file may hold."""
+    node, weight = rng.choice(model.graph.node), rng.choice(model.graph.initializer)
+    sizes = [0, 1, 2, 5, 64, 2**33, -1]
+    choice = rng.randrange(5)
+    if choice == 0:
+        node.domain, _, node.op_type = rng.choice(onnx_operators.names()).rpartition(".")
+    elif choice == 1 and node.input:
+        node.input[rng.randrange(len(node.input))] = rng.choice(
+            [name for other in model.graph.node for name in other.input]
+        )
+    elif choice == 2 and weight.dims:
+        weight.dims[rng.randrange(len(weight.dims))] = rng.choice(sizes)
+    elif choice == 3 and node.input:
+        del node.input[rng.randrange(len(node.input)) :]
+    else:
+        name = rng.choice(("axis", "axes", "group", "perm", "hidden_size", "num_heads", "strides", "pads", "to"))
+        node.attribute.append(helper.make_attribute(name, rng.choice([*sizes, [0, 1], [1, 1], [-1]])))
+
+
+def test_rewired_models_are_read_or_refused_in_one_line(tmp_path: Path):
+    rng = random.Random(10)
+    sources = [
+        (load(str(onnx_files.gpt(tmp_path / "a.onnx", layers=1, width=8, heads=2, vocab=11, positions=8))), 8),
+        (load(str(onnx_files.convolutions(tmp_path / "b.onnx"))), 0),
+        (load(str(onnx_files.recurrent(tmp_path / "c.onnx", directions=2))), 6),
+    ]
+    lines: list[str] = []
+    for _ in range(NUM_MUTANTS):
+        source, seq = rng.choice(sources)
+        model = ModelProto()
+        model.CopyFrom(source)
+        _rewired(model, rng)
+        (tmp_path / "mutant.onnx").write_bytes(model.SerializeToString())
+        try:
+            recorded_onnx(tmp_path / "mutant.onnx", seq=seq)
         except (InvalidInput, NotModelled) as error:
             lines.append(str(error))
     assert NUM_MUTANTS > len(lines) > 0

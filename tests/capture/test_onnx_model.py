@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections import Counter
 from math import prod
 from pathlib import Path
@@ -325,6 +326,13 @@ def test_grouped_queries_are_rotated_and_attended(tmp_path: Path):
     assert num_parameters(recorded.base) == 0
 
 
+def test_a_local_response_is_squares_a_window_a_power_and_a_quotient(tmp_path: Path):
+    file = File()
+    made = file.add("LRN", file.given("x", ["batch", 8, 6, 6]), size=5)
+    recorded = recorded_file(file, tmp_path / "f.onnx", made)
+    assert [step.word for step in recorded.base.steps] == ["pow", "avgpool", "pow", "div"]
+
+
 @pytest.mark.parametrize("rank", [3, 4])
 def test_attention_of_onnx_itself_is_read(tmp_path: Path, rank):
     file = File(opset=23)
@@ -334,6 +342,40 @@ def test_attention_of_onnx_itself_is_read(tmp_path: Path, rank):
     recorded = recorded_file(file, tmp_path / "f.onnx", made, seq=8 if rank == 3 else 0)
     [attention] = [step for step in recorded.base.steps if step.word == "attention"]
     assert [recorded.base.tensors[number].shape for number in attention.inputs] == [(2, 4, 8, 8)] * 3
+
+
+def test_a_weight_that_is_turned_on_the_way_is_read_as_it_is_stored(tmp_path: Path):
+    """As exporters write linear layers where they fold no constants."""
+    file = File()
+    turned = file.add("Transpose", file.weight("w", 16, 8), perm=[1, 0])
+    x = file.add("MatMul", file.given("x", ["batch", 8]), turned)
+    made = file.add("Add", x, file.weight("b", 16))
+    [step] = recorded_file(file, tmp_path / "f.onnx", made).base.steps
+    assert (step.word, len(step.inputs), step.attribute("turned", False)) == ("linear", 3, True)
+
+
+def test_a_turned_weight_that_no_product_reads_is_seen_turned(tmp_path: Path):
+    file = File()
+    turned = file.add("Transpose", file.weight("w", 16, 8), perm=[1, 0])
+    recorded = recorded_file(file, tmp_path / "f.onnx", file.add("Add", file.given("x", ["batch", 8, 16]), turned))
+    assert [step.word for step in recorded.base.steps] == ["view", "add"]
+    assert parameters(recorded.base) == {"w": (16, 8)}
+
+
+@pytest.mark.parametrize(("ratio", "word"), [(0.0, "view"), (0.1, "dropout")])
+def test_dropout_of_nothing_is_none(tmp_path: Path, ratio, word):
+    file = File()
+    made = file.add("Dropout", file.given("x", ["batch", 8]), file.number(ratio))
+    assert [step.word for step in recorded_file(file, tmp_path / "f.onnx", made).base.steps] == [word]
+
+
+def test_bfloat16_is_read_where_the_opset_has_no_such_operator(tmp_path: Path):
+    file = File(opset=17)
+    weight = helper.make_tensor("w", TensorProto.BFLOAT16, [4, 3, 3, 3], bytes(2 * 4 * 3 * 9), raw=True)
+    file.weights.append(weight)
+    made = file.add("Conv", file.given("x", ["batch", 3, 8, 8], TensorProto.BFLOAT16), "w")
+    recorded = recorded_file(file, tmp_path / "f.onnx", made)
+    assert {tensor.dtype for tensor in recorded.base.tensors} == {"bf16"}
 
 
 # --- what is not modelled -----------------------------------------------------------------------------------------
@@ -371,6 +413,29 @@ def test_a_plugin_adds_an_operator(tmp_path: Path, monkeypatch):
     onnx_shapes.register("my.domain.Scale")(lambda call: [(call[0].shape, call[0].elem_type)])
     onnx_operators.register("my.domain.Scale")(lambda call, steps: steps.write("mul", call.inputs, call.outputs))
     assert [step.word for step in recorded_onnx(path).base.steps] == ["mul"]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "word", "message"),
+    [
+        (lambda _: 3, "mul", "must give a list of (shape, type of elements), one for each output; got 3"),
+        (lambda call: [(call[0].shape, 1)], "mull", "no step is called 'mull'; did you mean mul"),
+        (lambda _: [((-1, 8), 1)], "mul", "sizes must not be negative"),
+    ],
+)
+def test_a_plugin_that_gives_something_else_is_told(tmp_path: Path, monkeypatch, shapes, word, message):
+    from dovetail.capture.onnx_steps import onnx_operators, onnx_shapes
+
+    file = File()
+    file.opsets.append(helper.make_opsetid("my.domain", 1))
+    path = file.save(tmp_path / "f.onnx", file.add("Scale", file.given("x", ["batch", 8]), domain="my.domain"))
+    for registry in (onnx_operators, onnx_shapes):
+        assert "my.domain.Scale" not in registry
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    onnx_shapes.register("my.domain.Scale")(shapes)
+    onnx_operators.register("my.domain.Scale")(lambda call, steps: steps.write(word, call.inputs, call.outputs))
+    with pytest.raises(InvalidInput, match=re.escape(message)):
+        recorded_onnx(path)
 
 
 def test_double_precision_and_caches_are_refused(tmp_path: Path):

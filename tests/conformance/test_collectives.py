@@ -138,7 +138,7 @@ def test_what_must_be_heard_of_arrives(name):
 
 
 def least_bytes(ask: Ask) -> tuple[float, float, float]:
-    """What each rank must send (no root), what it must receive (no root), and all together, where ranks alone add up."""
+    """What each rank must send and receive (each but the root, where there is one), and all together receive."""
     n, payload = ask.num_ranks, ask.payload_bytes
     part = payload * (n - 1) / n
     return {

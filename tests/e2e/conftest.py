@@ -16,7 +16,7 @@ MINED = sorted((ROOT / "examples").glob("mine-*.yaml"))  # what `dovetail mine` 
 CODESIGNED = sorted((ROOT / "examples").glob("codesign-*.yaml"))  # what `dovetail codesign` takes
 EXAMPLES = sorted({*(ROOT / "examples").glob("*.yaml")} - {*MINED, *CODESIGNED})
 TIMEOUT_S = 120
-CACHE = Path(tempfile.gettempdir()) / f"dovetail-tests-{os.getuid()}"  # of captures: not the user's own
+CACHE = Path(tempfile.gettempdir()) / f"dovetail-tests-{getattr(os, 'getuid', int)()}"  # captures: not the user's own
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -30,7 +30,7 @@ ADDITIONS = {
     "chip": ("chips", "op matmul 8192 8192 8192 --chip example-npu"),
     "model": ("models", "simulate --model mistral-7b --cluster dgx-h100 --devices 16 --plan zero3"),
     "collective": ("methods", "network all-reduce --size 64MiB --topology switch:8@50GB/s,1us --algorithm star"),
-    "pipeline-schedule": ("methods", "simulate slow.yaml"),
+    "pipeline-schedule": ("methods", "plan slow.yaml --fix tp=1 --fix pp=8 --fix schedule=1f1b,eager-1f1b --limit 1"),
     "search-algorithm": ("methods", "mine resnet-18 --batch 2 --algorithm hill --budget 10 --workers 2"),
 }
 

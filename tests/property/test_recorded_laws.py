@@ -241,3 +241,42 @@ def test_a_pipeline_of_a_captured_model_runs_all_of_it(num_layers: int, stages: 
     graph = training_graph(forward(tape.captured(), 4, 16), Precision())
     shares, whole = flop_of_shards(graph, Plan(pipeline_parallel=stages))
     assert shares == pytest.approx(whole, rel=1e-12)  # style: a tolerance
+
+
+@st.composite
+def images(draw: st.DrawFn) -> Tape:
+    """Convolutions one after another: windows, strides, borders, groups, biases, some of them transposed."""
+    tape = Tape()
+    channels, side = 8, 32
+    x = tape.data(B, channels, side, side)
+    for _ in range(draw(st.integers(1, 5))):
+        cols, window = draw(st.sampled_from((8, 16))), draw(st.sampled_from((1, 2, 3, 5)))
+        groups, stride = draw(st.sampled_from((1, 4, 8))), draw(st.sampled_from((1, 2)))
+        bias = (tape.weight(cols),) if draw(st.booleans()) else ()
+        is_turned = draw(st.booleans()) and side < 64
+        padding = draw(st.integers(0, window // 2))
+        shape = (channels, cols // groups) if is_turned else (cols, channels // groups)
+        side = (side - 1) * stride - 2 * padding + window if is_turned else (side + 2 * padding - window) // stride + 1
+        weight = tape.weight(*shape, window, window)
+        made = (B, cols, side, side)
+        both, borders = (stride, stride), (padding, padding)
+        x = tape.add(
+            "convolution", x, weight, *bias, shape=made, stride=both, padding=borders, groups=groups, turned=is_turned
+        )
+        x = tape.add("relu", x)
+        channels = cols
+        if side < 8:
+            break
+    tape.loss(tape.linear(tape.add("mean", x, shape=(B, channels), dims=(2, 3)), 10, bias=True, where="fc"))
+    return tape
+
+
+@EXAMPLES
+@given(tape=images(), batch=st.integers(1, 16))
+def test_convolutions_of_any_kind_have_their_parameters_and_flop(tape: Tape, batch: int) -> None:
+    captured = tape.captured()
+    graph = forward(captured, batch, captured.seq)
+    assert captured.num_parameters == graph.num_parameters == tape.num_parameters
+    assert graph.model_flop == product_flop(tape, batch, 1)
+    fracs = [part.shared_frac for stretch in captured.stretches for part in stretch.parts]
+    assert all(0.0 < frac <= 1.0 for frac in fracs)

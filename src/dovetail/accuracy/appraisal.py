@@ -1,4 +1,4 @@
-"""What a referee asks beside errors: how fast operations are beside other tools, and how far from the best answers are."""
+"""What a referee asks beside errors: how fast operations are beside other tools, how far from the best answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Speed:
     num_runs: int
     peers: tuple[PeerSpeed, ...]
 
-    def times(self, peer: PeerSpeed) -> float:
+    def ratio_to(self, peer: PeerSpeed) -> float:
         """How many times as long the peer takes, by the best that was recorded of it."""
         return peer.least_s / self.each_s
 

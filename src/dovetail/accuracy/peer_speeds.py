@@ -35,6 +35,7 @@ def _rate(operation: str, peer: str, least_per_s: float, most_per_s: float, sour
     return _took(operation, peer, 1 / most_per_s, 1 / least_per_s, source)
 
 
+_CALCULON_S = 32 * SECONDS_PER_HOUR
 PEER_SPEEDS = (
     _rate("operators", "Starlight", 6_500, 6_500, "paper: 6,500 predictions a second of Polaris/Starlight"),
     _took("operators", "Sunstone", 0.13, 0.13, "run: 0.13 CPU-s a GEMM, the median, as PHAZE calls it"),
@@ -42,25 +43,13 @@ PEER_SPEEDS = (
     _rate("evaluate", "SimuMax", 1.7, 13.0, "run: 1.7 to 13 plans a CPU-second, each by itself"),
     _rate("step", "SimuMax", 1.7, 13.0, "run: 1.7 to 13 plans a CPU-second, each by itself"),
     _rate("plans", "Calculon", 115, 158, "run: 115 to 158 plans a CPU-second"),
-    _took(
-        "plan-search",
-        "Calculon",
-        32 * SECONDS_PER_HOUR,
-        32 * SECONDS_PER_HOUR,
-        "run: about 32 CPU-hours for its 13.2 million plans",
-    ),
+    _took("plan-search", "Calculon", _CALCULON_S, _CALCULON_S, "run: about 32 CPU-hours for its 13.2 million plans"),
     _took("placement", "PHAZE", 8.4, 8.4, "run: 8.4 CPU-s of its program, compiled with -O2, to the same optimum"),
-    _took("ring", "ASTRA-sim", 7.71, 7.71, "run: 7.7 CPU-s, 64 MiB on 1,024 NPUs"),
     _took("ring-closed", "ASTRA-sim", 7.71, 7.71, "run: 7.7 CPU-s, 64 MiB on 1,024 NPUs; it has no closed form"),
+    _took("ring", "ASTRA-sim", 7.71, 7.71, "run: 7.7 CPU-s, 64 MiB on 1,024 NPUs"),
     _rate("events", "ASTRA-sim", 0.11 * MEGA, 0.55 * MEGA, "run: 0.11 to 0.55 M events a CPU-second"),
     _took("layer-schedule", "PHAZE", 0.3, 6.0, "run: 0.3 to 6 CPU-s to build and solve its program for a layer"),
-    _took(
-        "codesign",
-        "PHAZE",
-        SECONDS_PER_DAY,
-        SECONDS_PER_DAY,
-        "run: days, extrapolated from the parts of its exploration; counted as one",
-    ),
+    _took("codesign", "PHAZE", SECONDS_PER_DAY, SECONDS_PER_DAY, "run: days, extrapolated from parts; counted as one"),
 )
 
 

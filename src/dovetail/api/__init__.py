@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dovetail.hardware.chip import Chip
     from dovetail.hardware.cluster import Cluster
     from dovetail.plan.plan import Plan
+    from dovetail.store.version import model_version
     from dovetail.workload.model import Model
 
 # Where each name is defined. A test holds this, the imports above and `__all__` together.
@@ -64,6 +65,7 @@ HOMES = {
     "launch": "dovetail.api.launched",
     "methods": "dovetail.api.catalogue",
     "mine": "dovetail.api.mined",
+    "model_version": "dovetail.store.version",
     "models": "dovetail.api.catalogue",
     "network": "dovetail.api.networks",
     "op": "dovetail.api.operators",
@@ -113,6 +115,7 @@ __all__ = [
     "launch",
     "methods",
     "mine",
+    "model_version",
     "models",
     "network",
     "op",

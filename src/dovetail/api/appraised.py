@@ -24,6 +24,7 @@ EXTRAS = {"numba": "Numba", "ortools": "OR-Tools"}
 
 Clock = Callable[[], float]
 Has = Callable[[str], bool]
+Needy = Operation | Proof
 
 
 def is_installed(library: str) -> bool:
@@ -73,6 +74,7 @@ def appraised(
     has: Has = is_installed,
 ) -> Appraisal:
     """All of `operations` and `proofs` but those whose library is not here, which are named."""
+    asked: list[Needy] = [*operations, *proofs]
     speeds = [
         timed(operation, clock)
         for operation in around.through("timing operations", [one for one in operations if _is_here(one, has)])
@@ -82,13 +84,13 @@ def appraised(
         machine=machine(),
         speeds=tuple(speeds),
         gaps=(*gaps, *load_gaps()),
-        untried=tuple(_untried(one) for one in (*operations, *proofs) if not _is_here(one, has)),
+        untried=tuple(_untried(one) for one in asked if not _is_here(one, has)),
     )
 
 
-def _is_here(one: Operation | Proof, has: Has) -> bool:
+def _is_here(one: Needy, has: Has) -> bool:
     return not one.needs or has(one.needs)
 
 
-def _untried(one: Operation | Proof) -> Untried:
+def _untried(one: Needy) -> Untried:
     return Untried(what=one.what, why=f"{EXTRAS[one.needs]} is not installed; pip install 'dovetail[mine]'")

@@ -28,6 +28,7 @@ GEMM = "published-gemm"
 # Sets that are not shipped, by the files they are in; and files that join a shipped set where this machine has them.
 PUBLISHED = {GEMM: PUBLISHED_GEMM}
 BESIDE = {"published": MORE_RUNS}
+_FOLDER = f"name their folder in {REFERENCE_DATA_VARIABLE}"
 QUICK = tuple(name for name in SHIPPED if name not in BESIDE)  # without whole training runs, which take longer
 
 
@@ -40,11 +41,16 @@ class Found:
     notes: list[str] = field(default_factory=list)
 
 
-def look_up(target: str, given: Given, found: Found, *, is_asked: bool) -> None:
+def look_up(target: str, given: Given, found: Found, *, is_asked: bool, does_name_absent: bool = False) -> None:
+    """Adds what `target` names to `found`; a set that is nowhere is an error if it `is_asked` for by name."""
     if target in SHIPPED:
         _take_folder(shipped_folder(target), target, given, found)
-        for file in published_files(BESIDE.get(target, ())):
+        beside = BESIDE.get(target, ())
+        files = published_files(beside)
+        for file in files:
             found.sets += prepared(load_measurements(file), given)
+        for name in {*beside} - {file.name for file in files} if does_name_absent else ():
+            found.notes.append(f"{name.removesuffix('.csv')} skipped: its rows are not shipped; {_FOLDER}")
     elif target in PUBLISHED:
         _take_published(target, given, found, is_asked=is_asked)
     elif Path(target).is_dir():
@@ -61,8 +67,7 @@ def _take_published(target: str, given: Given, found: Found, *, is_asked: bool) 
     files = published_files(names)
     if not files:
         listed = f"{', '.join(names[:-1])} and {names[-1]}"
-        way_out = f"name their folder in {REFERENCE_DATA_VARIABLE}, or say dovetail validate FILE.csv"
-        message = f"{listed} are not shipped; {way_out}"
+        message = f"{listed} are not shipped; {_FOLDER}, or say dovetail validate FILE.csv"
         if is_asked:
             raise InvalidInput(message)
         found.notes.append(f"{target} skipped: {message}")
@@ -95,3 +100,10 @@ def _tables(folder: Path, found: Found) -> Iterator[Measurements]:
             yield load_measurements(file)
         except DovetailError as error:  # a folder may hold anything; what cannot be read is told, not fatal
             found.notes.append(f"skipped: {error}")
+
+
+def check_any_row(found: Found) -> None:
+    """Raises where none of what was named can be compared, and says why."""
+    if not found.records and not any(len(one.measured) for one in found.sets):
+        why = [f"{count:,} {what}" for one in found.sets for what, count in one.skipped]
+        raise InvalidInput("; ".join(["no row could be compared", *why]))

@@ -17,14 +17,12 @@ from dovetail.accuracy.validation import validation
 from dovetail.api.answer import Answer, call_of
 from dovetail.api.arguments import counted, in_python
 from dovetail.api.around import Around, called
-from dovetail.api.measured_sets import BESIDE, GEMM, QUICK, Found, look_up
+from dovetail.api.measured_sets import BESIDE, GEMM, QUICK, Found, check_any_row, look_up
 from dovetail.api.profiled_answers import other_chip, profile_compared
 from dovetail.api.progress import Tell
 from dovetail.errors import InvalidInput
 from dovetail.files.given import ChipGiven, chip_given
-from dovetail.files.measurements import (
-    SHIPPED,
-)
+from dovetail.files.measurements import SHIPPED
 from dovetail.files.residuals import load_residuals
 from dovetail.report.accuracy import accuracy_tables, accuracy_verdict, validation_record
 from dovetail.report.appraisal import appraisal_record, appraisal_sections, whole_tables
@@ -180,26 +178,20 @@ def validated(
     given = Given(chip=chip, dtype=asked.dtype)
     found = Found()
     for target in around.through("comparing predictions with measurements", asked.sets):
-        look_up(target, given, found, is_asked=bool(asked.targets))
+        look_up(target, given, found, is_asked=bool(asked.targets), does_name_absent=asked.is_whole)
     compared_profiles = [profile_compared(file, chip) for file in asked.profiles]
     found.sets += [one for _, one in compared_profiles]
     found.notes += [note for one, _ in compared_profiles for note in other_chip(one)]
-    if (
-        (asked.targets and not asked.profiles)
-        and not found.records
-        and not any(len(one.measured) for one in found.sets)
-    ):
-        why = [f"{count:,} {what}" for one in found.sets for what, count in one.skipped]
-        raise InvalidInput("; ".join(["no row could be compared", *why]))
+    if asked.targets and not asked.profiles:
+        check_any_row(found)
     with around.busy("scoring"):
         covered = judged_coverage(load_residuals()) if asked.has_published_runs else ()
         compared = validation(found.sets, tuple(found.notes), asked.num_worst, covered)
     said = {"targets": [*asked.sets, *asked.profiles], "chip": chip.name if chip else "", "dtype": asked.dtype}
-    profiles = tuple(one for one, _ in compared_profiles)
     return Validation(
         outcome=compared,
         earlier=tuple(found.records),
-        profiles=profiles,
+        profiles=tuple(one for one, _ in compared_profiles),
         said=said,
         call=call,
         appraisal=(appraise(around),) if asked.is_whole else (),

@@ -200,7 +200,8 @@ def _recorded(asked: CaptureAsked, model: Any, inputs: Any, tell: Tell) -> Captu
     tell("recording")
     found = captured_module(model, inputs, name=asked.name, seq_dim=asked.seq_dim)
     said = (*notes, *found.notes)
-    return _understood(found.recorded, asked.name, said, tell, found.batch, found.backward_flop)
+    sizes = {"batch": found.batch, "seq": found.seq, "backward_flop": found.backward_flop}
+    return _understood(found.recorded, asked.name, said, tell, **sizes)
 
 
 def _from_words(text: str) -> Any:
@@ -209,13 +210,11 @@ def _from_words(text: str) -> Any:
     return tensors_of(input_shapes(text))
 
 
-def _understood(
-    recorded: Recorded, name: str, notes: tuple[str, ...], tell: Tell, batch: int = 0, backward_flop: float = 0.0
-) -> Captured:
+def _understood(recorded: Recorded, name: str, notes: tuple[str, ...], tell: Tell, **sizes: int) -> Captured:
     from dovetail.workload.recorded.understand import understood
 
     tell("understanding what was recorded")
-    found = understood(recorded, batch=batch, notes=notes, backward_flop=backward_flop)
+    found = understood(recorded, notes=notes, **sizes)
     found = replace(found, name=name or found.name, notes=tuple(dict.fromkeys(found.notes)))
     found.forward(Sample(batch=1, seq=found.seq, dtype="bf16"))  # nothing is kept that no graph can be laid out of
     return found

@@ -16,11 +16,20 @@ from enum import Enum
 from functools import cache, partial
 from itertools import zip_longest
 from pathlib import Path
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import dovetail
-from dovetail.capture.own_code import class_words, code_words, module_words, numbers_digest, version_of
+from dovetail.capture.own_code import (
+    code_words,
+    functions_of,
+    is_own,
+    is_own_module,
+    library_words,
+    names_in,
+    numbers_digest,
+    version_of,
+)
 from dovetail.plugins import plugins_digest
 
 TOOLS = ("torch", "transformers", "onnx")
@@ -65,7 +74,7 @@ def module_key(model: Any, example_inputs: Any, **asked: object) -> str:
     """Of a PyTorch module and what it is called with; raises `Unhashable` where something of it has no words."""
     told = _Told()
     words = [*told.module(model), *told.value(example_inputs), *_masks(model, example_inputs)]
-    words += module_words(told.homes)
+    words += told.reached()
     default = getattr(sys.modules.get("torch"), "get_default_dtype", str)()  # of tensors that a forward pass makes
     return _key("module", *words, repr(default), repr(sorted(asked.items())))
 
@@ -86,21 +95,20 @@ def _masks(model: Any, example_inputs: Any) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Told:
-    """Values in words. What was told once is referred to; `homes` are the modules of Python's that classes are of."""
+    """Values in words. What was told once is referred to; `pending` are functions whose globals are to be told yet."""
 
     seen: dict[int, int] = field(default_factory=dict)
-    homes: set[str] = field(default_factory=set)
     kept: list[Any] = field(default_factory=list)  # so that no number of `seen` is given anew
+    pending: list[FunctionType] = field(default_factory=list)
+    looked_up: set[tuple[int, str]] = field(default_factory=set)
 
     def module(self, model: Any) -> Iterator[str]:
         """Every part: its class, what is set on it, its tensors and whether they are shared."""
         parts = list(model.named_modules(remove_duplicate=False))
         self._refer(*(part for _, part in parts))
-        classes = dict.fromkeys(type(part) for _, part in parts)
-        for kind in classes:
-            yield from class_words(kind)
-            yield from self.code(kind.forward)
-            self.homes.add(kind.__module__)
+        for kind in dict.fromkeys(type(part) for _, part in parts):
+            yield from self.value(kind)
+            yield from self._code(kind.forward)
         told: set[int] = set()
         for name, part in parts:
             yield f"{name}#{self.seen[id(part)]}:{type(part).__module__}.{type(part).__qualname__}"
@@ -146,31 +154,80 @@ class _Told:
             yield from ((item,) for item in value)
         elif isinstance(value, set | frozenset):
             yield from sorted(map(_plainly, value))
+        elif isinstance(value, type):
+            yield from self._class_parts(value)
         elif hasattr(value, "shape") and hasattr(value, "dtype"):
             yield f"{tuple(value.shape)} {value.dtype} {getattr(value, 'requires_grad', False)}"
         elif isinstance(value, partial):
             yield from ((value.func,), (value.args,), (value.keywords,))
         elif isinstance(value, weakref.ReferenceType):  # an LSTM of PyTorch holds its weights so
             yield (value(),)
-        elif isinstance(value, type):
-            self.homes.add(value.__module__)
-            yield from class_words(value)
-        elif isinstance(value, FunctionType | MethodType):
-            yield from self.code(value)
-            yield from ((item,) for item in _bound(value))
+        elif isinstance(value, MethodType):
+            yield from ((value.__func__,), (value.__self__,))
+        elif isinstance(value, FunctionType):
+            yield from self._code(value) if is_own(value) else (library_words(value),)
+            yield from ((item,) for item in _bound(value) if is_own(value))
         elif type(value).__module__ == "builtins" or not _attributes(value):
             yield _plainly(value)
         else:
-            self.homes.add(type(value).__module__)
-            yield from class_words(type(value))
+            yield (type(value),)
             yield from ((item,) for pair in sorted(_attributes(value).items()) for item in pair)
 
-    def code(self, value: Any) -> Iterator[str]:
-        code = getattr(value, "__code__", None)
-        yield f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}"
-        if code is not None:
-            yield from code_words(code)
-            self.homes.add(str(value.__module__))
+    def _class_parts(self, kind: type) -> Iterator[str | tuple[Any]]:
+        """What a class and those that it inherits from do: the user's by their code, others by their version."""
+        for each in kind.__mro__:
+            if not is_own(each):
+                yield library_words(each)
+                continue
+            yield each.__qualname__
+            for name, value in sorted(vars(each).items()):
+                functions = tuple(functions_of(value))
+                if functions or isinstance(value, str | bytes | bool | int | float | tuple | Enum):
+                    yield name
+                    yield from ((item,) for item in (functions or (value,)))
+
+    def _code(self, function: Any) -> Iterator[str]:
+        yield f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+        if isinstance(function, FunctionType):
+            yield from code_words(function.__code__)
+            if is_own(function):
+                self.pending.append(function)
+
+    def reached(self) -> Iterator[str]:
+        """What the user's functions look up in their modules, and what is reached from there."""
+        while self.pending:
+            function = self.pending.pop()
+            for name in names_in(function.__code__):
+                place = (id(function.__globals__), name)
+                if name in function.__globals__ and place not in self.looked_up:
+                    self.looked_up.add(place)
+                    yield name
+                    yield from self._global(function.__globals__[name])
+
+    def _global(self, value: Any) -> Iterator[str]:
+        if isinstance(value, ModuleType):
+            yield from self._python_module(value)
+        elif hasattr(value, "detach") and hasattr(value, "is_meta") and not isinstance(value, type):
+            yield f"{value.dtype} {tuple(value.shape)} {numbers_digest(value)}"
+        else:
+            try:
+                yield from self.value(value)
+            except Unhashable:
+                if is_own(type(value)) and type(value).__module__ != "builtins":
+                    raise
+                yield library_words(value)  # a logger, a lock: what forward passes do not go by
+
+    def _python_module(self, module: ModuleType) -> Iterator[str]:
+        """All that a module of the user's defines, as nobody can tell which of it is meant."""
+        if not is_own_module(module):
+            package = module.__name__.partition(".")[0]
+            yield f"{package}=={version_of(package)}"
+        elif id(module) not in self.seen:
+            self._refer(module)
+            for key, value in sorted(vars(module).items()):
+                if not key.startswith("__"):
+                    yield key
+                    yield from self._global(value)
 
     def _refer(self, *values: Any) -> None:
         for value in values:

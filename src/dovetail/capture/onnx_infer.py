@@ -77,7 +77,7 @@ class Inference:
     def shapes(self, node: Node, call: Call) -> Sequence[tuple[Shape, int]]:
         """(shape, type of elements) of every output of a node, empty ones included."""
         if call.op in onnx_shapes:
-            found = list(onnx_shapes[call.op](call))
+            found = _given_shapes(call, onnx_shapes[call.op](call))
         else:
             found = self._own_shapes(node, call)
         found += [((), 0)] * (len(node.outputs) - len(found))
@@ -144,6 +144,15 @@ class Inference:
             return unknown
         made = iter(results)
         return tuple((np.asarray(next(made)),) if name else () for name in node.outputs)
+
+
+def _given_shapes(call: Call, answer: Any) -> list[tuple[Shape, int]]:
+    """What a shape function gave, which may be a plugin's."""
+    try:
+        return [(tuple(int(size) for size in shape), int(elem_type)) for shape, elem_type in answer]
+    except (TypeError, ValueError):
+        told = "a list of (shape, type of elements), one for each output"
+        raise InvalidInput(f"the shape function of {call.op} must give {told}; got {answer!r:.80}") from None
 
 
 def _read(node: Node, call: Call) -> dict[str, Value]:

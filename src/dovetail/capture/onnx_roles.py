@@ -24,8 +24,8 @@ _SEEN_THROUGH = frozenset((
 ))  # fmt: skip
 _PRODUCTS = {
     "MatMul": (0, 1), "Gemm": (0, 1, 2), "Conv": (1, 2), "ConvTranspose": (1, 2), "Einsum": (0, 1, 2),
-    "LSTM": (1, 2, 3), "com.microsoft.FusedMatMul": (0, 1), "com.microsoft.FusedConv": (1, 2),
-    "com.microsoft.FusedGemm": (0, 1, 2), "com.microsoft.Attention": (1, 2), "com.microsoft.MultiHeadAttention": (3,),
+    "LSTM": (1, 2, 3), "com.microsoft.FusedMatMul": (0, 1),
+    "com.microsoft.Attention": (1, 2), "com.microsoft.MultiHeadAttention": (3,),
     "LayerNormalization": (1, 2), "RMSNormalization": (1,), "SimplifiedLayerNormalization": (1,),
     "BatchNormalization": (1, 2), "GroupNormalization": (1, 2), "InstanceNormalization": (1, 2), "PRelu": (1,),
     "com.microsoft.SkipLayerNormalization": (2, 3, 4), "com.microsoft.SkipSimplifiedLayerNormalization": (2, 3),

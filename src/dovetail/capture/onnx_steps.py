@@ -20,7 +20,7 @@ from typing import Any
 
 from dovetail.capture.onnx_literals import Array, dtype_word
 from dovetail.errors import InvalidInput, did_you_mean
-from dovetail.registry import Registry
+from dovetail.registry import Registry, functions
 from dovetail.workload.recorded.record import Attribute, Source, Step, Tensor
 from dovetail.workload.recorded.words import WORDS
 
@@ -112,8 +112,12 @@ class Call:
 Shapes = Callable[[Call], Sequence[tuple[Shape, int]]]
 Operator = Callable[[Call, "Steps"], None]
 
-onnx_operators: Registry[Operator] = Registry("ONNX operator", "dovetail.capture.onnx_words")
-onnx_shapes: Registry[Shapes] = Registry("ONNX shape function", "dovetail.capture.onnx_words")
+onnx_operators: Registry[Operator] = Registry(
+    "ONNX operator", "dovetail.capture.onnx_words", check=functions("ONNX operator")
+)
+onnx_shapes: Registry[Shapes] = Registry(
+    "ONNX shape function", "dovetail.capture.onnx_words", check=functions("ONNX shape function")
+)
 
 
 @dataclass(slots=True)

@@ -1,7 +1,8 @@
 """Code in memory as bytes to hash: what runs, and not what its file has become since it was imported.
 
-Of the user's own modules everything counts that they define and import from each other; of a library its version, and
-the code of `forward` that a module really has, as programs put their own in its place.
+Of the user's own code everything counts that can be reached: functions, what they look up, classes and their methods.
+Of a library it is its version, and the code of `forward` that a module really has, as programs put their own in its
+place.
 """
 
 from __future__ import annotations
@@ -69,66 +70,28 @@ def code_words(code: CodeType) -> Iterator[str]:
             yield repr(sorted(map(repr, constant))) if isinstance(constant, frozenset) else repr(constant)
 
 
-def class_words(kind: type) -> Iterator[str]:
-    """What a class and those of the user's that it inherits from do."""
-    for each in kind.__mro__:
-        yield f"{each.__module__}.{each.__qualname__}"
-        module = sys.modules.get(each.__module__)
-        if module is None or is_own_module(module):
-            yield from _body_words(each)
+def names_in(code: CodeType) -> Iterator[str]:
+    """Names that a function or one inside it looks up, in its module or on something."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from names_in(constant)
 
 
-def _body_words(kind: type) -> Iterator[str]:
-    for name, value in sorted(vars(kind).items()):
-        code = _code_of(value)
-        if code is not None:
-            yield name
-            yield from code_words(code)
-        elif isinstance(value, _PLAIN):
-            yield f"{name}={value!r}"
+def is_own(value: Any) -> bool:
+    """Whether a class or function is the user's; what says no module was made as a program ran."""
+    home = getattr(value, "__module__", None)
+    module = sys.modules.get(home) if isinstance(home, str) else None
+    return module is None or is_own_module(module)
 
 
-def _code_of(value: Any) -> CodeType | None:
-    for attribute in ("__wrapped__", "__func__", "fget"):
-        value = getattr(value, attribute, None) or value
-    code = getattr(value, "__code__", None)
-    return code if isinstance(code, CodeType) else None
+def library_words(value: Any) -> str:
+    """A class or function of a library, with the library's version."""
+    home = str(getattr(value, "__module__", "")).partition(".")[0]
+    return f"{home}=={version_of(home)} {getattr(value, '__qualname__', type(value).__qualname__)}"
 
 
-def module_words(names: set[str]) -> Iterator[str]:
-    """What the user's modules of these names define, and all modules of the user's that they take something from."""
-    seen: set[str] = set()
-    todo = sorted(names, reverse=True)
-    while todo:
-        name = todo.pop()
-        module = sys.modules.get(name)
-        if name in seen or module is None:
-            continue
-        seen.add(name)
-        if not is_own_module(module):
-            package = name.partition(".")[0]
-            yield f"{package}=={version_of(package)}"
-            continue
-        yield name
-        for key, value in sorted(vars(module).items()):
-            if key.startswith("__"):
-                continue
-            home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-            if isinstance(home, str) and home != name:
-                todo.append(home)
-            yield from _global_words(key, value, name)
-
-
-def _global_words(key: str, value: Any, home: str) -> Iterator[str]:
-    if isinstance(value, FunctionType) and value.__module__ == home:
-        yield key
-        yield from code_words(value.__code__)
-    elif isinstance(value, type) and value.__module__ == home:
-        yield key
-        yield from _body_words(value)
-    elif hasattr(value, "shape") and hasattr(value, "detach") and not isinstance(value, type):
-        yield f"{key}: {value.dtype} {tuple(value.shape)} {numbers_digest(value)}"
-    elif isinstance(value, (*_PLAIN, tuple, list, dict, set, frozenset)):
-        words = repr(value)
-        if " at 0x" not in words:
-            yield f"{key}={words}"
+def functions_of(value: Any) -> Iterator[FunctionType]:
+    """The functions behind what stands in a class: a method, static or of the class, or a property."""
+    parts = (value, getattr(value, "__func__", None), *(getattr(value, name, None) for name in ("fget", "fset")))
+    yield from (part for part in parts if isinstance(part, FunctionType))

@@ -19,6 +19,8 @@ from dovetail.files.text import one_line, quoted
 
 CONFIG, ONNX, CODE = ".json", ".onnx", ".py"
 FILE_MODULE = "dovetail_captured_"  # what Python knows a file by that was named; its own name may be taken
+MAX_WORDS = 200  # characters of what somebody else's error says
+OFFLINE_WAY = "nothing is fetched while a model is captured, so build it from its configuration alone"
 _WAY = "name package.module:factory, file.py:factory, a Hugging Face config.json or a model.onnx"
 
 
@@ -101,7 +103,8 @@ def blamed(doing: str) -> Iterator[None]:
 def _words(error: BaseException) -> str:
     """As the last line of a traceback, on one line; long ones are cut."""
     words = " ".join("".join(traceback.format_exception_only(error)).split())
-    return words if len(words) <= 300 else words[:297] + "..."
+    hint = f"; {OFFLINE_WAY}" if "offline" in words.lower() else ""
+    return (words if len(words) <= MAX_WORDS else words[: MAX_WORDS - 3] + "...") + hint
 
 
 def _line(error: BaseException) -> str:

@@ -127,16 +127,16 @@ def read_inputs(model: torch.nn.Module, example: Any, seq_dim: int | None) -> In
     )
 
 
-def other_lengths(inputs: Inputs) -> tuple[int, ...]:
-    """Lengths to try: about half of the positions, or a tile less; in whole tiles where there are some."""
+def other_lengths(inputs: Inputs, seq: int) -> tuple[int, ...]:
+    """Lengths to try beside `seq`: about half of it, or a tile less; in whole tiles where there are some."""
     lengths = [sizes for tensor in inputs.leaves for sizes in inputs.lengths(tensor)]
-    half, less = inputs.seq // 2, inputs.seq - TILE
-    tried = (half - half % TILE or half, less, half, inputs.seq - 1)
+    half, less = seq // 2, seq - TILE
+    tried = (half - half % TILE or half, less, half, seq - 1)
     return tuple(
         dict.fromkeys(
             wanted
             for wanted in tried
-            if 1 < wanted < inputs.seq and all(length * wanted % inputs.seq == 0 for length in lengths)
+            if 1 < wanted < seq and all(length * wanted % inputs.seq == 0 for length in lengths)
         )
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dovetail.errors import DovetailError, InvalidInput, NotModelled
@@ -19,14 +19,15 @@ BATCHES = (2, 3)  # one would hide what is broadcast; these two are rarely sizes
 class TorchCapture:
     """A recorded module, and what was noticed.
 
-    `results` are the tensors of the base recording whose sum training reduces, `batch` is that of the example. The
-    flop are those of all products in one pass over the base recording's batch, as PyTorch ran them.
+    `results` are the tensors of the base recording whose sum training reduces, `batch` and
+    `seq` are those of the example; 1 where samples have no positions, or cannot have others. The flop are those of all products in one pass over the base recording's batch, as PyTorch ran them.
     """
 
     recorded: Recorded
     results: tuple[int, ...]
     notes: tuple[str, ...]
     batch: int
+    seq: int
     forward_flop: int
     backward_flop: int
 
@@ -53,20 +54,22 @@ def captured_module(model: Any, example_inputs: Any, *, name: str = "", seq_dim:
     """
     runs, notes = _prepared(model, example_inputs, name, seq_dim)
     inputs, base = runs.inputs, runs.base()
-    other_batch = runs.other_batch(base)
     other_seq, length, note = runs.other_seq(base)
+    if not length:
+        runs, base, (other_seq, length, note) = runs.shorter(base, note)
     recorded = Recorded(
         base=base.recording,
-        other_batch=other_batch,
+        other_batch=runs.other_batch(base),
         other_seq=other_seq,
         batch=BATCHES[0],
         second_batch=BATCHES[1],
-        seq=inputs.seq if length else 1,
+        seq=runs.seq if length else 1,
         second_seq=length or 1,
         tool=f"torch {torch_library().__version__.partition('+')[0]}",
     )
     return TorchCapture(
         recorded=recorded,
+        seq=inputs.seq if length else 1,
         results=base.results,
         notes=(*notes, *base.notes, *((note,) if note else ())),
         batch=inputs.batch,
@@ -92,7 +95,7 @@ def _prepared(model: Any, example_inputs: Any, name: str, seq_dim: int | None) -
     if not any(parameter.requires_grad for parameter in copied.parameters()):
         raise InvalidInput(f"{called} has no parameter that is trained, so there is no training to predict")
     masks = tuple(f"{mask} has no numbers and is taken to be of ones" for mask in inputs.assumed_masks())
-    return _Runs(copied, inputs, called), parameter_notes(copied) + settle(copied) + masks
+    return _Runs(copied, inputs, called, inputs.seq), parameter_notes(copied) + settle(copied) + masks
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +105,24 @@ class _Runs:
     model: Any
     inputs: Inputs
     name: str
+    seq: int  # of the base recording
 
     def base(self) -> Run:
         batch = BATCHES[0]
         try:
-            return self._run(batch=batch, seq=self.inputs.seq, backward=True)
+            return self._run(batch=batch, seq=self.seq, backward=True)
         except NotModelled:
             raise
         except InvalidInput as error:
             if self.inputs.batch != batch:
-                self._run(batch=self.inputs.batch, seq=self.inputs.seq, backward=True)  # or raises what is always wrong
+                self._run(batch=self.inputs.batch, seq=self.seq, backward=True)  # or raises what is always wrong
                 raise self._fixed_batch(self.inputs.batch, batch, error) from error
             raise
 
     def other_batch(self, base: Run) -> Recording:
         batch, second_batch = BATCHES
         try:
-            other = self._run(batch=second_batch, seq=self.inputs.seq).recording
+            other = self._run(batch=second_batch, seq=self.seq).recording
         except InvalidInput as error:
             raise self._fixed_batch(batch, second_batch, error) from error
         if difference := _difference(base.recording, other):
@@ -133,7 +137,7 @@ class _Runs:
         from dovetail.capture.torch_inputs import other_lengths
 
         problem = ""
-        for length in other_lengths(self.inputs):
+        for length in other_lengths(self.inputs, self.seq):
             try:
                 other = self._run(batch=BATCHES[0], seq=length).recording
             except DovetailError as error:
@@ -146,6 +150,24 @@ class _Runs:
         if self.inputs.seq == 1:
             return base.recording, 0, ""
         return base.recording, 0, f"samples stay at {self.inputs.seq} positions; {problem or 'too few to take fewer'}"
+
+    def shorter(self, base: Run, note: str) -> tuple[_Runs, Run, tuple[Recording, int, str]]:
+        """The same at about half of the length and less; as it was where that does not help.
+
+        At its full length a mask is taken whole, and a slice of all of it is no operator; shorter ones are slices.
+        """
+        from dovetail.capture.torch_inputs import other_lengths
+
+        for length in other_lengths(self.inputs, self.seq)[:1]:
+            runs = replace(self, seq=length)
+            try:
+                found = runs.base()
+            except DovetailError:
+                continue
+            other = runs.other_seq(found)
+            if other[1]:
+                return runs, found, other
+        return self, base, (base.recording, 0, note)
 
     def _run(self, *, batch: int, seq: int, backward: bool = False) -> Run:
         from dovetail.capture.torch_run import run

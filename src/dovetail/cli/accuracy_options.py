@@ -17,6 +17,7 @@ TARGET_HELP = (
 PROFILE_HELP = (
     "A trace of PyTorch's profiler (.json, .json.gz) or of Chakra (.et): every operator beside ours; repeatable."
 )
+ALL_HELP = "One page: every set, speeds beside other tools and gaps, measured now; takes some minutes."
 RUNS_HELP = "A CSV file of your own runs on one cluster: fits that cluster, and takes no FILE and no --chip."
 AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 
@@ -29,6 +30,7 @@ def validate(
     dtype: Annotated[str, typer.Option(metavar="DTYPE", help="Of every row, whatever the table says.")] = "",
     worst: Annotated[str, typer.Option(metavar="N", help="How many of each set's worst rows to show.")] = "1",
     profile: Annotated[list[str] | None, typer.Option(metavar="FILE", help=PROFILE_HELP)] = None,
+    all: Annotated[bool, typer.Option("--all", help=ALL_HELP)] = False,
     plot: Annotated[str, typer.Option(metavar="FILE", help="Write predicted against measured as .svg or .html.")] = "",
     html: Html = "",
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/accuracy.md.")] = False,
@@ -38,6 +40,7 @@ def validate(
 
     Without an argument, with what ships: h200, array-sims, dies and astra-sim. Tables are known by their columns; see
     docs/howto. Ends with exit code 1 when a documented bar is missed; no bar holds for a profile of your own.
+    With --all, every set that is here, speed by operation and optimality gaps on one page.
     """
     from dovetail.api.validated import ValidateAsked
     from dovetail.cli.asked import count
@@ -49,6 +52,7 @@ def validate(
         chip=chip,
         dtype=dtype,
         num_worst=0 if worst.strip() == "0" else count("--worst", worst),
+        is_whole=all,
     )
     if not answer(asked, as_json=as_json, as_markdown=markdown, plot=plot, html=html):
         raise typer.Exit(EXIT_MISSED)

@@ -99,7 +99,7 @@ def show_version(*, as_json: bool) -> None:
     from dovetail.store.version import model_version
 
     said = {"version": __version__, "model_version": model_version()}
-    typer.echo(json.dumps(said, indent=2) if as_json else "dovetail {version}, model {model_version}".format(**said))
+    typer.echo(json.dumps(said, indent=2) if as_json else "dovetail {version} (model {model_version})".format(**said))
 
 
 ENDING: tuple[Callable[..., None], ...] = (simulate, plan, launch, validate, codesign, pareto, mine, reproduce)

@@ -87,6 +87,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         Example("dovetail validate h200 --worst 5 --plot h200.svg", is_quick=False),
         Example("dovetail validate mine.csv --chip h200", is_quick=False),
         Example("dovetail validate --profile examples/llama-2-layers-h200.json.gz"),
+        Example("dovetail validate --all --html page.html", is_quick=False),
     ),
     "dovetail calibrate": (
         Example("dovetail calibrate --runs examples/nemo-runs-dgx-h100.csv --out own.yaml", is_quick=False),

@@ -8,6 +8,7 @@ from dovetail.cli.around import Terminal
 from dovetail.cli.html import check_html, show_html
 from dovetail.cli.pictures import picture_file
 from dovetail.cli.screen import write
+from dovetail.errors import InvalidInput
 from dovetail.files.written import write_file
 from dovetail.report.accuracy_page import accuracy_page
 from dovetail.report.scatter import scatter_html, scatter_svg
@@ -17,6 +18,8 @@ PICTURES = {".svg": scatter_svg, ".html": scatter_html}
 
 def answer(asked: ValidateAsked, *, as_json: bool, as_markdown: bool = False, plot: str = "", html: str = "") -> bool:
     """Shows the scores, and says whether every documented bar holds."""
+    if asked.is_whole and as_markdown:
+        raise InvalidInput("--all and --markdown are two pages; choose one")
     check_html(html)
     picture = picture_file(plot, PICTURES)
     found = validated(asked, Terminal())

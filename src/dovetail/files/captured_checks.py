@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.files.value_json import MAX_NUMBER
 from dovetail.workload.graph import NUM_EXTENTS, Axis
 from dovetail.workload.operators import code_of
 from dovetail.workload.recorded.captured import KINDS, Captured, Limit, Part, Stretch
@@ -30,8 +31,8 @@ def _axes(label: str, values: Iterable[int]) -> None:
 
 
 def _size(size: Size) -> None:
-    _within("count", size.count, 0, MAX_COUNT)
-    _within("per", size.per, 1, MAX_COUNT)
+    _within("count", size.count, 0, MAX_NUMBER)
+    _within("per", size.per, 1, MAX_NUMBER)
     _within("num_batch", size.num_batch, -MAX_POWERS, MAX_POWERS)
     _within("num_seq", size.num_seq, -MAX_POWERS, MAX_POWERS)
 

@@ -169,12 +169,55 @@ class _Profile(Shape):
     exchanges: list[_Exchange]
 
 
+class _Machine(Shape):
+    num_cores: Whole
+    processor: str
+    python: Text
+    numpy: Text
+    date: Text
+
+
+class _PeerSpeed(Shape):
+    peer: Text
+    least_s: Number
+    most_s: Number
+    times: Number
+    source: Text
+
+
+class _Speed(Shape):
+    operation: Text
+    what: Text
+    noun: str
+    each_s: Number
+    num_runs: Whole
+    peers: list[_PeerSpeed]
+
+
+class _Gap(Shape):
+    what: Text
+    num: Whole
+    num_best: Whole
+    mean_frac: Number
+    worst_frac: Number
+    source: Text
+
+
+class _Untried(Shape):
+    what: Text
+    why: Text
+
+
 class _Results(Shape):
     holds: bool
     sets: list[_Set]
     notes: list[Text]
     profiles: list[_Profile] = Field(default_factory=list)
     coverage: list[_Coverage] = Field(default_factory=list)
+    machine: _Machine | None = None  # with the three below: of --all, read and not shown again
+    speeds: list[_Speed] = Field(default_factory=list)
+    gaps: list[_Gap] = Field(default_factory=list)
+    untried: list[_Untried] = Field(default_factory=list)
     recorded: str = ""
     commit: str = ""
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict
 
-from dovetail.accuracy.appraisal import NOW, Appraisal, Gap, Speed
+from dovetail.accuracy.appraisal import CLOSED_FRAC, NOW, Appraisal, Gap, Speed
+from dovetail.accuracy.choice_bars import AT_LEAST
 from dovetail.report.accuracy import bar_words
 from dovetail.report.page import Section
 from dovetail.report.record import Record
 from dovetail.report.table import Table
 from dovetail.report.words import counted
-from dovetail.units import SECONDS_PER_MINUTE, format_count, format_duration, format_s
+from dovetail.units import MEGA, SECONDS_PER_MINUTE, format_count, format_duration, format_s
 
-_SHOWN_FRAC = 5e-5  # style: a tolerance; what a table shows as 0
+_SHOWN_FRAC = 1e-4  # style: a tolerance; the least that a table shows
 _RESULTS = "benchmarks/results/"
 _MEANING = (
-    "errors in % of what was measured; left out: rows without a prediction, which `dovetail validate` names; a set"
-    " without a documented accuracy promises nothing"
+    "errors in % of what was measured: mean, median, 90th percentile; out: rows left out, without a prediction, which"
+    " `dovetail validate` names; a set without a documented accuracy promises nothing"
 )
 _STATISTICS = {"one factor": "error with one factor each", "decided": "decisions on memory"}
 
@@ -43,7 +44,7 @@ def _speed_record(speed: Speed) -> Record:
                 "peer": peer.peer,
                 "least_s": peer.least_s,
                 "most_s": peer.most_s,
-                "times": speed.times(peer),
+                "times": speed.ratio_to(peer),
                 "source": peer.source,
             }
             for peer in speed.peers
@@ -63,9 +64,9 @@ def _accuracy_tables(record: Record) -> Iterable[Table]:
     num_judged = sum(bool(row[-1]) for row in rows)
     yield Table(
         title=f"accuracy: {counted(len(sets), 'set')}, {num_judged - num_missed} of {num_judged} as documented",
-        columns=("set", "rows", "left out", "median", "p90", "documented", ""),
+        columns=("set", "rows", "out", "MAPE", "median", "p90", "documented", ""),
         rows=rows,
-        align="lrrrrll",
+        align="lrrrrrll",
         notes=(_MEANING, *(f"- {note}" for note in record["notes"])),
     )
     judged = _judged(record)
@@ -90,8 +91,7 @@ def _set_row(one: Record) -> tuple[str, ...]:
         one["set"],
         f"{whole['num_rows']:,}",
         f"{num_out:,}" if num_out else "",
-        f"{100 * whole['median_frac']:.1f}",
-        f"{100 * whole['p90_frac']:.1f}",
+        *(f"{100 * whole[key]:.1f}" for key in ("mape_frac", "median_frac", "p90_frac")),
         bar_words(whole["bars"]),
         verdict,
     )
@@ -99,9 +99,8 @@ def _set_row(one: Record) -> tuple[str, ...]:
 
 def _judged(record: Record) -> list[tuple[tuple[str, ...], bool]]:
     """Bars on choosing and on intervals, each with whether it holds."""
-    found = [
-        (_choice_row(one["set"], choice), bool(choice["holds"])) for one in record["sets"] for choice in one["choices"]
-    ]
+    choices = [(one["set"], choice) for one in record["sets"] for choice in one["choices"]]
+    found = [(_choice_row(name, choice), bool(choice["holds"])) for name, choice in choices]
     for cover in record.get("coverage", ()):
         limits = f"{100 * cover['least_frac']:.0f} to {100 * cover['most_frac']:.0f} %"
         row = (f"intervals without {cover['left_out']}", "rows inside", f"{100 * cover['covered_frac']:.1f} %", limits)
@@ -111,9 +110,10 @@ def _judged(record: Record) -> list[tuple[tuple[str, ...], bool]]:
 
 def _choice_row(name: str, choice: Record) -> tuple[str, ...]:
     is_share = choice["statistic"] != "Spearman"
-    sign = ">=" if choice["statistic"] in ("Spearman", "decided") else "<="
+    sign = ">=" if choice["statistic"] in AT_LEAST else "<="
     found, limit = (f"{100 * choice[key]:.1f} %" if is_share else f"{choice[key]:.2f}" for key in ("measured", "limit"))
-    return (choice["kind"] or name, _STATISTICS.get(choice["statistic"], choice["statistic"]), found, f"{sign} {limit}")
+    words = _STATISTICS.get(choice["statistic"]) or str(choice["statistic"])
+    return (str(choice["kind"]) or name, words, found, f"{sign} {limit}")
 
 
 def speed_table(appraisal: Appraisal) -> Table:
@@ -121,9 +121,9 @@ def speed_table(appraisal: Appraisal) -> Table:
     here = appraisal.machine
     rows = tuple(row for speed in appraisal.speeds for row in _speed_rows(speed))
     meaning = (
-        "ours: CPU seconds of one process, warm, the median of several runs just now; other: as recorded, (run) its"
-        " released code on 2 cores of a shared x86 machine, (paper) its authors' figure; times: its best over ours."
-        " Sources: docs/comparison.md, and `--json`"
+        "ours: in CPU seconds of one process, warm, the median of several runs just now; other: the best that is"
+        " recorded of it, run: its released code on 2 cores of a shared x86 machine, paper: its authors' figure; times:"
+        " that over ours. `--json` has sources and ranges, docs/comparison.md more"
     )
     untried = [f"- {one.what}: not tried, {one.why}" for one in appraisal.untried]
     return Table(
@@ -139,32 +139,30 @@ def speed_table(appraisal: Appraisal) -> Table:
 def _speed_rows(speed: Speed) -> Iterable[tuple[str, ...]]:
     first = (speed.what, _pace(speed.each_s, speed.noun))
     for peer in speed.peers:
-        shown = _pace(peer.least_s, speed.noun, peer.most_s)
-        yield (*first, shown, _times(speed.times(peer)), f"{peer.peer} ({peer.how})")
+        yield (*first, _pace(peer.least_s, speed.noun), _times(speed.ratio_to(peer)), f"{peer.peer}, {peer.how}")
         first = ("", "")
 
 
-def _pace(least_s: float, noun: str, most_s: float = 0.0) -> str:
-    """Seconds of one, or how many a second where there are many; a range where both ends are known."""
-    ends = [least_s, most_s] if most_s > least_s else [least_s]
+def _pace(each_s: float, noun: str) -> str:
+    """Seconds of one, or how many a second where there are many."""
     if noun:
-        return " to ".join(format_count(1 / end_s) for end_s in reversed(ends)) + "/s"
-    return " to ".join(format_s(end_s, 1) if end_s < SECONDS_PER_MINUTE else format_duration(end_s) for end_s in ends)
+        return f"{format_count(1 / each_s)}/s"
+    return format_s(each_s, 1) if each_s < SECONDS_PER_MINUTE else format_duration(each_s)
 
 
 def _times(ratio: float) -> str:
-    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}"
+    return format_count(ratio) if ratio >= MEGA else f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}"
 
 
 def gap_table(gaps: tuple[Gap, ...]) -> Table:
     return Table(
-        title="gaps: by how much the best possible may be ahead, in %",
-        columns=("answers", "n", "the best", "mean", "worst", "from"),
+        title="gaps: by how much the best possible answer may be ahead, in %",
+        columns=("answers", "n", "best", "mean", "worst", "from"),
         rows=tuple(_gap_row(gap) for gap in gaps),
         align="lrrrrl",
         notes=(
-            f"now: proven in this run; else recorded in {_RESULTS}, which `python -m benchmarks.gaps` reads;"
-            " searches without bounds are measured against proven ones",
+            f"best: how many of n are; now: in this run; else recorded, in {_RESULTS} of the project; searches without"
+            " bounds are measured against proven answers",
         ),
     )
 
@@ -175,7 +173,9 @@ def _gap_row(gap: Gap) -> tuple[str, ...]:
 
 
 def _percent(gap_frac: float) -> str:
-    return "0" if gap_frac < _SHOWN_FRAC else f"{100 * gap_frac:.2g}"
+    if gap_frac <= CLOSED_FRAC:
+        return "0"
+    return "<0.01" if gap_frac < _SHOWN_FRAC else f"{100 * gap_frac:.2g}"
 
 
 def appraisal_sections(appraisal: Appraisal) -> tuple[Section, ...]:

@@ -17,6 +17,7 @@ def captured_tables(record: Record) -> tuple[Table, ...]:
 
 def _head(record: Record) -> Table:
     layers = record["num_layers"]
+    told = [one["why_not"] for one in record["sharding"] if one["why_not"]]  # below, in a table of its own
     rows = (
         ("parameters", f"{record['num_parameters']:,}"),
         ("sample", f"{record['seq']:,} {record['sample']}{_lengths(record)}" if record["seq"] > 1 else "no positions"),
@@ -28,7 +29,7 @@ def _head(record: Record) -> Table:
         ("activations", f"{format_bytes(record['activation_bytes'])} a sample in bf16, without recompute"),
         ("layers", f"{layers:,} in {counted(len(record['blocks']), 'block')}"),
         ("recorded", f"{record['recorded_operators']:,} operators with {record['tool']}{_kept(record)}"),
-        *(("note", note) for note in record["notes"]),
+        *(("note", note) for note in record["notes"] if not any(note.endswith(why) for why in told)),
         *(("remark", remark) for remark in record["remarks"]),
     )
     return Table(title=f"captured {record['name']}", rows=rows)

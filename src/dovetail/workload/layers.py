@@ -98,22 +98,31 @@ class Heads:
     num_kv_heads: int
     key_width: int
     value_width: int
+    is_split: bool = True  # over the tensor axis; not where something beside attention joins heads
+
+    @property
+    def axis(self) -> Axis:
+        return Axis.TENSOR if self.is_split else Axis.NONE
+
+    @property
+    def kv_axis(self) -> Axis:
+        return Axis.KV if self.is_split else Axis.NONE
 
     @property
     def query_cols(self) -> Extent:
-        return self.num_heads * self.key_width, Axis.TENSOR
+        return self.num_heads * self.key_width, self.axis
 
     @property
     def key_cols(self) -> Extent:
-        return self.num_kv_heads * self.key_width, Axis.KV
+        return self.num_kv_heads * self.key_width, self.kv_axis
 
     @property
     def value_cols(self) -> Extent:
-        return self.num_kv_heads * self.value_width, Axis.KV
+        return self.num_kv_heads * self.value_width, self.kv_axis
 
     @property
     def output_cols(self) -> Extent:
-        return self.num_heads * self.value_width, Axis.TENSOR
+        return self.num_heads * self.value_width, self.axis
 
     @property
     def kv_frac(self) -> float:
@@ -199,11 +208,11 @@ def attend(
     `causal_frac` is what `is_causal` leaves of the pairs; `score_kinds` are element-wise operators on the scores,
     which a fused kernel does on chip, as it does the softmax.
     """
-    kv_cols = (heads.key_cols[0] + heads.value_cols[0], Axis.KV)
-    dealt = (heads.query_cols[0] + heads.output_cols[0], Axis.TENSOR)
+    kv_cols = (heads.key_cols[0] + heads.value_cols[0], heads.kv_axis)
+    dealt = (heads.query_cols[0] + heads.output_cols[0], heads.axis)
     kv = build.exchange("context_gather", qkv[-1], (sample.batch * keys, TOKENS), kv_cols, beside_cols=dealt)
     inputs = (*qkv[:-1], kv) if len(qkv) > 1 else (kv,)
-    batch_heads: Extent = (sample.batch * heads.num_heads, Axis.DATA | Axis.TENSOR | Axis.HEADS)
+    batch_heads: Extent = (sample.batch * heads.num_heads, Axis.DATA | heads.axis | Axis.HEADS)
     queries: Extent = (sample.seq, Axis.QUERIES)
     build.is_core = True
     if sample.attention in FLASH_KINDS:

@@ -22,7 +22,7 @@ NUM_OPERATORS = 100
 
 
 def _operators() -> Run:
-    ops, columns = decoder_operators(), phaze_columns()
+    ops, columns = layer_operators(), phaze_columns()
 
     def run() -> float:
         cost_table(ops, columns)
@@ -31,11 +31,11 @@ def _operators() -> Run:
     return warm(run)
 
 
-def decoder_operators() -> Ops:
-    """Of T5-large's decoder with scores written out: the first hundred that a chip computes."""
+def layer_operators() -> Ops:
+    """Of a layer of DeepSeek-V3 with scores written out and all recomputed: the first hundred that a chip computes."""
     sample = Sample(batch=1, seq=512, dtype="bf16", attention="unfused", kernels="eager")
-    graph = training_graph(models["t5-large"]().forward(sample), Precision())
-    ops = with_recompute(max((block.ops for block in graph.blocks), key=len), "none")
+    graph = training_graph(models["deepseek-v3"]().forward(sample), Precision())
+    ops = with_recompute(max((block.ops for block in graph.blocks), key=len), "full")
     computed = np.flatnonzero((ops.unit == Unit.TENSOR) | (ops.unit == Unit.VECTOR))
     return ops.taken(computed[:NUM_OPERATORS])
 
@@ -56,7 +56,5 @@ def phaze_columns() -> ChipColumns:
 
 
 OPERATIONS = (
-    Operation(
-        name="operators", what="costs of 100 operators on 29,360 chips", made=_operators, noun="pairs", num_runs=3
-    ),
+    Operation(name="operators", what="100 operators on 29,360 chips", made=_operators, noun="pairs", num_runs=3),
 )

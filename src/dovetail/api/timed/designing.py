@@ -98,10 +98,9 @@ def _codesign() -> Run:
 OPERATIONS = (
     Operation(
         name="layer-schedule",
-        what="list schedule of a BERT layer, a chip",
+        what="list schedule, BERT-large layer",
         made=_layer_schedule,
-        noun="",
         needs="numba",
     ),
-    Operation(name="codesign", what="chip and plan, 88,080 systems, Llama 2 7B", made=_codesign, num_runs=3),
+    Operation(name="codesign", what="best of 88,080 chips with plans", made=_codesign, num_runs=3),
 )

@@ -69,8 +69,8 @@ def _placement_gaps() -> list[float]:
 
 PROOFS = (
     Proof(what="plan of Llama 3 70B on 512 H100", gaps_frac=_plan_gaps),
-    Proof(what="chip and plan by bounds, against all of a small space", gaps_frac=_joint_gaps),
+    Proof(what="bounds against all of a small space of chips", gaps_frac=_joint_gaps),
     Proof(what="exact schedule of a BERT-large layer", gaps_frac=_exact_gaps, needs="ortools"),
     Proof(what="list schedule of the same", gaps_frac=_list_gaps),
-    Proof(what="placements that PHAZE's program recorded", gaps_frac=_placement_gaps),
+    Proof(what="placements recorded by PHAZE's program", gaps_frac=_placement_gaps),
 )

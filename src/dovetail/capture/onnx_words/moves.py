@@ -7,7 +7,7 @@ from functools import partial
 from dovetail.capture.onnx_steps import Call, Steps, onnx_operators
 from dovetail.workload.recorded.record import Source
 
-VIEWS = ("Expand", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
+VIEWS = ("BitCast", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
 COPIES = ("DepthToSpace", "SpaceToDepth")
 GATHERS = ("GatherElements", "GatherND", "GridSample", "ReverseSequence", "Tile")
 SCATTERS = ("Scatter", "ScatterElements", "ScatterND", "TensorScatter")
@@ -44,6 +44,7 @@ for _op in MADE:
     onnx_operators.register(_op)(made_of_nothing)
 
 
+@onnx_operators.register("CenterCropPad")
 @onnx_operators.register("Pad")
 def pad(call: Call, steps: Steps) -> None:
     steps.write("pad", [call[0]], call.outputs)

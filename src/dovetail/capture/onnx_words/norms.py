@@ -9,7 +9,8 @@ from dovetail.capture.onnx_steps import Call, Shape, Steps, Value, onnx_operator
 WORD_OF = {
     "LayerNormalization": "layernorm", "RMSNormalization": "rmsnorm", "SimplifiedLayerNormalization": "rmsnorm",
     "com.microsoft.SimplifiedLayerNormalization": "rmsnorm", "BatchNormalization": "batchnorm",
-    "GroupNormalization": "groupnorm", "InstanceNormalization": "groupnorm", "com.microsoft.GroupNorm": "groupnorm",
+    "GroupNormalization": "groupnorm", "MeanVarianceNormalization": "groupnorm",
+    "InstanceNormalization": "groupnorm", "com.microsoft.GroupNorm": "groupnorm",
 }  # fmt: skip
 
 
@@ -29,6 +30,16 @@ for _op in (
     "com.microsoft.Gelu", "com.microsoft.QuickGelu", "com.microsoft.FastGelu", "com.microsoft.BiasGelu",
 ):  # fmt: skip
     onnx_shapes.register(_op)(same_shape)
+
+
+@onnx_operators.register("LRN")
+def local_response(call: Call, steps: Steps) -> None:
+    """x / (k + a * mean of squares over near channels)^b: squares, a window over them, a power, a quotient."""
+    squares, means, powers = (steps.made(call[0].shape, call[0].elem_type) for _ in range(3))
+    steps.write("pow", [call[0]], [squares], exponent=2.0)
+    steps.write("avgpool", [squares], [means], window=call.integer("size", 1), stride=1)
+    steps.write("pow", [means], [powers], exponent=float(call.attributes.get("beta", 0.75)))
+    steps.write("div", [call[0], powers], call.outputs)
 
 
 @onnx_shapes.register("com.microsoft.SkipLayerNormalization")

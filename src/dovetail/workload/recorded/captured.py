@@ -47,6 +47,7 @@ class Part:
     score_kinds: tuple[str, ...] = ()
     num_copies: int = 1
     is_core: bool = False  # over pairs of positions: what selective recompute runs again
+    is_whole: bool = False  # attention that the tensor axis does not divide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +132,10 @@ def _block(stretch: Stretch, sample: Sample) -> Block:
     for part in stretch.parts:
         build.is_core = part.is_core
         rows.append(_LAY[part.kind](build, sample, part, tuple(rows[i] for i in part.inputs)))
+        row = build.rows[rows[-1]]
+        row.is_tied = part.is_tied
+        if part.bias:  # not always one a column: some of the products it stands for may have none
+            row.bias = (part.bias, row.bias[1])
     carried = stretch.carried.at(sample.batch, sample.seq)
     return build.block(repeat=stretch.repeat, is_layer=stretch.is_layer, carried_elements=carried)
 
@@ -146,7 +151,7 @@ def _extents(part: Part, sample: Sample) -> tuple[Extent, ...]:
 
 def _vector(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:
     _, rows, cols, table_rows, pool = _extents(part, sample)
-    row = build.vector(
+    return build.vector(
         part.operator,
         inputs,
         rows,
@@ -158,9 +163,6 @@ def _vector(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, 
         table_rows=table_rows,
         pool=pool[0],
     )
-    if part.bias:
-        build.rows[row].bias = whole(part.bias)
-    return row
 
 
 def _activation(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:
@@ -197,7 +199,7 @@ def _matmul(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, 
 
 def _convolution(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:
     groups, pixels, out, inner, window = _extents(part, sample)
-    row = build.convolution(
+    return build.convolution(
         inputs[0],
         name=part.name,
         groups=groups[0],
@@ -209,8 +211,6 @@ def _convolution(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[
         stride=part.stride,
         bias=bool(part.bias),
     )
-    build.rows[row].bias = whole(part.bias)  # of a transposed convolution one for each channel, not for each column
-    return row
 
 
 def _attention(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:
@@ -222,6 +222,7 @@ def _attention(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[in
         num_kv_heads=part.num_kv_heads,
         key_width=key_width[0],
         value_width=value_width[0],
+        is_split=not part.is_whole,
     )
     inside = replace(sample, batch=batch_heads[0] // part.num_heads, seq=queries[0])
     row = attend(

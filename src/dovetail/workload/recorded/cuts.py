@@ -18,6 +18,7 @@ _TAILS = frozenset(
         "reduce", "binary_cross_entropy",
     )
 )  # fmt: skip
+_ENDS = ("layernorm", "rmsnorm", "add")  # of a layer
 _NUM_READERS_PAST = 3  # a tensor with fewer readers is a residual, or a branch
 
 
@@ -34,11 +35,12 @@ def pieces_of(drafts: list[Draft]) -> list[Piece]:
     """`drafts` cut wherever one value alone goes on, beside those that go past cuts."""
     past = _going_past(drafts)
     reading = [index for index, draft in enumerate(drafts) if not draft.reads]  # data, of which the first has all
+    makers = {draft.makes: draft for draft in drafts}
     pieces: list[Piece] = []
     begun = 0
     came: tuple[int, ...] = ()
     for index, live in enumerate(_live(drafts)):
-        if not max(reading, default=0) <= index < len(drafts) - 1 or _is_tail(drafts[index + 1]):
+        if not max(reading, default=0) <= index < len(drafts) - 1 or _is_tail(drafts[index + 1], makers):
             continue
         if sum(value not in past for value in live) <= 1:
             pieces.append(Piece(tuple(drafts[begun : index + 1]), came, live))
@@ -47,8 +49,13 @@ def pieces_of(drafts: list[Draft]) -> list[Piece]:
     return pieces
 
 
-def _is_tail(draft: Draft) -> bool:
-    return draft.operator in _TAILS or draft.kind in ("recurrent_linear", "loss")
+def _is_tail(draft: Draft, makers: dict[int, Draft]) -> bool:
+    """Whether it goes with what it reads; before dropout behind a norm or a residual a stretch may end all the same."""
+    if draft.kind in ("recurrent_linear", "loss", "exchange"):
+        return draft.kind != "exchange" or draft.operator == "reduce"
+    read = [makers[value].operator for value in draft.reads if value in makers]
+    is_apart = draft.operator == "dropout" and any(operator in _ENDS for operator in read)
+    return draft.operator in _TAILS and not is_apart
 
 
 def _live(drafts: list[Draft]) -> list[tuple[int, ...]]:
@@ -114,6 +121,7 @@ def signature(piece: Piece) -> tuple[object, ...]:
             draft.has_dropout,
             draft.score_kinds,
             draft.is_core,
+            draft.is_whole,
             tuple(local.get(value, 0) for value in draft.reads),
         )
         for draft in piece.drafts

@@ -38,6 +38,7 @@ class Draft:
     score_kinds: tuple[str, ...] = ()
     num_copies: int = 1
     is_core: bool = False  # over pairs of positions: what selective recompute runs again
+    is_whole: bool = False  # attention that the tensor axis does not divide
     is_inside: bool = False  # inside a region whatever it is made of: a sum of two results that wait to be reduced
     is_early: bool = False  # needs nothing but tables and data, and stands before all else
     owns: list[tuple[int, int]] = field(default_factory=list)  # (parameter, how many of its elements)

@@ -13,6 +13,7 @@ from dovetail.workload.recorded.recurrences import draw_lstm
 from dovetail.workload.recorded.sizes import ONE, Size, product
 from dovetail.workload.recorded.windows import draw_average_pool, draw_convolution, draw_max_pool
 
+_ASIDE_BYTES = {"int": 8, "bool": 1, "fp32": 4}  # of what has no gradient; other floats have 2
 _FEW_OF_MANY = 4  # an operand that many times smaller than the other is a gate for each channel, not an equal
 
 
@@ -40,7 +41,7 @@ def _aside(drafting: Drafting) -> list[Draft]:
         if not flow.aside(node) or all(flow.num_recorded(value) == 1 for value in node.outputs):
             continue
         for value in node.outputs[:1]:
-            size = flow.elements(value)
+            size = flow.elements(value) * Size(_ASIDE_BYTES.get(flow.tensors[value].dtype, 2), per=8)
             key = size.num_batch, size.num_seq
             before = totals.get(key, Size(0, *key))
             count = before.count * size.per + size.count * before.per
@@ -164,11 +165,7 @@ def _embedding(drafting: Drafting, node: Node) -> None:
 
 def _loss(drafting: Drafting, node: Node) -> None:
     logits = node.number("logits", node.inputs[0])
-    sides = drafting.flow.sides[logits]
-    # classes are the last side of rows, and the second of maps
-    index = 1 if len(sides) > 2 and node.op.startswith("aten") and not sides[1].num_seq else len(sides) - 1
-    index = len(sides) - 1 if len(sides) < 4 else index
-    cols = sides[index]
+    cols = drafting.flow.sides[logits][node.number("dim", -1)]
     rows = drafting.flow.elements(logits).over(cols)
     vector(drafting, node, "loss", logits, sizes=(rows, cols), kind="loss", name="loss")
 

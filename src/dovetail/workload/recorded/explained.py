@@ -40,7 +40,9 @@ def tensor_notes(drafts: list[Draft], recorded: Recorded) -> tuple[str, ...]:
 
 def _is_divided(draft: Draft) -> bool:
     axes = Axis.TENSOR | Axis.KV | Axis.EXPERT | Axis.EXPERT_TENSOR
-    return draft.kind == "attention" or bool(axes & (draft.axes[COLS] | draft.axes[INNER] | draft.axes[LEAD]))
+    if draft.kind == "attention":
+        return not draft.is_whole
+    return bool(axes & (draft.axes[COLS] | draft.axes[INNER] | draft.axes[LEAD]))
 
 
 def _flop(draft: Draft, recorded: Recorded) -> float:
@@ -49,6 +51,15 @@ def _flop(draft: Draft, recorded: Recorded) -> float:
     sizes = [float(size.at(recorded.batch, recorded.seq)) for size in draft.sizes]
     inner = sizes[INNER] + sizes[FIFTH] if draft.kind == "attention" else sizes[INNER]
     return 2.0 * sizes[LEAD] * sizes[ROWS] * sizes[COLS] * inner
+
+
+def shared_notes(drafts: list[Draft], num_layers: int) -> tuple[str, ...]:
+    """Layers that share their weights (ALBERT): in a pipeline each is charged a copy of its own."""
+    tied = sum(draft.is_tied and draft.kind != "vector" and draft.name != "lm_head" for draft in drafts)
+    if num_layers < 2 or tied < num_layers:  # sharing needs two
+        return ()
+    told = "layers share their weights: in a pipeline each layer is charged a copy of its own"
+    return (f"{told}, and what stages would exchange for them is not modelled",)
 
 
 def gradient_notes(captured: Captured, recorded: Recorded, backward_flop: float) -> tuple[str, ...]:

@@ -51,26 +51,31 @@ def mark_core(drafting: Drafting) -> None:
             core.add(draft.makes)
 
 
-def say_limits(drafting: Drafting, regions: Regions, *, has_whole_attention: bool) -> None:
+def say_limits(drafting: Drafting, regions: Regions) -> None:
+    """What degrees the shapes allow, and which axes have nothing to divide."""
     drafts = drafting.drafts
-    products = [draft for draft in drafts if draft.kind in ("linear", "matmul", "convolution", "attention")]
-    split = [d for d in products if d.kind == "attention" or Axis.TENSOR & (d.axes[COLS] | d.axes[INNER])]
     attentions = [draft for draft in drafts if draft.kind == "attention"]
-    if has_whole_attention:
-        label = "heads that only attention joins"
-        regions.limits[:] = [limit for limit in regions.limits if limit.axis != Axis.TENSOR]
-        regions.limit(Axis.TENSOR, label, ONE)
-    elif not split:
+    products = [draft for draft in drafts if draft.kind == "linear"]
+    if not any(Axis.TENSOR & (draft.axes[COLS] | draft.axes[INNER]) for draft in products):
         regions.limit(Axis.TENSOR, "pairs of products to split", ONE)
     positions = _positions(drafts)
-    mixing = [draft for draft in drafts if draft.kind in _MIXING and draft.sizes[ROWS].num_seq]
-    if not attentions or mixing:
+    if not attentions or any(_mixes_positions(draft) for draft in drafts):
         regions.limit(Axis.CONTEXT, "positions that only attention joins", ONE)
         regions.limit(Axis.SEQUENCE, "positions that only attention joins", ONE)
         return
     label = "seq" if positions.num_seq else "num_positions"
-    regions.limit(Axis.SEQUENCE, label, positions)
+    # attention that is not divided reads all positions on every device, and nothing gathers them for it
+    has_whole = any(draft.is_whole for draft in attentions)
+    whole = "heads that are divided wherever there is attention"
+    regions.limit(Axis.SEQUENCE, whole if has_whole else label, ONE if has_whole else positions)
     regions.limit(Axis.CONTEXT, label, positions)
     for draft in attentions:
         regions.limit(Axis.HEADS, "num_heads", Size(draft.num_heads))
         regions.limit(Axis.HEADS, "num_kv_heads", Size(draft.num_kv_heads))
+
+
+def _mixes_positions(draft: Draft) -> bool:
+    """Whether one position meets others in it: a recurrence, a window, or a product that sums over positions."""
+    if draft.kind in _MIXING:
+        return bool(draft.sizes[ROWS].num_seq or draft.sizes[LEAD].num_seq)
+    return draft.kind in ("linear", "matmul") and bool(draft.sizes[INNER].num_seq)

@@ -35,7 +35,7 @@ def _add_linear(drafting: Drafting, node: Node, rows: Size, cols: Size, inner: S
             makes=node.output,
             sizes=[ONE, rows, cols, inner, ONE],
             weight=(cols * inner).count if weight else 0,  # one made of parameters belongs to what makes it
-            bias=cols.count if bias else 0,
+            bias=sum(count for _, count in bias),
             owns=weight + bias,
         )
     )

@@ -54,8 +54,10 @@ def _joined(runs: list[Run], pieces: list[Piece]) -> list[Run]:
         return [*leading, *runs[first : last + 1], *_as_one(runs[last + 1 :])]
     found: list[Run] = []
     for run in runs:
-        if found and found[-1][2] == 1 and (not has_product(pieces, run) or not has_product(pieces, found[-1])):
-            found[-1] = (found[-1][0], found[-1][1] + run[1] * run[2], 1)
+        before = found[-1] if found else (0, 0, 0)
+        is_bare = not has_product(pieces, run) or (run[2] == 1 and not has_product(pieces, before))
+        if before[2] == 1 and is_bare:
+            found[-1] = (before[0], before[1] + run[1] * run[2], 1)
         else:
             found.append(run)
     return found

@@ -31,20 +31,19 @@ def divided(drafting: Drafting) -> Regions:
     """Marks which axes may divide each extent of the drafts, puts exchanges between them, and says what limits them."""
     regions = Regions()
     links = Links(drafting.drafts)
-    spared = {id(draft) for draft in drafting.drafts if draft.kind == "attention"}
     for draft in list(drafting.drafts):
         if draft.kind == "linear" and id(draft) not in regions.inside:
             region = _region(draft, links, regions)
             if region is not None:
                 _divide(drafting, region, draft, regions)
-                spared -= {id(part) for part in region.middle}
-    links = Links(drafting.drafts)
-    divide_vocabulary(drafting, links, regions)
+    for draft in drafting.drafts:
+        draft.is_whole = draft.kind == "attention" and id(draft) not in regions.inside
+    divide_vocabulary(drafting, Links(drafting.drafts), regions)
     divide_experts(drafting, regions)
     divide_tables(drafting, regions)
     divide_rows(drafting, regions)
     mark_core(drafting)
-    say_limits(drafting, regions, has_whole_attention=bool(spared))
+    say_limits(drafting, regions)
     return regions
 
 

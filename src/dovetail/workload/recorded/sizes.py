@@ -14,6 +14,7 @@ from dovetail.errors import InvalidInput
 from dovetail.workload.recorded.record import Recorded
 
 MAX_POWER = 3
+_NUM_OFF = 2  # positions: a shift of labels, a beginning and an end
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -78,6 +79,10 @@ def tensor_sides(recorded: Recorded) -> tuple[tuple[Sides, ...], frozenset[int]]
         for size, with_batch, with_seq in zip(*shapes, strict=True):
             num_batch = _power(size, with_batch, recorded.batch, recorded.second_batch)
             num_seq = _power(size, with_seq, recorded.seq, recorded.second_seq)
+            samples = recorded.batch ** (num_batch or 0)
+            near = _near_length(size // samples, with_seq // samples, recorded) if num_seq is None else 0
+            if near:
+                size, num_seq = near * samples, 1  # the length itself
             if num_seq is None or num_batch is None:
                 odd.add(index)
             sides.append(_size(size, num_batch or 0, num_seq or 0, recorded))
@@ -93,6 +98,18 @@ def _power(size: int, other: int, at: int, second: int) -> int | None:
         if other * at**power == size * second**power:
             return power
     return None
+
+
+def _near_length(size: int, other: int, recorded: Recorded) -> int:
+    """A multiple of the length that `size` is one or two off of, at both lengths alike; 0 where there is none.
+
+    So are labels that are shifted by one, and a class token beside positions: they are taken for the length.
+    """
+    grown, by = other - size, recorded.second_seq - recorded.seq
+    if not by or grown % by or grown // by < 1:
+        return 0
+    times = grown // by
+    return times * recorded.seq if abs(size - times * recorded.seq) <= _NUM_OFF else 0
 
 
 def _size(size: int, num_batch: int, num_seq: int, recorded: Recorded) -> Size:

@@ -139,6 +139,7 @@ def _part(draft: Draft, local: dict[int, int], used: dict[str, int]) -> Part:
         score_kinds=draft.score_kinds,
         num_copies=draft.num_copies,
         is_core=draft.is_core,
+        is_whole=draft.is_whole,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from dovetail.workload.recorded.captured import Captured
 from dovetail.workload.recorded.drafted import COLS, ROWS, Draft, Drafting
 from dovetail.workload.recorded.drafts import drafted
-from dovetail.workload.recorded.explained import gradient_notes, tensor_notes
+from dovetail.workload.recorded.explained import gradient_notes, shared_notes, tensor_notes
 from dovetail.workload.recorded.flow import Flow, Node
 from dovetail.workload.recorded.merging import merge_products
 from dovetail.workload.recorded.patterns.attention import take_attention
@@ -64,7 +64,9 @@ def understood(
         num_steps=len(recorded.base.steps),
         notes=(*notes, *said, *regions.notes, *tensor_notes(drafting.drafts, recorded)),
     )
-    return replace(captured, notes=(*captured.notes, *gradient_notes(captured, recorded, backward_flop)))
+    num_layers = sum(stretch.repeat for stretch in captured.stretches if stretch.is_layer)
+    more = shared_notes(drafting.drafts, num_layers) + gradient_notes(captured, recorded, backward_flop)
+    return replace(captured, notes=(*captured.notes, *more))
 
 
 def _take_all(flow: Flow) -> tuple[str, ...]:
@@ -127,20 +129,42 @@ def _hoist(drafting: Drafting) -> None:
 
 
 def _mark_tied(drafting: Drafting) -> None:
-    """A parameter belongs to the first that uses it; later uses of the same elements are tied to it."""
+    """A parameter belongs to the first that uses it; later uses of the same elements are tied to it.
+
+    Elements that nobody uses, such as positions beyond the length, are held by whoever uses the others.
+    """
     tensors = drafting.flow.tensors
     left = {index: t.num_elements for index, t in enumerate(tensors) if t.source is Source.PARAMETER}
+    holder: dict[int, Draft] = {}
     for draft in list(drafting.drafts):
         tied = []
         for parameter, count in draft.owns:
             is_left = left.get(parameter, 0) >= count
             tied.append(not is_left)
             left[parameter] = left.get(parameter, 0) - (count if is_left else 0)
-        draft.is_tied = any(tied)
-        if draft.is_tied and draft.operator == "embedding":  # both stand at the beginning, so it is there already
-            draft.is_tied, draft.weight = False, 0
-        if draft.is_tied and draft.bias and not all(tied):
-            _part_bias(drafting, draft)
+            holder.setdefault(parameter, draft)
+        _tie(drafting, draft, tied)
+    for parameter, draft in holder.items():
+        if draft.kind in ("vector", "attention"):
+            draft.weight += left[parameter]
+        else:
+            draft.bias += left[parameter]
+
+
+def _tie(drafting: Drafting, draft: Draft, tied: list[bool]) -> None:
+    """Takes from a draft what it owns but others hold; a tied weight of a product stays, and says so."""
+    is_product = draft.kind not in ("vector", "attention")
+    draft.is_tied = bool(tied) and (all(tied) or (is_product and tied[0]))
+    if draft.is_tied and draft.operator == "embedding":  # both stand at the beginning, so it is there already
+        draft.is_tied, draft.weight = False, 0
+    if draft.is_tied and draft.bias and not all(tied):
+        _part_bias(drafting, draft)
+    elif not draft.is_tied:
+        held_elsewhere = sum(count for (_, count), is_tied in zip(draft.owns, tied, strict=True) if is_tied)
+        if is_product:
+            draft.bias -= held_elsewhere
+        elif draft.operator != "embedding":
+            draft.weight -= held_elsewhere
 
 
 def _part_bias(drafting: Drafting, draft: Draft) -> None:

@@ -1,4 +1,4 @@
-"""A tape on which tests write down what a model would do, at any batch and length, without the tool that would run it."""
+"""A tape on which tests write down what a model would do, at any batch and length, without a tool that runs it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ B, S = Size(1, num_batch=1), Size(1, num_seq=1)  # samples, and positions of one
 WIDTH, HEADS, KEY = 32, 4, 8
 VOCAB = 96
 
-Side = int | Size | Callable[[int, int], int]
+Side = int | Size | Callable[[int], int]
 Shape = tuple[Side, ...]
 LAYER = "layers.0"
 
@@ -110,8 +110,8 @@ class Tape:
     def heads(self, x: int, num_heads: int = HEADS, width: int = KEY) -> int:
         return self.view(x, B, num_heads, S, width)
 
-    def attention(self, q: int, k: int, v: int, **attributes: Attribute) -> int:
-        return self.add("attention", q, k, v, shape=self.shape(q), where=f"{LAYER}.attn", **attributes)
+    def attention(self, q: int, k: int, v: int, *, is_causal: bool = False) -> int:
+        return self.add("attention", q, k, v, shape=self.shape(q), where=f"{LAYER}.attn", is_causal=is_causal)
 
     def self_attention(self, x: int, *, kv_heads: int = HEADS, where: str = LAYER, is_causal: bool = True) -> int:
         """Queries, keys and values of `x`, attention, and its output product; grouped heads are seen repeatedly."""
@@ -132,10 +132,13 @@ class Tape:
     def layer(self, x: int, index: int, *, wide: int = 128) -> int:
         where = f"layers.{index}"
         x = self.add("add", x, self.self_attention(self.norm(x, where=f"{where}.norm1"), where=where), where=where)
-        x = self.add("add", x, self.feed_forward(self.norm(x, where=f"{where}.norm2"), wide=wide, where=where))
-        return x
+        return self.add("add", x, self.feed_forward(self.norm(x, where=f"{where}.norm2"), wide=wide, where=where))
 
     def loss(self, logits: int) -> int:
+        """Softmax cross-entropy over the last side: classes come second, so positions are put beside samples."""
+        *rows, classes = self.shape(logits)
+        if len(rows) > 1:
+            logits = self.view(logits, B * S, classes)
         return self.add("cross_entropy", logits, self.buffer(B, dtype="int"), shape=(), where="loss")
 
     def decoder(self, num_layers: int = 3, *, is_tied: bool = False) -> Tape:
@@ -184,7 +187,8 @@ def product_flop(tape: Tape, batch: int, seq: int) -> int:
         if step.word in ("linear", "matmul", "grouped_linear"):
             total += 2 * made * shapes[0][-1]
         elif step.word == "convolution":
-            total += 2 * made * prod(shapes[1][1:])
+            is_turned = bool(step.attribute("turned", False))  # then a product for each pixel that comes in
+            total += 2 * (prod(shapes[0]) if is_turned else made) * prod(shapes[1][1:])
         elif step.word == "attention":
             queries, keys, values = shapes[:3]
             total += 2 * prod(queries[:-1]) * keys[-2] * (queries[-1] + values[-1])
@@ -193,7 +197,7 @@ def product_flop(tape: Tape, batch: int, seq: int) -> int:
 
 def sides_at(shape: Iterable[Side], batch: int, seq: int) -> tuple[int, ...]:
     return tuple(
-        side.at(batch, seq) if isinstance(side, Size) else side if isinstance(side, int) else side(batch, seq)
+        side.at(batch, seq) if isinstance(side, Size) else side if isinstance(side, int) else side(seq)
         for side in shape
     )
 

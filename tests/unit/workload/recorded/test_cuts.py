@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 from dovetail.workload.recorded.cuts import pieces_of, signature
 from dovetail.workload.recorded.drafted import Draft
 from dovetail.workload.recorded.sizes import ONE, Size
@@ -85,7 +87,7 @@ def test_nothing_is_lost_and_nothing_comes_twice():
     drafts = [draft(1), *(draft(index, index - 1) for index in range(2, 30))]
     assert [each for piece in pieces_of(drafts) for each in piece.drafts] == drafts
     pieces = pieces_of(drafts)
-    for before, after in zip(pieces, pieces[1:], strict=False):
+    for before, after in itertools.pairwise(pieces):
         assert before.goes_on == after.comes_in
     assert pieces[0].comes_in == pieces[-1].goes_on == ()
 
@@ -94,3 +96,11 @@ def test_pieces_are_alike_by_what_they_do_and_not_by_their_names():
     _, one, two, wider = pieces_of([draft(1), draft(2, 1), draft(3, 2), draft(4, 3, weight=9)])
     assert signature(one) == signature(two)
     assert signature(two) != signature(wider)
+
+
+def test_before_dropout_behind_a_norm_or_a_residual_a_layer_may_end():
+    norm = draft(2, 1, kind="vector", operator="layernorm")
+    dropped = draft(3, 2, kind="vector", operator="dropout")
+    assert cut(draft(1), norm, dropped, draft(4, 3)) == [[1], [2], [3], [4]]
+    after_product = draft(2, 1, kind="vector", operator="dropout")
+    assert cut(draft(1), after_product, draft(3, 2)) == [[1, 2], [3]]

@@ -106,7 +106,7 @@ def test_a_single_number_times_another_is_no_operator():
     assert [draft.operator for draft in drafting_of(tape).drafts] == ["linear", "strided_avgpool"]
 
 
-def test_what_has_no_gradient_is_written_once_and_stands_first():
+def test_what_has_no_gradient_is_written_once_in_its_own_bytes_and_stands_first():
     tape = Tape()
     places = tape.add("constant", shape=(S,), dtype="int")
     tape.add("compare", places, shape=(S, S), dtype="bool")
@@ -114,7 +114,8 @@ def test_what_has_no_gradient_is_written_once_and_stands_first():
     tape.linear(tape.data(B, 8), 8)
     drafts = drafting_of(tape).drafts
     assert [draft.operator for draft in drafts] == ["constant", "constant", "linear"]
-    assert [draft.elements for draft in drafts[:2]] == [Size(1, num_seq=1), Size(2, num_seq=2)]
+    # elements of 8 bytes, as indices have them; truth values have one
+    assert [draft.elements for draft in drafts[:2]] == [Size(1, num_seq=1), Size(2, num_seq=2, per=8) * ONE]
     assert not drafts[0].reads
 
 
@@ -151,3 +152,10 @@ def test_a_module_is_called_by_the_last_word_of_its_path():
     assert short_name("layers.3.mlp.up", "x") == "up"
     assert short_name("features/4", "x") == "features.4"
     assert short_name("", "x") == "x"
+
+
+def test_a_loss_over_a_map_has_a_row_a_pixel_and_a_column_a_class():
+    tape = Tape()
+    logits = tape.conv(tape.data(B, 4, 16, 16), 21, 1, side=16)
+    made = tape.add("cross_entropy", logits, tape.data(B, 16, 16, dtype="int"), shape=())
+    assert at_base(made_by(tape, made))[1:3] == (BATCH * 16 * 16, 21)

@@ -37,3 +37,16 @@ def test_gradients_that_were_recorded_as_they_follow_need_no_word():
 def test_gradients_that_were_recorded_otherwise_are_told(factor, told):
     (note,) = understood(Tape().decoder(2).recorded(), backward_flop=factor * backward_flop()).notes
     assert told in note
+
+
+def test_layers_that_share_their_weights_are_told():
+    tape = Tape()
+    x, _ = tape.embedding()
+    up, down = tape.weight(128, WIDTH), tape.weight(WIDTH, 128)
+    for index in range(6):
+        where = f"layers.{index}"
+        wide = tape.add("gelu", tape.linear(tape.norm(x, where=where), 128, weight=up, where=where), where=where)
+        x = tape.add("add", x, tape.linear(wide, WIDTH, weight=down, where=where), where=where)
+    tape.loss(tape.linear(tape.norm(x, where="norm"), VOCAB, where="head"))
+    assert any("layers share their weights" in note for note in tape.captured().notes)
+    assert not any("share their weights" in note for note in Tape().decoder(4, is_tied=True).captured().notes)

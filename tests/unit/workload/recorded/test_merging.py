@@ -45,9 +45,7 @@ def test_products_of_three_tensors_stay_three():
     tape = Tape()
     x, _ = tape.embedding()
     sources = [tape.add(word, x) for word in ("relu", "tanh", "exp")]
-    q, k, v = (
-        tape.heads(tape.linear(source, WIDTH, where=name)) for source, name in zip(sources, "qkv", strict=True)
-    )
+    q, k, v = (tape.heads(tape.linear(source, WIDTH, where=name)) for source, name in zip(sources, "qkv", strict=True))
     tape.attention(q, k, v)
     assert [name for name, _ in products(tape)] == ["q", "k", "v"]
 
@@ -88,3 +86,20 @@ def test_values_ride_along_in_what_the_rotation_of_keys_leaves():
     (attention,) = (draft for draft in drafts if draft.kind == "attention")
     assert [draft.output_frac for draft in turns] == [1.0, 2.0]
     assert attention.reads == [draft.makes for draft in turns]
+
+
+def test_keys_and_values_repeated_for_their_heads_are_still_fewer():
+    """As transformers has it: rotated, expanded, and copied to as many heads as queries have."""
+    tape = Tape()
+    x, _ = tape.embedding()
+    q = rotated(tape, tape.heads(tape.linear(x, WIDTH, where="q")))
+    k, v = (tape.heads(tape.linear(x, 2 * KEY, where=name), 2) for name in "kv")
+    many = [
+        tape.view(tape.add("copy", tape.view(each, B, 2, 2, S, KEY)), B, HEADS, S, KEY)
+        for each in (rotated(tape, k, num_heads=2), v)
+    ]
+    tape.attention(q, *many)
+    drafting = merged(tape)
+    (attention,) = (draft for draft in drafting.drafts if draft.kind == "attention")
+    assert (attention.num_heads, attention.num_kv_heads) == (HEADS, 2)
+    assert products(tape) == [("q", WIDTH), ("kv", 2 * 2 * KEY)]

@@ -77,3 +77,32 @@ def test_operators_over_pairs_of_positions_are_what_selective_recompute_runs_aga
     tape.linear(out, WIDTH, where="out")
     core = {each.name for each in parts_of(tape.captured()) if each.is_core}
     assert core == {"scores", "shares", "mix"}
+
+
+def test_an_axis_divides_one_extent_of_an_operator():
+    """Samples by positions by positions: samples go by data, and positions of the rows by context."""
+    tape = Tape()
+    x, _ = tape.embedding()
+    a, b = tape.linear(x, WIDTH), tape.linear(x, WIDTH)
+    tape.add("matmul", a, tape.view(b, B, WIDTH, S), shape=(B, S, S), where="scores")
+    extents = part(tape.captured(), "scores").extents
+    assert [Axis(axes) for _, axes in extents[:2]] == [Axis.DATA, Axis.CONTEXT | Axis.SEQUENCE]
+
+
+def test_rows_of_positions_alone_are_looked_up_by_every_replica():
+    tape = Tape()
+    x, _ = tape.embedding()
+    places = tape.add("constant", shape=(S,), dtype="int")
+    looked = tape.add("embedding", tape.weight(64, WIDTH), places, shape=(S, WIDTH), where="places")
+    tape.linear(tape.add("add", x, looked), WIDTH)
+    assert not rows(tape.captured(), "places") & Axis.DATA
+
+
+def test_a_product_that_sums_over_positions_keeps_them_together():
+    """As in a mixer: positions are columns of the first product."""
+    tape = Tape()
+    x = tape.layer(tape.embedding()[0], 0)
+    a, b = tape.linear(x, WIDTH), tape.linear(x, WIDTH)
+    scores = tape.add("matmul", a, tape.view(b, B, WIDTH, S), shape=(B, S, S))
+    tape.add("matmul", scores, a, shape=(B, S, WIDTH))
+    assert limited(tape.captured(), Axis.CONTEXT) == {"positions that only attention joins": 1}

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from tests.unit.workload.recorded.tapes import BATCH, SEQ, B, S, Tape, at_base, drafting_of
@@ -44,7 +46,7 @@ def test_steps_wait_for_each_other_and_layers_for_layers():
     assert [draft.name for draft in drafts] == [
         "rnn_0_input", "rnn_0_recurrent", "rnn_0_cell", "rnn_1_input", "rnn_1_recurrent", "rnn_1_cell",
     ]  # fmt: skip
-    for before, after in zip(drafts, drafts[1:], strict=False):
+    for before, after in itertools.pairwise(drafts):
         assert after.reads == [before.makes]
 
 

@@ -73,8 +73,6 @@ def test_a_line_without_repeats_is_covered_once_and_in_order():
 def test_every_piece_is_in_one_run():
     for text in ("a", "aa", "aba", "abab", "abcabcab", "..aa..bb..", "xaaayaaaz", "a" * 200):
         covered = [
-            place
-            for first, period, repeat in runs_of(line(text))
-            for place in range(first, first + period * repeat)
+            place for first, period, repeat in runs_of(line(text)) for place in range(first, first + period * repeat)
         ]
         assert covered == list(range(len(text))), text

@@ -4,9 +4,7 @@ import pytest
 
 from dovetail.workload.graph import Axis
 from dovetail.workload.recorded.captured import Captured
-from tests.unit.workload.recorded.tapes import (
-    HEADS, LAYER, VOCAB, WIDTH, B, S, Tape, names, part, parts_of,
-)  # fmt: skip
+from tests.unit.workload.recorded.tapes import HEADS, LAYER, WIDTH, B, S, Tape, names, part, parts_of
 
 COLS, INNER = 2, 3
 
@@ -77,14 +75,16 @@ def test_heads_are_divided_by_the_tensor_axis_and_key_value_heads_by_their_own()
     assert captured.num_kv_heads == 2
 
 
-def test_attention_that_no_region_holds_keeps_all_heads_on_one_device():
+def test_attention_that_no_region_holds_is_done_whole_and_positions_stay_together_for_it():
     tape = Tape()
     x, _ = tape.embedding()
     tape.feed_forward(tape.norm(x))
     q = tape.heads(x)
     tape.attention(q, q, q)
     captured = tape.captured()
-    assert limits(captured, Axis.TENSOR) == {"heads that only attention joins": 1}
+    assert part(captured, "attention").is_whole
+    assert limits(captured, Axis.TENSOR) == {"ffn_width": 128}
+    assert limits(captured, Axis.SEQUENCE) == {"heads that are divided wherever there is attention": 1}
 
 
 def test_a_model_without_pairs_of_products_says_so():

@@ -43,15 +43,28 @@ def test_a_part_of_the_length_is_a_size_with_a_divisor():
     assert [sides[0].at(1, seq) for seq in (16, 17, 20)] == [4, 5, 5]  # kernels round up
 
 
-@pytest.mark.parametrize("grows", [lambda b, s: s + 1, lambda b, s: s ** (MAX_POWER + 1)])
+@pytest.mark.parametrize("grows", [lambda s: s + 3, lambda s: s ** (MAX_POWER + 1)])
 def test_a_side_that_no_power_explains_is_taken_as_it_was_recorded(grows):
     sides, is_odd = one_tensor(grows)
-    assert sides == (Size(grows(2, SEQ)),)
+    assert sides == (Size(grows(SEQ)),)
     assert is_odd
 
 
+@pytest.mark.parametrize(
+    ("near", "found"),
+    [
+        (lambda s: s + 1, Size(1, num_seq=1)),
+        (lambda s: s - 2, Size(1, num_seq=1)),
+        (lambda s: 3 * s + 1, Size(3, num_seq=1)),
+    ],
+)
+def test_one_or_two_more_or_less_than_the_length_is_the_length(near, found):
+    """Labels that are shifted by one, a class token beside positions."""
+    assert one_tensor(near) == ((found,), False)
+
+
 def test_a_flow_scales_unless_something_with_a_gradient_is_for_one_length_alone():
-    for last, scales in ((S, True), (lambda b, s: s + 1, False)):
+    for last, scales in ((S, True), (lambda s: s + 3, False)):
         tape = Tape()
         x = tape.linear(tape.data(B, 8), 8)
         tape.add("gather", x, shape=(B, last))
@@ -61,7 +74,7 @@ def test_a_flow_scales_unless_something_with_a_gradient_is_for_one_length_alone(
 def test_what_no_gradient_goes_through_may_be_of_any_length():
     tape = Tape()
     tape.linear(tape.data(B, 8), 8)
-    tape.add("constant", shape=(lambda b, s: s + 1,))
+    tape.add("constant", shape=(lambda s: s + 3,))
     assert taken(tape).scales
 
 

@@ -32,6 +32,8 @@ def take_cones(flow: Flow) -> None:
 def _one_source(flow: Flow, node: Node, comes_from: dict[int, int]) -> int | None:
     if node.word == "dropout" or not (node.word in ELEMENT_WISE or node.word == "concat" or is_thin(node)):
         return None
+    if is_thin(node) and flow.distinct(node.output) < flow.num_recorded(node.output):
+        return None  # keys repeated for their heads: what is behind it reads each of them once
     trained = [value for value in node.inputs if flow.is_trained(value)]
     if any(flow.parameter_of(value) is not None for value in trained):
         return None
@@ -60,22 +62,17 @@ def _connected(flow: Flow, nodes: list[Node]) -> list[list[Node]]:
 
 
 def _take(flow: Flow, source: int, nodes: list[Node]) -> None:
-    inside = {id(node) for node in nodes}
-    ends = [
-        node
-        for node in nodes
-        if not flow.readers[node.output] or any(id(reader) not in inside for reader in flow.readers[node.output])
-    ]
+    nodes = _without_tail(flow, nodes)
+    ends = _ends(flow, nodes)
     if len(ends) != 1 or all(is_thin(node) for node in nodes):
         return
     end = ends[0]
     operator, touched = operator_of(flow, source, nodes, end)
     if operator == "concat" and len(nodes) == 1:
         return
-    values = [source, *_seen_as(flow, nodes, source)]
     made = Node(
         word="cone",
-        inputs=values[:1],
+        inputs=[source],
         outputs=[end.output],
         where=end.where,
         attributes={"operator": operator, "touched": touched},
@@ -83,8 +80,21 @@ def _take(flow: Flow, source: int, nodes: list[Node]) -> None:
     flow.take(nodes, made)
 
 
-def _seen_as(flow: Flow, nodes: list[Node], source: int) -> list[int]:
-    return [value for node in nodes for value in node.inputs if flow.root(value) == source]
+def _ends(flow: Flow, nodes: list[Node]) -> list[Node]:
+    """Those that somebody else reads, or nobody."""
+    inside = {id(node) for node in nodes}
+    return [
+        node
+        for node in nodes
+        if not flow.readers[node.output] or any(id(reader) not in inside for reader in flow.readers[node.output])
+    ]
+
+
+def _without_tail(flow: Flow, nodes: list[Node]) -> list[Node]:
+    """Copies and casts behind it are not its own: one may repeat what it gives, as keys for every head."""
+    while len(ends := _ends(flow, nodes)) == 1 and is_thin(ends[0]) and len(nodes) > 1:
+        nodes = [node for node in nodes if node is not ends[0]]
+    return nodes
 
 
 def operator_of(flow: Flow, source: int, nodes: list[Node], end: Node) -> tuple[str, int]:

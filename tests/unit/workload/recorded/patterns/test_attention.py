@@ -129,7 +129,7 @@ def test_a_kernel_s_own_mask_is_a_part_of_it_and_a_learnt_bias_is_noted():
 
 
 def test_a_softmax_over_anything_else_is_no_attention():
-    tape, (q, k, v) = begun()
+    tape, (q, *_) = begun()
     gate = tape.linear(tape.view(q, B, S, 32), 4)
     tape.add("softmax", gate, dim=-1)
     assert attention_of(tape) is None

@@ -21,11 +21,11 @@ def gelu(tape: Tape, x: int) -> int:
     return tape.add("mul", tape.add("mul", x), tape.add("add", tape.add("tanh", inner)))
 
 
-def rotated(tape: Tape, x: int, width: int = KEY) -> int:
+def rotated(tape: Tape, x: int, width: int = KEY, *, num_heads: int = HEADS) -> int:
     """A head times cosines, and its turned half times sines."""
     tables = tape.buffer(S, width), tape.buffer(S, width)
-    halves = [tape.view(x, B, HEADS, S, width // 2) for _ in range(2)]
-    turned = tape.add("concat", tape.add("neg", halves[1]), halves[0], shape=(B, HEADS, S, width))
+    halves = [tape.view(x, B, num_heads, S, width // 2) for _ in range(2)]
+    turned = tape.add("concat", tape.add("neg", halves[1]), halves[0], shape=(B, num_heads, S, width))
     return tape.add("add", tape.add("mul", x, tables[0]), tape.add("mul", turned, tables[1]))
 
 

@@ -31,3 +31,10 @@ def test_a_loss_over_anything_but_log_probabilities_stays_as_it_is():
     tape, logits, labels = begun()
     tape.add("nll", logits, labels, shape=())
     assert words(taken(tape, take_losses)) == ["linear", "nll"]
+
+
+def test_classes_come_second_or_where_log_probabilities_are_taken():
+    tape, logits, labels = begun()
+    tape.add("cross_entropy", logits, labels, shape=())
+    tape.add("nll", tape.add("log_softmax", logits, dim=-1), labels, shape=())
+    assert [node.attributes["dim"] for node in taken(tape, take_losses).nodes if node.word == "loss"] == [1, -1]
