@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
-from tests.e2e.conftest import ROOT
+from tests.e2e.conftest import ROOT, environment
 from tests.e2e.recorded import check_recorded
 from tests.e2e.test_bad_input import check_refused
 
@@ -200,3 +202,42 @@ def test_a_table_of_runs_none_of_which_can_be_said_is_refused_with_the_reasons(d
     file = tmp_path / "runs.csv"
     file.write_text(RUNS + "r,A lab,table,GPT,4,1024,16,1024,16,1,8,abacus,1,1,full,fp16,1,Megatron-LM\n")
     check_refused(dovetail("validate", file), "no row could be compared", "no chip is known by 'abacus'")
+
+
+@pytest.mark.slow
+def test_all_of_it_is_one_page_of_accuracy_speed_and_gaps(dovetail, tmp_path):
+    page = tmp_path / "page.html"
+    words = [sys.executable, "-m", "dovetail", "validate", "--all", "dies", "--json", "--html", str(page)]
+    # a minute of work, so longer than other commands may take where a machine is busy
+    ran = subprocess.run(words, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=600)
+    assert ran.returncode == 0
+    record = said(ran)
+    assert {one["set"] for one in record["sets"]} == {
+        one["set"] for one in said(dovetail("validate", "dies", "--json"))["sets"]
+    }
+    assert {one["operation"] for one in record["speeds"]} >= {
+        "operators",
+        "evaluate",
+        "plan-search",
+        "ring",
+        "events",
+        "codesign",
+    }
+    assert all(one["each_s"] > 0 and one["peers"] for one in record["speeds"])
+    now = [gap for gap in record["gaps"] if gap["source"] == "now"]
+    assert {"plan of Llama 3 70B on 512 H100", "bounds against all of a small space of chips"} <= {
+        gap["what"] for gap in now
+    }
+    assert all(0 <= gap["worst_frac"] < 0.05 for gap in now)
+    text = page.read_text(encoding="utf-8")
+    assert "Speed beside other tools" in text
+    assert "Gaps to the best" in text
+    kept = tmp_path / "kept.json"
+    kept.write_text(ran.stdout, encoding="utf-8")
+    assert said(dovetail("validate", kept, "--json"))["sets"] == record["sets"]
+
+
+def test_what_all_cannot_go_with_is_refused_before_any_work(dovetail):
+    check_refused(dovetail("validate", "--all", "--chip", "h100-sxm"), "leave out --chip, or --all")
+    check_refused(dovetail("validate", "--all", "--markdown"), "two pages; choose one")
+    check_refused(dovetail("validate", "--all", "no-such-set"), "no set of measurements is named 'no-such-set'")

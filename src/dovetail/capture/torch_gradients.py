@@ -41,7 +41,7 @@ def start_of(outputs: Any) -> Start:
             "no output of the module has a gradient; return a loss, or outputs that depend on parameters outside of "
             "torch.no_grad"
         )
-    return Start(tensors=floats, note="the module returns no loss: gradients start from the sum of its outputs")
+    return Start(tensors=floats, note="")
 
 
 def gradients_from(start: Start) -> None:

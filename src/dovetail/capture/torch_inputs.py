@@ -113,9 +113,9 @@ def read_inputs(model: torch.nn.Module, example: Any, seq_dim: int | None) -> In
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     batch_dim = 1 if seq_dim == 0 else 0
     sized = [tensor for tensor in tensors if tensor.dim() > batch_dim]
-    if not sized:
+    if not sized or not sized[0].shape[batch_dim]:
         raise InvalidInput(
-            "the example inputs hold no tensor with a batch dim; give at least one, such as [batch, seq]"
+            "the example inputs hold no tensor with a batch dim of at least 1; give one, such as [batch, seq]"
         )
     return Inputs(
         leaves=tuple(leaves),

@@ -162,7 +162,8 @@ def _text(value: object) -> str:
 def _duration_s(event: dict[str, Any], name: str) -> float:
     took_s = _moment_s(event, "dur", name)
     if not 0 <= took_s <= MAX_DURATION_S:
-        raise InvalidInput(f"a duration must not be negative; {one_line(name)[:80]} has dur {event['dur']!r:.40}")
+        told = f"a duration must not be negative, nor above {MAX_DURATION_S:g} s"
+        raise InvalidInput(f"{told}; {one_line(name)[:80]} has dur {event['dur']!r:.40}")
     return took_s
 
 

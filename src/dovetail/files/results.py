@@ -20,7 +20,7 @@ class _Bar(Shape):
 
 class _Row(Shape):
     kind: Text
-    what: Text
+    what: str  # empty where a kind says it all, as a chip does
     measured: Number
     predicted: Number
     error_frac: Number

@@ -18,7 +18,8 @@ _SHOWN_FRAC = 1e-4  # style: a tolerance; the least that a table shows
 _RESULTS = "benchmarks/results/"
 _MEANING = (
     "errors in % of what was measured: mean, median, 90th percentile; out: rows left out, without a prediction, which"
-    " `dovetail validate` names; a set without a documented accuracy promises nothing"
+    " `dovetail validate` names; a set without a documented accuracy promises nothing. Rows ship with the package"
+    " (accuracy/data) or lie in the folder that DOVETAIL_REFERENCE_DATA names"
 )
 _STATISTICS = {"one factor": "error with one factor each", "decided": "decisions on memory"}
 

@@ -71,6 +71,6 @@ PROOFS = (
     Proof(what="plan of Llama 3 70B on 512 H100", gaps_frac=_plan_gaps),
     Proof(what="bounds against all of a small space of chips", gaps_frac=_joint_gaps),
     Proof(what="exact schedule of a BERT-large layer", gaps_frac=_exact_gaps, needs="ortools"),
-    Proof(what="list schedule of the same", gaps_frac=_list_gaps),
+    Proof(what="list schedule of a BERT-large layer", gaps_frac=_list_gaps),
     Proof(what="placements recorded by PHAZE's program", gaps_frac=_placement_gaps),
 )

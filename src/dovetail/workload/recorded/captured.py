@@ -199,7 +199,7 @@ def _matmul(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, 
 
 def _convolution(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:
     groups, pixels, out, inner, window = _extents(part, sample)
-    return build.convolution(
+    row = build.convolution(
         inputs[0],
         name=part.name,
         groups=groups[0],
@@ -211,6 +211,9 @@ def _convolution(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[
         stride=part.stride,
         bias=bool(part.bias),
     )
+    input_frac, weight_frac, _ = build.rows[row].distinct_frac
+    build.rows[row].distinct_frac = (input_frac, weight_frac, part.output_frac)
+    return row
 
 
 def _attention(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:

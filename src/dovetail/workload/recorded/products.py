@@ -107,15 +107,8 @@ def _grouped(drafting: Drafting, node: Node, num_groups: int, rows: Size, cols: 
 def draw_attention(drafting: Drafting, node: Node) -> None:
     flow = drafting.flow
     q, k, v = (flow.sides[value] for value in node.inputs[:3])
-    is_turned = bool(node.attributes.get("is_turned", False))
-    keys = k[-1] if is_turned else k[-2]
+    keys = k[_key_side(node)]
     num_heads = q[1].count if len(q) > 3 else max(1, q[0].count // q[0].per)  # batch, heads, queries, width
-    seen = flow.num_recorded(node.inputs[0]) // (num_heads or 1)
-    shape = flow.tensors[node.inputs[0]].shape
-    num_batch = seen // (shape[-1] * shape[-2])
-    num_keys = flow.tensors[node.inputs[1]].shape[-1 if is_turned else -2]
-    num_kv_heads = max(1, flow.distinct(node.inputs[1]) // max(1, num_batch * num_keys * shape[-1]))
-    num_kv_heads = num_kv_heads if num_heads % num_kv_heads == 0 else num_heads
     owned = drafting.parameters(node.inputs[3:])
     drafting.drafts.append(
         Draft(
@@ -127,7 +120,7 @@ def draw_attention(drafting: Drafting, node: Node) -> None:
             makes=node.output,
             sizes=[product(q[:-2]), q[-2], keys, q[-1], v[-1]],
             num_heads=num_heads,
-            num_kv_heads=num_kv_heads,
+            num_kv_heads=_num_kv_heads(drafting, node, num_heads),
             is_causal=bool(node.attributes.get("is_causal", False)),
             has_dropout=bool(node.attributes.get("dropout", 0.0)),
             score_kinds=tuple(str(node.attributes.get("score_kinds", "")).split()),
@@ -135,3 +128,17 @@ def draw_attention(drafting: Drafting, node: Node) -> None:
             weight=sum(count for _, count in owned),
         )
     )
+
+
+def _key_side(node: Node) -> int:
+    return -1 if node.attributes.get("is_turned", False) else -2
+
+
+def _num_kv_heads(drafting: Drafting, node: Node, num_heads: int) -> int:
+    """Heads of the keys, of which those that an expansion repeats are one; as many as queries have where none fit."""
+    flow = drafting.flow
+    shape = flow.tensors[node.inputs[0]].shape
+    num_batch = flow.num_recorded(node.inputs[0]) // (num_heads or 1) // (shape[-1] * shape[-2])
+    num_keys = flow.tensors[node.inputs[1]].shape[_key_side(node)]
+    found = max(1, flow.distinct(node.inputs[1]) // max(1, num_batch * num_keys * shape[-1]))
+    return found if num_heads % found == 0 else num_heads

@@ -62,7 +62,7 @@ def product(sizes: Iterable[Size]) -> Size:
 def tensor_sides(recorded: Recorded) -> tuple[tuple[Sides, ...], frozenset[int]]:
     """The sides of each tensor of the base recording, and those tensors that are for the recorded length alone.
 
-    Some side of these grows neither with the length nor stays as it is (one more than the length, say); it is taken
+    Some side of these grows neither with the length nor stays as it is (ten more than the length, say); it is taken
     as it was recorded.
     """
     base, other_batch, other_seq = recorded.base, recorded.other_batch, recorded.other_seq
@@ -76,43 +76,43 @@ def tensor_sides(recorded: Recorded) -> tuple[tuple[Sides, ...], frozenset[int]]
         shapes = tensor.shape, other_batch.tensors[index].shape, other_seq.tensors[index].shape
         if len({len(shape) for shape in shapes}) > 1:
             raise InvalidInput(f"{base.name} makes tensors of other ranks for other sizes of its input")
-        for size, with_batch, with_seq in zip(*shapes, strict=True):
-            num_batch = _power(size, with_batch, recorded.batch, recorded.second_batch)
-            num_seq = _power(size, with_seq, recorded.seq, recorded.second_seq)
+        for count, with_batch, with_seq in zip(*shapes, strict=True):
+            num_batch = _exponent(count, with_batch, recorded.batch, recorded.second_batch)
+            num_seq = _exponent(count, with_seq, recorded.seq, recorded.second_seq)
             samples = recorded.batch ** (num_batch or 0)
-            near = _near_length(size // samples, with_seq // samples, recorded) if num_seq is None else 0
+            near = _near_length(count // samples, with_seq // samples, recorded) if num_seq is None else 0
             if near:
-                size, num_seq = near * samples, 1  # the length itself
+                count, num_seq = near * samples, 1  # the length itself
             if num_seq is None or num_batch is None:
                 odd.add(index)
-            sides.append(_size(size, num_batch or 0, num_seq or 0, recorded))
+            sides.append(_size(count, num_batch or 0, num_seq or 0, recorded))
         found.append(tuple(sides))
     return tuple(found), frozenset(odd)
 
 
-def _power(size: int, other: int, at: int, second: int) -> int | None:
-    """How often `size` grows with what went from `at` to `second`; None where no whole power says it."""
-    if size == other:
+def _exponent(count: int, other: int, at: int, second: int) -> int | None:
+    """How often `count` grows with what went from `at` to `second`; None where no whole power says it."""
+    if count == other:
         return 0
-    for power in range(1, MAX_POWER + 1):
-        if other * at**power == size * second**power:
-            return power
+    for exponent in range(1, MAX_POWER + 1):
+        if other * at**exponent == count * second**exponent:
+            return exponent
     return None
 
 
-def _near_length(size: int, other: int, recorded: Recorded) -> int:
-    """A multiple of the length that `size` is one or two off of, at both lengths alike; 0 where there is none.
+def _near_length(count: int, other: int, recorded: Recorded) -> int:
+    """A multiple of the length that `count` is one or two off of, at both lengths alike; 0 where there is none.
 
     So are labels that are shifted by one, and a class token beside positions: they are taken for the length.
     """
-    grown, by = other - size, recorded.second_seq - recorded.seq
+    grown, by = other - count, recorded.second_seq - recorded.seq
     if not by or grown % by or grown // by < 1:
         return 0
     times = grown // by
-    return times * recorded.seq if abs(size - times * recorded.seq) <= _NUM_OFF else 0
+    return times * recorded.seq if abs(count - times * recorded.seq) <= _NUM_OFF else 0
 
 
-def _size(size: int, num_batch: int, num_seq: int, recorded: Recorded) -> Size:
+def _size(count: int, num_batch: int, num_seq: int, recorded: Recorded) -> Size:
     below = recorded.batch**num_batch * recorded.seq**num_seq
-    common = gcd(size, below) or 1
-    return Size(size // common, num_batch, num_seq, below // common)
+    common = gcd(count, below) or 1
+    return Size(count // common, num_batch, num_seq, below // common)

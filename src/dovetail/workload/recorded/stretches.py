@@ -61,7 +61,9 @@ def _input_sides(piece: Piece, shapes: dict[int, Draft], flow: Flow) -> tuple[Si
     """Rows and columns of the tensor that comes in; of a first stretch, of the data."""
     if piece.comes_in:
         draft = shapes[piece.comes_in[-1]]
-        rows, cols = _made_sides(draft)
+        is_other = draft.makes >= 0 and (draft.output_frac < 1.0 or draft.kind == "convolution")
+        # the extents of a reduction are of what it reads, those of a transposed convolution of its product
+        rows, cols = rows_and_columns(flow.sides[draft.makes]) if is_other else _made_sides(draft)
         axes = draft.axes[ROWS]
         if draft.operator == "reduce" and axes & Axis.CONTEXT:  # what a sum leaves is divided as between regions
             axes |= int(Axis.SEQUENCE)

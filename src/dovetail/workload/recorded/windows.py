@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from dovetail.workload.recorded.drafted import Draft, Drafting, short_name, vector
 from dovetail.workload.recorded.flow import Node
 from dovetail.workload.recorded.sizes import Size, product
@@ -23,8 +25,7 @@ def draw_convolution(drafting: Drafting, node: Node) -> None:
         frac, positions = 1.0, 1
     else:
         pixels, inner, columns = out[0] * product(out[2:]), weight[1].count * window, weight[0].count // groups
-        shapes = (flow.tensors[value].shape for value in (node.inputs[0], node.inputs[1], node.output))
-        frac, positions = _input_frac(node, *shapes), window
+        frac, positions = _input_frac(drafting, node), window
     owned = drafting.parameters(node.inputs[1:])
     drafting.drafts.append(
         Draft(
@@ -36,12 +37,21 @@ def draw_convolution(drafting: Drafting, node: Node) -> None:
             makes=node.output,
             sizes=[Size(groups), pixels, Size(columns), Size(inner), Size(positions)],
             shared_frac=frac,
+            output_frac=_output_frac(drafting, node, groups * columns),
             stride=_sides_of(node, "stride", len(weight) - 2, 1)[0],
             weight=owned[0][1] if owned else 0,
             bias=sum(count for _, count in owned[1:]),
             owns=owned,
         )
     )
+
+
+def _output_frac(drafting: Drafting, node: Node, num_columns: int) -> float:
+    """Elements of the output over those of the product: windows of a transposed convolution lie over each other."""
+    if not node.attributes.get("turned", False):
+        return 1.0
+    num_samples, _, *sides = drafting.flow.tensors[node.inputs[0]].shape
+    return drafting.flow.num_recorded(node.output) / (num_samples * prod(sides) * num_columns)
 
 
 def _sides_of(node: Node, name: str, rank: int, otherwise: int) -> tuple[int, ...]:
@@ -51,8 +61,10 @@ def _sides_of(node: Node, name: str, rank: int, otherwise: int) -> tuple[int, ..
     return (int(given),) * rank
 
 
-def _input_frac(node: Node, came: tuple[int, ...], weight: tuple[int, ...], made: tuple[int, ...]) -> float:
+def _input_frac(drafting: Drafting, node: Node) -> float:
     """Distinct input elements over those that windows touch; the border of zeros is not among the first."""
+    values = (node.inputs[0], node.inputs[1], node.output)
+    came, weight, made = (drafting.flow.tensors[value].shape for value in values)
     rank = len(came) - 2
     strides, paddings = _sides_of(node, "stride", rank, 1), _sides_of(node, "padding", rank, 0)
     covered = touched = 1

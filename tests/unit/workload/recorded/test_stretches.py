@@ -112,3 +112,24 @@ def test_a_model_of_one_piece_is_one_layer():
     assert len(captured.stretches) == 1
     assert captured.stretches[0].is_layer
     assert names(captured)[-1] == "loss"
+
+
+def test_what_comes_in_behind_a_mean_over_pixels_is_the_mean():
+    tape = Tape()
+    image = tape.conv(tape.data(B, 3, 32, 32), 8, 1, side=32)
+    x = tape.add("mean", image, shape=(B, 8), dims=(2, 3))
+    for index in range(8):
+        x = tape.add("relu", tape.linear(x, 8, where=f"layers.{index}"))
+    layers = tape.captured().stretches[1]
+    assert layers.repeat == 3  # two by two, as pairs are divided
+    assert (layers.input_rows[0], layers.input_cols[0]) == (Size(1, num_batch=1), Size(8))
+
+
+def test_a_block_is_called_by_the_last_words_that_its_modules_share():
+    tape = Tape()
+    x, _ = tape.embedding()
+    for index in range(4):
+        where = f"wrapped.model.text.decoder.layers.{index}"
+        x = tape.add("add", x, tape.feed_forward(tape.norm(x, where=f"{where}.norm"), where=where), where=where)
+    tape.loss(tape.linear(tape.norm(x, where="norm"), VOCAB, where="head"))
+    assert tape.captured().stretches[1].name == "text.decoder.layers"

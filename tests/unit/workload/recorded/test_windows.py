@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dovetail.errors import NotModelled
+from dovetail.workload.layers import Sample
 from tests.unit.workload.recorded.tapes import BATCH, B, Tape, at_base, drafting_of, only
 
 
@@ -48,7 +49,20 @@ def test_a_transposed_convolution_is_over_input_pixels():
     tape.add("convolution", x, tape.weight(4, 8, 2, 2), shape=(B, 8, 32, 32), stride=(2, 2), groups=1, turned=True)
     draft = only(drafting_of(tape), "convolution")
     assert at_base(draft) == (1, BATCH * 16 * 16, 8 * 4, 4, 1)
-    assert draft.weight == 4 * 8 * 4
+    assert (draft.weight, draft.output_frac) == (4 * 8 * 4, 1.0)
+
+
+def test_windows_of_a_transposed_convolution_may_lie_over_each_other():
+    tape = Tape()
+    x = tape.conv(tape.data(B, 4, 16, 16), 4, 1, side=16)
+    stride, padding = (2, 2), (1, 1)
+    weight = tape.weight(4, 8, 4, 4)
+    tape.add("convolution", x, weight, shape=(B, 8, 32, 32), stride=stride, padding=padding, turned=True)
+    captured = tape.captured()
+    ops = captured.forward(Sample(batch=BATCH, seq=captured.seq, dtype="bf16")).blocks[-1].ops
+    (row,) = (row for row, name in enumerate(ops.names) if name.startswith("convolution"))
+    assert ops.output_elements[row] == BATCH * 8 * 32 * 32
+    assert ops.flop[row] == 2 * BATCH * 16 * 16 * 4 * 8 * 16
 
 
 def test_a_convolution_along_one_side_has_a_window_of_one_side():

@@ -141,3 +141,11 @@ def test_a_square_that_stands_is_taken_to_be_causal(shape, is_causal):
     mask = tape.buffer(*shape)
     tape.add("relu", mask)
     assert is_causal_mask(taken(tape), mask) is is_causal
+
+
+def test_a_masked_bias_that_others_read_is_masked_where_it_was():
+    tape, (q, k, v) = begun()
+    bias = tape.add("add", tape.weight(1, HEADS, 16, 16), tape.buffer(S, S))
+    tape.add("attention", q, k, v, bias, shape=(B, HEADS, S, KEY))
+    tape.add("relu", bias)
+    assert "add" in words(taken(tape, take_attention))

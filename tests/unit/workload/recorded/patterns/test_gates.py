@@ -50,3 +50,12 @@ def test_one_number_a_row_is_no_gate_of_a_feed_forward_layer():
     gate = tape.add("silu", tape.linear(x, 1))
     tape.add("mul", gate, tape.linear(x, 16))
     assert "mul" in words(taken(tape, take_cones, take_gates))
+
+
+def test_an_activation_added_to_another_product_is_no_gate():
+    tape = Tape()
+    x = tape.data(B, S, 8)
+    tape.add("add", tape.add("silu", tape.linear(x, 16)), tape.linear(x, 16))
+    flow = taken(tape, take_cones, take_gates)
+    assert [node.attributes["operator"] for node in flow.nodes if node.word == "cone"] == ["silu"]
+    assert words(flow)[-1] == "add"
