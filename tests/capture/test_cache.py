@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,8 @@ from torch import nn
 
 import dovetail as dv
 from dovetail.capture import captures
-from dovetail.capture.content import Unhashable, config_key, file_key, module_key
+from dovetail.capture.content import config_key, file_key
+from dovetail.capture.torch_model import begun_module
 from dovetail.files import capture_cache
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,11 +45,11 @@ def refused(*_: Any, **__: Any) -> Any:
 
 @pytest.fixture
 def never_again(monkeypatch):
-    """To be called where nothing may be recorded from then on."""
-    return lambda: monkeypatch.setattr("dovetail.capture.torch_model.captured_module", refused)
+    """To be called where no second recording may be made from then on."""
+    return lambda: monkeypatch.setattr("dovetail.capture.torch_model.Begun.finished", refused)
 
 
-def test_the_second_time_nothing_is_recorded(never_again, kept):
+def test_the_second_time_it_runs_once_and_the_rest_is_kept(never_again, kept):
     first = dv.capture(Net(), rows())
     assert not first.is_from_cache
     assert len(list(kept.iterdir())) == 1
@@ -99,69 +98,51 @@ def frozen() -> nn.Module:
     return net
 
 
-def with_buffer() -> nn.Module:
-    net = Net()
-    net.register_buffer("mask", torch.zeros(3))
-    return net
-
-
 def with_hook() -> nn.Module:
     net = Net()
     net.first.register_forward_hook(lambda _module, _inputs, output: output + 1)
     return net
 
 
-DIFFERENT: dict[str, tuple[Any, Any, dict[str, Any]]] = {
-    "as it is": (Net(), rows(), {}),
-    "another batch": (Net(), rows(8), {}),
-    "another width": (Net(32), rows(4, 32), {}),
-    "another attribute": (Net(scale=2.0), rows(), {}),
-    "another dtype": (Net().to(torch.bfloat16), rows().to(torch.bfloat16), {}),
-    "not training": (Net().eval(), rows(), {}),
-    "another forward": (Other(), rows(), {}),
-    "shared weights": (tied(), rows(), {}),
-    "frozen weights": (frozen(), rows(), {}),
-    "a buffer": (with_buffer(), rows(), {}),
-    "a hook": (with_hook(), rows(), {}),
-    "inputs of meta": (Net(), rows().to("meta"), {}),
-    "a mask": (Net(), {"x": rows(), "mask": torch.ones(4)}, {}),
-    "another mask": (Net(), {"x": rows(), "mask": torch.zeros(4)}, {}),
-    "truth": (Net(), (rows(), torch.ones(4, dtype=torch.bool)), {}),
-    "no truth": (Net(), (rows(), torch.zeros(4, dtype=torch.bool)), {}),
-    "inputs by name": (Net(), {"x": rows()}, {}),
-    "a name": (Net(), rows(), {"name": "net"}),
-    "a dim of positions": (Net(), rows(), {"seq_dim": 1}),
+DIFFERENT: dict[str, tuple[Any, Any]] = {
+    "as it is": (Net(), rows()),
+    "another batch": (Net(), rows(8)),
+    "another width": (Net(32), rows(4, 32)),
+    "another dtype": (Net().to(torch.bfloat16), rows().to(torch.bfloat16)),
+    "another forward": (Other(), rows()),
+    "shared weights": (tied(), rows()),
+    "frozen weights": (frozen(), rows()),
+    "a hook": (with_hook(), rows()),
 }
 
 
-def test_everything_that_decides_a_capture_has_a_key_of_its_own():
-    keys = {words: module_key(model, inputs, **said) for words, (model, inputs, said) in DIFFERENT.items()}
-    assert len(set(keys.values())) == len(keys), keys
+def digest(model: nn.Module, inputs: Any) -> str:
+    return begun_module(model, inputs).digest
+
+
+def test_whatever_runs_otherwise_has_a_hash_of_its_own():
+    found = {words: digest(model, inputs) for words, (model, inputs) in DIFFERENT.items()}
+    assert len(set(found.values())) == len(found), found
 
 
 @pytest.mark.parametrize("words", DIFFERENT)
-def test_the_same_has_the_same_key_whatever_its_numbers_are(words):
-    model, inputs, said = DIFFERENT[words]
-    before = module_key(model, inputs, **said)
+def test_the_same_has_the_same_hash_whatever_its_numbers_are(words):
+    model, inputs = DIFFERENT[words]
+    before = digest(model, inputs)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(1)
-    assert module_key(model, inputs, **said) == before
+    assert digest(model, inputs) == before
 
 
-def test_numbers_of_other_inputs_are_not_looked_at():
-    assert module_key(Net(), torch.ones(4, WIDTH)) == module_key(Net(), rows())
-
-
-def test_a_key_does_not_depend_on_the_process():
+def test_a_hash_does_not_depend_on_the_process():
     code = (
-        "import torch, transformers as t\nfrom dovetail.capture import content\n"
-        "content.code_digest = lambda: 'the same'  # somebody may edit it meanwhile\n"
-        "with torch.device('meta'): m = t.GPT2LMHeadModel(t.GPT2Config(n_layer=2))\n"
-        "print(content.module_key(m, {'input_ids': torch.empty(2, 8, dtype=torch.int64)}))"
+        "import torch\nfrom dovetail.capture.torch_model import begun_module\n"
+        "m = torch.nn.Sequential(torch.nn.Embedding(10, 8), torch.nn.LayerNorm(8), torch.nn.Linear(8, 10))\n"
+        "print(begun_module(m, torch.zeros(2, 8, dtype=torch.int64)).digest)"
     )
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    keys = {
+    found = {
         subprocess.run(
             [sys.executable, "-W", "ignore", "-c", code],
             env=os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": seed},
@@ -172,109 +153,47 @@ def test_a_key_does_not_depend_on_the_process():
         ).stdout
         for seed in ("1", "2")
     }
-    assert len(keys) == 1
+    assert len(found) == 1
 
 
-OWN_NET = """
-import logging, torch
+OWN = """
+import enum, functools, torch
 from torch import nn
-import own_part
-from own_part import curve
-
-log = logging.getLogger("own")
-{more}
-
+{before}
 class Own(nn.Module):
+    {inside}
     def __init__(self):
         super().__init__()
         self.a = nn.Linear(4, 4)
 
-    def forward(self, x):
-        log.debug("running")
-        return curve(self.a(x)) * own_part.SCALE
+    def forward(self, x, times={default}):
+        for _ in range({times}):
+            x = self.a(x)
+        return x
+
+def made():
+    return Own(), torch.zeros(2, 4)
 """
-OWN_PART = """
-import torch
-from types import SimpleNamespace
-{before}
-CHOSEN = SimpleNamespace(bend="{bend}", kinds={{"b", "a", "c"}})
-SCALE = {scale}
-
-def curve(x):
-    return bent(x) if CHOSEN.bend else x
-
-def bent(x):
-    return torch.{function}(x)
-"""
-PLAIN = {"before": "", "bend": "yes", "scale": 2, "function": "relu", "more": ""}
+REACHED = {
+    "a default": {"default": "NUM", "times": "times"},
+    "a list of the class": {"inside": "K = [0] * NUM", "times": "len(self.K)"},
+    "a dict of the class": {"inside": 'K = {"n": NUM}', "times": 'self.K["n"]'},
+    "an attribute of an attribute": {"before": "class O: pass\nO.x = O()\nO.x.n = NUM", "times": "O.x.n"},
+    "a member": {"before": "class E(enum.Enum):\n    a = NUM", "times": "E.a.value"},
+    "a part": {"before": "P = functools.partial(int, NUM)", "times": "P()"},
+}
 
 
-@pytest.fixture
-def own_key(tmp_path, monkeypatch):
-    """The key of a model of two modules of the user's, freshly imported."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-
-    def key(**changes: Any) -> str:
-        words = PLAIN | changes
-        for name, text in (("own_part", OWN_PART), ("own_net", OWN_NET)):
-            (tmp_path / f"{name}.py").write_text(text.format(**words))
-            sys.modules.pop(name, None)
-        importlib.invalidate_caches()
-        return module_key(importlib.import_module("own_net").Own(), torch.zeros(2, 4))
-
-    yield key
-    for name in ("own_part", "own_net"):
-        sys.modules.pop(name, None)
-
-
-@pytest.mark.parametrize(
-    "changes", [{}, {"before": "# said"}, {"before": "\n\n"}, {"more": "unrelated = [1]"}], ids=str
-)
-def test_where_code_stands_and_what_nobody_uses_does_not_count(own_key, changes):
-    assert own_key(**changes) == own_key()
-
-
-@pytest.mark.parametrize("changes", [{"function": "tanh"}, {"bend": ""}, {"scale": 3}], ids=str)
-def test_what_code_of_the_users_reaches_counts(own_key, changes):
-    """A function behind a function, a constant of another module, a value that a function looks up."""
-    assert own_key(**changes) != own_key()
-
-
-def test_a_file_that_has_changed_since_it_was_imported_does_not_count(own_key, tmp_path):
-    before = own_key()
-    (tmp_path / "own_part.py").write_text("raise AssertionError\n")
-    assert module_key(sys.modules["own_net"].Own(), torch.zeros(2, 4)) == before
-
-
-def test_what_cannot_be_told_apart_is_captured_and_not_kept(kept):
-    net = Net()
-    net.lock = threading.Lock()
-    with pytest.raises(Unhashable, match="lock"):
-        module_key(net, rows())
-    del net.lock
-    net.where = [object()]
-    found = dv.capture(net, rows())
-    assert "cannot be told apart: where" in found.remarks[0]
-    assert not kept.exists()
-
-
-class Shy:
-    """Raises as it is looked at."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise RuntimeError(name)
-
-    def __deepcopy__(self, memo: Any) -> Shy:
-        return self
-
-
-def test_an_attribute_that_raises_costs_the_cache_alone(kept):
-    net = Net()
-    net.shy = Shy()
-    found = dv.capture(net, rows())
-    assert found.remarks == ("this capture is not kept: looking at the module raises RuntimeError",)
-    assert not kept.exists()
+@pytest.mark.parametrize("words", REACHED)
+def test_whatever_the_code_reaches_is_seen_as_it_runs(words, tmp_path):
+    """No look at code can find all that a forward pass depends on; running it does."""
+    found = []
+    for num in ("1", "3"):
+        text = OWN.format(**{"before": "", "inside": "pass", "default": "1"} | REACHED[words])
+        file = tmp_path / f"own_{num}.py"
+        file.write_text(text.replace("NUM", num), encoding="utf-8")
+        found.append(dv.capture(f"{file}:made", name="own").record["forward_flop"])
+    assert found[1] == 3 * found[0]
 
 
 def damaged(file: Path, how: str) -> None:

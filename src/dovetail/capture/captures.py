@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from dovetail.capture.content import Unhashable, config_key, file_key, module_key
+from dovetail.capture.content import config_key, file_key, recording_key
 from dovetail.capture.offline import offline
 from dovetail.capture.shapes import input_shapes
 from dovetail.capture.targets import check_target, factory_of, is_config, is_onnx
@@ -126,7 +126,7 @@ def _of_config(asked: CaptureAsked, config: Mapping[str, Any], where: str, tell:
 
         tell("building the model without weights")
         module = built_from_config(config, where).module
-        return _recorded(replace(asked, model=module, name=name), module, inputs, tell)
+        return _of_recording(replace(asked, model=module, name=name, is_kept=False), module, inputs, tell).captured
 
     return _once(key, asked.is_kept, record)
 
@@ -159,12 +159,7 @@ def _of_module(asked: CaptureAsked, tell: Tell) -> Found:
         tell("building the model without weights")
         made = built(model, words)
         model, inputs = made.module, inputs if inputs is not None else made.inputs
-    key = ""
-    remarks: tuple[str, ...] = ()
-    if asked.is_kept:
-        key, remarks = _module_key(asked, model, inputs)
-    found = _once(key, asked.is_kept, lambda: _recorded(asked, model, inputs, tell))
-    return replace(found, remarks=(*remarks, *found.remarks))
+    return _of_recording(asked, model, inputs, tell)
 
 
 def _is_config_value(value: object) -> bool:
@@ -172,36 +167,39 @@ def _is_config_value(value: object) -> bool:
     return isinstance(getattr(value, "model_type", None), str) and callable(getattr(value, "to_dict", None))
 
 
-def _module_key(asked: CaptureAsked, model: Any, inputs: Any) -> tuple[str, tuple[str, ...]]:
-    said = {"name": asked.name, "seq_dim": asked.seq_dim, "batch": asked.batch, "seq": asked.seq}
-    try:
-        return module_key(model, inputs, **said), ()
-    except Unhashable as reason:
-        return "", (f"this capture is not kept, for what it depends on cannot be told apart: {reason}",)
-    except Exception as error:  # anybody's attributes may raise anything as they are looked at
-        return "", (f"this capture is not kept: looking at the module raises {type(error).__name__}",)
+def _of_recording(asked: CaptureAsked, model: Any, inputs: Any, tell: Tell) -> Found:
+    """Of a module that is there: what it does is seen by running it once, whatever its code depends on."""
+    from dovetail.capture.torch_model import begun_module
+
+    inputs, notes = _inputs_of(asked, model, inputs)
+    tell("recording")
+    begun = begun_module(model, inputs, name=asked.name, seq_dim=asked.seq_dim)
+    key = recording_key(begun.digest, name=asked.name, notes=notes) if asked.is_kept else ""
+
+    def record() -> Captured:
+        found = begun.finished()
+        sizes = {"batch": found.batch, "seq": found.seq, "backward_flop": found.backward_flop}
+        return _understood(found.recorded, asked.name, (*notes, *found.notes), tell, **sizes)
+
+    return _once(key, asked.is_kept, record)
 
 
-def _recorded(asked: CaptureAsked, model: Any, inputs: Any, tell: Tell) -> Captured:
+def _inputs_of(asked: CaptureAsked, model: Any, inputs: Any) -> tuple[Any, tuple[str, ...]]:
+    """What the module is called with: as said, or made for a model that says what it reads; and what was assumed."""
     from dovetail.capture.torch_examples import examples_of, has_examples
-    from dovetail.capture.torch_model import captured_module
 
-    notes: tuple[str, ...] = ()
     if isinstance(inputs, str):
         inputs = _from_words(inputs)
     if inputs is None and has_examples(model):
-        inputs, notes = examples_of(model, asked.batch, asked.seq)
-    elif asked.batch or asked.seq:
+        made, notes = examples_of(model, asked.batch, asked.seq)
+        return made, notes
+    if asked.batch or asked.seq:
         told = "--batch and --seq are for a configuration or an ONNX file; of a module its example inputs say both"
         raise InvalidInput(told)
     if inputs is None:
         told = f"nothing says what {type(model).__name__} is called with; return (module, inputs) from its factory"
         raise InvalidInput(f"{told}, or say --inputs 'x:float32[2,512]'")
-    tell("recording")
-    found = captured_module(model, inputs, name=asked.name, seq_dim=asked.seq_dim)
-    said = (*notes, *found.notes)
-    sizes = {"batch": found.batch, "seq": found.seq, "backward_flop": found.backward_flop}
-    return _understood(found.recorded, asked.name, said, tell, **sizes)
+    return inputs, ()
 
 
 def _from_words(text: str) -> Any:

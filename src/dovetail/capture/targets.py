@@ -6,14 +6,16 @@ import importlib
 import importlib.util
 import os
 import sys
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dovetail.capture.own_code import is_own_file
+import dovetail
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.files.text import one_line, quoted
 
@@ -107,9 +109,21 @@ def _words(error: BaseException) -> str:
     return (words if len(words) <= MAX_WORDS else words[: MAX_WORDS - 3] + "...") + hint
 
 
+@cache
+def _library_folders() -> tuple[str, ...]:
+    paths = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    own = os.path.dirname(os.path.abspath(dovetail.__file__))
+    return tuple({os.path.realpath(path) + os.sep for path in (*paths, own) if path})
+
+
+def _is_own_file(file: str) -> bool:
+    """Whether it is the user's: of no library, not Python's and not Dovetail's."""
+    return bool(file) and not file.startswith("<") and not os.path.realpath(file).startswith(_library_folders())
+
+
 def _line(error: BaseException) -> str:
     """The last line of the user's own code that `error` passed through: neither Dovetail's nor a library's."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{one_line(error.filename)}:{error.lineno or 1}"
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if is_own_file(frame.filename)]
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own_file(frame.filename)]
     return f"{one_line(own[-1].filename)}:{own[-1].lineno}" if own else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,9 @@ BATCHES = (2, 3)  # one would hide what is broadcast; these two are rarely sizes
 class TorchCapture:
     """A recorded module, and what was noticed.
 
-    `results` are the tensors of the base recording whose sum training reduces, `batch` and
-    `seq` are those of the example; 1 where samples have no positions, or cannot have others. The flop are those of all products in one pass over the base recording's batch, as PyTorch ran them.
+    `results` are the tensors of the base recording whose sum training reduces. `batch` and `seq` are those of the
+    example; `seq` is 1 where samples have no positions, or cannot have others. The flop are those of all products in
+    one pass over the base recording's batch, as PyTorch ran them.
     """
 
     recorded: Recorded
@@ -52,30 +54,54 @@ def captured_module(model: Any, example_inputs: Any, *, name: str = "", seq_dim:
     Positions are dim 1 of all integer inputs, or `seq_dim`. The module is copied without its numbers and never run
     itself.
     """
+    return begun_module(model, example_inputs, name=name, seq_dim=seq_dim).finished()
+
+
+def begun_module(model: Any, example_inputs: Any, *, name: str = "", seq_dim: int | None = None) -> Begun:
+    """`model` after its first recording; what it is kept under follows from that, and the others can be spared."""
     runs, notes = _prepared(model, example_inputs, name, seq_dim)
-    inputs, base = runs.inputs, runs.base()
-    other_seq, length, note = runs.other_seq(base)
-    if not length:
-        runs, base, (other_seq, length, note) = runs.shorter(base, note)
-    recorded = Recorded(
-        base=base.recording,
-        other_batch=runs.other_batch(base),
-        other_seq=other_seq,
-        batch=BATCHES[0],
-        second_batch=BATCHES[1],
-        seq=runs.seq if length else 1,
-        second_seq=length or 1,
-        tool=f"torch {torch_library().__version__.partition('+')[0]}",
-    )
-    return TorchCapture(
-        recorded=recorded,
-        seq=inputs.seq if length else 1,
-        results=base.results,
-        notes=(*notes, *base.notes, *((note,) if note else ())),
-        batch=inputs.batch,
-        forward_flop=base.forward_flop,
-        backward_flop=base.backward_flop,
-    )
+    return Begun(runs, runs.base(), notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A module that was recorded once; its recordings at other sizes are still to come."""
+
+    runs: _Runs
+    base: Run
+    notes: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """Of all that the first recording shows: what ran, on which shapes, in which module, and what was noticed."""
+        inputs, base = self.runs.inputs, self.base
+        seen = (base.recording, base.results, base.notes, base.backward_flop, self.notes, inputs.batch, inputs.seq)
+        return hashlib.sha256(repr(seen).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def finished(self) -> TorchCapture:
+        runs, base, inputs = self.runs, self.base, self.runs.inputs
+        other_seq, length, note = runs.other_seq(base)
+        if not length:
+            runs, base, (other_seq, length, note) = runs.shorter(base, note)
+        recorded = Recorded(
+            base=base.recording,
+            other_batch=runs.other_batch(base),
+            other_seq=other_seq,
+            batch=BATCHES[0],
+            second_batch=BATCHES[1],
+            seq=runs.seq if length else 1,
+            second_seq=length or 1,
+            tool=f"torch {torch_library().__version__.partition('+')[0]}",
+        )
+        return TorchCapture(
+            recorded=recorded,
+            seq=inputs.seq if length else 1,
+            results=base.results,
+            notes=(*self.notes, *base.notes, *((note,) if note else ())),
+            batch=inputs.batch,
+            forward_flop=base.forward_flop,
+            backward_flop=base.backward_flop,
+        )
 
 
 def _prepared(model: Any, example_inputs: Any, name: str, seq_dim: int | None) -> tuple[_Runs, tuple[str, ...]]:

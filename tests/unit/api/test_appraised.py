@@ -9,6 +9,8 @@ import pytest
 import dovetail as dv
 from dovetail.accuracy.appraisal import NOW, Machine
 from dovetail.accuracy.peer_speeds import PEER_SPEEDS
+from dovetail.accuracy.prepared import Given
+from dovetail.api import measured_sets
 from dovetail.api.appraised import EXTRAS, OPERATIONS, appraised, machine, timed
 from dovetail.api.around import Called
 from dovetail.api.timed import costing, planning, proofs
@@ -162,3 +164,16 @@ def test_another_machine_is_another_page(whole):
     other = Machine(num_cores=64, processor="arm64", python="3.13.1", numpy="2.3.0", date="2026-01-31")
     moved = replace(whole, appraisal=(replace(appraisal, machine=other),))
     assert "speed: 64 cores, arm64, Python 3.13.1, NumPy 2.3.0, 2026-01-31" in str(moved)
+
+
+@pytest.mark.parametrize(("folder", "has_note"), [("", True), ("runs", False)])
+def test_rows_that_join_a_set_and_are_not_here_are_named(monkeypatch, tmp_path, folder, has_note):
+    (tmp_path / "runs").mkdir()
+    table = "m,n,k,time_us\n64,64,64,5\n"  # of another kind, which is as good to be found
+    (tmp_path / "runs" / "more.csv").write_text(table, encoding="utf-8")
+    monkeypatch.setitem(measured_sets.BESIDE, "array-sims", ("more.csv",))
+    monkeypatch.setenv("DOVETAIL_REFERENCE_DATA", str(tmp_path / folder))
+    found = measured_sets.Found()
+    measured_sets.look_up("array-sims", Given(), found, is_asked=False, does_name_absent=True)
+    assert any(note.startswith("more skipped: its rows are not shipped") for note in found.notes) == has_note
+    assert any(one.name == "more" for one in found.sets) == (not has_note)
