@@ -9,6 +9,7 @@ from dovetail.workload.layers import Sample
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.recorded.captured import Captured
 from dovetail.workload.recorded.drafted import COLS, FIFTH, INNER, LEAD, ROWS, Draft
+from dovetail.workload.recorded.flow import Flow
 from dovetail.workload.recorded.record import Recorded
 from dovetail.workload.training import training_graph
 
@@ -62,6 +63,20 @@ def shared_notes(drafts: list[Draft], num_layers: int) -> tuple[str, ...]:
     return (f"{told}, and what stages would exchange for them is not modelled",)
 
 
+def aside_notes(flow: Flow, drafts: list[Draft], recorded: Recorded) -> tuple[str, ...]:
+    """Products that no gradient goes through, where they are worth a word: they are not in the graph."""
+    left_out = sum(
+        2.0 * flow.num_recorded(node.output) * flow.tensors[node.inputs[0]].shape[-1]
+        for node in flow.nodes
+        if node.word in ("matmul", "linear") and flow.aside(node) and flow.tensors[node.inputs[0]].shape
+    )
+    total = sum(_flop(draft, recorded) for draft in drafts)
+    if left_out <= _SAME_FRAC * total:
+        return ()
+    share = 100 * left_out / (left_out + total)
+    return (f"products that no gradient goes through, {share:.0f} % of the forward pass, are left out",)
+
+
 def gradient_notes(captured: Captured, recorded: Recorded, backward_flop: float) -> tuple[str, ...]:
     """Whether the gradients that follow from the forward pass take the FLOP that were recorded for them."""
     if not backward_flop:
@@ -73,4 +88,5 @@ def gradient_notes(captured: Captured, recorded: Recorded, backward_flop: float)
         return ()
     more = 100 * (derived / backward_flop - 1)
     told = f"its gradients are taken to need {abs(more):.0f} % {'more' if more > 0 else 'fewer'} FLOP in products than"
-    return (f"{told} were recorded: some part of the model may be frozen, detached or computed again",)
+    why = "some part of it may be detached, or computed again, which is left to a plan's recompute"
+    return (f"{told} were recorded: {why}",)

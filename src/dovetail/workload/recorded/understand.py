@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from dovetail.errors import InvalidInput
 from dovetail.workload.recorded.captured import Captured
 from dovetail.workload.recorded.drafted import COLS, ROWS, Draft, Drafting
 from dovetail.workload.recorded.drafts import drafted
-from dovetail.workload.recorded.explained import gradient_notes, shared_notes, tensor_notes
+from dovetail.workload.recorded.explained import aside_notes, gradient_notes, shared_notes, tensor_notes
 from dovetail.workload.recorded.flow import Flow, Node
 from dovetail.workload.recorded.merging import merge_products
 from dovetail.workload.recorded.patterns.attention import take_attention
@@ -65,7 +66,13 @@ def understood(
         notes=(*notes, *said, *regions.notes, *tensor_notes(drafting.drafts, recorded)),
     )
     num_layers = sum(stretch.repeat for stretch in captured.stretches if stretch.is_layer)
-    more = shared_notes(drafting.drafts, num_layers) + gradient_notes(captured, recorded, backward_flop)
+    if not captured.num_parameters:
+        raise InvalidInput(f"{recorded.base.name} has no parameter that is trained, so there is no training to predict")
+    more = (
+        *aside_notes(flow, drafting.drafts, recorded),
+        *shared_notes(drafting.drafts, num_layers),
+        *gradient_notes(captured, recorded, backward_flop),
+    )
     return replace(captured, notes=(*captured.notes, *more))
 
 
@@ -105,8 +112,8 @@ def _with_loss(flow: Flow) -> tuple[str, ...]:
     flow.nodes.append(Node(word="loss", inputs=[logits], outputs=[made], place=ends[-1].place + 1))
     flow.nodes[-1].attributes["logits"] = logits
     flow.index()
-    shape = " x ".join(str(size) for size in flow.tensors[logits].shape)
-    return (f"no loss was recorded: softmax cross-entropy over the last side of the output, {shape}, is assumed",)
+    classes = flow.tensors[logits].shape[-1]
+    return (f"no loss was recorded: softmax cross-entropy over the {classes:,} columns of its output is assumed",)
 
 
 def _hoist(drafting: Drafting) -> None:
