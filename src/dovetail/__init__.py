@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from dovetail.api import *  # noqa: F403  # every name that it offers, for type checkers
 
 __version__ = "0.1.0"
-_BOTH = ("capture", "network", "plan", "schedule")  # names of layers that are also names of answers: modules that can be called
+# names of layers that are also names of answers: modules that can be called
+_BOTH = ("capture", "network", "plan", "schedule")
 
 
 class _Layer(ModuleType):

@@ -133,9 +133,7 @@ class Cluster(Generic[Q]):
 
     def _asked(self, act: Callable[[Q, T], R], task: T) -> Any:
         try:
-            return self._client.submit(
-                _acted, act, self._question, task, model_version(), loaded_plugins(), pure=False
-            )
+            return self._client.submit(_acted, act, self._question, task, model_version(), loaded_plugins(), pure=False)
         except (OSError, RuntimeError, CancelledError):
             raise self._gone() from None
 

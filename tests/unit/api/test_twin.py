@@ -26,8 +26,8 @@ from dovetail.cli.simulate_options import simulate
 from dovetail.cli.store_options import studies
 
 COMMANDS: dict[str, Callable[..., None]] = {
-    "capture": capture, "codesign": codesign, "launch": launch, "mine": mine, "network": network, "op": op, "pareto": pareto,
-    "plan": plan, "reproduce": reproduce, "schedule": schedule, "show": show, "simulate": simulate,
+    "capture": capture, "codesign": codesign, "launch": launch, "mine": mine, "network": network, "op": op,
+    "pareto": pareto, "plan": plan, "reproduce": reproduce, "schedule": schedule, "show": show, "simulate": simulate,
     "studies": studies, "validate": validate,
 }  # fmt: skip
 # What a command writes is a method of the answer, and how it shows it the caller's business.

@@ -18,7 +18,14 @@ _ALL_FRAC = 0.995  # divided so far, nothing is worth a word
 _SAME_FRAC = 0.01  # how far gradients may differ from what was recorded without a word
 
 
-def tensor_notes(drafts: list[Draft], recorded: Recorded) -> tuple[str, ...]:
+def graph_notes(captured: Captured, recorded: Recorded, flow: Flow, drafts: list[Draft]) -> tuple[str, ...]:
+    """What is not divided, what is not in the graph, and what is charged more than once."""
+    num_layers = sum(stretch.repeat for stretch in captured.stretches if stretch.is_layer)
+    notes = _tensor_notes(drafts, recorded), _aside_notes(flow, drafts, recorded), _shared_notes(drafts, num_layers)
+    return tuple(note for found in notes for note in found)
+
+
+def _tensor_notes(drafts: list[Draft], recorded: Recorded) -> tuple[str, ...]:
     """Which products every device of a tensor-parallel group does whole."""
     whole: dict[str, float] = defaultdict(float)
     total = 0.0
@@ -54,7 +61,7 @@ def _flop(draft: Draft, recorded: Recorded) -> float:
     return 2.0 * sizes[LEAD] * sizes[ROWS] * sizes[COLS] * inner
 
 
-def shared_notes(drafts: list[Draft], num_layers: int) -> tuple[str, ...]:
+def _shared_notes(drafts: list[Draft], num_layers: int) -> tuple[str, ...]:
     """Layers that share their weights (ALBERT): in a pipeline each is charged a copy of its own."""
     tied = sum(draft.is_tied and draft.kind != "vector" and draft.name != "lm_head" for draft in drafts)
     if num_layers < 2 or tied < num_layers:  # sharing needs two
@@ -63,7 +70,7 @@ def shared_notes(drafts: list[Draft], num_layers: int) -> tuple[str, ...]:
     return (f"{told}, and what stages would exchange for them is not modelled",)
 
 
-def aside_notes(flow: Flow, drafts: list[Draft], recorded: Recorded) -> tuple[str, ...]:
+def _aside_notes(flow: Flow, drafts: list[Draft], recorded: Recorded) -> tuple[str, ...]:
     """Products that no gradient goes through, where they are worth a word: they are not in the graph."""
     left_out = sum(
         2.0 * flow.num_recorded(node.output) * flow.tensors[node.inputs[0]].shape[-1]

@@ -9,7 +9,7 @@ from dovetail.errors import InvalidInput
 from dovetail.workload.recorded.captured import Captured
 from dovetail.workload.recorded.drafted import COLS, ROWS, Draft, Drafting
 from dovetail.workload.recorded.drafts import drafted
-from dovetail.workload.recorded.explained import aside_notes, gradient_notes, shared_notes, tensor_notes
+from dovetail.workload.recorded.explained import gradient_notes, graph_notes
 from dovetail.workload.recorded.flow import Flow, Node
 from dovetail.workload.recorded.merging import merge_products
 from dovetail.workload.recorded.patterns.attention import take_attention
@@ -63,16 +63,11 @@ def understood(
         seq=seq or recorded.seq,
         is_any_length=flow.scales and recorded.seq != recorded.second_seq,
         num_steps=len(recorded.base.steps),
-        notes=(*notes, *said, *regions.notes, *tensor_notes(drafting.drafts, recorded)),
+        notes=(*notes, *said, *regions.notes),
     )
-    num_layers = sum(stretch.repeat for stretch in captured.stretches if stretch.is_layer)
     if not captured.num_parameters:
         raise InvalidInput(f"{recorded.base.name} has no parameter that is trained, so there is no training to predict")
-    more = (
-        *aside_notes(flow, drafting.drafts, recorded),
-        *shared_notes(drafting.drafts, num_layers),
-        *gradient_notes(captured, recorded, backward_flop),
-    )
+    more = graph_notes(captured, recorded, flow, drafting.drafts) + gradient_notes(captured, recorded, backward_flop)
     return replace(captured, notes=(*captured.notes, *more))
 
 

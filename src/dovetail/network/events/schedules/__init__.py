@@ -72,9 +72,7 @@ class Level:
 Lane = tuple[Level, ...]
 Schedule = tuple[Lane, ...]
 Algorithm = Callable[[Ask], Schedule]
-algorithms: Registry[Algorithm] = Registry(
-    "collective algorithm", __name__, check=functions("collective algorithm")
-)
+algorithms: Registry[Algorithm] = Registry("collective algorithm", __name__, check=functions("collective algorithm"))
 
 
 def single(round_: Round, repeat: int = 1) -> Level:
