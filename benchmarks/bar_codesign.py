@@ -13,13 +13,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 from benchmarks.bar import REPOSITORY, Bar
 from benchmarks.phaze_records import PAIRS, Record, records
-from dovetail.search.codesign.joint import JointFound, joint_search, own_hands
-from dovetail.search.codesign.question import JointQuestion, system_space
-from dovetail.search.codesign.scoring import Scorer
+from dovetail.api.timed.designing import reduced, searched
 from dovetail.search.phaze_joint import question_of, separate_steps
 from dovetail.units import GIGA, KIBI
 
@@ -28,15 +25,6 @@ WHOLE = "gpt3-175b:published"
 MOST_S, MOST_BYTES = 60.0, 2 * GIGA  # the issue: on two cores
 NUM_SYSTEMS = 3 * 29_360  # PHAZE, released code (MIT, commit fed7cde); with each HBM
 REDUCED = "bert-large:published"
-FEW = {
-    "num_tensor": (1, 4, 16),
-    "num_rows": (64, 128, 256),
-    "num_cols": (64, 128, 256),
-    "num_vector": (2, 16, 64),
-    "num_lanes": (64, 128, 256),
-    "sram_mib": (2, 32, 128),
-    "stack_gib": (8, 16, 20),
-}
 LIVE = "llama2-7b:published"
 SAME_FRAC = 1e-9  # style: a tolerance; sums in another order differ by less
 
@@ -77,8 +65,8 @@ def whole_bars() -> Iterator[Bar]:
 
 def exhaustive_bar() -> Bar:
     """Fewer counts, sides and buffers, so that every system can be scored."""
-    question = _reduced()
-    pruned, every = _found(question), _found(question, is_exhaustive=True)
+    question = reduced(question_of(*PAIRS[REDUCED]))
+    pruned, every = searched(question), searched(question, is_exhaustive=True)
     is_same = pruned.best.point == every.best.point and math.isclose(
         pruned.best.loss, every.best.loss, rel_tol=SAME_FRAC
     )
@@ -106,7 +94,7 @@ def separate_bars() -> Iterator[Bar]:
             holds=len(rows) == len(PAIRS) // 2 and min(gains) >= 1 - SAME_FRAC,
         )
     question = question_of(*PAIRS[LIVE])
-    best = _found(question)
+    best = searched(question)
     own_s, steps = best.best.cases[0].step_s, separate_steps(question)
     others_s = (steps.plan_then_chip_s, steps.chip_then_plan_s) if steps else ()
     gains = [other_s / own_s for other_s in others_s if other_s is not None]
@@ -125,23 +113,10 @@ def _gains(row: Record) -> list[float]:
     return [row[f"gain_over_{name}"] for name in ("plan_then_chip", "chip_then_plan")]
 
 
-def _reduced() -> JointQuestion:
-    whole = question_of(*PAIRS[REDUCED])
-    [num_devices] = (int(knob.values[0]) for knob in whole.space.knobs if knob.name == "num_devices")
-    return replace(whole, space=system_space(whole.base, num_devices, FEW))
-
-
-def _found(question: JointQuestion, *, is_exhaustive: bool = False) -> JointFound:
-    scorer = Scorer(question)
-    found = joint_search(scorer, own_hands(scorer), is_exhaustive=is_exhaustive)
-    assert found is not None, question
-    return found
-
-
 def main(name: str) -> None:
     """One search, and what it took."""
     began_s, began_cpu_s = time.monotonic(), time.process_time()
-    found = _found(question_of(*PAIRS[name]))
+    found = searched(question_of(*PAIRS[name]))
     census = found.census
     told = {
         "cpu_s": time.process_time() - began_cpu_s,

@@ -17,8 +17,8 @@ import numpy as np
 from benchmarks.bar import Bar
 from benchmarks.operator_graphs import catalogue_blocks, random_graph
 from benchmarks.schedule_records import CHIPS, LARGE_GAP, RANDOM, SMALL, SMALL_GAP, Record, better, record_of, records
+from dovetail.api.timed.designing import template_chips
 from dovetail.hardware.catalog import chips
-from dovetail.hardware.catalog._templates import template_tensor, template_vector
 from dovetail.hardware.chip import Chip
 from dovetail.schedule.cores.batch import scheduled
 from dovetail.schedule.cores.exact import Limit, exact_schedule
@@ -177,19 +177,7 @@ def many_operators() -> Bar:
 
 
 def layer_on_chips(ops: Ops) -> Bar:
-    base = chips[CHIPS[0]]()
-    many = [
-        replace(
-            base,
-            tensor=template_tensor(num_tensor, rows, cols, base.clock_hz, ("bf16", "fp16")),
-            vector=template_vector(num_vector, lanes, base.clock_hz),
-        )
-        for num_tensor in (1, 2, 4, 8, 16)
-        for num_vector in (1, 2, 4, 8)
-        for rows in (64, 128, 256)
-        for cols in (64, 128)
-        for lanes in (64, 128)
-    ]
+    many = template_chips()
     work = work_of(ops, Precision())
     batch = chip_batch(work, many)
     scheduled(batch)

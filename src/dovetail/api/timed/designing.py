@@ -40,7 +40,8 @@ def layer_work() -> Work:
     return work_of(with_recompute(layer.ops, "none"), workload.precision)
 
 
-def _template_chips() -> list[Chip]:
+def template_chips() -> list[Chip]:
+    """Chips of the TPUv2-like template, of few and many cores, small and large."""
     base = chips["tpuv2-like"]()
     return [
         replace(
@@ -57,7 +58,7 @@ def _template_chips() -> list[Chip]:
 
 
 def _layer_schedule() -> Run:
-    many = _template_chips()
+    many = template_chips()
     batch = chip_batch(layer_work(), many)
 
     def run() -> float:
@@ -71,8 +72,11 @@ def question(*, is_small: bool = False) -> JointQuestion:
     """Chip and plan for Llama 2 7B in PHAZE's space, or in a few hundred systems of its kind."""
     case = next(case for case in CASES if case.model == MODEL)
     whole = question_of(case, next(terms for terms in TERMS if terms.name == TERMS_NAME))
-    if not is_small:
-        return whole
+    return reduced(whole) if is_small else whole
+
+
+def reduced(whole: JointQuestion) -> JointQuestion:
+    """The same of a few hundred systems."""
     [num_devices] = (int(knob.values[0]) for knob in whole.space.knobs if knob.name == "num_devices")
     return replace(whole, space=system_space(whole.base, num_devices, FEW))
 

@@ -60,6 +60,20 @@ class Drafting:
         self.num_made += 1
         return -self.num_made
 
+    def draw(self, node: Node, kind: str, sizes: list[Size], *, otherwise: str) -> Draft:
+        """Adds the operator `kind` for `node`, called as its module is or `otherwise`; parameters are to be set."""
+        draft = Draft(
+            kind=kind,
+            name=short_name(node.where, otherwise),
+            operator=kind,
+            where=node.where,
+            reads=self.activations(node),
+            makes=node.output,
+            sizes=sizes,
+        )
+        self.drafts.append(draft)
+        return draft
+
     def parameters(self, values: Iterable[int]) -> list[tuple[int, int]]:
         """Those of `values` that are parameters, each with as many elements as are seen of it."""
         found = []

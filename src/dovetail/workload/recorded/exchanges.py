@@ -17,7 +17,6 @@ class Regions:
 
     inside: set[int] = field(default_factory=set)
     limits: list[Limit] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
     def limit(self, axis: Axis, label: str, size: Size) -> None:
         found = Limit(axis=int(axis), label=label, size=size)

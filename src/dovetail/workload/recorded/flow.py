@@ -27,7 +27,6 @@ class Node:
     where: str = ""
     attributes: dict[str, Attribute] = field(default_factory=dict)
     place: int = 0  # where it stands in the recording
-    num_steps: int = 1
 
     @property
     def output(self) -> int:
@@ -87,12 +86,6 @@ class Flow:
 
     def new_number(self) -> int:
         """A value that no step made: one number, such as a loss."""
-        self.tensors.append(Tensor(shape=(), dtype="fp32"))
-        self.sides = (*self.sides, ())
-        return len(self.tensors) - 1
-
-    def new_scalar(self) -> int:
-        """A single number that no recording has: a loss."""
         self.tensors.append(Tensor(shape=(), dtype="fp32"))
         self.sides = (*self.sides, ())
         return len(self.tensors) - 1
@@ -205,7 +198,7 @@ class Flow:
         """Puts `made` in place of `nodes`, at the last of them."""
         gone = {id(node): node for node in nodes}
         last = max(gone.values(), key=lambda node: node.place)
-        made.place, made.num_steps = last.place, sum(node.num_steps for node in gone.values())
+        made.place = last.place
         made.where, made.op = made.where or last.where, made.op or last.op
         for node in gone.values():
             for value in node.inputs:

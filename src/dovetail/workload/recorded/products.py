@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.workload.recorded.drafted import Draft, Drafting, short_name
+from dovetail.workload.recorded.drafted import Draft, Drafting
 from dovetail.workload.recorded.flow import Node
 from dovetail.workload.recorded.sizes import ONE, Size, product
 
@@ -25,20 +25,11 @@ def _add_linear(drafting: Drafting, node: Node, rows: Size, cols: Size, inner: S
     owned = drafting.parameters(node.inputs)
     weight = [entry for entry in owned if entry[1] == (cols * inner).count][:1] or owned[:1]
     bias = [entry for entry in owned if entry not in weight]
-    drafting.drafts.append(
-        Draft(
-            kind="linear",
-            name=short_name(node.where, "linear"),
-            operator="linear",
-            where=node.where,
-            reads=[value for value in drafting.activations(node) if drafting.flow.is_from_data(value)],
-            makes=node.output,
-            sizes=[ONE, rows, cols, inner, ONE],
-            weight=(cols * inner).count if weight else 0,  # one made of parameters belongs to what makes it
-            bias=sum(count for _, count in bias),
-            owns=weight + bias,
-        )
-    )
+    draft = drafting.draw(node, "linear", [ONE, rows, cols, inner, ONE], otherwise="linear")
+    draft.reads = [value for value in draft.reads if drafting.flow.is_from_data(value)]
+    draft.weight = (cols * inner).count if weight else 0  # one made of parameters belongs to what makes it
+    draft.bias = sum(count for _, count in bias)
+    draft.owns = weight + bias
 
 
 def draw_matmul(drafting: Drafting, node: Node) -> None:
@@ -66,18 +57,9 @@ def draw_matmul(drafting: Drafting, node: Node) -> None:
 def _of_activations(drafting: Drafting, node: Node) -> None:
     flow = drafting.flow
     a, out = flow.sides[node.inputs[0]], flow.sides[node.output]
-    drafting.drafts.append(
-        Draft(
-            kind="matmul",
-            name=short_name(node.where, "matmul"),
-            operator="matmul",
-            where=node.where,
-            reads=drafting.activations(node),
-            makes=node.output,
-            sizes=[product(out[:-2]), out[-2] if len(out) > 1 else ONE, out[-1], a[-1], ONE],
-            shared_frac=flow.distinct(node.inputs[1]) / flow.num_recorded(node.inputs[1]),
-        )
-    )
+    sizes = [product(out[:-2]), out[-2] if len(out) > 1 else ONE, out[-1], a[-1], ONE]
+    draft = drafting.draw(node, "matmul", sizes, otherwise="matmul")
+    draft.shared_frac = flow.distinct(node.inputs[1]) / flow.num_recorded(node.inputs[1])
 
 
 def draw_grouped_linear(drafting: Drafting, node: Node) -> None:
@@ -89,19 +71,10 @@ def draw_grouped_linear(drafting: Drafting, node: Node) -> None:
 def _grouped(drafting: Drafting, node: Node, num_groups: int, rows: Size, cols: Size, inner: Size) -> None:
     """One product a group, each over its own rows."""
     groups = Size(num_groups)
-    drafting.drafts.append(
-        Draft(
-            kind="expert_linear",
-            name=short_name(node.where, "experts"),
-            operator="expert_linear",
-            where=node.where,
-            reads=drafting.activations(node),
-            makes=node.output,
-            sizes=[groups, rows.over(groups), cols, inner, ONE],
-            weight=(groups * cols * inner).count,
-            owns=drafting.parameters(node.inputs[1:2]),
-        )
-    )
+    sizes = [groups, rows.over(groups), cols, inner, ONE]
+    draft = drafting.draw(node, "expert_linear", sizes, otherwise="experts")
+    draft.weight = (groups * cols * inner).count
+    draft.owns = drafting.parameters(node.inputs[1:2])
 
 
 def draw_attention(drafting: Drafting, node: Node) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dovetail.workload.graph import Axis
 from dovetail.workload.recorded.captured import GATED
-from dovetail.workload.recorded.drafted import COLS, INNER, ROWS, Draft, Drafting
+from dovetail.workload.recorded.drafted import COLS, INNER, Draft, Drafting
 from dovetail.workload.recorded.exchanges import Links, Regions, close_region, open_region
 from dovetail.workload.recorded.experts import divide_experts, divide_tables
 from dovetail.workload.recorded.positions import divide_rows, mark_core, say_limits
@@ -67,7 +67,7 @@ def _region(last: Draft, links: Links, regions: Regions) -> _Region | None:
         if draft.kind == "linear":
             first[id(draft)] = draft
         elif id(draft) not in middle:
-            if not _is_local(draft):
+            if not _is_local(draft, links):
                 return None
             middle[id(draft)] = draft
             todo.extend(_followed(draft, links))
@@ -80,12 +80,12 @@ def _region(last: Draft, links: Links, regions: Regions) -> _Region | None:
     return _Region(first=list(first.values()), middle=list(middle.values()))
 
 
-def _is_local(draft: Draft) -> bool:
-    """Whether it works on each column, or head, by itself."""
-    if draft.kind == "attention" or draft.operator in _LOCAL:
+def _is_local(draft: Draft, links: Links) -> bool:
+    """Whether it works on each column, or head, by itself; a norm does if it is over fewer columns than it reads."""
+    if draft.kind == "attention" or draft.operator in _LOCAL or draft.operator == "concat":
         return True
-    is_norm = draft.operator in ("rmsnorm", "layernorm")
-    return draft.operator == "concat" or (is_norm and draft.sizes[ROWS].count > draft.sizes[ROWS].per)
+    read = links.maker.get(draft.reads[0]) if draft.operator in ("rmsnorm", "layernorm") and draft.reads else None
+    return read is not None and draft.sizes[COLS].count < read.sizes[COLS].count
 
 
 def _followed(draft: Draft, links: Links) -> list[int]:

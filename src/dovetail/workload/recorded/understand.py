@@ -52,6 +52,7 @@ def understood(
     _mark_tied(drafting)
     merge_products(drafting)
     regions = divided(drafting)
+    is_any_length = flow.scales and recorded.seq != recorded.second_seq
     kv_heads = [draft.num_kv_heads for draft in drafting.drafts if draft.kind == "attention"]
     captured = Captured(
         name=recorded.base.name,
@@ -60,10 +61,10 @@ def understood(
         limits=tuple(regions.limits),
         num_kv_heads=min(kv_heads, default=1),
         batch=batch or recorded.batch,
-        seq=seq or recorded.seq,
-        is_any_length=flow.scales and recorded.seq != recorded.second_seq,
+        seq=seq or recorded.seq if is_any_length else recorded.seq,
+        is_any_length=is_any_length,
         num_steps=len(recorded.base.steps),
-        notes=(*notes, *said, *regions.notes),
+        notes=(*notes, *said),
     )
     if not captured.num_parameters:
         raise InvalidInput(f"{recorded.base.name} has no parameter that is trained, so there is no training to predict")
@@ -103,7 +104,7 @@ def _with_loss(flow: Flow) -> tuple[str, ...]:
     if not ends or flow.num_recorded(ends[-1].output) == 1:  # a single number is a loss, whatever it is made of
         return ()
     logits = ends[-1].output
-    made = flow.new_scalar()
+    made = flow.new_number()
     flow.nodes.append(Node(word="loss", inputs=[logits], outputs=[made], place=ends[-1].place + 1))
     flow.nodes[-1].attributes["logits"] = logits
     flow.index()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from dovetail.workload.recorded.drafted import Draft, Drafting, short_name, vector
+from dovetail.workload.recorded.drafted import Drafting, short_name, vector
 from dovetail.workload.recorded.flow import Node
 from dovetail.workload.recorded.sizes import Size, product
 
@@ -27,23 +27,14 @@ def draw_convolution(drafting: Drafting, node: Node) -> None:
         pixels, inner, columns = out[0] * product(out[2:]), weight[1].count * window, weight[0].count // groups
         frac, positions = _input_frac(drafting, node), window
     owned = drafting.parameters(node.inputs[1:])
-    drafting.drafts.append(
-        Draft(
-            kind="convolution",
-            name=short_name(node.where, "convolution"),
-            operator="convolution",
-            where=node.where,
-            reads=drafting.activations(node),
-            makes=node.output,
-            sizes=[Size(groups), pixels, Size(columns), Size(inner), Size(positions)],
-            shared_frac=frac,
-            output_frac=_output_frac(drafting, node, groups * columns),
-            stride=_sides_of(node, "stride", len(weight) - 2, 1)[0],
-            weight=owned[0][1] if owned else 0,
-            bias=sum(count for _, count in owned[1:]),
-            owns=owned,
-        )
-    )
+    sizes = [Size(groups), pixels, Size(columns), Size(inner), Size(positions)]
+    draft = drafting.draw(node, "convolution", sizes, otherwise="convolution")
+    draft.shared_frac = frac
+    draft.output_frac = _output_frac(drafting, node, groups * columns)
+    draft.stride = _sides_of(node, "stride", len(weight) - 2, 1)[0]
+    draft.weight = owned[0][1] if owned else 0
+    draft.bias = sum(count for _, count in owned[1:])
+    draft.owns = owned
 
 
 def _output_frac(drafting: Drafting, node: Node, num_columns: int) -> float:

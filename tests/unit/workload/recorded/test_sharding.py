@@ -59,6 +59,15 @@ def test_a_norm_over_all_columns_or_a_value_that_others_read_keeps_products_whol
     assert not axes(captured, "up")[0] & Axis.TENSOR
 
 
+def test_a_norm_over_all_columns_keeps_products_whole_where_positions_never_change_too():
+    tape = Tape()
+    x = tape.linear(tape.data(B, 9, WIDTH), WIDTH, where="patches")  # nine patches of a picture
+    up = tape.linear(tape.norm(x), 128, where=f"{LAYER}.mlp.up")
+    tape.linear(tape.norm(tape.add("gelu", up)), WIDTH, where=f"{LAYER}.mlp.down")
+    captured = tape.captured()
+    assert not any(axes(captured, each.name)[0] & Axis.TENSOR for each in parts_of(captured) if each.kind == "linear")
+
+
 def test_what_joins_in_between_from_outside_keeps_products_whole():
     assert "mlp_up" not in names(with_between("gelu", "residual"))
 
