@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ import torch
 from torch import nn
 
 import dovetail as dv
-from dovetail.capture.shapes import InputShape, input_shapes
 from dovetail.cli import main
 from dovetail.errors import InvalidInput
 from dovetail.files.captured import captured_text
@@ -355,87 +352,3 @@ def test_python_says_its_own_words():
         dv.capture(3)
     with pytest.raises(InvalidInput, match=r"batch and seq are for a configuration"):
         dv.capture(nn.Linear(2, 2), torch.zeros(2, 2), seq=3)
-
-
-@pytest.mark.parametrize(
-    ("text", "shapes"),
-    [
-        ("x:fp32[2,3]", [("x", "float32", (2, 3))]),
-        (" a : int [ 2 , 3 ] ; b:bool[]", [("a", "int64", (2, 3)), ("b", "bool", ())]),
-        ("bf16[8,3,224,224],int64[8]", [("", "bfloat16", (8, 3, 224, 224)), ("", "int64", (8,))]),
-    ],
-)
-def test_inputs_are_read_as_people_write_them(text, shapes):
-    assert input_shapes(text) == tuple(InputShape(name=n, dtype=d, sides=s) for n, d, s in shapes)
-
-
-@pytest.mark.parametrize(
-    "text", ["", " ", "x:", "x:fp32", "x:fp32[2", "x:fp32[2,,3]", "x:fp32[0]", "x:fp32[99999999999]", "x:fp32[-1]",
-             "x:fp32[1] y:fp32[1]", "x:fp32[1],int64[2]", "x:fp32[1],x:fp32[1]", "x:fp32[1,1,1,1,1,1,1,1,1]",
-             ",".join(["fp32[1]"] * 65), "x:fp32[1],"],
-)  # fmt: skip
-def test_inputs_that_say_nothing_are_refused(text):
-    with pytest.raises(InvalidInput) as caught:
-        input_shapes(text)
-    assert "\n" not in str(caught.value)
-
-
-# --- without the extras -------------------------------------------------------------------------------------------
-
-BLOCKED = (
-    "import sys\nfor name in ('torch', 'transformers', 'onnx'): sys.modules[name] = None\n"
-    "from dovetail.cli import main\nsys.exit(main(sys.argv[1:]))"
-)
-
-
-def without_extras(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", BLOCKED, *arguments],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        **more,
-    )
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("models",),
-        ("simulate", str(ROOT / "examples" / "llama3-70b-512xh100.yaml")),
-        ("show", str(ROOT / "examples" / "capture" / "decoder.json")),
-        ("simulate", str(ROOT / "examples" / "capture" / "decoder-64xh100.yaml")),
-    ],
-    ids=["models", "simulate", "show a captured model", "simulate a captured model"],
-)
-def test_the_base_install_needs_none_of_the_extras(arguments):
-    done = without_extras(*arguments)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.parametrize(("target", "extra"), [("nets:net", "torch"), ("config.json", "torch"), ("empty.onnx", "onnx")])
-def test_without_its_extra_a_capture_says_what_to_install(folder, target, extra):
-    Path("empty.onnx").write_bytes(b"")
-    done = without_extras("capture", target, cwd=folder)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert re.fullmatch(rf"dovetail: .*pip install 'dovetail\[{extra}\]'.*\n", done.stderr), done.stderr
-
-
-def test_nothing_else_imports_the_extras():
-    code = (
-        "import sys, dovetail as dv\ndv.simulate(model='llama3-8b', cluster='h100x8', plan='zero3')\n"
-        f"dv.show({str(ROOT / 'examples' / 'capture' / 'decoder.json')!r})\n"
-        "print([name for name in ('torch', 'transformers', 'onnx') if name in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
-    assert done.stdout.strip() == "[]"

@@ -48,3 +48,7 @@ def shapes(recording: Recording, numbers: tuple[int, ...]) -> list[tuple[int, ..
 
 def parameters(recording: Recording) -> dict[str, tuple[int, ...]]:
     return {tensor.name: tensor.shape for tensor in recording.tensors if tensor.source is Source.PARAMETER}
+
+
+def tokens(num=4, length=256):
+    return torch.zeros(num, length, dtype=torch.long)
