@@ -32,9 +32,10 @@ def capture(
     html: Html = "",
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
-    """Take a PyTorch, Hugging Face or ONNX model as it is, for every other command.
+    """Take a PyTorch, Hugging Face or ONNX model as it is.
 
-    Its code runs here, on tensors without memory: no weights, no GPU, no download.
+    Every other command takes the file it writes. Its code runs here, on tensors without memory: no weights, no GPU, no
+    download.
     """
     from dovetail.cli.asked import count
     from dovetail.cli.capture import CaptureSaid, answer
