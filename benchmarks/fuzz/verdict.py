@@ -1,0 +1,86 @@
+"""Whether a command ended as it should: with an answer, or with one clear line; anything else is a finding."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.fuzz.child import LIMIT_BYTES, LIMIT_CPU_S, Ended
+from dovetail.cli.process import EXIT_BAD_INPUT, EXIT_INFEASIBLE
+from dovetail.units import MEBI
+
+ANSWERED = (0, EXIT_INFEASIBLE)
+MOST_CHARACTERS = 2000  # of the one line, as tests/property has it
+OVER_TIME = (signal.SIGXCPU, signal.SIGALRM, signal.SIGKILL)
+# what only Python or a library would say
+LEAKED = re.compile(
+    r"Traceback|\b\w+(?:Error|Exception|Warning): |<class |<function |<module | object at 0x|NoneType|numpy\.|np\.float"
+    r"|dtype\(|errors\.pydantic\.dev"
+)
+RAISES = " raises "  # what follows is said by other people's code that capture runs, and named so
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong, in a word, and where: alike for cases that end at the same place."""
+
+    kind: str
+    where: str
+
+
+def finding(ended: Ended, arguments: Sequence[str]) -> Finding | None:
+    """Nothing where all is well."""
+    if ended.peak_bytes > LIMIT_BYTES or "MemoryError" in ended.stderr:
+        return Finding("memory", f"{ended.peak_bytes / MEBI:.0f} MiB; {_place(ended.stderr)}")
+    if -ended.code in OVER_TIME:
+        return Finding("hang", f"over {LIMIT_CPU_S} s; {arguments[0]}")
+    if ended.code < 0:
+        return Finding("crash", signal.Signals(-ended.code).name)
+    if ended.code in ANSWERED:
+        return _wrong_answer(ended, arguments)
+    if ended.code == EXIT_BAD_INPUT:
+        return _wrong_refusal(ended)
+    if "Traceback" in ended.stderr:
+        return Finding("traceback", _place(ended.stderr))
+    return Finding("exit code", f"{ended.code}: {ended.stderr[-200:].strip()}")
+
+
+def _wrong_answer(ended: Ended, arguments: Sequence[str]) -> Finding | None:
+    if told := LEAKED.search(ended.stderr):
+        return Finding("leak", ended.stderr[max(told.start() - 80, 0) : told.end() + 80].strip())
+    if not ended.stdout.strip():
+        return Finding("no answer", " ".join(arguments[:2]))
+    if "--json" in arguments:
+        try:
+            json.loads(ended.stdout, parse_constant=_no_number)
+        except ValueError as error:
+            return Finding("no JSON", str(error)[:60])
+    return None
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _wrong_refusal(ended: Ended) -> Finding | None:
+    lines = ended.stderr.splitlines()
+    if len(lines) != 1 or not lines[0].startswith("dovetail: ") or not lines[0][len("dovetail: ") :].strip():
+        return Finding("not one line", f"{len(lines)} lines: {ended.stderr[:200].strip()}")
+    if told := LEAKED.search(lines[0].partition(RAISES)[0]):
+        return Finding("leak", lines[0][max(told.start() - 80, 0) : told.end() + 80])
+    if len(lines[0]) > MOST_CHARACTERS or not lines[0].isprintable():
+        return Finding("unreadable", lines[0][:100])
+    return None
+
+
+def _place(stderr: str) -> str:
+    """The exception and the innermost line of ours that it passed."""
+    frames = re.findall(r'File "([^"]*)", line (\d+), in (\S+)', stderr)
+    ours = [frame for frame in frames if "dovetail" in frame[0]]
+    raised = [line for line in stderr.splitlines() if re.match(r"[\w.]+(Error|Exception|Interrupt|Warning)\b", line)]
+    file, line, function = (ours or [("", "", "")])[-1]
+    place = f"{file.rpartition('dovetail/')[2]}:{line} {function}" if file else "no place"
+    return f"{place}: {raised[-1][:120] if raised else 'nothing said'}"
