@@ -1,137 +1,125 @@
-"""Break the physics one formula at a time, in a copy of the project, and see that tests notice.
+"""Break the physics one expression at a time, and see that tests notice.
 
-`python -m benchmarks.mutations` prints every mutant and whether it was caught; `--only TEXT` tries those whose file or
-formula holds it, and records nothing. A mutant that survives is a hole in the tests; a mutant that no longer applies is
-a formula that moved, and is an error here.
+`python -m benchmarks.mutations` draws a fixed sample of every mutant that the operators of benchmarks/mutators.py make
+of cost/, network/, schedule/ and plan/, tries each on the tests that reach it, and writes what was killed and what
+survived to benchmarks/results/mutations.json. `--keep` tries only those that survived last time or whose file has
+changed since; `--pinned` tries formulas picked by hand instead; `--only TEXT` tries some of either and records nothing.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 
+from benchmarks import mutation_records as records
+from benchmarks.forked_tests import import_shared
+from benchmarks.mutant_runs import Suite, first_failure, verdicts
+from benchmarks.mutants import SAMPLE_SIZE, SOURCES, Mutant, body_of, digest_of, physics_sources, population, sample
 from benchmarks.mutants_of_costs import OF_COSTS
 from benchmarks.mutants_of_plans import OF_PLANS
 from benchmarks.mutants_of_time import OF_TIME
+from benchmarks.reach import all_marked, reached
+from benchmarks.stamp import commit, stamp
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-# what would notice broken physics, quickest first; golden files and recorded outputs would too, but prove less
-QUICK = (
-    "tests/unit",
-    "tests/validation",
-    "tests/property/test_sharding_laws.py",
-    "tests/property/test_time_laws.py",
-    "tests/property/test_routing_laws.py",
-    "tests/property/test_pipeline_laws.py",
-    "tests/property/test_goodput_laws.py",
-    "tests/property/test_bisection_laws.py",
-    "tests/property/test_contention_laws.py",
-    "tests/property/test_memory_laws.py",
-    "tests/property/test_many_plans_laws.py",
-    "tests/property/test_refine_laws.py",
-    "tests/property/test_planner_laws.py",
-    "tests/property/test_cost_laws.py",
-    "tests/property/test_silicon_laws.py",
-    "tests/conformance/test_transformers.py",
-)
+PINNED = (*OF_PLANS, *OF_COSTS, *OF_TIME)  # file, formula, what it becomes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutant:
-    """One formula made wrong: `was` stands exactly once in `file` and becomes `becomes`."""
-
-    file: str
-    was: str
-    becomes: str
-
-
-MUTANTS = tuple(Mutant(file=file, was=was, becomes=becomes) for file, was, becomes in (*OF_PLANS, *OF_COSTS, *OF_TIME))
-
-
-UNCHANGED = Mutant(file="units.py", was="BITS_PER_BYTE = 8.0", becomes="BITS_PER_BYTE = 8.0")
-
-
-def caught(mutant: Mutant) -> str:
-    """The first test that fails on `mutant`, or '' when none does."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "project"
-        shutil.copytree(
-            REPOSITORY, copy, ignore=shutil.ignore_patterns(".venv", ".git", "__pycache__", ".*_cache", "site")
-        )
-        target = copy / "src" / "dovetail" / mutant.file
-        text = target.read_text(encoding="utf-8")
-        if text.count(mutant.was) != 1:
-            raise SystemExit(
-                f"{mutant.file}: {mutant.was!r} stands {text.count(mutant.was)} times; a mutant needs it once"
+def pinned_mutants() -> list[Mutant]:
+    """The formulas picked by hand; one that no longer stands exactly once in its file is an error."""
+    made = []
+    for file, was, becomes in PINNED:
+        whole = (SOURCES / file).read_text(encoding="utf-8")
+        if whole.count(was) != 1:
+            raise SystemExit(f"{file}: {was!r} stands {whole.count(was)} times; a mutant needs it once")
+        before = whole[: whole.index(was)]
+        start = len(before.encode())
+        made.append(
+            Mutant(
+                file=file,
+                line=before.count("\n") + 1,
+                scope="",
+                kind="pinned",
+                was=was,
+                becomes=becomes,
+                start=start,
+                end=start + len(was.encode()),
+                text=becomes,
             )
-        target.write_text(text.replace(mutant.was, mutant.becomes), encoding="utf-8")
-        environment = os.environ | {"PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-        for tests in (*_mirror(mutant), *QUICK):
-            command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", tests]
-            run = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
-            if run.returncode != 0:
-                failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-                return failed[0].split(" - ")[0] if failed else f"{tests}: exit {run.returncode}"
-    return ""
-
-
-def _mirror(mutant: Mutant) -> tuple[str, ...]:
-    """The unit tests of the package that the mutant is in: they notice soonest."""
-    folder = Path("tests/unit") / mutant.file.partition("/")[0]
-    return (str(folder),) if (REPOSITORY / folder).is_dir() else ()
-
-
-def results(mutants: Sequence[Mutant], num_workers: int = 2) -> Iterator[tuple[Mutant, str]]:
-    with ThreadPoolExecutor(num_workers) as pool:
-        yield from zip(mutants, pool.map(caught, mutants), strict=True)
-
-
-def num_survivors(mutants: Sequence[Mutant]) -> int:
-    """Tries and prints every mutant; how many no test noticed."""
-    assert not caught(UNCHANGED), "tests fail without any mutant: mend them first"
-    survivors = 0
-    for mutant, by in results(mutants):
-        survivors += not by
-        print(
-            f"{'caught' if by else 'SURVIVED':9} {mutant.file}: {mutant.becomes!r}  {by}", file=sys.stderr, flush=True
         )
-    print(f"{len(mutants) - survivors} of {len(mutants)} mutants caught", file=sys.stderr)
-    return survivors
+    return made
 
 
-def record(file: Path) -> int:
-    """Tries every mutant and writes the count with the commit; the number of survivors."""
-    survivors = num_survivors(MUTANTS)
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True, check=False
-    ).stdout.strip()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    outcome = {"caught": len(MUTANTS) - survivors, "mutants": len(MUTANTS), "commit": commit or "no commit"}
-    file.write_text(json.dumps(outcome, indent=2) + "\n", encoding="utf-8")
-    return survivors
+def known_tests() -> Suite:
+    import_shared()
+    sources = physics_sources()
+    modules = all_marked(sources)
+    return Suite(reached(sources, modules), modules, sources)
+
+
+def tried(mutants: Sequence[Mutant], num_workers: int) -> list[records.Row]:
+    """Tries and prints each. What killed any of them must pass where nothing is broken, or it has killed nothing."""
+    tests = known_tests()
+    rows: list[records.Row] = []
+    texts = {mutant.file: (SOURCES / mutant.file).read_text(encoding="utf-8") for mutant in mutants}
+    for mutant, by in verdicts(mutants, tests, num_workers):
+        rows.append(records.row(mutant, by, texts))
+        words = f"{'killed' if by else 'SURVIVED':9} {mutant.file}:{mutant.line} {mutant.was} -> {mutant.becomes}  {by}"
+        print(words, file=sys.stderr, flush=True)
+    killers = {one.killed_by for one in rows}
+    if broken := first_failure([test for test in tests.tests if test.test in killers], lambda: None):
+        raise SystemExit(f"{broken} fails without any mutant: mend it, then try again")
+    return rows
+
+
+def record_sample(size: int, *, does_keep: bool, num_workers: int) -> bool:
+    """Tries the sample and writes the record; whether enough were killed."""
+    sources = physics_sources()
+    mutants = population(sources)
+    drawn = sample(mutants, sources, size)
+    bodies = {mutant.file: digest_of(body_of(sources[mutant.file])) for mutant in drawn}
+    last = records.recorded() if records.RESULTS.exists() else {}
+    dead = {(one.name, one.source): one.killed_by for one in records.recorded_rows(last) if does_keep}
+    kept = {mutant.key: dead.get((mutant.name, bodies[mutant.file]), "") for mutant in drawn}
+    fresh = {one.key: one for one in tried([mutant for mutant in drawn if not kept[mutant.key]], num_workers)}
+    rows = [fresh.get(mutant.key) or records.row(mutant, kept[mutant.key], sources) for mutant in drawn]
+    made = records.systematic(rows, mutants, sources)
+    records.write({**stamp(), **made, "pinned": last.get("pinned", {})})
+    print(f"{made['killed']} of {len(rows)} mutants killed, of a population of {len(mutants)}", file=sys.stderr)
+    return bool(made["killed_frac"] >= records.LEAST_KILLED_FRAC)
+
+
+def record_pinned(num_workers: int) -> bool:
+    """Tries the formulas picked by hand and writes their record beside the sample's; whether all were killed."""
+    made = records.pinned(tried(pinned_mutants(), num_workers)) | {"commit": commit()}
+    last = records.recorded() if records.RESULTS.exists() else {}
+    records.write({**last, "pinned": made})
+    print(f"{made['killed']} of {made['tried']} pinned mutants killed", file=sys.stderr)
+    return not made["survivors"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.mutations", description="break formulas, see tests fail"
+        prog="python -m benchmarks.mutations", description="break the physics, see tests fail"
     )
-    parser.add_argument("--only", metavar="TEXT", default="", help="mutants whose file or formula holds TEXT")
-    only = parser.parse_args(arguments).only
-    if not only:
-        return 1 if record(REPOSITORY / "benchmarks" / "results" / "mutations.json") else 0
-    chosen = [mutant for mutant in MUTANTS if only in mutant.file or only in mutant.was]
-    if not chosen:
-        parser.error(f"no mutant's file or formula holds {only!r}")
-    return 1 if num_survivors(chosen) else 0
+    parser.add_argument("--size", metavar="N", type=int, default=SAMPLE_SIZE, help="mutants in the sample")
+    parser.add_argument("--keep", action="store_true", help="keep what is recorded as killed of unchanged files")
+    parser.add_argument("--pinned", action="store_true", help="the formulas picked by hand, in place of the sample")
+    parser.add_argument(
+        "--only", metavar="TEXT", default="", help="mutants whose file or formula holds TEXT; no record"
+    )
+    parser.add_argument("--workers", metavar="N", type=int, default=1, help="mutants at a time")
+    options = parser.parse_args(arguments)
+    if options.only:
+        sources = physics_sources()
+        every = pinned_mutants() if options.pinned else sample(population(sources), sources, options.size)
+        chosen = [mutant for mutant in every if options.only in mutant.file or options.only in mutant.was]
+        if not chosen:
+            parser.error(f"no mutant's file or formula holds {options.only!r}")
+        return 0 if all(one.killed_by for one in tried(chosen, options.workers)) else 1
+    if options.pinned:
+        return 0 if record_pinned(options.workers) else 1
+    return 0 if record_sample(options.size, does_keep=options.keep, num_workers=options.workers) else 1
 
 
 if __name__ == "__main__":
