@@ -20,8 +20,9 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("time", ("schedule",)),
     ("answer", ("evaluate", "accuracy")),
     ("choice", ("search",)),
+    ("studies", ("papers",)),
     ("words", ("report",)),
-    ("edges", ("files", "store", "engine", "capture", "api", "explorer", "cli", "web")),
+    ("edges", ("files", "store", "engine", "capture", "api", "explorer", "cli")),
     ("start", ("__main__",)),
 )
 # Within a row, only these.
@@ -35,11 +36,10 @@ NEIGHBOURS = {
     "api": {"files", "store", "engine", "capture"},
     "explorer": {"files", "store", "engine", "api"},
     "cli": {"files", "store", "engine", "capture", "api", "explorer"},
-    "web": {"files", "store", "engine"},
 }
 ROW_OF = {layer: row for row, layers in ROWS for layer in layers}
 RANK_OF = {layer: rank for rank, (_, layers) in enumerate(ROWS) for layer in layers}
-EDGES = {"files", "store", "engine", "capture", "api", "explorer", "cli", "web", "__main__"}
+EDGES = {"files", "store", "engine", "capture", "api", "explorer", "cli", "__main__"}
 EDGE_LIBRARIES = {
     "pydantic", "pydantic_core", "yaml", "typer", "click", "rich",
     "sqlite3", "pebble", "distributed", "dask", "fastapi", "starlette", "uvicorn", "nicegui", "httpx", "requests",
@@ -106,6 +106,41 @@ def _import_problem(module: Module, target: str) -> str:
         f"{layer} ({ROW_OF[layer]}) imports {target_layer} ({ROW_OF[target_layer]}), which lies below it; "
         "hand it a value or a function"
     )
+
+
+# Modules that hand on names of others, and why: everything else is imported from where it is defined.
+HANDED_ON = {
+    f"{PACKAGE}.api": "what Python programs import",
+    f"{PACKAGE}.cli": "what the installed command calls",
+    f"{PACKAGE}.store": "names taken when they are first used, so that --version reads no database",
+    f"{PACKAGE}.workload.operators": "it fills the tables that it hands on; without it they are empty",
+}
+
+
+def second_hand_violations(modules: Iterable[Module]) -> list[str]:
+    """Names imported from a module that only imported them itself: two ways to one thing, and a detour for a reader."""
+    by_name = {module.name: module for module in modules}
+    own = {name: _defined(module) for name, module in by_name.items()}
+    return [
+        f"{module.at(node)}: takes {alias.name} from {base}, which has it from {home}"
+        for module in by_name.values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ImportFrom) and (base := module.import_base(node)) in own and base not in HANDED_ON
+        for alias in node.names
+        if f"{base}.{alias.name}" not in by_name and alias.name not in own[base]
+        if (home := by_name[base].imported_names.get(alias.name))
+    ]
+
+
+def _defined(module: Module) -> set[str]:
+    """What a module itself gives a name to, at its top level."""
+    found = set()
+    for node in module.tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.If | ast.Try):
+            found |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    return found
 
 
 def unknown_layer_violations(modules: Iterable[Module]) -> list[str]:

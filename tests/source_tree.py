@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 PACKAGE = "dovetail"
@@ -26,6 +26,15 @@ class Module:
     @cached_property
     def lines(self) -> list[str]:
         return self.text.splitlines()
+
+    def segment(self, node: ast.Constant | ast.BinOp) -> str:
+        """How a node is written; as `ast.get_source_segment` says, which splits the whole text each time."""
+        if node.lineno != node.end_lineno:
+            return ast.get_source_segment(self.text, node) or ""
+        line = self.lines[node.lineno - 1]
+        if not line.isascii():  # offsets are of bytes
+            return line.encode()[node.col_offset : node.end_col_offset].decode()
+        return line[node.col_offset : node.end_col_offset]
 
     @property
     def layer(self) -> str:
@@ -76,7 +85,16 @@ class Module:
 
 
 def source_modules(source_dir: Path = SOURCE_DIR) -> tuple[Module, ...]:
-    """Every module of the package under `source_dir`, in path order."""
+    """Every module of the package under `source_dir`, in path order; our own are read and parsed once a process."""
+    return _own_modules() if source_dir == SOURCE_DIR else _read_modules(source_dir)
+
+
+@cache
+def _own_modules() -> tuple[Module, ...]:
+    return _read_modules(SOURCE_DIR)
+
+
+def _read_modules(source_dir: Path) -> tuple[Module, ...]:
     modules = []
     for file in sorted((source_dir / PACKAGE).rglob("*.py")):
         relative = file.relative_to(source_dir)

@@ -16,6 +16,7 @@ from tests.architecture_rules import (
     extra_violations,
     import_violations,
     purity_violations,
+    second_hand_violations,
     unknown_layer_violations,
 )
 from tests.source_tree import SOURCE_DIR, Module, source_modules
@@ -23,6 +24,7 @@ from tests.unit_rules import hides_a_prefix, prefix_literal_violations, says_its
 
 RULES: tuple[Callable[[Iterable[Module]], list[str]], ...] = (
     import_violations,
+    second_hand_violations,
     unknown_layer_violations,
     edge_library_violations,
     extra_violations,
@@ -102,7 +104,7 @@ def test_an_almost_empty_tree_breaks_no_rule(tree):
             "report (words) imports cli (edges)",
         ),
         ("search/study.py", "from importlib import import_module as load\nload('dovetail.' + x)", "computed name"),
-        ("search/study.py", "__import__('dovetail.web')", "search (choice) imports web (edges)"),
+        ("search/study.py", "__import__('dovetail.explorer')", "search (choice) imports explorer (edges)"),
         ("files.py", "from dovetail.store import Store", "both are edges and strangers"),
         ("units.py", "from dovetail.registry import Registry", "both are base and strangers"),
         ("errors.py", "import dovetail.units", "both are base and strangers"),
@@ -126,7 +128,7 @@ def test_an_import_against_the_flow_is_refused(tree, file, text, message):
         ("cost/roofline.py", "from .cost import Cost\nfrom ..plan import shard\nimport numpy as np"),
         ("cli.py", "from dovetail import __version__, files, store\nfrom dovetail.report import table"),
         (
-            "web/app.py",
+            "explorer/pages.py",
             "from dovetail.files import read\nfrom dovetail.store import Store\nfrom dovetail.evaluate import evaluate",
         ),
         ("registry.py", "import importlib\nfrom dovetail.errors import X\nimportlib.import_module(name)"),
@@ -135,6 +137,21 @@ def test_an_import_against_the_flow_is_refused(tree, file, text, message):
 )
 def test_an_import_with_the_flow_is_allowed(tree, file, text):
     assert import_violations(tree({file: text})) == []
+
+
+def test_a_name_is_taken_from_where_it_is_defined(tree):
+    files = {
+        "cost/op_cost.py": "LIMITS = ('compute', 'memory')\n",
+        "cost/costs.py": "from dovetail.cost.op_cost import LIMITS\ndef op_costs(): ...\n",
+        "cost/families/__init__.py": "",
+        "report/record.py": "from dovetail.cost.costs import LIMITS, op_costs\nfrom dovetail.cost import families\n",
+        "workload/operators.py": "from dovetail.workload.operator_tables import UNIT\n",
+        "workload/operator_tables.py": "UNIT = []\n",
+        "workload/graph.py": "from dovetail.workload.operators import UNIT\n",
+    }
+    [broken] = second_hand_violations(tree(files))
+    assert "report/record.py:1: takes LIMITS from dovetail.cost.costs" in broken
+    assert "has it from dovetail.cost.op_cost.LIMITS" in broken
 
 
 def test_a_module_in_no_row_or_with_an_empty_name_is_refused(tree):
@@ -194,7 +211,7 @@ def test_a_library_of_an_extra_is_imported_in_its_own_place_alone(tree):
     ],
 )
 def test_io_in_the_middle_is_refused_and_at_the_edges_allowed(tree, text, message):
-    [broken] = purity_violations(tree({"cost/x.py": text, "cli.py": text, "web/app.py": text}))
+    [broken] = purity_violations(tree({"cost/x.py": text, "cli.py": text, "explorer/pages.py": text}))
     assert message in broken
     assert broken.startswith("dovetail/cost/x.py:")
 

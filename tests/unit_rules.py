@@ -185,7 +185,7 @@ def prefix_literal_violations(modules: Iterable[Module]) -> list[str]:
             if not isinstance(node, ast.Constant | ast.BinOp) or _excused(module, node):
                 continue
             if _is_prefix(module, node, parents):
-                text = ast.get_source_segment(module.text, node)
+                text = module.segment(node)
                 found[f"{module.at(node)}: {text} is a prefix in disguise; {PREFIX_SAY}"] = None
     return list(found)
 
@@ -199,7 +199,7 @@ def _is_prefix(module: Module, node: ast.Constant | ast.BinOp, parents: dict[ast
     value = node.value
     if isinstance(value, bool) or not isinstance(value, int | float) or value == 0:
         return False
-    text = ast.get_source_segment(module.text, node) or ""
+    text = module.segment(node)
     if written := SCIENTIFIC.fullmatch(text):
         return abs(int(written[1])) >= 3
     if value in PLAIN_COUNTS:

@@ -8,7 +8,7 @@ dovetail simulate --model squared-1b --cluster h200x8 --plan auto --plugin examp
 from __future__ import annotations
 
 from dovetail.cost.columns import ChipColumns
-from dovetail.cost.families.parts import Rows
+from dovetail.cost.families.rows import Rows
 from dovetail.cost.own_costs import operator_costs
 from dovetail.workload.graph import FloatArray
 from dovetail.workload.model import Model

@@ -10,7 +10,7 @@ import math
 import re
 from typing import Any
 
-from dovetail.errors import InvalidInput
+from dovetail.errors import InvalidInput, shown
 
 Amount = Any  # a float, or an array of floats: one formula for one thing and for many at once
 PICO, NANO, MICRO, MILLI = 1e-12, 1e-9, 1e-6, 1e-3
@@ -78,7 +78,7 @@ def quantity(text: object, unit: str, example: str = "") -> float:
     """
     example = example or _EXAMPLES[unit]
     if not isinstance(text, str):
-        raise InvalidInput(f"a quantity needs its unit, as in '{example}'; got {text!r}")
+        raise InvalidInput(f"a quantity needs its unit, as in '{example}'; got {shown(text)}")
     match = _QUANTITY.fullmatch(text)
     if match is None:
         way_out = f"write it as in '{example}'"
@@ -87,15 +87,15 @@ def quantity(text: object, unit: str, example: str = "") -> float:
         raise InvalidInput(f"cannot read {text[:60]!r} as a quantity; {way_out}")
     number, symbol = match.groups()
     if not symbol:
-        raise InvalidInput(f"a quantity needs its unit, as in '{example}'; got {text.strip()!r}")
+        raise InvalidInput(f"a quantity needs its unit, as in '{example}'; got {shown(text.strip())}")
     scales = _SCALES[unit]
     if symbol not in scales:
         alike = [known for known in scales if known.casefold() == symbol.casefold()]
         way_out = f"did you mean {' or '.join(alike)}, as in '{example}'?" if alike else f"write it as in '{example}'"
-        raise InvalidInput(f"{symbol!r} is not a unit of this quantity; {way_out}")
+        raise InvalidInput(f"{shown(symbol)} is not a unit of this quantity; {way_out}")
     value = float(number.replace("_", "").replace(",", "")) * scales[symbol]
     if not math.isfinite(value):
-        raise InvalidInput(f"a quantity must be finite; got {text.strip()!r}")
+        raise InvalidInput(f"a quantity must be finite; got {shown(text.strip())}")
     return value
 
 

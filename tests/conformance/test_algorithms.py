@@ -61,7 +61,7 @@ def test_the_same_seed_asks_the_same(name):
 
 @pytest.mark.parametrize("name", [n for n in algorithms.names() if n not in ("random", "grid")])
 def test_a_search_that_learns_does_better_than_the_mean_of_what_it_begins_with(name):
-    seen = walked(name, 3, num_points=600)
+    seen = walked(name, 3, num_points=300)
     first = np.mean([min(told(SPACE.sample(Random(draw))).loss, 60.0) for draw in range(200)])
     assert min(one.loss for one in seen) < first / 2
 

@@ -11,10 +11,10 @@ from dovetail.errors import NotModelled
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import DIMENSION_KINDS, Dimension, Group, Span
 from dovetail.network.collectives import checked_times_s, collectives
-from dovetail.network.events.asked import COLLECTIVES
 from dovetail.network.events.bounds import port_bound_s
 from dovetail.network.events.network_graph import network_graph
 from dovetail.network.events.schedules import ROOTED, Ask, Schedule, algorithms
+from dovetail.network.one_collective import COLLECTIVES
 from dovetail.units import GIGA, MEBI, MICRO
 from tests.unit.network.events.networks import PAYLOAD_BYTES, dimension, end_s, one
 

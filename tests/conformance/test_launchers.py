@@ -12,10 +12,10 @@ from dovetail.errors import DovetailError
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.plan import AXES, Overlap, Plan
 from dovetail.plan.recipes import plans
-from dovetail.report import launching
-from dovetail.report.fallbacks import as_run
-from dovetail.report.launch import launchers
-from dovetail.report.launching import Missing, launch_record, launch_text
+from dovetail.report.launch import launch as launching
+from dovetail.report.launch.fallbacks import as_run
+from dovetail.report.launch.frameworks import launchers
+from dovetail.report.launch.launch import Missing, launch_record, launch_text
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 

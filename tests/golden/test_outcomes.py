@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dovetail.evaluate import Outcome, evaluate
-from dovetail.files import load_spec
+from dovetail.files.job import load_spec
 from dovetail.report.record import record
 
 EXAMPLES = sorted(

@@ -115,12 +115,17 @@ def test_a_catalogue_is_the_commands(name):
 @pytest.mark.parametrize(
     ("command", "answer"),
     [
-        ("codesign gpt2-345m --devices 8 --batch 64", lambda: dv.codesign("gpt2-345m", devices=8, batch=64)),
+        # a small space to an answer; the one that is searched where none is named, to a limit that nothing keeps
+        (
+            "codesign gpt2-345m --preset cores --devices 8 --batch 64",
+            lambda: dv.codesign("gpt2-345m", preset="cores", devices=8, batch=64),
+        ),
         ("codesign gpt2-345m --area 1mm2", lambda: dv.codesign("gpt2-345m", area="1 mm2")),
         (
-            "pareto gpt2-345m --devices 8 --batch 64 --axes throughput,area",
-            lambda: dv.pareto("gpt2-345m", devices=8, batch=64, axes=["throughput", "area"]),
+            "pareto gpt2-345m --preset cores --devices 8 --batch 64 --axes throughput,area",
+            lambda: dv.pareto("gpt2-345m", preset="cores", devices=8, batch=64, axes=["throughput", "area"]),
         ),
+        ("pareto gpt2-345m --area 1mm2", lambda: dv.pareto("gpt2-345m", area="1 mm2")),
         ("mine resnet-18 --batch 4", lambda: dv.mine("resnet-18", batch=4)),
         ("mine llama3-70b --batch 1", lambda: dv.mine("llama3-70b", batch=1)),
     ],

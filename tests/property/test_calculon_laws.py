@@ -14,7 +14,8 @@ from dovetail.errors import InvalidInput
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.check import check_plan
 from dovetail.plan.plan import Overlap, Plan
-from dovetail.schedule.step import Step, check_schedule, training_step
+from dovetail.schedule.pipelines import check_schedule
+from dovetail.schedule.step import Step, training_step
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dovetail.accuracy.sets.contention import kernel_ops
 from dovetail.hardware.catalog import chips
-from dovetail.schedule.contention import Held, beside, block_bytes_per_s
+from dovetail.schedule.one_device.contention import Held, beside, block_bytes_per_s
 
 CHIP = chips["h200-sxm"]()
 SIZES = st.integers(min_value=1, max_value=64).map(lambda n: 128 * n)

@@ -25,6 +25,7 @@ from dovetail.schedule.cores.problem import RESOURCES, WHOLE, CoreProblem, CoreS
 from dovetail.schedule.cores.series import parts_of
 
 SHORT = Effort(tries_per_operator=10)
+PATIENT = Limit(wall_s=600)  # it ends with the proof, on a busy machine too
 SEEDS = st.integers(0, 10_000)
 
 
@@ -85,7 +86,7 @@ def placed(problem: CoreProblem, order: tuple[int, ...], mode: tuple[int, ...], 
 @settings(max_examples=40)
 def test_exact_is_what_trying_everything_finds_and_fast_is_no_better(problem):
     least = brute_force(problem)
-    exact = exact_schedule(problem, Limit(wall_s=20))
+    exact = exact_schedule(problem, PATIENT)
     assert violations(exact) == []
     assert exact.makespan_beats == least == exact.bound_beats
     found = list_schedule(problem, SHORT)
@@ -230,7 +231,7 @@ def test_with_no_time_to_speak_of_exact_is_the_fast_schedule_or_better(seed):
 def test_exact_is_never_worse_than_phazes_program(seed, num_operators):
     problem = without_bandwidth(random_graph(seed, num_operators))
     theirs = phaze_schedule(problem, wall_s=30.0)
-    ours = exact_schedule(problem, Limit(wall_s=20))
+    ours = exact_schedule(problem, PATIENT)
     assert violations(theirs) == []
     assert ours.makespan_beats <= theirs.makespan_beats
 

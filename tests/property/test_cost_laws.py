@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from dovetail.cost.columns import ChipColumns, chip_columns
 from dovetail.cost.cost import Cost
-from dovetail.cost.costs import OpCosts, Setting, cost_table, op_costs
+from dovetail.cost.costs import cost_table, op_costs
+from dovetail.cost.op_cost import OpCosts, Setting
 from dovetail.cost.power import Load, at_clock, sustained_clock_frac
 from dovetail.cost.vector import MANY_ROWS
 from dovetail.hardware.catalog import chips

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.hardware.link import Link
-from dovetail.network.events.asked import Network, NetworkAsked, network_answer
 from dovetail.network.events.phases import themis_orders
 from dovetail.network.events.program import Collective, Compute, Devices, Program, Queueing, Task
 from dovetail.network.events.simulate import simulate
 from dovetail.network.events.unit_graphs import clos, dragonfly
+from dovetail.network.one_collective import Network, NetworkAsked, network_answer
 from tests.unit.network.events.networks import (
     PAYLOAD_BYTES,
     dimension,

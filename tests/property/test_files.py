@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dovetail.errors import DovetailError
-from dovetail.files import load_chip, load_model, load_spec
+from dovetail.files.chip import load_chip
 from dovetail.files.entry import opened
+from dovetail.files.job import load_spec
+from dovetail.files.model import load_model
 from dovetail.files.plan import SHORT_NAMES
 from dovetail.files.schema import built, checked, shape_of, written_keys
 from dovetail.hardware.chip import Chip

@@ -20,8 +20,8 @@ from dovetail.plan.check import check_plan
 from dovetail.plan.placement import placement
 from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan
 from dovetail.plan.plans import columns_of, distinct
-from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
-from dovetail.schedule.step import Step, check_schedule, step_times, training_step, training_steps
+from dovetail.schedule.pipelines import PipelineShape, StageTimes, check_schedule, pipelines
+from dovetail.schedule.step import Step, step_times, training_step, training_steps
 from dovetail.units import GIGA, MICRO
 from dovetail.workload.graph import Graph
 from dovetail.workload.layers import Sample

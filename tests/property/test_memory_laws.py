@@ -20,8 +20,7 @@ from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Over
 from dovetail.plan.plans import columns_of
 from dovetail.plan.shard import shard
 from dovetail.schedule.memory_needs import need_bytes
-from dovetail.schedule.pipelines import pipelines
-from dovetail.schedule.step import check_schedule
+from dovetail.schedule.pipelines import check_schedule, pipelines
 from dovetail.workload.graph import Graph
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models

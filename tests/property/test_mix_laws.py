@@ -20,8 +20,8 @@ from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
 from dovetail.plan.plans import columns_of
 from dovetail.plan.shard import shard
 from dovetail.schedule.step import training_step
-from dovetail.search.mixes import Pattern, chunk_homes, holdable, layers_by_chunk, patterns
-from dovetail.search.refine import Job, base_plans, refined
+from dovetail.search.planners.mixes import Pattern, chunk_homes, holdable, layers_by_chunk, patterns
+from dovetail.search.planners.refine import Job, base_plans, refined
 from dovetail.units import GIBI
 from dovetail.workload.experts import Experts
 from dovetail.workload.models import models

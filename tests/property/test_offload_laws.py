@@ -26,11 +26,12 @@ from dovetail.plan.plans import columns_of
 from dovetail.plan.shard import shard
 from dovetail.schedule.offload_events import LayerTimes, Pass, passes_end_s
 from dovetail.schedule.pass_order import Kind
-from dovetail.schedule.step import Step, check_schedule, step_times, training_step, training_steps
+from dovetail.schedule.pipelines import check_schedule
+from dovetail.schedule.step import Step, step_times, training_step, training_steps
 from dovetail.search.objectives import objectives
-from dovetail.search.plan_space import PlanSpace, batches
-from dovetail.search.planner import planned
-from dovetail.search.refine import Job, base_plans, refined
+from dovetail.search.planners.plan_space import PlanSpace, batches
+from dovetail.search.planners.planner import planned
+from dovetail.search.planners.refine import Job, base_plans, refined
 from dovetail.units import GIBI, GIGA, TERA
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models

@@ -28,12 +28,12 @@ from dovetail.schedule.parts import shared_of
 from dovetail.schedule.pipeline_events import played
 from dovetail.schedule.pipelines import TRANSFER_FRACS, PipelineShape, StageTimes, pipelines
 from dovetail.schedule.step import training_step
-from dovetail.search.block_lows import block_lows
 from dovetail.search.objectives import objectives
-from dovetail.search.part_bounds import stage_lows
-from dovetail.search.parts import planned_on_parts
-from dovetail.search.plan_space import PlanSpace
-from dovetail.search.planner import Planned
+from dovetail.search.planners.bounds.block_lows import block_lows
+from dovetail.search.planners.bounds.part_lows import stage_lows
+from dovetail.search.planners.parts import planned_on_parts
+from dovetail.search.planners.plan_space import PlanSpace
+from dovetail.search.planners.planner import Planned
 from dovetail.units import GIBI, GIGA, MICRO
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload

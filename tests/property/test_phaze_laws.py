@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.search.phaze_stop import stopped, stopped_among
+from dovetail.papers.phaze_stop import stopped, stopped_among
 
 AREAS = st.integers(min_value=0, max_value=30)
 THROUGHPUTS = st.integers(min_value=0, max_value=6)

@@ -10,12 +10,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dovetail.search.planners.balance import PER_POLICY, PER_STAGE, StageLoads, balanced
-from dovetail.search.planners.chain import Chain
-from dovetail.search.planners.devices import Fewest
-from dovetail.search.planners.paces import Copies, paces
-from dovetail.search.planners.placed import best_placement, placement_of
-from dovetail.search.planners.placement import (
+from dovetail.search.planners.least_pace import Cut, least_pace_s, least_sum
+from dovetail.search.planners.placement.chain import Chain
+from dovetail.search.planners.placement.devices import Fewest
+from dovetail.search.planners.placement.paces import Copies, paces
+from dovetail.search.planners.placement.placed import best_placement, placement_of
+from dovetail.search.planners.placement.problem import (
     RECOMPUTES,
     Placement,
     PlacementProblem,
@@ -24,7 +24,7 @@ from dovetail.search.planners.placement import (
     Variant,
     synced_s,
 )
-from dovetail.search.planners.reach import is_greedy_exact
+from dovetail.search.planners.placement.reach import is_greedy_exact
 
 NEAR = 1e-9
 
@@ -207,115 +207,89 @@ def test_a_run_split_in_two_changes_nothing(problem):
         assert isinstance(parts, Placement)
 
 
-# --- layers and recompute by stage ----------------------------------------------------------------------------------
+# --- layers by stage ------------------------------------------------------------------------------------------------
 
 
-def stage_time_s(case, stage, num_units):
-    """The least time of a stage with so many units: every policy and every number of recomputed units tried."""
-    best_s = math.inf
-    for unit_s, kept in zip(case["unit_s"][stage], case["kept_bytes"][stage], strict=True):
-        for again in range(num_units + 1 if case["full_s"][stage] < math.inf else 1):
-            kept_bytes = (num_units - again) * kept + again * case["full_bytes"][stage]
-            need = case["fixed_bytes"][stage] + num_units * case["unit_bytes"][stage]
-            need += case["in_flight"][stage] * kept_bytes + (case["recompute_bytes"][stage] if again else 0)
-            if need <= case["memory_bytes"][stage]:
-                more_s = again * (case["full_s"][stage] - unit_s) if again else 0.0
-                best_s = min(best_s, case["fixed_s"][stage] + num_units * unit_s + more_s)
-    return best_s
-
-
-def by_every_cut(case, min_units):
+def by_every_cut(table, num_units, min_units):
     """(pace, sum) of the best cut, trying all of them."""
-    num_stages = len(case["in_flight"])
-    table = [[stage_time_s(case, s, n) for n in range(case["num_units"] + 1)] for s in range(num_stages)]
     best = (math.inf, math.inf)
 
     def extend(stage, left, pace_s, sum_s):
         nonlocal best
-        if stage == num_stages:
+        if stage == len(table):
             best = min(best, (pace_s, sum_s)) if left == 0 else best
             return
         for n in range(min_units, left + 1):
             if table[stage][n] < math.inf:
                 extend(stage + 1, left - n, max(pace_s, table[stage][n]), sum_s + table[stage][n])
 
-    extend(0, case["num_units"], 0.0, 0.0)
+    extend(0, num_units, 0.0, 0.0)
     return best
 
 
+MOST_UNITS = 7
+
+
 @st.composite
-def cases(draw, num_policies):
+def tables(draw):
+    """Seconds of each stage by its units, growing, and infinite beyond what memory holds: not convex."""
     num_stages = draw(st.integers(1, 4))
-    small = st.integers(0, 6)
-
-    def each(values):
-        return draw(st.lists(values, min_size=num_stages, max_size=num_stages))
-
-    policies = st.lists(st.integers(1, 6), min_size=num_policies, max_size=num_policies)
-    unit_s = each(policies) if draw(st.booleans()) else [draw(policies)] * num_stages
-    more = each(st.sampled_from([0, 1, 3, math.inf]))
-    return {
-        "num_units": draw(st.integers(0, 8)),
-        "in_flight": [num_stages - stage for stage in range(num_stages)],
-        "memory_bytes": each(st.sampled_from([8, 15, 30, 80])),
-        "fixed_s": each(small),
-        "fixed_bytes": each(small),
-        "unit_bytes": each(st.integers(0, 3)),
-        "full_s": [max(own) + extra for own, extra in zip(unit_s, more, strict=True)],
-        "full_bytes": each(st.integers(0, 2)),
-        "recompute_bytes": each(st.integers(0, 4)),
-        "unit_s": unit_s,
-        "kept_bytes": each(st.lists(small, min_size=num_policies, max_size=num_policies)),
-    }
+    found = []
+    for _ in range(num_stages):
+        steps = draw(st.lists(st.sampled_from([0, 1, 2, 5, math.inf]), min_size=MOST_UNITS, max_size=MOST_UNITS))
+        found.append([float(draw(st.integers(0, 4)))])
+        for step in steps:
+            found[-1].append(found[-1][-1] + step)
+    return found
 
 
-def loads_of(chosen, min_units):
-    width, num_policies = max(len(case["in_flight"]) for case in chosen), len(chosen[0]["unit_s"][0])
-
-    def padded(label):
-        empty = [0.0] * num_policies if label in PER_POLICY else math.inf if label == "full_s" else 0.0
-        rows = [list(case[label]) + [empty] * (width - len(case[label])) for case in chosen]
-        return np.array(rows, dtype=float)
-
-    return StageLoads(
-        num_units=np.array([case["num_units"] for case in chosen]),
-        is_stage=np.array([[stage < len(case["in_flight"]) for stage in range(width)] for case in chosen]),
-        min_units=min_units,
-        **{label: padded(label) for label in PER_STAGE + PER_POLICY},
-    )
+def cut_of(some, units, min_units):
+    """Tables of pipelines of any length as one array, and what is to be cut of each."""
+    width = max(len(table) for table in some)
+    empty = [math.inf] * (MOST_UNITS + 1)
+    is_stage = np.array([[stage < len(table) for stage in range(width)] for table in some])
+    table_s = np.array([table + [empty] * (width - len(table)) for table in some])
+    return Cut(num_units=np.array(units), is_stage=is_stage, min_units=min_units), table_s
 
 
-@settings(max_examples=150)
-@given(st.data(), st.integers(1, 3), st.integers(0, 2))
-def test_balanced_stages_are_as_good_as_the_best_of_all_cuts(data, num_policies, min_units):
-    chosen = data.draw(st.lists(cases(num_policies), min_size=1, max_size=6))
-    found = balanced(loads_of(chosen, min_units))
-    for row, case in enumerate(chosen):
-        pace_s, sum_s = by_every_cut(case, min_units)
-        assert found.fits[row] == (pace_s < math.inf)
-        if not found.fits[row]:
+def cut_best(cut, table_s):
+    """As planners do: the least pace, and at it the cut of the least sum."""
+    pace_s = least_pace_s(cut, table_s)
+    fits = np.isfinite(pace_s)
+    num_most = np.where(fits[:, None], (table_s[:, :, 1:] <= pace_s[:, None, None]).sum(axis=2), 0)
+    return pace_s, least_sum(cut, table_s, num_most, fits)
+
+
+@settings(max_examples=200)
+@given(st.data(), st.integers(0, 2))
+def test_the_least_pace_and_sum_are_those_of_the_best_of_all_cuts(data, min_units):
+    some = data.draw(st.lists(tables(), min_size=1, max_size=6))
+    units = [data.draw(st.integers(0, MOST_UNITS)) for _ in some]
+    cut, table_s = cut_of(some, units, min_units)
+    pace_s, num_units = cut_best(cut, table_s)
+    for row, table in enumerate(some):
+        best_pace_s, best_sum_s = by_every_cut(table, units[row], min_units)
+        assert np.isfinite(pace_s[row]) == (best_pace_s < math.inf)
+        if best_pace_s == math.inf:
             continue
-        assert is_near(found.pace_s[row], pace_s)
-        assert is_near(found.sum_s[row], sum_s)
-        num_stages = len(case["in_flight"])
-        units = found.num_units[row, :num_stages]
-        assert units.sum() == case["num_units"]
-        assert units.min() >= min_units
-        assert not found.num_units[row, num_stages:].any()
-        assert np.all(found.num_recomputed[row, :num_stages] <= units)
-        for stage in range(num_stages):
-            assert is_near(found.stage_s[row, stage], stage_time_s(case, stage, int(units[stage])))
+        held = num_units[row, : len(table)]
+        assert held.sum() == units[row]
+        assert held.min() >= min_units
+        assert not num_units[row, len(table) :].any()
+        took_s = [table[stage][n] for stage, n in enumerate(held)]
+        assert is_near(sum(took_s), best_sum_s)
+        if units[row] or min_units:
+            assert is_near(pace_s[row], best_pace_s)
 
 
-@settings(max_examples=40)
-@given(st.data(), st.integers(1, 3))
-def test_a_plan_alone_and_in_a_batch_has_one_answer(data, num_policies):
-    chosen = data.draw(st.lists(cases(num_policies), min_size=2, max_size=8))
-    loads = loads_of(chosen, 1)
-    together = balanced(loads)
-    for row in range(len(chosen)):
-        alone = balanced(loads.rows(slice(row, row + 1)))
-        assert alone.fits[0] == together.fits[row]
-        if alone.fits[0]:
-            assert alone.pace_s[0] == together.pace_s[row]
-            assert alone.sum_s[0] == together.sum_s[row]
+@settings(max_examples=60)
+@given(st.data())
+def test_a_plan_alone_and_in_a_batch_has_one_cut(data):
+    some = data.draw(st.lists(tables(), min_size=2, max_size=8))
+    units = [data.draw(st.integers(0, MOST_UNITS)) for _ in some]
+    pace_s, num_units = cut_best(*cut_of(some, units, 1))
+    for row, table in enumerate(some):
+        alone_s, alone_units = cut_best(*cut_of([table], [units[row]], 1))
+        assert alone_s[0] == pace_s[row]
+        if np.isfinite(alone_s[0]):
+            assert alone_units[0].tolist() == num_units[row, : len(table)].tolist()

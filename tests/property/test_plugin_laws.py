@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.search.objectives import objectives
-from dovetail.search.plan_space import batches
-from dovetail.search.planner import planned
+from dovetail.search.planners.plan_space import batches
+from dovetail.search.planners.planner import planned
 from tests.plugin_sources import COST, plugin, running
 from tests.property.test_search_laws import CLUSTER, NUM_DEVICES, WORKLOAD, graph, some_choices, space_of
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dovetail.accuracy.profiled import predicted_run_s
 from dovetail.errors import InvalidInput
-from dovetail.files.profile import load_profile
+from dovetail.files.profiles.profile import load_profile
 from dovetail.hardware.catalog import chips
 from tests.traces_of_profilers import backward, chakra, chakra_node, kernel, op, trace
 

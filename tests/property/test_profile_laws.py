@@ -18,8 +18,8 @@ from dovetail.hardware.measured import BACKWARD, FORWARD, LeftOut, Measured, Mea
 from dovetail.plan.shard import shard
 from dovetail.schedule.measured_share import measured_share
 from dovetail.search.objectives import objectives
-from dovetail.search.plan_space import batches
-from dovetail.search.planner import planned
+from dovetail.search.planners.plan_space import batches
+from dovetail.search.planners.planner import planned
 from dovetail.workload.graph import Phase
 from dovetail.workload.operators import DTYPES, OPERATORS, Unit
 from tests.property.test_search_laws import CLUSTER, NUM_DEVICES, WORKLOAD, graph, some_choices, space_of

@@ -21,14 +21,15 @@ from dovetail.plan.check import check_plan
 from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan
 from dovetail.plan.plans import columns_of
 from dovetail.plan.shard import shard
-from dovetail.schedule.assembly import shared
-from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
-from dovetail.schedule.step import check_schedule, training_step
-from dovetail.search import refine, stage_cuts
-from dovetail.search.aims import aimed
-from dovetail.search.bounds import step_bounds
-from dovetail.search.pipeline_lows import pipeline_low_s
-from dovetail.search.refine import Job, base_plans, refined
+from dovetail.schedule.pipelines import PipelineShape, StageTimes, check_schedule, pipelines
+from dovetail.schedule.shared_plans import shared
+from dovetail.schedule.step import training_step
+from dovetail.search.planners import refine
+from dovetail.search.planners.aims import aimed
+from dovetail.search.planners.bounds.pipeline_lows import pipeline_low_s
+from dovetail.search.planners.bounds.step_lows import step_bounds
+from dovetail.search.planners.cuts import stage_cuts
+from dovetail.search.planners.refine import Job, base_plans, refined
 from dovetail.units import GIBI
 from dovetail.workload.experts import Experts
 from dovetail.workload.model import Model

@@ -15,14 +15,14 @@ from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.plan import RECOMPUTE_POLICIES
-from dovetail.search import even_plans
-from dovetail.search.candidates import DEGREES, Candidate, Scoring
-from dovetail.search.constraints import Constraint, space_under
-from dovetail.search.even_plans import EvenSearch
 from dovetail.search.objectives import objectives
-from dovetail.search.plan_space import PlanSpace, batches
-from dovetail.search.planner import Planned, planned
-from dovetail.search.refine import Job
+from dovetail.search.planners import even_plans
+from dovetail.search.planners.candidates import DEGREES, Candidate, Scoring
+from dovetail.search.planners.constraints import Constraint, space_under
+from dovetail.search.planners.even_plans import EvenSearch
+from dovetail.search.planners.plan_space import PlanSpace, batches
+from dovetail.search.planners.planner import Planned, planned
+from dovetail.search.planners.refine import Job
 from dovetail.units import GIBI
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models

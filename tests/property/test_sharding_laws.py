@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dovetail.plan.block_memory import kept_bytes
 from dovetail.plan.check import check_plan
-from dovetail.plan.memory import kept_bytes
 from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
 from dovetail.plan.shard import layers_per_chunk, shard
 from dovetail.workload.graph import Axis, Graph, Phase

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from dovetail.plan.plan import Overlap, Plan
 from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
-from dovetail.search.pipeline_lows import pace_slope, pipeline_low_s
-from dovetail.search.plan_stages import PlanStages
-from dovetail.search.stage_cuts import StageTable, stage_table
-from dovetail.search.stage_options import StageOptions
-from dovetail.search.walked_cuts import least_walk
+from dovetail.search.planners.bounds.pipeline_lows import pace_slope, pipeline_low_s
+from dovetail.search.planners.cuts.plan_stages import PlanStages
+from dovetail.search.planners.cuts.stage_cuts import StageTable, stage_table
+from dovetail.search.planners.cuts.stage_options import StageOptions
+from dovetail.search.planners.cuts.walked_cuts import least_walk
 from tests.layer_cuts import splits
 
 ROUNDING = 1e-9

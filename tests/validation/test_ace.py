@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from dovetail.accuracy.reproduce.ace import ace_study
-from dovetail.accuracy.reproduce.beyond import beyond
-from dovetail.accuracy.reproduce.check import Check
 from dovetail.api import reproduced
 from dovetail.cli import main
-from dovetail.report.beyond import beyond_record, beyond_tables
-from dovetail.report.reproduction import ace_record, ace_tables
-from dovetail.report.reproduction_figures import ace_figures
+from dovetail.papers.ace import ace_study
+from dovetail.papers.beyond import beyond
+from dovetail.papers.check import Check
+from dovetail.report.papers.ace import ace_record, ace_tables
+from dovetail.report.papers.ace_figures import ace_figures
+from dovetail.report.papers.beyond import beyond_record, beyond_tables
 from dovetail.report.table import text_of
 from tests.e2e.conftest import ROOT
 from tests.e2e.test_reference import keys

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from dovetail.accuracy.reproduce.phaze_dp import PhazeDpStudy, phaze_dp_study
 from dovetail.api.reproduced_papers import placed_instance
 from dovetail.files.phaze_dp import load_instance, load_recorded, shipped_instances
-from dovetail.report.phaze_dp import phaze_dp_record, phaze_dp_tables
+from dovetail.papers.phaze_dp import PhazeDpStudy, phaze_dp_study
+from dovetail.report.papers.phaze_dp import phaze_dp_record, phaze_dp_tables
 from dovetail.report.table import text_of
 from tests.e2e.conftest import ROOT
 from tests.e2e.test_reference import keys

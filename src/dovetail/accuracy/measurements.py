@@ -12,6 +12,7 @@ from dovetail.errors import InvalidInput
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
 MAX_COUNT = 10**9  # style: a bound on every count, so that products of two stay far inside 64 bits
+LEAST, MOST = 1e-30, 1e30  # style: bounds of what is measured, so that ratios and their squares stay finite
 MAX_SHOWN = 40
 
 
@@ -56,6 +57,7 @@ class Measurements:
         """The cells of a column as numbers above 0, as every time is."""
         values = self.numbers(column)
         self._check(column, values > 0, "must be above 0")
+        self._check(column, (values >= LEAST) & (values <= MOST), f"must be from {LEAST:g} to {MOST:g}")
         return values
 
     def counts(self, column: str, least: int = 1) -> IntArray:

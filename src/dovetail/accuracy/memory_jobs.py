@@ -6,6 +6,7 @@ for. A publisher that is not known is taken at its word: what its columns say, a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -39,6 +40,8 @@ DEEPSPEED_BF16 = Precision(has_compute_gradients=True)
 BLOOM_VOCAB, GPT2_VOCAB = 250_880, 50_304
 BLOOM_HEADS = 96  # where a row gives none: as the publisher's other rows of about that width
 
+MOST_LAYERS, MOST_CHUNKS = 200, 10_000  # of a model whose depth is not told, and of a pipeline: bounds
+
 
 class NotExpressed(Exception):
     """A row that names something no plan can say."""
@@ -53,12 +56,23 @@ def memory_job(row: Fields) -> Job:
 def _whole(row: Fields, column: str, default: int = 0) -> int:
     """A count of a row; blank where there is no default is a reason not to express it."""
     cell = row[column].strip()
-    if cell.isdigit() and int(cell) > 0:
+    if _is_count(cell):
         return int(cell)
     if not cell and default:
         return default
     what = "the model's shape" if column in ("layers", "hidden", "heads") else column
     raise NotExpressed(f"{what} is not given" if not cell else f"{column} is {cell[:20]!r}, not a count")
+
+
+def _is_count(cell: str) -> bool:
+    """Whether a cell is a whole number from 1 to below 10^9; what is a digit in other scripts is none."""
+    return cell.isascii() and cell.isdigit() and len(cell.lstrip("0")) in range(1, 10)
+
+
+def _zero_stage(row: Fields) -> int:
+    """The digit that a cell begins with, as in '3 (FSDP2)'; 0 where it is none."""
+    stage = row["zero_stage"].strip()[:1]
+    return int(stage) if stage and stage in "0123" else 0
 
 
 def _degrees(row: Fields) -> tuple[int, int, int]:
@@ -72,7 +86,6 @@ def _stated_job(row: Fields) -> Job:
     policy = (row["recompute"].split() or ["none"])[0]
     if policy not in RECOMPUTE_POLICIES:
         raise NotExpressed(f"recompute {row['recompute'][:20]!r} is not modelled")
-    zero_stage = row["zero_stage"].strip()[:1] or "0"
     precision = MEGATRON_FP16 if row["precision"].startswith("fp16") else MEGATRON
     plan = Plan(
         tensor_parallel=tp,
@@ -81,7 +94,7 @@ def _stated_job(row: Fields) -> Job:
         data_parallel=dp,
         context_parallel=_whole(row, "cp", 1),
         expert_parallel=_whole(row, "ep", 1),
-        zero_stage=int(zero_stage) if zero_stage in "0123" else 0,
+        zero_stage=_zero_stage(row),
         microbatch=batch,
         recompute=(policy,),
         framework=next((name for name in FRAMEWORK_WORDS if name in row["source"].lower()), "plain"),
@@ -119,7 +132,7 @@ def _torchtitan_job(row: Fields) -> Job:
     tp, pp, dp = _degrees(row)
     name = row["model"].lower().replace("llama3.1", "llama3").replace("_", "-")
     stated = row["notes"].split(";")[0].removeprefix("local batch ")
-    local_batch = _whole(row, "micro_batch", int(stated) if stated.isdigit() else 0)
+    local_batch = _whole(row, "micro_batch", int(stated) if _is_count(stated) else 0)
     plan = Plan(
         tensor_parallel=tp,
         sequence_parallel=tp > 1,
@@ -147,6 +160,8 @@ def _zero_bubble_job(row: Fields) -> Job:
     # interleaved as finely as it goes: a layer a chunk
     interleave = (num_layers + 2) // pp if row["pp_schedule"] == "1F1B-I" else 1
     chunk, chunks = (num_layers + 2) // (pp * interleave), pp * interleave
+    if chunks > MOST_CHUNKS:
+        raise NotExpressed(f"{chunks:,} pieces of a pipeline are more than {MOST_CHUNKS:,}")
     layers = (chunk - 1, *(chunk for _ in range(chunks - 2)), chunk - 1)
     sample = Sample(batch=batch * 4 * pp, seq=_whole(row, "seq"), dtype="fp16", attention="unfused")
     plan = Plan(pipeline_parallel=pp, interleave=interleave, microbatch=batch, layers_per_stage=layers)
@@ -165,7 +180,7 @@ def _bloom_job(row: Fields) -> Job:
         tensor_parallel=tp,
         pipeline_parallel=pp,
         data_parallel=dp,
-        zero_stage=int(row["zero_stage"] or 0),
+        zero_stage=_zero_stage(row),
         microbatch=batch,
         recompute=("full",),
         framework="deepspeed",
@@ -177,11 +192,14 @@ def _bloom_job(row: Fields) -> Job:
 
 def _num_layers_called(name: str, hidden: int, num_stages: int) -> int:
     """Layers, evenly over stages, that come nearest to the size a model is called by, embedding counted or not."""
-    stated = float(name.removeprefix("GPT ").removesuffix("B")) * GIGA
+    size = name.removeprefix("GPT ").removesuffix("B")
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", size) or num_stages >= MOST_LAYERS:
+        raise NotExpressed("the model's shape is not given")
+    stated = float(size) * GIGA
     embeddings = (0, BLOOM_VOCAB * hidden)
     sizes = {
         abs(12 * layers * hidden**2 + embedding - stated): layers
-        for layers in range(num_stages, 200, num_stages)
+        for layers in range(num_stages, MOST_LAYERS, num_stages)
         for embedding in embeddings
     }
     return sizes[min(sizes)]

@@ -5,12 +5,14 @@ A row that cannot be expressed carries the word why.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dovetail.accuracy.jobs import Job
+from dovetail.accuracy.measurements import LEAST, MOST
 from dovetail.accuracy.memory_jobs import ZERO_BUBBLE, Fields, NotExpressed, memory_job
-from dovetail.errors import DovetailError
+from dovetail.errors import DovetailError, InvalidInput, shown
 from dovetail.evaluate import MemoryUse, memory_use
 from dovetail.hardware.catalog import chips
 from dovetail.plan.check import check_plan
@@ -85,8 +87,19 @@ def job_memory(job: Job, in_flight: Callable[[int, int], float] | None = None) -
 
 def _measured_bytes(row: Fields) -> float:
     if row["value_gib"]:
-        return float(row["value_gib"]) * GIBI
-    return float(row["value_raw"]) * GIGA if row["value_raw"] else 0.0
+        return _figure(row, "value_gib") * GIBI
+    return _figure(row, "value_raw") * GIGA if row["value_raw"] else 0.0
+
+
+def _figure(row: Fields, column: str) -> float:
+    try:
+        value = float(row[column])
+    except ValueError:
+        value = math.nan
+    if not (value == 0 or LEAST <= value <= MOST):
+        rule = f"{column} must be 0, or a number from {LEAST:g} to {MOST:g}"
+        raise InvalidInput(f"{rule}; got {shown(row[column])}", shown(row["mem_id"]))
+    return value
 
 
 def _kind(row: Fields) -> str:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.accuracy.compared import Compared
-from dovetail.accuracy.costs import Setting, op_costs
 from dovetail.accuracy.measurements import Measurements
+from dovetail.cost.costs import op_costs
+from dovetail.cost.op_cost import Setting
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.workload.graph import FloatArray, Ops

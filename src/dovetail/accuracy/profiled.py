@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.accuracy.columns import bare_ops, stacked
-from dovetail.accuracy.costs import Setting, op_costs
 from dovetail.accuracy.prepared import Prepared
+from dovetail.cost.costs import op_costs
+from dovetail.cost.op_cost import Setting
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.measured import (
     BACKWARD,

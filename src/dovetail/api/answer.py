@@ -14,7 +14,7 @@ from typing import Any
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.themes import themed
 from dovetail.report.page import Page, Provenance, Section
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table, text_of
 
 PLOTLY = "application/vnd.plotly.v1+json"  # what notebooks draw a figure from

@@ -12,11 +12,14 @@ from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.entry import described
 from dovetail.files.schema import MAX_WHOLE
 from dovetail.plugins import blamed
+from dovetail.registry import Registry
+from dovetail.units import count_of
 
 _ARGUMENTS = {"pass": "direction"}  # words that Python keeps for itself
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 _WHOLE = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")
 _MAX_DIGITS = 4000  # Python refuses to read longer ones
@@ -47,12 +50,32 @@ def count(option: str, text: str | None) -> int:
     return in_bounds(option, int(text))
 
 
+def num_tokens(name: str, given: str | float) -> float:
+    """The many tokens that `name` was given, as text such as 15T or as a number; 0 where it was not."""
+    if isinstance(given, str):
+        try:
+            return count_of(given) if given else 0.0
+        except InvalidInput as error:
+            raise InvalidInput(error.message, name) from None
+    if not 0 <= given < float("inf"):
+        raise InvalidInput(f"{name} must be a number from 0 on; got {given!r}")
+    return float(given)
+
+
 def in_bounds(name: str, value: int) -> int:
     """`value`, which is at least 1 and no more than any count of a spec."""
     if not 1 <= value <= MAX_WHOLE:
         bound = "at least 1" if value < 1 else f"at most {MAX_WHOLE:,}"
         raise InvalidInput(f"{name} must be {bound}; got {described(value)}")
     return value
+
+
+def entry_named(registry: Registry[T], name: str, option: str) -> T:
+    """The entry of that name; where there is none, the error says which option named it."""
+    try:
+        return registry[name]
+    except InvalidInput as error:
+        raise InvalidInput(error.message, option) from None
 
 
 def listed(words: str | Sequence[str]) -> tuple[str, ...]:

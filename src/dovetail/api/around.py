@@ -5,13 +5,14 @@ A command brings a terminal and signals, a program its own function; what is sea
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeVar
 
 from dovetail.api.arguments import counted
 from dovetail.api.progress import (
@@ -27,15 +28,18 @@ from dovetail.api.progress import (
 from dovetail.engine import Engine, opened
 from dovetail.errors import InvalidInput
 from dovetail.search.algorithms import Scored
-from dovetail.search.codesign.joint import Standing as JointStanding
-from dovetail.search.codesign.pareto import FrontStanding
-from dovetail.search.mining.miner import Watch
-from dovetail.search.objectives import Objective
-from dovetail.search.planner import Progress as PlanWatch
-from dovetail.search.planner import Tally
 from dovetail.search.space import Point
 from dovetail.store import Store
 from dovetail.store import opened as opened_store
+from dovetail.store.shapes import SPACE
+
+if TYPE_CHECKING:  # a search for one thing need not import those for others
+    from dovetail.search.codesign.joint import Standing as JointStanding
+    from dovetail.search.codesign.pareto import FrontStanding
+    from dovetail.search.mining.miner import Watch
+    from dovetail.search.objectives import Objective
+    from dovetail.search.planners.candidates import Tally
+    from dovetail.search.planners.even_plans import Progress as PlanWatch
 
 Keep = Callable[[list[Scored]], None]
 Kept = tuple[Mapping[Point, Scored], Keep]
@@ -159,4 +163,19 @@ def kept(store: Store | None, kind: str, inputs: dict[str, Any], figure_names: t
         yield {}, lambda _: None
         return
     study = store.study(kind, inputs, figure_names)
-    yield study.known(), study.keep
+    known = study.known()
+    _check_rows(study.key, known, [len(values) for values in inputs.get(SPACE, {}).values()])
+    yield known, study.keep
+
+
+def _check_rows(key: str, known: Mapping[Point, Scored], num_values: Sequence[int]) -> None:
+    """Raises where a row is none that this question can have: its checksum does not say who wrote it."""
+    for point, one in known.items():
+        if not one.loss > 0:
+            told = f"has a loss of {one.loss:g}, and losses are above 0"
+        elif num_values and (len(point) != len(num_values) or any(map(operator.ge, point, num_values))):
+            told = f"is at a point that its space of {len(num_values)} knobs does not have"
+        else:
+            continue
+        told = f"a row of study {key} {told}"
+        raise InvalidInput(f"{told}; put back a copy of the store, or begin anew with another file", "store")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dovetail.errors import DovetailError, InvalidInput
-from dovetail.files import Job, load_plan, load_spec, load_workload
 from dovetail.files.entry import is_file_name
 from dovetail.files.given import (
     ClusterGiven,
@@ -22,6 +21,7 @@ from dovetail.files.given import (
     plan_given,
 )
 from dovetail.files.job import (
+    Job,
     OpenJob,
     Spec,
     check_dtypes,
@@ -29,6 +29,9 @@ from dovetail.files.job import (
     has_plan,
     load_constraints,
     load_open_spec,
+    load_plan,
+    load_spec,
+    load_workload,
     section_of,
     spec_name,
     whole_spec,

@@ -17,7 +17,7 @@ from dovetail.report.captured import captured_record
 from dovetail.report.captured_tables import captured_tables
 from dovetail.report.page import Page
 from dovetail.report.pages.captured import captured_page
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.report.words import counted as in_number
 from dovetail.units import format_count, format_rate

@@ -12,7 +12,7 @@ from dovetail.plan.recipes import plans as known_plans
 from dovetail.report.catalogue import chip_brief, cluster_brief, model_brief, plan_entry_record
 from dovetail.report.catalogue_tables import chips_table, clusters_table, models_table, plans_table
 from dovetail.report.methods import method_records, methods_table
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table, text_of
 from dovetail.workload.models import models as known_models
 

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from dovetail.api.arguments import entry_named
 from dovetail.api.around import Around
-from dovetail.api.joint import NoSystem, loaded, metric_named, no_system, noted, question_of
+from dovetail.api.joint import NoSystem, loaded, no_system, noted, question_of
 from dovetail.errors import InvalidInput
 from dovetail.files.codesign import CodesignSaid, CodesignSpec
 from dovetail.files.codesign_words import asked_words
@@ -33,7 +34,7 @@ from dovetail.search.codesign.rows import Rows, question_facts, refined_names, r
 from dovetail.search.codesign.scoring import Scorer, SystemScore
 from dovetail.search.codesign.sensitivity import Sensitivity, sensitivity_of
 from dovetail.search.codesign.tasks import hold, refine_task, score_task, scorer_of
-from dovetail.search.metrics import Metric
+from dovetail.search.metrics import Metric, metrics
 from dovetail.store import Store
 
 EXACT = "exact"  # by bounds, to a proof; every other algorithm is a black box
@@ -61,7 +62,7 @@ class CodesignAsked:
 
 def searched(asked: CodesignAsked, around: Around) -> tuple[CodesignReport | NoSystem, tuple[Standing, ...]]:
     """The report on the best system, or that there is none; and what the search told as it went on."""
-    metric = metric_named(asked.metric)
+    metric = entry_named(metrics, asked.metric, "--metric")
     check_algorithm(asked)
     spec = loaded(asked.spec, asked.said)
     history: list[Standing] = []
@@ -80,10 +81,7 @@ def searched(asked: CodesignAsked, around: Around) -> tuple[CodesignReport | NoS
 
 
 def check_algorithm(asked: CodesignAsked) -> None:
-    try:
-        algorithms[asked.algorithm]
-    except InvalidInput as error:
-        raise InvalidInput(error.message, "--algorithm") from None
+    entry_named(algorithms, asked.algorithm, "--algorithm")
     if asked.algorithm == EXACT and (asked.num_most or asked.seed):
         told = "--budget and --seed are of black boxes; exact goes on to its proof"
         raise InvalidInput(f"{told}; leave them out, or name a black box", "--algorithm")

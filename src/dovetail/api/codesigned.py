@@ -25,7 +25,7 @@ from dovetail.report.codesigned_record import codesigned_record
 from dovetail.report.nothing_fits import nothing_tables
 from dovetail.report.page import Page
 from dovetail.report.pages.codesigned import ASKED, codesigned_page
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.search.codesign.answers import SystemAnswer, chip_of, gain_frac
 from dovetail.search.codesign.joint import Standing

@@ -24,7 +24,7 @@ from dovetail.report.fronts_record import front_csv, front_record
 from dovetail.report.nothing_fits import nothing_tables
 from dovetail.report.page import Page
 from dovetail.report.pages.fronts import ASKED, front_page
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.search.codesign.answers import base_answer, with_reference
 from dovetail.search.codesign.pareto import (

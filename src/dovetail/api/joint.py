@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from dovetail.api.arguments import counted
-from dovetail.errors import InvalidInput
+from dovetail.files.chip_names import full_name
 from dovetail.files.codesign import CodesignSaid, CodesignSpec, load_codesign
 from dovetail.files.given import SpecGiven
-from dovetail.files.naming import full_name
 from dovetail.report.nothing_fits import nothing_record
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.search.codesign.networks import network_named
 from dovetail.search.codesign.question import JointQuestion
-from dovetail.search.metrics import Metric, metrics
+from dovetail.search.metrics import Metric
 
 EXAMPLE = "gpt2-1.5b"  # what is asked where nothing is said: small enough to see the answer at once
 T = TypeVar("T")
@@ -44,13 +43,6 @@ def loaded(spec: SpecGiven, said: CodesignSaid) -> CodesignSpec:
     """The spec, or the example where none is given; the base also by the beginning of its name."""
     said = replace(said, base=full_name(said.base, "--base")) if said.base else said
     return load_codesign(EXAMPLE if spec == "" else spec, said)
-
-
-def metric_named(name: str) -> Metric:
-    try:
-        return metrics[name]
-    except InvalidInput as error:
-        raise InvalidInput(error.message, "--metric") from None
 
 
 def question_of(spec: CodesignSpec, metric: Metric) -> JointQuestion:

@@ -11,18 +11,18 @@ from dovetail.api.answer import Answer, call_of
 from dovetail.api.arguments import counted, in_python
 from dovetail.api.asked import Asked, asked_of, job_of, placed_in
 from dovetail.errors import DovetailError, InvalidInput
-from dovetail.files import Job
 from dovetail.files.given import ClusterGiven, ModelGiven, PlanGiven
-from dovetail.files.job import Spec
+from dovetail.files.job import Job, Spec
 from dovetail.files.written import write_file
-from dovetail.report.fallbacks import as_run
-from dovetail.report.launch import launchers
-from dovetail.report.launching import Launch, launch_record, launch_text
-from dovetail.report.nearest import Cost, cost_record, costs, nearest
+from dovetail.report.launch.fallbacks import as_run
+from dovetail.report.launch.frameworks import launchers
+from dovetail.report.launch.launch import Launch, launch_record, launch_text
+from dovetail.report.launch.nearest import Cost, cost_record, costs, nearest
 from dovetail.report.page import Page
 from dovetail.report.pages.inputs import plain_inputs
 from dovetail.report.pages.launch import launch_page
-from dovetail.report.record import Record, plan_record
+from dovetail.report.plain import Record
+from dovetail.report.record import plan_record
 from dovetail.report.table import Table
 
 

@@ -20,9 +20,9 @@ from dovetail.files.measurements import (
     published_files,
     shipped_folder,
 )
-from dovetail.files.results import load_results
 from dovetail.files.text import one_line
-from dovetail.report.record import Record
+from dovetail.files.validation_results import load_results
+from dovetail.report.plain import Record
 
 GEMM = "published-gemm"
 # Sets that are not shipped, by the files they are in; and files that join a shipped set where this machine has them.

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from types import MappingProxyType
 
+from dovetail.api.arguments import entry_named
 from dovetail.api.around import Around
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible, evaluate
+from dovetail.files.chip_names import full_name
 from dovetail.files.given import SpecGiven
 from dovetail.files.job import countable
 from dovetail.files.mining import MiningSaid, MiningSpec, load_mining
-from dovetail.files.naming import full_name
 from dovetail.hardware.template import Design
 from dovetail.report.mined import MinedReport
 from dovetail.search.algorithms import Algorithm, Scored, algorithms
@@ -90,15 +91,8 @@ def searched(asked: MineAsked, around: Around) -> MinedReport | Unfit | NoDesign
 
 
 def named(asked: MineAsked) -> tuple[Metric, Algorithm]:
-    try:
-        metric = metrics[asked.metric]
-    except InvalidInput as error:
-        raise InvalidInput(error.message, "--metric") from None
-    try:
-        algorithm = algorithms[asked.algorithm]
-    except InvalidInput as error:
-        raise InvalidInput(error.message, "--algorithm") from None
-    return metric, algorithm
+    metric = entry_named(metrics, asked.metric, "--metric")
+    return metric, entry_named(algorithms, asked.algorithm, "--algorithm")
 
 
 def _unfit(result: Infeasible, spec: MiningSpec) -> Unfit:

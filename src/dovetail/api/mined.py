@@ -20,7 +20,7 @@ from dovetail.report.mined import MinedReport, mined_tables, nothing_tables, sen
 from dovetail.report.mined_record import mined_record, nothing_record, unfit_record
 from dovetail.report.page import Page
 from dovetail.report.pages.mined import ASKED, mined_page
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.search.mining.answers import ChipAnswer, NothingInside
 

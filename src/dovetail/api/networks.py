@@ -16,7 +16,11 @@ from dovetail.files.network import load_networks, memories_bytes_per_s, rates_by
 from dovetail.files.network_words import algorithms_of, dimensions_named, groups_of
 from dovetail.files.text import one_line
 from dovetail.network.endpoint import SM_BYTES_PER_S, SM_RATES_BYTES_PER_S, Grant, endpoints
-from dovetail.network.events.asked import (
+from dovetail.network.events.fed import Endpoint
+from dovetail.network.events.program import Policy, Queueing
+from dovetail.network.events.recording import Watch
+from dovetail.network.events.schedules import algorithms
+from dovetail.network.one_collective import (
     EngineName,
     Network,
     NetworkAnswer,
@@ -24,15 +28,11 @@ from dovetail.network.events.asked import (
     check_collective,
     network_answer,
 )
-from dovetail.network.events.fed import Endpoint
-from dovetail.network.events.program import Policy, Queueing
-from dovetail.network.events.recording import Watch
-from dovetail.network.events.schedules import algorithms
 from dovetail.report.network import network_record, network_tables, sweep_tables
 from dovetail.report.page import Page
 from dovetail.report.pages.inputs import plain_inputs
 from dovetail.report.pages.network import network_page
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.report.tracks import Process, device_processes, endpoint_processes
 from dovetail.units import format_s

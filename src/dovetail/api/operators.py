@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
+from dovetail.accuracy.one_operator import Asked as OpAsked
+from dovetail.accuracy.one_operator import OpAnswer, kinds, op_answer
 from dovetail.accuracy.prepared import dtype_of
-from dovetail.accuracy.single import Asked as OpAsked
-from dovetail.accuracy.single import OpAnswer, kinds, op_answer
 from dovetail.api.answer import Answer, call_of
 from dovetail.api.arguments import count, counted, in_python
 from dovetail.errors import DovetailError
@@ -15,8 +15,7 @@ from dovetail.files.given import ChipGiven, chip_given
 from dovetail.hardware.chip import Chip
 from dovetail.report.operator import op_record, op_tables
 from dovetail.report.page import Page
-from dovetail.report.pages.operator import op_page
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.units import format_s
 
@@ -69,6 +68,8 @@ class Operator(Answer):
 
     @property
     def page(self) -> Page:
+        from dovetail.report.pages.operator import op_page  # with its charts
+
         return op_page(self.outcome)
 
 

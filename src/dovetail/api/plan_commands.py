@@ -6,8 +6,8 @@ import shlex
 from dataclasses import dataclass
 
 from dovetail.api.asked import Asked
-from dovetail.report.runnable import Runnable, runners
-from dovetail.search.planner import NUM_REFINED
+from dovetail.report.launch.runnable import Runnable, runners
+from dovetail.search.planners.planner import NUM_REFINED
 
 PLAN_FILE = "plan.yaml"  # in the commands that are shown, where none was written
 

@@ -9,38 +9,37 @@ from pathlib import Path
 from typing import SupportsIndex
 
 from dovetail.api.answer import Answer, call_of
-from dovetail.api.arguments import counted, in_python, listed
+from dovetail.api.arguments import counted, entry_named, in_python, listed
 from dovetail.api.around import Around, called
 from dovetail.api.asked import Asked, asked_of, open_job_of, placed_in
 from dovetail.api.plan_commands import PlanAsked, commands_of
 from dovetail.api.progress import Tell
 from dovetail.api.simulated import Simulation
 from dovetail.errors import InvalidInput
-from dovetail.files import Job
 from dovetail.files.given import ClusterGiven, ModelGiven
-from dovetail.files.job import OpenJob, Spec, countable
+from dovetail.files.job import Job, OpenJob, Spec, countable
+from dovetail.files.plan_space import fixed_by, forbidden_by
 from dovetail.files.plan_text import plan_text
 from dovetail.files.profiled_cluster import ProfileGiven
 from dovetail.files.residuals import load_residuals
-from dovetail.files.space import fixed_by, forbidden_by
 from dovetail.files.written import write_file
 from dovetail.hardware.mixed import MixedCluster, devices_in_words
 from dovetail.plan.plan import Plan
 from dovetail.report.charts.trail import Mark
+from dovetail.report.launch.runnable import Runnable, runnable
 from dovetail.report.page import Page
-from dovetail.report.pages.planned import planned_page
+from dovetail.report.plain import Record
 from dovetail.report.planned import Told, nothing_sentence, of_best, planned_tables, sentence
 from dovetail.report.planned_record import planned_record
-from dovetail.report.record import Record
-from dovetail.report.runnable import Runnable, runnable
 from dovetail.report.table import Table
-from dovetail.search.constraints import are_stages_even, overruled, space_under
 from dovetail.search.objectives import objectives
-from dovetail.search.parts import planned_on_parts
-from dovetail.search.planner import NUM_REFINED, Planned, Tally
-from dovetail.search.planner import Progress as Watch
-from dovetail.search.planner import planned as searched_plans
-from dovetail.search.ranking import Choice, NothingFits, Question, Ranked, choice, cluster_usd
+from dovetail.search.planners.candidates import Tally
+from dovetail.search.planners.constraints import are_stages_even, overruled, space_under
+from dovetail.search.planners.even_plans import Progress as Watch
+from dovetail.search.planners.parts import planned_on_parts
+from dovetail.search.planners.planner import NUM_REFINED, Planned
+from dovetail.search.planners.planner import planned as searched_plans
+from dovetail.search.planners.ranking import Choice, NothingFits, Question, Ranked, choice, cluster_usd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -101,6 +100,8 @@ class Planning(Answer):
 
     @property
     def page(self) -> Page:
+        from dovetail.report.pages.planned import planned_page  # with its charts
+
         return planned_page(self.outcome, self.by_place, self.told, self.history)
 
     @property
@@ -187,10 +188,7 @@ def _found(
 
 
 def check_objective(name: str) -> None:
-    try:
-        objectives[name]
-    except InvalidInput as error:
-        raise InvalidInput(error.message, "--objective") from None
+    entry_named(objectives, name, "--objective")
 
 
 def question_of(job: OpenJob, wanted: PlanAsked) -> Question:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
-from dovetail.search.codesign.joint import Standing as JointStanding
-from dovetail.search.codesign.pareto import FrontStanding
-from dovetail.search.mining.miner import Standing as MiningStanding
-from dovetail.search.objectives import Objective
-from dovetail.search.planner import Tally
 from dovetail.units import format_bytes, format_energy_j, format_s
+
+if TYPE_CHECKING:  # so that who only shows a bar does not import every search
+    from dovetail.search.codesign.joint import Standing as JointStanding
+    from dovetail.search.codesign.pareto import FrontStanding
+    from dovetail.search.mining.miner import Standing as MiningStanding
+    from dovetail.search.objectives import Objective
+    from dovetail.search.planners.candidates import Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +28,7 @@ class PlanStanding:
     bound_s: float
 
 
-Standing = PlanStanding | MiningStanding | JointStanding | FrontStanding
+Standing: TypeAlias = "PlanStanding | MiningStanding | JointStanding | FrontStanding"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Protocol
 
-from dovetail.accuracy.reproduce.ace import ace_study
-from dovetail.accuracy.reproduce.beyond import beyond
-from dovetail.accuracy.reproduce.phaze_dp import Placed, phaze_dp_study
 from dovetail.api.answer import Answer, call_of
 from dovetail.api.arguments import in_python, listed
 from dovetail.api.progress import Progress, Tell, told
@@ -20,17 +17,20 @@ from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.phaze_dp import load_recorded, shipped_instances
 from dovetail.files.text import one_line
 from dovetail.files.written import write_file
-from dovetail.report.beyond import beyond_record, beyond_tables
+from dovetail.papers.ace import ace_study
+from dovetail.papers.beyond import beyond
+from dovetail.papers.phaze_dp import Placed, phaze_dp_study
 from dovetail.report.page import Page
 from dovetail.report.pages.inputs import plain_inputs
 from dovetail.report.pages.reproduction import reproduction_page
-from dovetail.report.phaze import phaze_tables
-from dovetail.report.phaze_dp import phaze_dp_record, phaze_dp_tables
-from dovetail.report.record import Record
-from dovetail.report.reproduction import ace_record, ace_tables
-from dovetail.report.reproduction_figures import ace_figures
+from dovetail.report.papers.ace import ace_record, ace_tables
+from dovetail.report.papers.ace_figures import ace_figures
+from dovetail.report.papers.beyond import beyond_record, beyond_tables
+from dovetail.report.papers.phaze import phaze_tables
+from dovetail.report.papers.phaze_dp import phaze_dp_record, phaze_dp_tables
+from dovetail.report.papers.wham import wham_tables
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.report.wham import wham_tables
 
 PAPERS = ("ace", "phaze", "phaze-dp", "wham")
 TABLES: dict[str, Callable[[Record], tuple[Table, ...]]] = {

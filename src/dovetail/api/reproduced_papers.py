@@ -6,24 +6,24 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from dovetail.accuracy.reproduce.nest import CASES as NEST_CASES
-from dovetail.accuracy.reproduce.nest import NestRow, nest_study
-from dovetail.accuracy.reproduce.phaze import Compared, phaze_study
-from dovetail.accuracy.reproduce.phaze_cases import CASES, TERMS
-from dovetail.accuracy.reproduce.phaze_dp import Placed
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.phaze_dp import load_instance
 from dovetail.files.text import one_line
-from dovetail.report.phaze import phaze_record
-from dovetail.report.record import Record
-from dovetail.report.wham_record import wham_record
-from dovetail.search.phaze_joint import best_joint
-from dovetail.search.planners.placed import best_placement, placement_of
-from dovetail.search.planners.placement import Placement
-from dovetail.search.published_plans import best_on_terms, nest_plans
-from dovetail.search.wham.cases import NAMES, tasks
-from dovetail.search.wham.searches import wham_budget
-from dovetail.search.wham.study import wham_study
+from dovetail.papers.nest import CASES as NEST_CASES
+from dovetail.papers.nest import NestRow, nest_study
+from dovetail.papers.phaze import Compared, phaze_study
+from dovetail.papers.phaze_cases import CASES, TERMS
+from dovetail.papers.phaze_dp import Placed
+from dovetail.papers.phaze_joint import best_joint
+from dovetail.papers.published_plans import best_on_terms
+from dovetail.papers.wham.cases import NAMES, tasks
+from dovetail.papers.wham.searches import wham_budget
+from dovetail.papers.wham.study import wham_study
+from dovetail.report.papers.phaze import phaze_record
+from dovetail.report.papers.wham_record import wham_record
+from dovetail.report.plain import Record
+from dovetail.search.planners.placement.placed import best_placement, placement_of
+from dovetail.search.planners.placement.problem import Placement
 
 Stepping = Callable[[list[str]], AbstractContextManager[Callable[[str], None]]]  # is told each name as it is begun
 
@@ -48,7 +48,7 @@ def phaze(models: Sequence[str], stepping: Stepping, *, is_quick: bool) -> Recor
             compared += phaze_study(best_on_terms, best, [case], [terms])
         for name, nest_case in zip(names[len(asked) :], nest_cases, strict=True):
             told(name)
-            rows += nest_study(nest_plans(), [nest_case])
+            rows += nest_study([nest_case])
     return phaze_record(compared, rows)
 
 

@@ -14,7 +14,7 @@ from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.report.core_schedule import fits, schedule_processes, schedule_record, schedule_tables
 from dovetail.report.page import Page
 from dovetail.report.pages.core_schedule import schedule_page
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.schedule.cores.exact import Limit, exact_schedule
 from dovetail.schedule.cores.fast import list_schedule

@@ -10,11 +10,13 @@ from pathlib import Path
 from dovetail.api.answer import tables_html
 from dovetail.api.arguments import in_python
 from dovetail.errors import InvalidInput, did_you_mean
-from dovetail.files import load_chip, load_model, load_spec
+from dovetail.files.chip import load_chip
 from dovetail.files.cluster import load_cluster
 from dovetail.files.entry import is_file_name
+from dovetail.files.job import load_spec
 from dovetail.files.kinds import CATALOGUES, is_spec_file, kind_of
 from dovetail.files.mixed_cluster import load_any_cluster
+from dovetail.files.model import load_model
 from dovetail.files.text import one_line
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.mixed import AnyCluster, MixedCluster, chips_of, parts_of
@@ -27,7 +29,7 @@ from dovetail.report.catalogue import (
     plan_entry_record,
 )
 from dovetail.report.catalogue_tables import entry_tables
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table, text_of
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 
 from dovetail.accuracy.evidence import Interval, interval_of
 from dovetail.api.answer import Answer, call_of
-from dovetail.api.arguments import counted, in_python
+from dovetail.api.arguments import counted, in_python, num_tokens
 from dovetail.api.asked import Asked, asked_of, job_of, placed_in
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible, MemoryUse, Outcome, evaluate
@@ -23,10 +23,10 @@ from dovetail.plan.plan import Plan
 from dovetail.report.limits import limited_by
 from dovetail.report.outcome import tables
 from dovetail.report.page import Page
-from dovetail.report.pages.simulated import outcome_inputs, outcome_page
-from dovetail.report.record import Record, record
+from dovetail.report.plain import Record
+from dovetail.report.record import record
 from dovetail.report.table import Table
-from dovetail.units import count_of, format_bytes, format_s
+from dovetail.units import format_bytes, format_s
 
 if TYPE_CHECKING:
     from dovetail.api.around import Around
@@ -118,6 +118,8 @@ class Simulation(Answer):
 
     @property
     def page(self) -> Page:
+        from dovetail.report.pages.simulated import outcome_page  # with every chart, and what these draw
+
         return outcome_page(self.outcome, self.name, load_residuals(), self.num_tokens)
 
     @property
@@ -126,6 +128,8 @@ class Simulation(Answer):
 
     @property
     def inputs(self) -> Record:
+        from dovetail.report.pages.simulated import outcome_inputs
+
         return outcome_inputs(self.outcome)
 
     @in_python
@@ -173,7 +177,7 @@ def simulate(
         spec, model=model, cluster=cluster, devices=devices, plan=plan, global_batch=global_batch, seq=seq,
         compute=compute, profile=profile, read=counted,
     )  # fmt: skip
-    return simulated(asked, num_tokens=_num_tokens(tokens), around=lambda: called(progress))
+    return simulated(asked, num_tokens=num_tokens("tokens", tokens), around=lambda: called(progress))
 
 
 def simulated(asked: Asked, *, num_tokens: float, around: Callable[[], AbstractContextManager[Around]]) -> Simulation:
@@ -206,15 +210,3 @@ def called(progress: Tell | bool) -> AbstractContextManager[Around]:
     from dovetail.api.around import called as around_call
 
     return around_call(progress)
-
-
-def _num_tokens(tokens: str | float) -> float:
-    """The many tokens that were said, as in 15T, or as a number."""
-    if isinstance(tokens, str):
-        try:
-            return count_of(tokens) if tokens else 0.0
-        except InvalidInput as error:
-            raise InvalidInput(error.message, "tokens") from None
-    if not 0 <= tokens < float("inf"):
-        raise InvalidInput(f"tokens must be a number from 0 on; got {tokens!r}")
-    return float(tokens)

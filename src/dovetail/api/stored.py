@@ -14,7 +14,7 @@ from dovetail.api.arguments import counted, in_python
 from dovetail.errors import InvalidInput
 from dovetail.report.page import Page
 from dovetail.report.pages.studies import studies_page, study_page
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.studies import Best, studies_table, studies_tables, study_record, study_tables, whole_record
 from dovetail.report.table import Table, text_of
 from dovetail.search.study import StudyRecord

@@ -7,14 +7,16 @@ import os
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 from dovetail.errors import InvalidInput
 from dovetail.files.entry import described
 from dovetail.files.network_words import devices_of
 from dovetail.files.perfetto import check_trace_name, encoded_trace
 from dovetail.files.written import write_bytes
-from dovetail.report.tracks import Process
+
+if TYPE_CHECKING:
+    from dovetail.report.tracks import Process
 
 
 def write_timeline(path: str | PathLike[str], processes: Sequence[Process]) -> None:

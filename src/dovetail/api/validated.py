@@ -24,12 +24,12 @@ from dovetail.errors import InvalidInput
 from dovetail.files.given import ChipGiven, chip_given
 from dovetail.files.measurements import SHIPPED
 from dovetail.files.residuals import load_residuals
-from dovetail.report.accuracy import accuracy_tables, accuracy_verdict, validation_record
+from dovetail.report.accuracy import accuracy_tables, accuracy_verdict, judged_once, validation_record
 from dovetail.report.appraisal import appraisal_record, appraisal_sections, whole_tables
 from dovetail.report.page import Page
 from dovetail.report.pages.accuracy import accuracy_page
+from dovetail.report.plain import Record
 from dovetail.report.profiled import profiled_record, profiled_sections, profiled_sentence, profiled_tables
-from dovetail.report.record import Record
 from dovetail.report.table import Table
 
 Appraise = Callable[[Around], Appraisal]
@@ -108,7 +108,7 @@ class Validation(Answer):
     def record(self) -> Record:
         record = validation_record(self.outcome)
         for earlier in self.earlier:
-            record["sets"] += earlier["sets"]
+            record["sets"] = judged_once([*record["sets"], *earlier["sets"]])
             record["notes"] += earlier["notes"]
             record["coverage"] = [*record.get("coverage", ()), *earlier.get("coverage", ())]
             record["holds"] = record["holds"] and earlier["holds"]

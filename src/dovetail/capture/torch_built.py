@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +11,11 @@ from typing import Any
 from dovetail.capture.shapes import InputShape
 from dovetail.capture.targets import blamed
 from dovetail.capture.torch_model import torch_library
-from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.errors import InvalidInput, did_you_mean, shown
+from dovetail.files.entry import described
 from dovetail.files.text import quoted
 
+MOST_LAYERS = 512  # style: a count; four times as deep as released models
 BATCH = 2  # of example inputs: the graph is for any
 # Functions that make weights. What else makes a tensor stays real in a second attempt: factories read such numbers.
 _WEIGHTS = ("empty", "rand", "randn", "zeros", "ones")
@@ -82,6 +85,7 @@ def built_from_config(config: Mapping[str, Any], where: str = "") -> Built:
     model_type = config.get("model_type")
     if not isinstance(model_type, str):
         raise InvalidInput("a Hugging Face configuration says its model_type, and this one does not", where)
+    _check_depth(config, where)
     said = dict(config)
     said.pop("model_type")
     with blamed("reading the configuration"), quiet():
@@ -91,6 +95,16 @@ def built_from_config(config: Mapping[str, Any], where: str = "") -> Built:
             raise InvalidInput(f"{told}{did_you_mean(model_type[:100], known)}", where)
         found = transformers.CONFIG_MAPPING[model_type].from_dict(said)
     return Built(module=_module_of(found, torch, where))
+
+
+def _check_depth(config: Mapping[str, Any], where: str) -> None:
+    """Raises where more layers are to be built, one by one, than anybody would wait for."""
+    for key, said in config.items():
+        if isinstance(said, Mapping):
+            _check_depth(said, where)  # of its text or image part
+        elif re.search(r"(^n|_)_?layers?$", str(key)) and isinstance(said, int) and said > MOST_LAYERS:
+            told = f"at most {MOST_LAYERS} layers are captured, as each is built and run; {key} is {shown(said)}"
+            raise InvalidInput(f"{told}; take the configuration as --model, which Dovetail reads itself", where)
 
 
 def _module_of(config: Any, torch: Any, where: str) -> Any:
@@ -106,10 +120,14 @@ def _module_of(config: Any, torch: Any, where: str) -> Any:
 def _class_of(config: Any, where: str) -> Any:
     """The class that the configuration names, or else the language model of its kind."""
     transformers = _transformers()
-    named = (config.architectures or [""])[0]
+    said = config.architectures or [""]
+    named = said[0] if isinstance(said, list) else said
+    if not isinstance(named, str):
+        told = f"architectures must be names of classes, as in [LlamaForCausalLM]; got {described(said)}"
+        raise InvalidInput(told, where)
     if named:
         found = getattr(transformers, named, None)
-        if found is None:
+        if not isinstance(found, type) or not issubclass(found, transformers.PreTrainedModel):
             told = f"transformers {transformers.__version__} has no class {quoted(named)}, and no other code is run"
             raise InvalidInput(f"{told}; name one of its own under architectures", where)
         return found

@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.html_option import Html
+from dovetail.cli.answer_options import AsJson, Html
 from dovetail.cli.process import EXIT_MISSED
 
-JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 CHIP_HELP = "A chip: name, the beginning of one such as h200, or a file."
 TARGET_HELP = (
     "h200, array-sims, dies, astra-sim, published-gemm, published, a CSV file, a folder of them, or results of --json."
@@ -19,7 +18,6 @@ PROFILE_HELP = (
 )
 ALL_HELP = "One page: every set, speeds beside other tools and gaps, measured now; takes some minutes."
 RUNS_HELP = "A CSV file of your own runs on one cluster: fits that cluster, and takes no FILE and no --chip."
-AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 
 
 def validate(
@@ -42,8 +40,8 @@ def validate(
     docs/howto. Ends with exit code 1 when a documented bar is missed; no bar holds for a profile of your own.
     With --all, every set that is here, speed by operation and optimality gaps on one page.
     """
+    from dovetail.api.arguments import count
     from dovetail.api.validated import ValidateAsked
-    from dovetail.cli.asked import count
     from dovetail.cli.validate import answer
 
     asked = ValidateAsked(

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dovetail.api.around import Kept, chosen_store
 from dovetail.cli.engines import EngineAsked, engine_for
 from dovetail.cli.progress import busy, front_progress, joint_progress, mining_progress, search_progress, through
 from dovetail.cli.storing import resumed
 from dovetail.engine import Engine
-from dovetail.search.codesign.joint import Standing as JointStanding
-from dovetail.search.codesign.pareto import FrontStanding
-from dovetail.search.mining.miner import Watch
-from dovetail.search.objectives import Objective
-from dovetail.search.planner import Progress
 from dovetail.store import Store
+
+if TYPE_CHECKING:
+    from dovetail.search.codesign.joint import Standing as JointStanding
+    from dovetail.search.codesign.pareto import FrontStanding
+    from dovetail.search.mining.miner import Watch
+    from dovetail.search.objectives import Objective
+    from dovetail.search.planners.even_plans import Progress
 
 Q = TypeVar("Q")
 

@@ -13,10 +13,10 @@ from dovetail.cli.calibrate_runs import RunsAsked
 from dovetail.cli.progress import telling
 from dovetail.cli.screen import show_json, show_tables
 from dovetail.errors import InvalidInput
-from dovetail.files import load_chip
+from dovetail.files.chip import load_chip
+from dovetail.files.chip_names import full_name
 from dovetail.files.chip_text import calibrated_text
 from dovetail.files.measurements import load_measurements
-from dovetail.files.naming import full_name
 from dovetail.files.text import one_line
 from dovetail.files.written import check_writable, write_file
 from dovetail.hardware.chip import Chip

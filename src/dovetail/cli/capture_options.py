@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.html_option import Html
+from dovetail.cli.answer_options import AsJson, Html
 
 TARGET_HELP = "package.module:factory, file.py:factory, a Hugging Face config.json, or a model.onnx."
 INPUTS_HELP = "What a module is called with, such as 'input_ids:int64[2,512]'; factories may return it too."
@@ -16,7 +16,6 @@ BATCH_HELP = "Samples of the example, of a configuration or ONNX file; the model
 SEQ_HELP = "Positions of a sample, of a configuration or ONNX file."
 DIM_HELP = "Which dim of the inputs counts positions; else the second of those with whole numbers."
 CACHE_HELP = "Keep captures under a hash of all that decides them, and take them from there."
-JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 
 
 def capture(
@@ -30,14 +29,14 @@ def capture(
     cache: Annotated[bool, typer.Option("--cache/--no-cache", help=CACHE_HELP)] = True,
     force: Annotated[bool, typer.Option("--force", help="Write over files that stand.")] = False,
     html: Html = "",
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Take a PyTorch, Hugging Face or ONNX model as it is.
 
     Every other command takes the file it writes. Its code runs here, on tensors without memory: no weights, no GPU, no
     download.
     """
-    from dovetail.cli.asked import count
+    from dovetail.api.arguments import count
     from dovetail.cli.capture import CaptureSaid, answer
 
     said = CaptureSaid(

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
+from dovetail.cli.answer_options import AsJson
+
 KIND_HELP = "Which catalogue is meant, where a name is in several: model, chip, cluster or plan."
-AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 
 
 def models(as_json: AsJson = False) -> None:

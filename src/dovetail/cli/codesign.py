@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dovetail.api.arguments import entry_named
 from dovetail.api.codesign_search import CodesignAsked, check_algorithm
 from dovetail.api.codesigned import case_files, codesigned
-from dovetail.api.joint import loaded, metric_named
+from dovetail.api.joint import loaded
 from dovetail.cli.answers import show_answer
 from dovetail.cli.around import Terminal
 from dovetail.cli.html import check_html
-from dovetail.cli.launch import PLAN_SUFFIXES
+from dovetail.cli.results import check_yaml_name
 from dovetail.cli.screen import remark
-from dovetail.errors import InvalidInput
 from dovetail.files.text import one_line
 from dovetail.files.written import check_writable
+from dovetail.search.metrics import metrics
 
 
 def answer(
@@ -27,7 +28,7 @@ def answer(
     is_forced: bool = False,
 ) -> bool:
     """Shows the best system, and says whether there is one; writes it where a file is named."""
-    metric_named(asked.metric)
+    entry_named(metrics, asked.metric, "--metric")
     check_algorithm(asked)
     check_html(html)
     if spec_file:
@@ -42,9 +43,7 @@ def answer(
 
 def _check_spec_file(asked: CodesignAsked, file: str, *, is_forced: bool) -> None:
     """Raises before any work where the best system could not be written."""
-    if Path(file).suffix.lower() not in PLAN_SUFFIXES:
-        ends = " or ".join(PLAN_SUFFIXES)
-        raise InvalidInput(f"a spec file ends in {ends}; got {one_line(Path(file).name)!r}", "--spec-file")
+    check_yaml_name(file, "a spec file", "--spec-file")
     names = [case.name for case in loaded(asked.spec, asked.said).cases]
     for own in case_files(Path(file), names):
         check_writable(own, is_forced=is_forced)

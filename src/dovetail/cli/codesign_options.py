@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dovetail.cli import joint_options as joint
+from dovetail.cli.answer_options import AsJson, Html
 from dovetail.cli.engines import CLUSTER_HELP, WORKERS_HELP, EngineAsked, engine_asked
-from dovetail.cli.html_option import Html
 from dovetail.cli.process import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def codesign(
     html: Html = "",
     force: Annotated[bool, typer.Option("--force", help="Write over a spec file that stands.")] = False,
     top: Annotated[str, typer.Option(metavar="N", help="How many other systems to show.")] = "5",
-    as_json: joint.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Find the best chip, plan and network together, and prove it.
 
@@ -93,8 +93,8 @@ def _asked(
     exhaustive: bool, compare: bool, sensitivity: bool | None, own_best: bool,
 ) -> CodesignAsked:  # fmt: skip
     """What was typed, with counts read."""
+    from dovetail.api.arguments import count
     from dovetail.api.codesign_search import CodesignAsked
-    from dovetail.cli.asked import count
 
     return CodesignAsked(
         spec=spec,

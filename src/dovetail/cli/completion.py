@@ -28,7 +28,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {  # of options and arguments, where thei
     "--chip": (CHIPS,),
     "--base": (CHIPS,),
     "--topology": (CLUSTERS,),
-    "--framework": ("dovetail.report.launch",),
+    "--framework": ("dovetail.report.launch.frameworks",),
     "--algorithm": ("dovetail.search.algorithms",),
     "network --algorithm": ("dovetail.network.events.schedules",),
     "mine MODEL|SPEC": (MODELS,),

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
+from dovetail.cli.answer_options import AsJson
 
 
 def completion(
     shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print what a shell needs to complete commands and names.
 

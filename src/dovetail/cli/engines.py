@@ -33,7 +33,7 @@ class EngineAsked:
 
 def engine_asked(workers: str | None, cluster: str) -> EngineAsked:
     """What --workers and --cluster say; raises at once where that cannot be, and starts no more than is any use."""
-    from dovetail.cli.asked import count
+    from dovetail.api.arguments import count
 
     num_workers = count("--workers", workers)
     if num_workers and cluster:

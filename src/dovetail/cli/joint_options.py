@@ -18,7 +18,6 @@ ENDPOINT_HELP = "Who runs collectives, one or some to choose from, such as sm,dm
 AREA_HELP = "Silicon of a chip at the most, such as '600 mm2'; a reticle, if left out, and no limit in space phaze."
 POWER_HELP = "Power of a chip with everything busy at the most, such as '300 W'; no limit, if left out."
 STORE_HELP = "Keep every system that was scored in this file, and go on from there another time."
-JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 
 Spec = Annotated[str, typer.Argument(metavar="[MODEL|SPEC]", help=SPEC_HELP)]
 Preset = Annotated[str, typer.Option(metavar="NAME", help=PRESET_HELP)]
@@ -31,7 +30,6 @@ Power = Annotated[str, typer.Option(metavar="POWER", help=POWER_HELP)]
 Batch = Annotated[str | None, typer.Option(metavar="N", help="Samples of one step.")]
 Seq = Annotated[str | None, typer.Option(metavar="N", help="Positions of one sample.")]
 Store = Annotated[str, typer.Option(metavar="FILE", help=STORE_HELP)]
-AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 
 
 def said_of(
@@ -47,7 +45,7 @@ def said_of(
     seq: str | None,
 ) -> CodesignSaid:
     """What was typed in place of a spec, with counts read."""
-    from dovetail.cli.asked import count
+    from dovetail.api.arguments import count
     from dovetail.files.codesign import CodesignSaid
 
     return CodesignSaid(

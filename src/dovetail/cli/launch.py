@@ -9,13 +9,11 @@ from dovetail.api.asked import Asked
 from dovetail.api.launched import check_framework, launched
 from dovetail.api.planned import title_of
 from dovetail.cli.html import check_html, show_html
+from dovetail.cli.results import check_plan_file
 from dovetail.cli.screen import show_json, wrapped, write
-from dovetail.errors import InvalidInput
 from dovetail.files.plan_text import plan_text
 from dovetail.files.text import one_line
 from dovetail.files.written import check_writable, write_file
-
-PLAN_SUFFIXES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +56,3 @@ def _check_files(wanted: LaunchAsked) -> None:
     if wanted.output:
         check_writable(Path(wanted.output), is_forced=wanted.is_forced)
     check_plan_file(wanted.plan_file, is_forced=wanted.is_forced)
-
-
-def check_plan_file(file: str, *, is_forced: bool) -> None:
-    """Raises where a plan cannot be written to `file`; empty where none is to be."""
-    if not file:
-        return
-    check_writable(Path(file), is_forced=is_forced)
-    if Path(file).suffix.lower() not in PLAN_SUFFIXES:
-        ends = " or ".join(PLAN_SUFFIXES)
-        raise InvalidInput(f"a plan file ends in {ends}; got {one_line(Path(file).name)!r}", "--plan-file")

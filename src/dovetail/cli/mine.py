@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-
 from dovetail.api.mine_search import MineAsked, named
 from dovetail.api.mined import mined_for
 from dovetail.cli.answers import show_answer
 from dovetail.cli.around import Terminal
 from dovetail.cli.html import check_html
-from dovetail.cli.manner import note
-
-NO_NUMBA = "Numba is not installed, so schedules take several times longer; pip install 'dovetail[mine]'"
+from dovetail.cli.slow_loops import say_if_slow
 
 
 def answer(asked: MineAsked, terminal: Terminal, *, as_json: bool, html: str = "") -> bool:
@@ -20,11 +16,3 @@ def answer(asked: MineAsked, terminal: Terminal, *, as_json: bool, html: str = "
     check_html(html)
     say_if_slow()
     return show_answer(mined_for(asked, terminal), as_json=as_json, html=html)
-
-
-def say_if_slow() -> None:
-    """Schedules come from plain loops where Numba cannot be imported."""
-    try:
-        importlib.import_module("numba")
-    except ImportError:
-        note(NO_NUMBA)

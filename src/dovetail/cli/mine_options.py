@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dovetail.cli.answer_options import AsJson, Html
 from dovetail.cli.engines import CLUSTER_HELP, WORKERS_HELP, EngineAsked, engine_asked
-from dovetail.cli.html_option import Html
 from dovetail.cli.process import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ KEEP_HELP = "How many of the best designs of each kind of stage to choose from; 
 REPLAN_HELP = "Say too which plan the planner would choose on the best chip."
 SEED_HELP = "Of algorithms that draw; the same seed, the same answer."
 STORE_HELP = "Keep every design that was scheduled in this file, and go on from there another time."
-JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 
 
 def mine(
@@ -61,7 +60,7 @@ def mine(
     cluster: Annotated[str, typer.Option(metavar="ADDRESS", help=CLUSTER_HELP)] = "",
     html: Html = "",
     top: Annotated[str, typer.Option(metavar="N", help="How many designs to show.")] = "10",
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Find the best chip to train a model, or several, and prove it.
 
@@ -94,8 +93,8 @@ def _asked(
     spec: str, said: MiningSaid, *, metric: str, algorithm: str, budget: str | None, seed: str, top: str, replan: bool
 ) -> MineAsked:
     """What was typed, with counts read."""
+    from dovetail.api.arguments import count
     from dovetail.api.mine_search import MineAsked
-    from dovetail.cli.asked import count
 
     return MineAsked(
         spec=spec,
@@ -114,7 +113,7 @@ def _said(
     keep: str | None, fix: list[str] | None, forbid: list[str] | None,
 ) -> MiningSaid:  # fmt: skip
     """What was typed in place of a spec, with counts read."""
-    from dovetail.cli.asked import count
+    from dovetail.api.arguments import count
     from dovetail.files.mining import MiningSaid
     from dovetail.files.mining_stages import StagesSaid
 

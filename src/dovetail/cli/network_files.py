@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dovetail.api.networks import timeline_of
-from dovetail.cli.results import ResultFiles, check_links, write_tables, write_timeline
+from dovetail.api.timelines import write_timeline
+from dovetail.cli.results import ResultFiles, check_links, write_tables
 from dovetail.files.astra import network_text, system_text
 from dovetail.files.text import one_line
 from dovetail.files.traces import write_groups, write_traces
 from dovetail.files.written import write_file
-from dovetail.network.events.asked import NetworkAnswer, NetworkAsked
+from dovetail.network.one_collective import NetworkAnswer, NetworkAsked
 from dovetail.network.trace.from_network import astra_asked
-from dovetail.report.columns import CRITICAL_COLUMNS, LINK_COLUMNS, csv_text, points_text
+from dovetail.report.csv_table import CRITICAL_COLUMNS, LINK_COLUMNS, csv_text, points_text
 from dovetail.report.links import link_records
 from dovetail.report.network import critical_records
 
@@ -23,7 +24,7 @@ def write_network(files: ResultFiles, answers: Sequence[NetworkAnswer]) -> None:
     one = answers[0]
     graph = one.asked.network.graph
     if files.perfetto:
-        write_timeline(files, timeline_of(one))
+        write_timeline(files.perfetto, timeline_of(one))
     if files.csv:
         beside = {}
         for timeline in one.timeline if len(answers) == 1 else ():

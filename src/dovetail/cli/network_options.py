@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dovetail.cli.html_option import Html
+from dovetail.cli.answer_options import AsJson, Html
 
 if TYPE_CHECKING:
     from dovetail.api.networks import NetworkSaid
@@ -31,7 +31,6 @@ PERFETTO_HELP = "Write a timeline of links and streams for ui.perfetto.dev."
 CSV_HELP = "Write results as FILE.csv; one answer's links and critical path as FILE.links.csv and FILE.critical.csv."
 RANKS_HELP = "Whose timeline and links to write: 0-7 or 0,2. Otherwise all."
 ASTRA_HELP = "Write the same as ASTRA-sim's files: PREFIX.0.et and on, PREFIX.network.yml, PREFIX.system.json."
-JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 
 
 def network(
@@ -56,7 +55,7 @@ def network(
     ranks: Annotated[str, typer.Option(metavar="RANKS", help=RANKS_HELP)] = "",
     astra_sim: Annotated[str, typer.Option(metavar="PREFIX", help=ASTRA_HELP)] = "",
     html: Html = "",
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Time one collective on one network, chunk by chunk.
 
@@ -86,8 +85,8 @@ def _said(
     themis: bool, groups: str, dims: str, slow: str, endpoint: str, memory: str, sms: str | None,
 ) -> NetworkSaid:  # fmt: skip
     """What was typed of the collective and its network, with counts read."""
+    from dovetail.api.arguments import count
     from dovetail.api.networks import NetworkSaid
-    from dovetail.cli.asked import count
 
     return NetworkSaid(
         collective=collective,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dovetail.accuracy.one_operator import Asked, kinds
 from dovetail.accuracy.prepared import dtype_of
-from dovetail.accuracy.single import Asked, kinds
+from dovetail.api.arguments import count
 from dovetail.api.operators import PASSES, costed, dims_of
 from dovetail.cli.answers import show_answer
-from dovetail.cli.asked import count
 from dovetail.cli.html import check_html
 from dovetail.cli.screen import show_json, write
-from dovetail.files.naming import chip_named
+from dovetail.files.chip_names import chip_named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,16 +6,14 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.html_option import Html
+from dovetail.cli.answer_options import AsJson, Html
 
-JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 CHIP_HELP = "A chip: name, the beginning of one such as h200, or a file."
 OP_HELP = "An operator, such as matmul, attention, convolution, layernorm, gelu or adam; list names them all."
 DIMS_HELP = "M N K of a product; rows and columns; channels in, out and side of a convolution."
 PASS_HELP = "forward, input-grad or weight-grad; sizes stay those of the forward product."
 FUSED_HELP = "One kernel with the least passes over memory, not PyTorch's own."
 SETTING_HELP = "alone (idle queue, cold caches), kernel (its kernels' time) or stream (behind others, full clock)."
-AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 
 
 def op(

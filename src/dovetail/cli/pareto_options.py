@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dovetail.cli import joint_options as joint
+from dovetail.cli.answer_options import AsJson, Html
 from dovetail.cli.engines import CLUSTER_HELP, WORKERS_HELP, EngineAsked, engine_asked
-from dovetail.cli.html_option import Html
 from dovetail.cli.process import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def pareto(
     svg: Annotated[str, typer.Option(metavar="FILE", help=SVG_HELP)] = "",
     html: Html = "",
     top: Annotated[str, typer.Option(metavar="N", help="How many systems of the front to show.")] = "20",
-    as_json: joint.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Find every system that no other beats: the exact Pareto front.
 
@@ -72,7 +72,7 @@ def _answered(
 
 def _asked(spec: str, said: CodesignSaid, *, axes: str, top: str) -> ParetoAsked:
     """What was typed, with counts read."""
+    from dovetail.api.arguments import count
     from dovetail.api.fronts import ParetoAsked, axes_of
-    from dovetail.cli.asked import count
 
     return ParetoAsked(spec=spec, said=said, axes=axes_of(axes), num_shown=count("--top", top))

@@ -10,7 +10,7 @@ from dovetail.api.planned import check_objective, planned
 from dovetail.cli.answers import show_answer
 from dovetail.cli.around import Terminal
 from dovetail.cli.html import check_html
-from dovetail.cli.launch import check_plan_file
+from dovetail.cli.results import check_plan_file
 from dovetail.cli.timeline import tell_timeline, timeline_files, timeline_record, write_step
 
 

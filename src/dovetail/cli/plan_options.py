@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dovetail.cli.html_option import Html
+from dovetail.cli import job_options as job
+from dovetail.cli.answer_options import AsJson, Html
 from dovetail.cli.process import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
@@ -24,32 +25,28 @@ FORBID_HELP = (
 LIMIT_HELP = "Plans of which layers and recompute are set by stage, at the most; what stays open is said as a gap."
 PLAN_FILE_HELP = "Write the best plan to this file, whole, as simulate --plan takes it."
 PERFETTO_HELP = "Write the timeline of a step by the best plan, device by device, for ui.perfetto.dev."
-RANKS_HELP = "Whose timeline to write: 0-7 or 0,2. Otherwise one device of each stage."
-PROFILE_HELP = "A trace of PyTorch's profiler or Chakra: measured times go before predictions."
-COMPUTE_HELP = "What matrix products are computed in, such as fp16: the workload's precision.compute."
-JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 
 
 def plan(
     spec: Annotated[str, typer.Argument(metavar="SPEC", help=SPEC_HELP, show_default=False)] = "",
-    model: Annotated[str, typer.Option(metavar="NAME", help="A model: name, file or Hugging Face config.json.")] = "",
-    cluster: Annotated[str, typer.Option(metavar="NAME", help="A cluster: name or file.")] = "",
-    devices: Annotated[str | None, typer.Option(metavar="N", help="Devices of a catalogue cluster.")] = None,
-    global_batch: Annotated[str | None, typer.Option(metavar="N", help="Samples of one step.")] = None,
-    seq: Annotated[str | None, typer.Option(metavar="N", help="Positions of one sample.")] = None,
-    compute: Annotated[str, typer.Option(metavar="DTYPE", help=COMPUTE_HELP)] = "",
+    model: job.Model = "",
+    cluster: job.Cluster = "",
+    devices: job.Devices = None,
+    global_batch: job.GlobalBatch = None,
+    seq: job.Seq = None,
+    compute: job.Compute = "",
     top: Annotated[str, typer.Option(metavar="N", help=TOP_HELP)] = "10",
     objective: Annotated[str, typer.Option(metavar="NAME", help=OBJECTIVE_HELP)] = "time",
     limit: Annotated[str, typer.Option(metavar="N", help=LIMIT_HELP)] = "2000",
     fix: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help=FIX_HELP)] = None,
     forbid: Annotated[list[str] | None, typer.Option(metavar="FEATURE", help=FORBID_HELP)] = None,
-    profile: Annotated[str, typer.Option(metavar="FILE", help=PROFILE_HELP)] = "",
+    profile: job.Profile = "",
     plan_file: Annotated[str, typer.Option(metavar="FILE", help=PLAN_FILE_HELP)] = "",
     perfetto: Annotated[str, typer.Option(metavar="FILE", help=PERFETTO_HELP)] = "",
-    ranks: Annotated[str, typer.Option(metavar="RANKS", help=RANKS_HELP)] = "",
+    ranks: job.Ranks = "",
     html: Html = "",
     force: Annotated[bool, typer.Option("--force", help="Write over a file that stands.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Find the best plan for a model on a cluster, and prove it.
 
@@ -93,8 +90,8 @@ def _wanted(
     force: bool,
 ) -> PlanAsked:
     """What was typed of plans, with counts read."""
+    from dovetail.api.arguments import count
     from dovetail.api.plan_commands import PlanAsked
-    from dovetail.cli.asked import count
 
     return PlanAsked(
         objective=objective,
@@ -119,8 +116,8 @@ def _asked(
     profile: str,
 ) -> Asked:
     """What was typed of the model and the cluster, with counts read."""
+    from dovetail.api.arguments import count
     from dovetail.api.asked import asked_of
-    from dovetail.cli.asked import count
 
     return asked_of(
         spec, model=model, cluster=cluster, devices=devices, global_batch=global_batch, seq=seq, compute=compute,

@@ -8,18 +8,21 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from dovetail.api import progress as told
 from dovetail.api.progress import best_words
 from dovetail.cli.interrupts import Handler, at_interrupt
 from dovetail.cli.manner import doing, has_colour, manner
 from dovetail.cli.process import stream
-from dovetail.search.codesign.joint import Standing as JointStanding
-from dovetail.search.codesign.pareto import FrontStanding
-from dovetail.search.mining.miner import Watch
-from dovetail.search.objectives import Objective
-from dovetail.search.planner import Progress, Tally
+
+if TYPE_CHECKING:
+    from dovetail.search.codesign.joint import Standing as JointStanding
+    from dovetail.search.codesign.pareto import FrontStanding
+    from dovetail.search.mining.miner import Watch
+    from dovetail.search.objectives import Objective
+    from dovetail.search.planners.candidates import Tally
+    from dovetail.search.planners.even_plans import Progress
 
 CLEAR_LINE = b"\r\x1b[2K\x1b[?25h"  # ECMA-48: erase the line; and show the cursor that the bar hides
 WIDTH = 12  # of a bar, in characters

@@ -9,8 +9,8 @@ from pathlib import Path
 from dovetail.api.reproduced import ReproduceAsked, check_asked, reproduced
 from dovetail.cli.answers import show_answer
 from dovetail.cli.html import check_html
-from dovetail.cli.mine import say_if_slow
 from dovetail.cli.progress import busy, stepping
+from dovetail.cli.slow_loops import say_if_slow
 from dovetail.errors import InvalidInput
 from dovetail.files.text import one_line
 

@@ -6,11 +6,8 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.html_option import Html
+from dovetail.cli.answer_options import AsJson, Html
 from dovetail.cli.process import EXIT_MISSED
-
-JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
-AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 
 
 def reproduce(

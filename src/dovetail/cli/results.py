@@ -1,20 +1,23 @@
-"""Results in files beside what is printed: a Perfetto timeline, and CSV tables."""
+"""Results in files beside what is printed: a Perfetto timeline, CSV tables, plans and specs in YAML."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dovetail.errors import InvalidInput
 from dovetail.files.network_words import devices_of
-from dovetail.files.perfetto import check_trace_name, encoded_trace
+from dovetail.files.perfetto import check_trace_name
 from dovetail.files.text import one_line
-from dovetail.files.written import check_writable, write_bytes, write_file
-from dovetail.network.events.network_graph import LinkGraph
-from dovetail.network.events.recording import Watch
-from dovetail.report.links import MAX_LINKS, num_links
-from dovetail.report.tracks import Process
+from dovetail.files.written import check_writable, write_file
+
+if TYPE_CHECKING:
+    from dovetail.network.events.network_graph import LinkGraph
+    from dovetail.network.events.recording import Watch
+
+YAML_SUFFIXES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,8 @@ class ResultFiles:
     @property
     def watches(self) -> tuple[Watch, ...]:
         """The record that a timeline needs, where one is wanted."""
+        from dovetail.network.events.recording import Watch
+
         return (Watch(devices=self.devices),) if self.perfetto else ()
 
 
@@ -44,8 +49,16 @@ def result_files(perfetto: str, csv: str, ranks: str) -> ResultFiles:
     return ResultFiles(perfetto=perfetto, csv=csv, devices=devices_of(ranks, "--ranks") if ranks else ())
 
 
-def write_timeline(files: ResultFiles, processes: Sequence[Process]) -> None:
-    write_bytes(Path(files.perfetto), encoded_trace(processes))
+def check_plan_file(file: str, *, is_forced: bool) -> None:
+    """Raises where a plan cannot be written to `file`; empty where none is to be."""
+    if file:
+        check_writable(Path(file), is_forced=is_forced)
+        check_yaml_name(file, "a plan file", "--plan-file")
+
+
+def check_yaml_name(file: str, what: str, option: str) -> None:
+    if Path(file).suffix.lower() not in YAML_SUFFIXES:
+        raise InvalidInput(f"{what} ends in {' or '.join(YAML_SUFFIXES)}; got {one_line(Path(file).name)!r}", option)
 
 
 def write_tables(files: ResultFiles, text: str, beside: Mapping[str, str]) -> None:
@@ -58,6 +71,8 @@ def write_tables(files: ResultFiles, text: str, beside: Mapping[str, str]) -> No
 
 def check_links(files: ResultFiles, graph: LinkGraph) -> None:
     """Raises where a table of links would be longer than anybody reads."""
+    from dovetail.report.links import MAX_LINKS, num_links
+
     count = num_links(graph, files.devices) if files.csv else 0
     if count > MAX_LINKS:
         rule = f"a table has at most {MAX_LINKS:,} links, and these are {count:,}"

@@ -8,6 +8,7 @@ from dovetail.api.scheduled import ScheduleAsked, limit_of, scheduled
 from dovetail.cli.answers import show_answer
 from dovetail.cli.html import check_html
 from dovetail.cli.progress import busy
+from dovetail.cli.slow_loops import say_if_slow
 from dovetail.files.perfetto import check_trace_name
 from dovetail.files.written import check_writable
 
@@ -19,6 +20,7 @@ def answer(asked: ScheduleAsked, *, as_json: bool, perfetto: str = "", is_forced
     if perfetto:
         check_trace_name(perfetto)
         check_writable(Path(perfetto), is_forced=is_forced)
+    say_if_slow()
     words = f"searching for the best schedule, {limit.wall_s:g} s at most" if asked.is_exact else "scheduling"
     with busy(words):
         found = scheduled(asked)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.html_option import Html
+from dovetail.cli.answer_options import AsJson, Html
 from dovetail.cli.process import EXIT_INFEASIBLE
 from dovetail.errors import InvalidInput
 
@@ -19,7 +19,6 @@ WORKERS_HELP = "Threads of --exact; 1, if left out, with which answers repeat."
 FORCE_HELP = "Write over a --perfetto file that stands."
 RECOMPUTE_HELP = "none, light, selective, alternate or full."
 PERFETTO_HELP = "Write the timeline to this file, for ui.perfetto.dev."
-JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 
 
 def schedule(
@@ -35,15 +34,15 @@ def schedule(
     perfetto: Annotated[str, typer.Option(metavar="FILE", help=PERFETTO_HELP)] = "",
     force: Annotated[bool, typer.Option("--force", help=FORCE_HELP)] = False,
     html: Html = "",
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Schedule the operators of a block on the cores of a chip.
 
     Forward, backward and update of one block, on 1, 2, 4 or all cores each, under the chip's HBM and SRAM bandwidth;
     with a bound that no schedule beats, and the peaks of HBM and SRAM. Ends with 1 where HBM does not hold it.
     """
+    from dovetail.api.arguments import count
     from dovetail.api.scheduled import ScheduleAsked
-    from dovetail.cli.asked import count
     from dovetail.cli.schedule import answer
 
     _check_used({"--limit": bool(limit), "--workers": workers is not None}, "--exact", is_said=exact)

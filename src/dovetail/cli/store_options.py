@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.html_option import Html
+from dovetail.cli.answer_options import AsJson, Html
 from dovetail.errors import InvalidInput
 
 STORE_HELP = "A file that a search was given by --store."
@@ -15,7 +15,6 @@ ONE_HELP = "One study alone, by the beginning of its key, of whichever version o
 TO_HELP = "The file to write: .csv, or .parquet, which needs dovetail[export]."
 OTHERS_HELP = "Studies of other versions of the model too; the column model_version tells them apart."
 RESCUE_HELP = "Of a damaged store, write the rows that are whole to this new one."
-JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 
 
 def studies(
@@ -26,14 +25,14 @@ def studies(
     ),
     rescue: Annotated[str, typer.Option(metavar="FILE", help=RESCUE_HELP)] = "",
     html: Html = "",
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List what a store holds: studies, how far each is, its best.
 
     A study is one question put to one version of the model. A newer version starts a new one: numbers are never mixed.
     """
+    from dovetail.api.arguments import count
     from dovetail.api.stored import NUM_SHOWN
-    from dovetail.cli.asked import count
     from dovetail.cli.studies import rescue_rows, show_studies
 
     num_best = count("--top", top)
@@ -55,7 +54,7 @@ def export(
     study: Annotated[str, typer.Option(metavar="KEY", help=ONE_HELP)] = "",
     other_versions: Annotated[bool, typer.Option("--other-versions", help=OTHERS_HELP)] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that stands.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write the rows of a store as CSV or Parquet.
 

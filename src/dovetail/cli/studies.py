@@ -11,7 +11,7 @@ from dovetail.api.stored import NUM_SHOWN, stored
 from dovetail.cli.html import check_html, show_html
 from dovetail.cli.screen import show_json, show_tables
 from dovetail.errors import InvalidInput
-from dovetail.files.rows import Columns, check_kind, write_rows
+from dovetail.files.exported_rows import Columns, check_kind, write_rows
 from dovetail.files.written import check_writable
 from dovetail.report.studies import num_studies, rescued_table
 from dovetail.report.study_rows import row_cells, row_columns, written_record, written_table

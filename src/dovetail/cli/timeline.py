@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dovetail.cli.results import ResultFiles, write_timeline
+from dovetail.api.timelines import write_timeline
+from dovetail.cli.results import ResultFiles
 from dovetail.cli.screen import remark
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible, Outcome
@@ -12,9 +14,11 @@ from dovetail.files.network_words import devices_of
 from dovetail.files.perfetto import check_trace_name
 from dovetail.files.text import one_line
 from dovetail.files.written import check_writable
-from dovetail.report.record import Record
-from dovetail.report.step_tracks import StepTracks, step_tracks
+from dovetail.report.plain import Record
 from dovetail.report.table import Table, text_of
+
+if TYPE_CHECKING:
+    from dovetail.report.step_tracks import StepTracks
 
 
 def timeline_files(perfetto: str, ranks: str) -> ResultFiles:
@@ -31,8 +35,10 @@ def write_step(files: ResultFiles, result: Outcome | Infeasible) -> tuple[StepTr
     """Writes the timeline, where one is asked for and there is a step to show; what is in it."""
     if not files.perfetto or isinstance(result, Infeasible):
         return ()
+    from dovetail.report.step_tracks import step_tracks  # and all of a network's events with it
+
     tracks = step_tracks(result, files.devices)
-    write_timeline(files, tracks.processes)
+    write_timeline(files.perfetto, tracks.processes)
     return (tracks,)
 
 

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dovetail.api.timelines import write_timeline
 from dovetail.cli.html import check_html, show_html
 from dovetail.cli.progress import busy
-from dovetail.cli.results import ResultFiles, check_links, result_files, write_tables, write_timeline
+from dovetail.cli.results import ResultFiles, check_links, result_files, write_tables
 from dovetail.cli.screen import show_json, show_tables, write
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.files.astra import load_network, load_system, load_workload
@@ -30,13 +31,13 @@ from dovetail.network.astra.dimensions import (
 )
 from dovetail.network.astra.layers import LayerWorkload
 from dovetail.network.astra.system import AstraDim, AstraSystem
-from dovetail.network.events.asked import Network
 from dovetail.network.events.recording import Watch
+from dovetail.network.one_collective import Network
 from dovetail.network.trace.from_layers import trace_of
 from dovetail.network.trace.outcome import TraceOutcome
 from dovetail.network.trace.run_astra import run_astra
 from dovetail.network.trace.run_events import Settings, run_events
-from dovetail.report.columns import CRITICAL_COLUMNS, LINK_COLUMNS, RANK_COLUMNS, csv_text
+from dovetail.report.csv_table import CRITICAL_COLUMNS, LINK_COLUMNS, RANK_COLUMNS, csv_text
 from dovetail.report.pages.inputs import plain_inputs
 from dovetail.report.pages.trace import trace_page
 from dovetail.report.trace import trace_links, trace_record, trace_tables
@@ -92,7 +93,7 @@ def write_results(files: ResultFiles, found: TraceOutcome) -> None:
     graphs = [network.graph for network in found.network]
     if files.perfetto:
         [record] = found.record
-        write_timeline(files, device_processes(record, graphs[0] if graphs else None, {}))
+        write_timeline(files.perfetto, device_processes(record, graphs[0] if graphs else None, {}))
     if files.csv:
         record_of = trace_record(found)
         beside = {}

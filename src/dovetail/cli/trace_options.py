@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.html_option import Html
+from dovetail.cli.answer_options import AsJson, Html
 
 TOPOLOGY_HELP = (
     'Dimensions, innermost first, such as "ring:8@50GB/s,500ns"; or a catalogue cluster, a YAML file with nodes and'
@@ -20,7 +20,6 @@ SLOW_HELP = "Ranks that compute at a share of the others' speed: 3=0.8,5=0.5."
 PERFETTO_HELP = "Write a timeline of streams and links for ui.perfetto.dev."
 CSV_HELP = "Write ranks as FILE.csv, links as FILE.links.csv and the critical path as FILE.critical.csv."
 RANKS_HELP = "Whose timeline and links to write: 0-7 or 0,2. Otherwise all."
-JSON_HELP = "Print JSON, for programs; docs/reference/json.md lists its keys."
 
 trace = typer.Typer(help="Run execution traces of all ranks on a network.", rich_markup_mode=None)
 
@@ -38,7 +37,7 @@ def run(
     csv: Annotated[str, typer.Option(metavar="FILE", help=CSV_HELP)] = "",
     ranks: Annotated[str, typer.Option(metavar="RANKS", help=RANKS_HELP)] = "",
     html: Html = "",
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Time Chakra traces, one of each rank, on a network.
 
@@ -61,7 +60,7 @@ def take_in(
     prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="What to write stands before .0.et, .1.et, ...")],
     topology: Annotated[str, typer.Option(metavar="NETWORK", help=TOPOLOGY_HELP)] = "",
     force: Annotated[bool, typer.Option("--force", help="Write over traces that stand.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write Chakra traces, one for each rank, of an ASTRA-sim 1.0 text workload."""
     from dovetail.cli.trace import convert

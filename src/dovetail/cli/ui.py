@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
-from dovetail.cli.asked import count
+from dovetail.api.arguments import count
 from dovetail.cli.screen import show_json, write
 from dovetail.errors import InvalidInput
 from dovetail.explorer.server import MISSING, serve

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.cost.columns import ChipColumns
-from dovetail.cost.families.parts import loop_flop_per_s, rows_of
+from dovetail.cost.families.rows import loop_flop_per_s, rows_of
 from dovetail.cost.products import MIN_STEPS, SPLITS, Products, Tiled, partial_sums_s, tiled_product
 from dovetail.hardware.chip import Tiling
 from dovetail.units import GIGA

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import lru_cache
 
 import numpy as np
 
-from dovetail.cost.columns import ChipColumns, chip_columns
+from dovetail.cost.columns import ChipColumns, grouped
 from dovetail.cost.families import family_costs, prepared
-from dovetail.cost.families.parts import distinct_rows
-from dovetail.cost.op_cost import LIMITS, OpCosts, Setting
+from dovetail.cost.families.rows import distinct_rows
+from dovetail.cost.op_cost import OpCosts, Setting
 from dovetail.cost.overrides import with_measured
 from dovetail.hardware.chip import Chip
 from dovetail.registry import at_withdrawal
 from dovetail.workload.graph import IntArray, Ops, Phase
 
-__all__ = ["LIMITS", "OpCosts", "Setting", "cost_table", "distinct_costs", "op_costs"]
 # what the cost of a row follows from, beside its phase, its extents and the distinct share of its tensors
 _COSTED_BY = (
     "kind",
@@ -28,6 +28,7 @@ _COSTED_BY = (
     "work_frac",
     "side_bytes_per_element",
 )
+_COLUMNS = tuple(field.name for field in fields(OpCosts))
 CHIPS_AT_ONCE = 1_000  # what keeps a graph's arrays in a core's cache
 _prepared = lru_cache(maxsize=32)(prepared)  # searches cost the same graphs again and again, on other chips
 at_withdrawal(_prepared.cache_clear)
@@ -38,19 +39,29 @@ def op_costs(ops: Ops, chip: Chip, setting: Setting = Setting.STREAM) -> OpCosts
 
     In a stream, rows that were measured on the chip take those seconds.
     """
+    [costs] = chip_costs(ops, (chip,), setting)
+    return costs
+
+
+def chip_costs(ops: Ops, chips: Sequence[Chip], setting: Setting = Setting.STREAM) -> tuple[OpCosts, ...]:
+    """As `op_costs`, on each of `chips`; those that are tiled alike are costed in one call."""
     first, which = alike_rows(ops)
     distinct = ops.taken(first)
-    table = cost_table(distinct, chip_columns((chip,)), setting)
-    costs = OpCosts(**{f.name: getattr(table, f.name)[:, 0] for f in fields(OpCosts)})
-    if setting is Setting.STREAM:
-        costs = with_measured(distinct, chip, costs)
-    return OpCosts(**{f.name: getattr(costs, f.name)[which] for f in fields(OpCosts)})
+    found = {}
+    for places, columns in grouped(chips):
+        table = cost_table(distinct, columns, setting)
+        for column, place in enumerate(places):
+            costs = OpCosts(**{name: getattr(table, name)[:, column] for name in _COLUMNS})
+            if setting is Setting.STREAM:
+                costs = with_measured(distinct, chips[place], costs)
+            found[place] = OpCosts(**{name: getattr(costs, name)[which] for name in _COLUMNS})
+    return tuple(found[place] for place in range(len(chips)))
 
 
-def distinct_costs(ops: Ops, chips: ChipColumns, setting: Setting = Setting.STREAM) -> OpCosts:
+def distinct_costs(ops: Ops, chips: ChipColumns) -> OpCosts:
     """Cost of each row of `ops` on each of `chips`, chips by rows; rows that cannot differ are costed once."""
     first, which = alike_rows(ops)
-    table = cost_table(ops.taken(first), chips, setting)
+    table = cost_table(ops.taken(first), chips)
     return OpCosts(**{f.name: getattr(table, f.name).T[:, which] for f in fields(OpCosts)})
 
 

@@ -25,7 +25,7 @@ from dovetail.workload.graph import BoolArray, FloatArray, IntArray, Ops
 from dovetail.workload.operators import OPERATORS, UNIT, Unit, code_of
 
 if TYPE_CHECKING:  # the families ask for what is here
-    from dovetail.cost.families.parts import Parts, Rows
+    from dovetail.cost.families.rows import Parts, Rows
 
 OperatorCost = Callable[["Rows", ChipColumns], FloatArray]
 AT = "@"

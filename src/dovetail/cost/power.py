@@ -6,7 +6,7 @@ the voltage, and HBM costs and takes what it does. Energy is dynamic; idle power
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -62,12 +62,14 @@ def at_clock(cost: Cost, clock_frac: Amount) -> Cost:
     """What `cost` becomes at a share of full clock."""
     saved_j = cost.core_j * (1 - clock_frac**VOLTAGE_POWER)
     clocked_s = cost.clocked_s / clock_frac
-    return replace(
-        cost,
+    return Cost(
         compute_s=cost.compute_s - cost.clocked_s + clocked_s,
         clocked_s=clocked_s,
         energy_j=cost.energy_j - saved_j,
         core_j=cost.core_j - saved_j,
+        flop=cost.flop,
+        hbm_bytes=cost.hbm_bytes,
+        host_s=cost.host_s,
     )
 
 

@@ -28,6 +28,7 @@ from dovetail.plugins import Plugin, blamed, load_all, loaded_plugins
 
 NUM_HELD = 2  # tasks that a worker has at once: one done, the next at hand
 NUM_AHEAD = 4  # tasks by worker, that may be done before the one whose result is wanted
+LOOK_S = 1.0  # between two looks whether workers live, while no result comes
 
 _held: dict[str, Any] = {}  # in a worker: its question
 
@@ -72,12 +73,12 @@ class Workers(Generic[Q]):
             while True:
                 for worker in self._free():
                     if again:
-                        worker.ask(act, again.popleft())
+                        again.extend(worker.ask(act, again.popleft()))
                     elif not is_dry and num_taken < num_given + num_ahead:
                         found = next(waiting, None)
                         is_dry = found is None
                         if found is not None:
-                            worker.ask(act, found)
+                            again.extend(worker.ask(act, found))
                             num_taken += 1
                 if num_given in done:
                     yield done.pop(num_given)
@@ -97,8 +98,10 @@ class Workers(Generic[Q]):
 
     def _gather(self, done: dict[int, R], again: deque[_Try]) -> None:
         """Waits for a result, takes all that are there, and replaces workers that died."""
-        wait([worker.first for worker in self._workers if worker.held], return_when=FIRST_COMPLETED)
+        wait([worker.first for worker in self._workers if worker.held], LOOK_S, FIRST_COMPLETED)
         for worker in self._workers:
+            if worker.held and worker.is_lost:
+                again.extend(_tried(worker.replace(), BrokenProcessPool()))
             while worker.held and worker.first.done():
                 try:
                     result = worker.first.result()
@@ -154,13 +157,29 @@ class _Worker:
     def first(self) -> Future[Any]:
         return self._asked[0][1]
 
-    def ask(self, act: Callable[[Q, T], R], one: _Try) -> None:
+    @property
+    def is_lost(self) -> bool:
+        """Whether the pool broke before it took what it was asked: it then never says so of that task."""
+        return not self.first.done() and not self._pool.active
+
+    def ask(self, act: Callable[[Q, T], R], one: _Try) -> list[_Try]:
+        """Has it do `one`; where its process died, by another process, and what the dead one held comes back."""
+        lost: list[_Try] = []
         try:
             future = self._pool.schedule(_acted, args=(act, one.task))
-        except RuntimeError:  # it died while it had nothing to do
-            self._renew()
-            future = self._pool.schedule(_acted, args=(act, one.task))
+        except RuntimeError:
+            lost = self.replace()
+            future = self._first_of_new(act, one)
         self._asked.append((one, future))
+        return lost
+
+    def _first_of_new(self, act: Callable[[Q, T], R], one: _Try) -> Future[Any]:
+        try:
+            found: Future[Any] = self._pool.schedule(_acted, args=(act, one.task))
+        except RuntimeError:
+            told = "a worker ended as soon as it was started; fewer --workers leave more memory to each"
+            raise EngineFailed(told) from None
+        return found
 
     def take(self) -> _Try:
         return self._asked.popleft()[0]

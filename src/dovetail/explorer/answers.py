@@ -27,7 +27,7 @@ from dovetail.plan.plan import Plan
 from dovetail.report.page import Page
 from dovetail.report.pages.simulated import outcome_page
 from dovetail.report.planned import sentence
-from dovetail.search.ranking import NothingFits
+from dovetail.search.planners.ranking import NothingFits
 from dovetail.workload.model import Model
 
 DEFAULT_OBJECTIVE = "time"

@@ -57,14 +57,12 @@ def button(text: str, act: Handler, *, is_quiet: bool = False, sent: str = NOTHI
     return found
 
 
-def choice_field(key: str, label: str, groups: Groups, value: str, act: Handler, hint: str = "") -> ui.html:
+def choice_field(key: str, label: str, groups: Groups, value: str, act: Handler) -> ui.html:
     """A list to choose from; the words of an option are text."""
     with box("field"):
         words(label, "label", for_=key)
         found = markup(options_html(groups, value), "select")
         _attributed(found, {"id": key, "name": key})
-        if hint:
-            words(hint, "div", "hint")
     return found.on("change", lambda event: act(str(event.args)), js_handler=VALUE)
 
 
@@ -79,15 +77,13 @@ def options_html(groups: Groups, value: str) -> str:
     return "".join(told)
 
 
-def text_field(key: str, label: str, value: str, act: Handler, hint: str = "", **attributes: str) -> Element:
+def text_field(key: str, label: str, value: str, act: Handler, **attributes: str) -> Element:
     with box("field"):
         words(label, "label", for_=key)
         found = ui.element("input")
         _attributed(
             found, {"type": "text", "id": key, "name": key, AT_FIRST: value, "autocomplete": "off", **attributes}
         )
-        if hint:
-            words(hint, "div", "hint")
     return found.on("change", lambda event: act(str(event.args)), js_handler=VALUE)
 
 

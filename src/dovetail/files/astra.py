@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from dovetail.errors import DovetailError, InvalidInput
+from dovetail.files.entry import described
 from dovetail.files.text import one_line, read_text
 from dovetail.network.astra.described import (
     IMPLEMENTATIONS,
@@ -31,7 +32,7 @@ def parse_network(text: str) -> tuple[AstraDim, ...]:
             reason = str(broken).splitlines()[0] if str(broken) else type(broken).__name__
         raise InvalidInput(f"the network file is not YAML: {reason}") from None
     if not isinstance(table, dict):
-        raise InvalidInput(f"a network file is a table; got {type(table).__name__}")
+        raise InvalidInput(f"a network file is a table; got {described(table)}")
     return dims_of(table)
 
 
@@ -74,7 +75,7 @@ def _system_table(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):  # Python reads no longer numbers
         raise InvalidInput("a system file has numbers of fewer than 4,000 digits, and no deep nesting") from None
     if not isinstance(table, dict):
-        raise InvalidInput(f"a system file is a table; got {type(table).__name__}")
+        raise InvalidInput(f"a system file is a table; got {described(table)}")
     return table
 
 

@@ -123,8 +123,8 @@ def with_graph(captured: Captured) -> Captured:
     """`captured`, once its graph was laid out: parts that do not fit together are found here."""
     try:
         captured.forward(Sample(batch=1, seq=captured.seq, dtype="bf16"))
-    except _MISFITS as error:
-        told = f"no graph can be laid out of it, {type(error).__name__}"
+    except _MISFITS:
+        told = "no graph can be laid out of its parts, which do not fit together"
         raise InvalidInput(f"{told}: the file was changed or cut; capture the model anew") from None
     return captured
 

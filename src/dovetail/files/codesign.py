@@ -12,8 +12,8 @@ from dovetail.files.codesign_budget import Limits, limits_said
 from dovetail.files.entry import Entry, described
 from dovetail.files.given import ModelGiven, ModelHolder, SpecGiven, model_given, spec_given
 from dovetail.files.job import check_dtype, countable, spec_name
+from dovetail.files.plan_space import space_of
 from dovetail.files.schema import MAX_LIST, MAX_WHOLE, Number, Shape, Text, checked
-from dovetail.files.space import space_of
 from dovetail.files.value_words import Words
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoint_names, endpoints
@@ -21,8 +21,8 @@ from dovetail.search.codesign.networks import network_named
 from dovetail.search.codesign.presets import PRESETS, Preset
 from dovetail.search.codesign.question import Budget, Case, Rule, no_own_buffers, system_space
 from dovetail.search.codesign.systems import KNOBS, has_own_buffers
-from dovetail.search.constraints import Constraint, are_stages_even, space_under
-from dovetail.search.plan_space import PlanSpace
+from dovetail.search.planners.constraints import Constraint, are_stages_even, space_under
+from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.space import Space
 from dovetail.workload.model import Model
 from dovetail.workload.workload import Workload

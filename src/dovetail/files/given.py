@@ -10,11 +10,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from dovetail.errors import InvalidInput
 from dovetail.files.chip import chip_of
+from dovetail.files.chip_names import full_name
 from dovetail.files.entry import Document, Entry, is_file_name, spoken
 from dovetail.files.job import Spec, forward_graph, plan_on, whole_spec
 from dovetail.files.mixed_cluster import any_cluster_of
 from dovetail.files.model import model_of
-from dovetail.files.naming import full_name
 from dovetail.files.plan import suited
 from dovetail.files.tree import node_of
 from dovetail.hardware.chip import Chip
@@ -80,11 +80,11 @@ def model_given(given: ModelGiven, seq: int = 0) -> Model:
     return model_of(entry_given(given, "model"), seq)
 
 
-def chip_given(given: ChipGiven, option: str = "--chip") -> Chip:
+def chip_given(given: ChipGiven) -> Chip:
     """The chip, also by the beginning of its name."""
     if isinstance(given, Chip):
         return given
-    return chip_of(entry_given(full_name(given, option) if isinstance(given, str) else given, "chip"))
+    return chip_of(entry_given(full_name(given, "--chip") if isinstance(given, str) else given, "chip"))
 
 
 def cluster_given(given: ClusterGiven, num_devices: int = 0) -> AnyCluster:

@@ -17,15 +17,15 @@ from dovetail.files.entry import SECTIONS, Document, Entry, check_spec_keys, fol
 from dovetail.files.mixed_cluster import any_cluster_of
 from dovetail.files.model import model_of
 from dovetail.files.plan import plan_of
+from dovetail.files.plan_space import space_of
 from dovetail.files.schema import Shape, Text, Whole, built, checked, shape_of
-from dovetail.files.space import space_of
 from dovetail.files.text import one_line
 from dovetail.files.tree import node_of
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.mixed import AnyCluster, chips_of, parts_of
 from dovetail.plan.parts import on_parts
 from dovetail.plan.plan import Plan
-from dovetail.search.constraints import Constraint
+from dovetail.search.planners.constraints import Constraint
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision

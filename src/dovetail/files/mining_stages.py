@@ -7,10 +7,10 @@ from typing import Any
 
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.entry import Entry, described, placed
-from dovetail.files.space import fixed_by, forbidden_by, space_of
-from dovetail.search.constraints import Constraint, overruled
+from dovetail.files.plan_space import fixed_by, forbidden_by, space_of
 from dovetail.search.mining.planning import several_stages
 from dovetail.search.mining.stages import MOST_KEPT, NUM_KEPT, ONE, WAYS
+from dovetail.search.planners.constraints import Constraint, overruled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,12 +23,9 @@ FORMAT_KEY = "format"  # of a model file that `dovetail capture` wrote
 _BASE_HINT = "; give it, or name a base to take it from"
 
 
-def load_model(reference: str, seq: int = 0) -> Model:
-    """The model that `reference` names: a catalogue name, a Hugging Face config.json, or a file with a model in it.
-
-    `seq` is how long a sample is if the file does not say, 0 for unknown.
-    """
-    return model_of(spoken(reference), seq)
+def load_model(reference: str) -> Model:
+    """The model that `reference` names: a catalogue name, a Hugging Face config.json, or a file with a model in it."""
+    return model_of(spoken(reference))
 
 
 def model_of(entry: Entry, seq: int = 0) -> Model:

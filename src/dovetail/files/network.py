@@ -17,9 +17,9 @@ from dovetail.files.text import quoted
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension
-from dovetail.network.events.asked import Network
 from dovetail.network.events.network_graph import network_graph
 from dovetail.network.events.unit_graphs import UnitGraph, clos, dragonfly
+from dovetail.network.one_collective import Network
 from dovetail.units import EXA, KIBI, KILO, PEBI, format_bytes, format_rate, format_s, quantity
 
 EXAMPLE = "as in ring:8@50GB/s,500ns"

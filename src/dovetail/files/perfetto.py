@@ -7,12 +7,15 @@ debug_annotation.proto. Times are whole nanoseconds there; the note duration_s k
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from dovetail.errors import InvalidInput
 from dovetail.files.protobuf import bytes_field, double_field, number_field
 from dovetail.files.text import one_line
-from dovetail.report.tracks import Counter, Note, Process, Slice, Track
 from dovetail.units import NANO
+
+if TYPE_CHECKING:
+    from dovetail.report.tracks import Counter, Note, Process, Slice, Track
 
 _PACKET = 1  # of Trace
 _TIMESTAMP, _SEQUENCE, _EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 8, 10, 11, 12, 13, 60  # of TracePacket

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
 
-from dovetail.accuracy.reproduce.phaze_dp import Placed
 from dovetail.errors import InvalidInput
 from dovetail.files.entry import opened
 from dovetail.files.measurements import shipped_folder
 from dovetail.files.schema import Number, Shape, Text, Whole, checked
-from dovetail.search.planners.placement import PlacementProblem, Run, Variant
+from dovetail.papers.phaze_dp import Placed
+from dovetail.search.planners.placement.problem import PlacementProblem, Run, Variant
 
 FOLDER = "phaze-dp"
 ASKED, ANSWERED = ".in.json", ".out.json"

@@ -16,7 +16,7 @@ from dovetail.files.schema import Shape, Text, checked, shape_of, values_of, wri
 from dovetail.plan.check import check_plan
 from dovetail.plan.plan import Overlap, Plan
 from dovetail.plan.recipes import plans
-from dovetail.schedule.step import check_schedule
+from dovetail.schedule.pipelines import check_schedule
 from dovetail.workload.graph import Graph
 
 SHORT_NAMES = {

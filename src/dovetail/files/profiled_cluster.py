@@ -7,10 +7,8 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
-from dovetail.accuracy.profiled import measured_on
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.entry import Entry, described, placed
-from dovetail.files.profile import load_profile
 from dovetail.files.schema import Shape, Text, checked
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.device_names import chip_of_device
@@ -27,6 +25,10 @@ class _ProfileShape(Shape):
 
 def profiled_cluster(cluster: AnyCluster, entry: Entry) -> AnyCluster:
     """`cluster` with the times of the profile that `entry` names; raises where it is of a chip that is not there."""
+    from dovetail.files.profiles.profile import (
+        load_profile,  # readers of three kinds of traces, which few commands need
+    )
+
     file, chip = _named(entry)
     try:
         profile = load_profile(entry.document.folder / file)
@@ -65,4 +67,6 @@ def with_profile(cluster: AnyCluster, profile: Profile, chip: str = "") -> AnyCl
 
 
 def _measured(part: Cluster, profile: Profile) -> Cluster:
+    from dovetail.accuracy.profiled import measured_on
+
     return replace(part, chip=replace(part.chip, measured=measured_on(profile, part.chip)))

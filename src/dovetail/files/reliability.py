@@ -28,7 +28,6 @@ from dovetail.hardware.reliability import (
     TimedInterval,
     Transfer,
 )
-from dovetail.schedule.offload import COPY_FRAC
 from dovetail.units import quantity
 
 _STEPS = re.compile(r"\s*([0-9]{1,10})\s*steps?\s*")
@@ -120,9 +119,7 @@ def _copies(shape: CheckpointShape, entry: Entry, cluster: Cluster) -> tuple[Tra
     if not isinstance(cluster.host, Host):
         told = f"nothing is known of the hosts of {cluster.name}, which asynchronous checkpoints are copied to"
         raise entry.child("asynchronous").refused(f"{told}; give staging, as in '20 GB/s' a device, or copy, its time")
-    host = cluster.host
-    copied_bytes_per_s = min(COPY_FRAC * host.link.bandwidth_bytes_per_s, host.share_bytes_per_s)
-    return (DeviceBandwidth(bandwidth_bytes_per_s=copied_bytes_per_s),)
+    return (DeviceBandwidth(bandwidth_bytes_per_s=cluster.host.copied_bytes_per_s),)
 
 
 def _interval(words: str, entry: Entry) -> Interval:

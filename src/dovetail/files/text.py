@@ -8,7 +8,7 @@ import stat
 from itertools import islice
 from pathlib import Path
 
-from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.errors import InvalidInput, did_you_mean, shown
 from dovetail.units import MEBI, format_bytes
 
 YAML_LIMIT_BYTES = int(MEBI)
@@ -16,13 +16,12 @@ JSON_LIMIT_BYTES = 8 * int(MEBI)  # Hugging Face configurations of image models 
 CSV_LIMIT_BYTES = 50 * int(MEBI)
 SUFFIXES = (".yaml", ".yml", ".json")
 MAX_SIBLINGS = 1000
-MAX_SHOWN = 60
 _LOG = logging.getLogger(__name__)
 
 
 def quoted(text: str) -> str:
     """`text` in quotes on one line, cut short where it is long."""
-    return repr(text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "...")
+    return shown(text)
 
 
 def one_line(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,7 +11,7 @@ from dovetail.plan.block_memory import BlockMemory, block_memory
 from dovetail.plan.frameworks import Framework, frameworks
 from dovetail.plan.plan import Plan
 from dovetail.plan.plans import Plans
-from dovetail.plan.shard import Shard, Stage
+from dovetail.plan.shard import Piece, Shard, Stage
 from dovetail.plan.stage_elements import Owned, held_elements, is_owner_here
 from dovetail.units import Amount
 from dovetail.workload.graph import IntArray
@@ -101,20 +102,33 @@ class Load:
 
 def stage_load(shard: Shard, stage: Stage, precision: Precision, in_flight: float) -> Load:
     """Of one plan."""
+    pieces = tuple(_held(shard, piece, precision) for piece in stage.pieces)
+    return _load(shard, stage, pieces, in_flight)
+
+
+def stage_loads(shard: Shard, precision: Precision, in_flight: Sequence[float]) -> tuple[Load, ...]:
+    """Of every stage of one plan; what several of them hold is looked at once."""
+    held: dict[Piece, Held] = {}
+    for piece in (piece for stage in shard.stages for piece in stage.pieces):
+        if piece not in held:
+            held[piece] = _held(shard, piece, precision)
+    pairs = zip(shard.stages, in_flight, strict=True)
+    return tuple(_load(shard, stage, tuple(held[piece] for piece in stage.pieces), kept) for stage, kept in pairs)
+
+
+def _held(shard: Shard, piece: Piece, precision: Precision) -> Held:
+    framework = frameworks[shard.plan.framework]
+    memory = block_memory(piece.block, piece.recompute, precision, framework, shard.one_cut)
+    return Held(count=piece.count, memory=memory, elements=elements_of(piece.block))
+
+
+def _load(shard: Shard, stage: Stage, pieces: tuple[Held, ...], in_flight: float) -> Load:
     plan = shard.plan
-    framework, degrees = frameworks[plan.framework], shard.one_cut
     return Load(
         chosen=choices_of(plan),
         stage=stage.index,
         is_last=stage.index == plan.pipeline_parallel - 1,
-        pieces=tuple(
-            Held(
-                count=piece.count,
-                memory=block_memory(piece.block, piece.recompute, precision, framework, degrees),
-                elements=elements_of(piece.block),
-            )
-            for piece in stage.pieces
-        ),
+        pieces=pieces,
         in_flight=in_flight,
         num_microbatches=shard.num_microbatches,
         carried_bytes=shard.carried_bytes,

@@ -6,12 +6,13 @@ Stages are assembled from what one repeat of each block holds (`plan.block_memor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from dovetail.plan.block_memory import BlockMemory, kept_bytes
-from dovetail.plan.load import Held, Load, stage_load
+from dovetail.plan.block_memory import BlockMemory
+from dovetail.plan.load import Held, Load, stage_load, stage_loads
 from dovetail.plan.parameter_memory import (
     bucket_bytes,
     held_bytes,
@@ -26,16 +27,6 @@ from dovetail.plan.shard import Shard, Stage
 from dovetail.units import MEBI, Amount
 from dovetail.workload.operators import dtype_bytes
 from dovetail.workload.optimizer import Precision
-
-__all__ = [
-    "StageMemory",
-    "kept_bytes",
-    "load_moments",
-    "moments",
-    "peak_bytes",
-    "runtime_bytes",
-    "stage_memory",
-]
 
 # Reserved over allocated is 1.03 to 1.09 in 15 configurations of SimuMax v1.2's B200 logs, 1.05 in the mean.
 ALLOCATOR_RESERVE_FRAC = 0.05
@@ -83,12 +74,24 @@ class StageMemory:
 
 def stage_memory(shard: Shard, stage: Stage, precision: Precision, in_flight: float) -> StageMemory:
     """Peak memory of a device of `stage` that keeps `in_flight` microbatches of activations at once."""
-    return max(moments(shard, stage, precision, in_flight), key=lambda memory: memory.reserved_bytes)
+    return _fullest(stage_load(shard, stage, precision, in_flight), precision)
+
+
+def stage_memories(shard: Shard, precision: Precision, in_flight: Sequence[float]) -> tuple[StageMemory, ...]:
+    """As `stage_memory`, of every stage."""
+    return tuple(_fullest(load, precision) for load in stage_loads(shard, precision, in_flight))
+
+
+def _fullest(load: Load, precision: Precision) -> StageMemory:
+    return max(_moments(load, precision), key=lambda memory: memory.reserved_bytes)
 
 
 def moments(shard: Shard, stage: Stage, precision: Precision, in_flight: float) -> tuple[StageMemory, ...]:
     """The moments of a step of which one is its peak, of one plan; see `load_moments`."""
-    load = stage_load(shard, stage, precision, in_flight)
+    return _moments(stage_load(shard, stage, precision, in_flight), precision)
+
+
+def _moments(load: Load, precision: Precision) -> tuple[StageMemory, ...]:
     return tuple(_of_one_plan(memory) for memory in load_moments(load, precision))
 
 

@@ -79,8 +79,8 @@ class Plans:
 
     def at(self, rows: IntArray) -> Plans:
         """Some of them, in the order given."""
-        columns = {f.name: getattr(self, f.name) for f in fields(self)}
-        return Plans(**{name: c if name in _NAMES else c[rows] for name, c in columns.items()})
+        columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
+        return Plans(**columns, **{name: getattr(self, name) for name in _NAMES})
 
 
 _COUNTS = (
@@ -96,20 +96,22 @@ _COUNTS = (
 )
 _SAME = ("framework", "offload_optimizer", "offload_activations_frac")
 _NAMES = ("schedules", "axis_orders", *_SAME)
+_COLUMNS = tuple(field.name for field in fields(Plans) if field.name not in _NAMES)
 _CODES_PER_ROW = 8  # of a table that finds distinct rows; beyond it, sorting is no slower
 
 
 def joined(batches: Sequence[Plans]) -> Plans:
     """One table of several whose schedules and axis orders have the same names."""
     first = batches[0]
-    columns = {f.name: [getattr(batch, f.name) for batch in batches] for f in fields(Plans) if f.name not in _NAMES}
-    stacked: dict[str, Any] = {name: np.concatenate(parts) for name, parts in columns.items()}
+    stacked: dict[str, Any] = {name: np.concatenate([getattr(batch, name) for batch in batches]) for name in _COLUMNS}
     return Plans(**stacked, **{name: getattr(first, name) for name in _NAMES})
 
 
 def distinct(*columns: IntArray | BoolArray) -> tuple[IntArray, IntArray]:
     """Distinct rows of `columns` taken together: the first row of each, and which of them every row is."""
     code, size = np.zeros(len(columns[0]), dtype=np.int64), 1
+    if len(code) == 1:  # one plan by itself
+        return code, code.copy()
     for column in columns:
         is_flag = column.dtype == np.bool_
         least, greatest = (int(column.all()), int(column.any())) if is_flag else (int(column.min()), int(column.max()))

@@ -160,14 +160,20 @@ def computed_flop(graph: Graph) -> float:
     return found
 
 
+def _tensor_flop(block: Block, mean_frac: float) -> float:
+    """Of one repeat of a block, on a device whose experts get the mean."""
+    ops = block.ops
+    is_routed = np.any(ops.splits & int(Axis.ROUTED), axis=1)
+    flop = np.where(is_routed, mean_frac, 1.0) * ops.flop
+    return float(flop[ops.unit == Unit.TENSOR].sum())
+
+
 def executed_flop(cut: Shard) -> float:
     """FLOP that the tensor units of all devices do in a step: recompute and repeated work in, masked scores out."""
     num_replicas = cut.plan.num_devices / cut.plan.pipeline_parallel
+    pieces = [piece for stage in cut.stages for piece in stage.pieces]
+    flop_of = {block: _tensor_flop(block, cut.mean_frac) for block in {piece.block for piece in pieces}}
     once = 0.0
-    for stage in cut.stages:
-        for piece in stage.pieces:
-            ops = piece.block.ops
-            is_routed = np.any(ops.splits & int(Axis.ROUTED), axis=1)
-            flop = np.where(is_routed, cut.mean_frac, 1.0) * ops.flop
-            once += piece.count * float(flop[ops.unit == Unit.TENSOR].sum())
+    for piece in pieces:
+        once += piece.count * flop_of[piece.block]
     return num_replicas * cut.num_microbatches / cut.plan.num_copies * once

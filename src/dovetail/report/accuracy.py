@@ -11,7 +11,7 @@ from dovetail.accuracy.coverage import LEAST_FRAC, MOST_FRAC, JudgedCoverage
 from dovetail.accuracy.peers import Peer
 from dovetail.accuracy.validation import Beside, Judged, Scored, ScoredSet, Validation
 from dovetail.report.choosing import choosing_tables
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.report.words import counted
 from dovetail.units import format_s
@@ -33,6 +33,20 @@ def validation_record(validation: Validation) -> Record:
         "notes": list(validation.notes),
         **({"coverage": [_coverage_record(one) for one in validation.coverage]} if validation.coverage else {}),
     }
+
+
+def judged_once(sets: Sequence[Record]) -> list[Record]:
+    """`sets`, of several runs, without bars and peers left open in one whose rows are in another."""
+    judged = {choice["kind"] for one in sets for choice in one.get("choices", ())}
+    met = {(beside["peer"], beside["what"]) for one in sets for beside in one.get("beside", ())}
+    return [
+        one
+        | {
+            "unjudged": [left for left in one.get("unjudged", ()) if left["kind"] not in judged],
+            "peers_alone": [peer for peer in one.get("peers_alone", ()) if (peer["peer"], peer["what"]) not in met],
+        }
+        for one in sets
+    ]
 
 
 def accuracy_verdict(record: Record, left_out: Sequence[str] = ()) -> str:

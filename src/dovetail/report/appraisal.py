@@ -9,7 +9,7 @@ from dovetail.accuracy.appraisal import CLOSED_FRAC, NOW, Appraisal, Gap, Speed
 from dovetail.accuracy.choice_bars import AT_LEAST
 from dovetail.report.accuracy import bar_words
 from dovetail.report.page import Section
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.report.words import counted
 from dovetail.units import MEGA, SECONDS_PER_MINUTE, format_count, format_duration, format_s

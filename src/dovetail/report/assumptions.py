@@ -11,6 +11,7 @@ from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.endpoints import SM_DRIVEN
+from dovetail.hardware.host import COPY_FRAC
 from dovetail.hardware.mixed import AnyCluster, MixedCluster, chips_of, equal_devices
 from dovetail.hardware.reliability import Reliability
 from dovetail.plan.plan import Plan
@@ -18,7 +19,7 @@ from dovetail.plan.shard import layers_per_chunk
 from dovetail.report.measured import measured_sentences
 from dovetail.report.words import percent
 from dovetail.schedule.goodput import Goodput
-from dovetail.schedule.offload import COPY_FRAC, UPDATE_FRAC, does_offload, host_of
+from dovetail.schedule.offload import UPDATE_FRAC, does_offload, host_of
 from dovetail.units import format_rate, format_s
 from dovetail.workload.graph import Axis, Graph, N
 from dovetail.workload.workload import Workload

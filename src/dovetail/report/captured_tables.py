@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.report.words import counted, percent
 from dovetail.units import format_bytes, format_count, format_rate

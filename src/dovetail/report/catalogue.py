@@ -12,7 +12,8 @@ from dovetail.hardware.mixed import MixedCluster, chip_names
 from dovetail.hardware.topology import Dimension
 from dovetail.plan.recipes import PlanEntry
 from dovetail.report.captured import captured_brief
-from dovetail.report.record import Record, plain, plan_record
+from dovetail.report.plain import Record
+from dovetail.report.record import plain, plan_record
 from dovetail.report.silicon import silicon_record
 from dovetail.workload.graph import Block
 from dovetail.workload.model import Model

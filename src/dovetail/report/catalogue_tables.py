@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Any
 
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.silicon import silicon_tables
 from dovetail.report.table import Table
 from dovetail.units import GIBI, NANO, TERA, format_bytes, format_count, format_energy_j, format_rate, format_s

@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 from dovetail.report.budgets import beyond
 from dovetail.report.codesigned import CodesignReport, notes, proof, sentence, unit_of
-from dovetail.report.record import Record, plan_record
+from dovetail.report.plain import Record
+from dovetail.report.record import plan_record
 from dovetail.report.sensitivities import behind_frac, sensitivity_record
 from dovetail.search.codesign.answers import SystemAnswer, gain_frac
 from dovetail.search.codesign.system_words import in_words, space_in_words

@@ -7,7 +7,7 @@ import io
 from dataclasses import asdict
 
 from dovetail.report.fronts import FrontReport, notes, proof, sentence
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.words import plan_in_brief
 from dovetail.search.codesign.pareto import FrontSystem
 from dovetail.search.codesign.system_words import in_words, space_in_words

@@ -9,7 +9,7 @@ from typing import Any
 from dovetail.network.collectives import collectives
 from dovetail.network.events.schedules import algorithms as collective_algorithms
 from dovetail.registry import Registry
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.schedule.pipelines import pipelines
 from dovetail.search.algorithms import algorithms as search_algorithms

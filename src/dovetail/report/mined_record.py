@@ -6,7 +6,8 @@ from dovetail.evaluate import Infeasible
 from dovetail.hardware.template import Design
 from dovetail.report.mined import MinedReport, limited, notes, proof, way_out
 from dovetail.report.mined_stages import planned_task_record, replanned_record, stages_record
-from dovetail.report.record import Record, plan_record, record
+from dovetail.report.plain import Record
+from dovetail.report.record import plan_record, record
 from dovetail.search.mining.answers import ChipAnswer, NothingInside, Rival
 from dovetail.search.mining.miner import Improvement, Mined
 from dovetail.search.mining.task import Task
@@ -72,7 +73,7 @@ def _job_record(task: Task) -> Record:
 def _answer_record(report: MinedReport, answer: ChipAnswer) -> Record:
     jobs = zip(report.tasks, answer.jobs, report.reference.jobs, strict=True)
     return {
-        **_design_record(answer.design),
+        **cores_record(answer.design),
         "area_mm2": answer.area_mm2,
         "power_w": answer.power_w,
         "price_usd": answer.price_usd,
@@ -91,7 +92,8 @@ def _answer_record(report: MinedReport, answer: ChipAnswer) -> Record:
     }
 
 
-def _design_record(design: Design) -> Record:
+def cores_record(design: Design) -> Record:
+    """The cores of a design, under the keys that every record has for them."""
     return {
         "num_tensor_cores": design.num_tensor,
         "num_rows": design.num_rows,
@@ -120,9 +122,9 @@ def nothing_record(nothing: NothingInside, base: str) -> Record:
         "power_limit_w": nothing.limits.power_w,
         "num_designs": nothing.num_points,
         "least_area_mm2": nothing.least_area_mm2,
-        "smallest": _design_record(nothing.smallest),
+        "smallest": cores_record(nothing.smallest),
         "least_power_w": nothing.least_power_w,
-        "coolest": _design_record(nothing.coolest),
+        "coolest": cores_record(nothing.coolest),
         "way_out": way_out(nothing, base),
     }
 

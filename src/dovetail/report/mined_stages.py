@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dovetail.report.record import Record, plan_record
+from dovetail.report.plain import Record
+from dovetail.report.record import plan_record
 from dovetail.report.table import Table
 from dovetail.report.words import counted, gain, number, percent, plan_in_brief
 from dovetail.search.mining.planning import PlannedTask, Replanned

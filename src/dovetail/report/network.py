@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dovetail.network.events.asked import NetworkAnswer
 from dovetail.network.events.decided import critical_visits, visit_words
+from dovetail.network.one_collective import NetworkAnswer
 from dovetail.report.curves import Curve, Panel
 from dovetail.report.links import link_records
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table, bar
 from dovetail.report.words import counted, gain, percent
 from dovetail.units import format_bytes, format_rate, format_s

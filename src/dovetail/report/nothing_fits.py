@@ -8,7 +8,7 @@ from dataclasses import asdict
 import numpy as np
 
 from dovetail.report.budgets import assumed_words
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.report.words import number
 from dovetail.search.codesign.joint import places_at

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dovetail.accuracy.single import OpAnswer
-from dovetail.report.record import Record
+from dovetail.accuracy.one_operator import OpAnswer
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.report.words import gain, percent
 from dovetail.units import format_energy_j, format_rate, format_s

@@ -14,7 +14,7 @@ from dovetail.report.charts.themes import template
 from dovetail.report.page_script import SCRIPT
 from dovetail.report.page_style import STYLE
 from dovetail.report.page_tables import notes_html, table_html
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 
 MAX_CHARACTERS = 250_000  # of an answer as JSON: a page beyond some MB is slow to open, and --json has it all

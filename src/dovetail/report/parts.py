@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.mixed import MixedCluster
@@ -11,8 +11,10 @@ from dovetail.plan.plan import Plan
 from dovetail.report.assumptions import layers_per_stage
 from dovetail.report.table import Table
 from dovetail.report.words import counted, in_a_row, percent
-from dovetail.search.ranking import Choice
 from dovetail.units import format_bytes
+
+if TYPE_CHECKING:
+    from dovetail.search.planners.ranking import Choice
 
 Result = Outcome | Infeasible
 

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.plan.plan import AXES, Plan
+from dovetail.report.launch.runnable import Runnable, runnable_notes
 from dovetail.report.levers import excess_rows, levers_table
 from dovetail.report.memory import memory_table
 from dovetail.report.outcome import headline_table
 from dovetail.report.parts import part_sentences, proof_on_parts
 from dovetail.report.ranked import ranking_table
-from dovetail.report.runnable import Runnable, runnable_notes
 from dovetail.report.table import GAP, WIDTH, Table
 from dovetail.report.words import counted, in_a_row, number, percent, plan_in_brief
-from dovetail.search.membership import holds
-from dovetail.search.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH
-from dovetail.search.ranking import SAME_FRAC, Choice, NothingFits, Question, Ranked
+from dovetail.search.planners.membership import holds
+from dovetail.search.planners.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH
+from dovetail.search.planners.ranking import SAME_FRAC, Choice, NothingFits, Question, Ranked
 from dovetail.units import format_bytes, format_s
 
 BROKEN = "nothing is proven: your own plan is in the space and ahead by more than the gap that was found"

@@ -6,12 +6,13 @@ from dataclasses import asdict, fields
 
 from dovetail import __version__
 from dovetail.hardware.mixed import chip_names
-from dovetail.report.nearest import cost_record
+from dovetail.report.launch.nearest import cost_record
+from dovetail.report.launch.runnable import Runnable
+from dovetail.report.plain import Record
 from dovetail.report.planned import Told, notes, nothing_notes, nothing_sentence, sentence
-from dovetail.report.record import Record, plain, plan_record, record, workload_record
-from dovetail.report.runnable import Runnable
-from dovetail.search.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH
-from dovetail.search.ranking import Choice, NothingFits, Question, Ranked
+from dovetail.report.record import plain, plan_record, record, workload_record
+from dovetail.search.planners.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH
+from dovetail.search.planners.ranking import Choice, NothingFits, Question, Ranked
 
 
 def planned_record(found: Choice | NothingFits, by_place: tuple[tuple[Runnable, ...], ...], told: Told) -> Record:

@@ -9,7 +9,7 @@ import numpy as np
 from dovetail.accuracy.profiled import Profiled, ProfiledOp, kind_words, shape_words
 from dovetail.hardware.measured import MeasuredExchange
 from dovetail.report.page import Section
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.report.words import percent
 from dovetail.units import format_bytes, format_s

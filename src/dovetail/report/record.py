@@ -12,7 +12,7 @@ from typing import Any
 from dovetail import __version__
 from dovetail.accuracy.evidence import CONFIDENCE_FRAC, interval_of
 from dovetail.accuracy.residuals import Residual
-from dovetail.cost.costs import LIMITS
+from dovetail.cost.op_cost import LIMITS
 from dovetail.evaluate import NUDGE_FRAC, Infeasible, MemoryUse, Outcome
 from dovetail.hardware.mixed import chip_names
 from dovetail.hardware.topology import Group
@@ -23,11 +23,10 @@ from dovetail.report.goodput import budget_record, goodput_record
 from dovetail.report.limits import limited_by
 from dovetail.report.measured import measured_record
 from dovetail.report.parts import part_records
+from dovetail.report.plain import Record
 from dovetail.schedule.step import Step
 from dovetail.schedule.work import COMM_AXES
 from dovetail.workload.workload import Workload
-
-Record = dict[str, Any]
 
 
 def record(

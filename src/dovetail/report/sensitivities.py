@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dovetail.hardware.chip import Chip
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.report.words import gain, number, percent
 from dovetail.search.codesign.answers import SystemAnswer

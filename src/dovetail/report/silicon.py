@@ -13,7 +13,7 @@ from dovetail.cost.price import price
 from dovetail.cost.tdp import tdp
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.chip import Chip
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table, bar
 
 _WORDS = {

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dovetail.errors import InvalidInput, shown
 from dovetail.report.studies import OTHER, Record, base_name, by_job, num_studies, plans_text
 from dovetail.report.table import Table
 from dovetail.report.words import counted
@@ -43,7 +44,9 @@ def row_columns(studies: Sequence[StudyRecord]) -> dict[str, type]:
     limits = dict.fromkeys((f"{LIMIT}{name}" for study in studies for name in study.limits), float)
     fixed = {**BEFORE, **ASKED, **limits, **LOSSES, **AFTER}
     twice = [name for name in (*knobs, *figures) if name in fixed or (name in knobs and name in figures)]
-    assert not twice, f"two columns are named {twice[0]}"
+    if twice:
+        told = f"two columns would be named {shown(twice[0])}, for that is a knob or a figure of a study"
+        raise InvalidInput(f"{told}; name the study to write alone by --study", "store")
     return {**BEFORE, **ASKED, **limits, **knobs, **LOSSES, **figures, **AFTER}
 
 
@@ -68,6 +71,7 @@ def row_cells(study: StudyRecord, columns: dict[str, type]) -> Callable[[Scored]
     def cells(one: Scored) -> list[Any]:
         row = blank.copy()
         if knobs:
+            study.check(one.point)
             for (place, values), index in zip(knobs, one.point, strict=True):
                 row[place] = values[index]
         else:

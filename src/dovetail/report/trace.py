@@ -8,7 +8,7 @@ from typing import Any
 
 from dovetail.network.trace.outcome import RankEnd, TraceOutcome
 from dovetail.report.links import link_records
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.report.words import percent
 from dovetail.units import format_s

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.plan.layout import Run, even_runs
-from dovetail.plan.plan import Plan
 from dovetail.plan.plans import Plans, distinct
+from dovetail.schedule.pipelines import schedule_name
 from dovetail.workload.graph import Graph, IntArray
 
 
@@ -34,11 +34,6 @@ class Alike:
         """The part of the cluster that every stage is on; none where all devices are equal."""
         parts = tuple(run.part for run in self.runs for _ in range(run.num_stages))
         return parts if any(parts) else ()
-
-
-def schedule_name(plan: Plan) -> str:
-    """The plan's schedule; 1F1B of several chunks a stage is the interleaved one."""
-    return "interleaved" if plan.schedule == "1f1b" and plan.interleave > 1 else plan.schedule
 
 
 def alike(plans: Plans, rows: IntArray, runs: tuple[Run, ...]) -> Alike:

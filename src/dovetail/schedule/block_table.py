@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dovetail.cost.costs import LIMITS
+from dovetail.cost.op_cost import LIMITS
 from dovetail.hardware.chip import Calibration
 from dovetail.plan.block_elements import BlockElements, block_elements
 from dovetail.plan.plan import RECOMPUTE_POLICIES
@@ -20,11 +20,22 @@ GRADIENTS = (Phase.INPUT_GRAD, Phase.WEIGHT_GRAD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sums:
+    """Which operators of a block are summed to what: matrices of 0 and 1, operators by what they are summed to."""
+
+    kinds: FloatArray  # to ways by all and the core alone by policies
+    shares: FloatArray  # to ways by recompute and weight gradients by policies
+    ways: FloatArray  # to ways by policies
+    has_rerun: BoolArray  # policies under which the host runs operators again one by one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockRows:
     """Operators of one block for all policies, and where they stand among those of all blocks."""
 
     ops: Ops
     runs: BoolArray  # which of them run, policies by rows
+    sums: Sums
     start: int
 
     @property
@@ -34,15 +45,34 @@ class BlockRows:
 
 def block_rows(blocks: Sequence[Ops]) -> tuple[BlockRows, ...]:
     wide = [_policy_rows(ops) for ops in blocks]
-    starts = np.cumsum([0, *(len(ops) for ops, _ in wide)]).tolist()
+    starts = np.cumsum([0, *(len(ops) for ops, _, _ in wide)]).tolist()
     return tuple(
-        BlockRows(ops=ops, runs=runs, start=start) for (ops, runs), start in zip(wide, starts[:-1], strict=True)
+        BlockRows(ops=ops, runs=runs, sums=sums, start=start)
+        for (ops, runs, sums), start in zip(wide, starts[:-1], strict=True)
     )
 
 
 @lru_cache(maxsize=64)
-def _policy_rows(ops: Ops) -> tuple[Ops, BoolArray]:
-    return policy_rows(ops, RECOMPUTE_POLICIES)
+def _policy_rows(ops: Ops) -> tuple[Ops, BoolArray, Sums]:
+    wide, runs = policy_rows(ops, RECOMPUTE_POLICIES)
+    return wide, runs, _sums(wide, runs)
+
+
+def _sums(ops: Ops, runs: BoolArray) -> Sums:
+    again = (ops.phase == Phase.RECOMPUTE) & runs
+    forward = np.broadcast_to(ops.phase == Phase.FORWARD, again.shape)
+    backward = ((ops.phase == Phase.INPUT_GRAD) | (ops.phase == Phase.WEIGHT_GRAD)) | again
+    ways = np.stack([forward, backward])
+
+    def matrix(chosen: BoolArray) -> FloatArray:
+        return chosen.reshape(-1, len(ops)).T.astype(np.float64)
+
+    return Sums(
+        kinds=matrix(np.stack([ways, ways & ops.is_core], axis=1)),
+        shares=matrix(np.stack([ways & again, ways & (ops.phase == Phase.WEIGHT_GRAD)], axis=1)),
+        ways=matrix(ways),
+        has_rerun=np.any(again & ~ops.is_fused, axis=1),
+    )
 
 
 def local_elements_of(rows: BlockRows, local: Ops, num_cuts: int) -> BlockElements:
@@ -61,27 +91,20 @@ def computed(
     `columns` are as in COSTS by operators of all blocks, cut after cut, and `limit` what those wait for. Of rows the
     first `num_rows`: NUM_ROWS, or NUM_TIMED.
     """
-    ops, num_policies = rows.ops, len(RECOMPUTE_POLICIES)
+    sums, num_policies = rows.sums, len(RECOMPUTE_POLICIES)
     columns = columns.reshape(len(COSTS), num_cuts, -1)[:, :, rows.place]
-    limit = limit.reshape(num_cuts, -1)[:, rows.place]
-    again = (ops.phase == Phase.RECOMPUTE) & rows.runs
-    forward = np.broadcast_to(ops.phase == Phase.FORWARD, again.shape)
-    backward = ((ops.phase == Phase.INPUT_GRAD) | (ops.phase == Phase.WEIGHT_GRAD)) | again
-    ways = np.stack([forward, backward])
-    kinds = np.stack([ways, ways & ops.is_core], axis=1)  # ways by kinds by policies by operators
-    sums = columns @ kinds.reshape(-1, len(ops)).T.astype(np.float64)
     found = np.zeros((WAYS, NUM_ROWS, num_cuts, num_policies))
-    by_kind = sums.reshape(len(COSTS), num_cuts, WAYS, 2, num_policies).transpose(2, 3, 0, 1, 4)
+    by_kind = (columns @ sums.kinds).reshape(len(COSTS), num_cuts, WAYS, 2, num_policies).transpose(2, 3, 0, 1, 4)
     for index, name in enumerate(("cost", "core")):
         found[:, ROWS[name]] = by_kind[:, index]
-    parts = np.stack([ways & again, ways & (ops.phase == Phase.WEIGHT_GRAD)], axis=1)
     times = columns[COSTS.index("compute_s")]
-    shares = (times @ parts.reshape(-1, len(ops)).T.astype(np.float64)).reshape(num_cuts, WAYS, 2, num_policies)
+    shares = (times @ sums.shares).reshape(num_cuts, WAYS, 2, num_policies)
     found[:, ROWS["recompute_s"] + ROWS["weight_s"]] = shares.transpose(1, 2, 0, 3)
-    found[1, HOST] += np.any(again & ~ops.is_fused, axis=1) * calibration.host_rerun_s
+    found[1, HOST] += sums.has_rerun * calibration.host_rerun_s
     if num_rows < NUM_ROWS:
         return found[:, :num_rows]
+    limit = limit.reshape(num_cuts, -1)[:, rows.place]
     waits = np.where(limit == np.arange(len(LIMITS))[:, None, None], times, 0.0)
-    limits = (waits @ ways.reshape(-1, len(ops)).T.astype(np.float64)).reshape(-1, num_cuts, WAYS, num_policies)
+    limits = (waits @ sums.ways).reshape(-1, num_cuts, WAYS, num_policies)
     found[:, ROWS["limits_s"]] = limits.transpose(2, 0, 1, 3)
     return found

@@ -14,12 +14,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from dovetail.hardware.chip import Calibration
 from dovetail.hardware.topology import num_ranks
 from dovetail.plan.exchange import MEANINGS
 from dovetail.plan.plan import CONTEXT_EXCHANGES
 from dovetail.schedule.block_table import BlockRows
-from dovetail.schedule.send_table import Senders, Sends, by_group, timed
+from dovetail.schedule.send_table import Exchanging, Senders, Sends, by_group, timed
 from dovetail.schedule.work import COMM_AXES
 from dovetail.schedule.work_columns import ROWS
 from dovetail.workload.graph import Axis, BoolArray, FloatArray, IntArray, M, N, Ops, Phase, V
@@ -75,20 +74,18 @@ def leave_last_part(work: FloatArray, senders: Senders) -> None:
         work[:, [row for row in ROWS["core"] if row < work.shape[1]]] *= share[:, None]
 
 
-def context_sends(block: BlockRows, local: Ops, senders: Senders, calibration: Calibration) -> list[Sends]:
+def context_sends(block: BlockRows, local: Ops, senders: Senders, pace: Exchanging) -> list[Sends]:
     """What senders that do not gather keys and values exchange in a block; nothing where all gather them."""
     rows = np.flatnonzero(np.isin(block.ops.kind, _EXCHANGES))
     found = []
     for exchange, sends_of in ((_DEALT, _dealt), (_RING, _passed_on)):
         chosen = np.flatnonzero((senders.context_exchange == exchange) & (senders.num_context_ranks > 1))
         if len(rows) and len(chosen):
-            found.append(sends_of(block, rows, local, senders, chosen, calibration))
+            found.append(sends_of(block, rows, local, senders, chosen, pace))
     return found
 
 
-def _dealt(
-    block: BlockRows, rows: IntArray, local: Ops, senders: Senders, chosen: IntArray, calibration: Calibration
-) -> Sends:
+def _dealt(block: BlockRows, rows: IntArray, local: Ops, senders: Senders, chosen: IntArray, pace: Exchanging) -> Sends:
     """Four all-to-alls forward and four backward, which attention waits for: what it reads is kept as it is dealt."""
     rows = rows[block.ops.phase[rows] != Phase.WEIGHT_GRAD]
     each_bytes = _bytes(block, rows, local, senders, has_queries=True) / NUM_DEALT
@@ -102,12 +99,12 @@ def _dealt(
         num_calls=np.full(each_bytes.shape, NUM_DEALT),
         runs=block.runs[:, rows].T,
         is_awaited=np.ones(len(rows), dtype=bool),
-        calibration=calibration,
+        pace=pace,
     )
 
 
 def _passed_on(
-    block: BlockRows, rows: IntArray, local: Ops, senders: Senders, chosen: IntArray, calibration: Calibration
+    block: BlockRows, rows: IntArray, local: Ops, senders: Senders, chosen: IntArray, pace: Exchanging
 ) -> Sends:
     """Hop by hop: keys and values past all others, forward and backward; their gradients so and then home.
 
@@ -131,7 +128,7 @@ def _passed_on(
         num_calls=np.where(is_last, 1, senders.num_context_ranks[:, None] - 1),
         runs=np.concatenate([runs, block.runs[:, last].T]),
         is_awaited=is_last,
-        calibration=calibration,
+        pace=pace,
     )
 
 
@@ -153,16 +150,16 @@ def _sends(
     num_calls: IntArray,
     runs: BoolArray,
     is_awaited: BoolArray,
-    calibration: Calibration,
+    pace: Exchanging,
 ) -> Sends:
     """`num_calls` of a collective one after the other, of the senders `chosen`."""
     time_s, sent = np.zeros(each_bytes.shape), np.zeros(each_bytes.shape)
     ranks, calls = np.ones_like(num_calls), np.zeros_like(num_calls)
     for group, some in by_group(senders.groups, senders.group_of["context"][chosen]):
         here = chosen[some]
-        once_s, once_bytes = timed(collective, each_bytes[here], group, calibration.link_frac)
+        once_s, once_bytes = timed(collective, each_bytes[here], group, pace.link_frac)
         calls[here], ranks[here] = num_calls[here], num_ranks(group)
-        time_s[here], sent[here] = calls[here] * (once_s + calibration.exchange_s), calls[here] * once_bytes
+        time_s[here], sent[here] = calls[here] * (once_s + pace.exchange_s), calls[here] * once_bytes
     return Sends(
         axis=np.full(len(rows), COMM_AXES.index("cp")),
         phase=block.ops.phase[rows],

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from dovetail.cost.columns import ChipColumns
 from dovetail.hardware.cluster import Cluster
 from dovetail.plan.plans import Plans
-from dovetail.schedule.assembly import Shared, shared
 from dovetail.schedule.chip_rows import ChipRows
+from dovetail.schedule.shared_plans import Shared, shared
 from dovetail.schedule.work_frame import WorkFrame, work_frame
 from dovetail.schedule.work_table import ChipWorks, chip_works
 from dovetail.workload.graph import Graph, IntArray

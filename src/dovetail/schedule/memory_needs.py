@@ -13,8 +13,7 @@ from dovetail.plan.layout import Part, Run, even_runs
 from dovetail.plan.memory import runtime_bytes
 from dovetail.plan.memory_table import MemoryTable, Stages, memory_table, stage_host_bytes, stage_peak_bytes
 from dovetail.plan.plans import Plans, distinct
-from dovetail.schedule.assembly import schedule_name
-from dovetail.schedule.pipelines import PipelineShape, pipelines
+from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision
 

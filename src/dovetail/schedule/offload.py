@@ -23,7 +23,6 @@ from dovetail.schedule.work_table import WorkTable
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision
 
-COPY_FRAC = 0.87  # of the link: 55.2 GB/s down, 55.5 up of PCIe Gen5's 63, pinned 2 GiB copies measured on an H200
 # Of the host's memory bandwidth: 10 G parameters at 30 bytes in 2.57 s on 256 GB/s, two Xeon 8168 of a DGX-2
 # (ZeRO-Offload, arXiv:2101.06840, table of CPU-Adam, recalled).
 UPDATE_FRAC = 0.46
@@ -48,7 +47,7 @@ class Offload:
     @property
     def copied_bytes_per_s(self) -> float:
         """One direction of a device's copies while all devices of a host copy."""
-        return min(COPY_FRAC * self.host.link.bandwidth_bytes_per_s, self.host.share_bytes_per_s)
+        return self.host.copied_bytes_per_s
 
     def activations_bytes(self, runs: tuple[Run, ...], rows: IntArray) -> FloatArray:
         """What a microbatch leaves on the host, one device of a stage: plans by runs."""

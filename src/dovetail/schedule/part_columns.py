@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dovetail.plan.layout import Run
 from dovetail.plan.plans import distinct
+from dovetail.schedule.shared_plans import Shared
 from dovetail.schedule.stage_columns import StageColumns, stage_columns
 from dovetail.workload.graph import IntArray
-
-if TYPE_CHECKING:
-    from dovetail.schedule.assembly import Shared
 
 _KEYS = ("work_of", "update_of", "exchange_of")
 _OF_KEY = {"update_s": "update_of", "update_j": "update_of", "exchange": "exchange_of"}  # all else is of work

@@ -9,21 +9,25 @@ import numpy as np
 from dovetail.hardware.mixed import AnyCluster, MixedCluster
 from dovetail.plan.placements import Placements, placements_of
 from dovetail.plan.plans import Plans, distinct
-from dovetail.schedule.assembly import Shared, placed, shared
+from dovetail.schedule.same_plans import SamePlans
 from dovetail.schedule.send_table import timed
+from dovetail.schedule.shared_plans import Shared, placed, shared_on
 from dovetail.schedule.transfers import exchanged_s, num_pieces
 from dovetail.schedule.work_columns import NUM_ROWS, NUM_TIMED
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision
 
 
-def shared_of(
-    graph: Graph, plans: Plans, cluster: AnyCluster, precision: Precision, *, is_broken_down: bool = True
-) -> Shared:
+def shared_of(graph: Graph, plans: Plans, cluster: AnyCluster, precision: Precision) -> Shared:
     """What many plans share, of equal devices or of parts of them, which the plans must fill."""
+    return shared_on_any(SamePlans(graph, plans, precision), cluster, is_broken_down=True)
+
+
+def shared_on_any(same: SamePlans, cluster: AnyCluster, *, is_broken_down: bool) -> Shared:
+    """As `shared_of`, of plans that may be on other clusters too."""
     if isinstance(cluster, MixedCluster):
-        return _on_parts(graph, plans, cluster, precision, NUM_ROWS if is_broken_down else NUM_TIMED)
-    return shared(graph, plans, cluster, precision, is_broken_down=is_broken_down)
+        return _on_parts(same, cluster, NUM_ROWS if is_broken_down else NUM_TIMED)
+    return shared_on(same, cluster, is_broken_down=is_broken_down)
 
 
 def part_places(plans: Plans, cluster: MixedCluster) -> tuple[Placements, ...]:
@@ -40,11 +44,11 @@ def part_places(plans: Plans, cluster: MixedCluster) -> tuple[Placements, ...]:
     return tuple(found)
 
 
-def _on_parts(graph: Graph, plans: Plans, cluster: MixedCluster, precision: Precision, num_rows: int) -> Shared:
+def _on_parts(same: SamePlans, cluster: MixedCluster, num_rows: int) -> Shared:
     """All devices together set how far the slowest is behind the mean; collectives lie within one part."""
-    num_devices = cluster.num_devices
+    plans, num_devices = same.plans, cluster.num_devices
     first, *others = (
-        placed(graph, plans, part, precision, places, num_rows=num_rows, num_devices=num_devices)
+        placed(same, part, places, num_rows=num_rows, num_devices=num_devices)
         for part, places in zip(cluster.parts, part_places(plans, cluster), strict=True)
     )
     every = replace(first, others=tuple(others), between=cluster.group_between)
@@ -56,7 +60,7 @@ def _on_parts(graph: Graph, plans: Plans, cluster: MixedCluster, precision: Prec
 
 
 def _between_s(every: Shared, rows: IntArray) -> FloatArray:
-    """One hand-over between parts, as `assembly` has it within one: the slower of the two ways.
+    """One hand-over between parts, as `shared_plans` has it within one: the slower of the two ways.
 
     Every device sends its share over its own port; shares of what tensor ranks all hold are gathered over there.
     """

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.cost.costs import LIMITS, op_costs
+from dovetail.cost.costs import op_costs
+from dovetail.cost.op_cost import LIMITS
 from dovetail.plan.layout import Part, Run
 from dovetail.plan.plan import RECOMPUTE_POLICIES
-from dovetail.schedule.assembly import Assembly, Shared
+from dovetail.schedule.assembly import Assembly
 from dovetail.schedule.context_sends import walk_parts
-from dovetail.schedule.send_table import WAYS, Sends, joined_sends, overlaps
+from dovetail.schedule.send_table import WAYS, Sends, exchanging, joined_sends, overlaps
+from dovetail.schedule.shared_plans import Shared
 from dovetail.schedule.work import COMM_AXES, Work
 from dovetail.schedule.work_columns import COSTS
 from dovetail.schedule.work_frame import WorkFrame, work_frame
@@ -137,7 +139,7 @@ class _PartCosts:
         frame, policy = self._frame, part.policy
         assert 0 <= policy < len(RECOMPUTE_POLICIES), part
         rows = frame.blocks[part.block]
-        parts = frame.sends(part.block, self._chip.calibration)
+        parts = frame.sends(part.block, exchanging(self._chip.calibration))
         sends, names = joined_sends(parts), _send_names(rows.ops.names, rows.ops.unit, parts)
         is_beside = overlaps(sends, frame.senders)[0]
         is_here = np.isin(sends.phase, WAYS[way]) & sends.runs[:, policy] & (sends.time_s[0] > 0)

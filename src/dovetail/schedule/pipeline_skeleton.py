@@ -163,11 +163,29 @@ def longest_s(bones: Paths, took_s: FloatArray, more_s: FloatArray, transfer_s: 
     parts_s = np.concatenate([(took_s / bones.chunks_per_device).reshape(-1, took_s.shape[-1]), more_s])
     used = np.any(bones.stretches, axis=0)
     stretches, parts_s = bones.stretches[:, used], parts_s[used]
+    if parts_s.shape[1] == 1:
+        alone_s = _longest_alone_s(bones, (stretches @ parts_s)[:, 0].tolist(), transfer_s[:, 0].tolist())
+        return np.array([alone_s])
     found_s = np.empty(parts_s.shape[1])
     for start in range(0, len(found_s), PLANS_AT_ONCE):
         some = slice(start, start + PLANS_AT_ONCE)
         found_s[some] = _longest_s(bones, stretches @ parts_s[:, some], transfer_s[:, some])
     return found_s
+
+
+def _longest_alone_s(bones: Paths, stretches_s: list[float], lags_s: list[float]) -> float:
+    """As `_longest_s`, of one plan: numbers, as an array of one takes ten times as long to add to."""
+    ends_s: list[float] = []
+    for before, between, own, needs in bones.passes:
+        begun_s = ends_s[before] if before != NOTHING else 0.0
+        if between != NOTHING:
+            begun_s += stretches_s[between]
+        for need, hop in needs:
+            ready_s = ends_s[need] if hop == NO_HOP else ends_s[need] + lags_s[hop]
+            begun_s = max(begun_s, ready_s)
+        ends_s.append(begun_s + stretches_s[own])
+    last: list[int] = bones.last.tolist()
+    return max(ends_s[row] for row in last)
 
 
 def _longest_s(bones: Paths, stretches_s: FloatArray, transfer_s: FloatArray) -> FloatArray:

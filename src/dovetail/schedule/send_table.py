@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.cost.op_cost import LIMITS
 from dovetail.hardware.chip import Calibration
 from dovetail.hardware.topology import Group, num_ranks
 from dovetail.network.collectives import collectives
@@ -17,15 +16,25 @@ from dovetail.plan.exchange import MEANINGS, Meaning, payload_bytes
 from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES
 from dovetail.schedule.block_table import GRADIENTS, BlockRows
 from dovetail.schedule.work import COMM_AXES
-from dovetail.schedule.work_columns import COMPUTE, HOST, NUM_ROWS, ROWS
 from dovetail.workload.graph import Axis, BoolArray, FloatArray, IntArray, K, M, Ops, Phase
 from dovetail.workload.operators import OPERATORS, Unit, code_of
 
 WAYS = ((Phase.FORWARD,), (*GRADIENTS, Phase.RECOMPUTE))  # phases of the forward and of the backward pass
-_TP, _EP = COMM_AXES.index("tp"), COMM_AXES.index("ep")
-_LAUNCH = LIMITS.index("launch")
+_TP = COMM_AXES.index("tp")
 _TO_EXPERTS = tuple(code_of(kind) for kind, meaning in MEANINGS.items() if meaning.axis == "ep")
 _GATHER = CONTEXT_EXCHANGES.index("gather")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchanging:
+    """What of a chip the seconds of its collectives follow from, beside the links: see `hardware.chip.Calibration`."""
+
+    link_frac: float
+    exchange_s: float
+
+
+def exchanging(calibration: Calibration) -> Exchanging:
+    return Exchanging(link_frac=calibration.link_frac, exchange_s=calibration.exchange_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,26 +105,6 @@ def joined_sends(parts: Sequence[Sends]) -> Sends:
     )
 
 
-def add_communication(work: FloatArray, sends: Sends, senders: Senders, host_s: float) -> None:
-    """Adds to `work`, ways by its rows by senders by policies, what is sent; the host calls each in `host_s`."""
-    for way, phases in zip(work, WAYS, strict=True):
-        some = sends.at(np.isin(sends.phase, phases))
-        runs = some.runs.astype(np.float64)
-        beside_s = np.where(overlaps(some, senders), some.time_s, 0.0)
-        waiting_s = some.time_s - beside_s
-        for axis in np.unique(some.axis).tolist():
-            own = some.axis == axis
-            way[ROWS["beside_s"][axis]] = beside_s[:, own] @ runs[own]
-            way[ROWS["waiting_s"][axis]] = waiting_s[:, own] @ runs[own]
-        way[ROWS["sent_bytes"][0]] = some.sent_bytes @ runs
-        way[HOST] += host_s * (some.num_calls @ runs)
-        waited_s = way[HOST] * _waited_frac(some, senders)[:, None]
-        way[COMPUTE] += waited_s
-        way[HOST][waited_s > 0] = 0.0
-        if len(way) == NUM_ROWS:
-            way[ROWS["limits_s"][_LAUNCH]] += waited_s
-
-
 def overlaps(sends: Sends, senders: Senders) -> BoolArray:
     """Which run beside compute: gathers for weight gradients run beside the input gradient in any case."""
     may = np.stack([senders.may_overlap.get(axis, np.zeros(len(senders), dtype=bool)) for axis in COMM_AXES], axis=1)
@@ -123,39 +112,24 @@ def overlaps(sends: Sends, senders: Senders) -> BoolArray:
     return np.asarray((may[:, sends.axis] | is_gather) & ~sends.is_awaited)
 
 
-def _waited_frac(sends: Sends, senders: Senders) -> FloatArray:
-    """How often over the host's seconds are waited for because nothing runs beside them.
-
-    Each where each launch is waited for. Tensor ranks then meet at every collective, and the last one's host sets the
-    pace: of n waits that are spread as exponentials are, the longest is their mean times 1 + 1/2 + ... + 1/n. A host
-    that must see how rows were routed before it goes on is waited for in those blocks.
-    """
-    is_sent = sends.time_s > 0
-    most = np.where(is_sent & (sends.axis == _TP), sends.num_ranks, 1).max(axis=1, initial=1)
-    meeting = np.cumsum(1.0 / np.arange(1, most.max() + 1))[most - 1]
-    is_routed = np.any(is_sent & (sends.axis == _EP), axis=1)
-    is_seen = is_routed & ~senders.may_overlap["routing"]
-    return np.where(senders.may_overlap["host"], np.where(is_seen, 1.0, 0.0), meeting)
-
-
-def block_sends(block: BlockRows, local: Ops, senders: Senders, calibration: Calibration) -> Sends:
+def block_sends(block: BlockRows, local: Ops, senders: Senders, pace: Exchanging) -> Sends:
     """The collectives behind the network rows of a block, under each cut among `local`; none in groups of one."""
     ops, rows = block.ops, np.flatnonzero(block.ops.unit == Unit.NETWORK)
-    meanings = [MEANINGS[OPERATORS[kind].name] for kind in ops.kind[rows]]
-    num_copies = np.where([meaning.axis == "ep" for meaning in meanings], ops.extents[rows, K], 1)
+    kinds = ops.kind[rows].tolist()
+    meanings = [MEANINGS[OPERATORS[kind].name] for kind in kinds]
+    num_copies = np.where([meaning.axis == "ep" for meaning in meanings], ops.extents[rows, K], 1).tolist()
     size = len(local) // senders.num_cuts
     under = senders.cut[:, None] * size + block.start + rows
     whole_bytes = payload_bytes(local, under, senders.num_context_ranks[:, None])
     whole_bytes[:, _are_home(ops, rows)] *= senders.loads[:, None]
     time_s, sent, ranks = np.zeros(under.shape), np.zeros(under.shape), np.ones(under.shape, dtype=np.int64)
-    for meaning, copies in dict.fromkeys(zip(meanings, num_copies.tolist(), strict=True)):
-        alike = np.flatnonzero([m == meaning for m in meanings] & (num_copies == copies))
-        for collective, group, chosen in _kinds(meaning, senders):
-            here = np.ix_(chosen, alike)
-            took_s, sent[here] = timed(collective, whole_bytes[here], group, calibration.link_frac)
+    for (kind, copies), places in _places(zip(kinds, num_copies, strict=True)).items():
+        for collective, group, chosen in _kinds(MEANINGS[OPERATORS[kind].name], senders):
+            here = chosen[:, None], places
+            took_s, sent[here] = timed(collective, whole_bytes[here], group, pace.link_frac)
             ranks[here] = num_ranks(group)
             if copies > 1:
-                once_s = deduplicated_all_to_all_s(whole_bytes[here], group, calibration.link_frac, copies)
+                once_s = deduplicated_all_to_all_s(whole_bytes[here], group, pace.link_frac, copies)
                 took_s = np.where(senders.sends_once[chosen][:, None], once_s, took_s)
             time_s[here] = took_s
     return Sends(
@@ -165,9 +139,17 @@ def block_sends(block: BlockRows, local: Ops, senders: Senders, calibration: Cal
         is_awaited=np.zeros(len(rows), dtype=bool),
         num_ranks=ranks,
         num_calls=(time_s > 0).astype(np.int64),
-        time_s=_started(time_s, calibration),
+        time_s=_started(time_s, pace),
         sent_bytes=sent,
     )
+
+
+def _places(keys: Iterable[tuple[int, int]]) -> dict[tuple[int, int], list[int]]:
+    """Where each of `keys` stands."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for place, key in enumerate(keys):
+        found.setdefault(key, []).append(place)
+    return found
 
 
 def _are_home(ops: Ops, rows: IntArray) -> BoolArray:
@@ -176,9 +158,9 @@ def _are_home(ops: Ops, rows: IntArray) -> BoolArray:
     return np.asarray(np.isin(ops.kind[rows], _TO_EXPERTS) & ~is_routed)
 
 
-def _started(time_s: FloatArray, calibration: Calibration) -> FloatArray:
+def _started(time_s: FloatArray, pace: Exchanging) -> FloatArray:
     """With the start and end of a collective where there is one."""
-    return np.where(time_s > 0, time_s + calibration.exchange_s, 0.0)
+    return np.where(time_s > 0, time_s + pace.exchange_s, 0.0)
 
 
 def _kinds(meaning: Meaning, senders: Senders) -> Iterator[tuple[str, Group, IntArray]]:
@@ -197,6 +179,10 @@ def _kinds(meaning: Meaning, senders: Senders) -> Iterator[tuple[str, Group, Int
 
 def by_group(groups: tuple[Group, ...], group_of: IntArray) -> Iterator[tuple[Group, IntArray]]:
     """Groups of more than one rank, each with the rows that have it."""
+    if len(group_of) == 1:  # one plan by itself: nothing to sort
+        if num_ranks(group := groups[group_of[0]]) > 1:
+            yield group, np.zeros(1, dtype=np.int64)
+        return
     order = np.argsort(group_of, kind="stable")
     starts = np.flatnonzero(np.append(True, np.diff(group_of[order]) != 0)) if len(order) else order
     for rows in np.split(order, starts[1:]):
@@ -216,7 +202,7 @@ def parameter_sends(
     senders: Senders,
     group: str,
     bytes_each: tuple[float, float],
-    calibration: Calibration,
+    pace: Exchanging,
 ) -> Sends:
     """ZeRO-2 and 3: what every microbatch gathers of a block's parameters and reduces of its gradients."""
     gather_bytes, reduce_bytes = bytes_each
@@ -226,7 +212,7 @@ def parameter_sends(
         ("all-gather", parameters * gather_bytes, is_sent & (senders.zero_stage == 3)),
     )
     reduced, gathered = (
-        _moved(collective, whole_bytes, does, senders, group, calibration) for collective, whole_bytes, does in moves
+        _moved(collective, whole_bytes, does, senders, group, pace) for collective, whole_bytes, does in moves
     )
     num_ranks_each, time_s, sent = (np.stack([r, g, g], axis=1) for r, g in zip(reduced, gathered, strict=True))
     phases = (Phase.WEIGHT_GRAD, Phase.FORWARD, Phase.INPUT_GRAD)
@@ -243,13 +229,15 @@ def parameter_sends(
 
 
 def _moved(
-    collective: str, whole_bytes: FloatArray, does: BoolArray, senders: Senders, group: str, calibration: Calibration
+    collective: str, whole_bytes: FloatArray, does: BoolArray, senders: Senders, group: str, pace: Exchanging
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Ranks, seconds and bytes sent of one collective of those senders that do it."""
     time_s, sent, ranks = np.zeros(len(senders)), np.zeros(len(senders)), np.ones(len(senders), dtype=np.int64)
     doing = np.flatnonzero(does)
+    if not len(doing):
+        return ranks, time_s, sent
     for ranked, chosen in by_group(senders.groups, senders.group_of[group][doing]):
         rows = doing[chosen]
-        time_s[rows], sent[rows] = timed(collective, whole_bytes[rows], ranked, calibration.link_frac)
+        time_s[rows], sent[rows] = timed(collective, whole_bytes[rows], ranked, pace.link_frac)
         ranks[rows] = num_ranks(ranked)
-    return ranks, _started(time_s, calibration), sent
+    return ranks, _started(time_s, pace), sent

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from dovetail.plan.layout import Run
 from dovetail.plan.placements import Placements
 from dovetail.plan.plan import RECOMPUTE_POLICIES
@@ -66,7 +64,7 @@ def stage_columns(
     """Where recompute may fill waits (`fills_waits`), nothing hides behind it: what does was hidden by the wait."""
     first, work_of = distinct(table.sender_of[rows], table.plans.recompute[rows])
     works = table.stages(runs, rows[first])
-    hiding = _without_recompute(table, runs, rows[first]) if fills_waits else works
+    room = _without_recompute(table, runs, rows[first]) if fills_waits else _room(works)
     exchange_of, exchanged = _exchanged(table, runs, rows, graph, places, precision)
     return StageColumns(
         work_of=work_of,
@@ -75,9 +73,9 @@ def stage_columns(
         forward_s=works.forward.time_s,
         backward_s=works.backward.time_s,
         put_off_s=works.put_off_s,
-        free_forward_s=free_s(hiding.forward),
-        free_backward_s=free_s(hiding.backward),
-        hiding_backward_s=hiding.backward.time_s,
+        free_forward_s=room[0],
+        free_backward_s=room[1],
+        hiding_backward_s=room[2],
         energy_j=works.forward.cost.energy_j + works.backward.cost.energy_j,
         sent_bytes=works.forward.sent_bytes + works.backward.sent_bytes,
         exchange=exchanged,
@@ -103,10 +101,16 @@ def _exchanged(
     return exchange_of, exchange(held, zero_stage, places.at(some), precision, link_frac)
 
 
-def _without_recompute(table: WorkTable, runs: tuple[Run, ...], rows: IntArray) -> StageWork:
-    """The work of the plans in `rows` if they recomputed nothing."""
+def _room(works: StageWork) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What exchanges can hide behind, forward and backward, and copies to the host."""
+    return free_s(works.forward), free_s(works.backward), works.backward.time_s
+
+
+def _without_recompute(
+    table: WorkTable, runs: tuple[Run, ...], rows: IntArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The room of the plans in `rows` if they recomputed nothing."""
     first, sender_of = distinct(table.sender_of[rows])
     bare = tuple(replace(run, parts=tuple(replace(part, policy=NONE) for part in run.parts)) for run in runs)
-    works = table.stages(bare, rows[first])
-    every = np.broadcast_to(sender_of[:, None], (len(rows), len(runs))), np.arange(len(runs))
-    return works.at(*every)
+    forward_s, backward_s, copied_s = _room(table.stages(bare, rows[first]))
+    return forward_s[sender_of], backward_s[sender_of], copied_s[sender_of]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dovetail.cost.costs import LIMITS, op_costs
+from dovetail.cost.costs import op_costs
+from dovetail.cost.op_cost import LIMITS
 from dovetail.hardware.mixed import AnyCluster, parts_of
 from dovetail.plan.parts import on_parts
 from dovetail.plan.plan import Plan

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dovetail.errors import InvalidInput
 from dovetail.hardware.mixed import AnyCluster
 from dovetail.plan.plan import Plan
 from dovetail.schedule.assembly import Assembly
@@ -17,6 +18,7 @@ from dovetail.units import Amount
 from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
 
+MOST_PLAYED = 200_000  # style: a count; some 4 s and 400 MB of passes played out
 _TIMES = ("forward_s", "backward_s", "weight_s", "transfer_s")  # of StageTimes: arrays of plans
 
 
@@ -95,8 +97,16 @@ def _single(comm: Comm) -> Comm:
     return Comm(exposed_s=float(comm.exposed_s[0]), hidden_s=float(comm.hidden_s[0]))
 
 
+def num_played(graph: Graph, plan: Plan) -> int:
+    """Microbatches of all pieces of all stages: what is played out pass by pass."""
+    return plan.pipeline_parallel * plan.interleave * (graph.batch // (plan.data_parallel * plan.microbatch))
+
+
 def step_timeline(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Precision) -> Timeline:
     """Every pass of every stage of one step, played out; what is exchanged once a step and the update come after."""
+    if (count := num_played(graph, plan)) > MOST_PLAYED:
+        told = f"a timeline is played pass by pass, at most {MOST_PLAYED:,} microbatches of all stages; got {count:,}"
+        raise InvalidInput(f"{told}; take a larger microbatch, fewer stages or a smaller global_batch")
     made = assembly_of(graph, plan, cluster, precision)
     shape = PipelineShape(
         num_stages=made.same.num_stages,

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from dovetail.errors import InvalidInput
 from dovetail.hardware.cluster import Cluster
-from dovetail.hardware.mixed import AnyCluster, equal_devices
+from dovetail.hardware.mixed import AnyCluster, equal_devices, parts_of
 from dovetail.plan.layout import runs_of
 from dovetail.plan.parts import on_parts
 from dovetail.plan.plan import Plan
 from dovetail.plan.plans import Plans, columns_of
-from dovetail.schedule.assembly import Alike, Assembly, Shared, alike, by_pipeline, by_stages, schedule_name, shared
+from dovetail.schedule.alike import Alike, alike, by_pipeline
+from dovetail.schedule.assembly import Assembly, by_stages
 from dovetail.schedule.offload import NoOffload, does_offload
-from dovetail.schedule.parts import shared_of
-from dovetail.schedule.pipelines import PipelineShape, pipelines
+from dovetail.schedule.parts import shared_on_any
+from dovetail.schedule.same_plans import SamePlans
+from dovetail.schedule.shared_plans import Shared, shared
 from dovetail.schedule.work import COMM_AXES, Comm
 from dovetail.units import Amount
 from dovetail.workload.graph import FloatArray, Graph, IntArray
@@ -58,37 +59,40 @@ class StepTimes:
     energy_j: FloatArray
 
 
-def check_schedule(plan: Plan, num_microbatches: int) -> None:
-    """Raises `InvalidInput` with the rule that the plan breaks where its schedule cannot run so."""
-    try:
-        pipeline = pipelines[schedule_name(plan)]
-    except InvalidInput as unknown:
-        raise InvalidInput(unknown.message, "schedule") from None
-    if rule := pipeline.problem(pipeline_shape(plan, num_microbatches)):
-        raise InvalidInput(f"schedule {schedule_name(plan)} {rule}", "schedule")
-
-
-def pipeline_shape(plan: Plan, num_microbatches: int) -> PipelineShape:
-    return PipelineShape(
-        num_stages=plan.pipeline_parallel, num_microbatches=num_microbatches, interleave=plan.interleave
-    )
-
-
 def training_step(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Precision) -> Step:
     """One step of `graph` by `plan`, which must be able to cut it, on `cluster`; what overlaps is its assumption."""
-    return _only(_step(assembly_of(graph, plan, cluster, precision)))
+    return PlanSteps(graph, on_parts(plan, cluster), precision).step(cluster)
 
 
 def assembly_of(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Precision) -> Assembly:
     """The step of one plan put together, for whoever asks more of it than `Step` tells."""
-    plan = on_parts(plan, cluster)
-    if does_offload(plan):
-        equal_devices(cluster, "offload")
-    plans = columns_of([plan])
-    groups = [alike(plans, np.zeros(1, dtype=np.int64), runs_of(graph, plan))]
-    every = shared_of(graph, plans, cluster, precision)
-    [(same, columns)] = by_stages(every, groups)
-    return Assembly(every, same, columns)
+    return PlanSteps(graph, on_parts(plan, cluster), precision).assembly(cluster)
+
+
+class PlanSteps:
+    """Steps of one plan, which must be able to cut `graph`, on clusters of as many devices in parts as large.
+
+    What the clusters have in common is worked out once: a step on the next takes a fraction of the first.
+    """
+
+    def __init__(self, graph: Graph, plan: Plan, precision: Precision) -> None:
+        self._plan, self._same = plan, SamePlans(graph, columns_of([plan]), precision)
+        self._alike = alike(self._same.plans, np.zeros(1, dtype=np.int64), runs_of(graph, plan))
+
+    def step(self, cluster: AnyCluster) -> Step:
+        return _only(_step(self.assembly(cluster)))
+
+    def steps_s(self, clusters: Sequence[AnyCluster]) -> list[float]:
+        """Only how long, on each of `clusters`."""
+        self._same.cost_on(part.chip for cluster in clusters for part in parts_of(cluster))
+        return [self.assembly(cluster, is_broken_down=False).step_s[0].item() for cluster in clusters]
+
+    def assembly(self, cluster: AnyCluster, *, is_broken_down: bool = True) -> Assembly:
+        if does_offload(self._plan):
+            equal_devices(cluster, "offload")
+        every = shared_on_any(self._same, cluster, is_broken_down=is_broken_down)
+        [(same, columns)] = by_stages(every, [self._alike])
+        return Assembly(every, same, columns)
 
 
 def training_steps(graph: Graph, plans: Plans, cluster: Cluster, precision: Precision) -> Step:

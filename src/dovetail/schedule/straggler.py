@@ -12,8 +12,10 @@ from dovetail.hardware.scales import Scales, scaled
 from dovetail.plan.layout import runs_of
 from dovetail.plan.plan import Plan
 from dovetail.plan.plans import columns_of
-from dovetail.schedule.assembly import Assembly, alike, by_stages, shared
+from dovetail.schedule.alike import alike
+from dovetail.schedule.assembly import Assembly, by_stages
 from dovetail.schedule.pipelines import StageTimes
+from dovetail.schedule.shared_plans import shared
 from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.hardware.chip import Calibration
+from dovetail.hardware.topology import Group
 from dovetail.plan.block_elements import BlockElements
 from dovetail.plan.cuts import Cuts, cuts_of, degrees_of, joined_ops, loads_of, local_ops
 from dovetail.plan.placements import Placements
 from dovetail.plan.plans import OVERLAPS, Plans, are_ties_apart, distinct
 from dovetail.schedule.block_table import BlockRows, block_rows, local_elements_of
 from dovetail.schedule.context_sends import context_sends, leave_last_part
-from dovetail.schedule.send_table import Senders, Sends, add_communication, block_sends, joined_sends, parameter_sends
+from dovetail.schedule.send_table import Exchanging, Senders, Sends, block_sends, joined_sends, parameter_sends
+from dovetail.schedule.sent import Sent, add_communication, sent_ways
 from dovetail.workload.graph import BoolArray, FloatArray, Graph, IntArray, Ops, Phase
 from dovetail.workload.optimizer import Precision
 
@@ -49,17 +51,36 @@ class WorkFrame:
     def num_updaters(self) -> int:
         return len(self.are_updaters_apart)
 
-    def communicate(self, work: FloatArray, index: int, calibration: Calibration) -> None:
+    def placed(self, places: Placements) -> WorkFrame:
+        """The same plans where they lie otherwise on a network."""
+        senders, sender_of = _senders(self.plans, self.cuts, places, self.are_ties_apart)
+        exchanger_of = _exchangers(self.plans, self.cuts, places)
+        return replace(self, senders=senders, sender_of=sender_of, exchanger_of=exchanger_of)
+
+    def over(self, groups: tuple[Group, ...]) -> WorkFrame:
+        """The same plans over groups of the same ranks, whose links are others."""
+        return replace(self, senders=replace(self.senders, groups=groups))
+
+    def communicate(self, work: FloatArray, sent: Sequence[Sent], host_s: float) -> None:
         """Adds to both directions of a block what they send: ways by rows, by chips if many, by senders by policies."""
         leave_last_part(work, self.senders)
-        sends = joined_sends(self.sends(index, calibration))
-        add_communication(work, sends, self.senders, calibration.host_exchange_s)
+        add_communication(work, sent, host_s)
 
-    def sends(self, index: int, calibration: Calibration) -> tuple[Sends, ...]:
+    @property
+    def costed_ops(self) -> Ops:
+        """All operators whose cost makes up works and updates."""
+        return joined_ops((self.local, self.local_updates))
+
+    def sent(self, pace: Exchanging) -> tuple[tuple[Sent, ...], ...]:
+        """What each block sends in all, forward and backward."""
+        parts = (self.sends(index, pace) for index in range(len(self.blocks)))
+        return tuple(sent_ways(joined_sends(sends), self.senders) for sends in parts)
+
+    def sends(self, index: int, pace: Exchanging) -> tuple[Sends, ...]:
         """What a block sends: its network rows, context exchange, and parameters of two kinds, plain and experts'."""
         block, held, senders = self.blocks[index], self.elements[index], self.senders
-        sends = [block_sends(block, self.local, senders, calibration)]
-        sends += context_sends(block, self.local, senders, calibration)
+        sends = [block_sends(block, self.local, senders, pace)]
+        sends += context_sends(block, self.local, senders, pace)
         # where the owner of tied weights is on the same stage, it exchanges them
         tied = np.where(senders.are_ties_apart, 0.0, held.tied[senders.cut])
         bytes_each = (self.precision.gather_bytes, self.precision.reduce_bytes)
@@ -68,7 +89,7 @@ class WorkFrame:
             ("expert_data", held.experts, held.expert_gradients, 0.0),
         ):
             whole, changed = parameters[senders.cut] - shared, gradients[senders.cut] - shared
-            sends.append(parameter_sends(whole, changed, senders, name, bytes_each, calibration))
+            sends.append(parameter_sends(whole, changed, senders, name, bytes_each, pace))
         return tuple(sends)
 
     def updated(self, columns: FloatArray) -> tuple[FloatArray, ...]:

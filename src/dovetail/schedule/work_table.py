@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.cost import Cost
-from dovetail.cost.costs import distinct_costs, op_costs
+from dovetail.cost.costs import distinct_costs
 from dovetail.cost.op_cost import OpCosts
 from dovetail.cost.power import Load, at_clock, sustained_clock_frac
 from dovetail.hardware.chip import Calibration, Chip
 from dovetail.plan.block_elements import BlockElements
-from dovetail.plan.cuts import Cuts, joined_ops
-from dovetail.plan.layout import AS_PLANNED, Run, runs_of
-from dovetail.plan.placements import Placements, nowhere
-from dovetail.plan.plan import Plan
-from dovetail.plan.plans import Plans, columns_of
+from dovetail.plan.cuts import Cuts
+from dovetail.plan.layout import AS_PLANNED, Run
+from dovetail.plan.plans import Plans
 from dovetail.schedule.block_table import computed
 from dovetail.schedule.chip_rows import ChipRows, Running
 from dovetail.schedule.context_sends import walk_parts
+from dovetail.schedule.send_table import exchanging
+from dovetail.schedule.sent import Sent
 from dovetail.schedule.stage import entered, sustained
 from dovetail.schedule.work import StageWork
-from dovetail.schedule.work_columns import COSTS, NUM_ROWS, NUM_TIMED, WAYS, cost_of, stage_work
-from dovetail.schedule.work_frame import WorkFrame, work_frame
-from dovetail.workload.graph import Axis, BoolArray, FloatArray, Graph, IntArray, Ops
-from dovetail.workload.optimizer import Precision
+from dovetail.schedule.work_columns import COSTS, NUM_TIMED, WAYS, cost_of, stage_work
+from dovetail.schedule.work_frame import WorkFrame
+from dovetail.workload.graph import Axis, BoolArray, FloatArray, IntArray, Ops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,27 +94,6 @@ def _counts(runs: tuple[Run, ...]) -> dict[tuple[int, int], FloatArray]:
     return found
 
 
-def work_table(
-    graph: Graph, plans: Plans, places: Placements, chip: Chip, precision: Precision, num_devices: int, num_rows: int
-) -> WorkTable:
-    """Of works the first `num_rows`: NUM_ROWS, or the NUM_TIMED that time and energy follow from."""
-    frame = work_frame(graph, plans, places, precision)
-    works, updates = _worked(frame, lambda ops: op_costs(ops, chip), chip.calibration, (), num_rows)
-    return WorkTable(
-        plans=plans,
-        cuts=frame.cuts,
-        sender_of=frame.sender_of,
-        updater_of=frame.updater_of,
-        exchanger_of=frame.exchanger_of,
-        are_ties_apart=frame.are_ties_apart,
-        elements=frame.elements,
-        works=works,
-        updates=updates,
-        chip=chip,
-        num_devices=num_devices,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChipWorks:
     """Blocks of a model as the senders and updaters of a frame run them on many chips, chip after chip.
@@ -149,49 +128,63 @@ class ChipWorks:
 
 def chip_works(frame: WorkFrame, chips: ChipColumns, rows: ChipRows, num_devices: int) -> ChipWorks:
     """The plans of `frame` on `chips`, of which `rows` says what costs do not read."""
-    many = (len(chips),)
-    works, updates = _worked(frame, lambda ops: distinct_costs(ops, chips), rows.calibration, many, NUM_TIMED)
+    costs_of = partial(distinct_costs, chips=chips)
+    costs = costs_of(frame.costed_ops)
+    blocks = costed(frame, costs, costs_of, rows.calibration, (len(chips),), NUM_TIMED)
+    works = sending(frame, blocks, frame.sent(exchanging(rows.calibration)), rows.calibration.host_exchange_s)
     return ChipWorks(
         frame=frame,
         works=tuple(work.reshape(*work.shape[:2], -1, work.shape[-1]) for work in works),
-        updates=tuple(update.reshape(len(COSTS), -1) for update in updates),
+        updates=tuple(update.reshape(len(COSTS), -1) for update in blocks.updates),
         rows=rows,
         num_devices=num_devices,
     )
 
 
-def _worked(
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Costed:
+    """Blocks of a model on one chip or many, before they send anything, and their updates.
+
+    `works` are ways by rows of work, by chips where there are many, by cuts by recompute policies; `updates` rows of
+    cost, by chips where there are many, by updaters.
+    """
+
+    works: tuple[FloatArray, ...]
+    updates: tuple[FloatArray, ...]
+
+
+def costed(
     frame: WorkFrame,
-    costed: Callable[[Ops], OpCosts],
+    costs: OpCosts,
+    costs_of: Callable[[Ops], OpCosts],
     calibration: Calibration,
     many: tuple[int, ...],
     num_rows: int,
-) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
-    """Works and updates of each block; with one more axis, before senders and updaters, where there are `many` chips.
+) -> Costed:
+    """The blocks of `frame`, whose operators cost `costs` and others what `costs_of` says, on `many` chips or on one.
 
-    What `costed` gives are operators, or chips by operators.
+    Costs are of operators, or of chips by operators.
     """
     cuts, local = frame.cuts, frame.local
-    costs = costed(joined_ops((local, frame.local_updates)))
     columns, update_columns = np.split(_columns(costs), [len(local)], axis=-1)
-    walk_parts(columns, local, cuts.degrees[Axis.HOPS], lambda ops: _columns(costed(ops)))
+    walk_parts(columns, local, cuts.degrees[Axis.HOPS], lambda ops: _columns(costs_of(ops)))
     num_cuts, limit = int(np.prod(many)) * len(cuts), costs.limit[..., : len(local)]
-    works = []
-    for index, block in enumerate(frame.blocks):
-        found = computed(block, columns, limit, num_cuts, calibration, num_rows)
-        work = found.reshape(WAYS, num_rows, *many, len(cuts), -1).take(frame.senders.cut, axis=-2)
-        frame.communicate(work, index, calibration)
-        works.append(work)
-    return tuple(works), frame.updated(update_columns.reshape(len(COSTS), *many, frame.num_updaters, -1))
+    found = (computed(block, columns, limit, num_cuts, calibration, num_rows) for block in frame.blocks)
+    return Costed(
+        works=tuple(work.reshape(WAYS, num_rows, *many, len(cuts), -1) for work in found),
+        updates=frame.updated(update_columns.reshape(len(COSTS), *many, frame.num_updaters, -1)),
+    )
+
+
+def sending(
+    frame: WorkFrame, blocks: Costed, sent: Sequence[tuple[Sent, ...]], host_s: float
+) -> tuple[FloatArray, ...]:
+    """Works of each block with what it sends, by senders in place of cuts; the host calls a collective in `host_s`."""
+    works = tuple(work.take(frame.senders.cut, axis=-2) for work in blocks.works)
+    for work, ways in zip(works, sent, strict=True):
+        frame.communicate(work, ways, host_s)
+    return works
 
 
 def _columns(costs: OpCosts) -> FloatArray:
     return np.stack([getattr(costs, name) for name in COSTS])
-
-
-def lone_work(graph: Graph, plan: Plan, chip: Chip, precision: Precision) -> StageWork:
-    """One microbatch of the first stage of `plan` on a device that waits for no other and sends nothing."""
-    [run, *_] = runs_of(graph, plan)
-    plans = columns_of([plan])
-    table = work_table(graph, plans, nowhere(plans), chip, precision, 1, NUM_ROWS)
-    return table.stages((run,), np.zeros(1, dtype=np.int64)).at(0, 0)

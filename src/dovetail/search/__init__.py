@@ -1,1 +1,1 @@
-"""Choice: planners find a plan for a cluster."""
+"""Choice: planners find a plan for a cluster, mining finds the chip, codesign both and the network together."""

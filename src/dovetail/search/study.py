@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from dovetail.errors import InvalidInput
 from dovetail.search.space import Point
 
 UNTOLD = "_"  # begins the name of a figure that is kept to go on from, and says nothing to others
@@ -56,6 +57,14 @@ class StudyRecord:
         said = {**self.inputs.get("limits", {}), **self.inputs.get("budget", {})}
         return {name: limit for name, limit in said.items() if limit < math.inf}
 
+    def check(self, point: Point) -> None:
+        """Raises where a row's point is none of this study's space: somebody else wrote it."""
+        sizes = [len(values) for values in self.knobs.values()]
+        if len(point) != len(sizes) or any(index >= size for index, size in zip(point, sizes, strict=True)):
+            told = f"a row of study {self.key} is at a point that its space of {len(sizes)} knobs does not have"
+            raise InvalidInput(f"{told}; put back a copy of the store, or begin anew with another file", "store")
+
     def values(self, point: Point) -> dict[str, Any]:
         """What each knob is set to."""
+        self.check(point)
         return {name: values[index] for (name, values), index in zip(self.knobs.items(), point, strict=True)}

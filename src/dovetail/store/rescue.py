@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from dovetail.search.space import Point
 from dovetail.store.file import readable_anyway, writable
 from dovetail.store.pages import records
 from dovetail.store.rows import COLUMNS, DamagedRow, scored_rows, seed_of
+from dovetail.store.shapes import Misshapen, figure_names_of, inputs_of
 from dovetail.store.study import Store, key_of
 
 Facts = tuple[str, str, str, str, str]
@@ -84,7 +85,13 @@ def _whole(path: Path) -> list[_Whole]:
         if len(values) == NUM_OF_POINT and values[0] in known:
             one = known[values[0]]
             one.found.update((row.point, row) for row in _row_by_page(values, seed_of(one.facts[0])))
-    return [known[number] for number in sorted(known)]
+    return [_told(known[number]) for number in sorted(known)]
+
+
+def _told(one: _Whole) -> _Whole:
+    """Without rows that have more figures than there are names for them."""
+    num_figures = len(figure_names_of(one.facts[-1]))
+    return replace(one, found={point: row for point, row in one.found.items() if len(row.also) <= num_figures})
 
 
 def _studies(link: sqlite3.Connection) -> Iterator[tuple[int, int, Facts]]:
@@ -105,8 +112,10 @@ def _studies_by_page(by_page: list[tuple[int, tuple[Any, ...]]]) -> Iterator[tup
 
 def _checked(number: Any, num_rows: Any, facts: list[Any]) -> Iterator[tuple[int, int, Facts]]:
     key, kind, model, text, names = facts
-    with suppress(TypeError, AttributeError):
+    with suppress(TypeError, AttributeError, ValueError, OverflowError, Misshapen):
         if key_of(kind, model, names, text) == key:
+            inputs_of(text)
+            figure_names_of(names)
             yield int(number), int(num_rows), (key, kind, model, text, names)
 
 
@@ -120,6 +129,6 @@ def _rows(link: sqlite3.Connection, number: int, seed: int, order: str) -> Itera
 
 def _row_by_page(values: tuple[Any, ...], seed: int) -> Iterator[Scored]:
     _, point, loss, told, short_of, plan = values
-    with suppress(DamagedRow, TypeError, AttributeError):
+    with suppress(DamagedRow, TypeError, AttributeError, ValueError, OverflowError):
         shown = None if loss is None else float(loss)  # SQLite keeps a whole one as an integer
         yield from scored_rows([(point, shown, told, short_of, plan)], seed)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.errors import InvalidInput, did_you_mean, shown
 from dovetail.search.algorithms import Scored
 from dovetail.search.space import Point
 from dovetail.search.study import StudyRecord
@@ -20,8 +20,8 @@ from dovetail.store import version
 from dovetail.store.faults import damaged, fault
 from dovetail.store.file import readable
 from dovetail.store.rows import COLUMNS, DamagedRow, row_of, scored_rows, seed_of
+from dovetail.store.shapes import SPACE, Misshapen, check_count, check_words, figure_names_of, inputs_of
 
-SPACE = "space"  # of inputs: values by knob; points are in the order of its keys
 _FACTS = "key, kind, model, inputs, figure_names, started, written, num_rows"
 
 
@@ -31,8 +31,11 @@ class Study:
     def __init__(self, link: sqlite3.Connection, path: Path, key: str) -> None:
         self._link, self._path, self.key = link, path, key
         query = "SELECT id, figure_names FROM studies WHERE key = ?"
-        self._id, names = link.execute(query, (key,)).fetchone()
-        self._num_figures, self._seed = len(json.loads(names)), seed_of(key)
+        row = link.execute(query, (key,)).fetchone()
+        if row is None:
+            raise damaged(path, f"study {key} is not found by its key")
+        self._id, names = row
+        self._num_figures, self._seed = len(figure_names_of(names)), seed_of(key)
 
     def known(self) -> dict[Point, Scored]:
         """All that is kept, by point; raises `InvalidInput` where a row was damaged or lost."""
@@ -50,6 +53,7 @@ class Study:
         num_found = 0
         with _told(self._path), _one_moment(self._link):
             [num_rows] = self._link.execute("SELECT num_rows FROM studies WHERE id = ?", (self._id,)).fetchone()
+            num_rows = num_rows if isinstance(num_rows, int) else -1
             try:
                 for one in scored_rows(self._link.execute(query, (self._id,)), self._seed):
                     num_found += 1
@@ -161,18 +165,21 @@ class Store:
     def _record(
         self, key: str, kind: str, model: str, text: str, names: str, started: str, written: str, num_rows: int
     ) -> StudyRecord:
-        if key_of(kind, model, names, text) != key:
-            raise damaged(self.path, f"study {key} is not what was written")
-        inputs = json.loads(text)
-        if SPACE in inputs:
-            inputs[SPACE] = dict(inputs[SPACE])
+        try:
+            check_words(key=key, kind=kind, version=model, inputs=text, names=names, start=started, end=written)
+            check_count(num_rows)
+            if key_of(kind, model, names, text) != key:
+                raise Misshapen("it is not what was written")
+            inputs, figure_names = inputs_of(text), figure_names_of(names)
+        except Misshapen as why:
+            raise damaged(self.path, f"of study {shown(key)}, {why}") from None
         return StudyRecord(
             key=key,
             kind=kind,
             model_version=model,
             is_current=model == version.model_version(),
             inputs=inputs,
-            figure_names=tuple(json.loads(names)),
+            figure_names=figure_names,
             started=started,
             written=written,
             num_rows=num_rows,

@@ -72,7 +72,6 @@ class Need(IntFlag):
 
 B, M, N, K, V = range(5)
 NUM_EXTENTS = 5
-_NOT_COLUMNS = ("names", "edge_start", "edge_to")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -127,15 +126,13 @@ class Ops:
         sources = np.repeat(np.arange(len(self)), np.diff(self.edge_start))
         kept = mask[sources] & mask[self.edge_to]
         edge_start, edge_to = csr(len(rows), new_index[sources[kept]], new_index[self.edge_to[kept]])
-        columns: dict[str, Any] = {
-            f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name not in _NOT_COLUMNS
-        }
+        columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in _COLUMNS}
         names = tuple(self.names[row] for row in rows)
         return Ops(names=names, edge_start=edge_start, edge_to=edge_to, **columns)
 
     def taken(self, rows: IntArray) -> Ops:
         """`rows` in the order given, without edges."""
-        columns = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name not in _NOT_COLUMNS}
+        columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
         no_edges = np.zeros(len(rows) + 1, dtype=np.int64)
         names = tuple(map(self.names.__getitem__, rows.tolist()))
         return Ops(names=names, edge_start=no_edges, edge_to=no_edges[:0], **columns)
@@ -181,6 +178,9 @@ class Ops:
     @property
     def write_bytes(self) -> FloatArray:
         return _traffic(self)[1]
+
+
+_COLUMNS = tuple(field.name for field in fields(Ops) if field.name not in ("names", "edge_start", "edge_to"))
 
 
 def csr(num_rows: int, sources: IntArray, targets: IntArray) -> tuple[IntArray, IntArray]:

@@ -195,17 +195,16 @@ def _bare(row: Row, phase: Phase, **changes: object) -> Row:
     """`row` in another phase, without what only its forward pass owns."""
     side_bytes = float(SIDE_BYTES_PER_ELEMENT[int(phase != Phase.RECOMPUTE), code_of(row.kind)])
     nothing: Extent = (0, Axis.NONE)
-    bare = replace(
-        row,
-        phase=phase,
-        weight=nothing,
-        gradient=nothing,
-        bias=nothing,
-        need=Need.NOBODY,
-        kept_bytes_per_element=0.0,
-        side_bytes_per_element=side_bytes,
-    )
-    return replace(bare, **changes)  # type: ignore[arg-type]
+    bare: dict[str, object] = {
+        "phase": phase,
+        "weight": nothing,
+        "gradient": nothing,
+        "bias": nothing,
+        "need": Need.NOBODY,
+        "kept_bytes_per_element": 0.0,
+        "side_bytes_per_element": side_bytes,
+    }
+    return replace(row, **bare | changes)  # type: ignore[arg-type]
 
 
 def _recompute_rows(rows: list[Row], forward: list[Row], *, stops_early: bool) -> dict[int, int]:

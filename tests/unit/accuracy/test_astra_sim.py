@@ -53,3 +53,9 @@ def test_a_broken_row_is_refused_with_its_place(changes, words):
     with pytest.raises(DovetailError, match=words) as caught:
         prepared(one(ROW, **changes), Given())
     assert "mine.csv:2" in str(caught.value)
+
+
+@pytest.mark.parametrize("names", ['["ring", 3]', '[3, "ring"]', '"ring"'])
+def test_every_algorithm_of_a_system_is_a_name(names):
+    with pytest.raises(DovetailError, match="must be a list with an algorithm a dimension"):
+        prepared(one(ROW, system_json=SYSTEM.replace('["ring"]', names)), Given())

@@ -26,6 +26,8 @@ def test_a_column_is_read_as_words_numbers_or_counts():
         ("1e999", "numbers", "time_us must be a finite number; got '1e999' (mine.csv:3)"),
         ("-4", "positive", "time_us must be above 0; got '-4' (mine.csv:3)"),
         ("0", "positive", "time_us must be above 0; got '0' (mine.csv:3)"),
+        ("5e-324", "positive", "time_us must be from 1e-30 to 1e+30; got '5e-324' (mine.csv:3)"),
+        ("1e300", "positive", "time_us must be from 1e-30 to 1e+30; got '1e300' (mine.csv:3)"),
         ("1.5", "counts", "time_us must be a whole number; got '1.5' (mine.csv:3)"),
         ("0", "counts", "time_us must be from 1 to 1,000,000,000; got '0' (mine.csv:3)"),
         ("1e12", "counts", "time_us must be from 1 to 1,000,000,000; got '1e12' (mine.csv:3)"),

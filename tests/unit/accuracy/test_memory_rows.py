@@ -12,6 +12,7 @@ from dovetail.accuracy.memory_rows import MemoryRow, memory_row
 from dovetail.accuracy.prepared import Given
 from dovetail.accuracy.sets import format_of, prepared
 from dovetail.accuracy.sets.published_memory import NEEDED, READ
+from dovetail.errors import InvalidInput
 from dovetail.units import GIBI
 
 BLANK = dict.fromkeys((*NEEDED, *READ), "")
@@ -39,13 +40,32 @@ def test_a_publisher_nobody_knows_is_taken_at_its_word() -> None:
         ({"tp": ""}, "tp is not given"),
         ({"micro_batch": "two"}, "not a count"),
         ({"recompute": "every third"}, "not modelled"),
+        ({"micro_batch": "²"}, "not a count"),
+        ({"tp": "9" * 5000}, "not a count"),
         ({"source": "torchtitan", "model": "LLAMA9_1B"}, "no model of the catalogue"),
+        ({"source": "BigScience", "model": "BLOOM", "layers": ""}, "the model's shape is not given"),
+        ({"source": "BigScience", "model": "GPT 195B", "layers": "", "pp": "300"}, "the model's shape is not given"),
+        ({"source": "Zero Bubble", "pp": "900000000"}, "pieces of a pipeline"),
     ],
 )
 def test_what_keeps_a_row_from_being_said_is_told(changes: dict[str, str], told: str) -> None:
     with pytest.raises(NotExpressed, match=told):
         memory_job(STATED | changes)
     assert told in memory_row(STATED | changes).why_not
+
+
+@pytest.mark.parametrize("cell", ["value_gib", "nan", "inf", "-1", "1e300", "5e-324"])
+@pytest.mark.parametrize("column", ["value_gib", "value_raw"])
+def test_a_figure_that_is_no_number_is_refused_by_its_row(column: str, cell: str) -> None:
+    row = STATED | {"value_gib": "", column: cell}
+    with pytest.raises(InvalidInput, match=f"{column} must be 0, or a number .*; got '{cell}' .'X1'."):
+        memory_row(row)
+
+
+@pytest.mark.parametrize(("cell", "stage"), [("", 0), ("3 (FSDP2)", 3), ("x", 0), ("7", 0)])
+def test_a_zero_stage_is_the_digit_that_its_cell_begins_with(cell: str, stage: int) -> None:
+    assert memory_job(BLOOM | {"zero_stage": cell}).plan.zero_stage == stage
+    assert memory_job(STATED | {"zero_stage": cell}).plan.zero_stage == stage
 
 
 def test_a_plan_that_cannot_be_is_a_reason_and_no_crash() -> None:

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dovetail.accuracy.costs import Setting, op_costs
 from dovetail.accuracy.prepared import Given, Prepared, dtypes_of
 from dovetail.accuracy.sets import format_of, prepared
 from dovetail.accuracy.validation import validation
+from dovetail.cost.costs import op_costs
+from dovetail.cost.op_cost import Setting
 from dovetail.cost.phaze_area import phaze_mm2
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips

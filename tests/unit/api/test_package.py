@@ -18,7 +18,7 @@ CALLED = tuple(f"dv.{name}" for name in LAYERS)
 
 
 def ran(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

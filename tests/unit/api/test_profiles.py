@@ -8,8 +8,8 @@ import pytest
 
 import dovetail as dv
 from dovetail.errors import InvalidInput
-from dovetail.files.profile import load_profile
 from dovetail.files.profiled_cluster import with_profile
+from dovetail.files.profiles.profile import load_profile
 from dovetail.hardware.altered import altered
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters

@@ -10,8 +10,8 @@ import pytest
 import dovetail as dv
 from dovetail.api.progress import PlanStanding
 from dovetail.evaluate import Infeasible, Outcome
-from dovetail.files import load_model
 from dovetail.files.mixed_cluster import load_any_cluster
+from dovetail.files.model import load_model
 from dovetail.plan.plan import Plan
 
 SMALL: dict[str, Any] = {"model": "gpt2-345m", "cluster": "h100x8", "global_batch": 64}

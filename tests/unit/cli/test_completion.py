@@ -25,13 +25,13 @@ from dovetail.errors import InvalidInput
 from dovetail.files.measurements import SHIPPED
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.clusters import clusters
-from dovetail.network.events.asked import EngineName
 from dovetail.network.events.program import Policy
 from dovetail.network.events.schedules import algorithms as collective_algorithms
+from dovetail.network.one_collective import EngineName
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.plan.recipes import plans
 from dovetail.registry import Registry
-from dovetail.report.launch import launchers
+from dovetail.report.launch.frameworks import launchers
 from dovetail.search.algorithms import algorithms
 from dovetail.search.metrics import metrics
 from dovetail.search.mining.stages import MOSAIC, ONE, POOLED
@@ -43,7 +43,7 @@ REGISTRIES = {
     CHIPS: chips,
     CLUSTERS: clusters,
     PLANS: plans,
-    "dovetail.report.launch": launchers,
+    "dovetail.report.launch.frameworks": launchers,
     "dovetail.search.algorithms": algorithms,
     "dovetail.network.events.schedules": collective_algorithms,
 }

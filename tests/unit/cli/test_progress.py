@@ -16,10 +16,10 @@ from dovetail.cli import manner as manners
 from dovetail.cli.interrupts import at_interrupt
 from dovetail.cli.manner import own_manner
 from dovetail.cli.progress import _shown, _shown_steps, _shown_systems, busy, telling, through
-from dovetail.search.candidates import Tally
 from dovetail.search.codesign.pareto import FrontStanding
 from dovetail.search.mining.miner import Standing
 from dovetail.search.objectives import objectives
+from dovetail.search.planners.candidates import Tally
 
 
 class Bar:

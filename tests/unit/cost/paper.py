@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dovetail.cost.costs import OpCosts, Setting, op_costs
+from dovetail.cost.costs import op_costs
+from dovetail.cost.op_cost import OpCosts, Setting
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Calibration, Chip, EnergyCosts, TensorUnits, Tiling, VectorUnits
 from dovetail.hardware.memory import Memory

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -139,3 +140,81 @@ def test_cells_of_sram_shrink_with_their_own_ratio() -> None:
     assert node(16 * NANO).sram_ratio == pytest.approx(0.070 / 0.027)
     assert node(16 * NANO).logic_ratio == pytest.approx(90 * 64 / (57 * 40))
     assert node(16 * NANO).energy_ratio == pytest.approx(1.84)
+
+
+@pytest.mark.parametrize(
+    ("node_nm", "pitches"),
+    [
+        (28, 117 * 90),
+        (22, 0.9 * 117 * 90),
+        (12, 90 * 64),
+        (10, 66 * 44),
+        (6, 57 * 40 / 1.18),
+        (5, 51 * 30),
+        (4, 0.94 * 51 * 30),
+        (3, 48 * 23),
+    ],
+    ids=str,
+)
+def test_logic_shrinks_as_gate_pitch_times_metal_pitch(node_nm: int, pitches: float) -> None:
+    """Contacted gate and minimum metal pitch in nm, as foundries disclosed them (WikiChip), over N7's 57 and 40.
+
+    22 nm is a shrink of 28 by a tenth; 6 nm is 18 % denser than 7 and 4 nm takes 6 % less than 5 (TSMC).
+    """
+    assert node(node_nm * NANO).logic_ratio == pytest.approx(pitches / (57 * 40))
+
+
+def test_a_smaller_node_is_never_larger_or_hungrier_and_its_wafer_never_cheaper() -> None:
+    nodes = [node(size * NANO) for size in (28, 22, 16, 12, 10, 7, 6, 5, 4, 3)]
+    for older, newer in pairwise(nodes):
+        assert newer.logic_ratio <= older.logic_ratio
+        assert newer.sram_ratio <= older.sram_ratio
+        assert newer.energy_ratio <= older.energy_ratio
+        assert newer.wafer_usd >= older.wafer_usd
+
+
+BUILT = (
+    "num_macs",
+    "num_lanes",
+    "num_fp64_lanes",
+    "num_schedulers",
+    "register_bytes",
+    "buffer_bytes",
+    "sram_bytes",
+    "noc_bytes_per_clock",
+    "num_hbm_phys",
+    "num_link_lanes",
+    "num_pcie_lanes",
+    "endpoint_mm2",
+)
+
+
+@pytest.mark.parametrize("name", BUILT)
+@pytest.mark.parametrize("chip", [H100, MI300X], ids=lambda chip: chip.name)
+def test_more_of_any_part_takes_more_silicon(name: str, chip) -> None:
+    parts = replace(inventory(chip), endpoint_mm2=1.0)
+    more = replace(parts, **{name: 2 * getattr(parts, name)})
+    assert float(silicon(more).total_mm2) > float(silicon(parts).total_mm2)
+
+
+def test_lanes_of_links_and_of_the_host_take_their_own_area_each() -> None:
+    parts = replace(inventory(H100), endpoint_mm2=0.0)
+    assert float(silicon(parts).link_mm2) == pytest.approx(
+        0.48 * float(parts.num_link_lanes) + 0.64 * float(parts.num_pcie_lanes)  # LLMCompass cost model
+    )
+
+
+def test_lanes_take_the_transistors_of_their_units_and_doubles_five_times_those() -> None:
+    """At 7 nm: 134,070 transistors an fp32 unit and 685,300 an fp64 one, at 114.2 million a mm2 on N6 (LLMCompass)."""
+    parts = inventory(chips["a100-80gb-sxm"]())
+    expected_mm2 = (
+        (134_070 * float(parts.num_lanes) + 685_300 * float(parts.num_fp64_lanes)) / 114.2e6 * 1.18
+    )  # style: per mm2
+    assert float(silicon(parts).vector_mm2) == pytest.approx(expected_mm2)
+
+
+def test_a_stack_of_hbm_takes_its_phy_and_its_controller() -> None:
+    """10.45 mm2 on any node, and 552.7 million transistors that shrink with it (LLMCompass)."""
+    parts = inventory(chips["a100-80gb-sxm"]())
+    expected_mm2 = (10.45 + 552.7 / 114.2 * 1.18) * float(parts.num_hbm_phys)
+    assert float(silicon(parts).hbm_mm2) == pytest.approx(expected_mm2)

@@ -21,7 +21,8 @@ from dovetail.cost.attention import (
     WIDE_POWER,
 )
 from dovetail.cost.columns import chip_columns
-from dovetail.cost.costs import LIMITS, Setting, op_costs
+from dovetail.cost.costs import op_costs
+from dovetail.cost.op_cost import LIMITS, Setting
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Tiling
 from dovetail.units import MICRO, PICO
@@ -291,3 +292,13 @@ def test_idle_arrays_share_a_walk_where_what_they_write_is_soon_put_together():
 def test_gpus_have_their_lanes_in_their_units():
     assert not chip_columns((H200,)).are_arrays
     assert chip_columns((chips["tpu-v5e"](),)).are_arrays
+
+
+def test_parts_of_a_walk_write_their_outputs_and_statistics_and_read_them_again():
+    heads, keys = 3, 64 * TILE
+    row = attention(heads, TILE, keys=keys)
+    shared, alone = (float(costs(row, pooled_chip(num)).hbm_bytes[0]) for num in (12, 3))
+    moved_bytes = 2 * heads * 64 * (2 * TILE + 2 * keys)  # queries, results, keys and values in bf16, once
+    assert alone == close(moved_bytes)
+    num_parts = 4  # twelve arrays for three tiles
+    assert shared == close(moved_bytes + 2 * 4 * num_parts * heads * TILE * (64 + 2))  # fp32, with maximum and sum

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dovetail.cost.columns import ChipColumns, chip_columns, grouped, varied
+from dovetail.cost.families.rows import _HALF, _MIXER, distinct_rows
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip, Tiling
@@ -119,3 +120,17 @@ def test_varied_copies_a_chip_and_takes_the_columns_given():
 def test_a_column_that_does_not_fit_is_refused(columns, message):
     with pytest.raises(InvalidInput, match=message):
         varied(H200, 3, **columns)
+
+
+def test_rows_that_mix_to_one_number_are_told_apart():
+    """The second column is chosen so that two rows collide; a third is like the first."""
+    first = np.array([1.5, 2.5])
+    mixed = first.view(np.uint64) * _MIXER
+    mixed ^= mixed >> _HALF
+    other = (np.array([3.5]).view(np.uint64) ^ mixed[:1] ^ mixed[1:]).view(np.float64)[0]
+    columns = [np.array([1.5, 2.5, 1.5]), np.array([3.5, other, 3.5])]
+    kept, which = distinct_rows(columns)
+    assert len(kept) == 2
+    assert which[0] == which[2] != which[1]
+    for column in columns:
+        assert np.array_equal(column[kept][which], column)

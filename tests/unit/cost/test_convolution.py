@@ -5,8 +5,9 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from dovetail.cost.costs import OpCosts, Setting, op_costs
+from dovetail.cost.costs import op_costs
 from dovetail.cost.families.convolution import EXTRA_LAUNCHES, PIECE_CLOCKS, SECTOR_BYTES_OF_CLOCK, TURN_LAUNCHES
+from dovetail.cost.op_cost import OpCosts, Setting
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Tiling
 from dovetail.units import MICRO

@@ -8,7 +8,8 @@ import pytest
 
 from dovetail.cost import costs as module
 from dovetail.cost.columns import chip_columns, grouped, varied
-from dovetail.cost.costs import LIMITS, OpCosts, Setting, cost_table, op_costs
+from dovetail.cost.costs import cost_table, op_costs
+from dovetail.cost.op_cost import LIMITS, OpCosts, Setting
 from dovetail.hardware.catalog import chips
 from dovetail.units import MICRO
 from dovetail.workload.graph import BoolArray, Ops, Phase

@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dovetail.cost.costs import LIMITS, Setting, op_costs
+from dovetail.cost.costs import op_costs
+from dovetail.cost.op_cost import LIMITS, Setting
 from dovetail.hardware.catalog import chips
 from dovetail.units import MICRO
 from dovetail.workload.graph import Phase

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dovetail.cost.costs import Setting, op_costs
+from dovetail.cost.costs import op_costs
 from dovetail.cost.kernels import BACKWARD, FORWARD, FUSED_BACKWARD, FUSED_FORWARD, Access, Kernel, launches
+from dovetail.cost.op_cost import Setting
 from dovetail.hardware.catalog import chips
 from dovetail.workload.graph import Ops, Phase
 from dovetail.workload.operators import OPERATORS, Operator, Unit
@@ -126,3 +127,58 @@ def test_fused_is_never_slower_on_a_gpu_where_rows_are_many():
     chip = chips["h200-sxm"]()
     slower = op_costs(fused, chip).compute_s > op_costs(eager, chip).compute_s
     assert [eager.names[i] for i in np.flatnonzero(slower)] == []
+
+
+# Tensors of the operator's size that must be read and written, by what the operator is: y = f(x), dx = g(dy, x or y).
+# Where a gradient is also summed into weights, its inputs are read once more for that.
+LEAST_FORWARD = {
+    "silu_mul": (2, 1),  # gate and up
+    "gelu_mul": (2, 1),
+    "bias_add": (1, 1),
+    "transpose": (1, 1),
+    "layernorm": (1, 1),
+    "rmsnorm": (1, 1),
+    "softmax": (1, 1),
+    "bias_grad": (1, 0),
+}
+LEAST_BACKWARD = {
+    "silu_mul": (3, 2),  # dy, gate and up; their two gradients
+    "gelu_mul": (3, 2),
+    "layernorm": (2 + 2, 1),  # dy and x; again for the weights
+    "rmsnorm": (2 + 2, 1),
+    "softmax": (2, 1),  # dy and y
+    "cross_entropy": (1, 1),
+    "bias_grad": (1, 0),
+}
+# What backward gives: a gradient an input that has one, weights and biases among them.
+GRADIENTS = {
+    "gelu": 1,
+    "dropout": 1,
+    "layernorm": 3,  # x, weight and bias
+    "rmsnorm": 2,  # x and weight
+    "softmax": 1,
+    "silu_mul": 2,  # gate and up
+    "gelu_mul": 2,
+    "cross_entropy": 1,
+    "embedding": 1,
+    "bias_grad": 1,
+}
+
+
+def passes(kernels: tuple[Kernel, ...]) -> tuple[float, float]:
+    return sum(kernel.reads for kernel in kernels), sum(kernel.writes for kernel in kernels)
+
+
+def test_a_fused_operator_moves_each_tensor_once():
+    assert {name: passes(FUSED_FORWARD[name]) for name in LEAST_FORWARD} == LEAST_FORWARD
+    assert {name: passes(entry.kernels) for name, entry in FUSED_BACKWARD.items()} == LEAST_BACKWARD
+
+
+def test_gradients_by_kernels_of_their_own_move_no_less_than_by_a_fused_one():
+    for name, entry in FUSED_BACKWARD.items():
+        assert sum(passes(BACKWARD[name].kernels)) >= sum(passes(entry.kernels)), name
+
+
+def test_every_input_that_has_a_gradient_gets_one():
+    assert {name: entry.num_gradients for name, entry in BACKWARD.items()} == GRADIENTS
+    assert all(entry.num_gradients == GRADIENTS[name] for name, entry in FUSED_BACKWARD.items())

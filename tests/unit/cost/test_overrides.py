@@ -13,8 +13,9 @@ from dovetail.cost.overrides import measured_run_s, op_key
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.measured import Measured, MeasuredOp
 from dovetail.units import MICRO
-from dovetail.workload.graph import Phase
+from dovetail.workload.graph import Axis, Phase
 from dovetail.workload.operators import code_of
+from dovetail.workload.rows import Row, rows_to_ops
 
 CHIP = chips["h200-sxm"]()
 TOOK_S = 123 * MICRO
@@ -99,3 +100,16 @@ def test_a_measured_row_spends_no_more_than_the_power_limit_grants():
 def test_a_measured_operator_that_cannot_be_is_refused(changes):
     with pytest.raises(Exception, match=r"must be|has 5|at least once"):
         measured(**changes)
+
+
+def test_a_product_is_known_by_what_it_multiplies_and_a_vector_operator_by_what_it_stores():
+    """Rows kept in bf16 and multiplied in fp8: a profile names the kernel by its operands."""
+    extents = tuple((extent, Axis.NONE) for extent in (1, 2048, 1024, 4096, 1))
+    mixed = rows_to_ops([Row(name="up", kind="linear", inputs=(), extents=extents, dtype="bf16", math="fp8")])
+    assert found(mixed, measured(dtype="fp8")) == TOOK_S
+    assert np.isnan(found(mixed, measured(dtype="bf16")))
+    rows = tuple((extent, Axis.NONE) for extent in (1, 1024, 512, 1, 1))
+    norm = rows_to_ops([Row(name="norm", kind="rmsnorm", inputs=(), extents=rows, dtype="bf16", math="fp32")])
+    said = measured(kind="rmsnorm", extents=(1, 1024, 512, 1, 1))
+    assert found(norm, said) == TOOK_S
+    assert np.isnan(found(norm, replace(said, dtype="fp32")))

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from dovetail.cost.columns import chip_columns, varied
-from dovetail.cost.costs import OpCosts, Setting, cost_table, distinct_costs, op_costs
+from dovetail.cost.costs import cost_table, distinct_costs, op_costs
+from dovetail.cost.op_cost import OpCosts, Setting
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.evaluate import Outcome, evaluate
 from dovetail.hardware.catalog import chips
@@ -16,8 +17,8 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.plan import Plan
 from dovetail.report.assumptions import assumptions
-from dovetail.schedule.contention import Held, beside
 from dovetail.schedule.cores.slices import slice_costs
+from dovetail.schedule.one_device.contention import Held, beside
 from dovetail.workload.graph import Ops
 from dovetail.workload.models import models
 from dovetail.workload.operators import code_of

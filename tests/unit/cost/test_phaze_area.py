@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dovetail.cost.area_models import area_models
-from dovetail.cost.phaze_area import phaze_mm2
+from dovetail.cost.phaze_area import CORE_MM2, SHARED_MM2, phaze_mm2
 from dovetail.errors import NotModelled
 from dovetail.hardware.catalog import chips
 from dovetail.units import MEBI
@@ -47,3 +47,10 @@ def test_the_smallest_core_buffer_is_one_kibibyte() -> None:
     # 16 lanes would be a quarter of one; 759.823853 um2 a lane, 6133.98 um2 the buffer
     few_mm2 = float(area_mm2(num_vector_units=1, num_lanes=16) - area_mm2(num_vector_units=0, num_lanes=16))
     assert few_mm2 == pytest.approx((16 * 759.823853 + 6133.98) / 1_000_000)
+
+
+@pytest.mark.parametrize("table_mm2", [CORE_MM2, SHARED_MM2], ids=["core", "shared"])
+def test_twice_the_buffer_takes_more_but_hardly_more_than_twice_the_area(table_mm2) -> None:
+    ratios = table_mm2[1:] / table_mm2[:-1]
+    assert np.all(ratios > 1.3)  # decoders and sense amplifiers are shared by more cells
+    assert np.all(ratios < 2.2)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from dovetail.cost.cost import Cost
-from dovetail.cost.costs import Setting
+from dovetail.cost.op_cost import Setting
 from dovetail.cost.power import MIN_CLOCK_FRAC, VOLTAGE_POWER, Load, at_clock, sustained_clock_frac
 from dovetail.units import PICO
 from tests.unit.cost.paper import NO_ENERGY, RATE, close, costs, op, paper, time_s
@@ -122,3 +124,14 @@ def test_a_convolution_slows_as_a_product_does():
     chip = paper(energy=HOT, tdp_w=10 + FULL_W / 4)
     ratio = time_s(row, chip, Setting.KERNEL) / time_s(row, chip)
     assert ratio == close(4 ** (1 / (1 + VOLTAGE_POWER)))
+
+
+def test_many_limits_at_once_settle_where_each_does_alone():
+    limits_w = np.array([600.0, 499.0, 450.0, 300.0, 250.0, 60.0])
+    several = SimpleNamespace(tdp_w=limits_w, energy=chip_of(500).energy)
+    loads = Load(cost=Cost(**{name: np.full(len(limits_w), amount) for name, amount in asdict(COST).items()}))
+    together = np.asarray(sustained_clock_frac(loads, several))
+    alone = [float(sustained_clock_frac(LOAD, chip_of(tdp_w))) for tdp_w in limits_w.tolist()]
+    assert together.tolist() == pytest.approx(alone, rel=1e-9)
+    assert together[0] == 1.0
+    assert together[-1] == MIN_CLOCK_FRAC  # of 60 W, 40 are idle

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dovetail.cost.costs import LIMITS, Setting
-from dovetail.cost.families.parts import _operand_bytes
+from dovetail.cost.columns import chip_columns
+from dovetail.cost.families.rows import _operand_bytes
+from dovetail.cost.op_cost import LIMITS, Setting
+from dovetail.cost.products import Products, partial_sums_s
 from dovetail.cost.systolic import DATAFLOWS, systolic_cycles
 from dovetail.errors import NotModelled
 from dovetail.hardware.catalog import chips
@@ -305,3 +307,16 @@ def test_only_what_is_multiplied_in_eight_bits_is_read_as_cast_before():
     math = np.array([dtype_code(name) for name in ("bf16", "fp8", "bf16")])
     ops: Any = SimpleNamespace(dtype=stored, math=math)
     assert _operand_bytes(ops).tolist() == [4.0, 1.0, 2.0]
+
+
+def test_every_product_of_a_batch_has_partial_sums_of_its_own():
+    columns = chip_columns((paper(sram_bytes_per_s=1000.0),))
+
+    def sums_s(b: float, m: float, n: float) -> float:
+        sizes = {name: np.array([[float(size)]]) for name, size in (("b", b), ("m", m), ("n", n), ("k", 64.0))}
+        one = np.ones((1, 1))
+        return float(partial_sums_s(Products(**sizes, rate_flop_per_s=one, element_bytes=2 * one), columns).item())
+
+    assert sums_s(1, 8, 8) == close(2 * 4 * 8 * 8 / 1000)  # fp32, there and back
+    assert sums_s(3, 8, 8) == close(3 * sums_s(1, 8, 8))
+    assert sums_s(3, 16, 40) == close(2 * 5 * sums_s(3, 8, 8))

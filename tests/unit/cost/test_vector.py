@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dovetail.cost.costs import LIMITS, Setting, op_costs
+from dovetail.cost.costs import op_costs
+from dovetail.cost.op_cost import LIMITS, Setting
 from dovetail.cost.vector import CHUNK_FRAC, COLUMN_OPS_OF_CLOCK
 from dovetail.hardware.catalog import chips
 from dovetail.units import MICRO, PICO

@@ -6,6 +6,8 @@ import itertools
 import multiprocessing
 import os
 import signal
+import time
+from concurrent.futures import Future
 
 import pytest
 
@@ -89,6 +91,38 @@ def test_a_worker_killed_while_it_has_nothing_to_do_is_replaced():
         os.kill(before, signal.SIGKILL)
         [(_, after)] = engine.map(tasks.process, [0])
         assert after != before
+
+
+@pytest.mark.usefixtures("_none_left")
+def test_a_task_that_a_pool_never_took_before_it_broke_is_done_by_another(monkeypatch):
+    with on_workers(3, 1) as engine:
+        [(_, before)] = engine.map(tasks.process, [0])
+        monkeypatch.setattr(engine._workers[0]._pool, "schedule", lambda *_, **__: Future())
+        os.kill(before, signal.SIGKILL)
+        [(_, after)] = engine.map(tasks.process, [0])
+        assert after != before
+
+
+@pytest.mark.usefixtures("_none_left")
+def test_a_task_that_a_pool_never_took_is_done_again_where_the_next_one_finds_it_broken(monkeypatch):
+    with on_workers(3, 1) as engine:
+        [(_, before)] = engine.map(tasks.process, [0])
+        pool = engine._workers[0]._pool
+        schedule = pool.schedule
+        lost: list[Future[object]] = []
+
+        def too_late(*given, **named):
+            if lost:
+                return schedule(*given, **named)
+            os.kill(before, signal.SIGKILL)
+            while pool.active:
+                time.sleep(0.01)
+            lost.append(Future())
+            return lost[0]
+
+        monkeypatch.setattr(pool, "schedule", too_late)
+        assert [task for task, _ in engine.map(tasks.process, [0, 1])] == [0, 1]
+        assert len(lost) == 1
 
 
 @pytest.mark.usefixtures("_none_left")

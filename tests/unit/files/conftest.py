@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dovetail.errors import InvalidInput
-from dovetail.files import load_spec
+from dovetail.files.job import load_spec
 
 WORKLOAD = "workload: {model: llama3-8b, global_batch: 64, seq: 8192}\n"
 CLUSTER = "cluster: {name: dgx-h100, devices: 64}\n"

@@ -48,6 +48,18 @@ def test_an_odd_number_of_a_network_is_refused_with_its_key_and_file(tmp_path, k
 
 
 @pytest.mark.parametrize(
+    ("text", "told"), [("null", "nothing"), ("[1, 2]", "a list of 2"), ("3", "3"), ("true", "true")]
+)
+def test_a_file_that_is_no_table_is_told_in_words_that_are_not_pythons(tmp_path, text, told):
+    file = tmp_path / "odd.json"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidInput, match=f"a system file is a table; got {told} "):
+        load_system(DIMS, file, is_congestion_aware=False)
+    with pytest.raises(InvalidInput, match=f"a network file is a table; got {told} "):
+        load_network(file)
+
+
+@pytest.mark.parametrize(
     ("key", "value", "told"),
     [
         ("local-mem-bw", float("nan"), "local-mem-bw"),

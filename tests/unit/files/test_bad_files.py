@@ -9,7 +9,8 @@ import time
 import pytest
 
 from dovetail.errors import InvalidInput
-from dovetail.files import load_model, load_spec
+from dovetail.files.job import load_spec
+from dovetail.files.model import load_model
 from dovetail.files.tree import MAX_DEPTH
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -57,9 +58,9 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     ],
 )
 def test_a_file_that_is_no_spec_is_refused(refusal, text, message):
-    started_s = time.perf_counter()
+    started_s = time.process_time()  # of this process alone: a busy machine does not count
     assert refusal(text).startswith(message)
-    assert time.perf_counter() - started_s < 5
+    assert time.process_time() - started_s < 5
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dovetail.errors import InvalidInput
-from dovetail.files import load_chip
+from dovetail.files.chip import load_chip
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Tiling
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, MICRO, NANO, PICO, TERA

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dovetail.files import load_chip
+from dovetail.files.chip import load_chip
 from dovetail.files.chip_text import calibrated_text
 from dovetail.hardware.catalog import chips
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dovetail.errors import InvalidInput
-from dovetail.files import load_spec
+from dovetail.files.job import load_spec
 from dovetail.hardware.host import Host
 from dovetail.hardware.link import Link
 from dovetail.hardware.mixed import equal_devices

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.files import load_spec
 from dovetail.files.codesign import CodesignSaid, load_codesign
+from dovetail.files.job import load_spec
 from dovetail.files.mining import MiningSaid, load_mining
 
 FOLDER = Path(__file__).parents[3] / "examples"

@@ -7,7 +7,9 @@ import json
 import pytest
 
 from dovetail.errors import InvalidInput
-from dovetail.files import Job, load_cluster, load_model, load_plan, load_spec, load_workload
+from dovetail.files.cluster import load_cluster
+from dovetail.files.job import Job, load_plan, load_spec, load_workload
+from dovetail.files.model import load_model
 from dovetail.plan.plan import Overlap, Plan
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.routing import Routing

@@ -12,8 +12,8 @@ from dovetail.cost.inventory import inventory
 from dovetail.cost.price import price
 from dovetail.errors import NotModelled
 from dovetail.evaluate import Outcome, evaluate
-from dovetail.files import load_spec
 from dovetail.files.chip import load_chip
+from dovetail.files.job import load_spec
 from dovetail.files.job_text import chip_words, job_text, model_words, workload_words
 from dovetail.files.value_words import words_of, yaml_lines
 from dovetail.hardware.catalog import chips

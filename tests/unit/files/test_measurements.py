@@ -12,7 +12,7 @@ from dovetail.files.measurements import (
     published_files,
     shipped_folder,
 )
-from dovetail.files.results import load_results
+from dovetail.files.validation_results import load_results
 from dovetail.files.written import check_writable, write_file
 
 

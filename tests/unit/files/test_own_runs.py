@@ -8,7 +8,7 @@ import pytest
 
 from dovetail.accuracy.cluster_fit import ClusterFit
 from dovetail.errors import DovetailError
-from dovetail.files import load_cluster
+from dovetail.files.cluster import load_cluster
 from dovetail.files.cluster_text import calibrated_cluster_text
 from dovetail.files.own_runs import load_own_runs
 from dovetail.hardware.clusters import clusters

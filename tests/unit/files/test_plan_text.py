@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 import yaml
 
-from dovetail.files import load_plan
+from dovetail.files.job import load_plan
 from dovetail.files.plan_text import plan_text
 from dovetail.files.value_words import words_of, yaml_lines
 from dovetail.hardware.clusters import clusters

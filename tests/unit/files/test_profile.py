@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 import pytest
 
 from dovetail.errors import InvalidInput
-from dovetail.files import json_stream
-from dovetail.files.json_stream import members
-from dovetail.files.profile import load_profile
+from dovetail.files.profiles import json_stream
+from dovetail.files.profiles.chakra_profile import read_chakra
+from dovetail.files.profiles.json_stream import members
+from dovetail.files.profiles.profile import load_profile
+from dovetail.files.protobuf import bytes_field
 from dovetail.units import MICRO
 from tests.traces_of_profilers import backward, chakra, chakra_node, kernel, op, trace
 
@@ -229,6 +232,8 @@ def test_a_chakra_trace_has_the_kernels_of_its_operators(profile):
 
 
 def test_a_chakra_trace_whose_calls_go_round_is_refused(profile):
+    with pytest.raises(InvalidInput, match=r"node 1 depends on node 18446744073709551612, and ids are below 2\^62"):
+        profile(chakra(chakra_node(1, "a", caller=2**64 - 4, took=8, is_cpu=False)), "rank.0.et")
     with pytest.raises(InvalidInput, match="in a ring"):
         profile(chakra(chakra_node(1, "a", caller=2), chakra_node(2, "b", caller=1)), "rank.0.et")
 
@@ -266,7 +271,7 @@ def test_a_file_that_is_no_trace_is_refused_in_a_line(profile, text, name, told)
 
 
 def test_a_packed_file_is_read_no_further_than_a_trace_may_be_long(profile, monkeypatch):
-    monkeypatch.setattr("dovetail.files.profile.MAX_TEXT_BYTES", 1 << 21)
+    monkeypatch.setattr("dovetail.files.profiles.profile.MAX_TEXT_BYTES", 1 << 21)
     with pytest.raises(InvalidInput, match="at most 2 MiB of text"):
         profile(gzip.compress(b'{"traceEvents": [' + b" " * (1 << 23)), "bomb.json.gz")
 
@@ -293,3 +298,14 @@ def test_text_that_comes_in_pieces_of_any_size_is_the_same(monkeypatch, tmp_path
             found = list(members(stream, "traceEvents", 10_000))
         items = [("traceEvents", item) for item in whole["traceEvents"]]
         assert found == [("name", whole["name"]), ("n", 12345), *items, ("last", {"b": []})]
+
+
+@pytest.mark.parametrize(
+    ("said", "is_recorded"), [(b"word", False), (b"7", True), (b"-1", False), (b"9" * 5000, False)]
+)
+def test_an_attribute_that_should_be_a_number_may_be_a_word_that_says_one(said, is_recorded):
+    attribute = bytes_field(10, bytes_field(1, b"seq_id") + bytes_field(29, said))
+    node = chakra_node(1, "aten::mm", shapes="[[4, 4], [4, 4]]", types="[]", attributes=attribute)
+    events, _ = read_chakra(io.BytesIO(chakra(node)))
+    [call] = events.calls
+    assert call.is_recorded == is_recorded

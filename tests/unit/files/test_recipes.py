@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dovetail.files import load_spec
+from dovetail.files.job import load_spec
 from dovetail.plan.recipes import plans
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dovetail.errors import InvalidInput
-from dovetail.files import load_chip, load_cluster, load_model, load_plan, load_workload
+from dovetail.files.chip import load_chip
+from dovetail.files.cluster import load_cluster
+from dovetail.files.job import load_plan, load_workload
+from dovetail.files.model import load_model
 
 SHAPE = (
     "name: t, num_layers: 4, hidden: 64, num_heads: 8, num_kv_heads: 2, head_width: 8, ffn_width: 64, vocab: 100, "

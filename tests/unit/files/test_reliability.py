@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.files import load_spec
+from dovetail.files.job import load_spec
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.failures import failures
-from dovetail.hardware.host import Host
+from dovetail.hardware.host import COPY_FRAC, Host
 from dovetail.hardware.reliability import (
     BestInterval,
     CountedInterval,
@@ -22,7 +22,6 @@ from dovetail.hardware.reliability import (
     SharedBandwidth,
     TimedInterval,
 )
-from dovetail.schedule.offload import COPY_FRAC
 from dovetail.units import GIGA, SECONDS_PER_DAY, TERA
 from tests.unit.files.conftest import PLAN, WORKLOAD
 

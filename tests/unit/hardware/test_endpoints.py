@@ -24,7 +24,7 @@ from dovetail.network.endpoint import endpoints as mechanisms
 from dovetail.network.torus import Phase, Work
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import shard
-from dovetail.schedule.contention import BLOCK_BYTES_PER_S, Held, beside, block_bytes_per_s
+from dovetail.schedule.one_device.contention import BLOCK_BYTES_PER_S, Held, beside, block_bytes_per_s
 from dovetail.units import GIGA
 from dovetail.workload.graph import Phase as OpPhase
 from dovetail.workload.models import models

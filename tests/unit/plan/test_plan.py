@@ -162,3 +162,33 @@ def test_uneven_stages_hold_what_they_are_given():
 def test_blocks_of_several_kinds_are_cut_in_model_order():
     counts = stage_counts(graph_of("deepseek-v3"), Plan(pipeline_parallel=4, layers_per_stage=(2, 20, 20, 19)))
     assert counts.tolist() == [[1, 0, 0, 0], [2, 1, 0, 0], [0, 19, 20, 19], [0, 0, 0, 1]]
+
+
+def test_recomputed_layers_are_counted_over_all_kinds_of_layers_of_a_stage():
+    """Three dense layers and 58 of experts: all of them, or the first so many."""
+    graph = graph_of("deepseek-v3")
+
+    def recomputed(**more) -> list[int]:
+        [stage] = shard(graph, Plan(recompute=("full",), **more)).stages
+        return [piece.count for piece in stage.pieces if piece.recompute == "full" and piece.block.is_layer]
+
+    assert recomputed() == [3, 58]
+    assert recomputed(recompute_layers=(60,)) == [3, 57]
+    assert recomputed(recompute_layers=(2,)) == [2]
+
+
+def test_one_count_of_recomputed_layers_is_held_against_the_stage_that_has_most():
+    graph = graph_of("llama3-8b")  # 32 layers
+    plan = Plan(pipeline_parallel=3, layers_per_stage=(10, 12, 10), recompute=("full",), recompute_layers=(12,))
+    check_plan(plan, graph, 3)
+    with pytest.raises(InvalidInput, match="recompute_layers=13 is more than the 12 layers of stage 1"):
+        check_plan(replace(plan, recompute_layers=(13,)), graph, 3)
+    with pytest.raises(InvalidInput, match="recompute_layers=11 is more than the 10 layers of stage 2"):
+        check_plan(replace(plan, recompute_layers=(10, 12, 11)), graph, 3)
+
+
+def test_a_stage_may_hold_a_single_layer_but_not_nothing():
+    plan = Plan(pipeline_parallel=3, layers_per_stage=(16, 1, 15))
+    check_plan(plan, graph_of("llama3-8b"), 3)
+    with pytest.raises(InvalidInput, match="stage 1 would hold nothing"):
+        check_plan(replace(plan, layers_per_stage=(16, 0, 16)), graph_of("llama3-8b"), 3)

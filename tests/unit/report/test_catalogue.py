@@ -9,7 +9,7 @@ from dovetail.hardware.clusters import clusters
 from dovetail.plan.recipes import plans
 from dovetail.report.catalogue import chip_record, cluster_record, model_record, plan_entry_record, source_of
 from dovetail.report.catalogue_tables import entry_tables
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import WIDTH, text_of
 from dovetail.workload.models import models
 

@@ -8,9 +8,9 @@ import pytest
 from dovetail.accuracy.coverage import Coverage, JudgedCoverage
 from dovetail.accuracy.prepared import Decision, Prepared
 from dovetail.accuracy.validation import Validation, scored_set, validation
-from dovetail.files.results import load_results
+from dovetail.files.validation_results import load_results
 from dovetail.hardware.catalog import chips
-from dovetail.report.accuracy import accuracy_tables, validation_record
+from dovetail.report.accuracy import accuracy_tables, judged_once, validation_record
 from dovetail.report.accuracy_page import accuracy_page
 from dovetail.report.choosing import choosing_tables
 from dovetail.report.table import text_of
@@ -131,6 +131,17 @@ def test_promises_and_peers_without_rows_are_told_to_be_unjudged():
     both = validation([prepared(), alone])
     assert {one.kind for one in both.sets[0].unjudged} == {"BLOOM's tuning"}  # the other set has the rest
     assert "small models, one node" not in {peer.what for peer in both.sets[0].peers_alone}
+
+
+def test_what_a_recorded_set_has_rows_of_is_judged_there():
+    alone = validation([prepared(kinds=("vTrain, one node",) * len(KINDS), name="more")])
+    now, recorded = (validation_record(one)["sets"][0] for one in (Validation(sets=(FOUND,)), alone))
+    both = judged_once([now, recorded])
+    assert both == judged_once([recorded, now])[::-1]
+    assert {left["kind"] for left in now["unjudged"]} > {left["kind"] for left in both[0]["unjudged"]}
+    assert "vTrain, one node" not in {left["kind"] for one in both for left in one["unjudged"]}
+    assert "small models, one node" not in {peer["what"] for one in both for peer in one["peers_alone"]}
+    assert [one["choices"] for one in both] == [now["choices"], recorded["choices"]]
 
 
 def test_what_intervals_cover_stands_beside_its_bar():

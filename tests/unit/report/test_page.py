@@ -16,7 +16,7 @@ from dovetail.report.levers import levers_table
 from dovetail.report.page import MAX_CHARACTERS, Card, Page, Provenance, Section, page_html
 from dovetail.report.page_tables import table_html
 from dovetail.report.pages.inputs import plain_inputs
-from dovetail.report.pages.simulated import outcome_charts, outcome_inputs, outcome_page
+from dovetail.report.pages.simulated import outcome_inputs, outcome_page
 from dovetail.report.table import Table
 from tests.chart_checks import check_chart
 
@@ -149,7 +149,6 @@ def test_a_step_has_every_chart_of_a_step(outcome):
     ]  # fmt: skip
     for one in charts:
         check_chart(one)
-    assert [one.name for one in outcome_charts(outcome)] == names
 
 
 def test_a_plan_that_does_not_fit_says_what_would(infeasible):

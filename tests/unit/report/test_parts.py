@@ -10,9 +10,9 @@ from dovetail.hardware.clusters import clusters
 from dovetail.hardware.link import Link
 from dovetail.hardware.mixed import MixedCluster
 from dovetail.plan.plan import Plan
-from dovetail.report.host_ranks import part_notes
-from dovetail.report.launch import launchers
-from dovetail.report.launching import hosts
+from dovetail.report.launch.frameworks import launchers
+from dovetail.report.launch.host_ranks import part_notes
+from dovetail.report.launch.launch import hosts
 from dovetail.report.outcome import tables
 from dovetail.report.parts import in_a_row_of, part_records
 from dovetail.report.record import record

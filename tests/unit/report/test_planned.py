@@ -9,16 +9,16 @@ import pytest
 
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.plan import Plan
-from dovetail.report.nearest import Cost
+from dovetail.report.launch.nearest import Cost
+from dovetail.report.launch.runnable import Runnable, runnable, runnable_notes, runners
 from dovetail.report.planned import Told, notes, planned_tables, proof, sentence
 from dovetail.report.planned_record import planned_record
 from dovetail.report.ranked import ranking_table
-from dovetail.report.runnable import Runnable, runnable, runnable_notes, runners
 from dovetail.report.table import WIDTH, text_of
-from dovetail.search.constraints import Constraint, space_under
 from dovetail.search.objectives import objectives
-from dovetail.search.planner import planned
-from dovetail.search.ranking import Choice, NothingFits, Question, choice, cluster_usd
+from dovetail.search.planners.constraints import Constraint, space_under
+from dovetail.search.planners.planner import planned
+from dovetail.search.planners.ranking import Choice, NothingFits, Question, choice, cluster_usd
 from dovetail.units import GIBI
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload

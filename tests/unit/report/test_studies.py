@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from dovetail.errors import InvalidInput
 from dovetail.report.studies import asked_words, studies_table, studies_tables, study_record, study_tables
 from dovetail.report.study_rows import row_cells, row_columns
 from dovetail.report.table import WIDTH, text_of
@@ -88,8 +89,8 @@ def test_a_study_without_knobs_shows_its_points_as_they_are():
     assert cells["point"] == "3 1"
 
 
-def test_two_columns_of_one_name_are_our_own_mistake():
-    with pytest.raises(AssertionError, match="two columns are named power_w"):
+def test_two_columns_of_one_name_are_refused():
+    with pytest.raises(InvalidInput, match="two columns would be named"):
         row_columns([study({"power_w": [1]})])
 
 

@@ -217,3 +217,10 @@ def test_llama_3s_failures_leave_the_nine_tenths_that_its_paper_reports():
     recovery = Recovery(mtbf_s=mtbf_s, stall_s=2.84, write_s=0.0, restart_s=600.0 + 2.84)
     found: Goodput = goodput(recovery, standing(5.74, 5.74), BestInterval(), 0.0)
     assert 0.90 < found.useful_frac < 0.95
+
+
+@pytest.mark.parametrize("recovery", [SYNCHRONOUS, BESIDE, HELD_UP], ids=["synchronous", "beside", "held up"])
+@pytest.mark.parametrize("step_s", [0.7, 9.0, 37.0, 80.0, 400.0])
+def test_the_best_number_of_steps_loses_least_of_all(recovery, step_s):
+    every = [shares(recovery, num_steps * step_s).useful_frac for num_steps in range(1, 1500)]
+    assert shares(recovery, best_num_steps(recovery, step_s) * step_s).useful_frac == pytest.approx(max(every))

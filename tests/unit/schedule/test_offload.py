@@ -11,14 +11,14 @@ from dovetail.errors import InvalidInput, NotModelled
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.hardware.host import Host
+from dovetail.hardware.host import COPY_FRAC, Host
 from dovetail.hardware.link import Link
 from dovetail.hardware.mixed import MixedCluster
-from dovetail.plan.memory import kept_bytes
+from dovetail.plan.block_memory import kept_bytes
 from dovetail.plan.plan import Overlap, Plan
 from dovetail.plan.shard import shard
 from dovetail.report.levers import levers_table
-from dovetail.schedule.offload import COPY_FRAC, UPDATE_FRAC
+from dovetail.schedule.offload import UPDATE_FRAC
 from dovetail.schedule.step import Step, training_step
 from dovetail.units import GIGA, TERA
 from dovetail.workload.graph import Graph

@@ -7,6 +7,7 @@ from math import ceil
 import numpy as np
 import pytest
 
+from dovetail.errors import NotModelled
 from dovetail.schedule.pipeline_events import played
 from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
 
@@ -35,6 +36,12 @@ def test_interleaving_cuts_the_bubble_of_equal_stages(interleave):
     """Narayanan et al., SC 2021, section 2.2.2: bubble (p - 1)(f + b) / v."""
     step_s = pipelines["interleaved"].step_s(equal(4, 1.0, 1.0, 1.0), shape_of(4, 8, interleave))
     assert step_s == pytest.approx((8 + 3 / interleave) * 3.0)
+
+
+def test_an_order_of_too_many_passes_is_not_followed():
+    with pytest.raises(NotModelled, match="of 1,024 stages of 2 pieces has 6,291,456 passes as it begins, and at most"):
+        pipelines["interleaved"].step_s(equal(1024, 1.0, 1.0, 1.0), shape_of(1024, 10**6, 2))
+    assert pipelines["1f1b"].step_s(equal(1024, 1.0, 1.0, 1.0), shape_of(1024, 2048)) == pytest.approx(3071 * 3.0)
 
 
 @pytest.mark.parametrize(

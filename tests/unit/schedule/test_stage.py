@@ -12,9 +12,9 @@ from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoints
 from dovetail.plan.plan import Plan
+from dovetail.schedule.same_plans import lone_work
 from dovetail.schedule.stage import slowest_frac, sustained
 from dovetail.schedule.work import HELD_FRAC, StageWork, Work, held_fracs
-from dovetail.schedule.work_table import lone_work
 from dovetail.units import MICRO
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dovetail.errors import InvalidInput
 from dovetail.evaluate import Outcome, evaluate
-from dovetail.files import load_spec
+from dovetail.files.job import load_spec
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.plan import Plan
-from dovetail.schedule.alike import schedule_name
-from dovetail.schedule.pipelines import pipelines
+from dovetail.schedule.pipelines import pipelines, schedule_name
 from dovetail.schedule.stage_operators import stage_operators
-from dovetail.schedule.stage_steps import StageStep, stage_steps, step_timeline
+from dovetail.schedule.stage_steps import StageStep, num_played, stage_steps, step_timeline
 from dovetail.schedule.step import assembly_of
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
@@ -84,6 +85,17 @@ def test_passes_played_out_take_what_the_closed_form_says_within_its_word(name):
     short_frac = pipelines[schedule_name(found.plan)].worst_short_frac[-1]
     assert closed_s * (1 - 1e-9) <= played.step_s <= closed_s * (1 + short_frac)
     assert len(played.order.devices) == found.plan.pipeline_parallel
+
+
+def test_a_step_of_too_many_passes_is_not_played_out():
+    found = outcome_of("1f1b")
+    graph = found.workload.training_graph()
+    plan = found.plan
+    played = step_timeline(graph, plan, found.cluster, found.workload.precision)
+    assert num_played(graph, plan) == played.order.num_microbatches * len(played.order.chunk_devices)
+    longer = replace(graph, batch=10**9)
+    with pytest.raises(InvalidInput, match="at most 200,000 microbatches of all stages; got"):
+        step_timeline(longer, plan, found.cluster, found.workload.precision)
 
 
 def test_operators_of_a_stage_take_what_the_stage_computes_at_full_clock():

@@ -10,9 +10,11 @@ from dovetail.hardware.reliability import SlowDevices
 from dovetail.plan.layout import runs_of
 from dovetail.plan.plan import Plan
 from dovetail.plan.plans import columns_of
-from dovetail.schedule.assembly import Assembly, alike, by_stages, shared
+from dovetail.schedule.alike import alike
+from dovetail.schedule.assembly import Assembly, by_stages
 from dovetail.schedule.pipeline_events import played
 from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
+from dovetail.schedule.shared_plans import shared
 from dovetail.schedule.step import training_step
 from dovetail.schedule.straggler import slowed_cluster, slowed_step_s
 from dovetail.workload.models import models

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dovetail.plan.memory import kept_bytes
+from dovetail.plan.block_memory import kept_bytes
 from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis, Need, Ops, Phase
 from dovetail.workload.layers import Sample

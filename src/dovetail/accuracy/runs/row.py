@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dovetail.accuracy.measurements import MAX_COUNT, shown
+from dovetail.accuracy.measurements import LEAST, MAX_COUNT, MOST, shown
 from dovetail.errors import NotModelled
 
 # What must be told for a step to be timed; everything else has a convention (see `stacks`).
@@ -56,7 +56,7 @@ class Row:
             value = float(word or 0)
         except ValueError:
             value = math.nan
-        if not (math.isfinite(value) and value >= 0):
+        if not (value == 0 or LEAST <= value <= MOST):
             raise NotModelled(f"{column} is {shown(word)}, not a number of 0 or more")
         return value
 

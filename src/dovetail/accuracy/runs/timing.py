@@ -15,7 +15,8 @@ from dovetail.plan.check import check_plan
 from dovetail.plan.placement import placement
 from dovetail.plan.plans import columns_of
 from dovetail.plan.shard import shard
-from dovetail.schedule.step import check_schedule, step_times
+from dovetail.schedule.pipelines import check_schedule
+from dovetail.schedule.step import step_times
 from dovetail.workload.graph import Graph
 from dovetail.workload.training import training_graph
 

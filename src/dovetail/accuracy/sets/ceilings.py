@@ -7,10 +7,11 @@ import re
 import numpy as np
 
 from dovetail.accuracy.columns import bare_ops, product_ops
-from dovetail.accuracy.costs import Setting, op_costs
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.prepared import Given, Prepared, chip_for
 from dovetail.accuracy.sets import Format, sets
+from dovetail.cost.costs import op_costs
+from dovetail.cost.op_cost import Setting
 from dovetail.hardware.chip import Chip
 from dovetail.units import MEBI, MICRO
 from dovetail.workload.graph import FloatArray, Ops, Phase

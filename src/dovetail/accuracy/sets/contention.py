@@ -13,7 +13,7 @@ from dovetail.accuracy.prepared import Given, Prepared, chip_for, promise_for
 from dovetail.accuracy.sets import Format, sets
 from dovetail.accuracy.sets.vector import ADAM_BYTES
 from dovetail.hardware.chip import Chip
-from dovetail.schedule.contention import Held, beside, block_bytes_per_s
+from dovetail.schedule.one_device.contention import Held, beside, block_bytes_per_s
 from dovetail.units import GIGA, MEGA, MICRO
 from dovetail.workload.graph import FloatArray, Ops, Phase
 from dovetail.workload.operators import code_of

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from dovetail.accuracy.columns import product_ops
-from dovetail.accuracy.costs import Setting
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.passes import pass_words, phases_of
 from dovetail.accuracy.prepared import Given, Prepared, Typed, chip_for, operators, promise_for, typed
 from dovetail.accuracy.sets import Format, sets
+from dovetail.cost.op_cost import Setting
 from dovetail.hardware.chip import Chip
 from dovetail.units import MICRO
 from dovetail.workload.graph import IntArray

@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from dovetail.accuracy.columns import attention_ops, bare_ops, product_ops
-from dovetail.accuracy.costs import op_costs
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.prepared import Given, Prepared, chip_for, promise_for
 from dovetail.accuracy.sets import Format, sets
+from dovetail.cost.costs import op_costs
 from dovetail.cost.power import Load, sustained_clock_frac
 from dovetail.hardware.chip import Chip
 from dovetail.units import MEBI

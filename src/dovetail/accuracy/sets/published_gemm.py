@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from dovetail.accuracy.costs import Setting
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.prepared import Given, Prepared, promise_for, typed
 from dovetail.accuracy.sets import Format, sets
 from dovetail.accuracy.sets.gemm import products
+from dovetail.cost.op_cost import Setting
 from dovetail.hardware.catalog import chips
 from dovetail.units import MILLI
 

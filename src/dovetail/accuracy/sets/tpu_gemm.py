@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dovetail.accuracy.costs import Setting
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.prepared import Given, Prepared, chip_for, promise_for, typed
 from dovetail.accuracy.sets import Format, sets
 from dovetail.accuracy.sets.gemm import products
+from dovetail.cost.op_cost import Setting
 from dovetail.units import MICRO
 
 TPU = "tpu-v5e"  # the table does not name its chip; operands are fp32 and multiplied in bf16, as JAX does by default

@@ -8,8 +8,8 @@ from dovetail.api.timed.operation import Operation, Run, warm
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.costs import cost_table
 from dovetail.hardware.catalog import chips
+from dovetail.search.codesign.phaze_space import BASE, phaze_chips
 from dovetail.search.codesign.systems import built_systems, system_of
-from dovetail.search.phaze_space import BASE, phaze_chips
 from dovetail.units import MEBI
 from dovetail.workload.graph import Ops
 from dovetail.workload.layers import Sample

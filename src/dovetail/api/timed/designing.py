@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dovetail.accuracy.reproduce.phaze_cases import CASES, TERMS
 from dovetail.api.timed.operation import Operation, Run, warm
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.catalog._templates import template_tensor, template_vector
 from dovetail.hardware.chip import Chip
+from dovetail.papers.phaze_cases import CASES, TERMS
+from dovetail.papers.phaze_joint import question_of
 from dovetail.schedule.cores.batch import scheduled
 from dovetail.schedule.cores.work import Work, chip_batch, work_of
 from dovetail.search.codesign.joint import JointFound, joint_search, own_hands
 from dovetail.search.codesign.question import JointQuestion, system_space
 from dovetail.search.codesign.scoring import Scorer
-from dovetail.search.phaze_joint import question_of
 from dovetail.workload.models import models
 from dovetail.workload.training import with_recompute
 from dovetail.workload.workload import Workload

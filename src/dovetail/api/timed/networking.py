@@ -7,10 +7,10 @@ from functools import partial
 from dovetail.api.timed.operation import Operation, Run, warm
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension
-from dovetail.network.events.asked import Network, NetworkAsked, network_answer
 from dovetail.network.events.network_graph import network_graph
 from dovetail.network.events.program import Collective, Program
 from dovetail.network.events.simulate import simulate
+from dovetail.network.one_collective import Network, NetworkAsked, network_answer
 from dovetail.units import GIBI, MEBI, NANO
 
 NUM_RANKS = 1024

@@ -16,9 +16,9 @@ from dovetail.plan.plans import Plans, joined
 from dovetail.schedule.memory_needs import need_bytes
 from dovetail.schedule.step import step_times, training_step
 from dovetail.search.objectives import objectives
-from dovetail.search.plan_space import PlanSpace, batches
-from dovetail.search.planner import Planned, planned
-from dovetail.search.planners.placed import best_placement
+from dovetail.search.planners.placement.placed import best_placement
+from dovetail.search.planners.plan_space import PlanSpace, batches
+from dovetail.search.planners.planner import Planned, planned
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload

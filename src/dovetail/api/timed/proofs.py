@@ -15,7 +15,7 @@ from dovetail.schedule.cores.exact import Limit, exact_schedule
 from dovetail.schedule.cores.fast import QUICK, list_schedule
 from dovetail.schedule.cores.problem import CoreProblem
 from dovetail.schedule.cores.work import core_problem
-from dovetail.search.plan_space import PlanSpace
+from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dovetail.capture.onnx_steps import LEFT_OUT, Call, Shape, Steps, Value, onnx_operators, onnx_shapes
 from dovetail.errors import InvalidInput, NotModelled
 
-INT32 = 6
-
 
 def heads_first(value: Value, heads: int, steps: Steps) -> Value:
     """[batch, positions, heads * width] as [batch, heads, positions, width]."""

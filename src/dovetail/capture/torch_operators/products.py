@@ -9,9 +9,9 @@ from dovetail.capture.torch_operators import Call, Reading, torch_operators
 from dovetail.workload.recorded.record import Attribute
 
 
-def _dims(call: Call, of: str = "self") -> tuple[int, ...]:
+def _dims(call: Call) -> tuple[int, ...]:
     """The dims that a call reduces over, counted from the first; all of them where none is named."""
-    rank = call.arguments[of].dim()
+    rank = call.arguments["self"].dim()
     given = call.arguments.get("dim")
     if given is None or given == [] or given == ():
         return tuple(range(rank))

@@ -10,8 +10,8 @@ import numpy as np
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.families.attention import attention_costing
 from dovetail.cost.families.convolution import convolution_costing
-from dovetail.cost.families.parts import Costing, Parts, Rows, rows_of
 from dovetail.cost.families.products import product_costing
+from dovetail.cost.families.rows import Costing, Parts, Rows, rows_of
 from dovetail.cost.families.vector import vector_costing
 from dovetail.cost.op_cost import LIMITS, OpCosts, Setting
 from dovetail.cost.own_costs import with_own_costs

@@ -15,7 +15,7 @@ from dovetail.cost.attention import (
     side_bytes,
 )
 from dovetail.cost.columns import ChipColumns
-from dovetail.cost.families.parts import (
+from dovetail.cost.families.rows import (
     Costing,
     Parts,
     Rows,

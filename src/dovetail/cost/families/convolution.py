@@ -10,8 +10,8 @@ from dataclasses import fields, replace
 import numpy as np
 
 from dovetail.cost.columns import ChipColumns
-from dovetail.cost.families.parts import Costing, Parts, Rows, beside, loop_flop_per_s, tensor_j_per_flop, throttled
 from dovetail.cost.families.products import product_costing
+from dovetail.cost.families.rows import Costing, Parts, Rows, beside, loop_flop_per_s, tensor_j_per_flop, throttled
 from dovetail.cost.op_cost import Setting
 from dovetail.workload.graph import FloatArray, Phase
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.cost.columns import ChipColumns
-from dovetail.cost.families.parts import (
+from dovetail.cost.families.rows import (
     Costing,
     Parts,
     Rows,

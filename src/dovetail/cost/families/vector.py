@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.cost.columns import ChipColumns
-from dovetail.cost.families.parts import TINY_S, Costing, Parts, Rows, floor_s, stream_host_s
+from dovetail.cost.families.rows import TINY_S, Costing, Parts, Rows, floor_s, stream_host_s
 from dovetail.cost.kernels import Access, Kernel, Launches, launches
 from dovetail.cost.op_cost import Setting
 from dovetail.cost.vector import MANY_ROWS, SORT_KERNELS, KernelRows, access_code, kernel_times, stream_code

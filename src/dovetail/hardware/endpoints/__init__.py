@@ -17,7 +17,7 @@ from dovetail.units import GIGA, NANO
 # of an H200 by a tenth to a fifth, docs/model/contention.md).
 SM_HELD_FRAC = 0.15
 # Of that, what is due to memory: a layer of Llama 3 8B and one of 70B (tp 8) take 0.30 and 0.34 longer beside 16 blocks
-# on an H100, and 0.021 and 0.012 beside the memory traffic of these alone (schedule/contention.py).
+# on an H100, and 0.021 and 0.012 beside the memory traffic of these alone (schedule/one_device/contention.py).
 MEMORY_FRAC = 0.05
 
 

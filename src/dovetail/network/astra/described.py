@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from dovetail.errors import InvalidInput, NotModelled, did_you_mean
+from dovetail.errors import InvalidInput, NotModelled, did_you_mean, shown
 from dovetail.network.astra.system import COLLECTIVES, TICK_S, AstraDim, AstraSystem
 from dovetail.units import GIBI
 
@@ -89,7 +89,7 @@ def system_of(
     for key in table:
         if key not in IMPLEMENTATIONS and key not in TAKEN_KEYS | UNUSED_KEYS:
             raise NotModelled(
-                f"no system option is named {key!r}{did_you_mean(key, TAKEN_KEYS | set(IMPLEMENTATIONS))}"
+                f"no system option is named {shown(key)}{did_you_mean(str(key), TAKEN_KEYS | set(IMPLEMENTATIONS))}"
             )
     if "local-mem-bw" not in table:
         raise InvalidInput("the system file must give local-mem-bw: reductions are charged against it")

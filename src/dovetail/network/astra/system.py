@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dovetail.errors import InvalidInput, NotModelled, did_you_mean
+from dovetail.errors import InvalidInput, NotModelled, did_you_mean, shown
 from dovetail.units import NANO
 
 TICK_S = NANO  # the one border between its ticks and our seconds
@@ -37,7 +37,7 @@ class AstraDim:
     def __post_init__(self) -> None:
         if self.kind not in (RING, SWITCH, FULLY_CONNECTED):
             raise NotModelled(
-                f"no ASTRA-sim topology is named {self.kind!r}"
+                f"no ASTRA-sim topology is named {shown(self.kind)}"
                 + did_you_mean(self.kind, (RING, SWITCH, FULLY_CONNECTED))
             )
         _check_within("npus_count", self.num_ranks, 1, MAX_RANKS)
@@ -93,7 +93,7 @@ class AstraSystem:
             ("collective-optimization", self.optimization, OPTIMIZATIONS),
         ):
             if value not in known:
-                raise NotModelled(f"no {label} is named {value!r}" + did_you_mean(value, known), label)
+                raise NotModelled(f"no {label} is named {shown(value)}" + did_you_mean(value, known), label)
         for collective, names in self.algorithms.items():
             _check_algorithms(collective, names, len(self.dims))
 

@@ -84,7 +84,6 @@ class ChunkNetwork:
     _pending: list[tuple[int, int, list[object]]] = field(default_factory=list)
     _sequence: int = 0
     _in_flight: int = 0
-    _at_door: bool = False
 
     def __post_init__(self) -> None:
         self.busy_s = [0.0] * self.station.num_servers

@@ -22,6 +22,8 @@ def simulate(graph: LinkGraph, program: Program, engine: Engine = "auto", watch:
     "all ranks" never falls back, and says in `is_exact` whether it should have. `watch` asks for a record of what was
     carried and run when, which an answer that is not exact does not have.
     """
+    if not program.tasks:  # nothing is sent, whatever the engine
+        return Simulation(graph, program, "all ranks", watch).run()
     if engine != "messages":
         timeline = Simulation(graph, program, engine, watch).run()
         if timeline.engine == "one rank" and engine == "auto" and not timeline.is_exact:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.network.astra.dimensions import ALGORITHMS, astra_dims_of
 from dovetail.network.astra.system import COLLECTIVES, AstraSystem
-from dovetail.network.events.asked import NetworkAsked, group_rows
 from dovetail.network.events.phases import suited
+from dovetail.network.one_collective import NetworkAsked, group_rows
 from dovetail.network.trace.nodes import Rank, TraceNode, Traces
 
 FREE_BYTES_PER_TICK = 1e12  # style: no limit is asked for, and a file must say one: a sum of 1 GiB costs 3 ps

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dovetail.network.events.asked import Network
 from dovetail.network.events.engine import Timeline
 from dovetail.network.events.recording import Record
+from dovetail.network.one_collective import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,12 @@ import numpy as np
 
 from dovetail.errors import InvalidInput, NotModelled, did_you_mean
 from dovetail.hardware.topology import Dimension
-from dovetail.network.events.asked import Network
 from dovetail.network.events.pairing import Node, program_of
 from dovetail.network.events.program import Collective, Compute, Devices, Program, Queueing, Task, waits
 from dovetail.network.events.recording import Watch
 from dovetail.network.events.simulate import simulate
 from dovetail.network.events.unit_graphs import UnitGraph
+from dovetail.network.one_collective import Network
 from dovetail.network.trace.critical import critical_path
 from dovetail.network.trace.nodes import TraceNode, Traces, at, check_count, is_involved, members
 from dovetail.network.trace.outcome import RankEnd, TraceOutcome

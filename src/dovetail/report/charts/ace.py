@@ -9,7 +9,7 @@ from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.curves import curves_chart
 from dovetail.report.charts.palette import BLUE, VERMILLION
 from dovetail.report.curves import Curve, Panel
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.report.words import number
 from dovetail.units import MEBI, format_rate, format_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dovetail.report.charts.bars import grouped
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.palette import BLUE, GREEN, ORANGE
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.report.words import percent
 

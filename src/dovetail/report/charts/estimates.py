@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.accuracy.single import OpAnswer
+from dovetail.accuracy.one_operator import OpAnswer
 from dovetail.report.charts.bars import ranked
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.palette import BLUE, PALE

@@ -12,7 +12,7 @@ from dovetail.report.table import Table
 from dovetail.report.words import percent
 from dovetail.schedule.pass_order import Kind
 from dovetail.schedule.pipeline_events import Timeline
-from dovetail.schedule.stage_steps import step_timeline
+from dovetail.schedule.stage_steps import MOST_PLAYED, num_played, step_timeline
 from dovetail.units import format_s
 
 NAMES = {
@@ -37,10 +37,10 @@ class _Window:
 
 
 def pipeline_timeline(outcome: Outcome) -> tuple[Chart, ...]:
-    """One chart, or of long steps two; none where there is one stage, which runs pass after pass."""
-    if outcome.plan.pipeline_parallel == 1:
-        return ()
+    """One chart, or of long steps two; none of one stage, which runs pass after pass, or of too many passes to play."""
     graph = outcome.workload.training_graph()
+    if outcome.plan.pipeline_parallel == 1 or num_played(graph, outcome.plan) > MOST_PLAYED:
+        return ()
     found = step_timeline(graph, outcome.plan, outcome.cluster, outcome.workload.precision)
     return tuple(_chart(found, window) for window in _windows(found))
 

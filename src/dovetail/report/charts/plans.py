@@ -8,7 +8,7 @@ from dovetail.report.charts.palette import BLUE, ORANGE, PALE
 from dovetail.report.ranked import PART_WORDS
 from dovetail.report.table import Table
 from dovetail.report.words import gain, plan_in_brief
-from dovetail.search.ranking import Choice, Ranked
+from dovetail.search.planners.ranking import Choice, Ranked
 from dovetail.units import format_bytes, format_s
 
 MOST_CHARACTERS = 34  # of a plan beside its bar

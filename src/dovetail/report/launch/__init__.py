@@ -1,16 +1,1 @@
-"""Launchers, one file a framework: a plan as what starts the run."""
-
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TypeAlias
-
-from dovetail.hardware.mixed import AnyCluster
-from dovetail.plan.plan import Plan
-from dovetail.registry import Registry
-from dovetail.report.launching import Launch
-from dovetail.workload.workload import Workload
-
-Launcher: TypeAlias = Callable[[Workload, AnyCluster, Plan], Launch]
-
-launchers: Registry[Launcher] = Registry("framework", __name__)
+"""A plan as what starts the run, or as the nearest that a framework runs: launchers, and who can run what."""

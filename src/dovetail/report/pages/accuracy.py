@@ -9,7 +9,7 @@ from dovetail.report.accuracy import accuracy_tables, accuracy_verdict
 from dovetail.report.charts.measured import predicted_measured
 from dovetail.report.charts.set_errors import errors_by_set
 from dovetail.report.page import Card, Page, Section
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.words import counted, percent
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dovetail.report.captured_tables import captured_tables
 from dovetail.report.charts.captured import block_shares, operator_shares
 from dovetail.report.page import Card, Page, Section
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.units import format_bytes, format_count, format_rate
 
 

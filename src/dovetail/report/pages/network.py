@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dovetail.network.events.asked import NetworkAnswer
+from dovetail.network.one_collective import NetworkAnswer
 from dovetail.report.charts.curves import curves_chart
 from dovetail.report.charts.link_load import LinkLoad, link_load
 from dovetail.report.network import network_tables, sweep_panels, sweep_tables

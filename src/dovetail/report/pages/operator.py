@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.accuracy.single import OpAnswer
+from dovetail.accuracy.one_operator import OpAnswer
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.estimates import estimates
 from dovetail.report.charts.roofline import Dot, Roofs, family_of, roofline

@@ -9,12 +9,12 @@ from dovetail.report.charts.convergence import convergence
 from dovetail.report.charts.plans import plans_compared
 from dovetail.report.charts.stage_memory import memory_by_stage
 from dovetail.report.charts.trail import Mark, Trail
+from dovetail.report.launch.runnable import Runnable
 from dovetail.report.page import Card, Page, Section
 from dovetail.report.pages.simulated import outcome_cards, outcome_sections
 from dovetail.report.planned import Told, nothing_sentence, planned_tables, proof, sentence
-from dovetail.report.runnable import Runnable
 from dovetail.report.words import percent
-from dovetail.search.ranking import Choice, NothingFits
+from dovetail.search.planners.ranking import Choice, NothingFits
 from dovetail.units import format_s
 
 

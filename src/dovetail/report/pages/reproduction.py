@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dovetail.report.charts.ace import ace_charts
 from dovetail.report.charts.beside_paper import BesidePaper, beside_paper
 from dovetail.report.page import Page, Section
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 
 

@@ -22,7 +22,7 @@ from dovetail.report.outcome import assumptions_table, headline_table, tables, t
 from dovetail.report.page import Card, Page, Section
 from dovetail.report.pages.inputs import plain_inputs
 from dovetail.report.parts import parts_tables, stage_in_words
-from dovetail.report.record import Record
+from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.report.words import counted, number, percent
 from dovetail.units import format_bytes, format_energy_j, format_s
@@ -43,12 +43,6 @@ def outcome_page(
             *outcome_sections(result),
         ),
     )
-
-
-def outcome_charts(result: Outcome | Infeasible) -> tuple[Chart, ...]:
-    """Every chart of one plan's outcome, in the order of the page."""
-    sections = (_memory(result),) if isinstance(result, Infeasible) else outcome_sections(result)
-    return tuple(chart for section in sections for chart in section.charts)
 
 
 def outcome_sections(outcome: Outcome) -> tuple[Section, ...]:

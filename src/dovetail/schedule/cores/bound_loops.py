@@ -107,10 +107,3 @@ def lower_bound(dag: Dag, back: Dag, modes: Modes, stock: IntArray, most_square:
             if num <= most_windows and mix % 2 == 0:
                 best = max(best, window_bound(dag, head, tail, value, work, mix, whole, num <= most_square))
     return best
-
-
-def batch_bounds(dag: Dag, back: Dag, modes: Modes, stock: IntArray, found: IntArray) -> None:
-    """Into `found`: what no schedule on each chip can beat, by path, work and their means over the whole graph."""
-    for chip in range(len(found)):
-        own = Modes(modes.start[chip], modes.beats, modes.need, modes.share_beats)
-        found[chip] = lower_bound(dag, back, own, stock[chip], 0, 0)

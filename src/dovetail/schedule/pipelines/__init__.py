@@ -10,6 +10,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dovetail.errors import InvalidInput, NotModelled
+from dovetail.plan.plan import Plan
 from dovetail.registry import Registry, at_withdrawal, holding
 from dovetail.schedule.pass_order import PassOrder
 from dovetail.schedule.pipeline_events import ChunkTimes
@@ -18,6 +20,7 @@ from dovetail.workload.graph import FloatArray, IntArray
 
 Counts: TypeAlias = int | npt.NDArray[np.int64]  # one, or one a plan
 
+MOST_PASSES = 1_000_000  # style: a count; forward passes whose order is followed, in some 3 s and 700 MB
 TRANSFER_FRACS = (0.05, 0.2, 0.5)  # of a chunk's forward pass, up to which `Pipeline.worst_short_frac` is told
 
 
@@ -212,7 +215,32 @@ def _bones(
     stage_part: tuple[int, ...],
 ) -> Paths:
     shape = PipelineShape(num_stages=num_stages, num_microbatches=num_microbatches, interleave=interleave)
+    num_passes = num_stages * num_microbatches * interleave
+    if num_passes > MOST_PASSES:
+        told = f"a pipeline of {num_stages:,} stages of {interleave:,} pieces has {num_passes:,} passes as it begins"
+        raise NotModelled(f"{told}, and at most {MOST_PASSES:,} are followed; take fewer stages or pieces, or 1f1b")
     return paths(skeleton(pipelines[name].order(shape)), stage_run, stage_part)
 
 
 at_withdrawal(_bones.cache_clear)
+
+
+def schedule_name(plan: Plan) -> str:
+    """The plan's schedule; 1F1B of several chunks a stage is the interleaved one."""
+    return "interleaved" if plan.schedule == "1f1b" and plan.interleave > 1 else plan.schedule
+
+
+def check_schedule(plan: Plan, num_microbatches: int) -> None:
+    """Raises `InvalidInput` with the rule that the plan breaks where its schedule cannot run so."""
+    try:
+        pipeline = pipelines[schedule_name(plan)]
+    except InvalidInput as unknown:
+        raise InvalidInput(unknown.message, "schedule") from None
+    if rule := pipeline.problem(pipeline_shape(plan, num_microbatches)):
+        raise InvalidInput(f"schedule {schedule_name(plan)} {rule}", "schedule")
+
+
+def pipeline_shape(plan: Plan, num_microbatches: int) -> PipelineShape:
+    return PipelineShape(
+        num_stages=plan.pipeline_parallel, num_microbatches=num_microbatches, interleave=plan.interleave
+    )

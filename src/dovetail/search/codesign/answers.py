@@ -15,7 +15,7 @@ from dovetail.search.codesign.question import Budget, JointQuestion, everything,
 from dovetail.search.codesign.refining import RefinedCase, RefinedSystem, system_at
 from dovetail.search.codesign.scoring import Scorer
 from dovetail.search.codesign.systems import built_systems, network_of, system_chip
-from dovetail.search.plan_space import PlanSpace
+from dovetail.search.planners.plan_space import PlanSpace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

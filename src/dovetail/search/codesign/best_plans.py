@@ -12,8 +12,8 @@ from dovetail.schedule.chip_rows import ChipRows
 from dovetail.schedule.many_chips import PlanFrame
 from dovetail.schedule.step import even_times
 from dovetail.schedule.work_table import ChipWorks
-from dovetail.search.bounds import step_bounds
 from dovetail.search.codesign.frames import Frame
+from dovetail.search.planners.bounds.step_lows import step_bounds
 from dovetail.workload.graph import FloatArray, IntArray
 
 NUM_FIRST = 3  # base plans of each chip that are evaluated before any is ruled out

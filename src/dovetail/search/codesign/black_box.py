@@ -21,9 +21,9 @@ from dovetail.search.codesign.question import places_of, systems_at
 from dovetail.search.codesign.scoring import Scorer, SystemScore
 from dovetail.search.codesign.systems import built_systems
 from dovetail.search.space import Point
+from dovetail.search.telling import run_search
 from dovetail.workload.graph import FloatArray, IntArray
 
-NUM_IDLE = 2000  # asked in a row without a new system among them: a search that goes round in circles ends
 NUM_AHEAD = 32  # systems scored at once where it is known what will be asked
 
 
@@ -37,18 +37,12 @@ def black_box(scorer: Scorer, hands: Hands, algorithm: Algorithm, rng: Random, *
     telling, space = _Telling(scorer, hands, lows), scorer.question.space
     search = algorithm.search(space, rng, telling.bound)
     telling.ahead = islice(algorithm.order(space, copy(rng), telling.bound), num_most)
-    num_idle, asked = 0, next(search, [])
-    while asked:
-        fresh = telling.new(asked)[: num_most - len(telling.told)]
-        telling.tell(fresh)
+
+    def tell(points: list[Point]) -> None:
+        telling.tell(points)
         hands.watch(telling.standing(num_most))
-        num_idle = 0 if fresh else num_idle + len(asked)
-        if len(telling.told) >= num_most or telling.new(asked) or num_idle >= NUM_IDLE:
-            break
-        try:
-            asked = search.send([telling.told[point] for point in asked])
-        except StopIteration:
-            break
+
+    run_search(search, telling.told, tell, num_most=num_most)
     return telling.found(census)
 
 
@@ -76,9 +70,6 @@ class _Telling:
     def _places(self, points: list[Point]) -> IntArray:
         columns = np.array(points, dtype=np.int64).reshape(-1, len(self._shape))
         return np.asarray(np.ravel_multi_index(tuple(columns.T), self._shape))
-
-    def new(self, points: list[Point]) -> list[Point]:
-        return [point for point in dict.fromkeys(points) if point not in self.told]
 
     def tell(self, points: list[Point]) -> None:
         """Scores those that may have a plan; the others are known to have none."""

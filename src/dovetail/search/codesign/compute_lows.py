@@ -16,9 +16,9 @@ from dovetail.cost.costs import alike_rows, cost_table
 from dovetail.cost.own_costs import refuse_own_costs
 from dovetail.hardware.chip import Chip
 from dovetail.schedule.many_chips import PlanFrame
-from dovetail.search.bounds import ROUNDING_TOLERANCE
 from dovetail.search.codesign.lines import PLACES, places_of_blocks
 from dovetail.search.codesign.systems import built_systems, has_own_buffers, system_of
+from dovetail.search.planners.bounds.step_lows import ROUNDING_TOLERANCE
 from dovetail.search.space import Space
 from dovetail.units import KIBI
 from dovetail.workload.graph import FloatArray, Graph, IntArray, Phase

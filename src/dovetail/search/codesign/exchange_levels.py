@@ -9,9 +9,10 @@ import numpy as np
 
 from dovetail.plan.layout import Part, Run
 from dovetail.plan.plans import distinct
-from dovetail.schedule.assembly import Alike, Shared
+from dovetail.schedule.alike import Alike
+from dovetail.schedule.shared_plans import Shared
 from dovetail.schedule.sync import Held, exchange, held_elements
-from dovetail.search.bounds import layer_blocks
+from dovetail.search.planners.bounds.step_lows import layer_blocks
 from dovetail.workload.graph import FloatArray, IntArray
 
 Holding = Callable[[IntArray], tuple[Held, Held]]  # of some plans: what stages hold, of experts apart

@@ -15,15 +15,15 @@ from dovetail.plan.cuts import cuts_of
 from dovetail.plan.placements import nesting
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.plan.plans import Plans, joined
-from dovetail.schedule.assembly import Shared
 from dovetail.schedule.many_chips import PlanFrame, plan_frame
 from dovetail.schedule.memory_needs import need_bytes
+from dovetail.schedule.shared_plans import Shared
 from dovetail.search.codesign.line_making import lines_of
 from dovetail.search.codesign.lines import Lines, pair_times_s
-from dovetail.search.memory_lows import may_fit
-from dovetail.search.plan_space import PlanSpace, batches
-from dovetail.search.refine import Job
-from dovetail.search.stage_options import with_policies
+from dovetail.search.planners.bounds.memory_lows import may_fit
+from dovetail.search.planners.cuts.stage_options import with_policies
+from dovetail.search.planners.plan_space import PlanSpace, batches
+from dovetail.search.planners.refine import Job
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.workload import Workload
 

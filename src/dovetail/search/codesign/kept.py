@@ -24,9 +24,9 @@ from dovetail.search.codesign.rows import question_facts
 from dovetail.search.codesign.scoring import SystemScore
 from dovetail.search.codesign.system_words import BY_SIZE_WORDS
 from dovetail.search.codesign.systems import BY_SIZE
-from dovetail.search.constraints import EVEN, STAGES
 from dovetail.search.metrics import metrics
-from dovetail.search.plan_space import PlanSpace
+from dovetail.search.planners.constraints import EVEN, STAGES
+from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.space import Space
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload

@@ -11,14 +11,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.schedule.assembly import STRAIGHT, Alike, Shared, by_pipeline, num_hiding
+from dovetail.schedule.alike import Alike, by_pipeline
+from dovetail.schedule.assembly import STRAIGHT, num_hiding
+from dovetail.schedule.shared_plans import Shared
 from dovetail.schedule.work import held_s
 from dovetail.schedule.work_columns import stage_work
-from dovetail.search.block_lows import BlockLows, block_lows
-from dovetail.search.bounds import ROUNDING_TOLERANCE, GroupLows, group_lows, layer_blocks
 from dovetail.search.codesign.exchange_levels import exchange_levels, run_exchanges_s
 from dovetail.search.codesign.lines import COLUMNS, PLACES, Lines, places_of_blocks
-from dovetail.search.pipeline_lows import pace_slope, pipeline_low_s
+from dovetail.search.planners.bounds.block_lows import BlockLows, block_lows
+from dovetail.search.planners.bounds.pipeline_lows import pace_slope, pipeline_low_s
+from dovetail.search.planners.bounds.step_lows import ROUNDING_TOLERANCE, GroupLows, group_lows, layer_blocks
 from dovetail.workload.graph import BoolArray, FloatArray
 
 NUM_WAYS = 11  # lines of a row at most

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.schedule.assembly import Shared
-from dovetail.search.block_lows import block_lows
-from dovetail.search.bounds import ROUNDING_TOLERANCE, layer_blocks
+from dovetail.schedule.shared_plans import Shared
+from dovetail.search.planners.bounds.block_lows import block_lows
+from dovetail.search.planners.bounds.step_lows import ROUNDING_TOLERANCE, layer_blocks
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 
 PLACES = ("layers", "first", "last")  # where a microbatch computes: in all layers, before them and after them

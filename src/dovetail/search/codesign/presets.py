@@ -11,9 +11,9 @@ import numpy as np
 from dovetail.cost.phaze_area import phaze_mm2
 from dovetail.hardware.die import RETICLE_MM2
 from dovetail.plan.plan import Overlap
+from dovetail.search.codesign.phaze_space import BUFFERS_BYTES, COUNTS, LEAST_AREA_FRAC, SIDES, most_mm2
 from dovetail.search.codesign.question import Rule, Systems, everything
-from dovetail.search.phaze_space import BUFFERS_BYTES, COUNTS, LEAST_AREA_FRAC, SIDES, most_mm2
-from dovetail.search.plan_space import PlanSpace
+from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.units import MEBI
 from dovetail.workload.graph import BoolArray
 

@@ -13,7 +13,7 @@ from dovetail.hardware.chip import Chip
 from dovetail.search.codesign.frames import Networks
 from dovetail.search.codesign.systems import BY_SIZE, KNOBS, Built, has_own_buffers, system_of
 from dovetail.search.metrics import Metric
-from dovetail.search.plan_space import PlanSpace
+from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.space import Knob, Point, Space
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 from dovetail.workload.workload import Workload

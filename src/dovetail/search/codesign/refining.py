@@ -9,16 +9,16 @@ import numpy as np
 
 from dovetail.hardware.chip import Chip
 from dovetail.plan.plan import Plan
-from dovetail.schedule.assembly import shared
-from dovetail.search.aims import TIED_FRAC, aimed
-from dovetail.search.candidates import Found
+from dovetail.schedule.shared_plans import shared
 from dovetail.search.codesign.best_plans import NO_PLAN
 from dovetail.search.codesign.frames import Frame
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.scoring import CasePlan, Scorer, SystemScore
 from dovetail.search.codesign.systems import network_of, system_chip
 from dovetail.search.metrics import ChipFigures
-from dovetail.search.refine import Job, balanced_plans, base_plans
+from dovetail.search.planners.aims import TIED_FRAC, aimed
+from dovetail.search.planners.candidates import Found
+from dovetail.search.planners.refine import Job, balanced_plans, base_plans
 from dovetail.search.space import Point
 from dovetail.workload.graph import IntArray
 

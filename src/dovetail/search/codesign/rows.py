@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
+from dovetail.errors import InvalidInput, shown
 from dovetail.plan.plan import Overlap, Plan
 from dovetail.search.algorithms import Scored
 from dovetail.search.codesign.best_plans import NO_PLAN
@@ -15,9 +17,9 @@ from dovetail.search.codesign.refining import RefinedCase, RefinedSystem
 from dovetail.search.codesign.scoring import CasePlan, SystemScore
 from dovetail.search.codesign.system_words import space_in_words
 from dovetail.search.codesign.systems import KNOBS, NETWORK, built_systems
-from dovetail.search.constraints import EVEN, STAGES
 from dovetail.search.metrics import metrics
 from dovetail.search.mining.identity import digest_of
+from dovetail.search.planners.constraints import EVEN, STAGES
 from dovetail.search.space import Point
 from dovetail.search.study import UNTOLD
 
@@ -127,7 +129,9 @@ def _text(plans: list[dict[str, Any]]) -> str:
 
 
 def score_of(row: Scored) -> SystemScore:
-    low, figures = row.also[0], row.also[1 + len(TAKEN) :]
+    low, figures = _told(row)
+    if len(figures) % len(_EVEN) or not all(map(math.isfinite, figures[_EVEN.index("plan") :: len(_EVEN)])):
+        raise _not_ours(row)
     cases = []
     for start in range(0, len(figures), len(_EVEN)):
         values: dict[str, Any] = dict(zip(_EVEN, figures[start : start + len(_EVEN)], strict=True))
@@ -136,13 +140,28 @@ def score_of(row: Scored) -> SystemScore:
 
 
 def refined_of(row: Scored) -> RefinedSystem:
-    low, figures = row.also[0], row.also[1 + len(TAKEN) :]
-    told = json.loads(row.plan)
+    low, figures = _told(row)
     cases = []
-    for place, written in enumerate([told] if isinstance(told, dict) else told):
-        values = figures[place * len(_UNEVEN) : (place + 1) * len(_UNEVEN)]
-        cases.append(RefinedCase(plan=_plan(written), **dict(zip(_UNEVEN, values, strict=True))))
+    try:
+        told = json.loads(row.plan)
+        for place, written in enumerate([told] if isinstance(told, dict) else told):
+            values = figures[place * len(_UNEVEN) : (place + 1) * len(_UNEVEN)]
+            cases.append(RefinedCase(plan=_plan(written), **dict(zip(_UNEVEN, values, strict=True))))
+    except (ValueError, TypeError, AttributeError, RecursionError):  # no JSON, or no plan, of as many cases
+        raise _not_ours(row) from None
     return RefinedSystem(point=row.point, loss=row.loss, low=low, cases=tuple(cases))
+
+
+def _told(row: Scored) -> tuple[float, tuple[float, ...]]:
+    """The bound of a row, and the figures of its cases."""
+    if len(row.also) <= len(TAKEN):
+        raise _not_ours(row)
+    return row.also[0], row.also[1 + len(TAKEN) :]
+
+
+def _not_ours(row: Scored) -> InvalidInput:
+    told = f"the row of point {shown(' '.join(map(str, row.point)))} holds no score of a system"
+    return InvalidInput(f"{told}; put back a copy of the store, or begin anew with another file", "store")
 
 
 def _plan(written: dict[str, Any]) -> Plan:

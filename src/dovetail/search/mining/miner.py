@@ -16,9 +16,8 @@ from dovetail.search.mining.bounds import JobBounds
 from dovetail.search.mining.chunks import Chunks, Score, scoring
 from dovetail.search.mining.score import Question, scored
 from dovetail.search.space import Point
+from dovetail.search.telling import run_search
 from dovetail.workload.graph import FloatArray
-
-NUM_IDLE = 2000  # asked in a row without a new design among them: a search that goes round in circles ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,20 +111,12 @@ def mined(
 
 
 def _run(search: Search, telling: _Telling, score: Score, num_most: int, watch: Watch) -> None:
-    num_idle = 0
-    asked = next(search, [])
-    while asked:
-        fresh = telling.new(asked)[: num_most - len(telling.told)]
-        if fresh:
-            telling.tell(fresh, score)
+    def tell(points: list[Point]) -> None:
+        if points:
+            telling.tell(points, score)
             watch(telling.standing())
-        num_idle = 0 if fresh else num_idle + len(asked)
-        if len(telling.told) >= num_most or telling.new(asked) or num_idle >= NUM_IDLE:
-            break
-        try:
-            asked = search.send([telling.told[point] for point in asked])
-        except StopIteration:
-            break
+
+    run_search(search, telling.told, tell, num_most=num_most)
 
 
 class _Telling:
@@ -143,9 +134,6 @@ class _Telling:
     def bound(self, points: list[Point]) -> FloatArray:
         places = np.fromiter(map(self._place.__getitem__, points), np.int64, len(points))
         return np.asarray(self._lows[places])
-
-    def new(self, points: list[Point]) -> list[Point]:
-        return [point for point in dict.fromkeys(points) if point not in self.told]
 
     @property
     def loss(self) -> float:

@@ -10,11 +10,12 @@ from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.clusters.template_torus import template_torus
 from dovetail.plan.plan import Plan
-from dovetail.search.constraints import Constraint, are_stages_even, space_under
 from dovetail.search.mining.task import Task
 from dovetail.search.objectives import objectives
-from dovetail.search.plan_space import PlanSpace, divisors
-from dovetail.search.planner import Progress, planned
+from dovetail.search.planners.constraints import Constraint, are_stages_even, space_under
+from dovetail.search.planners.even_plans import Progress
+from dovetail.search.planners.plan_space import PlanSpace, divisors
+from dovetail.search.planners.planner import planned
 from dovetail.workload.workload import Workload
 
 WHERE = "--devices"

@@ -1,1 +1,1 @@
-"""Planners: exact programs that cut a model into stages."""
+"""The best plans for a model on a cluster, with a proven gap: all even ones evaluated, uneven ones best first."""

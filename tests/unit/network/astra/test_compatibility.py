@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import time
 from dataclasses import replace
 from random import Random
 
@@ -70,18 +69,6 @@ def test_every_recorded_training_step_is_reproduced_to_the_nanosecond():
         assert len(nodes) == int(row["nodes_per_npu"])
         assert step_ticks(system_of(row), nodes) == int(row["sim_time_ns"]), row["workload"]
     assert len(recorded) == 13
-
-
-def test_a_step_on_4096_ranks_takes_under_20_ms():
-    made = system(
-        dim(SWITCH, 8, 400.0, 250.0),
-        dim(SWITCH, 512, 50.0, 1000.0),
-        optimization="localBWAware",
-        algorithms=["halvingDoubling"] * 2,
-    )
-    begin = time.process_time()
-    step_ticks(made, gpt_like_step("gpt_like_48layers_tp8_dp512").nodes())
-    assert time.process_time() - begin < 0.020
 
 
 def random_system(rng):
@@ -216,3 +203,10 @@ def test_what_astra_sim_cannot_do_is_refused():
         collective_ticks(system(dim(num_ranks=6), algorithms=["halvingDoubling"]), "all_reduce", 2**20)
     with pytest.raises(InvalidInput, match="cannot be cut"):
         collective_ticks(system(dim(), num_chunks=8), "all_reduce", 4)
+
+
+@pytest.mark.parametrize("option", ["num_chunks", "num_active_chunks", "num_queues"])
+def test_a_system_has_one_of_everything_at_least(option):
+    system(dim(), **{option: 1})
+    with pytest.raises(InvalidInput, match="1 to"):
+        system(dim(), **{option: 0})

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from dovetail.errors import InvalidInput, NotModelled
-from dovetail.network.endpoint import Grant, endpoints, fed_payload_bytes_per_s, network_bytes_per_s
+from dovetail.network.endpoint import (
+    SM_RATES_BYTES_PER_S,
+    Grant,
+    endpoints,
+    fed_payload_bytes_per_s,
+    network_bytes_per_s,
+)
 from dovetail.network.endpoint.ace_engine import (
     AceDesign,
     ace_mm2,
@@ -234,3 +240,58 @@ def test_rings_cannot_add():
 
 def test_an_all_to_all_through_a_switch_takes_one_hop():
     assert sent_per_byte(all_to_all_phases(_switched(8))) == pytest.approx(7 / 8)
+
+
+@pytest.mark.parametrize("work", list(Work))
+def test_switches_that_add_take_neither_cores_nor_sram(work):
+    use = endpoints["in-switch"](nested_phases(_switched(8), work))
+    assert (use.sm_bytes, use.sram_bytes) == (0.0, 0.0)
+
+
+def test_an_all_to_all_has_nothing_for_switches_to_add():
+    use = endpoints["in-switch"](all_to_all_phases(_switched(8)))
+    assert use.read_bytes == use.write_bytes == use.link_bytes == pytest.approx(7 / 8)
+    assert switched_s_per_byte(_switched(8), Work.ALL_TO_ALL) == pytest.approx(7 / 8 / GIGA)
+
+
+def test_a_server_is_busy_for_as_long_as_chunks_hold_it():
+    network = _one_server()
+    network.issue(_of("early", 3))
+    network.wait("early")
+    network.advance(10.0)
+    assert network.busy_s == [3.0]
+
+
+def test_twice_the_state_machines_take_as_many_gates_more():
+    more_mm2 = ace_mm2(AceDesign(num_fsms=32)) - ace_mm2(AceDesign(num_fsms=16))
+    assert more_mm2 == pytest.approx(16 * 5000 * 0.5e-6)  # style: gates of half a um2 at 28 nm, in mm2
+
+
+@pytest.mark.parametrize(
+    "more", [{"sram_bytes": 8 * MEBI}, {"num_alus": 8}, {"num_ports": 12}, {"message_bytes": 16 * 1024.0}], ids=str
+)
+def test_more_of_any_part_of_ace_takes_more_silicon(more):
+    assert ace_mm2(AceDesign(**more)) > ace_mm2(AceDesign())
+
+
+def test_a_side_that_two_phases_use_gives_each_partition_half_of_its_links():
+    """Two phases of the cube's all-reduce are local; others, and the drain, have a side or a memory of their own."""
+    drain_bytes_per_s = 100 * GIGA
+    sizes = partitions_bytes(AceDesign(sizing="link"), CUBE, PHASES, drain_bytes_per_s)
+    num_uses = [sum(1 for other in PHASES if other.side == phase.side) for phase in PHASES]
+    assert sorted(num_uses) == [1, 1, 2, 2]
+    rates = [CUBE.sides[phase.side].bandwidth_bytes_per_s / num for phase, num in zip(PHASES, num_uses, strict=True)]
+    weights = [rate * phase.held_frac for rate, phase in zip(rates, PHASES, strict=True)]
+    for size, weight in zip(sizes, [*weights, drain_bytes_per_s], strict=True):
+        assert size == pytest.approx(4 * MEBI * weight / (sum(weights) + drain_bytes_per_s))
+
+
+def test_a_core_of_hopper_reads_two_thirds_of_what_its_copies_move():
+    for chip in ("h100-sxm", "h200-sxm"):
+        assert SM_RATES_BYTES_PER_S[chip] == pytest.approx(35.27 * GIGA, rel=1e-3)  # 52.9 GB/s measured on one H200
+
+
+def test_themis_gives_two_equal_sides_as_much_to_do():
+    """Of two sides of four, the first of an order sends 3/4 and the second 3/4 of a quarter; chunks take turns."""
+    for work in (Work.REDUCE_SCATTER, Work.ALL_GATHER):
+        assert themis_s_per_byte(_switched(4, 4), work) == pytest.approx((3 / 4 + 3 / 16) / 2 / GIGA)

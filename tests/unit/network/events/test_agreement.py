@@ -154,3 +154,8 @@ def test_priority_overtakes_and_lifo_takes_the_newest():
         spans = simulate(graph, Program(tasks=tasks, queueing=Queueing(policy=policy))).spans_s
         ends[policy] = sorted(spans, key=lambda name: spans[name][1])
     assert ends["priority"] == ["k2", "k1", "k0"]
+
+
+@pytest.mark.parametrize("engine", ["auto", "one rank", "all ranks", "messages"])
+def test_nothing_to_do_takes_no_time_by_any_engine(engine):
+    assert simulate(network_graph((dimension("x", "ring", 4),)), Program(tasks=()), engine).end_s == 0.0

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from dovetail.errors import InvalidInput
 from dovetail.hardware.link import Link
-from dovetail.network.events.asked import Network, NetworkAsked, network_answer
 from dovetail.network.events.program import Program, Queueing, Receive, Send
 from dovetail.network.events.simulate import simulate
 from dovetail.network.events.unit_graphs import clos, dragonfly
+from dovetail.network.one_collective import Network, NetworkAsked, network_answer
 from dovetail.units import GIGA, KILO, MEGA, MICRO, NANO
 from tests.unit.network.events.networks import dimension, dimensions, network_graph, one
 

@@ -7,7 +7,7 @@ import pytest
 
 from dovetail.hardware.topology import Span
 from dovetail.network.collectives import collectives
-from dovetail.network.events.asked import Network, NetworkAsked, network_answer
+from dovetail.network.one_collective import Network, NetworkAsked, network_answer
 from dovetail.units import GIGA, MEGA, MICRO, NANO
 from tests.unit.network.events.networks import dimension, network_graph
 

@@ -6,9 +6,9 @@ import pytest
 
 from dovetail.errors import InvalidInput
 from dovetail.files.network import load_networks
-from dovetail.network.events.asked import NetworkAsked, network_answer
 from dovetail.network.events.program import Collective, Program, Queueing
 from dovetail.network.events.simulate import simulate
+from dovetail.network.one_collective import NetworkAsked, network_answer
 
 RING = "ring:8@50GB/s,500ns"
 

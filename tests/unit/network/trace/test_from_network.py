@@ -13,10 +13,10 @@ from dovetail.files.chakra import encoded, read_rank
 from dovetail.files.network import load_networks, with_faults
 from dovetail.network.astra.dimensions import algorithms_of, devices_of, dimensions_of, queueing_of
 from dovetail.network.endpoint import Grant
-from dovetail.network.events.asked import Network, NetworkAsked, network_answer
 from dovetail.network.events.fed import Endpoint
 from dovetail.network.events.network_graph import network_graph
 from dovetail.network.events.program import Queueing
+from dovetail.network.one_collective import Network, NetworkAsked, network_answer
 from dovetail.network.trace.from_network import astra_asked
 from dovetail.network.trace.nodes import Traces
 from dovetail.network.trace.run_astra import run_astra

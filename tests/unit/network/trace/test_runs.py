@@ -16,10 +16,12 @@ from dovetail.files.network import load_networks
 from dovetail.hardware.topology import Dimension
 from dovetail.network.astra.dimensions import astra_dims_of, dimensions_of, plain_system
 from dovetail.network.astra.steps import gpt_like_step
+from dovetail.network.events.recording import Watch
 from dovetail.network.trace.from_layers import trace_of
 from dovetail.network.trace.nodes import TraceNode, Traces, check_rank
 from dovetail.network.trace.run_astra import run_astra
 from dovetail.network.trace.run_events import run_events
+from dovetail.network.trace.waits import WAITS
 
 [NETWORK] = load_networks("ring:4@100GB/s,1us")
 SYSTEM = plain_system(astra_dims_of(NETWORK.parts), is_congestion_aware=False)
@@ -176,3 +178,46 @@ def test_the_critical_path_ends_last_and_has_no_gap_where_nothing_waits():
 def test_a_cycle_is_told_with_its_nodes():
     with pytest.raises(DovetailError, match=r"4 -> 5 -> 6 -> 4 \(rank 2, node 4"):
         check_rank((compute(4, (5,)), compute(5, (6,)), compute(6, (4,)), compute(7, (4,))), 2)
+    with pytest.raises(
+        DovetailError, match=r"(?<!4 -> )5 -> 6 -> 5 \(rank 0, node 5"
+    ):  # what leads into it is no part of it
+        check_rank((compute(4, (5,)), compute(5, (6,)), compute(6, (5,))), 0)
+
+
+def test_ranks_are_alike_only_where_they_name_no_group_and_no_partner():
+    """A group or a partner means another rank to each of them, whatever their nodes say."""
+    for node in (reduce(1, group="0"), send(1, 1), receive(1, 1)):
+        assert not ranks(*((compute(0), node),) * 4).are_alike
+    assert ranks(*((compute(0), reduce(1)),) * 4).are_alike
+    assert not ranks(*((compute(0),),) * 3, (compute(0, duration_s=2e-3),)).are_alike
+
+
+def test_astra_sim_says_when_every_node_began_and_ended():
+    late = (compute(0, duration_s=3e-3), compute(1, after=(0,)), reduce(2, after=(0,)))
+    soon = (compute(0), compute(1, after=(0,)), reduce(2, after=(0,)))
+    found = run_astra(ranks(late, soon, soon, soon), SYSTEM, Watch())
+    [record] = found.record
+    slices = [(one.device, one.begin_s, one.end_s) for one in record.streams]
+    assert slices == sorted(slices)
+    nodes = [one for one in record.streams if one.stream != WAITS]
+    of = {(one.device, one.task): one for one in nodes}
+    assert len(of) == len(nodes) == 12
+    for rank, first_s in enumerate((3e-3, 1e-3, 1e-3, 1e-3)):
+        assert (of[rank, "0 c0"].begin_s, of[rank, "0 c0"].end_s) == pytest.approx((0.0, first_s))
+        assert (of[rank, "1 c1"].begin_s, of[rank, "1 c1"].end_s) == pytest.approx((first_s, first_s + 1e-3))
+        assert of[rank, "2 ar"].begin_s == pytest.approx(first_s)  # and then waits for the last
+        assert of[rank, "2 ar"].end_s == pytest.approx(3e-3 + 131_695e-9)  # as ASTRA-sim times 4 MB on this ring
+        waits = [(one.begin_s, one.end_s) for one in record.streams if one.stream == WAITS and one.device == rank]
+        is_late = rank == 0  # it computes until after the collective has ended
+        assert waits == ([] if is_late else [pytest.approx((2e-3, 3e-3 + 131_695e-9))])
+
+
+def test_astra_sim_records_the_ranks_asked_for_or_one_that_stands_for_all():
+    alike = ranks(*((compute(0), reduce(1, after=(0,))),) * 4)
+    [one] = run_astra(alike, SYSTEM, Watch(devices=(2,))).record
+    assert (one.devices, one.num_alike) == ((0,), 4)
+    assert [found.task for found in one.streams if found.stream != WAITS] == ["0 c0", "1 ar"]
+    others = ranks(*((compute(0), reduce(1, after=(0,))),) * 3, (compute(0, duration_s=2e-3), reduce(1, after=(0,))))
+    [some] = run_astra(others, SYSTEM, Watch(devices=(3, 1))).record
+    assert (some.devices, some.num_alike) == ((1, 3), 1)
+    assert {one.device for one in some.streams} == {1, 3}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dovetail.accuracy.compared import Compared, score
-from dovetail.accuracy.single import Asked, op_answer
+from dovetail.accuracy.one_operator import Asked, op_answer
 from dovetail.accuracy.validation import Scored, ScoredSet, Validation
 from dovetail.hardware.catalog import chips
 from dovetail.network.trace.outcome import RankEnd, TraceOutcome

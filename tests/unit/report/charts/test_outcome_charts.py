@@ -156,6 +156,11 @@ def test_of_a_long_step_the_beginning_and_the_end_are_drawn():
     assert len(end.table.rows) == 8
 
 
+def test_a_step_of_a_million_passes_has_no_chart_of_them():
+    found = long_step()
+    assert pipeline_timeline(replace(found, workload=replace(found.workload, global_batch=2**30))) == ()
+
+
 def test_one_stage_has_no_pipeline_and_one_device_no_network():
     entry = models["gpt2-345m"]()
     workload = Workload(model=entry, global_batch=8, seq=entry.seq)

@@ -24,7 +24,6 @@ from dovetail.report.mined_stages import (
 )
 from dovetail.search.algorithms import algorithms
 from dovetail.search.algorithms.exact import proving
-from dovetail.search.constraints import Constraint
 from dovetail.search.designs import Limits, design_at, design_space, silicon_of
 from dovetail.search.metrics import metrics
 from dovetail.search.mining.answers import base_answer, question_of
@@ -34,6 +33,7 @@ from dovetail.search.mining.planning import PlannedTask, planned_task, replanned
 from dovetail.search.mining.score import scored
 from dovetail.search.mining.stages import MOSAIC, POOLED, by_stage
 from dovetail.search.mining.task import Task
+from dovetail.search.planners.constraints import Constraint
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 

@@ -1,0 +1,266 @@
+"""One operator on one chip: our cost beside the plain roofline and the closed forms of systolic arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dovetail.accuracy.columns import attention_ops, bare_ops, convolution_ops, product_ops
+from dovetail.cost.costs import op_costs
+from dovetail.cost.op_cost import LIMITS, OpCosts, Setting
+from dovetail.cost.power import Load, sustained_clock_frac
+from dovetail.cost.systolic import DATAFLOWS, systolic_cycles
+from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.hardware.chip import Chip
+from dovetail.workload.graph import IntArray, Ops, Phase
+from dovetail.workload.operators import DTYPES, OPERATORS, Unit, code_of
+
+PHASES = {"forward": Phase.FORWARD, "input-grad": Phase.INPUT_GRAD, "weight-grad": Phase.WEIGHT_GRAD}
+ALIASES = {"gemm": "matmul", "mm": "matmul", "bmm": "matmul", "conv": "convolution", "adamw": "adam"}
+PRODUCTS = ("linear", "matmul", "expert_linear", "recurrent_linear")
+UPDATE_BYTES = {"adam": 28.0, "sgd": 20.0}  # fp32 weight, gradient and moments in, all but the gradient out
+
+
+def kinds() -> tuple[str, ...]:
+    """Operators that a chip's own units run, those of plugins among them."""
+    return tuple(o.name for o in OPERATORS if o.unit in (Unit.TENSOR, Unit.VECTOR))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One operator as a person says it; sizes that it does not have are left at 1."""
+
+    kind: str
+    dims: tuple[int, ...] = ()
+    dtype: str = "bf16"
+    phase: str = "forward"
+    batch: int = 1
+    heads: int = 1
+    kv_heads: int = 0  # 0: as many as heads
+    seq: int = 0
+    head_width: int = 0
+    is_causal: bool = False
+    window: int = 1
+    stride: int = 1
+    table_rows: int = 1  # of an embedding's table
+    is_fused: bool = False
+    setting: str = Setting.ALONE.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What one model says of the operator, and what binds it there."""
+
+    model: str
+    time_s: float
+    limit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpAnswer:
+    """One operator on one chip; `others` are for comparison."""
+
+    kind: str
+    what: str
+    chip: str
+    dtype: str
+    phase: str
+    time_s: float
+    flop: float
+    hbm_bytes: float
+    energy_j: float
+    mean_w: float
+    tdp_w: float
+    sustained_s: float  # again and again, at the clock that the power limit then leaves
+    clock_frac: float
+    limit: str
+    peak_flop_per_s: float
+    peak_bytes_per_s: float
+    others: tuple[Estimate, ...]
+
+    @property
+    def flop_per_s(self) -> float:
+        return self.flop / self.time_s
+
+    @property
+    def hbm_bytes_per_s(self) -> float:
+        return self.hbm_bytes / self.time_s
+
+
+def op_answer(asked: Asked, chip: Chip, *, is_compared: bool = False) -> OpAnswer:
+    """The operator's cost as it is asked to run; with `is_compared`, other models' words on it."""
+    kind = _kind(asked.kind)
+    _check_words(asked)
+    ops = _ops(kind, asked)
+    ops = replace(ops, is_fused=np.full(len(ops), asked.is_fused))
+    is_tensor = bool(ops.unit[0] == Unit.TENSOR)
+    peak_flop_per_s = chip.peak_flop_per_s(asked.dtype) if is_tensor else chip.vector.peak_flop_per_s
+    costs = op_costs(ops, chip, Setting(asked.setting))
+    if not np.isfinite(costs.compute_s[0]):
+        raise InvalidInput(f"{chip.name}'s figures give no finite time; look at its bandwidths and rates")
+    others: tuple[Estimate, ...] = (_roofline(ops, chip, peak_flop_per_s),) if is_compared else ()
+    if is_compared and kind in PRODUCTS and has_array(chip):
+        others += _systolic(ops, chip)
+    return OpAnswer(
+        kind=kind,
+        what=_what(kind, ops),
+        chip=chip.name,
+        dtype=DTYPES[int(ops.dtype[0])],
+        phase="update" if ops.phase[0] == Phase.UPDATE else asked.phase,
+        limit=LIMITS[int(costs.limit[0])],
+        peak_flop_per_s=peak_flop_per_s,
+        peak_bytes_per_s=chip.hbm.bandwidth_bytes_per_s,
+        others=others,
+        **_figures(ops, costs, chip),
+    )
+
+
+def _figures(ops: Ops, costs: OpCosts, chip: Chip) -> dict[str, float]:
+    """Time, traffic, energy and power, and what the operator comes to when run again and again."""
+    load = Load(cost=op_costs(ops, chip).total(np.ones(1, dtype=np.bool_)))
+    clock_frac = sustained_clock_frac(load, chip)
+    time_s, energy_j = float(costs.compute_s[0]), float(costs.energy_j[0])
+    return {
+        "time_s": time_s,
+        "flop": float(costs.flop[0]),
+        "hbm_bytes": float(costs.hbm_bytes[0]),
+        "energy_j": energy_j,
+        "mean_w": chip.energy.idle_w + energy_j / time_s,
+        "tdp_w": chip.tdp_w,
+        "sustained_s": load.time_s(clock_frac),
+        "clock_frac": clock_frac,
+    }
+
+
+def has_array(chip: Chip) -> bool:
+    """Whether the chip's units are systolic arrays: those hold tiles of just their own rows and columns."""
+    return chip.tensor.tiling.tiles == ((chip.tensor.num_rows, chip.tensor.num_cols),)
+
+
+def _kind(name: str) -> str:
+    plain = name.strip().lower().replace("-", "_")
+    plain = ALIASES.get(plain, plain)
+    if plain not in kinds():
+        raise InvalidInput(f"no operator is named {name!r}{did_you_mean(plain, (*kinds(), *ALIASES))}", "KIND")
+    return plain
+
+
+def _check_words(asked: Asked) -> None:
+    if asked.dtype not in DTYPES:
+        raise InvalidInput(f"no dtype is named {asked.dtype!r}{did_you_mean(asked.dtype, DTYPES)}", "--dtype")
+    if asked.phase == "weight-grad" and not _has_weights(_kind(asked.kind)):
+        raise InvalidInput(f"{asked.kind} has no weight gradient; input-grad is its backward pass", "--pass")
+    if asked.phase not in PHASES:
+        raise InvalidInput(f"no pass is named {asked.phase!r}{did_you_mean(asked.phase, PHASES)}", "--pass")
+    known = tuple(setting.value for setting in Setting)
+    if asked.setting not in known:
+        raise InvalidInput(f"no setting is named {asked.setting!r}{did_you_mean(asked.setting, known)}", "--setting")
+
+
+def _has_weights(kind: str) -> bool:
+    return kind in (*PRODUCTS, "convolution", "embedding", "embedding_bag", "bias_grad", *UPDATE_BYTES)
+
+
+def _ops(kind: str, asked: Asked) -> Ops:
+    phase, dtypes = _one(PHASES[asked.phase]), [asked.dtype]
+    if kind == "attention":
+        _need(asked, 0, "no sizes but --seq and --head-dim, with --batch, --heads and --kv-heads")
+        if not asked.seq or not asked.head_width:
+            raise InvalidInput("attention needs --seq and --head-dim")
+        if asked.kv_heads and asked.heads % asked.kv_heads:
+            raise InvalidInput(f"kv-heads must divide heads; got {asked.kv_heads} of {asked.heads}", "--kv-heads")
+        return attention_ops(
+            _one(asked.batch * asked.heads),
+            _one(asked.seq),
+            _one(asked.head_width),
+            kv_frac=np.array([(asked.kv_heads or asked.heads) / asked.heads]),
+            work_frac=np.array([0.5 if asked.is_causal else 1.0]),
+            phase=_one(Phase.FORWARD if asked.phase == "forward" else Phase.INPUT_GRAD),
+            dtypes=dtypes,
+        )
+    if kind == "convolution":
+        _need(asked, 3, "in channels, out channels and the side of its square images, with --batch and --kernel")
+        in_channels, out_channels, side = (_one(size) for size in asked.dims)
+        shape = {"batch": _one(asked.batch), "window": _one(asked.window), "stride": _one(asked.stride), "side": side}
+        return convolution_ops(in_channels=in_channels, out_channels=out_channels, phase=phase, dtypes=dtypes, **shape)
+    return _product(kind, asked, phase) if kind in PRODUCTS else _vector(kind, asked, phase)
+
+
+def _product(kind: str, asked: Asked, phase: IntArray) -> Ops:
+    """Sizes are those of the forward product; its gradients contract over another of them."""
+    _need(asked, 3, "M, N and K of C[M,N] = A[M,K] B[K,N]")
+    m, n, k = (_one(size) for size in asked.dims)
+    if asked.phase == "input-grad":
+        n, k = k, n
+    elif asked.phase == "weight-grad":
+        m, k = k, m
+    if kind in ("linear", "matmul"):  # one product is one whether its second operand is a weight or not
+        kind = "matmul" if asked.batch > 1 else "linear"
+    return product_ops(asked.batch, m, n, k, kind=kind, phase=phase, dtypes=[asked.dtype])
+
+
+def _vector(kind: str, asked: Asked, phase: IntArray) -> Ops:
+    if len(asked.dims) not in (1, 2):
+        raise InvalidInput(f"{kind} takes rows and columns; got {len(asked.dims)} sizes", "DIMS")
+    rows, cols = (*asked.dims, 1)[:2]
+    is_update = kind in UPDATE_BYTES
+    return bare_ops(
+        kind=code_of(kind),
+        phase=_one(Phase.UPDATE) if is_update else phase,
+        dtypes=["fp32" if is_update else asked.dtype],
+        extents=(asked.batch, rows, cols, asked.table_rows, 1),
+        side_bytes_per_element=UPDATE_BYTES.get(kind, 0.0),
+    )
+
+
+def _one(count: int) -> IntArray:
+    return np.array([count], dtype=np.int64)
+
+
+def _need(asked: Asked, num_dims: int, words: str) -> None:
+    if len(asked.dims) != num_dims:
+        raise InvalidInput(f"{asked.kind} takes {words}; got {len(asked.dims)} sizes", "DIMS")
+
+
+def _what(kind: str, ops: Ops) -> str:
+    b, m, n, k, v = (int(size) for size in ops.extents[0])
+    if kind == "attention":
+        groups = float(ops.distinct_frac[0, 1])
+        shared = f", {round(b * groups)} of keys" if groups < 1 else ""
+        mask = ", causal" if float(ops.work_frac[0]) < 1 else ""
+        return f"{b} heads{shared}, {m} queries by {n} keys, width {k}{mask}"
+    if kind in (*PRODUCTS, "convolution"):
+        batched = f"{b} x " if b > 1 else ""
+        return f"{batched}C[{m},{n}] = A[{m},{k}] B[{k},{n}]"
+    return f"{b * m} rows of {n}" if v == 1 else ""
+
+
+def _roofline(ops: Ops, chip: Chip, peak_flop_per_s: float) -> Estimate:
+    """The slower of arithmetic at peak and traffic at full bandwidth, nothing else."""
+    math_s = float(ops.flop[0]) / peak_flop_per_s
+    hbm_s = float(ops.read_bytes[0] + ops.write_bytes[0]) / chip.hbm.bandwidth_bytes_per_s
+    unit = "tensor" if ops.unit[0] == Unit.TENSOR else "vector"
+    return Estimate(model="roofline at peak", time_s=max(math_s, hbm_s), limit=unit if math_s >= hbm_s else "hbm")
+
+
+def _systolic(ops: Ops, chip: Chip) -> tuple[Estimate, ...]:
+    """Closed forms with tiles dealt over the chip's arrays, memory never in the way."""
+    b, m, n, k, _ = ops.extents.astype(np.float64).T
+    units = chip.tensor
+    found = []
+    for dataflow in DATAFLOWS:
+        for is_overlapped in (False, True):
+            steps = b * systolic_cycles(
+                m,
+                n,
+                k,
+                num_rows=units.num_rows,
+                num_cols=units.num_cols,
+                dataflow=dataflow,
+                is_overlapped=is_overlapped,
+                num_arrays=units.num_units,
+            )
+            words = f"{dataflow}, {'overlapped' if is_overlapped else 'exact'}"
+            found.append(Estimate(model=words, time_s=float(steps[0]) / chip.clock_hz, limit="tensor"))
+    return tuple(found)

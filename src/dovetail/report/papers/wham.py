@@ -1,0 +1,258 @@
+"""WHAM's comparison as tables, ours beside the paper's; made of its record, so that a page can be written from one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from dovetail.papers.wham.claims import mean
+from dovetail.papers.wham.study import READINGS
+from dovetail.report.plain import Record
+from dovetail.report.table import Table
+from dovetail.report.words import percent
+
+READING = "a x (b x c) + d x e: a tensor cores of b rows and c columns, d vector cores of e lanes"
+NOTES = (
+    "Batches and cuts are ours, as the paper's are not published; ResNeXt-101 is 32x8d, GPT2-XL the catalogue's"
+    " gpt2-1.5b. Means are geometric.",
+    "Every chip has the memory, clock, links and node of the TPUv2-like one (16 GiB at 700 GB/s, 32 MiB, 700 MHz,"
+    " 16-bit words), the TPUv4-like one as it is excepted. Area and power are of our silicon model, not WHAM's.",
+    "WHAM's 31 times less search time is a matter of convergence, measured by benchmarks/convergence.py.",
+)
+
+
+def wham_tables(record: Record) -> tuple[Table, ...]:
+    """The answer first; `record` as `wham_record` gives it."""
+    tables = [
+        _claims(record),
+        _best(record),
+        _tuned(record),
+        _per_watt(record),
+        _inference(record),
+        _optimality(record),
+    ]
+    if len(record["models"]) > 1:
+        tables.append(_shared(record))
+    if record["mosaics"]:
+        tables.append(_mosaics(record))
+    if record["sizes"]:
+        tables.append(_sizes(record))
+    return (*tables, Table(title="Notes", notes=tuple(f"- {note}" for note in NOTES)))
+
+
+def _claims(record: Record) -> Table:
+    rows = tuple(
+        (
+            f"{place}. {claim['what']}",
+            f"{claim['ours']:.2f}",
+            " to ".join(f"{value:g}" for value in claim["reported"]),
+            ("ok" if claim["holds"] else "MISSED") if claim["must_hold"] else "",
+        )
+        for place, claim in enumerate(record["claims"], 1)
+    )
+    limits = f"{record['area_limit_mm2']:g} mm2 and {record['power_limit_w']:g} W"
+    num = len(record["models"])
+    return Table(
+        title=f"WHAM's claims beside ours: the best chip within {limits}, {num} of its models; times as good",
+        columns=("", "ours", "WHAM", ""),
+        rows=rows,
+        align="lrrl",
+        notes=tuple(f"{place}. {claim['differs']}" for place, claim in enumerate(record["claims"], 1)),
+    )
+
+
+def cores(design: Record) -> str:
+    tensor = f"{design['num_tensor_cores']} x ({design['num_rows']}x{design['num_cols']})"
+    return f"{tensor} + {design['num_vector_cores']} x {design['num_lanes']}"
+
+
+def _silicon(design: Record) -> tuple[str, str, str]:
+    return cores(design), f"{design['area_mm2']:.0f}", f"{design['power_w']:.0f}"
+
+
+def _best(record: Record) -> Table:
+    rows = [
+        (
+            model["model"],
+            str(model["global_batch"]),
+            *_silicon(model["best"]),
+            f"{model['best']['gain']:.2f}",
+        )
+        for model in record["models"]
+    ]
+    rows.append(("geometric mean", "", "", "", "", f"{_mean(record, lambda model: model['best']['gain']):.2f}"))
+    return Table(
+        title="The best chip for each model by throughput, and its gain over the TPUv2-like one",
+        columns=("model", "batch", "cores", "mm2", "W", "gain"),
+        rows=tuple(rows),
+        align="lrlrrr",
+        notes=(READING,),
+    )
+
+
+def _mean(record: Record, value: Callable[[Record], float]) -> float:
+    return mean(value(model) for model in record["models"])
+
+
+def _tuned(record: Record) -> Table:
+    picks = [
+        _tuned_gain("tpuv2-like", "as_is"),
+        lambda model: float(model["at_own_limits"]["gain"]),
+        _tuned_gain("nvdla-like", "as_is"),
+        _tuned_gain("tpuv4-like", "rebuilt"),
+        _tuned_gain("tpuv4-like", "as_is"),
+    ]
+    tuned = {one["chip"]: one for one in record["models"][0]["hand_tuned"]}
+    return Table(
+        title="Throughput of the best chip over hand-tuned ones",
+        columns=("model", "tpuv2", "in its mm2, W", "nvdla", "tpuv4's cores", "tpuv4"),
+        rows=_ratio_rows(record, picks),
+        align="lrrrrr",
+        notes=(
+            f"tpuv2: {_taken(tuned['tpuv2-like']['as_is'])}. In its mm2, W: the best chip within these, not the limits",
+            f"nvdla: {_taken(tuned['nvdla-like']['as_is'])}",
+            f"tpuv4's cores on the memory, clock and node of tpuv2: {_taken(tuned['tpuv4-like']['rebuilt'])}",
+            f"tpuv4 as it is: {_taken(tuned['tpuv4-like']['as_is'])}, but at 7 nm, 1.05 GHz, 1,228 GB/s and 128 MiB,"
+            " which no mined chip may have; its one link of 4 GiB/s makes tensor-parallel GPT-3 slow",
+        ),
+    )
+
+
+def _tuned_gain(chip: str, way: str) -> Callable[[Record], float]:
+    return lambda model: next(float(one[way]["gain"]) for one in model["hand_tuned"] if one["chip"] == chip)
+
+
+def _taken(one: Record) -> str:
+    kept = "within the limits" if one["keeps_limits"] else "beyond the limits"
+    return f"{cores(one)}, {one['area_mm2']:.0f} mm2 and {one['power_w']:.0f} W, {kept}"
+
+
+def _ratio_rows(record: Record, picks: Sequence[Callable[[Record], float]]) -> tuple[tuple[str, ...], ...]:
+    rows = [(model["model"], *(f"{pick(model):.2f}" for pick in picks)) for model in record["models"]]
+    return (*rows, ("geometric mean", *(f"{_mean(record, pick):.2f}" for pick in picks)))
+
+
+def _per_watt(record: Record) -> Table:
+    rows = [
+        (model["model"], *_silicon(model["per_watt"]), f"{model['per_watt']['gain']:.2f}") for model in record["models"]
+    ]
+    gains = [model["per_watt"]["gain"] for model in record["models"]]
+    rows.append(("geometric mean; most", "", "", "", f"{mean(gains):.2f}; {max(gains):.2f}"))
+    return Table(
+        title="The best chip by throughput/TDP, and its gain over the TPUv2-like chip's",
+        columns=("model", "cores", "mm2", "W", "gain"),
+        rows=tuple(rows),
+        align="llrrr",
+        notes=("TDP is the power with everything busy, of our power model for both",),
+    )
+
+
+def _inference(record: Record) -> Table:
+    names = [name for name, *_ in READINGS]
+    picks = [_reading_slower(place) for place in range(len(names))]
+    ratios = _ratio_rows(record, picks)
+    chosen = [cores(model["inference"][0]) for model in record["models"]]
+    rows = tuple((row[0], told, *row[1:]) for row, told in zip(ratios, [*chosen, ""], strict=True))
+    return Table(
+        title="Chips searched for inference, put to training: times slower than the best for training",
+        columns=("model", "cores, by one sample", *names),
+        rows=rows,
+        align="ll" + "r" * len(names),
+        notes=(
+            "the forward pass alone is searched by: of one sample (least latency), of the training batch, and of one"
+            " sample by throughput/TDP; all within the same limits. One sample is nearest to how Spotlight searches;"
+            " the others tell what the batch and the metric change",
+        ),
+    )
+
+
+def _reading_slower(place: int) -> Callable[[Record], float]:
+    return lambda model: float(model["inference"][place]["times_slower"])
+
+
+def _optimality(record: Record) -> Table:
+    rows = tuple(
+        (
+            model["model"],
+            f"{model['best']['num_scheduled']:,}",
+            f"{model['critical_path']['num_evaluated']:,}",
+            _gap(model["critical_path"]["gap_frac"]),
+            f"{model['critical_path_exact']['num_evaluated']:,}",
+            _gap(model["critical_path_exact"]["gap_frac"]),
+            _verdict(model),
+        )
+        for model in record["models"]
+    )
+    every = record["models"][0]["every_design"]
+    of_every = f"; {every['num_scheduled']:,} keep the limits, each scheduled for each model" if every else ""
+    return Table(
+        title=f"How good heuristics are: designs looked at of {record['num_designs']:,}, and gaps to the best of all",
+        columns=("model", "exact", "heuristic", "gap", "its exact mode", "gap", "exact is"),
+        rows=rows,
+        align="lrrrrrl",
+        notes=(
+            f"exact schedules until bounds prove the best{of_every}. Heuristic and exact mode are WHAM's; what they ask"
+            " for beyond a limit counts",
+            f"gap of the heuristic: {_gap(record['mean_gap_frac'])} on the mean",
+        ),
+    )
+
+
+def _gap(gap_frac: float) -> str:
+    """Sums of the same seconds in another order differ by less than shows, and so from either side."""
+    return percent(round(gap_frac, 6) + 0.0, 2)
+
+
+def _verdict(model: Record) -> str:
+    if not model["is_confirmed"]:
+        return "NOT the best"
+    return "best of every" if model["every_design"] else "proven"
+
+
+def _shared(record: Record) -> Table:
+    shared = record["one_for_all"]
+    rows = tuple((job["model"], percent(job["times_slower"] - 1)) for job in shared["jobs"])
+    return Table(
+        title=f"One chip for all: {cores(shared)}, {shared['area_mm2']:.0f} mm2, {shared['power_w']:.0f} W;"
+        f" {shared['gain']:.2f} times the TPUv2-like one on the mean",
+        columns=("model", "slower than on its own best"),
+        rows=rows,
+        align="lr",
+    )
+
+
+def _mosaics(record: Record) -> Table:
+    rows = tuple(
+        (one["model"], way, f"{one[way]['gain']:.3f}", f"{one[way]['mean_area_mm2']:.0f}", _kinds(one[way]["kinds"]))
+        for one in record["mosaics"]
+        for way in ("mosaic", "pooled")
+    )
+    return Table(
+        title="A chip for each kind of stage, over one design for all stages",
+        columns=("model", "", "gain", "mm2", "stages: cores"),
+        rows=rows,
+        align="llrrl",
+        notes=(
+            "mosaic: every die within the limits; pooled: limits kept on the mean over all devices, so that a stage may"
+            " take what another leaves; mm2: the mean of a die",
+        ),
+    )
+
+
+def _kinds(kinds: list[Record]) -> str:
+    if len({cores(kind) for kind in kinds}) == 1:
+        return f"all: {cores(kinds[0])}"
+    return "; ".join(f"{kind['num_stages']}: {cores(kind)}" for kind in kinds)
+
+
+def _sizes(record: Record) -> Table:
+    rows = tuple(_size_rows(record["sizes"]))
+    return Table(
+        title="The best chips of so many multipliers at most, over the best of all, on the mean",
+        columns=("multipliers", "times slower"),
+        rows=rows,
+        align="rr",
+    )
+
+
+def _size_rows(sizes: Iterable[Record]) -> Iterable[tuple[str, str]]:
+    return ((f"{one['num_multipliers']:,}", f"{one['times_slower']:.2f}") for one in sizes)

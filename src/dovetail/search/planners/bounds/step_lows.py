@@ -1,0 +1,246 @@
+"""A lower bound on the step time of every plan with given degrees, whatever its layers by stage and its recompute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.plan.layout import Part, Run
+from dovetail.plan.memory_table import MemoryTable, memory_table
+from dovetail.plan.plans import distinct
+from dovetail.schedule.alike import Alike, by_pipeline
+from dovetail.schedule.assembly import num_hiding, tied
+from dovetail.schedule.offload import Offload
+from dovetail.schedule.pipelines import PipelineShape
+from dovetail.schedule.shared_plans import Shared
+from dovetail.schedule.sync import exchange, held_elements
+from dovetail.schedule.work_columns import cost_of
+from dovetail.search.planners.bounds.block_lows import BlockLows, block_lows
+from dovetail.search.planners.bounds.mix_paces import MixLows, least_mix_paces_s
+from dovetail.search.planners.bounds.pipeline_lows import pace_slope, pipeline_low_s
+from dovetail.search.planners.bounds.stage_paces import least_paces_s
+from dovetail.workload.graph import BoolArray, FloatArray, Graph, IntArray
+
+ROUNDING_TOLERANCE = 1e-12  # sums taken in another order differ by less, and a bound must not be above what it bounds
+_NUM_HALVINGS = 40  # of the pace at which a bound meets what it is held against
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupLows:
+    """Plans of one pipeline: what their stages take at least for a microbatch, and what a step adds."""
+
+    every: Shared
+    same: Alike
+    lows: BlockLows
+    policies: tuple[int, ...]
+    num_microbatches: IntArray
+    is_beside: BoolArray
+    transfer_s: FloatArray
+    sum_s: FloatArray  # of all stages
+    tied_s: FloatArray  # between two stages
+    exchanged_s: FloatArray  # what a stage with a full share of the layers exchanges once a step
+    updated_s: FloatArray  # and what its update takes
+
+    def at(self, places: IntArray) -> GroupLows:
+        """Some of its plans."""
+        same = Alike(
+            rows=self.same.rows[places],
+            name=self.same.name,
+            num_stages=self.same.num_stages,
+            interleave=self.same.interleave,
+            num_copies=self.same.num_copies,
+            runs=self.same.runs,
+        )
+        names = ("num_microbatches", "is_beside", "transfer_s", "sum_s", "tied_s", "exchanged_s", "updated_s")
+        columns = {name: getattr(self, name)[places] for name in names}
+        return GroupLows(every=self.every, same=same, lows=self.lows, policies=self.policies, **columns)
+
+    @property
+    def hidden_frac(self) -> FloatArray:
+        """How much of what hides is not paid for."""
+        return np.asarray((1 - self.every.held_frac) * self.every.plans.overlaps("data")[self.same.rows])
+
+    @property
+    def once_s(self) -> FloatArray:
+        """What every step has beside its pipeline, even if everything that may hide does."""
+        return np.asarray(self.tied_s + (1 - self.hidden_frac) * self.exchanged_s + self.updated_s)
+
+    @property
+    def shape(self) -> PipelineShape:
+        return PipelineShape(
+            num_stages=self.same.num_stages,
+            num_microbatches=self.num_microbatches,
+            interleave=self.same.interleave,
+        )
+
+    @property
+    def sender(self) -> IntArray:
+        return self.every.table.sender_of[self.same.rows]
+
+    def layer_s(self, block: int) -> FloatArray:
+        """One layer of this kind, plans by policies."""
+        return np.asarray(self.lows.time_s[block][self.sender[:, None], np.array(self.policies)])
+
+    @property
+    def fixed_s(self) -> FloatArray:
+        return fixed_lows_s(self.every, self.same, self.lows, self.policies)
+
+
+def _entered_s(every: Shared, same: Alike, lows: BlockLows) -> FloatArray:
+    """What each stage takes beside its blocks: transfers that are paid for, less what entering it may take."""
+    transfer_s, is_beside = every.transfer_s[every.transfer_of[same.rows]], every.plans.overlaps("pipeline")[same.rows]
+    paid_s = np.where(is_beside, 0.0, 2 * same.num_copies * same.interleave * transfer_s)
+    return np.asarray(paid_s - lows.call_s[every.table.sender_of[same.rows]])
+
+
+def fixed_lows_s(every: Shared, same: Alike, lows: BlockLows, policies: tuple[int, ...]) -> FloatArray:
+    """What stages take at least beside their layers, plans by stages: embedding, head and transfers."""
+    sender = every.table.sender_of[same.rows]
+    fixed_s = np.repeat(_entered_s(every, same, lows)[:, None], same.num_stages, axis=1)
+    for run in same.runs:
+        stages = slice(run.first_stage, run.first_stage + run.num_stages)
+        for part in run.parts:
+            if not every.graph.blocks[part.block].is_layer:
+                fixed_s[:, stages] += part.count * lows.least_s(part.block, policies)[sender][:, None]
+    return fixed_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bounds:
+    """By plan: seconds that no step is below, and seconds that every step has beside its pipeline."""
+
+    step_s: FloatArray
+    once_s: FloatArray
+
+
+def step_bounds(every: Shared, policies: tuple[int, ...], worst_s: float) -> Bounds:
+    """For each of the plans, of which `recompute` is left open, a time below which no layers and recompute take it.
+
+    First from the sum over stages alone. Where that is below `worst_s`, also from the least pace at which the layers,
+    in whole numbers and with the recompute that memory forces, fit on the stages; infinite where they do not, or where
+    that is known to be no less than `worst_s`.
+    """
+    step_s, once_s = np.empty(len(every.plans)), np.empty(len(every.plans))
+    lows = block_lows(every.graph, every.table)
+    tables: list[MemoryTable] = []  # one, once it is asked for
+    for same in by_pipeline(every.graph, every.plans):
+        group = group_lows(every, same, lows, policies)
+        first_s = _bound_s(group, np.zeros(len(same.rows)))
+        close = np.flatnonzero(first_s < worst_s)
+        if len(close):
+            if not tables:
+                tables.append(memory_table(every.graph, every.plans, every.table.cuts, every.precision))
+            some = group.at(close)
+            first_s[close] = np.maximum(first_s[close], _bound_s(some, _paces_s(some, tables[0], worst_s)))
+        step_s[same.rows], once_s[same.rows] = first_s, group.once_s
+    return Bounds(step_s=step_s * (1 - ROUNDING_TOLERANCE), once_s=once_s * (1 - ROUNDING_TOLERANCE))
+
+
+def layer_blocks(graph: Graph) -> list[int]:
+    return [index for index, block in enumerate(graph.blocks) if block.is_layer]
+
+
+def group_lows(every: Shared, same: Alike, lows: BlockLows, policies: tuple[int, ...]) -> GroupLows:
+    graph, sender = every.graph, every.table.sender_of[same.rows]
+    transfer_s, is_beside = every.transfer_s[every.transfer_of[same.rows]], every.plans.overlaps("pipeline")[same.rows]
+    num_microbatches = every.num_microbatches[same.rows]
+    counts = np.zeros(len(graph.blocks))
+    for run in same.runs:
+        for part in run.parts:
+            counts[part.block] += run.num_stages * part.count
+    blocks_s = np.sum([count * lows.least_s(block, policies) for block, count in enumerate(counts)], axis=0)
+    # of two copies, which exchange more by the layers they hold, nothing is said
+    tied_s = tied(every, same)[1] if same.num_copies == 1 else np.zeros(len(same.rows))
+    return GroupLows(
+        every=every,
+        same=same,
+        lows=lows,
+        policies=policies,
+        num_microbatches=num_microbatches,
+        is_beside=is_beside,
+        transfer_s=transfer_s,
+        sum_s=np.asarray(same.num_stages * _entered_s(every, same, lows) + blocks_s[sender]),
+        tied_s=tied_s,
+        exchanged_s=_exchanged_s(every, same),
+        updated_s=_updated_s(every, same),
+    )
+
+
+def _paces_s(group: GroupLows, table: MemoryTable, worst_s: float) -> FloatArray:
+    """The least pace of the group's layers, or more than leaves room below `worst_s`."""
+    every, same, kinds = group.every, group.same, layer_blocks(group.every.graph)
+    if len(kinds) == 1:
+        return least_paces_s(every, table, same.rows, group.layer_s(kinds[0]), group.fixed_s, group.policies)
+    if same.num_copies > 1:
+        return np.zeros(len(same.rows))
+    mixes = MixLows(
+        rows=same.rows,
+        layer_s=tuple(group.layer_s(kind) for kind in kinds),
+        fixed_s=group.fixed_s,
+        sum_s=group.sum_s,
+        limit_s=_meeting_pace_s(group, worst_s),
+    )
+    return least_mix_paces_s(every, table, mixes, group.policies)
+
+
+def _meeting_pace_s(group: GroupLows, worst_s: float) -> FloatArray:
+    """A pace at which no step is below `worst_s`, close to the least such; infinite where that is."""
+    num_passes = group.num_microbatches / group.same.num_copies
+    high_s = worst_s / num_passes
+    if not np.isfinite(worst_s):
+        return high_s
+    low_s = np.zeros_like(high_s)
+    for _ in range(_NUM_HALVINGS):
+        middle_s = (low_s + high_s) / 2
+        is_enough = _bound_s(group, middle_s) >= worst_s
+        low_s, high_s = np.where(is_enough, low_s, middle_s), np.where(is_enough, middle_s, high_s)
+    return high_s
+
+
+def _bound_s(group: GroupLows, pace_s: FloatArray) -> FloatArray:
+    """Of a step whose slowest stage takes `pace_s` a microbatch or more.
+
+    Of exchanges no more hides than a stage takes. More would hide behind a slower one; where that makes the pipeline
+    longer by as much, the bound still holds.
+    """
+    same, shape = group.same, group.shape
+    fits = np.isfinite(pace_s)
+    pace_s = np.where(fits, np.maximum(pace_s, group.sum_s / shape.num_stages), 0.0)
+    lag_s = np.where(group.is_beside, group.transfer_s, 0.0)
+    low_s = pipeline_low_s(same.name, group.sum_s, pace_s, lag_s, shape)
+    hiding = num_hiding(same, group.num_microbatches)
+    is_longer = pace_slope(same.name, shape) >= group.hidden_frac * hiding
+    # interleaved chunks leave a step as long as it is until the pace is what all of it comes to for a microbatch
+    slow_s = np.maximum(pace_s, low_s * same.num_copies / shape.num_microbatches) if same.interleave > 1 else pace_s
+    room_s = np.where(is_longer, hiding * slow_s, np.inf)
+    exposed_s = group.exchanged_s - group.hidden_frac * np.minimum(group.exchanged_s, room_s)
+    return np.where(fits, low_s + group.tied_s + exposed_s + group.updated_s, np.inf)
+
+
+def _exchanged_s(every: Shared, same: Alike) -> FloatArray:
+    first, exchanger = distinct(every.table.exchanger_of[same.rows])
+    rows = same.rows[first]
+    held = held_elements((_share(every.graph, same),), every.graph, every.table, rows)
+    link_frac = every.cluster.chip.calibration.link_frac
+    once = exchange(held, every.plans.zero_stage[rows], every.places.at(rows), every.precision, link_frac)
+    return np.asarray((once.reduce_s + once.gather_s)[exchanger, 0])
+
+
+def _updated_s(every: Shared, same: Alike) -> FloatArray:
+    updates, run = every.table.updates, _share(every.graph, same)
+    if isinstance(every.offload, Offload) and every.plans.offload_optimizer:
+        return every.offload.update_s((run,), same.rows)[:, 0]
+    total_s = sum(part.count * cost_of(updates[part.block]).compute_s for part in run.parts)
+    return np.asarray(np.asarray(total_s)[every.table.updater_of[same.rows]])
+
+
+def _share(graph: Graph, same: Alike) -> Run:
+    """Layers of which some stage holds as many, or of several kinds the mean."""
+    kinds = layer_blocks(graph)
+    num_layers = {index: same.num_copies * graph.blocks[index].repeat for index in kinds}
+    if len(kinds) == 1:
+        parts = tuple(Part(block=index, count=-(-num // same.num_stages)) for index, num in num_layers.items())
+    else:
+        parts = tuple(Part(block=b, count=num / same.num_stages) for b, num in num_layers.items())  # type: ignore[arg-type]
+    return Run(first_stage=1, num_stages=1, parts=parts)

@@ -1,0 +1,216 @@
+"""Layers by stage of one plan whose layers are of several kinds in a given order: an exact program over stages.
+
+A state is what is left of each kind before a stage, an edge an option that the stage may be. Patterns (`mixes`) say
+which options those are; of each the program runs by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.plan.plan import Plan
+from dovetail.plan.shard import layers_per_chunk, stage_counts
+from dovetail.search.planners.cuts.plan_stages import PaceLows, PlanStages
+from dovetail.search.planners.mixes import (
+    Pattern,
+    holdable,
+    kind_counts,
+    layers_by_chunk,
+    num_patterns_at_most,
+    patterns,
+)
+from dovetail.workload.graph import FloatArray, Graph, IntArray
+
+MAX_CUTS = 65_536  # that are looked at to prove that none is faster
+MAX_PATTERNS = 256  # of where kinds may end; plans with more are not cut anew
+_TIME_TOLERANCE = 1e-9  # of the pace that leaves room for a stage: a low that rounds above it is no proof
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Edges:
+    """From one stage's states to the next one's, by an option's row."""
+
+    start: IntArray
+    end: IntArray
+    row: IntArray
+
+    def at(self, places: IntArray) -> _Edges:
+        return _Edges(start=self.start[places], end=self.end[places], row=self.row[places])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MixTable:
+    """The options of one plan, those of a stage and mix of layers that are slower than another left out."""
+
+    stages: PlanStages
+    graph: Graph
+    rows: tuple[IntArray, ...]  # of the options of each stage
+
+    def best(self) -> IntArray | None:
+        """Options of the cut with the least pace, and of those with the least sum."""
+        time_s, best = self.stages.options.time_s, None
+        for steps in self._programs(np.inf):
+            least_s = float(_values(steps, time_s, np.maximum)[0][0])
+            if not np.isfinite(least_s) or (best is not None and least_s > best[0]):
+                continue
+            quick_s = np.where(time_s <= least_s, time_s, np.inf)
+            values = _values(steps, quick_s, np.add)
+            if best is None or (least_s, float(values[0][0])) < best[:2]:
+                best = (least_s, float(values[0][0]), _walked(steps, quick_s, values))
+        return best[2] if best is not None else None
+
+    def lows_s(self, best_s: float, least_once_s: float, once_s: Callable[[], FloatArray]) -> PaceLows:
+        """What no cut's step takes less than: by the least sum of its stages and the least pace."""
+        del best_s, once_s  # of several kinds of layers no more is said
+        nothing = np.empty((0, len(self.rows)), dtype=np.int64)
+        return PaceLows(lows=((np.inf, self.stages.low_s(*self._lows()) + least_once_s),), cuts=nothing)
+
+    def _lows(self) -> tuple[float, float]:
+        """No cut's stages take less together, and none's slowest stage: infinite where no cut fits."""
+        time_s, least = self.stages.options.time_s, [np.inf, np.inf]
+        for steps in self._programs(np.inf):
+            for index, join in enumerate((np.add, np.maximum)):
+                least[index] = min(least[index], float(_values(steps, time_s, join)[0][0]))
+        return least[0], least[1]
+
+    def within(self, pace_s: float) -> IntArray | None:
+        """Options of all cuts of which no stage takes longer than `pace_s`; None where there are too many to list."""
+        found, num_found = [], 0
+        for steps in self._programs(pace_s):
+            steps, num_here = _alive(steps)
+            num_found += num_here
+            if num_found > MAX_CUTS:
+                return None
+            found.append(_listed(steps))
+        empty = np.empty((0, len(self.rows)), dtype=np.int64)
+        return np.unique(np.concatenate([empty, *found]), axis=0)
+
+    def plan_of(self, rows: IntArray) -> Plan:
+        """The plan whose stages are these options."""
+        held, plan = self.stages.options.counts[rows], self.stages.plan
+        kinds = [block.is_layer for block in self.graph.blocks]
+        chunks: tuple[int, ...] = ()
+        if not np.array_equal(stage_counts(self.graph, plan)[kinds].T, held):
+            chunks = layers_by_chunk(plan, kind_counts(self.graph), held)
+        is_even = chunks == layers_per_chunk(self.graph.num_layers, plan)
+        return self.stages.plan_of(rows, () if is_even else chunks)
+
+    def _programs(self, pace_s: float) -> list[list[_Edges]]:
+        """Of every pattern the edges from all layers to none, stage by stage, by options within the pace."""
+        options, counts = self.stages.options, kind_counts(self.graph)
+        rows = [some[options.time_s[some] <= pace_s] for some in self.rows]
+        found = [_program(pattern, options.counts, rows, counts) for pattern in patterns(self.stages.plan, counts)]
+        return [steps for steps in found if steps]
+
+
+def mix_table(stages: PlanStages, graph: Graph) -> MixTable:
+    options, rows = stages.options, []
+    for stage in range(stages.plan.pipeline_parallel):
+        own = np.flatnonzero(options.stage == stage)
+        own = own[np.lexsort((options.num_again[own], options.time_s[own]))]
+        _, first = np.unique(options.counts[own], axis=0, return_index=True)
+        rows.append(own[np.sort(first)])
+    return MixTable(stages=stages, graph=graph, rows=tuple(rows))
+
+
+def has_few_patterns(plan: Plan, graph: Graph) -> bool:
+    """Whether all of where kinds may end can be looked at."""
+    return num_patterns_at_most(plan.num_chunks, len(kind_counts(graph))) <= MAX_PATTERNS
+
+
+def wanted_mixes(
+    plan: Plan, counts: IntArray, layer_s: FloatArray, fixed_s: FloatArray, pace_s: float
+) -> list[IntArray]:
+    """Layers of each kind, by stage, that may be part of a cut whose slowest stage takes no longer than `pace_s`.
+
+    `layer_s` of each kind and `fixed_s` of each stage add up to no more than a stage takes. A stage with too few leaves
+    more to the others than these can run.
+    """
+    pace_s *= 1 + _TIME_TOLERANCE
+    least_s = float(layer_s @ counts + fixed_s.sum()) - (len(fixed_s) - 1) * pace_s
+    found = []
+    for may_hold, own_s in zip(holdable(plan, counts), fixed_s, strict=True):
+        ranges = [
+            np.arange(count + 1) if may else np.zeros(1, dtype=np.int64)
+            for count, may in zip(counts, may_hold, strict=True)
+        ]
+        mixes = np.stack([grid.ravel() for grid in np.meshgrid(*ranges, indexing="ij")], axis=1)
+        time_s = own_s + mixes @ layer_s
+        is_wanted = (mixes.sum(axis=1) >= plan.interleave) & (time_s <= pace_s) & (time_s >= least_s)
+        found.append(mixes[is_wanted])
+    return found
+
+
+def _program(pattern: Pattern, mixes: IntArray, rows: list[IntArray], counts: IntArray) -> list[_Edges]:
+    """Edges of one pattern; none where no cut has it."""
+    sizes = np.cumprod([1, *(counts[:-1] + 1)])
+    # what stages behind must hold at least; and whether one of them may hold any
+    behind = np.cumsum(pattern.fewest[::-1], axis=0)[::-1] - pattern.fewest
+    later = np.cumsum(pattern.may_hold[::-1], axis=0)[::-1] > pattern.may_hold
+    left, found = counts[None], []
+    for stage, some in enumerate(rows):
+        own = mixes[some]
+        fits = (own >= pattern.fewest[stage]).all(axis=1) & ((own == 0) | pattern.may_hold[stage]).all(axis=1)
+        some, own = some[fits], own[fits]
+        after = left[:, None] - own
+        is_edge = ((after >= behind[stage]) & ((after == 0) | later[stage])).all(axis=2)
+        start, option = np.nonzero(is_edge)
+        if not len(start):
+            return []
+        after = after[start, option]
+        _, first, end = np.unique(after @ sizes, return_index=True, return_inverse=True)
+        left = after[first]
+        found.append(_Edges(start=start, end=end.reshape(-1), row=some[option]))
+    return found
+
+
+def _values(steps: list[_Edges], time_s: FloatArray, join: Callable[..., FloatArray]) -> list[FloatArray]:
+    """The least that each state's way to the end takes, its stages' times joined by sum or by maximum."""
+    values = [np.zeros(1)]
+    for edges, num_states in zip(reversed(steps), reversed(_num_states(steps)), strict=True):
+        value = np.full(num_states, np.inf)
+        np.minimum.at(value, edges.start, join(time_s[edges.row], values[0][edges.end]))
+        values.insert(0, value)
+    return values
+
+
+def _num_states(steps: list[_Edges]) -> list[int]:
+    """States before each stage, some of which may have no way on."""
+    return [1, *(int(edges.end.max(initial=0)) + 1 for edges in steps[:-1])]
+
+
+def _walked(steps: list[_Edges], time_s: FloatArray, values: list[FloatArray]) -> IntArray:
+    """The options of the way with the least sum."""
+    state, chosen = 0, []
+    for edges, value in zip(steps, values[1:], strict=True):
+        own = np.flatnonzero(edges.start == state)
+        best = own[int((time_s[edges.row[own]] + value[edges.end[own]]).argmin())]
+        chosen.append(int(edges.row[best]))
+        state = int(edges.end[best])
+    return np.array(chosen)
+
+
+def _alive(steps: list[_Edges]) -> tuple[list[_Edges], int]:
+    """The edges that lie on a way to the end, and how many ways there are."""
+    ways = np.ones(1)
+    kept: list[_Edges] = []
+    for edges, num_states in zip(reversed(steps), reversed(_num_states(steps)), strict=True):
+        here = ways[edges.end]
+        before = np.zeros(num_states)
+        np.add.at(before, edges.start, here)
+        kept.insert(0, edges.at(np.flatnonzero(here > 0)))
+        ways = before
+    return kept, int(min(ways[0], 2.0**53))
+
+
+def _listed(steps: list[_Edges]) -> IntArray:
+    """The options of every way, ways by stages."""
+    state, chosen = np.zeros(1, dtype=np.int64), np.zeros((1, 0), dtype=np.int64)
+    for edges in steps:
+        way, edge = np.nonzero(state[:, None] == edges.start[None, :])
+        chosen = np.column_stack([chosen[way], edges.row[edge]])
+        state = edges.end[edge]
+    return chosen

@@ -1,0 +1,263 @@
+"""What stages of some plans can be: so many layers, the recompute that memory then asks for, and how long it takes.
+
+Counted and timed as a plan is, not approximated: stages that hold the same are counted together, whatever their plans.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from dovetail.plan.layout import AS_PLANNED, Part
+from dovetail.plan.memory import runtime_bytes
+from dovetail.plan.memory_table import MemoryTable, Stages, memory_table, stage_host_bytes, stage_peak_bytes
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
+from dovetail.plan.plans import Plans
+from dovetail.plan.shard import stage_counts
+from dovetail.schedule.offload import NoOffload
+from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
+from dovetail.schedule.shared_plans import Shared
+from dovetail.schedule.stage import entered, sustained
+from dovetail.schedule.work_columns import NUM_ROWS, WAYS, stage_work
+from dovetail.schedule.work_table import WorkTable
+from dovetail.workload.graph import FloatArray, Graph, IntArray
+
+FEW_LAYERS = 32  # models with no more have every number of layers a stage looked at
+NONE = RECOMPUTE_POLICIES.index("none")
+_Kind = tuple[tuple[int, ...], bool, bool]  # repeats of every block that is no layer; is it first, is it last
+Wanted = Callable[[int, int], IntArray]  # of a plan and a stage: layers of each kind that it is asked about
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StageOptions:
+    """Stages with numbers of layers, one a row, that fit: by plan, stage, layers of each kind and policy.
+
+    The policy goes for the first `num_again` of the layers, the fewest that memory lets it; the others keep everything.
+    """
+
+    plan: IntArray
+    stage: IntArray
+    counts: IntArray  # rows by kinds
+    policy: IntArray
+    num_again: IntArray
+    need_bytes: FloatArray
+    forward_s: FloatArray
+    backward_s: FloatArray
+    weight_s: FloatArray
+
+    @property
+    def num_layers(self) -> IntArray:
+        return np.asarray(self.counts.sum(axis=1))
+
+    @property
+    def time_s(self) -> FloatArray:
+        return self.forward_s + self.backward_s
+
+    def at(self, rows: IntArray) -> StageOptions:
+        return StageOptions(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Asked:
+    """Columns of options before it is known which fit; `row` is that of a plan with this policy."""
+
+    plan: IntArray
+    stage: IntArray
+    counts: IntArray
+    policy: IntArray
+    row: IntArray
+    in_flight: FloatArray
+
+    @property
+    def num_layers(self) -> IntArray:
+        return np.asarray(self.counts.sum(axis=1))
+
+    def at(self, rows: IntArray) -> _Asked:
+        return _Asked(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+
+def with_policies(plans: Plans, policies: tuple[int, ...]) -> Plans:
+    """Every one of `plans` under each policy, plan after plan."""
+    repeated = plans.at(np.repeat(np.arange(len(plans)), len(policies)))
+    return replace(repeated, recompute=np.tile(np.array(policies), len(plans)))
+
+
+def layer_range(graph: Graph, num_stages: int, interleave: int) -> tuple[int, int]:
+    """How few and how many layers a stage is asked about: one a chunk at least, and of many near its share."""
+    share = -(-graph.num_layers // num_stages)
+    around = max(3, share // 3) if graph.num_layers > FEW_LAYERS else graph.num_layers
+    most = graph.num_layers - (num_stages - 1) * interleave
+    return graph.num_layers if num_stages == 1 else interleave, min(most, share + around)
+
+
+def stage_options(every: Shared, policies: tuple[int, ...], wanted: Wanted) -> StageOptions:
+    """Of the plans in `every`, which are `with_policies` of some, the options that fit."""
+    table = memory_table(every.graph, every.plans, every.table.cuts, every.precision)
+    limit_bytes = every.cluster.hbm_bytes - runtime_bytes(every.plans)
+    parts = []
+    for kind, asked in _asked(every, policies, wanted).items():
+        asked = asked.at(_kept_by_host(kind, asked, table, every))
+        found, num_again, need = _fewest_again(kind, asked, table, limit_bytes, every.graph, policies)
+        if len(num_again):
+            parts.append(_timed(kind, found, num_again, need, every.graph, every.table))
+    if not parts:
+        return _no_options(sum(block.is_layer for block in every.graph.blocks))
+    names = [field.name for field in fields(StageOptions)]
+    return StageOptions(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+def _no_options(num_kinds: int) -> StageOptions:
+    ints, floats = np.empty(0, dtype=np.int64), np.empty(0)
+    return StageOptions(
+        plan=ints,
+        stage=ints,
+        counts=np.empty((0, num_kinds), dtype=np.int64),
+        policy=ints,
+        num_again=ints,
+        need_bytes=floats,
+        forward_s=floats,
+        backward_s=floats,
+        weight_s=floats,
+    )
+
+
+def _asked(every: Shared, policies: tuple[int, ...], wanted: Wanted) -> dict[_Kind, _Asked]:
+    """All that is asked about, by the kind of stage."""
+    graph, found = every.graph, defaultdict(list)
+    outer = [index for index, block in enumerate(graph.blocks) if not block.is_layer]
+    for index in range(len(every.plans) // len(policies)):
+        plan = every.plans.plan(index * len(policies))
+        counts = stage_counts(graph, plan)[outer]
+        for stage in range(plan.pipeline_parallel):
+            kind = (tuple(counts[:, stage].tolist()), stage == 0, stage == plan.pipeline_parallel - 1)
+            found[kind].append(_asked_of(graph, plan, index, stage, policies, wanted(index, stage)))
+    names = [field.name for field in fields(_Asked)]
+    return {
+        kind: _Asked(**{name: np.concatenate([getattr(one, name) for one in some]) for name in names})
+        for kind, some in found.items()
+    }
+
+
+def _asked_of(graph: Graph, plan: Plan, index: int, stage: int, policies: tuple[int, ...], counts: IntArray) -> _Asked:
+    """Of one stage: all that is wanted under every policy."""
+    shape = PipelineShape(
+        num_stages=plan.pipeline_parallel,
+        num_microbatches=plan.num_microbatches(graph.batch),
+        interleave=plan.interleave,
+    )
+    policy = np.repeat(np.arange(len(policies)), len(counts))
+    num_rows = len(policy)
+    return _Asked(
+        plan=np.full(num_rows, index),
+        stage=np.full(num_rows, stage),
+        counts=np.tile(counts, (len(policies), 1)),
+        policy=np.array(policies)[policy],
+        row=index * len(policies) + policy,
+        in_flight=np.full(num_rows, float(pipelines[schedule_name(plan)].in_flight(stage, shape))),
+    )
+
+
+def _fewest_again(
+    kind: _Kind,
+    asked: _Asked,
+    table: MemoryTable,
+    limit_bytes: FloatArray,
+    graph: Graph,
+    policies: tuple[int, ...],
+) -> tuple[_Asked, IntArray, FloatArray]:
+    """Of what is asked the rows that fit, the fewest layers they recompute, and what they need; by bisection."""
+    limits = limit_bytes[asked.row]
+    most = np.where(asked.policy == NONE, 0, asked.num_layers)
+    need = _need_bytes(kind, asked, most, table, graph)
+    few, many = np.where(NONE in policies, np.minimum(1, most), most), most.copy()
+    while len(open_ := np.flatnonzero((few < many) & (need <= limits))):
+        middle = (few[open_] + many[open_]) // 2
+        got = _need_bytes(kind, asked.at(open_), middle, table, graph)
+        fits = got <= limits[open_]
+        need[open_[fits]], many[open_[fits]] = got[fits], middle[fits]
+        few[open_[~fits]] = middle[~fits] + 1
+    fitting = np.flatnonzero(need <= limits)
+    return asked.at(fitting), many[fitting], (need + runtime_bytes(table.plans)[asked.row])[fitting]
+
+
+def _kept_by_host(kind: _Kind, asked: _Asked, table: MemoryTable, every: Shared) -> IntArray:
+    """Rows of which the host has room for the optimizer; activations are offloaded by even plans alone."""
+    if isinstance(every.offload, NoOffload):
+        return np.arange(len(asked.row))
+    kept_bytes = np.empty(len(asked.row))
+    for rows in _alike(asked, np.zeros_like(asked.row)):
+        some = asked.at(rows)
+        kept_bytes[rows] = stage_host_bytes(table, _stages(kind, some, np.zeros_like(rows), every.graph))
+    return np.flatnonzero(kept_bytes <= every.offload.host.share_bytes)
+
+
+def _need_bytes(kind: _Kind, asked: _Asked, num_again: IntArray, table: MemoryTable, graph: Graph) -> FloatArray:
+    """What the allocator holds on stages of a kind."""
+    need = np.empty(len(num_again))
+    for rows in _alike(asked, num_again):
+        need[rows] = stage_peak_bytes(table, _stages(kind, asked.at(rows), num_again[rows], graph))
+    return need
+
+
+def _alike(asked: _Asked, num_again: IntArray) -> list[IntArray]:
+    """Rows with layers of the same kinds, of which the same recompute a layer or more: what else is held is not."""
+    before = np.cumsum(asked.counts, axis=1) - asked.counts
+    has = np.concatenate([asked.counts > 0, (asked.counts > 0) & (num_again[:, None] > before)], axis=1)
+    code = has @ (1 << np.arange(has.shape[1]))
+    return [np.flatnonzero(code == one) for one in np.unique(code)]
+
+
+def _stages(kind: _Kind, asked: _Asked, num_again: IntArray, graph: Graph) -> Stages:
+    """Stages `_alike`."""
+    parts = _parts(kind, asked.counts, num_again, graph)
+    counts = [np.broadcast_to(np.asarray(part.count, dtype=np.float64), num_again.shape) for part in parts]
+    return Stages(
+        stage=0 if kind[1] else 1,
+        is_last=kind[2],
+        rows=asked.row,
+        blocks=tuple((part.block, part.policy) for part in parts),
+        counts=np.stack(counts),
+        in_flight=asked.in_flight,
+    )
+
+
+def _parts(kind: _Kind, counts: IntArray, num_again: IntArray, graph: Graph) -> tuple[Part, ...]:
+    """Blocks of stages of a kind in the order of the model; of layers, those that recompute come first."""
+    outer, layers, parts = iter(kind[0]), iter(counts.T), []
+    left = num_again
+    for index, block in enumerate(graph.blocks):
+        if not block.is_layer:
+            count = next(outer)
+            parts += [Part(block=index, count=count)] if count else []
+            continue
+        held = next(layers)
+        again = np.minimum(held, left)
+        left = left - again
+        split = ((again, AS_PLANNED), (held - again, NONE))
+        parts += [Part(block=index, count=some, policy=policy) for some, policy in split if some.any()]
+    return tuple(parts)
+
+
+def _timed(
+    kind: _Kind, asked: _Asked, num_again: IntArray, need_bytes: FloatArray, graph: Graph, table: WorkTable
+) -> StageOptions:
+    shape, sender = asked.row.shape, table.sender_of[asked.row]
+    total = np.zeros((WAYS, NUM_ROWS, *shape))
+    for part in _parts(kind, asked.counts, num_again, graph):
+        total += part.count * table.works[part.block][:, :, sender, asked.policy if part.policy == AS_PLANNED else NONE]
+    chip = table.chip_at(asked.row)
+    work = sustained(entered(stage_work(total, chip.endpoint_kind), chip), chip, table.num_devices)
+    return StageOptions(
+        plan=asked.plan,
+        stage=asked.stage,
+        counts=asked.counts,
+        policy=asked.policy,
+        num_again=num_again,
+        need_bytes=need_bytes,
+        forward_s=np.broadcast_to(work.forward.time_s, shape),
+        backward_s=np.broadcast_to(work.backward.time_s, shape),
+        weight_s=np.broadcast_to(work.put_off_s, shape),
+    )

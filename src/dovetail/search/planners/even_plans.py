@@ -1,0 +1,166 @@
+"""Plans whose stages are alike: all of them evaluated, or by time only those that a bound does not rule out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from dovetail.plan.cuts import cuts_of
+from dovetail.plan.placements import nesting
+from dovetail.plan.plans import Plans, joined
+from dovetail.schedule.memory_needs import host_need_bytes, need_bytes
+from dovetail.schedule.offload import does_offload, host_of
+from dovetail.schedule.step import step_times
+from dovetail.search.planners.bases import BaseQueue
+from dovetail.search.planners.candidates import Candidate, Scoring, Tally, best_of, least_s
+from dovetail.search.planners.cuts.stage_options import with_policies
+from dovetail.search.planners.plan_space import PlanSpace, batches, num_grids
+from dovetail.search.planners.refine import Job, base_plans
+
+PLANS_AT_ONCE = 150_000  # whose columns take some hundred MB
+BASES_AT_ONCE = 50_000
+MOST_TOGETHER = 3  # times as many, where they cut a model alike
+BASES_EVALUATED_AT_ONCE = 2_000  # before the next look at what they have to beat
+NUM_SAMPLED = (
+    2_000  # base plans from all over the space that are evaluated first, so that bounds have something to beat
+)
+
+
+class Progress(Protocol):
+    """Told as a search goes on: of how many grids how many are done, and the best score so far.
+
+    Once stages are cut anew, of how many base plans; and the seconds that no plan is below.
+    """
+
+    def __call__(self, num_done: int, num_all: int, tally: Tally, score: float, bound_s: float = 0.0, /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvenPlans:
+    """The best even plans, what was met, and base plans that may be better with uneven stages."""
+
+    best: tuple[Candidate, ...] = ()
+    tally: Tally = field(default_factory=Tally)
+    queue: BaseQueue = field(default_factory=BaseQueue)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvenSearch:
+    """What is searched, and how many of the best are wanted."""
+
+    job: Job
+    space: PlanSpace
+    scoring: Scoring
+    num_best: int
+    progress: Progress
+
+    def all_evaluated(self) -> EvenPlans:
+        """Every plan of the space, whatever the objective."""
+        graph, num_devices = self.job.graph, self.job.cluster.num_devices
+        found, num_done, num_all = EvenPlans(), 0, num_grids(self.space, graph, num_devices)
+        for num_batches, plans in _chunks(batches(self.space, graph, num_devices), PLANS_AT_ONCE):
+            found = self._with(
+                replace(found, tally=found.tally.met(len(plans))), nesting(plans, self.job.cluster.topology)
+            )
+            num_done += num_batches
+            self._tell(num_done, num_all, found)
+        return found
+
+    def best_first(self, *, has_queue: bool) -> EvenPlans:
+        """By time alone: base plans are bounded, and even plans of those that may be among the best evaluated."""
+        graph, num_devices = self.job.graph, self.job.cluster.num_devices
+        bases = replace(self.space, recompute=self.space.recompute[:1])
+        found, num_done, num_all = self._sampled(bases), 0, num_grids(bases, graph, num_devices)
+        for num_batches, plans in _chunks(batches(bases, graph, num_devices), BASES_AT_ONCE):
+            found = replace(found, tally=found.tally.met(len(plans) * len(self.job.policies)))
+            found = self._bounded(found, nesting(plans, self.job.cluster.topology), has_queue=has_queue)
+            num_done += num_batches
+            self._tell(num_done, num_all, found)
+        return found if found.best else replace(found, tally=self._with_least(found.tally))
+
+    def _tell(self, num_done: int, num_all: int, found: EvenPlans) -> None:
+        self.progress(num_done, num_all, found.tally, found.best[0].score if found.best else np.inf)
+
+    def _sampled(self, bases: PlanSpace) -> EvenPlans:
+        """Some plans of every grid; they are met again, and not counted here."""
+        graph, num_devices = self.job.graph, self.job.cluster.num_devices
+        each = max(1, NUM_SAMPLED // max(1, num_grids(bases, graph, num_devices)))
+        some = [
+            batch.at(np.unique(np.linspace(0, len(batch) - 1, each).astype(np.int64)))
+            for batch in batches(bases, graph, num_devices)
+        ]
+        if not some:
+            return EvenPlans()
+        placed = nesting(joined(some), self.job.cluster.topology)
+        return EvenPlans(best=self._with(EvenPlans(), with_policies(placed, self.job.policies)).best)
+
+    def _bounded(self, found: EvenPlans, placed: Plans, *, has_queue: bool) -> EvenPlans:
+        """With the base plans `placed`, which lie on the network."""
+        if not len(placed):
+            return found
+        bases = base_plans(self.job, placed, self._worst_s(found.best))
+        order = np.argsort(bases.bounds_s, kind="stable")
+        for start in range(0, len(order), BASES_EVALUATED_AT_ONCE):
+            rows = order[start : start + BASES_EVALUATED_AT_ONCE]
+            rows = rows[bases.bounds_s[rows] < self._worst_s(found.best)]
+            if not len(rows):
+                break
+            found = self._with(found, with_policies(bases.plans.at(rows), self.job.policies))
+        if has_queue:
+            found = replace(found, queue=found.queue.with_(bases, len(placed), least_s(found.best)))
+        return found
+
+    def _worst_s(self, best: tuple[Candidate, ...]) -> float:
+        """What a plan must take less than to be among the best."""
+        return best[-1].step_s if len(best) == self.num_best else np.inf
+
+    def _with(self, found: EvenPlans, placed: Plans) -> EvenPlans:
+        """With plans that lie on the network, evaluated."""
+        if not len(placed):
+            return found
+        job = self.job
+        asked = (job.graph, placed, cuts_of(placed, job.graph), job.precision)
+        need = need_bytes(*asked)
+        is_fitting = need <= job.cluster.hbm_bytes
+        if does_offload(placed):
+            is_fitting &= host_need_bytes(*asked) <= host_of(job.cluster).share_bytes
+        fits = np.flatnonzero(is_fitting)
+        tally, best = found.tally.evaluated(len(placed), len(fits)).with_need(placed, need), found.best
+        if len(fits):
+            fitting = placed.at(fits)
+            times = step_times(job.graph, fitting, job.cluster, job.precision)
+            figures = self.scoring.figures(times.step_s, times.energy_j, need[fits])
+            best = best_of((*best, *self.scoring.best(fitting, figures, self.num_best)), self.num_best)
+        return replace(found, best=best, tally=tally)
+
+    def _with_least(self, tally: Tally) -> Tally:
+        """Where nothing fits: the plan that needs least of all, those included that a bound ruled out."""
+        for _, plans in _chunks(batches(self.space, self.job.graph, self.job.cluster.num_devices), PLANS_AT_ONCE):
+            placed = nesting(plans, self.job.cluster.topology)
+            if len(placed):
+                cuts = cuts_of(placed, self.job.graph)
+                tally = tally.with_need(placed, need_bytes(self.job.graph, placed, cuts, self.job.precision))
+        return tally
+
+
+def _chunks(found: Iterator[Plans], num_most: int) -> Iterator[tuple[int, Plans]]:
+    """Batches together until they are worth a call, and how many they are.
+
+    Those of the same tensor and context degree come one after the other and cut a model alike: they stay together as
+    long as they are not too many.
+    """
+    waiting: list[Plans] = []
+    num_waiting, before = 0, (0, 0)
+    for batch in found:
+        degrees = int(batch.tensor_parallel[0]), int(batch.context_parallel[0])
+        is_large = num_waiting >= num_most and (degrees != before or num_waiting >= MOST_TOGETHER * num_most)
+        if is_large:
+            yield len(waiting), joined(waiting)
+            waiting, num_waiting = [], 0
+        waiting.append(batch)
+        num_waiting, before = num_waiting + len(batch), degrees
+    if waiting:
+        yield len(waiting), joined(waiting)

@@ -1,0 +1,167 @@
+"""The plans that a search found, ranked and explained: the best whole, the others by what they lose by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dovetail.cost.price import price
+from dovetail.errors import DovetailError, InvalidInput, NotModelled
+from dovetail.evaluate import Infeasible, Outcome, evaluate
+from dovetail.hardware.chip import Chip
+from dovetail.hardware.mixed import AnyCluster, parts_of
+from dovetail.plan.plan import Plan
+from dovetail.search.objectives import Figures, Objective
+from dovetail.search.planners.candidates import Candidate, Tally
+from dovetail.search.planners.constraints import Constraint
+from dovetail.search.planners.losses import PARTS, Loss, Setting, losses
+from dovetail.search.planners.membership import holds
+from dovetail.search.planners.plan_space import PlanSpace
+from dovetail.search.planners.planner import Planned, Proof
+from dovetail.workload.workload import Workload
+
+SAME_FRAC = 1e-9  # style: a tolerance; searches add up in another order than the evaluation of one plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a plan is wanted for; `own` holds the user's plan, if there is one."""
+
+    workload: Workload
+    cluster: AnyCluster
+    objective_name: str
+    objective: Objective
+    constraints: tuple[Constraint, ...]
+    space: PlanSpace
+    own: tuple[Plan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """A plan, what it comes to, and how far it is behind the best of the space: below 0 it is ahead."""
+
+    candidate: Candidate
+    behind_frac: float
+    losses: tuple[Loss, ...]  # most behind first; none of the best
+    is_own: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The best plan of a space and those behind it, with the user's own among them where that fits."""
+
+    question: Question
+    best: Outcome
+    ranking: tuple[Ranked, ...]
+    own: tuple[Outcome | Infeasible, ...]
+    tally: Tally
+    proof: Proof
+    gap_frac: float
+
+    @property
+    def missed(self) -> tuple[Ranked, ...]:
+        """The user's own plan, where it lies in the space that was searched and the search did not find it."""
+        space, is_even_only = self.question.space, self.proof.is_even_only
+        ahead = (one for one in self.ranking if one.is_own and one.behind_frac < -SAME_FRAC)
+        return tuple(one for one in ahead if holds(space, one.candidate.plan, is_even_only=is_even_only))
+
+    @property
+    def is_proof_broken(self) -> bool:
+        """Whether a plan that the search missed is further ahead than its gap allows."""
+        return any(-one.behind_frac > self.gap_frac + SAME_FRAC for one in self.missed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NothingFits:
+    """No plan of a space fits: the one that needs least memory, and the user's own."""
+
+    question: Question
+    least: Infeasible
+    own: tuple[Outcome | Infeasible, ...]
+    tally: Tally
+
+
+def cluster_usd(cluster: AnyCluster, objective: Objective) -> float:
+    """What all chips cost to make, where `objective` asks; else 1, which changes no rank."""
+    if not objective.is_priced:
+        return 1.0
+    return sum(part.num_devices * _chip_usd(part.chip) for part in parts_of(cluster))
+
+
+def _chip_usd(chip: Chip) -> float:
+    try:
+        return float(price(chip).total_usd)
+    except DovetailError as error:
+        told = f"what {chip.name} costs cannot be told: {error.message}"
+        raise NotModelled(f"{told}; describe its die, or ask for another objective", "--objective") from None
+
+
+def choice(question: Question, found: Planned) -> Choice | NothingFits:
+    """What `found` comes to; raises `InvalidInput` where no plan of the space lies on the network."""
+    workload, cluster = question.workload, question.cluster
+    own = tuple(evaluate(workload, cluster, plan) for plan in question.own)
+    if not found.best:
+        if not found.tally.least:
+            raise _nowhere(question, found.tally)
+        least = evaluate(workload, cluster, found.tally.least[0])  # its parts in order, where there are several
+        assert isinstance(least, Infeasible), f"{found.tally.least[0]} does not fit in the search and fits by itself"
+        return NothingFits(question=question, least=least, own=own, tally=found.tally)
+    best = evaluate(workload, cluster, found.best[0].plan)
+    assert isinstance(best, Outcome), f"{found.best[0].plan} fits in the search and not by itself"
+    return Choice(
+        question=question,
+        best=best,
+        ranking=_ranking(question, found, own),
+        own=own,
+        tally=found.tally,
+        proof=found.proof,
+        gap_frac=found.gap_frac,
+    )
+
+
+def _nowhere(question: Question, tally: Tally) -> InvalidInput:
+    networks = [part.topology.dimensions for part in parts_of(question.cluster)]
+    sizes = " and ".join(" x ".join(str(dimension.num_devices) for dimension in each) for each in networks)
+    told = f"none of the {tally.num_plans:,} plans nests in the cluster's network of {sizes} devices"
+    return InvalidInput(f"{told}; leave other degrees or axis orders to choose from")
+
+
+def _ranking(question: Question, found: Planned, own: tuple[Outcome | Infeasible, ...]) -> tuple[Ranked, ...]:
+    """Best first; the user's own plan at its place."""
+    mine = [_candidate(question, result) for result in own if isinstance(result, Outcome)]
+    plans = {candidate.plan for candidate in found.best}
+    every = sorted(
+        (*found.best, *(one for one in mine if one.plan not in plans)),
+        key=lambda candidate: (candidate.score, candidate.need_bytes),
+    )
+    graph = question.workload.training_graph()
+    setting = Setting(graph=graph, cluster=question.cluster, precision=question.workload.precision)
+    parts_of, best = PARTS[question.objective.aspect], found.best[0]
+    best_parts = parts_of(best.plan, setting)
+    return tuple(
+        Ranked(
+            candidate=one,
+            behind_frac=one.score / best.score - 1.0,
+            losses=losses(best_parts, parts_of(one.plan, setting)) if one.plan != best.plan else (),
+            is_own=one.plan in question.own,
+        )
+        for one in every
+    )
+
+
+def _candidate(question: Question, result: Outcome) -> Candidate:
+    figures = Figures(
+        step_s=result.step.step_s,
+        energy_j=result.step.energy_j,
+        need_bytes=result.memory.need_bytes,
+        limit_bytes=result.memory.limit_bytes,
+        num_tokens=result.tokens_per_step,
+        cluster_usd=cluster_usd(question.cluster, question.objective),
+    )
+    return Candidate(
+        plan=result.plan,
+        step_s=float(figures.step_s),
+        energy_j=float(figures.energy_j),
+        need_bytes=float(figures.need_bytes),
+        score=float(question.objective.score(figures)),
+        figure=float(question.objective.figure(figures)),
+    )

@@ -1,0 +1,246 @@
+"""Plans with uneven stages, best first: base plans whose bound is below the best plan so far get their stages cut anew.
+
+A base plan is a plan without its layers by stage and its recompute. Of its plans those are searched that hold a layer
+or more in every chunk and, on every stage, recompute what makes it fastest among all that memory allows: one policy,
+for some of its layers or all. What is proven of a base plan, in this order:
+
+1. Bounded away: a lower bound of its step, whatever its layers and recompute, is above the best plan (`step_lows`).
+2. Closed: every cut whose slowest stage leaves room below the best plan was evaluated, or its pipeline, exact, together
+   with the least that is exchanged and updated once a step, is above the best plan.
+3. Neither: too many cuts, kinds of layers that may end in too many ways, chunks on two stages, or the budget is used
+   up. Then only its bound counts, and the gap is what the least of these leaves open.
+
+Layers all alike are cut by `stage_cuts`, those of several kinds by `mix_cuts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+
+from dovetail.hardware.cluster import Cluster
+from dovetail.plan.layout import even_runs, runs_of
+from dovetail.plan.plan import Plan
+from dovetail.plan.plans import Plans, columns_of
+from dovetail.schedule.alike import alike
+from dovetail.schedule.assembly import Assembly, by_stages
+from dovetail.schedule.shared_plans import Shared, shared
+from dovetail.search.planners.bases import BasePlans, Refined
+from dovetail.search.planners.bounds.block_lows import block_lows
+from dovetail.search.planners.bounds.memory_lows import may_fit
+from dovetail.search.planners.bounds.step_lows import ROUNDING_TOLERANCE, fixed_lows_s, layer_blocks, step_bounds
+from dovetail.search.planners.candidates import Found
+from dovetail.search.planners.cuts.mix_cuts import MixTable, has_few_patterns, mix_table, wanted_mixes
+from dovetail.search.planners.cuts.once_a_step import once_of_cuts_s
+from dovetail.search.planners.cuts.plan_stages import PlanStages
+from dovetail.search.planners.cuts.stage_cuts import StageTable, stage_table
+from dovetail.search.planners.cuts.stage_options import layer_range, stage_options, with_policies
+from dovetail.search.planners.mixes import kind_counts
+from dovetail.workload.graph import FloatArray, Graph, IntArray
+from dovetail.workload.optimizer import Precision
+
+MAX_EVALUATED = 32  # cuts of a base plan, to close it
+FEW_EVALUATED = 4  # cuts that are sooner evaluated than told apart by what they exchange and update
+FEW_AT_ONCE, MANY_AT_ONCE = 16, 96  # refined together, before the next look at the best: more as fewer improve it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Job:
+    """What plans are for."""
+
+    graph: Graph
+    cluster: Cluster
+    precision: Precision
+    policies: tuple[int, ...]  # recompute that a stage may use
+
+
+Told = Callable[[int, int, float, float], None]  # base plans done, those known to be left, best step and bound
+
+
+def nobody(*_: float) -> None: ...
+
+
+def base_plans(job: Job, plans: Plans, worst_s: float) -> BasePlans:
+    """Base plans, which must lie on the cluster's network, with their bounds: as tight as can be below `worst_s`.
+
+    Those that cannot fit are left out.
+    """
+    plans = plans.at(np.flatnonzero(may_fit(job.graph, plans, job.cluster, job.precision, job.policies)))
+    if not len(plans):
+        return BasePlans(plans=plans, bounds_s=np.empty(0), once_s=np.empty(0))
+    every = shared(job.graph, plans, job.cluster, job.precision, is_broken_down=False)
+    bounds = step_bounds(every, job.policies, worst_s)
+    return BasePlans(plans=plans, bounds_s=bounds.step_s, once_s=bounds.once_s)
+
+
+def refined(job: Job, bases: BasePlans, best_s: float, num_most: int, told: Told = nobody) -> Refined:
+    """Of `bases` those whose bound is below the best known step, best first, `num_most` at the most."""
+    order = np.lexsort((np.arange(len(bases)), bases.bounds_s))
+    queue = order[np.array([_is_refinable(job.graph, bases.plans, int(row)) for row in order], dtype=bool)]
+    bounds_s = bases.bounds_s.copy()
+    found: list[Found] = []
+    num_done = 0
+    while num_done < min(num_most, len(queue)) and bases.bounds_s[queue[num_done]] < best_s:
+        num_next = min(max(FEW_AT_ONCE, num_done), MANY_AT_ONCE)
+        rows = queue[num_done : min(num_done + num_next, num_most)]
+        rows = rows[bases.bounds_s[rows] < best_s]
+        found_here, bounds_s[rows] = _refine(job, bases.at(rows), best_s)
+        found += found_here
+        num_done += len(rows)
+        best_s = min([best_s, *(each.step_s for each in found_here)])
+        left = bounds_s < best_s
+        told(num_done, num_done + int(left[queue[num_done:]].sum()), best_s, float(bounds_s[left].min(initial=best_s)))
+    is_refined = np.zeros(len(bases), dtype=bool)
+    is_refined[queue[:num_done]] = True
+    return Refined(found=tuple(found), best_s=best_s, is_refined=is_refined, bounds_s=np.minimum(bounds_s, best_s))
+
+
+def balanced_plans(job: Job, plans: Sequence[Plan]) -> list[Found]:
+    """The best cut found of the base plan of each of `plans`."""
+    columns = columns_of(plans) if plans else None
+    rows = [row for row in range(len(plans)) if columns and _is_refinable(job.graph, columns, row)]
+    if columns is None or not rows:
+        return []
+    chosen = columns.at(np.array(rows))
+    every = shared(job.graph, with_policies(chosen, job.policies), job.cluster, job.precision)
+    found = []
+    for index, table in enumerate(_tables(job, every, chosen, np.full(len(chosen), np.inf))):
+        found += _proposed(every, index * len(job.policies), table)
+    return found
+
+
+def _is_refinable(graph: Graph, plans: Plans, row: int) -> bool:
+    """Every chunk must be on one stage, and of kinds of layers there must not be too many."""
+    if plans.schedules[plans.schedule[row]] == "dualpipe":
+        return False
+    return len(layer_blocks(graph)) == 1 or has_few_patterns(plans.plan(row), graph)
+
+
+def _refine(job: Job, bases: BasePlans, best_s: float) -> tuple[list[Found], FloatArray]:
+    """The best plan found of each of `bases`, where one fits; what none of its plans is below, infinite if closed."""
+    every = shared(job.graph, with_policies(bases.plans, job.policies), job.cluster, job.precision)
+    found: list[Found] = []
+    bounds_s = bases.bounds_s.copy()
+    passes = every.num_microbatches[:: len(job.policies)]
+    for index, table in enumerate(_tables(job, every, bases.plans, (best_s - bases.once_s) / passes)):
+        row, once_s, low_s = index * len(job.policies), float(bases.once_s[index]), np.inf
+        more, is_closed = _closed(every, row, table, once_s, best_s)
+        if not is_closed:  # a better plan leaves fewer cuts that could win
+            more += _proposed(every, row, table)
+            best_s = min([best_s, *(each.step_s for each in more)])
+            once_by_option_s = cache(partial(_once_by_option_s, every, row, table))
+            for few in _fewer(table, best_s, once_by_option_s):
+                lows = few.lows_s(best_s, once_s, once_by_option_s)
+                more += [_found(every, row, few, cut) for cut in lows.cuts]
+                best_s = min([best_s, *(each.step_s for each in more)])
+                last, is_closed = _closed(every, row, few, once_s, best_s, lows.pace_below_s(best_s))
+                more += last
+                low_s = lows.least_s
+                if is_closed:
+                    break
+        best_s = min([best_s, *(each.step_s for each in more)])
+        found += more
+        low_s = np.inf if is_closed else low_s
+        bounds_s[index] = max(bounds_s[index], low_s * (1 - ROUNDING_TOLERANCE))
+    return found, bounds_s
+
+
+def _fewer(
+    table: StageTable | MixTable, best_s: float, once_s: Callable[[], FloatArray]
+) -> Iterator[StageTable | MixTable]:
+    """What stages can be; then, of layers all alike, only that which may be part of a faster plan."""
+    yield table
+    if isinstance(table, StageTable):
+        yield table.without(best_s, once_s())
+
+
+def _tables(job: Job, every: Shared, plans: Plans, paces_s: FloatArray) -> list[StageTable | MixTable]:
+    """What stages of each plan can be; of layers of several kinds only what may be part of a cut within its pace."""
+    graph, num_policies = job.graph, len(job.policies)
+    all_plans = [plans.plan(index) for index in range(len(plans))]
+    ranges = [layer_range(graph, plan.pipeline_parallel, plan.interleave) for plan in all_plans]
+    is_alike = len(layer_blocks(graph)) == 1
+    mixes = [] if is_alike else _mixes(job, every, all_plans, paces_s)
+
+    def wanted(index: int, stage: int) -> IntArray:
+        if is_alike:
+            fewest, most = ranges[index]
+            return np.arange(fewest, most + 1)[:, None]
+        return mixes[index][stage]
+
+    options, tables = stage_options(every, job.policies, wanted), []
+    for index, plan in enumerate(all_plans):
+        stages = PlanStages(
+            plan=plan,
+            options=options.at(np.flatnonzero(options.plan == index)),
+            num_microbatches=plan.num_microbatches(graph.batch),
+            transfer_s=float(every.transfer_s[every.transfer_of[index * num_policies]]),
+        )
+        table = stage_table(stages, ranges[index], graph.num_layers) if is_alike else mix_table(stages, graph)
+        tables.append(table)
+    return tables
+
+
+def _mixes(job: Job, every: Shared, plans: list[Plan], paces_s: FloatArray) -> list[list[IntArray]]:
+    """Layers of each kind that stages of each plan are asked about, within its pace."""
+    graph, kinds, lows = job.graph, layer_blocks(job.graph), block_lows(job.graph, every.table)
+    found = []
+    for index, plan in enumerate(plans):
+        row = index * len(job.policies)
+        runs = even_runs(graph, plan.pipeline_parallel, plan.interleave, plan.schedule)
+        fixed_s = fixed_lows_s(every, alike(every.plans, np.array([row]), runs), lows, job.policies)[0]
+        sender = every.table.sender_of[row]
+        layer_s = np.array([lows.least_s(kind, job.policies)[sender] for kind in kinds])
+        found.append(wanted_mixes(plan, kind_counts(graph), layer_s, fixed_s, float(paces_s[index])))
+    return found
+
+
+def _proposed(every: Shared, row: int, table: StageTable | MixTable) -> list[Found]:
+    rows = table.best()
+    return [_found(every, row, table, rows)] if rows is not None else []
+
+
+def _closed(
+    every: Shared, row: int, table: StageTable | MixTable, once_s: float, best_s: float, pace_s: float = np.inf
+) -> tuple[list[Found], bool]:
+    """All cuts that may be faster than the best and have no stage slower than `pace_s`, evaluated; if that were all."""
+    stages = table.stages
+    cuts = table.within(min(pace_s, (best_s - once_s) / stages.num_passes - stages.paid_s))
+    if cuts is None:
+        return [], False
+    pipelines_s = stages.steps_s(cuts) if len(cuts) else np.empty(0)
+    places = np.flatnonzero((pipelines_s + once_s) * (1 - ROUNDING_TOLERANCE) < best_s)
+    steps_s = pipelines_s[places] + once_s
+    if len(places) > FEW_EVALUATED:
+        steps_s = pipelines_s[places] + once_of_cuts_s(every, row, stages, cuts[places])
+    found: list[Found] = []
+    for place, index in enumerate(np.argsort(steps_s, kind="stable")):
+        if steps_s[index] * (1 - ROUNDING_TOLERANCE) >= best_s:
+            break
+        if place == MAX_EVALUATED:
+            return found, False
+        found.append(_found(every, row, table, cuts[places[index]]))
+        best_s = min(best_s, found[-1].step_s)
+    return found, True
+
+
+def _once_by_option_s(every: Shared, row: int, table: StageTable | MixTable) -> FloatArray:
+    """What a step has beside its pipeline where a stage is this option, and no other has more."""
+    return once_of_cuts_s(every, row, table.stages, np.arange(len(table.stages.options.stage))[:, None])
+
+
+def _found(every: Shared, row: int, table: StageTable | MixTable, rows: IntArray) -> Found:
+    """The plan whose stages are these options, evaluated whole."""
+    plan = table.plan_of(rows)
+    same = alike(every.plans, np.array([row]), runs_of(every.graph, plan))
+    [(_, columns)] = by_stages(every, [same])
+    made = Assembly(every, same, columns)
+    return Found(
+        plan=plan,
+        step_s=float(made.step_s[0]),
+        energy_j=float(made.energy_j()[0]),
+        need_bytes=float(table.stages.options.need_bytes[rows].max()),
+    )

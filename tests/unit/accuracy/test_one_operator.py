@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pytest
+
+from dovetail.accuracy.one_operator import Asked, has_array, kinds, op_answer
+from dovetail.errors import InvalidInput, NotModelled
+from dovetail.hardware.catalog import chips
+
+H200, TPU = chips["h200-sxm"](), chips["tpu-v5e"]()
+ATTENTION = Asked(kind="attention", batch=4, heads=32, seq=2048, head_width=128)
+
+
+def test_a_product_is_no_faster_than_its_roofline():
+    found = op_answer(Asked(kind="matmul", dims=(4096, 4096, 4096)), H200, is_compared=True)
+    assert found.what == "C[4096,4096] = A[4096,4096] B[4096,4096]"
+    assert found.flop == 2 * 4096**3
+    assert found.flop_per_s < found.peak_flop_per_s
+    [roofline] = found.others
+    assert roofline.time_s < found.time_s
+    assert roofline.time_s == pytest.approx(found.flop / found.peak_flop_per_s)
+    assert (found.limit, roofline.limit) == ("tensor", "tensor")
+
+
+def test_gradients_contract_over_other_sizes_of_the_forward_product():
+    shapes = {way: op_answer(Asked(kind="linear", dims=(5, 7, 9), phase=way), H200).what
+              for way in ("forward", "input-grad", "weight-grad")}  # fmt: skip
+    assert shapes == {
+        "forward": "C[5,7] = A[5,9] B[9,7]",
+        "input-grad": "C[5,9] = A[5,7] B[7,9]",
+        "weight-grad": "C[9,7] = A[9,5] B[5,7]",
+    }
+
+
+def test_closed_forms_stand_beside_products_on_chips_with_arrays_only():
+    product = Asked(kind="matmul", dims=(512, 512, 512))
+    assert has_array(TPU)
+    assert not has_array(H200)
+    names = [other.model for other in op_answer(product, TPU, is_compared=True).others]
+    assert names[0] == "roofline at peak"
+    assert names[1:3] == ["output-stationary, exact", "output-stationary, overlapped"]
+    assert len(names) == 7
+    assert len(op_answer(product, H200, is_compared=True).others) == 1
+    assert len(op_answer(Asked(kind="gelu", dims=(64, 64)), TPU, is_compared=True).others) == 1
+
+
+def test_attention_takes_its_heads_apart_and_its_mask_into_account():
+    whole = op_answer(ATTENTION, H200)
+    assert whole.what == "128 heads, 2048 queries by 2048 keys, width 128"
+    causal = op_answer(Asked(kind="attention", batch=4, heads=32, seq=2048, head_width=128, is_causal=True), H200)
+    assert causal.flop == whole.flop / 2
+
+
+def test_an_update_is_in_fp32_and_bound_by_memory():
+    found = op_answer(Asked(kind="adamw", dims=(10**9,)), H200)
+    assert (found.kind, found.dtype, found.phase, found.limit) == ("adam", "fp32", "update", "hbm")
+    assert found.hbm_bytes == 28 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (Asked(kind="matmull", dims=(1, 1, 1)), "did you mean matmul"),
+        (Asked(kind="gather", dims=(1, 1)), "no operator is named 'gather'"),
+        (Asked(kind="matmul", dims=(1, 1)), "matmul takes M, N and K"),
+        (Asked(kind="gelu", dims=(1, 1, 1)), "gelu takes rows and columns; got 3 sizes"),
+        (Asked(kind="gelu"), "gelu takes rows and columns; got 0 sizes"),
+        (Asked(kind="attention", dims=(1,)), "attention takes no sizes but"),
+        (Asked(kind="attention", seq=8), "attention needs --seq and --head-dim"),
+        (Asked(kind="attention", seq=8, head_width=8, heads=6, kv_heads=4), "kv-heads must divide heads; got 4 of 6"),
+        (Asked(kind="conv", dims=(1,)), "conv takes in channels"),
+        (Asked(kind="matmul", dims=(1, 1, 1), dtype="fp7"), "no dtype is named 'fp7'"),
+        (Asked(kind="matmul", dims=(1, 1, 1), phase="back"), "no pass is named 'back'"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(asked, words):
+    with pytest.raises(InvalidInput) as refused:
+        op_answer(asked, H200)
+    assert words in str(refused.value)
+
+
+def test_a_dtype_without_a_rate_is_not_modelled():
+    with pytest.raises(NotModelled, match="no rate for fp8"):
+        op_answer(Asked(kind="matmul", dims=(8, 8, 8), dtype="fp8"), chips["a100-80gb-sxm"]())
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_every_operator_that_does_work_can_be_asked_about(kind):
+    dims = {"attention": (), "convolution": (64, 64, 56)}.get(kind, (256, 512))
+    dims = (*dims, 128) if kind.endswith(("linear", "matmul")) else dims
+    found = op_answer(Asked(kind=kind, dims=dims, seq=256, head_width=64, window=3), H200, is_compared=True)
+    assert found.time_s > 0
+    assert found.energy_j > 0

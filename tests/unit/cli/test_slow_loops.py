@@ -1,0 +1,44 @@
+"""Commands whose loops Numba compiles say so where it is missing, and nothing where it is there."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from dovetail.api.scheduled import ScheduleAsked
+from dovetail.cli import schedule
+from dovetail.cli.manner import own_manner
+from dovetail.cli.slow_loops import NO_NUMBA, say_if_slow
+
+
+def told(monkeypatch, capsys, numba: ModuleType | None) -> str:
+    monkeypatch.setitem(sys.modules, "numba", numba)  # None: an import of it fails
+    with own_manner():
+        say_if_slow()
+    return str(capsys.readouterr().err)
+
+
+def test_where_numba_is_missing_one_line_says_so_and_the_way_out(monkeypatch, capsys):
+    assert told(monkeypatch, capsys, None) == f"dovetail: {NO_NUMBA}\n"
+    assert "pip install" in NO_NUMBA
+
+
+def test_where_numba_is_there_nothing_is_said(monkeypatch, capsys):
+    assert told(monkeypatch, capsys, ModuleType("numba")) == ""
+
+
+def test_a_schedule_says_so_before_it_is_waited_for(monkeypatch):
+    class Waited(Exception):
+        pass
+
+    def searched(_asked: ScheduleAsked) -> None:
+        raise Waited
+
+    said: list[str] = []
+    monkeypatch.setattr(schedule, "say_if_slow", lambda: said.append("slow"))
+    monkeypatch.setattr(schedule, "scheduled", searched)
+    with pytest.raises(Waited), own_manner():
+        schedule.answer(ScheduleAsked(model="bert-large", chip="tpuv2-like"), as_json=False)
+    assert said == ["slow"]
