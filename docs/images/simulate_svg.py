@@ -14,7 +14,7 @@ from rich.terminal_theme import MONOKAI
 
 from dovetail.cli.screen import print_styled
 from dovetail.evaluate import evaluate
-from dovetail.files import load_spec
+from dovetail.files.job import load_spec
 from dovetail.report.outcome import tables
 
 SPEC = "examples/llama3-70b-512xh100.yaml"
