@@ -13,7 +13,7 @@ from dovetail.search.codesign.networks import NETWORKS
 from dovetail.search.codesign.question import Budget, Case, JointQuestion, system_space
 from dovetail.search.codesign.systems import has_own_buffers
 from dovetail.search.metrics import metrics
-from dovetail.search.plan_space import PlanSpace
+from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 

@@ -1,15 +1,23 @@
 from __future__ import annotations
 
+import importlib.util
+import os
+import shutil
 import signal
+import subprocess
+import sys
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # The same examples every time: a failure in CI is the failure you get at home. No deadline: CI machines stall.
-settings.register_profile("dovetail", derandomize=True, deadline=None)
+settings.register_profile("dovetail", derandomize=True, deadline=None, suppress_health_check=(HealthCheck.too_slow,))
 settings.load_profile("dovetail")
 
+RUN_FOLDER = "DOVETAIL_TESTS_FOLDER"  # names a folder that all workers of a run share, and no other run
 LONG_FIRST = ("validation", "e2e", "property", "capture")  # folders of the longest tests
 
 
@@ -19,16 +27,43 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_configure() -> None:
-    """Lets commands be interrupted where a shell that runs tests in the background had interrupts ignored."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Makes a folder for the run, and lets commands be interrupted where a shell had interrupts ignored.
+
+    A shell that runs tests in the background does so.
+    """
+    if RUN_FOLDER not in os.environ:
+        os.environ[RUN_FOLDER] = folder = tempfile.mkdtemp(prefix="dovetail-tests-")
+        config.add_cleanup(lambda: _remove(folder))
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compiles the loops while workers collect: in a fresh clone each worker would, for 25 s, and so would commands."""
+    config = session.config
+    if not getattr(config.option, "numprocesses", None) or importlib.util.find_spec("numba") is None:
+        return
+    words = (sys.executable, "-m", "dovetail", "schedule", "bert-base", "--chip", "tpuv2-like")
+    own = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parent.parent / "src")}
+    compiling = subprocess.Popen(words, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    config.add_cleanup(lambda: _end(compiling))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+def _remove(folder: str) -> None:
+    del os.environ[RUN_FOLDER]
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests first: short ones fill what is left at the end, where a long one would keep the others waiting."""
-    folders = [config.rootpath / "tests" / name for name in LONG_FIRST]
-    items.sort(key=lambda item: [folder not in item.path.parents for folder in folders])
+    folders = [f"tests/{name}/" for name in LONG_FIRST]
+    items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in folders])
 
 
 @pytest.fixture(scope="session")

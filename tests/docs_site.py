@@ -7,8 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.once import made_once
+
 ROOT = Path(__file__).resolve().parent.parent
-TIMEOUT_S = 300
+TIMEOUT_S = 900
+
+
+def built_once(factory: pytest.TempPathFactory) -> Path:
+    """The folder of the site, built for all tests of a run; nobody writes into it."""
+    return made_once(factory, "site", built) / "site"
 
 
 def built(folder: Path) -> Path:

@@ -69,3 +69,49 @@ def wrong_commands(text: str) -> list[str]:
             else:
                 found += [f"{option} in: {line.strip()}" for option in OPTION.findall(rest) if option not in options]
     return found
+
+
+@cache
+def package_text() -> str:
+    """All code that pages speak of: the package and the benchmarks."""
+    files = (*(ROOT / "src").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py"))
+    return "\n".join(file.read_text(encoding="utf-8") for file in sorted(files))
+
+
+@cache
+def modules() -> tuple[str, ...]:
+    return tuple(file.as_posix() for file in (ROOT / "src" / "dovetail").rglob("*.py"))
+
+
+def _is_module(name: str, page: str) -> bool:
+    """Whether a Python file is there, wherever in the package; or one that the page or the package writes or starts."""
+    is_there = (ROOT / name).exists() or any(module.endswith(f"/{name}") for module in modules())
+    return is_there or name in package_text() or any(name in fence[0] for fence in FENCE.finditer(page))
+
+
+def _is_benchmark(module: str, names: str) -> bool:
+    bars = names.split() if module == "benchmarks.bars" else ()
+    files = (module.replace(".", "/"), *(f"benchmarks/bar_{bar}" for bar in bars))
+    return all((ROOT / f"{file}.py").is_file() for file in files)
+
+
+def _stands(name: str, page: str) -> bool:
+    """Whether a name in code of a page is one of the project's, of the page's own, or of a program that it starts."""
+    if found := re.fullmatch(r"([\w./-]+\.py)(?:: ?[\w, ]+)?", name):
+        return _is_module(found[1], page)
+    if found := re.match(r"python -m (benchmarks[\w.]*)([a-z_ ]*)", name):
+        return _is_benchmark(found[1], found[2])
+    if found := re.fullmatch(r"make ([a-z]+)", name):
+        return re.search(rf"^{found[1]}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE) is not None
+    if re.fullmatch(r"(?:tests|benchmarks|examples|docs|src)/[\w./-]+", name):
+        return (ROOT / name).exists()
+    if re.match(r"--[a-z]|[A-Z][A-Z0-9]*_[A-Z0-9_]+$", name):
+        word = re.split(r"[ =]", name)[0]
+        return word in package_text() or any(word in options for options in options_of().values())
+    return True
+
+
+def unknown_names(page: str) -> list[str]:
+    """Files, commands, targets, constants and options that a page names and that are nowhere."""
+    names = dict.fromkeys(re.findall(r"`([^`\n]+)`", FENCE.sub("", page)))
+    return [name for name in names if not _stands(name, page)]

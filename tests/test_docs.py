@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.page_rules import FENCE, bare_equations, glossary_words, sections, wrong_commands
+from dovetail import __version__
+from tests.page_rules import FENCE, bare_equations, glossary_words, sections, unknown_names, wrong_commands
 
 ROOT = Path(__file__).resolve().parent.parent
 DECISIONS = ROOT / "docs" / "decisions"
 PAGE_LINES = 70
+README_COLUMNS = 80
 SKIPPED_FOLDERS = {
     ".git",
     ".venv",
@@ -110,10 +112,18 @@ def test_the_readme_names_the_two_commands_a_newcomer_needs():
     assert "make test" in readme
 
 
-def test_the_changelog_says_which_numbers_moved():
+def test_the_readme_is_read_in_a_terminal_too():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    wide = [line for line in readme.splitlines() if len(line) > README_COLUMNS]
+    assert not wide, f"wider than {README_COLUMNS} columns:\n" + "\n".join(wide)
+
+
+def test_the_changelog_says_which_numbers_moved_and_has_the_version_of_the_package():
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    unreleased = changelog.partition("## Unreleased")[2].partition("\n## ")[0]
-    assert "### Numbers" in unreleased
+    releases = re.split(r"^## ", changelog, flags=re.MULTILINE)[1:]
+    assert releases[0].startswith("Unreleased\n")
+    assert re.match(rf"{re.escape(__version__)} - \d{{4}}-\d\d-\d\d\n", releases[1])
+    assert all("### Numbers" in release for release in releases)
 
 
 def test_every_internal_link_resolves():
@@ -149,6 +159,13 @@ def test_commands_on_every_page_exist_and_have_the_options_that_are_used():
     pages = [page for page in markdown_files() if page.name not in ("CHANGELOG.md", "cli.md")]
     wrong = [f"{page.relative_to(ROOT)}: {line}" for page in pages for line in wrong_commands(text_files()[page])]
     assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_files_commands_constants_and_options_that_pages_name_are_there():
+    pages = [page for page in markdown_files() if page.is_relative_to(ROOT / "docs") and page.parent != DECISIONS]
+    pages.append(ROOT / "README.md")
+    unknown = [f"{page.relative_to(ROOT)}: {name}" for page in pages for name in unknown_names(text_files()[page])]
+    assert not unknown, "\n" + "\n".join(unknown)
 
 
 def test_the_comparison_has_the_accuracy_that_the_accuracy_page_has():
@@ -212,6 +229,16 @@ def test_a_command_or_option_that_is_not_there_is_found():
         "no command: dovetail guess --json",
         "--nope in: dovetail op x --nope",
     ]
+
+
+def test_a_name_of_nothing_is_found():
+    good = (
+        "`cost/costs.py`, `tests/pages.py`, `make run`, `python -m benchmarks.bars planner`, `SM_HELD_FRAC`, `--json`"
+    )
+    own = '`mine.py`\n\n```python title="mine.py"\n```\n'
+    bad = ("cost/nothing.py", "make haste", "python -m benchmarks.bars nothing", "NO_SUCH_FRAC", "--no-such-option")
+    assert unknown_names(f"{good}, {own}") == []
+    assert unknown_names(", ".join(f"`{name}`" for name in bad)) == list(bad)
 
 
 def test_an_equation_without_its_range_or_source_is_found(tmp_path):

@@ -1,19 +1,39 @@
-"""Recorded joint searches of PHAZE's models: the page shows them, and none is worse than one search after the other."""
+"""Recorded joint searches and placements of PHAZE's models: the page shows them, and joint ones are never worse."""
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.phaze_records import HEAD, PAIRS, records, table
+from dovetail.report.papers.phaze import phaze_tables
+from dovetail.report.table import text_of
 from tests.e2e.recorded import check_recorded
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "model" / "phaze.md"
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "model" / "phaze.md"
+PLACEMENTS = ROOT / "benchmarks" / "results" / "phaze-placements.json"
+NUM_TERMS = 2
 
 
 def test_the_page_shows_the_recorded_table(bless):
     head, first, rest = PAGE.read_text(encoding="utf-8").partition(f"| {HEAD[0]} |")
     _, gap, tail = rest.partition("\n\n")
     check_recorded(PAGE, f"{head}{table(records())}\n{tail}" if first and gap else "no table", bless)
+
+
+def test_the_page_shows_the_recorded_placements(bless):
+    record = json.loads(PLACEMENTS.read_text(encoding="utf-8"))
+    assert record["holds"]
+    tables = tuple(replace(table, notes=()) for table in phaze_tables(record) if table.rows)
+    shown = iter((text_of(tables[:NUM_TERMS]), text_of(tables[NUM_TERMS:])))
+    page = PAGE.read_text(encoding="utf-8")
+    renewed = re.sub(
+        r"^```text\n.*?^```$", lambda _: f"```text\n{next(shown)}```", page, flags=re.MULTILINE | re.DOTALL
+    )
+    check_recorded(PAGE, renewed, bless)
 
 
 def test_chip_and_plan_together_are_never_worse_than_one_after_the_other():

@@ -40,7 +40,7 @@ def test_recorded_blocks_are_blocks_and_their_bounds_stand():
 def test_a_long_run_of_a_small_block_closes():
     [(name, problem)] = problems([f"dlrm head on {CHIPS[1]}"])
     assert name == f"dlrm head on {CHIPS[1]}"
-    assert long_run(problem, 2.0).gap_frac <= 0.01
+    assert long_run(problem, 120.0).gap_frac <= 0.01  # it ends as soon as the gap is closed
 
 
 def test_an_unknown_name_is_refused(capsys):

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from tests.docs_site import ROOT, built
+from tests.docs_site import ROOT, built_once
 
 PARTS = ("Home", "Tutorials", "How to", "The model", "Reference", "Decisions")
 # Attributes by which a page loads something without being asked; `a href` is asked for.
@@ -110,7 +110,7 @@ def config() -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("site"))
+    return built_once(tmp_path_factory)
 
 
 def test_every_page_is_in_the_navigation_once_and_it_has_these_parts(config):

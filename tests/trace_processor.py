@@ -38,7 +38,7 @@ def answers(trace: bytes, *queries: str) -> list[list[dict[str, Any]]]:
     protocol = _protocol()
     calls = [_call(APPEND, append_trace_data=trace), _call(FINALIZE), *(_query(words) for words in queries)]
     sent = protocol.stream(msg=calls).SerializeToString()
-    ran = subprocess.run([_node(), SCRIPT, _viewer()], input=sent, capture_output=True, check=False, timeout=100)
+    ran = subprocess.run([_node(), SCRIPT, _viewer()], input=sent, capture_output=True, check=False, timeout=600)
     assert ran.returncode == 0, ran.stderr.decode()[-2000:]
     told = protocol.stream.FromString(ran.stdout).msg
     assert not [one.fatal_error for one in told if one.fatal_error]

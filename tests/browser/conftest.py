@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,8 +32,9 @@ FLAGS = (
     "--no-first-run",
 )  # fmt: skip
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
-WAIT_MS = 60_000
-START_S = 90.0
+WAIT_MS = 240_000
+START_S = 300.0
+NUM_PORTS_TRIED = 5
 
 expect.set_options(timeout=WAIT_MS)  # a busy machine takes its time, and no test is about that
 
@@ -130,36 +131,50 @@ def free_port() -> int:
 @contextmanager
 def serving(folder: Path, *options: str) -> Iterator[Server]:
     """The server as its user starts it, on a free port, ended by an interrupt; its log is shown where a test fails."""
-    port, log = free_port(), folder / "server.log"
-    own = {
-        name: value for name, value in os.environ.items() if not name.startswith("PYTEST")
-    }  # NiceGUI looks for these
-    environment = own | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "dovetail", "ui", "--port", str(port), *options]
-    with log.open("wb") as told:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=told, stderr=subprocess.STDOUT)
-    server = Server(f"http://127.0.0.1:{port}", process, log)
+    server = _started(folder, options)
     try:
-        _wait(server)
         yield server
     except BaseException:
         print(f"--- what the server said ---\n{server.said}")
         raise
     finally:
-        process.send_signal(signal.SIGINT)
+        server.process.send_signal(signal.SIGINT)
         try:
-            process.wait(30)
+            server.process.wait(30)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(30)
+            server.process.kill()
+            server.process.wait(30)
 
 
-def _wait(server: Server) -> None:
+def _started(folder: Path, options: Sequence[str]) -> Server:
+    """A server that listens. Another process may take a port that was free a moment ago; then another one is tried."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}  # NiceGUI looks for them
+    environment = own | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    said = ""
+    for number in range(NUM_PORTS_TRIED):
+        port, log = free_port(), folder / f"server-{number}.log"
+        command = [sys.executable, "-m", "dovetail", "ui", "--port", str(port), *options]
+        with log.open("wb") as told:
+            process = subprocess.Popen(command, cwd=folder, env=environment, stdout=told, stderr=subprocess.STDOUT)
+        server = Server(f"http://127.0.0.1:{port}", process, log)
+        if _listens(server):
+            return server
+        said = server.said
+    pytest.fail(f"none of {NUM_PORTS_TRIED} ports stayed free: {said}")
+
+
+def _listens(server: Server) -> bool:
+    """Waits until it does; false if its port was taken."""
     end_s = time.monotonic() + START_S
     while "Dovetail is at" not in server.said:
-        assert server.process.poll() is None, f"the server ended: {server.said}"
-        assert time.monotonic() < end_s, f"the server did not start in {START_S:g} s: {server.said}"
+        if server.process.poll() is not None:
+            assert "cannot listen on" in server.said, f"the server ended: {server.said}"
+            return False
+        if time.monotonic() > end_s:
+            server.process.kill()
+            pytest.fail(f"the server did not start in {START_S:g} s: {server.said}")
         time.sleep(0.1)
+    return True
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs_site import built
+from tests.docs_site import built_once
 
 pytestmark = pytest.mark.slow
 TOO_WIDE_PX = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -21,7 +21,7 @@ SHOWN = ("index", "tutorial/train-a-model", "comparison", "model/operators", "re
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("site"))
+    return built_once(tmp_path_factory)
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

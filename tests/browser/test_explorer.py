@@ -225,7 +225,7 @@ def test_a_search_is_started_watched_cancelled_and_gone_on_with(server: Server, 
     expect(found.page.locator("#status")).to_have_text("Cancelled")
     expect(watcher.page.locator("#status")).to_have_text("Cancelled")
     expect(found.page.locator("#start")).to_have_text("Resume")
-    end_s = time.monotonic() + 20
+    end_s = time.monotonic() + WAIT_MS / 1000
     while len(children(server.process.pid)) >= number_of_children and time.monotonic() < end_s:
         time.sleep(0.1)
     assert len(children(server.process.pid)) < number_of_children, "the search's process is still there"

@@ -27,7 +27,7 @@ def asked(
     server: Server, method: str, path: str, body: bytes | Iterator[bytes] = b"", **headers: str
 ) -> tuple[int, str]:
     """Status and text, of a request just as it is written: nobody tidies its path up."""
-    link = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
+    link = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=300)
     try:
         link.request(method, path, body or None, {name.replace("_", "-"): value for name, value in headers.items()})
         answer = link.getresponse()

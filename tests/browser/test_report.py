@@ -15,6 +15,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.browser.conftest import ROOT, Visitor
 from tests.e2e.conftest import environment
+from tests.once import made_once
 
 SMALL = ("gpt2-345m", "--preset", "cores", "--devices", "16", "--batch", "16")
 STEP = ("--model", "llama3-8b", "--cluster", "dgx-h100", "--devices", "16", "--global-batch", "64")
@@ -58,14 +59,15 @@ SETTLED = """() => [...document.querySelectorAll("[data-chart]")].every((box) =>
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A page of each command, as the command writes it."""
-    folder = tmp_path_factory.mktemp("pages")
-    found = {}
+    folder = made_once(tmp_path_factory, "pages", written)
+    return {name: folder / f"{name}.html" for name in COMMANDS}
+
+
+def written(folder: Path) -> None:
     for name, words in COMMANDS.items():
-        found[name] = folder / f"{name}.html"
-        command = [sys.executable, "-m", "dovetail", *words, "--html", str(found[name])]
-        told = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=300)
+        command = [sys.executable, "-m", "dovetail", *words, "--html", str(folder / f"{name}.html")]
+        told = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=900)
         assert told.returncode == 0, told.stderr
-    return found
 
 
 @pytest.mark.parametrize(("name", "width", "scheme"), VIEWS)
@@ -150,7 +152,7 @@ def test_what_the_user_named_is_text_in_every_chart(visit: Visitor, tmp_path):
         text = text.replace(f"name: {own}", f'name: "{own}{name}"')
     spec.write_text(text, encoding="utf-8")
     command = [sys.executable, "-m", "dovetail", "simulate", str(spec), "--html", str(file)]
-    told = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=120)
+    told = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=900)
     assert told.returncode == 0, told.stderr
     found = visit(file.as_uri(), offline=True)
     assert found.page.locator("img").count() == 0

@@ -316,10 +316,25 @@ def test_bad_input_is_one_line(folder, capsys, arguments, message):
         ({"architectures": ["GPT2LMHeadModel"]}, "a Hugging Face configuration says its model_type"),
         ({"model_type": "gpt-2-xl"}, "knows no model_type 'gpt-2-xl'"),
         (GPT2 | {"architectures": ["MyOwnModel"]}, "has no class 'MyOwnModel', and no other code is run"),
+        (GPT2 | {"architectures": [["GPT2LMHeadModel"]]}, "architectures must be names of classes"),
+        (GPT2 | {"architectures": ["pipeline"]}, "has no class 'pipeline', and no other code is run"),
+        (GPT2 | {"n_layer": 10**9}, "at most 512 layers are captured, as each is built and run; n_layer is 1000000000"),
+        (GPT2 | {"text_config": {"num_hidden_layers": 513}}, "num_hidden_layers is 513; take the configuration as"),
         (GPT2 | {"n_head": 5}, "building GPT2LMHeadModel raises ValueError"),
         ({"format": "x"}, "this is a captured model already; plan with it: dovetail plan --model odd.json"),
     ],
-    ids=["none", "no type", "unknown type", "own class", "bad sizes", "a model file"],
+    ids=[
+        "none",
+        "no type",
+        "unknown type",
+        "own class",
+        "no name",
+        "no model",
+        "deep",
+        "deep text",
+        "bad sizes",
+        "a model file",
+    ],
 )
 def test_a_configuration_that_builds_nothing_is_one_line(folder, capsys, config, message):
     Path("odd.json").write_text(json.dumps(config))

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 import dovetail as dv
 from dovetail.errors import DovetailError, InvalidInput
-from dovetail.files import load_model, load_spec
 from dovetail.files.captured import captured_model, captured_text, read_captured, write_captured
+from dovetail.files.job import load_spec
 from dovetail.files.job_text import workload_words
+from dovetail.files.model import load_model
 from dovetail.files.uploaded import uploaded_model
 from dovetail.workload.graph import Axis
 from dovetail.workload.layers import Sample
@@ -186,7 +187,7 @@ def test_a_length_that_shapes_do_not_follow_is_refused():
         ("captured.stretches.0.parts.1.operator", "gulu", "operator 'gulu' is not modelled; did you mean gelu?"),
         ("captured.stretches.0.parts.0.inputs", [1], "a part reads what comes before it"),
         ("captured.stretches.0.parts.0.inputs", [-1], "a part reads what comes before it"),
-        ("captured.stretches.0.parts.0.inputs", [], "no graph can be laid out of it, IndexError: the file was changed"),
+        ("captured.stretches.0.parts.0.inputs", [], "no graph can be laid out of its parts, which do not fit together"),
         ("captured.stretches.0.parts.0.extents", [], "a part has 5 extents; got 0"),
         ("captured.stretches.0.parts.0.weight", -1, "must be from 0 to"),
         ("captured.limits.0.axis", 3, "a limit is of one axis; got 3 (model.json: captured.limits[0].axis)"),

@@ -15,8 +15,12 @@ ROOT = Path(__file__).resolve().parents[2]
 MINED = sorted((ROOT / "examples").glob("mine-*.yaml"))  # what `dovetail mine` takes
 CODESIGNED = sorted((ROOT / "examples").glob("codesign-*.yaml"))  # what `dovetail codesign` takes
 EXAMPLES = sorted({*(ROOT / "examples").glob("*.yaml")} - {*MINED, *CODESIGNED})
-TIMEOUT_S = 120
-CACHE = Path(tempfile.gettempdir()) / f"dovetail-tests-{getattr(os, 'getuid', int)()}"  # captures: not the user's own
+TIMEOUT_S = 600  # for what has hung: a busy machine takes its time, and no test is about that
+# Of captures: not the user's own, and of this run alone, as tests/conftest.py says.
+CACHE = (
+    Path(os.environ.get("DOVETAIL_TESTS_FOLDER", tempfile.gettempdir()))
+    / f"dovetail-tests-{getattr(os, 'getuid', int)()}"
+)
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -87,7 +87,8 @@ def killed_after_s(command: Sequence[str], store: Path, wait_s: float) -> Killed
 
 def _killed(running: subprocess.Popen[str], store: Path) -> Killed:
     running.kill()
-    running.communicate(timeout=LIMIT_S)
+    _, err = running.communicate(timeout=LIMIT_S)
+    assert running.returncode not in (2, 70), f"it was not killed, but ended in a mistake: {err}"
     return Killed(num_rows=len(rows_of(store)), has_ended=running.returncode == 0)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from dovetail import __version__
 from dovetail.store.version import PLUGINS, model_version
-from tests.e2e.conftest import ROOT, environment
+from tests.e2e.conftest import ROOT, TIMEOUT_S, environment
 
 HEAVY = ("numpy", "pydantic", "yaml", "rich", "numba")
 SPEC = "examples/llama3-70b-512xh100.yaml"
@@ -139,7 +139,7 @@ def test_an_interrupt_while_modules_are_imported_ends_with_130_and_one_line(tmp_
         assert process.stdout is not None
         assert process.stdout.readline() == "importing\n"
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=30)
+        _, told = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, told) == (130, "dovetail: interrupted\n")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sqlite3
 from contextlib import closing
@@ -9,10 +10,13 @@ from random import Random
 
 import pytest
 
+from dovetail.api.around import kept
 from dovetail.errors import InvalidInput
 from dovetail.search.algorithms import Scored
 from dovetail.store import opened, reading
 from dovetail.store.rescue import rescue
+from dovetail.store.rows import row_of, seed_of
+from dovetail.store.study import key_of
 from tests.e2e.kept_rows import FIGURES, INPUTS, kept_in, known_in
 
 # --- files that are something else ----------------------------------------------------------------------------------
@@ -103,6 +107,79 @@ def test_rows_left_beside_by_another_store_are_not_taken_for_its_own(tmp_path):
     assert ours.read_bytes() == content
     (tmp_path / "ours.db-wal").unlink()
     assert known_in(ours) == whole
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("inputs", '{"space": {"rows": [4]}}'),
+        ("inputs", '{"jobs": [3]}'),
+        ("inputs", "[]"),
+        ("figure_names", '{"power_w": 1}'),
+        ("figure_names", "[]]"),
+    ],
+)
+def test_a_study_of_another_shape_under_a_key_that_holds_is_refused_and_not_saved(tmp_path, column, value):
+    """Its key says that nobody changed it, and not who wrote it."""
+    path = tmp_path / "a.db"
+    kept_in(path)
+    with closing(sqlite3.connect(path)) as link, link:
+        link.execute(f"UPDATE studies SET {column} = ?", (value,))
+        kind, model, names, text = link.execute("SELECT kind, model, figure_names, inputs FROM studies").fetchone()
+        link.execute("UPDATE studies SET key = ?", (key_of(kind, model, names, text),))
+    with pytest.raises(InvalidInput, match=r"is damaged: of study '\w+', .*its"), reading(path) as store:
+        store.studies()
+    with pytest.raises(InvalidInput, match="no study in it is whole"):
+        rescue(path, tmp_path / "saved.db")
+
+
+@pytest.mark.parametrize("column", ["kind", "model", "inputs", "figure_names", "num_rows", "started", "written"])
+def test_a_column_of_another_type_is_damage(tmp_path, column):
+    path = tmp_path / "a.db"
+    kept_in(path)
+    with closing(sqlite3.connect(path)) as link, link:
+        link.execute(f"UPDATE studies SET {column} = ?", (b"\xff\xfe",))
+    with pytest.raises(InvalidInput, match="is damaged: of study"), reading(path) as store:
+        store.studies()
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (Scored(point=(0, 0), loss=0.0), "has a loss of 0, and losses are above 0"),
+        (Scored(point=(0, 0), loss=-1.0), "has a loss of -1"),
+        (Scored(point=(0, 3), loss=1.0), "is at a point that its space of 2 knobs does not have"),
+        (Scored(point=(0, 0, 0), loss=1.0), "is at a point that its space of 2 knobs does not have"),
+    ],
+)
+def test_a_search_does_not_go_on_from_a_row_that_its_question_cannot_have(tmp_path, row, told):
+    with opened(tmp_path / "a.db") as store:
+        with kept(store, "mine", INPUTS, FIGURES) as (known, keep):
+            keep([Scored(point=(1, 2), loss=1.0), Scored(point=(2, 0), loss=math.inf), row])
+        assert known == {}
+        with pytest.raises(InvalidInput, match=f"a row of study .* {told}"), kept(store, "mine", INPUTS, FIGURES):
+            pass
+
+
+def test_a_word_for_a_loss_is_left_out_of_what_is_saved(tmp_path):
+    path = tmp_path / "a.db"
+    kept_in(path, 10)
+    with closing(sqlite3.connect(path)) as link, link:
+        link.execute("UPDATE points SET loss = 'much' WHERE loss = 7")
+    [told] = rescue(path, tmp_path / "saved.db")
+    assert told.num_saved == told.num_rows - 1 == 9
+
+
+def test_rows_with_more_figures_than_names_are_not_saved(tmp_path):
+    path = tmp_path / "a.db"
+    kept_in(path)
+    with opened(path) as store:
+        key = store.studies()[0].key
+    with closing(sqlite3.connect(path)) as link, link:
+        row = row_of(Scored(point=(0, 0), loss=1.0, also=(1.0, 2.0)), seed_of(key))
+        link.execute("INSERT INTO points VALUES (1, ?, ?, ?, ?, ?)", row)
+    [told] = rescue(path, tmp_path / "saved.db")
+    assert told.num_saved == 2
 
 
 def test_what_is_whole_of_a_damaged_store_is_saved(tmp_path):

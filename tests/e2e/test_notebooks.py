@@ -14,7 +14,7 @@ from nbclient import NotebookClient
 from tests.e2e.conftest import ROOT, environment
 
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
-TIMEOUT_S = 300  # a cell; all three together take a minute on an idle machine
+TIMEOUT_S = 900  # a cell, or a kernel's start; all three together take a minute on an idle machine
 PLOTLY = "application/vnd.plotly.v1+json"
 
 
@@ -41,7 +41,9 @@ def test_a_notebook_runs_and_shows_tables_and_charts(file, monkeypatch):
         monkeypatch.setitem(os.environ, name, value)
     notebook = read(file)
     where = {"metadata": {"path": str(ROOT)}}
-    client = NotebookClient(notebook, timeout=TIMEOUT_S, kernel_name="python3", resources=where)
+    client = NotebookClient(
+        notebook, timeout=TIMEOUT_S, startup_timeout=TIMEOUT_S, kernel_name="python3", resources=where
+    )
     asyncio.run(client.async_execute())
     shown = [set(output.data) for cell in notebook.cells for output in cell.get("outputs", ()) if "data" in output]
     assert any("text/html" in kinds and PLOTLY not in kinds for kinds in shown)

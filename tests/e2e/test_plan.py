@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from tests.e2e.conftest import ROOT, environment
+from tests.e2e.conftest import ROOT, TIMEOUT_S, environment
 from tests.e2e.test_bad_input import check_refused
 
 SMALL = ("--model", "llama3-8b", "--cluster", "dgx-h100", "--devices", "8", "--global-batch", "32", "--seq", "4096")
@@ -146,7 +146,7 @@ def on_a_terminal(*arguments: str, interrupt: bool) -> tuple[int, str]:
         command, cwd=ROOT, env=environment() | {"TERM": "xterm"}, stdout=subprocess.DEVNULL, stderr=theirs
     ) as ran:
         os.close(theirs)
-        shown, end_s = b"", time.monotonic() + 100
+        shown, end_s = b"", time.monotonic() + TIMEOUT_S
         while time.monotonic() < end_s:
             if select.select([ours], [], [], 0.1)[0]:
                 try:
@@ -159,7 +159,7 @@ def on_a_terminal(*arguments: str, interrupt: bool) -> tuple[int, str]:
                     interrupt = False
             elif ran.poll() is not None:
                 break
-        code = ran.wait(timeout=20)
+        code = ran.wait(timeout=TIMEOUT_S)
     os.close(ours)
     return code, shown.decode()
 

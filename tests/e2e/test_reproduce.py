@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from dovetail.report.papers.wham import wham_tables
 from dovetail.report.table import text_of
-from dovetail.report.wham import wham_tables
 from tests.e2e.conftest import ROOT
 from tests.e2e.recorded import check_recorded
 from tests.e2e.test_reference import keys

@@ -82,7 +82,7 @@ def test_two_processes_share_one_new_file(tmp_path):
     for job in jobs:
         job.start()
     for job in jobs:
-        job.join(60)
+        job.join(600)
     assert [job.exitcode for job in jobs] == [0, 0]
     with opened(tmp_path / "a.db") as kept:
         assert set(kept.study("mine", {}).known()) == {(number,) for number in range(300)}
@@ -103,7 +103,7 @@ def test_a_killed_process_loses_nothing_that_it_kept(tmp_path):
     while said.value < 50 and job.is_alive():
         time.sleep(0.005)
     job.kill()
-    job.join(60)
+    job.join(600)
     with opened(tmp_path / "a.db") as kept:
         points = set(kept.study("mine", {}).known())
     assert points >= {(number,) for number in range(said.value + 1)}

@@ -35,7 +35,7 @@ except InvalidInput as error:
 def _ran(code: str, *arguments: object, **how: object) -> str:
     ran = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
-        cwd=ROOT, env=environment(), capture_output=True, text=True, encoding="utf-8", timeout=120, check=False, **how,
+        cwd=ROOT, env=environment(), capture_output=True, text=True, encoding="utf-8", timeout=600, check=False, **how,
     )  # type: ignore[call-overload]  # fmt: skip
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
     return str(ran.stdout)

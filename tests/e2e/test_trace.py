@@ -147,7 +147,7 @@ def test_a_file_that_promises_much_takes_little_memory(tmp_path, case):
     (tmp_path / "big.0.et").write_bytes(data)
     words = ("trace", "run", str(tmp_path / "big"), "--topology", "ring:1@1GB/s,1us")
     ran = subprocess.run(
-        [sys.executable, "-c", PEAK, *words], env=environment(), capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", PEAK, *words], env=environment(), capture_output=True, text=True, check=True, timeout=600
     )
     code, peak_bytes = map(int, ran.stdout.split())
     assert code == 2

@@ -163,8 +163,10 @@ def test_a_bad_word_is_refused(dovetail, arguments, words):
 
 
 def test_the_accuracy_page_is_what_the_command_prints(dovetail, bless):
-    results = [f"benchmarks/results/{name}.json" for name in ("published-gemm", "published")]
-    ran = dovetail("validate", "h200", "array-sims", "dies", "astra-sim", *results, "--markdown")
+    """As `make accuracy` asks for it: what ships is predicted anew, rows that do not ship are as they were recorded."""
+    results = [f"benchmarks/results/{name}.json" for name in ("published", "published-gemm")]
+    sets = ("h200", "array-sims", "dies", "astra-sim", "published")
+    ran = dovetail("validate", *sets, *results, "--markdown", DOVETAIL_REFERENCE_DATA="")
     assert ran.stderr == ""
     check_recorded(ROOT / "docs" / "accuracy.md", ran.stdout, bless)
 

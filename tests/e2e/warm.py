@@ -90,6 +90,7 @@ def _import_everything() -> None:
     for found in pkgutil.walk_packages(dovetail.__path__, "dovetail."):
         if not found.name.endswith(".__main__"):
             importlib.import_module(found.name)
+    importlib.import_module("dovetail.cli.commands").command()  # which reads every option of every command
     for name in LATE:
         with suppress(ImportError):
             importlib.import_module(name)
