@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchmarks.bar import Bar
-from dovetail.accuracy.reproduce.ace import ace_study
-from dovetail.accuracy.reproduce.beyond import Compared, beyond
-from dovetail.accuracy.reproduce.beyond_cases import NUM_SPLITS
-from dovetail.accuracy.reproduce.check import Check
+from dovetail.papers.ace import ace_study
+from dovetail.papers.beyond import Compared, beyond
+from dovetail.papers.beyond_cases import NUM_SPLITS
+from dovetail.papers.check import Check
 
 ISSUE = 4
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from benchmarks.bar import REPOSITORY, Bar
 from benchmarks.phaze_records import PAIRS, Record, records
 from dovetail.api.timed.designing import reduced, searched
-from dovetail.search.phaze_joint import question_of, separate_steps
+from dovetail.papers.phaze_joint import question_of, separate_steps
 from dovetail.units import GIGA, KIBI
 
 ISSUE = 7

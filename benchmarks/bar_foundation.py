@@ -1,4 +1,4 @@
-"""The foundation's promises: start-up, memory, counts, laws, and tests that notice broken physics."""
+"""The foundation's promises: start-up, memory, counts and laws."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from benchmarks import mutations
 from benchmarks.bar import REPOSITORY, Bar
 from benchmarks.closed_forms import closed_forms
 from benchmarks.memory_rows import MemoryRow, h200_rows, published_rows
@@ -204,20 +202,3 @@ def _laws() -> Iterator[Bar]:
     run = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     measured = run.stdout.strip().splitlines()[-1] if run.stdout.strip() else f"exit {run.returncode}"
     yield Bar(name="property tests", issue=ISSUE, bar="all hold", measured=measured, holds=run.returncode == 0)
-    recorded = Path(REPOSITORY / "benchmarks" / "results" / "mutations.json")
-    if os.environ.get("DOVETAIL_MUTATE"):
-        mutations.record(recorded)
-    if not recorded.exists():
-        note = "run with DOVETAIL_MUTATE=1; takes some ten minutes"
-        yield Bar(name="broken physics noticed", issue=ISSUE, bar="every mutant", measured="-", holds=None, note=note)
-        return
-    result = json.loads(recorded.read_text(encoding="utf-8"))
-    caught, total = result["caught"], result["mutants"]
-    yield Bar(
-        name="broken physics noticed",
-        issue=ISSUE,
-        bar="every mutant",
-        measured=f"{caught} of {total} mutants caught",
-        holds=caught == total,
-        note=f"recorded at {result['commit']}; DOVETAIL_MUTATE=1 runs them again",
-    )

@@ -9,12 +9,12 @@ from dataclasses import replace
 from benchmarks.bar import Bar
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.template import design_of
+from dovetail.papers.wham.cases import LIMITS, PAPER, tasks
+from dovetail.papers.wham.claims import MOST_GAP_FRAC, claims, mean, mean_gap_frac, mean_slower
+from dovetail.papers.wham.searches import wham_budget
+from dovetail.papers.wham.study import READINGS, WhamModel, WhamStudy, wham_study
 from dovetail.search.metrics import metrics
 from dovetail.search.mining.answers import chip_answers
-from dovetail.search.wham.cases import LIMITS, PAPER, tasks
-from dovetail.search.wham.claims import MOST_GAP_FRAC, claims, mean, mean_gap_frac, mean_slower
-from dovetail.search.wham.searches import wham_budget
-from dovetail.search.wham.study import READINGS, WhamModel, WhamStudy, wham_study
 
 __all__ = ["LIMITS", "bars", "tasks"]
 

@@ -6,9 +6,8 @@ import time
 from collections.abc import Iterator
 
 from benchmarks.bar import Bar
-from dovetail.accuracy.reproduce.nest import nest_study
-from dovetail.search.phaze_space import phaze_chips, raw_chips
-from dovetail.search.published_plans import nest_plans
+from dovetail.papers.nest import nest_study
+from dovetail.search.codesign.phaze_space import phaze_chips, raw_chips
 
 ISSUE = 7
 NUM_RAW, NUM_KEPT = 75_712, 29_360  # PHAZE, released code (MIT, commit fed7cde)
@@ -16,7 +15,7 @@ NUM_RAW, NUM_KEPT = 75_712, 29_360  # PHAZE, released code (MIT, commit fed7cde)
 
 def bars() -> Iterator[Bar]:
     began_s = time.process_time()
-    rows = list(nest_study(nest_plans()))
+    rows = list(nest_study())
     took_s = time.process_time() - began_s
     named = [f"{row.case.name} {row.gain:.2f} (NEST {row.published_gain:.2f})" for row in rows]
     even = [f"{row.case.name} {row.ours.sequences_per_s / row.even.sequences_per_s:.2f}" for row in rows]

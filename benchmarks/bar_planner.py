@@ -19,7 +19,7 @@ from dovetail.plan.plan import Overlap
 from dovetail.plan.plans import Plans, joined
 from dovetail.schedule.memory_needs import need_bytes
 from dovetail.schedule.step import step_times, training_step
-from dovetail.search.plan_space import PlanSpace, batches
+from dovetail.search.planners.plan_space import PlanSpace, batches
 from dovetail.units import GIGA, KIBI, MILLI
 from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision

@@ -36,15 +36,15 @@ from dovetail.plan.placements import NOWHERE, placements_of
 from dovetail.plan.plan import RECOMPUTE_POLICIES, Overlap
 from dovetail.plan.plans import Plans
 from dovetail.schedule.memory_needs import need_bytes
-from dovetail.schedule.offload import COPY_FRAC, host_of
+from dovetail.schedule.offload import host_of
 from dovetail.schedule.pipelines import PipelineShape, pipelines
 from dovetail.schedule.step import step_times, training_steps
 from dovetail.schedule.work import COMM_AXES
-from dovetail.search.candidates import Scoring, best_of
-from dovetail.search.even_plans import EvenSearch, Progress
 from dovetail.search.objectives import objectives
-from dovetail.search.plan_space import PlanSpace, batches, divisors
-from dovetail.search.refine import Job
+from dovetail.search.planners.candidates import Scoring, best_of
+from dovetail.search.planners.even_plans import EvenSearch, Progress
+from dovetail.search.planners.plan_space import PlanSpace, batches, divisors
+from dovetail.search.planners.refine import Job
 from dovetail.units import GIGA, KIBI, MEGA
 from dovetail.workload.graph import FloatArray, IntArray
 from dovetail.workload.operators import dtype_bytes
@@ -190,7 +190,6 @@ def _weights_away_s(asked: PlanSpace, job: Job) -> float:
     """
     least_s = np.inf
     host = host_of(job.cluster)
-    copied_bytes_per_s = min(COPY_FRAC * host.link.bandwidth_bytes_per_s, host.share_bytes_per_s)
     for part in asked.by_offload:
         for plans in batches(part, job.graph, NUM_DEVICES):
             plans = plans.at(np.flatnonzero(placements_of(plans, job.cluster.topology).group_of["tensor"] != NOWHERE))
@@ -206,7 +205,7 @@ def _weights_away_s(asked: PlanSpace, job: Job) -> float:
             some = plans.at(rows)
             together = np.where(some.interleave > 1, some.pipeline_parallel, 1)
             num_loads = 2 * job.graph.batch / (some.data_parallel * some.microbatch * together)
-            loaded_s = num_loads * weights_bytes[rows] / copied_bytes_per_s
+            loaded_s = num_loads * weights_bytes[rows] / host.copied_bytes_per_s
             times_s = np.maximum(step_times(job.graph, some, job.cluster, job.precision).step_s, loaded_s)
             least_s = min(least_s, float(times_s.min()))
     return least_s

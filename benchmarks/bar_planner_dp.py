@@ -1,4 +1,4 @@
-"""The placement program's promises: PHAZE's optima, its time on PHAZE's largest instance, and what layers cost."""
+"""The placement program's promises: PHAZE's optima and its time on PHAZE's largest instance."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
-
 from benchmarks.bar import Bar
 from dovetail.accuracy.peer_speeds import peers_of
-from dovetail.accuracy.reproduce.phaze_dp import TOLERANCE_S, phaze_dp_study
 from dovetail.api.reproduced_papers import placed_instance
 from dovetail.files.phaze_dp import load_instance, load_recorded, shipped_instances
-from dovetail.search.planners.balance import StageLoads, balanced
-from dovetail.search.planners.placed import best_placement
-from dovetail.search.planners.placement import PlacementProblem
+from dovetail.papers.phaze_dp import TOLERANCE_S, phaze_dp_study
+from dovetail.search.planners.placement.placed import best_placement
+from dovetail.search.planners.placement.problem import PlacementProblem
 from dovetail.units import MILLI
 
 ISSUE = 5
@@ -24,7 +21,6 @@ LARGEST = "gpt3_1024"  # 97 layers, TP 1, 2, 4 and 8
 SPEEDS = {1024: (0.2, peers_of("placement")[0].least_s), 4096: (0.5, 39.8)}
 FEW, MANY, MOST_RATIO = 100, 1000, 2.0
 NUM_REPEATS = 7
-NUM_PLANS = 2000
 
 
 def bars() -> Iterator[Bar]:
@@ -32,7 +28,6 @@ def bars() -> Iterator[Bar]:
     for num_devices in SPEEDS:
         yield speed(num_devices)
     yield growth()
-    yield balancing()
 
 
 def optima() -> Bar:
@@ -72,22 +67,6 @@ def growth() -> Bar:
     )
 
 
-def balancing() -> Bar:
-    """No bar was set; the figure tells an enumerator what a plan costs."""
-    loads = pipelines()
-    began_s = time.process_time()
-    balanced(loads)
-    took_s = time.process_time() - began_s
-    return Bar(
-        name="layers and recompute by stage, plans a CPU-second",
-        issue=ISSUE,
-        bar="reported",
-        measured=f"{NUM_PLANS / took_s:,.0f} (16 stages, 96 layers, 3 policies)",
-        holds=None,
-        note="no bar was set",
-    )
-
-
 def largest() -> PlacementProblem:
     return load_instance(shipped_instances()[LARGEST]).problem
 
@@ -109,25 +88,3 @@ def cpu_s(problem: PlacementProblem) -> float:
         best_placement(problem)
         took_s.append(time.process_time() - began_s)
     return min(took_s)
-
-
-def pipelines(num_plans: int = NUM_PLANS, num_stages: int = 16) -> StageLoads:
-    """Plans whose memory asks for some recompute on their first stages."""
-    rng = np.random.default_rng(7)
-    ends_s = np.zeros((num_plans, num_stages))
-    ends_s[:, [0, -1]] = rng.random((num_plans, 2))
-    one = np.ones((1, 1))
-    return StageLoads(
-        num_units=np.full(num_plans, 96),
-        is_stage=np.ones((num_plans, num_stages), dtype=bool),
-        in_flight=np.arange(num_stages, 0.0, -1.0)[None],
-        memory_bytes=80 * one,
-        fixed_s=ends_s,
-        fixed_bytes=2 * one,
-        unit_bytes=3 + rng.random((num_plans, 1)),
-        full_s=4 * one,
-        full_bytes=0.05 * one,
-        recompute_bytes=one,
-        unit_s=np.array([[[3.0, 3.05, 3.1]]]),
-        kept_bytes=np.array([[[1.5, 1.0, 0.6]]]),
-    )

@@ -12,8 +12,8 @@ from dovetail.files.job import load_spec
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.search.objectives import objectives
-from dovetail.search.plan_space import PlanSpace
-from dovetail.search.planner import planned
+from dovetail.search.planners.plan_space import PlanSpace
+from dovetail.search.planners.planner import planned
 from dovetail.units import GIGA, KIBI
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload

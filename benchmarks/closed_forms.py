@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dovetail.plan.memory import kept_bytes
+from dovetail.plan.block_memory import kept_bytes
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import shard
 from dovetail.schedule.pipelines import PipelineShape, pipelines

@@ -31,10 +31,10 @@ from dovetail.search.designs import design_space
 from dovetail.search.metrics import metrics
 from dovetail.search.mining.answers import question_over_base
 from dovetail.search.mining.bounds import JobBounds
-from dovetail.search.mining.miner import NUM_IDLE
 from dovetail.search.mining.score import Question, scored
 from dovetail.search.mining.task import Task
 from dovetail.search.space import Point
+from dovetail.search.telling import NUM_IDLE
 
 RESULTS = REPOSITORY / "benchmarks" / "results" / "convergence.json"
 WITHIN_FRAC = 0.01

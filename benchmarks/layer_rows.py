@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from benchmarks.measured import h200_table
 from dovetail.accuracy.jobs import layer_graph, layer_plan
 from dovetail.accuracy.sets.layers import layers_of
-from dovetail.plan.memory import kept_bytes
+from dovetail.plan.block_memory import kept_bytes
 from dovetail.plan.shard import shard
 from dovetail.units import MEBI
 from dovetail.workload.optimizer import Precision

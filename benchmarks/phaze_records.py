@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.bar import REPOSITORY
-from dovetail.accuracy.reproduce.phaze import expert_placement
-from dovetail.accuracy.reproduce.phaze_cases import CASES, GLOBAL_BATCH, TERMS, Case, Terms
 from dovetail.hardware.template import design_of
-from dovetail.report.phaze import rate
+from dovetail.papers.phaze import expert_placement
+from dovetail.papers.phaze_cases import CASES, GLOBAL_BATCH, TERMS, Case, Terms
+from dovetail.papers.phaze_joint import chip_of_point, question_of, separate_steps, stop_of
+from dovetail.report.papers.phaze import rate
 from dovetail.search.codesign.joint import joint_search, own_hands
 from dovetail.search.codesign.scoring import Scorer
-from dovetail.search.phaze_joint import chip_of_point, question_of, separate_steps, stop_of
 from dovetail.units import GIBI, MEBI
 
 RECORDS = REPOSITORY / "benchmarks" / "results" / "phaze-joint.json"

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import datetime
 import json
-import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.bar import REPOSITORY, reference_data
+from benchmarks.bar import reference_data
+from benchmarks.stamp import RESULTS, commit
 from dovetail.accuracy.prepared import Given, Prepared
 from dovetail.accuracy.sets import prepared
 from dovetail.accuracy.validation import validation
 from dovetail.files.measurements import PUBLISHED_GEMM, load_measurements
 from dovetail.report.accuracy import validation_record
 
-RESULTS = REPOSITORY / "benchmarks" / "results" / "published-gemm.json"
+RECORD = RESULTS / "published-gemm.json"
 ABSENT = "the published tables are not on this machine; name their folder in DOVETAIL_REFERENCE_DATA"
 
 
@@ -32,10 +32,7 @@ def published_sets() -> list[Prepared]:
 def record(sets: list[Prepared], file: Path) -> None:
     """Writes the scores of `sets` with the day and the commit."""
     assert sets, ABSENT
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    )
-    when = {"recorded": datetime.date.today().isoformat(), "commit": commit.stdout.strip()}
+    when = {"recorded": datetime.date.today().isoformat(), "commit": commit()}
     file.write_text(
         json.dumps(validation_record(validation(sets, num_worst=0)) | when, indent=2) + "\n", encoding="utf-8"
     )
@@ -44,4 +41,4 @@ def record(sets: list[Prepared], file: Path) -> None:
 if __name__ == "__main__":
     if not published_sets():
         sys.exit(ABSENT)
-    record(published_sets(), RESULTS)
+    record(published_sets(), RECORD)
