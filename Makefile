@@ -6,10 +6,10 @@ EXAMPLE ?= examples/codesign-two-models.yaml
 REPORT ?= build/report.html
 
 BIN := $(VENV)/bin
-PUBLISHED := benchmarks/results/published-gemm.json benchmarks/results/published.json
+PUBLISHED := benchmarks/results/published.json benchmarks/results/published-gemm.json
 PIP := $(BIN)/python -m pip install --quiet
 QUICK_FOLDERS := $(wildcard $(addprefix tests/,unit property conformance golden))
-BLESSED_FOLDERS := $(wildcard tests/golden tests/e2e tests/capture)
+BLESSED_FOLDERS := $(wildcard tests/golden tests/e2e tests/capture tests/test_phaze_records.py tests/test_figures.py)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
@@ -17,7 +17,7 @@ export PIP_ROOT_USER_ACTION := ignore
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help run test check lint format accuracy bars bless ratchet docs clean chromium
+.PHONY: help run test check lint format accuracy bars speeds fuzz bless ratchet docs clean chromium
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -43,10 +43,17 @@ format: $(VENV)/.stamp-test ## let ruff rewrite what it can
 	$(BIN)/ruff format .
 
 accuracy: $(VENV)/.stamp-test ## write docs/accuracy.md anew; a missed bar is no error here
-	$(BIN)/dovetail validate h200 array-sims dies astra-sim $(PUBLISHED) --markdown > docs/accuracy.md || test $$? -eq 1
+	DOVETAIL_REFERENCE_DATA= $(BIN)/dovetail validate h200 array-sims dies astra-sim published $(PUBLISHED) --markdown \
+	  > docs/accuracy.md || test $$? -eq 1
 
 bars: $(VENV)/.stamp-test ## measure every bar and print which hold
 	@$(BIN)/python -m benchmarks.bars
+
+speeds: $(VENV)/.stamp-test ## time the commonest commands and calls, beside the last time here, and keep it
+	@$(BIN)/python -m benchmarks.speeds
+
+fuzz: $(VENV)/.stamp-test ## break every input for ten minutes each, and record what was found; takes two hours
+	@$(BIN)/python -m benchmarks.fuzz --seconds 600 --record
 
 bless: $(VENV)/.stamp-test ## rewrite golden files and recorded outputs; review the diff like code
 	$(BIN)/python -m pytest --bless $(BLESSED_FOLDERS)
@@ -88,7 +95,7 @@ $(VENV)/.stamp-venv:
 	@touch $@
 
 $(VENV)/.stamp-run: pyproject.toml | $(VENV)/.stamp-venv
-	@echo "installing dovetail into $(VENV)"
+	@echo "installing dovetail into $(VENV), which takes a minute or so"
 	@$(PIP) --editable .
 	@touch $@
 
