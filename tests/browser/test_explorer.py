@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.slow
 
 SMALL = "model=gpt2-345m&cluster=dgx-h100&devices=8&batch=64"  # planned in a second
 STEP = '[data-key="step"] strong'
+NUM_PRESSES = 12
 LLAMA = {
     "model_type": "llama",
     "architectures": ["LlamaForCausalLM"],
@@ -188,6 +190,18 @@ def test_two_users_do_not_see_each_others_state(server: Server, visit: Visitor):
         assert page.input_value("#turn-hbm-bandwidth") == "0"
 
 
+def press_until_another_opens(page: Page, opened: str) -> None:
+    """Presses a dot of the front; again where the press fell into the moment in which the chart was drawn anew."""
+    heading = page.locator("#open-point h2")
+    for _ in range(NUM_PRESSES):
+        dot = page.locator(".scatterlayer .points path").nth(5)
+        dot.click(force=True)  # where several lie one over the other, the one on top
+        with suppress(AssertionError):
+            expect(heading).not_to_contain_text(opened, timeout=5_000)
+            return
+    raise AssertionError(f"no press of a dot opened another point than {heading.inner_text()}")
+
+
 def test_a_point_of_a_studys_front_is_opened_and_turned(server: Server, visit: Visitor):
     found = visit(f"{server.url}/study")
     first = found.page.wait_for_selector("#open-point h2")
@@ -196,9 +210,7 @@ def test_a_point_of_a_studys_front_is_opened_and_turned(server: Server, visit: V
     found.page.select_option("#point", index=3)
     expect(found.page.locator("#open-point h2")).to_contain_text("System 4 of ")
     found.page.wait_for_url(re.compile("point=3"))
-    dot = found.page.locator(".scatterlayer .points path").nth(5)
-    dot.click(force=True)  # where several lie one over the other, the one on top
-    expect(found.page.locator("#open-point h2")).not_to_contain_text("System 4 of ")
+    press_until_another_opens(found.page, "System 4 of ")
     pressed = found.page.inner_text("#open-point h2")
     found.page.wait_for_url(re.compile(r"point=(?!3\b)"))
     found.page.reload()

@@ -115,21 +115,22 @@ def test_charts_follow_the_reader_from_light_to_dark_and_onto_paper(visit: Visit
     page = found.page
     assert {one["paper"] for one in page.evaluate(DRAWN)} == {"rgb(255, 255, 255)"}
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function("document.querySelector('svg.main-svg').style.background === 'rgb(23, 26, 31)'")
+    found.wait_for("document.querySelector('svg.main-svg').style.background === 'rgb(23, 26, 31)'")
     assert {one["paper"] for one in page.evaluate(DRAWN)} == {"rgb(23, 26, 31)"}
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    page.wait_for_function("document.querySelector('svg.main-svg').style.background === 'rgb(255, 255, 255)'")
+    found.wait_for("document.querySelector('svg.main-svg').style.background === 'rgb(255, 255, 255)'")
     assert page.evaluate("document.querySelector('svg.main-svg').width.baseVal.value") == 672
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
-    page.wait_for_function("document.querySelector('svg.main-svg').style.background === 'rgb(23, 26, 31)'")
+    found.wait_for("document.querySelector('svg.main-svg').style.background === 'rgb(23, 26, 31)'")
     found.assert_calm()
 
 
 def test_a_telephone_shows_whole_legends_whole_labels_and_captions_below(visit: Visitor, pages):
     """Also after its window changed its height, as it does where the address bar goes away."""
-    page = visit(pages["plan"].as_uri(), width=390, offline=True).page
+    found = visit(pages["plan"].as_uri(), width=390, offline=True)
+    page = found.page
     page.set_viewport_size({"width": 390, "height": 1000})
-    page.wait_for_function(SETTLED)
+    found.wait_for(SETTLED)
     for one in page.evaluate(FITTED):
         assert one["drawn"] <= one["caption"] + 1, one
         assert one["scrolls"] == 0, one

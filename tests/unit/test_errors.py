@@ -38,8 +38,8 @@ def test_a_value_is_shown_on_one_short_line(value, told):
 
 
 def test_a_long_text_is_cut_where_it_is_shown():
-    assert shown("x" * 1000).endswith("...")
-    assert len(shown("x" * 1000)) == MAX_SHOWN
+    assert shown("x" * 1000).endswith("...'")
+    assert len(shown("x" * 1000)) == MAX_SHOWN + len("''")
 
 
 @pytest.mark.parametrize("value", [[0] * 3000, 2**9999, "7" * 3000, "1e99999 GB", "5 " + "x" * 5000])
