@@ -54,27 +54,19 @@ def test_every_page_opens_from_the_disk_and_asks_nothing_of_another_server(visit
     assert not seen.foreign
 
 
-@pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("name", SHOWN)
-def test_a_page_is_calm_and_follows_the_scheme_of_the_reader(visit, address, name, width):
+def test_a_page_is_calm_follows_the_scheme_of_the_reader_and_can_be_read_by_everybody(visit, address, name):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed: dovetail[test]")
     backgrounds = set()
-    for scheme in ("light", "dark"):
-        seen = visit(f"{address}/{name}.html", width=width, scheme=scheme)
+    for scheme, width in (("light", 1280), ("dark", 390)):
+        seen = visit(f"{address}/{name}.html", scheme=scheme, width=width)
         seen.page.wait_for_load_state("networkidle")
         seen.assert_calm()
+        found = axe.Axe().run(seen.page).response["violations"]
+        grave = [f"{one['id']}: {one['help']}" for one in found if one["impact"] in ("serious", "critical")]
+        assert not grave, (scheme, width, grave)
         backgrounds.add(seen.page.evaluate(BACKGROUND))
     assert len(backgrounds) == 2, "light and dark look alike"
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", SHOWN)
-def test_a_page_can_be_read_by_everybody(visit, address, name, scheme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed: dovetail[test]")
-    page = visit(f"{address}/{name}.html", scheme=scheme).page
-    page.wait_for_load_state("networkidle")
-    found = axe.Axe().run(page).response["violations"]
-    grave = [f"{one['id']}: {one['help']}" for one in found if one["impact"] in ("serious", "critical")]
-    assert not grave, grave
 
 
 def test_a_transcript_of_80_columns_needs_no_scrolling_on_a_desk(visit, address):

@@ -133,8 +133,7 @@ def test_a_server_open_to_others_asks_for_its_token(visit: Visitor, tmp_path: Pa
         found.assert_calm()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 @pytest.mark.parametrize("path", PAGES)
 def test_every_page_can_be_read_by_everybody_and_fits_its_width(
     server: Server, visit: Visitor, path: str, width: int, scheme: str

@@ -22,7 +22,7 @@ QUICK = (
     *("mobilenet-v3-large", "opt-350m", "resnet-18", "resnet-50", "resnext-101-32x8d", "vgg-16", "vit-l-16"),
 )
 # The rest of each family differs in sizes alone; `python -m benchmarks.bars capture` compares all of them.
-LARGE = ("deepseek-v3", "gnmt", "gpt3-175b", "llama3-70b", "opt-1.3b", "palm-540b", "qwen2.5-72b", "t5-large")
+LARGE = ("deepseek-v3", "gnmt", "gpt3-175b", "opt-1.3b", "palm-540b", "qwen2.5-72b", "t5-large")
 OVER_IMAGES = ("inception-v3", "mobilenet-v3-large", "resnet-18", "resnet-50", "resnext-101-32x8d", "vgg-16")
 # transformers keeps the router's score correction, one an expert and layer, as a buffer: no gradient trains it
 NOT_PARAMETERS = {"deepseek-v3": 58 * 256}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from dovetail.accuracy.measurements import Measurements
 
@@ -50,6 +51,7 @@ class Residual:
         return generation(self.chip)
 
 
+@lru_cache(maxsize=256)
 def generation(chip: str) -> str:
     """Of a chip by its name; empty where there is no published run of any."""
     return next((name for word, name in GENERATIONS.items() if word in chip.lower()), "")
