@@ -65,9 +65,9 @@ def test_a_sweep_of_memory_bandwidth_shows_where_the_endpoint_stops_to_matter(do
     assert times_s == sorted(times_s, reverse=True)
     assert times_s[0] == points[0]["endpoint_s"]
     assert times_s[-1] > points[-1]["endpoint_s"]
-    told = dovetail(*words, "--plot", tmp_path / "memory.html")
+    told = dovetail(*words, "--plot", tmp_path / "memory.svg")
     assert "memory" in told.stdout
-    assert "memory bandwidth" in (tmp_path / "memory.html").read_text(encoding="utf-8")
+    assert "memory bandwidth" in (tmp_path / "memory.svg").read_text(encoding="utf-8")
 
 
 def test_a_broken_link_is_gone_round_and_costs(dovetail):

@@ -26,7 +26,7 @@ def small(tmp_path):
 
 def test_a_front_is_told_written_drawn_and_kept(dovetail, small, tmp_path):
     table, picture, store = tmp_path / "front.csv", tmp_path / "front.svg", tmp_path / "front.db"
-    told = dovetail("pareto", small, "--csv", table, "--svg", picture, "--store", store, "--top", "3")
+    told = dovetail("pareto", small, "--csv", table, "--plot", picture, "--store", store, "--top", "3")
     found = dovetail("pareto", small, "--json", "--store", store)
     assert (told.returncode, found.returncode, told.stderr, found.stderr) == (0, 0, "", "")
     said = json.loads(found.stdout)

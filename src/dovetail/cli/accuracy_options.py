@@ -29,7 +29,7 @@ def validate(
     worst: Annotated[str, typer.Option(metavar="N", help="How many of each set's worst rows to show.")] = "1",
     profile: Annotated[list[str] | None, typer.Option(metavar="FILE", help=PROFILE_HELP)] = None,
     all: Annotated[bool, typer.Option("--all", help=ALL_HELP)] = False,
-    plot: Annotated[str, typer.Option(metavar="FILE", help="Write predicted against measured as .svg or .html.")] = "",
+    plot: Annotated[str, typer.Option(metavar="FILE", help="Draw predicted against measured, as .svg.")] = "",
     html: Html = "",
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/accuracy.md.")] = False,
     as_json: AsJson = False,

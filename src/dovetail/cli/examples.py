@@ -109,7 +109,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     ),
     "dovetail pareto": (
         Example("dovetail pareto gpt2-1.5b --axes throughput,power --csv front.csv", is_quick=False),
-        Example("dovetail pareto --svg front.svg --store s.db", is_quick=False),
+        Example("dovetail pareto --plot front.svg --store s.db", is_quick=False),
     ),
     "dovetail studies": (Example("dovetail studies s.db"), Example("dovetail studies s.db --json")),
     "dovetail export": (Example("dovetail export s.db --to rows.csv"),),

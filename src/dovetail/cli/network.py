@@ -17,10 +17,8 @@ from dovetail.cli.screen import remark
 from dovetail.errors import InvalidInput
 from dovetail.files.text import one_line
 from dovetail.files.written import check_writable, write_file
-from dovetail.report.curves import curves_html, curves_svg
+from dovetail.report.curves import curves_svg
 from dovetail.report.network import sweep_panels
-
-PICTURES = {".svg": curves_svg, ".html": curves_html}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +36,14 @@ class NetworkFiles:
 def answer(said: NetworkSaid, wanted: NetworkFiles, *, as_json: bool) -> None:
     """Shows the answer, or all answers of a sweep, and writes the files that were asked for."""
     check_html(wanted.html)
-    picture, files = picture_file(wanted.plot, PICTURES), result_files(wanted.perfetto, wanted.csv, wanted.ranks)
+    picture, files = picture_file(wanted.plot), result_files(wanted.perfetto, wanted.csv, wanted.ranks)
     _check_single(wanted, len(asks_of(said)))
     found = networked(said, files.watches, through=partial(through, f"following {one_line(said.collective)}"))
     write_network(files, found.outcome)
     written = write_astra(wanted.astra, found.outcome[0].asked) if wanted.astra else ""
     if picture is not None:
         title = one_line(f"{said.collective} on {said.topology}")
-        write_file(picture, PICTURES[picture.suffix.lower()](title, sweep_panels(found.outcome)))
+        write_file(picture, curves_svg(title, sweep_panels(found.outcome)))
     show_answer(found, as_json=as_json, html=wanted.html)
     if not as_json:
         remark(written)

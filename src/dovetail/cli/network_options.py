@@ -49,7 +49,7 @@ def network(
     endpoint: Annotated[str, typer.Option(metavar="NAME", help=ENDPOINT_HELP)] = "",
     memory: Annotated[str, typer.Option(metavar="RATE", help=MEMORY_HELP)] = "",
     sms: Annotated[str | None, typer.Option(metavar="N", help=SMS_HELP)] = None,
-    plot: Annotated[str, typer.Option(metavar="FILE", help="Write the curves of a sweep as .svg or .html.")] = "",
+    plot: Annotated[str, typer.Option(metavar="FILE", help="Draw the curves of a sweep, as .svg.")] = "",
     perfetto: Annotated[str, typer.Option(metavar="FILE", help=PERFETTO_HELP)] = "",
     csv: Annotated[str, typer.Option(metavar="FILE", help=CSV_HELP)] = "",
     ranks: Annotated[str, typer.Option(metavar="RANKS", help=RANKS_HELP)] = "",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 AXES_HELP = "Of throughput (or another metric), area, power, cost and energy, two or more; area to cost of all devices."
 CSV_HELP = "Write every system of the front to this file."
-SVG_HELP = "Draw the front, the first axis over each other one."
+PLOT_HELP = "Draw the front, the first axis over each other one, as .svg."
 
 
 def pareto(
@@ -36,7 +36,7 @@ def pareto(
     workers: Annotated[str | None, typer.Option(metavar="N", help=WORKERS_HELP)] = None,
     cluster: Annotated[str, typer.Option(metavar="ADDRESS", help=CLUSTER_HELP)] = "",
     csv: Annotated[str, typer.Option(metavar="FILE", help=CSV_HELP)] = "",
-    svg: Annotated[str, typer.Option(metavar="FILE", help=SVG_HELP)] = "",
+    plot: Annotated[str, typer.Option(metavar="FILE", help=PLOT_HELP)] = "",
     html: Html = "",
     top: Annotated[str, typer.Option(metavar="N", help="How many systems of the front to show.")] = "20",
     as_json: AsJson = False,
@@ -56,17 +56,17 @@ def pareto(
             ),
             axes=axes, top=top,
         ),
-        store=store, csv=csv, svg=svg, html=html, as_json=as_json,
+        store=store, csv=csv, plot=plot, html=html, as_json=as_json,
     )  # fmt: skip
 
 
 def _answered(
-    engine: EngineAsked, asked: ParetoAsked, *, store: str, csv: str, svg: str, html: str, as_json: bool
+    engine: EngineAsked, asked: ParetoAsked, *, store: str, csv: str, plot: str, html: str, as_json: bool
 ) -> None:
     from dovetail.cli.around import Terminal
     from dovetail.cli.pareto import answer
 
-    if not answer(asked, Terminal(asked=engine, file=store), as_json=as_json, csv=csv, svg=svg, html=html):
+    if not answer(asked, Terminal(asked=engine, file=store), as_json=as_json, csv=csv, plot=plot, html=html):
         raise typer.Exit(EXIT_INFEASIBLE)
 
 

@@ -11,9 +11,7 @@ from dovetail.cli.screen import write
 from dovetail.errors import InvalidInput
 from dovetail.files.written import write_file
 from dovetail.report.accuracy_page import accuracy_page
-from dovetail.report.scatter import scatter_html, scatter_svg
-
-PICTURES = {".svg": scatter_svg, ".html": scatter_html}
+from dovetail.report.scatter import scatter_svg
 
 
 def answer(asked: ValidateAsked, *, as_json: bool, as_markdown: bool = False, plot: str = "", html: str = "") -> bool:
@@ -21,10 +19,10 @@ def answer(asked: ValidateAsked, *, as_json: bool, as_markdown: bool = False, pl
     if asked.is_whole and as_markdown:
         raise InvalidInput("--all and --markdown are two pages; choose one")
     check_html(html)
-    picture = picture_file(plot, PICTURES)
+    picture = picture_file(plot)
     found = validated(asked, Terminal())
     if picture is not None:
-        write_file(picture, PICTURES[picture.suffix.lower()](found.outcome.sets))
+        write_file(picture, scatter_svg(found.outcome.sets))
     if as_json or not as_markdown:
         return show_answer(found, as_json=as_json, html=html)
     write(accuracy_page(found.record))

@@ -66,12 +66,6 @@ def curves_svg(title: str, panels: Sequence[Panel]) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def curves_html(title: str, panels: Sequence[Panel]) -> str:
-    """The picture in a page of its own that asks nothing of any server."""
-    head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{escape(title)}</title>\n'
-    return f"{head}<body>\n{curves_svg(title, panels)}</body>\n</html>\n"
-
-
 def _colour(index: int) -> str:
     return COLOURS[index % len(COLOURS)]
 

@@ -37,12 +37,6 @@ def scatter_svg(sets: Sequence[ScoredSet]) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def scatter_html(sets: Sequence[ScoredSet]) -> str:
-    """The picture in a page of its own that asks nothing of any server."""
-    head = '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>predicted against measured</title>\n'
-    return f"{head}<body>\n{scatter_svg(sets)}</body>\n</html>\n"
-
-
 def _panel(sets: list[ScoredSet], unit: str) -> Iterator[str]:
     low, high = _decades(value for one in sets for row in one.rows for value in (row.measured, row.predicted))
 

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from dovetail.report.curves import HEIGHT, WIDTH, Curve, Panel, curves_html, curves_svg
+from dovetail.report.curves import HEIGHT, WIDTH, Curve, Panel, curves_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -43,7 +43,3 @@ def test_one_point_nothing_and_zero_are_drawn_too():
     for points in (((3.0, 7.0),), ((1.0, 0.0), (2.0, 0.0))):
         for is_y_log in (True, False):
             ElementTree.fromstring(curves_svg("t", [panel(Curve(name="c", points=points), is_y_log=is_y_log)]))
-
-
-def test_a_page_holds_the_picture():
-    assert "<svg" in curves_html("t", [panel(Curve(name="c", points=((1.0, 1.0), (2.0, 2.0))))])
