@@ -66,7 +66,7 @@ def trail_of(report: CodesignReport, history: Sequence[Standing]) -> Trail:
         marks.append(Mark(num_done=offset + now.num_done, best=1 / now.loss, bound=1 / now.bound if now.bound else 0.0))
     return Trail(
         counted="systems",
-        done="scored",
+        done="scored or refined",  # refined: scored again, with uneven stages
         unit=f"times {base}",
         is_more_better=True,
         marks=tuple(marks),
