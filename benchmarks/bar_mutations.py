@@ -39,6 +39,15 @@ def recorded_bars(results: dict[str, Any], sources: str) -> Iterator[Bar]:
         holds=results["killed_frac"] >= LEAST_KILLED_FRAC,
         note=f"{when}, {age}; {len(results['survivors'])} survive, {num_alike} of them no test could kill",
     )
+    if checked := results.get("checked"):
+        yield Bar(
+            name=f"mutants killed of another sample ({checked['seed']!r}), for which no test was written",
+            issue=ISSUE,
+            bar=f">= {LEAST_KILLED_FRAC:.0%}",
+            measured=f"{checked['killed'] / checked['tried']:.1%} ({checked['killed']} of {checked['tried']})",
+            holds=checked["killed"] >= LEAST_KILLED_FRAC * checked["tried"],
+            note=f"recorded at {checked['commit']}",
+        )
     pinned = results["pinned"]
     yield Bar(
         name="formulas picked by hand, broken and noticed",

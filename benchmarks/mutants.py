@@ -104,8 +104,10 @@ def mutants_of(file: str, source: str) -> Iterator[Mutant]:
         )
 
 
-def sample(mutants: Sequence[Mutant], sources: Mapping[str, str], size: int = SAMPLE_SIZE) -> list[Mutant]:
-    """`size` of `mutants`: each package has its share of lines, and in it those that come first by a fixed hash.
+def sample(
+    mutants: Sequence[Mutant], sources: Mapping[str, str], size: int = SAMPLE_SIZE, seed: str = SEED
+) -> list[Mutant]:
+    """`size` of `mutants`: each package has its share of lines, and in it those that come first by a hash of `seed`.
 
     A mutant's place depends on nothing but itself, so code that changes elsewhere leaves it in the sample or out of it.
     """
@@ -113,7 +115,7 @@ def sample(mutants: Sequence[Mutant], sources: Mapping[str, str], size: int = SA
     shares = allotted({name: _num_lines(name, sources) for name in PACKAGES}, size)
     for package, share in shares.items():
         own = [mutant for mutant in mutants if mutant.file.startswith(f"{package}/")]
-        drawn += sorted(own, key=_place)[:share]
+        drawn += sorted(own, key=lambda mutant: _place(mutant, seed))[:share]
     return drawn
 
 
@@ -127,8 +129,8 @@ def allotted(weights: Mapping[str, int], size: int) -> dict[str, int]:
     return shares
 
 
-def _place(mutant: Mutant) -> str:
-    return hashlib.sha256(f"{SEED}|{mutant.name}".encode()).hexdigest()
+def _place(mutant: Mutant, seed: str) -> str:
+    return hashlib.sha256(f"{seed}|{mutant.name}".encode()).hexdigest()
 
 
 def _num_lines(package: str, sources: Mapping[str, str]) -> int:

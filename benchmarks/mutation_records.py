@@ -104,7 +104,8 @@ def systematic(rows: Sequence[Row], mutants: Sequence[Mutant], sources: Mapping[
     }
 
 
-def pinned(rows: Sequence[Row]) -> dict[str, Any]:
+def brief(rows: Sequence[Row]) -> dict[str, Any]:
+    """How many were killed, and which were not."""
     return {
         "tried": len(rows),
         "killed": sum(bool(one.killed_by) for one in rows),

@@ -3,7 +3,8 @@
 `python -m benchmarks.mutations` draws a fixed sample of every mutant that the operators of benchmarks/mutators.py make
 of cost/, network/, schedule/ and plan/, tries each on the tests that reach it, and writes what was killed and what
 survived to benchmarks/results/mutations.json. `--keep` tries only those that survived last time or whose file has
-changed since; `--pinned` tries formulas picked by hand instead; `--only TEXT` tries some of either and records nothing.
+changed since; `--seed WORD` draws another sample, to check that tests were not made for the first one, and records it
+beside; `--pinned` tries formulas picked by hand instead; `--only TEXT` tries some of either and records nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ from collections.abc import Sequence
 from benchmarks import mutation_records as records
 from benchmarks.forked_tests import import_shared
 from benchmarks.mutant_runs import Suite, first_failure, verdicts
-from benchmarks.mutants import SAMPLE_SIZE, SOURCES, Mutant, body_of, digest_of, physics_sources, population, sample
+from benchmarks.mutants import (
+    SAMPLE_SIZE,
+    SEED,
+    SOURCES,
+    Mutant,
+    body_of,
+    digest_of,
+    physics_sources,
+    population,
+    sample,
+)
 from benchmarks.mutants_of_costs import OF_COSTS
 from benchmarks.mutants_of_plans import OF_PLANS
 from benchmarks.mutants_of_time import OF_TIME
@@ -84,14 +95,24 @@ def record_sample(size: int, *, does_keep: bool, num_workers: int) -> bool:
     fresh = {one.key: one for one in tried([mutant for mutant in drawn if not kept[mutant.key]], num_workers)}
     rows = [fresh.get(mutant.key) or records.row(mutant, kept[mutant.key], sources) for mutant in drawn]
     made = records.systematic(rows, mutants, sources)
-    records.write({**stamp(), **made, "pinned": last.get("pinned", {})})
+    beside = {name: last[name] for name in ("pinned", "checked") if name in last}
+    records.write({**stamp(), **made, **beside})
     print(f"{made['killed']} of {len(rows)} mutants killed, of a population of {len(mutants)}", file=sys.stderr)
     return bool(made["killed_frac"] >= records.LEAST_KILLED_FRAC)
 
 
+def record_check(size: int, seed: str, num_workers: int) -> bool:
+    """Tries another sample and writes what it came to beside the first one's record; whether enough were killed."""
+    sources = physics_sources()
+    made = records.brief(tried(sample(population(sources), sources, size, seed), num_workers))
+    records.write({**records.recorded(), "checked": {"seed": seed} | made | {"commit": commit()}})
+    print(f"{made['killed']} of {made['tried']} mutants of another sample killed", file=sys.stderr)
+    return bool(made["killed"] >= records.LEAST_KILLED_FRAC * made["tried"])
+
+
 def record_pinned(num_workers: int) -> bool:
     """Tries the formulas picked by hand and writes their record beside the sample's; whether all were killed."""
-    made = records.pinned(tried(pinned_mutants(), num_workers)) | {"commit": commit()}
+    made = records.brief(tried(pinned_mutants(), num_workers)) | {"commit": commit()}
     last = records.recorded() if records.RESULTS.exists() else {}
     records.write({**last, "pinned": made})
     print(f"{made['killed']} of {made['tried']} pinned mutants killed", file=sys.stderr)
@@ -103,6 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks.mutations", description="break the physics, see tests fail"
     )
     parser.add_argument("--size", metavar="N", type=int, default=SAMPLE_SIZE, help="mutants in the sample")
+    parser.add_argument("--seed", metavar="WORD", default=SEED, help="another draws another sample, recorded beside")
     parser.add_argument("--keep", action="store_true", help="keep what is recorded as killed of unchanged files")
     parser.add_argument("--pinned", action="store_true", help="the formulas picked by hand, in place of the sample")
     parser.add_argument(
@@ -112,13 +134,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.only:
         sources = physics_sources()
-        every = pinned_mutants() if options.pinned else sample(population(sources), sources, options.size)
+        every = pinned_mutants() if options.pinned else sample(population(sources), sources, options.size, options.seed)
         chosen = [mutant for mutant in every if options.only in mutant.file or options.only in mutant.was]
         if not chosen:
             parser.error(f"no mutant's file or formula holds {options.only!r}")
         return 0 if all(one.killed_by for one in tried(chosen, options.workers)) else 1
     if options.pinned:
         return 0 if record_pinned(options.workers) else 1
+    if options.seed != SEED:
+        return 0 if record_check(options.size, options.seed, options.workers) else 1
     return 0 if record_sample(options.size, does_keep=options.keep, num_workers=options.workers) else 1
 
 

@@ -224,10 +224,20 @@ def test_the_record_adds_up() -> None:
     assert all(one["file"] and one["line"] and one["was"] != one["becomes"] for one in results["survivors"])
 
 
+def test_another_seed_draws_another_sample_and_its_bar_stands_beside() -> None:
+    sources = physics_sources()
+    other = sample(every_mutant(), sources, 64, "another")
+    assert len(other) == 64
+    assert other != sample(every_mutant(), sources, 64)
+    checked = {"seed": "another", "tried": 10, "killed": 7, "survivors": [], "commit": "0"}
+    _, bar, _ = recorded_bars(recorded() | {"checked": checked}, "0" * 16)
+    assert (bar.holds, bar.measured) == (False, "70.0% (7 of 10)")
+
+
 def test_a_record_of_other_code_says_so() -> None:
     results = recorded()
-    of_now, _ = recorded_bars(results, results["sources"])
-    of_other, _ = recorded_bars(results, "0" * 16)
+    of_now, *_ = recorded_bars(results, results["sources"])
+    of_other, *_ = recorded_bars(results, "0" * 16)
     assert "of today's code" in of_now.note
     assert "of older code" in of_other.note
 
@@ -241,7 +251,7 @@ def test_the_bar_misses_when_too_few_are_killed() -> None:
         "commit": "0",
         "pinned": recorded()["pinned"],
     }
-    bar, _ = recorded_bars(made, digest(sources))
+    bar, *_ = recorded_bars(made, digest(sources))
     assert (bar.holds, bar.measured[:5]) == (False, "70.0%")
     rows = [replace(one, killed_by="a test") for one in rows]
     assert next(recorded_bars(made | systematic(rows, every_mutant(), sources), digest(sources))).holds
