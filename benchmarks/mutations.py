@@ -95,7 +95,7 @@ def record_sample(size: int, *, does_keep: bool, num_workers: int) -> bool:
     fresh = {one.key: one for one in tried([mutant for mutant in drawn if not kept[mutant.key]], num_workers)}
     rows = [fresh.get(mutant.key) or records.row(mutant, kept[mutant.key], sources) for mutant in drawn]
     made = records.systematic(rows, mutants, sources)
-    beside = {name: last[name] for name in ("pinned", "checked") if name in last}
+    beside: dict[str, object] = {name: last[name] for name in ("pinned", "checked") if name in last}
     records.write({**stamp(), **made, **beside})
     print(f"{made['killed']} of {len(rows)} mutants killed, of a population of {len(mutants)}", file=sys.stderr)
     return bool(made["killed_frac"] >= records.LEAST_KILLED_FRAC)

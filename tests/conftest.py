@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -73,6 +74,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests first: short ones fill what is left at the end, where a long one would keep the others waiting."""
     folders = [f"tests/{name}/" for name in LONG_FIRST]
     items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in folders])
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What is imported and collected stays to the end: no collection of garbage need look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -48,7 +48,7 @@ def test_every_page_opens_from_the_disk_and_asks_nothing_of_another_server(visit
     assert len(pages) > 60
     seen = visit(pages[0].as_uri(), width=390)
     for page in pages:
-        seen.page.goto(page.as_uri())
+        seen.page.goto(page.as_uri(), wait_until="domcontentloaded")
         assert seen.page.locator("h1").count() == 1, page.name
         assert seen.page.evaluate(TOO_WIDE_PX) <= 0, f"{page.name} is wider than a telephone"
     assert not seen.foreign

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from dovetail.api import measured_sets
+from dovetail.cli import main
+from dovetail.files.measurements import csv_files, shipped_folder
 from tests.e2e.conftest import ROOT, environment
 from tests.e2e.recorded import check_recorded
 from tests.e2e.test_bad_input import check_refused
 
 SHIPPED = ROOT / "src" / "dovetail" / "accuracy" / "data"
 HEADER = "m,n,k,layout,time_us\n"
+NUM_LINES = 30
 EXACT = "tool,m,n,k,array_rows,array_cols,dataflow,cycles,stall_cycles\nSCALE-Sim,16,16,16,8,8,os,119,0\n"
 
 
@@ -176,7 +181,19 @@ RUNS = (
 )
 
 
-def test_published_runs_are_asked_for_by_name_or_brought_along(dovetail, tmp_path):
+def shipped_in_brief(folder: Path) -> Path:
+    """A few rows of each published table that ships: all of them take seconds to simulate."""
+    folder.mkdir()
+    for table in csv_files(shipped_folder("published")):
+        lines = table.read_text(encoding="utf-8").splitlines(keepends=True)
+        (folder / table.name).write_text("".join(lines[:NUM_LINES]), encoding="utf-8")
+    return folder
+
+
+def test_published_runs_are_asked_for_by_name_or_brought_along(dovetail, tmp_path, monkeypatch, capsys):
+    brief = shipped_in_brief(tmp_path / "shipped")
+    monkeypatch.setattr(measured_sets, "shipped_folder", lambda _: brief)
+    monkeypatch.setenv("DOVETAIL_REFERENCE_DATA", str(tmp_path))
     (tmp_path / "third_party").mkdir()
     file = tmp_path / "third_party" / "published_training_vtrain_single.csv"
     lines = [
@@ -185,10 +202,9 @@ def test_published_runs_are_asked_for_by_name_or_brought_along(dovetail, tmp_pat
     ]
     odd = "odd,A lab,table,GPT,four,1024,16,1024,16,1,8,A100-80GB,1,1,full,fp16,0.1,Megatron-LM"
     file.write_text(RUNS + "\n".join([*lines, odd]) + "\n", encoding="utf-8")
-    by_name = dovetail("validate", "published", "--json", DOVETAIL_REFERENCE_DATA=str(tmp_path))
-    by_file = dovetail("validate", file, "--json")
-    [one] = said(by_file)["sets"]
-    *shipped, beside = said(by_name)["sets"]
+    assert main(["validate", "published", "--json"]) in (0, 1)
+    *shipped, beside = json.loads(capsys.readouterr().out)["sets"]
+    [one] = said(dovetail("validate", file, "--json"))["sets"]
     assert beside == one
     assert {"published_training", "published_memory"} <= {each["set"] for each in shipped}
     assert one["scores"][0]["num_rows"] == 3
