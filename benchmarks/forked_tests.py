@@ -35,7 +35,7 @@ _PLUGINS = ("no:cacheprovider", "no:xdist", "no:faulthandler", "no:terminalrepor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a child ended: `code` of its exit, or the signal that ended it; `is_overrun` where that was a limit's."""
+    """How a child ended: `code` of its exit, or the signal that ended it; `is_overrun` where it took too long."""
 
     code: int
     signal: int
@@ -73,7 +73,7 @@ def forked(work: Callable[[], int], limit_s: float) -> Ended:
     if not done:
         _, status = os.waitpid(pid, 0)
     ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    is_overrun = not done or ended_by in (signal.SIGXCPU, signal.SIGKILL)
+    is_overrun = not done or ended_by == signal.SIGXCPU
     return Ended(code=-1 if ended_by else os.WEXITSTATUS(status), signal=ended_by, is_overrun=is_overrun)
 
 

@@ -1,13 +1,17 @@
 """Whether tests notice a mutant: those that reach its line, quick ones first, until one fails.
 
-A mutant is killed by a test that fails or by running over its time: three times what the tests took unbroken and some
-seconds. Tests run in rounds, each in a fork of its own, so that the quickest few decide about most mutants.
+A mutant is killed by a test that fails, by a crash, or by running over its time: three times what the tests took
+unbroken and some seconds. Where no single test can be named, the same tests must have passed without the mutant just
+then. Tests run in rounds, each in a fork of its own, so that the quickest few decide about most mutants. However else
+a fork ends, nothing is known, and the mutant counts as one that survived.
 """
 
 from __future__ import annotations
 
 import ast
 import os
+import signal
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +33,7 @@ FILE_S = 0.15  # CPU to collect one more test file
 SLOWER = 3.0  # times the usual is an endless loop, or as good as one
 START_S = 8.0  # CPU to import the package and begin, at most
 OUT_OF_TIME = "out of time"
+CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 _FAILED = 71  # exit code of a child whose test failed
 _NONE_FAILED = (0, 5)  # pytest's exit codes: all passed, none collected
 
@@ -102,13 +107,23 @@ def killed_by(mutant: Mutant, tests: Suite) -> str:
         replace_modules({mutant.file: lambda: compile(broken, str(SOURCES / mutant.file), "exec", dont_inherit=True)})
 
     for chosen in rounds(tests.reaching(mutant)):
-        if by := first_failure(chosen, breaks):
-            return by
+        try:
+            by = first_failure(chosen, breaks)
+            if by and (by in {test.test for test in chosen} or not first_failure(chosen, lambda: None)):
+                return by
+        except Unsettled as why:
+            print(f"{mutant.file}:{mutant.line} counts as survived: {why}", file=sys.stderr, flush=True)
     return ""
 
 
+class Unsettled(Exception):
+    """A fork ended in a way that says nothing about the tests."""
+
+
 def first_failure(chosen: Sequence[Reached], prepare: Callable[[], None]) -> str:
-    """The first test that fails after `prepare`, in a fork; '' where none does."""
+    """The first test that fails after `prepare`, in a fork, or how they ended together; '' where none fails."""
+    if not chosen:
+        return ""
     limit_s = START_S + SLOWER * _needs_s(chosen)
     with tempfile.TemporaryDirectory() as folder:
         note = Path(folder) / "failed"
@@ -122,7 +137,11 @@ def first_failure(chosen: Sequence[Reached], prepare: Callable[[], None]) -> str
             return OUT_OF_TIME
         if ended.code in _NONE_FAILED:
             return ""
-        return note.read_text(encoding="utf-8") if note.exists() else f"exit {ended.code or -ended.signal}"
+        if note.exists():
+            return note.read_text(encoding="utf-8")
+        if ended.signal in CRASHES:
+            return signal.Signals(ended.signal).name
+        raise Unsettled(f"its tests ended with {f'signal {ended.signal}' if ended.signal else f'code {ended.code}'}")
 
 
 def rounds(tests: Sequence[Reached]) -> list[list[Reached]]:

@@ -21,7 +21,7 @@ _Z_95 = 1.959964  # standard normal quantile of 97.5 %
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One mutant that was tried, and the test that killed it, if one did; `source` is the digest of its module."""
+    """One mutant that was tried, and what killed it, if anything; digests of its module, and of that test's file."""
 
     file: str
     line: int
@@ -32,6 +32,7 @@ class Row:
     repeat: int
     killed_by: str
     source: str
+    test_source: str = ""
 
     @property
     def key(self) -> str:
@@ -53,7 +54,14 @@ def row(mutant: Mutant, killed_by: str, sources: Mapping[str, str]) -> Row:
         repeat=mutant.repeat,
         killed_by=killed_by,
         source=digest_of(body_of(sources[mutant.file])),
+        test_source=test_digest(killed_by),
     )
+
+
+def test_digest(killed_by: str) -> str:
+    """Of the file of the test that killed a mutant; '' where there is none."""
+    file = REPOSITORY / killed_by.partition("::")[0]
+    return digest_of(file.read_text(encoding="utf-8")) if killed_by and file.is_file() else ""
 
 
 def digest(sources: Mapping[str, str]) -> str:
@@ -120,7 +128,7 @@ def recorded(file: Path = RESULTS) -> dict[str, Any]:
 
 def recorded_rows(results: Mapping[str, Any]) -> list[Row]:
     kept = [*results.get("survivors", ()), *results.get("dead", ())]
-    return [Row(**{name: one[name] for name in Row.__dataclass_fields__}) for one in kept]
+    return [Row(**{name: one[name] for name in Row.__dataclass_fields__ if name in one}) for one in kept]
 
 
 def write(results: Mapping[str, Any], file: Path = RESULTS) -> None:

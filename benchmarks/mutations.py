@@ -2,9 +2,10 @@
 
 `python -m benchmarks.mutations` draws a fixed sample of every mutant that the operators of benchmarks/mutators.py make
 of cost/, network/, schedule/ and plan/, tries each on the tests that reach it, and writes what was killed and what
-survived to benchmarks/results/mutations.json. `--keep` tries only those that survived last time or whose file has
-changed since; `--seed WORD` draws another sample, to check that tests were not made for the first one, and records it
-beside; `--pinned` tries formulas picked by hand instead; `--only TEXT` tries some of either and records nothing.
+survived to benchmarks/results/mutations.json. `--keep` tries only those that survived last time, or whose file or
+killing test has changed since, and says how many it kept; `--seed WORD` draws another sample, to check that tests were
+not made for the first one, and records it beside; `--pinned` tries formulas picked by hand instead; `--only TEXT` tries
+some of either and records nothing.
 """
 
 from __future__ import annotations
@@ -90,13 +91,17 @@ def record_sample(size: int, *, does_keep: bool, num_workers: int) -> bool:
     drawn = sample(mutants, sources, size)
     bodies = {mutant.file: digest_of(body_of(sources[mutant.file])) for mutant in drawn}
     last = records.recorded() if records.RESULTS.exists() else {}
-    dead = {(one.name, one.source): one.killed_by for one in records.recorded_rows(last) if does_keep}
+    dead = {
+        (one.name, one.source): one.killed_by
+        for one in records.recorded_rows(last)
+        if does_keep and one.test_source and one.test_source == records.test_digest(one.killed_by)
+    }
     kept = {mutant.key: dead.get((mutant.name, bodies[mutant.file]), "") for mutant in drawn}
     fresh = {one.key: one for one in tried([mutant for mutant in drawn if not kept[mutant.key]], num_workers)}
     rows = [fresh.get(mutant.key) or records.row(mutant, kept[mutant.key], sources) for mutant in drawn]
     made = records.systematic(rows, mutants, sources)
     beside: dict[str, object] = {name: last[name] for name in ("pinned", "checked") if name in last}
-    records.write({**stamp(), **made, **beside})
+    records.write({**stamp(), **made, "kept": sum(bool(by) for by in kept.values()), **beside})
     print(f"{made['killed']} of {len(rows)} mutants killed, of a population of {len(mutants)}", file=sys.stderr)
     return bool(made["killed_frac"] >= records.LEAST_KILLED_FRAC)
 

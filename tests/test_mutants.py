@@ -179,6 +179,9 @@ def test_rounds_keep_to_their_time() -> None:
 
 
 FORKED = """
+import os
+import signal
+
 from benchmarks import mutant_runs
 from benchmarks.forked_tests import import_shared
 from benchmarks.mutants import Mutant
@@ -186,11 +189,20 @@ from benchmarks.reach import Reached
 
 import_shared()
 mutant_runs.START_S = 2.0
+gone = Reached(test="tests/no_such_file.py::test", cpu_s=0.1, marks=frozenset())
 name = "tests/unit/cost/test_systolic.py::test_overlap_never_slows_and_no_array_beats_its_multipliers"
 suite = mutant_runs.Suite([Reached(test=name, cpu_s=0.1, marks=frozenset())], {}, {})
 blank = dict(file="cost/systolic.py", line=1, scope="", kind="", was="", becomes="", start=0)
 for text, end in (("", 0), ("raise ValueError", 10**9), ("while True: pass", 10**9)):
     print(mutant_runs.killed_by(Mutant(**blank, text=text, end=end), suite) or "survived")
+print(mutant_runs.killed_by(Mutant(**blank, text="", end=0), mutant_runs.Suite([gone], {}, {})) or "survived")
+for spoil in (lambda: 1 / 0, lambda: os.kill(os.getpid(), signal.SIGKILL)):
+    try:
+        print(mutant_runs.first_failure(suite.tests, spoil))
+    except mutant_runs.Unsettled:
+        print("unsettled")
+print(mutant_runs.first_failure(suite.tests, lambda: os.kill(os.getpid(), signal.SIGSEGV)))
+print(mutant_runs.first_failure([], lambda: 1 / 0) == "")
 """
 
 
@@ -198,7 +210,12 @@ def test_a_fork_spares_a_sound_module_and_kills_a_broken_and_an_endless_one(monk
     """In a process of its own, for this one has imported the package."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(REPOSITORY), str(REPOSITORY / "src"))))
     run = subprocess.run([sys.executable, "-c", FORKED], cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    assert run.stdout.split("\n")[:3] == ["survived", "tests/unit/cost/test_systolic.py", "out of time"]
+    *tried, last = run.stdout.split()
+    assert tried == [
+        *("survived", "tests/unit/cost/test_systolic.py", "out", "of", "time"),  # sound, broken, endless
+        *("survived", "unsettled", "unsettled", "SIGSEGV"),  # no such test; a fork that raises, is killed, crashes
+    ]
+    assert last == "True"
 
 
 @pytest.mark.parametrize("file", ["cost/area.py", "network/collectives/__init__.py"])
@@ -231,6 +248,8 @@ def test_another_seed_draws_another_sample_and_its_bar_stands_beside() -> None:
     assert other != sample(every_mutant(), sources, 64)
     checked = {"seed": "another", "tried": 10, "killed": 7, "survivors": [], "commit": "0"}
     _, bar, _ = recorded_bars(recorded() | {"checked": checked}, "0" * 16)
+    _, absent, _ = recorded_bars({name: one for name, one in recorded().items() if name != "checked"}, "0" * 16)
+    assert absent.holds is None
     assert (bar.holds, bar.measured) == (False, "70.0% (7 of 10)")
 
 
@@ -240,6 +259,7 @@ def test_a_record_of_other_code_says_so() -> None:
     of_other, *_ = recorded_bars(results, "0" * 16)
     assert "of today's code" in of_now.note
     assert "of older code" in of_other.note
+    assert of_other.holds is None
 
 
 def test_the_bar_misses_when_too_few_are_killed() -> None:
