@@ -11,6 +11,7 @@ from random import Random
 import pytest
 
 from benchmarks.bar import REPOSITORY
+from benchmarks.fuzz.__main__ import joined
 from benchmarks.fuzz.case import Case, seed
 from benchmarks.fuzz.changes import broken
 from benchmarks.fuzz.child import LIMIT_BYTES, Ended, run
@@ -96,6 +97,7 @@ TRACEBACK = (
         ({"code": 70, "stderr": TRACEBACK.replace("KeyError: 1", "MemoryError")}, "memory"),
         ({"peak_bytes": LIMIT_BYTES + 1}, "memory"),
         ({"code": -24}, "hang"),
+        ({"code": -14}, "stuck"),
         ({"code": -11}, "crash"),
         ({"code": 3}, "exit code"),
         ({"stdout": ""}, "no answer"),
@@ -207,3 +209,13 @@ def test_a_finding_is_kept_with_its_files_and_command(tmp_path):
     folder = tmp_path / found.folder
     assert (folder / "spec.yaml").read_bytes() == SPEC
     assert (folder / "command.txt").read_text(encoding="utf-8").startswith("dovetail simulate spec.yaml\n")
+
+
+def test_a_finding_stands_until_its_seed_is_run_again_without_it():
+    def seen(seed, *folders):
+        return {"name": "csv", "seed": seed, "findings": [{"folder": folder} for folder in folders]}
+
+    first = joined([], [seen(1, "csv-1-7")])
+    other = joined(list(first.values()), [seen(2)])
+    assert other["csv"] == seen(2, "csv-1-7")
+    assert joined(list(other.values()), [seen(1)])["csv"] == seen(1)

@@ -136,9 +136,20 @@ def written(found: Sequence[Record]) -> Path:
     """The file of this machine and day, with what was seen of each input last."""
     file, newest = result_file(WHAT), newest_result(WHAT)
     known = json.loads(newest.read_text(encoding="utf-8")) if newest else []
-    merged = {one["name"]: one for one in (*known, *found)}
+    merged = joined(known, found)
     file.write_text(json.dumps([merged[name] for name in sorted(merged)], indent=2) + "\n", encoding="utf-8")
     return file
+
+
+def joined(known: Sequence[Record], found: Sequence[Record]) -> dict[str, Record]:
+    """By input, what was `found` over what was `known`; a finding stands until its seed is run again without it."""
+    merged = {one["name"]: one for one in known}
+    for one in found:
+        before = merged.get(one["name"], {"findings": []})
+        own = f"{one['name']}-{one['seed']}-"
+        left = [known for known in before["findings"] if not known["folder"].startswith(own)]
+        merged[one["name"]] = one | {"findings": [*one["findings"], *left]}
+    return merged
 
 
 if __name__ == "__main__":

@@ -38,7 +38,11 @@ class Ended:
 
 
 def import_everything(needs: Sequence[str] = ()) -> None:
-    """All modules of the package, and those that an input `needs` beside them: no case then has to."""
+    """All modules of the package, and those that an input `needs` beside them: no case then has to.
+
+    With one thread each: what libraries start here is not there in a child, and one that waits for it waits for ever.
+    """
+    os.environ.update(ENVIRONMENT)
     import dovetail
 
     for found in pkgutil.walk_packages(dovetail.__path__, "dovetail."):

@@ -8,13 +8,13 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.fuzz.child import LIMIT_BYTES, LIMIT_CPU_S, Ended
+from benchmarks.fuzz.child import LIMIT_BYTES, LIMIT_CPU_S, LIMIT_WALL_S, Ended
 from dovetail.cli.process import EXIT_BAD_INPUT, EXIT_INFEASIBLE
 from dovetail.units import MEBI
 
 ANSWERED = (0, EXIT_INFEASIBLE)
 MOST_CHARACTERS = 2000  # of the one line, as tests/property has it
-OVER_TIME = (signal.SIGXCPU, signal.SIGALRM, signal.SIGKILL)
+OVER_TIME = (signal.SIGXCPU, signal.SIGKILL)  # the second follows where the first is not minded
 # what only Python or a library would say
 LEAKED = re.compile(
     r"Traceback|\b\w+(?:Error|Exception|Warning): |<class |<function |<module | object at 0x|NoneType|numpy\.|np\.float"
@@ -36,7 +36,9 @@ def finding(ended: Ended, arguments: Sequence[str]) -> Finding | None:
     if ended.peak_bytes > LIMIT_BYTES or "MemoryError" in ended.stderr:
         return Finding("memory", f"{ended.peak_bytes / MEBI:.0f} MiB; {_place(ended.stderr)}")
     if -ended.code in OVER_TIME:
-        return Finding("hang", f"over {LIMIT_CPU_S} s; {arguments[0]}")
+        return Finding("hang", f"over {LIMIT_CPU_S} CPU seconds; {arguments[0]}")
+    if -ended.code == signal.SIGALRM:
+        return Finding("stuck", f"over {LIMIT_WALL_S} s by the clock, not by CPU; {arguments[0]}")
     if ended.code < 0:
         return Finding("crash", signal.Signals(-ended.code).name)
     if ended.code in ANSWERED:

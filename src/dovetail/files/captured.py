@@ -29,7 +29,7 @@ KEYS = (FORMAT_KEY, "version", "dovetail", "captured")
 SUFFIX = ".json"
 WIDTH = 120  # of a line, where its values can be told apart
 # What a file can bring about in code that was written for what a capture gives: parts that do not belong together.
-_MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+_MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def captured_words(captured: Captured) -> dict[str, Any]:
