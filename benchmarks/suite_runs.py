@@ -22,6 +22,7 @@ from benchmarks.bar import REPOSITORY
 from benchmarks.stamp import result_file, stamp
 
 WHAT = "suite"
+ENDED = (0, 1)  # pytest's exit codes where all tests were run: all passed, or some failed
 COMMAND = ("-m", "pytest", "-q", "-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")  # as `make test` runs it
 
 
@@ -32,16 +33,16 @@ def one_run(tests: Sequence[str] = ()) -> dict[str, object]:
         report = Path(folder) / "report.xml"
         begun_s = time.perf_counter()
         command = [sys.executable, *COMMAND, f"--junitxml={report}", *tests]
-        subprocess.run(command, cwd=REPOSITORY, stdout=sys.stderr, check=False)
+        ended = subprocess.run(command, cwd=REPOSITORY, stdout=sys.stderr, check=False)
         taken_s = time.perf_counter() - begun_s
-        outcome = outcome_of(report)
+        outcome = outcome_of(report, ended.returncode)
     return stamp() | {"seconds": round(taken_s, 1), "load_before": round(load, 2)} | outcome
 
 
-def outcome_of(report: Path) -> dict[str, object]:
+def outcome_of(report: Path, code: int) -> dict[str, object]:
     """Counts and the names of failed tests, of a JUnit report; a suite that never ended has failed as a whole."""
-    if not report.is_file():
-        return {"passed": 0, "skipped": 0, "failed": ["the suite did not end"]}
+    if code not in ENDED or not report.is_file():
+        return {"passed": 0, "skipped": 0, "failed": [f"the suite did not end: pytest's exit code is {code}"]}
     cases = list(ElementTree.parse(report).iter("testcase"))
     failed = [
         _name(case.attrib) for case in cases if case.find("failure") is not None or case.find("error") is not None
@@ -63,6 +64,24 @@ def flakes(runs: Sequence[Mapping[str, object]]) -> list[str]:
     return sorted(found)
 
 
+def of_last_commit(runs: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """The runs that can be compared: of the commit and the machine of the last one."""
+    last = runs[-1]
+    return [run for run in runs if (run["commit"], run["machine"]) == (last["commit"], last["machine"])]
+
+
+def blemishes(runs: Sequence[Mapping[str, object]]) -> list[str]:
+    """Why runs of one commit are not all clean: tests that failed, none that passed, or not the same number each time.
+
+    Where tests come and go, something decides about them that is not in the code.
+    """
+    found = sorted({name for run in runs for name in _failed(run)})
+    if counts := {(run["passed"], run["skipped"]) for run in runs}:
+        found += ["nothing passed"] if any(not passed for passed, _ in counts) else []
+        found += [f"passed and skipped differ between runs: {sorted(counts, key=str)}"] if len(counts) > 1 else []
+    return found
+
+
 def _failed(run: Mapping[str, object]) -> list[str]:
     failed = run["failed"]
     assert isinstance(failed, list)
@@ -78,6 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if chosen.times < 1:
         parser.error(f"--times must be at least 1; got {chosen.times}")
+    if chosen.tests and chosen.file == result_file(WHAT):
+        parser.error("a trial of some tests is no run of the suite: say --file, and it is recorded there")
     is_kept = chosen.file.is_file() and not chosen.fresh
     runs = json.loads(chosen.file.read_text(encoding="utf-8"))["runs"] if is_kept else []
     for _ in range(chosen.times):

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.bar_release import suite_bars
 from benchmarks.stamp import newest_result, result_file, stamp
-from benchmarks.suite_runs import flakes, main, outcome_of
+from benchmarks.suite_runs import flakes, main, of_last_commit, outcome_of
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="tests.a" name="passes"/>
@@ -24,11 +25,44 @@ def run(commit: str, *failed: str) -> dict[str, object]:
 def test_failures_and_errors_are_named_and_skips_counted_apart(tmp_path: Path) -> None:
     (tmp_path / "report.xml").write_text(REPORT, encoding="utf-8")
     expected = {"passed": 1, "skipped": 1, "failed": ["tests.a::breaks", "tests.a::fails"]}
-    assert outcome_of(tmp_path / "report.xml") == expected
+    assert outcome_of(tmp_path / "report.xml", 1) == expected
 
 
-def test_a_suite_without_a_report_has_failed(tmp_path: Path) -> None:
-    assert outcome_of(tmp_path / "report.xml")["failed"] == ["the suite did not end"]
+@pytest.mark.parametrize("code", [2, 3, 4, 5, -9])
+def test_a_suite_that_did_not_end_has_failed_whatever_it_reports(tmp_path: Path, code: int) -> None:
+    (tmp_path / "report.xml").write_text(REPORT, encoding="utf-8")
+    told = f"the suite did not end: pytest's exit code is {code}"
+    assert outcome_of(tmp_path / "report.xml", code) == {"passed": 0, "skipped": 0, "failed": [told]}
+    assert outcome_of(tmp_path / "absent.xml", 0)["failed"]
+
+
+def clean(**other: object) -> dict[str, object]:
+    usual = {"commit": "a", "machine": "linux-2cpu", "passed": 9, "skipped": 0, "failed": [], "seconds": 600.0}
+    return usual | other
+
+
+@pytest.mark.parametrize(
+    ("runs", "holds"),
+    [
+        ([clean()] * 10, [True, True]),
+        ([clean()] * 9, [True, False]),
+        ([clean(failed=["x"])] * 10, [True, False]),
+        ([clean()] * 9 + [clean(failed=["x"])], [True, False]),
+        ([clean(passed=0)] * 10, [True, False]),
+        ([clean()] * 9 + [clean(passed=8, skipped=1)], [True, False]),
+        ([clean(seconds=1200.0)] * 9 + [clean(seconds=600.0)], [False, True]),
+        ([clean(machine="linux-64cpu")] * 10, [None, True]),
+        ([clean()] * 9 + [clean(commit="b")], [True, False]),
+    ],
+)
+def test_the_bars_hold_for_ten_clean_runs_of_one_commit_alone(runs, holds) -> None:
+    assert [bar.holds for bar in suite_bars(of_last_commit(runs))] == holds
+
+
+def test_a_trial_of_some_tests_is_not_recorded_as_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["tests/test_suite_runs.py"])
+    assert "a trial of some tests is no run of the suite" in capsys.readouterr().err
 
 
 def test_a_test_that_fails_in_some_runs_of_a_commit_is_a_flake_and_one_that_fails_in_all_is_not() -> None:
