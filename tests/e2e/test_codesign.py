@@ -103,7 +103,7 @@ def test_the_best_system_is_written_as_specs_that_predict_the_same(dovetail, spe
 
 def _check_exported(dovetail, store, best, file):
     """Every row has what a front is made from, and the plan that is best by even stages, as JSON."""
-    assert dovetail("export", store, "--to", file).returncode == 0
+    assert dovetail("export", store, "--out", file).returncode == 0
     rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
     even = [row for row in rows if row["kind"] == "codesign" and row["loss"]]
     assert even

@@ -155,7 +155,7 @@ def completed(words: str, **changes: str) -> list[str]:
         ("dovetail trace r", ["run"]),
         ("dovetail trace run x --engine a", ["astra-sim"]),
         ("dovetail completion f", ["fish"]),
-        ("dovetail mine --cluster d", []),
+        ("dovetail mine --dask d", []),
     ],
 )
 def test_a_shell_is_told_what_may_stand_at_the_cursor(words, expected):
@@ -206,7 +206,7 @@ def test_recorded_answers_fit_80_columns(file):
 
 
 def test_what_launch_says_of_a_file_it_wrote_fits_80_columns(dovetail, tmp_path):
-    words = ("launch", "examples/my-cluster.yaml", "--framework", "torchtitan", "--output", tmp_path / "run.toml")
+    words = ("launch", "examples/my-cluster.yaml", "--framework", "torchtitan", "--out", tmp_path / "run.toml")
     shown = dovetail(*words).stdout.splitlines()
     assert len(shown) > 2
     assert [line for line in shown if len(line) > WIDTH and str(tmp_path) not in line] == []

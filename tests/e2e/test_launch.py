@@ -27,13 +27,13 @@ def test_a_script_names_the_run_it_starts(dovetail):
 @pytest.mark.parametrize("framework", ["megatron-lm", "deepspeed"])
 def test_a_shell_can_read_the_script(dovetail, tmp_path, framework):
     file = tmp_path / "start.sh"
-    assert dovetail("launch", SPEC, "--framework", framework, "--output", file).returncode == 0
+    assert dovetail("launch", SPEC, "--framework", framework, "--out", file).returncode == 0
     assert subprocess.run(["sh", "-n", str(file)], check=False, capture_output=True).stderr == b""
 
 
 def test_the_job_of_torchtitan_is_toml(dovetail, tmp_path):
     file = tmp_path / "job.toml"
-    ran = dovetail("launch", SPEC, "--framework", "torchtitan", "--output", file)
+    ran = dovetail("launch", SPEC, "--framework", "torchtitan", "--out", file)
     assert ran.returncode == 0
     assert "not expressed: zero_stage 1" in ran.stdout
     job = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -80,8 +80,8 @@ def test_options_of_simulate_are_options_here(dovetail):
         ((SPEC, "--framework", "megatron"), "did you mean megatron-lm"),
         ((SPEC, "--framework", "deepspeed", "--plan", "nope"), "no plan is named 'nope'"),
         (("nowhere.yaml", "--framework", "deepspeed"), "there is no file"),
-        ((SPEC, "--framework", "deepspeed", "--output", "nowhere/x.sh"), "there is no folder"),
-        ((SPEC, "--framework", "deepspeed", "--output", SPEC), "exists; say --force"),
+        ((SPEC, "--framework", "deepspeed", "--out", "nowhere/x.sh"), "there is no folder"),
+        ((SPEC, "--framework", "deepspeed", "--out", SPEC), "exists; say --force"),
         ((SPEC, "--framework", "deepspeed", "--plan-file", "plan.txt"), "a plan file ends in .yaml or .yml"),
         (("examples/resnet-50-16xtorus.yaml", "--framework", "megatron-lm"), "resnet-50"),
         (("--framework", "deepspeed"), "--model is missing"),

@@ -51,7 +51,7 @@ def test_a_front_is_told_written_drawn_and_kept(dovetail, small, tmp_path):
         (("--axes", "throughput"), "two axes or more"),
         (("--axes", "throughput,weight"), "no axis is named 'weight'"),
         (("--csv", "no/such/folder/front.csv"), "no folder"),
-        (("--workers", "2", "--cluster", "tcp://127.0.0.1:1"), "two engines"),
+        (("--workers", "2", "--dask", "tcp://127.0.0.1:1"), "two engines"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(dovetail, small, options, words):

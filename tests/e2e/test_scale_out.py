@@ -142,14 +142,14 @@ def test_a_dask_cluster_answers_the_same_where_a_worker_is_killed_and_says_where
     with closing_by_end(Dask(tmp_path)) as cluster:
         nannies = cluster.add_workers(2)
         file = tmp_path / "designs.db"
-        running = started(*SMALL, "--cluster", cluster.address, "--store", file)
+        running = started(*SMALL, "--dask", cluster.address, "--store", file)
         until(lambda: num_rows(file) > 0)
         max(nannies.children(), key=lambda child: child.cpu_times().user).kill()
         assert answer_of(running) == (0, alone, "")
         assert num_rows(file) == 960
 
         file = tmp_path / "more.db"
-        running = started(*LONG, "--cluster", cluster.address, "--store", file)
+        running = started(*LONG, "--dask", cluster.address, "--store", file)
         until(lambda: num_rows(file) > 0)
         cluster.scheduler.kill()
         code, _, told = answer_of(running)
@@ -170,8 +170,8 @@ def closing_by_end(cluster):
     ("words", "reason"),
     [
         ("mine resnet-18 --workers 0", "--workers must be at least 1"),
-        ("mine resnet-18 --workers 2 --cluster tcp://127.0.0.1:1", "are two engines; choose one"),
-        ("mine resnet-18 --cluster 127.0.0.1:1", "no Dask scheduler answers at 127.0.0.1:1"),
+        ("mine resnet-18 --workers 2 --dask tcp://127.0.0.1:1", "are two engines; choose one"),
+        ("mine resnet-18 --dask 127.0.0.1:1", "no Dask scheduler answers at 127.0.0.1:1"),
     ],
 )
 def test_engines_that_cannot_be_are_refused(dovetail, words, reason):

@@ -91,7 +91,7 @@ def rows_of(file):
 
 
 def test_rows_of_this_version_are_written_with_every_digit(dovetail, store, tmp_path):
-    ran = dovetail("export", store, "--to", tmp_path / "rows.csv", "--json")
+    ran = dovetail("export", store, "--out", tmp_path / "rows.csv", "--json")
     assert (ran.returncode, ran.stderr) == (0, "")
     said, rows = json.loads(ran.stdout), rows_of(tmp_path / "rows.csv")
     assert len(said["left_out"]) == 1
@@ -109,19 +109,19 @@ def test_rows_of_this_version_are_written_with_every_digit(dovetail, store, tmp_
 
 
 def test_numbers_of_another_version_are_written_when_asked_for_and_labelled(dovetail, store, tmp_path):
-    ran = dovetail("export", store, "--to", tmp_path / "rows.csv", "--other-versions")
+    ran = dovetail("export", store, "--out", tmp_path / "rows.csv", "--other-versions")
     assert "do not compare them" in " ".join(ran.stdout.split())
     rows = rows_of(tmp_path / "rows.csv")
     assert sorted(row["model_version"] for row in rows) == sorted(["0.0.9+older"] + 3 * [version.model_version()])
     older = next(row["study"] for row in rows if row["model_version"] == "0.0.9+older")
-    dovetail("export", store, "--study", older, "--to", tmp_path / "older.csv")
+    dovetail("export", store, "--study", older, "--out", tmp_path / "older.csv")
     assert [row["study"] for row in rows_of(tmp_path / "older.csv")] == [older]
 
 
 def test_parquet_has_the_same_rows_with_types(dovetail, store, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    dovetail("export", store, "--to", tmp_path / "rows.csv")
-    ran = dovetail("export", store, "--to", tmp_path / "rows.parquet")
+    dovetail("export", store, "--out", tmp_path / "rows.csv")
+    ran = dovetail("export", store, "--out", tmp_path / "rows.parquet")
     assert (ran.returncode, ran.stderr) == (0, "")
     table, rows = parquet.read_table(tmp_path / "rows.parquet"), rows_of(tmp_path / "rows.csv")
     kinds = {field.name: str(field.type) for field in table.schema}
@@ -133,19 +133,19 @@ def test_parquet_has_the_same_rows_with_types(dovetail, store, tmp_path):
 def test_a_file_that_stands_is_kept_and_half_of_one_is_never_left(dovetail, store, tmp_path):
     file = tmp_path / "rows.csv"
     file.write_text("mine", encoding="utf-8")
-    check_refused(dovetail("export", store, "--to", file), "exists; say --force")
+    check_refused(dovetail("export", store, "--out", file), "exists; say --force")
     assert file.read_text(encoding="utf-8") == "mine"
     content = bytearray(store.read_bytes())
     at = content.rindex(PLAN[:10].encode())
     content[at] ^= 1
     store.write_bytes(content)
-    ran = dovetail("export", store, "--to", file, "--force", "--other-versions")
+    ran = dovetail("export", store, "--out", file, "--force", "--other-versions")
     check_refused(ran, "is damaged: row 1 of study", "--rescue FILE")
     assert file.read_text(encoding="utf-8") == "mine"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["designs.db", "rows.csv"]
     saved = dovetail("studies", store, "--rescue", tmp_path / "saved.db", "--json")
     assert sorted(one["num_rows"] - one["num_saved"] for one in json.loads(saved.stdout)) == [0, 0, 1]
-    assert dovetail("export", tmp_path / "saved.db", "--to", file, "--force", "--other-versions").returncode == 0
+    assert dovetail("export", tmp_path / "saved.db", "--out", file, "--force", "--other-versions").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -160,9 +160,9 @@ def test_a_file_that_stands_is_kept_and_half_of_one_is_never_left(dovetail, stor
         ("studies {store} --study 01 --rescue new.db", "--rescue saves all studies"),
         ("studies {store} --rescue {store}", "exists; name another"),
         ("studies {store} --rescue nowhere/new.db", "there is no folder 'nowhere'"),
-        ("export {store} --to rows.txt", "ends in .csv or .parquet"),
-        ("export {store}", "--to"),
-        ("export {store} --to nowhere/rows.csv", "there is no folder 'nowhere'"),
+        ("export {store} --out rows.txt", "ends in .csv or .parquet"),
+        ("export {store}", "--out"),
+        ("export {store} --out nowhere/rows.csv", "there is no folder 'nowhere'"),
         ("mine resnet-18 --batch 2 --store {root}", "--store names a file"),
     ],
 )
@@ -172,6 +172,6 @@ def test_what_cannot_be_is_refused(dovetail, store, words, reason):
 
 def test_without_pyarrow_a_parquet_file_is_refused_with_the_way_out(dovetail, store, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    ran = dovetail("export", store, "--to", tmp_path / "rows.parquet")
+    ran = dovetail("export", store, "--out", tmp_path / "rows.parquet")
     check_refused(ran, "pip install 'dovetail[export]', or name a .csv file")
     assert not (tmp_path / "rows.parquet").exists()

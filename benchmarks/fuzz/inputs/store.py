@@ -13,8 +13,8 @@ from dovetail.store import reading
 LOOKS = (
     "studies s.db --json",
     "studies s.db",
-    "export s.db --to rows.csv --json",
-    "export s.db --to rows.csv --other-versions",
+    "export s.db --out rows.csv --json",
+    "export s.db --out rows.csv --other-versions",
     "studies s.db --rescue saved.db --json",
 )
 SEARCHES = {

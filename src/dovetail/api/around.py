@@ -82,7 +82,7 @@ class Called:
     tell: Tell
     file: str = ""
     num_workers: int = 0
-    cluster: str = ""
+    dask: str = ""
 
     def store(self) -> AbstractContextManager[Store | None]:
         return chosen_store(self.file)
@@ -93,7 +93,7 @@ class Called:
         return kept(store, kind, inputs, figure_names)
 
     def engine(self, question: Q) -> AbstractContextManager[Engine[Q]]:
-        return opened(question, num_workers=self.num_workers, cluster=self.cluster)
+        return opened(question, num_workers=self.num_workers, cluster=self.dask)
 
     @contextmanager
     def busy(self, words: str) -> Iterator[None]:
@@ -129,18 +129,18 @@ class Called:
 
 @contextmanager
 def called(
-    progress: Tell | bool, *, store: str | PathLike[str] = "", workers: SupportsIndex | None = None, cluster: str = ""
+    progress: Tell | bool, *, store: str | PathLike[str] = "", workers: SupportsIndex | None = None, dask: str = ""
 ) -> Iterator[Around]:
     """What a call of a program has around it: who is told, the store, and the engine, checked as a command's are."""
     num_workers = counted("--workers", workers)
-    if num_workers and cluster:
-        raise InvalidInput(f"--workers {num_workers} and --cluster {cluster} are two engines; choose one")
-    if cluster:
+    if num_workers and dask:
+        raise InvalidInput(f"--workers {num_workers} and --dask {dask} are two engines; choose one")
+    if dask:
         from dovetail.engine.cluster import check_cluster
 
-        check_cluster(cluster)
+        check_cluster(dask)
     with told(progress) as tell:
-        yield Called(tell=tell, file=os.fspath(store), num_workers=num_workers, cluster=cluster)
+        yield Called(tell=tell, file=os.fspath(store), num_workers=num_workers, dask=dask)
 
 
 @contextmanager

@@ -149,7 +149,7 @@ def codesign(
     own_best: bool = False,
     store: str | PathLike[str] = "",
     workers: SupportsIndex | None = None,
-    cluster: str = "",
+    dask: str = "",
     top: SupportsIndex = 5,
     progress: Tell | bool = False,
 ) -> Codesign:
@@ -157,11 +157,11 @@ def codesign(
 
     `spec` is a model (name, file, mapping or value), or a spec with models, chip, devices, budget and plans; without
     one, a small example. `area` and `power` are a chip's limits, such as "600 mm2" and "300 W". `store` is a file
-    that keeps every system that was scored, to go on from. `workers` processes, or the Dask `cluster` at an address,
+    that keeps every system that was scored, to go on from. `workers` processes, or the `dask` cluster at an address,
     share the work. `progress` is called with a `Progress` as the search goes on; what it raises ends the search.
     """
     said = dict(locals())  # of arguments alone, as nothing stands before
-    with called(progress, store=store, workers=workers, cluster=cluster) as around:
+    with called(progress, store=store, workers=workers, dask=dask) as around:
         return codesigned(_asked(said), around, call_of("codesign", **said))
 
 

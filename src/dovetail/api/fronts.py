@@ -124,7 +124,7 @@ def pareto(
     seq: SupportsIndex | None = None,
     store: str | PathLike[str] = "",
     workers: SupportsIndex | None = None,
-    cluster: str = "",
+    dask: str = "",
     top: SupportsIndex = 20,
     progress: Tell | bool = False,
 ) -> Front:
@@ -135,7 +135,7 @@ def pareto(
     """
     said = dict(locals())  # of arguments alone, as nothing stands before
     asked = ParetoAsked(spec=spec, said=said_of(said), axes=axes_of(axes), num_shown=counted("top", top))
-    with called(progress, store=store, workers=workers, cluster=cluster) as around:
+    with called(progress, store=store, workers=workers, dask=dask) as around:
         return fronted(asked, around, call_of("pareto", **said))
 
 

@@ -116,7 +116,7 @@ def mine(
     seed: SupportsIndex = 1,
     store: str | PathLike[str] = "",
     workers: SupportsIndex | None = None,
-    cluster: str = "",
+    dask: str = "",
     top: SupportsIndex = 10,
     progress: Tell | bool = False,
 ) -> Mining:
@@ -127,7 +127,7 @@ def mine(
     is asked for a plan on so many chips, which `fix` and `forbid` may bind. `stages` is one, mosaic or pooled.
     """
     said = dict(locals())  # of arguments alone, as nothing stands before
-    with called(progress, store=store, workers=workers, cluster=cluster) as around:
+    with called(progress, store=store, workers=workers, dask=dask) as around:
         return mined_for(_asked(said), around, call_of("mine", **said))
 
 

@@ -8,7 +8,7 @@ import typer
 
 from dovetail.cli import joint_options as joint
 from dovetail.cli.answer_options import AsJson, Html
-from dovetail.cli.engines import CLUSTER_HELP, WORKERS_HELP, EngineAsked, engine_asked
+from dovetail.cli.engines import DASK_HELP, WORKERS_HELP, EngineAsked, engine_asked
 from dovetail.cli.process import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def codesign(
     own_best: Annotated[bool, typer.Option("--own-best", help=OWN_BEST_HELP)] = False,
     store: joint.Store = "",
     workers: Annotated[str | None, typer.Option(metavar="N", help=WORKERS_HELP)] = None,
-    cluster: Annotated[str, typer.Option(metavar="ADDRESS", help=CLUSTER_HELP)] = "",
+    dask: Annotated[str, typer.Option(metavar="ADDRESS", help=DASK_HELP)] = "",
     spec_file: Annotated[str, typer.Option(metavar="FILE", help=SPEC_FILE_HELP)] = "",
     html: Html = "",
     force: Annotated[bool, typer.Option("--force", help="Write over a spec file that stands.")] = False,
@@ -63,7 +63,7 @@ def codesign(
     where it may win, and refined where stages may be uneven. Without a spec, a small example.
     """
     return _answered(
-        engine_asked(workers, cluster),
+        engine_asked(workers, dask),
         _asked(
             spec,
             joint.said_of(

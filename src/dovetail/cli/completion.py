@@ -52,8 +52,6 @@ WORDS: dict[str, tuple[str, ...]] = {  # and of others the words that they take
     "reproduce PAPER": ("ace", "phaze", "phaze-dp", "wham"),
     "completion SHELL": SHELLS,
 }
-# Options of one name that mean something else: the address of a scheduler.
-NONE = ("mine --cluster", "codesign --cluster", "pareto --cluster")
 
 
 def completion_script(shell: str) -> str:
@@ -90,8 +88,6 @@ def names_for(path: str, shown: str) -> tuple[str, ...]:
     """What may stand for an option or argument of the command at `path`; nothing where that is anything."""
     command = path.partition(" ")[2]
     for key in (f"{command} {shown}", shown):
-        if key in NONE:
-            return ()
         if key in WORDS:
             return WORDS[key]
         if key in PACKAGES:

@@ -18,7 +18,7 @@ from dovetail.errors import InvalidInput
 MOST_WORKERS = 256  # processes of one machine; more cores than that are another machine's
 MOST_BY_CORE = 4  # beyond which workers only wait for each other
 WORKERS_HELP = "Processes of this machine to spread the search over; the answer is the same."
-CLUSTER_HELP = "The scheduler of a Dask cluster to spread it over, such as tcp://host:8786; needs dovetail[cluster]."
+DASK_HELP = "The scheduler of a Dask cluster to spread it over, such as tcp://host:8786; needs dovetail[cluster]."
 
 Q = TypeVar("Q")
 
@@ -28,33 +28,33 @@ class EngineAsked:
     """What was typed; 0 or nothing where it was left out."""
 
     num_workers: int = 0
-    cluster: str = ""
+    dask: str = ""
 
 
-def engine_asked(workers: str | None, cluster: str) -> EngineAsked:
-    """What --workers and --cluster say; raises at once where that cannot be, and starts no more than is any use."""
+def engine_asked(workers: str | None, dask: str) -> EngineAsked:
+    """What --workers and --dask say; raises at once where that cannot be, and starts no more than is any use."""
     from dovetail.api.arguments import count
 
     num_workers = count("--workers", workers)
-    if num_workers and cluster:
-        raise InvalidInput(f"--workers {num_workers} and --cluster {cluster} are two engines; choose one")
+    if num_workers and dask:
+        raise InvalidInput(f"--workers {num_workers} and --dask {dask} are two engines; choose one")
     if num_workers > MOST_WORKERS:
         told = f"--workers must be at most {MOST_WORKERS}, about one for each core; got {num_workers:,}"
-        raise InvalidInput(f"{told}; spread the search over more machines by --cluster")
-    if cluster:
+        raise InvalidInput(f"{told}; spread the search over more machines by --dask")
+    if dask:
         from dovetail.engine.cluster import check_cluster
 
-        check_cluster(cluster)
-    return EngineAsked(num_workers=_useful(num_workers), cluster=cluster)
+        check_cluster(dask)
+    return EngineAsked(num_workers=_useful(num_workers), dask=dask)
 
 
 @contextmanager
 def engine_for(asked: EngineAsked, question: Q) -> Iterator[Engine[Q]]:
     """The engine that was asked for; an interrupt ends its workers before it ends the command."""
-    has_workers = bool(asked.num_workers or asked.cluster)
+    has_workers = bool(asked.num_workers or asked.dask)
     with (
         at_interrupt(_raised) if has_workers else nullcontext(),
-        opened(question, num_workers=asked.num_workers, cluster=asked.cluster) as engine,
+        opened(question, num_workers=asked.num_workers, cluster=asked.dask) as engine,
     ):
         yield engine
 

@@ -112,7 +112,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         Example("dovetail pareto --plot front.svg --store s.db", is_quick=False),
     ),
     "dovetail studies": (Example("dovetail studies s.db"), Example("dovetail studies s.db --json")),
-    "dovetail export": (Example("dovetail export s.db --to rows.csv"),),
+    "dovetail export": (Example("dovetail export s.db --out rows.csv"),),
     "dovetail completion": (
         Example("dovetail completion bash >> ~/.bashrc"),
         Example("dovetail completion zsh >> ~/.zshrc"),

@@ -21,7 +21,7 @@ class LaunchAsked:
     """The command's arguments beside those of `simulate`."""
 
     framework: str
-    output: str = ""
+    out: str = ""
     plan_file: str = ""
     is_forced: bool = False
     as_json: bool = False
@@ -36,23 +36,23 @@ def answer(asked: Asked, wanted: LaunchAsked) -> None:
     found = launched(asked, wanted.framework)
     if wanted.plan_file:
         write_file(Path(wanted.plan_file), plan_text(found.job.plan, title_of(found.job)))
-    if wanted.output:
-        found.to_file(wanted.output)
-    found = replace(found, written=tuple(file for file in (wanted.output, wanted.plan_file) if file))
+    if wanted.out:
+        found.to_file(wanted.out)
+    found = replace(found, written=tuple(file for file in (wanted.out, wanted.plan_file) if file))
     if wanted.as_json:
         show_json(found.record)
-    elif wanted.output:
+    elif wanted.out:
         missing = tuple(one.sentence for one in found.outcome.missing)
-        told = (f"{one_line(wanted.output)}: {found.headline}", *found.differing, *missing)
+        told = (f"{one_line(wanted.out)}: {found.headline}", *found.differing, *missing)
         write("".join(f"{wrapped(line)}\n" for line in told))
     else:
         write(found.text)
     if wanted.html:
-        is_told = bool(wanted.output) and not wanted.as_json  # else what is printed is a script, and nothing else
+        is_told = bool(wanted.out) and not wanted.as_json  # else what is printed is a script, and nothing else
         show_html(wanted.html, found.page, found.inputs, found.record, is_told=is_told)
 
 
 def _check_files(wanted: LaunchAsked) -> None:
-    if wanted.output:
-        check_writable(Path(wanted.output), is_forced=wanted.is_forced)
+    if wanted.out:
+        check_writable(Path(wanted.out), is_forced=wanted.is_forced)
     check_plan_file(wanted.plan_file, is_forced=wanted.is_forced)

@@ -11,14 +11,14 @@ from dovetail.cli.answer_options import AsJson, Html
 
 SPEC_HELP = "A spec file: workload, cluster and plan."
 FRAMEWORK_HELP = "megatron-lm, torchtitan or deepspeed."
-OUTPUT_HELP = "Write it to this file: a script, or TOML for torchtitan."
+OUT_HELP = "Write it to this file: a script, or TOML for torchtitan."
 PLAN_FILE_HELP = "Write the plan to this file too, whole, as simulate --plan takes it."
 
 
 def launch(
     spec: Annotated[str, typer.Argument(metavar="SPEC", help=SPEC_HELP, show_default=False)] = "",
     framework: Annotated[str, typer.Option(metavar="NAME", help=FRAMEWORK_HELP)] = "",
-    output: Annotated[str, typer.Option(metavar="FILE", help=OUTPUT_HELP)] = "",
+    out: Annotated[str, typer.Option(metavar="FILE", help=OUT_HELP)] = "",
     plan_file: Annotated[str, typer.Option(metavar="FILE", help=PLAN_FILE_HELP)] = "",
     force: Annotated[bool, typer.Option("--force", help="Write over files that stand.")] = False,
     model: job.Model = "",
@@ -43,7 +43,5 @@ def launch(
         spec, model=model, cluster=cluster, plan=plan, devices=devices, global_batch=global_batch, seq=seq,
         compute=compute, read=count,
     )  # fmt: skip
-    wanted = LaunchAsked(
-        framework=framework, output=output, plan_file=plan_file, is_forced=force, as_json=as_json, html=html
-    )
+    wanted = LaunchAsked(framework=framework, out=out, plan_file=plan_file, is_forced=force, as_json=as_json, html=html)
     answer(asked, wanted)

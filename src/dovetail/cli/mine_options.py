@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dovetail.cli.answer_options import AsJson, Html
-from dovetail.cli.engines import CLUSTER_HELP, WORKERS_HELP, EngineAsked, engine_asked
+from dovetail.cli.engines import DASK_HELP, WORKERS_HELP, EngineAsked, engine_asked
 from dovetail.cli.process import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def mine(
     seed: Annotated[str, typer.Option(metavar="N", help=SEED_HELP)] = "1",
     store: Annotated[str, typer.Option(metavar="FILE", help=STORE_HELP)] = "",
     workers: Annotated[str | None, typer.Option(metavar="N", help=WORKERS_HELP)] = None,
-    cluster: Annotated[str, typer.Option(metavar="ADDRESS", help=CLUSTER_HELP)] = "",
+    dask: Annotated[str, typer.Option(metavar="ADDRESS", help=DASK_HELP)] = "",
     html: Html = "",
     top: Annotated[str, typer.Option(metavar="N", help="How many designs to show.")] = "10",
     as_json: AsJson = False,
@@ -68,7 +68,7 @@ def mine(
     chip. Every design is scheduled, operator by operator, or shown to be no better by a bound.
     """
     return _answered(
-        engine_asked(workers, cluster),
+        engine_asked(workers, dask),
         _asked(
             spec,
             _said(

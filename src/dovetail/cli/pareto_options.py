@@ -8,7 +8,7 @@ import typer
 
 from dovetail.cli import joint_options as joint
 from dovetail.cli.answer_options import AsJson, Html
-from dovetail.cli.engines import CLUSTER_HELP, WORKERS_HELP, EngineAsked, engine_asked
+from dovetail.cli.engines import DASK_HELP, WORKERS_HELP, EngineAsked, engine_asked
 from dovetail.cli.process import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def pareto(
     seq: joint.Seq = None,
     store: joint.Store = "",
     workers: Annotated[str | None, typer.Option(metavar="N", help=WORKERS_HELP)] = None,
-    cluster: Annotated[str, typer.Option(metavar="ADDRESS", help=CLUSTER_HELP)] = "",
+    dask: Annotated[str, typer.Option(metavar="ADDRESS", help=DASK_HELP)] = "",
     csv: Annotated[str, typer.Option(metavar="FILE", help=CSV_HELP)] = "",
     plot: Annotated[str, typer.Option(metavar="FILE", help=PLOT_HELP)] = "",
     html: Html = "",
@@ -47,7 +47,7 @@ def pareto(
     its best plan by equal stages. Bounds settle most; the rest are scored. Without a spec, a small example.
     """
     return _answered(
-        engine_asked(workers, cluster),
+        engine_asked(workers, dask),
         _asked(
             spec,
             joint.said_of(

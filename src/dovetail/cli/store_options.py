@@ -12,7 +12,7 @@ from dovetail.errors import InvalidInput
 STORE_HELP = "A file that a search was given by --store."
 STUDY_HELP = "One study, by the beginning of its key: all it was asked by, every row checked, and the best rows."
 ONE_HELP = "One study alone, by the beginning of its key, of whichever version of the model."
-TO_HELP = "The file to write: .csv, or .parquet, which needs dovetail[export]."
+OUT_HELP = "The file to write: .csv, or .parquet, which needs dovetail[export]."
 OTHERS_HELP = "Studies of other versions of the model too; the column model_version tells them apart."
 RESCUE_HELP = "Of a damaged store, write the rows that are whole to this new one."
 
@@ -50,7 +50,7 @@ def studies(
 
 def export(
     store: Annotated[str, typer.Argument(metavar="STORE", help=STORE_HELP)],
-    to: Annotated[str, typer.Option(metavar="FILE", help=TO_HELP)],
+    out: Annotated[str, typer.Option(metavar="FILE", help=OUT_HELP)],
     study: Annotated[str, typer.Option(metavar="KEY", help=ONE_HELP)] = "",
     other_versions: Annotated[bool, typer.Option("--other-versions", help=OTHERS_HELP)] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that stands.")] = False,
@@ -64,5 +64,5 @@ def export(
     from dovetail.cli.studies import ExportAsked
     from dovetail.cli.studies import export as written
 
-    asked = ExportAsked(store=store, study=study, to=to, has_others=other_versions, is_forced=force)
+    asked = ExportAsked(store=store, study=study, to=out, has_others=other_versions, is_forced=force)
     written(asked, as_json=as_json)

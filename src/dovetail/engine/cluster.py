@@ -29,7 +29,7 @@ LOOK_S = 2.0  # between two looks at who is there
 NUM_AHEAD = 4  # tasks by thread of a worker, that may be done before the one whose result is wanted
 PORT = 8786  # of a scheduler that is not told another (Dask)
 START = "start one with: dask scheduler, and give the address that it prints"
-NO_DASK = "--cluster needs Dask; install it with: pip install 'dovetail[cluster]'"
+NO_DASK = "--dask needs Dask; install it with: pip install 'dovetail[cluster]'"
 
 _ADDRESS = re.compile(r"(?P<way>(tcp|tls)://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:(?P<port>[0-9]{1,5}))?")
 
@@ -54,7 +54,7 @@ def _connected(dask: Any, address: str) -> Any:
     try:
         client = dask.Client(address, timeout=ANSWER_S, set_as_default=False)
     except (OSError, ValueError):  # TimeoutError is an OSError
-        raise InvalidInput(f"what listens at {address} is no Dask scheduler; {START}", "--cluster") from None
+        raise InvalidInput(f"what listens at {address} is no Dask scheduler; {START}", "--dask") from None
     try:
         _check_workers(client, address)
     except BaseException:
@@ -69,14 +69,14 @@ def check_cluster(address: str) -> None:
         raise InvalidInput(NO_DASK)
     found = _ADDRESS.fullmatch(address)
     if found is None:
-        raise InvalidInput(f"the address of a Dask scheduler is such as tcp://host:8786; got {address!r}", "--cluster")
+        raise InvalidInput(f"the address of a Dask scheduler is such as tcp://host:8786; got {address!r}", "--dask")
     try:
         greeting = _greeting(found["host"].strip("[]"), int(found["port"] or PORT), is_secret=found["way"] == "tls://")
     except (OSError, OverflowError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise InvalidInput(f"no Dask scheduler answers at {address} ({why}); {START}", "--cluster") from None
+        raise InvalidInput(f"no Dask scheduler answers at {address} ({why}); {START}", "--dask") from None
     if not 0 < int.from_bytes(greeting, "little") < MOST_GREETING_BYTES:
-        raise InvalidInput(f"what listens at {address} is no Dask scheduler; {START}", "--cluster")
+        raise InvalidInput(f"what listens at {address} is no Dask scheduler; {START}", "--dask")
 
 
 def _greeting(host: str, port: int, *, is_secret: bool) -> bytes:

@@ -33,7 +33,7 @@ def check_kind(file: Path) -> None:
 def _writer(file: Path) -> Callable[[Path, Columns, Rows], int]:
     ending = file.suffix.lower()
     if ending not in KINDS:
-        raise InvalidInput(f"a file to export to ends in {' or '.join(KINDS)}; got {str(file)!r}", "--to")
+        raise InvalidInput(f"a file to export to ends in {' or '.join(KINDS)}; got {str(file)!r}", "--out")
     if ending == ".parquet":
         _pyarrow()
     return KINDS[ending]
@@ -76,7 +76,7 @@ def _pyarrow() -> Any:
     try:
         return importlib.import_module("pyarrow")
     except ImportError:
-        raise InvalidInput(NO_PYARROW, "--to") from None
+        raise InvalidInput(NO_PYARROW, "--out") from None
 
 
 KINDS: dict[str, Callable[[Path, Columns, Rows], int]] = {".csv": _write_csv, ".parquet": _write_parquet}

@@ -46,16 +46,16 @@ def test_nothing_said_is_this_process(capsys):
 
 
 @pytest.mark.parametrize(
-    ("workers", "cluster", "reason"),
+    ("workers", "dask", "reason"),
     [
         ("0", "", "at least 1"),
         ("two", "", "whole number"),
         ("257", "", "at most 256.* got 257"),
-        ("100000", "", "at most 256.* --cluster"),
+        ("100000", "", "at most 256.* --dask"),
         ("2", "tcp://host:1", "choose one"),
         (None, "a b", "such as"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_computed(workers, cluster, reason):
+def test_what_cannot_be_is_refused_before_anything_is_computed(workers, dask, reason):
     with pytest.raises(InvalidInput, match=reason):
-        engine_asked(workers, cluster)
+        engine_asked(workers, dask)
