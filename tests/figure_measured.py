@@ -83,6 +83,18 @@ def interval(key: str) -> SimpleNamespace:
     return SimpleNamespace(n=int(row[1]), inside=float(row[2]), wide=float(row[3]))
 
 
+def beside(key: str) -> SimpleNamespace:
+    """Of rows that another predictor was asked about too: how many, and our error in percent."""
+    [row] = [row for row in accuracy_tables()["Beside other predictors"] if row[0] == key]
+    return SimpleNamespace(n=int(row[1]), ours=float(row[2]))
+
+
+def unpredicted(key: str) -> int:
+    """Rows of a set that have no prediction, as the accuracy page lists them."""
+    page = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    return sum(int(num) for num in re.findall(rf"^- {key}: (\d+) ", page, re.MULTILINE))
+
+
 def of_errors(errors: list[float]) -> SimpleNamespace:
     """Of errors as shares: how many, and in percent mean, worst and how many are within ten."""
     sizes = [100 * abs(error) for error in errors]

@@ -17,10 +17,12 @@ import yaml
 from dovetail.api import simulate
 from dovetail.cost.price import price
 from dovetail.hardware.catalog import chips
+from dovetail.hardware.failures import failures
 from dovetail.schedule.pipelines import pipelines
 from dovetail.schedule.stage import slowest_frac
-from dovetail.units import GIGA, MICRO, MILLI, PICO, TERA
+from dovetail.units import GIGA, MICRO, MILLI, PICO, SECONDS_PER_YEAR, TERA
 from tests.figure_measured import (
+    beside,
     choice,
     contention,
     covered,
@@ -33,6 +35,7 @@ from tests.figure_measured import (
     releases,
     scores,
     slowdown,
+    unpredicted,
     worst,
 )
 from tests.figure_records import bar, bounding, converged, nest, phaze, proof, replays, schedule_gaps, wham
@@ -79,6 +82,12 @@ def constant(key: str) -> Any:
     return found
 
 
+def benchmark(key: str) -> Any:
+    """A constant of a benchmark, behind its module's name."""
+    module, _, name = key.partition(":")
+    return getattr(importlib.import_module(f"benchmarks.{module}"), name)
+
+
 def short(key: str) -> list[float]:
     """By how much of a step a pipeline's closed form may be too short, in percent: transfers to 5, 20 and 50 %."""
     return [100 * frac for frac in pipelines[key].worst_short_frac]
@@ -87,6 +96,11 @@ def short(key: str) -> list[float]:
 def in_units_of(unit: float) -> Callable[[str], float]:
     """Constants over a unit: seconds in microseconds, shares in percent."""
     return lambda key: float(constant(key)) / unit
+
+
+def device_years(key: str) -> float:
+    """How long a device lasts until it stops its job, by a published count."""
+    return failures[key]().among_s(1) / SECONDS_PER_YEAR
 
 
 def slowest(key: str) -> float:
@@ -131,6 +145,9 @@ JOBS = {
 
 SOURCES: Mapping[str, Any] = {
     "accuracy": Lazy(scores),
+    "beside": Lazy(beside),
+    "benchmark": Lazy(benchmark),
+    "unpredicted": Lazy(unpredicted),
     "choice": Lazy(choice),
     "interval": Lazy(interval),
     "memory": Lazy(memory),
@@ -154,6 +171,7 @@ SOURCES: Mapping[str, Any] = {
     "micro": Lazy(in_units_of(MICRO)),
     "pico": Lazy(in_units_of(PICO)),
     "square_micron": Lazy(in_units_of((MICRO / MILLI) ** 2)),
+    "device_years": Lazy(device_years),
     "slowest": Lazy(slowest),
     "price": Lazy(usd),
     "worst": Lazy(worst),
