@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchmarks.bar import Bar
-from benchmarks.published_gemm import ABSENT
-from benchmarks.residuals import timed_residuals
+from benchmarks.residuals import moved, timed_residuals
 from dovetail.accuracy.coverage import LEAST_FRAC, MOST_FRAC, JudgedCoverage, judged_coverage
 from dovetail.accuracy.residuals import Residual
 from dovetail.files.residuals import load_residuals
 
 ISSUE = 5
-STALE = 0.005  # of a log ratio, from which on the shipped errors are those of another model
 
 
 def bars() -> Iterator[Bar]:
     rows = timed_residuals()
     told = f"cover {LEAST_FRAC:.0%} to {MOST_FRAC:.0%} of rows"
-    if rows:
-        yield from (_covering(told, judged, rows) for judged in judged_coverage(rows))
-    else:
-        yield Bar(name="90 % intervals", issue=ISSUE, bar=told, measured="-", holds=None, note=ABSENT)
+    yield from (_covering(told, judged, rows) for judged in judged_coverage(rows))
     yield _shipped(rows)
 
 
@@ -40,9 +35,6 @@ def _covering(told: str, judged: JudgedCoverage, rows: Sequence[Residual]) -> Ba
 def _shipped(rows: Sequence[Residual]) -> Bar:
     """The errors that intervals rest on, against those of today's model."""
     name, told = "shipped errors on published runs", "those of today's model"
-    if not rows:
-        return Bar(name=name, issue=ISSUE, bar=told, measured="-", holds=None, note=ABSENT)
-    today, shipped = ({row.name: row.log_ratio for row in each} for each in (rows, load_residuals()))
-    moved = [row for row in today.keys() | shipped.keys() if abs(today.get(row, 9) - shipped.get(row, 0)) > STALE]
-    note = "write them anew: python -m benchmarks.residuals" if moved else ""
-    return Bar(name=name, issue=ISSUE, bar=told, measured=f"{len(moved)} rows moved", holds=not moved, note=note)
+    found = moved(rows, load_residuals())
+    note = "write them anew: python -m benchmarks.residuals" if found else ""
+    return Bar(name=name, issue=ISSUE, bar=told, measured=f"{len(found)} rows moved", holds=not found, note=note)
