@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from pathlib import Path
 
 from benchmarks.measured import h200_table
 from dovetail.accuracy.memory_rows import ANALYTIC, MemoryRow, figure_bytes, memory_row
 from dovetail.accuracy.sets.steps import step_jobs
+from dovetail.files.measurements import shipped_folder
 from dovetail.units import GIBI
 
 __all__ = ["MemoryRow", "h200_rows", "published_rows"]
-DATA = Path(__file__).resolve().parent / "data"
 
 
 def h200_rows() -> Iterator[MemoryRow]:
@@ -37,13 +36,9 @@ def h200_rows() -> Iterator[MemoryRow]:
 
 def published_rows() -> Iterator[MemoryRow]:
     """Measured rows of published_memory.csv; analytic ones are closed forms and are checked as such."""
-    rows = ({name.lower(): cell for name, cell in row.items()} for row in read_rows("published_memory.csv"))
+    with (shipped_folder("published") / "published_memory.csv").open(encoding="utf-8", newline="") as file:
+        rows = [{name.lower(): cell for name, cell in row.items()} for row in csv.DictReader(file)]
     yield from (memory_row(row) for row in rows if row["quality"] != ANALYTIC)
-
-
-def read_rows(name: str) -> list[dict[str, str]]:
-    with (DATA / name).open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def main() -> None:
