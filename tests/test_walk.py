@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.architecture_rules import ROWS
+from tests.architecture_rules import EDGES, NEIGHBOURS, ROW_OF, ROWS
 from tests.source_tree import PACKAGE, Module, source_modules
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -85,6 +85,50 @@ def test_the_tree_of_the_walk_is_the_tree():
     folders = {module.path.removeprefix(f"{PACKAGE}/").rpartition("/")[0] for module in source_modules()} - {""}
     assert set(told) == folders
     assert {folder for folder, is_registry in told.items() if is_registry} == registries()
+
+
+def imported(module: Module) -> set[tuple[str, str]]:
+    """What a module imports of the package: paths below it, and names in them."""
+    return {
+        (node.module.removeprefix(f"{PACKAGE}.").replace(".", "/"), alias.name)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{PACKAGE}.")
+        for alias in node.names
+    }
+
+
+def test_the_walk_names_every_function_that_evaluate_calls():
+    module = modules()["evaluate.py"]
+    [whole] = [node for node in module.tree.body if isinstance(node, ast.FunctionDef) and node.name == "evaluate"]
+    called = {
+        node.func.id for node in ast.walk(whole) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    named = {name for _, names in NAMED.findall(walk()) for name in re.findall(r"\w+", names)}
+    unnamed = called & {name for _, name in imported(module)} - named
+    assert not unnamed, f"evaluate calls {', '.join(sorted(unnamed))}; say so in the rows below it"
+
+
+def test_the_walk_names_what_of_the_edges_asks_the_model_itself():
+    known = modules()
+    asked = {
+        (path.removesuffix(".py"), name)
+        for path, names in NAMED.findall(walk())
+        for name in re.findall(r"[a-z]\w+", names)
+        if path.partition("/")[0].removesuffix(".py") not in EDGES | {"report"}
+    }
+    asking = {
+        path for path, module in known.items() if path.startswith(("cli/", "explorer/")) and imported(module) & asked
+    }
+    told = re.search(r"modules also ask the model themselves: (.*?)\n\n", walk(), re.DOTALL)
+    assert told
+    assert asking == set(re.findall(r"`((?:cli|explorer)/\w+\.py)`", told[1]))
+
+
+def test_neighbours_of_a_row_stand_before_those_that_import_them():
+    rows = dict(ROWS)
+    for layer, others in NEIGHBOURS.items():
+        row = rows[ROW_OF[layer]]
+        assert all(row.index(other) < row.index(layer) for other in others), layer
 
 
 def test_a_function_that_is_not_there_is_found():
