@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from dovetail import __version__
+from dovetail.api.measured_sets import QUICK
+from dovetail.files.measurements import SHIPPED
 from tests.page_rules import FENCE, bare_equations, glossary_words, sections, unknown_names, wrong_commands
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -176,6 +178,14 @@ def test_the_comparison_has_the_accuracy_that_the_accuracy_page_has():
     assert len(rows) > 3
     missing = [f"{what}: {ours} %, n = {n}" for what, n, ours in rows if f"| {ours} %, n = {n} |" not in comparison]
     assert not missing, f"docs/comparison.md does not have {missing}"
+
+
+def test_the_page_on_validation_names_the_sets_that_are_asked_for_without_a_name():
+    page = (ROOT / "docs" / "howto" / "validate-and-calibrate.md").read_text(encoding="utf-8")
+    [told] = re.findall(r"^dovetail validate +# what ships: (.*)$", page, re.MULTILINE)
+    assert tuple(told.split(", ")) == QUICK
+    by_name = [name for name in SHIPPED if name not in QUICK]
+    assert all(re.search(rf"^dovetail validate {name} +#", page, re.MULTILINE) for name in by_name)
 
 
 def test_there_are_decisions_and_each_is_listed_in_the_index():
