@@ -89,6 +89,11 @@ def beside(key: str) -> SimpleNamespace:
     return SimpleNamespace(n=int(row[1]), ours=float(row[2]))
 
 
+def publishers(key: str) -> int:
+    """Whose runs a set has, as the accuracy page lists them."""
+    return sum(row[0] == key for row in accuracy_tables()["By kind of operator"])
+
+
 def unpredicted(key: str) -> int:
     """Rows of a set that have no prediction, as the accuracy page lists them."""
     page = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
