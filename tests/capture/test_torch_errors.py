@@ -178,6 +178,12 @@ def test_something_that_is_no_module_is_refused():
         captured_module({}, (batch(),))
 
 
+def test_a_layer_of_width_zero_is_named():
+    hollow = nn.Sequential(nn.Linear(8, 0), nn.GELU(), nn.Linear(0, 8))
+    with pytest.raises(NotModelled, match="makes a tensor without elements; give every layer a width of at least 1"):
+        captured_module(hollow, (torch.zeros(2, 8),))
+
+
 def test_a_module_without_trained_parameters_is_refused():
     with pytest.raises(InvalidInput, match="ReLU has no parameter that is trained"):
         captured_module(nn.ReLU(), (batch(),))

@@ -26,6 +26,7 @@ def drafted(flow: Flow) -> Drafting:
     for node in flow.main():
         if all(flow.num_recorded(value) == 1 for value in (*node.inputs, *node.outputs)):
             continue  # single numbers: what losses add up to
+        _check_filled(flow, node)
         draw = _DRAW.get(node.word)
         if draw is None:
             shapes = ", ".join(str(list(flow.tensors[value].shape)) for value in node.inputs)
@@ -35,6 +36,13 @@ def drafted(flow: Flow) -> Drafting:
     _check_frozen(flow)
     drafting.drafts[:0] = _aside(drafting)
     return drafting
+
+
+def _check_filled(flow: Flow, node: Node) -> None:
+    """Refuses what computes nothing: a layer of width 0 is a slip in a configuration."""
+    if not all(flow.num_recorded(value) for value in node.outputs):
+        told = f"{node.op or node.word} in {node.where or flow.name} makes a tensor without elements"
+        raise NotModelled(f"{told}; give every layer a width of at least 1")
 
 
 def _check_frozen(flow: Flow) -> None:
