@@ -254,6 +254,12 @@ def test_all_of_it_is_one_page_of_accuracy_speed_and_gaps(dovetail, tmp_path):
     assert said(dovetail("validate", kept, "--json"))["sets"] == record["sets"]
 
 
+def test_one_answer_is_not_asked_for_in_two_forms(dovetail):
+    told = dovetail("validate", "array-sims", "--markdown", "--json")
+    assert told.returncode == 2
+    assert "--markdown and --json are two forms of one answer; choose one" in told.stderr
+
+
 def test_what_all_cannot_go_with_is_refused_before_any_work(dovetail):
     check_refused(dovetail("validate", "--all", "--chip", "h100-sxm"), "leave out --chip, or --all")
     check_refused(dovetail("validate", "--all", "--markdown"), "two pages; choose one")

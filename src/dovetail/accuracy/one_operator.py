@@ -8,7 +8,9 @@ import numpy as np
 
 from dovetail.accuracy.columns import attention_ops, bare_ops, convolution_ops, product_ops
 from dovetail.cost.costs import op_costs
+from dovetail.cost.kernels import FUSED_BACKWARD, FUSED_FORWARD
 from dovetail.cost.op_cost import LIMITS, OpCosts, Setting
+from dovetail.cost.own_costs import own_kinds
 from dovetail.cost.power import Load, sustained_clock_frac
 from dovetail.cost.systolic import DATAFLOWS, systolic_cycles
 from dovetail.errors import InvalidInput, did_you_mean
@@ -19,6 +21,18 @@ from dovetail.workload.operators import DTYPES, OPERATORS, Unit, code_of
 PHASES = {"forward": Phase.FORWARD, "input-grad": Phase.INPUT_GRAD, "weight-grad": Phase.WEIGHT_GRAD}
 ALIASES = {"gemm": "matmul", "mm": "matmul", "bmm": "matmul", "conv": "convolution", "adamw": "adam"}
 PRODUCTS = ("linear", "matmul", "expert_linear", "recurrent_linear")
+# Options that one operator alone makes anything of, by what `Asked` calls them.
+_OPTIONS = {
+    "heads": ("--heads", "attention"),
+    "kv_heads": ("--kv-heads", "attention"),
+    "seq": ("--seq", "attention"),
+    "head_width": ("--head-dim", "attention"),
+    "is_causal": ("--causal", "attention"),
+    "window": ("--kernel", "convolution"),
+    "stride": ("--stride", "convolution"),
+    "table_rows": ("--table-rows", "embedding"),
+}
+_FUSED = {*FUSED_FORWARD, *FUSED_BACKWARD, "expert_linear"}  # those that run otherwise with --fused
 UPDATE_BYTES = {"adam": 28.0, "sgd": 20.0}  # fp32 weight, gradient and moments in, all but the gradient out
 
 
@@ -92,6 +106,7 @@ def op_answer(asked: Asked, chip: Chip, *, is_compared: bool = False) -> OpAnswe
     """The operator's cost as it is asked to run; with `is_compared`, other models' words on it."""
     kind = _kind(asked.kind)
     _check_words(asked)
+    _check_used(kind, asked)
     ops = _ops(kind, asked)
     ops = replace(ops, is_fused=np.full(len(ops), asked.is_fused))
     is_tensor = bool(ops.unit[0] == Unit.TENSOR)
@@ -156,6 +171,21 @@ def _check_words(asked: Asked) -> None:
     known = tuple(setting.value for setting in Setting)
     if asked.setting not in known:
         raise InvalidInput(f"no setting is named {asked.setting!r}{did_you_mean(asked.setting, known)}", "--setting")
+
+
+def _check_used(kind: str, asked: Asked) -> None:
+    """Raises where something was said that changes nothing for this operator."""
+    plain = Asked(kind=asked.kind)
+    is_ours = code_of(kind) not in own_kinds()  # a plugin's cost may look at anything
+    for name, (option, of) in _OPTIONS.items():
+        if is_ours and kind != of and getattr(asked, name) != getattr(plain, name):
+            raise InvalidInput(f"{option} is of {of}; leave it out")
+    if is_ours and asked.is_fused and kind not in _FUSED:
+        raise InvalidInput("--fused is of operators that PyTorch gives more passes, such as layernorm; leave it out")
+    if kind in UPDATE_BYTES and asked.phase != "forward":
+        raise InvalidInput("an update has one pass; leave it out", "--pass")
+    if kind in UPDATE_BYTES and asked.dtype not in ("fp32", plain.dtype):
+        raise InvalidInput(f"an update is computed in fp32, not in {asked.dtype}; leave it out", "--dtype")
 
 
 def _has_weights(kind: str) -> bool:

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any, SupportsIndex, get_args
+from typing import Any, SupportsIndex
 
 from dovetail.api.answer import Answer, call_of
-from dovetail.api.arguments import count, counted, in_python
-from dovetail.errors import DovetailError, InvalidInput, did_you_mean
+from dovetail.api.arguments import counted, in_python
+from dovetail.api.network_said import (
+    NetworkSaid,
+    check_dimensions_used,
+    check_endpoint_used,
+    check_used,
+    engine_of,
+    policy_of,
+)
+from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.cluster import load_cluster
 from dovetail.files.cluster_names import names_cluster
 from dovetail.files.network import load_networks, memories_bytes_per_s, rates_bytes_per_s, sizes_bytes, with_faults
@@ -17,17 +25,10 @@ from dovetail.files.network_words import algorithms_of, dimensions_named, groups
 from dovetail.files.text import one_line
 from dovetail.network.endpoint import SM_BYTES_PER_S, SM_RATES_BYTES_PER_S, Grant, endpoints
 from dovetail.network.events.fed import Endpoint
-from dovetail.network.events.program import Policy, Queueing
+from dovetail.network.events.program import Queueing
 from dovetail.network.events.recording import Watch
 from dovetail.network.events.schedules import algorithms
-from dovetail.network.one_collective import (
-    EngineName,
-    Network,
-    NetworkAnswer,
-    NetworkAsked,
-    check_collective,
-    network_answer,
-)
+from dovetail.network.one_collective import Network, NetworkAnswer, NetworkAsked, check_collective, network_answer
 from dovetail.report.network import network_record, network_tables, sweep_tables
 from dovetail.report.page import Page
 from dovetail.report.pages.inputs import plain_inputs
@@ -38,31 +39,6 @@ from dovetail.report.tracks import Process, device_processes, endpoint_processes
 from dovetail.units import format_s
 
 Ask = tuple[Network, float, Endpoint]  # a point of a sweep
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkSaid:
-    """What a collective is asked by, as people say it."""
-
-    collective: str
-    size: str
-    topology: str
-    algorithm: str = ""
-    engine: str = "events"
-    num_chunks: int = 1
-    num_active_chunks: int = 1
-    policy: str = "fifo"
-    is_themis: bool = False
-    groups: str = ""
-    dims: str = ""
-    slow: str = ""
-    endpoint: str = ""
-    memory: str = ""
-    sms: str = ""
-
-    @property
-    def num_sms(self) -> int:
-        return count("--sms", self.sms.partition("@")[0]) if self.sms else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -194,7 +170,9 @@ def asks_of(said: NetworkSaid) -> list[Ask]:
     if not said.size or not said.topology:
         option, example = ("--size", "64 MiB") if not said.size else ("--topology", "ring:8@50GB/s,500ns")
         raise InvalidInput(f'{option} is missing, as in {option} "{example}"')
+    check_used(said)
     networks = [with_faults(network, said.slow) for network in load_networks(said.topology)]
+    check_dimensions_used(said, networks)
     sizes, ends = sizes_bytes(said.size), _endpoints(said)
     return [(network, size_bytes, end) for network in networks for end in ends for size_bytes in sizes]
 
@@ -210,13 +188,13 @@ def timeline_of(answer: NetworkAnswer) -> tuple[Process, ...]:
 def _one(
     said: NetworkSaid, network: Network, size_bytes: float, endpoint: Endpoint, watches: tuple[Watch, ...]
 ) -> NetworkAnswer:
-    queueing = Queueing(policy=_policy(said.policy), num_active_chunks=said.num_active_chunks)
+    queueing = Queueing(policy=policy_of(said.policy), num_active_chunks=said.num_active_chunks)
     try:
         asked = NetworkAsked(
             collective=said.collective,
             payload_bytes=size_bytes,
             network=network,
-            engine=_engine(said.engine),
+            engine=engine_of(said.engine),
             groups=groups_of(said.groups),
             dimensions=dimensions_named(said.dims),
             algorithms=_algorithms(said.algorithm, network),
@@ -240,6 +218,7 @@ def _endpoints(said: NetworkSaid) -> list[Endpoint]:
     endpoints[said.endpoint]  # raises, naming what is close
     if said.endpoint != "ideal" and not said.memory and not said.num_sms:
         raise InvalidInput(f'--endpoint {said.endpoint} needs what it is given, as in --memory "450 GB/s" or --sms 6')
+    check_endpoint_used(said)
     given = Grant(num_sms=said.num_sms, sm_bytes_per_s=_sm_bytes_per_s(said)) if said.num_sms else Grant()
     memories = memories_bytes_per_s(said.memory)
     return [Endpoint(name=said.endpoint, grant=replace(given, memory_bytes_per_s=m)) for m in memories]
@@ -260,19 +239,6 @@ def _sm_bytes_per_s(said: NetworkSaid) -> float:
         rule = f"what an SM of {chip} reads was not measured; say it"
         raise InvalidInput(f"{rule}, as in --sms {said.num_sms}@40GB/s", "--sms")
     return SM_RATES_BYTES_PER_S[chip]
-
-
-def _policy(word: str) -> Policy:
-    if word not in get_args(Policy):
-        raise InvalidInput(f"no policy is named {one_line(word)!r}{did_you_mean(word, get_args(Policy))}", "--policy")
-    return word  # type: ignore[return-value]
-
-
-def _engine(word: str) -> EngineName:
-    known = get_args(EngineName)
-    if word not in known:
-        raise InvalidInput(f"no engine is named {one_line(word)!r}{did_you_mean(word, known)}", "--engine")
-    return word  # type: ignore[return-value]
 
 
 def _algorithms(text: str, network: Network) -> tuple[tuple[str, str], ...]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from dovetail.api.networks import NetworkSaid, asks_of, networked
+from dovetail.api.network_said import NetworkSaid
+from dovetail.api.networks import asks_of, networked
 from dovetail.cli.answers import show_answer
 from dovetail.cli.html import check_html
 from dovetail.cli.network_files import write_astra, write_network
@@ -37,7 +38,7 @@ def answer(said: NetworkSaid, wanted: NetworkFiles, *, as_json: bool) -> None:
     """Shows the answer, or all answers of a sweep, and writes the files that were asked for."""
     check_html(wanted.html)
     picture, files = picture_file(wanted.plot), result_files(wanted.perfetto, wanted.csv, wanted.ranks)
-    _check_single(wanted, len(asks_of(said)))
+    _check_used(said, wanted, len(asks_of(said)))
     found = networked(said, files.watches, through=partial(through, f"following {one_line(said.collective)}"))
     write_network(files, found.outcome)
     written = write_astra(wanted.astra, found.outcome[0].asked) if wanted.astra else ""
@@ -49,7 +50,10 @@ def answer(said: NetworkSaid, wanted: NetworkFiles, *, as_json: bool) -> None:
         remark(written)
 
 
-def _check_single(wanted: NetworkFiles, num_answers: int) -> None:
+def _check_used(said: NetworkSaid, wanted: NetworkFiles, num_answers: int) -> None:
+    """Raises where a file is asked for that is of one answer alone, or ranks whose links nothing tells of."""
+    if wanted.ranks and (num_answers > 1 or said.engine == "closed"):
+        raise InvalidInput("--ranks is of the links and timeline of one answer by events; leave it out")
     for option, name in (("--perfetto", wanted.perfetto), ("--astra-sim", wanted.astra)):
         if name and num_answers > 1:
             raise InvalidInput(f"it takes one size, network and memory; this sweep has {num_answers}", option)

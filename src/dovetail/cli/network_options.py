@@ -9,7 +9,7 @@ import typer
 from dovetail.cli.answer_options import AsJson, Html
 
 if TYPE_CHECKING:
-    from dovetail.api.networks import NetworkSaid
+    from dovetail.api.network_said import NetworkSaid
     from dovetail.cli.network import NetworkFiles
 
 COLLECTIVE_HELP = "all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce or point-to-point."
@@ -86,7 +86,7 @@ def _said(
 ) -> NetworkSaid:  # fmt: skip
     """What was typed of the collective and its network, with counts read."""
     from dovetail.api.arguments import count
-    from dovetail.api.networks import NetworkSaid
+    from dovetail.api.network_said import NetworkSaid
 
     return NetworkSaid(
         collective=collective,

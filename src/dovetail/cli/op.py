@@ -12,6 +12,7 @@ from dovetail.api.operators import PASSES, costed, dims_of
 from dovetail.cli.answers import show_answer
 from dovetail.cli.html import check_html
 from dovetail.cli.screen import show_json, write
+from dovetail.errors import InvalidInput
 from dovetail.files.chip_names import chip_named
 
 
@@ -33,6 +34,8 @@ def answer(said: Said, chip: str, *, is_compared: bool, as_json: bool, html: str
     """Shows what the operator costs, or the names of all."""
     check_html(html)
     if said.kind == "list":
+        if _asked(said) != Asked(kind="list") or chip or is_compared or html:
+            raise InvalidInput("op list names the operators, and takes --json alone; leave the rest out")
         if as_json:
             show_json(list(kinds()))
         else:

@@ -18,6 +18,8 @@ def answer(asked: ValidateAsked, *, as_json: bool, as_markdown: bool = False, pl
     """Shows the scores, and says whether every documented bar holds."""
     if asked.is_whole and as_markdown:
         raise InvalidInput("--all and --markdown are two pages; choose one")
+    if as_markdown and as_json:
+        raise InvalidInput("--markdown and --json are two forms of one answer; choose one")
     check_html(html)
     picture = picture_file(plot)
     found = validated(asked, Terminal())

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import contextlib
+from dataclasses import replace
+
 import pytest
 
 from dovetail.accuracy.one_operator import Asked, has_array, kinds, op_answer
@@ -78,6 +81,52 @@ def test_what_cannot_be_is_refused_in_words(asked, words):
     assert words in str(refused.value)
 
 
+def plain(kind: str) -> Asked:
+    if kind == "attention":
+        return Asked(kind=kind, seq=256, head_width=64)
+    if kind == "convolution":
+        return Asked(kind=kind, dims=(64, 64, 56), window=3)
+    return Asked(kind=kind, dims=(256, 512, 128) if kind.endswith(("linear", "matmul")) else (256, 512))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        replace(plain("matmul"), heads=8),
+        replace(plain("matmul"), kv_heads=2),
+        replace(plain("gelu"), seq=64),
+        replace(plain("convolution"), head_width=64),
+        replace(plain("gelu"), is_causal=True),
+        replace(plain("matmul"), window=3),
+        replace(plain("attention"), stride=2),
+        replace(plain("gelu"), table_rows=9),
+    ],
+)
+def test_what_is_of_another_operator_is_refused(asked):
+    with pytest.raises(InvalidInput, match=r"^--[a-z-]+ is of (attention|convolution|embedding); leave it out$"):
+        op_answer(asked, H200)
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_fused_changes_every_operator_that_takes_it(kind):
+    asked = replace(plain(kind), batch=2)  # experts are fused where there are several
+    with contextlib.suppress(InvalidInput):
+        assert op_answer(replace(asked, is_fused=True), H200) != op_answer(asked, H200)
+
+
+def test_fused_is_refused_where_it_changes_nothing():
+    with pytest.raises(InvalidInput, match="--fused is of operators that PyTorch gives more passes, such as layernorm"):
+        op_answer(replace(plain("gelu"), is_fused=True), H200)
+    assert op_answer(replace(plain("layernorm"), is_fused=True), H200).time_s > 0
+
+
+def test_an_update_has_one_pass_and_one_dtype():
+    with pytest.raises(InvalidInput, match="an update has one pass"):
+        op_answer(Asked(kind="adam", dims=(64,), phase="weight-grad"), H200)
+    with pytest.raises(InvalidInput, match="computed in fp32, not in fp16"):
+        op_answer(Asked(kind="sgd", dims=(64,), dtype="fp16"), H200)
+
+
 def test_a_dtype_without_a_rate_is_not_modelled():
     with pytest.raises(NotModelled, match="no rate for fp8"):
         op_answer(Asked(kind="matmul", dims=(8, 8, 8), dtype="fp8"), chips["a100-80gb-sxm"]())
@@ -85,8 +134,6 @@ def test_a_dtype_without_a_rate_is_not_modelled():
 
 @pytest.mark.parametrize("kind", kinds())
 def test_every_operator_that_does_work_can_be_asked_about(kind):
-    dims = {"attention": (), "convolution": (64, 64, 56)}.get(kind, (256, 512))
-    dims = (*dims, 128) if kind.endswith(("linear", "matmul")) else dims
-    found = op_answer(Asked(kind=kind, dims=dims, seq=256, head_width=64, window=3), H200, is_compared=True)
+    found = op_answer(plain(kind), H200, is_compared=True)
     assert found.time_s > 0
     assert found.energy_j > 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from dovetail.errors import NotModelled
 from dovetail.hardware.topology import Dimension
-from dovetail.network.endpoint import Grant, fed_payload_bytes_per_s
+from dovetail.network.endpoint import Grant, Use, endpoints, fed_payload_bytes_per_s
 from dovetail.network.endpoint.ace_engine import AceDesign, engine_payload_bytes_per_s
 from dovetail.network.events.unit_graphs import UnitGraph
 from dovetail.network.themis import nested_phases
@@ -39,8 +39,7 @@ def fed_s(
         return 0.0
     whole = [part for part in parts if isinstance(part, Dimension)]
     if collective not in _FED or is_flat or len(whole) < len(parts):
-        known = ", ".join(_FED)
-        raise NotModelled(f"endpoints are modelled for {known} over whole dimensions", "--endpoint")
+        raise _unfed()
     if endpoint.name == "in-switch" and not all(part.kind in _ADDING for part in whole):
         raise NotModelled("an in-switch endpoint needs switches in every dimension", "--endpoint")
     sides = tuple(_side(part) for part in whole if part.num_devices > 1)
@@ -53,6 +52,19 @@ def fed_s(
         steps = tuple(_in_few_steps(phase, sides[phase.side]) for phase in phases)
         rate = min(rate, engine_payload_bytes_per_s(_ACE, torus, steps, endpoint.grant.memory_bytes_per_s))
     return payload_bytes / rate
+
+
+def use_of(name: str, collective: str) -> Use:
+    """What endpoint `name` takes per byte of `collective` between two devices: the same kinds of things anywhere."""
+    if collective not in _FED:
+        raise _unfed()
+    pair = Side(name="pair", num_devices=2, latency_s=0.0, bandwidth_bytes_per_s=1.0, is_both_ways=True)
+    return endpoints[name](nested_phases(Torus(sides=(pair,)), Work(collective)))
+
+
+def _unfed() -> NotModelled:
+    known = ", ".join(_FED)
+    return NotModelled(f"endpoints are modelled for {known} over whole dimensions", "--endpoint")
 
 
 def _side(part: Dimension) -> Side:

@@ -1,0 +1,57 @@
+"""What is said of a collective and would change nothing is refused; what it is of takes it."""
+
+from __future__ import annotations
+
+import pytest
+
+import dovetail
+from dovetail.errors import InvalidInput
+
+RING = "ring:4@50GB/s,500ns"
+TWO = f"{RING} x switch:4@25GB/s,1us"
+
+
+def asked(collective="all-reduce", topology=TWO, **more):
+    return dovetail.network(collective, size="1MiB", topology=topology, **more)
+
+
+@pytest.mark.parametrize("option", [{"policy": "lifo"}, {"active": 2}, {"themis": True}], ids=str)
+def test_an_order_of_chunks_is_refused_where_there_is_one_chunk(option):
+    with pytest.raises(InvalidInput, match="is of several chunks; say chunks too, or leave it out"):
+        asked(**option)
+    with pytest.raises(InvalidInput, match="and the closed form is of one; ask the events engine"):
+        asked(engine="closed", **option)
+    assert asked(chunks=4, **option).time_s > 0
+
+
+@pytest.mark.parametrize("option", [{"chunks": 2}, {"algorithm": "ring"}, {"chunks": 2, "active": 2}], ids=str)
+def test_one_message_has_no_chunks_and_no_algorithm(option):
+    with pytest.raises(InvalidInput, match="point-to-point is one message; leave it out"):
+        asked("point-to-point", **option)
+
+
+@pytest.mark.parametrize("place", [{"topology": RING}, {"dims": "x"}, {"groups": "0-3;4-7"}], ids=str)
+def test_themis_is_refused_where_there_are_no_dimensions_to_choose_from(place):
+    with pytest.raises(InvalidInput, match="themis is of several whole dimensions"):
+        asked(chunks=4, themis=True, **place)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "collective", "given", "words"),
+    [
+        ("ideal", "all-reduce", {"memory": "9GB/s"}, "takes no memory bandwidth; leave it out"),
+        ("ideal", "all-reduce", {"sms": 2}, "takes no SMs for all-reduce; leave them out"),
+        ("ace", "all-reduce", {"memory": "9GB/s", "sms": 2}, "takes no SMs for all-reduce"),
+        ("near-memory", "all-reduce", {"sms": 2}, "takes no SMs for all-reduce"),
+        ("copy-engine", "all-gather", {"sms": 2}, "takes no SMs for all-gather"),
+    ],
+)
+def test_an_endpoint_is_not_given_what_it_does_not_take(endpoint, collective, given, words):
+    with pytest.raises(InvalidInput, match=words):
+        asked(collective, endpoint=endpoint, **given)
+
+
+@pytest.mark.parametrize("endpoint", ["copy-engine", "sm-ring"])
+def test_endpoints_that_add_on_sms_take_them(endpoint):
+    few_s, many_s = (asked(endpoint=endpoint, sms=sms).time_s for sms in ("1@1GB/s", "2@1GB/s"))
+    assert few_s > many_s
