@@ -82,6 +82,17 @@ def test_a_sweep_of_memory_bandwidth_shows_where_the_endpoint_stops_to_matter(do
     assert "memory bandwidth" in (tmp_path / "memory.svg").read_text(encoding="utf-8")
 
 
+def test_what_is_drawn_of_an_answer_is_written_anew_each_time(dovetail, tmp_path):
+    names = {"--csv": "it.csv", "--plot": "it.svg", "--perfetto": "it.perfetto-trace", "--html": "it.html"}
+    files = [tmp_path / name for name in (*names.values(), "it.links.csv")]
+    for file in files:
+        file.write_bytes(b"old")
+    asked = [word for option, name in names.items() for word in (option, tmp_path / name)]
+    ran = dovetail("network", "all-reduce", "--size", "1MiB", "--topology", RING, *asked)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert not [file.name for file in files if file.read_bytes() == b"old"]
+
+
 def test_a_broken_link_is_gone_round_and_costs(dovetail):
     words = ("network", "all-reduce", "--size", "1MiB", "--topology", RING, "--json")
     whole, broken = (json.loads(dovetail(*words, *more).stdout) for more in ((), ("--slow", "2>3=0")))

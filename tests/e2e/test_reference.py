@@ -36,6 +36,10 @@ Generated from `dovetail --help` by `make bless`; do not edit. What a spec may h
 Answers go to standard output, all else to standard error. Tables fit 80 columns. Bars are shown on terminals alone, and
 so is colour: `--no-color`, `NO_COLOR` or `CLICOLOR=0` take it away there, `CLICOLOR_FORCE=1` has it everywhere.
 `dovetail completion` has shells complete commands, options and the names of the catalogues.
+
+Pages, pictures, timelines and tables that a command draws of its answer (`--html`, `--plot`, `--perfetto`, `--csv`) are
+written anew each time. Files to go on with, such as specs, plans, chips, launch scripts and captured models, are never
+written over without `--force`.
 """
 
 

@@ -39,6 +39,14 @@ def test_a_schedule_is_called_exact_only_with_its_proof(dovetail):
     assert (record["is_exact"], record["limit_s"]) == (False, None)
 
 
+def test_a_timeline_is_written_anew_each_time(dovetail, tmp_path):
+    file = tmp_path / "old.perfetto-trace"
+    file.write_bytes(b"old")
+    ran = dovetail("schedule", "resnet-18", "--chip", "tpuv2-like", "--block", "stem", "--perfetto", file)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert file.read_bytes() != b"old"
+
+
 def test_what_does_not_fit_is_told_with_its_exit_code(dovetail):
     asked = ("schedule", "bert-large", "--chip", "tpuv2-like", "--batch", "1000000000")
     told, found = dovetail(*asked), dovetail(*asked, "--json")
@@ -56,7 +64,6 @@ def test_what_does_not_fit_is_told_with_its_exit_code(dovetail):
         ("schedule resnet-18 --chip tpuv2-like --exact --limit 5", "a quantity"),
         ("schedule resnet-18 --chip tpuv2-like --limit abc", "--limit is of --exact; say --exact too"),
         ("schedule resnet-18 --chip tpuv2-like --workers 2", "--workers is of --exact"),
-        ("schedule resnet-18 --chip tpuv2-like --force", "--force is of --perfetto"),
         ("schedule resnet-18 --chip tpuv2-like --exact --limit abc", "(--limit)"),
         ("schedule resnet-18 --chip tpuv2-like --exact --workers 100000", "at most 64; got 100,000"),
         ("mine resnet-18 --batch 2 --keep 3", "say stages: mosaic or pooled, or leave it out (--keep)"),

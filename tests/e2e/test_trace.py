@@ -172,6 +172,19 @@ def test_a_collective_written_as_files_of_astra_sim_takes_as_long(dovetail, tmp_
     assert said(dovetail(*command[1:], "--json"))["end_s"] == pytest.approx(asked["time_s"], rel=1e-9)
 
 
+def test_files_of_astra_sim_are_not_written_over_unasked(dovetail, tmp_path):
+    words = ("network", "all-reduce", "--size", "1 MiB", "--topology", "ring:2@50GB/s,500ns")
+    asked = (*words, "--astra-sim", tmp_path / "it")
+    edited = tmp_path / "it.network.yml"
+    edited.write_text("mine", encoding="utf-8")
+    check_refused(dovetail(*asked), "exists; say --force")
+    assert [file.name for file in tmp_path.iterdir()] == ["it.network.yml"]
+    assert dovetail(*asked, "--force").returncode == 0
+    assert edited.read_text(encoding="utf-8") != "mine"
+    check_refused(dovetail(*asked), "exists; say --force")
+    check_refused(dovetail(*words, "--force"), "--force is of --astra-sim")
+
+
 def test_traces_of_another_run_beside_the_new_ones_are_refused(dovetail, tmp_path):
     (tmp_path / "it.4.et").write_bytes(b"")
     words = ("all-reduce", "--size", "1 MiB", "--topology", "ring:4@50GB/s,500ns", "--astra-sim", tmp_path / "it")

@@ -31,6 +31,7 @@ class NetworkFiles:
     csv: str = ""
     ranks: str = ""
     astra: str = ""
+    is_forced: bool = False  # of ASTRA-sim's files, which people go on with
     html: str = ""
 
 
@@ -41,7 +42,7 @@ def answer(said: NetworkSaid, wanted: NetworkFiles, *, as_json: bool) -> None:
     _check_used(said, wanted, len(asks_of(said)))
     found = networked(said, files.watches, through=partial(through, f"following {one_line(said.collective)}"))
     write_network(files, found.outcome)
-    written = write_astra(wanted.astra, found.outcome[0].asked) if wanted.astra else ""
+    written = write_astra(wanted.astra, found.outcome[0].asked, is_forced=wanted.is_forced) if wanted.astra else ""
     if picture is not None:
         title = one_line(f"{said.collective} on {said.topology}")
         write_file(picture, curves_svg(title, sweep_panels(found.outcome)))
@@ -58,4 +59,6 @@ def _check_used(said: NetworkSaid, wanted: NetworkFiles, num_answers: int) -> No
         if name and num_answers > 1:
             raise InvalidInput(f"it takes one size, network and memory; this sweep has {num_answers}", option)
     if wanted.astra:
-        check_writable(Path(f"{wanted.astra}.0.et"), is_forced=True)
+        check_writable(Path(f"{wanted.astra}.0.et"), is_forced=wanted.is_forced)
+    elif wanted.is_forced:
+        raise InvalidInput("--force is of --astra-sim; say --astra-sim too, or leave --force out")

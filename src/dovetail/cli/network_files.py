@@ -11,7 +11,7 @@ from dovetail.cli.results import ResultFiles, check_links, write_tables
 from dovetail.files.astra import network_text, system_text
 from dovetail.files.text import one_line
 from dovetail.files.traces import write_groups, write_traces
-from dovetail.files.written import write_file
+from dovetail.files.written import check_writable, write_file
 from dovetail.network.one_collective import NetworkAnswer, NetworkAsked
 from dovetail.network.trace.from_network import astra_asked
 from dovetail.report.csv_table import CRITICAL_COLUMNS, LINK_COLUMNS, csv_text, points_text
@@ -35,15 +35,18 @@ def write_network(files: ResultFiles, answers: Sequence[NetworkAnswer]) -> None:
         write_tables(files, points_text(answers), beside)
 
 
-def write_astra(prefix: str, asked: NetworkAsked) -> str:
+def write_astra(prefix: str, asked: NetworkAsked, *, is_forced: bool) -> str:
     """Writes the question as ASTRA-sim's files, and says how to ask it again."""
     theirs = astra_asked(asked)
-    write_traces(prefix, theirs.traces.ranks)
-    write_file(Path(f"{prefix}.network.yml"), network_text(theirs.system.dims))
-    write_file(Path(f"{prefix}.system.json"), system_text(theirs.system))
+    network, system, members = (Path(f"{prefix}.{end}") for end in ("network.yml", "system.json", "groups.json"))
+    for file in (network, system, *((members,) if theirs.traces.groups else ())):
+        check_writable(file, is_forced=is_forced)
+    write_traces(prefix, theirs.traces.ranks, is_forced=is_forced)
+    write_file(network, network_text(theirs.system.dims))
+    write_file(system, system_text(theirs.system))
     groups = ""
     if theirs.traces.groups:
-        write_groups(Path(f"{prefix}.groups.json"), theirs.traces.groups)
+        write_groups(members, theirs.traces.groups)
         groups = f" --groups {prefix}.groups.json"
     files = f"--topology {prefix}.network.yml --system {prefix}.system.json{groups}"
     return f"\nASTRA-sim's files are written; run them with\n  dovetail trace run {one_line(f'{prefix} {files}')}\n"

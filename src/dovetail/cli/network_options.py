@@ -54,6 +54,7 @@ def network(
     csv: Annotated[str, typer.Option(metavar="FILE", help=CSV_HELP)] = "",
     ranks: Annotated[str, typer.Option(metavar="RANKS", help=RANKS_HELP)] = "",
     astra_sim: Annotated[str, typer.Option(metavar="PREFIX", help=ASTRA_HELP)] = "",
+    force: Annotated[bool, typer.Option("--force", help="Write over --astra-sim files that stand.")] = False,
     html: Html = "",
     as_json: AsJson = False,
 ) -> None:
@@ -69,7 +70,7 @@ def network(
             active=active, policy=policy, themis=themis, groups=groups, dims=dims, slow=slow, endpoint=endpoint,
             memory=memory, sms=sms,
         ),
-        _files(plot=plot, perfetto=perfetto, csv=csv, ranks=ranks, astra_sim=astra_sim, html=html),
+        _files(plot=plot, perfetto=perfetto, csv=csv, ranks=ranks, astra_sim=astra_sim, force=force, html=html),
         as_json=as_json,
     )  # fmt: skip
 
@@ -107,7 +108,7 @@ def _said(
     )
 
 
-def _files(*, plot: str, perfetto: str, csv: str, ranks: str, astra_sim: str, html: str) -> NetworkFiles:
+def _files(*, plot: str, perfetto: str, csv: str, ranks: str, astra_sim: str, force: bool, html: str) -> NetworkFiles:
     from dovetail.cli.network import NetworkFiles
 
-    return NetworkFiles(plot=plot, perfetto=perfetto, csv=csv, ranks=ranks, astra=astra_sim, html=html)
+    return NetworkFiles(plot=plot, perfetto=perfetto, csv=csv, ranks=ranks, astra=astra_sim, is_forced=force, html=html)

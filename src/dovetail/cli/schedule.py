@@ -13,13 +13,13 @@ from dovetail.files.perfetto import check_trace_name
 from dovetail.files.written import check_writable
 
 
-def answer(asked: ScheduleAsked, *, as_json: bool, perfetto: str = "", is_forced: bool = False, html: str = "") -> bool:
+def answer(asked: ScheduleAsked, *, as_json: bool, perfetto: str = "", html: str = "") -> bool:
     """Shows the schedule, and says whether HBM holds what it has at once."""
     check_html(html)
     limit = limit_of(asked)
     if perfetto:
         check_trace_name(perfetto)
-        check_writable(Path(perfetto), is_forced=is_forced)
+        check_writable(Path(perfetto), is_forced=True)
     say_if_slow()
     words = f"searching for the best schedule, {limit.wall_s:g} s at most" if asked.is_exact else "scheduling"
     with busy(words):

@@ -16,7 +16,6 @@ BLOCK_HELP = "A block of the model, such as layer or head; the layer that repeat
 EXACT_HELP = "The best schedule, by CP-SAT, or the best found within --limit and its gap; needs dovetail[mine]."
 LIMIT_HELP = "How long --exact may take; 60 s, if left out."
 WORKERS_HELP = "Threads of --exact; 1, if left out, with which answers repeat."
-FORCE_HELP = "Write over a --perfetto file that stands."
 RECOMPUTE_HELP = "none, light, selective, alternate or full."
 PERFETTO_HELP = "Write the timeline to this file, for ui.perfetto.dev."
 
@@ -32,7 +31,6 @@ def schedule(
     limit: Annotated[str, typer.Option(metavar="TIME", help=LIMIT_HELP)] = "",
     workers: Annotated[str | None, typer.Option(metavar="N", help=WORKERS_HELP)] = None,
     perfetto: Annotated[str, typer.Option(metavar="FILE", help=PERFETTO_HELP)] = "",
-    force: Annotated[bool, typer.Option("--force", help=FORCE_HELP)] = False,
     html: Html = "",
     as_json: AsJson = False,
 ) -> None:
@@ -46,12 +44,11 @@ def schedule(
     from dovetail.cli.schedule import answer
 
     _check_used({"--limit": bool(limit), "--workers": workers is not None}, "--exact", is_said=exact)
-    _check_used({"--force": force}, "--perfetto", is_said=bool(perfetto))
     asked = ScheduleAsked(
         model=model, chip=chip, block=block, batch=count("--batch", batch), seq=count("--seq", seq) if seq else 0,
         recompute=recompute, is_exact=exact, limit=limit, num_workers=count("--workers", workers),
     )  # fmt: skip
-    if not answer(asked, as_json=as_json, perfetto=perfetto, is_forced=force, html=html):
+    if not answer(asked, as_json=as_json, perfetto=perfetto, html=html):
         raise typer.Exit(EXIT_INFEASIBLE)
 
 

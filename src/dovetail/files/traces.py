@@ -43,7 +43,7 @@ def load_rank(file: Path, rank: int = 0) -> Rank:
         return read_rank(stream, one_line(str(file)), rank)
 
 
-def write_traces(prefix: str, ranks: Sequence[Rank], *, is_forced: bool = True) -> None:
+def write_traces(prefix: str, ranks: Sequence[Rank], *, is_forced: bool) -> None:
     """Writes PREFIX.0.et, PREFIX.1.et, ...; refuses where more ranks of another run would stand beside them."""
     if len(ranks) > MAX_RANKS:
         raise InvalidInput(f"at most {MAX_RANKS:,} ranks; got {len(ranks):,}")

@@ -1,4 +1,10 @@
-"""Files that a command writes: whole or not at all, and never over another one unasked."""
+"""Files that a command writes, whole or not at all.
+
+What a command draws of its answer, pages, pictures, timelines and tables (`--html`, `--plot`, `--perfetto`, `--csv`),
+is written anew each time: the same command makes it again, and scripts run twice. What a user goes on with and may have
+edited, specs, plans, chips, clusters, launch scripts, captured models, traces and exported rows, is never written over
+without `--force`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +21,10 @@ _LOG = logging.getLogger(__name__)
 
 
 def check_writable(file: Path, *, is_forced: bool) -> None:
-    """Raises where `file` stands already, or where its folder does not, before any work is done."""
+    """Raises where `file` stands already and may not be written over, or where its folder does not, before any work.
+
+    `is_forced` is what `--force` says of a file that a user goes on with, and true of what is drawn of an answer.
+    """
     if file.is_dir():
         raise InvalidInput(f"{quoted(str(file))} is a folder; name a file in it")
     if file.exists() and not is_forced:
