@@ -37,8 +37,8 @@ def options_of(said: str, text: str, extras: tuple[str, ...]) -> tuple[Link, dic
         if joint:
             extra[key.strip()] = _extra(key.strip(), value.strip(), text, extras)
             continue
-        unit = "bytes_per_s" if word.endswith(("/s", "ps")) and not word.endswith((" ps", "0ps")) else "s"
-        number = _quantity(word, unit)
+        unit = _unit_of(word, has_rate="bytes_per_s" in plain)
+        number = _quantity(word, unit, f"{word} GB/s" if unit == "bytes_per_s" and word.isdecimal() else "")
         if unit in plain:
             raise InvalidInput(f"{quoted(text)} says its {_noun(unit)} twice", "--topology")
         plain[unit] = number
@@ -51,13 +51,21 @@ def options_of(said: str, text: str, extras: tuple[str, ...]) -> tuple[Link, dic
         raise InvalidInput(error.message, "--topology") from None
 
 
+def _unit_of(word: str, *, has_rate: bool) -> str:
+    """What `word` is a quantity of; one without its unit, or with bytes alone, is a bandwidth where none was said."""
+    if word.endswith(("/s", "ps")) and not word.endswith((" ps", "0ps")):
+        return "bytes_per_s"
+    is_cut = word[-1].isdecimal() or word.endswith(("B", "b"))
+    return "bytes_per_s" if is_cut and not has_rate else "s"
+
+
 def _noun(unit: str) -> str:
     return "bandwidth" if unit == "bytes_per_s" else "latency"
 
 
-def _quantity(word: str, unit: str) -> float:
+def _quantity(word: str, unit: str, example: str = "") -> float:
     try:
-        return quantity(word, unit)
+        return quantity(word, unit, example)
     except DovetailError as error:
         raise InvalidInput(error.message, "--topology") from None
 
