@@ -63,6 +63,7 @@ def test_a_sweep_is_a_table_and_a_picture(dovetail, tmp_path):
     ran = dovetail(*words, "--plot", tmp_path / "out.svg")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.count("MiB ") == 9
+    assert "the closed form is of" not in ran.stdout
     root = ElementTree.parse(tmp_path / "out.svg").getroot()
     assert len(list(root.iter("{http://www.w3.org/2000/svg}circle"))) == 18  # two panels
     points = json.loads(dovetail(*words, "--json").stdout)["points"]
@@ -79,6 +80,8 @@ def test_a_sweep_of_memory_bandwidth_shows_where_the_endpoint_stops_to_matter(do
     assert times_s[-1] > points[-1]["endpoint_s"]
     told = dovetail(*words, "--plot", tmp_path / "memory.svg")
     assert "memory" in told.stdout
+    assert "the closed form is of links alone\n" in told.stdout
+    assert "the closed form is of links alone and one chunk\n" in dovetail(*words, "--chunks", "2").stdout
     assert "memory bandwidth" in (tmp_path / "memory.svg").read_text(encoding="utf-8")
 
 

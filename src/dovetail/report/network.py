@@ -151,7 +151,16 @@ def sweep_tables(answers: Sequence[NetworkAnswer]) -> tuple[Table, ...]:
     title = f"{first.asked.collective} on {first.asked.network.name}"
     title += " and larger" if len({_num_devices(answer) for answer in answers}) > 1 else ""
     used = dict.fromkeys(ENGINE_WORDS[answer.engine] for answer in answers)
-    return (Table(title=title, columns=heads, rows=rows, align="r" * len(heads), notes=tuple(used)),)
+    notes = (*used, *_closed_notes(answers))
+    return (Table(title=title, columns=heads, rows=rows, align="r" * len(heads), notes=notes),)
+
+
+def _closed_notes(answers: Sequence[NetworkAnswer]) -> Iterator[str]:
+    """What the closed form beside the times leaves out, where it leaves out anything; a sweep has one of each."""
+    asked = answers[0].asked
+    of = (*(("links alone",) if asked.endpoint.name else ()), *(("one chunk",) if asked.num_chunks > 1 else ()))
+    if of and any(answer.closed_s for answer in answers):
+        yield f"the closed form is of {' and '.join(of)}"
 
 
 def memory_bytes_per_s(answer: NetworkAnswer) -> float:
