@@ -225,12 +225,13 @@ def _interrupts_later() -> Iterator[None]:
 
 def _begin(payload: bytes, plugins: tuple[Plugin, ...]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # at once, compiled loop or not
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     load_all(plugins)  # what they registered, and their own values, may be part of the question
     _held["question"] = pickle.loads(payload)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Waits for the process that started this one to end, and ends this one; for a thread of its own."""
     parent = multiprocessing.parent_process()
     assert parent is not None, "a worker that nobody started"
     connection.wait([parent.sentinel])

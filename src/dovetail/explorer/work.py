@@ -14,11 +14,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor
-from multiprocessing import connection
 from typing import Any, ParamSpec, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
+from dovetail.engine.workers import end_with_parent
 from dovetail.errors import InvalidInput
 from dovetail.plugins import Plugin, blamed, load_all, loaded_plugins
 
@@ -101,12 +101,5 @@ def begin_child(plugins: tuple[Plugin, ...] = ()) -> None:
     """How a process begins that works for the page: it ends with it, at once where told to, and knows the same."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's, which ends its children
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     load_all(plugins)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None, "a worker that nobody started"
-    connection.wait([parent.sentinel])
-    os._exit(1)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
-from dovetail.files.text import SUFFIXES, one_line, quoted, read_text
+from dovetail.files.text import SUFFIXES, is_file, one_line, quoted, read_text
 from dovetail.files.tree import Node, parse_json, parse_yaml
 from dovetail.registry import Registry
 
@@ -148,7 +148,7 @@ def followed(entry: Entry, noun: str, registry: Registry[Any]) -> Entry:
         if not is_file_name(name):
             if name in registry:
                 return entry
-            if not _is_file(entry.document.folder / name):
+            if not is_file(entry.document.folder / name):
                 with placed(entry):
                     registry[name]  # raises, naming what is close
         entry = _section(opened(entry.document.folder / name, entry), noun)
@@ -175,13 +175,6 @@ def check_spec_keys(whole: Entry) -> None:
             section = _HOMES.get(key, "")
             hint = f"; it belongs under {section}" if section else did_you_mean(key[:100], SPEC_KEYS)
             raise whole.child(key).refused(f"no key of a spec is named {quoted(key)}{hint}")
-
-
-def _is_file(file: Path) -> bool:
-    try:
-        return file.is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def described(value: object) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import dovetail
 from dovetail.accuracy.measurements import Measurements
 from dovetail.errors import InvalidInput
-from dovetail.files.text import one_line, quoted, read_text
+from dovetail.files.text import is_file, one_line, quoted, read_text
 
 SHIPPED = ("h200", "array-sims", "dies", "astra-sim", "published")
 REFERENCE_DATA_VARIABLE = "DOVETAIL_REFERENCE_DATA"
@@ -97,11 +97,4 @@ def published_files(names: tuple[str, ...], environment: Mapping[str, str] = os.
     if not named:
         return ()
     folders = [Path(named) / folder for folder in _FOLDERS]
-    return tuple(folder / name for name in names for folder in folders if _is_file(folder / name))
-
-
-def _is_file(file: Path) -> bool:
-    try:
-        return file.is_file()
-    except (OSError, ValueError):
-        return False
+    return tuple(folder / name for name in names for folder in folders if is_file(folder / name))

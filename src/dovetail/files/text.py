@@ -29,6 +29,14 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def is_file(file: Path) -> bool:
+    """Whether `file` stands; a name that no file can have names none."""
+    try:
+        return file.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def read_text(file: Path, where: str) -> str:
     """The text of `file`; `where` is the place that named it, for the error when it cannot be had."""
     try:
