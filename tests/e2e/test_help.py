@@ -67,6 +67,11 @@ def test_help_fits_80_columns_and_shows_the_examples(dovetail, path):
     assert [one.line for one in EXAMPLES[path] if one.line not in joined] == []
 
 
+def test_no_summary_of_a_command_is_cut_short(dovetail):
+    for path in ("dovetail", "dovetail trace"):
+        assert "..." not in re.sub(r"(Usage: .*|\[ARGS\]\.\.\.)", "", dovetail(*path.split()[1:], "--help").stdout)
+
+
 @pytest.mark.parametrize(("path", "line"), EVERY, ids=[line for _, line in EVERY])
 def test_every_example_is_understood(path, line):
     """Its options and arguments are the command's: those are read, and nothing is run."""

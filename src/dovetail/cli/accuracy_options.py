@@ -68,7 +68,7 @@ def calibrate(
     force: Annotated[bool, typer.Option("--force", help="Write over a file that stands.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a chip to measurements, or a cluster to your runs on it, and write its file.
+    """Fit a chip or a cluster to measurements, and write its file.
 
     The numbers of the chip's calibration that the rows tell anything of are fitted for the least mean error; the same
     error on rows left out in turn says what to expect of other rows. With --runs, one or two numbers of a cluster.

@@ -62,7 +62,7 @@ def take_in(
     force: Annotated[bool, typer.Option("--force", help="Write over traces that stand.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write Chakra traces, one for each rank, of an ASTRA-sim 1.0 text workload."""
+    """Write an ASTRA-sim 1.0 text workload as Chakra traces, one a rank."""
     from dovetail.cli.trace import convert
 
     convert(workload, prefix, topology, is_forced=force, as_json=as_json)
