@@ -14,6 +14,7 @@ from dovetail.errors import InvalidInput
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 
 _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)")
+_NEGATIVE = re.compile(r"-[0-9]")  # of a number among arguments, Typer names the first digit alone
 _BY_OPTION = {
     "dovetail simulate": "models, clusters and plans are named by --model, --cluster and --plan",
     "dovetail launch": "models, clusters and plans are named by --model, --cluster and --plan",
@@ -46,6 +47,8 @@ def usage(error: Any) -> str:
         message = error.format_message()
     message = message.replace(". Did you mean", "; did you mean").rstrip(".")
     path = error.ctx.command_path if getattr(error, "ctx", None) else "dovetail"
+    if path == "dovetail op" and _NEGATIVE.fullmatch(str(getattr(error, "option_name", ""))):
+        message = "sizes must be at least 1; got one below 0"
     if extra := _EXTRA.fullmatch(message):
         message = "; ".join(filter(None, (f"there is no place for {extra[1]}", _BY_OPTION.get(path, ""))))
     return f"{message[:1].lower()}{message[1:]} (see {path} --help)"
