@@ -87,9 +87,12 @@ def check_dimensions_used(said: NetworkSaid, networks: Sequence[Network]) -> Non
         raise InvalidInput("--themis is of several whole dimensions, which are not here; leave it out")
 
 
-def check_endpoint_used(said: NetworkSaid) -> None:
-    """Raises where an endpoint is given what it does not take."""
+def check_endpoint(said: NetworkSaid) -> None:
+    """Raises where an endpoint is given what it does not take, or nothing of what it does."""
     use = use_of(said.endpoint, said.collective)
+    ways = (*(('--memory "450 GB/s"',) if use.memory_bytes else ()), *(("--sms 6",) if use.sm_bytes else ()))
+    if ways and not said.memory and not said.sms:
+        raise InvalidInput(f"--endpoint {said.endpoint} needs what it is given, as in {' or '.join(ways)}")
     if said.memory and not use.memory_bytes:
         raise InvalidInput(f"--endpoint {said.endpoint} takes no memory bandwidth; leave it out", "--memory")
     if said.sms and not use.sm_bytes:

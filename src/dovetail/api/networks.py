@@ -12,7 +12,7 @@ from dovetail.api.arguments import counted, in_python
 from dovetail.api.network_said import (
     NetworkSaid,
     check_dimensions_used,
-    check_endpoint_used,
+    check_endpoint,
     check_used,
     engine_of,
     policy_of,
@@ -216,9 +216,7 @@ def _endpoints(said: NetworkSaid) -> list[Endpoint]:
             raise InvalidInput("--memory and --sms are what an endpoint is given; name one with --endpoint")
         return [Endpoint()]
     endpoints[said.endpoint]  # raises, naming what is close
-    if said.endpoint != "ideal" and not said.memory and not said.num_sms:
-        raise InvalidInput(f'--endpoint {said.endpoint} needs what it is given, as in --memory "450 GB/s" or --sms 6')
-    check_endpoint_used(said)
+    check_endpoint(said)
     given = Grant(num_sms=said.num_sms, sm_bytes_per_s=_sm_bytes_per_s(said)) if said.num_sms else Grant()
     memories = memories_bytes_per_s(said.memory)
     return [Endpoint(name=said.endpoint, grant=replace(given, memory_bytes_per_s=m)) for m in memories]

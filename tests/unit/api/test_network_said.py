@@ -51,6 +51,18 @@ def test_an_endpoint_is_not_given_what_it_does_not_take(endpoint, collective, gi
         asked(collective, endpoint=endpoint, **given)
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "ways"), [("ace", 'memory "450 GB/s"'), ("sm-ring", 'memory "450 GB/s" or sms 6')]
+)
+def test_an_endpoint_that_is_given_nothing_is_told_what_it_takes(endpoint, ways):
+    with pytest.raises(InvalidInput, match=f"needs what it is given, as in {ways}$"):
+        asked(endpoint=endpoint)
+
+
+def test_an_endpoint_that_takes_nothing_needs_nothing():
+    assert asked(endpoint="ideal").time_s == asked().time_s
+
+
 @pytest.mark.parametrize("endpoint", ["copy-engine", "sm-ring"])
 def test_endpoints_that_add_on_sms_take_them(endpoint):
     few_s, many_s = (asked(endpoint=endpoint, sms=sms).time_s for sms in ("1@1GB/s", "2@1GB/s"))
