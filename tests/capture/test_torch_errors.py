@@ -10,6 +10,7 @@ from torch import nn  # noqa: E402
 
 from dovetail.capture.torch_model import captured_module  # noqa: E402
 from dovetail.errors import DovetailError, InvalidInput, NotModelled  # noqa: E402
+from dovetail.workload.recorded.understand import understood  # noqa: E402
 from tests.capture.torch_toys import WIDTH, Toy, batch, capture  # noqa: E402
 
 
@@ -178,10 +179,10 @@ def test_something_that_is_no_module_is_refused():
         captured_module({}, (batch(),))
 
 
-def test_a_layer_of_width_zero_is_named():
-    hollow = nn.Sequential(nn.Linear(8, 0), nn.GELU(), nn.Linear(0, 8))
+def test_a_tensor_without_elements_is_named_with_what_makes_it():
+    hollow = capture(lambda toy, x: torch.cat([F.linear(x, toy.first.weight[:0]), x], 1)).recorded
     with pytest.raises(NotModelled, match="makes a tensor without elements; give every layer a width of at least 1"):
-        captured_module(hollow, (torch.zeros(2, 8),))
+        understood(hollow)
 
 
 def test_a_module_without_trained_parameters_is_refused():
