@@ -190,7 +190,13 @@ def test_a_length_that_shapes_do_not_follow_is_refused():
         ("captured.stretches.0.parts.0.inputs", [], "no graph can be laid out of its parts, which do not fit together"),
         ("captured.stretches.0.parts.0.extents", [], "a part has 5 extents; got 0"),
         ("captured.stretches.0.parts.0.weight", -1, "must be from 0 to"),
-        ("captured.limits.0.axis", 3, "a limit is of one axis; got 3 (model.json: captured.limits[0].axis)"),
+        (
+            "captured.limits.0.axis",
+            3,
+            "a limit is of one of the axes 2, 4, 8, 32, 64, 2048; got 3 (model.json: captured.limits[0].axis)",
+        ),
+        ("captured.limits.0.axis", 16, "a limit is of one of the axes "),
+        ("captured.stretches.0.parts.0.extents.1", [{"count": 0}, 0], "must be from 1 to"),
         ("captured.limits.0.axis", 1 << 40, "there are no such axes"),
     ],
 )

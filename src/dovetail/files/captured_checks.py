@@ -7,6 +7,7 @@ from typing import Any
 
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.value_json import MAX_NUMBER
+from dovetail.plan.check import RULED
 from dovetail.workload.graph import NUM_EXTENTS, Axis
 from dovetail.workload.operators import code_of
 from dovetail.workload.recorded.captured import KINDS, Captured, Limit, Part, Stretch
@@ -46,6 +47,8 @@ def _part(part: Part) -> None:
         code_of(kind[:100])
     if len(part.extents) != NUM_EXTENTS:
         raise InvalidInput(f"a part has {NUM_EXTENTS} extents; got {len(part.extents)}", "extents")
+    for size, _ in part.extents:
+        _within("extents", size.count, 1, MAX_NUMBER)
     _axes("extents", (axes for _, axes in part.extents))
     _axes("weight_axes", (part.weight_axes,))
     for label in ("weight", "bias", "num_heads", "num_kv_heads"):
@@ -66,9 +69,11 @@ def _stretch(stretch: Stretch) -> None:
 
 
 def _limit(limit: Limit) -> None:
+    _within("size", limit.size.count, 1, MAX_NUMBER)
     _axes("axis", (limit.axis,))
-    if limit.axis not in [int(axis) for axis in Axis]:
-        raise InvalidInput(f"a limit is of one axis; got {limit.axis}", "axis")
+    known = sorted(int(axis) for axis in RULED)
+    if limit.axis not in known:
+        raise InvalidInput(f"a limit is of one of the axes {', '.join(map(str, known))}; got {limit.axis}", "axis")
 
 
 def _captured(captured: Captured) -> None:

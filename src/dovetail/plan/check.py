@@ -16,6 +16,7 @@ _FIELDS = {
     Axis.EXPERT: "expert_parallel",
     Axis.EXPERT_TENSOR: "expert_tensor_parallel",
 }
+RULED = (Axis.HEADS, *_FIELDS)  # axes that a rule can be of
 _CAUSAL_FRAC, _WHOLE_FRAC = 0.5, 1.0  # of the pairs that attention looks at: those before, or all of them
 
 
