@@ -9,10 +9,13 @@ from dovetail.errors import InvalidInput
 
 WAIT_S = 30.0  # for another process that is writing
 AGAIN = "run the same command again to go on"
+FAULTS = (sqlite3.Error, UnicodeDecodeError)  # the second where what SQLite says quotes bytes that are no text
 
 
-def fault(error: sqlite3.Error, path: Path, num_rows: int = 0) -> InvalidInput:
+def fault(error: sqlite3.Error | UnicodeDecodeError, path: Path, num_rows: int = 0) -> InvalidInput:
     """What SQLite said of the file at `path`, as we say it; `num_rows` are known to be kept."""
+    if isinstance(error, UnicodeDecodeError):
+        return damaged(path, "names in it are no text")
     name = str(getattr(error, "sqlite_errorname", "") or "")
     kept = f"the {num_rows:,} rows of this study are kept" if num_rows else "what was in it is kept"
     if name.startswith("SQLITE_FULL"):

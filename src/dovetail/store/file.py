@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dovetail.errors import InvalidInput
 from dovetail.store import faults
-from dovetail.store.faults import damaged, damaged_beside, fault, foreign
+from dovetail.store.faults import FAULTS, damaged, damaged_beside, fault, foreign
 
 FORMAT = 2  # of the tables; a file of another is refused
 HEADER = b"SQLite format 3\0"  # sqlite.org/fileformat2.html, 1.3
@@ -83,7 +83,7 @@ def readable_anyway(path: Path) -> sqlite3.Connection:
 def _told(path: Path) -> Iterator[None]:
     try:
         yield
-    except sqlite3.Error as error:
+    except FAULTS as error:
         raise fault(error, path) from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {(error.strerror or str(error)).lower()}", "store") from None

@@ -15,6 +15,7 @@ from typing import Any
 from dovetail.errors import InvalidInput
 from dovetail.search.algorithms import Scored
 from dovetail.search.space import Point
+from dovetail.store.faults import FAULTS
 from dovetail.store.file import readable_anyway, writable
 from dovetail.store.pages import records
 from dovetail.store.rows import COLUMNS, DamagedRow, scored_rows, seed_of
@@ -96,7 +97,7 @@ def _told(one: _Whole) -> _Whole:
 
 def _studies(link: sqlite3.Connection) -> Iterator[tuple[int, int, Facts]]:
     """Those that SQLite reads and are what was written: number, rows, and facts."""
-    with suppress(sqlite3.DatabaseError):
+    with suppress(*FAULTS):
         link.execute("PRAGMA writable_schema = 1")  # else a file shorter than it says is not read at all
         for row in link.execute("SELECT id, num_rows, key, kind, model, inputs, figure_names FROM studies"):
             number, num_rows, *facts = row
@@ -121,7 +122,7 @@ def _checked(number: Any, num_rows: Any, facts: list[Any]) -> Iterator[tuple[int
 
 def _rows(link: sqlite3.Connection, number: int, seed: int, order: str) -> Iterator[Scored]:
     """Rows from one end up to the first page that cannot be read, without those that are not what was written."""
-    with suppress(sqlite3.DatabaseError):
+    with suppress(*FAULTS):
         for row in link.execute(f"SELECT {COLUMNS} FROM points WHERE study = ? ORDER BY point {order}", (number,)):
             with suppress(DamagedRow):
                 yield from scored_rows([row], seed)

@@ -17,7 +17,7 @@ from dovetail.search.algorithms import Scored
 from dovetail.search.space import Point
 from dovetail.search.study import StudyRecord
 from dovetail.store import version
-from dovetail.store.faults import damaged, fault
+from dovetail.store.faults import FAULTS, damaged, fault
 from dovetail.store.file import readable
 from dovetail.store.rows import COLUMNS, DamagedRow, row_of, scored_rows, seed_of
 from dovetail.store.shapes import SPACE, Misshapen, check_count, check_words, figure_names_of, inputs_of
@@ -89,7 +89,7 @@ class Study:
                 link.execute(
                     "UPDATE studies SET num_rows = num_rows + ?, written = ? WHERE id = ?", (num_new, now, self._id)
                 )
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise fault(error, self._path, self.num_kept()) from None
 
     def num_kept(self) -> int:
@@ -97,7 +97,7 @@ class Study:
         try:
             with readable(self._path) as link:
                 [num_rows] = link.execute("SELECT num_rows FROM studies WHERE key = ?", (self.key,)).fetchone()
-        except (InvalidInput, sqlite3.Error):
+        except (InvalidInput, *FAULTS):
             return 0
         return int(num_rows)
 
@@ -201,7 +201,7 @@ def key_of(kind: str, model: str, names: str, text: str) -> str:
 def _told(path: Path) -> Iterator[None]:
     try:
         yield
-    except sqlite3.Error as error:
+    except FAULTS as error:
         raise fault(error, path) from None
 
 
