@@ -16,6 +16,7 @@ from benchmarks.fuzz.case import Case, seed
 from benchmarks.fuzz.changes import broken
 from benchmarks.fuzz.child import LIMIT_BYTES, Ended, run
 from benchmarks.fuzz.inputs import inputs
+from benchmarks.fuzz.stores import turned
 from benchmarks.fuzz.texts import changed_bytes
 from benchmarks.fuzz.trees import changed_tree, parsed, turned_tree, written
 from benchmarks.fuzz.verdict import finding
@@ -209,6 +210,12 @@ def test_a_finding_is_kept_with_its_files_and_command(tmp_path):
     folder = tmp_path / found.folder
     assert (folder / "spec.yaml").read_bytes() == SPEC
     assert (folder / "command.txt").read_text(encoding="utf-8").startswith("dovetail simulate spec.yaml\n")
+
+
+def test_a_text_too_deep_to_be_read_is_left_as_it_is():
+    deep = "[" * 100_000 + "]" * 100_000
+    assert turned(deep, Random(1)) == deep
+    assert turned("[1, 2]", Random(1)) != "[1, 2]"
 
 
 def test_a_finding_stands_until_its_seed_is_run_again_without_it():

@@ -70,9 +70,9 @@ def _study(link: sqlite3.Connection, rng: Random) -> None:
     number, key, kind, model, text, names = row
     which = rng.randrange(4)
     if which < 2:
-        text = json.dumps(changed_tree(json.loads(text), (), rng))
+        text = turned(text, rng)
     elif which == 2:
-        names = json.dumps(changed_tree(json.loads(names), (), rng))
+        names = turned(names, rng)
     elif rng.random() < 0.5:
         kind = odd_word(rng)
     else:
@@ -86,6 +86,14 @@ def _study(link: sqlite3.Connection, rng: Random) -> None:
     )
     for one in scored:
         _put(link, number, one, one, new)
+
+
+def turned(text: str, rng: Random) -> str:
+    """JSON with a value changed; as it is where an earlier change has left none, or one too deep to be read."""
+    try:
+        return json.dumps(changed_tree(json.loads(text), (), rng))
+    except (ValueError, RecursionError):
+        return text
 
 
 def _row(link: sqlite3.Connection, rng: Random) -> None:
@@ -113,7 +121,7 @@ def _rescored(one: Scored, rng: Random) -> Scored:
     elif kind == 3:
         facts["short_of"] = odd_word(rng)
     elif kind == 4 and one.plan.startswith(("{", "[")):
-        facts["plan"] = json.dumps(changed_tree(json.loads(one.plan), (), rng))
+        facts["plan"] = turned(one.plan, rng)
     else:
         facts["plan"] = rng.choice(("", "{}", "[]", "null", "1", "[[1]]", "x", str(odd_number(rng)), odd_word(rng)))
     return Scored(**facts)
