@@ -13,6 +13,7 @@ from benchmarks.bar import REPOSITORY
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 RESULTS = REPOSITORY / "benchmarks" / "results"
+NO_RESULTS = ":(exclude)benchmarks/results"  # of git: a record does not change what is recorded
 
 
 def stamp() -> dict[str, str]:
@@ -26,11 +27,11 @@ def stamp() -> dict[str, str]:
 
 
 def commit() -> str:
-    """The commit that is checked out, with a `+` where files differ from it; 'no commit' outside a clone."""
+    """The commit that is checked out, with a `+` where files beside results differ; 'no commit' outside a clone."""
     short = _git("rev-parse", "--short", "HEAD")
     if not short:
         return "no commit"
-    return f"{short}+" if _git("status", "--porcelain", "--untracked-files=no") else short
+    return f"{short}+" if _git("status", "--porcelain", "--untracked-files=no", "--", ".", NO_RESULTS) else short
 
 
 def machine() -> str:
