@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dovetail.errors import InvalidInput
@@ -10,6 +12,17 @@ from dovetail.errors import InvalidInput
 WAIT_S = 30.0  # for another process that is writing
 AGAIN = "run the same command again to go on"
 FAULTS = (sqlite3.Error, UnicodeDecodeError)  # the second where what SQLite says quotes bytes that are no text
+
+
+@contextmanager
+def watched(path: Path) -> Iterator[None]:
+    """Raises what goes wrong within with the file at `path` as one line of ours."""
+    try:
+        yield
+    except FAULTS as error:
+        raise fault(error, path) from None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {(error.strerror or str(error)).lower()}", "store") from None
 
 
 def fault(error: sqlite3.Error | UnicodeDecodeError, path: Path, num_rows: int = 0) -> InvalidInput:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dovetail.errors import InvalidInput
 from dovetail.store import faults
-from dovetail.store.faults import FAULTS, damaged, damaged_beside, fault, foreign
+from dovetail.store.faults import damaged, damaged_beside, foreign, watched
 
 FORMAT = 2  # of the tables; a file of another is refused
 HEADER = b"SQLite format 3\0"  # sqlite.org/fileformat2.html, 1.3
@@ -35,12 +35,12 @@ def writable(path: Path) -> Iterator[sqlite3.Connection]:
     """The store at `path`, made where there is none; raises `InvalidInput` where it is something else."""
     if path.is_dir() or not path.parent.is_dir():
         raise InvalidInput(f"a store is a file in a folder that is there; got {str(path)!r}", "store")
-    with _told(path):
+    with watched(path):
         if path.exists() and path.stat().st_size:
             checked(path).close()  # cannot write: the last to close a file puts in place what is beside it
         link = sqlite3.connect(path, timeout=faults.WAIT_S, isolation_level="IMMEDIATE")
     with closing(link):
-        with _told(path):
+        with watched(path):
             _prepare(link, path)
         yield link
 
@@ -50,14 +50,14 @@ def readable(path: Path) -> Iterator[sqlite3.Connection]:
     """The store at `path`, to read alone; works in a folder that may not be written to."""
     if not path.is_file():
         raise InvalidInput(f"there is no store at {str(path)!r}", "store")
-    with _told(path):
+    with watched(path):
         link = checked(path)
         if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):  # so that nothing stays beside it at the end
             link.close()
             link = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=faults.WAIT_S)
             link.execute("PRAGMA query_only = 1")
     with closing(link):
-        with _told(path):
+        with watched(path):
             if _format(link, path) != FORMAT:
                 raise foreign(path, "it holds nothing")
         yield link
@@ -65,7 +65,7 @@ def readable(path: Path) -> Iterator[sqlite3.Connection]:
 
 def readable_anyway(path: Path) -> sqlite3.Connection:
     """The store at `path`, damaged or not, without what is beside it where that is not its own."""
-    with _told(path):
+    with watched(path):
         if not path.is_file():
             raise InvalidInput(f"there is no store at {str(path)!r}", "store")
         link = _reader(path)
@@ -77,16 +77,6 @@ def readable_anyway(path: Path) -> sqlite3.Connection:
             return link
         link.close()
         return _alone(path)
-
-
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except FAULTS as error:
-        raise fault(error, path) from None
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {(error.strerror or str(error)).lower()}", "store") from None
 
 
 def checked(path: Path) -> sqlite3.Connection:

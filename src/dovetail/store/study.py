@@ -17,7 +17,7 @@ from dovetail.search.algorithms import Scored
 from dovetail.search.space import Point
 from dovetail.search.study import StudyRecord
 from dovetail.store import version
-from dovetail.store.faults import FAULTS, damaged, fault
+from dovetail.store.faults import FAULTS, damaged, fault, watched
 from dovetail.store.file import readable
 from dovetail.store.rows import COLUMNS, DamagedRow, row_of, scored_rows, seed_of
 from dovetail.store.shapes import SPACE, Misshapen, check_count, check_words, figure_names_of, inputs_of
@@ -51,7 +51,7 @@ class Study:
         """All that is kept, one after another in the order of points."""
         query = f"SELECT {COLUMNS} FROM points WHERE study = ? ORDER BY point"
         num_found = 0
-        with _told(self._path), _one_moment(self._link):
+        with watched(self._path), _one_moment(self._link):
             [num_rows] = self._link.execute("SELECT num_rows FROM studies WHERE id = ?", (self._id,)).fetchone()
             num_rows = num_rows if isinstance(num_rows, int) else -1
             try:
@@ -68,7 +68,7 @@ class Study:
     def best(self, num_most: int) -> tuple[Scored, ...]:
         """The rows of least loss, the least first; those beyond a limit are not among them."""
         query = f"SELECT {COLUMNS} FROM points WHERE study = ? AND loss IS NOT NULL ORDER BY loss, point LIMIT ?"
-        with _told(self._path):
+        with watched(self._path):
             try:
                 return tuple(scored_rows(self._link.execute(query, (self._id, num_most)), self._seed))
             except DamagedRow:
@@ -135,7 +135,7 @@ class Store:
 
     def adopt(self, key: str, kind: str, model: str, text: str, names: str) -> Study:
         """The study of these facts, as they are written."""
-        with _told(self.path), self._link:
+        with watched(self.path), self._link:
             self._link.execute(
                 "INSERT OR IGNORE INTO studies (key, kind, model, inputs, figure_names) VALUES (?, ?, ?, ?, ?)",
                 (key, kind, model, text, names),
@@ -144,12 +144,12 @@ class Store:
 
     def at(self, key: str) -> Study:
         """The study that a record of `studies` tells of."""
-        with _told(self.path):
+        with watched(self.path):
             return Study(self._link, self.path, key)
 
     def studies(self) -> tuple[StudyRecord, ...]:
         """All of them, as they were begun."""
-        with _told(self.path):
+        with watched(self.path):
             return tuple(self._record(*row) for row in self._link.execute(f"SELECT {_FACTS} FROM studies ORDER BY id"))
 
     def named(self, said: str) -> StudyRecord:
@@ -195,14 +195,6 @@ def _text_of(inputs: dict[str, Any]) -> str:
 def key_of(kind: str, model: str, names: str, text: str) -> str:
     """What a study is known by; also whether it is what was written."""
     return hashlib.sha256("\0".join((kind, model, names, text)).encode()).hexdigest()[:16]
-
-
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except FAULTS as error:
-        raise fault(error, path) from None
 
 
 @contextmanager
