@@ -27,7 +27,7 @@ def test_a_block_is_told_for_people_and_programs(dovetail, tmp_path):
 
 
 def test_a_schedule_is_called_exact_only_with_its_proof(dovetail):
-    asked = ("schedule", "bert-large", "--chip", "tpuv2-like", "--exact", "--limit", "1 ms")
+    asked = ("schedule", "bert-large", "--chip", "tpuv2-like", "--exact", "--time", "1 ms")
     told, record = dovetail(*asked), json.loads(dovetail(*asked, "--json").stdout)
     assert record["gap_frac"] > 0
     assert (record["is_exact"], record["limit_s"], record["fits"]) == (False, 1e-3, True)
@@ -61,10 +61,10 @@ def test_what_does_not_fit_is_told_with_its_exit_code(dovetail):
         ("schedule resnet-18", "--chip is missing"),
         ("schedule resnet-18 --chip tpuv2-like --block stam", "did you mean stem"),
         ("schedule resnet-18 --chip tpuv2-like --recompute al", "no recompute policy"),
-        ("schedule resnet-18 --chip tpuv2-like --exact --limit 5", "a quantity"),
-        ("schedule resnet-18 --chip tpuv2-like --limit abc", "--limit is of --exact; say --exact too"),
+        ("schedule resnet-18 --chip tpuv2-like --exact --time 5", "a quantity"),
+        ("schedule resnet-18 --chip tpuv2-like --time abc", "--time is of --exact; say --exact too"),
         ("schedule resnet-18 --chip tpuv2-like --workers 2", "--workers is of --exact"),
-        ("schedule resnet-18 --chip tpuv2-like --exact --limit abc", "(--limit)"),
+        ("schedule resnet-18 --chip tpuv2-like --exact --time abc", "(--time)"),
         ("schedule resnet-18 --chip tpuv2-like --exact --workers 100000", "at most 64; got 100,000"),
         ("mine resnet-18 --batch 2 --keep 3", "say stages: mosaic or pooled, or leave it out (--keep)"),
         ("schedule resnet-18 --chip tpuv2-like --batch 0", "--batch must be at least 1"),

@@ -37,7 +37,7 @@ class ScheduleAsked:
     seq: int = 0
     recompute: str = "none"
     is_exact: bool = False
-    limit: str = ""
+    time: str = ""
     num_workers: int = 0
 
 
@@ -103,16 +103,16 @@ def schedule(
     seq: SupportsIndex | None = None,
     recompute: str = "none",
     exact: bool = False,
-    limit: str = "",
+    time: str = "",
     workers: SupportsIndex | None = None,
 ) -> BlockSchedule:
     """Schedule the operators of a block on the cores of a chip.
 
     Forward, backward and update of one block, the layer that repeats most if none is named. `exact` is the best
-    schedule, or the best found within `limit`, such as "60 s", by `workers` threads; it needs dovetail[mine].
+    schedule, or the best found within `time`, such as "60 s", by `workers` threads; it needs dovetail[mine].
     """
     said = dict(locals())  # of arguments alone, as nothing stands before
-    for name, value in (("limit", limit), ("workers", workers)):
+    for name, value in (("time", time), ("workers", workers)):
         if value and not exact:
             raise InvalidInput(f"{name} is of exact; say exact too, or leave {name} out")
     asked = ScheduleAsked(
@@ -123,7 +123,7 @@ def schedule(
         seq=counted("seq", seq),
         recompute=recompute,
         is_exact=exact,
-        limit=limit,
+        time=time,
         num_workers=counted("workers", workers),
     )
     return scheduled(asked, call_of("schedule", **said))
@@ -146,11 +146,11 @@ def scheduled(asked: ScheduleAsked, call: str = "dovetail.schedule()") -> BlockS
 def limit_of(asked: ScheduleAsked) -> Limit:
     """When --exact is to stop; raises where that cannot be, before anything is scheduled."""
     said: dict[str, Any] = {}
-    if asked.limit:
+    if asked.time:
         try:
-            said["wall_s"] = quantity(asked.limit, "s")
+            said["wall_s"] = quantity(asked.time, "s")
         except InvalidInput as error:
-            raise InvalidInput(error.message, "--limit") from None
+            raise InvalidInput(error.message, "--time") from None
     if asked.num_workers:
         said["num_workers"] = asked.num_workers
     return Limit(**said)

@@ -13,6 +13,7 @@ from dovetail.cli.around import Terminal
 from dovetail.cli.html import check_html
 from dovetail.cli.results import check_yaml_name
 from dovetail.cli.screen import remark
+from dovetail.cli.usage import check_needed
 from dovetail.files.text import one_line
 from dovetail.files.written import check_writable
 from dovetail.search.metrics import metrics
@@ -31,6 +32,7 @@ def answer(
     entry_named(metrics, asked.metric, "--metric")
     check_algorithm(asked)
     check_html(html)
+    check_needed("--force", {"--spec-file": bool(spec_file)}, is_said=is_forced)
     if spec_file:
         _check_spec_file(asked, spec_file, is_forced=is_forced)
     found = codesigned(asked, terminal)

@@ -11,6 +11,7 @@ from dovetail.api.planned import title_of
 from dovetail.cli.html import check_html, show_html
 from dovetail.cli.results import check_plan_file
 from dovetail.cli.screen import show_json, wrapped, write
+from dovetail.cli.usage import check_needed
 from dovetail.files.plan_text import plan_text
 from dovetail.files.text import one_line
 from dovetail.files.written import check_writable, write_file
@@ -53,6 +54,8 @@ def answer(asked: Asked, wanted: LaunchAsked) -> None:
 
 
 def _check_files(wanted: LaunchAsked) -> None:
+    files = {"--out": bool(wanted.out), "--plan-file": bool(wanted.plan_file)}
+    check_needed("--force", files, is_said=wanted.is_forced)
     if wanted.out:
         check_writable(Path(wanted.out), is_forced=wanted.is_forced)
     check_plan_file(wanted.plan_file, is_forced=wanted.is_forced)

@@ -15,6 +15,7 @@ from dovetail.cli.pictures import picture_file
 from dovetail.cli.progress import through
 from dovetail.cli.results import result_files
 from dovetail.cli.screen import remark
+from dovetail.cli.usage import check_needed
 from dovetail.errors import InvalidInput
 from dovetail.files.text import one_line
 from dovetail.files.written import check_writable, write_file
@@ -60,5 +61,4 @@ def _check_used(said: NetworkSaid, wanted: NetworkFiles, num_answers: int) -> No
             raise InvalidInput(f"it takes one size, network and memory; this sweep has {num_answers}", option)
     if wanted.astra:
         check_writable(Path(f"{wanted.astra}.0.et"), is_forced=wanted.is_forced)
-    elif wanted.is_forced:
-        raise InvalidInput("--force is of --astra-sim; say --astra-sim too, or leave --force out")
+    check_needed("--force", {"--astra-sim": bool(wanted.astra)}, is_said=wanted.is_forced)

@@ -12,6 +12,7 @@ from dovetail.cli.around import Terminal
 from dovetail.cli.html import check_html
 from dovetail.cli.results import check_plan_file
 from dovetail.cli.timeline import tell_timeline, timeline_files, timeline_record, write_step
+from dovetail.cli.usage import check_needed
 
 
 def answer(
@@ -20,6 +21,7 @@ def answer(
     """Shows the best plans, and says whether any fits; writes the best, and its timeline, where files are named."""
     check_html(html)
     files = timeline_files(perfetto, ranks)
+    check_needed("--force", {"--plan-file": bool(wanted.plan_file)}, is_said=wanted.is_forced)
     check_plan_file(wanted.plan_file, is_forced=wanted.is_forced)
     check_objective(wanted.objective)
     found = planned(asked, wanted, Terminal())

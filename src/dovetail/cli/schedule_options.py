@@ -8,13 +8,13 @@ import typer
 
 from dovetail.cli.answer_options import AsJson, Html
 from dovetail.cli.process import EXIT_INFEASIBLE
-from dovetail.errors import InvalidInput
+from dovetail.cli.usage import check_needed
 
 MODEL_HELP = "A model: name, file or Hugging Face config.json."
 CHIP_HELP = "A chip: name, the beginning of one such as tpuv2, or a file."
 BLOCK_HELP = "A block of the model, such as layer or head; the layer that repeats most if none."
-EXACT_HELP = "The best schedule, by CP-SAT, or the best found within --limit and its gap; needs dovetail[mine]."
-LIMIT_HELP = "How long --exact may take; 60 s, if left out."
+EXACT_HELP = "The best schedule, by CP-SAT, or the best found within --time and its gap; needs dovetail[mine]."
+TIME_HELP = "How long --exact may take; 60 s, if left out."
 WORKERS_HELP = "Threads of --exact; 1, if left out, with which answers repeat."
 RECOMPUTE_HELP = "none, light, selective, alternate or full."
 PERFETTO_HELP = "Write the timeline to this file, for ui.perfetto.dev."
@@ -28,7 +28,7 @@ def schedule(
     seq: Annotated[str | None, typer.Option(metavar="N", help="Positions of one sample.")] = None,
     recompute: Annotated[str, typer.Option(metavar="POLICY", help=RECOMPUTE_HELP)] = "none",
     exact: Annotated[bool, typer.Option("--exact", help=EXACT_HELP)] = False,
-    limit: Annotated[str, typer.Option(metavar="TIME", help=LIMIT_HELP)] = "",
+    time: Annotated[str, typer.Option(metavar="TIME", help=TIME_HELP)] = "",
     workers: Annotated[str | None, typer.Option(metavar="N", help=WORKERS_HELP)] = None,
     perfetto: Annotated[str, typer.Option(metavar="FILE", help=PERFETTO_HELP)] = "",
     html: Html = "",
@@ -43,17 +43,11 @@ def schedule(
     from dovetail.api.scheduled import ScheduleAsked
     from dovetail.cli.schedule import answer
 
-    _check_used({"--limit": bool(limit), "--workers": workers is not None}, "--exact", is_said=exact)
+    for option, is_said in (("--time", bool(time)), ("--workers", workers is not None)):
+        check_needed(option, {"--exact": exact}, is_said=is_said)
     asked = ScheduleAsked(
         model=model, chip=chip, block=block, batch=count("--batch", batch), seq=count("--seq", seq) if seq else 0,
-        recompute=recompute, is_exact=exact, limit=limit, num_workers=count("--workers", workers),
+        recompute=recompute, is_exact=exact, time=time, num_workers=count("--workers", workers),
     )  # fmt: skip
     if not answer(asked, as_json=as_json, perfetto=perfetto, html=html):
         raise typer.Exit(EXIT_INFEASIBLE)
-
-
-def _check_used(options: dict[str, bool], of: str, *, is_said: bool) -> None:
-    """Raises where an option was typed that does nothing without another."""
-    for name, is_typed in options.items():
-        if is_typed and not is_said:
-            raise InvalidInput(f"{name} is of {of}; say {of} too, or leave {name} out")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import typer
@@ -30,6 +31,13 @@ def check_said(arguments: list[str]) -> None:
             continue
         what = f"the value of {option}" if option.startswith("--") else "an argument"
         raise InvalidInput(f"{what} is empty; give it one, or leave it out")
+
+
+def check_needed(option: str, of: Mapping[str, bool], *, is_said: bool) -> None:
+    """Raises where an option was typed and none of those that it is of, without which it changes nothing."""
+    if is_said and not any(of.values()):
+        names = " or ".join(of)
+        raise InvalidInput(f"{option} is of {names}; say {names} too, or leave {option} out")
 
 
 def _closest(word: str, options: list[str]) -> list[str]:
