@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from dovetail.files.schema import Number, Shape, Text, Whole, checked
 
 
 class _Bar(Shape):
-    statistic: Text
+    statistic: Literal["MAPE", "median", "p90", "worst"]
     limit_frac: Number
     measured_frac: Number
     holds: bool

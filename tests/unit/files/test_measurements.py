@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from dovetail.errors import InvalidInput
@@ -133,3 +135,10 @@ def test_nothing_is_written_over_unasked_nor_half(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["c.yaml"]
     with pytest.raises(InvalidInput, match="cannot write file"):
         write_file(tmp_path / "absent" / "c.yaml", "new")
+
+
+def test_a_bar_of_a_score_is_by_what_scores_have(tmp_path):
+    bar = {"statistic": "regret", "limit_frac": 0.1, "measured_frac": 0.0, "holds": True}
+    text = json.dumps({"sets": [{"scores": [{"bars": [bar]}]}]})
+    with pytest.raises(InvalidInput, match=r"'regret'.*bars\[0\]\.statistic|statistic.*'regret'"):
+        load_results(written(tmp_path, text, "r.json"))
