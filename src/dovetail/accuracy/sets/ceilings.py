@@ -18,7 +18,8 @@ from dovetail.workload.graph import FloatArray, Ops, Phase
 from dovetail.workload.operators import DTYPE_BYTES, DTYPES, code_of
 
 NEEDED = ("kind", "size", "time_us")
-_BUFFER = re.compile(r"(?P<mebi>[0-9]+)MiB")
+_BUFFER = re.compile(r"(?P<mebi>[0-9]{1,9})MiB")
+_SIDE = re.compile(r"[0-9]{1,6}")
 _PRODUCT = re.compile(r"gemm_(?P<dtype>[a-z0-9]+)")
 
 
@@ -52,7 +53,7 @@ def ceiling_ops(kind: str, size: str) -> Ops | None:
     if kind in ("copy", "add") and (match := _BUFFER.fullmatch(size)):
         num_elements = int(int(match["mebi"]) * MEBI // DTYPE_BYTES[DTYPES.index("bf16")])
         return bare_ops(kind=code_of(kind), phase=Phase.FORWARD, dtypes=["bf16"], extents=(1, num_elements, 1, 1, 1))
-    if (match := _PRODUCT.fullmatch(kind)) and match["dtype"] in DTYPES and size.isdigit():
+    if (match := _PRODUCT.fullmatch(kind)) and match["dtype"] in DTYPES and _SIDE.fullmatch(size):
         side = np.array([int(size)])
         return product_ops(1, side, side, side, kind="linear", phase=Phase.FORWARD, dtypes=[match["dtype"]])
     return None
