@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
+from dovetail.accuracy.bars import STATISTICS
+from dovetail.errors import did_you_mean
 from dovetail.files.entry import opened
 from dovetail.files.schema import Number, Shape, Text, Whole, checked
+from dovetail.files.text import quoted
+
+
+def _statistic(name: str) -> str:
+    if name not in STATISTICS:
+        message = f"a score has no statistic named {quoted(name)}{did_you_mean(name[:100], STATISTICS)}"
+        raise PydanticCustomError("told", "{message}", {"message": message})
+    return name
 
 
 class _Bar(Shape):
-    statistic: Literal["MAPE", "median", "p90", "worst"]
+    statistic: Annotated[Text, AfterValidator(_statistic)]
     limit_frac: Number
     measured_frac: Number
     holds: bool

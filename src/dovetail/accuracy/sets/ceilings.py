@@ -18,7 +18,8 @@ from dovetail.workload.graph import FloatArray, Ops, Phase
 from dovetail.workload.operators import DTYPE_BYTES, DTYPES, code_of
 
 NEEDED = ("kind", "size", "time_us")
-_BUFFER = re.compile(r"(?P<mebi>[0-9]{1,9})MiB")
+# Digits as many as any card holds: a TiB is 1,048,576 MiB, and a product of such sides would be TiB too.
+_BUFFER = re.compile(r"(?P<mebi>[0-9]{1,7})MiB")
 _SIDE = re.compile(r"[0-9]{1,6}")
 _PRODUCT = re.compile(r"gemm_(?P<dtype>[a-z0-9]+)")
 
