@@ -178,7 +178,7 @@ def test_a_length_that_shapes_do_not_follow_is_refused():
         (
             "captured.stretches.0.repeat",
             0,
-            "must be from 1 to 100,000; got 0 (model.json: captured.stretches[0].repeat)",
+            "must be from 1 to 10,000; got 0 (model.json: captured.stretches[0].repeat)",
         ),
         ("captured.stretches.0.carried", {"count": 1, "num_seq": 10**9}, "must be from -6 to 6; got 1,000,000,000"),
         ("captured.stretches.0.carried", {"count": 1, "per": 0}, "must be from 1 to"),

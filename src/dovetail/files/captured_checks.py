@@ -12,9 +12,9 @@ from dovetail.workload.graph import NUM_EXTENTS, Axis
 from dovetail.workload.operators import code_of
 from dovetail.workload.recorded.captured import KINDS, Captured, Limit, Part, Stretch
 from dovetail.workload.recorded.sizes import MAX_POWER, Size
+from dovetail.workload.shape_rules import MAX_LAYERS
 
 MAX_COUNT = 10**15  # style: more parameters than any model has, and a product with a batch stays countable
-MAX_REPEAT = 100_000  # style: more layers than any model has
 MAX_POWERS = 2 * MAX_POWER  # of a product of two sides
 BY_OPERATOR = ("vector", "activation", "exchange")  # kinds of part that stand for whichever operator they name
 ALL_AXES = sum(Axis)
@@ -60,7 +60,7 @@ def _part(part: Part) -> None:
 
 
 def _stretch(stretch: Stretch) -> None:
-    _within("repeat", stretch.repeat, 1, MAX_REPEAT)
+    _within("repeat", stretch.repeat, 1, MAX_LAYERS)
     _axes("input_rows", (stretch.input_rows[1],))
     _axes("input_cols", (stretch.input_cols[1],))
     for place, part in enumerate(stretch.parts):

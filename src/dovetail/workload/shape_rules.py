@@ -19,6 +19,8 @@ HEADS = ("lm", "mlm")
 NUM_NORMS = (1, 2, 4)
 ELEMENT_WISE = ("add", "dropout", "gelu", "hardsigmoid", "hardswish", "mul", "relu", "scale", "sigmoid", "silu", "tanh")
 
+MAX_LAYERS = 10_000  # style: a bound, more than any model has
+
 _OTHER_WORDS = {"swiglu": "silu_mul", "geglu": "gelu_mul", "swish": "silu", "layer_norm": "layernorm"}
 _POSITIVE = ("num_layers", "hidden", "num_heads", "num_kv_heads", "head_width", "ffn_width", "vocab")
 _NOT_NEGATIVE = (
@@ -51,6 +53,9 @@ def check_shape(shape: Transformer) -> None:
     for label in _NOT_NEGATIVE:
         if getattr(shape, label) < 0:
             raise InvalidInput(f"{label} must not be negative; got {getattr(shape, label)}; 0 is none", label)
+    for label in ("num_layers", "num_encoder_layers"):
+        if getattr(shape, label) > MAX_LAYERS:
+            raise InvalidInput(f"{label} must be at most {MAX_LAYERS:,}; got {getattr(shape, label):,}", label)
     own = own_operators()  # of plugins
     for label, known in (("activation", (*ACTIVATIONS, *own)), ("norm", NORMS), ("head", HEADS)):
         _require_known(getattr(shape, label), known, label, label)

@@ -21,7 +21,7 @@ from dovetail.schedule.shared_plans import Shared
 from dovetail.search.codesign.line_making import lines_of
 from dovetail.search.codesign.lines import Lines, pair_times_s
 from dovetail.search.planners.bounds.memory_lows import may_fit
-from dovetail.search.planners.cuts.stage_options import with_policies
+from dovetail.search.planners.cuts.stage_options import check_depth, with_policies
 from dovetail.search.planners.plan_space import PlanSpace, batches
 from dovetail.search.planners.refine import Job
 from dovetail.workload.graph import FloatArray, Graph, IntArray
@@ -153,6 +153,7 @@ def framed(workload: Workload, cluster: Cluster, space: PlanSpace) -> Frame | Un
     """The frame of a model on a network, where some plan of the space cuts it for that."""
     _check_modelled(space)
     graph = workload.training_graph()
+    check_depth(graph, "take a model of fewer")
     found = list(batches(replace(space, recompute=space.recompute[:1]), graph, cluster.num_devices))
     placed = nesting(joined(found), cluster.topology) if found else None
     if placed is None or not len(placed):

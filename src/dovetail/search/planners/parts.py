@@ -30,7 +30,7 @@ from dovetail.search.planners.bounds.block_lows import block_lows
 from dovetail.search.planners.bounds.part_lows import stage_lows
 from dovetail.search.planners.bounds.step_lows import layer_blocks
 from dovetail.search.planners.candidates import DEGREES, Candidate, Found, Tally, best_of
-from dovetail.search.planners.cuts.stage_options import with_policies
+from dovetail.search.planners.cuts.stage_options import check_depth, with_policies
 from dovetail.search.planners.even_plans import Progress
 from dovetail.search.planners.part_refine import PartJob, cut_anew
 from dovetail.search.planners.plan_space import PlanSpace, batches
@@ -41,6 +41,7 @@ from dovetail.workload.workload import Workload
 MAX_PARTS = 4  # whose orders are tried: 24
 TABLE_ELEMENTS = 2**20  # style: a count; of one table of times, so that tables stay small
 PLANS_AT_ONCE = 32  # cut anew together, before the next look at the best
+OPTIONS_AT_ONCE = 2**17  # style: a count; of their stages by layers, so that the options of deep models stay small
 SLACK = 1.15  # of the least pace: at first, stages are asked about as many layers as they then can hold
 Told = Callable[[int, int, float, float], None]  # base plans done, of how many, best seconds, and those none is below
 NUM_FIRST, NUM_OF_KIND = 2, 18  # base plans of each combination of degrees shown that are cut at first, and in all
@@ -98,6 +99,7 @@ def _check(graph: Graph, cluster: MixedCluster, space: PlanSpace, objective: Obj
         raise NotModelled(f"{told}; ask for time, tokens/s or tokens/s/$", "--objective")
     if len(layer_blocks(graph)) != 1:
         raise NotModelled(f"plans for {where} are found where all layers are alike; write a plan and simulate it")
+    check_depth(graph, "write a plan and simulate it")
     if len(cluster.parts) > MAX_PARTS:
         raise NotModelled(f"plans are found for up to {MAX_PARTS} parts; got {len(cluster.parts)}; join some", "parts")
     if "dualpipe" in space.schedule:
@@ -182,7 +184,7 @@ def _searched(job: PartJob, bases: PartBases, num_best: int, num_most: int, told
     best_s = _best_s(found)
     lows_s, num_done = bases.bounds_s.copy(), 0
     while found and num_done < min(num_most, len(order)) and lows_s[order[num_done]] < best_s:
-        rows = order[num_done : min(num_done + PLANS_AT_ONCE, num_most)]
+        rows = _together(job, bases, order[num_done:num_most])
         rows = rows[lows_s[rows] < best_s]
         made = cut_anew(job, *_of(bases, rows), best_s)
         found += made.found
@@ -210,7 +212,7 @@ def _first(job: PartJob, bases: PartBases, order: IntArray, num_best: int, num_m
         told(0, min(num_most, int((bases.bounds_s < best_s).sum())), best_s, float(bases.bounds_s[order[0]]))
 
     found = _proposed(job, bases, order, num_best, told_first)
-    for rows in _batches(order[:num_most]):  # memory may ask for stages that are far from balanced
+    for rows in _batches(job, bases, order[:num_most]):  # memory may ask for stages that are far from balanced
         if found:
             break
         found += cut_anew(job, *_of(bases, rows), np.inf).found
@@ -223,9 +225,18 @@ def _of(bases: PartBases, rows: IntArray) -> tuple[Plans, tuple[tuple[int, ...],
     return some.plans, some.stage_parts
 
 
-def _batches(rows: IntArray) -> Iterator[IntArray]:
-    for start in range(0, len(rows), PLANS_AT_ONCE):
-        yield rows[start : start + PLANS_AT_ONCE]
+def _batches(job: PartJob, bases: PartBases, rows: IntArray) -> Iterator[IntArray]:
+    while len(rows):
+        some = _together(job, bases, rows)
+        yield some
+        rows = rows[len(some) :]
+
+
+def _together(job: PartJob, bases: PartBases, rows: IntArray) -> IntArray:
+    """The first of `rows`: as many as are cut anew at once."""
+    some = rows[:PLANS_AT_ONCE]
+    num_options = np.cumsum(bases.plans.pipeline_parallel[some]) * job.graph.num_layers
+    return some[: max(1, int((num_options <= OPTIONS_AT_ONCE).sum()))]
 
 
 def _best_s(found: list[Found]) -> float:
@@ -239,14 +250,14 @@ def _proposed(
     kinds = _likeliest(bases.plans, order, num_kinds)
     found: list[Found] = []
     first = [row for rows in kinds.values() for row in rows[:NUM_FIRST]]
-    for some in _batches(np.array(first, dtype=np.int64)):
+    for some in _batches(job, bases, np.array(first, dtype=np.int64)):
         found += cut_anew(job, *_of(bases, some), np.inf, slack=SLACK).found
         told(_best_s(found))
     for kind, rows in kinds.items():
         best_s = min((each.step_s for each in found if _kind(each.plan) == kind), default=np.inf)
         rest = np.array([row for row in rows[NUM_FIRST:] if bases.bounds_s[row] < best_s], dtype=np.int64)
-        if len(rest):
-            found += cut_anew(job, *_of(bases, rest), best_s, slack=SLACK).found
+        for some in _batches(job, bases, rest):
+            found += cut_anew(job, *_of(bases, some), best_s, slack=SLACK).found
             told(_best_s(found))
     return found
 

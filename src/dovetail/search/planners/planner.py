@@ -9,6 +9,7 @@ from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.search.objectives import Objective
 from dovetail.search.planners.aims import aimed
 from dovetail.search.planners.candidates import Candidate, Scoring, Tally, best_of, least_s
+from dovetail.search.planners.cuts.stage_options import check_depth
 from dovetail.search.planners.even_plans import EvenPlans, EvenSearch, Progress
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.planners.refine import Job, balanced_plans
@@ -80,6 +81,8 @@ def planned(
     """
     graph = workload.training_graph()
     has_bounds = objective.aspect == "time" and any(block.is_layer for block in graph.blocks)
+    if has_bounds and not is_even_only:
+        check_depth(graph, "keep stages even, with --forbid uneven or stages: even in space")
     policies = tuple(RECOMPUTE_POLICIES.index(policy) for policy in space.recompute)
     whole = EvenSearch(
         job=Job(graph=graph, cluster=cluster, precision=workload.precision, policies=policies),

@@ -22,6 +22,7 @@ from dovetail.search.planners.least_pace import Cut, least_pace_s
 from dovetail.workload.graph import FloatArray, IntArray
 
 PLANS_AT_ONCE = 512  # tables of as many plans, stages and layer counts stay small
+TABLE_ELEMENTS = 2**22  # style: a count; of plans by stages by layers, where models are deep
 ROOM_TOLERANCE = 1e-9  # of memory, so that rounding forces nothing
 
 
@@ -45,8 +46,10 @@ def least_paces_s(
 ) -> FloatArray:
     """Of the plans in `rows`, which share a pipeline; infinite where no number of layers by stage fits."""
     parts = []
-    for start in range(0, len(rows), PLANS_AT_ONCE):
-        some = slice(start, start + PLANS_AT_ONCE)
+    num_stages = every.plans.plan(int(rows[0])).pipeline_parallel
+    at_once = min(PLANS_AT_ONCE, max(1, TABLE_ELEMENTS // (num_stages * every.graph.num_layers)))
+    for start in range(0, len(rows), at_once):
+        some = slice(start, start + at_once)
         room = _room(every, table, rows[some], policies)
         parts.append(_least_paces_s(every, room, rows[some], layer_s[some], fixed_s[some]))
     return np.concatenate(parts)

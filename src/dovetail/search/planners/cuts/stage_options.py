@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from dovetail.errors import NotModelled
 from dovetail.plan.layout import AS_PLANNED, Part
 from dovetail.plan.memory import runtime_bytes
 from dovetail.plan.memory_table import MemoryTable, Stages, memory_table, stage_host_bytes, stage_peak_bytes
@@ -25,10 +26,18 @@ from dovetail.schedule.work_columns import NUM_ROWS, WAYS, stage_work
 from dovetail.schedule.work_table import WorkTable
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 
+MOST_LAYERS = 1_000  # style: a bound; cuts of more take minutes, and no model that is trained has as many
 FEW_LAYERS = 32  # models with no more have every number of layers a stage looked at
 NONE = RECOMPUTE_POLICIES.index("none")
 _Kind = tuple[tuple[int, ...], bool, bool]  # repeats of every block that is no layer; is it first, is it last
 Wanted = Callable[[int, int], IntArray]  # of a plan and a stage: layers of each kind that it is asked about
+
+
+def check_depth(graph: Graph, way_out: str) -> None:
+    """Raises where a model has more layers than are cut into stages."""
+    if graph.num_layers > MOST_LAYERS:
+        told = f"stages are cut for models of up to {MOST_LAYERS:,} layers; {graph.model} has {graph.num_layers:,}"
+        raise NotModelled(f"{told}; {way_out}", "num_layers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
