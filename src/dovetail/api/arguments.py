@@ -43,11 +43,12 @@ def count(option: str, text: str | None) -> int:
     """The count that `option` was given as text, 0 where it was not; the bounds are those of counts in a spec."""
     if text is None:
         return 0
-    if not _WHOLE.fullmatch(text.strip()):
+    word = text.strip()  # also of separators that int() would not take
+    if not _WHOLE.fullmatch(word):
         raise InvalidInput(f"{option} must be a whole number; got {described(text)}")
-    if len(text) > _MAX_DIGITS:
-        raise InvalidInput(f"{option} must be at most {MAX_WHOLE:,}; got a number of {len(text):,} digits")
-    return in_bounds(option, int(text))
+    if len(word) > _MAX_DIGITS:
+        raise InvalidInput(f"{option} must be at most {MAX_WHOLE:,}; got a number of {len(word):,} digits")
+    return in_bounds(option, int(word))
 
 
 def num_tokens(name: str, given: str | float) -> float:

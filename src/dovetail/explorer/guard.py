@@ -27,6 +27,7 @@ FORM_BYTES = 16 * int(KIBI)  # what a form adds to the file in it
 MAX_BODY_BYTES = LIMIT_BYTES + FORM_BYTES
 TOO_LARGE = f"an upload has at most {LIMIT_BYTES:,} bytes"
 MAX_QUERY_CHARACTERS = 60_000  # servers commonly read requests of 64 KiB
+MAX_DIGITS = 15  # of a length that a request names: no body that is read is longer
 CLOSED = 1008  # RFC 6455, 7.4.1: a message that breaks a rule of the server
 # Nothing but this server: no other site is asked for anything, frames the page, or is told where it was opened.
 # Vue compiles its templates in the page, which takes eval; NiceGUI's own start is written into the page.
@@ -91,7 +92,7 @@ class Guard:
         if len(scope.get("query_string", b"")) > MAX_QUERY_CHARACTERS:
             return 414, f"an address has at most {MAX_QUERY_CHARACTERS:,} characters"
         lengths = _values(scope, b"content-length")
-        if any(not length.isdecimal() or int(length) > MAX_BODY_BYTES for length in lengths):
+        if not all(map(_is_short, lengths)):
             return 413, TOO_LARGE
         if self._settings.token and not self._is_known(scope):
             return 401, "this server is open to those who have its address with the token in it; ask whoever started it"
@@ -135,6 +136,11 @@ def _is_same(origin: str, host: str) -> bool:
     """Whether a page of `origin` was served under this very host and port."""
     scheme, _, own = origin.partition("://")
     return scheme in ("http", "https") and own.lower() == host.lower()
+
+
+def _is_short(length: str) -> bool:
+    """Whether a body of the `length` that a request names is read."""
+    return length.isdecimal() and len(length) <= MAX_DIGITS and int(length) <= MAX_BODY_BYTES
 
 
 def _values(scope: Message, name: bytes) -> list[str]:

@@ -72,7 +72,7 @@ class SearchView:
     def _read(self) -> None:
         """What the address asks for, and the search it names."""
         said = dict(self._query)
-        self._point = int(said[POINT]) if said.get(POINT, "").isdecimal() else 0
+        self._point = int(said[POINT]) if said.get(POINT, "").isdecimal() and len(said[POINT]) < 9 else 0
         self.asked = search_asked([(name, value) for name, value in self._query if name != NUMBER])
         if self.asked.kind == PLAN:
             own = ("kind", "objective", *OTHERS)

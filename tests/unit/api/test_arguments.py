@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dovetail.api.arguments import entry_named, num_tokens
+from dovetail.api.arguments import count, entry_named, num_tokens
 from dovetail.errors import InvalidInput
 from dovetail.search.metrics import metrics
 
@@ -29,3 +29,16 @@ def test_an_entry_is_found_by_its_name_and_an_error_says_which_option_named_it()
     assert entry_named(metrics, "throughput", "--metric") is metrics["throughput"]
     with pytest.raises(InvalidInput, match=r"no metric is named 'thruput'; did you mean throughput.*\(--metric\)"):
         entry_named(metrics, "thruput", "--metric")
+
+
+@pytest.mark.parametrize(
+    ("text", "many"), [("12", 12), (" 12\n", 12), ("\x1e12", 12), ("\x1f1_000\u2003", 1000), (None, 0)]
+)
+def test_a_count_is_read_without_what_stands_around_it(text, many):
+    assert count("--top", text) == many
+
+
+@pytest.mark.parametrize("text", ["", "1\x1e2", "1e3", "0", "-1", "9" * 5000, "\x1e" * 5000])
+def test_what_is_no_count_is_refused(text):
+    with pytest.raises(InvalidInput, match="--top must be"):
+        count("--top", text)

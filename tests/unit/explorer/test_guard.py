@@ -87,6 +87,7 @@ def test_a_body_that_says_it_is_too_large_is_refused_unread():
     status, _, read = asked(HERE, content_length=str(MAX_BODY_BYTES + 1))
     assert (status, read) == (413, [])
     assert asked(HERE, content_length="many")[0] == 413
+    assert asked(HERE, content_length="9" * 5000)[0] == 413
     assert asked(HERE, content_length=str(MAX_BODY_BYTES))[0] == 200
 
 

@@ -257,6 +257,8 @@ WHOLE = trace(MM_EVENT, kernel("gemm", 5, 1))
         (trace(op("aten::cat", 0, 5, 1)), "a.json", "no operator of the trace is one of ours"),
         (WHOLE.replace('"dur": 5', '"dur": NaN'), "a.json", "NaN is no number"),
         (WHOLE.replace('"dur": 5', '"dur": "5"'), "a.json", "must be a number"),
+        (WHOLE.replace('"dur": 5', '"dur": 1' + "0" * 400), "a.json", "dur is a number of microseconds"),
+        (WHOLE.replace('"ts": 0', '"ts": -1' + "0" * 400), "a.json", "ts is a number of microseconds"),
         (b"\xff\xfe\x00" * 9, "a.json", "UTF-8"),
         ('{"a": ' + "[" * 100_000, "a.json", "nested too deep"),
         (b"\x01\x02\x03", "a.et", "no whole Chakra trace"),

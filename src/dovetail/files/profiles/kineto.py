@@ -18,6 +18,7 @@ from dovetail.units import MICRO
 EVENTS = "traceEvents"
 MAX_EVENTS = 6_000_000  # kept: some 60 bytes each
 MAX_KINDS = 500_000  # of calls and kernels that differ
+MAX_MOMENT_US = 1e18  # style: a bound, far beyond the microseconds since 1970
 MAX_DURATION_S = 1e6  # style: a bound, eleven days; more is no duration
 _ON_HOST = ("cpu_op", "user_annotation")
 _ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -162,4 +163,7 @@ def _moment_s(event: dict[str, Any], key: str, name: str) -> float:
     value = event.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput(f"{key} must be a number; {one_line(name)[:80]} has {value!r:.40}")
+    if not abs(value) <= MAX_MOMENT_US:
+        told = f"{key} is a number of microseconds, {MAX_MOMENT_US:g} at the most"
+        raise InvalidInput(f"{told}; {one_line(name)[:80]} has {value!r:.40}")
     return value * MICRO
