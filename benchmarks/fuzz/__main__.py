@@ -8,11 +8,13 @@ files are kept in `--folder` with the command beside them. `--record` writes wha
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from benchmarks.bar import REPOSITORY
 from benchmarks.fuzz.child import import_everything
 from benchmarks.fuzz.inputs import inputs
 from benchmarks.fuzz.runs import Tally, Tell, fuzzed
-from benchmarks.stamp import newest_result, result_file, stamp
+from benchmarks.stamp import RESULTS, newest_result, result_file, stamp
 from dovetail.units import MEBI
 
 WHAT = "fuzz"  # as the files of results are called
@@ -134,11 +136,23 @@ def table(found: Sequence[Record]) -> str:
 
 def written(found: Sequence[Record]) -> Path:
     """The file of this machine and day, with what was seen of each input last."""
-    file, newest = result_file(WHAT), newest_result(WHAT)
-    known = json.loads(newest.read_text(encoding="utf-8")) if newest else []
-    merged = joined(known, found)
-    file.write_text(json.dumps([merged[name] for name in sorted(merged)], indent=2) + "\n", encoding="utf-8")
+    with _alone():
+        file, newest = result_file(WHAT), newest_result(WHAT)
+        known = json.loads(newest.read_text(encoding="utf-8")) if newest else []
+        merged = joined(known, found)
+        file.write_text(json.dumps([merged[name] for name in sorted(merged)], indent=2) + "\n", encoding="utf-8")
     return file
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """While nobody else writes records: runs of two inputs may end together."""
+    folder = os.open(RESULTS, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def joined(known: Sequence[Record], found: Sequence[Record]) -> dict[str, Record]:
