@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import tempfile
+import threading
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from dovetail.errors import InvalidInput
@@ -18,6 +22,7 @@ MISSING = "dovetail ui needs NiceGUI, which is an extra: pip install 'dovetail[u
 RECONNECT_S = 60.0  # a tab may be silent for so long, as on a busy machine, and goes on where it was
 POLL_S = 0.05
 Ready = Callable[[str], None]
+ENDS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 FAVICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="6" fill="#0b5cad"/>'
     '<path d="M7 8h18v16H7z" fill="none" stroke="#fff" stroke-width="2.5"/>'
@@ -28,7 +33,7 @@ FAVICON = (
 def serve(settings: Settings, ready: Ready, *, opens_browser: bool = False) -> None:
     """Serves pages until interrupted; `ready` is told the address once they can be had."""
     _check_port(settings)
-    with tempfile.TemporaryDirectory(prefix="dovetail-ui-") as folder:
+    with _own_folder() as folder:
         os.environ["NICEGUI_STORAGE_PATH"] = folder  # read at import; nothing is put there, nor into the user's folder
         try:
             from nicegui import app, ui
@@ -50,6 +55,32 @@ def serve(settings: Settings, ready: Ready, *, opens_browser: bool = False) -> N
             server_header=False,
             proxy_headers=False,
         )
+
+
+@contextmanager
+def _own_folder() -> Iterator[str]:
+    """A folder that goes with the server, however that is ended: by a signal too, after which nothing else runs.
+
+    The server stops at SIGINT and SIGTERM by itself and then sends itself the signal anew: that one arrives here.
+    """
+    folder = tempfile.TemporaryDirectory(prefix="dovetail-ui-", ignore_cleanup_errors=True)
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in ENDS if is_main}
+
+    def end(number: int, _: FrameType | None) -> None:
+        folder.cleanup()
+        signal.signal(number, before[number])
+        signal.raise_signal(number)
+
+    met = [number for number, met_by in before.items() if met_by not in (None, signal.SIG_IGN)]  # nohup ignores SIGHUP
+    for number in met:
+        signal.signal(number, end)
+    try:
+        with folder as name:
+            yield name
+    finally:
+        for number in met:
+            signal.signal(number, before[number])
 
 
 def _prepare(app: Any, settings: Settings, ready: Ready, own_store: str, *, opens_browser: bool) -> None:
