@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from random import Random
@@ -19,7 +20,7 @@ from benchmarks.fuzz.inputs import inputs
 from benchmarks.fuzz.stores import turned
 from benchmarks.fuzz.texts import changed_bytes
 from benchmarks.fuzz.trees import changed_tree, parsed, turned_tree, written
-from benchmarks.fuzz.verdict import finding
+from benchmarks.fuzz.verdict import finding, is_cut_short
 from benchmarks.fuzz.wires import encoded
 from benchmarks.fuzz.wires import parsed as message_of
 from dovetail.files.protobuf import bytes_field, number_field
@@ -53,7 +54,7 @@ def fuzzed(tmp_path, *names):
     found = json.loads(ran.stdout)
     assert [one["name"] for one in found] == list(names)
     for one in found:
-        assert one["cases"] == one["answered"] + one["refused"] == NUM_CASES
+        assert one["cases"] == one["answered"] + one["refused"] + one["cut_short"] == NUM_CASES
         assert one["findings"] == []
         assert 0 < one["peak_bytes"] < LIMIT_BYTES
     return found
@@ -115,6 +116,18 @@ def test_what_ends_badly_is_a_finding(how, kind):
     found = finding(ended(**how), ("simulate", "--json"))
     assert found is not None
     assert found.kind == kind
+
+
+@pytest.mark.parametrize("words", [("reproduce", "phaze", "--json"), ("reproduce", "wham")])
+def test_long_work_that_a_changed_word_named_is_cut_short_and_no_hang(words):
+    over = ended(code=-signal.SIGXCPU, stdout="")
+    assert is_cut_short(over, words)
+    assert finding(over, words) is None
+    assert not is_cut_short(ended(), words)
+    assert not is_cut_short(over, ("reproduce", "phaze-dp"))
+    found = finding(ended(code=70, stderr=TRACEBACK), words)
+    assert found is not None
+    assert found.kind == "traceback"
 
 
 def test_tracebacks_at_one_place_are_one_finding():

@@ -1,8 +1,9 @@
 """`python -m benchmarks.fuzz [INPUT ...] --seconds 600 --seed N`: break every input that commands read, and see.
 
 A case is a valid input with something changed in it, and the command that reads it, run in a process of its own. An
-answer or one clear line is well; a traceback, a hang, memory beyond the limit or a muddled line is a finding, whose
-files are kept in `--folder` with the command beside them. `--record` writes what was seen to benchmarks/results.
+answer or one clear line is well, and so is long work that a changed word named (`reproduce phaze`), which is cut short.
+A traceback, a hang, memory beyond the limit or a muddled line is a finding, whose files are kept in `--folder` with the
+command beside them. `--record` writes what was seen to benchmarks/results.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from benchmarks.fuzz.case import COMMAND_FILE, Case, Seed
 from benchmarks.fuzz.changes import broken
 from benchmarks.fuzz.child import Ended, import_everything, run, warm_up
 from benchmarks.fuzz.inputs import Input
-from benchmarks.fuzz.verdict import ANSWERED, finding
+from benchmarks.fuzz.verdict import ANSWERED, finding, is_cut_short
 
 Tell = Callable[["Tally"], None]
 
@@ -44,6 +44,7 @@ class Tally:
     wall_s: float = 0.0
     answered: int = 0
     refused: int = 0
+    cut_short: int = 0  # long work that a changed word named
     peak_bytes: int = 0
     slowest_s: float = 0.0
     findings: list[Found] = field(default_factory=list)
@@ -105,8 +106,12 @@ def _count(tally: Tally, case: Case, ended: Ended, folder: Path) -> None:
     tally.slowest_s = max(tally.slowest_s, ended.cpu_s)
     wrong = finding(ended, case.arguments)
     if wrong is None:
-        is_answer = ended.code in ANSWERED
-        tally.answered, tally.refused = tally.answered + is_answer, tally.refused + (not is_answer)
+        if is_cut_short(ended, case.arguments):
+            tally.cut_short += 1
+        elif ended.code in ANSWERED:
+            tally.answered += 1
+        else:
+            tally.refused += 1
         return
     for known in tally.findings:
         if (known.kind, known.where) == (wrong.kind, wrong.where):

@@ -15,6 +15,10 @@ from dovetail.units import MEBI
 ANSWERED = (0, EXIT_INFEASIBLE)
 MOST_CHARACTERS = 2000  # of the one line, as tests/property has it
 OVER_TIME = (signal.SIGXCPU, signal.SIGKILL)  # the second follows where the first is not minded
+LONG_WORK = (
+    ("reproduce", "phaze"),
+    ("reproduce", "wham"),
+)  # minutes of searching that tell how far they are
 # what only Python or a library would say
 LEAKED = re.compile(
     r"Traceback|\b\w+(?:Error|Exception|Warning): |<class |<function |<module | object at 0x|NoneType|numpy\.|np\.float"
@@ -35,6 +39,8 @@ def finding(ended: Ended, arguments: Sequence[str]) -> Finding | None:
     """Nothing where all is well."""
     if ended.peak_bytes > LIMIT_BYTES or "MemoryError" in ended.stderr:
         return Finding("memory", f"{ended.peak_bytes / MEBI:.0f} MiB; {_place(ended.stderr)}")
+    if is_cut_short(ended, arguments):
+        return None
     if -ended.code in OVER_TIME:
         return Finding("hang", f"over {LIMIT_CPU_S} CPU seconds; {arguments[0]}")
     if -ended.code == signal.SIGALRM:
@@ -48,6 +54,11 @@ def finding(ended: Ended, arguments: Sequence[str]) -> Finding | None:
     if "Traceback" in ended.stderr:
         return Finding("traceback", _place(ended.stderr))
     return Finding("exit code", f"{ended.code}: {ended.stderr[-200:].strip()}")
+
+
+def is_cut_short(ended: Ended, arguments: Sequence[str]) -> bool:
+    """Whether it was long work, met by a changed word, that the limit of a case ended."""
+    return -ended.code in OVER_TIME and tuple(arguments[:2]) in LONG_WORK
 
 
 def _wrong_answer(ended: Ended, arguments: Sequence[str]) -> Finding | None:
