@@ -46,6 +46,8 @@ def test_knobs_are_a_mapping_in_their_order():
         {"limits": [600]},
         {"budget": {"area_mm2": "600"}},
         {"budget": {"area_mm2": float("nan")}},
+        {"budget": {"area_mm2": 10**400}},
+        {"space": [["rows", [-(10**400)]]]},
         {"reference_losses": 1.0},
         {"reference_losses": ["1"]},
         {"metric": 3},

@@ -60,7 +60,8 @@ def test_a_missing_width_or_depth_is_named(name, config):
 
 
 @pytest.mark.parametrize(
-    "value", ["4096", -1, 0, 1.5, float("nan"), float("inf"), True, [4096], {"a": {"b": 1}}, 10**30, "x" * 10_000]
+    "value",
+    ["4096", -1, 0, 1.5, float("nan"), float("inf"), True, [4096], {"a": {"b": 1}}, 10**30, 10**400, "x" * 9_000],
 )
 @pytest.mark.parametrize("key", ["hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "head_dim"])
 def test_a_value_that_is_no_count_is_refused_at_its_key(key, value):
@@ -151,3 +152,10 @@ def test_any_json_at_any_key_gives_a_model_that_builds_or_one_line(data):
     else:
         assert "\n" not in str(answer)
         assert len(str(answer)) < 500
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, 10**400, -(10**400), float("nan"), float("inf"), "0.1", True])
+def test_a_value_that_is_no_fraction_is_refused_at_its_key(value):
+    error = error_of(LLAMA_3_8B | {"attention_dropout": value})
+    assert isinstance(error, InvalidInput)
+    assert error.where == "attention_dropout"
