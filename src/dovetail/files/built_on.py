@@ -8,6 +8,7 @@ from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.chip import chip_of, load_chip
 from dovetail.files.entry import Entry, described, placed
 from dovetail.files.job import check_dtype, workload_of
+from dovetail.files.schema import LEAST_NUMBER
 from dovetail.files.text import one_line
 from dovetail.hardware.chip import Chip
 from dovetail.search.designs import check_area_model
@@ -61,4 +62,6 @@ def said_amount(option: str, text: str, unit: str) -> float:
         raise InvalidInput(error.message, option) from None
     if value <= 0:
         raise InvalidInput(f"{option} must be above 0; got {described(text)}")
+    if value < LEAST_NUMBER:
+        raise InvalidInput(f"{option} must be at least {LEAST_NUMBER:g} in base units; got {described(text)}")
     return value

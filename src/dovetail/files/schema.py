@@ -16,9 +16,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import PydanticCustomError
 
-from dovetail.errors import DovetailError, InvalidInput, did_you_mean
+from dovetail.errors import DovetailError, did_you_mean
+from dovetail.files.complaints import complaint
 from dovetail.files.entry import Entry, described, placed
 from dovetail.files.text import quoted
 from dovetail.hardware.chip import TensorUnits, Tiling, VectorUnits
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 MAX_WHOLE = 10**9  # style: a bound on every count, so that products of two stay far inside 64 bits
+LEAST_NUMBER, MOST_NUMBER = 1e-30, 1e30  # style: bounds, so that products and quotients of some stay finite
 MAX_TEXT_CHARACTERS = 200
 MAX_LIST = 10_000
 # Units a field's name may end in, and what is left of the name as a key.
@@ -82,9 +84,18 @@ def amount(unit: str, example: str = "") -> Any:
         if value < 0 or (value == 0 and unit not in _MAY_BE_ZERO):
             bound = "not be negative" if unit in _MAY_BE_ZERO else "be above 0"
             raise PydanticCustomError("rule", "{rule}", {"rule": f"must {bound}"})
+        if 0 < value < LEAST_NUMBER:
+            raise PydanticCustomError("rule", "{rule}", {"rule": f"must be at least {LEAST_NUMBER:g} in base units"})
         return value
 
     return Annotated[float, BeforeValidator(read)]
+
+
+def _in_reach(value: float) -> float:
+    if value and not LEAST_NUMBER <= abs(value) <= MOST_NUMBER:
+        bounds = f"must be 0, or from {LEAST_NUMBER:g} to {MOST_NUMBER:g} but for its sign"
+        raise PydanticCustomError("rule", "{rule}", {"rule": bounds})
+    return value
 
 
 def _printable(text: str) -> str:
@@ -105,7 +116,7 @@ def _listed(value: object) -> object:
 
 
 Whole = Annotated[int, Field(ge=0, le=MAX_WHOLE)]
-Number = Annotated[float, Field(allow_inf_nan=False)]
+Number = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_in_reach)]
 Text = Annotated[
     str,
     BeforeValidator(lambda v: _printable(v) if isinstance(v, str) else v),
@@ -195,66 +206,8 @@ def checked(
     try:
         return shape.model_validate(entry.node.plain() if written is None else written)
     except ValidationError as error:
-        told = [_told(entry, shape, detail, keys or {}, hint) for detail in error.errors(include_url=False)]
-        raise min(told, key=lambda complaint: complaint[:2])[2] from None
-
-
-_RULES = {
-    "int_type": "must be a whole number",
-    "bool_type": "must be true or false",
-    "float_type": "must be a number",
-    "finite_number": "must be finite",
-    "string_type": "must be text",
-    "string_unicode": "must be text",
-    "string_too_short": "must not be empty",
-    "string_too_long": "must have at most {max_length} characters",
-    "list_type": "must be a list",
-    "dict_type": "must be a mapping of keys to values",
-    "model_type": "must be a mapping of keys to values",
-    "too_short": "must have {min_length} values",  # three sizes of a tile; where one will do, see below
-    "too_long": "must have at most {max_length} values",
-    "greater_than_equal": "must not be negative",  # the only lower bound is 0; values say where 1 is theirs
-    "less_than_equal": "must be at most {le:,}",
-    "rule": "{rule}",
-}
-
-
-def _told(
-    entry: Entry, shape: type[Shape], detail: ErrorDetails, keys: Mapping[str, str], hint: str
-) -> tuple[bool, int, InvalidInput]:
-    """One complaint of pydantic's in our words, after its rank: a misspelt key is told before the one it leaves out."""
-    loc = [keys.get(key, key) if isinstance(key, str) else key for key in detail["loc"] if key != "[key]"]
-    place, holder = entry, entry
-    for key in loc:
-        place, holder = place.child(key), place
-    kind, key, context = detail["type"], place.key, detail.get("ctx", {})
-    if kind == "missing":
-        return True, place.line, place.refused(f"{key} is missing{hint}")
-    if kind == "extra_forbidden":
-        known = _known_keys(shape, loc[:-1])
-        section = holder.key if holder.path else "this file"
-        name = str(loc[-1])
-        return (
-            False,
-            place.line,
-            place.refused(f"no key of {section} is named {quoted(name)}{did_you_mean(name[:100], known)}"),
-        )
-    if kind == "told":
-        return False, place.line, place.refused(context["message"])
-    rule = _RULES.get(kind, "cannot be read").format(**context)
-    if context.get("min_length") == 1:
-        rule = "must not be empty"
-    return False, place.line, place.refused(f"{key} {rule}; got {described(detail['input'])}")
-
-
-def _known_keys(shape: type[Shape], loc: list[int | str]) -> list[str]:
-    """The keys of the mapping that `loc` leads to; items of a list share one shape."""
-    current = shape
-    for key in (key for key in loc if isinstance(key, str)):
-        [annotation] = [f.annotation for name, f in current.model_fields.items() if (f.alias or name) == key]
-        options = (annotation, *typing.get_args(annotation))
-        current = next(option for option in options if isinstance(option, type) and issubclass(option, Shape))
-    return [field.alias or name for name, field in current.model_fields.items()]
+        told = [complaint(entry, shape, detail, keys or {}, hint) for detail in error.errors(include_url=False)]
+        raise min(told, key=lambda one: one[:2])[2] from None
 
 
 def values_of(value_type: type[DataclassInstance], shape: Any, entry: Entry, base: object = None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dovetail.hardware.memory import Memory
 
 STATIONARY = ("output", "weight", "input")
 FILLS = ("hidden", "load", "whole")
+LEAST_FRAC = 1e-6  # style: a bound; a chip that reaches less of a peak has another
 MAX_CLOCK_SPREAD_FRAC = 0.2  # more, and the slowest of a thousand would be at half the pace of the mean
 
 
@@ -143,8 +144,8 @@ class Calibration:
                 if not 0 <= value <= MAX_CLOCK_SPREAD_FRAC:
                     bound = f"from 0 to {MAX_CLOCK_SPREAD_FRAC:g}"
                     raise InvalidInput(f"clock_spread_frac must be {bound}; got {value:g}", field.name)
-            elif field.name.endswith("_frac") and not 0 < value <= 1:
-                raise InvalidInput(f"{field.name} must be above 0 and at most 1; got {value:g}", field.name)
+            elif field.name.endswith("_frac") and not LEAST_FRAC <= value <= 1:
+                raise InvalidInput(f"{field.name} must be from {LEAST_FRAC:g} to 1; got {value:g}", field.name)
             if field.name.endswith("_s") and not value >= 0:
                 label = field.name.removesuffix("_s")
                 raise InvalidInput(f"{label} time must not be negative; got {value:g} s", label)

@@ -117,6 +117,7 @@ REFUSED = {
     "an area in watts": (WORKLOAD + "budget: {area: 600 W}", "budget.area"),
     "an area of nothing": (WORKLOAD + "budget: {area: 0 mm2}", "budget"),
     "money that is none": (WORKLOAD + "budget: {total_usd: -5}", "total_usd must be positive; got -5"),
+    "money of next to nothing": (WORKLOAD + "budget: {total_usd: 5.0e-324}", "total_usd must be 0, or from 1e-30"),
     "a limit that nobody knows": (WORKLOAD + "budget: {energy: 5 J}", "energy"),
     "plans that nobody knows": (WORKLOAD + "space: {dq: 1}", "no key of space"),
     "a space of too many": (

@@ -242,8 +242,11 @@ def test_a_bad_network_dimension_is_refused_where_it_stands(refusal, figure, mes
         ("sources: []", "no key of chip is named 'sources'"),
         (
             "calibration: {tensor_frac: 2}",
-            "tensor_frac must be above 0 and at most 1; got 2 (spec.yaml:2: cluster.chip.cal",
+            "tensor_frac must be from 1e-06 to 1; got 2 (spec.yaml:2: cluster.chip.cal",
         ),
+        ("calibration: {hbm_frac: 1e-9}", "hbm_frac must be from 1e-06 to 1; got 1e-09"),
+        ("calibration: {hbm_frac: 5e-324}", "hbm_frac must be 0, or from 1e-30 to 1e+30 but for its sign; got 5e-324"),
+        ("hbm: {capacity: 1e-300 GB}", "capacity must be at least 1e-30 in base units; got '1e-300 GB'"),
         ("tensor: {tile: [1, 2]}", "no key of tensor is named 'tile'; did you mean tiling"),
         ("tensor: {tiling: {tiles: [[1, 2, 3]]}}", "tiles[0] must have at most 2 values; got a list of 3"),
         ("tensor: {tiling: {tiles: []}}", "tiles must not be empty; got a list of 0"),
