@@ -14,6 +14,8 @@ from dovetail.api.around import kept
 from dovetail.errors import InvalidInput
 from dovetail.search.algorithms import Scored
 from dovetail.store import opened, reading
+from dovetail.store import rescue as rescue_module
+from dovetail.store.pages import records
 from dovetail.store.rescue import rescue
 from dovetail.store.rows import row_of, seed_of
 from dovetail.store.study import key_of
@@ -227,3 +229,13 @@ def test_a_store_of_which_nothing_is_left_says_so_and_leaves_no_new_one(tmp_path
         rescue(path, tmp_path / "saved.db")
     assert "--rescue" not in str(told.value)
     assert not list(tmp_path.glob("saved.db*"))
+
+
+def test_a_study_whose_number_no_database_can_hold_is_left_out(tmp_path, monkeypatch):
+    path = tmp_path / "a.db"
+    kept_in(path)
+    found = list(records(path))
+    [study] = [values for _, values in found if len(values) == rescue_module.NUM_OF_STUDY]
+    monkeypatch.setattr(rescue_module, "records", lambda _: [(2**63, study), *found])
+    [one] = rescue(path, tmp_path / "b.db")
+    assert one.num_saved == one.num_rows > 0

@@ -24,6 +24,7 @@ from dovetail.store.study import Store, key_of
 
 Facts = tuple[str, str, str, str, str]
 NUM_OF_STUDY, NUM_OF_POINT = 9, 6  # columns of the two tables
+MOST_INTEGER = 2**63  # of SQLite; a damaged page may seem to hold more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +115,7 @@ def _studies_by_page(by_page: list[tuple[int, tuple[Any, ...]]]) -> Iterator[tup
 def _checked(number: Any, num_rows: Any, facts: list[Any]) -> Iterator[tuple[int, int, Facts]]:
     key, kind, model, text, names = facts
     with suppress(TypeError, AttributeError, ValueError, OverflowError, Misshapen):
-        if key_of(kind, model, names, text) == key:
+        if abs(int(number)) < MOST_INTEGER and key_of(kind, model, names, text) == key:
             inputs_of(text)
             figure_names_of(names)
             yield int(number), int(num_rows), (key, kind, model, text, names)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields
 from typing import Any
@@ -23,6 +22,7 @@ from dovetail.search.planners.constraints import EVEN, STAGES
 from dovetail.search.space import Point
 from dovetail.search.study import UNTOLD
 
+MOST_PLANS = 10**12  # style: a bound, beyond any space of plans
 TAKEN = ("area_mm2", "power_w", "price_usd")  # of one device
 _NETWORK = tuple(KNOBS.index(name) for name in NETWORK)
 _EVEN = tuple(field.name for field in fields(CasePlan))
@@ -130,13 +130,18 @@ def _text(plans: list[dict[str, Any]]) -> str:
 
 def score_of(row: Scored) -> SystemScore:
     low, figures = _told(row)
-    if len(figures) % len(_EVEN) or not all(map(math.isfinite, figures[_EVEN.index("plan") :: len(_EVEN)])):
+    if len(figures) % len(_EVEN) or not all(map(_is_number, figures[_EVEN.index("plan") :: len(_EVEN)])):
         raise _not_ours(row)
     cases = []
     for start in range(0, len(figures), len(_EVEN)):
         values: dict[str, Any] = dict(zip(_EVEN, figures[start : start + len(_EVEN)], strict=True))
         cases.append(CasePlan(**values | {"plan": int(values["plan"])}))
     return SystemScore(point=row.point, loss=row.loss, low=low, cases=tuple(cases))
+
+
+def _is_number(figure: float) -> bool:
+    """Whether it can be the number of a plan."""
+    return 0 <= figure < MOST_PLANS and figure == int(figure)
 
 
 def refined_of(row: Scored) -> RefinedSystem:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dovetail.errors import InvalidInput
 from dovetail.hardware.cluster import Cluster
 from dovetail.plan.plan import Plan
 from dovetail.search.codesign.best_plans import NO_PLAN, BestPlans, Chips, Losses, best_plans
@@ -238,10 +239,14 @@ class Scorer:
         return BestPlans(plan=plan, **columns)
 
     def even_plan(self, case: int, point: Point, plan: int) -> Plan:
-        """One of the even plans of a case on a system, by its number."""
+        """One of the even plans of a case on a system, by its number; a store may hold one that is none."""
         values = self.question.space.values(point)
         system = dict(zip((knob.name for knob in self.question.space.knobs), values, strict=True))
-        return self.frame(case, *network_of(system)).plans.plan(plan)
+        plans = self.frame(case, *network_of(system)).plans
+        if not 0 <= plan < len(plans):
+            told = f"the plan of a row must be one of {len(plans):,}; got number {plan:.4g}"
+            raise InvalidInput(f"{told}; put back a copy of the store, or begin anew with another file", "store")
+        return plans.plan(plan)
 
     def price_usd(self, point: Point) -> float:
         """What one device of a system costs to make."""
