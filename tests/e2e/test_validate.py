@@ -107,6 +107,31 @@ def test_results_can_be_read_back(dovetail, tmp_path):
     file = tmp_path / "results.json"
     file.write_text(first.stdout, encoding="utf-8")
     assert said(dovetail("validate", file, "--json"))["sets"] == said(first)["sets"]
+    check_refused(dovetail("validate", file, "--plot", tmp_path / "p.svg"), "results hold no rows to draw")
+    assert not (tmp_path / "p.svg").exists()
+    for option in (("--chip", "h200"), ("--dtype", "bf16"), ("--worst", "3")):
+        check_refused(dovetail("validate", file, *option), "leave it out", option[0])
+
+
+@pytest.mark.parametrize("words", [("array-sims", "--chip", "h200"), ("dies", "--dtype", "bf16")])
+def test_what_could_not_be_said_of_any_row_is_refused(dovetail, words):
+    check_refused(dovetail("validate", *words), "nothing that was named has it", words[1])
+
+
+def test_some_sets_as_markdown_say_nothing_of_others(dovetail):
+    told = dovetail("validate", "dies", "--markdown").stdout
+    assert told.startswith("# Predictions beside measurements\n")
+    assert "## Worst rows" in told
+    assert "H200" not in told
+    assert "make accuracy" not in told
+
+
+def test_a_set_is_compared_once(dovetail):
+    check_refused(dovetail("validate", "dies", "dies"), "'dies' is named twice")
+
+
+def test_worst_rows_may_be_none_and_no_fewer(dovetail):
+    check_refused(dovetail("validate", "dies", "--worst", "-1"), "--worst must be at least 0; got -1")
 
 
 def test_a_picture_is_written(dovetail, tmp_path):

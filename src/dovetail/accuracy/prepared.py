@@ -59,6 +59,7 @@ class Prepared:
     predicted: Callable[[Chip], FloatArray]
     promise: str = ""
     is_of_chip: bool = True  # false where what is predicted has an array or a die of its own
+    is_of_dtype: bool = False  # whether the user may say the dtype of its rows
     skipped: tuple[tuple[str, int], ...] = ()
     groups: tuple[str, ...] = ()
     decisions: tuple[Decision, ...] = ()

@@ -26,7 +26,7 @@ _MAX_DIGITS = 4000  # Python refuses to read longer ones
 _OPTION = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
 
 
-def counted(name: str, value: SupportsIndex | None) -> int:
+def counted(name: str, value: SupportsIndex | None, *, least: int = 1) -> int:
     """The count that `name` was given, 0 where it was not; the bounds are those of counts in a spec."""
     if value is None:
         return 0
@@ -36,10 +36,10 @@ def counted(name: str, value: SupportsIndex | None) -> int:
         raise InvalidInput(f"{name} must be a whole number; got {described(value)}") from None
     if isinstance(value, bool):
         raise InvalidInput(f"{name} must be a whole number; got {described(value)}")
-    return in_bounds(name, number)
+    return in_bounds(name, number, least)
 
 
-def count(option: str, text: str | None) -> int:
+def count(option: str, text: str | None, *, least: int = 1) -> int:
     """The count that `option` was given as text, 0 where it was not; the bounds are those of counts in a spec."""
     if text is None:
         return 0
@@ -48,7 +48,7 @@ def count(option: str, text: str | None) -> int:
         raise InvalidInput(f"{option} must be a whole number; got {described(text)}")
     if len(word) > _MAX_DIGITS:
         raise InvalidInput(f"{option} must be at most {MAX_WHOLE:,}; got a number of {len(word):,} digits")
-    return in_bounds(option, int(word))
+    return in_bounds(option, int(word), least)
 
 
 def num_tokens(name: str, given: str | float) -> float:
@@ -63,10 +63,10 @@ def num_tokens(name: str, given: str | float) -> float:
     return float(given)
 
 
-def in_bounds(name: str, value: int) -> int:
-    """`value`, which is at least 1 and no more than any count of a spec."""
-    if not 1 <= value <= MAX_WHOLE:
-        bound = "at least 1" if value < 1 else f"at most {MAX_WHOLE:,}"
+def in_bounds(name: str, value: int, least: int = 1) -> int:
+    """`value`, which is at least 1 unless said, and no more than any count of a spec."""
+    if not least <= value <= MAX_WHOLE:
+        bound = f"at least {least}" if value < least else f"at most {MAX_WHOLE:,}"
         raise InvalidInput(f"{name} must be {bound}; got {described(value)}")
     return value
 

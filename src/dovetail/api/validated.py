@@ -24,6 +24,7 @@ from dovetail.errors import InvalidInput
 from dovetail.files.given import ChipGiven, chip_given
 from dovetail.files.measurements import SHIPPED
 from dovetail.files.residuals import load_residuals
+from dovetail.files.text import quoted
 from dovetail.report.accuracy import accuracy_tables, accuracy_verdict, judged_once, validation_record
 from dovetail.report.appraisal import appraisal_record, appraisal_sections, whole_tables
 from dovetail.report.page import Page
@@ -32,6 +33,7 @@ from dovetail.report.plain import Record
 from dovetail.report.profiled import profiled_record, profiled_sections, profiled_sentence, profiled_tables
 from dovetail.report.table import Table
 
+NUM_WORST = 1  # shown of each set, unless more are asked for
 Appraise = Callable[[Around], Appraisal]
 
 
@@ -49,11 +51,13 @@ class ValidateAsked:
     profiles: tuple[str, ...] = ()
     chip: ChipGiven = ""
     dtype: str = ""
-    num_worst: int = 1
+    num_worst: int = NUM_WORST
     is_whole: bool = False  # every set, and speeds and gaps beside
 
     def __post_init__(self) -> None:
         given = {"--profile": self.profiles, "--chip": self.chip, "--dtype": self.dtype}
+        if twice := next((one for one in self.targets if self.targets.count(one) > 1), ""):
+            raise InvalidInput(f"{quoted(twice)} is named twice, and would count twice; name it once")
         for option in (option for option, said in given.items() if self.is_whole and said):
             rule = "--all shows what is promised, so chips and rows are those of the sets"
             raise InvalidInput(f"{rule}; leave out {option}, or --all", option)
@@ -151,19 +155,29 @@ def validate(
     `profile` is a trace of PyTorch's profiler or of Chakra, or several: every operator of it is a row. `all` compares
     with every set that is here, times the commonest operations beside other tools, and proves gaps; it takes minutes.
     """
-    num_worst = 0 if worst == 0 and not isinstance(worst, bool) else counted("worst", worst)
     traces = [profile] if isinstance(profile, str | PathLike) else list(profile)
     asked = ValidateAsked(
         targets=tuple(os.fspath(one) for one in target),
         profiles=tuple(os.fspath(one) for one in traces),
         chip=chip,
         dtype=dtype,
-        num_worst=num_worst,
+        num_worst=counted("worst", worst, least=0),
         is_whole=all,
     )
     call = call_of("validate", target=target, chip=chip, dtype=dtype, worst=worst, profile=asked.profiles, all=all)
     with called(progress) as around:
         return validated(asked, around, call)
+
+
+def _check_used(asked: ValidateAsked, found: Found) -> None:
+    """Raises where an option says something of rows, and there are none of which it could be said."""
+    nowhere = "nothing that was named has it for the user to say: simulators, dies and results say theirs"
+    if asked.chip != "" and not any(one.is_of_chip for one in found.sets):
+        raise InvalidInput(f"{nowhere}; leave it out", "--chip")
+    if asked.dtype and not any(one.is_of_dtype for one in found.sets):
+        raise InvalidInput(f"{nowhere}; leave it out", "--dtype")
+    if asked.num_worst != NUM_WORST and not found.sets:
+        raise InvalidInput("results keep the worst rows that they were written with; leave it out", "--worst")
 
 
 def validated(
@@ -184,6 +198,7 @@ def validated(
     found.notes += [note for one, _ in compared_profiles for note in other_chip(one)]
     if asked.targets and not asked.profiles:
         check_any_row(found)
+    _check_used(asked, found)
     with around.busy("scoring"):
         covered = judged_coverage(load_residuals()) if asked.has_published_runs else ()
         compared = validation(found.sets, tuple(found.notes), asked.num_worst, covered)

@@ -31,7 +31,9 @@ def validate(
     all: Annotated[bool, typer.Option("--all", help=ALL_HELP)] = False,
     plot: Annotated[str, typer.Option(metavar="FILE", help="Draw predicted against measured, as .svg.")] = "",
     html: Html = "",
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/accuracy.md.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print it as Markdown; of all sets, docs/accuracy.md.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare predictions with measurements, set by set.
@@ -49,7 +51,7 @@ def validate(
         profiles=tuple(profile or ()),
         chip=chip,
         dtype=dtype,
-        num_worst=0 if worst.strip() == "0" else count("--worst", worst),
+        num_worst=count("--worst", worst, least=0),
         is_whole=all,
     )
     if not answer(asked, as_json=as_json, as_markdown=markdown, plot=plot, html=html):

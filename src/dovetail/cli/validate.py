@@ -9,6 +9,7 @@ from dovetail.cli.html import check_html, show_html
 from dovetail.cli.pictures import picture_file
 from dovetail.cli.screen import write
 from dovetail.errors import InvalidInput
+from dovetail.files.measurements import SHIPPED
 from dovetail.files.written import write_file
 from dovetail.report.accuracy_page import accuracy_page
 from dovetail.report.scatter import scatter_svg
@@ -24,10 +25,12 @@ def answer(asked: ValidateAsked, *, as_json: bool, as_markdown: bool = False, pl
     picture = picture_file(plot)
     found = validated(asked, Terminal())
     if picture is not None:
+        if not found.outcome.sets:
+            raise InvalidInput("results hold no rows to draw; name the set itself", "--plot")
         write_file(picture, scatter_svg(found.outcome.sets))
     if as_json or not as_markdown:
         return show_answer(found, as_json=as_json, html=html)
-    write(accuracy_page(found.record))
+    write(accuracy_page(found.record, is_whole=set(SHIPPED) <= set(asked.sets)))
     if html:
         show_html(html, found.page, found.inputs, found.record, is_told=False)
     return found.fits

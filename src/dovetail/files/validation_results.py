@@ -11,8 +11,11 @@ from pydantic_core import PydanticCustomError
 from dovetail.accuracy.bars import STATISTICS
 from dovetail.errors import did_you_mean
 from dovetail.files.entry import opened
+from dovetail.files.result_checks import check_agrees
 from dovetail.files.schema import Number, Shape, Text, Whole, checked
 from dovetail.files.text import quoted
+
+TRACE_KEY = "traceEvents"  # of a trace of PyTorch's profiler
 
 
 def _statistic(name: str) -> str:
@@ -235,8 +238,12 @@ class _Results(Shape):
 
 def load_results(file: Path) -> dict[str, Any]:
     """The results in `file`, with a note of when they were recorded where the file says so."""
-    results: _Results = checked(opened(file), _Results, hint="; these are no results of dovetail validate --json")
+    entry = opened(file)
+    if entry.has(TRACE_KEY):
+        raise entry.refused("this is a trace of a profiler, not results of --json; say --profile FILE")
+    results: _Results = checked(entry, _Results, hint="; these are no results of dovetail validate --json")
     plain = results.model_dump(exclude_none=True)
+    check_agrees(plain, entry)
     if results.recorded:
         names = ", ".join(one["set"] for one in plain["sets"])
         at = f" at commit {results.commit}" if results.commit else ""

@@ -17,6 +17,21 @@ from dovetail.files.measurements import (
 from dovetail.files.validation_results import load_results
 from dovetail.files.written import check_writable, write_file
 
+BAR = {"statistic": "MAPE", "limit_frac": 0.1, "measured_frac": 0.05, "holds": True}
+SCORE = {
+    "kind": "",
+    "num_rows": 3,
+    "mape_frac": 0.05,
+    "median_frac": 0.04,
+    "p90_frac": 0.09,
+    "worst_frac": 0.1,
+    "bias_frac": -0.01,
+    "bars": [BAR],
+    "worst": [],
+}
+SET = {"set": "mine", "chip": "h200-sxm", "unit": "s", "scores": [SCORE], "skipped": []}
+RESULTS = {"holds": True, "sets": [SET], "notes": []}
+
 
 def written(folder, data, name="t.csv"):
     file = folder / name
@@ -117,8 +132,44 @@ def test_published_tables_are_looked_for_where_the_variable_says(tmp_path):
 def test_what_was_not_written_by_validate_is_no_result(tmp_path):
     with pytest.raises(InvalidInput, match="sets is missing"):
         load_results(written(tmp_path, '{"holds": true, "notes": []}', "r.json"))
-    good = '{"holds": true, "sets": [], "notes": [], "recorded": "2026-01-01", "commit": "abc"}'
+    good = json.dumps(RESULTS | {"recorded": "2026-01-01", "commit": "abc"})
     assert "recorded on 2026-01-01 at commit abc" in load_results(written(tmp_path, good, "r.json"))["notes"][0]
+    with pytest.raises(InvalidInput, match=r"a trace of a profiler.*; say --profile FILE"):
+        load_results(written(tmp_path, '{"traceEvents": []}', "r.json"))
+
+
+@pytest.mark.parametrize(
+    ("bar", "score", "results", "told"),
+    [
+        ({}, {}, {}, ""),
+        (
+            {"holds": False},
+            {},
+            {"holds": False},
+            r"holds is false, but the figures beside it say .* is kept; .*bars\[0\]",
+        ),
+        ({"holds": False}, {}, {}, "is kept"),
+        ({"measured_frac": 0.2}, {}, {}, "holds is true, but the figures beside it miss the bar"),
+        ({}, {"mape_frac": 0.2}, {}, "holds is true, but the figures beside it miss the bar"),
+        (
+            {"measured_frac": 0.2, "holds": False},
+            {},
+            {},
+            r"holds is true, but 1 of its 1 bars are missed; .*json: holds",
+        ),
+        ({"measured_frac": 0.2, "holds": False}, {}, {"holds": False}, ""),
+        ({}, {}, {"holds": False}, "holds is false, but 0 of its 1 bars are missed"),
+        ({}, {}, {"sets": []}, "results hold at least one set or profile; got none"),
+    ],
+)
+def test_results_agree_with_themselves(tmp_path, bar, score, results, told):
+    scores = [SCORE | {"bars": [BAR | bar]} | score]
+    file = written(tmp_path, json.dumps(RESULTS | {"sets": [SET | {"scores": scores}]} | results), "r.json")
+    if not told:
+        assert load_results(file)["sets"]
+        return
+    with pytest.raises(InvalidInput, match=told):
+        load_results(file)
 
 
 def test_nothing_is_written_over_unasked_nor_half(tmp_path):

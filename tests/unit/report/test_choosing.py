@@ -88,7 +88,7 @@ def test_the_tables_show_what_the_record_holds_in_eighty_columns():
     ):
         assert words in text
     assert max(len(line) for line in text.splitlines()) <= 80
-    page = accuracy_page(RECORD)
+    page = accuracy_page(RECORD, is_whole=True)
     assert "## Beside other predictors" in page
     assert "| vTrain, many nodes | 5 | 10.0 | 15.0 to 20.0 | Calculon |" in page
 
@@ -104,7 +104,7 @@ def test_bars_on_choosing_are_judged_by_publisher_and_shown():
     text = text_of(accuracy_tables(RECORD))
     assert "bars on choosing" in text
     assert "MISSED" in text
-    assert "## Bars on choosing" in accuracy_page(RECORD)
+    assert "## Bars on choosing" in accuracy_page(RECORD, is_whole=True)
 
 
 def test_a_set_of_one_publisher_is_judged_as_that_publisher():

@@ -16,12 +16,14 @@ from dovetail.workload.operators import DTYPES
 class Format:
     """One kind of table: the columns that tell it, and how its rows are compared.
 
-    Rows with nothing in a `needed` column are left out before `prepare` sees the table.
+    Rows with nothing in a `needed` column are left out before `prepare` sees the table. Where a format `has_dtypes`,
+    the user may say that of every row.
     """
 
     needed: tuple[str, ...]
     summary: str
     prepare: Callable[[Measurements, Given], tuple[Prepared, ...]]
+    has_dtypes: bool = False
 
 
 sets: Registry[Format] = Registry("set of measurements", __name__)
@@ -44,7 +46,8 @@ def prepared(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
     blank = len(measurements) - len(filled)
     if not len(filled):
         raise measurements.refused(f"a table needs at least one row with {', '.join(sets[name].needed)}")
-    found = sets[name].prepare(filled, given)
+    made = sets[name].prepare(filled, given)
+    found = tuple(replace(one, is_of_dtype=sets[name].has_dtypes) for one in made)
     if blank and found:
         skipped = (*found[0].skipped, ("rows with a blank cell", blank))
         found = (replace(found[0], skipped=skipped), *found[1:])

@@ -50,4 +50,6 @@ def _words(table: Measurements) -> tuple[str, ...]:
     )
 
 
-sets.register("attention")(Format(needed=NEEDED, summary=f"fused attention: {', '.join(NEEDED)}", prepare=prepare))
+sets.register("attention")(
+    Format(needed=NEEDED, summary=f"fused attention: {', '.join(NEEDED)}", prepare=prepare, has_dtypes=True)
+)

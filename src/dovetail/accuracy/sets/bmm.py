@@ -28,5 +28,10 @@ def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
 
 
 sets.register("bmm")(
-    Format(needed=("b", "m", "n", "k", "time_us"), summary="batched products: b, m, n, k, time_us", prepare=prepare)
+    Format(
+        needed=("b", "m", "n", "k", "time_us"),
+        summary="batched products: b, m, n, k, time_us",
+        prepare=prepare,
+        has_dtypes=True,
+    )
 )

@@ -46,4 +46,6 @@ def _words(table: Measurements) -> tuple[str, ...]:
     return tuple(f"b{b} {i}->{o} {k}x{k}/{s} of {hw}" for b, i, o, k, s, hw in zip(*columns, strict=True))
 
 
-sets.register("convolution")(Format(needed=NEEDED, summary=f"convolutions: {', '.join(NEEDED)}", prepare=prepare))
+sets.register("convolution")(
+    Format(needed=NEEDED, summary=f"convolutions: {', '.join(NEEDED)}", prepare=prepare, has_dtypes=True)
+)

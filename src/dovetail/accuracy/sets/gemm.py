@@ -65,5 +65,6 @@ sets.register("gemm")(
         needed=("m", "n", "k", "time_us"),
         summary="matrix products: m, n, k, time_us; layout or pass, dtype",
         prepare=prepare,
+        has_dtypes=True,
     )
 )

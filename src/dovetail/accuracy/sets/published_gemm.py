@@ -51,5 +51,6 @@ sets.register("published-gemm")(
         needed=("system", "m", "n", "k", "latency_ms"),
         summary="matrix products of several GPUs: system, gemm_dtype, m, n, k, latency_ms",
         prepare=prepare,
+        has_dtypes=True,
     )
 )

@@ -26,5 +26,6 @@ sets.register("tpu-gemm")(
         needed=("m", "n", "k", "time_us_avg"),
         summary="matrix products of a TPU: M, N, K, time_us_avg",
         prepare=prepare,
+        has_dtypes=True,
     )
 )

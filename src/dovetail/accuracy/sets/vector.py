@@ -104,5 +104,6 @@ sets.register("vector")(
         needed=("op", "rows", "cols", "time_us"),
         summary="vector operators: op, rows, cols, time_us; dtype",
         prepare=prepare,
+        has_dtypes=True,
     )
 )

@@ -1,0 +1,50 @@
+"""Whether results that are read back agree with themselves: every bar with its figures, the verdict with every bar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dovetail.accuracy.bars import ROUNDING_FRAC, STATISTICS
+from dovetail.accuracy.choice_bars import AT_LEAST
+from dovetail.files.entry import Entry
+
+Record = dict[str, Any]
+FIGURES = dict(zip(STATISTICS, ("mape_frac", "median_frac", "p90_frac", "worst_frac"), strict=True))
+
+
+def check_agrees(record: Record, entry: Entry) -> None:
+    """Raises where `record`, as `entry` holds it, says what its own figures do not."""
+    if not record["sets"] and not record["profiles"]:
+        raise entry.child("sets").refused("results hold at least one set or profile; got none")
+    verdicts = list(_verdicts(record, entry))
+    for where, said, is_held in verdicts:
+        if said != is_held:
+            told = "the figures beside it say that the bar is kept" if is_held else "the figures beside it miss the bar"
+            raise where.refused(f"holds is {_word(said)}, but {told}; write the results anew with --json")
+    if record["holds"] != all(said for _, said, _ in verdicts):
+        missed = sum(not said for _, said, _ in verdicts)
+        told = f"holds is {_word(record['holds'])}, but {missed} of its {len(verdicts)} bars are missed"
+        raise entry.child("holds").refused(f"{told}; write the results anew with --json")
+
+
+def _verdicts(record: Record, entry: Entry) -> Iterator[tuple[Entry, bool, bool]]:
+    """Where a bar stands, whether it is said to hold, and whether its figures say so."""
+    for place, one in enumerate(record["sets"]):
+        here = entry.child("sets").child(place)
+        for number, score in enumerate(one["scores"]):
+            for at, bar in enumerate(score["bars"]):
+                found_frac = max(bar["measured_frac"], score[FIGURES[bar["statistic"]]])
+                is_held = found_frac <= bar["limit_frac"] + ROUNDING_FRAC
+                yield here.child("scores").child(number).child("bars").child(at).child("holds"), bar["holds"], is_held
+        for at, choice in enumerate(one["choices"]):
+            is_most = choice["statistic"] not in AT_LEAST
+            is_held = choice["measured"] <= choice["limit"] if is_most else choice["measured"] >= choice["limit"]
+            yield here.child("choices").child(at).child("holds"), choice["holds"], is_held
+    for at, cover in enumerate(record["coverage"]):
+        is_held = cover["least_frac"] <= cover["covered_frac"] <= cover["most_frac"]
+        yield entry.child("coverage").child(at).child("holds"), cover["holds"], is_held
+
+
+def _word(value: bool) -> str:
+    return "true" if value else "false"
