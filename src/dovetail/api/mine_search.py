@@ -39,6 +39,7 @@ from dovetail.search.objectives import objectives
 from dovetail.search.space import Point
 from dovetail.store import Store
 
+SEED = 1  # of algorithms that draw, unless another is said
 NUM_MOST = 500  # designs of a search that would not end by itself
 
 
@@ -51,7 +52,7 @@ class MineAsked:
     metric: str = "throughput"
     algorithm: str = "exact"
     num_most: int = 0
-    seed: int = 1
+    seed: int = 0
     num_best: int = 10
     is_replanned: bool = False
 
@@ -92,7 +93,11 @@ def searched(asked: MineAsked, around: Around) -> MinedReport | Unfit | NoDesign
 
 def named(asked: MineAsked) -> tuple[Metric, Algorithm]:
     metric = entry_named(metrics, asked.metric, "--metric")
-    return metric, entry_named(algorithms, asked.algorithm, "--algorithm")
+    algorithm = entry_named(algorithms, asked.algorithm, "--algorithm")
+    if asked.seed and not algorithm.draws:
+        told = f"{asked.algorithm} draws nothing, so another seed finds the same"
+        raise InvalidInput(f"{told}; leave it out, or say --algorithm random", "--seed")
+    return metric, algorithm
 
 
 def _unfit(result: Infeasible, spec: MiningSpec) -> Unfit:
@@ -186,8 +191,8 @@ def _searched(
         around.mining(question.base.name, num_most) as watch,
     ):
         found = mined(
-            question, algorithm, Random(asked.seed), num_most=num_most, known={**more, **known}, keep=keep, watch=watch,
-            chunks=lambda chunks: engine.map(scored, chunks),
+            question, algorithm, Random(asked.seed or SEED), num_most=num_most, known={**more, **known}, keep=keep,
+            watch=watch, chunks=lambda chunks: engine.map(scored, chunks),
         )  # fmt: skip
     if found is None:
         told = f"none of the {num_most:,} designs that {asked.algorithm} looked at keeps the limits, and some do"

@@ -113,7 +113,7 @@ def mine(
     keep: SupportsIndex | None = None,
     replan: bool = False,
     budget: SupportsIndex | None = None,
-    seed: SupportsIndex = 1,
+    seed: SupportsIndex | None = None,
     store: str | PathLike[str] = "",
     workers: SupportsIndex | None = None,
     dask: str = "",

@@ -34,7 +34,7 @@ STAGES_HELP = (
 )
 KEEP_HELP = "How many of the best designs of each kind of stage to choose from; 10, if nothing is said."
 REPLAN_HELP = "Say too which plan the planner would choose on the best chip."
-SEED_HELP = "Of algorithms that draw; the same seed, the same answer."
+SEED_HELP = "Of algorithms that draw; the same seed, the same answer; 1, if none."
 STORE_HELP = "Keep every design that was scheduled in this file, and go on from there another time."
 
 
@@ -54,7 +54,7 @@ def mine(
     keep: Annotated[str | None, typer.Option(metavar="N", help=KEEP_HELP)] = None,
     replan: Annotated[bool, typer.Option("--replan", help=REPLAN_HELP)] = False,
     budget: Annotated[str | None, typer.Option(metavar="N", help=BUDGET_HELP)] = None,
-    seed: Annotated[str, typer.Option(metavar="N", help=SEED_HELP)] = "1",
+    seed: Annotated[str | None, typer.Option(metavar="N", help=SEED_HELP)] = None,
     store: Annotated[str, typer.Option(metavar="FILE", help=STORE_HELP)] = "",
     workers: Annotated[str | None, typer.Option(metavar="N", help=WORKERS_HELP)] = None,
     dask: Annotated[str, typer.Option(metavar="ADDRESS", help=DASK_HELP)] = "",
@@ -90,8 +90,9 @@ def _answered(engine: EngineAsked, asked: MineAsked, *, store: str, html: str, a
 
 
 def _asked(
-    spec: str, said: MiningSaid, *, metric: str, algorithm: str, budget: str | None, seed: str, top: str, replan: bool
-) -> MineAsked:
+    spec: str, said: MiningSaid, *, metric: str, algorithm: str, budget: str | None, seed: str | None, top: str,
+    replan: bool,
+) -> MineAsked:  # fmt: skip
     """What was typed, with counts read."""
     from dovetail.api.arguments import count
     from dovetail.api.mine_search import MineAsked

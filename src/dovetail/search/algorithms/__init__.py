@@ -57,6 +57,7 @@ class Algorithm:
     summary: str
     extra: str = NOTHING
     is_exact: bool = False
+    draws: bool = True  # whether another seed may lead to other points
     order: Order = unforeseen
 
 

@@ -52,5 +52,5 @@ def _tried(space: Space, best: Scored, steps: dict[int, int]) -> Generator[Point
 
 
 algorithms.register("critical-path")(
-    Algorithm(search=blind(critical_path), summary="WHAM's: cores grow where critical work waits for one")
+    Algorithm(search=blind(critical_path), summary="WHAM's: cores grow where critical work waits for one", draws=False)
 )

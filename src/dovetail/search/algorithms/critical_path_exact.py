@@ -43,5 +43,7 @@ def _proven(space: Space, branch: Branch, bound: Bound) -> Counted:
 
 
 algorithms.register("critical-path-exact")(
-    Algorithm(search=critical_path_exact, summary="WHAM's exact mode: its walk over sizes, counts by a proof")
+    Algorithm(
+        search=critical_path_exact, summary="WHAM's exact mode: its walk over sizes, counts by a proof", draws=False
+    )
 )

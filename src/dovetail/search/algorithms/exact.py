@@ -42,5 +42,7 @@ def proving(num_best: int) -> Algorithm:
 
 
 algorithms.register("exact")(
-    Algorithm(search=best_first, summary="best first by a bound, to a proof", is_exact=True, order=by_bound)
+    Algorithm(
+        search=best_first, summary="best first by a bound, to a proof", is_exact=True, draws=False, order=by_bound
+    )
 )
