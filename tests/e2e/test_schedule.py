@@ -31,7 +31,7 @@ def test_a_schedule_is_called_exact_only_with_its_proof(dovetail):
     told, record = dovetail(*asked), json.loads(dovetail(*asked, "--json").stdout)
     assert record["gap_frac"] > 0
     assert (record["is_exact"], record["limit_s"], record["fits"]) == (False, 1e-3, True)
-    assert "best found in 1.00 ms; at most" in told.stdout
+    assert "best found within a limit of 1.00 ms; at most" in told.stdout
     assert "exact schedule" not in told.stdout
     record = json.loads(dovetail(*SMALL, "--exact", "--json").stdout)
     assert (record["is_exact"], record["gap_frac"], record["limit_s"]) == (True, 0, 60.0)
@@ -65,6 +65,8 @@ def test_what_does_not_fit_is_told_with_its_exit_code(dovetail):
         ("schedule resnet-18 --chip tpuv2-like --time abc", "--time is of --exact; say --exact too"),
         ("schedule resnet-18 --chip tpuv2-like --workers 2", "--workers is of --exact"),
         ("schedule resnet-18 --chip tpuv2-like --exact --time abc", "(--time)"),
+        ("schedule resnet-18 --chip tpuv2-like --exact --time 0s", "--time must be at least 1 ms; got '0s'"),
+        ("schedule resnet-18 --chip tpuv2-like --exact --time 1e-9s", "--time must be at least 1 ms"),
         ("schedule resnet-18 --chip tpuv2-like --exact --workers 100000", "at most 64; got 100,000"),
         ("mine resnet-18 --batch 2 --keep 3", "say stages: mosaic or pooled, or leave it out (--keep)"),
         ("schedule resnet-18 --chip tpuv2-like --batch 0", "--batch must be at least 1"),

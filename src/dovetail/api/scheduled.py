@@ -10,6 +10,7 @@ from dovetail.api.answer import Answer, call_of
 from dovetail.api.arguments import counted, in_python
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.given import ChipGiven, ModelGiven, chip_given, model_given
+from dovetail.files.text import quoted
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.report.core_schedule import fits, schedule_processes, schedule_record, schedule_tables
 from dovetail.report.page import Page
@@ -24,6 +25,8 @@ from dovetail.units import format_s, quantity
 from dovetail.workload.graph import Block, Graph
 from dovetail.workload.training import with_recompute
 from dovetail.workload.workload import Workload
+
+LEAST_TIME_S = 1e-3  # style: a bound; a search has not begun in less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +154,8 @@ def limit_of(asked: ScheduleAsked) -> Limit:
             said["wall_s"] = quantity(asked.time, "s")
         except InvalidInput as error:
             raise InvalidInput(error.message, "--time") from None
+        if not said["wall_s"] >= LEAST_TIME_S:
+            raise InvalidInput(f"--time must be at least {format_s(LEAST_TIME_S, 0)}; got {quoted(asked.time)}")
     if asked.num_workers:
         said["num_workers"] = asked.num_workers
     return Limit(**said)

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812  the name everyone gives it
 
 from dovetail.capture.torch_operators import Reading
-from dovetail.errors import NotModelled
+from dovetail.errors import InvalidInput, NotModelled
 from dovetail.workload.recorded.record import Attribute
 
 
@@ -51,6 +51,8 @@ def _attention(
     del scale, enable_gqa
     if query.dim() != 4:
         return None
+    if not 0 <= dropout_p <= 1:
+        raise InvalidInput(f"dropout of attention must be from 0 to 1; got {dropout_p!r:.40}")
     return Whole(
         word="attention",
         operands=_present(query, key, value, attn_mask),

@@ -28,6 +28,7 @@ ENDPOINT_HELP = "What moves bytes through the chip: ace, copy-engine, ideal, in-
 MEMORY_HELP = 'Memory bandwidth it may use, reads and writes each: "450 GB/s"; 100GB/s..800GB/s doubles.'
 SMS_HELP = 'SMs it may use, and what each reads: 6, or "6@40GB/s". Otherwise a measured chip\'s rate, or 80 GB/s (ACE).'
 PERFETTO_HELP = "Write a timeline of links and streams for ui.perfetto.dev."
+PLOT_HELP = "Draw time over size, of a sweep or of one point, as .svg."
 CSV_HELP = "Write results as FILE.csv; one answer's links and critical path as FILE.links.csv and FILE.critical.csv."
 RANKS_HELP = "Whose timeline and links to write: 0-7 or 0,2. Otherwise all."
 ASTRA_HELP = "Write the same as ASTRA-sim's files: PREFIX.0.et and on, PREFIX.network.yml, PREFIX.system.json."
@@ -49,7 +50,7 @@ def network(
     endpoint: Annotated[str, typer.Option(metavar="NAME", help=ENDPOINT_HELP)] = "",
     memory: Annotated[str, typer.Option(metavar="RATE", help=MEMORY_HELP)] = "",
     sms: Annotated[str | None, typer.Option(metavar="N", help=SMS_HELP)] = None,
-    plot: Annotated[str, typer.Option(metavar="FILE", help="Draw the curves of a sweep, as .svg.")] = "",
+    plot: Annotated[str, typer.Option(metavar="FILE", help=PLOT_HELP)] = "",
     perfetto: Annotated[str, typer.Option(metavar="FILE", help=PERFETTO_HELP)] = "",
     csv: Annotated[str, typer.Option(metavar="FILE", help=CSV_HELP)] = "",
     ranks: Annotated[str, typer.Option(metavar="RANKS", help=RANKS_HELP)] = "",

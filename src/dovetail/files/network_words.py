@@ -106,11 +106,11 @@ def devices_of(text: str, where: str) -> tuple[int, ...]:
     for word in text.split(","):
         first, joint, last = word.strip().partition("-")
         ends = [first, last] if joint else [first]
-        if not all(end.isdecimal() and len(end) <= _MAX_DIGITS for end in ends):
+        if not all(end.isascii() and end.isdecimal() for end in ends):
             shown = "groups are written 0-3;4-7 or 0,2;1,3" if where == "--groups" else "ranks are written 0-3 or 0,2"
             raise InvalidInput(f"{shown}; got {quoted(text)}", where)
-        if int(ends[-1]) > _MAX_WHOLE:
-            raise InvalidInput(f"devices are below {_MAX_WHOLE:,}; got {ends[-1]}", where)
+        if any(len(end) > _MAX_DIGITS or int(end) > _MAX_WHOLE for end in ends):
+            raise InvalidInput(f"devices are numbered up to {_MAX_WHOLE:,}; got {quoted(text)}", where)
         devices += range(int(ends[0]), int(ends[-1]) + 1)
     if not devices:
         raise InvalidInput(f"a group has devices; got {quoted(text)}", where)

@@ -111,7 +111,7 @@ def _found_words(schedule: CoreSchedule, limit_s: float) -> str:
     """Whose schedule it is, and how good: one is called exact only with its proof."""
     if is_best(schedule):
         return f"{'exact' if limit_s else 'list'} schedule; the best there is"
-    how = f"best found in {format_s(limit_s, 2)}" if limit_s else "list schedule"
+    how = f"best found within a limit of {format_s(limit_s, 2)}" if limit_s else "list schedule"
     return f"{how}; at most {percent(schedule.gap_frac)} could be saved"
 
 

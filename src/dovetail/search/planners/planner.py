@@ -81,8 +81,8 @@ def planned(
     """
     graph = workload.training_graph()
     has_bounds = objective.aspect == "time" and any(block.is_layer for block in graph.blocks)
-    if has_bounds and not is_even_only:
-        check_depth(graph, "keep stages even, with --forbid uneven or stages: even in space")
+    if has_bounds and not is_even_only and space.pipeline_parallel != (1,):
+        check_depth(graph, "keep stages even, with dovetail plan --forbid uneven or stages: even in space")
     policies = tuple(RECOMPUTE_POLICIES.index(policy) for policy in space.recompute)
     whole = EvenSearch(
         job=Job(graph=graph, cluster=cluster, precision=workload.precision, policies=policies),

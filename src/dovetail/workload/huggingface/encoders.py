@@ -53,13 +53,13 @@ def mt5(fields: Fields, name: str) -> Shape:
 
 def _t5(fields: Fields, name: str, *, is_tied: bool, projection: str) -> Shape:
     """Encoder and decoder see samples of one length; a tied head scales what goes into it."""
-    num_layers, num_heads = fields.count("num_layers"), fields.count("num_heads")
+    num_layers, num_heads = fields.layers("num_layers"), fields.count("num_heads")
     has_dropout, is_tied = fields.is_dropping("dropout_rate", 0.1), fields.flag("tie_word_embeddings", is_tied)
     fields.must_be("is_encoder_decoder", True)
     fields.ignore("relative_attention_max_distance", "dense_act_fn", "is_gated_act")  # the last two are derived
     shape = Transformer(
         name=name,
-        num_layers=fields.count("num_decoder_layers", num_layers),
+        num_layers=fields.layers("num_decoder_layers", num_layers),
         num_encoder_layers=num_layers,
         hidden=fields.count("d_model"),
         num_heads=num_heads,

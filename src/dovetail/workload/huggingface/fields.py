@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dovetail.errors import InvalidInput, NotModelled
+from dovetail.workload.shape_rules import MAX_LAYERS
 
 _NUM_MOST = 2**19  # above any width, depth or vocabulary in use; keeps sums of products of three within 63 bits
 _NUM_MOST_POSITIONS = 2**30
@@ -58,8 +59,11 @@ class Fields:
         if isinstance(value, bool) or not isinstance(value, int):
             raise InvalidInput(f"{key} must be a whole number; got {shown(value)}", key)
         if not least <= value <= most:
-            raise InvalidInput(f"{key} must be from {least} to {most}; got {shown(value)}", key)
+            raise InvalidInput(f"{key} must be from {least} to {most:,}; got {shown(value)}", key)
         return value
+
+    def layers(self, key: str, default: int | object = _REQUIRED) -> int:
+        return self.count(key, default, most=MAX_LAYERS)
 
     def positions(self, key: str, default: int | object = _REQUIRED) -> int:
         return self.count(key, default, most=_NUM_MOST_POSITIONS)

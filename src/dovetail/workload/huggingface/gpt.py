@@ -27,7 +27,7 @@ def biased(fields: Fields, name: str, keys: _Keys, *, has_default_ffn: bool = Fa
     num_heads = fields.divisor(keys.heads, hidden, keys.hidden)
     return Transformer(
         name=name,
-        num_layers=fields.count(keys.layers),
+        num_layers=fields.layers(keys.layers),
         hidden=hidden,
         num_heads=num_heads,
         num_kv_heads=num_heads,

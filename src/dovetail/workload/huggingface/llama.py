@@ -27,7 +27,7 @@ def llama_like(
         num_kv_heads = num_heads
     return Transformer(
         name=name,
-        num_layers=fields.count("num_hidden_layers"),
+        num_layers=fields.layers("num_hidden_layers"),
         hidden=hidden,
         num_heads=num_heads,
         num_kv_heads=fields.divisor("num_key_value_heads", num_heads, "num_attention_heads", num_kv_heads),

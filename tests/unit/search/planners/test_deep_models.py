@@ -40,11 +40,11 @@ def workload(num_layers: int) -> Workload:
     return Workload(model=deep, global_batch=64, seq=1024)
 
 
-def on_one(num_layers: int, *, is_even_only: bool = False) -> Planned:
+def on_one(num_layers: int, *, space: PlanSpace = SPACE, is_even_only: bool = False) -> Planned:
     return planned(
         workload(num_layers),
         clusters["dgx-a100"].build(8),
-        SPACE,
+        space,
         objectives["time"],
         num_best=3,
         cluster_usd=1.0,
@@ -71,10 +71,17 @@ def test_a_model_has_no_more_layers_than_any_could():
 
 
 def test_too_many_layers_to_be_cut_are_refused_with_the_way_out():
-    with pytest.raises(NotModelled, match=r"up to 1,000 layers; .* has 1,001; keep stages even, with --forbid uneven"):
+    with pytest.raises(
+        NotModelled, match=r"up to 1,000 layers; .* has 1,001; keep stages even, with dovetail plan --forbid uneven"
+    ):
         on_one(MOST_LAYERS + 1)
     with pytest.raises(NotModelled, match=r"has 1,001; write a plan and simulate it"):
         on_pool(MOST_LAYERS + 1)
+
+
+def test_one_stage_is_not_cut():
+    found = on_one(MOST_LAYERS + 1, space=replace(SPACE, pipeline_parallel=(1,)))
+    assert found.tally.num_plans > 0
 
 
 def test_even_stages_may_hold_as_many_layers_as_a_model_may_have():
