@@ -33,7 +33,15 @@ STATEMENTS = (
     "PRAGMA encoding = 'UTF-16'", "VACUUM",
 )  # fmt: skip
 _ANY = "SELECT point FROM points ORDER BY point LIMIT 1 OFFSET {place} % (SELECT count(*) FROM points)"
-FORBIDDEN = (sqlite3.Error, OverflowError, TypeError, ValueError, IndexError, DamagedRow)  # by a change before
+FORBIDDEN = (
+    sqlite3.Error,
+    AttributeError,
+    OverflowError,
+    TypeError,
+    ValueError,
+    IndexError,
+    DamagedRow,
+)  # by a change before
 
 
 def changed_store(data: bytes, rng: Random, num_changes: int) -> bytes:

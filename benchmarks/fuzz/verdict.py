@@ -24,7 +24,7 @@ LEAKED = re.compile(
     r"Traceback|\b\w+(?:Error|Exception|Warning): |<class |<function |<module | object at 0x|NoneType|numpy\.|np\.float"
     r"|dtype\(|errors\.pydantic\.dev"
 )
-RAISES = " raises "  # what follows is said by other people's code that capture runs, and named so
+RAISES = re.compile(" raise[sd] ")  # what follows is said by other people's code that capture runs, and named so
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _wrong_refusal(ended: Ended) -> Finding | None:
     lines = ended.stderr.splitlines()
     if len(lines) != 1 or not lines[0].startswith("dovetail: ") or not lines[0][len("dovetail: ") :].strip():
         return Finding("not one line", f"{len(lines)} lines: {ended.stderr[:200].strip()}")
-    if told := LEAKED.search(lines[0].partition(RAISES)[0]):
+    if told := LEAKED.search(RAISES.split(lines[0])[0]):
         return Finding("leak", lines[0][max(told.start() - 80, 0) : told.end() + 80])
     if len(lines[0]) > MOST_CHARACTERS or not lines[0].isprintable():
         return Finding("unreadable", lines[0][:100])
