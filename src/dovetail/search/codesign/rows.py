@@ -140,8 +140,8 @@ def score_of(row: Scored) -> SystemScore:
 
 
 def _is_number(figure: float) -> bool:
-    """Whether it can be the number of a plan."""
-    return 0 <= figure < MOST_PLANS and figure == int(figure)
+    """Whether it can be the number of a plan, or -1 where none fits."""
+    return -1 <= figure < MOST_PLANS and figure == int(figure)
 
 
 def refined_of(row: Scored) -> RefinedSystem:

@@ -23,11 +23,11 @@ def row(plan: float) -> Scored:
     return Scored(point=(0,), loss=1.0, also=tuple(figures))
 
 
-def test_a_row_of_a_plan_is_read():
-    assert score_of(row(3.0)).cases[0].plan == 3
+def test_a_row_of_a_plan_or_of_none_that_fits_is_read():
+    assert [score_of(row(plan)).cases[0].plan for plan in (3.0, -1.0)] == [3, -1]
 
 
-@pytest.mark.parametrize("plan", [-1.0, 0.5, 1e200, float("inf"), float("nan")])
+@pytest.mark.parametrize("plan", [-2.0, 0.5, 1e200, float("inf"), float("nan")])
 def test_what_is_no_number_of_a_plan_is_refused(plan):
     with pytest.raises(InvalidInput, match=r"holds no score of a system; put back a copy of the store"):
         score_of(row(plan))
