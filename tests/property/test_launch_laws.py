@@ -47,6 +47,8 @@ def plans_for(draw: st.DrawFn, shape: Transformer) -> Plan:
     """A plan that `shape` can be cut by, with every choice a plan has."""
     tp, cp, pp, dp = draw(powers), draw(powers), draw(powers), draw(powers)
     has_experts = shape.experts is not None
+    is_dealt = shape.num_kv_heads % (tp * cp) == 0  # all-to-all deals heads out
+    exchanges = [name for name in CONTEXT_EXCHANGES if is_dealt or name != "all-to-all"]
     interleave = draw(st.sampled_from([1, 2, 4])) if pp > 1 else 1
     schedule = draw(st.sampled_from(["1f1b", "gpipe", "zb-h1"] if interleave == 1 and pp > 1 else ["1f1b"]))
     if interleave == 2:
@@ -56,12 +58,13 @@ def plans_for(draw: st.DrawFn, shape: Transformer) -> Plan:
         st.sampled_from(RECOMPUTE_POLICIES).map(lambda policy: (policy,)),
         st.lists(st.sampled_from(RECOMPUTE_POLICIES), min_size=pp, max_size=pp).map(tuple),
     ))  # fmt: skip
-    counts = () if set(recompute) == {"none"} else draw(st.sampled_from([(), (1,), (4,), tuple(range(pp))]))
+    by_stage = tuple(stage % 2 for stage in range(pp))  # a stage may hold one layer
+    counts = () if set(recompute) == {"none"} else draw(st.sampled_from([(), (1,), (4,), by_stage]))
     return Plan(
         tensor_parallel=tp,
         sequence_parallel=draw(st.booleans()) or has_experts,
         context_parallel=cp,
-        context_exchange=draw(st.sampled_from(CONTEXT_EXCHANGES)),
+        context_exchange=draw(st.sampled_from(exchanges)),
         pipeline_parallel=pp,
         interleave=interleave,
         schedule=schedule,
