@@ -24,6 +24,7 @@ LEAKED = re.compile(
     r"Traceback|\b\w+(?:Error|Exception|Warning): |<class |<function |<module | object at 0x|NoneType|numpy\.|np\.float"
     r"|dtype\(|errors\.pydantic\.dev"
 )
+NOTE = "which begins anew"  # of a store with rows by another version, said while it is opened
 RAISES = re.compile(" raise[sd] ")  # what follows is said by other people's code that capture runs, and named so
 
 
@@ -79,13 +80,21 @@ def _no_number(name: str) -> float:
 
 
 def _wrong_refusal(ended: Ended) -> Finding | None:
+    """A refusal is one line; a note of a study that begins anew, which was told before, may stand above it."""
     lines = ended.stderr.splitlines()
-    if len(lines) != 1 or not lines[0].startswith("dovetail: ") or not lines[0][len("dovetail: ") :].strip():
+    told_before = [line for line in lines[:-1] if line.startswith("dovetail: ") and NOTE in line]
+    if len(lines) != 1 + len(told_before) or not all(line.removeprefix("dovetail: ").strip() for line in lines):
         return Finding("not one line", f"{len(lines)} lines: {ended.stderr[:200].strip()}")
-    if told := LEAKED.search(RAISES.split(lines[0])[0]):
-        return Finding("leak", lines[0][max(told.start() - 80, 0) : told.end() + 80])
-    if len(lines[0]) > MOST_CHARACTERS or not lines[0].isprintable():
-        return Finding("unreadable", lines[0][:100])
+    return next(filter(None, map(_wrong_line, lines)), None)
+
+
+def _wrong_line(line: str) -> Finding | None:
+    if not line.startswith("dovetail: "):
+        return Finding("not one line", f"not told by us: {line[:200]}")
+    if told := LEAKED.search(RAISES.split(line)[0]):
+        return Finding("leak", line[max(told.start() - 80, 0) : told.end() + 80])
+    if len(line) > MOST_CHARACTERS or not line.isprintable():
+        return Finding("unreadable", line[:100])
     return None
 
 
