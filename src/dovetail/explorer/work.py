@@ -53,7 +53,9 @@ class Workers:
             found: R = self._known[key]
             return found
         if key not in self._asked:
-            self._asked[key] = asyncio.ensure_future(self._answered(key, act, args, kwargs))
+            asked = asyncio.ensure_future(self._answered(key, act, args, kwargs))
+            asked.add_done_callback(_let_go)
+            self._asked[key] = asked
         result: R = await asyncio.shield(self._asked[key])
         return result
 
@@ -84,6 +86,12 @@ class Workers:
     def stop(self) -> None:
         self._pool.stop()
         self._pool.join()
+
+
+def _let_go(asked: asyncio.Future[Any]) -> None:
+    """Takes note of an error that nobody waits for any more, as when the server ends: asyncio would print it."""
+    if not asked.cancelled():
+        asked.exception()
 
 
 def _acted(act: Callable[..., R], *args: Any, **kwargs: Any) -> R:
