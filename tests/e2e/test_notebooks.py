@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tests.apart import ended
 from tests.e2e.conftest import ROOT, environment
 
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
@@ -44,7 +44,7 @@ def test_a_notebook_runs_and_shows_tables_and_charts(file, monkeypatch):
     client = NotebookClient(
         notebook, timeout=TIMEOUT_S, startup_timeout=TIMEOUT_S, kernel_name="python3", resources=where
     )
-    asyncio.run(client.async_execute())
+    ended(client.async_execute())
     shown = [set(output.data) for cell in notebook.cells for output in cell.get("outputs", ()) if "data" in output]
     assert any("text/html" in kinds and PLOTLY not in kinds for kinds in shown)
     assert any(PLOTLY in kinds for kinds in shown)

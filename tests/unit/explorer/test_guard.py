@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from dovetail.errors import InvalidInput
 from dovetail.explorer.guard import COOKIE, HEADERS, MAX_BODY_BYTES, Guard, host_name
 from dovetail.explorer.settings import Settings, is_loopback, may_be_called, settings_of
+from tests.apart import ended
 
 HERE = Settings(port=8037)
 OPEN = Settings(host="0.0.0.0", port=8037, token="let-me-in")
@@ -40,7 +40,7 @@ def asked(settings: Settings, kind: str = "http", body: tuple[bytes, ...] = (b""
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(Guard(behind, settings)(scope, receive, send))
+    ended(Guard(behind, settings)(scope, receive, send))
     first = sent[0]
     return first.get("status", first.get("code")), dict(first.get("headers", [])), read
 
