@@ -44,7 +44,7 @@ class FrontView:
             self._plot.props["aria-label"] = f"{len(front.points)} systems of a Pareto front; listed below"
             self._plot.on("plotly_click", lambda event: self._pressed(event.args), js_handler=PRESSED)
             self._choice = choice_field(
-                "point", "Open a point", {"": self._options()}, str(self.point), lambda text: self.open(_whole(text))
+                "point", "Open a point", {"": self._options()}, str(self.point), lambda text: self.open(whole(text))
             )
         self._detail = ui.element("div")
         self.open(self.point)
@@ -74,8 +74,8 @@ class FrontView:
 
     def _turn(self, name: str) -> Callable[[str], None]:
         def turn(text: str) -> None:
-            if 0 <= _whole(text) < len(self._front.axes):
-                setattr(self, name, _whole(text))
+            if 0 <= whole(text) < len(self._front.axes):
+                setattr(self, name, whole(text))
                 self.draw()
 
         return turn
@@ -103,7 +103,8 @@ class FrontView:
 PRESSED = "(event) => { const at = event?.points?.[0]; if (at) emit(at.pointIndex ?? at.pointNumber); }"
 
 
-def _whole(text: str) -> int:
+def whole(text: str) -> int:
+    """The number of a point or an axis, as a page's address or a field says it; -1 where it is none."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else -1
 
 

@@ -12,7 +12,7 @@ from nicegui import ui
 from dovetail.errors import InvalidInput
 from dovetail.explorer.elements import box, button, show_section, words
 from dovetail.explorer.frame import Frame, Site
-from dovetail.explorer.front_view import FrontView
+from dovetail.explorer.front_view import FrontView, whole
 from dovetail.explorer.search_asked import (
     OTHERS,
     PLAN,
@@ -72,7 +72,7 @@ class SearchView:
     def _read(self) -> None:
         """What the address asks for, and the search it names."""
         said = dict(self._query)
-        self._point = int(said[POINT]) if said.get(POINT, "").isdecimal() and len(said[POINT]) < 9 else 0
+        self._point = max(0, whole(said.get(POINT, "")))
         self.asked = search_asked([(name, value) for name, value in self._query if name != NUMBER])
         if self.asked.kind == PLAN:
             own = ("kind", "objective", *OTHERS)

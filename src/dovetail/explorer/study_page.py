@@ -8,7 +8,7 @@ from nicegui import ui
 
 from dovetail.explorer.elements import box, choice_field, markup, tables_html, words
 from dovetail.explorer.frame import Frame, Site
-from dovetail.explorer.front_view import FrontView
+from dovetail.explorer.front_view import FrontView, whole
 from dovetail.explorer.search_form import AXES
 from dovetail.explorer.studies import Listed, Opened, studies_of, study_opened
 from dovetail.search.codesign.pareto import checked_axes
@@ -30,7 +30,7 @@ class StudyView:
         self.frame = Frame("/study", query)
         said = dict(query)
         self._key, self._axes = said.get("study", ""), said.get("axes", FIRST_AXES)
-        self._point = int(said["point"]) if said.get("point", "").isdecimal() and len(said["point"]) < 9 else 0
+        self._point = max(0, whole(said.get("point", "")))
         self._front: FrontView | None = None
 
     def build(self) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
-from dovetail.accuracy.bars import ROUNDING_FRAC, STATISTICS
-from dovetail.accuracy.choice_bars import AT_LEAST
+from dovetail.accuracy.bars import ROUNDING_FRAC, Bar
+from dovetail.accuracy.choice_bars import Choice
+from dovetail.accuracy.compared import Score
 from dovetail.files.entry import Entry
 
 Record = dict[str, Any]
-FIGURES = dict(zip(STATISTICS, ("mape_frac", "median_frac", "p90_frac", "worst_frac"), strict=True))
+_FIGURES = [field.name for field in fields(Score) if field.name != "worst"]
+_OF_CHOICE = [field.name for field in fields(Choice)]
 
 
 def check_agrees(record: Record, entry: Entry) -> None:
@@ -33,13 +36,13 @@ def _verdicts(record: Record, entry: Entry) -> Iterator[tuple[Entry, bool, bool]
     for place, one in enumerate(record["sets"]):
         here = entry.child("sets").child(place)
         for number, score in enumerate(one["scores"]):
+            own = Score(**{name: score[name] for name in _FIGURES}, worst=())
             for at, bar in enumerate(score["bars"]):
-                found_frac = max(bar["measured_frac"], score[FIGURES[bar["statistic"]]])
-                is_held = found_frac <= bar["limit_frac"] + ROUNDING_FRAC
+                promised = Bar(promise=one["set"], statistic=bar["statistic"], limit_frac=bar["limit_frac"])
+                is_held = promised.holds(own) and bar["measured_frac"] <= promised.limit_frac + ROUNDING_FRAC
                 yield here.child("scores").child(number).child("bars").child(at).child("holds"), bar["holds"], is_held
         for at, choice in enumerate(one["choices"]):
-            is_most = choice["statistic"] not in AT_LEAST
-            is_held = choice["measured"] <= choice["limit"] if is_most else choice["measured"] >= choice["limit"]
+            is_held = Choice(**{name: choice[name] for name in _OF_CHOICE}).holds
             yield here.child("choices").child(at).child("holds"), choice["holds"], is_held
     for at, cover in enumerate(record["coverage"]):
         is_held = cover["least_frac"] <= cover["covered_frac"] <= cover["most_frac"]

@@ -11,11 +11,10 @@ from pydantic_core import PydanticCustomError
 from dovetail.accuracy.bars import STATISTICS
 from dovetail.errors import did_you_mean
 from dovetail.files.entry import opened
+from dovetail.files.profiles.kineto import EVENTS
 from dovetail.files.result_checks import check_agrees
 from dovetail.files.schema import Number, Shape, Text, Whole, checked
 from dovetail.files.text import quoted
-
-TRACE_KEY = "traceEvents"  # of a trace of PyTorch's profiler
 
 
 def _statistic(name: str) -> str:
@@ -239,7 +238,7 @@ class _Results(Shape):
 def load_results(file: Path) -> dict[str, Any]:
     """The results in `file`, with a note of when they were recorded where the file says so."""
     entry = opened(file)
-    if entry.has(TRACE_KEY):
+    if entry.has(EVENTS):
         raise entry.refused("this is a trace of a profiler, not results of --json; say --profile FILE")
     results: _Results = checked(entry, _Results, hint="; these are no results of dovetail validate --json")
     plain = results.model_dump(exclude_none=True)

@@ -89,19 +89,14 @@ def test_even_stages_may_hold_as_many_layers_as_a_model_may_have():
     assert found.tally.num_plans > 0
 
 
-def test_plans_cut_one_at_a_time_are_the_same(monkeypatch):
-    many = on_pool(10)
-    monkeypatch.setattr(parts, "OPTIONS_AT_ONCE", 1)
-    one = on_pool(10)
-    assert many.best
-    assert one.best == many.best
-    assert one.bound_s == many.bound_s
-
-
-def test_paces_of_plans_one_at_a_time_are_the_same(monkeypatch):
-    many = on_one(26)
-    monkeypatch.setattr(stage_paces, "TABLE_ELEMENTS", 1)
-    one = on_one(26)
+@pytest.mark.parametrize(
+    ("module", "name", "search"),
+    [(parts, "OPTIONS_AT_ONCE", lambda: on_pool(10)), (stage_paces, "TABLE_ELEMENTS", lambda: on_one(26))],
+)
+def test_plans_looked_at_one_at_a_time_are_the_same(module, name, search, monkeypatch):
+    many = search()
+    monkeypatch.setattr(module, name, 1)
+    one = search()
     assert many.best
     assert one.best == many.best
     assert one.bound_s == many.bound_s

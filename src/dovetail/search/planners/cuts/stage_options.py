@@ -26,7 +26,7 @@ from dovetail.schedule.work_columns import NUM_ROWS, WAYS, stage_work
 from dovetail.schedule.work_table import WorkTable
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 
-MOST_LAYERS = 1_000  # style: a bound; cuts of more take minutes, and no model that is trained has as many
+MOST_LAYERS = 1_000  # style: a bound, those of DeepNet, the deepest transformer published; cuts of more take minutes
 FEW_LAYERS = 32  # models with no more have every number of layers a stage looked at
 NONE = RECOMPUTE_POLICIES.index("none")
 _Kind = tuple[tuple[int, ...], bool, bool]  # repeats of every block that is no layer; is it first, is it last
