@@ -115,7 +115,7 @@ def test_results_can_be_read_back(dovetail, tmp_path):
 
 @pytest.mark.parametrize("words", [("array-sims", "--chip", "h200"), ("dies", "--dtype", "bf16")])
 def test_what_could_not_be_said_of_any_row_is_refused(dovetail, words):
-    check_refused(dovetail("validate", *words), "nothing that was named has it", words[1])
+    check_refused(dovetail("validate", *words), "no set that was named takes it", words[1])
 
 
 def test_some_sets_as_markdown_say_nothing_of_others(dovetail):

@@ -171,7 +171,7 @@ def validate(
 
 def _check_used(asked: ValidateAsked, found: Found) -> None:
     """Raises where an option says something of rows, and there are none of which it could be said."""
-    nowhere = "nothing that was named has it for the user to say: simulators, dies and results say theirs"
+    nowhere = "no set that was named takes it: simulators, dies and results have their own"
     if asked.chip != "" and not any(one.is_of_chip for one in found.sets):
         raise InvalidInput(f"{nowhere}; leave it out", "--chip")
     if asked.dtype and not any(one.is_of_dtype for one in found.sets):
