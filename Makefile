@@ -17,7 +17,7 @@ export PIP_ROOT_USER_ACTION := ignore
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help run test check lint format accuracy bars speeds fuzz bless ratchet docs clean chromium
+.PHONY: help run test check lint format accuracy bars speeds fuzz bless docs clean chromium
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -32,11 +32,10 @@ test: $(VENV)/.stamp-test lint chromium ## everything CI runs: lint, types and e
 check: $(VENV)/.stamp-test lint ## the quick loop: lint, types, and the fast test folders
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -m "not slow" $(wildcard tests/test_*.py) $(QUICK_FOLDERS)
 
-lint: $(VENV)/.stamp-test ## ruff, format, types and the size ratchet, without running tests
+lint: $(VENV)/.stamp-test ## ruff, format and types, without running tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m tests.size_ratchet
 
 format: $(VENV)/.stamp-test ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
@@ -57,9 +56,6 @@ fuzz: $(VENV)/.stamp-test ## break every input for ten minutes each, and record 
 
 bless: $(VENV)/.stamp-test ## rewrite golden files and recorded outputs; review the diff like code
 	$(BIN)/python -m pytest --bless $(BLESSED_FOLDERS)
-
-ratchet: $(VENV)/.stamp-test ## lower the pinned sizes to today's
-	$(BIN)/python -m tests.size_ratchet --write
 
 docs: $(VENV)/.stamp-docs ## build the documentation into site/
 	$(BIN)/zensical build --clean --strict

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
-from tests import size_ratchet
 from tests.architecture_rules import (
     EDGES,
     RANK_OF,
@@ -63,11 +61,6 @@ def test_the_rules_look_at_the_whole_package():
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_code_keeps_the_rule(rule):
     broken = rule(source_modules())
-    assert not broken, "\n" + "\n".join(broken)
-
-
-def test_no_module_or_function_outgrew_its_pin():
-    broken = size_ratchet.size_violations(size_ratchet.oversized(source_modules()), size_ratchet.read_pins())
     assert not broken, "\n" + "\n".join(broken)
 
 
@@ -346,50 +339,3 @@ def test_a_prefix_literal_outside_units_is_refused(tree, text, literal):
 )
 def test_a_plain_number_a_count_or_a_tolerance_is_allowed(tree, text):
     assert prefix_literal_violations(tree({"hardware/catalog/x.py": text})) == []
-
-
-# --- the ratchet --------------------------------------------------------------------------------------------------
-
-LONG_FUNCTION = (
-    "class A:\n    @property\n    def long(self):\n        '''Doc.\n\n        More.\n        '''\n"
-    + "        x = 1\n" * 30
-)
-
-
-def test_the_ratchet_measures_modules_and_functions_over_the_limit(tree):
-    sizes = size_ratchet.oversized(
-        tree({"cost/a.py": LONG_FUNCTION, "cost/b.py": "x = 1\n" * 301, "cost/c.py": "x = 1\n" * 300})
-    )
-    assert sizes == {"dovetail/cost/a.py::A.long": 31, "dovetail/cost/b.py": 301}
-
-
-def test_a_function_that_only_returns_one_value_is_data_and_not_measured(tree):
-    text = "def chip():\n    'Doc.'\n    return Chip(\n" + "        x=1,\n" * 40 + "    )\n"
-    assert size_ratchet.oversized(tree({"hardware/catalog/a.py": text})) == {}
-
-
-def test_a_new_or_grown_offender_breaks_the_ratchet_and_a_pinned_one_does_not():
-    sizes = {"a.py": 310, "b.py::f": 40, "c.py::g": 33}
-    new, grown = size_ratchet.size_violations(sizes, {"b.py::f": 39, "c.py::g": 33})
-    assert new == "a.py has 310 lines, over the limit of 300; split it"
-    assert grown == "b.py::f has 40 lines and was pinned at 39; it may only shrink"
-
-
-def test_the_ratchet_tells_which_pins_can_be_lowered():
-    assert size_ratchet.slack({"a.py": 310}, {"a.py": 320, "b.py::f": 40}) == [
-        "a.py is pinned at 320 and now has 310 lines",
-        "b.py::f is pinned at 40 and is no longer over the limit",
-    ]
-
-
-def test_writing_the_ratchet_only_shrinks_it_unless_told_to_grow(tmp_path, capsys):
-    file = tmp_path / "pins.json"
-    file.write_text(json.dumps({"a.py": 320, "b.py::f": 40, "c.py": 305}), encoding="utf-8")
-    sizes = {"a.py": 310, "c.py": 306, "d.py": 400}
-    assert size_ratchet.main(["--write"], file, sizes) == 1
-    assert size_ratchet.read_pins(file) == {"a.py": 310, "c.py": 305}
-    assert "d.py has 400 lines, over the limit of 300; split it" in capsys.readouterr().out
-    assert size_ratchet.main(["--write", "--grow"], file, sizes) == 0
-    assert size_ratchet.read_pins(file) == sizes
-    assert size_ratchet.main([], file, {}) == 0
-    assert "run `make ratchet`" in capsys.readouterr().out
