@@ -65,7 +65,7 @@ def records(file: Path) -> dict[str, StudyRecord]:
 
 
 def listed(dovetail, file: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(dovetail("studies", file, "--json").stdout)
+    found: list[dict[str, Any]] = json.loads(dovetail("studies", file, "--json").stdout)["studies"]
     return found
 
 

@@ -59,7 +59,7 @@ def test_studies_are_listed_for_people_and_programs(dovetail, store):
     told, found = dovetail("studies", store), dovetail("studies", store, "--json")
     assert (told.returncode, found.returncode, told.stderr, found.stderr) == (0, 0, "", "")
     assert max(map(len, told.stdout.splitlines()[1:])) <= 80
-    older, now, empty = json.loads(found.stdout)
+    older, now, empty = json.loads(found.stdout)["studies"]
     assert [one["is_current"] for one in (older, now, empty)] == [False, True, True]
     assert [one["num_rows"] for one in (older, now, empty)] == [1, 3, 0]
     assert older["model_version"] == "0.0.9+older"
@@ -72,7 +72,7 @@ def test_studies_are_listed_for_people_and_programs(dovetail, store):
 
 
 def test_one_study_is_shown_with_its_inputs_and_best_rows(dovetail, store):
-    now = json.loads(dovetail("studies", store, "--json").stdout)[1]["study"]
+    now = json.loads(dovetail("studies", store, "--json").stdout)["studies"][1]["study"]
     told, found = dovetail("studies", store, "--study", now[:6]), dovetail("studies", store, "--study", now, "--json")
     said = json.loads(found.stdout)
     assert said["inputs"] == INPUTS | {"limits": {"area_mm2": 600.5, "power_w": None}}
@@ -145,7 +145,7 @@ def test_a_file_that_stands_is_kept_and_half_of_one_is_never_left(dovetail, stor
     assert file.read_text(encoding="utf-8") == "mine"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["designs.db", "rows.csv"]
     saved = dovetail("studies", store, "--rescue", tmp_path / "saved.db", "--json")
-    assert sorted(one["num_rows"] - one["num_saved"] for one in json.loads(saved.stdout)) == [0, 0, 1]
+    assert sorted(one["num_rows"] - one["num_saved"] for one in json.loads(saved.stdout)["studies"]) == [0, 0, 1]
     assert dovetail("export", tmp_path / "saved.db", "--out", file, "--force", "--other-versions").returncode == 0
 
 
