@@ -67,7 +67,7 @@ def filled(kind: type, names: Mapping[str, Mapping[str, str]]) -> Any:
 
     Fields of which `names` says nothing have their default: they came after 0.1.
     """
-    value = object.__new__(kind)
+    value: Any = object.__new__(kind)
     defaults = {field.name: field.default for field in fields(kind)}
     for name, hint in _hints(kind).items():
         own = names[kind.__name__]
