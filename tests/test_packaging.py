@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from dovetail import __version__
-from dovetail.store.version import model_version
+from dovetail.store.version import model_version, physics_version
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -157,7 +157,8 @@ def test_the_wheel_installs_elsewhere_with_pip_alone_and_answers(version, wheel,
 
     (folder / "small.yaml").write_text(SMALL, encoding="utf-8")
     dovetail = str(own / "dovetail")
-    assert answer(dovetail, "--version") == f"dovetail {__version__} (model {model_version()})\n"
+    told = f"dovetail {__version__} (model {model_version()}, physics {physics_version()})\n"
+    assert answer(dovetail, "--version") == told
     for words, told in ASKED.items():
         assert told in answer(dovetail, *words.split()), words
     assert all((folder / page).stat().st_size > 10_000 for page in ("codesign.html", "plan.html", "step.html"))

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from dovetail.report.plain import SCHEMA_VERSION
+
 GOOD = """\
 workload: {model: llama3-8b, global_batch: 64, seq: 4096}
 cluster: {name: dgx-h100, devices: 16}
@@ -63,7 +65,7 @@ def test_a_refusal_is_json_too_where_json_was_asked_for(dovetail):
     ran = dovetail("simulate", "nowhere.yaml", "--json")
     assert ran.returncode == 2
     said = json.loads(ran.stdout)
-    assert said == {"error": "there is no file 'nowhere.yaml'"}
+    assert said == {"schema_version": SCHEMA_VERSION, "error": "there is no file 'nowhere.yaml'"}
     assert ran.stderr == f"dovetail: {said['error']}\n"
 
 

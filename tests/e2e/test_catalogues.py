@@ -20,7 +20,7 @@ import pytest
 def test_a_catalogue_is_listed_for_people_and_programs(dovetail, command, name):
     told, said = dovetail(command), dovetail(command, "--json")
     assert (told.returncode, said.returncode, told.stderr, said.stderr) == (0, 0, "", "")
-    names = [entry["name"] for entry in json.loads(said.stdout)]
+    names = [entry["name"] for entry in json.loads(said.stdout)[command]]
     assert name in names
     assert told.stdout.startswith(f"{len(names)} {command}\n")
     assert all(f"  {known} " in told.stdout for known in names)
@@ -77,7 +77,7 @@ def test_a_plan_in_a_file_points_to_simulate(dovetail, tmp_path):
 
 def test_a_cluster_of_ones_own_is_shown_with_the_figures_of_its_chip(dovetail):
     said = json.loads(dovetail("show", "examples/my-cluster.yaml", "--json").stdout)
-    assert [entry["kind"] for entry in said] == ["model", "cluster", "chip", "plan"]
+    assert [entry["kind"] for entry in said["entries"]] == ["model", "cluster", "chip", "plan"]
     told = dovetail("show", "examples/my-cluster.yaml").stdout
     assert "chip h100-large" in told
     assert "hbm.capacity_bytes" in told

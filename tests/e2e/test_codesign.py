@@ -157,7 +157,7 @@ def test_a_model_that_no_system_holds_is_an_answer(dovetail, tmp_path):
 
 def rows_of(dovetail, store) -> dict[str, int]:
     """Of every study of a store, its rows."""
-    studies = json.loads(dovetail("studies", store, "--json").stdout)
+    studies = json.loads(dovetail("studies", store, "--json").stdout)["studies"]
     return {one["study"]: one["num_rows"] for one in studies}
 
 

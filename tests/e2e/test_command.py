@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from dovetail import __version__
-from dovetail.store.version import PLUGINS, model_version
+from dovetail.store.version import PLUGINS, model_version, physics_version
 from tests.e2e.conftest import ROOT, TIMEOUT_S, environment
 
 HEAVY = ("numpy", "pydantic", "yaml", "rich", "numba")
@@ -44,7 +44,7 @@ def test_no_command_is_a_question_about_commands(started):
 
 
 def test_the_version_is_the_packages_and_that_of_the_model(started):
-    told = f"dovetail {__version__} (model {model_version()})\n"
+    told = f"dovetail {__version__} (model {model_version()}, physics {physics_version()})\n"
     assert started("--version").stdout == told
     assert started("--version", "models").stdout == told
 

@@ -89,7 +89,7 @@ def test_traces_and_stores_have_pages(dovetail, tmp_path):
     assert dovetail("mine", *ANSWERS["mine"][0][1:], "--store", store).returncode == 0
     assert dovetail("studies", store, "--html", file).returncode == 0
     assert "mine" in written(file)
-    [study] = json.loads(dovetail("studies", store, "--json").stdout)
+    [study] = json.loads(dovetail("studies", store, "--json").stdout)["studies"]
     assert dovetail("studies", store, "--study", study["study"], "--html", file).returncode == 0
     assert charts_of(written(file)) == ["best-rows"]
 

@@ -64,7 +64,7 @@ def test_what_a_page_adds_as_one_file_is_one_file_as_a_plugin_too(dovetail, tmp_
     name = re.findall(r"""^@?\w+\.register\("([^"]+)"\)""", first.text, re.MULTILINE)[0]
     listing, use = ADDITIONS[what]
     ran = dovetail(listing, "--json", "--plugin", plugin)
-    assert name in {entry["name"] for entry in json.loads(ran.stdout)}, ran.stderr
+    assert name in {entry["name"] for entry in json.loads(ran.stdout)[listing]}, ran.stderr
     words = [str(tmp_path / word) if word == "slow.yaml" else word for word in use.split()]
     used = dovetail(*words, "--plugin", plugin)
     assert (used.returncode, used.stderr) == (0, "")
@@ -73,7 +73,7 @@ def test_what_a_page_adds_as_one_file_is_one_file_as_a_plugin_too(dovetail, tmp_
 
 def test_methods_say_which_plugin_they_are_of(dovetail):
     ran = dovetail("methods", "--json", "--plugin", "examples/plugins/collective.py")
-    owners = {(entry["kind"], entry["name"]): entry["plugin"] for entry in json.loads(ran.stdout)}
+    owners = {(entry["kind"], entry["name"]): entry["plugin"] for entry in json.loads(ran.stdout)["methods"]}
     assert (
         owners["collective", "halo"] == owners["collective algorithm", "both-ways"] == "examples/plugins/collective.py"
     )
@@ -94,7 +94,7 @@ def test_every_command_takes_plugins():
 def test_a_plugin_is_named_before_the_command_or_after_it_and_lasts_as_long(dovetail, is_before):
     named = ("--plugin", "examples/plugins/chip.py")
     ran = dovetail(*named, "chips", "--json") if is_before else dovetail("chips", "--json", *named, *named)
-    assert "h200-hbm4" in {chip["name"] for chip in json.loads(ran.stdout)}
+    assert "h200-hbm4" in {chip["name"] for chip in json.loads(ran.stdout)["chips"]}
     assert "h200-hbm4" not in dovetail("chips", "--json").stdout
 
 
@@ -121,8 +121,8 @@ def test_workers_have_the_plugin_and_a_changed_one_is_another_study(dovetail, tm
     file.write_text(file.read_text(encoding="utf-8") + "# another word\n", encoding="utf-8")
     changed = dovetail(*words, "--store", store)
     assert "40 rows of this question are by" in changed.stderr
-    assert "which begins anew" in changed.stderr
-    studies = json.loads(dovetail("studies", store, "--json", "--plugin", file).stdout)
+    assert "this search begins anew, as numbers are never mixed: it was kept with other plugins" in changed.stderr
+    studies = json.loads(dovetail("studies", store, "--json", "--plugin", file).stdout)["studies"]
     assert [study["num_rows"] for study in studies] == [40, 40]
     assert len({study["model_version"] for study in studies}) == 2
 

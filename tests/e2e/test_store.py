@@ -29,7 +29,8 @@ def test_another_question_figure_or_model_starts_anew(tmp_path, monkeypatch):
         assert not store.study("codesign", INPUTS, FIGURES).known()
         turned = {"space": dict(reversed(INPUTS["space"].items()))}
         assert not store.study("mine", INPUTS | turned, FIGURES).known()  # its points would mean other designs
-        monkeypatch.setattr(version, "model_version", lambda: "0.0.0+another")
+        other = version.Change(version=version.HISTORY[-1].version + 1, what="another model")
+        monkeypatch.setattr(version, "HISTORY", (*version.HISTORY, other))
         assert not store.study("mine", INPUTS, FIGURES).known()
         assert [study.num_rows for study in store.studies()] == [2, 0, 0, 0, 0, 0]
         assert [study.is_current for study in store.studies()] == [False] * 5 + [True]

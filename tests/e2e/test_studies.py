@@ -48,7 +48,7 @@ def store(tmp_path, monkeypatch):
     path = tmp_path / "designs.db"
     with opened(path) as opened_store:
         with monkeypatch.context() as patched:
-            patched.setattr(version, "model_version", lambda: "0.0.9+older")
+            patched.setattr(version, "kept_under", lambda _: "0.0.9+older")
             opened_store.study("codesign", INPUTS, ("power_w", "step_s")).keep(FOUND[:1])
         opened_store.study("codesign", INPUTS, ("power_w", "step_s")).keep(FOUND)
         opened_store.study("mine", {"space": {"num_rows": [4, 8]}}, ("area_mm2",))
@@ -59,7 +59,7 @@ def test_studies_are_listed_for_people_and_programs(dovetail, store):
     told, found = dovetail("studies", store), dovetail("studies", store, "--json")
     assert (told.returncode, found.returncode, told.stderr, found.stderr) == (0, 0, "", "")
     assert max(map(len, told.stdout.splitlines()[1:])) <= 80
-    older, now, empty = json.loads(found.stdout)
+    older, now, empty = json.loads(found.stdout)["studies"]
     assert [one["is_current"] for one in (older, now, empty)] == [False, True, True]
     assert [one["num_rows"] for one in (older, now, empty)] == [1, 3, 0]
     assert older["model_version"] == "0.0.9+older"
@@ -72,7 +72,7 @@ def test_studies_are_listed_for_people_and_programs(dovetail, store):
 
 
 def test_one_study_is_shown_with_its_inputs_and_best_rows(dovetail, store):
-    now = json.loads(dovetail("studies", store, "--json").stdout)[1]["study"]
+    now = json.loads(dovetail("studies", store, "--json").stdout)["studies"][1]["study"]
     told, found = dovetail("studies", store, "--study", now[:6]), dovetail("studies", store, "--study", now, "--json")
     said = json.loads(found.stdout)
     assert said["inputs"] == INPUTS | {"limits": {"area_mm2": 600.5, "power_w": None}}
@@ -97,7 +97,7 @@ def test_rows_of_this_version_are_written_with_every_digit(dovetail, store, tmp_
     assert len(said["left_out"]) == 1
     assert said["num_rows"] == len(rows) == 3
     assert list(rows[0]) == said["columns"]
-    assert {row["model_version"] for row in rows} == {version.model_version()}
+    assert {row["model_version"] for row in rows} == {version.kept_under("codesign")}
     best = min((row for row in rows if row["loss"]), key=lambda row: float(row["loss"]))
     assert float(best["loss"]) == 0.1 + 0.2
     assert (best["num_tensor"], float(best["clock_hz"]), best["memory"]) == ("2", 1.05e9, "hbm2e")
@@ -112,7 +112,8 @@ def test_numbers_of_another_version_are_written_when_asked_for_and_labelled(dove
     ran = dovetail("export", store, "--out", tmp_path / "rows.csv", "--other-versions")
     assert "do not compare them" in " ".join(ran.stdout.split())
     rows = rows_of(tmp_path / "rows.csv")
-    assert sorted(row["model_version"] for row in rows) == sorted(["0.0.9+older"] + 3 * [version.model_version()])
+    versions = ["0.0.9+older"] + 3 * [version.kept_under("codesign")]
+    assert sorted(row["model_version"] for row in rows) == versions
     older = next(row["study"] for row in rows if row["model_version"] == "0.0.9+older")
     dovetail("export", store, "--study", older, "--out", tmp_path / "older.csv")
     assert [row["study"] for row in rows_of(tmp_path / "older.csv")] == [older]
@@ -144,7 +145,7 @@ def test_a_file_that_stands_is_kept_and_half_of_one_is_never_left(dovetail, stor
     assert file.read_text(encoding="utf-8") == "mine"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["designs.db", "rows.csv"]
     saved = dovetail("studies", store, "--rescue", tmp_path / "saved.db", "--json")
-    assert sorted(one["num_rows"] - one["num_saved"] for one in json.loads(saved.stdout)) == [0, 0, 1]
+    assert sorted(one["num_rows"] - one["num_saved"] for one in json.loads(saved.stdout)["studies"]) == [0, 0, 1]
     assert dovetail("export", tmp_path / "saved.db", "--out", file, "--force", "--other-versions").returncode == 0
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.themes import themed
 from dovetail.report.page import Page, Provenance, Section
-from dovetail.report.plain import Record
+from dovetail.report.plain import Record, versioned
 from dovetail.report.table import Table, text_of
 
 PLOTLY = "application/vnd.plotly.v1+json"  # what notebooks draw a figure from
@@ -48,8 +48,13 @@ class Answer(ABC):
 
     @property
     @abstractmethod
+    def _record(self) -> Record:
+        """`record` without the version of its keys."""
+
+    @property
     def record(self) -> Record:
         """What the command prints with `--json`; docs/reference/json.md lists the keys."""
+        return versioned(self._record)
 
     @property
     def page(self) -> Page:

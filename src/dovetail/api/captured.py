@@ -69,7 +69,7 @@ class Capture(Answer):
         return captured_tables(self.record)
 
     @property
-    def record(self) -> Record:
+    def _record(self) -> Record:
         return captured_record(
             self.model, is_from_cache=self.is_from_cache, remarks=self.remarks, model_file=self.model_file
         )

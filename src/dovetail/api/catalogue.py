@@ -12,7 +12,7 @@ from dovetail.plan.recipes import plans as known_plans
 from dovetail.report.catalogue import chip_brief, cluster_brief, model_brief, plan_entry_record
 from dovetail.report.catalogue_tables import chips_table, clusters_table, models_table, plans_table
 from dovetail.report.methods import method_records, methods_table
-from dovetail.report.plain import Record
+from dovetail.report.plain import Record, versioned
 from dovetail.report.table import Table, text_of
 from dovetail.workload.models import models as known_models
 
@@ -24,9 +24,15 @@ class Catalogue:
     It goes through the names: `for name in dv.models()`, `"llama3-8b" in dv.models()`, `len(dv.chips())`.
     """
 
+    kind: str  # such as models
     names: tuple[str, ...]
-    record: list[Record]
+    entries: list[Record]
     table: Table
+
+    @property
+    def record(self) -> Record:
+        """The entries as a list, under what they are."""
+        return versioned({self.kind: self.entries})
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -49,31 +55,35 @@ class Catalogue:
 
 def models() -> Catalogue:
     """The models that can be named."""
-    return _catalogue(known_models.names(), [model_brief(build()) for _, build in known_models.items()], models_table)
+    briefs = [model_brief(build()) for _, build in known_models.items()]
+    return _catalogue("models", known_models.names(), briefs, models_table)
 
 
 def chips() -> Catalogue:
     """The chips that can be named."""
-    return _catalogue(known_chips.names(), [chip_brief(build()) for _, build in known_chips.items()], chips_table)
+    briefs = [chip_brief(build()) for _, build in known_chips.items()]
+    return _catalogue("chips", known_chips.names(), briefs, chips_table)
 
 
 def clusters() -> Catalogue:
     """The clusters that can be named; each takes a number of devices, in its name as in "h100x512" or beside it."""
     briefs = [cluster_brief(entry.build(entry.default_devices)) for _, entry in known_clusters.items()]
-    return _catalogue(known_clusters.names(), briefs, clusters_table)
+    return _catalogue("clusters", known_clusters.names(), briefs, clusters_table)
 
 
 def plans() -> Catalogue:
     """The plans that can be named."""
     briefs = [plan_entry_record(name, entry) for name, entry in known_plans.items()]
-    return _catalogue(known_plans.names(), briefs, plans_table)
+    return _catalogue("plans", known_plans.names(), briefs, plans_table)
 
 
 def methods() -> Catalogue:
     """The pipeline schedules, collectives, their algorithms and the search algorithms that can be named."""
     records = method_records()
-    return _catalogue(tuple(str(record["name"]) for record in records), records, methods_table)
+    return _catalogue("methods", tuple(str(record["name"]) for record in records), records, methods_table)
 
 
-def _catalogue(names: tuple[str, ...], briefs: list[Record], table: Callable[[list[Record]], Table]) -> Catalogue:
-    return Catalogue(names=names, record=briefs, table=table(briefs))
+def _catalogue(
+    kind: str, names: tuple[str, ...], briefs: list[Record], table: Callable[[list[Record]], Table]
+) -> Catalogue:
+    return Catalogue(kind=kind, names=names, entries=briefs, table=table(briefs))

@@ -84,7 +84,7 @@ class Codesign(Answer):
         return codesigned_tables(found) if isinstance(found, CodesignReport) else nothing_tables(found.why)
 
     @property
-    def record(self) -> Record:
+    def _record(self) -> Record:
         found = self.outcome
         return codesigned_record(found) if isinstance(found, CodesignReport) else found.why
 

@@ -87,7 +87,7 @@ class Front(Answer):
         return front_tables(found) if isinstance(found, FrontReport) else nothing_tables(found.why)
 
     @property
-    def record(self) -> Record:
+    def _record(self) -> Record:
         found = self.outcome
         return front_record(found) if isinstance(found, FrontReport) else found.why
 

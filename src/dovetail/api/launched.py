@@ -59,7 +59,7 @@ class LaunchScript(Answer):
         return (Table(title=self.headline, notes=(*notes, *self.text.splitlines())),)
 
     @property
-    def record(self) -> Record:
+    def _record(self) -> Record:
         _, plan = as_run(self.job.workload, self.job.plan, self.outcome.missing)
         found = launch_record(self.outcome) | {"plan_as_run": plan_record(plan), "written": list(self.written)}
         return found | {"costs": [cost_record(cost) for cost in self.costs]}

@@ -69,7 +69,7 @@ class Mining(Answer):
         return unfit_tables(found.result, found.ways) if isinstance(found, Unfit) else nothing_tables(*_told(found))
 
     @property
-    def record(self) -> Record:
+    def _record(self) -> Record:
         found = self.outcome
         if isinstance(found, MinedReport):
             return mined_record(found)

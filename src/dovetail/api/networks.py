@@ -85,7 +85,7 @@ class Collective(Answer):
         return sweep_tables(self.outcome) if self.is_sweep else network_tables(self.outcome[0])
 
     @property
-    def record(self) -> Record:
+    def _record(self) -> Record:
         records = [network_record(one, has_links=not self.is_sweep) for one in self.outcome]
         return {"points": records} if self.is_sweep else records[0]
 

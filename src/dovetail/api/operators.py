@@ -63,7 +63,7 @@ class Operator(Answer):
         return op_tables(self.outcome)
 
     @property
-    def record(self) -> Record:
+    def _record(self) -> Record:
         return op_record(self.outcome)
 
     @property

@@ -95,7 +95,7 @@ class Planning(Answer):
         return planned_tables(self.outcome, self.by_place, self.told)
 
     @property
-    def record(self) -> Record:
+    def _record(self) -> Record:
         return planned_record(self.outcome, self.by_place, self.told) | {"written": list(self.written)}
 
     @property

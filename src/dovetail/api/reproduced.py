@@ -83,7 +83,7 @@ class Reproduction(Answer):
         return TABLES["beyond" if self.asked.is_beyond else self.asked.paper](self.found)
 
     @property
-    def record(self) -> Record:
+    def _record(self) -> Record:
         return self.found
 
     @property

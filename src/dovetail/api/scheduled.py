@@ -78,7 +78,7 @@ class BlockSchedule(Answer):
         return schedule_tables(self.outcome, **self._names, limit_s=self.limit_s)
 
     @property
-    def record(self) -> Record:
+    def _record(self) -> Record:
         return schedule_record(self.outcome, **self._names, limit_s=self.limit_s)
 
     @property

@@ -29,7 +29,7 @@ from dovetail.report.catalogue import (
     plan_entry_record,
 )
 from dovetail.report.catalogue_tables import entry_tables
-from dovetail.report.plain import Record
+from dovetail.report.plain import Record, versioned
 from dovetail.report.table import Table, text_of
 
 
@@ -41,9 +41,9 @@ class Entry:
     records: tuple[Record, ...]
 
     @property
-    def record(self) -> Record | list[Record]:
-        """What the command prints with `--json`: the one record, or a list of several."""
-        return self.records[0] if len(self.records) == 1 else list(self.records)
+    def record(self) -> Record:
+        """What the command prints with `--json`: the one record, or under `entries` a list of several."""
+        return versioned(self.records[0] if len(self.records) == 1 else {"entries": list(self.records)})
 
     @property
     def tables(self) -> tuple[Table, ...]:

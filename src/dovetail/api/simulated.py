@@ -123,7 +123,7 @@ class Simulation(Answer):
         return outcome_page(self.outcome, self.name, load_residuals(), self.num_tokens)
 
     @property
-    def record(self) -> Record:
+    def _record(self) -> Record:
         return record(self.outcome, self.name, load_residuals(), self.num_tokens)
 
     @property

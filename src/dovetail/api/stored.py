@@ -14,7 +14,7 @@ from dovetail.api.arguments import counted, in_python
 from dovetail.errors import InvalidInput
 from dovetail.report.page import Page
 from dovetail.report.pages.studies import studies_page, study_page
-from dovetail.report.plain import Record
+from dovetail.report.plain import Record, versioned
 from dovetail.report.studies import Best, studies_table, studies_tables, study_record, study_tables, whole_record
 from dovetail.report.table import Table, text_of
 from dovetail.search.study import StudyRecord
@@ -33,9 +33,11 @@ class Studies:
     call: str = "dovetail.studies()"
 
     @property
-    def record(self) -> Record | list[Record]:
-        """What the command prints with `--json`: a list, or of one study its own record."""
-        return whole_record(*self.found[0]) if self.is_one else [study_record(*one) for one in self.found]
+    def record(self) -> Record:
+        """What the command prints with `--json`: under `studies` a list, or of one study its own record."""
+        if self.is_one:
+            return versioned(whole_record(*self.found[0]))
+        return versioned({"studies": [study_record(*one) for one in self.found]})
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -52,15 +54,9 @@ class Studies:
         """What was asked."""
         return {"store": self.store} | ({"study": self.found[0][0].key} if self.is_one else {})
 
-    @property
-    def answer(self) -> Record:
-        """`record` as a page keeps it, by a name where it is a list."""
-        told = self.record
-        return told if isinstance(told, dict) else {"studies": told}
-
     def to_html(self, path: str | PathLike[str]) -> None:
         """Writes one page that opens in any browser, with all that it takes to get it again."""
-        write_answer(path, self.page, command=self.call, inputs=self.inputs, answer=self.answer)
+        write_answer(path, self.page, command=self.call, inputs=self.inputs, answer=self.record)
 
     def __iter__(self) -> Iterator[str]:
         return (study.key for study, _ in self.found)

@@ -109,7 +109,7 @@ class Validation(Answer):
         )
 
     @property
-    def record(self) -> Record:
+    def _record(self) -> Record:
         record = validation_record(self.outcome)
         for earlier in self.earlier:
             record["sets"] = judged_once([*record["sets"], *earlier["sets"]])

@@ -108,11 +108,13 @@ def dovetail(
 
 
 def show_version(*, as_json: bool) -> None:
-    """The release, and the model's version that results are kept under; our source is hashed, and not imported."""
-    from dovetail.store.version import model_version
+    """The release, the version of its source and that of its physics; our source is hashed, and not imported."""
+    from dovetail.report.plain import versioned
+    from dovetail.store.version import model_version, physics_version
 
-    said = {"version": __version__, "model_version": model_version()}
-    typer.echo(json.dumps(said, indent=2) if as_json else "dovetail {version} (model {model_version})".format(**said))
+    said = {"version": __version__, "model_version": model_version(), "physics_version": physics_version()}
+    told = "dovetail {version} (model {model_version}, physics {physics_version})".format(**said)
+    typer.echo(json.dumps(versioned(said), indent=2) if as_json else told)
 
 
 ENDING: tuple[Callable[..., None], ...] = (simulate, plan, launch, validate, codesign, pareto, mine, reproduce)

@@ -37,7 +37,7 @@ def answer(said: Said, chip: str, *, is_compared: bool, as_json: bool, html: str
         if _asked(said) != Asked(kind="list") or chip or is_compared or html:
             raise InvalidInput("op list names the operators, and takes --json alone; leave the rest out")
         if as_json:
-            show_json(list(kinds()))
+            show_json({"kinds": list(kinds())})
         else:
             write("\n".join(kinds()) + "\n")
         return

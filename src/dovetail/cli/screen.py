@@ -12,6 +12,7 @@ from typing import Any
 
 from dovetail.cli.manner import has_colour, manner
 from dovetail.cli.process import forget_output
+from dovetail.report.plain import Record, versioned
 from dovetail.report.table import BLOCKS, WIDTH, Line, Table, lines, text_of
 
 MIN_WIDTH = 60
@@ -72,8 +73,9 @@ def remark(text: str) -> None:
         write(text)
 
 
-def show_json(value: Any) -> None:
-    write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+def show_json(record: Record) -> None:
+    """Writes what a command answers for programs, with the version of its keys."""
+    write(json.dumps(versioned(record), indent=2, allow_nan=False) + "\n")
 
 
 def write(text: str) -> None:

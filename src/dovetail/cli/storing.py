@@ -17,7 +17,6 @@ from dovetail.cli.process import EXIT_INTERRUPTED, stream
 from dovetail.files.text import one_line
 from dovetail.report.studies import SHORT_KEY
 from dovetail.store import Store, Study
-from dovetail.store.version import model_version
 
 
 @contextmanager
@@ -36,10 +35,10 @@ def resumed(
 
 
 def _tell_of_others(store: Store, study: Study) -> None:
-    """Why a study begins anew though its question was asked before: another Dovetail, or plugins that have changed."""
-    for other in store.others(study):
+    """Why a study begins anew though its question was asked before: the physics, a chip, a model or plugins changed."""
+    for other, reasons in store.others(study):
         told = f"{other.num_rows:,} rows of this question are by {other.model_version} (study {other.key[:SHORT_KEY]})"
-        note(one_line(f"{told}; this is {model_version()}, which begins anew: numbers of the two are never mixed"))
+        note(one_line(f"{told}; this search begins anew, as numbers are never mixed: {'; '.join(reasons)}"))
 
 
 @contextmanager

@@ -26,13 +26,13 @@ def show_studies(file: str, key: str = "", num_best: int = NUM_SHOWN, *, as_json
     found = stored(file, key, num_best)
     show_json(found.record) if as_json else show_tables(found.tables)
     if html:
-        show_html(html, found.page, found.inputs, found.answer, is_told=not as_json)
+        show_html(html, found.page, found.inputs, found.record, is_told=not as_json)
 
 
 def rescue_rows(file: str, to: str, *, as_json: bool) -> None:
     """Saves what is whole of a damaged store."""
     told = [asdict(one) for one in rescue(Path(file), Path(to))]
-    show_json(told) if as_json else show_tables((rescued_table(to, told),))
+    show_json({"studies": told}) if as_json else show_tables((rescued_table(to, told),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -222,6 +222,7 @@ class _Untried(Shape):
 
 
 class _Results(Shape):
+    schema_version: Whole = 1  # of its keys; 0.1 did not say it
     holds: bool
     sets: list[_Set]
     notes: list[Text]

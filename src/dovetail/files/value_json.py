@@ -1,7 +1,8 @@
 """Frozen values as JSON and back, by the types of their fields: no code comes of a file, and nothing unbounded.
 
 A dataclass is a mapping of its fields without those that are as by default, a tuple a list, an enumeration its value. A
-field that may be one of several dataclasses says which under `is`.
+field that may be one of several dataclasses says which under `is`. Classes and fields go by their stable names
+(`dovetail.stable_names`), so that a file reads whatever the code calls them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.files.entry import described
 from dovetail.files.tree import Node
+from dovetail.stable_names import stable_type
 
 MAX_TEXT = 2000  # characters of a name or a note
 MAX_NUMBER = 2**63 - 1  # what a column of a graph can hold
@@ -44,12 +46,13 @@ class _Refusal(Exception):
 def as_plain(value: Any, is_named: bool = False) -> Any:
     """`value` of plain lists and mappings; `is_named`: with its kind, where a reader could not tell it."""
     if is_dataclass(value) and not isinstance(value, type):
-        hints = _hints(type(value))
-        said = {KIND: type(value).__name__} if is_named else {}
-        for each in fields(value):
-            part = getattr(value, each.name)
-            if not _is_default(each, part):
-                said[each.name] = as_plain(part, _is_open(hints[each.name]))
+        hints, defaults = _hints(type(value)), {each.name: each for each in fields(value)}
+        kind = stable_type(type(value))
+        said = {KIND: kind.stable} if is_named else {}
+        for each in kind.fields:
+            part = getattr(value, each.python)
+            if not _is_default(defaults[each.python], part):
+                said[each.stable] = as_plain(part, _is_open(hints[each.python]))
         return said
     if isinstance(value, Enum):
         return value.value
@@ -126,14 +129,18 @@ class _Reader:
     def _fields(self, kind: type, node: Node) -> Any:
         if not isinstance(node.value, dict):
             raise _Refusal(f"must be a mapping; got {_told(node)}")
-        hints, known = _hints(kind), {each.name: each for each in fields(kind)}
+        python = {each.stable: each.python for each in stable_type(kind).fields}
+        own, hints = {each.name: each for each in fields(kind)}, _hints(kind)
+        known = {name: own[field] for name, field in python.items()}
         for key in node.value:
             if key not in known and key != KIND:
                 raise _Refusal(f"there is no key of this name here{did_you_mean(key[:100], known)}", key[:100])
         for name, each in known.items():
             if name not in node.value and each.default is MISSING and each.default_factory is MISSING:
                 raise _Refusal(f"{name} is missing")
-        values = {name: self._at(name, hints[name], node.value[name]) for name in known if name in node.value}
+        values = {
+            python[name]: self._at(name, hints[python[name]], node.value[name]) for name in known if name in node.value
+        }
         try:
             found = kind(**values)
             self.checks.get(kind, lambda _: None)(found)
@@ -143,7 +150,7 @@ class _Reader:
 
     def _one_of(self, hints: tuple[Any, ...], node: Node) -> Any:
         """One of several kinds: of dataclasses the one that is named, else the first that `node` can be."""
-        kinds = {hint.__name__: hint for hint in hints if isinstance(hint, type) and is_dataclass(hint)}
+        kinds = {stable_type(hint).stable: hint for hint in hints if isinstance(hint, type) and is_dataclass(hint)}
         if isinstance(node.value, dict) and len(kinds) > 1:
             said = node.value.get(KIND, Node(None)).value
             if not isinstance(said, str) or said not in kinds:

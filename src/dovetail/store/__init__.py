@@ -1,7 +1,7 @@
 """Everything a search has evaluated, in one SQLite file: kept at once, found again, never mixed with other numbers.
 
-A study is known by the hash of all its inputs and of the model that evaluates them, so a changed input or a newer
-Dovetail starts a new one. Rows are written in write-ahead mode, a transaction for each batch: a process killed at any
+A study is known by the hash of all its inputs and of the physics that evaluates them, so a changed input or numbers
+that moved start a new one. Rows are written in write-ahead mode, a transaction for each batch: a process killed at any
 moment loses nothing it was told, and several may work on one file.
 
 Names are taken from their modules when they are first used: `dovetail --version` reads `store/version.py` alone.

@@ -17,6 +17,7 @@ from dovetail.search.algorithms import Scored
 from dovetail.search.space import Point
 from dovetail.search.study import StudyRecord
 from dovetail.store import version
+from dovetail.store.anew import why_not_the_same
 from dovetail.store.faults import FAULTS, damaged, fault, watched
 from dovetail.store.file import readable
 from dovetail.store.rows import COLUMNS, DamagedRow, row_of, scored_rows, seed_of
@@ -110,24 +111,32 @@ class Store:
         self._begun: dict[str, Study] = {}
 
     def study(self, kind: str, inputs: dict[str, Any], figure_names: tuple[str, ...] = ()) -> Study:
-        """The study of these inputs by this model, begun where there is none.
+        """The study of these inputs by this physics, begun where there is none.
 
         `inputs` are all facts that answers follow from, as plain data; values by knob are under "space". The further
         figures of a row (`Scored.also`) are called `figure_names`, each with its unit at its end.
         """
-        text, names, model = _text_of(inputs), json.dumps(figure_names), version.model_version()
-        key = key_of(kind, model, names, text)
+        text, names, model = _text_of(inputs), json.dumps(figure_names), version.kept_under(kind)
         self.studies()  # raises where one is damaged: it may be this one, and would be begun anew
+        key = self._kept_before(kind, text, names) or key_of(kind, model, names, text)
         self._begun[key] = self.adopt(key, kind, model, text, names)
         return self._begun[key]
 
-    def others(self, study: Study) -> tuple[StudyRecord, ...]:
-        """Studies of the same question by another version of the model, or with other plugins: never mixed with it."""
+    def _kept_before(self, kind: str, text: str, names: str) -> str:
+        """The key of the study of these facts by the same physics, whatever it was kept under; the one with most rows.
+
+        Empty where there is none. 0.1 kept studies under the version of its source.
+        """
+        query = "SELECT key, model FROM studies WHERE kind = ? AND inputs = ? AND figure_names = ?"
+        with watched(self.path):
+            found = self._link.execute(f"{query} ORDER BY num_rows DESC, id", (kind, text, names)).fetchall()
+        return next((str(key) for key, model in found if version.is_same_physics(model, kind)), "")
+
+    def others(self, study: Study) -> tuple[tuple[StudyRecord, tuple[str, ...]], ...]:
+        """Studies of the same question that `study` does not go on from, and why not: their numbers are others."""
         every = {record.key: record for record in self.studies()}
-        own = every[study.key]
-        same = (own.kind, own.inputs, own.figure_names)
-        found = (one for one in every.values() if (one.kind, one.inputs, one.figure_names) == same)
-        return tuple(one for one in found if one.key != study.key)
+        own = every.pop(study.key)
+        return tuple((one, reasons) for one in every.values() if (reasons := why_not_the_same(own, one)))
 
     def num_kept(self) -> int:
         """Rows that are safe in the file at this moment, of all studies asked for."""
@@ -177,7 +186,7 @@ class Store:
             key=key,
             kind=kind,
             model_version=model,
-            is_current=model == version.model_version(),
+            is_current=version.is_same_physics(model, kind),
             inputs=inputs,
             figure_names=figure_names,
             started=started,

@@ -1,32 +1,111 @@
-"""Which model a number is of."""
+"""Which model a number is of: the physics that rows of a store follow from, and the source that is running.
+
+Rows are kept by physics. `HISTORY` counts every change of numbers since 0.1, with the kinds of study whose rows it
+moved; text that changed and numbers that did not are no other physics, so a search goes on through renames. The
+version of the source is for what must be the same code to the letter: workers of a cluster, and where a page came from.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import dovetail
 from dovetail.plugins import plugins_digest
 
-PHYSICS = ("workload", "hardware", "plan", "cost", "network", "schedule", "search")  # what numbers follow from
+SOURCES = ("workload", "hardware", "plan", "cost", "network", "schedule", "search")  # what numbers follow from
 ALONE = ("evaluate.py", "units.py")
 PLUGINS = ".plugins-"  # before the hash of what stands in them
+PHYSICS = "physics-"  # before the number, in what a study is kept under
+KINDS = ("mine", "codesign", "pareto")  # of studies; what follows a comma says how
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Numbers that moved: an entry under Numbers of CHANGELOG.md, which names it as "physics `version`"."""
+
+    version: int
+    what: str  # in a few words, said where a search begins anew because of it
+    moves: tuple[str, ...] = KINDS  # the kinds of study whose rows are others now; none where only other answers moved
+
+
+# The last is what this Dovetail computes. `tests/golden/test_physics.py` demands an entry when recorded numbers move.
+HISTORY: tuple[Change, ...] = (Change(version=1, what="the physics of 0.1"),)
+# What studies were kept under before they were by physics: releases, and the last state of their source.
+BY_SOURCE = {"0.1.0+e1a7acc25bdb": 1, "0.1.0+a3ace3156e19": 1}
 
 
 def model_version() -> str:
     """The version, a hash of the source that predictions follow from, and one of the plugins: two alike agree.
 
-    A plugin that was changed is another model: what was kept with it before is never mixed with.
+    A plugin that was changed is another model.
     """
+    return f"{_source_version()}{_plugins_suffix()}"
+
+
+def physics_version(kind: str = "") -> int:
+    """The number of the last change that moved rows of this kind of study; of any numbers, where no kind is said."""
+    return _moved_by(kind, HISTORY[-1].version)
+
+
+def kept_under(kind: str) -> str:
+    """What a study of this kind is kept under: its physics, and a hash of the plugins.
+
+    A plugin that was changed is other physics: what was kept with it before is never mixed with.
+    """
+    return f"{PHYSICS}{physics_version(kind)}{_plugins_suffix()}"
+
+
+def physics_of(kept: str) -> int | None:
+    """The physics that a study was kept under; none where that cannot be told."""
+    base, _, _ = kept.partition(PLUGINS)
+    if base in BY_SOURCE:
+        return BY_SOURCE[base]
+    number = base.removeprefix(PHYSICS)
+    return int(number) if base.startswith(PHYSICS) and number.isdecimal() and len(number) < 10 else None
+
+
+def is_same_physics(kept: str, kind: str) -> bool:
+    """Whether what was kept under `kept` is what this Dovetail, with its plugins, would compute."""
+    return not physics_changes(kept, kind)
+
+
+def physics_changes(kept: str, kind: str) -> tuple[str, ...]:
+    """Why numbers kept under `kept` are not those of today, in a few words each; none where they are."""
+    found, now = physics_of(kept), HISTORY[-1].version
+    if found is None:
+        told = [f"{kept.partition(PLUGINS)[0]} is no version whose physics is known here"]
+    elif found > now:
+        told = [f"physics {found} is of a later Dovetail; this one has physics {now}"]
+    else:
+        since = [change for change in HISTORY if change.version > found and _moves(change, kind)]
+        told = [f"physics {change.version}: {change.what}" for change in since]
+    if kept[len(kept.partition(PLUGINS)[0]) :] != _plugins_suffix():
+        told.append("it was kept with other plugins")
+    return tuple(told)
+
+
+def _moved_by(kind: str, most: int) -> int:
+    return max(change.version for change in HISTORY if change.version <= most and (not kind or _moves(change, kind)))
+
+
+def _moves(change: Change, kind: str) -> bool:
+    """Kinds that this table does not know are moved by everything."""
+    known = kind.partition(",")[0]
+    return known not in KINDS or known in change.moves
+
+
+def _plugins_suffix() -> str:
     own = plugins_digest()
-    return f"{_source_version()}{PLUGINS}{own[:12]}" if own else _source_version()
+    return f"{PLUGINS}{own[:12]}" if own else ""
 
 
 @cache
 def _source_version() -> str:
     root, digest = Path(dovetail.__file__).parent, hashlib.sha256()
-    for layer in PHYSICS:
+    for layer in SOURCES:
         for file in sorted((root / layer).rglob("*.py")):
             digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     for name in ALONE:

@@ -35,7 +35,7 @@ class Told(dv.Answer):
         return (Table(title=self.words, columns=(self.words, "n"), rows=cells, align="lr", notes=(self.words,)),)
 
     @property
-    def record(self) -> dict[str, object]:
+    def _record(self) -> dict[str, object]:
         return {"words": self.words}
 
 
@@ -151,7 +151,7 @@ def test_a_script_is_printed_as_it_is_and_written(answers, tmp_path):
 def test_catalogues_go_through_names_and_render():
     models = dv.models()
     assert "llama3-70b" in models
-    assert len(models) == len(list(models)) == len(models.record)
+    assert len(models) == len(list(models)) == len(models.record["models"])
     assert "llama3-70b" in models._repr_html_()
     assert repr(dv.clusters()).startswith("<Catalogue: ")
     assert {"h100-sxm"} < set(dv.chips())

@@ -11,6 +11,7 @@ import dovetail as dv
 from dovetail.api.reproduced import ReproduceAsked, Reproduction
 from dovetail.cli.show import show_entry
 from dovetail.cli.studies import show_studies
+from dovetail.report.plain import versioned
 from dovetail.report.table import text_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -58,7 +59,7 @@ def test_a_reproduction_is_an_answer_with_the_commands_tables(tmp_path):
     record = json.loads(WHAM_RUN.read_text(encoding="utf-8"))
     found = Reproduction(asked=ReproduceAsked(paper="wham"), found=record)
     assert found.fits == record["holds"]
-    assert found.record == record
+    assert found.record == versioned(record)
     assert found.figures == {}
     found.to_html(tmp_path / "wham.html")
     assert "WHAM" in str(found)

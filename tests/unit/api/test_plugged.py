@@ -51,7 +51,7 @@ def test_errors_speak_of_the_argument_and_keep_what_was_raised(file):
 
 def test_a_command_leaves_its_plugins_behind(file, capsys):
     assert main(["chips", "--json", "--plugin", str(file)]) == 0
-    assert "my-chip" in {chip["name"] for chip in json.loads(capsys.readouterr().out)}
+    assert "my-chip" in {chip["name"] for chip in json.loads(capsys.readouterr().out)["chips"]}
     assert loaded_plugins() == ()
     assert "my-chip" not in chips
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from dovetail.search.metrics import metrics
 from dovetail.search.planners.constraints import EVEN, STAGES
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.space import Space
+from dovetail.stable_names import stable_type
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
@@ -48,7 +48,7 @@ def question_again(facts: Mapping[str, Any]) -> JointQuestion:
         base=base,
         network=network_named(str(facts["network"])),
         space=_space(base, facts["space"]),
-        budget=Budget(**facts["budget"]),
+        budget=Budget(**stable_type(Budget).python_names(facts["budget"])),
         metric=metrics[str(facts["metric"])],
         reference_losses=tuple(facts["reference_losses"]),
         rule=PRESETS[rule].rule,
@@ -83,14 +83,14 @@ def _case(facts: Mapping[str, Any]) -> Case:
 
 
 def _plans(written: Mapping[str, Any]) -> PlanSpace:
+    """The space of plans that `question_facts` told of; a field added since is as by default."""
     values: dict[str, Any] = {}
-    for field in fields(PlanSpace):
-        own = written[field.name]
-        if field.name == "overlap":
-            values[field.name] = tuple(Overlap(**each) for each in own)
+    for name, own in written.items():
+        if name == "overlap":
+            values[name] = tuple(Overlap(**stable_type(Overlap).python_names(each)) for each in own)
         else:
-            values[field.name] = tuple(tuple(each) if isinstance(each, list) else each for each in own)
-    return PlanSpace(**values)
+            values[name] = tuple(tuple(each) if isinstance(each, list) else each for each in own)
+    return PlanSpace(**stable_type(PlanSpace).python_names(values))
 
 
 def front_of_scores(question: JointQuestion, scores: Sequence[SystemScore], axes: tuple[str, ...]) -> ParetoFound:

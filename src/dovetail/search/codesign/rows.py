@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, fields
 from typing import Any
 
 from dovetail.errors import InvalidInput, shown
@@ -21,12 +20,17 @@ from dovetail.search.mining.identity import digest_of
 from dovetail.search.planners.constraints import EVEN, STAGES
 from dovetail.search.space import Point
 from dovetail.search.study import UNTOLD
+from dovetail.stable_names import StableField, stable_facts, stable_type
 
 MOST_PLANS = 10**12  # style: a bound, beyond any space of plans
 TAKEN = ("area_mm2", "power_w", "price_usd")  # of one device
 _NETWORK = tuple(KNOBS.index(name) for name in NETWORK)
-_EVEN = tuple(field.name for field in fields(CasePlan))
-_UNEVEN = tuple(field.name for field in fields(RefinedCase) if field.name != "plan")
+_EVEN = stable_type(CasePlan).fields
+_UNEVEN = tuple(field for field in stable_type(RefinedCase).fields if field.stable != "plan")
+_PYTHON_EVEN = tuple(field.python for field in _EVEN)
+_PYTHON_UNEVEN = tuple(field.python for field in _UNEVEN)
+[_UNEVEN_PLAN] = (field.python for field in stable_type(RefinedCase).fields if field.stable == "plan")
+_PLAN_AT = [field.stable for field in _EVEN].index("plan")
 
 
 def question_facts(question: JointQuestion, *, metric: str, network: str, rule: str) -> dict[str, Any]:
@@ -35,7 +39,7 @@ def question_facts(question: JointQuestion, *, metric: str, network: str, rule: 
         "cases": [_case_facts(case) for case in question.cases],
         "base": {"name": question.base.name, "digest": digest_of(question.base)},
         "space": space_in_words(question.space),
-        "budget": {name: limit for name, limit in asdict(question.budget).items() if limit < float("inf")},
+        "budget": {name: limit for name, limit in stable_facts(question.budget).items() if limit < float("inf")},
         "metric": metric,
         "network": network,
         "rule": rule,
@@ -51,23 +55,23 @@ def _case_facts(case: Case) -> dict[str, Any]:
         "batch": case.workload.global_batch,
         "seq": case.workload.seq,
         "digest": digest_of((tuple(graph.blocks), graph.num_tokens, graph.batch, precision)),
-        "plans": json.loads(json.dumps(asdict(case.plans))),
+        "plans": json.loads(json.dumps(stable_facts(case.plans))),
         "weight": case.weight,
         **({STAGES: EVEN} if case.is_even_only else {}),
     }
 
 
 def score_names(cases: Sequence[Case]) -> tuple[str, ...]:
-    return ("low", *TAKEN, *(f"{_said(name)} of {case.name}" for case in cases for name in _EVEN))
+    return ("low", *TAKEN, *(f"{_said(field)} of {case.name}" for case in cases for field in _EVEN))
 
 
 def refined_names(cases: Sequence[Case]) -> tuple[str, ...]:
-    return ("low", *TAKEN, *(f"{name} of {case.name}" for case in cases for name in _UNEVEN))
+    return ("low", *TAKEN, *(f"{field.stable} of {case.name}" for case in cases for field in _UNEVEN))
 
 
-def _said(name: str) -> str:
+def _said(field: StableField) -> str:
     """Which of its plans a case has is a number of ours, to go on from; the row says the plan itself."""
-    return f"{UNTOLD}plan" if name == "plan" else name
+    return f"{UNTOLD}plan" if field.stable == "plan" else field.stable
 
 
 class Rows:
@@ -80,7 +84,7 @@ class Rows:
 
     def scored(self, scores: Iterable[SystemScore]) -> list[Scored]:
         every = list(scores)
-        figures = [[float(getattr(case, name)) for case in score.cases for name in _EVEN] for score in every]
+        figures = [[float(getattr(case, name)) for case in score.cases for name in _PYTHON_EVEN] for score in every]
         return [
             Scored(point=score.point, loss=score.loss, also=(score.low, *taken, *own), plan=self._even_plans(score))
             for score, taken, own in zip(every, self._taken([score.point for score in every]), figures, strict=True)
@@ -88,7 +92,9 @@ class Rows:
 
     def refined(self, systems: Iterable[RefinedSystem]) -> list[Scored]:
         every = list(systems)
-        figures = [[float(getattr(case, name)) for case in system.cases for name in _UNEVEN] for system in every]
+        figures = [
+            [float(getattr(case, field.python)) for case in system.cases for field in _UNEVEN] for system in every
+        ]
         plans = [_text([plan_facts(case.plan) for case in system.cases]) for system in every]
         taken = self._taken([system.point for system in every])
         return [
@@ -118,7 +124,7 @@ class Rows:
 
 def plan_facts(plan: Plan) -> dict[str, Any]:
     """A plan as plain data, as far as it is not the default one."""
-    usual, own = asdict(Plan()), asdict(plan)
+    usual, own = stable_facts(Plan()), stable_facts(plan)
     said: dict[str, Any] = json.loads(json.dumps({key: value for key, value in own.items() if value != usual[key]}))
     return said
 
@@ -130,12 +136,13 @@ def _text(plans: list[dict[str, Any]]) -> str:
 
 def score_of(row: Scored) -> SystemScore:
     low, figures = _told(row)
-    if len(figures) % len(_EVEN) or not all(map(_is_number, figures[_EVEN.index("plan") :: len(_EVEN)])):
+    if len(figures) % len(_EVEN) or not all(map(_is_number, figures[_PLAN_AT :: len(_EVEN)])):
         raise _not_ours(row)
     cases = []
     for start in range(0, len(figures), len(_EVEN)):
-        values: dict[str, Any] = dict(zip(_EVEN, figures[start : start + len(_EVEN)], strict=True))
-        cases.append(CasePlan(**values | {"plan": int(values["plan"])}))
+        values: list[Any] = list(figures[start : start + len(_EVEN)])
+        values[_PLAN_AT] = int(values[_PLAN_AT])
+        cases.append(CasePlan(**dict(zip(_PYTHON_EVEN, values, strict=True))))
     return SystemScore(point=row.point, loss=row.loss, low=low, cases=tuple(cases))
 
 
@@ -151,8 +158,9 @@ def refined_of(row: Scored) -> RefinedSystem:
         told = json.loads(row.plan)
         for place, written in enumerate([told] if isinstance(told, dict) else told):
             values = figures[place * len(_UNEVEN) : (place + 1) * len(_UNEVEN)]
-            cases.append(RefinedCase(plan=_plan(written), **dict(zip(_UNEVEN, values, strict=True))))
-    except (ValueError, TypeError, AttributeError, RecursionError):  # no JSON, or no plan, of as many cases
+            read: dict[str, Any] = {**dict(zip(_PYTHON_UNEVEN, values, strict=True)), _UNEVEN_PLAN: _plan(written)}
+            cases.append(RefinedCase(**read))
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):  # no JSON, or no plan, of as many cases
         raise _not_ours(row) from None
     return RefinedSystem(point=row.point, loss=row.loss, low=low, cases=tuple(cases))
 
@@ -170,7 +178,7 @@ def _not_ours(row: Scored) -> InvalidInput:
 
 
 def _plan(written: dict[str, Any]) -> Plan:
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in written.items()
-    }
-    return Plan(**values | {"overlap": Overlap(**written.get("overlap", {}))})
+    """The plan that `plan_facts` wrote."""
+    overlap = Overlap(**stable_type(Overlap).python_names(written.get("overlap", {})))
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
+    return Plan(**stable_type(Plan).python_names(values | {"overlap": overlap}))

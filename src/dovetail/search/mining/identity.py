@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
 
+from dovetail.hardware.template import Design
 from dovetail.plan.plan import Plan
 from dovetail.search.mining.load import TrainingJob
 from dovetail.search.mining.score import Question
 from dovetail.search.mining.task import Task
+from dovetail.stable_names import stable_facts, stable_fields, stable_type
+
+_KNOBS = {field.python: field.stable for field in stable_type(Design).fields}  # of a chip that is mined
 
 
 def question_facts(question: Question, metric: str, tasks: Sequence[Task] = ()) -> dict[str, Any]:
@@ -30,8 +34,8 @@ def question_facts(question: Question, metric: str, tasks: Sequence[Task] = ()) 
             for job, more in zip(question.jobs, told, strict=True)
         ],
         "base": {"name": question.base.name, "digest": digest_of(question.base)},
-        "space": {knob.name: list(knob.values) for knob in question.space.knobs},
-        "limits": asdict(question.limits),
+        "space": {_KNOBS.get(knob.name, knob.name): list(knob.values) for knob in question.space.knobs},
+        "limits": stable_facts(question.limits),
         "metric": metric,
         "loss_unit": question.metric.loss_unit,
         "reference_losses": list(question.reference_losses),
@@ -40,7 +44,7 @@ def question_facts(question: Question, metric: str, tasks: Sequence[Task] = ()) 
 
 def _task_facts(task: Task, job: TrainingJob) -> dict[str, Any]:
     """Batch, length, the plan as far as it is not the default one, and whether `job` is but a stage of it."""
-    usual, plan = asdict(Plan()), asdict(task.plan)
+    usual, plan = stable_facts(Plan()), stable_facts(task.plan)
     said = {name: value for name, value in plan.items() if value != usual[name]}
     return {
         "batch": task.workload.global_batch,
@@ -51,7 +55,10 @@ def _task_facts(task: Task, job: TrainingJob) -> dict[str, Any]:
 
 
 def digest_of(value: object) -> str:
-    """A hash of every field of `value`, all the way down; arrays by their bytes, numbers by all of their digits."""
+    """A hash of every field of `value`, all the way down; arrays by their bytes, numbers by all of their digits.
+
+    Types and fields go by their stable names, so that the hash of a value is the same whatever the code calls it.
+    """
     digest = hashlib.sha256()
     _feed(digest, value, {})
     return digest.hexdigest()
@@ -65,10 +72,10 @@ def _feed(digest: Any, value: object, seen: dict[int, int]) -> None:
             digest.update(f"again {seen[id(value)]} ".encode())
             return
         seen[id(value)] = len(seen)
-        digest.update(f"{type(value).__name__}( ".encode())
-        for field in fields(value):
-            digest.update(f"{field.name} ".encode())
-            _feed(digest, getattr(value, field.name), seen)
+        digest.update(f"{stable_type(type(value)).word}( ".encode())
+        for name, own in stable_fields(value):
+            digest.update(f"{name} ".encode())
+            _feed(digest, own, seen)
     elif isinstance(value, tuple | list):
         digest.update(f"{len(value)} of ".encode())
         for item in value:

@@ -1,0 +1,179 @@
+"""The names by which types and their fields are known in store keys, kept rows and model files.
+
+A study is kept under a hash of the values that it follows from, and files hold values by the names of their fields.
+Both outlive the code, so neither may follow a name in it. `TYPES` says for each class what it is called on disk. It
+began with the names of 0.1, and these never change. Whoever
+
+- renames a class changes its key in `TYPES`, and nothing behind the key;
+- renames a field writes `new=old` in place of `old`;
+- adds a field writes it under `later`, with the value at which answers are what they were without it. At that value
+  it is left out of keys and files, so studies that know nothing of the field are still found;
+- changes what a field means, so that an equal number is another fact, raises `version`: studies of the class begin
+  anew.
+
+`tests/unit/test_stable_names.py` names whatever is missing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from types import MappingProxyType
+from typing import Any
+
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StableField:
+    """A field of a class, and what it is called on disk."""
+
+    python: str
+    stable: str
+    is_later: bool = False  # added after 0.1: left out where it is `absent`
+    absent: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StableType:
+    """What a class is called on disk, and its fields in the order in which they are hashed."""
+
+    stable: str
+    fields: tuple[StableField, ...]
+    version: int = 1
+
+    @property
+    def word(self) -> str:
+        """What begins a value of this type in a hash; 0.1 knew no versions, so the first is not said."""
+        return self.stable if self.version == 1 else f"{self.stable}@{self.version}"
+
+    def python_names(self, written: Mapping[str, Any]) -> dict[str, Any]:
+        """What was written under stable names, under those of the code; raises `KeyError` for a name of no field."""
+        python = {field.stable: field.python for field in self.fields}
+        return {python[name]: value for name, value in written.items()}
+
+
+def _stable(name: str, fields: str, *, version: int = 1, later: Mapping[str, Any] = NONE) -> StableType:
+    """`fields` in order, each as `stable` or as `python=stable`; so are the keys of `later`, each with its `absent`."""
+    first = [StableField(python=word.split("=")[0], stable=word.split("=")[-1]) for word in fields.split()]
+    more = [
+        StableField(python=word.split("=")[0], stable=word.split("=")[-1], is_later=True, absent=absent)
+        for word, absent in later.items()
+    ]
+    return StableType(stable=name, fields=(*first, *more), version=version)
+
+
+def stable_type(kind: type) -> StableType:
+    """What `kind` is called on disk; fails where nobody has said."""
+    found = TYPES.get(kind.__name__)
+    assert found is not None, f"{kind.__name__} has no stable name; add it to TYPES of dovetail/stable_names.py"
+    return found
+
+
+def stable_fields(value: Any) -> Iterator[tuple[str, Any]]:
+    """(stable name, value) of the fields of a dataclass; those added later are left out where they say nothing."""
+    for field in stable_type(type(value)).fields:
+        own = getattr(value, field.python)
+        if not (field.is_later and type(own) is type(field.absent) and own == field.absent):
+            yield field.stable, own
+
+
+def stable_facts(value: Any) -> Any:
+    """`value` as plain data, as `dataclasses.asdict` has it, but under stable names."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: stable_facts(own) for name, own in stable_fields(value)}
+    if isinstance(value, tuple | list):
+        return type(value)(stable_facts(item) for item in value)
+    if isinstance(value, dict):
+        return {key: stable_facts(item) for key, item in value.items()}
+    return value
+
+
+# By the name of the class in the code: its stable name, and its fields.
+TYPES: Mapping[str, StableType] = {
+    "TrainingJob": _stable("TrainingJob", "name stages num_microbatches num_devices num_samples"),
+    "Load": _stable("Load", "passes updates once_s forward_frac"),
+    "Repeated": _stable("Repeated", "work count"),
+    "Work": _stable("Work", "ops dag tensors exchange_s"),
+    "Ops": _stable(
+        "Ops",
+        "names kind phase dtype math extents splits stride distinct_frac work_frac weight_elements "
+        "weight_split gradient_elements gradient_split bias_elements bias_split is_tied is_core is_fused "
+        "is_compiled need kept_bytes_per_element side_bytes_per_element edge_start edge_to",
+    ),
+    "Tensors": _stable("Tensors", "maker tensor_bytes use_start use_to resident_bytes"),
+    "Chip": _stable(
+        "Chip",
+        "name vendor year process clock_hz tensor vector core_buffer_bytes sram hbm tdp_w "
+        "interconnect_bytes_per_s calibration energy die sources facts endpoint measured",
+    ),
+    "TensorUnits": _stable("TensorUnits", "num_units num_rows num_cols tiling rates"),
+    "Tiling": _stable(
+        "Tiling",
+        "tiles stationary num_steps fill staging_bytes is_output_hidden num_cluster_units num_groups",
+    ),
+    "VectorUnits": _stable("VectorUnits", "num_units num_lanes peak_flop_per_s"),
+    "Memory": _stable("Memory", "capacity_bytes bandwidth_bytes_per_s"),
+    "Calibration": _stable(
+        "Calibration",
+        "tensor_frac vector_frac hbm_frac link_frac exchange_s launch_s alone_s fill_s step_s split_s "
+        "sram_reuse stream_frac write_frac wait_s clock_spread_frac power_loop_s host_kernel_s "
+        "host_gradient_s host_autograd_s host_exchange_s host_op_s host_call_s host_backward_s host_rerun_s "
+        "fitted_on",
+    ),
+    "EnergyCosts": _stable(
+        "EnergyCosts",
+        "tensor_j_per_flop vector_j_per_flop sram_j_per_byte hbm_j_per_byte link_j_per_byte idle_w still_frac",
+    ),
+    "Die": _stable(
+        "Die",
+        "node_m num_dies num_io_dies io_node_m register_bytes num_schedulers num_fp64_lanes has_dot_products "
+        "buffered_units spare_core_frac spare_sram_frac num_hbm_stacks num_spare_hbm_phys hbm_generation "
+        "num_link_lanes num_pcie_lanes area_model",
+    ),
+    "Measured": _stable("Measured", "source ops"),
+    "MeasuredOp": _stable(
+        "MeasuredOp",
+        "kind phase dtype extents time_s num_runs num_kernels work_frac stride distinct_frac name stream",
+    ),
+    "Block": _stable(
+        "Block",
+        "name ops repeat is_layer is_input_data carried_elements carried_split stops_early",
+    ),
+    "Precision": _stable(
+        "Precision",
+        "optimizer compute weights gradients moments loss has_master_weights has_momentum "
+        "are_gradients_standing has_current_scales adds_apart casts_at_use has_compute_gradients",
+    ),
+    "Limits": _stable("Limits", "area_mm2 power_w"),
+    "Design": _stable("Design", "num_tensor num_rows num_cols num_vector num_lanes"),
+    "Budget": _stable("Budget", "area_mm2 power_w total_area_mm2 total_power_w total_usd"),
+    "Plan": _stable(
+        "Plan",
+        "tensor_parallel sequence_parallel context_parallel context_exchange pipeline_parallel interleave "
+        "schedule data_parallel expert_parallel expert_tensor_parallel sends_once zero_stage microbatch "
+        "recompute recompute_layers layers_per_stage stage_parts offload_optimizer offload_activations_frac "
+        "framework axis_order overlap",
+    ),
+    "Overlap": _stable("Overlap", "data tensor context expert pipeline host routing"),
+    "PlanSpace": _stable(
+        "PlanSpace",
+        "tensor_parallel sequence_parallel context_parallel context_exchange pipeline_parallel interleave "
+        "data_parallel expert_parallel zero_stage microbatch recompute schedule axis_order overlap "
+        "offload_optimizer offload_activations_frac",
+    ),
+    "CasePlan": _stable("CasePlan", "plan loss step_s energy_j low"),
+    "RefinedCase": _stable("RefinedCase", "plan loss step_s energy_j low"),
+    "Captured": _stable(
+        "Captured",
+        "name tool stretches limits num_kv_heads batch seq is_any_length num_steps notes",
+    ),
+    "Stretch": _stable("Stretch", "name parts input_rows input_cols carried repeat is_layer is_input_data"),
+    "Part": _stable(
+        "Part",
+        "kind name inputs extents operator weight weight_axes bias is_tied output_frac shared_frac stride "
+        "num_heads num_kv_heads is_causal has_dropout score_kinds num_copies is_core is_whole",
+    ),
+    "Size": _stable("Size", "count num_batch num_seq per"),
+    "Limit": _stable("Limit", "axis label size"),
+}
