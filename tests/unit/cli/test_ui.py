@@ -25,7 +25,7 @@ def test_a_port_that_is_taken_is_refused_in_one_line():
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(InvalidInput, match="cannot listen on"):
-            serve(Settings(port=port), ready=lambda _: None)
+            serve(Settings(port=port, token="t"), ready=lambda _: None)
 
 
 @pytest.mark.parametrize("port", ["0", "x", "70000"])
