@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-pytest.importorskip("playwright", reason="Playwright is not installed: pip install 'dovetail[test]'")
+pytest.importorskip("playwright", reason="Playwright is not installed: pip install 'dovetail-codesign[test]'")
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
@@ -224,6 +224,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, store: Path) -> Iterator[Server]:
     """One server for all tests of a process; users are told apart by it, so tests are too."""
-    pytest.importorskip("nicegui", reason="NiceGUI is not installed: pip install 'dovetail[ui]'")
+    pytest.importorskip("nicegui", reason="NiceGUI is not installed: pip install 'dovetail-codesign[ui]'")
     with serving(tmp_path_factory.mktemp("ui"), "--store", str(store)) as found:
         yield found

@@ -85,7 +85,7 @@ def test_without_numba_it_says_so_once_and_answers_the_same(dovetail, tmp_path):
     slow = dovetail("mine", spec, PYTHONPATH=f"{hidden}:{ROOT / 'src'}")
     assert slow.returncode == 0
     assert slow.stderr.count("\n") == 1
-    assert "dovetail[mine]" in slow.stderr
+    assert "dovetail-codesign[mine]" in slow.stderr
     assert slow.stdout == dovetail("mine", spec).stdout
 
 

@@ -15,7 +15,7 @@ from dovetail.explorer.settings import Settings
 
 def test_without_its_extra_it_says_in_one_line_what_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(InvalidInput, match=r"pip install 'dovetail\[ui\]'"):
+    with pytest.raises(InvalidInput, match=r"pip install 'dovetail-codesign\[ui\]'"):
         answer("127.0.0.1", "8037", "", opens_browser=False, as_json=False)
 
 
