@@ -150,7 +150,7 @@ def without_bar() -> Bar:
     command = [sys.executable, "-c", program]
     ran = subprocess.run(command, cwd=REPOSITORY, env=_environment(""), capture_output=True, text=True, check=False)
     num, _, told = ran.stdout.strip().partition(" ")
-    holds = ran.returncode == 0 and "pip install 'dovetail[" in told
+    holds = ran.returncode == 0 and "pip install 'dovetail-codesign[" in told
     return Bar(
         name="without torch, transformers and onnx",
         issue=ISSUE,

@@ -74,7 +74,7 @@ def _chromium() -> str:
 
 @contextmanager
 def _serving(folder: Path) -> Iterator[str]:
-    """The server as its user starts it, on a free port."""
+    """The server as its user starts it, on a free port: the address that it prints, with its token."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
@@ -89,7 +89,7 @@ def _serving(folder: Path) -> Iterator[str]:
             assert process.poll() is None, log.read_text(encoding="utf-8")
             assert time.monotonic() < end_s, f"the server did not start in {START_S:g} s"
             time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
+        yield log.read_text(encoding="utf-8").split("Dovetail is at ")[1].split()[0]
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(60)
@@ -111,7 +111,7 @@ def paint_bar(browser: Any, url: str, note: str) -> Bar:
     for _ in range(NUM_PAINTS):
         context = browser.new_context()
         page = context.new_page()
-        page.goto(f"{url}/?{STATE}")
+        page.goto(f"{url}&{STATE}")
         page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
         found_s.append(float(page.evaluate(PAINTED)))
         context.close()
@@ -128,7 +128,7 @@ def paint_bar(browser: Any, url: str, note: str) -> Bar:
 def slide_bar(browser: Any, url: str, note: str) -> Bar:
     """From a slider's event to the new step time in the page."""
     page = browser.new_page()
-    page.goto(f"{url}/?{STATE}")
+    page.goto(f"{url}&{STATE}")
     page.wait_for_selector(".js-plotly-plot .main-svg", timeout=1000 * WAIT_S)
     page.wait_for_timeout(2000)
     found_s = []

@@ -9,6 +9,7 @@ import urllib.request
 import uuid
 from types import TracebackType
 from typing import Any
+from urllib.parse import urlsplit
 
 CARD = 'data-key="step"'
 SOCKET = "/_nicegui_ws/socket.io"
@@ -20,8 +21,11 @@ _STEP = re.compile(CARD + r".*?<strong>(.*?)</strong>", re.DOTALL)
 class User:
     """One tab; `turn` comes back once the figures it changed were told."""
 
-    def __init__(self, url: str, state: str) -> None:
-        self._url, self._state = url, state
+    def __init__(self, address: str, state: str) -> None:
+        """`address` is what `dovetail ui` printed; its token is shown as the browser's cookie is."""
+        self._url, _, token = address.partition("/?token=")
+        self._cookie = {"Cookie": f"dovetail-{urlsplit(self._url).port}={token}"}
+        self._state = state
         self._client = ""
         self._elements: dict[str, Any] = {}
         self._shown: asyncio.Queue[str] = asyncio.Queue()
@@ -39,7 +43,11 @@ class User:
         said |= {"document_id": str(uuid.uuid4()), "tab_id": str(uuid.uuid4())}
         query = "&".join(f"{name}={value}" for name, value in said.items())
         await self._link.connect(
-            f"{self._url}?{query}", socketio_path=SOCKET, transports=["websocket"], wait_timeout=60
+            f"{self._url}?{query}",
+            headers=self._cookie,
+            socketio_path=SOCKET,
+            transports=["websocket"],
+            wait_timeout=60,
         )
         return self
 
@@ -68,7 +76,8 @@ class User:
         return await self.shown(wait_s)
 
     def _page(self) -> str:
-        with urllib.request.urlopen(f"{self._url}/?{self._state}", timeout=60) as answer:
+        asked = urllib.request.Request(f"{self._url}/?{self._state}", headers=self._cookie)
+        with urllib.request.urlopen(asked, timeout=60) as answer:
             return str(answer.read().decode())
 
     def _updated(self, told: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ from dovetail.schedule.cores.work import core_problem, work_of
 from dovetail.workload.optimizer import Precision
 
 RECORDS = REPOSITORY / "benchmarks" / "results" / "schedules.json"
-CHIPS = ("tpuv2-like", "tpuv4-like")
+CHIPS = ("wham-tpuv2", "phaze-tpuv4")
 RANDOM = "random:"
 SMALL, SMALL_GAP, LARGE_GAP = 70, 0.01, 0.05
 GAP = 0.9 * SMALL_GAP  # at which a record is good enough to stop

@@ -69,9 +69,11 @@ def test_quick_inputs_are_broken_and_answered_or_refused(tmp_path):
 @CAN_FORK
 @pytest.mark.slow
 def test_all_other_inputs_are_broken_and_answered_or_refused(tmp_path):
-    pytest.importorskip("onnx", reason="onnx is not installed: pip install 'dovetail[onnx]'")
-    pytest.importorskip("transformers", reason="transformers is not installed: pip install 'dovetail[transformers]'")
-    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'dovetail[search]'")
+    pytest.importorskip("onnx", reason="onnx is not installed: pip install 'dovetail-codesign[onnx]'")
+    pytest.importorskip(
+        "transformers", reason="transformers is not installed: pip install 'dovetail-codesign[transformers]'"
+    )
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'dovetail-codesign[search]'")
     fuzzed(tmp_path, *(name for name in inputs.names() if name not in CHEAP))
 
 

@@ -28,6 +28,9 @@ LOCK_LINES = [
     for line in (ROOT / "requirements" / "test.lock").read_text(encoding="utf-8").splitlines()
     if line and not line.startswith("#")
 ]
+NAME = PROJECT["project"]["name"]
+# The unrelated package, where pip is told to install it, or by an extra that only ours has.
+PLAIN = re.compile(r"(?<![\w.\-])dovetail\\?\[[a-z{]|pip install(?: +[^,;`\s]+)*? +['\"]?dovetail(?![\w\-])")
 WANTED = [
     Requirement(text)
     for text in (
@@ -55,7 +58,56 @@ def test_what_the_project_asks_for_is_pinned_within_its_range(wanted):
 
 
 def test_the_package_itself_is_not_locked():
-    assert "dovetail" not in pins()
+    assert not {"dovetail", NAME} & set(pins())
+
+
+def test_the_distribution_is_not_the_unrelated_package_of_that_name():
+    assert NAME == "dovetail-codesign"
+    assert PROJECT["project"]["scripts"] == {"dovetail": "dovetail.cli:main"}
+
+
+def test_extras_that_name_the_project_name_the_distribution():
+    extras = [Requirement(one) for some in PROJECT["project"]["optional-dependencies"].values() for one in some]
+    own = [one for one in extras if canonicalize_name(one.name).startswith("dovetail")]
+    assert own
+    assert {one.name for one in own} == {NAME}
+    assert {extra for one in own for extra in one.extras} <= set(PROJECT["project"]["optional-dependencies"])
+
+
+def texts() -> Iterator[Path]:
+    """Whatever prints or documents how to install something."""
+    yield from (ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "Makefile", ROOT / "pyproject.toml")
+    for folder, ends in (("src", ".py"), ("docs", ".md"), ("tests", ".py"), ("benchmarks", ".py"), ("examples", "")):
+        files = (file for file in (ROOT / folder).rglob(f"*{ends}") if file.is_file())
+        known = (file for file in files if file.suffix in (".py", ".md", ".yaml", ".txt", ".ipynb", ".toml"))
+        yield from (file for file in known if file != Path(__file__).resolve())  # which says what is wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "is_wrong"),
+    [
+        ("pip install 'dovetail[" + "ui]'", True),
+        ("pip install " + "dovetail", True),
+        ('pip install -U --quiet "' + 'dovetail==1"', True),
+        ("install " + "dovetail[mine]", True),
+        ("uv pip install numpy " + "dovetail", True),
+        ("pip install 'dovetail-codesign[ui]'", False),
+        ("pip install --editable '.[mine]'", False),
+        ("after pip install, dovetail plan answers", False),
+    ],
+)
+def test_plain_dovetail_is_found_in_what_pip_is_told(text, is_wrong):
+    assert bool(PLAIN.search(text)) == is_wrong
+
+
+def test_no_text_has_pip_install_the_unrelated_package():
+    told = [
+        f"{file.relative_to(ROOT)}:{number}: {line.strip()[:120]}"
+        for file in texts()
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1)
+        if PLAIN.search(line)
+    ]
+    assert told == []
 
 
 PYTHONS = [line.rpartition(" ")[2] for line in PROJECT["project"]["classifiers"] if re.search(r":: 3\.\d+$", line)]
@@ -105,7 +157,7 @@ def pip(words: list[str], environment: dict[str, str]) -> None:
 @pytest.mark.slow
 def test_the_wheel_holds_the_package_whole_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as held:
-        about = f"dovetail-{__version__}.dist-info/"
+        about = f"{NAME.replace('-', '_')}-{__version__}.dist-info/"
         names = {name for name in held.namelist() if not name.startswith(about)}
         metadata = held.read(f"{about}METADATA").decode()
         assert f"{about}licenses/LICENSE" in held.namelist()

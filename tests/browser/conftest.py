@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-pytest.importorskip("playwright", reason="Playwright is not installed: pip install 'dovetail[test]'")
+pytest.importorskip("playwright", reason="Playwright is not installed: pip install 'dovetail-codesign[test]'")
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
@@ -89,14 +89,20 @@ Visitor = Callable[..., Visit]
 
 @pytest.fixture
 def visit(browser: Browser) -> Iterator[Visitor]:
-    """Opens an address in a new context: visit(url, width=390, scheme="dark"); nothing but loopback is reached."""
+    """Opens an address in a new context: visit(url, width=390, scheme="dark"); nothing but loopback is reached.
+
+    The browser has shown the token of every server before, unless `is_known` is false.
+    """
     contexts: list[BrowserContext] = []
     visits: list[Visit] = []
 
-    def opened(url: str, *, width: int = 1280, scheme: str = "light", **options: Any) -> Visit:
+    def opened(url: str, *, width: int = 1280, scheme: str = "light", is_known: bool = True, **options: Any) -> Visit:
         size = {"width": width, "height": 900}
         context = browser.new_context(viewport=size, color_scheme=scheme, **options)  # type: ignore[arg-type]
         contexts.append(context)
+        for server in SERVERS if is_known else ():
+            name, _, value = server.cookie.partition("=")
+            context.add_cookies([{"name": name, "value": value, "url": server.url}])
         page = context.new_page()
         page.set_default_timeout(WAIT_MS)
         found = Visit(page)
@@ -116,7 +122,10 @@ def visit(browser: Browser) -> Iterator[Visitor]:
 
 @dataclass(eq=False)
 class Server:
-    """`dovetail ui`, running; `said` is what it printed so far."""
+    """`dovetail ui`, running; `said` is what it printed so far.
+
+    `url` is the address without the token, which browsers that `visit` opens have as a cookie already.
+    """
 
     url: str
     process: subprocess.Popen[bytes]
@@ -125,6 +134,23 @@ class Server:
     @property
     def said(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def address(self) -> str:
+        """What was printed to be opened."""
+        return self.said.split("Dovetail is at ")[1].split()[0]
+
+    @property
+    def token(self) -> str:
+        return self.address.partition("?token=")[2]
+
+    @property
+    def cookie(self) -> str:
+        """What the browser of whoever opened the address sends."""
+        return f"dovetail-{urlsplit(self.url).port}={self.token}"
+
+
+SERVERS: list[Server] = []  # all that run now
 
 
 def free_port() -> int:
@@ -137,12 +163,14 @@ def free_port() -> int:
 def serving(folder: Path, *options: str) -> Iterator[Server]:
     """The server as its user starts it, on a free port, ended by an interrupt; its log is shown where a test fails."""
     server = _started(folder, options)
+    SERVERS.append(server)
     try:
         yield server
     except BaseException:
         print(f"--- what the server said ---\n{server.said}")
         raise
     finally:
+        SERVERS.remove(server)
         server.process.send_signal(signal.SIGINT)
         try:
             server.process.wait(30)
@@ -196,6 +224,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, store: Path) -> Iterator[Server]:
     """One server for all tests of a process; users are told apart by it, so tests are too."""
-    pytest.importorskip("nicegui", reason="NiceGUI is not installed: pip install 'dovetail[ui]'")
+    pytest.importorskip("nicegui", reason="NiceGUI is not installed: pip install 'dovetail-codesign[ui]'")
     with serving(tmp_path_factory.mktemp("ui"), "--store", str(store)) as found:
         yield found

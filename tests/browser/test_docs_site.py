@@ -56,7 +56,9 @@ def test_every_page_opens_from_the_disk_and_asks_nothing_of_another_server(visit
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_page_is_calm_follows_the_scheme_of_the_reader_and_can_be_read_by_everybody(visit, address, name):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed: dovetail[test]")
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe is not installed: dovetail-codesign[test]"
+    )
     backgrounds = set()
     for scheme, width in (("light", 1280), ("dark", 390)):
         seen = visit(f"{address}/{name}.html", scheme=scheme, width=width)

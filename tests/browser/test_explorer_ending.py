@@ -14,7 +14,7 @@ from tests.browser.conftest import Visitor, serving
 def test_a_server_that_is_ended_with_a_page_open_leaves_no_folder(
     number: signal.Signals, code: int, visit: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    pytest.importorskip("nicegui", reason="NiceGUI is not installed: pip install 'dovetail[ui]'")
+    pytest.importorskip("nicegui", reason="NiceGUI is not installed: pip install 'dovetail-codesign[ui]'")
     own = tmp_path / "own"
     own.mkdir()
     monkeypatch.setenv("TMPDIR", str(own))

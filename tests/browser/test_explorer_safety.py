@@ -24,9 +24,16 @@ PAGES = ("/", "/compare", "/study", "/search")
 
 
 def asked(
-    server: Server, method: str, path: str, body: bytes | Iterator[bytes] = b"", **headers: str
+    server: Server,
+    method: str,
+    path: str,
+    body: bytes | Iterator[bytes] = b"",
+    *,
+    is_known: bool = True,
+    **headers: str,
 ) -> tuple[int, str]:
     """Status and text, of a request just as it is written: nobody tidies its path up."""
+    headers = ({"Cookie": server.cookie} if is_known else {}) | headers
     link = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=300)
     try:
         link.request(method, path, body or None, {name.replace("_", "-"): value for name, value in headers.items()})
@@ -116,16 +123,57 @@ def test_html_in_names_is_shown_and_never_read(server: Server, visit: Visitor, t
     assert found.page.evaluate("window.pwned") is None
 
 
+ROUTES = (
+    *PAGES,
+    "/favicon.ico",
+    "/no-such-page",
+    "/_nicegui/3.18.0/static/nicegui.css",
+    "/_nicegui_ws/socket.io/?EIO=4&transport=polling",
+)
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_another_user_of_this_machine_gets_nothing_without_the_token(server: Server, path: str):
+    mark = "&" if "?" in path else "?"
+    for cookie in ("", "dovetail-1=x", f"{server.cookie[:-1]}"):
+        headers = {"Cookie": cookie} if cookie else {}
+        for method in ("GET", "POST"):
+            assert asked(server, method, path, is_known=False, **headers)[0] == 401
+            assert asked(server, method, f"{path}{mark}token=guess", is_known=False, **headers)[0] == 401
+    assert asked(server, "POST", "/upload/model?name=x.json", b"{}", is_known=False)[0] == 401
+    assert asked(server, "GET", path)[0] != 401
+
+
+def test_no_socket_opens_without_the_token(server: Server):
+    path = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
+    handshake = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    }
+    assert asked(server, "GET", path, is_known=False, **handshake)[0] == 401
+    assert asked(server, "GET", f"{path}&token=guess", is_known=False, **handshake)[0] == 401
+    assert asked(server, "GET", path, **handshake)[0] == 101
+
+
+def test_the_printed_address_opens_and_its_token_goes_into_a_cookie(server: Server, visit: Visitor):
+    assert server.address.startswith(f"{server.url}/?token=")
+    found = visit(server.address, is_known=False)
+    planned(found.page)
+    assert "token" not in found.page.url
+    found.assert_calm()
+
+
 def test_a_server_open_to_others_asks_for_its_token(visit: Visitor, tmp_path: Path):
     with serving(tmp_path, "--host", "0.0.0.0") as server:
-        address = server.said.split("Dovetail is at ")[1].split()[0]
-        token = address.partition("token=")[2]
+        token = server.token
         assert len(token) >= 40
         assert server.said.count(token) == 1
-        assert asked(server, "GET", "/")[0] == 401
-        assert asked(server, "GET", "/?token=guess")[0] == 401
-        assert asked(server, "POST", "/upload/model?name=x.json", b"{}")[0] == 401
-        found = visit(f"{server.url}/?{SMALL}&token={token}")
+        assert asked(server, "GET", "/", is_known=False)[0] == 401
+        assert asked(server, "GET", "/?token=guess", is_known=False)[0] == 401
+        assert asked(server, "POST", "/upload/model?name=x.json", b"{}", is_known=False)[0] == 401
+        found = visit(f"{server.url}/?{SMALL}&token={token}", is_known=False)
         planned(found.page)
         assert "token" not in found.page.url
         found.page.reload()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("playwright", reason="Playwright is not installed: pip install 'dovetail[test]'")
+pytest.importorskip("playwright", reason="Playwright is not installed: pip install 'dovetail-codesign[test]'")
 
 from axe_playwright_python.sync_playwright import Axe
 

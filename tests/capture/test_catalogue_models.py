@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'dovetail[torch]'")
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'dovetail[transformers]'")
+pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'dovetail-codesign[torch]'")
+pytest.importorskip(
+    "transformers", reason="transformers is not installed: pip install 'dovetail-codesign[transformers]'"
+)
 
 from torch.autograd.graph import saved_tensors_hooks
 

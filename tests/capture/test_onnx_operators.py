@@ -52,7 +52,7 @@ def test_most_of_what_training_uses_is_read():
 def test_without_the_package_the_way_to_get_it_is_said(tmp_path: Path, monkeypatch):
     path = onnx_files.mlp(tmp_path / "mlp.onnx")
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(InvalidInput, match=r"pip install 'dovetail\[onnx\]'"):
+    with pytest.raises(InvalidInput, match=r"pip install 'dovetail-codesign\[onnx\]'"):
         recorded_onnx(path)
 
 

@@ -6,8 +6,10 @@ import json
 
 import pytest
 
-pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'dovetail[torch]'")
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'dovetail[transformers]'")
+pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'dovetail-codesign[torch]'")
+pytest.importorskip(
+    "transformers", reason="transformers is not installed: pip install 'dovetail-codesign[transformers]'"
+)
 
 import dovetail
 from benchmarks.captured_models import MOST_FRAC, figures

@@ -25,7 +25,7 @@ def test_without_pytorch_the_extra_is_named(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", without)
     for asked in (torch_library, lambda: captured_module(object(), ())):
-        with pytest.raises(InvalidInput, match=re.escape("pip install 'dovetail[torch]'")):
+        with pytest.raises(InvalidInput, match=re.escape("pip install 'dovetail-codesign[torch]'")):
             asked()
 
 

@@ -53,7 +53,7 @@ def test_without_its_extra_a_capture_says_what_to_install(tmp_path, target, extr
     done = without_extras("capture", target, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert re.fullmatch(rf"dovetail: .*pip install 'dovetail\[{extra}\]'.*\n", done.stderr), done.stderr
+    assert re.fullmatch(rf"dovetail: .*pip install 'dovetail-codesign\[{extra}\]'.*\n", done.stderr), done.stderr
 
 
 def test_nothing_else_imports_the_extras():

@@ -85,7 +85,7 @@ def test_without_numba_it_says_so_once_and_answers_the_same(dovetail, tmp_path):
     slow = dovetail("mine", spec, PYTHONPATH=f"{hidden}:{ROOT / 'src'}")
     assert slow.returncode == 0
     assert slow.stderr.count("\n") == 1
-    assert "dovetail[mine]" in slow.stderr
+    assert "dovetail-codesign[mine]" in slow.stderr
     assert slow.stdout == dovetail("mine", spec).stdout
 
 
@@ -117,9 +117,9 @@ def test_stages_have_designs_of_their_own_and_the_planner_says_which_stages(dove
         ("mine resnet-18 --algorithm exakt", "did you mean exact"),
         ("mine resnet-18 --base tpuv2-lik3", "did you mean tpuv2-like"),
         ("mine resnet-18 --base h200-sxm", "designs are built on template chips"),
-        ("mine resnet-18 --base h200-sxm", "tpuv4-like-64gb"),
+        ("mine resnet-18 --base h200-sxm", "phaze-tpuv4"),
         ("mine resnet-18 --base h100", "and h100-pcie is none; take"),
-        ("mine resnet-18 --base tpuv4", "say which: tpuv4-like, tpuv4-like-64gb (--base)"),
+        ("mine resnet-18 --base tpuv", "say which: tpuv2-like, tpuv4-like (--base)"),
         ("mine resnet-18 --area 600", "a quantity needs its unit"),
         ("mine resnet-18 --power -1W", "--power must be above 0"),
         ("mine resnet-18 --budget 0", "--budget must be at least 1"),

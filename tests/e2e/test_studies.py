@@ -174,5 +174,5 @@ def test_what_cannot_be_is_refused(dovetail, store, words, reason):
 def test_without_pyarrow_a_parquet_file_is_refused_with_the_way_out(dovetail, store, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     ran = dovetail("export", store, "--out", tmp_path / "rows.parquet")
-    check_refused(ran, "pip install 'dovetail[export]', or name a .csv file")
+    check_refused(ran, "pip install 'dovetail-codesign[export]', or name a .csv file")
     assert not (tmp_path / "rows.parquet").exists()

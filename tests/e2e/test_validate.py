@@ -155,7 +155,7 @@ BAD_TABLES = {
     "no rows": (HEADER, "no row of measurements"),
     "a missing column": ("m,n,k\n1,2,3\n", "column time_us missing"),
     "a word for a number": (HEADER + "64,64,x,nt,5\n", "k must be a number; got 'x'"),
-    "a negative time": (HEADER + "64,64,64,nt,5\n64,64,64,nt,-5\n", ":3"),
+    "nothing but negative times": (HEADER + "64,64,64,nt,-5\n64,64,64,nt,-6\n", ":2"),
     "no size at all": (HEADER + "0,64,64,nt,5\n", "m must be from 1"),
     "a layout that is none": (HEADER + "8,8,8,xx,5\n", "no layout is named 'xx'"),
     "a column twice": ("m,m,n,k,time_us\n1,1,1,1,1\n", "column 'm' is given twice"),

@@ -81,7 +81,7 @@ def test_no_design_with_very_many_lanes_is_better_than_its_bound(metric):
     """Attention waits for lanes: beside more than a bound counts on, a design would be ruled out that is the best."""
     space = design_space(sides=(128, 256), lanes=(256, 2048, 4096), counts=(1, 64, 128))
     task = Task(workload=Workload(model=models["llama3-8b"](), global_batch=1, seq=131_072), plan=Plan(microbatch=1))
-    chip, wide = chips["tpuv4-like-64gb"](), Limits(area_mm2=1e6, power_w=1e6)
+    chip, wide = chips["nest-tpuv4"](), Limits(area_mm2=1e6, power_w=1e6)
     reference = base_answer([task], chip, metrics[metric])
     question = question_of([task], chip, space, wide, metrics[metric], reference)
     points = list(space.points())

@@ -66,7 +66,7 @@ def test_our_plan_in_phazes_space_is_no_worse_than_its_experts_and_every_key_is_
         assert found is not None
         rate = found.sequences_per_s
         return Joint(
-            chip=chips["tpuv4-like"](),
+            chip=chips["phaze-tpuv4"](),
             found=found,
             searched_sequences_per_s=rate,
             plan_then_chip_sequences_per_s=rate,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,6 +14,14 @@ from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 MAX_COUNT = 10**9  # style: a bound on every count, so that products of two stay far inside 64 bits
 LEAST, MOST = 1e-30, 1e30  # style: bounds of what is measured, so that ratios and their squares stay finite
 MAX_SHOWN = 40
+
+
+class UnreadableRows(InvalidInput):
+    """Rows of a table that cannot be compared: `reasons` by line of the file. It names the first of them."""
+
+    def __init__(self, message: str, where: str = "", reasons: Mapping[int, str] | None = None) -> None:
+        super().__init__(message, where)
+        self.reasons = dict(reasons or {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +57,8 @@ class Measurements:
         try:
             values = np.array(cells, dtype=np.float64) if cells else np.zeros(0)
         except ValueError:
-            values = np.array([self._number(column, row, cell) for row, cell in enumerate(cells)])
+            self._check(column, np.array([_is_number(cell) for cell in cells]), "must be a number")
+            raise
         self._check(column, np.isfinite(values), "must be a finite number")
         return values
 
@@ -79,19 +88,33 @@ class Measurements:
     def refused(self, message: str, row: int | None = None) -> InvalidInput:
         return InvalidInput(message, self._at(row))
 
-    def _number(self, column: str, row: int, cell: str) -> float:
-        try:
-            return float(cell)
-        except ValueError:
-            raise self.refused(f"{column} must be a number; got {shown(cell)}", row) from None
+    def unreadable(self, reasons: Mapping[int, str]) -> UnreadableRows:
+        """That rows of this table cannot be compared, and why, by their index."""
+        first = min(reasons)
+        by_line = {self.lines[row]: reason for row, reason in reasons.items()}
+        return UnreadableRows(reasons[first], self._at(first), by_line)
+
+    def without(self, lines: Container[int]) -> Measurements:
+        """The rows that are not of these lines of the file."""
+        return self.where(np.array([line not in lines for line in self.lines], dtype=np.bool_))
 
     def _check(self, column: str, holds: BoolArray, rule: str) -> None:
-        if not bool(holds.all()):
-            row = int(np.argmin(holds))
-            raise self.refused(f"{column} {rule}; got {shown(self.rows[row][self._place[column]])}", row)
+        if bool(holds.all()):
+            return
+        place = self._place[column]
+        broken = [int(row) for row in np.flatnonzero(~holds)]
+        raise self.unreadable({row: f"{column} {rule}; got {shown(self.rows[row][place])}" for row in broken})
 
     def _at(self, row: int | None) -> str:
         return f"{self.shown}:{self.lines[row]}" if row is not None else self.shown
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def shown(cell: str) -> str:

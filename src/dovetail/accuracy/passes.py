@@ -24,9 +24,9 @@ def phases_of(measurements: Measurements) -> IntArray:
         if not measurements.has(column):
             continue
         words = [word.strip().lower() for word in measurements.words(column)]
-        for row, word in enumerate(words):
-            if word not in known:
-                raise measurements.refused(f"no {column} is named {word!r}{did_you_mean(word, known)}", row)
+        if other := {row: word for row, word in enumerate(words) if word not in known}:
+            told = {row: f"no {column} is named {word!r}{did_you_mean(word, known)}" for row, word in other.items()}
+            raise measurements.unreadable(told)
         return np.array([known[word] for word in words], dtype=np.int64)
     return np.zeros(len(measurements), dtype=np.int64)
 

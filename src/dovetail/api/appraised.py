@@ -93,4 +93,4 @@ def _is_here(one: Needy, has: Has) -> bool:
 
 
 def _untried(one: Needy) -> Untried:
-    return Untried(what=one.what, why=f"{EXTRAS[one.needs]} is not installed; pip install 'dovetail[mine]'")
+    return Untried(what=one.what, why=f"{EXTRAS[one.needs]} is not installed; pip install 'dovetail-codesign[mine]'")

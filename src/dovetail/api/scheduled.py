@@ -112,7 +112,7 @@ def schedule(
     """Schedule the operators of a block on the cores of a chip.
 
     Forward, backward and update of one block, the layer that repeats most if none is named. `exact` is the best
-    schedule, or the best found within `time`, such as "60 s", by `workers` threads; it needs dovetail[mine].
+    schedule, or the best found within `time`, such as "60 s", by `workers` threads; it needs dovetail-codesign[mine].
     """
     said = dict(locals())  # of arguments alone, as nothing stands before
     for name, value in (("time", time), ("workers", workers)):

@@ -13,4 +13,6 @@ def onnx_package(module: str = "onnx") -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise InvalidInput("ONNX files need the package onnx; install it with: pip install 'dovetail[onnx]'") from None
+        raise InvalidInput(
+            "ONNX files need the package onnx; install it with: pip install 'dovetail-codesign[onnx]'"
+        ) from None

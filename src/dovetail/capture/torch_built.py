@@ -142,7 +142,7 @@ def _transformers() -> Any:
     try:
         import transformers
     except ImportError:
-        told = "capturing a Hugging Face model needs transformers; pip install 'dovetail[transformers]'"
+        told = "capturing a Hugging Face model needs transformers; pip install 'dovetail-codesign[transformers]'"
         raise InvalidInput(told) from None
     return transformers
 

@@ -39,7 +39,7 @@ def torch_library() -> Any:
     try:
         import torch
     except ImportError:
-        raise InvalidInput("capturing a PyTorch module needs PyTorch; pip install 'dovetail[torch]'") from None
+        raise InvalidInput("capturing a PyTorch module needs PyTorch; pip install 'dovetail-codesign[torch]'") from None
     return torch
 
 

@@ -42,9 +42,9 @@ def answer(asked: RunsAsked) -> None:
     own = fit.own_runs(fitted_on)
     write_file(out, calibrated_cluster_text(fit, table, name, fitted_on, out))
     if asked.as_json:
-        show_json({"cluster": name} | cluster_fit_record(fit, own) | {"written": str(out)})
+        show_json({"cluster": name} | cluster_fit_record(fit, own, table.skipped) | {"written": str(out)})
     else:
-        show_tables(cluster_fit_tables(fit, own, name, one_line(str(out))))
+        show_tables(cluster_fit_tables(fit, own, name, one_line(str(out)), table.skipped))
 
 
 def _out(asked: RunsAsked, name: str) -> Path:

@@ -23,7 +23,7 @@ OWN_BEST_HELP = "Of several models, also search for each one alone, and say how 
 COMPARE_HELP = "Also search one after the other: plan then chip, chip then plan."
 ALGORITHM_HELP = (
     "exact (to a proof), or a black box, which proves nothing: random, grid, anneal, genetic, bayes, critical-path,"
-    " critical-path-exact; tpe and nsga2 need dovetail[search]."
+    " critical-path-exact; tpe and nsga2 need the extra search."
 )
 BUDGET_HELP = "Points a black box looks at, at the most; 500, if left out."
 SEED_HELP = "Of black boxes that draw; the same seed, the same answer; 1, if left out."

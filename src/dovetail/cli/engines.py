@@ -18,7 +18,7 @@ from dovetail.errors import InvalidInput
 MOST_WORKERS = 256  # processes of one machine; more cores than that are another machine's
 MOST_BY_CORE = 4  # beyond which workers only wait for each other
 WORKERS_HELP = "Processes of this machine to spread the search over; the answer is the same."
-DASK_HELP = "The scheduler of a Dask cluster to spread it over, such as tcp://host:8786; needs dovetail[cluster]."
+DASK_HELP = "The scheduler of a Dask cluster to spread it over, such as tcp://host:8786; needs the extra cluster."
 
 Q = TypeVar("Q")
 

@@ -20,7 +20,7 @@ AREA_HELP = "Silicon at the most, such as '606.68 mm2'; that, if nothing is said
 POWER_HELP = "Power with everything busy at the most, such as '280 W'; that, if nothing is said."
 ALGORITHM_HELP = (
     "exact (to a proof), critical-path and critical-path-exact (WHAM's), random, grid, anneal, genetic, bayes; tpe and"
-    " nsga2 need dovetail[search]."
+    " nsga2 need the extra search."
 )
 BASE_HELP = "The template chip whose memory, clock and links all designs have; tpuv2-like, if none."
 BATCH_HELP = "Samples of one step; if left out, as many as fit one device."

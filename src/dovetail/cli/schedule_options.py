@@ -13,7 +13,7 @@ from dovetail.cli.usage import check_needed
 MODEL_HELP = "A model: name, file or Hugging Face config.json."
 CHIP_HELP = "A chip: name, the beginning of one such as tpuv2, or a file."
 BLOCK_HELP = "A block of the model, such as layer or head; the layer that repeats most if none."
-EXACT_HELP = "The best schedule, by CP-SAT, or the best found within --time and its gap; needs dovetail[mine]."
+EXACT_HELP = "The best schedule, by CP-SAT, or the best found within --time and its gap; needs the extra mine."
 TIME_HELP = "How long --exact may take; 60 s, if left out."
 WORKERS_HELP = "Threads of --exact; 1, if left out, with which answers repeat."
 RECOMPUTE_HELP = "none, light, selective, alternate or full."

@@ -6,7 +6,7 @@ import importlib
 
 from dovetail.cli.manner import note
 
-NO_NUMBA = "Numba is not installed, so schedules take several times longer; pip install 'dovetail[mine]'"
+NO_NUMBA = "Numba is not installed, so schedules take several times longer; pip install 'dovetail-codesign[mine]'"
 
 
 def say_if_slow() -> None:

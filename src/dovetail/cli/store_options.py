@@ -12,7 +12,7 @@ from dovetail.errors import InvalidInput
 STORE_HELP = "A file that a search was given by --store."
 STUDY_HELP = "One study, by the beginning of its key: all it was asked by, every row checked, and the best rows."
 ONE_HELP = "One study alone, by the beginning of its key, of whichever version of the model."
-OUT_HELP = "The file to write: .csv, or .parquet, which needs dovetail[export]."
+OUT_HELP = "The file to write: .csv, or .parquet, which needs the extra export."
 OTHERS_HELP = "Studies of other versions of the model too; the column model_version tells them apart."
 RESCUE_HELP = "Of a damaged store, write the rows that are whole to this new one."
 

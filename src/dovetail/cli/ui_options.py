@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-HOST_HELP = "Where to listen. An address that others reach asks them for a token, which is printed once."
+HOST_HELP = "Where to listen. Whoever asks, on this machine too, needs the token in the printed address."
 PORT_HELP = "The port to listen on."
 STORE_HELP = "A store whose studies are shown, and where searches are kept."
 OPEN_HELP = "Open the page in the browser."
@@ -23,7 +23,7 @@ def ui(
     """Explore in the browser: plan, turn hardware, compare, search.
 
     Pages are served by this machine alone, from what is installed: nothing is loaded from or told to anyone else.
-    Ends with Ctrl-C.
+    The address that is printed has a token in it, without which nobody gets in. Ends with Ctrl-C.
     """
     from dovetail.cli.ui import answer
 

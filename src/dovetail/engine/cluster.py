@@ -29,7 +29,7 @@ LOOK_S = 2.0  # between two looks at who is there
 NUM_AHEAD = 4  # tasks by thread of a worker, that may be done before the one whose result is wanted
 PORT = 8786  # of a scheduler that is not told another (Dask)
 START = "start one with: dask scheduler, and give the address that it prints"
-NO_DASK = "--dask needs Dask; install it with: pip install 'dovetail[cluster]'"
+NO_DASK = "--dask needs Dask; install it with: pip install 'dovetail-codesign[cluster]'"
 
 _ADDRESS = re.compile(r"(?P<way>(tcp|tls)://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:(?P<port>[0-9]{1,5}))?")
 

@@ -1,7 +1,7 @@
 """Who may ask: every request and every socket passes here before anything else sees it.
 
 Refused are hosts that are not this one (DNS rebinding), requests that another site's page sends (by their Origin),
-bodies larger than an upload may be, and, where others can reach the port, whoever has not shown the token.
+bodies larger than an upload may be, and whoever has not shown the token: other users of this machine too.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
-COOKIE = "dovetail"
 TOKEN = "token"
+NO_TOKEN = "open the address that `dovetail ui` printed, which has a token in it, or ask whoever started it"
 FORM_BYTES = 16 * int(KIBI)  # what a form adds to the file in it
 MAX_BODY_BYTES = LIMIT_BYTES + FORM_BYTES
 TOO_LARGE = f"an upload has at most {LIMIT_BYTES:,} bytes"
@@ -94,12 +94,12 @@ class Guard:
         lengths = _values(scope, b"content-length")
         if not all(map(_is_short, lengths)):
             return 413, TOO_LARGE
-        if self._settings.token and not self._is_known(scope):
-            return 401, "this server is open to those who have its address with the token in it; ask whoever started it"
+        if not self._is_known(scope):
+            return 401, NO_TOKEN
         return 0, ""
 
     def _is_known(self, scope: Message) -> bool:
-        return any(self._is_token(said) for said in (*_cookies(scope), *_said(scope)))
+        return any(self._is_token(said) for said in (*_cookies(scope, cookie_name(self._settings)), *_said(scope)))
 
     def _is_token(self, said: str) -> bool:
         """Compared in a time that does not tell how much of it was right."""
@@ -107,17 +107,22 @@ class Guard:
 
     def _is_first_visit(self, scope: Message) -> bool:
         """Whether the token is in the address: it goes into a cookie, so that it is in no history or link."""
-        return bool(self._settings.token) and scope["type"] == "http" and bool(_said(scope))
+        return scope["type"] == "http" and bool(_said(scope))
 
     async def _welcome(self, scope: Message, send: Send) -> None:
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         rest = urlencode([(name, value) for name, value in query if name != TOKEN])
         path = "/" + scope["path"].lstrip("/")  # //host would be another site
         to = (path + (f"?{rest}" if rest else "")).encode("ascii", "ignore")
-        cookie = f"{COOKIE}={self._settings.token}; Path=/; HttpOnly; SameSite=Strict".encode()
+        cookie = f"{cookie_name(self._settings)}={self._settings.token}; Path=/; HttpOnly; SameSite=Strict".encode()
         headers = [(b"location", to), (b"set-cookie", cookie), (b"content-length", b"0"), *HEADERS]
         await send({"type": "http.response.start", "status": 303, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
+
+
+def cookie_name(settings: Settings) -> str:
+    """Of each port its own: browsers send cookies to every port of a host, and one user may run several servers."""
+    return f"dovetail-{settings.port}"
 
 
 def host_name(host: str) -> str:
@@ -152,15 +157,15 @@ def _said(scope: Message) -> list[str]:
     return [value for name, value in query if name == TOKEN]
 
 
-def _cookies(scope: Message) -> list[str]:
+def _cookies(scope: Message, name: str) -> list[str]:
     found = []
     for header in _values(scope, b"cookie"):
         try:
             jar = SimpleCookie(header)
         except CookieError:
             continue
-        if COOKIE in jar:
-            found.append(jar[COOKIE].value)
+        if name in jar:
+            found.append(jar[name].value)
     return found
 
 
@@ -196,11 +201,13 @@ def _with_headers(send: Send) -> Send:
 
 
 async def _refuse(scope: Message, send: Send, status: int, reason: str) -> None:
-    if scope["type"] == "websocket":
+    is_socket = scope["type"] == "websocket"
+    if is_socket and "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": CLOSED})  # before it is accepted: answered with 403
         return
+    begin = "websocket." if is_socket else ""  # a server with this extension answers a handshake as any request
     body = f"{reason}\n".encode()
     length = str(len(body)).encode()
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", length), *HEADERS]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": f"{begin}http.response.start", "status": status, "headers": headers})
+    await send({"type": f"{begin}http.response.body", "body": body})

@@ -18,7 +18,7 @@ from typing import Any
 from dovetail.errors import InvalidInput
 from dovetail.explorer.settings import Settings, is_anywhere
 
-MISSING = "dovetail ui needs NiceGUI, which is an extra: pip install 'dovetail[ui]'"
+MISSING = "dovetail ui needs NiceGUI, which is an extra: pip install 'dovetail-codesign[ui]'"
 RECONNECT_S = 60.0  # a tab may be silent for so long, as on a busy machine, and goes on where it was
 POLL_S = 0.05
 Ready = Callable[[str], None]

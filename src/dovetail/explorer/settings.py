@@ -19,31 +19,33 @@ TOKEN_BYTES = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Where to listen and what to show; `token` is empty where only this machine can come in."""
+    """Where to listen and what to show; whoever asks shows `token`, other users of this machine too."""
 
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
-    token: str = ""
+    token: str
     store: str = ""
 
     @property
     def url(self) -> str:
-        """What to open, with the token where one is needed."""
+        """What to open, with the token in it."""
         host = self.host if not is_anywhere(self.host) else socket.gethostname()
         shown = f"[{host}]" if ":" in host else host
-        return f"http://{shown}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+        return f"http://{shown}:{self.port}/?token={self.token}"
 
 
 def settings_of(host: str, port: int, store: str) -> Settings:
-    """Settings with a token where others than this machine can reach the port; raises where they cannot be."""
+    """Settings with a new token; raises where they cannot be.
+
+    On loopback too: every user of a login node reaches its loopback, and pages read the store and start searches.
+    """
     if not host.strip():
         raise InvalidInput("--host is an address of this machine, such as 127.0.0.1; got nothing")
     if not 0 < port <= MAX_PORT:
         raise InvalidInput(f"--port is from 1 to {MAX_PORT:,}; got {port}")
     if store:
         _check_store(Path(store))
-    token = "" if is_loopback(host) else secrets.token_urlsafe(TOKEN_BYTES)
-    return Settings(host=host, port=port, token=token, store=store)
+    return Settings(host=host, port=port, token=secrets.token_urlsafe(TOKEN_BYTES), store=store)
 
 
 def _check_store(file: Path) -> None:

@@ -15,7 +15,7 @@ from dovetail.files.written import placed
 NUM_AT_ONCE = 65_536  # rows of a Parquet row group: some megabytes in memory
 Columns = dict[str, type]  # int, float or str, by name
 Rows = Iterable[list[Any]]  # a cell for each column, None where there is nothing
-NO_PYARROW = "a .parquet file needs pyarrow: pip install 'dovetail[export]', or name a .csv file"
+NO_PYARROW = "a .parquet file needs pyarrow: pip install 'dovetail-codesign[export]', or name a .csv file"
 
 
 def write_rows(file: Path, columns: Columns, rows: Rows) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dovetail.accuracy.cluster_fit import OwnRun
 from dovetail.accuracy.measurements import Measurements
-from dovetail.errors import did_you_mean
+from dovetail.errors import DovetailError, did_you_mean
 from dovetail.files.cluster import cluster_of
 from dovetail.files.entry import Document, Entry, is_file_name, placed
 from dovetail.files.job import check_dtype, workload_of
@@ -23,6 +23,7 @@ from dovetail.files.text import quoted
 from dovetail.files.tree import Node
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
+from dovetail.plan.placement import placement
 from dovetail.plan.plan import Overlap, Plan
 from dovetail.workload.graph import Graph
 from dovetail.workload.training import training_graph
@@ -40,11 +41,15 @@ _WORDS = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTable:
-    """Runs on one cluster, of which there may be more or fewer devices; `base` is what the rows call it."""
+    """Runs on one cluster, of which there may be more or fewer devices; `base` is what the rows call it.
+
+    `skipped` says of every row that is not among the runs why it cannot be.
+    """
 
     base: str
     shown: str
     runs: tuple[OwnRun, ...]
+    skipped: tuple[str, ...] = ()
 
     @property
     def largest(self) -> Cluster:
@@ -52,16 +57,22 @@ class OwnTable:
 
 
 def load_own_runs(file: Path) -> OwnTable:
-    """Every row, or one line that says which row and column cannot be."""
+    """Every row that can be predicted, and words for the others; the first error where no row can."""
     table = load_measurements(file)
     _check_columns(table)
     base = _base(table)
     document = Document(shown=table.shown, folder=file.parent, chain=(os.path.realpath(file),))
-    runs = []
+    runs, errors = [], []
     for row, line in enumerate(table.lines):
         cells = {column: cell for column, cell in zip(table.columns, table.rows[row], strict=True) if cell}
-        runs.append(_run(_Row(document=document, line=line, cells=cells), table, row))
-    return OwnTable(base=base, shown=table.shown, runs=tuple(runs))
+        try:
+            runs.append(_run(_Row(document=document, line=line, cells=cells), table, row))
+        except DovetailError as error:  # one run that ended out of memory says nothing against the others
+            errors.append(error)
+    if not runs:
+        raise errors[0]
+    skipped = tuple(f"row not predicted: {error}" for error in errors)
+    return OwnTable(base=base, shown=table.shown, runs=tuple(runs), skipped=skipped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +141,8 @@ def _run(row: _Row, table: Measurements, index: int) -> OwnRun:
     if "plan" in row.cells:
         decided["base"] = Node(row.cells["plan"], line=row.line)
     plan = plan_of(row.entry(decided), graph, cluster.num_devices)
+    with placed(row.entry({})):
+        placement(plan, cluster.topology)
     return OwnRun(
         name=row.cells.get("name", f"row {row.line}"),
         graph=training_graph(graph, workload.precision),

@@ -1,4 +1,4 @@
-"""PHAZE's models on its TPUv4-like chip: the experts' placements, our best plan, and the best chip and plan together.
+"""PHAZE's models on its TPU v4: the experts' placements, our best plan, and the best chip and plan together.
 
 Plan and joint search are handed in: both take minutes, and the study is the same whoever plans.
 """
@@ -46,7 +46,7 @@ class Joint:
     """The best chip and plan together: how good, how good at most, and what became of the chips of the space.
 
     `searched_sequences_per_s` is of the plans that chips were searched with, and so are those of one search after the
-    other: the best chip for the plan that the TPUv4-like one has, and then the best plan of that chip; nothing where
+    other: the best chip for the plan that PHAZE's TPU v4 has, and then the best plan of that chip; nothing where
     no plan fits. `stopped_chips` is how many chips PHAZE's stop rule would have looked at, and
     `stopped_sequences_per_s` the best it would have found there.
     """
@@ -95,12 +95,12 @@ class Compared:
 
     @property
     def joint_gain(self) -> float | None:
-        """The best chip with its plan over the TPUv4-like chip with our plan."""
+        """The best chip with its plan over PHAZE's TPU v4 with our plan."""
         return self.joint.found.sequences_per_s / self.ours.sequences_per_s if self.joint and self.ours else None
 
     @property
     def whole_gain(self) -> float | None:
-        """The best chip with its plan over the TPUv4-like chip with the experts'."""
+        """The best chip with its plan over PHAZE's TPU v4 with the experts'."""
         return self.joint.found.sequences_per_s / self.expert.sequences_per_s if self.joint and self.expert else None
 
 
@@ -114,7 +114,7 @@ def phaze_study(
     cases: Sequence[Case] = CASES,
     terms: Sequence[Terms] = TERMS,
 ) -> Iterator[Compared]:
-    """Every model on every set of terms, one after the other; without `best_joint` on the TPUv4-like chip alone."""
+    """Every model on every set of terms, one after the other; without `best_joint` on PHAZE's TPU v4 alone."""
     for on, case in product(terms, cases):
         expert = expert_placement(case, on)
         ours = next(filter(None, (_ours(case, on, chip, best_plan) for chip in baselines())), None)
@@ -123,13 +123,13 @@ def phaze_study(
 
 
 def baselines() -> Iterator[Chip]:
-    """The TPUv4-like chip with the least HBM of PHAZE's choice, then more."""
-    chip = chips["tpuv4-like"]()
+    """PHAZE's TPU v4 with the least HBM of PHAZE's choice, then more."""
+    chip = chips["phaze-tpuv4"]()
     return (replace(chip, hbm=replace(chip.hbm, capacity_bytes=capacity)) for capacity in HBM_BYTES)
 
 
 def expert_placement(case: Case, terms: Terms) -> Found | None:
-    """The experts' degrees with the best microbatch and recompute, on the TPUv4-like chip of the least HBM they fit.
+    """The experts' degrees with the best microbatch and recompute, on PHAZE's TPU v4 of the least HBM they fit.
 
     Layers are spread evenly. The released code counts the embedding as a layer and so leaves its last stage one too
     many: a baseline that is worse than its experts meant.

@@ -86,7 +86,7 @@ def joint_of(case: Case, terms: Terms, scorer: Scorer, best: JointFound) -> Join
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeparateSteps:
-    """Steps of the TPUv4-like chip by its best plan, of the best chip for that plan, and of a chip by itself.
+    """Steps of PHAZE's TPU v4 by its best plan, of the best chip for that plan, and of a chip by itself.
 
     The latter is the best for a plan by rule of thumb, then given its own best; none where that plan fits no chip.
     """

@@ -17,7 +17,8 @@ from dovetail.units import format_bytes, format_s
 MIN_LEFT_OUT = 2  # runs, for one to be left out
 
 
-def cluster_fit_record(fit: ClusterFit, own: OwnRuns) -> Record:
+def cluster_fit_record(fit: ClusterFit, own: OwnRuns, skipped: tuple[str, ...] = ()) -> Record:
+    """The fit; `skipped` says which rows of the table it is not of."""
     return {
         "fitted_on": own.fitted_on,
         "num_runs": own.num_runs,
@@ -39,11 +40,13 @@ def cluster_fit_record(fit: ClusterFit, own: OwnRuns) -> Record:
             }
             for run in fit.runs
         ],
-        "notes": list(_notes(fit, own)),
+        "notes": [*_notes(fit, own), *skipped],
     }
 
 
-def cluster_fit_tables(fit: ClusterFit, own: OwnRuns, name: str, written: str) -> tuple[Table, ...]:
+def cluster_fit_tables(
+    fit: ClusterFit, own: OwnRuns, name: str, written: str, skipped: tuple[str, ...] = ()
+) -> tuple[Table, ...]:
     errors = [
         ("before", percent(_mape_frac(fit, lambda run: run.before_s)), ""),
         ("after", percent(_mape_frac(fit, lambda run: run.after_s)), "on the runs it was fitted to"),
@@ -65,7 +68,7 @@ def cluster_fit_tables(fit: ClusterFit, own: OwnRuns, name: str, written: str) -
             title=f"calibration of {name}",
             rows=scales,
             align="lrl",
-            notes=(*(f"- {note}" for note in _notes(fit, own)), f"- written to {written}"),
+            notes=(*(f"- {note}" for note in (*_notes(fit, own), *skipped)), f"- written to {written}"),
         ),
     )
 

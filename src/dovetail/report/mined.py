@@ -86,12 +86,19 @@ def sentence(report: MinedReport) -> str:
     """The answer: the design, what it comes to, and what it gains over the chip it is built on and those of others."""
     best = report.best[0]
     others = {report.base: report.reference} | {rival.name: rival.answer for rival in report.rivals}
-    gains = ", ".join(f"{gain(report.gain_frac(best, other))} over {name}" for name, other in others.items())
+    gains = ", ".join(
+        f"{gain(report.gain_frac(best, other))} over {name}{_if_beyond(report, other)}"
+        for name, other in others.items()
+    )
     of_what = report.tasks[0].name if report.is_single else counted(len(report.tasks), "model")
     told = f"Best chip for {of_what} by {report.metric_name}: {best.design}"
     if report.is_single:
         return f"{told}; {_figure(best.jobs[0].figure)} {report.unit}, {gains}"
     return f"{told}; on the geometric mean {gains}"
+
+
+def _if_beyond(report: MinedReport, other: ChipAnswer) -> str:
+    return "" if other.keeps(report.limits) else " (itself beyond the limits)"
 
 
 def _figure(value: float) -> str:

@@ -66,7 +66,7 @@ def test_what_lacks_its_library_is_named_and_not_tried():
     assert len(found.speeds) == 1
     assert [one.what for one in found.untried] == ["ten plans", "a schedule"]
     assert "Numba is not installed" in found.untried[0].why
-    assert "pip install 'dovetail[mine]'" in found.untried[1].why
+    assert "pip install 'dovetail-codesign[mine]'" in found.untried[1].why
     assert told == ["timing operations: 0 of 1"]
 
 

@@ -15,7 +15,7 @@ from dovetail.explorer.settings import Settings
 
 def test_without_its_extra_it_says_in_one_line_what_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(InvalidInput, match=r"pip install 'dovetail\[ui\]'"):
+    with pytest.raises(InvalidInput, match=r"pip install 'dovetail-codesign\[ui\]'"):
         answer("127.0.0.1", "8037", "", opens_browser=False, as_json=False)
 
 
@@ -25,7 +25,7 @@ def test_a_port_that_is_taken_is_refused_in_one_line():
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(InvalidInput, match="cannot listen on"):
-            serve(Settings(port=port), ready=lambda _: None)
+            serve(Settings(port=port, token="t"), ready=lambda _: None)
 
 
 @pytest.mark.parametrize("port", ["0", "x", "70000"])

@@ -24,7 +24,7 @@ def area_mm2(**changes: float | np.ndarray) -> np.ndarray:
 
 def test_the_area_limit_of_the_paper_comes_out() -> None:
     assert float(area_mm2()) == pytest.approx(278.827, abs=1e-3)
-    assert area_models["phaze-22nm"](chips["tpuv4-like"]()) == float(area_mm2())
+    assert area_models["phaze-22nm"](chips["phaze-tpuv4"]()) == float(area_mm2())
 
 
 def test_many_chips_at_once_equal_each_alone() -> None:

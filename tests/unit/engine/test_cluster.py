@@ -73,7 +73,7 @@ def test_something_silent_that_listens_is_told():
 
 def test_without_dask_the_way_to_install_it_is_told(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    assert "pip install 'dovetail[cluster]'" in refusal("tcp://127.0.0.1:8786")
+    assert "pip install 'dovetail-codesign[cluster]'" in refusal("tcp://127.0.0.1:8786")
 
 
 class Client:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from dovetail.errors import InvalidInput
-from dovetail.explorer.guard import COOKIE, HEADERS, MAX_BODY_BYTES, Guard, host_name
+from dovetail.explorer.guard import HEADERS, MAX_BODY_BYTES, Guard, cookie_name, host_name
 from dovetail.explorer.settings import Settings, is_loopback, may_be_called, settings_of
 from tests.apart import ended
 
-HERE = Settings(port=8037)
+HERE = Settings(port=8037, token="mine")
+SHOWN = "dovetail-8037=mine"  # the cookie of whoever opened the printed address of HERE
 OPEN = Settings(host="0.0.0.0", port=8037, token="let-me-in")
 
 
 def asked(settings: Settings, kind: str = "http", body: tuple[bytes, ...] = (b"",), query: bytes = b"", **headers: str):
     """Status, headers and what the application behind the guard read; status 0 where it was never asked."""
-    said = {"host": "127.0.0.1:8037"} | headers
+    known = {"cookie": SHOWN} if settings is HERE else {}
+    said = {"host": "127.0.0.1:8037"} | known | headers
     scope = {
         "type": kind,
         "path": "/compare",
@@ -104,18 +107,44 @@ def test_an_address_that_is_too_long_is_refused():
     assert asked(HERE, query=b"x" * 60_001)[0] == 414
 
 
-def test_others_need_the_token_once_and_a_cookie_afterwards():
-    assert asked(OPEN)[0] == 401
-    assert asked(OPEN, "websocket")[0] == 1008
-    assert asked(OPEN, query=b"token=guess")[0] == 401
-    assert asked(OPEN, cookie=f"{COOKIE}=guess")[0] == 401
-    status, headers, read = asked(OPEN, query=b"model=llama3-8b&token=let-me-in")
+@pytest.mark.parametrize(
+    "settings", [OPEN, replace(HERE, token="let-me-in"), replace(HERE, host="::1", token="let-me-in")]
+)
+def test_everyone_needs_the_token_once_and_a_cookie_afterwards(settings):
+    """On loopback too, which every user of a machine reaches."""
+    name = cookie_name(settings)
+    assert asked(settings)[0] == 401
+    assert asked(settings, "websocket")[0] == 1008
+    assert asked(settings, query=b"token=guess")[0] == 401
+    assert asked(settings, query=b"token=")[0] == 401
+    assert asked(settings, cookie=f"{name}=guess")[0] == 401
+    assert asked(settings, cookie="dovetail-9000=let-me-in")[0] == 401  # another server's of the same host
+    status, headers, read = asked(settings, query=b"model=llama3-8b&token=let-me-in")
     assert (status, read) == (303, [])
     assert headers[b"location"] == b"/compare?model=llama3-8b"
     assert b"HttpOnly" in headers[b"set-cookie"]
     assert b"SameSite=Strict" in headers[b"set-cookie"]
     for kind in ("http", "websocket"):
-        assert asked(OPEN, kind, cookie=f"other=1; {COOKIE}=let-me-in")[0] == 200
+        assert asked(settings, kind, cookie=f"other=1; {name}=let-me-in")[0] == 200
+
+
+def test_a_socket_without_the_token_is_answered_401_where_the_server_can():
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "websocket",
+        "path": "/_nicegui_ws/socket.io/",
+        "query_string": b"EIO=4&transport=websocket",
+        "headers": [(b"host", b"127.0.0.1:8037")],
+        "extensions": {"websocket.http.response": {}},
+    }
+    ended(Guard(None, HERE)(scope, None, send))  # type: ignore[arg-type]
+    assert [message["type"] for message in sent] == ["websocket.http.response.start", "websocket.http.response.body"]
+    assert sent[0]["status"] == 401
+    assert b"token" in sent[1]["body"]
 
 
 def test_a_server_open_to_others_answers_to_addresses_and_its_own_name_alone():
@@ -125,13 +154,17 @@ def test_a_server_open_to_others_answers_to_addresses_and_its_own_name_alone():
     assert not may_be_called("192.168.1.7", HERE)
 
 
-def test_a_token_is_made_exactly_where_others_can_come_in():
-    assert settings_of("127.0.0.1", 8037, "").token == ""
-    assert settings_of("localhost", 8037, "").url == "http://localhost:8037/"
-    one, other = (settings_of("0.0.0.0", 8037, "") for _ in range(2))
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0"])
+def test_a_token_is_made_at_every_start_and_is_in_the_address(host):
+    one, other = (settings_of(host, 8037, "") for _ in range(2))
     assert one.token != other.token
     assert len(one.token) >= 40
-    assert one.url.endswith(f"?token={one.token}")
+    assert one.url.endswith(f":8037/?token={one.token}")
+    if host != "0.0.0.0":
+        assert one.url.startswith(f"http://{host}:8037/")
+
+
+def test_what_is_loopback_is_told():
     assert is_loopback("::1")
     assert not is_loopback("example.org")
 

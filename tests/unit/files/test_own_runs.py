@@ -80,7 +80,6 @@ def test_clusters_and_models_may_be_files_beside_the_table(table, tmp_path):
         (GOOD.replace("3.5", "nan"), "step_s must be a finite number; got 'nan' (FILE:3)"),
         (GOOD.replace("llama3-8b", "llama3-9b"), "no model is named 'llama3-9b'"),
         (GOOD.replace("llama3-8b", ""), "model must be a catalogue model or a file; got nothing (FILE:3: model)"),
-        (GOOD.replace("dgx-h100", "dgx-h200"), "cluster must be the same in every row; got 'dgx-h100' and 'dgx-h200'"),
         (GOOD.replace("16,2,", "16,3,"), "FILE:3: tp)"),
         (GOOD.replace("16,2,", "16,two,"), "FILE:3: tp)"),
         (GOOD.replace("16,2,", "x,2,"), "FILE:3: devices)"),
@@ -89,13 +88,21 @@ def test_clusters_and_models_may_be_files_beside_the_table(table, tmp_path):
     ],
 )
 def test_a_bad_row_is_refused_with_its_line_and_column(table, row, words):
-    file = table(GOOD, row)
+    """Where it is the only one; beside others it is left out with the same words."""
+    file = table(row)
     with pytest.raises(DovetailError) as told:
         load_own_runs(file)
-    message = str(told.value).replace(str(file), "FILE")
+    assert words.replace("FILE:3", "FILE:2") in str(told.value).replace(str(file), "FILE")
+    [skipped] = load_own_runs(table(GOOD, row)).skipped
+    message = skipped.replace(str(file), "FILE")
     assert words in message
     assert "FILE:3" in message
     assert "\n" not in message
+
+
+def test_runs_on_two_clusters_are_refused(table):
+    with pytest.raises(DovetailError, match="cluster must be the same in every row; got 'dgx-h100' and 'dgx-h200'"):
+        load_own_runs(table(GOOD, GOOD.replace("dgx-h100", "dgx-h200")))
 
 
 @pytest.mark.parametrize(
@@ -154,3 +161,20 @@ def test_a_calibrated_cluster_that_cannot_be_is_refused(tmp_path, text, words):
         load_cluster(str(file))
     assert words in str(told.value)
     assert "out.yaml" in str(told.value)
+
+
+def test_a_run_that_cannot_be_predicted_is_left_out_with_its_reason(table):
+    head, good = "model,cluster,devices,dp,global_batch,seq,compute,step_s", "llama3-8b,dgx-h100,8,8,8,4096,bf16,1.5"
+    odd = {
+        "llama3-8b,dgx-h100,8,8,8,4096,bf16,OOM": "step_s must be a number; got 'OOM'",
+        "llama3-8b,dgx-h100,8,8,8,4096,bf16,0": "step_s must be above 0; got '0'",
+        "llama3-8b,dgx-h100,8,8,8,4096,fp4,1.5": "fp4",
+        "llama3-8b,dgx-h100,8,3,8,4096,bf16,1.5": "data_parallel",
+    }
+    found = load_own_runs(table(good, *odd, good, head=head))
+    assert len(found.runs) == 2
+    assert len(found.skipped) == len(odd)
+    for told, (line, reason) in zip(found.skipped, enumerate(odd.values(), start=3), strict=True):
+        assert told.startswith("row not predicted: ")
+        assert reason in told
+        assert f":{line}" in told

@@ -36,7 +36,7 @@ def twice_as_fast(workload, cluster, terms) -> Found:
 
 def four_times_as_fast(case, terms) -> Joint:
     expert = expert_of(case, terms)
-    cluster = cluster_of(chips["tpuv4-like"](), terms)
+    cluster = cluster_of(chips["phaze-tpuv4"](), terms)
     best = found(case.workload(terms), cluster, expert.plan, expert.step_s / 4, expert.step_s / 4)
     return Joint(
         chip=cluster.chip,

@@ -71,7 +71,8 @@ def test_the_sentence_names_system_figure_and_gain():
     told, best = sentence(report()), report().best.system
     cores = f"{best['num_tensor']:g} x (128x128) + {best['num_vector']:g} x {best['num_lanes']:g}"
     assert told.startswith(f"Best system for gpt2-345m by throughput: {cores}, 128 MiB, 32 GiB; ")
-    assert "tokens/s, +" in told
+    gain_frac = codesigned_record(report())["best"]["gain_frac"]
+    assert f"tokens/s, {100 * gain_frac:+.1f} % over" in told
     assert told.endswith("over tpuv4-like with its best plan")
     assert sentence(report(("tied", "dense"))).startswith("Best system for 2 models by throughput: ")
     assert sentence(replace(report(), base=None)).endswith("the tpuv4-like chip itself does not fit")

@@ -67,6 +67,14 @@ def test_a_chip_ahead_beyond_a_limit_is_no_advice_and_the_base_is_not_advised_as
     assert large["nvdla-like"].endswith("say --base nvdla-like")
 
 
+def test_a_gain_over_a_chip_beyond_the_limits_says_so():
+    small, large = sentence(report(area_mm2=400.0)), sentence(report(area_mm2=800.0))
+    for name in ("tpuv2-like", "tpuv4-like", "nvdla-like"):
+        assert f"over {name} (itself beyond the limits)" in small
+        assert f"over {name}" in large
+    assert "beyond" not in large
+
+
 @pytest.mark.parametrize(
     ("plan", "words"),
     [

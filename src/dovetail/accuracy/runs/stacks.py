@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from dovetail.accuracy.runs.row import Row
+from dovetail.errors import NotModelled
 from dovetail.plan.plan import Overlap
 from dovetail.workload.optimizer import Precision
 
@@ -101,13 +102,29 @@ def _is_current(row: Row) -> bool:
 
 
 def compute_of(row: Row) -> str:
-    """The dtype that products are taken in; recipes that do not print one are 8-bit."""
+    """The dtype that products are taken in; `NotModelled` where neither the row nor its publisher's recipes tell."""
     is_blackwell = row.says("gpu", "Blackwell") and row.says("source", "v5.1")
     if row.says("precision", "fp4") or (is_blackwell and row.says("model", "405B")):
         return "fp4"  # one configuration of MLPerf 5.1 says fp4; estimate: all of its large Llamas on Blackwell
-    if row.says("precision", "fp8") or not row.word("precision"):
+    if row.says("precision", "fp8"):
         return "fp8"
+    if not row.word("precision"):
+        return _unstated(row)
     return "fp16" if row.says("precision", "fp16") else "bf16"
+
+
+# Publishers whose recipes are 8-bit where the table does not print a precision. Estimate: of Megatron-Bridge's summary
+# those rows stand beside others of the same recipe in FP8; large models of MLPerf's closed division are trained in FP8.
+EIGHT_BIT = ("Megatron-Bridge", "MLPerf Training")
+
+
+def _unstated(row: Row) -> str:
+    """What a publisher's stack computes in where a row leaves the precision blank."""
+    if row.says("source", *EIGHT_BIT):
+        return "fp8"
+    if row.says("framework", "torchtitan"):
+        return "bf16"  # training.mixed_precision_param is bfloat16 unless a configuration says otherwise
+    raise NotModelled("incomplete: precision not given")
 
 
 # Estimate from the rows themselves, not from release notes: the container from which mixtures of unchanged plans run

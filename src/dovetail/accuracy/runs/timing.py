@@ -53,7 +53,12 @@ def timed_rows(rows: Iterable[Row]) -> tuple[list[Timed], Counter[str]]:
             unsaid[why_not(error)] += 1
     found: list[Timed] = []
     for alike in _by_setting(complete):
-        graph = _graph(alike[0])
+        try:
+            check_dtypes(alike[0])
+            graph = _graph(alike[0])
+        except DovetailError as error:  # of the model, its numbers and the chip, which all of them share
+            unsaid[why_not(error)] += len(alike)
+            continue
         checked = []
         for run in alike:
             try:
@@ -67,9 +72,17 @@ def timed_rows(rows: Iterable[Row]) -> tuple[list[Timed], Counter[str]]:
 
 def timed(run: Run) -> Timed:
     """One run; `InvalidInput` where its plan cannot cut the model."""
+    check_dtypes(run)
     graph = _graph(run)
     _check(run, graph)
     return timed_together([run], graph)[0]
+
+
+def check_dtypes(run: Run) -> None:
+    """Raises `NotModelled` where the chip has no rate for the products of a run."""
+    chip = run.cluster.chip
+    if run.precision.compute not in dict(chip.tensor.rates):
+        raise NotModelled(f"{chip.name} has no rate for {run.precision.compute}")
 
 
 def timed_together(runs: Sequence[Run], graph: Graph) -> list[Timed]:

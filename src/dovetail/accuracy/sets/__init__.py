@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from dovetail.accuracy.measurements import Measurements
+from dovetail.accuracy.measurements import Measurements, UnreadableRows
 from dovetail.accuracy.prepared import Given, Prepared
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.registry import Registry
 from dovetail.workload.operators import DTYPES
+
+MAX_REASONS, MAX_LINES = 12, 5  # shown of rows that cannot be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +49,47 @@ def prepared(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
     blank = len(measurements) - len(filled)
     if not len(filled):
         raise measurements.refused(f"a table needs at least one row with {', '.join(sets[name].needed)}")
-    made = sets[name].prepare(filled, given)
+    made, unreadable = _readable(sets[name], filled, given)
     found = tuple(replace(one, is_of_dtype=sets[name].has_dtypes) for one in made)
-    if blank and found:
-        skipped = (*found[0].skipped, ("rows with a blank cell", blank))
-        found = (replace(found[0], skipped=skipped), *found[1:])
+    left_out = (*_counted(unreadable), *((("rows with a blank cell", blank),) if blank else ()))
+    if left_out and found:
+        found = (replace(found[0], skipped=(*found[0].skipped, *left_out)), *found[1:])
     return found
+
+
+def _readable(known: Format, table: Measurements, given: Given) -> tuple[tuple[Prepared, ...], dict[int, str]]:
+    """The sets of the rows that can be read, and why not by line of the others; raises where no row can.
+
+    A format reads column by column and names every row that a column breaks, so this ends after as many turns as
+    there are columns.
+    """
+    unreadable: dict[int, str] = {}
+    while True:
+        rest = table.without(unreadable)
+        try:
+            return known.prepare(rest, given), unreadable
+        except UnreadableRows as error:
+            unreadable |= error.reasons
+            if len(unreadable) == len(table):
+                raise table.refused(unreadable[table.lines[0]], 0) from None
+
+
+def _counted(unreadable: dict[int, str]) -> tuple[tuple[str, int], ...]:
+    """Words for rows that were left out, by reason, with the lines of the first of each."""
+    lines: dict[str, list[int]] = defaultdict(list)
+    for line, reason in sorted(unreadable.items()):
+        lines[reason].append(line)
+    found = [(f"rows not predicted: {reason} ({_lines(where)})", len(where)) for reason, where in lines.items()]
+    others = sum(count for _, count in found[MAX_REASONS:])
+    return (
+        *found[:MAX_REASONS],
+        *((("rows not predicted, for other reasons of this kind", others),) if others else ()),
+    )
+
+
+def _lines(lines: list[int]) -> str:
+    shown = ", ".join(str(line) for line in lines[:MAX_LINES])
+    return f"line{'s' if len(lines) > 1 else ''} {shown}{' ...' if len(lines) > MAX_LINES else ''}"
 
 
 def _lacking(measurements: Measurements) -> str:

@@ -11,6 +11,7 @@ from dovetail.accuracy.jobs import Layer, kernels_of, layer_graph, layer_work
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.prepared import Given, Prepared, chip_for, promise_for
 from dovetail.accuracy.sets import Format, sets
+from dovetail.errors import DovetailError
 from dovetail.hardware.chip import Chip
 from dovetail.schedule.work import StageWork
 from dovetail.units import MILLI
@@ -27,14 +28,28 @@ def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
     """Rows that wait for the device, and rows that wait for the host, as our own prediction has it."""
     chip = chip_for(given)
     layers = layers_of(measurements)
-    pairs = [(layer_graph(layer), layer) for layer in layers]
-    works = [layer_work(graph, layer, chip) for graph, layer in pairs]
+    pairs, works = _worked(measurements, layers, chip)
     is_bound = np.array([is_host_bound(work, layer.mode) for work, layer in zip(works, layers, strict=True)])
     found = []
     for name, rows, promise in (("", ~is_bound, "h200 layers"), (" host-bound", is_bound, "")):
         if rows.any():
             found.append(_prepared(measurements, name, rows, pairs, chip, promise_for(chip, promise)))
     return tuple(found)
+
+
+def _worked(table: Measurements, layers: list[Layer], chip: Chip) -> tuple[list[tuple[Graph, Layer]], list[StageWork]]:
+    """Every layer with its graph, and its work on `chip`; raises for all the rows that cannot be expressed."""
+    pairs, works, unsaid = [], [], {}
+    for row, layer in enumerate(layers):
+        try:
+            graph = layer_graph(layer)
+            works.append(layer_work(graph, layer, chip))
+            pairs.append((graph, layer))
+        except DovetailError as error:  # a table of one's own may hold more than we know
+            unsaid[row] = error.message
+    if unsaid:
+        raise table.unreadable(unsaid)
+    return pairs, works
 
 
 def is_host_bound(work: StageWork, mode: str) -> bool:

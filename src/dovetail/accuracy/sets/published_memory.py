@@ -7,9 +7,10 @@ from collections import Counter
 import numpy as np
 
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.memory_rows import ANALYTIC, memory_row
+from dovetail.accuracy.memory_rows import ANALYTIC, MemoryRow, memory_row
 from dovetail.accuracy.prepared import Decision, Given, Prepared, chip_for
 from dovetail.accuracy.sets import Format, sets
+from dovetail.errors import InvalidInput
 from dovetail.hardware.chip import Chip
 from dovetail.units import GIBI
 from dovetail.workload.graph import FloatArray
@@ -25,7 +26,7 @@ def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
     """Rows that were measured and can be expressed; kinds are what was counted, and by whom."""
     columns = {column: measurements.words(column) for column in (*NEEDED, *READ)}
     fields = [{name: cells[row] for name, cells in columns.items()} for row in range(len(measurements))]
-    rows = [memory_row(row) for row in fields if row["quality"] != ANALYTIC]
+    rows = _rows(measurements, fields)
     kept = [row for row in rows if row.is_measured]
     skipped = Counter(row.why_not or "ran out of memory, so that there is no figure" for row in rows if row not in kept)
     skipped["closed forms, not measured"] += len(fields) - len(rows)
@@ -52,6 +53,21 @@ def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
         ),
     )
     return (prepared,)
+
+
+def _rows(measurements: Measurements, fields: list[dict[str, str]]) -> list[MemoryRow]:
+    """What was measured, row by row; raises for all the rows whose figure is none."""
+    found, unreadable = [], {}
+    for place, row in enumerate(fields):
+        if row["quality"] == ANALYTIC:
+            continue
+        try:
+            found.append(memory_row(row))
+        except InvalidInput as error:
+            unreadable[place] = error.message
+    if unreadable:
+        raise measurements.unreadable(unreadable)
+    return found
 
 
 sets.register("published-memory")(

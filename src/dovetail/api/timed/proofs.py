@@ -46,7 +46,7 @@ def _joint_gaps() -> list[float]:
 
 
 def _layer() -> CoreProblem:
-    return core_problem(layer_work(), chips["tpuv4-like"]())
+    return core_problem(layer_work(), chips["phaze-tpuv4"]())
 
 
 def _exact_gaps() -> list[float]:

@@ -1,75 +1,33 @@
-"""The TPUv4-like template: the chip that PHAZE's search must beat and whose area is its limit."""
+"""TPU v4 in the words of the template that searches build chips from, with the vector lanes that TPU v4 has."""
 
 from __future__ import annotations
 
-from dovetail.hardware.catalog import chips
-from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, component_energy
-from dovetail.hardware.catalog._templates import (
-    ON_PAPER_SOURCE,
-    TEMPLATE_CALIBRATION,
-    TEMPLATE_CALIBRATION_SOURCE,
-    template_tensor,
-    template_vector,
-)
-from dovetail.hardware.chip import Chip
-from dovetail.hardware.die import Die
-from dovetail.hardware.memory import PLAN_RESERVE_SOURCE, Memory
-from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
+from dataclasses import replace
 
-PHAZE = "PHAZE, released code (MIT, commit fed7cde)"
-CLOCK_HZ = 1.05 * GIGA
-DIE = Die(
-    node_m=7 * NANO,
-    register_bytes=12 * 128,
-    buffered_units="tensor",
-    num_hbm_stacks=4,
-    hbm_generation="HBM2",
-    num_link_lanes=1,
-)
-SOURCES = (
-    ("year", "PHAZE's publication"),
-    ("clock_hz", f"{PHAZE}: 1.05 GHz"),
-    ("tensor", f"{PHAZE}: 8 tensor cores of 128x128, 16-bit words; rate derived from them and the clock"),
-    ("vector", f"{PHAZE}: 2 vector cores of 128 lanes; rate derived from them and the clock"),
-    ("core_buffer_bytes", f"{PHAZE}: w * d / 64 KiB for a tensor core of w by d"),
-    ("sram.capacity_bytes", f"{PHAZE}: 128 MiB global buffer"),
-    ("sram.bandwidth_bytes_per_s", f"{PHAZE}: 4096 bytes a clock from the global buffer"),
-    ("hbm.capacity_bytes", f"{PHAZE}: the smallest of its 32, 64 and 80 GiB, which is TPU v4's"),
-    ("hbm.bandwidth_bytes_per_s", "TPU v4: 1228 GB/s; the released code's mapper assumes less (see facts)"),
-    ("hbm_visible_frac", ON_PAPER_SOURCE),
-    ("hbm_reserve_frac", PLAN_RESERVE_SOURCE),
-    ("tdp_w", "estimate: what its parts draw with everything busy (cost/tdp.py); PHAZE has no power constraint"),
-    ("interconnect_bytes_per_s", f"{PHAZE}: one flat link of 4 GiB/s"),
-    ("calibration", TEMPLATE_CALIBRATION_SOURCE),
-    ("energy", f"{COMPONENT_SOURCE}; idle estimate: TPU v4's measured minimum"),
-    ("die", f"{PHAZE}: 12 bytes of registers a lane; estimate: 7 nm and 4 stacks, as TPU v4; one lane for its link"),
-)
-FACTS = (
-    ("area", "278.83 mm2 in its 22 nm model, without network, PHY or control", PHAZE),
-    ("HBM bandwidth in the mapper", "128 words of 2 bytes a clock each way, 268.8 GB/s", PHAZE),
-    ("energy in the mapper", "2.2 pJ per multiply-accumulate", PHAZE),
-)
+from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog import phaze_tpuv4 as phaze
+from dovetail.hardware.catalog._google import JAX_TPU_INFO, NUM_LANES, NUM_SUBLANES
+from dovetail.hardware.catalog._templates import template_vector
+from dovetail.hardware.chip import Chip
+
+LANES_PER_UNIT = NUM_SUBLANES * NUM_LANES  # of the VPU of each of two TensorCores, as the catalogue's tpu-v4 has them
+OWN_SOURCES = {
+    "vector": f"{JAX_TPU_INFO}: 8 sublanes x 128 lanes in each of two cores; rate derived from them and the clock",
+    "tdp_w": "estimate: what its parts draw with everything busy (cost/tdp.py)",
+    "die": f"{phaze.PHAZE}: 12 bytes of registers a lane; estimate: 7 nm, 4 stacks, as TPU v4; one lane for its link",
+}
+SOURCES = tuple((field, OWN_SOURCES.get(field, source)) for field, source in phaze.SOURCES)
 
 
 @chips.register("tpuv4-like")
 def tpuv4_like() -> Chip:
-    """TPU v4 in the template's words: 8 tensor cores of 128x128, 2 vector cores of 128 lanes, 128 MiB."""
-    return Chip(
+    """TPU v4 in the template's words: 8 tensor cores of 128x128, 2 vector cores of 1,024 lanes, 128 MiB."""
+    return replace(
+        phaze.phaze_tpuv4(),
         name="tpuv4-like",
-        vendor="template",
-        year=2024,
-        process="7 nm class (area modelled at 22 nm)",
-        clock_hz=CLOCK_HZ,
-        tensor=template_tensor(8, 128, 128, CLOCK_HZ, ("bf16", "fp16")),
-        vector=template_vector(2, 128, CLOCK_HZ),
-        core_buffer_bytes=128 * 128 / 64 * KIBI,
-        sram=Memory(capacity_bytes=128 * MEBI, bandwidth_bytes_per_s=4096 * CLOCK_HZ),
-        hbm=Memory(capacity_bytes=32 * GIBI, bandwidth_bytes_per_s=1.228 * TERA),
-        tdp_w=303.0,
-        interconnect_bytes_per_s=4 * GIBI,
-        calibration=TEMPLATE_CALIBRATION,
-        energy=component_energy(node="7 nm", idle_w=90.0),
-        die=DIE,
+        vector=template_vector(2, LANES_PER_UNIT, phaze.CLOCK_HZ),
+        tdp_w=304.0,
+        die=replace(phaze.DIE, register_bytes=12 * LANES_PER_UNIT),
         sources=SOURCES,
-        facts=FACTS,
+        facts=(),
     )

@@ -1,4 +1,4 @@
-"""NEST's system: TPUv4-like chips of 64 GB, eight on a switch, nodes on a fat tree with one 100 GB/s uplink each."""
+"""NEST's system: its TPU v4 chips of 64 GB, eight on a switch, nodes on a fat tree with one 100 GB/s uplink each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def nest_fat_tree(num_devices: int) -> Cluster:
     )
     return Cluster(
         name="nest-fat-tree",
-        chip=chips["tpuv4-like-64gb"](),
+        chip=chips["nest-tpuv4"](),
         topology=filled("nest-fat-tree", num_devices, dimensions),
         sources=SOURCES,
     )
@@ -51,6 +51,6 @@ clusters.register("nest-fat-tree")(
     ClusterEntry(
         build=nest_fat_tree,
         default_devices=1024,
-        summary="TPUv4-like template chips of 64 GB, 8 a node (900 GB/s), 100 GB/s a node into a non-blocking tree",
+        summary="NEST's TPU v4 of 64 GB, 8 a node (900 GB/s), 100 GB/s a node into a non-blocking tree",
     )
 )

@@ -1,4 +1,4 @@
-"""PHAZE's system: TPUv4-like chips on one flat link, used alike for every kind of parallelism."""
+"""PHAZE's system: its TPU v4 chips on one flat link, used alike for every kind of parallelism."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ SOURCES = (
 
 def phaze_flat_1024(num_devices: int) -> Cluster:
     checked_count("phaze-flat-1024", num_devices, NUM_MOST)
-    chip = chips["tpuv4-like"]()
+    chip = chips["phaze-tpuv4"]()
     link = Link(bandwidth_bytes_per_s=chip.interconnect_bytes_per_s, latency_s=0.0)
     flat = Dimension(name="flat", kind="switch", num_devices=num_devices, link=link)
     return Cluster(name="phaze-flat-1024", chip=chip, topology=Topology(dimensions=(flat,)), sources=SOURCES)
 
 
 clusters.register("phaze-flat-1024")(
-    ClusterEntry(
-        build=phaze_flat_1024, default_devices=1024, summary="TPUv4-like template chips on one flat 4 GiB/s switch"
-    )
+    ClusterEntry(build=phaze_flat_1024, default_devices=1024, summary="PHAZE's TPU v4 chips on one flat 4 GiB/s switch")
 )

@@ -16,7 +16,7 @@ from dovetail.search.mining.task import Task
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
-BASE = "tpuv2-like"  # whose memory, clock, links and node all designs have: 700 MHz, 700 GB/s, 16-bit words (WHAM)
+BASE = "wham-tpuv2"  # whose memory, clock, links and node all designs have: 700 MHz, 700 GB/s, 16-bit words (WHAM)
 LIMITS = Limits(area_mm2=606.68, power_w=280.0)  # WHAM's released constants: a TPU v2's die, and its TDP
 
 

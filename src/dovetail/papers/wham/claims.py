@@ -56,7 +56,7 @@ def claims(study: WhamStudy) -> tuple[Claim, ...]:
     rated_w = chips[BASE]().tdp_w
     return (
         Claim(
-            what="throughput over the TPUv2-like chip, mean",
+            what="throughput over WHAM's TPU v2, mean",
             ours=mean(model.gain(model.reference) for model in study.models),
             reported=gains,
             least=least,
@@ -72,7 +72,7 @@ def claims(study: WhamStudy) -> tuple[Claim, ...]:
         ),
         *_over_inference(study),
         Claim(
-            what="throughput/TDP over the TPUv2-like chip, most",
+            what="throughput/TDP over WHAM's TPU v2, most",
             ours=most,
             reported=(PAPER.most_per_watt,),
             differs=f"watts of our power model on both sides; with the {rated_w:.0f} W that a TPU v2 is rated at on the"

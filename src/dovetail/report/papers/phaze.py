@@ -23,13 +23,13 @@ PUBLISHED = (
     " of the chip, and every plan that we know.",
 )
 EXPERTS = (
-    "experts: their degrees with the best microbatch and recompute, layers spread evenly, on the TPUv4-like chip with"
+    "experts: their degrees with the best microbatch and recompute, layers spread evenly, on PHAZE's TPU v4 with"
     " the least HBM of 32, 64 and 80 GiB that they fit. OPT's 12 x 85 leave 4 devices idle.",
     "gap: how far the best plan of its space may be ahead of ours",
 )
 COUNTS = ("scored", "looked at", "found")
 SEPARATE = (
-    "/plan and /chip: over searching one by one, the best chip for the plan that the TPUv4-like one has, and then the"
+    "/plan and /chip: over searching one by one, the best chip for the plan that PHAZE's TPU v4 has, and then the"
     " best plan for that chip"
 )
 STOPPED = "looked at: chips that PHAZE's stop rule sees before it ends, and the best of them over the best of all"
@@ -117,7 +117,7 @@ def _placements(terms: str, models: Sequence[Record]) -> Table:
         gap = f"{100 * ours['gap_frac']:.1f} %" if ours else "-"
         rows.append((one["reported_as"], *cells, gap, f"{gain:.2f}" if gain else "-"))
     return Table(
-        title=f"PHAZE's models on its TPUv4-like chip, {terms} terms: sequences a second",
+        title=f"PHAZE's models on its TPU v4, {terms} terms: sequences a second",
         columns=("model", "experts", "GiB", "seq/s", "ours", "GiB", "seq/s", "gap", "gain"),
         rows=tuple(rows),
         align="llrrlrrrr",
@@ -176,5 +176,5 @@ def _gained(terms: str, found: Sequence[tuple[str, Record]]) -> Table:
         columns=("model", "/expert", "/ours", "/plan", "/chip", *COUNTS),
         rows=tuple(rows),
         align="lrrrrrrr",
-        notes=("/expert and /ours: over the TPUv4-like chip with the experts' plan and with ours", SEPARATE, STOPPED),
+        notes=("/expert and /ours: over PHAZE's TPU v4 with the experts' plan and with ours", SEPARATE, STOPPED),
     )

@@ -14,8 +14,8 @@ READING = "a x (b x c) + d x e: a tensor cores of b rows and c columns, d vector
 NOTES = (
     "Batches and cuts are ours, as the paper's are not published; ResNeXt-101 is 32x8d, GPT2-XL the catalogue's"
     " gpt2-1.5b. Means are geometric.",
-    "Every chip has the memory, clock, links and node of the TPUv2-like one (16 GiB at 700 GB/s, 32 MiB, 700 MHz,"
-    " 16-bit words), the TPUv4-like one as it is excepted. Area and power are of our silicon model, not WHAM's.",
+    "Every chip has the memory, clock, links and node of WHAM's TPU v2 (16 GiB at 700 GB/s, 32 MiB, 700 MHz,"
+    " 16-bit words), PHAZE's TPU v4 as it is excepted. Area and power are of our silicon model, not WHAM's.",
     "WHAM's 31 times less search time is a matter of convergence, measured by benchmarks/convergence.py.",
 )
 
@@ -81,7 +81,7 @@ def _best(record: Record) -> Table:
     ]
     rows.append(("geometric mean", "", "", "", "", f"{_mean(record, lambda model: model['best']['gain']):.2f}"))
     return Table(
-        title="The best chip for each model by throughput, and its gain over the TPUv2-like one",
+        title="The best chip for each model by throughput, and its gain over WHAM's TPU v2",
         columns=("model", "batch", "cores", "mm2", "W", "gain"),
         rows=tuple(rows),
         align="lrlrrr",
@@ -95,11 +95,11 @@ def _mean(record: Record, value: Callable[[Record], float]) -> float:
 
 def _tuned(record: Record) -> Table:
     picks = [
-        _tuned_gain("tpuv2-like", "as_is"),
+        _tuned_gain("wham-tpuv2", "as_is"),
         lambda model: float(model["at_own_limits"]["gain"]),
         _tuned_gain("nvdla-like", "as_is"),
-        _tuned_gain("tpuv4-like", "rebuilt"),
-        _tuned_gain("tpuv4-like", "as_is"),
+        _tuned_gain("phaze-tpuv4", "rebuilt"),
+        _tuned_gain("phaze-tpuv4", "as_is"),
     ]
     tuned = {one["chip"]: one for one in record["models"][0]["hand_tuned"]}
     return Table(
@@ -108,10 +108,10 @@ def _tuned(record: Record) -> Table:
         rows=_ratio_rows(record, picks),
         align="lrrrrr",
         notes=(
-            f"tpuv2: {_taken(tuned['tpuv2-like']['as_is'])}. In its mm2, W: the best chip within these, not the limits",
+            f"tpuv2: {_taken(tuned['wham-tpuv2']['as_is'])}. In its mm2, W: the best chip within these, not the limits",
             f"nvdla: {_taken(tuned['nvdla-like']['as_is'])}",
-            f"tpuv4's cores on the memory, clock and node of tpuv2: {_taken(tuned['tpuv4-like']['rebuilt'])}",
-            f"tpuv4 as it is: {_taken(tuned['tpuv4-like']['as_is'])}, but at 7 nm, 1.05 GHz, 1,228 GB/s and 128 MiB,"
+            f"tpuv4's cores on the memory, clock and node of tpuv2: {_taken(tuned['phaze-tpuv4']['rebuilt'])}",
+            f"tpuv4 as it is: {_taken(tuned['phaze-tpuv4']['as_is'])}, but at 7 nm, 1.05 GHz, 1,228 GB/s and 128 MiB,"
             " which no mined chip may have; its one link of 4 GiB/s makes tensor-parallel GPT-3 slow",
         ),
     )
@@ -138,7 +138,7 @@ def _per_watt(record: Record) -> Table:
     gains = [model["per_watt"]["gain"] for model in record["models"]]
     rows.append(("geometric mean; most", "", "", "", f"{mean(gains):.2f}; {max(gains):.2f}"))
     return Table(
-        title="The best chip by throughput/TDP, and its gain over the TPUv2-like chip's",
+        title="The best chip by throughput/TDP, and its gain over that of WHAM's TPU v2",
         columns=("model", "cores", "mm2", "W", "gain"),
         rows=tuple(rows),
         align="llrrr",
@@ -213,7 +213,7 @@ def _shared(record: Record) -> Table:
     rows = tuple((job["model"], percent(job["times_slower"] - 1)) for job in shared["jobs"])
     return Table(
         title=f"One chip for all: {cores(shared)}, {shared['area_mm2']:.0f} mm2, {shared['power_w']:.0f} W;"
-        f" {shared['gain']:.2f} times the TPUv2-like one on the mean",
+        f" {shared['gain']:.2f} times WHAM's TPU v2 on the mean",
         columns=("model", "slower than on its own best"),
         rows=rows,
         align="lr",

@@ -16,7 +16,7 @@ from dovetail.schedule.cores.problem import CoreProblem, CoreSchedule
 from dovetail.schedule.cores.series import ancestors, by_parts
 from dovetail.schedule.cores.widening import Purse, is_close, widened
 
-INSTALL = "install dovetail[mine]"
+INSTALL = "install dovetail-codesign[mine]"
 STATES_FRAC = 0.75  # of the time, for layers of states; CP-SAT gets what they leave
 STATES_PER_S = 250_000  # looked at one way, compiled (half of what a 2.x GHz core does, so that a busy one keeps time)
 PLAIN_STATES_PER_S = 1500  # and not

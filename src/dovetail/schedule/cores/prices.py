@@ -20,7 +20,7 @@ from dovetail.schedule.cores.problem import CoreProblem
 from dovetail.schedule.cores.series import ancestors
 from dovetail.workload.graph import FloatArray, IntArray
 
-INSTALL = "install dovetail[mine]"
+INSTALL = "install dovetail-codesign[mine]"
 UNIT = 2**21  # what the dearest set earns a beat, about
 MOST_LOOKS = 20_000  # at sets, in one search for the dearest
 MOST_ROUNDS = 200  # of prizes and dearest sets

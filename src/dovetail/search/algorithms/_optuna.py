@@ -26,7 +26,9 @@ def sampled(
     try:
         optuna: Any = importlib.import_module("optuna")
     except ImportError:
-        raise InvalidInput("this search needs Optuna; install it with: pip install 'dovetail[search]'") from None
+        raise InvalidInput(
+            "this search needs Optuna; install it with: pip install 'dovetail-codesign[search]'"
+        ) from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     made = sampler(optuna.samplers, rng.getrandbits(32))
     study = optuna.create_study(directions=["minimize"] * num_aims, sampler=made)

@@ -1,7 +1,7 @@
 """PHAZE's space of chips as columns: all 75,712 of them, and the 29,360 that its area rule keeps.
 
 Ranges and the area rule are those of its released code (MIT, commit fed7cde). What each is as a chip `codesign/systems`
-says: the TPUv4-like one with other cores and another global buffer, so HBM bandwidth, clock, links and node are the
+says: PHAZE's TPU v4 with other cores and another global buffer, so HBM bandwidth, clock, links and node are the
 same for all, and the global buffer gives 4096 bytes a clock whatever its size, as PHAZE has it.
 """
 
@@ -19,7 +19,7 @@ from dovetail.units import MEBI
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
 AnyColumn = FloatArray | IntArray
-BASE = "tpuv4-like"
+BASE = "phaze-tpuv4"
 COUNTS = tuple(2**power for power in range(13))  # of tensor cores, and of vector cores: 1, 2 ... 4096
 SIDES = tuple(2**power for power in range(1, 9))  # of arrays: 2, 4 ... 256; a vector core is as wide as its array
 BUFFERS_BYTES = tuple(2**power * MEBI for power in range(1, 8))  # 2, 4 ... 128 MiB
@@ -73,7 +73,7 @@ def _area_mm2(*figures: AnyColumn) -> FloatArray:
 
 
 def most_mm2() -> float:
-    """The TPUv4-like chip's area in PHAZE's model, which no chip of its space exceeds."""
+    """PHAZE's TPU v4's area in PHAZE's model, which no chip of its space exceeds."""
     return area_models["phaze-22nm"](chips[BASE]())
 
 

@@ -57,7 +57,7 @@ class Preset:
 
 
 def phaze_rule(systems: Systems) -> BoolArray:
-    """Vector cores as wide as tensor cores, not above the TPUv4-like area, nor far below unless one kind has one."""
+    """Vector cores as wide as tensor cores, no larger than PHAZE's TPU v4, nor far smaller unless one kind has one."""
     area_mm2 = phaze_mm2(
         num_tensor_units=systems["num_tensor"],
         num_rows=systems["num_rows"],
@@ -74,7 +74,7 @@ def phaze_rule(systems: Systems) -> BoolArray:
 
 PRESETS: dict[str, Preset] = {
     "phaze": Preset(
-        base="tpuv4-like",
+        base="phaze-tpuv4",
         num_devices=1024,
         network="flat",
         values={

@@ -17,7 +17,7 @@ from dovetail.search.mining.score import Question, figures_of, stage_times
 from dovetail.search.mining.task import Task
 from dovetail.search.space import Point, Space
 
-HAND_TUNED = ("tpuv2-like", "tpuv4-like", "nvdla-like")  # WHAM's baselines
+HAND_TUNED = ("tpuv2-like", "tpuv4-like", "nvdla-like")  # TPU v2, TPU v4 and NVDLA in the template's words
 TEMPLATE = "template"  # the vendor of chips that exist on paper only, and can be built upon
 
 

@@ -24,7 +24,7 @@ from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
 CHIP = chips[BASE]()
-SPACE = design_space(sides=(64, 128), lanes=(128, 256), counts=(1, 2, 8))  # with the TPUv2-like chip's cores
+SPACE = design_space(sides=(64, 128), lanes=(128, 256), counts=(1, 2, 8))  # with WHAM's TPU v2's cores
 BUDGET = Budget(base=CHIP, space=SPACE, limits=LIMITS)
 VISION = whole_batch(Workload(model=models["resnet-18"](), global_batch=2, seq=models["resnet-18"]().seq))
 CUT = Task(

@@ -43,7 +43,7 @@ def layer(name: str) -> Block:
 @cache
 def schedule(name: str, policy: str) -> CoreSchedule:
     work = work_of(with_recompute(layer(name).ops, policy), Precision())
-    return list_schedule(core_problem(work, chips["tpuv4-like-64gb"]()), QUICK)
+    return list_schedule(core_problem(work, chips["nest-tpuv4"]()), QUICK)
 
 
 def passing_peak_bytes(name: str, policy: str) -> float:

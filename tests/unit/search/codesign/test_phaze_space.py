@@ -41,7 +41,7 @@ def systems(every: PhazeChips) -> dict[str, FloatArray]:
     return fixed | own | {"sram_mib": every.sram_bytes / MEBI}
 
 
-def test_the_tpuv4_like_chip_is_the_largest_of_them():
+def test_the_tpu_v4_of_phaze_is_the_largest_of_them():
     own = system_of(TPUV4, 1024)
     columns = systems(KEPT)
     [row] = np.flatnonzero(np.all([columns[name] == value for name, value in own.items()], axis=0))

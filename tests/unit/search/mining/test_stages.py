@@ -37,7 +37,7 @@ from dovetail.search.planners.constraints import Constraint
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
-BASE = chips["tpuv2-like"]()
+BASE = chips["wham-tpuv2"]()
 LIMITS = Limits(area_mm2=606.68, power_w=280.0)
 SPACE = design_space(sides=(64, 128, 256), lanes=(64, 256), counts=(1, 4, 16))
 

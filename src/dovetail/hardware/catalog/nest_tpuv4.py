@@ -1,11 +1,11 @@
-"""The TPUv4-like template with the memory and links that NEST gives it."""
+"""NEST's TPU v4: PHAZE's chip with the memory and links that NEST gives it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from dovetail.hardware.catalog import chips
-from dovetail.hardware.catalog import tpuv4_like as plain
+from dovetail.hardware.catalog import phaze_tpuv4 as plain
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.memory import Memory
 from dovetail.units import GIBI, GIGA, TERA
@@ -19,12 +19,12 @@ OWN_SOURCES = {
 SOURCES = tuple((field, OWN_SOURCES.get(field, source)) for field, source in plain.SOURCES)
 
 
-@chips.register("tpuv4-like-64gb")
-def tpuv4_like_64gb() -> Chip:
-    """PHAZE's TPUv4-like chip as its authors' later placement study has it: 64 GiB, and 900 GB/s inside a node."""
+@chips.register("nest-tpuv4")
+def nest_tpuv4() -> Chip:
+    """PHAZE's TPU v4 as its authors' later placement study has it: 64 GiB, and 900 GB/s inside a node."""
     return replace(
-        plain.tpuv4_like(),
-        name="tpuv4-like-64gb",
+        plain.phaze_tpuv4(),
+        name="nest-tpuv4",
         hbm=Memory(capacity_bytes=64 * GIBI, bandwidth_bytes_per_s=1.228 * TERA),
         interconnect_bytes_per_s=900 * GIGA,
         tdp_w=330.0,
