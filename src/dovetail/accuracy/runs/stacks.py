@@ -115,12 +115,12 @@ def compute_of(row: Row) -> str:
 
 # Publishers whose recipes are 8-bit where the table does not print a precision. Estimate: of Megatron-Bridge's summary
 # those rows stand beside others of the same recipe in FP8; large models of MLPerf's closed division are trained in FP8.
-EIGHT_BIT = ("Megatron-Bridge", "MLPerf Training")
+FP8_STACKS = ("Megatron-Bridge", "MLPerf Training")
 
 
 def _unstated(row: Row) -> str:
     """What a publisher's stack computes in where a row leaves the precision blank."""
-    if row.says("source", *EIGHT_BIT):
+    if row.says("source", *FP8_STACKS):
         return "fp8"
     if row.says("framework", "torchtitan"):
         return "bf16"  # training.mixed_precision_param is bfloat16 unless a configuration says otherwise
