@@ -17,7 +17,7 @@ export PIP_ROOT_USER_ACTION := ignore
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help run test check lint format accuracy bars speeds fuzz bless docs clean chromium
+.PHONY: help run test check lint format accuracy bars speeds fuzz replay bless docs clean chromium
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -53,6 +53,9 @@ speeds: $(VENV)/.stamp-test ## time the commonest commands and calls, beside the
 
 fuzz: $(VENV)/.stamp-test ## break every input for ten minutes each, and record what was found; takes two hours
 	@$(BIN)/python -m benchmarks.fuzz --seconds 600 --record
+
+replay: $(VENV)/.stamp-test ## answer every command by the base commit and by today's package, and compare
+	@$(BIN)/python -m benchmarks.replay
 
 bless: $(VENV)/.stamp-test ## rewrite golden files and recorded outputs; review the diff like code
 	$(BIN)/python -m pytest --bless $(BLESSED_FOLDERS)
