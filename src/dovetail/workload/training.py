@@ -280,15 +280,14 @@ def _update_rows(block: Block, precision: Precision, rows: list[Row]) -> list[Ro
     num, matrix_rows, matrix_cols = matrix_shapes(ops)
     factors = num * (matrix_rows + matrix_cols)
     sums: dict[tuple[int, bool, bool], tuple[int, int]] = {}
-    nothing = np.zeros(len(ops), dtype=np.bool_)
-    for elements, split, is_own in (
+    for elements, split, are_own in (
         (ops.gradient_elements, ops.gradient_split, is_matrix),
-        (ops.bias_elements, ops.bias_split, nothing),
+        (ops.bias_elements, ops.bias_split, np.zeros_like(is_matrix)),
     ):
         for i in np.flatnonzero(elements):
-            key = (int(split[i]), bool(ops.is_tied[i]), bool(is_own[i]))
+            key = (int(split[i]), bool(ops.is_tied[i]), bool(are_own[i]))
             so_far, factors_so_far = sums.get(key, (0, 0))
-            sums[key] = so_far + int(elements[i]), factors_so_far + int(factors[i] if is_own[i] else 0)
+            sums[key] = so_far + int(elements[i]), factors_so_far + (int(factors[i]) if are_own[i] else 0)
     weight_grads = tuple(i for i, row in enumerate(rows) if row.phase in (Phase.INPUT_GRAD, Phase.WEIGHT_GRAD))
     updates = []
     for (axes_code, is_tied, is_own), (num_elements, num_factors) in sorted(sums.items()):
