@@ -271,9 +271,9 @@ def _backward_exchange(row: Row) -> list[Row]:
 
 
 def _update_rows(block: Block, precision: Precision, rows: list[Row]) -> list[Row]:
-    """One update a way of splitting gradients and group of parameters, and what products matrices need before it.
+    """One update a way of splitting gradients and group of parameters, behind the products that matrices need first.
 
-    All wait for all gradients.
+    All wait for all gradients; the products of one matrix come one after another.
     """
     ops, entry = block.ops, precision.entry
     is_matrix = are_matrices(ops, entry, is_layer=block.is_layer)
@@ -289,7 +289,10 @@ def _update_rows(block: Block, precision: Precision, rows: list[Row]) -> list[Ro
             so_far, factors_so_far = sums.get(key, (0, 0))
             sums[key] = so_far + int(elements[i]), factors_so_far + (int(factors[i]) if are_own[i] else 0)
     weight_grads = tuple(i for i, row in enumerate(rows) if row.phase in (Phase.INPUT_GRAD, Phase.WEIGHT_GRAD))
-    updates = []
+    updates: list[Row] = []
+    for i in np.flatnonzero(is_matrix):
+        updates.extend(_update_products(ops, int(i), entry, weight_grads, len(rows) + len(updates)))
+    products = tuple(range(len(rows), len(rows) + len(updates)))
     for (axes_code, is_tied, is_own), (num_elements, num_factors) in sorted(sums.items()):
         axes = Axis(axes_code)
         update = entry.matrix_update if is_own and entry.matrix_update is not None else entry.update
@@ -300,7 +303,7 @@ def _update_rows(block: Block, precision: Precision, rows: list[Row]) -> list[Ro
             Row(
                 name="update",
                 kind=update.operator,
-                inputs=weight_grads,
+                inputs=(*weight_grads, *products) if is_own else weight_grads,
                 extents=(ONE, (num_elements, axes | _state_axis(axes)), ONE, ONE, ONE),
                 dtype="fp32",
                 is_tied=is_tied,
@@ -308,13 +311,11 @@ def _update_rows(block: Block, precision: Precision, rows: list[Row]) -> list[Ro
                 side_bytes_per_element=moved_bytes,
             )
         )
-    for i in np.flatnonzero(is_matrix):
-        updates.extend(_update_products(ops, int(i), entry, weight_grads))
     return updates
 
 
-def _update_products(ops: Ops, i: int, entry: Optimizer, inputs: tuple[int, ...]) -> list[Row]:
-    """Products that the update of row `i`'s weight takes, of whole matrices.
+def _update_products(ops: Ops, i: int, entry: Optimizer, inputs: tuple[int, ...], place: int) -> list[Row]:
+    """Products that the update of row `i`'s weight takes, of whole matrices; the first waits for `inputs`.
 
     Ranks that share its state take turns with matrices, so these are divided by them; ranks that split it are not, as
     each computes the same. `work_frac` says how often each runs (`graph.update_runs`).
@@ -328,7 +329,7 @@ def _update_products(ops: Ops, i: int, entry: Optimizer, inputs: tuple[int, ...]
         Row(
             name=f"{ops.names[i]}:update",
             kind="matmul",
-            inputs=inputs,
+            inputs=inputs if order == 0 else (place + order - 1,),
             extents=(matrices, (one.m, Axis.NONE), (one.n, Axis.NONE), (one.k, Axis.NONE), ONE),
             dtype="bf16",
             work_frac=float(one.num_runs),
@@ -336,7 +337,7 @@ def _update_products(ops: Ops, i: int, entry: Optimizer, inputs: tuple[int, ...]
             phase=Phase.UPDATE,
             side_bytes_per_element=dtype_bytes("bf16") if one.adds else 0.0,
         )
-        for one in entry.matrix_update.products(rows, cols)
+        for order, one in enumerate(entry.matrix_update.products(rows, cols))
     ]
 
 

@@ -21,7 +21,7 @@ from dovetail.registry import Owner, registering, withdraw
 from dovetail.schedule.step import assembly_of, training_step
 from dovetail.workload.graph import Graph, Phase
 from dovetail.workload.models import models
-from dovetail.workload.operators import OPERATORS, Unit
+from dovetail.workload.operators import OPERATORS, Unit, code_of
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.optimizers import Optimizer, State, Update, optimizer_named, optimizers
 from dovetail.workload.optimizers.muon import newton_schulz
@@ -241,3 +241,18 @@ def test_factored_state_is_of_matrices_alone():
     factored = Update(operator="x", flop_per_parameter=1.0, states=(State(name="r", is_factored=True),))
     with pytest.raises(InvalidInput, match="matrix_update"):
         Optimizer(name="x", summary="x", source="x", update=factored)
+
+
+def test_the_products_of_a_matrix_come_one_after_another_and_before_its_update():
+    [block] = [block for block in graph("muon").blocks if block.is_layer]
+    ops = block.ops
+    sources = np.repeat(np.arange(len(ops)), np.diff(ops.edge_start))
+    edges = set(zip(sources.tolist(), ops.edge_to.tolist(), strict=True))
+    products = np.flatnonzero((ops.phase == Phase.UPDATE) & (ops.unit == Unit.TENSOR))
+    assert len(products) == 3 * 5  # query, key and value, output, gate and up, down
+    for first in products[::3].tolist():
+        assert (first, first + 1) in edges
+        assert (first + 1, first + 2) in edges
+    updates = np.flatnonzero(ops.kind == code_of("muon"))
+    assert {(int(product), int(update)) for product in products for update in updates} <= edges
+    assert np.all(ops.phase[updates] == Phase.UPDATE)
