@@ -201,6 +201,5 @@ def optimizer_named(name: str) -> Optimizer:
         return optimizers[name]
     aliases = {alias: found for _, found in optimizers.items() for alias in found.aliases}
     if name not in aliases:
-        known = (*optimizers.names(), *aliases)
-        raise InvalidInput(f"no optimizer is named {name!r}{did_you_mean(name, known)}", "optimizer")
+        raise InvalidInput(f"no optimizer is named {name!r}{did_you_mean(name, optimizers.names())}", "optimizer")
     return aliases[name]
