@@ -108,6 +108,7 @@ def test_a_launch_names_the_optimizer_or_says_that_it_cannot(name: str, framewor
     assert not told
     assert ran.precision.optimizer == name
     assert (found.sharded or found.name) in f"{' '.join(made.words)} {made.config}"
+    assert not found.since or any(found.since in note for note in made.notes)
 
 
 @every_optimizer

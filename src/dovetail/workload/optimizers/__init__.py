@@ -87,7 +87,8 @@ class LaunchName:
     """What a framework calls an optimizer, with the place that says so.
 
     `sharded` is its name where ZeRO-1 shards it, if that is another one and no flag of its own. `arguments` are further
-    ones that make it the optimizer that is modelled here. `can_narrow_moments` and `can_offload`: whether the framework
+    ones that make it the optimizer that is modelled here. `since` is the first release that has it, where that is later
+    than what launches are written for. `can_narrow_moments` and `can_offload`: whether the framework
     keeps its moments in less than fp32, and runs it on the host.
     """
 
@@ -95,6 +96,7 @@ class LaunchName:
     source: str
     sharded: str = ""
     arguments: tuple[tuple[str, str], ...] = ()
+    since: str = ""
     can_narrow_moments: bool = False
     can_offload: bool = False
 

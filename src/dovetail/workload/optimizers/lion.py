@@ -16,7 +16,9 @@ optimizers.register("lion")(
         ),
         launch={
             "megatron-lm": LaunchName(
-                name="lion", source="megatron/training/arguments.py, --optimizer, main branch after Megatron Core 0.16"
+                name="lion",
+                since="its main branch after Megatron Core 0.16",
+                source="megatron/training/arguments.py, --optimizer",
             ),
             "torchtitan": NotOffered(
                 why="it updates with Adam or AdamW", source="torchtitan/components/optimizer.py, optimizer_classes"

@@ -54,7 +54,8 @@ optimizers.register("muon")(
                 name="muon",
                 sharded="dist_muon",
                 arguments=(("--muon-num-ns-steps", str(NUM_STEPS)), ("--muon-tp-mode", "duplicated")),
-                source="megatron/core/optimizer/muon.py, Megatron Core 0.16: dist_muon in place of the distributed one",
+                since="Megatron Core 0.16",
+                source="megatron/core/optimizer/muon.py: dist_muon in place of the distributed optimizer",
             ),
             "torchtitan": NotOffered(
                 why="it updates with Adam or AdamW", source="torchtitan/components/optimizer.py, optimizer_classes"

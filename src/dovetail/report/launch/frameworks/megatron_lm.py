@@ -14,7 +14,7 @@ from dovetail.hardware.mixed import AnyCluster
 from dovetail.plan.plan import AXES, Plan
 from dovetail.plan.shard import layers_per_chunk
 from dovetail.report.launch.decoder_flags import megatron_shape
-from dovetail.report.launch.fallbacks import heaviest_recompute, nested_order
+from dovetail.report.launch.fallbacks import heaviest_recompute, nested_order, offered_optimizer
 from dovetail.report.launch.frameworks import launchers
 from dovetail.report.launch.host_ranks import part_notes
 from dovetail.report.launch.launch import (
@@ -33,7 +33,7 @@ from dovetail.report.launch.launch import (
     torchrun,
     unknown_choices,
 )
-from dovetail.report.launch.precision_flags import precision_flags, sharding_flags
+from dovetail.report.launch.precision_flags import MEGATRON_LM, precision_flags, sharding_flags
 from dovetail.report.launch.recompute_flags import recompute_flags
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
@@ -57,13 +57,15 @@ def megatron_lm(workload: Workload, cluster: AnyCluster, plan: Plan) -> Launch:
          *_offload(shape, plan), *precision_flags(workload.precision, plan), *_kernels(workload),
          *megatron_shape(shape, workload), *_stand_ins(shape), *unknown_choices(plan, NAME))
     )  # fmt: skip
+    named = offered_optimizer(workload.precision, MEGATRON_LM)[1]
+    newer = (f"the optimizer {named.name} is in Megatron-LM since {named.since}",) if named.since else ()
     return Launch(
         framework=NAME,
         version=VERSION,
         command=(*torchrun(cluster), flag("pretrain_gpt.py"), *flags),
         environment=_environment(plan, flags),
         missing=missing,
-        notes=(host_note(cluster), *part_notes(plan, cluster, hosts(cluster)[1], plan.axis_order), NOTE),
+        notes=(host_note(cluster), *part_notes(plan, cluster, hosts(cluster)[1], plan.axis_order), *newer, NOTE),
     )
 
 
