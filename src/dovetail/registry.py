@@ -92,9 +92,9 @@ class Registry(Generic[T]):
         return ((name, self._entries[name]) for name in self.names())
 
     def withdraw(self, name: str) -> None:
-        """Takes a plugin's entry out again."""
+        """Takes a plugin's entry out again, or what was registered on its behalf."""
         value = self._entries.pop(name)
-        del self._owners[name]
+        self._owners.pop(name, None)
         if self._dropped is not None:
             self._dropped(value)
 

@@ -21,7 +21,7 @@ PAGES = [page for page in sorted(DOCS.rglob("*.md")) if "\n```console\n" in page
 TIMEOUT_S = 900  # for what has hung
 COPIED = ("src", "tests", "pyproject.toml")  # where a page adds a file to them
 LINKED = ("examples", "benchmarks", "docs")
-ADDED = ("chip", "model", "collective", "pipeline-schedule", "search-algorithm", "measurements")
+ADDED = ("chip", "model", "collective", "pipeline-schedule", "search-algorithm", "measurements", "optimizer")
 USERS = ("first-prediction", "train-a-model", "choose-a-chip", "study-a-network")
 
 
@@ -81,7 +81,8 @@ class Reader:
 def test_every_user_has_a_tutorial_and_every_addition_a_page_that_can_be_followed():
     followed = {page.relative_to(DOCS).as_posix() for page in PAGES}
     assert followed >= {f"tutorial/{name}.md" for name in USERS}
-    assert followed >= {f"howto/add-{'a-' if name != 'measurements' else ''}{name}.md" for name in ADDED}
+    articles = {"measurements": "", "optimizer": "an-"}
+    assert followed >= {f"howto/add-{articles.get(name, 'a-')}{name}.md" for name in ADDED}
 
 
 @pytest.mark.parametrize("user", USERS)

@@ -17,9 +17,11 @@ from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.hardware.chip import Chip
 from dovetail.workload.graph import IntArray, Ops, Phase
 from dovetail.workload.operators import DTYPES, OPERATORS, Unit, code_of
+from dovetail.workload.optimizer import Precision
+from dovetail.workload.optimizers import optimizers, update_operator_names
 
 PHASES = {"forward": Phase.FORWARD, "input-grad": Phase.INPUT_GRAD, "weight-grad": Phase.WEIGHT_GRAD}
-ALIASES = {"gemm": "matmul", "mm": "matmul", "bmm": "matmul", "conv": "convolution", "adamw": "adam"}
+ALIASES = {"gemm": "matmul", "mm": "matmul", "bmm": "matmul", "conv": "convolution"}
 PRODUCTS = ("linear", "matmul", "expert_linear", "recurrent_linear")
 # Options that one operator alone makes anything of, by what `Asked` calls them.
 _OPTIONS = {
@@ -33,7 +35,6 @@ _OPTIONS = {
     "table_rows": ("--table-rows", "embedding"),
 }
 _FUSED = {*FUSED_FORWARD, *FUSED_BACKWARD, "expert_linear"}  # those that run otherwise with --fused
-UPDATE_BYTES = {"adam": 28.0, "sgd": 20.0}  # fp32 weight, gradient and moments in, all but the gradient out
 
 
 def kinds() -> tuple[str, ...]:
@@ -154,11 +155,31 @@ def has_array(chip: Chip) -> bool:
 
 
 def _kind(name: str) -> str:
+    aliases = ALIASES | {alias.replace("-", "_"): each.name for _, each in optimizers.items() for alias in each.aliases}
     plain = name.strip().lower().replace("-", "_")
-    plain = ALIASES.get(plain, plain)
+    plain = aliases.get(plain, plain)
     if plain not in kinds():
-        raise InvalidInput(f"no operator is named {name!r}{did_you_mean(plain, (*kinds(), *ALIASES))}", "KIND")
+        raise InvalidInput(f"no operator is named {name!r}{did_you_mean(plain, (*kinds(), *aliases))}", "KIND")
     return plain
+
+
+def _update_bytes(kind: str, rows: int, cols: int) -> float:
+    """What the element-wise step of an optimizer moves per parameter: all in fp32, the weights their own master copy.
+
+    Of an optimizer that updates matrices in a way of their own this is its share for one of so many rows and columns;
+    products that it needs are operators of their own.
+    """
+    precision = Precision(optimizer=_optimizer_of(kind), compute="fp32")
+    update = precision.entry.matrix_update
+    if update is None or update.operator != kind or (cols == 1 and precision.entry.update.operator == kind):
+        return precision.update_bytes
+    return precision.matrix_update_bytes + 2 * precision.factor_bytes * (rows + cols) / (rows * cols)
+
+
+def _optimizer_of(kind: str) -> str:
+    """The optimizer whose own element-wise operator `kind` is: another's rest may go by it too."""
+    using = [name for name, each in optimizers.items() if kind in (update.operator for update in each.updates)]
+    return min(using, key=lambda name: optimizers[name].updates[-1].operator != kind)
 
 
 def _check_words(asked: Asked) -> None:
@@ -182,14 +203,14 @@ def _check_used(kind: str, asked: Asked) -> None:
             raise InvalidInput(f"{option} is of {of}; leave it out")
     if is_ours and asked.is_fused and kind not in _FUSED:
         raise InvalidInput("--fused is of operators that PyTorch gives more passes, such as layernorm; leave it out")
-    if kind in UPDATE_BYTES and asked.phase != "forward":
+    if kind in update_operator_names() and asked.phase != "forward":
         raise InvalidInput("an update has one pass; leave it out", "--pass")
-    if kind in UPDATE_BYTES and asked.dtype not in ("fp32", plain.dtype):
+    if kind in update_operator_names() and asked.dtype not in ("fp32", plain.dtype):
         raise InvalidInput(f"an update is computed in fp32, not in {asked.dtype}; leave it out", "--dtype")
 
 
 def _has_weights(kind: str) -> bool:
-    return kind in (*PRODUCTS, "convolution", "embedding", "embedding_bag", "bias_grad", *UPDATE_BYTES)
+    return kind in (*PRODUCTS, "convolution", "embedding", "embedding_bag", "bias_grad", *update_operator_names())
 
 
 def _ops(kind: str, asked: Asked) -> Ops:
@@ -234,13 +255,13 @@ def _vector(kind: str, asked: Asked, phase: IntArray) -> Ops:
     if len(asked.dims) not in (1, 2):
         raise InvalidInput(f"{kind} takes rows and columns; got {len(asked.dims)} sizes", "DIMS")
     rows, cols = (*asked.dims, 1)[:2]
-    is_update = kind in UPDATE_BYTES
+    is_update = kind in update_operator_names()
     return bare_ops(
         kind=code_of(kind),
         phase=_one(Phase.UPDATE) if is_update else phase,
         dtypes=["fp32" if is_update else asked.dtype],
         extents=(asked.batch, rows, cols, asked.table_rows, 1),
-        side_bytes_per_element=UPDATE_BYTES.get(kind, 0.0),
+        side_bytes_per_element=_update_bytes(kind, rows, cols) if is_update else 0.0,
     )
 
 

@@ -140,7 +140,8 @@ def scheduled(asked: ScheduleAsked, call: str = "dovetail.schedule()") -> BlockS
     if asked.recompute not in RECOMPUTE_POLICIES:
         hint = did_you_mean(asked.recompute, RECOMPUTE_POLICIES)
         raise InvalidInput(f"no recompute policy is named {asked.recompute!r}{hint}", "--recompute")
-    problem = core_problem(work_of(with_recompute(block.ops, asked.recompute), workload.precision), chip)
+    work = work_of(with_recompute(block.ops, asked.recompute), workload.precision, is_layer=block.is_layer)
+    problem = core_problem(work, chip)
     found = exact_schedule(problem, limit) if asked.is_exact else list_schedule(problem)
     names = {"model": model.name, "block": block.name, "chip": chip.name}
     return BlockSchedule(outcome=found, **names, limit_s=limit.wall_s if asked.is_exact else 0.0, call=call)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from dovetail.workload.optimizers import update_operator_names
+
 
 class Access(Enum):
     """How a kernel goes through memory, and so what beside its bytes can hold it up."""
@@ -88,9 +90,9 @@ FORWARD: dict[str, tuple[Kernel, ...]] = {
     ),
     "bias_grad": _one(1, 0, access=Access.COLUMN_SUM),
     "embedding_bag": (_SMALL, Kernel(access=Access.BAG)),
-    "adam": (_SMALL, Kernel(reads=0, writes=0, takes_side=True, access=Access.CHUNK)),
-    "sgd": (_SMALL, Kernel(reads=0, writes=0, takes_side=True, access=Access.CHUNK)),
 }
+# An optimizer's element-wise step over many tensors at once: PyTorch's fused and foreach forms.
+UPDATE = (_SMALL, Kernel(reads=0, writes=0, takes_side=True, access=Access.CHUNK))
 BACKWARD: dict[str, Launches] = {
     "gelu": Launches(kernels=_one(2, 1, lane_slots=48), num_gradients=1),
     "dropout": Launches(kernels=_one(1, 1, side_bytes=1, num_streams=2), num_gradients=1),
@@ -133,4 +135,6 @@ def launches(name: str, own: Kernel, *, is_backward: bool, is_fused: bool) -> La
     if is_backward:
         fused = FUSED_BACKWARD.get(name) if is_fused else None
         return fused or BACKWARD.get(name) or Launches(kernels=(own,), num_gradients=1)
+    if name in update_operator_names():
+        return Launches(kernels=UPDATE)
     return Launches(kernels=(FUSED_FORWARD.get(name) if is_fused else None) or FORWARD.get(name) or (own,))

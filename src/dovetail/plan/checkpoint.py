@@ -5,14 +5,23 @@ from __future__ import annotations
 from dovetail.plan.block_elements import elements_of
 from dovetail.plan.load import choices_of
 from dovetail.plan.shard import Shard, Stage
-from dovetail.plan.stage_elements import held_elements, is_owner_here
+from dovetail.plan.stage_elements import Owned, held_elements, is_owner_here
 from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
 
 
 def checkpoint_bytes(graph: Graph, precision: Precision) -> float:
     """Of the whole model: weights as they are kept, master weights and moments; gradients are made anew."""
-    return graph.num_parameters * (precision.weight_bytes + precision.optimizer_bytes)
+    whole_bytes = graph.num_parameters * (precision.weight_bytes + precision.optimizer_bytes)
+    if precision.entry.matrix_update is None:
+        return whole_bytes
+    for block in graph.blocks:
+        held = elements_of(block, precision)
+        matrices = sum(held.matrices) - held.tied_matrices
+        factors = sum(held.factors) - held.tied_factors
+        own_bytes = (precision.matrix_optimizer_bytes - precision.optimizer_bytes) * matrices
+        whole_bytes += float(block.repeat * (own_bytes + precision.factor_bytes * factors))
+    return whole_bytes
 
 
 def device_checkpoint_bytes(pieces: Shard, precision: Precision) -> float:
@@ -20,22 +29,31 @@ def device_checkpoint_bytes(pieces: Shard, precision: Precision) -> float:
 
     So do torch.distributed.checkpoint and Megatron-LM's fully parallel save.
     """
-    return (precision.weight_bytes + precision.optimizer_bytes) * _most_elements(pieces)
+    return max(_saved_bytes(pieces, stage, precision, has_state=True) for stage in pieces.stages)
 
 
 def copied_checkpoint_bytes(pieces: Shard, precision: Precision) -> float:
     """The part of it that is on the device: where the plan offloads the optimizer, its state is with the host."""
-    optimizer_bytes = 0.0 if pieces.plan.offload_optimizer else precision.optimizer_bytes
-    return (precision.weight_bytes + optimizer_bytes) * _most_elements(pieces)
+    has_state = not pieces.plan.offload_optimizer
+    return max(_saved_bytes(pieces, stage, precision, has_state=has_state) for stage in pieces.stages)
 
 
-def _most_elements(pieces: Shard) -> float:
-    return max(_saved_elements(pieces, stage) for stage in pieces.stages)
-
-
-def _saved_elements(pieces: Shard, stage: Stage) -> float:
-    blocks = [(piece.count, elements_of(piece.block)) for piece in stage.pieces]
+def _saved_bytes(pieces: Shard, stage: Stage, precision: Precision, *, has_state: bool) -> float:
+    blocks = [(piece.count, elements_of(piece.block, precision)) for piece in stage.pieces]
     has_owner = is_owner_here([piece.block.is_layer for piece in stage.pieces])
-    plain, experts = held_elements(blocks, lambda block: block.parameters, has_owner=has_owner)
     chosen = choices_of(pieces.plan)
-    return float(plain / chosen.data_ranks + experts / chosen.expert_ranks)
+
+    def saved(held: Owned) -> float:
+        plain, experts = held
+        return float(plain / chosen.data_ranks + experts / chosen.expert_ranks)
+
+    parameters = saved(held_elements(blocks, lambda block: block.parameters, has_owner=has_owner))
+    if not has_state:
+        return precision.weight_bytes * parameters
+    saved_bytes = (precision.weight_bytes + precision.optimizer_bytes) * parameters
+    if precision.entry.matrix_update is None:
+        return saved_bytes
+    matrices = held_elements(blocks, lambda b: b.matrices, has_owner=has_owner, tied=lambda b: b.tied_matrices)
+    factors = held_elements(blocks, lambda b: b.factors, has_owner=has_owner, tied=lambda b: b.tied_factors)
+    own_bytes = (precision.matrix_optimizer_bytes - precision.optimizer_bytes) * saved(matrices)
+    return saved_bytes + own_bytes + precision.factor_bytes * saved(factors)

@@ -10,8 +10,8 @@ import numpy as np
 
 from dovetail.plan.plan import CONTEXT_EXCHANGES
 from dovetail.plan.plans import Plans, distinct
-from dovetail.workload.graph import Axis, FloatArray, Graph, IntArray, Ops
-from dovetail.workload.operators import dtype_bytes
+from dovetail.workload.graph import Axis, B, FloatArray, Graph, IntArray, Ops, Phase
+from dovetail.workload.operators import Unit, dtype_bytes
 
 _CUT_BY = (
     "tensor_parallel",
@@ -119,10 +119,25 @@ def local_ops(ops: Ops, degrees: dict[Axis, IntArray], loads: FloatArray) -> Ops
     local = local.reshape(num_cuts * num_rows, -1)
     extents, *others = np.split(local, range(ops.extents.shape[1], local.shape[1]), axis=1)
     repeated = ops.taken(np.tile(np.arange(num_rows), num_cuts))
+    is_turned = (ops.phase == Phase.UPDATE) & (ops.unit == Unit.TENSOR)
+    if np.any(is_turned):
+        repeated = _taking_turns(repeated, ops, np.flatnonzero(is_turned), extents, degrees)
     weights, gradients, biases = (column[:, 0] for column in others)
     return replace(
         repeated, extents=extents, weight_elements=weights, gradient_elements=gradients, bias_elements=biases
     )
+
+
+def _taking_turns(repeated: Ops, ops: Ops, rows: IntArray, extents: IntArray, degrees: dict[Axis, IntArray]) -> Ops:
+    """With products of the update as often as they run: ranks that share the state of matrices take turns with these.
+
+    A rank has its turn with one layer's matrix in as many layers as there are ranks, not with a part of every one.
+    """
+    num_cuts = len(degrees[Axis.DATA])
+    shared = ops.extents[rows, B] / divisors(ops.splits[rows, B], degrees)
+    turns = np.ones((num_cuts, len(ops)))
+    turns[:, rows] = shared / extents.reshape(num_cuts, len(ops), -1)[:, rows, B]
+    return replace(repeated, work_frac=repeated.work_frac * turns.ravel())
 
 
 def joined_ops(parts: Sequence[Ops]) -> Ops:

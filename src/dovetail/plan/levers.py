@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dovetail.errors import InvalidInput
+from dovetail.errors import InvalidInput, NotModelled
 from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
 
 Fields = dict[str, Any]  # of a plan, by what they are changed to
@@ -73,7 +73,7 @@ def _helping(
     for change, changed in changes:
         try:
             trial = tried(changed)
-        except InvalidInput:  # a neighbour the model's shape does not allow is no lever
+        except (InvalidInput, NotModelled):  # a neighbour that cannot run, or of which nothing is known, is no lever
             continue
         if trial.over_bytes < current_bytes:
             fits = trial.need_bytes <= trial.limit_bytes

@@ -91,6 +91,20 @@ class Load:
     def gradients(self) -> Owned:
         return held_elements(self._elements, lambda block: block.gradients, has_owner=self._has_owner)
 
+    @cached_property
+    def matrices(self) -> Owned:
+        """Parameters in matrices that the optimizer updates in a way of their own."""
+        return held_elements(
+            self._elements, lambda block: block.matrices, has_owner=self._has_owner, tied=lambda b: b.tied_matrices
+        )
+
+    @cached_property
+    def factors(self) -> Owned:
+        """Rows and columns of those matrices."""
+        return held_elements(
+            self._elements, lambda block: block.factors, has_owner=self._has_owner, tied=lambda b: b.tied_factors
+        )
+
     @property
     def _elements(self) -> list[tuple[Amount, BlockElements]]:
         return [(piece.count, piece.elements) for piece in self.pieces]
@@ -119,7 +133,7 @@ def stage_loads(shard: Shard, precision: Precision, in_flight: Sequence[float]) 
 def _held(shard: Shard, piece: Piece, precision: Precision) -> Held:
     framework = frameworks[shard.plan.framework]
     memory = block_memory(piece.block, piece.recompute, precision, framework, shard.one_cut)
-    return Held(count=piece.count, memory=memory, elements=elements_of(piece.block))
+    return Held(count=piece.count, memory=memory, elements=elements_of(piece.block, precision))
 
 
 def _load(shard: Shard, stage: Stage, pieces: tuple[Held, ...], in_flight: float) -> Load:

@@ -17,8 +17,10 @@ from dovetail.plan.parameter_memory import (
     bucket_bytes,
     held_bytes,
     largest_of,
+    optimizer_state_bytes,
     parameter_buffers_bytes,
     unborn_bytes,
+    update_workspace_bytes,
     widened_gradient_bytes,
 )
 from dovetail.plan.plan import Plan
@@ -110,7 +112,7 @@ def load_moments(load: Load, precision: Precision) -> tuple[StageMemory, ...]:
 
     The backward pass begins: all activations held, gradients only if they stand from step to step. It reaches the last
     layer, whose activations it holds, and the gradients of all others. It ends in the embedding, all gradients held.
-    The update runs: gradients narrower than the master weights are widened first.
+    The update runs: gradients narrower than the master weights are widened first, and products of it need room.
     """
     states = _state_bytes(load, precision)
     standing_bytes = parameter_buffers_bytes(load, precision) + _framework_bytes(load, precision)
@@ -136,7 +138,7 @@ def load_moments(load: Load, precision: Precision) -> tuple[StageMemory, ...]:
             buffers_bytes=last.passing_bytes + standing_bytes,
         ),
         replace(end, buffers_bytes=load.memories[0].passing_bytes + standing_bytes),
-        replace(states, buffers_bytes=widened_bytes, host_bytes=begin.host_bytes),
+        replace(states, buffers_bytes=widened_bytes + update_workspace_bytes(load), host_bytes=begin.host_bytes),
     )
 
 
@@ -145,7 +147,7 @@ def _state_bytes(load: Load, precision: Precision) -> StageMemory:
 
     Offloaded, the optimizer's state is the host's, and so are the update, its buffers and a copy of the gradients.
     """
-    optimizer_bytes = held_bytes(load.chosen, load.parameters, precision.optimizer_bytes, 1)
+    optimizer_bytes = optimizer_state_bytes(load.chosen, load.parameters, load.matrices, load.factors, precision)
     copied_bytes = held_bytes(load.chosen, load.gradients, precision.reduce_bytes, 1)
     is_offloaded = load.chosen.offload_optimizer
     return StageMemory(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.plan.block_elements import BlockElements, block_elements
+from dovetail.plan.block_elements import BlockElements, block_elements, workspace
 from dovetail.plan.block_memory import BlockMemory, block_memories, forward_ops
 from dovetail.plan.cuts import Cuts, carried_bytes, local_ops
 from dovetail.plan.frameworks import frameworks
@@ -110,4 +110,5 @@ def _block_table(block: Block, plans: Plans, cuts: Cuts, precision: Precision) -
     local = local_ops(ops, cuts.degrees, cuts.loads)
     framework = frameworks[plans.framework]
     memory = block_memories(block, ops, local, RECOMPUTE_POLICIES, precision, framework, cuts.degrees)
-    return memory, block_elements(ops, local, len(cuts)).slim()
+    elements = block_elements(ops, local, len(cuts), precision, is_layer=block.is_layer).slim()
+    return memory, replace(elements, workspace=workspace(block))

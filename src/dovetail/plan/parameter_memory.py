@@ -14,6 +14,7 @@ from dovetail.workload.operators import dtype_bytes
 from dovetail.workload.optimizer import Precision
 
 MASTER_BYTES = 4.0  # master weights and the gradients that update them are fp32
+UPDATE_PRODUCT_BYTES = dtype_bytes("bf16")  # products of an update are taken in bf16 (`workload.training`)
 NUM_PREFETCHED_BLOCKS = 2  # ZeRO-3 holds the block in use and the next one whole (FSDP's default prefetch)
 REDUCE_BUCKET_ELEMENTS = 40_000_000  # gradients reduced at a time: Megatron-LM's default bucket, max(40 M, 1 M x dp)
 
@@ -26,6 +27,23 @@ def held_bytes(chosen: Choices, elements: Owned, bytes_per_parameter: float, fro
     if np.any(experts):
         share = share + experts / np.where(is_sharded, chosen.expert_ranks, 1)
     return bytes_per_parameter * share
+
+
+def optimizer_state_bytes(
+    chosen: Choices, parameters: Owned, matrices: Owned, factors: Owned, precision: Precision
+) -> Amount:
+    """One device's share of the optimizer's state, master weights included: ZeRO-1 begins to shard it.
+
+    Of `parameters` those in `matrices`, with so many rows and columns in all (`factors`), are kept in a way of their
+    own by some optimizers.
+    """
+    kept_bytes = held_bytes(chosen, parameters, precision.optimizer_bytes, 1)
+    own_bytes = precision.matrix_optimizer_bytes - precision.optimizer_bytes
+    if own_bytes:
+        kept_bytes = kept_bytes + held_bytes(chosen, matrices, own_bytes, 1)
+    if precision.factor_bytes:
+        kept_bytes = kept_bytes + held_bytes(chosen, factors, precision.factor_bytes, 1)
+    return kept_bytes
 
 
 def unborn_bytes(load: Load, precision: Precision) -> Amount:
@@ -53,6 +71,11 @@ def widened_gradient_bytes(load: Load, precision: Precision) -> Amount:
         return 0.0
     is_twice = load.chosen.framework.widens_by_tensor & (load.chosen.zero_stage == 0)
     return held_bytes(load.chosen, load.gradients, MASTER_BYTES, 1) * np.where(is_twice, 2.0, 1.0)
+
+
+def update_workspace_bytes(load: Load) -> Amount:
+    """Operands and result of the largest product of the update: matrices are updated one after another."""
+    return largest_of([piece.elements.workspace for piece in load.pieces]) * UPDATE_PRODUCT_BYTES
 
 
 def parameter_buffers_bytes(load: Load, precision: Precision) -> Amount:

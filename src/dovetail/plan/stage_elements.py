@@ -21,15 +21,23 @@ def is_owner_here(are_layers: Sequence[bool]) -> bool:
     return sum(not is_layer for is_layer in are_layers) > 1
 
 
+def tied_parameters(block: BlockElements) -> Amount:
+    return block.tied
+
+
 def held_elements(
-    pieces: Sequence[tuple[Amount, BlockElements]], of_block: Callable[[BlockElements], Owned], *, has_owner: bool
+    pieces: Sequence[tuple[Amount, BlockElements]],
+    of_block: Callable[[BlockElements], Owned],
+    *,
+    has_owner: bool,
+    tied: Callable[[BlockElements], Amount] = tied_parameters,
 ) -> Owned:
     """What `of_block` counts, over as many of each block as a stage holds; tied ones not where it has their owner."""
     plain: Amount = 0.0
     experts: Amount = 0.0
     for count, block in pieces:
         block_plain, block_experts = of_block(block)
-        held_twice = np.where(block_plain > 0, block.tied, 0.0) if has_owner else 0.0
+        held_twice = np.where(block_plain > 0, tied(block), 0.0) if has_owner else 0.0
         plain = plain + count * (block_plain - held_twice)
         experts = experts + count * block_experts
     return plain, experts

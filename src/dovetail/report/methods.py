@@ -1,4 +1,4 @@
-"""Ways of doing things that can be named: pipeline schedules, collectives and what runs them, search algorithms."""
+"""Ways of doing things that can be named: pipeline schedules, collectives and what runs them, search, optimizers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.schedule.pipelines import pipelines
 from dovetail.search.algorithms import algorithms as search_algorithms
+from dovetail.workload.optimizers import optimizers
 
 NAMED_BY: tuple[tuple[Registry[Any], str], ...] = (
     (pipelines, "a plan's `schedule`, as in `dovetail plan --fix schedule=NAME`"),
     (collectives, "`dovetail network NAME --engine closed`"),
     (collective_algorithms, "`dovetail network --algorithm NAME`"),
     (search_algorithms, "`--algorithm NAME` of `dovetail mine` and `codesign`"),
+    (optimizers, "a workload's `precision.optimizer`"),
 )
 
 
@@ -46,4 +48,5 @@ def _summary(value: Any) -> str:
 
 def _notes() -> Iterator[str]:
     for registry, place in NAMED_BY:
-        yield f"a {registry.noun} is named by {place}"
+        article = "an" if registry.noun[0] in "aeiou" else "a"
+        yield f"{article} {registry.noun} is named by {place}"

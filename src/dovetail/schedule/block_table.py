@@ -14,6 +14,7 @@ from dovetail.plan.block_elements import BlockElements, block_elements
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.schedule.work_columns import COSTS, HOST, NUM_ROWS, ROWS, WAYS
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray, Ops, Phase
+from dovetail.workload.optimizer import Precision
 from dovetail.workload.training import policy_rows
 
 GRADIENTS = (Phase.INPUT_GRAD, Phase.WEIGHT_GRAD)
@@ -75,12 +76,14 @@ def _sums(ops: Ops, runs: BoolArray) -> Sums:
     )
 
 
-def local_elements_of(rows: BlockRows, local: Ops, num_cuts: int) -> BlockElements:
+def local_elements_of(
+    rows: BlockRows, local: Ops, num_cuts: int, precision: Precision, *, is_layer: bool
+) -> BlockElements:
     """Parameters and gradients of one repeat of a block, whose rows under each cut are among `local`."""
     ops = rows.ops
     held = np.flatnonzero((ops.weight_elements > 0) | (ops.gradient_elements > 0) | (ops.bias_elements > 0))
     under = np.arange(num_cuts)[:, None] * (len(local) // num_cuts) + rows.start + held
-    return block_elements(ops.taken(held), local.taken(under.ravel()), num_cuts)
+    return block_elements(ops.taken(held), local.taken(under.ravel()), num_cuts, precision, is_layer=is_layer)
 
 
 def computed(

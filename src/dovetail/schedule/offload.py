@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.errors import InvalidInput
+from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.host import Host
 from dovetail.plan.layout import AS_PLANNED, Run
@@ -128,6 +128,9 @@ def offload_of(
     """What `plans` offload on `cluster`."""
     if not does_offload(plans):
         return NoOffload()
+    if plans.offload_optimizer and precision.entry.matrix_update is not None:
+        told = f"how the host updates with {precision.optimizer} is not modelled; leave offload_optimizer out"
+        raise NotModelled(f"{told}, or say optimizer: adam", "offload_optimizer")
     kept_bytes: tuple[FloatArray, ...] = tuple(np.zeros((0, 0)) for _ in graph.blocks)
     if plans.offload_activations_frac:
         memories = memory_table(graph, plans, table.cuts, precision).memories

@@ -9,7 +9,7 @@ from dovetail.plan.layout import Run
 from dovetail.plan.placements import Placements
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.plan.plans import distinct
-from dovetail.schedule.sync import Exchange, exchange, free_s, held_elements
+from dovetail.schedule.sync import Exchange, exchange, free_s, held_elements, update_collectives
 from dovetail.schedule.work import StageWork
 from dovetail.schedule.work_table import WorkTable
 from dovetail.workload.graph import FloatArray, Graph, IntArray
@@ -79,26 +79,36 @@ def stage_columns(
         energy_j=works.forward.cost.energy_j + works.backward.cost.energy_j,
         sent_bytes=works.forward.sent_bytes + works.backward.sent_bytes,
         exchange=exchanged,
-        **_updated(table, runs, rows),
+        **_updated(table, runs, rows, graph, places, precision),
     )
 
 
-def _updated(table: WorkTable, runs: tuple[Run, ...], rows: IntArray) -> dict[str, Any]:
-    """Which of the distinct updates of a step each plan has, and what these take."""
-    first, update_of = distinct(table.updater_of[rows])
-    update = table.update(runs, rows[first])
-    return {"update_of": update_of, "update_s": update.compute_s, "update_j": update.energy_j}
+def _updated(
+    table: WorkTable, runs: tuple[Run, ...], rows: IntArray, graph: Graph, places: Placements, precision: Precision
+) -> dict[str, Any]:
+    """Which of the distinct updates of a step each plan has, and what these take, waits for their collectives in."""
+    if not precision.entry.collectives:
+        first, update_of = distinct(table.updater_of[rows])
+        update = table.update(runs, rows[first])
+        return {"update_of": update_of, "update_s": update.compute_s, "update_j": update.energy_j}
+    first, update_of = distinct(table.updater_of[rows], table.exchanger_of[rows])
+    some = rows[first]
+    update, link_frac = table.update(runs, some), table.chip.calibration.link_frac
+    waits_s, _ = update_collectives(runs, graph, table, some, places.at(some), precision, link_frac)
+    return {"update_of": update_of, "update_s": update.compute_s + waits_s, "update_j": update.energy_j}
 
 
 def _exchanged(
     table: WorkTable, runs: tuple[Run, ...], rows: IntArray, graph: Graph, places: Placements, precision: Precision
 ) -> tuple[IntArray, Exchange]:
-    """Which of the distinct exchanges of a step each plan has, and these."""
+    """Which of the distinct exchanges of a step each plan has, and these, with the bytes that the update sends."""
     first, exchange_of = distinct(table.exchanger_of[rows])
     some = rows[first]
     held, zero_stage = held_elements(runs, graph, table, some), table.plans.zero_stage[some]
     link_frac = table.chip.calibration.link_frac
-    return exchange_of, exchange(held, zero_stage, places.at(some), precision, link_frac)
+    made = exchange(held, zero_stage, places.at(some), precision, link_frac)
+    _, sent_bytes = update_collectives(runs, graph, table, some, places.at(some), precision, link_frac)
+    return exchange_of, replace(made, sent_bytes=made.sent_bytes + sent_bytes)
 
 
 def _room(works: StageWork) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -94,6 +94,53 @@ def exchange(
     return Exchange(reduce_s=reduce_s, gather_s=gather_s, sent_bytes=total_bytes)
 
 
+def update_collectives(
+    runs: tuple[Run, ...],
+    graph: Graph,
+    table: WorkTable,
+    rows: IntArray,
+    places: Placements,
+    precision: Precision,
+    link_frac: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Seconds that the update of a step waits for its optimizer's own collectives, and bytes sent: plans by runs.
+
+    They come after gradients are reduced and before weights are written, so nothing hides them.
+    """
+    total_s, total_bytes = np.zeros((len(rows), len(runs))), np.zeros((len(rows), len(runs)))
+    if not precision.entry.collectives:
+        return total_s, total_bytes
+    cut, is_sharded = table.cuts.of_plan[rows], table.plans.zero_stage[rows] >= 1
+    stages = [[(part.count, table.elements[part.block]) for part in run.parts] for run in runs]
+    owners = [is_owner_here([graph.blocks[part.block].is_layer for part in run.parts]) for run in runs]
+    ranks = np.array([num_ranks(group) for group in places.groups])
+
+    def held(of_block: Callable[[BlockElements], Owned], tied: Callable[[BlockElements], Amount]) -> list[FloatArray]:
+        by_run = [
+            stage_elements(pieces, of_block, has_owner=owner, tied=tied)
+            for pieces, owner in zip(stages, owners, strict=True)
+        ]
+        every_cut = [[np.broadcast_to(amount, (len(table.cuts),)) for amount in owned] for owned in by_run]
+        return [np.stack(by_owner, axis=1)[cut] for by_owner in zip(*every_cut, strict=True)]
+
+    matrices = held(lambda block: block.matrices, lambda block: block.tied_matrices)
+    factors = held(lambda block: block.factors, lambda block: block.tied_factors)
+    gathered = held(lambda block: block.gathered, lambda _: 0.0)
+    for owner, (data, tensor) in enumerate((("data", "tensor"), ("expert_data", "expert_tensor"))):
+        shared = np.where(is_sharded, ranks[places.group_of[data]], 1)[:, None]
+        for each in precision.entry.collectives:
+            is_data = each.over == "data"
+            elements = factors[owner] if each.carries == "factors" else matrices[owner]
+            if not is_data:  # of what is split, a rank's turn
+                elements = (elements if each.carries == "factors" else gathered[owner]) / shared
+            whole_bytes = np.where(is_sharded[:, None] | (not is_data), elements * each.element_bytes, 0.0)
+            for group, chosen in by_group(places.groups, places.group_of[data if is_data else tensor]):
+                time_s, sent = timed(each.collective, whole_bytes[chosen], group, link_frac)
+                total_s[chosen] += time_s
+                total_bytes[chosen] += sent
+    return total_s, total_bytes
+
+
 def hidden_s(
     reduce_s: FloatArray,
     gather_s: FloatArray,

@@ -22,6 +22,7 @@ from dovetail.workload.optimizer import Precision
 _NAME_OF_OVERLAP = {"data": "dp", "tensor": "tp", "context": "cp", "expert": "ep", "pipeline": "pp"}
 _WITHIN_MICROBATCH = ("tensor", "context", "expert", "expert_tensor")  # groups that every microbatch uses
 _FOR_PARAMETERS = ("data", "expert_data")  # and those it uses from ZeRO-2 on
+_FOR_MATRICES = ("tensor", "expert_tensor")  # and those that an update may use beside these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,7 +55,7 @@ class WorkFrame:
     def placed(self, places: Placements) -> WorkFrame:
         """The same plans where they lie otherwise on a network."""
         senders, sender_of = _senders(self.plans, self.cuts, places, self.are_ties_apart)
-        exchanger_of = _exchangers(self.plans, self.cuts, places)
+        exchanger_of = _exchangers(self.plans, self.cuts, places, self.precision)
         return replace(self, senders=senders, sender_of=sender_of, exchanger_of=exchanger_of)
 
     def over(self, groups: tuple[Group, ...]) -> WorkFrame:
@@ -120,12 +121,15 @@ def work_frame(graph: Graph, plans: Plans, places: Placements, precision: Precis
         senders=senders,
         sender_of=sender_of,
         updater_of=updater_of,
-        exchanger_of=_exchangers(plans, cuts, places),
+        exchanger_of=_exchangers(plans, cuts, places, precision),
         are_ties_apart=are_apart,
         are_updaters_apart=are_apart[updaters],
         blocks=blocks,
         local=local,
-        elements=tuple(local_elements_of(block, local, len(cuts)) for block in blocks),
+        elements=tuple(
+            local_elements_of(rows, local, len(cuts), precision, is_layer=block.is_layer)
+            for rows, block in zip(blocks, graph.blocks, strict=True)
+        ),
         updates=updates,
         local_updates=local_ops(joined_ops(updates), degrees_of(some, graph), loads_of(some, graph)),
         precision=precision,
@@ -160,6 +164,7 @@ def _senders(plans: Plans, cuts: Cuts, places: Placements, are_apart: BoolArray)
     ), sender_of
 
 
-def _exchangers(plans: Plans, cuts: Cuts, places: Placements) -> IntArray:
+def _exchangers(plans: Plans, cuts: Cuts, places: Placements, precision: Precision) -> IntArray:
     """Which of the distinct combinations of what is exchanged once a step each plan has."""
-    return distinct(cuts.of_plan, plans.zero_stage, *(places.group_of[name] for name in _FOR_PARAMETERS))[1]
+    names = (*_FOR_PARAMETERS, *(_FOR_MATRICES if precision.entry.collectives else ()))
+    return distinct(cuts.of_plan, plans.zero_stage, *(places.group_of[name] for name in names))[1]

@@ -87,7 +87,7 @@ class Ops:
     splits: IntArray  # axes dividing each extent
     stride: IntArray  # of a convolution, whose `v` counts the positions of its window; 1 elsewhere
     distinct_frac: FloatArray  # rows by operand (A, B, C): distinct elements over elements touched
-    work_frac: FloatArray  # share of the loop that is done; 0.5 for causal attention
+    work_frac: FloatArray  # share of the loop that is done, 0.5 for causal attention; of an update how often it runs
     weight_elements: IntArray  # parameters of the row, forward rows only
     weight_split: IntArray
     gradient_elements: IntArray  # of the weight's: fewer than its parameters where only looked-up rows have one
@@ -162,13 +162,21 @@ class Ops:
 
     @property
     def model_flop(self) -> FloatArray:
-        """FLOP of matrix products by the field's convention: whole attention matrix, nothing counted twice."""
+        """FLOP of matrix products by the field's convention: whole attention matrix, nothing counted twice.
+
+        Those of an optimizer's update are not the model's.
+        """
         return np.where(self.phase == Phase.RECOMPUTE, 0.0, self.counted_flop)
 
     @property
     def counted_flop(self) -> FloatArray:
         """As `model_flop`, recompute included."""
-        return _flop(self, of_model=True)
+        return np.where(self.phase == Phase.UPDATE, 0.0, _flop(self, of_model=True))
+
+    @property
+    def update_runs(self) -> FloatArray:
+        """How often a product of an update runs in a step, on average over many layers; 1 for every other row."""
+        return np.where((self.phase == Phase.UPDATE) & (self.unit == Unit.TENSOR), self.work_frac, 1.0)
 
     @property
     def read_bytes(self) -> FloatArray:
@@ -221,6 +229,8 @@ def _traffic(ops: Ops) -> tuple[FloatArray, FloatArray]:
     reads = np.where(is_attention, (queries + pairs + 2 * backward * outputs) * size_bytes, reads)
     writes = np.where(is_attention, np.where(backward == 1, queries + pairs, outputs) * size_bytes, writes)
     writes = writes + b * m * n * c_frac * ops.side_bytes_per_element  # gradients added to ones that stand
+    runs = ops.update_runs
+    reads, writes = reads * runs, writes * runs
     is_vector = ops.unit == Unit.VECTOR
     elements = b * m * n
     side_bytes = elements * ops.side_bytes_per_element

@@ -26,6 +26,7 @@ from dovetail.workload.operator_tables import (
     code_of,
     operators,
 )
+from dovetail.workload.optimizers import add_update_operators, optimizers, update_operators
 
 __all__ = [
     "ATTENTIONS",
@@ -168,9 +169,9 @@ _TABLE = (
     ),
     # gradient of a bias: sum the output gradient over rows
     _vector("bias_grad", Pass(num_writes=0), Pass(num_writes=0)),
-    # one step of the optimizer, per parameter; bytes come from the optimizer's conventions
-    _vector("adam", Pass(num_reads=0, num_writes=0, flop_per_element=12), Pass()),
-    _vector("sgd", Pass(num_reads=0, num_writes=0, flop_per_element=4), Pass()),
+    # the element-wise part of an optimizer's step, per parameter; the others of `workload.optimizers` stand at the end
+    *update_operators(optimizers["adam"]),
+    *update_operators(optimizers["sgd"]),
     # tensor axis. `gather`: rows held in parts become whole (nothing to do unless rows are split by sequence
     # parallelism); `reduce`: partial sums become sums, in parts again under sequence parallelism
     _network("gather", "reduce"),
@@ -253,6 +254,8 @@ _TABLE = (
 
 for _each in _TABLE:
     operators.register(_each.name)(_each)
+for _, _optimizer in optimizers.items():
+    add_update_operators(_optimizer)
 
 ATTENTIONS = ("attention", "attention_1", "attention_2")
 ATTENTION_CODES = tuple(code_of(name) for name in ATTENTIONS)

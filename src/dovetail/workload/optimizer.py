@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dovetail.errors import InvalidInput, NotModelled, did_you_mean
+from dovetail.errors import InvalidInput, NotModelled
 from dovetail.workload.operators import dtype_bytes
+from dovetail.workload.optimizers import Optimizer, Update, optimizer_named, optimizers
 
-OPTIMIZERS = ("adam", "sgd")
+MASTER_BYTES = 4.0  # master weights are fp32
 # Tells a default from the same thing asked for. Nobody sees it in a value: those are complete when built.
 _NOT_SAID: Any = None
 _STORED = ("weights", "gradients", "moments", "loss")
@@ -26,14 +27,14 @@ class Precision:
     DeepSpeed's bf16 optimizer accumulates: bf16 gradients of the whole stage, then added to fp32 ones.
     """
 
-    optimizer: str = "adam"
+    optimizer: str = "adam"  # an entry of `workload.optimizers`, by its name when built
     compute: str = "bf16"
     weights: str = ""  # not said: as activations are stored; filled in when built
     gradients: str = "fp32"
     moments: str = "fp32"
     loss: str = "fp32"  # of the probabilities kept for the loss gradient
     has_master_weights: bool = _NOT_SAID  # not said: where weights are narrower than fp32; filled in when built
-    has_momentum: bool = True  # SGD only
+    has_momentum: bool = True  # of optimizers whose momentum is optional: SGD
     are_gradients_standing: bool = True
     has_current_scales: bool = False  # 8-bit tensors are swept for their largest element before they are cast
     adds_apart: bool = False  # gradients of a microbatch are written out, then added by a kernel of their own
@@ -41,10 +42,7 @@ class Precision:
     has_compute_gradients: bool = False  # gradients in the storage dtype are kept beside the accumulated ones
 
     def __post_init__(self) -> None:
-        if self.optimizer not in OPTIMIZERS:
-            raise InvalidInput(
-                f"no optimizer is named {self.optimizer!r}{did_you_mean(self.optimizer, OPTIMIZERS)}", "optimizer"
-            )
+        object.__setattr__(self, "optimizer", optimizer_named(self.optimizer).name)
         _require_dtype(self.compute, "compute")
         if self.compute == "int8":
             raise NotModelled("training in int8 is not modelled; compute in fp8, bf16, fp16, tf32 or fp32", "compute")
@@ -60,9 +58,18 @@ class Precision:
         if self.has_master_weights and self.weights == "fp32":
             told = "fp32 weights are their own master copy"
             raise InvalidInput(f"{told}; say master_weights: false, or narrower weights", "has_master_weights")
-        if self.optimizer != "sgd" and not self.has_momentum:
-            told = f"only sgd can go without momentum; {self.optimizer} always keeps its moments"
-            raise InvalidInput(f"{told}; leave momentum out, or say optimizer: sgd", "has_momentum")
+        if not self.entry.is_momentum_optional and not self.has_momentum:
+            without = " or ".join(name for name, each in optimizers.items() if each.is_momentum_optional)
+            told = f"only {without} can go without momentum; {self.optimizer} always keeps its moments"
+            raise InvalidInput(f"{told}; leave momentum out, or say optimizer: {without}", "has_momentum")
+        if not self.entry.follows_moments and self.moments != "fp32":
+            told = f"the state of {self.optimizer} has dtypes of its own; got moments in {self.moments}"
+            raise InvalidInput(f"{told}, so leave moments out", "moments")
+
+    @property
+    def entry(self) -> Optimizer:
+        """What the optimizer keeps, computes and sends."""
+        return optimizers[self.optimizer]
 
     @property
     def storage(self) -> str:
@@ -89,15 +96,41 @@ class Precision:
 
     @property
     def optimizer_bytes(self) -> float:
-        """Bytes of optimizer state a parameter, master weights included."""
-        num_moments = 2 if self.optimizer == "adam" else int(self.has_momentum)
-        return num_moments * dtype_bytes(self.moments) + (4.0 if self.has_master_weights else 0.0)
+        """Bytes of optimizer state per parameter, master weights included; of matrices see `matrix_optimizer_bytes`."""
+        return self._state_bytes(self.entry.update)
+
+    @property
+    def matrix_optimizer_bytes(self) -> float:
+        """As `optimizer_bytes`, of matrices with an update of their own; factors apart."""
+        return self._state_bytes(self.entry.matrix_update or self.entry.update)
+
+    @property
+    def factor_bytes(self) -> float:
+        """Bytes of state per row and per column of a matrix whose state is factored."""
+        update = self.entry.matrix_update or self.entry.update
+        factored = (state for state in update.states if state.is_factored)
+        return sum(state.bytes_per_element(dtype_bytes(self.moments)) for state in factored)
 
     @property
     def update_bytes(self) -> float:
-        """Bytes one update moves a parameter: gradient in, state in and out, weight out (and in, if no master)."""
+        """Bytes one update moves per parameter: gradient in, state in and out, weight out (and in, if no master)."""
+        return self._moved_bytes(self.entry.update, self.optimizer_bytes)
+
+    @property
+    def matrix_update_bytes(self) -> float:
+        """As `update_bytes`, of matrices with an update of their own; products and factors apart."""
+        return self._moved_bytes(self.entry.matrix_update or self.entry.update, self.matrix_optimizer_bytes)
+
+    def _state_bytes(self, update: Update) -> float:
+        full = [state for state in update.states if not state.is_factored]
+        moments_bytes = dtype_bytes(self.moments)
+        kept_bytes = sum(state.bytes_per_element(moments_bytes) for state in full) if self.has_momentum else 0.0
+        return kept_bytes + (MASTER_BYTES if self.has_master_weights else 0.0)
+
+    def _moved_bytes(self, update: Update, state_bytes: float) -> float:
         weight_passes = 1 if self.has_master_weights else 2
-        return self.reduce_bytes + 2 * self.optimizer_bytes + weight_passes * self.weight_bytes
+        moved_bytes = self.reduce_bytes + 2 * state_bytes + weight_passes * self.weight_bytes
+        return moved_bytes + update.scratch_bytes
 
 
 def _require_dtype(name: str, label: str) -> None:

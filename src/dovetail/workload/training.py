@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from dovetail.workload.graph import Axis, Block, BoolArray, FloatArray, Graph, Need, Ops, Phase
+from dovetail.workload.matrices import are_matrices, matrix_shapes
 from dovetail.workload.operators import (
     ATTENTIONS,
     DTYPES,
@@ -18,6 +19,7 @@ from dovetail.workload.operators import (
     dtype_bytes,
 )
 from dovetail.workload.optimizer import Precision
+from dovetail.workload.optimizers import Optimizer
 from dovetail.workload.recompute import AGAIN, saved_frac
 from dovetail.workload.rows import ONE, Extent, Row, rows_to_ops
 
@@ -269,27 +271,76 @@ def _backward_exchange(row: Row) -> list[Row]:
 
 
 def _update_rows(block: Block, precision: Precision, rows: list[Row]) -> list[Row]:
-    """One update a way of splitting gradients; it waits for all of them."""
-    ops = block.ops
-    sums: dict[tuple[int, bool], int] = {}
-    for elements, split in ((ops.gradient_elements, ops.gradient_split), (ops.bias_elements, ops.bias_split)):
+    """One update a way of splitting gradients and group of parameters, behind the products that matrices need first.
+
+    All wait for all gradients; the products of one matrix come one after another.
+    """
+    ops, entry = block.ops, precision.entry
+    is_matrix = are_matrices(ops, entry, is_layer=block.is_layer)
+    num, matrix_rows, matrix_cols = matrix_shapes(ops)
+    factors = num * (matrix_rows + matrix_cols)
+    sums: dict[tuple[int, bool, bool], tuple[int, int]] = {}
+    for elements, split, are_own in (
+        (ops.gradient_elements, ops.gradient_split, is_matrix),
+        (ops.bias_elements, ops.bias_split, np.zeros_like(is_matrix)),
+    ):
         for i in np.flatnonzero(elements):
-            key = (int(split[i]), bool(ops.is_tied[i]))
-            sums[key] = sums.get(key, 0) + int(elements[i])
+            key = (int(split[i]), bool(ops.is_tied[i]), bool(are_own[i]))
+            so_far, factors_so_far = sums.get(key, (0, 0))
+            sums[key] = so_far + int(elements[i]), factors_so_far + (int(factors[i]) if are_own[i] else 0)
     weight_grads = tuple(i for i, row in enumerate(rows) if row.phase in (Phase.INPUT_GRAD, Phase.WEIGHT_GRAD))
-    updates = []
-    for (axes_code, is_tied), num_elements in sorted(sums.items()):
-        axes = Axis(axes_code) | (Axis.EXPERT_STATE if Axis(axes_code) & _EXPERT_AXES else Axis.STATE)
+    updates: list[Row] = []
+    for i in np.flatnonzero(is_matrix):
+        updates.extend(_update_products(ops, int(i), entry, weight_grads, len(rows) + len(updates)))
+    products = tuple(range(len(rows), len(rows) + len(updates)))
+    for (axes_code, is_tied, is_own), (num_elements, num_factors) in sorted(sums.items()):
+        axes = Axis(axes_code)
+        update = entry.matrix_update if is_own and entry.matrix_update is not None else entry.update
+        moved_bytes = precision.update_bytes
+        if is_own:
+            moved_bytes = precision.matrix_update_bytes + 2 * precision.factor_bytes * num_factors / num_elements
         updates.append(
             Row(
                 name="update",
-                kind=precision.optimizer,
-                inputs=weight_grads,
-                extents=(ONE, (num_elements, axes), ONE, ONE, ONE),
+                kind=update.operator,
+                inputs=(*weight_grads, *products) if is_own else weight_grads,
+                extents=(ONE, (num_elements, axes | _state_axis(axes)), ONE, ONE, ONE),
                 dtype="fp32",
                 is_tied=is_tied,
                 phase=Phase.UPDATE,
-                side_bytes_per_element=precision.update_bytes,
+                side_bytes_per_element=moved_bytes,
             )
         )
     return updates
+
+
+def _update_products(ops: Ops, i: int, entry: Optimizer, inputs: tuple[int, ...], place: int) -> list[Row]:
+    """Products that the update of row `i`'s weight takes, of whole matrices; the first waits for `inputs`.
+
+    Ranks that share its state take turns with matrices, so these are divided by them; ranks that split it are not, as
+    each computes the same. `work_frac` says how often each runs (`graph.update_runs`).
+    """
+    if entry.matrix_update is None or entry.matrix_update.products is None:
+        return []
+    num, rows, cols = (int(column[i]) for column in matrix_shapes(ops))
+    split = Axis(int(ops.weight_split[i]))
+    matrices = (num, (split & Axis.EXPERT) | _state_axis(split))
+    return [
+        Row(
+            name=f"{ops.names[i]}:update",
+            kind="matmul",
+            inputs=inputs if order == 0 else (place + order - 1,),
+            extents=(matrices, (one.m, Axis.NONE), (one.n, Axis.NONE), (one.k, Axis.NONE), ONE),
+            dtype="bf16",
+            work_frac=float(one.num_runs),
+            is_tied=bool(ops.is_tied[i]),
+            phase=Phase.UPDATE,
+            side_bytes_per_element=dtype_bytes("bf16") if one.adds else 0.0,
+        )
+        for order, one in enumerate(entry.matrix_update.products(rows, cols))
+    ]
+
+
+def _state_axis(axes: Axis) -> Axis:
+    """The axis that shards the state of parameters that `axes` split."""
+    return Axis.EXPERT_STATE if axes & _EXPERT_AXES else Axis.STATE

@@ -12,6 +12,7 @@ from dovetail.cost.op_cost import Setting
 from dovetail.hardware.catalog import chips
 from dovetail.workload.graph import Ops, Phase
 from dovetail.workload.operators import OPERATORS, Operator, Unit
+from dovetail.workload.optimizers import update_operator_names
 from tests.unit.cost.paper import op, ops_of, paper
 
 TABLES: dict[str, dict[str, Any]] = {
@@ -21,7 +22,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "fused backward": FUSED_BACKWARD,
 }
 WORKING = [operator for operator in OPERATORS if operator.unit in (Unit.TENSOR, Unit.VECTOR)]
-UPDATES = ("adam", "sgd")
+UPDATES = tuple(sorted(update_operator_names()))
 # its forward kernel leaves the gradient where the logits were; and what has no gradient
 DONE_BEFORE = ("fused_cross_entropy", "constant")
 CATALOGUE = [entry() for _, entry in chips.items()]

@@ -131,8 +131,8 @@ def test_a_plan_that_cannot_cut_the_model_is_refused_where_it_was_decided(refusa
             "attention must be one of flash, flash-2, flash-1, unfused; got 'flsh'",
         ),
         (
-            "{model: llama3-8b, precision: {optimizer: adamw}}",
-            "no optimizer is named 'adamw'; did you mean adam? (spec.yaml:1: workload.precision.optimizer)",
+            "{model: llama3-8b, precision: {optimizer: adan}}",
+            "no optimizer is named 'adan'; did you mean adam? (spec.yaml:1: workload.precision.optimizer)",
         ),
         (
             "{model: llama3-8b, precision: {compute: bf17}}",

@@ -52,7 +52,7 @@ def test_what_is_said_is_kept():
         ({"gradients": "tf32"}, "gradients", "in memory it is fp32"),
         ({"moments": "tf32"}, "moments", "in memory it is fp32"),
         ({"loss": "tf32"}, "loss", "in memory it is fp32"),
-        ({"optimizer": "adamw"}, "optimizer", "did you mean adam?"),
+        ({"optimizer": "adan"}, "optimizer", "did you mean adam"),
         ({"compute": "bf61"}, "compute", "did you mean bf16"),
         ({"moments": "fp31"}, "moments", "did you mean fp32"),
     ],

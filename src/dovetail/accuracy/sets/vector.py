@@ -16,13 +16,15 @@ from dovetail.hardware.chip import Chip
 from dovetail.units import MICRO
 from dovetail.workload.graph import Ops, Phase
 from dovetail.workload.operators import OPERATORS, code_of
+from dovetail.workload.optimizer import Precision
+from dovetail.workload.optimizers import update_operator_names
 
 _NAME = re.compile(r"(?P<base>[a-z_]+?)(?P<pass>_fwd|_bwd)?(_v(?P<vocab>[0-9]+))?(_pool(?P<pool>[0-9]+))?(_fp32)?")
 _KNOWN = {operator.name for operator in OPERATORS}
 # What measurements call operators that go by another name here; the rest go by their own.
 KINDS = {"adamw_fused": "adam", "sum_rows": "bias_grad", "transpose_copy": "transpose", "cast": "cast", "copy": "copy"}
 _TABLES = ("embedding", "embedding_bag")  # their backward pass is a gradient of weights, not of inputs
-ADAM_BYTES = 28.0  # fp32 weight, gradient and two moments in, all but the gradient out
+ADAM_BYTES = Precision(compute="fp32").update_bytes  # fp32 weight, gradient and two moments in, all but one out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,7 @@ def _operator(word: str) -> _Operator | None:
     phase = Phase.FORWARD
     if match["pass"] == "_bwd":
         phase = Phase.WEIGHT_GRAD if kind in _TABLES else Phase.INPUT_GRAD
-    elif kind in ("adam", "sgd"):
+    elif kind in update_operator_names():
         phase = Phase.UPDATE
     return _Operator(kind=kind, phase=phase, vocab=int(match["vocab"] or 0), pool=int(match["pool"] or 1))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import numpy as np
 
 from dovetail.cost.columns import ChipColumns
@@ -31,7 +33,24 @@ _RECURRENT, _EXPERT = code_of("recurrent_linear"), code_of("expert_linear")
 
 
 def product_costing(rows: Rows) -> Costing:
-    """Tiles on the units beside traffic from HBM."""
+    """Tiles on the units beside traffic from HBM. Products of an update run more than once, or every so many steps."""
+    is_update = rows.phase == Phase.UPDATE
+    if not bool(is_update.any()):
+        return _costing_of_one(rows)
+    runs = np.where(is_update[:, None], rows.work_frac, 1.0)
+    one = _costing_of_one(
+        replace(rows, flop=rows.flop / runs, in_bytes=rows.in_bytes / runs, out_bytes=rows.out_bytes / runs)
+    )
+
+    def parts(chips: ChipColumns, setting: Setting) -> Parts:
+        found = one(chips, setting)
+        return Parts(**{field.name: getattr(found, field.name) * runs for field in fields(Parts)})
+
+    return parts
+
+
+def _costing_of_one(rows: Rows) -> Costing:
+    """Of products that run once."""
     is_recurrent = (rows.kind == _RECURRENT)[:, None]
     is_stepwise = is_recurrent & (rows.phase != Phase.WEIGHT_GRAD)[:, None]
     num_steps = np.where(is_stepwise, rows.b, 1.0)  # steps of a recurrence wait for each other

@@ -10,6 +10,7 @@ from dovetail.plan.plan import AXES, RECOMPUTE_POLICIES, Plan
 from dovetail.report.launch.launch import Missing
 from dovetail.report.words import in_a_row
 from dovetail.workload.optimizer import Precision
+from dovetail.workload.optimizers import LaunchName
 from dovetail.workload.workload import Workload
 
 
@@ -49,6 +50,18 @@ def kept_weights(precision: Precision) -> Iterator[Missing]:
         yield Missing(f"weights in {precision.weights}", f"they are kept in {precision.storage}", instead)
     if not precision.has_master_weights and has_master:
         yield Missing("updates without master weights", "an fp32 copy is always kept", instead)
+
+
+def offered_optimizer(precision: Precision, framework: str) -> tuple[Precision, LaunchName, tuple[Missing, ...]]:
+    """What updates where `framework` is launched, its name there, and what it cannot be told: then Adam updates."""
+    found = precision.entry.launched_by(framework)
+    if isinstance(found, LaunchName):
+        return precision, found, ()
+    instead = (("precision.optimizer", "adam"), ("precision.has_momentum", True))
+    run = replace(precision, optimizer="adam", has_momentum=True)
+    name = run.entry.launched_by(framework)
+    assert isinstance(name, LaunchName), f"{framework} has no Adam"
+    return run, name, (Missing(f"optimizer {precision.optimizer}, written as Adam", found.why, instead),)
 
 
 def ordinal(count: int) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dovetail.plan.plan import Plan
-from dovetail.report.launch.fallbacks import kept_weights
+from dovetail.report.launch.fallbacks import kept_weights, offered_optimizer
 from dovetail.report.launch.launch import Flag, Missing, flag
 from dovetail.workload.optimizer import Precision
+
+MEGATRON_LM = "megatron-lm"
+_SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 
 
 def precision_flags(precision: Precision, plan: Plan) -> Iterator[Flag | Missing]:
@@ -38,21 +41,45 @@ def _gradients(precision: Precision) -> Iterator[Flag | Missing]:
 
 
 def _optimizer(precision: Precision, plan: Plan) -> Iterator[Flag | Missing]:
-    yield flag("--optimizer", precision.optimizer)
+    precision, named, missing = offered_optimizer(precision, MEGATRON_LM)
+    yield from missing
+    yield flag("--optimizer", named.sharded if named.sharded and plan.zero_stage else named.name)
+    yield from (flag(*argument) for argument in named.arguments)
     if not precision.has_momentum:
         yield flag("--sgd-momentum", "0.0")
-    is_aware = plan.zero_stage == 1 and precision.optimizer == "adam"
-    if plan.offload_optimizer and is_aware:
+    is_offloaded = plan.offload_optimizer and plan.zero_stage == 1 and named.can_offload
+    if is_offloaded:
         yield flag("--optimizer-cpu-offload")
         yield flag("--overlap-cpu-optimizer-d2h-h2d")
     elif plan.offload_optimizer:
         why = "it goes with Adam and the distributed optimizer, zero_stage 1"
         yield Missing("offload_optimizer", why, (("offload_optimizer", False),))
-    if precision.moments != "fp32" and not is_aware:
+    is_narrow = precision.moments != "fp32" and plan.zero_stage == 1 and named.can_narrow_moments
+    if precision.moments != "fp32" and not is_narrow:
         why = "narrow moments go with Adam and the distributed optimizer"
         yield Missing(f"moments in {precision.moments}", why, (("precision.moments", "fp32"),))
-    if is_aware and (precision.moments != "fp32" or plan.offload_optimizer):
+    if is_narrow or is_offloaded:
         yield flag("--use-precision-aware-optimizer")
-    if is_aware and precision.moments != "fp32":
+    if is_narrow:
         yield flag("--exp-avg-dtype", precision.moments)
         yield flag("--exp-avg-sq-dtype", precision.moments)
+
+
+def sharding_flags(precision: Precision, plan: Plan) -> Iterator[Flag | Missing]:
+    """ZeRO-1 is the distributed optimizer; from ZeRO-2 on it is Megatron-FSDP, with what that asks for.
+
+    An optimizer whose sharded form goes by a name of its own needs no flag beside it, and goes with ZeRO-1 alone.
+    """
+    if plan.zero_stage == 0:
+        return
+    if offered_optimizer(precision, MEGATRON_LM)[1].sharded:
+        if plan.zero_stage > 1:
+            told = f"zero_stage {plan.zero_stage}, written as zero_stage 1"
+            yield Missing(told, f"{precision.optimizer} shards its state alone", (("zero_stage", 1),))
+        return
+    yield flag("--use-distributed-optimizer")
+    if plan.zero_stage > 1:
+        yield flag("--use-megatron-fsdp")
+        yield flag("--data-parallel-sharding-strategy", _SHARDING[plan.zero_stage])
+        yield flag("--no-gradient-accumulation-fusion")
+        yield flag("--ckpt-format", "fsdp_dtensor")

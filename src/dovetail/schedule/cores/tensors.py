@@ -7,6 +7,7 @@ import numpy as np
 from dovetail.schedule.cores.holding import Pairs, Reads, reads_of
 from dovetail.schedule.cores.problem import SRAM_BYTES, WHOLE, CoreSchedule, Tensors
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray, Need, Ops, Phase, csr
+from dovetail.workload.matrices import are_matrices, matrix_shapes
 from dovetail.workload.operators import DTYPE_BYTES, NUM_WRITES, Unit, code_of
 from dovetail.workload.optimizer import Precision
 
@@ -14,7 +15,7 @@ from dovetail.workload.optimizer import Precision
 _ROUTING = (code_of("permute"), code_of("unpermute"))
 
 
-def tensors_of(ops: Ops, precision: Precision, exchange_s: FloatArray) -> Tensors:
+def tensors_of(ops: Ops, precision: Precision, exchange_s: FloatArray, *, is_layer: bool = True) -> Tensors:
     """Three tensors a row: what stays of its output, what is dropped to be made anew, and masks and statistics.
 
     Gradients that stand are resident.
@@ -39,7 +40,7 @@ def tensors_of(ops: Ops, precision: Precision, exchange_s: FloatArray) -> Tensor
         tensor_bytes=np.concatenate((stays_bytes, left_bytes * dropped_frac, masks_bytes)),
         use_start=use_start,
         use_to=use_to,
-        resident_bytes=_resident_bytes(ops, precision),
+        resident_bytes=_resident_bytes(ops, precision, is_layer=is_layer),
     )
 
 
@@ -82,11 +83,17 @@ def _is_written(ops: Ops, precision: Precision) -> FloatArray:
     return np.where(is_sum | is_standing | (ops.phase == Phase.UPDATE), 0.0, 1.0)
 
 
-def _resident_bytes(ops: Ops, precision: Precision) -> float:
+def _resident_bytes(ops: Ops, precision: Precision, *, is_layer: bool) -> float:
     owned = ~ops.is_tied & (ops.phase == Phase.FORWARD)
     num_parameters = float((ops.weight_elements + ops.bias_elements)[owned].sum())
     gradient_bytes = precision.gradient_bytes if precision.are_gradients_standing else 0.0
-    return num_parameters * (precision.weight_bytes + precision.optimizer_bytes + gradient_bytes)
+    resident_bytes = num_parameters * (precision.weight_bytes + precision.optimizer_bytes + gradient_bytes)
+    is_matrix = owned & are_matrices(ops, precision.entry, is_layer=is_layer)
+    if not is_matrix.any():
+        return resident_bytes
+    num, rows, cols = matrix_shapes(ops)
+    own_bytes = (precision.matrix_optimizer_bytes - precision.optimizer_bytes) * ops.weight_elements
+    return resident_bytes + float((own_bytes + precision.factor_bytes * num * (rows + cols))[is_matrix].sum())
 
 
 def peak_hbm_bytes(schedule: CoreSchedule) -> float:

@@ -55,14 +55,17 @@ class ChipBatch:
         )
 
 
-def work_of(ops: Ops, precision: Precision, exchange_s: FloatArray | None = None) -> Work:
-    """`ops` ready to be scheduled; rows of the network take `exchange_s` each, which on one device alone is nothing."""
+def work_of(ops: Ops, precision: Precision, exchange_s: FloatArray | None = None, *, is_layer: bool = True) -> Work:
+    """`ops` of a block ready to be scheduled; rows of the network take `exchange_s` each, on one device alone nothing.
+
+    `is_layer` tells hidden layers, whose matrices some optimizers keep in a way of their own, from embedding and head.
+    """
     sources = np.repeat(np.arange(len(ops)), np.diff(ops.edge_start))
     taken_s = np.zeros(len(ops)) if exchange_s is None else exchange_s
     return Work(
         ops=ops,
         dag=dag_of(len(ops), sources, ops.edge_to),
-        tensors=tensors_of(ops, precision, taken_s),
+        tensors=tensors_of(ops, precision, taken_s, is_layer=is_layer),
         exchange_s=taken_s,
     )
 

@@ -74,6 +74,7 @@ def job_of(
     step model leaves exposed on its chip. With `is_forward_only` only the forward pass is there, as for inference.
     """
     check_mined(plan)
+    check_update(plan, workload.precision)
     graph = workload.training_graph()
     check_plan(plan, graph, cluster.num_devices)
     cut = shard(graph, plan)
@@ -118,6 +119,15 @@ def check_mined(plan: Plan) -> None:
             raise NotModelled(f"chips are mined for plans without {key}; choose {key}: {value}", key)
 
 
+def check_update(plan: Plan, precision: Precision) -> None:
+    """Raises where the update itself waits for other devices, which is not part of those graphs."""
+    is_alone = plan.tensor_parallel == plan.expert_tensor_parallel == 1
+    is_whole = plan.zero_stage == 0 or plan.data_parallel * plan.context_parallel == 1
+    if precision.entry.collectives and not (is_alone and is_whole):
+        told = f"chips are mined for updates that wait for no other device; {precision.optimizer}'s does here"
+        raise NotModelled(f"{told}, so choose tensor_parallel: 1 and zero_stage: 0, or optimizer: adam", "optimizer")
+
+
 class _Works:
     """Graphs of the blocks of a sharded model; stages that hold the same block share its graph."""
 
@@ -150,7 +160,7 @@ class _Works:
         if key not in self._known:
             ops = block.ops.where(np.isin(block.ops.phase, phases))
             exchange_s = exchanges_s(ops, self._plan, self._place, self._chip.calibration.link_frac)
-            self._known[key] = work_of(ops, self._precision, exchange_s)
+            self._known[key] = work_of(ops, self._precision, exchange_s, is_layer=block.is_layer)
         return self._known[key]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dovetail.errors import InvalidInput
+from dovetail.errors import InvalidInput, NotModelled
 from dovetail.evaluate import MemoryUse, memory_use
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
@@ -17,7 +17,7 @@ from dovetail.plan.check import check_plan
 from dovetail.plan.placement import placement
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import shard
-from dovetail.search.mining.load import TrainingJob, job_of
+from dovetail.search.mining.load import TrainingJob, check_update, job_of
 from dovetail.workload.graph import Axis
 from dovetail.workload.workload import Workload
 
@@ -115,10 +115,11 @@ def _savings(ranks: int, copies: int) -> list[dict[str, Any]]:
 
 
 def _can_be_mined(task: Task, chip: Chip) -> bool:
-    """Whether the model's shape allows the plan, and its axes nest in a torus."""
+    """Whether the model's shape allows the plan, its axes nest in a torus, and its update waits for no other device."""
     try:
+        check_update(task.plan, task.workload.precision)
         check_plan(task.plan, task.workload.training_graph(), task.plan.num_devices)
         placement(task.plan, task.cluster(chip).topology)
-    except InvalidInput:  # more stages than layers, heads that do not divide, degrees that no side has
+    except (InvalidInput, NotModelled):  # more stages than layers, heads that do not divide, degrees that no side has
         return False
     return True

@@ -13,7 +13,13 @@ from dovetail.hardware.mixed import AnyCluster
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import layers_per_chunk
 from dovetail.report.launch.decoder_flags import megatron_deepspeed_shape
-from dovetail.report.launch.fallbacks import heaviest_recompute, kept_weights, mixed_recompute, plain_order
+from dovetail.report.launch.fallbacks import (
+    heaviest_recompute,
+    kept_weights,
+    mixed_recompute,
+    offered_optimizer,
+    plain_order,
+)
 from dovetail.report.launch.frameworks import launchers
 from dovetail.report.launch.host_ranks import HOSTFILE, part_notes
 from dovetail.report.launch.launch import (
@@ -58,7 +64,7 @@ def deepspeed(workload: Workload, cluster: AnyCluster, plan: Plan) -> Launch:
     _check(workload, plan)
     is_megatron = plan.num_devices > plan.data_parallel or plan.expert_parallel > 1
     shape = decoder_of(workload, "Megatron-DeepSpeed") if is_megatron else None
-    rest = _own_script(plan) if shape is None else _megatron(shape, workload, plan)
+    rest = _own_script(workload, plan) if shape is None else _megatron(shape, workload, plan)
     flags, settings, missing = parted(
         (*_batch(workload, plan), *_zero(plan), *_precision(workload.precision), *_checkpointing(plan), *rest,
          *unknown_choices(plan, NAME))
@@ -148,8 +154,12 @@ def _checkpointing(plan: Plan) -> Iterator[Setting | Missing]:
     yield from mixed_recompute(plan, "one policy goes for all stages")
 
 
-def _own_script(plan: Plan) -> Iterator[Part]:
+def _own_script(workload: Workload, plan: Plan) -> Iterator[Part]:
     yield flag("train.py")
+    _, named, missing = offered_optimizer(workload.precision, "deepspeed")
+    yield from missing
+    yield Setting(("optimizer", "type"), named.name)
+    yield Setting(("optimizer", "params", "lr"), float(LEARNING_RATE))
     yield Missing("the model", "train.py stands for your own script")
     policy, counts = heaviest_recompute(plan), plan.recompute_layers
     if policy != "none":
@@ -168,7 +178,9 @@ def _megatron(shape: Transformer, workload: Workload, plan: Plan) -> Iterator[Pa
     yield from _recompute(plan)
     if workload.precision.storage in ("bf16", "fp16"):
         yield flag(f"--{workload.precision.storage}")
-    yield flag("--optimizer", workload.precision.optimizer)
+    _, named, missing = offered_optimizer(workload.precision, "megatron-deepspeed")
+    yield from missing
+    yield flag("--optimizer", named.name)
     yield from megatron_deepspeed_shape(shape, workload)
     if workload.kernels != "fused":
         why = "Megatron-DeepSpeed runs its own fused ones"

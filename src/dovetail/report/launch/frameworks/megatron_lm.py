@@ -14,7 +14,7 @@ from dovetail.hardware.mixed import AnyCluster
 from dovetail.plan.plan import AXES, Plan
 from dovetail.plan.shard import layers_per_chunk
 from dovetail.report.launch.decoder_flags import megatron_shape
-from dovetail.report.launch.fallbacks import heaviest_recompute, nested_order
+from dovetail.report.launch.fallbacks import heaviest_recompute, nested_order, offered_optimizer
 from dovetail.report.launch.frameworks import launchers
 from dovetail.report.launch.host_ranks import part_notes
 from dovetail.report.launch.launch import (
@@ -33,7 +33,7 @@ from dovetail.report.launch.launch import (
     torchrun,
     unknown_choices,
 )
-from dovetail.report.launch.precision_flags import precision_flags
+from dovetail.report.launch.precision_flags import MEGATRON_LM, precision_flags, sharding_flags
 from dovetail.report.launch.recompute_flags import recompute_flags
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
@@ -42,7 +42,6 @@ NAME = "Megatron-LM"
 VERSION = "arguments of commit 000c4ac2, about Megatron Core 0.15"
 NOTE = "data, tokenizer, learning rate and steps stand in for a timing run; put your own in their place"
 _CONTEXT_TYPES = {"gather": "all_gather", "ring": "p2p", "all-to-all": "a2a"}
-_SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 
 
 @launchers.register("megatron-lm")
@@ -53,18 +52,20 @@ def megatron_lm(workload: Workload, cluster: AnyCluster, plan: Plan) -> Launch:
     shape = decoder_of(workload, NAME)
     _check(shape, workload, plan)
     flags, _, missing = parted(
-        (*_degrees(shape, plan), *_stages(shape, plan), *_batch(workload, plan), *_sharding(plan),
-         *_overlaps(shape, plan), *recompute_flags(shape, plan), *_offload(shape, plan),
-         *precision_flags(workload.precision, plan), *_kernels(workload), *megatron_shape(shape, workload),
-         *_stand_ins(shape), *unknown_choices(plan, NAME))
+        (*_degrees(shape, plan), *_stages(shape, plan), *_batch(workload, plan),
+         *sharding_flags(workload.precision, plan), *_overlaps(shape, plan), *recompute_flags(shape, plan),
+         *_offload(shape, plan), *precision_flags(workload.precision, plan), *_kernels(workload),
+         *megatron_shape(shape, workload), *_stand_ins(shape), *unknown_choices(plan, NAME))
     )  # fmt: skip
+    named = offered_optimizer(workload.precision, MEGATRON_LM)[1]
+    newer = (f"the optimizer {named.name} is in Megatron-LM since {named.since}",) if named.since else ()
     return Launch(
         framework=NAME,
         version=VERSION,
         command=(*torchrun(cluster), flag("pretrain_gpt.py"), *flags),
         environment=_environment(plan, flags),
         missing=missing,
-        notes=(host_note(cluster), *part_notes(plan, cluster, hosts(cluster)[1], plan.axis_order), NOTE),
+        notes=(host_note(cluster), *part_notes(plan, cluster, hosts(cluster)[1], plan.axis_order), *newer, NOTE),
     )
 
 
@@ -159,18 +160,6 @@ def layout(chunks: tuple[int, ...]) -> str:
 def _batch(workload: Workload, plan: Plan) -> Iterator[Flag]:
     yield flag("--micro-batch-size", plan.microbatch)
     yield flag("--global-batch-size", workload.global_batch)
-
-
-def _sharding(plan: Plan) -> Iterator[Flag]:
-    """ZeRO-1 is the distributed optimizer; from ZeRO-2 on it is Megatron-FSDP, with what that asks for."""
-    if plan.zero_stage == 0:
-        return
-    yield flag("--use-distributed-optimizer")
-    if plan.zero_stage > 1:
-        yield flag("--use-megatron-fsdp")
-        yield flag("--data-parallel-sharding-strategy", _SHARDING[plan.zero_stage])
-        yield flag("--no-gradient-accumulation-fusion")
-        yield flag("--ckpt-format", "fsdp_dtensor")
 
 
 def _overlaps(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:

@@ -13,7 +13,13 @@ from dovetail.errors import InvalidInput
 from dovetail.hardware.mixed import AnyCluster
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import layers_per_chunk
-from dovetail.report.launch.fallbacks import heaviest_recompute, mixed_recompute, ordinal, plain_order
+from dovetail.report.launch.fallbacks import (
+    heaviest_recompute,
+    mixed_recompute,
+    offered_optimizer,
+    ordinal,
+    plain_order,
+)
 from dovetail.report.launch.frameworks import launchers
 from dovetail.report.launch.host_ranks import part_notes
 from dovetail.report.launch.launch import (
@@ -77,8 +83,6 @@ def torchtitan(workload: Workload, cluster: AnyCluster, plan: Plan) -> Launch:
 def _check(precision: Precision, plan: Plan) -> None:
     if precision.storage == "fp16":
         raise InvalidInput("TorchTitan computes in bf16, fp8 or fp32; got fp16", "precision.compute")
-    if precision.optimizer != "adam":
-        raise InvalidInput(f"TorchTitan updates with Adam or AdamW; got {precision.optimizer}", "precision.optimizer")
     others = plan.num_devices // plan.data_parallel * plan.expert_parallel
     if plan.zero_stage == 0 and plan.data_parallel > 1 and others > 1:
         told = "TorchTitan replicates over data_parallel ranks only without any other parallelism"
@@ -104,7 +108,9 @@ def _model(shape: Transformer, workload: Workload) -> Iterator[Setting | Missing
 
 
 def _optimizer(precision: Precision) -> Iterator[Setting | Missing]:
-    yield Setting(("optimizer", "name"), "AdamW")
+    precision, named, missing = offered_optimizer(precision, "torchtitan")
+    yield from missing
+    yield Setting(("optimizer", "name"), named.name)
     yield Setting(("optimizer", "lr"), float(LEARNING_RATE))
     if precision.moments not in ("fp32", precision.weights):
         instead = (("precision.moments", precision.weights),)

@@ -14,7 +14,7 @@ import numpy as np
 
 from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, runtime_bytes
 from dovetail.plan.memory_table import MemoryTable
-from dovetail.plan.parameter_memory import held_bytes
+from dovetail.plan.parameter_memory import held_bytes, optimizer_state_bytes
 from dovetail.plan.stage_elements import Owned
 from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
 from dovetail.schedule.shared_plans import Shared
@@ -123,10 +123,12 @@ def state_bytes(table: MemoryTable, block: int, rows: IntArray) -> FloatArray:
     elements, precision = table.elements[block].at(table.cuts.of_plan[rows]), table.precision
     kept: list[tuple[Owned, float, int]] = [
         (elements.parameters, precision.weight_bytes, 3),
-        (elements.parameters, 0.0 if table.choices.offload_optimizer else precision.optimizer_bytes, 1),
         (elements.gradients, precision.gradient_bytes if precision.are_gradients_standing else 0.0, 2),
     ]
-    return np.asarray(sum(held_bytes(table.choices.at(rows), *each) for each in kept))
+    chosen, state = table.choices.at(rows), (elements.parameters, elements.matrices, elements.factors)
+    optimizer_bytes = 0.0 if chosen.offload_optimizer else optimizer_state_bytes(chosen, *state, precision)
+    weight_bytes, gradient_bytes = (held_bytes(chosen, *each) for each in kept)
+    return np.asarray(weight_bytes + optimizer_bytes + gradient_bytes)
 
 
 def _hull_lines(kept_bytes: FloatArray, layer_s: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
