@@ -106,6 +106,7 @@ TYPES: Mapping[str, StableType] = {
         "Chip",
         "name vendor year process clock_hz tensor vector core_buffer_bytes sram hbm tdp_w "
         "interconnect_bytes_per_s calibration energy die sources facts endpoint measured",
+        later={"hbm_visible_frac": 1.0, "hbm_reserve_frac": 0.04},
     ),
     "TensorUnits": _stable("TensorUnits", "num_units num_rows num_cols tiling rates"),
     "Tiling": _stable(
