@@ -160,20 +160,26 @@ def computed_flop(graph: Graph) -> float:
     return found
 
 
-def _tensor_flop(block: Block, mean_frac: float) -> float:
-    """Of one repeat of a block, on a device whose experts get the mean."""
+def _tensor_flop(block: Block, mean_frac: float) -> tuple[float, float]:
+    """Of one repeat of a block, on a device whose experts get the mean: of a microbatch, and of an update."""
     ops = block.ops
     is_routed = np.any(ops.splits & int(Axis.ROUTED), axis=1)
     flop = np.where(is_routed, mean_frac, 1.0) * ops.flop
-    return float(flop[ops.unit == Unit.TENSOR].sum())
+    is_tensor, is_update = ops.unit == Unit.TENSOR, ops.phase == Phase.UPDATE
+    return float(flop[is_tensor & ~is_update].sum()), float(flop[is_tensor & is_update].sum())
 
 
 def executed_flop(cut: Shard) -> float:
-    """FLOP that the tensor units of all devices do in a step: recompute and repeated work in, masked scores out."""
+    """FLOP that the tensor units of all devices do in a step: recompute and repeated work in, masked scores out.
+
+    Passes run once a microbatch, the update once a step.
+    """
     num_replicas = cut.plan.num_devices / cut.plan.pipeline_parallel
     pieces = [piece for stage in cut.stages for piece in stage.pieces]
     flop_of = {block: _tensor_flop(block, cut.mean_frac) for block in {piece.block for piece in pieces}}
-    once = 0.0
+    pass_flop = update_flop = 0.0
     for piece in pieces:
-        once += piece.count * flop_of[piece.block]
-    return num_replicas * cut.num_microbatches / cut.plan.num_copies * once
+        of_pass, of_update = flop_of[piece.block]
+        pass_flop += piece.count * of_pass
+        update_flop += piece.count * of_update
+    return num_replicas * cut.num_microbatches / cut.plan.num_copies * pass_flop + num_replicas * update_flop

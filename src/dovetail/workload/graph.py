@@ -162,12 +162,12 @@ class Ops:
 
     @property
     def model_flop(self) -> FloatArray:
-        """FLOP of matrix products by the field's convention: whole attention matrix, nothing counted twice."""
-        return np.where(self.phase == Phase.RECOMPUTE, 0.0, self.counted_flop)
+        """FLOP of matrix products by the field's convention: whole attention matrix, nothing twice, no update."""
+        return np.where(np.isin(self.phase, (Phase.RECOMPUTE, Phase.UPDATE)), 0.0, self.counted_flop)
 
     @property
     def counted_flop(self) -> FloatArray:
-        """As `model_flop`, recompute included."""
+        """As `model_flop`, recompute and update included."""
         return _flop(self, of_model=True)
 
     @property
