@@ -221,8 +221,10 @@ def _traffic(ops: Ops) -> tuple[FloatArray, FloatArray]:
     size_bytes = DTYPE_BYTES[ops.dtype]
     backward = ops.is_backward.astype(np.int64)
     a_frac, b_frac, c_frac = ops.distinct_frac.T
-    reads = (b * m * k * a_frac + b * k * n * b_frac) * size_bytes
-    writes = b * m * n * c_frac * size_bytes
+    # of weights side by side, those of which a second forward pass forms the product again
+    columns = n * ops.work_frac
+    reads = (b * m * k * a_frac + b * k * columns * b_frac) * size_bytes
+    writes = b * m * columns * c_frac * size_bytes
     # fused attention keeps scores on chip: forward moves Q, K, V and O; backward reads those and dO, writes dQ, dK, dV
     queries, outputs, pairs = b * m * k * a_frac, b * m * v * c_frac, b * n * (k + v) * b_frac
     is_attention = np.isin(ops.kind, ATTENTION_CODES)

@@ -60,10 +60,11 @@ def _costing_of_one(rows: Rows) -> Costing:
     num_kernels = np.where(is_apart, rows.b, num_steps)
     gradients = rows.is_backward[:, None].astype(np.float64)
     narrow = rows.operand_bytes / rows.element_bytes
+    n = rows.n * rows.work_frac  # of weights side by side, those of which a second forward pass forms the product again
 
     def parts(chips: ChipColumns, setting: Setting) -> Parts:
         shape = Products(
-            b=b, m=rows.m, n=rows.n, k=k, rate_flop_per_s=loop_flop_per_s(rows, chips), element_bytes=rows.operand_bytes
+            b=b, m=rows.m, n=n, k=k, rate_flop_per_s=loop_flop_per_s(rows, chips), element_bytes=rows.operand_bytes
         )
         tensor_s, sram_bytes = (num_steps * column for column in unit_s(shape, chips))
         tensor_s = tensor_s / _aligned_frac(rows, chips)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.hardware.topology import Group
+from dovetail.network.alphabeta import are_opposite, neighbour_route, route_of
 from dovetail.network.collectives import collectives
 from dovetail.units import Amount
 
@@ -13,18 +14,21 @@ from dovetail.units import Amount
 def point_to_point_s(payload_bytes: Amount, group: Group, link_frac: float) -> Amount:
     """Time of one message between neighbours, over the slowest dimension the group reaches into.
 
-    On rings and lines a neighbour is reached over one port, through `stride` links that as many groups share.
+    On rings and lines a neighbour is reached over one port, through `stride` links that as many groups share; of
+    devices half a ring apart every second takes the other way round.
     """
     times = [0.0]
     for span in group:
         dimension, link = span.dimension, span.dimension.link
-        num_hops = 1
         num_ports = 1
-        if dimension.kind in ("ring", "bidirectional-ring", "mesh"):
-            num_hops = span.stride
-            num_ports = 1 if dimension.kind == "ring" or dimension.num_devices == 2 else 2
+        if dimension.kind in ("bidirectional-ring", "mesh"):
+            num_ports = 1 if dimension.num_devices == 2 else 2
         elif dimension.kind == "fully-connected":
             num_ports = max(1, dimension.num_devices - 1)
-        rate = link.bandwidth_bytes_per_s * link_frac / num_ports / num_hops / dimension.oversubscription
-        times.append(num_hops * link.latency_s + payload_bytes / rate)
+        route = route_of(span) if are_opposite(span) else neighbour_route(span)
+        rate = link.bandwidth_bytes_per_s * link_frac / num_ports / route.num_sharing / dimension.oversubscription
+        time_s = link.latency_s + payload_bytes / rate
+        if route.num_hops > 1:
+            time_s = time_s + route.relayed_s(payload_bytes / rate / route.num_sharing, link.latency_s)
+        times.append(time_s)
     return np.max(np.broadcast_arrays(*times), axis=0)[()]
