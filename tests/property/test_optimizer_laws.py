@@ -52,7 +52,7 @@ def test_the_refined_plan_is_the_best_of_all_cuts_and_recompute(optimizer: str):
             policies, counts = zip(*chosen, strict=True)
             kept = counts if any(counts) else ()
             plan = replace(BASE, layers_per_stage=layers, recompute=policies, recompute_layers=kept)
-            need = memory_use(shard(graph, plan), of.precision, on.hbm_bytes).need_bytes
+            need = memory_use(shard(graph, plan), of.precision, on.usable_bytes).need_bytes
             plans.append((training_step(graph, plan, on, of.precision).step_s, need))
     needs = sorted({need for _, need in plans})
     for hbm_bytes in (needs[-1], needs[len(needs) // 3]):
