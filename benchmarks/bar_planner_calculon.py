@@ -198,7 +198,7 @@ def _weights_away_s(asked: PlanSpace, job: Job) -> float:
             need = need_bytes(job.graph, plans, cuts_of(plans, job.graph), job.precision)
             weights_bytes = _weights_bytes(job, plans)
             away_bytes = (1 + ALLOCATOR_RESERVE_FRAC) * weights_bytes
-            limit_bytes = job.cluster.hbm_bytes
+            limit_bytes = job.cluster.usable_bytes
             rows = np.flatnonzero((need > limit_bytes) & (need - away_bytes <= limit_bytes))
             if not len(rows):
                 continue
@@ -225,7 +225,7 @@ def _kept_whole_s(asked: PlanSpace, job: Job, best_s: float) -> float:
             if not len(plans):
                 continue
             need = need_bytes(job.graph, plans, cuts_of(plans, job.graph), job.precision)
-            plans = plans.at(np.flatnonzero(need + _whole_bytes(job, plans) <= job.cluster.hbm_bytes))
+            plans = plans.at(np.flatnonzero(need + _whole_bytes(job, plans) <= job.cluster.usable_bytes))
             if not len(plans):
                 continue
             times = step_times(job.graph, plans, job.cluster, job.precision)

@@ -39,8 +39,10 @@ def workload(optimizer: str, model: str = "llama2-7b", num_layers: int = 4, batc
 
 
 def cluster(num_devices: int, hbm_bytes: float) -> Cluster:
+    """A100s with as much usable memory as it takes to make a point."""
     made = clusters["dgx-a100"].build(num_devices)
-    return replace(made, chip=replace(made.chip, hbm=replace(made.chip.hbm, capacity_bytes=hbm_bytes)))
+    hbm = replace(made.chip.hbm, capacity_bytes=hbm_bytes)
+    return replace(made, chip=replace(made.chip, hbm=hbm, hbm_visible_frac=1.0, hbm_reserve_frac=0.0))
 
 
 @pytest.mark.parametrize("optimizer", optimizers.names())
