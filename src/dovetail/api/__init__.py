@@ -11,17 +11,18 @@ if TYPE_CHECKING:
     from dovetail.api.catalogue import Catalogue, chips, clusters, methods, models, plans
     from dovetail.api.codesigned import Codesign, codesign
     from dovetail.api.fronts import Front, pareto
-    from dovetail.api.launched import LaunchScript, launch
+    from dovetail.api.launched import LaunchScript
     from dovetail.api.mined import Mining, mine
     from dovetail.api.networks import Collective, network
     from dovetail.api.operators import Operator, op, operator_kinds
-    from dovetail.api.planned import Planning, plan
+    from dovetail.api.planned import Planning
     from dovetail.api.plugged import use_plugin
     from dovetail.api.progress import Progress
     from dovetail.api.reproduced import Reproduction, reproduce
+    from dovetail.api.requests.jobs import launch, plan, simulate
     from dovetail.api.scheduled import BlockSchedule, schedule
     from dovetail.api.shown import Entry, show
-    from dovetail.api.simulated import Simulation, simulate
+    from dovetail.api.simulated import Simulation
     from dovetail.api.stored import Studies, studies
     from dovetail.api.sweeps import sweep
     from dovetail.api.validated import Validation, validate
@@ -62,7 +63,7 @@ HOMES = {
     "chips": "dovetail.api.catalogue",
     "clusters": "dovetail.api.catalogue",
     "codesign": "dovetail.api.codesigned",
-    "launch": "dovetail.api.launched",
+    "launch": "dovetail.api.requests.jobs",
     "methods": "dovetail.api.catalogue",
     "mine": "dovetail.api.mined",
     "model_version": "dovetail.store.version",
@@ -71,12 +72,12 @@ HOMES = {
     "op": "dovetail.api.operators",
     "operator_kinds": "dovetail.api.operators",
     "pareto": "dovetail.api.fronts",
-    "plan": "dovetail.api.planned",
+    "plan": "dovetail.api.requests.jobs",
     "plans": "dovetail.api.catalogue",
     "reproduce": "dovetail.api.reproduced",
     "schedule": "dovetail.api.scheduled",
     "show": "dovetail.api.shown",
-    "simulate": "dovetail.api.simulated",
+    "simulate": "dovetail.api.requests.jobs",
     "studies": "dovetail.api.stored",
     "sweep": "dovetail.api.sweeps",
     "use_plugin": "dovetail.api.plugged",

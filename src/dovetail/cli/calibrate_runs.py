@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dovetail.accuracy.cluster_fit import fit_cluster
-from dovetail.api.asked import placed_in
+from dovetail.api.jobs import placed_in
 from dovetail.cli.progress import busy
 from dovetail.cli.screen import show_json, show_tables
 from dovetail.errors import InvalidInput

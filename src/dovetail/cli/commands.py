@@ -19,18 +19,18 @@ from dovetail.cli.codesign_options import codesign
 from dovetail.cli.completion import VARIABLE, answer_shells
 from dovetail.cli.completion_options import completion
 from dovetail.cli.grouping import Grouped, dressed
-from dovetail.cli.launch_options import launch
+from dovetail.cli.launch import launch
 from dovetail.cli.manner import own_manner
 from dovetail.cli.mine_options import mine
 from dovetail.cli.network_options import network
 from dovetail.cli.op_options import op
 from dovetail.cli.pareto_options import pareto
-from dovetail.cli.plan_options import plan
+from dovetail.cli.plan import plan
 from dovetail.cli.plugin_option import own_plugins
 from dovetail.cli.process import EXIT_INTERRUPTED
 from dovetail.cli.reproduce_options import reproduce
 from dovetail.cli.schedule_options import schedule
-from dovetail.cli.simulate_options import simulate
+from dovetail.cli.simulate import simulate
 from dovetail.cli.store_options import export, studies
 from dovetail.cli.trace_options import trace
 from dovetail.cli.ui_options import ui

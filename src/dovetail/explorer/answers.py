@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dovetail.api.around import Called
-from dovetail.api.asked import Asked, open_job_of
-from dovetail.api.plan_commands import PlanAsked
+from dovetail.api.jobs import JobRequest, open_job_of
 from dovetail.api.planned import best_plan
 from dovetail.api.progress import Progress, Tell
+from dovetail.api.requests.jobs import PlanRequest
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.explorer.designs import design_cluster
@@ -45,7 +45,7 @@ class Found:
 
 def job_of_state(state: State) -> OpenJob:
     """What is asked for, as it is in the catalogues and files: nothing changed of the hardware."""
-    asked = Asked(
+    asked = JobRequest(
         model=_model(state), cluster=_cluster(state), global_batch=state.batch, seq=state.seq, compute=state.compute
     )
     return open_job_of(asked)[0]
@@ -130,14 +130,14 @@ def _without_copies(text: str) -> str:
 def found_for_state(state: State, tell: Tell | None = None, objective: str = DEFAULT_OBJECTIVE) -> Found:
     """The best plan for the state's model and hardware, as it was changed."""
     job = job_as_turned(state)
-    asked = Asked(
+    asked = JobRequest(
         model=job.workload.model,
         cluster=altered_cluster(state, job),
         global_batch=state.batch,
         seq=state.seq,
         compute=state.compute,
     )
-    best, answer = best_plan(asked, PlanAsked(objective=objective), Called(tell=tell or _nobody))
+    best, answer = best_plan(asked, PlanRequest(objective=objective), Called(tell=tell or _nobody))
     if isinstance(answer, NothingFits):
         return Found(plan=plan_text(best.plan), said="no plan fits; this is the one that needs least memory")
     return Found(plan=plan_text(best.plan), said=f"{sentence(answer)}.", gap_frac=answer.gap_frac)
