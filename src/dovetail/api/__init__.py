@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from dovetail.api.answer import Answer
     from dovetail.api.captured import Capture, capture
     from dovetail.api.catalogue import Catalogue, chips, clusters, methods, models, plans
-    from dovetail.api.codesigned import Codesign, codesign
-    from dovetail.api.fronts import Front, pareto
+    from dovetail.api.codesigned import Codesign
+    from dovetail.api.fronts import Front
     from dovetail.api.launched import LaunchScript
-    from dovetail.api.mined import Mining, mine
+    from dovetail.api.mined import Mining
     from dovetail.api.networks import Collective, network
     from dovetail.api.operators import Operator, op, operator_kinds
     from dovetail.api.planned import Planning
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dovetail.api.progress import Progress
     from dovetail.api.reproduced import Reproduction, reproduce
     from dovetail.api.requests.jobs import launch, plan, simulate
+    from dovetail.api.requests.searches import codesign, mine, pareto
     from dovetail.api.scheduled import BlockSchedule, schedule
     from dovetail.api.shown import Entry, show
     from dovetail.api.simulated import Simulation
@@ -62,16 +63,16 @@ HOMES = {
     "capture": "dovetail.api.captured",
     "chips": "dovetail.api.catalogue",
     "clusters": "dovetail.api.catalogue",
-    "codesign": "dovetail.api.codesigned",
+    "codesign": "dovetail.api.requests.searches",
     "launch": "dovetail.api.requests.jobs",
     "methods": "dovetail.api.catalogue",
-    "mine": "dovetail.api.mined",
+    "mine": "dovetail.api.requests.searches",
     "model_version": "dovetail.store.version",
     "models": "dovetail.api.catalogue",
     "network": "dovetail.api.networks",
     "op": "dovetail.api.operators",
     "operator_kinds": "dovetail.api.operators",
-    "pareto": "dovetail.api.fronts",
+    "pareto": "dovetail.api.requests.searches",
     "plan": "dovetail.api.requests.jobs",
     "plans": "dovetail.api.catalogue",
     "reproduce": "dovetail.api.reproduced",

@@ -15,16 +15,16 @@ from dovetail import __version__
 from dovetail.cli.accuracy_options import calibrate, validate
 from dovetail.cli.capture_options import capture
 from dovetail.cli.catalogue_options import chips, clusters, methods, models, plans, show
-from dovetail.cli.codesign_options import codesign
+from dovetail.cli.codesign import codesign
 from dovetail.cli.completion import VARIABLE, answer_shells
 from dovetail.cli.completion_options import completion
 from dovetail.cli.grouping import Grouped, dressed
 from dovetail.cli.launch import launch
 from dovetail.cli.manner import own_manner
-from dovetail.cli.mine_options import mine
+from dovetail.cli.mine import mine
 from dovetail.cli.network_options import network
 from dovetail.cli.op_options import op
-from dovetail.cli.pareto_options import pareto
+from dovetail.cli.pareto import pareto
 from dovetail.cli.plan import plan
 from dovetail.cli.plugin_option import own_plugins
 from dovetail.cli.process import EXIT_INTERRUPTED

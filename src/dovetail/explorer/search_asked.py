@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.explorer.answers import job_of_state
 from dovetail.explorer.state import FIRST, State, check_words, whole
-from dovetail.files.codesign import CodesignSaid, load_codesign
+from dovetail.files.codesign import CodesignOverrides, load_codesign
 from dovetail.files.model import model_of
 from dovetail.files.uploaded import catalogue_entry
 from dovetail.hardware.catalog import chips
@@ -49,8 +49,8 @@ class SearchAsked:
     power: str = ""
     state: State | None = None
 
-    def said(self) -> CodesignSaid:
-        return CodesignSaid(
+    def said(self) -> CodesignOverrides:
+        return CodesignOverrides(
             preset=self.preset,
             base=self.base,
             network=self.network,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
-from dovetail.api.codesigned import Codesign, codesign
-from dovetail.api.fronts import pareto
+from dovetail.api.codesigned import Codesign
 from dovetail.api.progress import Progress, Tell
+from dovetail.api.requests.searches import codesign, pareto
 from dovetail.errors import DovetailError
 from dovetail.explorer.answers import found_for_state, page_of_state
 from dovetail.explorer.designs import design_word

@@ -13,12 +13,12 @@ from dovetail import api
 from dovetail.cli.accuracy_options import validate
 from dovetail.cli.capture_options import capture
 from dovetail.cli.catalogue_options import show
-from dovetail.cli.codesign_options import codesign
+from dovetail.cli.codesign import codesign
 from dovetail.cli.launch import launch
-from dovetail.cli.mine_options import mine
+from dovetail.cli.mine import mine
 from dovetail.cli.network_options import network
 from dovetail.cli.op_options import op
-from dovetail.cli.pareto_options import pareto
+from dovetail.cli.pareto import pareto
 from dovetail.cli.plan import plan
 from dovetail.cli.reproduce_options import reproduce
 from dovetail.cli.schedule_options import schedule

@@ -219,8 +219,16 @@ class Request:
 
     @property
     def given(self) -> dict[str, Any]:
-        """What was said, by parameter: neither empty nor left out."""
-        return {name: value for name, value in vars(self).items() if value not in ("", None, (), False, 0)}
+        """What was said, by parameter: all that differs from its default."""
+        return {each.name: self._value(each) for each in self.parameters if self._is_given(each)}
+
+    def _value(self, parameter: Parameter) -> Any:
+        return vars(self)[parameter.name]
+
+    def _is_given(self, parameter: Parameter) -> bool:
+        """Whether it differs from the default; values of programs, which may compare as arrays do, always do."""
+        value = self._value(parameter)
+        return not isinstance(value, str | int | float | tuple | None) or value != parameter.unset
 
     @property
     def call(self) -> str:
@@ -240,9 +248,8 @@ class Request:
         known = {parameter.name for parameter in command.parameters} - set(but)
         said: list[str] = []
         for parameter in self.parameters:
-            value = vars(self)[parameter.name]
-            if parameter.name in known and value != parameter.unset:
-                said += _words(parameter, value)
+            if parameter.name in known and self._is_given(parameter):
+                said += _words(parameter, self._value(parameter))
         return shlex.join(said)
 
     def __eq__(self, other: object) -> bool:
