@@ -157,6 +157,9 @@ def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
     """The options of a typed function; parameters without an `Option` are the caller's own business."""
     found = []
     for each in inspect.signature(inspect.unwrap(function), follow_wrapped=False).parameters.values():
+        if isinstance(each.annotation, str) and "Annotated[" in each.annotation:
+            told = f"the annotation of {each.name} of {function.__name__} is text, so its option would be lost"
+            raise TypeError(f"{told}; leave `from __future__ import annotations` out of its module")
         options = [one for one in getattr(each.annotation, "__metadata__", ()) if isinstance(one, Option)]
         default = () if each.kind is inspect.Parameter.VAR_POSITIONAL else each.default
         found += [Parameter(each.name, default, option) for option in options]
@@ -216,6 +219,11 @@ class Request:
         """The dataclass `kind` with those of its fields that this request has too, and `others`."""
         shared = {one.name: vars(self)[one.name] for one in fields(kind) if one.name in vars(self)}  # type: ignore[arg-type]
         return kind(**{**shared, **others})
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Every parameter with its value."""
+        return dict(vars(self))
 
     @property
     def given(self) -> dict[str, Any]:
