@@ -90,9 +90,7 @@ def plan(
     seq: Seq = None,
     compute: Annotated["str", COMPUTE] = "",
     top: Annotated["SupportsIndex", Option("How many plans to show, no two of the same degrees.", "N", COUNT)] = 10,
-    objective: Annotated[
-        "str", Option("time, tokens/s, tokens/s/$, tokens/J or headroom.", "NAME", form="Best by")
-    ] = "time",
+    objective: Annotated["str", Option("time, tokens/s, tokens/s/$, tokens/J or headroom.", "NAME")] = "time",
     limit: Annotated[
         "SupportsIndex",
         Option(

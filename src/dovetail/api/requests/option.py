@@ -153,6 +153,12 @@ class Parameter:
         return self.option.kind.check(self.flag, value)
 
 
+def form_options(*requests: type[Request], but: Iterable[str] = ()) -> dict[str, Parameter]:
+    """What a form offers of calls, `but` some, by the words of its address."""
+    offered = (each for request in requests for each in request.parameters if each.option.form)
+    return {each.address: each for each in offered if each.address not in but}
+
+
 def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
     """The options of a typed function; parameters without an `Option` are the caller's own business."""
     found = []
