@@ -93,6 +93,15 @@ def unknown(request: type[Request], modules: Iterable[Module]) -> list[str]:
     ]
 
 
+def unoffered(request: type[Request]) -> list[str]:
+    """Options that the explorer's page of a call passes over in silence."""
+    return [
+        f"the page of {request.function.__name__} ignores {each.name}: give its Option a form label, or say no_form why"
+        for each in request.parameters
+        if not each.option.form and not each.option.no_form
+    ]
+
+
 def speechless(request: type[Request]) -> list[str]:
     """Options whose help is no sentence."""
     return [

@@ -23,7 +23,7 @@ from dovetail.files.mining_stages import StageOverrides
 from dovetail.search.algorithms import algorithms
 from dovetail.search.codesign.pareto import DEFAULT_AXES
 from dovetail.search.planners.planner import NUM_REFINED
-from tests.request_rules import speechless, unknown, unread
+from tests.request_rules import speechless, unknown, unoffered, unread
 from tests.source_tree import source_modules
 
 for module in pkgutil.iter_modules(requests.__path__):
@@ -61,6 +61,12 @@ def test_every_call_has_its_request_and_every_argument_is_an_option(name):
 def test_every_option_has_help_and_is_read_and_nothing_else_is(name):
     request = REQUESTS[name]
     told = [*speechless(request), *unread(request, PARTS, MODULES), *unknown(request, MODULES)]
+    assert not told, "\n" + "\n".join(told)
+
+
+@pytest.mark.parametrize("name", ["plan", "codesign", "pareto"])
+def test_a_page_of_the_explorer_offers_every_option_or_says_why_not(name):
+    told = unoffered(REQUESTS[name])
     assert not told, "\n" + "\n".join(told)
 
 
@@ -157,6 +163,7 @@ def test_a_rule_names_what_was_forgotten(tmp_path):
     ]
     assert unknown(BakeRequest, modules) == ["dovetail/oven.py:2: BakeRequest has no sugar"]
     assert [line.partition(":")[0] for line in speechless(BakeRequest)] == ["bake says nothing of icing"]
+    assert [line.partition(":")[0] for line in unoffered(BakeRequest)][-1] == "the page of bake ignores icing"
 
 
 def test_a_request_is_frozen_and_knows_its_options_alone():

@@ -25,8 +25,12 @@ SpecOfJob = Annotated["Spec", argument("A spec file: workload, cluster and plan.
 SpecToPlan = Annotated[
     "Spec", argument("A spec file: workload, cluster, and if there are any, space and your own plan.", "SPEC")
 ]
-Model = Annotated["ModelGiven", Option("A model: name, file or Hugging Face config.json.", "NAME", VALUE)]
-Cluster = Annotated["ClusterGiven", Option("A cluster: name or file.", "NAME", VALUE)]
+NOT_YET = "pages plan over the whole space so far"
+CHOSEN = "it is chosen from the catalogue or uploaded"
+Model = Annotated[
+    "ModelGiven", Option("A model: name, file or Hugging Face config.json.", "NAME", VALUE, no_form=CHOSEN)
+]
+Cluster = Annotated["ClusterGiven", Option("A cluster: name or file.", "NAME", VALUE, no_form=CHOSEN)]
 Devices = Annotated["SupportsIndex | None", Option("Devices of a catalogue cluster.", "N", COUNT, form="Devices")]
 GlobalBatch = Annotated[
     "SupportsIndex | None", Option("Samples of one step.", "N", COUNT, form="Samples a step", address="batch")
@@ -37,7 +41,12 @@ COMPUTE = Option(
 )
 Profile = Annotated[
     "ProfileGiven",
-    Option("A trace of PyTorch's profiler or Chakra: measured times go before predictions.", "FILE", VALUE),
+    Option(
+        "A trace of PyTorch's profiler or Chakra: measured times go before predictions.",
+        "FILE",
+        VALUE,
+        no_form="a page reads no file of its machine",
+    ),
 ]
 
 
@@ -89,14 +98,23 @@ def plan(
     global_batch: GlobalBatch = None,
     seq: Seq = None,
     compute: Annotated["str", COMPUTE] = "",
-    top: Annotated["SupportsIndex", Option("How many plans to show, no two of the same degrees.", "N", COUNT)] = 10,
-    objective: Annotated["str", Option("time, tokens/s, tokens/s/$, tokens/J or headroom.", "NAME")] = "time",
+    top: Annotated[
+        "SupportsIndex",
+        Option("How many plans to show, no two of the same degrees.", "N", COUNT, no_form="the page shows one"),
+    ] = 10,
+    objective: Annotated[
+        "str",
+        Option(
+            "time, tokens/s, tokens/s/$, tokens/J or headroom.", "NAME", no_form="the search page has a list of them"
+        ),
+    ] = "time",
     limit: Annotated[
         "SupportsIndex",
         Option(
             "Plans of which layers and recompute are set by stage, at the most; what stays open is said as a gap.",
             "N",
             COUNT,
+            no_form="a page answers within seconds",
         ),
     ] = 2000,
     fix: Annotated[
@@ -105,6 +123,7 @@ def plan(
             "Choose from these values only: tp=8, zero_stage=1,2, overlap.tensor=true. Repeat it for other keys.",
             "KEY=VALUE",
             REPEATED,
+            no_form=NOT_YET,
         ),
     ] = (),
     forbid: Annotated[
@@ -114,6 +133,7 @@ def plan(
             " differ), or values: tp=1,2; repeatable.",
             "FEATURE",
             REPEATED,
+            no_form=NOT_YET,
         ),
     ] = (),
     profile: Profile = "",

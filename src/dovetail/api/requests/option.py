@@ -103,8 +103,9 @@ TOKENS = Kind(parse=_num_tokens, check=_num_tokens, unset=0.0)  # such as 15T
 class Option:
     """What is said of one parameter beside its type and default.
 
-    `form` is its label in the explorer's form, empty where the form does not offer it; `address` is its word in the
-    explorer's addresses where that is not the parameter's name. `flag` is its name on the command line, likewise.
+    `form` is its label in the explorer's form; a call that the explorer has a page for says of every other parameter
+    in `no_form` why that page does not offer it. `address` is its word in the explorer's addresses where that is not
+    the parameter's name; `flag` is its name on the command line, likewise.
     """
 
     help: str
@@ -115,11 +116,12 @@ class Option:
     form: str = ""
     placeholder: str = ""  # an example, in the empty field of a form
     address: str = ""
+    no_form: str = ""
 
 
 def argument(help: str, metavar: str, kind: Kind = VALUE) -> Option:
-    """A parameter that the command line takes by place."""
-    return Option(help, metavar, kind, is_argument=True)
+    """A parameter that the command line takes by place; the explorer opens no spec files of its machine."""
+    return Option(help, metavar, kind, is_argument=True, no_form="a page has its own words for a model and a cluster")
 
 
 @dataclass(frozen=True, slots=True)

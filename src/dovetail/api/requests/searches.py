@@ -33,16 +33,21 @@ if TYPE_CHECKING:
 EXACT = "exact"  # by bounds, to a proof
 AXES = "throughput,area,power,cost"
 
+NOT_YET = "pages search to a proof, with what the space has"
+OF_SERVER = "whoever starts the explorer says it"
 METRIC = Option("What to be best by: throughput, perf/tdp, tokens/J or $/token.", "NAME", form="Best by")
 Workers = Annotated[
     "SupportsIndex | None",
-    Option("Processes of this machine to spread the search over; the answer is the same.", "N", COUNT),
+    Option(
+        "Processes of this machine to spread the search over; the answer is the same.", "N", COUNT, no_form=OF_SERVER
+    ),
 ]
 Dask = Annotated[
     "str",
     Option(
         "The scheduler of a Dask cluster to spread it over, such as tcp://host:8786; needs dovetail[cluster].",
         "ADDRESS",
+        no_form=OF_SERVER,
     ),
 ]
 
@@ -72,7 +77,11 @@ Devices = Annotated[
 ]
 Endpoint = Annotated[
     "str",
-    Option("Who runs collectives, one or some to choose from, such as sm,dma,ace; the base's, if left out.", "NAMES"),
+    Option(
+        "Who runs collectives, one or some to choose from, such as sm,dma,ace; the base's, if left out.",
+        "NAMES",
+        no_form=NOT_YET,
+    ),
 ]
 Area = Annotated[
     "str",
@@ -93,10 +102,15 @@ Power = Annotated[
     ),
 ]
 Batch = Annotated["SupportsIndex | None", Option("Samples of one step.", "N", COUNT, form="Samples a step")]
-Seq = Annotated["SupportsIndex | None", Option("Positions of one sample.", "N", COUNT)]
+Seq = Annotated[
+    "SupportsIndex | None",
+    Option("Positions of one sample.", "N", COUNT, no_form="the address alone has it: links from a plan carry it"),
+]
 Store = Annotated[
     "str | PathLike[str]",
-    Option("Keep every system that was scored in this file, and go on from there another time.", "FILE"),
+    Option(
+        "Keep every system that was scored in this file, and go on from there another time.", "FILE", no_form=OF_SERVER
+    ),
 ]
 
 
@@ -229,35 +243,46 @@ def codesign(
             "exact (to a proof), or a black box, which proves nothing: random, grid, anneal, genetic, bayes,"
             " critical-path, critical-path-exact; tpe and nsga2 need dovetail[search].",
             "NAME",
+            no_form=NOT_YET,
         ),
     ] = EXACT,
     budget: Annotated[
-        "SupportsIndex | None", Option("Points a black box looks at, at the most; 500, if left out.", "N", COUNT)
+        "SupportsIndex | None",
+        Option("Points a black box looks at, at the most; 500, if left out.", "N", COUNT, no_form=NOT_YET),
     ] = None,
     seed: Annotated[
         "SupportsIndex | None",
-        Option("Of black boxes that draw; the same seed, the same answer; 1, if left out.", "N", COUNT),
+        Option(
+            "Of black boxes that draw; the same seed, the same answer; 1, if left out.", "N", COUNT, no_form=NOT_YET
+        ),
     ] = None,
     exhaustive: Annotated[
-        "bool", Option("Score every system within the limits, to check what bounds leave out.", kind=FLAG)
+        "bool",
+        Option("Score every system within the limits, to check what bounds leave out.", kind=FLAG, no_form=NOT_YET),
     ] = False,
     compare: Annotated[
-        "bool", Option("Also search one after the other: plan then chip, chip then plan.", kind=FLAG)
+        "bool", Option("Also search one after the other: plan then chip, chip then plan.", kind=FLAG, no_form=NOT_YET)
     ] = False,
     sensitivity: Annotated[
         "bool | None",
-        Option("Say what binds and what more would buy; left out, where that takes a moment.", kind=SWITCH),
+        Option(
+            "Say what binds and what more would buy; left out, where that takes a moment.", kind=SWITCH, no_form=NOT_YET
+        ),
     ] = None,
     own_best: Annotated[
         "bool",
         Option(
-            "Of several models, also search for each one alone, and say how far behind its own best it is.", kind=FLAG
+            "Of several models, also search for each one alone, and say how far behind its own best it is.",
+            kind=FLAG,
+            no_form="a page is of one model",
         ),
     ] = False,
     store: Store = "",
     workers: Workers = None,
     dask: Dask = "",
-    top: Annotated["SupportsIndex", Option("How many other systems to show.", "N", COUNT)] = 5,
+    top: Annotated[
+        "SupportsIndex", Option("How many other systems to show.", "N", COUNT, no_form="the page shows the usual")
+    ] = 5,
     progress: "Tell | bool" = False,
 ) -> "Codesign":
     """Find the best chip, plan and network together, and prove it.
@@ -305,7 +330,9 @@ def pareto(
     store: Store = "",
     workers: Workers = None,
     dask: Dask = "",
-    top: Annotated["SupportsIndex", Option("How many systems of the front to show.", "N", COUNT)] = 20,
+    top: Annotated[
+        "SupportsIndex", Option("How many systems of the front to show.", "N", COUNT, no_form="the page draws all")
+    ] = 20,
     progress: "Tell | bool" = False,
 ) -> "Front":
     """Find every system that no other beats: the exact Pareto front.
