@@ -83,13 +83,14 @@ def sample(parameter: Parameter) -> tuple[Any, Any]:
         return True, True
     if kind.is_repeated:
         return ["one", "two"], ("one", "two")
-    for text, value in (("name", "name"), ("3", 3)):
+    example = parameter.option.placeholder or "name"
+    for text, value in ((example, example), ("3", 3)):
         try:
             parameter.parse(text)
         except api.InvalidInput:
             continue
         return text, value
-    raise AssertionError(f"{parameter.name} takes neither a name nor a number; say what it takes here")
+    raise AssertionError(f"{parameter.name} takes neither a name nor a number; give its Option a placeholder")
 
 
 @pytest.mark.parametrize("name", sorted(REQUESTS))
