@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.bar import REPOSITORY, Bar
-from dovetail.files.codesign import CodesignSaid, load_codesign
+from dovetail.files.codesign import CodesignOverrides, load_codesign
 from dovetail.search.codesign.joint import places_at
 from dovetail.search.codesign.networks import network_named
 from dovetail.search.codesign.pareto import DEFAULT_AXES, own_hands, pareto_front
@@ -87,7 +87,7 @@ def _children_s() -> float:
 
 
 def _exact() -> Bar:
-    spec = load_codesign("gpt2-1.5b", CodesignSaid())
+    spec = load_codesign("gpt2-1.5b", CodesignOverrides())
     question = JointQuestion(
         cases=spec.cases,
         base=spec.base,

@@ -213,7 +213,7 @@ def _listens(server: Server) -> bool:
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with one study in it: the front of a small space, as `dovetail pareto` keeps it."""
-    from dovetail.api.fronts import pareto
+    from dovetail.api.requests.searches import pareto
 
     file = tmp_path_factory.mktemp("store") / "studies.db"
     found = pareto("gpt2-345m", preset="cores", devices=16, batch=16, axes=("throughput", "area"), store=file)

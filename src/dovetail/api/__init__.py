@@ -7,24 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dovetail.api.answer import Answer
-    from dovetail.api.captured import Capture, capture
+    from dovetail.api.captured import Capture
     from dovetail.api.catalogue import Catalogue, chips, clusters, methods, models, plans
-    from dovetail.api.codesigned import Codesign, codesign
-    from dovetail.api.fronts import Front, pareto
-    from dovetail.api.launched import LaunchScript, launch
-    from dovetail.api.mined import Mining, mine
-    from dovetail.api.networks import Collective, network
-    from dovetail.api.operators import Operator, op, operator_kinds
-    from dovetail.api.planned import Planning, plan
+    from dovetail.api.codesigned import Codesign
+    from dovetail.api.fronts import Front
+    from dovetail.api.launched import LaunchScript
+    from dovetail.api.mined import Mining
+    from dovetail.api.networks import Collective
+    from dovetail.api.operators import Operator, operator_kinds
+    from dovetail.api.planned import Planning
     from dovetail.api.plugged import use_plugin
     from dovetail.api.progress import Progress
-    from dovetail.api.reproduced import Reproduction, reproduce
-    from dovetail.api.scheduled import BlockSchedule, schedule
-    from dovetail.api.shown import Entry, show
-    from dovetail.api.simulated import Simulation, simulate
-    from dovetail.api.stored import Studies, studies
+    from dovetail.api.reproduced import Reproduction
+    from dovetail.api.requests.components import network, op, schedule
+    from dovetail.api.requests.entries import capture, show, studies
+    from dovetail.api.requests.evidence import reproduce, validate
+    from dovetail.api.requests.jobs import launch, plan, simulate
+    from dovetail.api.requests.searches import codesign, mine, pareto
+    from dovetail.api.scheduled import BlockSchedule
+    from dovetail.api.shown import Entry
+    from dovetail.api.simulated import Simulation
+    from dovetail.api.stored import Studies
     from dovetail.api.sweeps import sweep
-    from dovetail.api.validated import Validation, validate
+    from dovetail.api.validated import Validation
     from dovetail.errors import DovetailError, InvalidInput, NotModelled
     from dovetail.hardware.chip import Chip
     from dovetail.hardware.cluster import Cluster
@@ -58,29 +63,29 @@ HOMES = {
     "Simulation": "dovetail.api.simulated",
     "Studies": "dovetail.api.stored",
     "Validation": "dovetail.api.validated",
-    "capture": "dovetail.api.captured",
+    "capture": "dovetail.api.requests.entries",
     "chips": "dovetail.api.catalogue",
     "clusters": "dovetail.api.catalogue",
-    "codesign": "dovetail.api.codesigned",
-    "launch": "dovetail.api.launched",
+    "codesign": "dovetail.api.requests.searches",
+    "launch": "dovetail.api.requests.jobs",
     "methods": "dovetail.api.catalogue",
-    "mine": "dovetail.api.mined",
+    "mine": "dovetail.api.requests.searches",
     "model_version": "dovetail.store.version",
     "models": "dovetail.api.catalogue",
-    "network": "dovetail.api.networks",
-    "op": "dovetail.api.operators",
+    "network": "dovetail.api.requests.components",
+    "op": "dovetail.api.requests.components",
     "operator_kinds": "dovetail.api.operators",
-    "pareto": "dovetail.api.fronts",
-    "plan": "dovetail.api.planned",
+    "pareto": "dovetail.api.requests.searches",
+    "plan": "dovetail.api.requests.jobs",
     "plans": "dovetail.api.catalogue",
-    "reproduce": "dovetail.api.reproduced",
-    "schedule": "dovetail.api.scheduled",
-    "show": "dovetail.api.shown",
-    "simulate": "dovetail.api.simulated",
-    "studies": "dovetail.api.stored",
+    "reproduce": "dovetail.api.requests.evidence",
+    "schedule": "dovetail.api.requests.components",
+    "show": "dovetail.api.requests.entries",
+    "simulate": "dovetail.api.requests.jobs",
+    "studies": "dovetail.api.requests.entries",
     "sweep": "dovetail.api.sweeps",
     "use_plugin": "dovetail.api.plugged",
-    "validate": "dovetail.api.validated",
+    "validate": "dovetail.api.requests.evidence",
 }
 
 __all__ = [

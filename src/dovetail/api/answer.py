@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from html import escape
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.themes import themed
@@ -162,17 +161,3 @@ def _row_html(cells: tuple[str, ...], align: str, kind: str) -> str:
         for cell, side in zip(cells, sides, strict=False)
     )
     return f"<tr>{inside}</tr>"
-
-
-def call_of(name: str, /, **said: Any) -> str:
-    """A call as Python has it, of what was said; values that are no words or numbers are there by their name."""
-    given = {name: value for name, value in said.items() if value not in ("", None, (), False) and name != "progress"}
-    return f"dovetail.{name}({', '.join(f'{argument}={_literal(value)}' for argument, value in given.items())})"
-
-
-def _literal(value: Any) -> str:
-    if isinstance(value, PathLike):
-        return repr(str(Path(value)))
-    if isinstance(value, str | int | float | list | tuple | Mapping):
-        return repr(value)
-    return f"<{type(value).__name__} {getattr(value, 'name', '')}".rstrip() + ">"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, SupportsIndex, TypeVar
 
@@ -77,11 +77,6 @@ def entry_named(registry: Registry[T], name: str, option: str) -> T:
         return registry[name]
     except InvalidInput as error:
         raise InvalidInput(error.message, option) from None
-
-
-def listed(words: str | Sequence[str]) -> tuple[str, ...]:
-    """One word, or some."""
-    return (words,) if isinstance(words, str) else tuple(words)
 
 
 def in_python(answer: Callable[P, R]) -> Callable[P, R]:

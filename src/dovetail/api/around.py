@@ -6,15 +6,12 @@ A command brings a terminal and signals, a program its own function; what is sea
 from __future__ import annotations
 
 import operator
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from dovetail.api.arguments import counted
 from dovetail.api.progress import (
     PlanStanding,
     Progress,
@@ -128,11 +125,8 @@ class Called:
 
 
 @contextmanager
-def called(
-    progress: Tell | bool, *, store: str | PathLike[str] = "", workers: SupportsIndex | None = None, dask: str = ""
-) -> Iterator[Around]:
+def called(progress: Tell | bool, *, store: str = "", num_workers: int = 0, dask: str = "") -> Iterator[Around]:
     """What a call of a program has around it: who is told, the store, and the engine, checked as a command's are."""
-    num_workers = counted("--workers", workers)
     if num_workers and dask:
         raise InvalidInput(f"--workers {num_workers} and --dask {dask} are two engines; choose one")
     if dask:
@@ -140,7 +134,7 @@ def called(
 
         check_cluster(dask)
     with told(progress) as tell:
-        yield Called(tell=tell, file=os.fspath(store), num_workers=num_workers, dask=dask)
+        yield Called(tell=tell, file=store, num_workers=num_workers, dask=dask)
 
 
 @contextmanager

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, SupportsIndex
 
-from dovetail.api.answer import Answer, call_of
-from dovetail.api.arguments import counted, in_python
+from dovetail.api.answer import Answer
+from dovetail.api.requests.entries import CaptureRequest
 from dovetail.capture.captures import CaptureAsked, captured
 from dovetail.errors import InvalidInput
 from dovetail.files.captured import captured_model, write_captured
@@ -83,38 +82,6 @@ class Capture(Answer):
         write_captured(self.captured, path)
 
 
-@in_python
-def capture(
-    model: Any,
-    example_inputs: Any = None,
-    *,
-    name: str = "",
-    batch: SupportsIndex | None = None,
-    seq: SupportsIndex | None = None,
-    seq_dim: SupportsIndex | None = None,
-    cache: bool = True,
-) -> Capture:
-    """Take a model as another tool has it: nothing is downloaded, no weight is held, no GPU is needed.
-
-    `model` is a PyTorch module, a function that builds one, a configuration of Hugging Face, or a name as the command
-    has it: package.module:factory, file.py:factory, a config.json or a model.onnx. `example_inputs` is what the module
-    is called with: a tensor, a tuple or a mapping of them, or text such as "input_ids:int64[2,512]". Models of
-    transformers know theirs, and take `batch` and `seq`. Positions are the second dim of integer inputs, or `seq_dim`.
-    """
-    asked = CaptureAsked(
-        model=model,
-        example_inputs=example_inputs,
-        name=name,
-        batch=counted("--batch", batch),
-        seq=counted("--seq", seq),
-        seq_dim=None if seq_dim is None else dim_of("--seq-dim", seq_dim.__index__()),
-        is_kept=cache,
-    )
-    shown = model if isinstance(model, str | PathLike) else type(model).__name__
-    said = {"model": shown, "name": name, "batch": batch, "seq": seq, "seq_dim": seq_dim}
-    return found_capture(asked, call=call_of("capture", **said))
-
-
 def dim_of(option: str, value: int) -> int:
     """A dim of a tensor by number; the first is that of samples."""
     if not 0 < value < 8:  # style: more dims than inputs have
@@ -122,9 +89,18 @@ def dim_of(option: str, value: int) -> int:
     return value
 
 
-def found_capture(
-    asked: CaptureAsked, call: str = "dovetail.capture()", tell: Callable[[str], None] = lambda _: None
-) -> Capture:
+def found_capture(request: CaptureRequest, tell: Callable[[str], None] = lambda _: None) -> Capture:
     """What was asked for, as an answer."""
+    inputs, is_named = request.example_inputs, isinstance(request.model, str | PathLike)
+    asked = CaptureAsked(
+        model=request.model,
+        example_inputs=None if isinstance(inputs, str) and not inputs else inputs,
+        name=request.name,
+        batch=request.batch,
+        seq=request.seq,
+        seq_dim=request.seq_dim or None,
+        is_kept=request.cache,
+    )
     found = captured(asked, tell)
-    return Capture(captured=found.captured, call=call, is_from_cache=found.is_from_cache, remarks=found.remarks)
+    shown = request.changed(model=request.model if is_named else type(request.model).__name__, example_inputs="")
+    return Capture(captured=found.captured, call=shown.call, is_from_cache=found.is_from_cache, remarks=found.remarks)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from random import Random
 
 from dovetail.api.arguments import entry_named
 from dovetail.api.around import Around
 from dovetail.api.joint import NoSystem, loaded, no_system, noted, question_of
+from dovetail.api.requests.searches import EXACT, CodesignRequest
 from dovetail.errors import InvalidInput
-from dovetail.files.codesign import CodesignSaid, CodesignSpec
+from dovetail.files.codesign import CodesignSpec
 from dovetail.files.codesign_words import asked_words
-from dovetail.files.given import SpecGiven
 from dovetail.report.codesigned import CodesignReport
 from dovetail.search.algorithms import algorithms
 from dovetail.search.codesign.answers import (
@@ -37,60 +37,42 @@ from dovetail.search.codesign.tasks import hold, refine_task, score_task, scorer
 from dovetail.search.metrics import Metric, metrics
 from dovetail.store import Store
 
-EXACT = "exact"  # by bounds, to a proof; every other algorithm is a black box
 KIND = "codesign"  # of studies
 NUM_MOST, SEED = 500, 1  # of a black box, where nothing is said
 FEW_POINTS = 500_000  # of a space: bounded in a few seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodesignAsked:
-    """What a joint search is asked; nothing, or 0, where it was left out."""
-
-    spec: SpecGiven = ""
-    said: CodesignSaid = field(default_factory=CodesignSaid)
-    metric: str = "throughput"
-    num_shown: int = 5
-    is_exhaustive: bool = False
-    is_compared: bool = False
-    has_sensitivity: bool | None = None
-    has_own_bests: bool = False
-    algorithm: str = EXACT
-    num_most: int = 0
-    seed: int = 0
-
-
-def searched(asked: CodesignAsked, around: Around) -> tuple[CodesignReport | NoSystem, tuple[Standing, ...]]:
+def searched(request: CodesignRequest, around: Around) -> tuple[CodesignReport | NoSystem, tuple[Standing, ...]]:
     """The report on the best system, or that there is none; and what the search told as it went on."""
-    metric = entry_named(metrics, asked.metric, "--metric")
-    check_algorithm(asked)
-    spec = loaded(asked.spec, asked.said)
+    metric = entry_named(metrics, request.metric, "--metric")
+    check_algorithm(request)
+    spec = loaded(request)
     history: list[Standing] = []
     with around.store() as store:
         question = question_of(spec, metric)
         with around.busy("planning for the base chip"):
             base = base_answer(question)
         question = with_reference(question, base)
-        found = _searched(asked, spec, question, store, history, around)
+        found = _searched(request, spec, question, store, history, around)
         if found is None:
             return no_system(spec, question), tuple(history)
-        report = _report(asked, spec, metric, question, found, base, around)
-        if asked.has_own_bests:  # the last of all, as its searches take the place of this one in every worker
-            report = replace(report, own_bests=_own_bests(asked, spec, question, store, around))
+        report = _report(request, spec, metric, question, found, base, around)
+        if request.own_best:  # the last of all, as its searches take the place of this one in every worker
+            report = replace(report, own_bests=_own_bests(request, spec, question, store, around))
         return report, tuple(history)
 
 
-def check_algorithm(asked: CodesignAsked) -> None:
-    entry_named(algorithms, asked.algorithm, "--algorithm")
-    if asked.algorithm == EXACT and (asked.num_most or asked.seed):
+def check_algorithm(request: CodesignRequest) -> None:
+    entry_named(algorithms, request.algorithm, "--algorithm")
+    if request.algorithm == EXACT and (request.budget or request.seed):
         told = "--budget and --seed are of black boxes; exact goes on to its proof"
         raise InvalidInput(f"{told}; leave them out, or name a black box", "--algorithm")
-    if asked.algorithm != EXACT and asked.is_exhaustive:
-        raise InvalidInput(f"--exhaustive checks bounds, and {asked.algorithm} makes no use of them; leave one out")
+    if request.algorithm != EXACT and request.exhaustive:
+        raise InvalidInput(f"--exhaustive checks bounds, and {request.algorithm} makes no use of them; leave one out")
 
 
 def _searched(
-    asked: CodesignAsked,
+    request: CodesignRequest,
     spec: CodesignSpec,
     question: JointQuestion,
     store: Store | None,
@@ -99,27 +81,27 @@ def _searched(
 ) -> JointFound | None:
     """The best system; `history` takes what the search tells of itself."""
     scorer = scorer_of(question)
-    with _hands(asked, spec, question, store, around) as hands:
+    with _hands(request, spec, question, store, around) as hands:
         hands = replace(hands, watch=noted(hands.watch, history))
-        if asked.algorithm == EXACT:
-            return joint_search(scorer, hands, is_exhaustive=asked.is_exhaustive)
-        num_most, rng = asked.num_most or NUM_MOST, Random(asked.seed or SEED)
-        found = black_box(scorer, hands, algorithms[asked.algorithm], rng, num_most=num_most)
+        if request.algorithm == EXACT:
+            return joint_search(scorer, hands, is_exhaustive=request.exhaustive)
+        num_most, rng = request.budget or NUM_MOST, Random(request.seed or SEED)
+        found = black_box(scorer, hands, algorithms[request.algorithm], rng, num_most=num_most)
     if found is None and may_fit(scorer):
-        told = f"none of the {num_most:,} points that {asked.algorithm} looked at is a system that a plan fits"
+        told = f"none of the {num_most:,} points that {request.algorithm} looked at is a system that a plan fits"
         raise InvalidInput(f"{told}, and some may be; raise --budget, or leave --algorithm out")
     return found
 
 
 @contextmanager
 def _hands(
-    asked: CodesignAsked, spec: CodesignSpec, question: JointQuestion, store: Store | None, around: Around
+    request: CodesignRequest, spec: CodesignSpec, question: JointQuestion, store: Store | None, around: Around
 ) -> Iterator[Hands]:
     """The engine, the store and whoever watches."""
-    facts = question_facts(question, metric=asked.metric, network=spec.network, rule=spec.preset)
-    kind = KIND if asked.algorithm == EXACT else f"{KIND}, one by one"  # whichever black box asks
-    if asked.algorithm == EXACT:
-        facts["exhaustive"] = asked.is_exhaustive
+    facts = question_facts(question, metric=request.metric, network=spec.network, rule=spec.preset)
+    kind = KIND if request.algorithm == EXACT else f"{KIND}, one by one"  # whichever black box asks
+    if request.algorithm == EXACT:
+        facts["exhaustive"] = request.exhaustive
     cases = question.cases
     with (
         around.resumed(store, kind, facts, score_names(cases)) as (known, keep),
@@ -140,7 +122,7 @@ def _hands(
 
 
 def _report(
-    asked: CodesignAsked,
+    request: CodesignRequest,
     spec: CodesignSpec,
     metric: Metric,
     question: JointQuestion,
@@ -153,48 +135,48 @@ def _report(
     return CodesignReport(
         name=spec.name,
         question=question,
-        metric_name=asked.metric,
+        metric_name=request.metric,
         metric=metric,
         network=spec.network,
         preset=spec.preset,
         found=found,
         best=best,
         base=base,
-        separate=_compared(asked, question, base, around),
-        others=tuple(answer_of(question, _even(question, one)) for one in others[: asked.num_shown]),
-        sensitivity=_sensitivity(asked, question, best, around),
-        algorithm=asked.algorithm,
+        separate=_compared(request, question, base, around),
+        others=tuple(answer_of(question, _even(question, one)) for one in others[: request.top]),
+        sensitivity=_sensitivity(request, question, best, around),
+        algorithm=request.algorithm,
         assumed=spec.limits.assumed,
-        is_compared=asked.is_compared,
+        is_compared=request.compare,
         asked=asked_words(spec),
     )
 
 
 def _compared(
-    asked: CodesignAsked, question: JointQuestion, base: SystemAnswer | None, around: Around
+    request: CodesignRequest, question: JointQuestion, base: SystemAnswer | None, around: Around
 ) -> Separate | None:
-    if not asked.is_compared or base is None:
+    if not request.compare or base is None:
         return None
     with around.busy("searching one after the other"):
         return separate(question, base)
 
 
 def _sensitivity(
-    asked: CodesignAsked, question: JointQuestion, best: SystemAnswer, around: Around
+    request: CodesignRequest, question: JointQuestion, best: SystemAnswer, around: Around
 ) -> Sensitivity | None:
     """Unasked only where it takes a moment: limits are raised by bounding every system again."""
     is_quick = not limits_of(question.budget) or question.space.num_points <= FEW_POINTS
-    if not (is_quick if asked.has_sensitivity is None else asked.has_sensitivity):
+    if not (is_quick if request.sensitivity is None else request.sensitivity):
         return None
     with around.busy("asking what more would buy"):
         return sensitivity_of(scorer_of(question), best)
 
 
 def _own_bests(
-    asked: CodesignAsked, spec: CodesignSpec, question: JointQuestion, store: Store | None, around: Around
+    request: CodesignRequest, spec: CodesignSpec, question: JointQuestion, store: Store | None, around: Around
 ) -> tuple[SystemAnswer, ...]:
     """Each model's own, to a proof: a study of its own each, by the same engine and in the same store."""
-    proven = replace(asked, algorithm=EXACT, is_exhaustive=False)
+    proven = request.changed(algorithm=EXACT, exhaustive=False)
 
     def search(alone: Scorer) -> JointFound | None:
         hold(alone)

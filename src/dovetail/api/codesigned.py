@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, SupportsIndex
 
-from dovetail.api.answer import Answer, call_of, inputs_in, plain_page
-from dovetail.api.arguments import counted, in_python
-from dovetail.api.around import Around, called
-from dovetail.api.codesign_search import EXACT, CodesignAsked, searched
-from dovetail.api.joint import NoSystem, said_of
-from dovetail.api.progress import Tell
+from dovetail.api.answer import Answer, inputs_in, plain_page
+from dovetail.api.around import Around
+from dovetail.api.codesign_search import searched
+from dovetail.api.joint import NoSystem
+from dovetail.api.requests.searches import CodesignRequest
 from dovetail.errors import InvalidInput
-from dovetail.files.given import SpecGiven
 from dovetail.files.job_text import job_text
 from dovetail.files.written import write_file
 from dovetail.plan.plan import Plan
@@ -126,45 +123,6 @@ class Codesign(Answer):
         return self.outcome
 
 
-@in_python
-def codesign(
-    spec: SpecGiven = "",
-    *,
-    metric: str = "throughput",
-    preset: str = "",
-    base: str = "",
-    network: str = "",
-    endpoint: str = "",
-    devices: SupportsIndex | None = None,
-    area: str = "",
-    power: str = "",
-    batch: SupportsIndex | None = None,
-    seq: SupportsIndex | None = None,
-    algorithm: str = EXACT,
-    budget: SupportsIndex | None = None,
-    seed: SupportsIndex | None = None,
-    exhaustive: bool = False,
-    compare: bool = False,
-    sensitivity: bool | None = None,
-    own_best: bool = False,
-    store: str | PathLike[str] = "",
-    workers: SupportsIndex | None = None,
-    dask: str = "",
-    top: SupportsIndex = 5,
-    progress: Tell | bool = False,
-) -> Codesign:
-    """Find the best chip, plan and network together, and prove it.
-
-    `spec` is a model (name, file, mapping or value), or a spec with models, chip, devices, budget and plans; without
-    one, a small example. `area` and `power` are a chip's limits, such as "600 mm2" and "300 W". `store` is a file
-    that keeps every system that was scored, to go on from. `workers` processes, or the `dask` cluster at an address,
-    share the work. `progress` is called with a `Progress` as the search goes on; what it raises ends the search.
-    """
-    said = dict(locals())  # of arguments alone, as nothing stands before
-    with called(progress, store=store, workers=workers, dask=dask) as around:
-        return codesigned(_asked(said), around, call_of("codesign", **said))
-
-
 def case_files(file: Path, names: Sequence[str]) -> tuple[Path, ...]:
     """Where the specs of so many models go: one to `file`, several to their own, numbered where two share a name."""
     if len(names) == 1:
@@ -174,25 +132,7 @@ def case_files(file: Path, names: Sequence[str]) -> tuple[Path, ...]:
     return tuple(file.with_name(f"{file.stem}-{end}{file.suffix}") for end in ends)
 
 
-def _asked(said: dict[str, Any]) -> CodesignAsked:
-    """The arguments, with counts read."""
-    counts = {name: counted(name, said[name]) for name in ("budget", "seed", "top")}
-    return CodesignAsked(
-        spec=said["spec"],
-        said=said_of(said),
-        metric=said["metric"],
-        num_shown=counts["top"],
-        is_exhaustive=said["exhaustive"],
-        is_compared=said["compare"],
-        has_sensitivity=said["sensitivity"],
-        has_own_bests=said["own_best"],
-        algorithm=said["algorithm"],
-        num_most=counts["budget"],
-        seed=counts["seed"],
-    )
-
-
-def codesigned(asked: CodesignAsked, around: Around, call: str = "dovetail.codesign()") -> Codesign:
+def codesigned(request: CodesignRequest, around: Around) -> Codesign:
     """The best system, or that there is none."""
-    outcome, history = searched(asked, around)
-    return Codesign(outcome=outcome, history=history, call=call)
+    outcome, history = searched(request, around)
+    return Codesign(outcome=outcome, history=history, call=request.call)

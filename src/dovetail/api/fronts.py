@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import Any
 
-from dovetail.api.answer import Answer, call_of, inputs_in, plain_page
-from dovetail.api.arguments import counted, in_python
-from dovetail.api.around import Around, called
-from dovetail.api.joint import NoSystem, loaded, no_system, noted, question_of, said_of
-from dovetail.api.progress import Tell
+from dovetail.api.answer import Answer, inputs_in, plain_page
+from dovetail.api.around import Around
+from dovetail.api.joint import NoSystem, loaded, no_system, noted, question_of
+from dovetail.api.requests.searches import ParetoRequest
 from dovetail.errors import InvalidInput
-from dovetail.files.codesign import CodesignSaid, CodesignSpec
+from dovetail.files.codesign import CodesignSpec
 from dovetail.files.codesign_words import asked_words
-from dovetail.files.given import SpecGiven
 from dovetail.files.written import write_file
 from dovetail.report.fronts import FrontReport, front_tables, sentence
 from dovetail.report.fronts_record import front_csv, front_record
@@ -41,18 +39,6 @@ from dovetail.search.codesign.rows import Rows, question_facts, score_names, sco
 from dovetail.search.codesign.tasks import bound_task, score_task, scorer_of
 from dovetail.search.metrics import metrics
 from dovetail.store import Store
-
-AXES = "throughput,area,power,cost"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParetoAsked:
-    """What a front is asked by; nothing, or 0, where it was left out."""
-
-    spec: SpecGiven = ""
-    said: CodesignSaid = field(default_factory=CodesignSaid)
-    axes: tuple[str, ...] = tuple(AXES.split(","))
-    num_shown: int = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -108,60 +94,23 @@ class Front(Answer):
         write_file(Path(path), front_csv(self.outcome))
 
 
-@in_python
-def pareto(
-    spec: SpecGiven = "",
-    *,
-    axes: str | Sequence[str] = AXES,
-    preset: str = "",
-    base: str = "",
-    network: str = "",
-    endpoint: str = "",
-    devices: SupportsIndex | None = None,
-    area: str = "",
-    power: str = "",
-    batch: SupportsIndex | None = None,
-    seq: SupportsIndex | None = None,
-    store: str | PathLike[str] = "",
-    workers: SupportsIndex | None = None,
-    dask: str = "",
-    top: SupportsIndex = 20,
-    progress: Tell | bool = False,
-) -> Front:
-    """Find every system that no other beats: the exact Pareto front.
-
-    `axes` are two or more of throughput (or another metric), area, power, cost and energy, as one text with commas or
-    as a list. The other arguments are those of `codesign`; `top` is how many systems the text shows.
-    """
-    said = dict(locals())  # of arguments alone, as nothing stands before
-    asked = ParetoAsked(spec=spec, said=said_of(said), axes=axes_of(axes), num_shown=counted("top", top))
-    with called(progress, store=store, workers=workers, dask=dask) as around:
-        return fronted(asked, around, call_of("pareto", **said))
-
-
-def axes_of(axes: str | Sequence[str]) -> tuple[str, ...]:
-    """Axes as people write them, one after the other with commas, or as a list."""
-    names = axes.split(",") if isinstance(axes, str) else axes
-    return tuple(name.strip() for name in names if name.strip())
-
-
-def fronted(asked: ParetoAsked, around: Around, call: str = "dovetail.pareto()") -> Front:
+def fronted(request: ParetoRequest, around: Around) -> Front:
     """The front, or that there is no system."""
-    axes = checked_axes(list(asked.axes))
-    spec = loaded(asked.spec, asked.said)
+    axes = checked_axes(list(request.axes))
+    spec = loaded(request)
     history: list[FrontStanding] = []
     with around.store() as store:
         question, is_base_fit = _weighed(question_of(spec, metrics[metric_of(axes)]), around)
         with _hands(spec, question, axes, store, history, around) as hands:
             found = pareto_front(question, hands, axes)
     if not found.systems:
-        return Front(outcome=no_system(spec, question), history=tuple(history), call=call)
-    report = replace(_report(asked, spec, question, axes, found), is_base_fit=is_base_fit)
-    return Front(outcome=report, history=tuple(history), call=call)
+        return Front(outcome=no_system(spec, question), history=tuple(history), call=request.call)
+    report = replace(_report(request, spec, question, axes, found), is_base_fit=is_base_fit)
+    return Front(outcome=report, history=tuple(history), call=request.call)
 
 
 def _report(
-    asked: ParetoAsked, spec: CodesignSpec, question: JointQuestion, axes: tuple[str, ...], found: ParetoFound
+    request: ParetoRequest, spec: CodesignSpec, question: JointQuestion, axes: tuple[str, ...], found: ParetoFound
 ) -> FrontReport:
     return FrontReport(
         name=spec.name,
@@ -171,7 +120,7 @@ def _report(
         preset=spec.preset,
         found=found,
         plan_of=scorer_of(question).even_plan,
-        num_shown=asked.num_shown,
+        num_shown=request.top,
         assumed=spec.limits.assumed,
         asked=asked_words(spec),
     )

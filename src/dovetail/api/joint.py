@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
 
-from dovetail.api.arguments import counted
+from dovetail.api.requests.searches import CodesignRequest, ParetoRequest
 from dovetail.files.chip_names import full_name
-from dovetail.files.codesign import CodesignSaid, CodesignSpec, load_codesign
-from dovetail.files.given import SpecGiven
+from dovetail.files.codesign import CodesignOverrides, CodesignSpec, load_codesign
 from dovetail.report.nothing_fits import nothing_record
 from dovetail.report.plain import Record
 from dovetail.search.codesign.networks import network_named
@@ -32,17 +31,10 @@ def no_system(spec: CodesignSpec, question: JointQuestion) -> NoSystem:
     return NoSystem(question=question, why=nothing_record(spec.name, question, spec.limits.assumed))
 
 
-def said_of(said: Mapping[str, Any]) -> CodesignSaid:
-    """What the arguments of every joint search say in place of a spec, with counts read."""
-    words: dict[str, Any] = {name: said[name] for name in ("preset", "base", "network", "endpoint", "area", "power")}
-    words |= {name: counted(name, said[name]) for name in ("devices", "batch", "seq")}
-    return CodesignSaid(**words)
-
-
-def loaded(spec: SpecGiven, said: CodesignSaid) -> CodesignSpec:
+def loaded(request: CodesignRequest | ParetoRequest) -> CodesignSpec:
     """The spec, or the example where none is given; the base also by the beginning of its name."""
-    said = replace(said, base=full_name(said.base, "--base")) if said.base else said
-    return load_codesign(EXAMPLE if spec == "" else spec, said)
+    base = full_name(request.base, "--base") if request.base else ""
+    return load_codesign(EXAMPLE if request.spec == "" else request.spec, request.part(CodesignOverrides, base=base))
 
 
 def question_of(spec: CodesignSpec, metric: Metric) -> JointQuestion:

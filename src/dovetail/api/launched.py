@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import SupportsIndex
 
-from dovetail.api.answer import Answer, call_of
-from dovetail.api.arguments import counted, in_python
-from dovetail.api.asked import Asked, asked_of, job_of, placed_in
+from dovetail.api.answer import Answer
+from dovetail.api.jobs import JobRequest, job_of, placed_in
+from dovetail.api.requests.jobs import LaunchRequest
 from dovetail.errors import DovetailError, InvalidInput
-from dovetail.files.given import ClusterGiven, ModelGiven, PlanGiven
-from dovetail.files.job import Job, Spec
+from dovetail.files.job import Job
 from dovetail.files.written import write_file
 from dovetail.report.launch.fallbacks import as_run
 from dovetail.report.launch.frameworks import launchers
@@ -83,36 +81,12 @@ class LaunchScript(Answer):
         return self.text
 
 
-@in_python
-def launch(
-    spec: Spec = "",
-    *,
-    framework: str = "",
-    model: ModelGiven = "",
-    cluster: ClusterGiven = "",
-    devices: SupportsIndex | None = None,
-    plan: PlanGiven = "",
-    global_batch: SupportsIndex | None = None,
-    seq: SupportsIndex | None = None,
-    compute: str | None = None,
-) -> LaunchScript:
-    """What starts a plan with a training framework: megatron-lm, torchtitan or deepspeed.
-
-    The other arguments are those of `simulate`. What the framework has no words for is named: not expressed.
-    """
-    asked = asked_of(
-        spec, model=model, cluster=cluster, devices=devices, plan=plan, global_batch=global_batch, seq=seq,
-        compute=compute, read=counted,
-    )  # fmt: skip
-    return launched(asked, framework, call_of("launch", **asked.said, framework=framework))
-
-
-def launched(asked: Asked, framework: str, call: str = "dovetail.launch()") -> LaunchScript:
-    check_framework(framework)
-    job = job_of(asked)
-    with placed_in(asked.spec):
-        found = nearest(launchers[framework], job.workload, job.cluster, job.plan)
-    answer = LaunchScript(outcome=found, job=job, costs=_costs(found, job), call=call)
+def launched(request: LaunchRequest) -> LaunchScript:
+    check_framework(request.framework)
+    job = job_of(request.part(JobRequest))
+    with placed_in(request.spec):
+        found = nearest(launchers[request.framework], job.workload, job.cluster, job.plan)
+    answer = LaunchScript(outcome=found, job=job, costs=_costs(found, job), call=request.call)
     return replace(answer, outcome=replace(found, notes=(*found.notes, *answer.differing)))
 
 

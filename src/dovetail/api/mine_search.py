@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from random import Random
 from types import MappingProxyType
 
 from dovetail.api.arguments import entry_named
 from dovetail.api.around import Around
+from dovetail.api.requests.searches import MineRequest
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible, evaluate
 from dovetail.files.chip_names import full_name
-from dovetail.files.given import SpecGiven
 from dovetail.files.job import countable
-from dovetail.files.mining import MiningSaid, MiningSpec, load_mining
+from dovetail.files.mining import MineOverrides, MiningSpec, load_mining
+from dovetail.files.mining_stages import StageOverrides
 from dovetail.hardware.template import Design
 from dovetail.report.mined import MinedReport
 from dovetail.search.algorithms import Algorithm, Scored, algorithms
@@ -44,20 +45,6 @@ NUM_MOST = 500  # designs of a search that would not end by itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MineAsked:
-    """What a search for a chip is asked; nothing, or 0, where it was left out."""
-
-    spec: SpecGiven
-    said: MiningSaid = field(default_factory=MiningSaid)
-    metric: str = "throughput"
-    algorithm: str = "exact"
-    num_most: int = 0
-    seed: int = 0
-    num_best: int = 10
-    is_replanned: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Unfit:
     """A model that no design on this base can hold, and the ways to cut it that would fit."""
 
@@ -73,11 +60,12 @@ class NoDesign:
     base: str
 
 
-def searched(asked: MineAsked, around: Around) -> MinedReport | Unfit | NoDesign:
+def searched(request: MineRequest, around: Around) -> MinedReport | Unfit | NoDesign:
     """The report on the best chip, or why there is none."""
-    metric, algorithm = named(asked)
-    base = full_name(asked.said.base, "--base", template_names()) if asked.said.base else ""
-    spec = load_mining(asked.spec, replace(asked.said, base=base))
+    metric, algorithm = named(request)
+    base = full_name(request.base, "--base", template_names()) if request.base else ""
+    overrides = request.part(MineOverrides, base=base, stages=request.part(StageOverrides))
+    spec = load_mining(request.spec, overrides)
     made = _with_plans(spec, around)
     if isinstance(made, Infeasible):
         return _unfit(made, spec)
@@ -88,14 +76,14 @@ def searched(asked: MineAsked, around: Around) -> MinedReport | Unfit | NoDesign
             assert isinstance(result, Infeasible), f"{task.name} fits after all"
             return _unfit(result, spec)
     with around.store() as store:
-        return _found(asked, spec, metric, algorithm, store, by_planner, around)
+        return _found(request, spec, metric, algorithm, store, by_planner, around)
 
 
-def named(asked: MineAsked) -> tuple[Metric, Algorithm]:
-    metric = entry_named(metrics, asked.metric, "--metric")
-    algorithm = entry_named(algorithms, asked.algorithm, "--algorithm")
-    if asked.seed and not algorithm.draws:
-        told = f"{asked.algorithm} draws nothing, so another seed finds the same"
+def named(request: MineRequest) -> tuple[Metric, Algorithm]:
+    metric = entry_named(metrics, request.metric, "--metric")
+    algorithm = entry_named(algorithms, request.algorithm, "--algorithm")
+    if request.seed and not algorithm.draws:
+        told = f"{request.algorithm} draws nothing, so another seed finds the same"
         raise InvalidInput(f"{told}; leave it out, or say --algorithm random", "--seed")
     return metric, algorithm
 
@@ -106,7 +94,7 @@ def _unfit(result: Infeasible, spec: MiningSpec) -> Unfit:
 
 
 def _found(
-    asked: MineAsked,
+    request: MineRequest,
     spec: MiningSpec,
     metric: Metric,
     algorithm: Algorithm,
@@ -119,27 +107,27 @@ def _found(
     nothing = nothing_inside(question)
     if nothing is not None:
         return NoDesign(nothing=nothing, base=spec.base.name)
-    found = _searched(asked, spec, question, algorithm, store, around)
-    by_stages = _by_stages(asked, spec, question, found, algorithm, store, around)
-    report = _report(asked, spec, metric, question, found, reference)
+    found = _searched(request, spec, question, algorithm, store, around)
+    by_stages = _by_stages(request, spec, question, found, algorithm, store, around)
+    report = _report(request, spec, metric, question, found, reference)
     report = replace(report, by_stage=by_stages, by_planner=by_planner)
-    if not asked.is_replanned:
+    if not request.replan:
         return report
     return replace(report, replanned=_replans(spec, report.best[0].design, around))
 
 
 def _with_plans(spec: MiningSpec, around: Around) -> tuple[MiningSpec, tuple[PlannedTask, ...]] | Infeasible:
     """`spec` with plans of the planner's, where it was to be asked; or what does not fit, however it is cut."""
-    asked = spec.stages
-    if not asked.num_devices:
+    stages = spec.stages
+    if not stages.num_devices:
         return spec, ()
     found = []
     for task in spec.tasks:
         with countable(), around.planning(objectives["time"], 1.0) as progress:
-            one = planned_task(task.workload, spec.base, asked.num_devices, asked.constraints, progress)
+            one = planned_task(task.workload, spec.base, stages.num_devices, stages.constraints, progress)
             if isinstance(one, Infeasible):
                 return one
-            found.append(with_freer(one, spec.base, asked.said, asked.constraints, progress))
+            found.append(with_freer(one, spec.base, stages.said, stages.constraints, progress))
     return replace(spec, tasks=tuple(one.task for one in found)), tuple(found)
 
 
@@ -154,7 +142,7 @@ def _replans(spec: MiningSpec, design: Design, around: Around) -> tuple[Replanne
 
 
 def _by_stages(
-    asked: MineAsked,
+    request: MineRequest,
     spec: MiningSpec,
     question: Question,
     found: Mined,
@@ -166,7 +154,7 @@ def _by_stages(
     wanted = spec.stages
 
     def search(one: Question, wide: Algorithm, known: Mapping[Point, Scored]) -> tuple[Mined, ...]:
-        return () if nothing_inside(one) else (_searched(asked, spec, one, wide, store, around, known),)
+        return () if nothing_inside(one) else (_searched(request, spec, one, wide, store, around, known),)
 
     if wanted.way == ONE:
         return ()
@@ -174,7 +162,7 @@ def _by_stages(
 
 
 def _searched(
-    asked: MineAsked,
+    request: MineRequest,
     spec: MiningSpec,
     question: Question,
     algorithm: Algorithm,
@@ -183,36 +171,36 @@ def _searched(
     more: Mapping[Point, Scored] = MappingProxyType({}),
 ) -> Mined:
     """What a search finds; `more` is known beside what the store has."""
-    num_most = asked.num_most or (question.space.num_points if algorithm.is_exact else NUM_MOST)
-    facts = question_facts(question, asked.metric, spec.tasks)
+    num_most = request.budget or (question.space.num_points if algorithm.is_exact else NUM_MOST)
+    facts = question_facts(question, request.metric, spec.tasks)
     with (
         around.resumed(store, "mine", facts, figure_names(question)) as (known, keep),
         around.engine(question) as engine,
         around.mining(question.base.name, num_most) as watch,
     ):
         found = mined(
-            question, algorithm, Random(asked.seed or SEED), num_most=num_most, known={**more, **known}, keep=keep,
+            question, algorithm, Random(request.seed or SEED), num_most=num_most, known={**more, **known}, keep=keep,
             watch=watch, chunks=lambda chunks: engine.map(scored, chunks),
         )  # fmt: skip
     if found is None:
-        told = f"none of the {num_most:,} designs that {asked.algorithm} looked at keeps the limits, and some do"
+        told = f"none of the {num_most:,} designs that {request.algorithm} looked at keeps the limits, and some do"
         raise InvalidInput(f"{told}; raise --budget, or say --algorithm exact")
     return found
 
 
 def _report(
-    asked: MineAsked, spec: MiningSpec, metric: Metric, question: Question, found: Mined, reference: ChipAnswer
+    request: MineRequest, spec: MiningSpec, metric: Metric, question: Question, found: Mined, reference: ChipAnswer
 ) -> MinedReport:
     return MinedReport(
         name=spec.name,
         tasks=spec.tasks,
         base=spec.base.name,
         limits=spec.limits,
-        metric_name=asked.metric,
+        metric_name=request.metric,
         metric=metric,
-        algorithm=asked.algorithm,
+        algorithm=request.algorithm,
         mined=found,
-        best=best_answers(question, [one.point for one in found.found[: asked.num_best]]),
+        best=best_answers(question, [one.point for one in found.found[: request.top]]),
         reference=reference,
         rivals=hand_tuned(spec.tasks, metric),
         chosen_batch=spec.chosen_batch,

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
-from typing import Any, SupportsIndex
 
-from dovetail.api.answer import Answer, call_of, inputs_in, plain_page
-from dovetail.api.arguments import counted, in_python, listed
-from dovetail.api.around import Around, called
-from dovetail.api.mine_search import MineAsked, NoDesign, Unfit, searched
-from dovetail.api.progress import Tell
+from dovetail.api.answer import Answer, inputs_in, plain_page
+from dovetail.api.around import Around
+from dovetail.api.mine_search import NoDesign, Unfit, searched
+from dovetail.api.requests.searches import MineRequest
 from dovetail.errors import InvalidInput
-from dovetail.files.given import SpecGiven
-from dovetail.files.mining import MiningSaid
-from dovetail.files.mining_stages import StagesSaid
 from dovetail.report.mined import MinedReport, mined_tables, nothing_tables, sentence, unfit_tables
 from dovetail.report.mined_record import mined_record, nothing_record, unfit_record
 from dovetail.report.page import Page
@@ -95,66 +88,6 @@ def _told(found: NoDesign) -> tuple[NothingInside, str]:
     return found.nothing, found.base
 
 
-@in_python
-def mine(
-    spec: SpecGiven,
-    *,
-    metric: str = "throughput",
-    area: str = "",
-    power: str = "",
-    algorithm: str = "exact",
-    base: str = "",
-    batch: SupportsIndex | None = None,
-    seq: SupportsIndex | None = None,
-    devices: SupportsIndex | None = None,
-    fix: Sequence[str] = (),
-    forbid: Sequence[str] = (),
-    stages: str = "",
-    keep: SupportsIndex | None = None,
-    replan: bool = False,
-    budget: SupportsIndex | None = None,
-    seed: SupportsIndex | None = None,
-    store: str | PathLike[str] = "",
-    workers: SupportsIndex | None = None,
-    dask: str = "",
-    top: SupportsIndex = 10,
-    progress: Tell | bool = False,
-) -> Mining:
-    """Find the best chip to train a model, or several, and prove it.
-
-    `spec` is a model (name, file, mapping or value), or a spec with models, a plan and a chip. `area` and `power` are
-    limits such as "606.68 mm2" and "280 W", which are also what holds if nothing is said. With `devices`, the planner
-    is asked for a plan on so many chips, which `fix` and `forbid` may bind. `stages` is one, mosaic or pooled.
-    """
-    said = dict(locals())  # of arguments alone, as nothing stands before
-    with called(progress, store=store, workers=workers, dask=dask) as around:
-        return mined_for(_asked(said), around, call_of("mine", **said))
-
-
-def _asked(said: dict[str, Any]) -> MineAsked:
-    """The arguments, with counts read."""
-    numbers = ("budget", "seed", "top", "batch", "seq", "devices", "keep")
-    counts = {name: counted(name, said[name]) for name in numbers}
-    by_stage = StagesSaid(
-        devices=counts["devices"],
-        stages=said["stages"],
-        num_kept=counts["keep"],
-        fixed=listed(said["fix"]),
-        forbidden=listed(said["forbid"]),
-    )
-    words = {name: said[name] for name in ("base", "area", "power")}
-    return MineAsked(
-        spec=said["spec"],
-        said=MiningSaid(**words, batch=counts["batch"], seq=counts["seq"], stages=by_stage),
-        metric=said["metric"],
-        algorithm=said["algorithm"],
-        num_most=counts["budget"],
-        seed=counts["seed"],
-        num_best=counts["top"],
-        is_replanned=said["replan"],
-    )
-
-
-def mined_for(asked: MineAsked, around: Around, call: str = "dovetail.mine()") -> Mining:
+def mined_for(request: MineRequest, around: Around) -> Mining:
     """The best chip, or why there is none."""
-    return Mining(outcome=searched(asked, around), call=call)
+    return Mining(outcome=searched(request, around), call=request.call)

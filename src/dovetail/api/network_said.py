@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import get_args
 
 from dovetail.api.arguments import count
+from dovetail.api.requests.components import NetworkRequest
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.network_words import dimensions_named
 from dovetail.files.text import one_line
@@ -15,29 +15,9 @@ from dovetail.network.events.program import Policy
 from dovetail.network.one_collective import EngineName, Network
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkSaid:
-    """What a collective is asked by, as people say it."""
-
-    collective: str
-    size: str
-    topology: str
-    algorithm: str = ""
-    engine: str = "events"
-    num_chunks: int = 1
-    num_active_chunks: int = 1
-    policy: str = "fifo"
-    is_themis: bool = False
-    groups: str = ""
-    dims: str = ""
-    slow: str = ""
-    endpoint: str = ""
-    memory: str = ""
-    sms: str = ""
-
-    @property
-    def num_sms(self) -> int:
-        return count("--sms", self.sms.partition("@")[0]) if self.sms else 0
+def num_sms(request: NetworkRequest) -> int:
+    """How many SMs a collective may use, whatever each of them reads."""
+    return count("--sms", request.sms.partition("@")[0]) if request.sms else 0
 
 
 def policy_of(word: str) -> Policy:
@@ -53,23 +33,23 @@ def engine_of(word: str) -> EngineName:
     return word  # type: ignore[return-value]
 
 
-def check_used(said: NetworkSaid) -> None:
+def check_used(request: NetworkRequest) -> None:
     """Raises where an option was said that changes nothing for this collective, engine and number of chunks."""
-    is_closed = engine_of(said.engine) == "closed"
+    is_closed = engine_of(request.engine) == "closed"
     of_queues = {
-        "--policy": policy_of(said.policy) != "fifo",
-        "--active": said.num_active_chunks > 1,
-        "--themis": said.is_themis,
+        "--policy": policy_of(request.policy) != "fifo",
+        "--active": request.active > 1,
+        "--themis": request.themis,
     }
-    of_chunks = {"--chunks": said.num_chunks > 1, **of_queues}
-    if said.collective == "point-to-point":
-        of_collectives = {**of_chunks, "--algorithm": bool(said.algorithm)}
+    of_chunks = {"--chunks": request.chunks > 1, **of_queues}
+    if request.collective == "point-to-point":
+        of_collectives = {**of_chunks, "--algorithm": bool(request.algorithm)}
         _refuse(of_collectives, "is of collectives, and point-to-point is one message; leave it out")
     if is_closed:
         _refuse(
             of_chunks, "is of several chunks, and the closed form is of one; ask the events engine, or leave it out"
         )
-    if said.num_chunks == 1:
+    if request.chunks == 1:
         _refuse(of_queues, "is of several chunks; say --chunks too, or leave it out")
 
 
@@ -79,21 +59,22 @@ def _refuse(options: dict[str, bool], words: str) -> None:
             raise InvalidInput(f"{option} {words}")
 
 
-def check_dimensions_used(said: NetworkSaid, networks: Sequence[Network]) -> None:
+def check_dimensions_used(request: NetworkRequest, networks: Sequence[Network]) -> None:
     """Raises where dimensions are to be taken in turns and there is one alone."""
-    named = dimensions_named(said.dims)
+    named = dimensions_named(request.dims)
     num_dims = len(named) or max(len(network.graph.blocks) for network in networks)
-    if said.is_themis and (num_dims == 1 or said.groups):
+    if request.themis and (num_dims == 1 or request.groups):
         raise InvalidInput("--themis is of several whole dimensions, which are not here; leave it out")
 
 
-def check_endpoint(said: NetworkSaid) -> None:
+def check_endpoint(request: NetworkRequest) -> None:
     """Raises where an endpoint is given what it does not take, or nothing of what it does."""
-    use = use_of(said.endpoint, said.collective)
+    use = use_of(request.endpoint, request.collective)
     ways = (*(('--memory "450 GB/s"',) if use.memory_bytes else ()), *(("--sms 6",) if use.sm_bytes else ()))
-    if ways and not said.memory and not said.sms:
-        raise InvalidInput(f"--endpoint {said.endpoint} needs what it is given, as in {' or '.join(ways)}")
-    if said.memory and not use.memory_bytes:
-        raise InvalidInput(f"--endpoint {said.endpoint} takes no memory bandwidth; leave it out", "--memory")
-    if said.sms and not use.sm_bytes:
-        raise InvalidInput(f"--endpoint {said.endpoint} takes no SMs for {said.collective}; leave them out", "--sms")
+    if ways and not request.memory and not request.sms:
+        raise InvalidInput(f"--endpoint {request.endpoint} needs what it is given, as in {' or '.join(ways)}")
+    if request.memory and not use.memory_bytes:
+        raise InvalidInput(f"--endpoint {request.endpoint} takes no memory bandwidth; leave it out", "--memory")
+    if request.sms and not use.sm_bytes:
+        told = f"--endpoint {request.endpoint} takes no SMs for {request.collective}"
+        raise InvalidInput(f"{told}; leave them out", "--sms")

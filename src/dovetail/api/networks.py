@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, SupportsIndex
 
-from dovetail.api.answer import Answer, call_of
-from dovetail.api.arguments import counted, in_python
+from dovetail.api.answer import Answer
+from dovetail.api.arguments import in_python
 from dovetail.api.network_said import (
-    NetworkSaid,
     check_dimensions_used,
     check_endpoint,
     check_used,
     engine_of,
+    num_sms,
     policy_of,
 )
+from dovetail.api.requests.components import NetworkRequest
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.cluster import load_cluster
 from dovetail.files.cluster_names import names_cluster
@@ -46,7 +47,7 @@ class Collective(Answer):
     """How long a collective takes, once or for every point of a sweep: `outcome` has the network's own values."""
 
     outcome: tuple[NetworkAnswer, ...]
-    said: NetworkSaid
+    request: NetworkRequest
     call: str
 
     @property
@@ -96,7 +97,7 @@ class Collective(Answer):
     @property
     def inputs(self) -> Record:
         networks = {one.asked.network.name: one.asked.network.parts for one in self.outcome}
-        found: Record = plain_inputs({"asked": self.said, "networks": networks})
+        found: Record = plain_inputs({"asked": self.request.values, "networks": networks})
         return found
 
     @in_python
@@ -113,67 +114,26 @@ class Collective(Answer):
         return self.outcome[0]
 
 
-@in_python
-def network(
-    collective: str,
-    *,
-    size: str = "",
-    topology: str = "",
-    algorithm: str = "",
-    engine: str = "events",
-    chunks: SupportsIndex = 1,
-    active: SupportsIndex = 1,
-    policy: str = "fifo",
-    themis: bool = False,
-    groups: str = "",
-    dims: str = "",
-    slow: str = "",
-    endpoint: str = "",
-    memory: str = "",
-    sms: str | int | None = None,
-) -> Collective:
-    """Time one collective on one network, chunk by chunk.
-
-    `collective` is all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce or point-to-point; `size` is
-    what one rank holds, such as "64 MiB", and "1MiB..1GiB" doubles from one to the other. `topology` has dimensions,
-    innermost first, such as "ring:8@50GB/s,500ns x switch:4@25GB/s,1us", or is a catalogue cluster or a file.
-    `endpoint` is what moves bytes through the chip, given `memory` bandwidth or `sms`.
-    """
-    said = NetworkSaid(
-        collective=collective, size=size, topology=topology, algorithm=algorithm, engine=engine,
-        num_chunks=counted("chunks", chunks), num_active_chunks=counted("active", active), policy=policy,
-        is_themis=themis, groups=groups, dims=dims, slow=slow, endpoint=endpoint, memory=memory,
-        sms="" if sms is None else str(sms),
-    )  # fmt: skip
-    call = call_of(
-        "network", collective=collective, size=size, topology=topology, algorithm=algorithm, engine=engine,
-        chunks=chunks, active=active, policy=policy, themis=themis, groups=groups, dims=dims, slow=slow,
-        endpoint=endpoint, memory=memory, sms=sms,
-    )  # fmt: skip
-    return networked(said, call=call)
-
-
 def networked(
-    said: NetworkSaid,
+    request: NetworkRequest,
     watches: tuple[Watch, ...] = (),
-    call: str = "dovetail.network()",
     through: Callable[[list[Ask]], Iterable[Ask]] = iter,
 ) -> Collective:
     """Every point that was asked for; `watches` record the events of each, and they are taken `through` one by one."""
-    found = tuple(_one(said, *ask, watches) for ask in through(asks_of(said)))
-    return Collective(outcome=found, said=said, call=call)
+    found = tuple(_one(request, *ask, watches) for ask in through(asks_of(request)))
+    return Collective(outcome=found, request=request, call=request.call)
 
 
-def asks_of(said: NetworkSaid) -> list[Ask]:
+def asks_of(request: NetworkRequest) -> list[Ask]:
     """The points of what was asked: networks, sizes and endpoints."""
-    check_collective(said.collective)
-    if not said.size or not said.topology:
-        option, example = ("--size", "64 MiB") if not said.size else ("--topology", "ring:8@50GB/s,500ns")
+    check_collective(request.collective)
+    if not request.size or not request.topology:
+        option, example = ("--size", "64 MiB") if not request.size else ("--topology", "ring:8@50GB/s,500ns")
         raise InvalidInput(f'{option} is missing, as in {option} "{example}"')
-    check_used(said)
-    networks = [with_faults(network, said.slow) for network in load_networks(said.topology)]
-    check_dimensions_used(said, networks)
-    sizes, ends = sizes_bytes(said.size), _endpoints(said)
+    check_used(request)
+    networks = [with_faults(network, request.slow) for network in load_networks(request.topology)]
+    check_dimensions_used(request, networks)
+    sizes, ends = sizes_bytes(request.size), _endpoints(request)
     return [(network, size_bytes, end) for network in networks for end in ends for size_bytes in sizes]
 
 
@@ -186,21 +146,21 @@ def timeline_of(answer: NetworkAnswer) -> tuple[Process, ...]:
 
 
 def _one(
-    said: NetworkSaid, network: Network, size_bytes: float, endpoint: Endpoint, watches: tuple[Watch, ...]
+    request: NetworkRequest, network: Network, size_bytes: float, endpoint: Endpoint, watches: tuple[Watch, ...]
 ) -> NetworkAnswer:
-    queueing = Queueing(policy=policy_of(said.policy), num_active_chunks=said.num_active_chunks)
+    queueing = Queueing(policy=policy_of(request.policy), num_active_chunks=request.active)
     try:
         asked = NetworkAsked(
-            collective=said.collective,
+            collective=request.collective,
             payload_bytes=size_bytes,
             network=network,
-            engine=engine_of(said.engine),
-            groups=groups_of(said.groups),
-            dimensions=dimensions_named(said.dims),
-            algorithms=_algorithms(said.algorithm, network),
-            num_chunks=said.num_chunks,
+            engine=engine_of(request.engine),
+            groups=groups_of(request.groups),
+            dimensions=dimensions_named(request.dims),
+            algorithms=_algorithms(request.algorithm, network),
+            num_chunks=request.chunks,
             queueing=queueing,
-            is_themis=said.is_themis,
+            is_themis=request.themis,
             endpoint=endpoint,
         )
         return network_answer(asked, *watches)
@@ -209,33 +169,33 @@ def _one(
         raise type(error)(error.message, where) from None
 
 
-def _endpoints(said: NetworkSaid) -> list[Endpoint]:
+def _endpoints(request: NetworkRequest) -> list[Endpoint]:
     """The endpoint with what it is given, once for every memory bandwidth of a range."""
-    if not said.endpoint:
-        if said.memory or said.num_sms:
+    if not request.endpoint:
+        if request.memory or num_sms(request):
             raise InvalidInput("--memory and --sms are what an endpoint is given; name one with --endpoint")
         return [Endpoint()]
-    endpoints[said.endpoint]  # raises, naming what is close
-    check_endpoint(said)
-    given = Grant(num_sms=said.num_sms, sm_bytes_per_s=_sm_bytes_per_s(said)) if said.num_sms else Grant()
-    memories = memories_bytes_per_s(said.memory)
-    return [Endpoint(name=said.endpoint, grant=replace(given, memory_bytes_per_s=m)) for m in memories]
+    endpoints[request.endpoint]  # raises, naming what is close
+    check_endpoint(request)
+    given = Grant(num_sms=num_sms(request), sm_bytes_per_s=_sm_bytes_per_s(request)) if num_sms(request) else Grant()
+    memories = memories_bytes_per_s(request.memory)
+    return [Endpoint(name=request.endpoint, grant=replace(given, memory_bytes_per_s=m)) for m in memories]
 
 
-def _sm_bytes_per_s(said: NetworkSaid) -> float:
+def _sm_bytes_per_s(request: NetworkRequest) -> float:
     """What one SM reads: as said after @, that of a catalogue cluster's chip, or for networks without a chip ACE's."""
-    rate = said.sms.partition("@")[2]
+    rate = request.sms.partition("@")[2]
     if rate:
         first, *more = rates_bytes_per_s(rate, "--sms")
         if more:
             raise InvalidInput(f"an SM has one rate; got {one_line(rate)}", "--sms")
         return first
-    if not names_cluster(said.topology.strip()):
+    if not names_cluster(request.topology.strip()):
         return SM_BYTES_PER_S
-    chip = load_cluster(said.topology.strip()).chip.name
+    chip = load_cluster(request.topology.strip()).chip.name
     if chip not in SM_RATES_BYTES_PER_S:
         rule = f"what an SM of {chip} reads was not measured; say it"
-        raise InvalidInput(f"{rule}, as in --sms {said.num_sms}@40GB/s", "--sms")
+        raise InvalidInput(f"{rule}, as in --sms {num_sms(request)}@40GB/s", "--sms")
     return SM_RATES_BYTES_PER_S[chip]
 
 

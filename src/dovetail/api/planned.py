@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import SupportsIndex
 
-from dovetail.api.answer import Answer, call_of
-from dovetail.api.arguments import counted, entry_named, in_python, listed
-from dovetail.api.around import Around, called
-from dovetail.api.asked import Asked, asked_of, open_job_of, placed_in
-from dovetail.api.plan_commands import PlanAsked, commands_of
-from dovetail.api.progress import Tell
+from dovetail.api.answer import Answer
+from dovetail.api.arguments import entry_named
+from dovetail.api.around import Around
+from dovetail.api.jobs import JobRequest, open_job_of, placed_in
+from dovetail.api.requests.jobs import LaunchRequest, PlanRequest, SimulateRequest
 from dovetail.api.simulated import Simulation
 from dovetail.errors import InvalidInput
-from dovetail.files.given import ClusterGiven, ModelGiven
-from dovetail.files.job import Job, OpenJob, Spec, countable
+from dovetail.files.job import Job, OpenJob, countable
 from dovetail.files.plan_space import fixed_by, forbidden_by
 from dovetail.files.plan_text import plan_text
-from dovetail.files.profiled_cluster import ProfileGiven
 from dovetail.files.residuals import load_residuals
 from dovetail.files.written import write_file
 from dovetail.hardware.mixed import MixedCluster, devices_in_words
 from dovetail.plan.plan import Plan
 from dovetail.report.charts.trail import Mark
-from dovetail.report.launch.runnable import Runnable, runnable
+from dovetail.report.launch.runnable import Runnable, runnable, runners
 from dovetail.report.page import Page
 from dovetail.report.plain import Record
 from dovetail.report.planned import Told, nothing_sentence, of_best, planned_tables, sentence
@@ -37,9 +33,11 @@ from dovetail.search.planners.candidates import Tally
 from dovetail.search.planners.constraints import are_stages_even, overruled, space_under
 from dovetail.search.planners.even_plans import Progress as Watch
 from dovetail.search.planners.parts import planned_on_parts
-from dovetail.search.planners.planner import NUM_REFINED, Planned
+from dovetail.search.planners.planner import Planned
 from dovetail.search.planners.planner import planned as searched_plans
 from dovetail.search.planners.ranking import Choice, NothingFits, Question, Ranked, choice, cluster_usd
+
+PLAN_FILE = "plan.yaml"  # in the commands that are shown, where none was written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -113,92 +111,48 @@ class Planning(Answer):
         write_file(Path(path), plan_text(self.plan, title_of(self.job)))
 
 
-@in_python
-def plan(
-    spec: Spec = "",
-    *,
-    model: ModelGiven = "",
-    cluster: ClusterGiven = "",
-    devices: SupportsIndex | None = None,
-    global_batch: SupportsIndex | None = None,
-    seq: SupportsIndex | None = None,
-    compute: str = "",
-    top: SupportsIndex = 10,
-    objective: str = "time",
-    limit: SupportsIndex = NUM_REFINED,
-    fix: Sequence[str] = (),
-    forbid: Sequence[str] = (),
-    profile: ProfileGiven = "",
-    progress: Tell | bool = False,
-) -> Planning:
-    """Find the best plan for a model on a cluster, and prove it.
-
-    `spec`, `model`, `cluster` and the counts are as `simulate` takes them. `top` is how many plans come back, no two
-    of the same degrees; `objective` is time, tokens/s, tokens/s/$, tokens/J or headroom; `limit` is of how many plans
-    layers and recompute are set by stage. `fix` and `forbid` are as the command's: "tp=8", "uneven".
-    `profile` is as `simulate` takes it.
-
-    `progress` is called with a `Progress` as the search goes on; what it raises ends the search. True shows a bar.
-    """
-    asked = asked_of(
-        spec, model=model, cluster=cluster, devices=devices, global_batch=global_batch, seq=seq, compute=compute,
-        profile=profile, read=counted,
-    )  # fmt: skip
-    wanted = PlanAsked(
-        objective=objective,
-        num_best=counted("top", top),
-        num_refined=counted("limit", limit),
-        fixed=listed(fix),
-        forbidden=listed(forbid),
-    )
-    with called(progress) as around:
-        return planned(asked, wanted, around)
-
-
-def planned(asked: Asked, wanted: PlanAsked, around: Around) -> Planning:
-    """What the planner finds, and who can run it."""
+def planned(request: PlanRequest, around: Around, plan_file: str = "") -> Planning:
+    """What the planner finds, and who can run it; `plan_file` is where the best is to be written, if anywhere."""
     history: list[Mark] = []
-    job, notes, found = _found(asked, wanted, around, history)
+    job, notes, found = _found(request.part(JobRequest), request, around, history)
     by_place = _runnable(found, job)
     best = of_best(found, by_place) if isinstance(found, Choice) else ()
-    commands = commands_of(asked, wanted, best) if asked.is_in_words else ()
+    commands = commands_of(request, best, plan_file) if request.is_in_words() else ()
     words = Told(name=job.name, residuals=tuple(load_residuals()), notes=notes, commands=commands)
-    wishes = {"objective": wanted.objective, "fix": wanted.fixed, "forbid": wanted.forbidden, "top": wanted.num_best}
-    call = call_of("plan", **asked.said, **wishes, limit=wanted.num_refined)
-    return Planning(outcome=found, job=job, by_place=by_place, told=words, call=call, history=tuple(history))
+    return Planning(outcome=found, job=job, by_place=by_place, told=words, call=request.call, history=tuple(history))
 
 
-def best_plan(asked: Asked, wanted: PlanAsked, around: Around) -> tuple[Job, Choice | NothingFits]:
-    """The job with the best plan; where none fits, with the one that needs least."""
-    job, _, found = _found(asked, wanted, around, [])
+def best_plan(asked: JobRequest, request: PlanRequest, around: Around) -> tuple[Job, Choice | NothingFits]:
+    """The job with the best plan as `request` has plans compared; where none fits, with the one that needs least."""
+    job, _, found = _found(asked, request, around, [])
     best = found.best if isinstance(found, Choice) else found.least
     return Job(workload=job.workload, cluster=job.cluster, plan=best.plan, name=job.name), found
 
 
 def _found(
-    asked: Asked, wanted: PlanAsked, around: Around, history: list[Mark]
+    asked: JobRequest, request: PlanRequest, around: Around, history: list[Mark]
 ) -> tuple[OpenJob, tuple[str, ...], Choice | NothingFits]:
     """The job, notes on it, and what was found; `history` takes how the search came to it."""
-    check_objective(wanted.objective)
+    check_objective(request.objective)
     job, notes = open_job_of(asked)
     with countable():
-        question = question_of(job, wanted)
+        question = question_of(job, request)
         with placed_in(asked.spec):
-            return job, notes, choice(question, _searched(question, wanted, around, history))
+            return job, notes, choice(question, _searched(question, request, around, history))
 
 
 def check_objective(name: str) -> None:
     entry_named(objectives, name, "--objective")
 
 
-def question_of(job: OpenJob, wanted: PlanAsked) -> Question:
-    over = (*map(fixed_by, wanted.fixed), *(one for words in wanted.forbidden for one in forbidden_by(words)))
+def question_of(job: OpenJob, request: PlanRequest) -> Question:
+    over = (*map(fixed_by, request.fix), *(one for words in request.forbid for one in forbidden_by(words)))
     constraints = overruled(job.constraints, over)
     return Question(
         workload=job.workload,
         cluster=job.cluster,
-        objective_name=wanted.objective,
-        objective=objectives[wanted.objective],
+        objective_name=request.objective,
+        objective=objectives[request.objective],
         constraints=constraints,
         space=space_under(constraints, job.workload.training_graph(), job.cluster.num_devices),
         own=job.own,
@@ -216,7 +170,7 @@ def _kept(watch: Watch, cluster_usd: float, history: list[Mark]) -> Watch:
     return keep
 
 
-def _searched(question: Question, wanted: PlanAsked, around: Around, history: list[Mark]) -> Planned:
+def _searched(question: Question, request: PlanRequest, around: Around, history: list[Mark]) -> Planned:
     objective, cluster, is_even_only = question.objective, question.cluster, are_stages_even(question.constraints)
     usd = cluster_usd(cluster, objective)
     with around.planning(objective, usd) as watch:
@@ -227,11 +181,11 @@ def _searched(question: Question, wanted: PlanAsked, around: Around, history: li
                 cluster,
                 question.space,
                 objective,
-                num_best=wanted.num_best,
+                num_best=request.top,
                 cluster_usd=usd,
                 progress=progress,
                 is_even_only=is_even_only,
-                num_refined=wanted.num_refined,
+                num_refined=request.limit,
             )
         if is_even_only:
             rule = "on a cluster of several parts stages hold as many layers as their chips are fast"
@@ -241,10 +195,10 @@ def _searched(question: Question, wanted: PlanAsked, around: Around, history: li
             cluster,
             question.space,
             objective,
-            num_best=wanted.num_best,
+            num_best=request.top,
             cluster_usd=usd,
             progress=progress,
-            num_refined=wanted.num_refined,
+            num_refined=request.limit,
         )
 
 
@@ -255,6 +209,20 @@ def _runnable(found: Choice | NothingFits, job: OpenJob) -> tuple[tuple[Runnable
     return tuple(
         runnable(job.workload, job.cluster, one.candidate.plan, is_costed=one.candidate.plan == found.best.plan)
         for one in found.ranking
+    )
+
+
+def commands_of(request: PlanRequest, best: tuple[Runnable, ...], plan_file: str) -> tuple[str, ...]:
+    """What takes the plan on from here, after what writes it where that was not asked for."""
+    file = shlex.quote(plan_file or PLAN_FILE)
+    launches = [
+        f"dovetail launch {request.words(LaunchRequest)} --plan {file} --framework {name}" for name in runners(best)[:1]
+    ]
+    writes = f"dovetail plan {request.words(PlanRequest, but=('top',))} --plan-file {PLAN_FILE}"
+    return (
+        *(() if plan_file else (writes,)),
+        f"dovetail simulate {request.words(SimulateRequest)} --plan {file}",
+        *launches,
     )
 
 

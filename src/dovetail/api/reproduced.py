@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Protocol
 
-from dovetail.api.answer import Answer, call_of
-from dovetail.api.arguments import in_python, listed
+from dovetail.api.answer import Answer
 from dovetail.api.progress import Progress, Tell, told
 from dovetail.api.reproduced_papers import phaze, placed_instance, wham
+from dovetail.api.requests.evidence import ReproduceRequest
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.phaze_dp import load_recorded, shipped_instances
 from dovetail.files.text import one_line
@@ -42,18 +42,6 @@ TABLES: dict[str, Callable[[Record], tuple[Table, ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReproduceAsked:
-    """Whose results, and which of them."""
-
-    paper: str
-    is_beyond: bool = False
-    refits: bool = False
-    has_figures: bool = False
-    models: tuple[str, ...] = ()
-    is_quick: bool = False
-
-
 class Watched(Protocol):
     """Who is told how far it is."""
 
@@ -66,7 +54,7 @@ class Watched(Protocol):
 class Reproduction(Answer):
     """A paper's numbers beside ours: `record` has all of them, and `fits` says whether those that must meet do."""
 
-    asked: ReproduceAsked
+    request: ReproduceRequest
     found: Record
     call: str = "dovetail.reproduce()"
 
@@ -80,7 +68,7 @@ class Reproduction(Answer):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return TABLES["beyond" if self.asked.is_beyond else self.asked.paper](self.found)
+        return TABLES["beyond" if self.request.beyond else self.request.paper](self.found)
 
     @property
     def _record(self) -> Record:
@@ -92,13 +80,13 @@ class Reproduction(Answer):
 
     @property
     def inputs(self) -> Record:
-        inputs: Record = plain_inputs(self.asked)
+        inputs: Record = plain_inputs(self.request.values)
         return inputs
 
     @property
     def figures(self) -> dict[str, str]:
         """The paper's figures as SVG, by the names of their files; ace alone has some."""
-        has_some = self.asked.paper == "ace" and not self.asked.is_beyond
+        has_some = self.request.paper == "ace" and not self.request.beyond
         return ace_figures(self.found) if has_some else {}
 
     def to_svg(self, folder: str | PathLike[str]) -> None:
@@ -107,59 +95,44 @@ class Reproduction(Answer):
             write_file(Path(folder) / name, picture)
 
 
-@in_python
-def reproduce(
-    paper: str,
-    *,
-    beyond: bool = False,
-    refit: bool = False,
-    model: str | Sequence[str] = (),
-    quick: bool = False,
-    progress: Tell | bool = False,
-) -> Reproduction:
-    """A paper's tables and sweeps, ours beside the paper's: ace, phaze, phaze-dp or wham.
-
-    `beyond` asks ace's question of chips of 2026; `refit` fits its declared compute scales again. With phaze and wham,
-    `model` is one of their models, or some; `quick` leaves out what takes longest, the search for chips with phaze and
-    scheduling every design with wham. `fits` says whether every number that must meet the paper's does.
-    """
-    asked = ReproduceAsked(paper=paper, is_beyond=beyond, refits=refit, models=listed(model), is_quick=quick)
-    call = call_of("reproduce", paper=paper, beyond=beyond, refit=refit, model=asked.models, quick=quick)
+@contextmanager
+def called(progress: Tell | bool) -> Iterator[Watched]:
+    """Who is told of a call of a program."""
     with told(progress) as tell:
-        return reproduced(asked, _Told(tell=tell), call)
+        yield _Told(tell=tell)
 
 
-def reproduced(asked: ReproduceAsked, watched: Watched, call: str = "dovetail.reproduce()") -> Reproduction:
-    check_asked(asked)
-    return Reproduction(asked=asked, found=_record(asked, watched), call=call)
+def reproduced(request: ReproduceRequest, watched: Watched) -> Reproduction:
+    check_request(request)
+    return Reproduction(request=request, found=_record(request, watched), call=request.call)
 
 
-def check_asked(asked: ReproduceAsked) -> None:
-    """Raises where there is no such paper, or it has not what is asked of it."""
-    paper, has_more = asked.paper, asked.is_beyond or asked.refits or asked.has_figures
+def check_request(request: ReproduceRequest, *, has_figures: bool = False) -> None:
+    """Raises where there is no such paper, or it has not what is asked of it; `has_figures` asks for its figures."""
+    paper, has_more = request.paper, request.beyond or request.refit or has_figures
     if paper not in PAPERS:
         raise InvalidInput(f"no paper is named {one_line(paper)!r}{did_you_mean(paper, PAPERS)}")
-    if paper not in ("phaze", "wham") and (asked.models or asked.is_quick):
+    if paper not in ("phaze", "wham") and (request.model or request.quick):
         raise InvalidInput("--model and --quick belong to phaze and wham; say them with one of these")
     if paper != "ace" and has_more:
         has = "is one table" if paper == "phaze-dp" else "has tables alone"
         raise InvalidInput(f"{paper} {has}; say --beyond, --refit and --figures with ace")
-    if asked.is_beyond and (asked.has_figures or asked.refits):
+    if request.beyond and (has_figures or request.refit):
         raise InvalidInput("--beyond is a table of its own; say --figures or --refit without it")
 
 
-def _record(asked: ReproduceAsked, watched: Watched) -> Record:
-    if asked.paper == "wham":
-        return wham(asked.models, watched.stepping, is_exhaustive=not asked.is_quick)
-    if asked.paper == "phaze":
-        return phaze(asked.models, watched.stepping, is_quick=asked.is_quick)
-    if asked.paper == "phaze-dp":
+def _record(request: ReproduceRequest, watched: Watched) -> Record:
+    if request.paper == "wham":
+        return wham(request.model, watched.stepping, is_exhaustive=not request.quick)
+    if request.paper == "phaze":
+        return phaze(request.model, watched.stepping, is_quick=request.quick)
+    if request.paper == "phaze-dp":
         return _phaze_dp(watched)
-    if asked.is_beyond:
+    if request.beyond:
         with watched.busy("simulating chips of 2026"):
             return beyond_record(beyond())
     with watched.busy("simulating the paper's sweeps"):
-        return ace_record(ace_study(refits=asked.refits))
+        return ace_record(ace_study(refits=request.refit))
 
 
 def _phaze_dp(watched: Watched) -> Record:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, SupportsIndex
+from typing import Any
 
-from dovetail.api.answer import Answer, call_of
-from dovetail.api.arguments import counted, in_python
+from dovetail.api.answer import Answer
+from dovetail.api.requests.components import ScheduleRequest
 from dovetail.errors import InvalidInput, did_you_mean
-from dovetail.files.given import ChipGiven, ModelGiven, chip_given, model_given
+from dovetail.files.given import chip_given, model_given
 from dovetail.files.text import quoted
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.report.core_schedule import fits, schedule_processes, schedule_record, schedule_tables
@@ -27,21 +27,6 @@ from dovetail.workload.training import with_recompute
 from dovetail.workload.workload import Workload
 
 LEAST_TIME_S = 1e-3  # style: a bound; a search has not begun in less
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleAsked:
-    """What a schedule is asked by; nothing, or 0, where it was left out."""
-
-    model: ModelGiven
-    chip: ChipGiven = ""
-    block: str = ""
-    batch: int = 1
-    seq: int = 0
-    recompute: str = "none"
-    is_exact: bool = False
-    time: str = ""
-    num_workers: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -96,69 +81,36 @@ class BlockSchedule(Answer):
         return {"model": self.model, "block": self.block, "chip": self.chip}
 
 
-@in_python
-def schedule(
-    model: ModelGiven,
-    *,
-    chip: ChipGiven = "",
-    block: str = "",
-    batch: SupportsIndex = 1,
-    seq: SupportsIndex | None = None,
-    recompute: str = "none",
-    exact: bool = False,
-    time: str = "",
-    workers: SupportsIndex | None = None,
-) -> BlockSchedule:
-    """Schedule the operators of a block on the cores of a chip.
-
-    Forward, backward and update of one block, the layer that repeats most if none is named. `exact` is the best
-    schedule, or the best found within `time`, such as "60 s", by `workers` threads; it needs dovetail-codesign[mine].
-    """
-    said = dict(locals())  # of arguments alone, as nothing stands before
-    for name, value in (("time", time), ("workers", workers)):
-        if value and not exact:
-            raise InvalidInput(f"{name} is of exact; say exact too, or leave {name} out")
-    asked = ScheduleAsked(
-        model=model,
-        chip=chip,
-        block=block,
-        batch=counted("batch", batch),
-        seq=counted("seq", seq),
-        recompute=recompute,
-        is_exact=exact,
-        time=time,
-        num_workers=counted("workers", workers),
-    )
-    return scheduled(asked, call_of("schedule", **said))
-
-
-def scheduled(asked: ScheduleAsked, call: str = "dovetail.schedule()") -> BlockSchedule:
-    limit = limit_of(asked)
-    chip, model = chip_given(asked.chip), model_given(asked.model, asked.seq)
-    workload = Workload(model=model, global_batch=asked.batch, seq=asked.seq or model.seq)
-    block = _block_named(workload.training_graph(), asked.block)
-    if asked.recompute not in RECOMPUTE_POLICIES:
-        hint = did_you_mean(asked.recompute, RECOMPUTE_POLICIES)
-        raise InvalidInput(f"no recompute policy is named {asked.recompute!r}{hint}", "--recompute")
-    work = work_of(with_recompute(block.ops, asked.recompute), workload.precision, is_layer=block.is_layer)
+def scheduled(request: ScheduleRequest) -> BlockSchedule:
+    limit = limit_of(request)
+    chip, model = chip_given(request.chip), model_given(request.model, request.seq)
+    workload = Workload(model=model, global_batch=request.batch, seq=request.seq or model.seq)
+    block = _block_named(workload.training_graph(), request.block)
+    if request.recompute not in RECOMPUTE_POLICIES:
+        hint = did_you_mean(request.recompute, RECOMPUTE_POLICIES)
+        raise InvalidInput(f"no recompute policy is named {request.recompute!r}{hint}", "--recompute")
+    work = work_of(with_recompute(block.ops, request.recompute), workload.precision, is_layer=block.is_layer)
     problem = core_problem(work, chip)
-    found = exact_schedule(problem, limit) if asked.is_exact else list_schedule(problem)
+    found = exact_schedule(problem, limit) if request.exact else list_schedule(problem)
     names = {"model": model.name, "block": block.name, "chip": chip.name}
-    return BlockSchedule(outcome=found, **names, limit_s=limit.wall_s if asked.is_exact else 0.0, call=call)
+    return BlockSchedule(outcome=found, **names, limit_s=limit.wall_s if request.exact else 0.0, call=request.call)
 
 
-def limit_of(asked: ScheduleAsked) -> Limit:
+def limit_of(request: ScheduleRequest) -> Limit:
     """When --exact is to stop; raises where that cannot be, before anything is scheduled."""
+    for option, is_said in (("--time", bool(request.time)), ("--workers", bool(request.workers))):
+        if is_said and not request.exact:
+            raise InvalidInput(f"{option} is of --exact; say --exact too, or leave {option} out")
     said: dict[str, Any] = {}
-    if asked.time:
+    if request.time:
         try:
-            said["wall_s"] = quantity(asked.time, "s")
+            said["wall_s"] = quantity(request.time, "s")
         except InvalidInput as error:
             raise InvalidInput(error.message, "--time") from None
         if not said["wall_s"] >= LEAST_TIME_S:
-            raise InvalidInput(f"--time must be at least {format_s(LEAST_TIME_S, 0)}; got {quoted(asked.time)}")
-    if asked.num_workers:
-        said["num_workers"] = asked.num_workers
+            raise InvalidInput(f"--time must be at least {format_s(LEAST_TIME_S, 0)}; got {quoted(request.time)}")
+    if request.workers:
+        said["num_workers"] = request.workers
     return Limit(**said)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 
 from dovetail.api.answer import tables_html
-from dovetail.api.arguments import in_python
+from dovetail.api.requests.entries import ShowRequest
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.chip import load_chip
 from dovetail.files.cluster import load_cluster
@@ -60,18 +58,9 @@ class Entry:
         return tables_html(self.tables)
 
 
-@in_python
-def show(name: str | PathLike[str], *, kind: str = "") -> Entry:
-    """One model, chip, cluster or plan, with its sources.
-
-    `name` is of any catalogue, or a file: a Hugging Face config.json, or a YAML file with a model, chip, cluster or
-    whole spec in it. `kind` says which catalogue is meant where several have the name.
-    """
-    return shown(os.fspath(name), kind)
-
-
-def shown(name: str, kind: str) -> Entry:
-    """What `name` names; `kind` says which catalogue is meant, empty for any."""
+def shown(request: ShowRequest) -> Entry:
+    """What a name or file is, in the catalogue that is meant or in any."""
+    name, kind = request.name, request.kind
     if kind and kind not in CATALOGUES:
         raise InvalidInput(f"no catalogue is of kind {kind!r}{did_you_mean(kind, CATALOGUES)}", "--kind")
     records = _spec_records(name) if not kind and is_spec_file(name) else _records(name, kind or kind_of(name))

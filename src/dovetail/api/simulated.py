@@ -9,14 +9,13 @@ from os import PathLike
 from typing import TYPE_CHECKING, SupportsIndex
 
 from dovetail.accuracy.evidence import Interval, interval_of
-from dovetail.api.answer import Answer, call_of
-from dovetail.api.arguments import counted, in_python, num_tokens
-from dovetail.api.asked import Asked, asked_of, job_of, placed_in
+from dovetail.api.answer import Answer
+from dovetail.api.arguments import in_python
+from dovetail.api.jobs import JobRequest, job_of, placed_in
+from dovetail.api.requests.jobs import PlanRequest, SimulateRequest
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible, MemoryUse, Outcome, evaluate
-from dovetail.files.given import ClusterGiven, ModelGiven, PlanGiven
-from dovetail.files.job import Job, Spec, countable
-from dovetail.files.profiled_cluster import ProfileGiven
+from dovetail.files.job import Job, countable
 from dovetail.files.residuals import load_residuals
 from dovetail.plan.levers import Lever
 from dovetail.plan.plan import Plan
@@ -147,61 +146,27 @@ class Simulation(Answer):
         return self.outcome
 
 
-@in_python
-def simulate(
-    spec: Spec = "",
-    *,
-    model: ModelGiven = "",
-    cluster: ClusterGiven = "",
-    devices: SupportsIndex | None = None,
-    plan: PlanGiven = "",
-    global_batch: SupportsIndex | None = None,
-    seq: SupportsIndex | None = None,
-    compute: str | None = None,
-    tokens: str | float = "",
-    profile: ProfileGiven = "",
-    progress: Tell | bool = False,
-) -> Simulation:
-    """Predict one training step: time, memory, energy, limits.
-
-    `spec` is a spec file or a mapping with its keys; the other arguments go before what it says. Without one, give
-    `model`, `cluster` and `plan`: each a catalogue name, a file, a mapping with the keys of a spec, or a value
-    (`Model`, `Cluster`, `Plan`). A cluster's size may stand in its name, as in "h100x512". `plan="auto"` is the
-    planner's best, told to `progress` as it is searched for. `tokens` is what to train on in all, such as "15T".
-    `profile` is a trace of PyTorch's profiler or of Chakra, or {"file": it, "chip": NAME}: what was measured goes
-    before what is predicted.
-
-    A plan that does not fit is an answer too: `fits` is false then, and `levers` says what would make it fit.
-    """
-    asked = asked_of(
-        spec, model=model, cluster=cluster, devices=devices, plan=plan, global_batch=global_batch, seq=seq,
-        compute=compute, profile=profile, read=counted,
-    )  # fmt: skip
-    return simulated(asked, num_tokens=num_tokens("tokens", tokens), around=lambda: called(progress))
-
-
-def simulated(asked: Asked, *, num_tokens: float, around: Callable[[], AbstractContextManager[Around]]) -> Simulation:
+def simulated(request: SimulateRequest, *, around: Callable[[], AbstractContextManager[Around]]) -> Simulation:
     """What the step that was asked for does; `around` is called where the plan is to be found first."""
+    asked = request.part(JobRequest)
     if asked.plan == AUTO:
         with around() as watching:
             job = _with_best_plan(asked, watching)
     else:
         job = job_of(asked)
     model = job.workload.model
-    if num_tokens and model.sample != "tokens":
+    if request.tokens and model.sample != "tokens":
         raise InvalidInput(f"--tokens is for models of tokens, and {model.name} takes {model.sample}; leave it out")
     with placed_in(asked.spec), countable():
         outcome = evaluate(job.workload, job.cluster, job.plan)
-    call = call_of("simulate", **asked.said, tokens=num_tokens or "")
-    return Simulation(outcome=outcome, name=job.name, num_tokens=num_tokens, call=call)
+    return Simulation(outcome=outcome, name=job.name, num_tokens=request.tokens, call=request.call)
 
 
-def _with_best_plan(asked: Asked, around: Around) -> Job:
+def _with_best_plan(asked: JobRequest, around: Around) -> Job:
     """The job with the planner's best plan; where none fits, with the one that needs least."""
-    from dovetail.api.plan_commands import PlanAsked
     from dovetail.api.planned import best_plan
 
-    job, _ = best_plan(replace(asked, plan=""), PlanAsked(num_best=1), around)
+    job, _ = best_plan(replace(asked, plan=""), PlanRequest(top=1), around)
     return job
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import SupportsIndex
 
-from dovetail.api.answer import call_of, tables_html, write_answer
-from dovetail.api.arguments import counted, in_python
+from dovetail.api.answer import tables_html, write_answer
+from dovetail.api.requests.entries import StudiesRequest
 from dovetail.errors import InvalidInput
 from dovetail.report.page import Page
 from dovetail.report.pages.studies import studies_page, study_page
@@ -74,27 +72,21 @@ class Studies:
         return tables_html(self.tables)
 
 
-@in_python
-def studies(store: str | PathLike[str], *, study: str = "", top: SupportsIndex | None = None) -> Studies:
-    """What a store holds: studies, how far each is, its best.
-
-    `store` is a file that a search was given by `store=`. `study` is one of them, by the beginning of its key: all it
-    was asked by, every row checked, and the `top` best rows, 10 if left out.
-    """
-    num_best = counted("top", top)
-    if num_best and not study:
-        raise InvalidInput("--top is of the rows of one study; name it by --study")
-    return stored(os.fspath(store), study, num_best or NUM_SHOWN)
-
-
-def stored(file: str, key: str = "", num_best: int = NUM_SHOWN) -> Studies:
+def stored(request: StudiesRequest) -> Studies:
     """All studies of a store, each with its best row; or one, every row of it checked, and the best of them."""
+    check_top(request)
+    file, key, num_best = request.store, request.study, request.top or NUM_SHOWN
     with reading(Path(file)) as store:
         if not key:
             found = tuple((one, store.at(one.key).best(1)) for one in store.studies())
-            return Studies(store=file, found=found, call=call_of("studies", store=file))
+            return Studies(store=file, found=found, call=request.call)
         study = store.named(key)
         for _ in store.at(study.key).rows():
             pass
-        call = call_of("studies", store=file, study=study.key, top=num_best)
+        call = request.changed(study=study.key, top=num_best).call
         return Studies(store=file, found=((study, store.at(study.key).best(num_best)),), is_one=True, call=call)
+
+
+def check_top(request: StudiesRequest) -> None:
+    if request.top and not request.study:
+        raise InvalidInput("--top is of the rows of one study; name it by --study")

@@ -8,7 +8,8 @@ from itertools import product
 from typing import Any
 
 from dovetail.api.arguments import in_python
-from dovetail.api.simulated import Simulation, simulate
+from dovetail.api.requests.jobs import simulate
+from dovetail.api.simulated import Simulation
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.evaluate import Outcome
 from dovetail.report.words import plan_in_brief

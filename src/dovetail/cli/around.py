@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dovetail.api.around import Kept, chosen_store
-from dovetail.cli.engines import EngineAsked, engine_for
+from dovetail.cli.engines import EngineChoice, engine_for
 from dovetail.cli.progress import busy, front_progress, joint_progress, mining_progress, search_progress, through
 from dovetail.cli.storing import resumed
 from dovetail.engine import Engine
@@ -28,7 +28,7 @@ Q = TypeVar("Q")
 class Terminal:
     """The engine and the store that were asked for, and a terminal to show progress on."""
 
-    asked: EngineAsked = field(default_factory=EngineAsked)
+    choice: EngineChoice = field(default_factory=EngineChoice)
     file: str = ""
 
     def store(self) -> AbstractContextManager[Store | None]:
@@ -40,7 +40,7 @@ class Terminal:
         return resumed(store, kind, inputs, figure_names)
 
     def engine(self, question: Q) -> AbstractContextManager[Engine[Q]]:
-        return engine_for(self.asked, question)
+        return engine_for(self.choice, question)
 
     def busy(self, words: str) -> AbstractContextManager[None]:
         return busy(words)

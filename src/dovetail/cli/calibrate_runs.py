@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from dovetail.accuracy.cluster_fit import fit_cluster
-from dovetail.api.asked import placed_in
+from dovetail.api.jobs import placed_in
 from dovetail.cli.progress import busy
 from dovetail.cli.screen import show_json, show_tables
 from dovetail.errors import InvalidInput
@@ -21,35 +20,26 @@ ENDINGS = (".yaml", ".yml")
 CALIBRATED = "-calibrated"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunsAsked:
-    """The command's arguments."""
-
-    runs: str
-    out: str = ""
-    is_forced: bool = False
-    as_json: bool = False
-
-
-def answer(asked: RunsAsked) -> None:
+def fit_runs(runs: str, out: str, *, is_forced: bool, as_json: bool) -> None:
+    """Fits the cluster of a table of runs, and writes its file."""
     with countable():
-        table = load_own_runs(Path(asked.runs))
+        table = load_own_runs(Path(runs))
     name = table.largest.name.removesuffix(CALIBRATED) + CALIBRATED
-    out = _out(asked, name)
-    with placed_in(asked.runs), busy(f"fitting {len(table.runs):,} runs"):
+    file = _out(out, name, is_forced=is_forced)
+    with placed_in(runs), busy(f"fitting {len(table.runs):,} runs"):
         fit = fit_cluster(table.runs)
     fitted_on = Path(table.shown).name[:120]
     own = fit.own_runs(fitted_on)
-    write_file(out, calibrated_cluster_text(fit, table, name, fitted_on, out))
-    if asked.as_json:
-        show_json({"cluster": name} | cluster_fit_record(fit, own, table.skipped) | {"written": str(out)})
+    write_file(file, calibrated_cluster_text(fit, table, name, fitted_on, file))
+    if as_json:
+        show_json({"cluster": name} | cluster_fit_record(fit, own, table.skipped) | {"written": str(file)})
     else:
-        show_tables(cluster_fit_tables(fit, own, name, one_line(str(out)), table.skipped))
+        show_tables(cluster_fit_tables(fit, own, name, one_line(str(file)), table.skipped))
 
 
-def _out(asked: RunsAsked, name: str) -> Path:
-    out = Path(asked.out or f"{name}.yaml")
-    if out.suffix.lower() not in ENDINGS:
-        raise InvalidInput(f"a cluster file ends in {' or '.join(ENDINGS)}; got {one_line(out.name)!r}", "--out")
-    check_writable(out, is_forced=asked.is_forced)
-    return out
+def _out(out: str, name: str, *, is_forced: bool) -> Path:
+    file = Path(out or f"{name}.yaml")
+    if file.suffix.lower() not in ENDINGS:
+        raise InvalidInput(f"a cluster file ends in {' or '.join(ENDINGS)}; got {one_line(file.name)!r}", "--out")
+    check_writable(file, is_forced=is_forced)
+    return file

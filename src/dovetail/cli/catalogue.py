@@ -1,30 +1,55 @@
 """`dovetail models`, `chips`, `clusters`, `plans` and `methods`: what can be named."""
 
-from __future__ import annotations
+# Annotations are evaluated here: the options in them are the command's.
+from typing import TYPE_CHECKING
 
-from dovetail.api.catalogue import Catalogue, chips, clusters, methods, models, plans
-from dovetail.cli.screen import show_json, show_tables
+from dovetail.cli.options import AsJson, command
 
-
-def list_models(*, as_json: bool) -> None:
-    _show(models(), as_json=as_json)
-
-
-def list_chips(*, as_json: bool) -> None:
-    _show(chips(), as_json=as_json)
+if TYPE_CHECKING:
+    from dovetail.api.catalogue import Catalogue
 
 
-def list_clusters(*, as_json: bool) -> None:
-    _show(clusters(), as_json=as_json)
+@command()
+def models(*, as_json: AsJson = False) -> None:
+    """List the models that can be named."""
+    from dovetail.api.catalogue import models as listed
+
+    _show(listed(), as_json=as_json)
 
 
-def list_plans(*, as_json: bool) -> None:
-    _show(plans(), as_json=as_json)
+@command()
+def chips(*, as_json: AsJson = False) -> None:
+    """List the chips that can be named."""
+    from dovetail.api.catalogue import chips as listed
+
+    _show(listed(), as_json=as_json)
 
 
-def list_methods(*, as_json: bool) -> None:
-    _show(methods(), as_json=as_json)
+@command()
+def clusters(*, as_json: AsJson = False) -> None:
+    """List the clusters that can be named."""
+    from dovetail.api.catalogue import clusters as listed
+
+    _show(listed(), as_json=as_json)
 
 
-def _show(found: Catalogue, *, as_json: bool) -> None:
+@command()
+def plans(*, as_json: AsJson = False) -> None:
+    """List the plans that can be named."""
+    from dovetail.api.catalogue import plans as listed
+
+    _show(listed(), as_json=as_json)
+
+
+@command()
+def methods(*, as_json: AsJson = False) -> None:
+    """List pipeline schedules, collectives and algorithms."""
+    from dovetail.api.catalogue import methods as listed
+
+    _show(listed(), as_json=as_json)
+
+
+def _show(found: "Catalogue", *, as_json: bool) -> None:
+    from dovetail.cli.screen import show_json, show_tables
+
     show_json(found.record) if as_json else show_tables((found.table,))

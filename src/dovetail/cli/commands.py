@@ -12,29 +12,31 @@ from typing import Annotated, Any
 import typer
 
 from dovetail import __version__
-from dovetail.cli.accuracy_options import calibrate, validate
-from dovetail.cli.capture_options import capture
-from dovetail.cli.catalogue_options import chips, clusters, methods, models, plans, show
-from dovetail.cli.codesign_options import codesign
+from dovetail.cli.calibrate import calibrate
+from dovetail.cli.capture import capture
+from dovetail.cli.catalogue import chips, clusters, methods, models, plans
+from dovetail.cli.codesign import codesign
 from dovetail.cli.completion import VARIABLE, answer_shells
 from dovetail.cli.completion_options import completion
 from dovetail.cli.grouping import Grouped, dressed
-from dovetail.cli.launch_options import launch
+from dovetail.cli.launch import launch
 from dovetail.cli.manner import own_manner
-from dovetail.cli.mine_options import mine
-from dovetail.cli.network_options import network
-from dovetail.cli.op_options import op
-from dovetail.cli.pareto_options import pareto
-from dovetail.cli.plan_options import plan
+from dovetail.cli.mine import mine
+from dovetail.cli.network import network
+from dovetail.cli.op import op
+from dovetail.cli.pareto import pareto
+from dovetail.cli.plan import plan
 from dovetail.cli.plugin_option import own_plugins
 from dovetail.cli.process import EXIT_INTERRUPTED
-from dovetail.cli.reproduce_options import reproduce
-from dovetail.cli.schedule_options import schedule
-from dovetail.cli.simulate_options import simulate
-from dovetail.cli.store_options import export, studies
+from dovetail.cli.reproduce import reproduce
+from dovetail.cli.schedule import schedule
+from dovetail.cli.show import show
+from dovetail.cli.simulate import simulate
+from dovetail.cli.studies import export, studies
 from dovetail.cli.trace_options import trace
-from dovetail.cli.ui_options import ui
+from dovetail.cli.ui import ui
 from dovetail.cli.usage import USAGE_ERROR, check_said, usage
+from dovetail.cli.validate import validate
 from dovetail.errors import InvalidInput
 
 EXIT_CODES = (

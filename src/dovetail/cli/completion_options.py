@@ -1,16 +1,16 @@
-"""The options of `dovetail completion`, as Typer has them."""
+"""`dovetail completion`: what a shell needs to complete commands and names."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: the options in them are the command's.
 from typing import Annotated
 
-import typer
+from dovetail.api.requests.option import argument
+from dovetail.cli.options import AsJson, command
 
-from dovetail.cli.answer_options import AsJson
 
-
+@command()
 def completion(
-    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
+    *,
+    shell: Annotated[str, argument("bash, zsh or fish.", "SHELL")],
     as_json: AsJson = False,
 ) -> None:
     """Print what a shell needs to complete commands and names.

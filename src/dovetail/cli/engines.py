@@ -17,25 +17,20 @@ from dovetail.errors import InvalidInput
 
 MOST_WORKERS = 256  # processes of one machine; more cores than that are another machine's
 MOST_BY_CORE = 4  # beyond which workers only wait for each other
-WORKERS_HELP = "Processes of this machine to spread the search over; the answer is the same."
-DASK_HELP = "The scheduler of a Dask cluster to spread it over, such as tcp://host:8786; needs the extra cluster."
 
 Q = TypeVar("Q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineAsked:
-    """What was typed; 0 or nothing where it was left out."""
+class EngineChoice:
+    """How many worker processes, or which Dask cluster; 0 or nothing where neither was asked for."""
 
     num_workers: int = 0
     dask: str = ""
 
 
-def engine_asked(workers: str | None, dask: str) -> EngineAsked:
+def engine_choice(num_workers: int, dask: str) -> EngineChoice:
     """What --workers and --dask say; raises at once where that cannot be, and starts no more than is any use."""
-    from dovetail.api.arguments import count
-
-    num_workers = count("--workers", workers)
     if num_workers and dask:
         raise InvalidInput(f"--workers {num_workers} and --dask {dask} are two engines; choose one")
     if num_workers > MOST_WORKERS:
@@ -45,16 +40,16 @@ def engine_asked(workers: str | None, dask: str) -> EngineAsked:
         from dovetail.engine.cluster import check_cluster
 
         check_cluster(dask)
-    return EngineAsked(num_workers=_useful(num_workers), dask=dask)
+    return EngineChoice(num_workers=_useful(num_workers), dask=dask)
 
 
 @contextmanager
-def engine_for(asked: EngineAsked, question: Q) -> Iterator[Engine[Q]]:
+def engine_for(choice: EngineChoice, question: Q) -> Iterator[Engine[Q]]:
     """The engine that was asked for; an interrupt ends its workers before it ends the command."""
-    has_workers = bool(asked.num_workers or asked.dask)
+    has_workers = bool(choice.num_workers or choice.dask)
     with (
         at_interrupt(_raised) if has_workers else nullcontext(),
-        opened(question, num_workers=asked.num_workers, cluster=asked.dask) as engine,
+        opened(question, num_workers=choice.num_workers, cluster=choice.dask) as engine,
     ):
         yield engine
 

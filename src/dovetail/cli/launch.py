@@ -1,61 +1,61 @@
-"""`dovetail launch`: from what was asked to what starts the run."""
+"""`dovetail launch`: what starts a run, on the screen or in files."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+# Annotations are evaluated here: the options in them are the command's.
+from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
-from dovetail.api.asked import Asked
-from dovetail.api.launched import check_framework, launched
-from dovetail.api.planned import title_of
-from dovetail.cli.html import check_html, show_html
-from dovetail.cli.results import check_plan_file
-from dovetail.cli.screen import show_json, wrapped, write
-from dovetail.cli.usage import check_needed
-from dovetail.files.plan_text import plan_text
-from dovetail.files.text import one_line
-from dovetail.files.written import check_writable, write_file
+from dovetail.api.requests.jobs import LaunchRequest
+from dovetail.api.requests.option import FLAG, Option
+from dovetail.cli.options import AsJson, Html, command
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchAsked:
-    """The command's arguments beside those of `simulate`."""
+@command(LaunchRequest, before={"out": "model", "plan_file": "model", "force": "model"})
+def launch(
+    request: LaunchRequest,
+    *,
+    out: Annotated[str, Option("Write it to this file: a script, or TOML for torchtitan.", "FILE")] = "",
+    plan_file: Annotated[
+        str, Option("Write the plan to this file too, whole, as simulate --plan takes it.", "FILE")
+    ] = "",
+    force: Annotated[bool, Option("Write over files that stand.", kind=FLAG)] = False,
+    html: Html = "",
+    as_json: AsJson = False,
+) -> None:
+    """Print what starts a plan with a training framework.
 
-    framework: str
-    out: str = ""
-    plan_file: str = ""
-    is_forced: bool = False
-    as_json: bool = False
-    html: str = ""
+    SPEC and its options are those of simulate. What the framework has no words for is named: not expressed.
+    """
+    from dovetail.api.launched import check_framework, launched
+    from dovetail.api.planned import title_of
+    from dovetail.cli.html import check_html, show_html
+    from dovetail.cli.results import check_plan_file
+    from dovetail.cli.screen import show_json, wrapped, write
+    from dovetail.cli.usage import check_needed
+    from dovetail.files.plan_text import plan_text
+    from dovetail.files.text import one_line
+    from dovetail.files.written import check_writable, write_file
 
-
-def answer(asked: Asked, wanted: LaunchAsked) -> None:
-    """Shows what starts the run, or writes it; the plan is written too where a file for it is named."""
-    check_framework(wanted.framework)
-    check_html(wanted.html)
-    _check_files(wanted)
-    found = launched(asked, wanted.framework)
-    if wanted.plan_file:
-        write_file(Path(wanted.plan_file), plan_text(found.job.plan, title_of(found.job)))
-    if wanted.out:
-        found.to_file(wanted.out)
-    found = replace(found, written=tuple(file for file in (wanted.out, wanted.plan_file) if file))
-    if wanted.as_json:
+    check_framework(request.framework)
+    check_html(html)
+    check_needed("--force", {"--out": bool(out), "--plan-file": bool(plan_file)}, is_said=force)
+    if out:
+        check_writable(Path(out), is_forced=force)
+    check_plan_file(plan_file, is_forced=force)
+    found = launched(request)
+    if plan_file:
+        write_file(Path(plan_file), plan_text(found.job.plan, title_of(found.job)))
+    if out:
+        found.to_file(out)
+    found = replace(found, written=tuple(file for file in (out, plan_file) if file))
+    if as_json:
         show_json(found.record)
-    elif wanted.out:
+    elif out:
         missing = tuple(one.sentence for one in found.outcome.missing)
-        told = (f"{one_line(wanted.out)}: {found.headline}", *found.differing, *missing)
+        told = (f"{one_line(out)}: {found.headline}", *found.differing, *missing)
         write("".join(f"{wrapped(line)}\n" for line in told))
     else:
         write(found.text)
-    if wanted.html:
-        is_told = bool(wanted.out) and not wanted.as_json  # else what is printed is a script, and nothing else
-        show_html(wanted.html, found.page, found.inputs, found.record, is_told=is_told)
-
-
-def _check_files(wanted: LaunchAsked) -> None:
-    files = {"--out": bool(wanted.out), "--plan-file": bool(wanted.plan_file)}
-    check_needed("--force", files, is_said=wanted.is_forced)
-    if wanted.out:
-        check_writable(Path(wanted.out), is_forced=wanted.is_forced)
-    check_plan_file(wanted.plan_file, is_forced=wanted.is_forced)
+    if html:
+        is_told = bool(out) and not as_json  # else what is printed is a script, and nothing else
+        show_html(html, found.page, found.inputs, found.record, is_told=is_told)

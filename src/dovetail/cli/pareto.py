@@ -1,33 +1,49 @@
-"""`dovetail pareto`: from models and limits to every system that no other beats, kept in a store."""
+"""`dovetail pareto`: every system that no other beats, on the screen, in a table and as a picture."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: the options in them are the command's.
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from dovetail.api.fronts import Front, ParetoAsked, fronted
-from dovetail.cli.answers import show_answer
-from dovetail.cli.around import Terminal
-from dovetail.cli.html import check_html
-from dovetail.cli.pictures import picture_file
-from dovetail.cli.screen import remark
-from dovetail.files.text import one_line
-from dovetail.files.written import check_writable, write_file
-from dovetail.report.fronts import FrontReport
-from dovetail.report.fronts_picture import front_svg
-from dovetail.report.fronts_record import front_csv
-from dovetail.search.codesign.pareto import checked_axes
+from dovetail.api.requests.option import Option
+from dovetail.api.requests.searches import ParetoRequest
+from dovetail.cli.options import AsJson, Html, command
+
+if TYPE_CHECKING:
+    from dovetail.api.fronts import Front
 
 
-def answer(
-    asked: ParetoAsked, terminal: Terminal, *, as_json: bool, csv: str = "", plot: str = "", html: str = ""
+@command(ParetoRequest, before={"csv": "top", "plot": "top", "html": "top"})
+def pareto(
+    request: ParetoRequest,
+    *,
+    csv: Annotated[str, Option("Write every system of the front to this file.", "FILE")] = "",
+    plot: Annotated[str, Option("Draw the front, the first axis over each other one, as .svg.", "FILE")] = "",
+    html: Html = "",
+    as_json: AsJson = False,
 ) -> bool:
-    """Shows the front, and says whether there is one; tables and pictures of it go where they were asked for."""
-    checked_axes(list(asked.axes))
+    """Find every system that no other beats: the exact Pareto front.
+
+    Of all systems of a space within the limits, those of which no other is as good or better on every axis, each with
+    its best plan by equal stages. Bounds settle most; the rest are scored. Without a spec, a small example.
+    """
+    from dovetail.api.fronts import fronted
+    from dovetail.cli.answers import show_answer
+    from dovetail.cli.around import Terminal
+    from dovetail.cli.engines import engine_choice
+    from dovetail.cli.html import check_html
+    from dovetail.cli.pictures import picture_file
+    from dovetail.cli.screen import remark
+    from dovetail.files.text import one_line
+    from dovetail.files.written import check_writable
+    from dovetail.search.codesign.pareto import checked_axes
+
+    terminal = Terminal(choice=engine_choice(request.workers, request.dask), file=request.store)
+    checked_axes(list(request.axes))
     check_html(html)
     picture, table = picture_file(plot), Path(csv) if csv else None
     if table is not None:
         check_writable(table, is_forced=True)
-    found = fronted(asked, terminal)
+    found = fronted(request, terminal)
     written = _written(found, table, picture)
     fits = show_answer(found, as_json=as_json, html=html)
     if written and not as_json:
@@ -35,7 +51,12 @@ def answer(
     return fits
 
 
-def _written(found: Front, table: Path | None, picture: Path | None) -> list[str]:
+def _written(found: "Front", table: Path | None, picture: Path | None) -> list[str]:
+    from dovetail.files.written import write_file
+    from dovetail.report.fronts import FrontReport
+    from dovetail.report.fronts_picture import front_svg
+    from dovetail.report.fronts_record import front_csv
+
     front = found.outcome
     if not isinstance(front, FrontReport):
         return []

@@ -1,33 +1,51 @@
-"""`dovetail plan`: from what was asked to the best plan on the screen."""
+"""`dovetail plan`: the best plans on the screen, and the best of them in files."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: the options in them are the command's.
 from dataclasses import replace
+from typing import Annotated
 
-from dovetail.api.asked import Asked
-from dovetail.api.plan_commands import PlanAsked
-from dovetail.api.planned import check_objective, planned
-from dovetail.cli.answers import show_answer
-from dovetail.cli.around import Terminal
-from dovetail.cli.html import check_html
-from dovetail.cli.results import check_plan_file
-from dovetail.cli.timeline import tell_timeline, timeline_files, timeline_record, write_step
-from dovetail.cli.usage import check_needed
+from dovetail.api.requests.jobs import PlanRequest
+from dovetail.api.requests.option import Option
+from dovetail.cli.options import AsJson, Force, Html, Ranks, command
 
 
-def answer(
-    asked: Asked, wanted: PlanAsked, *, as_json: bool, html: str = "", perfetto: str = "", ranks: str = ""
+@command(PlanRequest)
+def plan(
+    request: PlanRequest,
+    *,
+    plan_file: Annotated[
+        str, Option("Write the best plan to this file, whole, as simulate --plan takes it.", "FILE")
+    ] = "",
+    perfetto: Annotated[
+        str, Option("Write the timeline of a step by the best plan, device by device, for ui.perfetto.dev.", "FILE")
+    ] = "",
+    ranks: Ranks = "",
+    html: Html = "",
+    force: Force = False,
+    as_json: AsJson = False,
 ) -> bool:
-    """Shows the best plans, and says whether any fits; writes the best, and its timeline, where files are named."""
+    """Find the best plan for a model on a cluster, and prove it.
+
+    Without SPEC, give --model and --cluster. Every plan of the space is evaluated or shown to be no better: degrees,
+    interleave, ZeRO, microbatch, the order of axes on the network, layers and recompute by stage.
+    """
+    from dovetail.api.planned import check_objective, planned
+    from dovetail.cli.answers import show_answer
+    from dovetail.cli.around import Terminal
+    from dovetail.cli.html import check_html
+    from dovetail.cli.results import check_plan_file
+    from dovetail.cli.timeline import tell_timeline, timeline_files, timeline_record, write_step
+    from dovetail.cli.usage import check_needed
+
     check_html(html)
     files = timeline_files(perfetto, ranks)
-    check_needed("--force", {"--plan-file": bool(wanted.plan_file)}, is_said=wanted.is_forced)
-    check_plan_file(wanted.plan_file, is_forced=wanted.is_forced)
-    check_objective(wanted.objective)
-    found = planned(asked, wanted, Terminal())
-    if wanted.plan_file and found.fits:
-        found.to_yaml(wanted.plan_file)
-        found = replace(found, written=(wanted.plan_file,))
+    check_needed("--force", {"--plan-file": bool(plan_file)}, is_said=force)
+    check_plan_file(plan_file, is_forced=force)
+    check_objective(request.objective)
+    found = planned(request, Terminal(), plan_file)
+    if plan_file and found.fits:
+        found.to_yaml(plan_file)
+        found = replace(found, written=(plan_file,))
     timeline = write_step(files, found.best.outcome)
     fits = show_answer(found, as_json=as_json, html=html, more=timeline_record(files, timeline))
     if not as_json:

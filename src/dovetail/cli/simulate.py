@@ -1,30 +1,41 @@
-"""`dovetail simulate`: from what was asked to an answer on the screen."""
+"""`dovetail simulate`: one training step on the screen, and its timeline in a file."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: the options in them are the command's.
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from dovetail.api.asked import Asked
-from dovetail.api.simulated import simulated
-from dovetail.cli.answers import show_answer
-from dovetail.cli.html import check_html
-from dovetail.cli.manner import doing
-from dovetail.cli.timeline import tell_timeline, timeline_files, timeline_record, write_step
+from dovetail.api.requests.jobs import SimulateRequest
+from dovetail.api.requests.option import Option
+from dovetail.cli.options import AsJson, Html, Ranks, command
 
 if TYPE_CHECKING:
     from dovetail.api.around import Around
 
 
-def answer(
-    asked: Asked, *, as_json: bool, num_tokens: float = 0.0, html: str = "", perfetto: str = "", ranks: str = ""
+@command(SimulateRequest)
+def simulate(
+    request: SimulateRequest,
+    *,
+    perfetto: Annotated[str, Option("Write the step's timeline, device by device, for ui.perfetto.dev.", "FILE")] = "",
+    ranks: Ranks = "",
+    html: Html = "",
+    as_json: AsJson = False,
 ) -> bool:
-    """Shows the answer, writes its timeline where one is asked for, and says whether the plan fits."""
+    """Predict one training step: time, memory, energy, limits.
+
+    SPEC is a file; options override what it says. Without one, give --model, --cluster and --plan.
+    """
+    from dovetail.api.simulated import simulated
+    from dovetail.cli.answers import show_answer
+    from dovetail.cli.html import check_html
+    from dovetail.cli.manner import doing
+    from dovetail.cli.timeline import tell_timeline, timeline_files, timeline_record, write_step
+
     check_html(html)
     files = timeline_files(perfetto, ranks)
     with doing("simulated"):
-        found = simulated(asked, num_tokens=num_tokens, around=_around)
+        found = simulated(request, around=_around)
     written = write_step(files, found.outcome)
     fits = show_answer(found, as_json=as_json, html=html, more=timeline_record(files, written))
     if not as_json:
@@ -33,7 +44,7 @@ def answer(
 
 
 @contextmanager
-def _around() -> Iterator[Around]:
+def _around() -> Iterator["Around"]:
     """For a plan that is to be found; imported where one searches."""
     from dovetail.cli.around import Terminal
 

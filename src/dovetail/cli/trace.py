@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from dovetail.api.timelines import write_timeline
@@ -14,6 +13,7 @@ from dovetail.cli.html import check_html, show_html
 from dovetail.cli.progress import busy
 from dovetail.cli.results import ResultFiles, check_links, result_files, write_tables
 from dovetail.cli.screen import show_json, show_tables, write
+from dovetail.cli.trace_options import TraceRequest
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.files.astra import load_network, load_system, load_workload
 from dovetail.files.entry import is_file_name
@@ -47,45 +47,33 @@ ENGINES = ("events", "astra-sim")
 MAX_RANKS = 100_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceAsked:
-    """The command's arguments."""
-
-    prefix: str
-    topology: str
-    system: str = ""
-    groups: str = ""
-    engine: str = "events"
-    is_congestion_aware: bool = False
-    slow_ranks: str = ""
-    as_json: bool = False
-    perfetto: str = ""
-    csv: str = ""
-    ranks: str = ""
-    html: str = ""
-
-
-def answer(asked: TraceAsked) -> None:
+def answer(request: TraceRequest) -> None:
     """Runs the traces and shows when each rank ends."""
-    if asked.engine not in ENGINES:
-        raise InvalidInput(f"no engine is named {asked.engine!r}{did_you_mean(asked.engine, ENGINES)}", "--engine")
-    if asked.is_congestion_aware and asked.engine != "astra-sim":
+    if request.engine not in ENGINES:
+        raise InvalidInput(f"no engine is named {request.engine!r}{did_you_mean(request.engine, ENGINES)}", "--engine")
+    if request.congestion_aware and request.engine != "astra-sim":
         raise InvalidInput("events always model congestion; say --engine astra-sim too", "--congestion-aware")
-    if asked.slow_ranks and asked.engine == "astra-sim":
+    if request.slow_ranks and request.engine == "astra-sim":
         raise InvalidInput("ASTRA-sim's ranks are alike; leave --engine astra-sim away", "--slow-ranks")
-    if not asked.topology:
+    if not request.topology:
         raise InvalidInput("say which network the ranks are on, as in ring:8@50GB/s,500ns", "--topology")
-    check_html(asked.html)
-    files = result_files(asked.perfetto, asked.csv, asked.ranks)
-    with busy(f"following the ranks of {one_line(asked.prefix)}"):
-        found = _run(asked, *files.watches)
+    check_html(request.html)
+    files = result_files(request.perfetto, request.csv, request.ranks)
+    with busy(f"following the ranks of {one_line(request.prefix)}"):
+        found = _run(request, *files.watches)
     write_results(files, found)
-    if asked.as_json:
+    if request.as_json:
         show_json(trace_record(found))
     else:
         show_tables(trace_tables(found))
-    if asked.html:
-        show_html(asked.html, trace_page(found), plain_inputs(asked), trace_record(found), is_told=not asked.as_json)
+    if request.html:
+        show_html(
+            request.html,
+            trace_page(found),
+            plain_inputs(request.values),
+            trace_record(found),
+            is_told=not request.as_json,
+        )
 
 
 def write_results(files: ResultFiles, found: TraceOutcome) -> None:
@@ -104,26 +92,26 @@ def write_results(files: ResultFiles, found: TraceOutcome) -> None:
         write_tables(files, csv_text(record_of["ranks"], RANK_COLUMNS), beside)
 
 
-def _run(asked: TraceAsked, watch: Watch | None = None) -> TraceOutcome:
-    dims = _astra_dims(asked.topology)
-    if asked.engine == "astra-sim":
-        system = _system(asked, dims or astra_dims_of(_described(asked.topology).parts))
-        traces = load_traces(asked.prefix, asked.groups)
-        with _placed(asked.prefix):
+def _run(request: TraceRequest, watch: Watch | None = None) -> TraceOutcome:
+    dims = _astra_dims(request.topology)
+    if request.engine == "astra-sim":
+        system = _system(request, dims or astra_dims_of(_described(request.topology).parts))
+        traces = load_traces(request.prefix, request.groups)
+        with _placed(request.prefix):
             return run_astra(traces, system, watch)
-    network = _drawn(asked.topology, dims) if dims else _described(asked.topology)
+    network = _drawn(request.topology, dims) if dims else _described(request.topology)
     settings = Settings()
-    if asked.system:
-        system = _system(asked, dims or astra_dims_of(network.parts))
+    if request.system:
+        system = _system(request, dims or astra_dims_of(network.parts))
         settings = Settings(
             queueing=queueing_of(system),
             devices=devices_of(system),
             num_chunks=system.num_chunks,
             algorithms=algorithms_of(system, [part.name for part in network.parts]),
         )
-    settings = settings.with_speeds(speeds_frac(asked.slow_ranks), network.graph.num_devices)
-    traces = load_traces(asked.prefix, asked.groups)
-    with _placed(asked.prefix):
+    settings = settings.with_speeds(speeds_frac(request.slow_ranks), network.graph.num_devices)
+    traces = load_traces(request.prefix, request.groups)
+    with _placed(request.prefix):
         return run_events(traces, network, settings, watch)
 
 
@@ -167,10 +155,10 @@ def _described(reference: str) -> Network:
     return networks[0]
 
 
-def _system(asked: TraceAsked, dims: tuple[AstraDim, ...]) -> AstraSystem:
-    if not asked.system:
-        return plain_system(dims, is_congestion_aware=asked.is_congestion_aware)
-    return load_system(dims, Path(asked.system), is_congestion_aware=asked.is_congestion_aware)
+def _system(request: TraceRequest, dims: tuple[AstraDim, ...]) -> AstraSystem:
+    if not request.system:
+        return plain_system(dims, is_congestion_aware=request.congestion_aware)
+    return load_system(dims, Path(request.system), is_congestion_aware=request.congestion_aware)
 
 
 def convert(workload: str, prefix: str, topology: str, *, is_forced: bool, as_json: bool) -> None:

@@ -1,21 +1,45 @@
 """`dovetail ui`: the explorer, until it is interrupted."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: the options in them are the command's.
 import importlib.util
+from typing import Annotated
 
-from dovetail.api.arguments import count
-from dovetail.cli.screen import show_json, write
+from dovetail.api.requests.option import COUNT, FLAG, Option
+from dovetail.cli.options import command
 from dovetail.errors import InvalidInput
-from dovetail.explorer.server import MISSING, serve
-from dovetail.explorer.settings import settings_of
 
 
-def answer(host: str, port: str, store: str, *, opens_browser: bool, as_json: bool) -> None:
+@command()
+def ui(
+    *,
+    host: Annotated[
+        str,
+        Option(
+            "Where to listen. Whoever asks, on this machine too, needs the token in the printed address.", "ADDRESS"
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[int, Option("The port to listen on.", "N", COUNT)] = 8037,
+    store: Annotated[str, Option("A store whose studies are shown, and where searches are kept.", "FILE")] = "",
+    opens: Annotated[bool, Option("Open the page in the browser.", kind=FLAG, flag="--open")] = False,
+    as_json: Annotated[bool, Option("Print the address as JSON, for programs.", kind=FLAG, flag="--json")] = False,
+) -> None:
+    """Explore in the browser: plan, turn hardware, compare, search.
+
+    Pages are served by this machine alone, from what is installed: nothing is loaded from or told to anyone else.
+    The address that is printed has a token in it, without which nobody gets in. Ends with Ctrl-C.
+    """
+    answer(host, port, store, opens_browser=opens, as_json=as_json)
+
+
+def answer(host: str, port: int, store: str, *, opens_browser: bool, as_json: bool) -> None:
     """Serves the pages, and says where."""
+    from dovetail.cli.screen import show_json, write
+    from dovetail.explorer.server import MISSING, serve
+    from dovetail.explorer.settings import settings_of
+
     if importlib.util.find_spec("nicegui") is None:
         raise InvalidInput(MISSING)
-    settings = settings_of(host, count("--port", port), store)
+    settings = settings_of(host, port, store)
 
     def ready(url: str) -> None:
         show_json({"url": url}) if as_json else write(f"Dovetail is at {url}\nCtrl-C ends it.\n")

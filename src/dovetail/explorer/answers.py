@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from dovetail.api.around import Called
-from dovetail.api.asked import Asked, open_job_of
-from dovetail.api.plan_commands import PlanAsked
+from dovetail.api.jobs import JobRequest, open_job_of
 from dovetail.api.planned import best_plan
 from dovetail.api.progress import Progress, Tell
+from dovetail.api.requests.jobs import PlanRequest
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.explorer.designs import design_cluster
@@ -45,10 +45,20 @@ class Found:
 
 def job_of_state(state: State) -> OpenJob:
     """What is asked for, as it is in the catalogues and files: nothing changed of the hardware."""
-    asked = Asked(
-        model=_model(state), cluster=_cluster(state), global_batch=state.batch, seq=state.seq, compute=state.compute
+    return open_job_of(_job_request(state, _model(state), _cluster(state)))[0]
+
+
+def _job_request(state: State, model: Model, cluster: AnyCluster) -> JobRequest:
+    """The state as a request has it: its own words, and the options of the form that a job has."""
+    of_jobs = {one.name for one in fields(JobRequest)}
+    return JobRequest(
+        model=model,
+        cluster=cluster,
+        global_batch=state.batch,
+        seq=state.seq,
+        compute=state.compute,
+        **{name: value for name, value in state.requested.items() if name in of_jobs},
     )
-    return open_job_of(asked)[0]
 
 
 def _model(state: State) -> Model:
@@ -130,14 +140,9 @@ def _without_copies(text: str) -> str:
 def found_for_state(state: State, tell: Tell | None = None, objective: str = DEFAULT_OBJECTIVE) -> Found:
     """The best plan for the state's model and hardware, as it was changed."""
     job = job_as_turned(state)
-    asked = Asked(
-        model=job.workload.model,
-        cluster=altered_cluster(state, job),
-        global_batch=state.batch,
-        seq=state.seq,
-        compute=state.compute,
-    )
-    best, answer = best_plan(asked, PlanAsked(objective=objective), Called(tell=tell or _nobody))
+    asked = _job_request(state, job.workload.model, altered_cluster(state, job))
+    wanted = PlanRequest(objective=objective).changed(**state.requested)
+    best, answer = best_plan(asked, wanted, Called(tell=tell or _nobody))
     if isinstance(answer, NothingFits):
         return Found(plan=plan_text(best.plan), said="no plan fits; this is the one that needs least memory")
     return Found(plan=plan_text(best.plan), said=f"{sentence(answer)}.", gap_frac=answer.gap_frac)

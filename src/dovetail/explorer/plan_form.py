@@ -10,7 +10,7 @@ from dovetail.errors import InvalidInput
 from dovetail.explorer.catalogue import UPLOADED, cluster_groups, model_groups
 from dovetail.explorer.elements import box, choice_field, file_field, options_html, put_text, text_field, words
 from dovetail.explorer.packed import unpacked
-from dovetail.explorer.state import DEVICES, State, Upload, whole
+from dovetail.explorer.state import DEVICES, LABELS, OPTIONS, State, Upload, whole
 from dovetail.explorer.turns import can_have
 from dovetail.files.job import OpenJob
 from dovetail.files.uploaded import LIMIT_BYTES, upload_name
@@ -40,11 +40,17 @@ class PlanForm:
         file_field("cluster-file", "or a cluster file", "cluster", LIMIT_BYTES, self._take_cluster)
         with box("pair"):
             self._fields = {
-                name: text_field(name, label, "", self._count(name), inputmode="numeric")
-                for name, label in (("devices", "Devices"), ("batch", "Samples a step"), ("seq", "Positions a sample"))
+                name: text_field(name, LABELS[name], "", self._count(name), inputmode="numeric")
+                for name in ("devices", "batch", "seq")
+            }
+            self._fields |= {
+                name: text_field(
+                    name, LABELS[name], "", self._option(name), placeholder=OPTIONS[name].option.placeholder
+                )
+                for name in OPTIONS
             }
             self._typed = dict.fromkeys(self._fields, "")  # what stands in each, as far as the server was told
-            self._compute = choice_field("compute", "Compute in", {}, "", self._choose_compute)
+            self._compute = choice_field("compute", LABELS["compute"], {}, "", self._choose_compute)
 
     def show(self, state: State, job: OpenJob) -> None:
         """The state as it was understood: sizes that were left open are filled in."""
@@ -55,6 +61,8 @@ class PlanForm:
         self.show_devices(round(job.cluster.num_devices * state.factors.get(DEVICES, 1.0)))
         self._put("batch", str(job.workload.global_batch))
         self._put("seq", str(job.workload.seq))
+        for name in OPTIONS:
+            self._put(name, state.options.get(name, ""))
         self._field_box("seq").set_visibility(job.workload.model.sample == "tokens")
         dtypes = sorted(
             set.intersection(*({dtype for dtype, _ in chip.tensor.rates} for chip in chips_of(job.cluster)))
@@ -98,6 +106,13 @@ class PlanForm:
             self._typed[name] = text
             self._sized.content = ""
             await self._asker.ask(lambda: self._asker.state.asking(**{name: whole(name, text)}))
+
+        return change
+
+    def _option(self, name: str) -> Any:
+        async def change(text: str) -> None:
+            self._typed[name] = text
+            await self._asker.ask(lambda: self._asker.state.with_option(name, text))
 
         return change
 

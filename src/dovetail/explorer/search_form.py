@@ -15,11 +15,15 @@ from dovetail.explorer.search_asked import (
     COUNTED,
     FRONT,
     KINDS,
+    LABELS,
+    OPTIONS,
     PLAN,
     WRITTEN,
-    SearchAsked,
+    SearchRequest,
     asked_by_form,
     checked,
+    example_of,
+    options_of,
 )
 from dovetail.explorer.state import FIRST
 from dovetail.search.codesign.networks import NETWORKS
@@ -28,7 +32,7 @@ from dovetail.search.metrics import metrics
 from dovetail.search.objectives import objectives
 
 # All that stands in the fields at this moment: what is started is what is read there.
-FIELDS = f"""() => emit(Object.fromEntries({[*COUNTED, *WRITTEN]}
+FIELDS = f"""() => emit(Object.fromEntries({[*COUNTED, *WRITTEN, *OPTIONS]}
   .map((name) => [name, document.getElementById(name)?.value]).filter(([, value]) => value !== undefined)))"""
 AXES = (
     ("throughput,area,power,cost", "throughput, area, power and cost"),
@@ -42,10 +46,10 @@ AXES = (
 class Asker(Protocol):
     """Who is asked by the form."""
 
-    asked: SearchAsked
+    asked: SearchRequest
     frame: Frame
 
-    def ask(self, asked: SearchAsked) -> None: ...
+    def ask(self, asked: SearchRequest) -> None: ...
 
 
 class SearchForm:
@@ -68,7 +72,7 @@ class SearchForm:
             else:
                 self._chips(asked)
 
-    def _plan(self, asked: SearchAsked) -> None:
+    def _plan(self, asked: SearchRequest) -> None:
         state = asked.state or FIRST
         model = state.model_file.name if state.model_file else state.model
         cluster = state.cluster_file.name if state.cluster_file else state.cluster
@@ -77,22 +81,26 @@ class SearchForm:
         options = {"": named(objectives.names())}
         choice_field("objective", "Best by", options, asked.objective, self._choose("objective"))
 
-    def _chips(self, asked: SearchAsked) -> None:
+    def _chips(self, asked: SearchRequest) -> None:
         choice_field("model", "Model", model_groups(), asked.model, self._choose("model"))
         spaces = {"": [(name, f"{name}: {preset.summary}") for name, preset in PRESETS.items()]}
-        choice_field("preset", "Space of chips", spaces, asked.preset, self._choose("preset"))
+        choice_field("preset", LABELS["preset"], spaces, asked.preset, self._choose("preset"))
         if asked.kind == CODESIGN:
-            choice_field("metric", "Best by", {"": named(metrics.names())}, asked.metric, self._choose("metric"))
+            choice_field("metric", LABELS["metric"], {"": named(metrics.names())}, asked.metric, self._choose("metric"))
         if asked.kind == FRONT:
-            choice_field("axes", "Axes", {"": list(AXES)}, ",".join(asked.axes), self._choose_axes)
+            choice_field("axes", LABELS["axes"], {"": list(AXES)}, ",".join(asked.axes), self._choose_axes)
         networks = {"": [("", "as the space has it"), *named(NETWORKS)]}
-        choice_field("network", "Network", networks, asked.network, self._choose("network"))
-        choice_field("base", "Base chip", chip_groups(), asked.base, self._choose("base"))
+        choice_field("network", LABELS["network"], networks, asked.network, self._choose("network"))
+        choice_field("base", LABELS["base"], chip_groups(), asked.base, self._choose("base"))
         with box("pair"):
-            for name, label in (("devices", "Devices"), ("batch", "Samples a step")):
-                text_field(name, label, str(getattr(asked, name) or ""), self._write(name), inputmode="numeric")
-            text_field("area", "Chip area at most", asked.area, self._write("area"), placeholder="600 mm2")
-            text_field("power", "Chip power at most", asked.power, self._write("power"), placeholder="300 W")
+            for name in COUNTED:
+                text = str(getattr(asked, name) or "")
+                text_field(name, LABELS[name], text, self._write(name), inputmode="numeric")
+            for name in WRITTEN:
+                text_field(name, LABELS[name], getattr(asked, name), self._write(name), placeholder=example_of(name))
+            for name in options_of(asked.kind):
+                text = asked.options.get(name, "")
+                text_field(name, LABELS[name], text, self._write(name), placeholder=example_of(name))
 
     def _write(self, name: str) -> Any:
         def write(text: str) -> None:

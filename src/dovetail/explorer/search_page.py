@@ -16,7 +16,7 @@ from dovetail.explorer.front_view import FrontView, whole
 from dovetail.explorer.search_asked import (
     OTHERS,
     PLAN,
-    SearchAsked,
+    SearchRequest,
     asked_by_form,
     check_can_start,
     search_asked,
@@ -41,7 +41,7 @@ class SearchView:
     def __init__(self, site: Site, query: list[tuple[str, str]], path: str = "/search") -> None:
         self._site, self._query = site, query
         self.frame = Frame(path, query)
-        self.asked = SearchAsked()
+        self.asked = SearchRequest()
         self._state: State | None = None
         self._search: Search | None = None
         self._shown = ""
@@ -87,7 +87,7 @@ class SearchView:
 
     # --- what the user does ------------------------------------------------------------------------------------------
 
-    def ask(self, asked: SearchAsked) -> None:
+    def ask(self, asked: SearchRequest) -> None:
         self.asked = asked
         self._keep()
 

@@ -6,16 +6,15 @@ import time
 import traceback
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
-from typing import Any
 
-from dovetail.api.codesigned import Codesign, codesign
-from dovetail.api.fronts import pareto
+from dovetail.api.codesigned import Codesign
 from dovetail.api.progress import Progress, Tell
+from dovetail.api.requests.searches import codesign, pareto
 from dovetail.errors import DovetailError
 from dovetail.explorer.answers import found_for_state, page_of_state
 from dovetail.explorer.designs import design_word
 from dovetail.explorer.fronts import Front, design_state, front_of_report
-from dovetail.explorer.search_asked import CODESIGN, FRONT, PLAN, SearchAsked
+from dovetail.explorer.search_asked import CODESIGN, FRONT, PLAN, SearchRequest
 from dovetail.explorer.state import FIRST, State
 from dovetail.explorer.work import begin_child
 from dovetail.files.model import model_of
@@ -24,6 +23,7 @@ from dovetail.plugins import Plugin, blamed
 from dovetail.report.codesigned import CodesignReport
 from dovetail.report.fronts import FrontReport
 from dovetail.report.page import Page
+from dovetail.workload.model import Model
 
 PAUSE_S = 0.1  # between two things told
 OURS = "a mistake of ours ended this search; what the server printed says where"
@@ -45,7 +45,7 @@ class Refused:
     said: str
 
 
-def run_search(asked: SearchAsked, store: str, pipe: Connection, plugins: tuple[Plugin, ...] = ()) -> None:
+def run_search(asked: SearchRequest, store: str, pipe: Connection, plugins: tuple[Plugin, ...] = ()) -> None:
     """Searches, tells how far it is and what it found, and ends."""
     begin_child(plugins)
     try:
@@ -60,7 +60,7 @@ def run_search(asked: SearchAsked, store: str, pipe: Connection, plugins: tuple[
         pipe.close()
 
 
-def ended(asked: SearchAsked, store: str, tell: Tell) -> Ended:
+def ended(asked: SearchRequest, store: str, tell: Tell) -> Ended:
     return {PLAN: _plan, CODESIGN: _codesign, FRONT: _front}[asked.kind](asked, store, tell)
 
 
@@ -77,17 +77,15 @@ def _told(pipe: Connection) -> Tell:
     return tell
 
 
-def _plan(asked: SearchAsked, _store: str, tell: Tell) -> Ended:
+def _plan(asked: SearchRequest, _store: str, tell: Tell) -> Ended:
     """A plan is found in one go: there is nothing to keep of a search for one."""
     state = replace(asked.state or FIRST, plan="")
     state = state.with_plan(found_for_state(state, tell, asked.objective).plan)
     return Ended(page=page_of_state(state), states=(state,))
 
 
-def _codesign(asked: SearchAsked, store: str, tell: Tell) -> Ended:
-    model = model_of(catalogue_entry(asked.model), asked.seq)
-    said = _said(asked)
-    found = codesign(model, metric=asked.metric, **said, store=store, progress=tell)
+def _codesign(asked: SearchRequest, store: str, tell: Tell) -> Ended:
+    found = codesign(**{**asked.request.given, "spec": _model(asked)}, store=store, progress=tell)
     return Ended(page=found.page, states=_states(found))
 
 
@@ -99,14 +97,11 @@ def _states(found: Codesign) -> tuple[State, ...]:
     return tuple(design_state(case, word, own.plan) for case, own in zip(question.cases, found.best.cases, strict=True))
 
 
-def _front(asked: SearchAsked, store: str, tell: Tell) -> Ended:
-    model = model_of(catalogue_entry(asked.model), asked.seq)
-    found = pareto(model, axes=asked.axes, **_said(asked), store=store, progress=tell)
+def _front(asked: SearchRequest, store: str, tell: Tell) -> Ended:
+    found = pareto(**{**asked.request.given, "spec": _model(asked)}, store=store, progress=tell)
     front = front_of_report(found.outcome) if isinstance(found.outcome, FrontReport) else None
     return Ended(page=found.page, front=front)
 
 
-def _said(asked: SearchAsked) -> dict[str, Any]:
-    words: dict[str, Any] = {name: getattr(asked, name) for name in ("preset", "base", "network")}
-    words |= {name: getattr(asked, name) for name in ("area", "power")}
-    return words | {name: getattr(asked, name) or None for name in ("devices", "batch", "seq")}
+def _model(asked: SearchRequest) -> Model:
+    return model_of(catalogue_entry(asked.model), asked.seq)

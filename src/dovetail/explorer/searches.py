@@ -12,7 +12,7 @@ from typing import Any
 
 from dovetail.api.progress import Progress
 from dovetail.errors import InvalidInput
-from dovetail.explorer.search_asked import SearchAsked
+from dovetail.explorer.search_asked import SearchRequest
 from dovetail.explorer.search_work import Ended, Refused, run_search
 from dovetail.plugins import loaded_plugins
 
@@ -28,7 +28,7 @@ class Search:
     """One search: what was asked, how far it is, and what it came to."""
 
     number: str
-    asked: SearchAsked
+    asked: SearchRequest
     process: Any
     pipe: Connection
     began_s: float
@@ -81,7 +81,7 @@ class Searches:
         self._store = store
         self._every: dict[str, Search] = {}
 
-    def start(self, asked: SearchAsked) -> Search:
+    def start(self, asked: SearchRequest) -> Search:
         self._tidy()
         running = [one for one in self._every.values() if one.status == RUNNING]
         most = min(MOST_RUNNING, max(1, os.cpu_count() or 1))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from dovetail.api.requests.jobs import PlanRequest
+from dovetail.api.requests.option import Parameter, form_options
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.explorer.packed import packed, unpacked
 from dovetail.files.schema import MAX_WHOLE
@@ -22,7 +25,10 @@ DIGITS = 6  # of a factor
 MAX_WORD = 60
 _COUNTS = ("devices", "batch", "seq")
 _FILES = tuple(f"{kind}-{part}" for kind in ("model", "cluster") for part in ("name", "text"))
-WORDS = ("model", "cluster", *_FILES, "design", *_COUNTS, "compute", "plan", PIN)
+LABELS = {name: each.option.form for name, each in form_options(PlanRequest).items()}  # of the form, by address
+# Options of `plan` that the form offers and no control of its own is made for: a field each.
+OPTIONS = form_options(PlanRequest, but=(*_COUNTS, "compute"))
+WORDS = ("model", "cluster", *_FILES, "design", *_COUNTS, "compute", *OPTIONS, "plan", PIN)
 OF_EVERY_PAGE = ("theme", "token")
 
 
@@ -37,8 +43,9 @@ class Upload:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """What is asked for. A model or cluster is an entry of a catalogue, or was uploaded; `design` is a point of a
-    search: the chip it builds on, the network, and its knobs. `plan` is the text of the plan that is looked at, empty
-    where the best is wanted; `factors` are figures of the hardware over their own, by key, devices among them.
+    search: the chip it builds on, the network, and its knobs. `options` are words for those of `OPTIONS` that were
+    said. `plan` is the text of the plan that is looked at, empty where the best is wanted; `factors` are figures of
+    the hardware over their own, by key, devices among them.
     """
 
     model: str = DEFAULT_MODEL
@@ -50,6 +57,7 @@ class State:
     batch: int = 0
     seq: int = 0
     compute: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
     plan: str = ""
     factors: Mapping[str, float] = field(default_factory=dict)
 
@@ -59,6 +67,15 @@ class State:
     def asking(self, **changes: object) -> State:
         """The same with other words, and so with the best plan for them."""
         return replace(self, plan="", factors={}, **changes)  # type: ignore[arg-type]
+
+    def with_option(self, name: str, text: str) -> State:
+        """The same with other words for an option, and so with the best plan for them."""
+        return self.asking(options=read_options({**self.options, name: text}, OPTIONS))
+
+    @property
+    def requested(self) -> dict[str, Any]:
+        """The options as a request has them, by parameter."""
+        return {OPTIONS[name].name: OPTIONS[name].parse(text) for name, text in self.options.items()}
 
     def with_factor(self, key: str, factor: float) -> State:
         """The same plan, one figure of the hardware changed."""
@@ -87,6 +104,7 @@ def _words(state: State) -> list[tuple[str, str]]:
     words += [(name, str(getattr(state, name))) for name in _COUNTS if getattr(state, name)]
     if state.compute:
         words.append(("compute", state.compute))
+    words += sorted(state.options.items())
     if state.plan:
         words.append(("plan", packed(state.plan)))
     return [*words, *((f"{TIMES}{key}", f"{value:.{DIGITS}g}") for key, value in sorted(state.factors.items()))]
@@ -135,6 +153,7 @@ def _state(words: Sequence[tuple[str, str]]) -> State:
         cluster_file=_upload(said, "cluster"),
         design=said.get("design", ""),
         compute=said.get("compute", ""),
+        options=read_options(said, OPTIONS),
         plan=unpacked(said["plan"]) if said.get("plan") else "",
         factors={name.removeprefix(TIMES): _factor(value) for name, value in words if name.startswith(TIMES)},
         **{name: whole(name, said[name]) for name in _COUNTS if name in said},
@@ -147,6 +166,15 @@ def _upload(said: Mapping[str, str], name: str) -> Upload | None:
     if f"{name}-text" not in said:
         return None
     return Upload(name=upload_name(said.get(f"{name}-name", f"{name}.yaml")), text=unpacked(said[f"{name}-text"]))
+
+
+def read_options(said: Mapping[str, str], known: Mapping[str, Parameter]) -> dict[str, str]:
+    """Those of `known` that are said, each found to be readable; empty words are as if nothing was."""
+    found = {name: said[name].strip()[:MAX_WORD] for name in known if name in said}
+    for name, text in found.items():
+        if text:
+            known[name].parse(text)
+    return {name: text for name, text in found.items() if text}
 
 
 def whole(name: str, text: str) -> int:

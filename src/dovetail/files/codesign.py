@@ -35,8 +35,8 @@ Knobs = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CodesignSaid:
-    """What the command line says beside the spec; empty or 0 where it says nothing."""
+class CodesignOverrides:
+    """What a request says in place of its spec; empty or 0 where it says nothing."""
 
     preset: str = ""
     base: str = ""
@@ -82,7 +82,7 @@ class _Spec(Shape):
     space: object = None
 
 
-def load_codesign(reference: SpecGiven, said: CodesignSaid) -> CodesignSpec:
+def load_codesign(reference: SpecGiven, said: CodesignOverrides) -> CodesignSpec:
     """The spec in a file, or a model by name or file; what the command line says goes before what the spec says."""
     spec = spec_given(reference, SPEC_KEYS)
     if spec is None or isinstance(reference, Model | ModelHolder):
@@ -127,7 +127,7 @@ def _cases(
     )
 
 
-def _of_model(reference: ModelGiven, said: CodesignSaid) -> CodesignSpec:
+def _of_model(reference: ModelGiven, said: CodesignOverrides) -> CodesignSpec:
     """A model alone, in a space by name."""
     preset_name = said.preset or DEFAULT_PRESET
     preset = _preset(preset_name, "--preset")
@@ -189,7 +189,7 @@ def _wholes(entry: Entry) -> tuple[int, ...]:
     return tuple(sorted({item.value for item in items}))
 
 
-def _said_knobs(said: CodesignSaid) -> Knobs:
+def _said_knobs(said: CodesignOverrides) -> Knobs:
     """Those of the command line, beside devices."""
     if not said.endpoint:
         return {}
@@ -213,7 +213,7 @@ def _endpoint_codes(entry: Entry) -> tuple[int, ...]:
     return tuple(sorted({_endpoint_code(item.value, item.where) for item in items}))
 
 
-def _knobs(spec: Entry, base: Chip, preset: Preset, said: CodesignSaid) -> Knobs:
+def _knobs(spec: Entry, base: Chip, preset: Preset, said: CodesignOverrides) -> Knobs:
     """All that may be chosen but devices: the command line goes before the spec, and that before the preset."""
     return {**preset.values, **_spec_knobs(spec, base), **_said_knobs(said)}
 
@@ -244,7 +244,7 @@ def _plans(
     return replace(preset.plans, **{name: getattr(asked, name) for name in said if hasattr(asked, name)})
 
 
-def _network(name: str, said: CodesignSaid, spec: Entry | None) -> str:
+def _network(name: str, said: CodesignOverrides, spec: Entry | None) -> str:
     try:
         network_named(name)
     except InvalidInput as error:
@@ -261,5 +261,5 @@ def _space(base: Chip, num_devices: tuple[int, ...], values: Knobs, where: str) 
     return space
 
 
-def _limits(said: CodesignSaid, spec: Entry | None, preset: Preset, base: Chip) -> Limits:
+def _limits(said: CodesignOverrides, spec: Entry | None, preset: Preset, base: Chip) -> Limits:
     return limits_said(said.area, said.power, spec, preset.die_mm2 * (base.die.num_dies + base.die.num_io_dies))

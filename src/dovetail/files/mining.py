@@ -14,7 +14,7 @@ from dovetail.files.built_on import said_amount, said_workload, template_base, w
 from dovetail.files.entry import Entry, placed
 from dovetail.files.given import ModelGiven, ModelHolder, SpecGiven, model_given, spec_given
 from dovetail.files.job import check_dtype, countable, spec_name
-from dovetail.files.mining_stages import StagesSaid, StagesSpec, stages_of
+from dovetail.files.mining_stages import StageOverrides, StagesSpec, stages_of
 from dovetail.files.plan import own_devices, plan_of
 from dovetail.files.schema import Shape, Text, Whole, Wholes, amount, checked
 from dovetail.hardware.chip import Chip
@@ -41,15 +41,15 @@ SPEC_KEYS = ("workload", "models", "chip")  # one of them makes a file a spec ra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MiningSaid:
-    """What the command line says beside the spec; empty or 0 where it says nothing."""
+class MineOverrides:
+    """What a request says in place of its spec; empty or 0 where it says nothing."""
 
     base: str = ""
     area: str = ""
     power: str = ""
     batch: int = 0
     seq: int = 0
-    stages: StagesSaid = field(default_factory=StagesSaid)
+    stages: StageOverrides = field(default_factory=StageOverrides)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class _Chip(Shape):
     counts: Wholes = Field(default_factory=lambda: list(COUNTS))
 
 
-def load_mining(reference: SpecGiven, said: MiningSaid) -> MiningSpec:
+def load_mining(reference: SpecGiven, said: MineOverrides) -> MiningSpec:
     """The spec in a file, or a model by name or file; what the command line says goes before what the spec says."""
     spec = spec_given(reference, SPEC_KEYS)
     if spec is None or isinstance(reference, Model | ModelHolder):
@@ -114,7 +114,7 @@ def load_mining(reference: SpecGiven, said: MiningSaid) -> MiningSpec:
     )
 
 
-def _of_model(reference: ModelGiven, said: MiningSaid) -> MiningSpec:
+def _of_model(reference: ModelGiven, said: MineOverrides) -> MiningSpec:
     """A model alone, on one device."""
     model = model_given(reference, said.seq)
     base = template_base(said.base, None, BASE, "designs")
@@ -135,13 +135,13 @@ def _of_model(reference: ModelGiven, said: MiningSaid) -> MiningSpec:
     )
 
 
-def _is_open(spec: Entry, entry: Entry, said: MiningSaid) -> bool:
+def _is_open(spec: Entry, entry: Entry, said: MineOverrides) -> bool:
     """Whether nobody said how large the batch is, and one device holds it all."""
     is_said = entry.has("global_batch") or (isinstance(entry.value, str) and entry.value not in models)
     return not spec.has("plan") and not said.batch and not is_said
 
 
-def _task(spec: Entry, entry: Entry, said: MiningSaid, base: Chip, *, has_one: bool) -> Task:
+def _task(spec: Entry, entry: Entry, said: MineOverrides, base: Chip, *, has_one: bool) -> Task:
     workload = said_workload(entry, said.batch, said.seq, base)
     if spec.has("plan"):
         entry = spec.child("plan")
@@ -153,7 +153,7 @@ def _task(spec: Entry, entry: Entry, said: MiningSaid, base: Chip, *, has_one: b
     return fitting_batch(workload, base) if is_open else whole_batch(workload)
 
 
-def _limits(said: MiningSaid, given: Any, entry: Entry | None) -> Limits:
+def _limits(said: MineOverrides, given: Any, entry: Entry | None) -> Limits:
     area_mm2 = said_amount("--area", said.area, "mm2") if said.area else given.area
     power_w = said_amount("--power", said.power, "w") if said.power else given.power
     if power_w == 0:

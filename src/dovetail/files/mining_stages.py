@@ -14,14 +14,14 @@ from dovetail.search.planners.constraints import Constraint, overruled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StagesSaid:
-    """What the command line says of stages; empty or 0 where it says nothing."""
+class StageOverrides:
+    """What a request says of stages in place of its spec; empty or 0 where it says nothing."""
 
     devices: int = 0
     stages: str = ""
-    num_kept: int = 0
-    fixed: tuple[str, ...] = ()
-    forbidden: tuple[str, ...] = ()
+    keep: int = 0
+    fix: tuple[str, ...] = ()
+    forbid: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class StagesSpec:
     constraints: tuple[Constraint, ...] = ()  # with what designs by stage need of them too
 
 
-def stages_of(said: StagesSaid, spec: Entry | None, given: Any, num_tasks: int) -> StagesSpec:
+def stages_of(said: StageOverrides, spec: Entry | None, given: Any, num_tasks: int) -> StagesSpec:
     """What the command line says, and then what a spec says; `given` is the spec as it was checked, or an empty one."""
     way = _way(said, spec, given.stages)
     if way != ONE and num_tasks > 1:
@@ -45,9 +45,9 @@ def stages_of(said: StagesSaid, spec: Entry | None, given: Any, num_tasks: int) 
     if num_devices and spec is not None and spec.has("plan"):
         told = "the devices are those of the plan; leave out plan, and the planner is asked for one"
         raise InvalidInput(told, "--devices" if said.devices else spec.child("devices").where)
-    num_kept = said.num_kept or _count(spec, "keep", given.keep) or NUM_KEPT
+    num_kept = said.keep or _count(spec, "keep", given.keep) or NUM_KEPT
     if num_kept > MOST_KEPT:
-        where = "--keep" if said.num_kept or spec is None else spec.child("keep").where
+        where = "--keep" if said.keep or spec is None else spec.child("keep").where
         raise InvalidInput(f"keep must be at most {MOST_KEPT}; got {num_kept:,}", where)
     _check_kept(said, spec, way)
     wanted = _constraints(said, spec, num_devices)
@@ -56,16 +56,16 @@ def stages_of(said: StagesSaid, spec: Entry | None, given: Any, num_tasks: int) 
     )
 
 
-def _check_kept(said: StagesSaid, spec: Entry | None, way: str) -> None:
+def _check_kept(said: StageOverrides, spec: Entry | None, way: str) -> None:
     """Raises where designs to choose from are counted, and nothing is chosen by stage."""
     told = "how many designs to keep counts only where stages have their own; say stages: mosaic or pooled, or leave it"
-    if way == ONE and said.num_kept:
+    if way == ONE and said.keep:
         raise InvalidInput(f"{told} out", "--keep")
     if way == ONE and not said.stages and spec is not None and spec.has("keep"):
         raise InvalidInput(f"{told} out", spec.child("keep").where)
 
 
-def _way(said: StagesSaid, spec: Entry | None, given: str) -> str:
+def _way(said: StageOverrides, spec: Entry | None, given: str) -> str:
     way = said.stages or given or ONE
     if way in WAYS:
         return way
@@ -79,8 +79,8 @@ def _count(spec: Entry | None, key: str, value: int) -> int:
     return value
 
 
-def _constraints(said: StagesSaid, spec: Entry | None, num_devices: int) -> tuple[Constraint, ...]:
-    over = (*map(fixed_by, said.fixed), *(one for words in said.forbidden for one in forbidden_by(words)))
+def _constraints(said: StageOverrides, spec: Entry | None, num_devices: int) -> tuple[Constraint, ...]:
+    over = (*map(fixed_by, said.fix), *(one for words in said.forbid for one in forbidden_by(words)))
     under: tuple[Constraint, ...] = ()
     if spec is not None and spec.has("space"):
         with placed(spec.child("space")):

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 import dovetail as dv
-from dovetail.api.answer import PLOTLY, call_of, plain_page, tables_html
+from dovetail.api.answer import PLOTLY, plain_page, tables_html
 from dovetail.api.arguments import as_argument, counted
+from dovetail.api.requests.jobs import SimulateRequest
 from dovetail.report.table import Table
 
 EVIL = "<script>alert(1)</script>"
@@ -105,8 +106,9 @@ def test_numbers_stand_right_and_words_left():
 
 
 def test_a_call_says_what_was_given_and_leaves_out_what_was_not():
-    said = call_of("simulate", model="llama3-8b", cluster={"name": "x"}, plan=dv.Plan(), seq=None, compute="", top=3)
-    assert said == "dovetail.simulate(model='llama3-8b', cluster={'name': 'x'}, plan=<Plan>, top=3)"
+    plan = dv.Plan()
+    request = SimulateRequest(model="llama3-8b", cluster={"name": "x"}, plan=plan, seq=None, compute="", devices=3)
+    assert request.call == "dovetail.simulate(model='llama3-8b', cluster={'name': 'x'}, devices=3, plan=<Plan>)"
 
 
 def test_options_become_arguments_in_messages():

@@ -13,10 +13,11 @@ from dovetail.accuracy.prepared import Given
 from dovetail.api import measured_sets
 from dovetail.api.appraised import EXTRAS, OPERATIONS, appraised, machine, timed
 from dovetail.api.around import Called
+from dovetail.api.requests.evidence import ValidateRequest
 from dovetail.api.timed import costing, planning, proofs
 from dovetail.api.timed.operation import Operation, warm
 from dovetail.api.timed.proofs import PROOFS, Proof
-from dovetail.api.validated import ValidateAsked, validated
+from dovetail.api.validated import has_published_runs, sets_of, validated
 from dovetail.errors import InvalidInput
 from dovetail.files.gaps import load_gaps
 from dovetail.hardware.clusters import clusters
@@ -115,11 +116,9 @@ def test_the_machine_is_this_one():
 def whole():
     clock = Clock(1.0, 1.0, 1.0, 1.0)
     proof = Proof(what="a plan", gaps_frac=lambda: [0.0, 0.5])
-    asked = ValidateAsked(targets=("dies",), is_whole=True)
     return validated(
-        asked,
+        ValidateRequest(target=("dies",), all=True),
         around([]),
-        "dovetail.validate(all=True)",
         lambda own: appraised(own, [operation(clock)], [proof], clock=clock),
     )
 
@@ -147,9 +146,10 @@ def test_the_page_has_a_line_a_set_an_operation_and_a_gap_in_80_columns(whole):
 
 
 def test_every_set_is_asked_for_by_all_and_published_runs_among_them():
-    assert ValidateAsked(is_whole=True).sets == (*ValidateAsked().sets[:-1], "published", "published-gemm")
-    assert ValidateAsked(is_whole=True).has_published_runs
-    assert not ValidateAsked().has_published_runs
+    quick, whole = ValidateRequest(), ValidateRequest(all=True)
+    assert sets_of(whole) == (*sets_of(quick)[:-1], "published", "published-gemm")
+    assert has_published_runs(whole)
+    assert not has_published_runs(quick)
 
 
 @pytest.mark.parametrize("said", [{"chip": "h100-sxm"}, {"dtype": "fp8"}, {"profile": "trace.json"}])

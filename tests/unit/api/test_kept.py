@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import dovetail as dv
-from dovetail.api.reproduced import ReproduceAsked, Reproduction
-from dovetail.cli.show import show_entry
-from dovetail.cli.studies import show_studies
+from dovetail.api.reproduced import Reproduction
+from dovetail.api.requests.evidence import ReproduceRequest
+from dovetail.cli import main
 from dovetail.report.plain import versioned
 from dovetail.report.table import text_of
 
@@ -28,9 +28,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ["h100-sxm", "dgx-h100", "llama3-8b", str(ROOT / "examples" / "my-cluster.yaml")])
 def test_an_entry_is_what_the_command_shows(name, capsys):
     found = dv.show(name)
-    show_entry(name, "", as_json=True)
+    main(["show", name, "--json"])
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(found.record))
-    show_entry(name, "", as_json=False)
+    main(["show", name])
     assert capsys.readouterr().out.split() == str(found).split() == text_of(found.tables).split()
     assert "<table>" in found._repr_html_()
 
@@ -43,10 +43,10 @@ def test_a_kind_that_no_catalogue_has_is_said_by_the_arguments_name():
 def test_the_studies_of_a_store_are_what_the_command_lists(store, capsys, tmp_path):
     found = dv.studies(store)
     [key] = found
-    show_studies(str(store), as_json=True)
+    main(["studies", str(store), "--json"])
     assert json.loads(capsys.readouterr().out) == found.record
     one = dv.studies(store, study=key[:4], top=2)
-    show_studies(str(store), key[:4], 2, as_json=True)
+    main(["studies", str(store), "--study", key[:4], "--top", "2", "--json"])
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(one.record))
     assert len(found) == len(one) == 1
     one.to_html(tmp_path / "one.html")
@@ -57,7 +57,7 @@ def test_the_studies_of_a_store_are_what_the_command_lists(store, capsys, tmp_pa
 
 def test_a_reproduction_is_an_answer_with_the_commands_tables(tmp_path):
     record = json.loads(WHAM_RUN.read_text(encoding="utf-8"))
-    found = Reproduction(asked=ReproduceAsked(paper="wham"), found=record)
+    found = Reproduction(request=ReproduceRequest(paper="wham"), found=record)
     assert found.fits == record["holds"]
     assert found.record == versioned(record)
     assert found.figures == {}

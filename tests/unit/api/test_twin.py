@@ -10,20 +10,20 @@ import pytest
 
 import dovetail as dv
 from dovetail import api
-from dovetail.cli.accuracy_options import validate
-from dovetail.cli.capture_options import capture
-from dovetail.cli.catalogue_options import show
-from dovetail.cli.codesign_options import codesign
-from dovetail.cli.launch_options import launch
-from dovetail.cli.mine_options import mine
-from dovetail.cli.network_options import network
-from dovetail.cli.op_options import op
-from dovetail.cli.pareto_options import pareto
-from dovetail.cli.plan_options import plan
-from dovetail.cli.reproduce_options import reproduce
-from dovetail.cli.schedule_options import schedule
-from dovetail.cli.simulate_options import simulate
-from dovetail.cli.store_options import studies
+from dovetail.cli.capture import capture
+from dovetail.cli.codesign import codesign
+from dovetail.cli.launch import launch
+from dovetail.cli.mine import mine
+from dovetail.cli.network import network
+from dovetail.cli.op import op
+from dovetail.cli.pareto import pareto
+from dovetail.cli.plan import plan
+from dovetail.cli.reproduce import reproduce
+from dovetail.cli.schedule import schedule
+from dovetail.cli.show import show
+from dovetail.cli.simulate import simulate
+from dovetail.cli.studies import studies
+from dovetail.cli.validate import validate
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "capture": capture, "codesign": codesign, "launch": launch, "mine": mine, "network": network, "op": op,

@@ -7,8 +7,10 @@ from types import ModuleType
 
 import pytest
 
-from dovetail.api.scheduled import ScheduleAsked
-from dovetail.cli import schedule
+from dovetail.api import scheduled
+from dovetail.api.requests.components import ScheduleRequest
+from dovetail.cli import slow_loops
+from dovetail.cli.commands import run
 from dovetail.cli.manner import own_manner
 from dovetail.cli.slow_loops import NO_NUMBA, say_if_slow
 
@@ -33,12 +35,12 @@ def test_a_schedule_says_so_before_it_is_waited_for(monkeypatch):
     class Waited(Exception):
         pass
 
-    def searched(_asked: ScheduleAsked) -> None:
+    def searched(_request: ScheduleRequest) -> None:
         raise Waited
 
     said: list[str] = []
-    monkeypatch.setattr(schedule, "say_if_slow", lambda: said.append("slow"))
-    monkeypatch.setattr(schedule, "scheduled", searched)
-    with pytest.raises(Waited), own_manner():
-        schedule.answer(ScheduleAsked(model="bert-large", chip="tpuv2-like"), as_json=False)
+    monkeypatch.setattr(slow_loops, "say_if_slow", lambda: said.append("slow"))
+    monkeypatch.setattr(scheduled, "scheduled", searched)
+    with pytest.raises(Waited):
+        run(["schedule", "bert-large", "--chip", "tpuv2-like"])
     assert said == ["slow"]

@@ -7,6 +7,7 @@ import socket
 
 import pytest
 
+from dovetail.cli.commands import run
 from dovetail.cli.ui import answer
 from dovetail.errors import InvalidInput
 from dovetail.explorer.server import serve
@@ -16,7 +17,7 @@ from dovetail.explorer.settings import Settings
 def test_without_its_extra_it_says_in_one_line_what_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(InvalidInput, match=r"pip install 'dovetail-codesign\[ui\]'"):
-        answer("127.0.0.1", "8037", "", opens_browser=False, as_json=False)
+        answer("127.0.0.1", 8037, "", opens_browser=False, as_json=False)
 
 
 def test_a_port_that_is_taken_is_refused_in_one_line():
@@ -31,4 +32,4 @@ def test_a_port_that_is_taken_is_refused_in_one_line():
 @pytest.mark.parametrize("port", ["0", "x", "70000"])
 def test_a_port_that_cannot_be_is_refused(port):
     with pytest.raises(InvalidInput, match="--port"):
-        answer("127.0.0.1", port, "", opens_browser=False, as_json=False)
+        run(["ui", "--port", port])

@@ -19,7 +19,7 @@ from dovetail.explorer.packed import packed, unpacked
 from dovetail.explorer.quick import WORKING, Quick, whole_measures
 from dovetail.explorer.search_asked import (
     FRONT,
-    SearchAsked,
+    SearchRequest,
     asked_by_form,
     check_can_start,
     search_asked,
@@ -129,7 +129,7 @@ def test_while_a_slider_moves_the_limit_says_that_it_is_the_last_known():
 
 
 def test_a_search_that_cannot_be_is_refused_before_it_is_started():
-    asked = SearchAsked(model="bert-large", devices=16)
+    asked = SearchRequest(model="bert-large", devices=16)
     form = {"devices": "32", "batch": "", "area": " 600 mm2 ", "power": "280 W", "kind": "plan"}
     read = asked_by_form(asked, form)
     assert read == replace(asked, devices=32, batch=0, area="600 mm2", power="280 W")
@@ -268,11 +268,11 @@ def test_a_word_that_is_no_design_is_refused(word):
 
 
 def test_what_a_search_is_asked_comes_back_from_its_address():
-    asked = SearchAsked(
+    asked = SearchRequest(
         kind=FRONT, model="gpt2-345m", preset="chip", devices=64, axes=("throughput", "area"), area="600 mm2"
     )
     assert search_asked(parse_qsl(search_query(asked))) == asked
-    assert search_asked([]) == SearchAsked()
+    assert search_asked([]) == SearchRequest()
 
 
 @pytest.mark.parametrize(

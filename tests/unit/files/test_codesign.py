@@ -11,7 +11,7 @@ import pytest
 
 from dovetail.api.joint import question_of
 from dovetail.errors import DovetailError, InvalidInput
-from dovetail.files.codesign import DEFAULT_PRESET, MAX_POINTS, CodesignSaid, load_codesign
+from dovetail.files.codesign import DEFAULT_PRESET, MAX_POINTS, CodesignOverrides, load_codesign
 from dovetail.files.codesign_words import asked_words
 from dovetail.hardware.die import RETICLE_MM2
 from dovetail.search.codesign.presets import PLANS, PRESETS
@@ -34,7 +34,7 @@ def values(spec):
 
 
 def test_a_model_alone_is_asked_about_in_the_default_space_with_dies_that_can_be_made():
-    spec = load_codesign("gpt2-1.5b", CodesignSaid())
+    spec = load_codesign("gpt2-1.5b", CodesignOverrides())
     preset, [case] = PRESETS[DEFAULT_PRESET], spec.cases
     assert (spec.preset, spec.base.name, spec.network) == (DEFAULT_PRESET, preset.base, preset.network)
     assert spec.num_devices == (preset.num_devices,)
@@ -45,7 +45,7 @@ def test_a_model_alone_is_asked_about_in_the_default_space_with_dies_that_can_be
 
 def test_a_description_of_a_model_in_a_file_is_a_model_too(tmp_path):
     text = json.dumps({"base": "gpt2-345m", "name": "mine", "num_layers": 3})
-    spec = load_codesign(written(tmp_path, text, "mine.json"), CodesignSaid(batch=8, seq=64))
+    spec = load_codesign(written(tmp_path, text, "mine.json"), CodesignOverrides(batch=8, seq=64))
     assert (spec.cases[0].name, spec.cases[0].workload.global_batch, spec.cases[0].workload.seq) == ("mine", 8, 64)
 
 
@@ -57,7 +57,7 @@ def test_what_a_spec_says_goes_before_the_preset_and_options_before_both(tmp_pat
         "budget: {area: 6 cm2, power: 0.3 kW, total_area: 9000 mm2, total_power: 4 kW, total_usd: 20000}\n"
         "space: {tp: [1, 2], recompute: full}\n",
     )
-    spec = load_codesign(file, CodesignSaid())
+    spec = load_codesign(file, CodesignOverrides())
     assert (spec.name, spec.preset, spec.base.name, spec.network) == ("a system", "cores", "tpuv4-like", "flat")
     own = values(spec)
     assert (own["num_tensor"], own["clock_mhz"], own["num_devices"]) == ((2, 8), (900,), (8, 16))
@@ -67,7 +67,7 @@ def test_what_a_spec_says_goes_before_the_preset_and_options_before_both(tmp_pat
     )
     plans = spec.cases[0].plans
     assert (plans.tensor_parallel, plans.recompute, plans.microbatch) == ((1, 2), ("full",), PLANS.microbatch)
-    said = CodesignSaid(
+    said = CodesignOverrides(
         preset="chip", base="tpuv2-like", network="torus", devices=4, area="500 mm2", power="200 W", batch=8, seq=64
     )
     over = load_codesign(file, said)
@@ -78,13 +78,13 @@ def test_what_a_spec_says_goes_before_the_preset_and_options_before_both(tmp_pat
 
 def test_several_models_have_weights(tmp_path):
     text = "models: [{model: bert-base, global_batch: 8}, {model: gpt2-345m, global_batch: 8}]\n"
-    spec = load_codesign(written(tmp_path, text + "weights: [3, 0.5]\n"), CodesignSaid())
+    spec = load_codesign(written(tmp_path, text + "weights: [3, 0.5]\n"), CodesignOverrides())
     assert [(case.name, case.weight) for case in spec.cases] == [("bert-base", 3.0), ("gpt2-345m", 0.5)]
-    assert [case.weight for case in load_codesign(written(tmp_path, text), CodesignSaid()).cases] == [1.0, 1.0]
+    assert [case.weight for case in load_codesign(written(tmp_path, text), CodesignOverrides()).cases] == [1.0, 1.0]
 
 
 def test_the_space_of_phaze_keeps_its_rule_and_plans():
-    spec = load_codesign("gpt3-175b", CodesignSaid(preset="phaze"))
+    spec = load_codesign("gpt3-175b", CodesignOverrides(preset="phaze"))
     assert spec.rule is PRESETS["phaze"].rule
     assert spec.cases[0].plans == PRESETS["phaze"].plans
     assert math.prod(len(knob.values) for knob in spec.space.knobs) == spec.space.num_points
@@ -130,7 +130,7 @@ REFUSED = {
 @pytest.mark.parametrize(("text", "words"), REFUSED.values(), ids=REFUSED)
 def test_what_makes_no_sense_is_refused_in_one_line_with_its_place(tmp_path, text, words):
     with pytest.raises(DovetailError) as refused:
-        load_codesign(written(tmp_path, text), CodesignSaid())
+        load_codesign(written(tmp_path, text), CodesignOverrides())
     line = str(refused.value)
     assert words in line
     assert "spec.yaml" in line
@@ -141,13 +141,13 @@ def test_what_makes_no_sense_is_refused_in_one_line_with_its_place(tmp_path, tex
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (CodesignSaid(preset="chipp"), "did you mean chip? (--preset)"),
-        (CodesignSaid(network="flatt"), "did you mean flat? (--network)"),
-        (CodesignSaid(base="h100-sxm"), "h100-sxm is none"),
-        (CodesignSaid(base="tpuv9"), "--base"),
-        (CodesignSaid(area="600"), "--area"),
-        (CodesignSaid(area="0 mm2"), "--area must be above 0"),
-        (CodesignSaid(power="3 mm2"), "--power"),
+        (CodesignOverrides(preset="chipp"), "did you mean chip? (--preset)"),
+        (CodesignOverrides(network="flatt"), "did you mean flat? (--network)"),
+        (CodesignOverrides(base="h100-sxm"), "h100-sxm is none"),
+        (CodesignOverrides(base="tpuv9"), "--base"),
+        (CodesignOverrides(area="600"), "--area"),
+        (CodesignOverrides(area="0 mm2"), "--area must be above 0"),
+        (CodesignOverrides(power="3 mm2"), "--power"),
     ],
 )
 def test_what_is_said_wrongly_names_its_option(tmp_path, said, words):
@@ -161,18 +161,18 @@ def test_what_is_said_wrongly_names_its_option(tmp_path, said, words):
 def test_a_batch_is_said_for_one_model_only(tmp_path):
     file = written(tmp_path, "models: [bert-base, gpt2-345m]\n")
     with pytest.raises(DovetailError, match="--batch and --seq are for one model"):
-        load_codesign(file, CodesignSaid(batch=8))
+        load_codesign(file, CodesignOverrides(batch=8))
 
 
 def test_endpoints_are_chosen_by_name_and_options_go_before_the_spec(tmp_path):
     file = written(tmp_path, WORKLOAD + "chip: {endpoint: [ace, sm], core_buffer_kib: [512, 64]}\n")
-    own = values(load_codesign(file, CodesignSaid()))
+    own = values(load_codesign(file, CodesignOverrides()))
     assert (own["endpoint"], own["core_buffer_kib"]) == ((1, 3), (64, 512))
-    assert values(load_codesign(file, CodesignSaid(endpoint="dma, sm")))["endpoint"] == (1, 2)
-    assert values(load_codesign("gpt2-345m", CodesignSaid(endpoint="ace")))["endpoint"] == (3,)
-    assert values(load_codesign("gpt2-345m", CodesignSaid()))["endpoint"] == (1,)
+    assert values(load_codesign(file, CodesignOverrides(endpoint="dma, sm")))["endpoint"] == (1, 2)
+    assert values(load_codesign("gpt2-345m", CodesignOverrides(endpoint="ace")))["endpoint"] == (3,)
+    assert values(load_codesign("gpt2-345m", CodesignOverrides()))["endpoint"] == (1,)
     single = written(tmp_path, WORKLOAD + "chip: {endpoint: dma}\n")
-    assert values(load_codesign(single, CodesignSaid()))["endpoint"] == (2,)
+    assert values(load_codesign(single, CodesignOverrides()))["endpoint"] == (2,)
 
 
 @pytest.mark.parametrize(
@@ -187,13 +187,13 @@ def test_endpoints_are_chosen_by_name_and_options_go_before_the_spec(tmp_path):
 )
 def test_what_no_endpoint_or_buffer_is_is_refused_with_its_place(tmp_path, chip, told):
     with pytest.raises(DovetailError, match=re.escape(told)) as caught:
-        load_codesign(written(tmp_path, WORKLOAD + f"chip: {{{chip}}}\n"), CodesignSaid())
+        load_codesign(written(tmp_path, WORKLOAD + f"chip: {{{chip}}}\n"), CodesignOverrides())
     assert "spec.yaml:2" in str(caught.value)
 
 
 def test_an_option_that_names_no_endpoint_is_refused():
     with pytest.raises(DovetailError, match=r"an endpoint is sm, dma, ace; got 'smm'.*--endpoint"):
-        load_codesign("gpt2-345m", CodesignSaid(endpoint="smm"))
+        load_codesign("gpt2-345m", CodesignOverrides(endpoint="smm"))
 
 
 def same(one, other) -> bool:
@@ -213,16 +213,16 @@ def same(one, other) -> bool:
 @pytest.mark.parametrize(
     "said",
     [
-        CodesignSaid(),
-        CodesignSaid(preset="phaze", devices=64),
-        CodesignSaid(
+        CodesignOverrides(),
+        CodesignOverrides(preset="phaze", devices=64),
+        CodesignOverrides(
             preset="cores", area="300 mm2", power="200 W", endpoint="sm,ace", network="flat", seq=256, batch=64
         ),
     ],
 )
 def test_what_was_asked_is_asked_again_by_its_own_words(said):
     first = load_codesign("gpt2-345m", said)
-    again = load_codesign(json.loads(json.dumps(asked_words(first))), CodesignSaid())
+    again = load_codesign(json.loads(json.dumps(asked_words(first))), CodesignOverrides())
     assert same(first, again)
 
 
@@ -243,26 +243,28 @@ def test_a_spec_with_everything_is_asked_again_by_its_own_words():
         "budget": {"total_area": "9000 mm2", "total_power": "4 kW", "total_usd": 10000},
         "space": {"tp": [1, 2], "overlap": {"tensor": [True, False]}, "zero_stage": 1},
     }
-    first = load_codesign(spec, CodesignSaid())
-    assert same(first, load_codesign(json.loads(json.dumps(asked_words(first))), CodesignSaid()))
-    assert not same(first, load_codesign(spec | {"weights": [2, 1]}, CodesignSaid()))
+    first = load_codesign(spec, CodesignOverrides())
+    assert same(first, load_codesign(json.loads(json.dumps(asked_words(first))), CodesignOverrides()))
+    assert not same(first, load_codesign(spec | {"weights": [2, 1]}, CodesignOverrides()))
 
 
 @pytest.mark.parametrize(("preset", "limit"), [("chip", RETICLE_MM2), ("cores", RETICLE_MM2), ("phaze", math.inf)])
 def test_a_chip_is_no_larger_than_a_reticle_unless_an_area_is_said(preset, limit):
-    bare = load_codesign("gpt2-345m", CodesignSaid(preset=preset))
+    bare = load_codesign("gpt2-345m", CodesignOverrides(preset=preset))
     assert bare.budget.area_mm2 == limit
     assert bare.limits.assumed == (() if limit == math.inf else ("area_mm2",))
-    said = load_codesign("gpt2-345m", CodesignSaid(preset=preset, area="2000 mm2"))
+    said = load_codesign("gpt2-345m", CodesignOverrides(preset=preset, area="2000 mm2"))
     assert said.budget.area_mm2 == 2000
     assert said.limits.assumed == ()
-    spec = load_codesign({"workload": "gpt2-345m", "preset": preset, "budget": {"area": "900 mm2"}}, CodesignSaid())
+    spec = load_codesign(
+        {"workload": "gpt2-345m", "preset": preset, "budget": {"area": "900 mm2"}}, CodesignOverrides()
+    )
     assert (spec.budget.area_mm2, spec.limits.assumed) == (900, ())
 
 
 def test_a_package_of_two_dies_may_have_two_reticles():
     base = {"base": "tpuv4-like", "die": {"dies": 2}}
-    assert load_codesign({"workload": "gpt2-345m", "chip": {"base": base}}, CodesignSaid()).budget.area_mm2 == 1716
+    assert load_codesign({"workload": "gpt2-345m", "chip": {"base": base}}, CodesignOverrides()).budget.area_mm2 == 1716
 
 
 @pytest.mark.parametrize(
@@ -278,7 +280,7 @@ def test_a_package_of_two_dies_may_have_two_reticles():
 )
 def test_what_is_no_number_is_named_as_it_is_written(section, told):
     with pytest.raises(InvalidInput) as error:
-        load_codesign({"workload": "gpt2-345m"} | section, CodesignSaid())
+        load_codesign({"workload": "gpt2-345m"} | section, CodesignOverrides())
     assert told in str(error.value)
     assert "float" not in str(error.value)
     assert "int" not in str(error.value)

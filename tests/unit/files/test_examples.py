@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.files.codesign import CodesignSaid, load_codesign
+from dovetail.files.codesign import CodesignOverrides, load_codesign
 from dovetail.files.job import load_spec
-from dovetail.files.mining import MiningSaid, load_mining
+from dovetail.files.mining import MineOverrides, load_mining
 
 FOLDER = Path(__file__).parents[3] / "examples"
 MINED = sorted(FOLDER.glob("mine-*.yaml"))
@@ -31,13 +31,13 @@ def test_an_example_is_read_and_its_plan_uses_every_device(file):
 
 @pytest.mark.parametrize("file", MINED, ids=lambda file: file.stem)
 def test_an_example_of_mining_is_read_and_fits_the_chip_it_is_built_on(file):
-    spec = load_mining(str(file), MiningSaid())
+    spec = load_mining(str(file), MineOverrides())
     is_planned = spec.stages.num_devices > 0  # then the planner cuts what one device need not hold
     assert is_planned or all(task.memory(spec.base).fits for task in spec.tasks)
 
 
 @pytest.mark.parametrize("file", CODESIGNED, ids=lambda file: file.stem)
 def test_an_example_of_codesign_is_read_and_leaves_something_to_choose(file):
-    spec = load_codesign(str(file), CodesignSaid())
+    spec = load_codesign(str(file), CodesignOverrides())
     assert spec.name
     assert spec.space.num_points > 1

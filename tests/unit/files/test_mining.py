@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dovetail.errors import DovetailError
-from dovetail.files.mining import AREA_MM2, POWER_W, MiningSaid, load_mining
-from dovetail.files.mining_stages import StagesSaid, StagesSpec
+from dovetail.files.mining import AREA_MM2, POWER_W, MineOverrides, load_mining
+from dovetail.files.mining_stages import StageOverrides, StagesSpec
 from dovetail.search.designs import design_space
 from dovetail.search.mining.planning import several_stages
 from dovetail.workload.models import models
@@ -19,7 +19,7 @@ def written(tmp_path, text):
 
 
 def test_a_model_alone_is_mined_at_whams_budget_with_the_batch_that_fits():
-    spec = load_mining("bert-base", MiningSaid())
+    spec = load_mining("bert-base", MineOverrides())
     assert (spec.limits.area_mm2, spec.limits.power_w) == (AREA_MM2, POWER_W)
     assert spec.base.name == "tpuv2-like"
     assert spec.space == design_space()
@@ -34,44 +34,44 @@ def test_what_is_said_goes_before_what_is_written(tmp_path):
         "workload: {model: bert-base, global_batch: 8, seq: 128}\n"
         "chip: {base: tpuv4-like, area: 500 mm2, power: 200 W, sides: [64], lanes: [32], counts: [1, 2]}\n",
     )
-    spec = load_mining(file, MiningSaid())
+    spec = load_mining(file, MineOverrides())
     assert (spec.base.name, spec.limits.area_mm2, spec.limits.power_w) == ("tpuv4-like", 500.0, 200.0)
     assert (spec.space.num_points, spec.chosen_batch, spec.name) == (4, 0, "spec")
-    said = load_mining(file, MiningSaid(base="tpuv2-like", area="6 cm2", power="1 kW", batch=2, seq=64))
+    said = load_mining(file, MineOverrides(base="tpuv2-like", area="6 cm2", power="1 kW", batch=2, seq=64))
     assert (said.base.name, said.limits.area_mm2, said.limits.power_w) == ("tpuv2-like", 600.0, 1000.0)
     assert (said.tasks[0].workload.global_batch, said.tasks[0].workload.seq) == (2, 64)
 
 
 def test_a_plan_says_how_many_devices_there_are(tmp_path):
     text = "models: [{model: bert-base, global_batch: 8}, {model: gpt2-345m, global_batch: 8}]\nplan: {tp: 2, pp: 4}\n"
-    spec = load_mining(written(tmp_path, text), MiningSaid())
+    spec = load_mining(written(tmp_path, text), MineOverrides())
     assert [task.plan.num_devices for task in spec.tasks] == [8, 8]
     assert [task.job(spec.base).num_stages for task in spec.tasks] == [4, 4]
 
 
 def test_stages_say_on_how_many_devices_and_by_which_designs(tmp_path):
     text = "workload: {model: gpt2-345m, global_batch: 8}\ndevices: 4\nstages: mosaic\nkeep: 3\nspace: {dp: 1}\n"
-    spec = load_mining(written(tmp_path, text), MiningSaid())
+    spec = load_mining(written(tmp_path, text), MineOverrides())
     assert (spec.stages.num_devices, spec.stages.way, spec.stages.num_kept) == (4, "mosaic", 3)
     assert {one.key: one.values for one in spec.stages.constraints} == {
         "data_parallel": (1,),
         "pipeline_parallel": (2, 4),  # a mosaic has several stages
     }
-    said = StagesSaid(devices=2, stages="pooled", num_kept=5, fixed=("dp=2",), forbidden=("zero",))
-    spec = load_mining(written(tmp_path, text), MiningSaid(stages=said))
+    said = StageOverrides(devices=2, stages="pooled", keep=5, fix=("dp=2",), forbid=("zero",))
+    spec = load_mining(written(tmp_path, text), MineOverrides(stages=said))
     assert (spec.stages.num_devices, spec.stages.way, spec.stages.num_kept) == (2, "pooled", 5)
     assert {one.key: one.values for one in spec.stages.said} == {"data_parallel": (2,), "zero_stage": (0,)}
     assert [one for one in spec.stages.constraints if one not in spec.stages.said] == [several_stages(2)]
-    spec = load_mining(written(tmp_path, text.replace("mosaic\nkeep: 3", "one")), MiningSaid())
+    spec = load_mining(written(tmp_path, text.replace("mosaic\nkeep: 3", "one")), MineOverrides())
     assert spec.stages.said == spec.stages.constraints
 
 
 def test_where_nothing_is_said_of_stages_there_is_one_design_and_no_planner():
-    assert load_mining("bert-base", MiningSaid()).stages == StagesSpec(way="one", num_kept=10, num_devices=0)
+    assert load_mining("bert-base", MineOverrides()).stages == StagesSpec(way="one", num_kept=10, num_devices=0)
 
 
 def test_a_model_for_the_planner_has_its_own_batch():
-    spec = load_mining("gpt2-345m", MiningSaid(stages=StagesSaid(devices=4)))
+    spec = load_mining("gpt2-345m", MineOverrides(stages=StageOverrides(devices=4)))
     assert spec.chosen_batch == 0
     assert spec.tasks[0].workload.global_batch == models["gpt2-345m"]().batch
 
@@ -113,6 +113,6 @@ def test_a_model_for_the_planner_has_its_own_batch():
 )
 def test_what_makes_no_sense_is_refused_with_its_place(tmp_path, text, words):
     with pytest.raises(DovetailError) as refused:
-        load_mining(written(tmp_path, text), MiningSaid())
+        load_mining(written(tmp_path, text), MineOverrides())
     assert words in str(refused.value)
     assert "spec.yaml" in str(refused.value)

@@ -14,7 +14,7 @@ from dovetail.cost.price import price
 from dovetail.cost.tdp import tdp
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.files.chip import load_chip
-from dovetail.files.mining import MiningSaid, load_mining
+from dovetail.files.mining import MineOverrides, load_mining
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.template import Design, design_of, template_chip
 from dovetail.report.silicon import silicon_record
@@ -63,7 +63,7 @@ def test_a_base_with_an_area_model_that_designs_are_not_sized_by_is_refused(tmp_
     with pytest.raises(NotModelled, match=r"sized by the area model dovetail, and .* by phaze-22nm; say area_model"):
         silicon_of(load_chip(str(path)), [design_of(BASE)])
     with pytest.raises(NotModelled, match="area model dovetail"):
-        load_mining("bert-base", MiningSaid(base=str(path), batch=1))
+        load_mining("bert-base", MineOverrides(base=str(path), batch=1))
 
 
 def test_the_design_of_a_chip_gives_the_chip_again():

@@ -1,13 +1,11 @@
-"""What a prediction is asked by, and the job it comes to: the same of a command's words and of a program's values."""
+"""From a request to its job: workload, cluster and plan, the same of a command's words and of a program's values."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
-from typing import Any, TypeVar
 
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.entry import is_file_name
@@ -47,12 +45,14 @@ from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
 
 PARTS = ("model", "cluster", "plan")
-Given = TypeVar("Given")  # a count: a number of Python's, or its text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A spec, other words or values for some of it, or these alone; empty or 0 where nothing was said."""
+class JobRequest:
+    """What a request says of its job: a spec, other words or values for some of it, or these alone.
+
+    Fields are empty or 0 where nothing was said. `request.part(JobRequest)` takes them from what a call was request.
+    """
 
     spec: Spec = ""
     model: ModelGiven = ""
@@ -66,48 +66,9 @@ class Asked:
 
     @property
     def overrides(self) -> bool:
-        parts, counts = (self.model, self.cluster, self.plan, self.compute), (self.devices, self.global_batch, self.seq)
-        return any(part != "" for part in parts) or any(counts)
-
-    @property
-    def said(self) -> dict[str, Any]:
-        """What was said, by argument."""
-        every = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in every.items() if value not in ("", 0)}
-
-    @property
-    def is_in_words(self) -> bool:
-        """Whether a command could ask the same: names and files alone."""
-        return all(
-            isinstance(part, str | Path) for part in (self.spec, self.model, self.cluster, self.plan, self.profile)
-        )
-
-
-def asked_of(
-    spec: Spec,
-    *,
-    model: ModelGiven,
-    cluster: ClusterGiven,
-    devices: Given | None,
-    global_batch: Given | None,
-    seq: Given | None,
-    compute: str | None,
-    read: Callable[[str, Given | None], int],
-    plan: PlanGiven = "",
-    profile: ProfileGiven = "",
-) -> Asked:
-    """What several calls and commands share; `read` is `counted` for the numbers of a call, `count` for words typed."""
-    return Asked(
-        spec=spec,
-        model=model,
-        cluster=cluster,
-        plan=plan,
-        devices=read("--devices", devices),
-        global_batch=read("--global-batch", global_batch),
-        seq=read("--seq", seq),
-        compute=compute or "",
-        profile=profile,
-    )
+        """Whether anything is said in place of the spec."""
+        kept = ("spec", "profile")
+        return any(getattr(self, one.name) not in ("", 0) for one in fields(self) if one.name not in kept)
 
 
 @contextmanager
@@ -123,86 +84,86 @@ def placed_in(spec: Spec) -> Iterator[None]:
         raise type(error)(error.message, where) from None
 
 
-def job_of(asked: Asked) -> Job:
+def job_of(request: JobRequest) -> Job:
     """The job of a spec, or of a spec with other words for some of it, or of words alone; with what was measured."""
-    job = _job_of(asked)
-    return replace(job, cluster=_profiled(asked, job.cluster))
+    job = _job_of(request)
+    return replace(job, cluster=_profiled(request, job.cluster))
 
 
-def _job_of(asked: Asked) -> Job:
-    with placed_in(asked.spec):
-        _check_is_spec(asked, PARTS)
-    if asked.spec and not asked.overrides:
-        with placed_in(asked.spec):
-            return load_spec(asked.spec)
-    workload, cluster = _parts(asked, PARTS)
-    if asked.plan == "":
-        plan = load_plan(asked.spec, workload, cluster)
+def _job_of(request: JobRequest) -> Job:
+    with placed_in(request.spec):
+        _check_is_spec(request, PARTS)
+    if request.spec and not request.overrides:
+        with placed_in(request.spec):
+            return load_spec(request.spec)
+    workload, cluster = _parts(request, PARTS)
+    if request.plan == "":
+        plan = load_plan(request.spec, workload, cluster)
     else:
-        plan = plan_given(asked.plan, workload, cluster)
-    return Job(workload=workload, cluster=cluster, plan=plan, name=_name(asked))
+        plan = plan_given(request.plan, workload, cluster)
+    return Job(workload=workload, cluster=cluster, plan=plan, name=_name(request))
 
 
-def open_job_of(asked: Asked) -> tuple[OpenJob, tuple[str, ...]]:
+def open_job_of(request: JobRequest) -> tuple[OpenJob, tuple[str, ...]]:
     """As `job_of`, where the plan is to be found, and why a spec's own plan is left out where options rule it out."""
-    job, notes = _open_job_of(asked)
-    return replace(job, cluster=_profiled(asked, job.cluster)), notes
+    job, notes = _open_job_of(request)
+    return replace(job, cluster=_profiled(request, job.cluster)), notes
 
 
-def _open_job_of(asked: Asked) -> tuple[OpenJob, tuple[str, ...]]:
-    with placed_in(asked.spec):
-        _check_is_spec(asked, PARTS[:2])
-        if asked.spec and not asked.overrides:
-            return load_open_spec(asked.spec), ()
-    workload, cluster = _parts(asked, PARTS[:2])
-    with placed_in(asked.spec):
-        constraints = load_constraints(asked.spec) if asked.spec else ()
-        own, notes = _own_plan(asked, workload, cluster)
-    job = OpenJob(workload=workload, cluster=cluster, own=own, constraints=constraints, name=_name(asked))
+def _open_job_of(request: JobRequest) -> tuple[OpenJob, tuple[str, ...]]:
+    with placed_in(request.spec):
+        _check_is_spec(request, PARTS[:2])
+        if request.spec and not request.overrides:
+            return load_open_spec(request.spec), ()
+    workload, cluster = _parts(request, PARTS[:2])
+    with placed_in(request.spec):
+        constraints = load_constraints(request.spec) if request.spec else ()
+        own, notes = _own_plan(request, workload, cluster)
+    job = OpenJob(workload=workload, cluster=cluster, own=own, constraints=constraints, name=_name(request))
     return job, notes
 
 
-def _profiled(asked: Asked, cluster: AnyCluster) -> AnyCluster:
+def _profiled(request: JobRequest, cluster: AnyCluster) -> AnyCluster:
     """`cluster` with the times of the profile that is named: by an argument, or else by the spec."""
-    if asked.profile != "":
+    if request.profile != "":
         try:
-            return profiled_cluster(cluster, entry_given(asked.profile, "profile"))
+            return profiled_cluster(cluster, entry_given(request.profile, "profile"))
         except DovetailError as error:
             raise type(error)(error.message, error.where or "--profile") from None
-    if asked.spec == "":
+    if request.spec == "":
         return cluster
-    with placed_in(asked.spec):
-        whole = whole_spec(asked.spec)
+    with placed_in(request.spec):
+        whole = whole_spec(request.spec)
         return profiled_cluster(cluster, whole.child("profile")) if whole.has("profile") else cluster
 
 
-def _own_plan(asked: Asked, workload: Workload, cluster: AnyCluster) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
+def _own_plan(request: JobRequest, workload: Workload, cluster: AnyCluster) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
     """A spec's plan for what the options made of the rest; one that no longer suits that is left out, with a note."""
-    if not asked.spec or not has_plan(asked.spec):
+    if not request.spec or not has_plan(request.spec):
         return (), ()
     try:
-        return (load_plan(asked.spec, workload, cluster),), ()
+        return (load_plan(request.spec, workload, cluster),), ()
     except InvalidInput as error:
         return (), (f"the spec's own plan is left out, for it is not for what the options ask: {error.message}",)
 
 
-def _parts(asked: Asked, options: tuple[str, ...]) -> tuple[Workload, AnyCluster]:
-    _check_whole(asked, options)
-    workload, cluster = _workload(asked), _cluster(asked)
+def _parts(request: JobRequest, options: tuple[str, ...]) -> tuple[Workload, AnyCluster]:
+    _check_whole(request, options)
+    workload, cluster = _workload(request), _cluster(request)
     check_dtypes(workload, cluster)
     return workload, cluster
 
 
-def _name(asked: Asked) -> str:
-    name = spec_name(asked.spec) if asked.spec else ""
+def _name(request: JobRequest) -> str:
+    name = spec_name(request.spec) if request.spec else ""
     return f"{name}, changed" if name else ""
 
 
-def _check_is_spec(asked: Asked, options: tuple[str, ...]) -> None:
+def _check_is_spec(request: JobRequest, options: tuple[str, ...]) -> None:
     """A model or another part given where the spec belongs is pointed to its option."""
-    if not asked.spec or isinstance(asked.spec, Mapping):
+    if not request.spec or isinstance(request.spec, Mapping):
         return
-    name = os.fspath(asked.spec)
+    name = os.fspath(request.spec)
     if is_file_name(name) or os.path.isfile(name):
         kind = kind_of_file(name) if os.path.isfile(name) else "spec"
     else:
@@ -214,30 +175,30 @@ def _check_is_spec(asked: Asked, options: tuple[str, ...]) -> None:
         raise InvalidInput(f"{name!r} is a {kind}, not a spec; say --{kind} {name}, with {rest}")
 
 
-def _check_whole(asked: Asked, options: tuple[str, ...]) -> None:
+def _check_whole(request: JobRequest, options: tuple[str, ...]) -> None:
     for option in options:
-        if not asked.spec and getattr(asked, option) == "":
+        if not request.spec and getattr(request, option) == "":
             raise InvalidInput(
                 f"--{option} is missing; name one that `dovetail {option}s` lists or a file, or give a spec file"
             )
 
 
-def _workload(asked: Asked) -> Workload:
-    workload = _overridden(asked, _own_workload(asked))
+def _workload(request: JobRequest) -> Workload:
+    workload = _overridden(request, _own_workload(request))
     try:
         forward_graph(workload)  # shows that it can be built
     except DovetailError as error:
-        where = "--seq" if error.where == "seq" and asked.seq else error.where
+        where = "--seq" if error.where == "seq" and request.seq else error.where
         raise type(error)(error.message, where) from None
     return workload
 
 
-def _own_workload(asked: Asked) -> Workload:
+def _own_workload(request: JobRequest) -> Workload:
     """A model put in place of a spec's own brings its own length, unless the spec says one."""
-    model = None if asked.model == "" else model_given(asked.model, asked.seq)
-    if not asked.spec and model:
+    model = None if request.model == "" else model_given(request.model, request.seq)
+    if not request.spec and model:
         return _by_default(model)
-    workload = load_workload(asked.spec)
+    workload = load_workload(request.spec)
     if not model:
         return workload
     seq = model.seq if workload.seq == workload.model.seq else workload.seq
@@ -248,13 +209,13 @@ def _by_default(model: Model) -> Workload:
     return Workload(model=model, global_batch=model.batch, seq=model.seq)
 
 
-def _overridden(asked: Asked, workload: Workload) -> Workload:
-    global_batch, seq = asked.global_batch or workload.global_batch, asked.seq or workload.seq
+def _overridden(request: JobRequest, workload: Workload) -> Workload:
+    global_batch, seq = request.global_batch or workload.global_batch, request.seq or workload.seq
     changed = replace(workload, global_batch=global_batch, seq=seq)
-    if not asked.compute:
+    if not request.compute:
         return changed
     try:
-        return replace(changed, precision=_computing_in(asked.compute, changed.precision))
+        return replace(changed, precision=_computing_in(request.compute, changed.precision))
     except DovetailError as error:
         raise type(error)(error.message, "--compute") from None
 
@@ -269,19 +230,19 @@ def _computing_in(dtype: str, precision: Precision) -> Precision:
     return Precision(**said | {"compute": dtype})
 
 
-def _cluster(asked: Asked) -> AnyCluster:
-    cluster = _cluster_of(asked)
-    if not asked.devices or asked.devices == cluster.num_devices:
+def _cluster(request: JobRequest) -> AnyCluster:
+    cluster = _cluster_of(request)
+    if not request.devices or request.devices == cluster.num_devices:
         return cluster
     if isinstance(cluster, MixedCluster):
         raise InvalidInput("--devices resizes catalogue clusters, and this one has parts; change their devices instead")
     try:
-        return _cluster_of(asked, asked.devices)
+        return _cluster_of(request, request.devices)
     except DovetailError as error:
         raise type(error)(error.message, "--devices") from None
 
 
-def _cluster_of(asked: Asked, num_devices: int = 0) -> AnyCluster:
-    if asked.cluster == "":
-        return any_cluster_of(section_of(asked.spec, "cluster"), num_devices)
-    return cluster_given(asked.cluster, num_devices)
+def _cluster_of(request: JobRequest, num_devices: int = 0) -> AnyCluster:
+    if request.cluster == "":
+        return any_cluster_of(section_of(request.spec, "cluster"), num_devices)
+    return cluster_given(request.cluster, num_devices)

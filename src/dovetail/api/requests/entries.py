@@ -1,0 +1,131 @@
+"""Calls that bring a model in and look things up: `capture`, `show` and `studies`."""
+
+# Annotations are evaluated here: the options in them are what commands are built from.
+from typing import TYPE_CHECKING, Annotated
+
+from dovetail.api.requests.option import COUNT, SWITCH, TEXT, VALUE, Kind, Option, Request, argument, python_call
+
+if TYPE_CHECKING:
+    from os import PathLike  # in annotations that are text
+    from typing import Any, SupportsIndex
+
+    from dovetail.api.captured import Capture
+    from dovetail.api.shown import Entry
+    from dovetail.api.stored import Studies
+
+
+def _dim(flag: str, value: int) -> int:
+    from dovetail.api.captured import dim_of
+
+    return dim_of(flag, value)
+
+
+# A dim of a tensor, from 1 on; 0 where it was left out.
+DIM = Kind(
+    parse=lambda flag, text: 0 if text is None else _dim(flag, COUNT.parse(flag, text)),
+    check=lambda flag, value: 0 if value is None else _dim(flag, value.__index__()),
+    unset=0,
+)
+
+
+@python_call
+def capture(
+    model: Annotated[
+        "Any",
+        argument("package.module:factory, file.py:factory, a Hugging Face config.json, or a model.onnx.", "TARGET"),
+    ],
+    example_inputs: Annotated[
+        "Any",
+        Option(
+            "What a module is called with, such as 'input_ids:int64[2,512]'; factories may return it too.",
+            "SHAPES",
+            VALUE,
+            flag="--inputs",
+        ),
+    ] = None,
+    *,
+    name: Annotated["str", Option("What the model is called; else as its file, folder or class is.", "NAME")] = "",
+    batch: Annotated[
+        "SupportsIndex | None",
+        Option("Samples of the example, of a configuration or ONNX file; the model is for any batch.", "N", COUNT),
+    ] = None,
+    seq: Annotated[
+        "SupportsIndex | None", Option("Positions of a sample, of a configuration or ONNX file.", "N", COUNT)
+    ] = None,
+    seq_dim: Annotated[
+        "SupportsIndex | None",
+        Option("Which dim of the inputs counts positions; else the second of those with whole numbers.", "N", DIM),
+    ] = None,
+    cache: Annotated[
+        "bool",
+        Option("Keep captures under a hash of all that decides them, and take them from there.", kind=SWITCH),
+    ] = True,
+) -> "Capture":
+    """Take a model as another tool has it: nothing is downloaded, no weight is held, no GPU is needed.
+
+    `model` is a PyTorch module, a function that builds one, a configuration of Hugging Face, or a name as the command
+    has it: package.module:factory, file.py:factory, a config.json or a model.onnx. `example_inputs` is what the module
+    is called with: a tensor, a tuple or a mapping of them, or text such as "input_ids:int64[2,512]". Models of
+    transformers know theirs, and take `batch` and `seq`. Positions are the second dim of integer inputs, or `seq_dim`.
+    """
+    request = CaptureRequest.of_arguments(locals())
+    from dovetail.api.captured import found_capture
+
+    return found_capture(request)
+
+
+class CaptureRequest(Request, of=capture):
+    """What `dovetail capture` and `dovetail.capture` are asked."""
+
+
+@python_call
+def show(
+    name: Annotated["str | PathLike[str]", argument("A name from any catalogue, or a file.", "NAME", TEXT)],
+    *,
+    kind: Annotated[
+        "str",
+        Option("Which catalogue is meant, where a name is in several: model, chip, cluster or plan.", "KIND"),
+    ] = "",
+) -> "Entry":
+    """One model, chip, cluster or plan, with its sources.
+
+    `name` is of any catalogue, or a file: a Hugging Face config.json, or a YAML file with a model, chip, cluster or
+    whole spec in it. `kind` says which catalogue is meant where several have the name.
+    """
+    request = ShowRequest.of_arguments(locals())
+    from dovetail.api.shown import shown
+
+    return shown(request)
+
+
+class ShowRequest(Request, of=show):
+    """What `dovetail show` and `dovetail.show` are asked."""
+
+
+@python_call
+def studies(
+    store: Annotated["str | PathLike[str]", argument("A file that a search was given by --store.", "STORE", TEXT)],
+    *,
+    study: Annotated[
+        "str",
+        Option(
+            "One study, by the beginning of its key: all it was asked by, every row checked, and the best rows.", "KEY"
+        ),
+    ] = "",
+    top: Annotated[
+        "SupportsIndex | None", Option("How many rows of --study to show; 10, if left out.", "N", COUNT)
+    ] = None,
+) -> "Studies":
+    """What a store holds: studies, how far each is, its best.
+
+    `store` is a file that a search was given by `store=`. `study` is one of them, by the beginning of its key: all it
+    was asked by, every row checked, and the `top` best rows, 10 if left out.
+    """
+    request = StudiesRequest.of_arguments(locals())
+    from dovetail.api.stored import stored
+
+    return stored(request)
+
+
+class StudiesRequest(Request, of=studies):
+    """What `dovetail studies` and `dovetail.studies` are asked."""

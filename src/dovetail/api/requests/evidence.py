@@ -1,0 +1,101 @@
+"""Calls that compare us with others: `validate` with measurements, `reproduce` with a paper's results."""
+
+# Annotations are evaluated here: the options in them are what commands are built from.
+from typing import TYPE_CHECKING, Annotated
+
+from dovetail.api.requests.option import FLAG, REPEATED, VALUE, Option, Request, argument, counts, python_call
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence  # in annotations that are text
+    from os import PathLike
+    from typing import SupportsIndex
+
+    from dovetail.api.progress import Tell
+    from dovetail.api.reproduced import Reproduction
+    from dovetail.api.validated import Validation
+    from dovetail.files.given import ChipGiven
+
+
+@python_call
+def validate(
+    *target: Annotated[
+        "str | PathLike[str]",
+        argument(
+            "h200, array-sims, dies, astra-sim, published-gemm, published, a CSV file, a folder of them, or results of"
+            " --json.",
+            "SET|FILE|FOLDER",
+            REPEATED,
+        ),
+    ],
+    chip: Annotated[
+        "ChipGiven",
+        Option(
+            "A chip: name, the beginning of one such as h200, or a file. Otherwise as the table says.", "NAME", VALUE
+        ),
+    ] = "",
+    dtype: Annotated["str", Option("Of every row, whatever the table says.", "DTYPE")] = "",
+    worst: Annotated["SupportsIndex", Option("How many of each set's worst rows to show.", "N", counts(least=0))] = 1,
+    profile: Annotated[
+        "str | PathLike[str] | Sequence[str | PathLike[str]]",
+        Option(
+            "A trace of PyTorch's profiler (.json, .json.gz) or of Chakra (.et): every operator beside ours;"
+            " repeatable.",
+            "FILE",
+            REPEATED,
+        ),
+    ] = (),
+    all: Annotated[
+        "bool",
+        Option("One page: every set, speeds beside other tools and gaps, measured now; takes some minutes.", kind=FLAG),
+    ] = False,
+    progress: "Tell | bool" = False,
+) -> "Validation":
+    """Compare predictions with measurements, set by set.
+
+    Without an argument, with what ships: h200, array-sims, dies and astra-sim. A `target` is a set by name, a CSV
+    file, a folder of them, or results as JSON. `worst` is how many of each set's worst rows are shown, 0 for none.
+    `profile` is a trace of PyTorch's profiler or of Chakra, or several: every operator of it is a row. `all` compares
+    with every set that is here, times the commonest operations beside other tools, and proves gaps; it takes minutes.
+    """
+    request = ValidateRequest.of_arguments(locals())
+    from dovetail.api.around import called
+    from dovetail.api.validated import validated
+
+    with called(progress) as around:
+        return validated(request, around)
+
+
+class ValidateRequest(Request, of=validate):
+    """What `dovetail validate` and `dovetail.validate` are asked."""
+
+
+@python_call
+def reproduce(
+    paper: Annotated["str", argument("Whose results: ace, phaze, phaze-dp, wham.", "PAPER")],
+    *,
+    beyond: Annotated["bool", Option("The same question on chips of 2026, by mechanism.", kind=FLAG)] = False,
+    refit: Annotated["bool", Option("Fit the declared compute scales again.", kind=FLAG)] = False,
+    model: Annotated[
+        "str | Sequence[str]",
+        Option("With phaze or wham: only this model; may be said again.", "NAME", REPEATED),
+    ] = (),
+    quick: Annotated[
+        "bool", Option("With wham: prove, but do not schedule all designs; with phaze: no chips.", kind=FLAG)
+    ] = False,
+    progress: "Tell | bool" = False,
+) -> "Reproduction":
+    """A paper's tables and sweeps, ours beside the paper's: ace, phaze, phaze-dp or wham.
+
+    `beyond` asks ace's question of chips of 2026; `refit` fits its declared compute scales again. With phaze and wham,
+    `model` is one of their models, or some; `quick` leaves out what takes longest, the search for chips with phaze and
+    scheduling every design with wham. `fits` says whether every number that must meet the paper's does.
+    """
+    request = ReproduceRequest.of_arguments(locals())
+    from dovetail.api.reproduced import called, reproduced
+
+    with called(progress) as watched:
+        return reproduced(request, watched)
+
+
+class ReproduceRequest(Request, of=reproduce):
+    """What `dovetail reproduce` and `dovetail.reproduce` are asked."""

@@ -1,0 +1,85 @@
+"""Commands from typed functions: the options of a request's call, and those of the command alone, as Typer has them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any
+
+import typer
+
+from dovetail.api.requests.option import EMPTY, FLAG, Option, Parameter, Request, parameters_of
+from dovetail.cli.process import EXIT_INFEASIBLE
+
+# Of every command that gives an answer.
+AsJson = Annotated[
+    bool, Option("Print JSON, for programs; docs/reference/json.md lists its keys.", kind=FLAG, flag="--json")
+]
+Html = Annotated[str, Option("Also write the answer as one page with charts that opens in any browser.", "FILE")]
+Force = Annotated[bool, Option("Write over a file that stands.", kind=FLAG)]
+Ranks = Annotated[str, Option("Whose timeline to write: 0-7 or 0,2. Otherwise one device of each stage.", "RANKS")]
+
+
+def command(
+    request: type[Request] | None = None, *, before: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[Callable[..., bool | None]], Callable[..., None]]:
+    """A function as Typer takes it: with the options of `request`, and then with its own.
+
+    The function is called with the request, parsed, and with its own options by name; where it says False, there is an
+    answer and it is not the wanted one, and the command exits with 1. `before` puts an option of the function's own
+    before one of the request's in the help. Its docstring is the command's help.
+    """
+
+    def made(function: Callable[..., bool | None]) -> Callable[..., None]:
+        own = parameters_of(function)
+        asked = request.parameters if request else ()
+
+        def run(**typed: Any) -> None:
+            values = {each.name: each.parse(typed[each.name]) for each in own}
+            words = {each.name: typed[each.name] for each in asked}
+            found = function(request.parsed(words), **values) if request else function(**values)
+            if found is False:
+                raise typer.Exit(EXIT_INFEASIBLE)
+
+        parameters = [_typers(each) for each in _ordered(asked, own, before)]
+        run.__name__, run.__doc__ = function.__name__, function.__doc__
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return run
+
+    return made
+
+
+def _ordered(asked: tuple[Parameter, ...], own: tuple[Parameter, ...], before: Mapping[str, str]) -> list[Parameter]:
+    found = []
+    for each in asked:
+        found += [one for one in own if before.get(one.name) == each.name]
+        found.append(each)
+    return [*found, *(one for one in own if one.name not in before)]
+
+
+def _typers(each: Parameter) -> inspect.Parameter:
+    """One option as Typer reads it: text, which we parse ourselves, or a flag."""
+    option, kind = each.option, each.option.kind
+    said: dict[str, Any] = {"help": option.help}
+    if option.metavar:
+        said["metavar"] = option.metavar
+    annotation: Any
+    default: Any
+    if kind.is_flag:
+        annotation, default = bool | None if each.default is None else bool, each.default
+    elif kind.is_repeated:
+        annotation, default = list[str] | None, None
+    elif each.default is None or each.default is EMPTY:
+        annotation, default = str if each.default is EMPTY else str | None, each.default
+    else:
+        annotation, default = str, str(each.default)
+    if option.is_argument:
+        info = typer.Argument(**said) if default is EMPTY else typer.Argument(**said, show_default=False)
+    else:
+        names = () if kind.has_negative and not option.flag else (each.flag,)
+        info = typer.Option(*names, **said)
+    return inspect.Parameter(
+        each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, info]
+    )

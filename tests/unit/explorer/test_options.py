@@ -1,0 +1,86 @@
+"""What a form offers reaches the request of its call, from a field or from an address, and is in its address again."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+
+from dovetail.api.jobs import JobRequest
+from dovetail.api.requests.jobs import PlanRequest
+from dovetail.api.requests.option import form_options
+from dovetail.errors import InvalidInput
+from dovetail.explorer import answers
+from dovetail.explorer.search_asked import CALLS, asked_by_form, search_asked, search_query
+from dovetail.explorer.state import OPTIONS, query_of, states_of
+
+# What a person might type for an option whose field shows no example of its own.
+WORDS = {
+    "devices": "16", "batch": "64", "seq": "512", "compute": "fp16", "preset": "chip", "base": "tpuv4-like",
+    "network": "flat", "metric": "tokens/J", "axes": "throughput,energy",
+}  # fmt: skip
+EXAMPLES = {
+    name: WORDS.get(name) or each.option.placeholder
+    for name, each in form_options(PlanRequest, *CALLS.values()).items()
+}
+SMALL = [("model", "gpt2-345m"), ("cluster", "dgx-h100")]
+
+
+def test_there_are_words_to_try_every_option_with():
+    assert not [name for name, text in EXAMPLES.items() if not text], "give its Option a placeholder"
+
+
+class Reached(Exception):
+    pass
+
+
+def asked_of_planner(query: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> tuple[JobRequest, PlanRequest]:
+    """What the plan page asks the planner for."""
+    reached: list[Any] = []
+
+    def best_plan(*asked: Any) -> None:
+        reached.extend(asked)
+        raise Reached
+
+    monkeypatch.setattr(answers, "best_plan", best_plan)
+    state = states_of(query)[0]
+    assert states_of(parse_qsl(query_of(state)))[0] == state
+    with pytest.raises(Reached):
+        answers.found_for_state(state)
+    return reached[0], reached[1]
+
+
+@pytest.mark.parametrize("name", sorted(form_options(PlanRequest)))
+def test_an_option_of_the_plan_page_reaches_the_planner(name, monkeypatch):
+    parameter = form_options(PlanRequest)[name]
+    job, plan = asked_of_planner([*SMALL, (name, EXAMPLES[name])], monkeypatch)
+    wanted = parameter.parse(EXAMPLES[name])
+    if name == "devices":  # the cluster is built with them
+        assert isinstance(job.cluster, answers.Cluster)
+        assert job.cluster.num_devices == wanted
+    else:
+        assert wanted in (getattr(job, parameter.name, ""), getattr(plan, parameter.name))
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+def test_what_is_typed_into_a_field_is_read_at_once(name):
+    state = states_of(SMALL)[0].with_option(name, EXAMPLES[name])
+    assert state.options == {name: EXAMPLES[name]}
+    assert not state.with_option(name, " ").options
+    with pytest.raises(InvalidInput):
+        state.with_option(name, "no such thing")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, call in CALLS.items() for name in sorted(form_options(call))]
+)
+def test_an_option_of_the_search_page_reaches_the_search(kind, name):
+    parameter = form_options(CALLS[kind])[name]
+    asked = search_asked([("kind", kind), (name, EXAMPLES[name])])
+    assert search_asked(parse_qsl(search_query(asked))) == asked
+    value = parameter.parse(EXAMPLES[name])
+    assert getattr(asked.request, parameter.name) == value
+    typed = asked_by_form(search_asked([("kind", kind)]), {name: EXAMPLES[name]})
+    if name not in ("preset", "base", "network", "metric", "axes"):  # which are chosen, not typed
+        assert getattr(typed.request, parameter.name) == value
