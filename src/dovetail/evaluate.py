@@ -15,7 +15,7 @@ from dovetail.hardware.reliability import NotStated
 from dovetail.plan.check import check_plan
 from dovetail.plan.levers import Lever, Trial, levers
 from dovetail.plan.memory import StageMemory, runtime_bytes, stage_memories
-from dovetail.plan.parts import hbm_by_stage, on_parts, part_placements
+from dovetail.plan.parts import on_parts, part_placements, usable_by_stage
 from dovetail.plan.placement import Placement
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import Shard, computed_flop, executed_flop, shard
@@ -42,7 +42,7 @@ class Elasticity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUse:
-    """Memory of every stage against what a device has: the same on all of them, or of each stage its own.
+    """Memory of every stage against what a plan may take of a device: the same on all, or of each stage its own.
 
     Stated apart: what the allocator holds in reserve, and what a process holds outside of it.
     """
@@ -61,7 +61,7 @@ class MemoryUse:
 
     @property
     def limit_bytes(self) -> float:
-        """What a device of the fullest stage has."""
+        """What a plan may take of a device of the fullest stage."""
         return self.limits_bytes[self.fullest.stage if len(self.limits_bytes) > 1 else 0]
 
     @property
@@ -164,7 +164,7 @@ def evaluate(workload: Workload, cluster: AnyCluster, plan: Plan, *, has_changes
     plan = on_parts(plan, cluster)
     places = part_placements(plan, cluster)
     pieces = shard(graph, plan)
-    memory = with_host(memory_use(pieces, workload.precision, *hbm_by_stage(plan, cluster)), plan, cluster)
+    memory = with_host(memory_use(pieces, workload.precision, *usable_by_stage(plan, cluster)), plan, cluster)
     if not memory.fits:
         found = _levers(workload, cluster, plan, graph) if has_changes else ()
         return Infeasible(workload=workload, cluster=cluster, plan=plan, memory=memory, levers=found)
@@ -215,7 +215,7 @@ def trial(graph: Graph, cluster: AnyCluster, plan: Plan, precision: Precision) -
     check_schedule(plan, plan.num_microbatches(graph.batch))
     plan = on_parts(plan, cluster)
     part_placements(plan, cluster)
-    memory = with_host(memory_use(shard(graph, plan), precision, *hbm_by_stage(plan, cluster)), plan, cluster)
+    memory = with_host(memory_use(shard(graph, plan), precision, *usable_by_stage(plan, cluster)), plan, cluster)
     step_s = training_step(graph, plan, cluster, precision).step_s
     if memory.need_bytes <= memory.limit_bytes and not memory.fits_host:
         host = {"need_bytes": memory.host_need_bytes, "limit_bytes": memory.host_limit_bytes}

@@ -17,6 +17,7 @@ PICO, NANO, MICRO, MILLI = 1e-12, 1e-9, 1e-6, 1e-3
 KILO, MEGA, GIGA, TERA, PETA, EXA = 1e3, 1e6, 1e9, 1e12, 1e15, 1e18
 KIBI, MEBI, GIBI, TEBI, PEBI = 2.0**10, 2.0**20, 2.0**30, 2.0**40, 2.0**50
 BITS_PER_BYTE = 8.0
+PERCENT = 100.0
 SECONDS_PER_MINUTE, SECONDS_PER_HOUR = 60.0, 3600.0
 SECONDS_PER_DAY = 24 * SECONDS_PER_HOUR
 SECONDS_PER_YEAR = 365.25 * SECONDS_PER_DAY
@@ -97,6 +98,14 @@ def quantity(text: object, unit: str, example: str = "") -> float:
     if not math.isfinite(value):
         raise InvalidInput(f"a quantity must be finite; got {shown(text.strip())}")
     return value
+
+
+def share_frac(text: object) -> float:
+    """A share of a whole, 0 to 1, from a percentage such as "5 %"; a bare number is refused, as 5 may be meant so."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*%\s*", text) if isinstance(text, str) else None
+    if not found or not float(found[1]) <= PERCENT:
+        raise InvalidInput(f"a share is a percentage from 0 to 100, such as 5 %; got {shown(text)}")
+    return float(found[1]) / PERCENT
 
 
 def count_of(text: str) -> float:

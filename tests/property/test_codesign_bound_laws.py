@@ -62,7 +62,7 @@ def loss_of(scorer: Scorer, point: Point, plan: Plan) -> float:
     chip = system_chip(asked.base, system)
     cluster, precision = frame.on(chip), frame.workload.precision
     check_plan(plan, frame.graph, cluster.num_devices)
-    if not memory_use(shard(frame.graph, plan), precision, cluster.hbm_bytes).fits:
+    if not memory_use(shard(frame.graph, plan), precision, cluster.usable_bytes).fits:
         return float("inf")
     step = training_step(frame.graph, plan, cluster, precision)
     figures = ChipFigures(

@@ -108,7 +108,7 @@ def every_plan(num_layers: int, num_dense: int, base: Plan) -> tuple[tuple[float
             plan = replace(
                 base, layers_per_stage=chunks, recompute=policies, recompute_layers=counts if any(counts) else ()
             )
-            need_bytes = memory_use(shard(graph, plan), of.precision, on.hbm_bytes).need_bytes
+            need_bytes = memory_use(shard(graph, plan), of.precision, on.usable_bytes).need_bytes
             found.append((training_step(graph, plan, on, of.precision).step_s, need_bytes))
     return tuple(found)
 
@@ -156,7 +156,7 @@ def test_what_is_found_of_two_kinds_is_what_evaluate_says_of_that_plan(data):
         return
     for found in refined(job, bases, np.inf, num_most=1).found:
         alone = training_step(graph, found.plan, on, of.precision)
-        memory = memory_use(shard(graph, found.plan), of.precision, on.hbm_bytes)
+        memory = memory_use(shard(graph, found.plan), of.precision, on.usable_bytes)
         assert found.step_s == pytest.approx(alone.step_s, rel=1e-9)
         assert found.need_bytes == pytest.approx(memory.need_bytes, rel=1e-9)
         assert memory.fits

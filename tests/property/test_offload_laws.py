@@ -205,7 +205,7 @@ def test_the_planner_finds_the_best_of_all_even_plans_that_device_and_host_hold(
         for table in batches(part, whole, on.num_devices):
             for row in range(len(table)):
                 plan = table.plan(row)
-                use = with_host(memory_use(shard(whole, plan), of.precision, on.hbm_bytes), plan, on)
+                use = with_host(memory_use(shard(whole, plan), of.precision, on.usable_bytes), plan, on)
                 num_out += use.need_bytes <= use.limit_bytes and not use.fits_host
                 if use.fits:
                     best_s = min(best_s, training_step(whole, plan, on, of.precision).step_s)
@@ -214,7 +214,7 @@ def test_the_planner_finds_the_best_of_all_even_plans_that_device_and_host_hold(
     assert found.best[0].step_s <= best_s * (1 + NEAR)
     assert found.bound_s <= found.best[0].step_s * (1 + NEAR)
     plan = found.best[0].plan
-    assert with_host(memory_use(shard(whole, plan), of.precision, on.hbm_bytes), plan, on).fits
+    assert with_host(memory_use(shard(whole, plan), of.precision, on.usable_bytes), plan, on).fits
 
 
 @pytest.mark.parametrize("hbm_gib", [10, 14, 40])
@@ -230,7 +230,7 @@ def test_bounds_hold_where_the_optimizer_is_on_the_host(hbm_gib: int):
             assert bases.bounds_s[0] <= each.step_s
             alone = training_step(whole, each.plan, on, of.precision)
             assert each.step_s == pytest.approx(alone.step_s, rel=NEAR)
-            assert with_host(memory_use(shard(whole, each.plan), of.precision, on.hbm_bytes), each.plan, on).fits
+            assert with_host(memory_use(shard(whole, each.plan), of.precision, on.usable_bytes), each.plan, on).fits
 
 
 def in_turns(num_ahead: int, num_microbatches: int) -> list[Pass]:

@@ -19,7 +19,7 @@ from dovetail.hardware.endpoints import endpoint_names
 from dovetail.hardware.link import Link
 from dovetail.hardware.mixed import MixedCluster
 from dovetail.plan.memory_table import memory_table
-from dovetail.plan.parts import hbm_by_stage
+from dovetail.plan.parts import usable_by_stage
 from dovetail.plan.plan import AXES, RECOMPUTE_POLICIES, Overlap, Plan
 from dovetail.plan.plans import columns_of
 from dovetail.plan.shard import shard
@@ -144,7 +144,7 @@ def best_of_all_s(of: Workload, on: MixedCluster, base: Plan) -> float:
                     recompute=policies,
                     recompute_layers=again if any(again) else (),
                 )
-                if memory_use(shard(graph, plan), of.precision, *hbm_by_stage(plan, on)).fits:
+                if memory_use(shard(graph, plan), of.precision, *usable_by_stage(plan, on)).fits:
                     found.append(training_step(graph, plan, on, of.precision).step_s)
     return float(min(found))
 

@@ -72,7 +72,7 @@ def every_plan(num_layers: int, num_stages: int, schedule: str) -> tuple[tuple[f
                 recompute=policies,
                 recompute_layers=counts if any(counts) else (),
             )
-            memory = memory_use(shard(graph, plan), of.precision, on.hbm_bytes)
+            memory = memory_use(shard(graph, plan), of.precision, on.usable_bytes)
             found.append((training_step(graph, plan, on, of.precision).step_s, memory.need_bytes))
     return tuple(found)
 
@@ -201,7 +201,7 @@ def test_no_layers_and_no_recompute_take_less_than_the_bound(data: st.DataObject
         other = data.draw(uneven(plan, num_layers))
         step_s = training_step(graph, other, on, of.precision).step_s
         assert loose_s <= step_s
-        if memory_use(shard(graph, other), of.precision, on.hbm_bytes).fits:
+        if memory_use(shard(graph, other), of.precision, on.usable_bytes).fits:
             assert tight_s <= step_s
 
 

@@ -23,7 +23,7 @@ from dovetail.workload.training import training_graph
 
 ANALYTIC = "analytic_not_measured"  # of the column `quality`: closed forms, which nobody measured
 CHIPS = {"A100-80GB": "a100-80gb-sxm", "H200": "h200-sxm", "B200": "b200"}
-H100_96GB_BYTES = 96 * GIBI  # of Grand Teton's H100, as sold
+H100_96GB_BYTES = 95.0 * GIBI  # of Grand Teton's H100: total_memory in torchtitan's logs, recalled; 96 GiB as sold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class MemoryRow:
     kind: str  # what was measured: allocated or reserved by torch, or all that the device reports in use; or nothing
     why_not: str = ""
     need_bytes: float = 0.0  # all that we say a device needs, reserve and runtime included
-    limit_bytes: float = 0.0  # all that it has; 0 where the row does not say which device
+    limit_bytes: float = 0.0  # all that PyTorch sees of it; 0 where the row does not say which device
 
     @property
     def is_measured(self) -> bool:
@@ -113,10 +113,10 @@ def _kind(row: Fields) -> str:
 
 
 def _limit_bytes(row: Fields) -> float:
-    """Memory of the device a row names; 0 where it names none."""
+    """Memory that PyTorch sees of the device a row names; 0 where it names none. What ran had no need of a reserve."""
     for word, chip in CHIPS.items():
         if row["gpu"].startswith(word):
-            return chips[chip]().hbm.capacity_bytes
+            return chips[chip]().visible_bytes
     return H100_96GB_BYTES if row["gpu"].startswith("H100-96GB") else 0.0
 
 

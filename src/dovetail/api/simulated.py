@@ -109,7 +109,7 @@ class Simulation(Answer):
             rate = f"{self.tokens_per_s if sample == 'tokens' else self.samples_per_s:,.0f} {sample}/s"
             return f"{what}, {format_s(self.step_s)} a step, {rate}, MFU {100 * self.mfu_frac:.1f} %"
         use = self.memory
-        return f"{what} does not fit, {format_bytes(use.need_bytes)} of {format_bytes(use.limit_bytes)}"
+        return f"{what} does not fit, {format_bytes(use.need_bytes)} of {format_bytes(use.limit_bytes)} usable"
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -67,7 +67,7 @@ def limit_of(outcome: Outcome) -> Measure:
 def _memory(result: Outcome | Infeasible) -> Measure:
     use = result.memory
     need_bytes, limit_bytes = use.need_bytes, use.limit_bytes
-    note = f"of {format_bytes(limit_bytes)} on the fullest device"
+    note = f"of {format_bytes(limit_bytes)} usable on the fullest device"
     if not use.fits:
         note += ": does not fit"
     return Measure(

@@ -12,13 +12,14 @@ from dovetail.files.chip import chip_of
 from dovetail.files.cluster_names import sized_name
 from dovetail.files.entry import Entry, followed, placed, spoken
 from dovetail.files.reliability import reliability_of
-from dovetail.files.schema import Number, Shape, Text, Whole, amount, checked
+from dovetail.files.schema import Number, Shape, Share, Text, Whole, amount, checked
 from dovetail.hardware.cluster import Cluster, OwnRuns
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.host import Host
 from dovetail.hardware.link import Link
 from dovetail.hardware.scales import Scales, scaled
 from dovetail.hardware.topology import Dimension, Topology
+from dovetail.units import share_frac
 
 MAX_DEVICES = 2**20  # style: a count; ten times the largest cluster known, and small enough to search for divisors
 MAX_DIMENSIONS = 16
@@ -53,6 +54,7 @@ class FamilyShape(Shape):
     host: HostShape | None = None
     reliability: object = None
     endpoint: Text = ""
+    headroom: Share | None = None
 
 
 class ClusterShape(Shape):
@@ -64,6 +66,7 @@ class ClusterShape(Shape):
     host: HostShape | None = None
     reliability: object = None
     endpoint: Text = ""
+    headroom: Share | None = None
 
 
 class PaceShape(Shape):
@@ -87,6 +90,7 @@ class CalibratedShape(Shape):
     host: HostShape | None = None
     reliability: object = None
     endpoint: Text = ""
+    headroom: Share | None = None
 
 
 def load_cluster(reference: str) -> Cluster:
@@ -113,7 +117,15 @@ def cluster_of(entry: Entry, num_devices: int = 0) -> Cluster:
             raise entry.child("topology").refused(f"{told}; change that for {num_devices:,}")
     else:
         cluster = _of_family(entry, num_devices)
-    return _failing(_ended(cluster, entry), entry)
+    return with_written_headroom(_failing(_ended(cluster, entry), entry), entry)
+
+
+def with_written_headroom(cluster: Cluster, entry: Entry) -> Cluster:
+    """`cluster` with what plans leave free of its memory as is written, if that is."""
+    if not entry.has("headroom"):
+        return cluster
+    with placed(entry):
+        return cluster.with_headroom(share_frac(entry.child("headroom").value))
 
 
 def _ended(cluster: Cluster, entry: Entry) -> Cluster:
@@ -138,9 +150,13 @@ def _calibrated(entry: Entry, num_devices: int) -> Cluster:
     shape: CalibratedShape = checked(entry, CalibratedShape)
     base = _sized(entry, num_devices or shape.devices or 0, is_written=shape.devices is not None)
     if shape.calibration is None:
-        changes = (shape.host is not None, shape.name, *(entry.has(key) for key in ("reliability", "endpoint")))
+        changes = (
+            shape.host is not None,
+            shape.name,
+            *(entry.has(key) for key in ("reliability", "endpoint", "headroom")),
+        )
         if not any(changes):
-            told = "calibration is missing, and so are host, reliability, endpoint and name: the base is not changed"
+            told = "calibration is missing, and so are host, reliability, endpoint, headroom and name: nothing changes"
             raise entry.child("calibration").refused(told)
         return _hosted(replace(base, name=shape.name or base.name), shape.host, entry)
     pace, place = shape.calibration, entry.child("calibration")

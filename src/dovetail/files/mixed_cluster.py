@@ -5,10 +5,11 @@ from __future__ import annotations
 from pydantic import Field
 
 from dovetail.errors import NotModelled
-from dovetail.files.cluster import MAX_DEVICES, cluster_of
+from dovetail.files.cluster import MAX_DEVICES, cluster_of, with_written_headroom
 from dovetail.files.cluster_names import sized_name
 from dovetail.files.entry import Entry, followed, placed, spoken
-from dovetail.files.schema import Shape, Text, amount, checked
+from dovetail.files.schema import Shape, Share, Text, amount, checked
+from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.link import Link
 from dovetail.hardware.mixed import BETWEEN, AnyCluster, MixedCluster
@@ -34,6 +35,7 @@ class MixedShape(Shape):
     parts: list[object] = Field(max_length=MAX_PARTS)
     between: BetweenShape
     name: Text = ""
+    headroom: Share | None = None
 
 
 def load_any_cluster(reference: str, num_devices: int = 0) -> AnyCluster:
@@ -53,7 +55,7 @@ def any_cluster_of(entry: Entry, num_devices: int = 0) -> AnyCluster:
             raise NotModelled(f"{told}; {way_out}", entry.child(key).where)
     shape: MixedShape = checked(entry, MixedShape)
     place = entry.child("parts")
-    parts = tuple(cluster_of(place.child(index)) for index in range(len(shape.parts)))
+    parts = tuple(_with_headroom(place.child(index), entry) for index in range(len(shape.parts)))
     if sum(part.num_devices for part in parts) > MAX_DEVICES:
         raise place.refused(f"a cluster has up to {MAX_DEVICES:,} devices; make parts smaller")
     with placed(entry.child(BETWEEN), {"bandwidth_bytes_per_s": "bandwidth", "latency_s": "latency"}):
@@ -62,3 +64,10 @@ def any_cluster_of(entry: Entry, num_devices: int = 0) -> AnyCluster:
     with placed(entry):
         name = shape.name or " + ".join(part.name for part in parts)
         return MixedCluster(name=name, parts=parts, between=between, sources=sources)
+
+
+def _with_headroom(part: Entry, whole: Entry) -> Cluster:
+    """A part with the headroom that is written of it, or else of the whole."""
+    cluster = cluster_of(part)
+    has_own = isinstance(part.value, dict) and part.has("headroom")
+    return cluster if has_own else with_written_headroom(cluster, whole)

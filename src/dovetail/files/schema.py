@@ -24,7 +24,7 @@ from dovetail.files.entry import Entry, described, placed
 from dovetail.files.text import quoted
 from dovetail.hardware.chip import TensorUnits, Tiling, VectorUnits
 from dovetail.hardware.die import Die
-from dovetail.units import quantity
+from dovetail.units import quantity, share_frac
 from dovetail.workload.operators import DTYPES
 from dovetail.workload.optimizer import Precision
 
@@ -91,6 +91,13 @@ def amount(unit: str, example: str = "") -> Any:
     return Annotated[float, BeforeValidator(read)]
 
 
+def _share(written: object) -> float:
+    try:
+        return share_frac(written)
+    except DovetailError as error:
+        raise PydanticCustomError("told", "{message}", {"message": error.message}) from None
+
+
 def _in_reach(value: float) -> float:
     if value and not LEAST_NUMBER <= abs(value) <= MOST_NUMBER:
         bounds = f"must be 0, or from {LEAST_NUMBER:g} to {MOST_NUMBER:g} but for its sign"
@@ -115,6 +122,7 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+Share = Annotated[float, BeforeValidator(_share)]  # written as a percentage
 Whole = Annotated[int, Field(ge=0, le=MAX_WHOLE)]
 Number = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_in_reach)]
 Text = Annotated[

@@ -8,7 +8,7 @@ from dovetail.errors import InvalidInput, NotModelled, did_you_mean
 from dovetail.hardware.die import Die
 from dovetail.hardware.endpoints import SM_DRIVEN, Endpoint, endpoints
 from dovetail.hardware.measured import NOT_MEASURED, Measured
-from dovetail.hardware.memory import Memory
+from dovetail.hardware.memory import MAX_RESERVE_FRAC, PLAN_RESERVE_FRAC, Memory
 
 STATIONARY = ("output", "weight", "input")
 FILLS = ("hidden", "load", "whole")
@@ -176,7 +176,8 @@ class Chip:
     """One accelerator as software addresses it (one GCD pair, one TPU chip, one GPU package).
 
     `sources` names where each figure comes from, by field path; `facts` holds what is known beyond the
-    fields, as (what, value with unit, source).
+    fields, as (what, value with unit, source). Of HBM a plan may take `usable_bytes`, and every verdict on memory
+    compares with that: what the framework sees of the capacity, less a reserve.
     """
 
     name: str
@@ -197,12 +198,20 @@ class Chip:
     sources: tuple[tuple[str, str], ...]
     facts: tuple[tuple[str, str, str], ...] = ()
     endpoint: str = SM_DRIVEN  # who runs its collectives, of `endpoints`; watts of its engines are in energy.idle_w
+    hbm_visible_frac: float = 1.0  # of HBM, what the framework sees: torch's total_memory; ECC and driver have the rest
+    hbm_reserve_frac: float = PLAN_RESERVE_FRAC  # of what it sees, what a plan must leave free
     measured: Measured = NOT_MEASURED  # times of operators that go before predictions; of this very chip, unaltered
 
     def __post_init__(self) -> None:
         for label in ("clock_hz", "core_buffer_bytes", "tdp_w", "interconnect_bytes_per_s"):
             if not getattr(self, label) > 0:
                 raise InvalidInput(f"{label} must be positive; got {getattr(self, label):g}", label)
+        if not 0 < self.hbm_visible_frac <= 1:
+            rule = f"hbm_visible_frac must be above 0 and at most 1; got {self.hbm_visible_frac:g}"
+            raise InvalidInput(rule, "hbm_visible_frac")
+        if not 0 <= self.hbm_reserve_frac <= MAX_RESERVE_FRAC:
+            rule = f"hbm_reserve_frac must be from 0 to {MAX_RESERVE_FRAC:g}; got {self.hbm_reserve_frac:g}"
+            raise InvalidInput(rule, "hbm_reserve_frac")
         if self.endpoint not in endpoints:
             known = ", ".join(endpoints.names())
             hint = did_you_mean(self.endpoint, endpoints.names())
@@ -213,6 +222,16 @@ class Chip:
 
     def peak_flop_per_s(self, dtype: str) -> float:
         return self.tensor.peak_flop_per_s(dtype)
+
+    @property
+    def visible_bytes(self) -> float:
+        """HBM as the framework sees it: `torch.cuda.get_device_properties().total_memory`, or XLA's HBM."""
+        return self.hbm.capacity_bytes * self.hbm_visible_frac
+
+    @property
+    def usable_bytes(self) -> float:
+        """HBM that a plan may take: what the framework sees, less the reserve."""
+        return self.visible_bytes * (1 - self.hbm_reserve_frac)
 
     @property
     def endpoint_kind(self) -> Endpoint:

@@ -6,6 +6,14 @@ from dataclasses import dataclass
 
 from dovetail.errors import InvalidInput
 
+PLAN_RESERVE_FRAC = 0.04  # of what the framework sees, where it keeps no stated reserve itself; PLAN_RESERVE_SOURCE
+PLAN_RESERVE_SOURCE = "estimate: twice the 1 to 2 % by which our count of memory is off measured runs"
+ASSUMED_SOURCES = (
+    ("hbm_visible_frac", "assumed: the framework sees all of it"),
+    ("hbm_reserve_frac", PLAN_RESERVE_SOURCE),
+)  # of a chip that says neither
+MAX_RESERVE_FRAC = 0.9  # style: a bound; whoever leaves more free has another chip in mind
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:

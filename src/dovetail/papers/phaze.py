@@ -158,7 +158,9 @@ def fastest(workload: Workload, cluster: Cluster, tried: Sequence[Plan]) -> Foun
 
 def found(workload: Workload, cluster: Cluster, plan: Plan, step_s: float, bound_s: float) -> Found:
     rate = workload.global_batch / step_s
-    return Found(plan=plan, hbm_bytes=cluster.hbm_bytes, step_s=step_s, bound_s=bound_s, sequences_per_s=rate)
+    return Found(
+        plan=plan, hbm_bytes=cluster.chip.hbm.capacity_bytes, step_s=step_s, bound_s=bound_s, sequences_per_s=rate
+    )
 
 
 def _ours(case: Case, terms: Terms, chip: Chip, best_plan: BestPlan) -> Found | None:

@@ -92,6 +92,6 @@ CASES = (
 
 
 def cluster_of(chip: Chip, terms: Terms, num_devices: int = NUM_DEVICES) -> Cluster:
-    """PHAZE's flat network of such chips, with or without their power limit."""
+    """PHAZE's flat network of such chips, with or without their power limit; its plans may fill all of HBM."""
     on_terms = chip if terms.has_power_limit else replace(chip, tdp_w=NO_LIMIT_W)
-    return replace(clusters["phaze-flat-1024"].build(num_devices), chip=on_terms)
+    return replace(clusters["phaze-flat-1024"].build(num_devices), chip=on_terms).with_headroom(0.0)

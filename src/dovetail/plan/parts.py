@@ -79,11 +79,11 @@ def part_placements(plan: Plan, cluster: AnyCluster) -> tuple[Placement, ...]:
     return tuple(part_placement(plan, count, part.topology) for count, part in zip(counts, cluster.parts, strict=True))
 
 
-def hbm_by_stage(plan: Plan, cluster: AnyCluster) -> tuple[float, ...]:
-    """What a device of each stage has of memory."""
+def usable_by_stage(plan: Plan, cluster: AnyCluster) -> tuple[float, ...]:
+    """HBM that a plan may take of a device of each stage."""
     if isinstance(cluster, Cluster):
-        return (cluster.hbm_bytes,) * plan.pipeline_parallel
-    return tuple(cluster.parts[part].hbm_bytes for part in plan.stage_parts)
+        return (cluster.usable_bytes,) * plan.pipeline_parallel
+    return tuple(cluster.parts[part].usable_bytes for part in plan.stage_parts)
 
 
 def part_of_stage(plan: Plan, cluster: AnyCluster, stage: int) -> Cluster:

@@ -8,6 +8,7 @@ from typing import Any
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.host import Host
+from dovetail.hardware.memory import ASSUMED_SOURCES
 from dovetail.hardware.mixed import MixedCluster, chip_names
 from dovetail.hardware.topology import Dimension
 from dovetail.plan.recipes import PlanEntry
@@ -92,7 +93,8 @@ def chip_brief(chip: Chip) -> Record:
 
 def chip_record(chip: Chip) -> Record:
     """A chip with every figure by its path, its value in base units and its source."""
-    sources = {"endpoint": f"assumed: {chip.endpoint_kind.summary}", **dict(chip.sources)}
+    assumed = {"endpoint": f"assumed: {chip.endpoint_kind.summary}", **dict(ASSUMED_SOURCES)}
+    sources = {**assumed, **dict(chip.sources)}
     figures = [
         {"figure": path, "value": plain(value), "source": source_of(path, sources)}
         for path, value in chip_figures(chip)
@@ -101,6 +103,8 @@ def chip_record(chip: Chip) -> Record:
         "kind": "chip",
         **chip_brief(chip),
         "process": chip.process,
+        "visible_bytes": chip.visible_bytes,
+        "usable_bytes": chip.usable_bytes,
         "fitted_on": chip.calibration.fitted_on,
         "silicon": silicon_record(chip),
         "figures": figures,

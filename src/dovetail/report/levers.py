@@ -5,6 +5,7 @@ from __future__ import annotations
 from dovetail.evaluate import Infeasible
 from dovetail.plan.levers import Lever
 from dovetail.plan.parts import part_of_stage
+from dovetail.report.memory import usable_words
 from dovetail.report.table import Table
 from dovetail.units import format_bytes, format_s
 
@@ -15,12 +16,13 @@ PASTE = "put a change under plan: in the spec, in place of the key it names; a c
 def excess_rows(result: Infeasible) -> tuple[tuple[str, str], ...]:
     """Need against limit, and the first way out."""
     use, stage = result.memory, result.memory.fullest.stage
+    chip = part_of_stage(result.plan, result.cluster, stage).chip
     if use.need_bytes <= use.limit_bytes:
         return _host_rows(result)
     shorter = shorter_seq(result)
     return (
         ("need", f"{format_bytes(use.need_bytes)} on a device of stage {stage}"),
-        ("limit", f"{format_bytes(use.limit_bytes)} on {part_of_stage(result.plan, result.cluster, stage).chip.name}"),
+        ("limit", f"{usable_words(chip)} on {chip.name}"),
         ("excess", format_bytes(use.need_bytes - use.limit_bytes)),
         ("would fit", _first_way_out(result)),
         *((("or", f"a shorter seq needs less: --seq {shorter}"),) if shorter else ()),

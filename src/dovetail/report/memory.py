@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 
 from dovetail.evaluate import MemoryUse
+from dovetail.hardware.chip import Chip
 from dovetail.plan.memory import StageMemory
 from dovetail.plan.plan import Plan
 from dovetail.report.assumptions import layers_per_stage
@@ -131,6 +132,14 @@ def _notes(use: MemoryUse, *, is_whole: bool) -> tuple[str, ...]:
     return tuple(note for note in (spans, *memory_notes(use)) if note)
 
 
+def usable_words(chip: Chip) -> str:
+    """What a plan may take of a device's HBM, and of what: "76.0 GiB usable (79.2 GiB less 4 %)"."""
+    usable = f"{format_bytes(chip.usable_bytes)} usable"
+    if not chip.hbm_reserve_frac:
+        return usable
+    return f"{usable} ({format_bytes(chip.visible_bytes)} less {100 * chip.hbm_reserve_frac:.2g} %)"
+
+
 def memory_notes(use: MemoryUse) -> tuple[str, ...]:
     """Sentences: what the fullest stage needs, all counted, and what its host keeps."""
     slack_bytes = use.limit_bytes - use.need_bytes
@@ -138,7 +147,7 @@ def memory_notes(use: MemoryUse) -> tuple[str, ...]:
     need = (
         f"stage {use.fullest.stage} is fullest: with {format_bytes(use.reserve_bytes)} that the allocator reserves and"
         f" {format_bytes(use.runtime_bytes)} of runtime it needs {format_bytes(use.need_bytes)} of"
-        f" {format_bytes(use.limit_bytes)}: {verdict}"
+        f" {format_bytes(use.limit_bytes)} usable: {verdict}"
     )
     host = (
         f"the host keeps {format_bytes(use.host_need_bytes)} for a device, of {format_bytes(use.host_limit_bytes)}:"

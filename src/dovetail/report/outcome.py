@@ -75,7 +75,7 @@ def headline_table(
         ("utilisation", f"{utilisation} of {outcome.workload.precision.compute} peak"),
         *_dropped_rows(outcome),
         ("energy", f"{energy}; {power}"),
-        ("memory", f"{format_bytes(use.need_bytes)} of {format_bytes(use.limit_bytes)} on the fullest device"),
+        ("memory", f"{format_bytes(use.need_bytes)} of {format_bytes(use.limit_bytes)} usable on the fullest device"),
         ("limited by", limited_by(outcome)),
         *goodput_rows(outcome),
         *budget_rows(outcome, num_tokens),

@@ -35,7 +35,7 @@ def parts_tables(result: Result) -> tuple[Table, ...]:
     for said in part_records(result):
         held = [one for one in use.stages if one.stage in said["stages"]]
         need_bytes = max(float(one.reserved_bytes) for one in held) + use.runtime_bytes
-        memory = f"{format_bytes(need_bytes)} of {format_bytes(use.limits_bytes[held[0].stage])}"
+        memory = f"{format_bytes(need_bytes)} of {format_bytes(use.limits_bytes[held[0].stage])} usable"
         figures = (f"{said['num_devices']:,}", in_a_row_of(said["stages"]), in_a_row(said["num_layers"]), memory)
         rows.append((said["name"], said["chip"], *figures))
     return (

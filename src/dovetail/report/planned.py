@@ -180,7 +180,7 @@ def _nothing_tables(found: NothingFits, told: Told) -> tuple[Table, ...]:
 
 def nothing_sentence(found: NothingFits) -> str:
     use = found.least.memory
-    need = f"the one that needs least needs {format_bytes(use.need_bytes)} of {format_bytes(use.limit_bytes)}"
+    need = f"the one that needs least needs {format_bytes(use.need_bytes)} of {format_bytes(use.limit_bytes)} usable"
     return f"None of {counted(found.tally.num_plans, 'plan')} fits: {need}"
 
 

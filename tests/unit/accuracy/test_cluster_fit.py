@@ -135,6 +135,6 @@ def test_a_run_that_would_not_fit_is_told_apart_from_those_that_do():
     )
     found = fit_cluster([replace(large, measured_s=large.step_s(Scales())), *runs(Scales())[:2]])
     assert [run.fits for run in found.runs] == [False, True, True]
-    assert found.runs[0].need_bytes > found.runs[0].limit_bytes == large.cluster.hbm_bytes
+    assert found.runs[0].need_bytes > found.runs[0].limit_bytes == large.cluster.chip.visible_bytes
     notes = cluster_fit_record(found, found.own_runs("mine.csv"))["notes"]
     assert sum("large ran, but by our count needs" in note for note in notes) == 1

@@ -22,7 +22,7 @@ def test_devices_are_the_product_of_the_dimensions() -> None:
 
 def test_a_cluster_holds_in_each_device_what_its_chip_holds() -> None:
     cluster = Cluster(name="toy", chip=CHIP, topology=Topology(dimensions=(NODE,)), sources=())
-    assert cluster.hbm_bytes == CHIP.hbm.capacity_bytes
+    assert cluster.usable_bytes == CHIP.usable_bytes
 
 
 def test_scaling_one_link_leaves_the_others() -> None:

@@ -9,7 +9,7 @@ from dovetail.hardware.clusters import clusters
 from dovetail.hardware.link import Link
 from dovetail.hardware.mixed import MixedCluster
 from dovetail.plan.layout import runs_of
-from dovetail.plan.parts import hbm_by_stage, on_parts, part_of_stage, part_placements, stages_by_part
+from dovetail.plan.parts import on_parts, part_of_stage, part_placements, stages_by_part, usable_by_stage
 from dovetail.plan.plan import Plan
 from dovetail.units import GIGA
 from dovetail.workload.models import models
@@ -31,7 +31,7 @@ def test_memory_and_chip_of_a_stage_are_those_of_its_part():
     plan = on_parts(replace(PLAN, stage_parts=(1, 0, 0, 0, 0, 1)), MIXED)
     assert part_of_stage(plan, MIXED, 5) is A100
     assert part_of_stage(plan, H100, 5) is H100
-    assert hbm_by_stage(plan, MIXED) == (A100.hbm_bytes, *(H100.hbm_bytes,) * 4, A100.hbm_bytes)
+    assert usable_by_stage(plan, MIXED) == (A100.usable_bytes, *(H100.usable_bytes,) * 4, A100.usable_bytes)
 
 
 def test_groups_lie_within_each_part():

@@ -54,7 +54,7 @@ def test_the_record_has_the_parts_and_each_stage_its_limit():
     assert [(part["name"], part["stages"]) for part in said["parts"]] == [("dgx-h100", [0, 1]), ("dgx-a100", [2, 3])]
     assert said["chip"] == "h100-sxm and a100-80gb-sxm"
     assert [stage["limit_bytes"] for stage in said["memory"]["stages"]] == [
-        MIXED.parts[part].hbm_bytes for part in PLAN.stage_parts
+        MIXED.parts[part].usable_bytes for part in PLAN.stage_parts
     ]
 
 

@@ -78,7 +78,7 @@ def timed_together(runs: Sequence[Run], graph: Graph) -> list[Timed]:
         return []
     cluster, precision = runs[0].cluster, runs[0].precision
     times = step_times(graph, columns_of([run.plan for run in runs]), cluster, precision).step_s
-    fits = [memory_use(shard(graph, run.plan), precision, cluster.hbm_bytes).fits for run in runs]
+    fits = [memory_use(shard(graph, run.plan), precision, cluster.chip.visible_bytes).fits for run in runs]
     return [Timed(run=run, step_s=float(s), fits=fit) for run, s, fit in zip(runs, times, fits, strict=True)]
 
 

@@ -10,6 +10,8 @@ SCALING_BOOK = "How to Scale Your Model (scaling book), TPU chapter"
 EPOCH = "Epoch AI Machine Learning Hardware table (Dec 2025)"
 ISCA_2021 = "Jouppi et al., ISCA 2021, recalled"
 ISCA_2023 = "Jouppi et al., ISCA 2023, recalled"
+XLA_VISIBLE_SOURCE = "XLA counts all of HBM, and its own reserve apart"
+XLA_RESERVE_SOURCE = "what XLA keeps of HBM for itself"
 NORRIE = "Norrie et al., IEEE Micro 2021, recalled"
 
 

@@ -15,7 +15,7 @@ from dovetail.hardware.catalog._measured import (
 from dovetail.hardware.catalog._nvidia import A100_DATASHEET, HBM_BINARY, OLD_GPU_TILING, SM_LAYOUT, TILE_SOURCE
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
 from dovetail.hardware.die import Die
-from dovetail.hardware.memory import Memory
+from dovetail.hardware.memory import PLAN_RESERVE_SOURCE, Memory
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, PICO, TERA
 
 TDP_W = 400.0
@@ -65,6 +65,11 @@ SOURCES = (
     ("sram.bandwidth_bytes_per_s", "estimate: 70 % of the white paper's 5120 bytes a clock at 1.41 GHz (7.2 TB/s)"),
     ("hbm.capacity_bytes", f"{A100_DATASHEET}; {HBM_BINARY}"),
     ("hbm.bandwidth_bytes_per_s", f"{A100_DATASHEET}: 2039 GB/s, 80 GB SXM part"),
+    (
+        "hbm_visible_frac",
+        "PyTorch, out of memory on A100 80 GB: total capacity of 79.15 GiB; newer drivers show 79.25 to 79.3",
+    ),
+    ("hbm_reserve_frac", PLAN_RESERVE_SOURCE),
     ("tdp_w", A100_DATASHEET),
     ("interconnect_bytes_per_s", f"{A100_DATASHEET}: NVLink3, 12 links, 600 GB/s both ways"),
     ("calibration", GH100_CALIBRATION_SOURCE),
@@ -98,6 +103,7 @@ def a100_80gb_sxm() -> Chip:
         core_buffer_bytes=192 * KIBI,
         sram=Memory(capacity_bytes=40 * MEBI, bandwidth_bytes_per_s=5.0 * TERA),
         hbm=Memory(capacity_bytes=80 * GIBI, bandwidth_bytes_per_s=2.039 * TERA),
+        hbm_visible_frac=79.15 / 80,
         tdp_w=TDP_W,
         interconnect_bytes_per_s=300 * GIGA,
         calibration=CALIBRATION,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.catalog import v100_32gb_sxm as v100
 from dovetail.hardware.catalog._measured import BOARD_LINK_J_PER_BYTE, borrowed_calibration, power_limited_energy
+from dovetail.hardware.catalog._templates import ON_PAPER_SOURCE
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
 from dovetail.units import GIGA, TERA
 
@@ -35,6 +36,7 @@ OWN_SOURCES = {
     "sram.bandwidth_bytes_per_s": "estimate: the V100's; the paper gives none",
     "hbm.capacity_bytes": "estimate: the V100's 32 GiB; the paper gives none",
     "hbm.bandwidth_bytes_per_s": f"{ACE}: 900 GB/s",
+    "hbm_visible_frac": ON_PAPER_SOURCE,
     "tdp_w": "estimate: the V100's; the paper gives none",
     "interconnect_bytes_per_s": f"{ACE}: NPU-to-network bus of 500 GB/s, which is 2 x 200 + 2 x 2 x 25 of its links",
     "die": "estimate: the V100's; the paper gives none",
@@ -65,6 +67,7 @@ def ace_npu() -> Chip:
             num_units=num_sms, num_rows=20, num_cols=30, tiling=base.tensor.tiling, rates=(("fp16", 120 * TERA),)
         ),
         vector=VectorUnits(num_units=num_sms, num_lanes=64, peak_flop_per_s=2 * num_sms * 64 * clock_hz),
+        hbm_visible_frac=1.0,
         interconnect_bytes_per_s=500 * GIGA,
         calibration=CALIBRATION,
         energy=ENERGY,

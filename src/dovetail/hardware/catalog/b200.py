@@ -14,7 +14,7 @@ from dovetail.hardware.catalog._measured import (
 from dovetail.hardware.catalog._nvidia import B200_DATASHEET, HBM_BINARY, PAIRED_TILING, SM_LAYOUT, TILE_SOURCE
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
 from dovetail.hardware.die import Die
-from dovetail.hardware.memory import Memory
+from dovetail.hardware.memory import PLAN_RESERVE_SOURCE, Memory
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 TDP_W = 1000.0
@@ -69,6 +69,8 @@ SOURCES = (
     ("sram.bandwidth_bytes_per_s", "estimate: two dies, each with the H100's measured L2 bandwidth"),
     ("hbm.capacity_bytes", f"{B200_DATASHEET}: 1.44 TB for eight; {HBM_BINARY} (183359 MiB); launch material said 192"),
     ("hbm.bandwidth_bytes_per_s", f"{B200_DATASHEET}: 64 TB/s for eight"),
+    ("hbm_visible_frac", "CUDA total global memory of a B200: 178.35 GiB (github.com/pytorch/ao, pull request 4002)"),
+    ("hbm_reserve_frac", PLAN_RESERVE_SOURCE),
     ("tdp_w", B200_DATASHEET),
     ("interconnect_bytes_per_s", f"{B200_DATASHEET}: NVLink5, 1.8 TB/s both ways"),
     ("calibration", "estimate: the constants that A100, H100 and H200 share"),
@@ -101,6 +103,7 @@ def b200() -> Chip:
         core_buffer_bytes=256 * KIBI,
         sram=Memory(capacity_bytes=126 * MEBI, bandwidth_bytes_per_s=11 * TERA),
         hbm=Memory(capacity_bytes=180 * GIBI, bandwidth_bytes_per_s=8.0 * TERA),
+        hbm_visible_frac=178.35 / 180,
         tdp_w=TDP_W,
         interconnect_bytes_per_s=900 * GIGA,
         calibration=CALIBRATION,

@@ -16,7 +16,7 @@ from dovetail.hardware.catalog._habana import (
 from dovetail.hardware.catalog._measured import ETHERNET_J_PER_BYTE, power_limited_energy
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
 from dovetail.hardware.die import Die
-from dovetail.hardware.memory import Memory
+from dovetail.hardware.memory import PLAN_RESERVE_SOURCE, Memory
 from dovetail.units import BITS_PER_BYTE, GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 TDP_W = 600.0
@@ -55,6 +55,8 @@ SOURCES = (
     ("sram.bandwidth_bytes_per_s", "estimate: half of Gaudi 3's 12.8 TB/s, as it has half the SRAM"),
     ("hbm.capacity_bytes", f"{HOT_CHIPS}: 96 GB are GiB, as hl-smi reports (98304 MiB)"),
     ("hbm.bandwidth_bytes_per_s", f"{HOT_CHIPS}: 2.46 TB/s"),
+    ("hbm_visible_frac", "no published figure; hl-smi's, all of HBM"),
+    ("hbm_reserve_frac", PLAN_RESERVE_SOURCE),
     ("tdp_w", HOT_CHIPS),
     ("interconnect_bytes_per_s", "21 of the 24 100 GbE ports face the seven neighbours in a box of eight (HLS-Gaudi2)"),
     ("calibration", GAUDI_CALIBRATION_SOURCE),

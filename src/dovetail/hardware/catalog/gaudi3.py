@@ -15,7 +15,7 @@ from dovetail.hardware.catalog._habana import (
 from dovetail.hardware.catalog._measured import ETHERNET_J_PER_BYTE, power_limited_energy
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
 from dovetail.hardware.die import Die
-from dovetail.hardware.memory import Memory
+from dovetail.hardware.memory import PLAN_RESERVE_SOURCE, Memory
 from dovetail.units import BITS_PER_BYTE, GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 TDP_W = 900.0
@@ -46,6 +46,8 @@ SOURCES = (
     ("sram", f"{HOT_CHIPS}: 96 MB of L2, 12.8 TB/s"),
     ("hbm.capacity_bytes", f"{HOT_CHIPS}: 128 GB are GiB, as hl-smi reports (131072 MiB)"),
     ("hbm.bandwidth_bytes_per_s", f"{HOT_CHIPS}: 3.67 TB/s"),
+    ("hbm_visible_frac", "no published figure; hl-smi's, all of HBM"),
+    ("hbm_reserve_frac", PLAN_RESERVE_SOURCE),
     ("tdp_w", f"{HOT_CHIPS}: air cooled"),
     ("interconnect_bytes_per_s", "21 of the 24 200 GbE ports face the seven neighbours in a box of eight (HLB-325)"),
     ("calibration", GAUDI_CALIBRATION_SOURCE),

@@ -39,6 +39,7 @@ OWN_SOURCES = {
     "vector.peak_flop_per_s": f"{GB200_DATASHEET}: 5760 TFLOP/s fp32 for 72",
     "hbm.capacity_bytes": f"{GB200_DATASHEET}: 13.4 TB for 72; {HBM_BINARY}",
     "hbm.bandwidth_bytes_per_s": f"{GB200_DATASHEET}: 576 TB/s for 72",
+    "hbm_visible_frac": "PyTorch, out of memory on GB200: total capacity of 184.31 GiB",
     "tdp_w": f"{GB200_DATASHEET}: configurable up to 1200 W a GPU",
     "interconnect_bytes_per_s": f"{GB200_DATASHEET}: NVLink5, 130 TB/s both ways for 72",
 }
@@ -56,6 +57,7 @@ def gb200() -> Chip:
         tensor=replace(base.tensor, rates=RATES),
         vector=replace(base.vector, peak_flop_per_s=80 * TERA),
         hbm=Memory(capacity_bytes=186 * GIBI, bandwidth_bytes_per_s=8.0 * TERA),
+        hbm_visible_frac=184.31 / 186,
         tdp_w=TDP_W,
         energy=ENERGY,
         sources=SOURCES,

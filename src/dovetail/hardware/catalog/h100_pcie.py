@@ -16,7 +16,7 @@ from dovetail.hardware.catalog._measured import (
 )
 from dovetail.hardware.catalog._nvidia import H100_DATASHEET, HBM_BINARY, PAIRED_TILING, SM_LAYOUT, TILE_SOURCE
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
-from dovetail.hardware.memory import Memory
+from dovetail.hardware.memory import PLAN_RESERVE_SOURCE, Memory
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, TERA
 
 TDP_W = 350.0
@@ -54,6 +54,8 @@ SOURCES = (
     ),
     ("hbm.capacity_bytes", f"{H100_DATASHEET}; {HBM_BINARY}"),
     ("hbm.bandwidth_bytes_per_s", f"{H100_DATASHEET}: HBM2e"),
+    ("hbm_visible_frac", "torch.cuda.get_device_properties of an H100 PCIe: total_memory 81008 MiB"),
+    ("hbm_reserve_frac", PLAN_RESERVE_SOURCE),
     ("tdp_w", H100_DATASHEET),
     ("interconnect_bytes_per_s", f"{H100_DATASHEET}: NVLink bridge to one neighbour, 600 GB/s both ways"),
     ("calibration", GH100_CALIBRATION_SOURCE),
@@ -82,6 +84,7 @@ def h100_pcie() -> Chip:
         core_buffer_bytes=256 * KIBI,
         sram=Memory(capacity_bytes=50 * MEBI, bandwidth_bytes_per_s=5.5 * TERA),
         hbm=Memory(capacity_bytes=80 * GIBI, bandwidth_bytes_per_s=2.0 * TERA),
+        hbm_visible_frac=79.11 / 80,
         tdp_w=TDP_W,
         interconnect_bytes_per_s=300 * GIGA,
         calibration=CALIBRATION,

@@ -12,7 +12,7 @@ from dovetail.hardware.catalog._measured import (
 from dovetail.hardware.catalog._nvidia import H100_DATASHEET, HBM_BINARY, PAIRED_TILING, SM_LAYOUT, TILE_SOURCE
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
 from dovetail.hardware.die import Die
-from dovetail.hardware.memory import Memory
+from dovetail.hardware.memory import PLAN_RESERVE_SOURCE, Memory
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 RATES = (
@@ -51,6 +51,8 @@ SOURCES = (
     ),
     ("hbm.capacity_bytes", f"{H100_DATASHEET}; {HBM_BINARY}"),
     ("hbm.bandwidth_bytes_per_s", H100_DATASHEET),
+    ("hbm_visible_frac", "torch.cuda.get_device_properties of an H100 80GB HBM3: total_memory 81090 MiB (torch 2.7)"),
+    ("hbm_reserve_frac", PLAN_RESERVE_SOURCE),
     ("tdp_w", H100_DATASHEET),
     ("interconnect_bytes_per_s", f"{H100_DATASHEET}: NVLink4, 18 links, 900 GB/s both ways"),
     ("calibration", f"{GH100_CALIBRATION_SOURCE}; same GH100 die and power limit"),
@@ -80,6 +82,7 @@ def h100_sxm() -> Chip:
         core_buffer_bytes=256 * KIBI,
         sram=Memory(capacity_bytes=50 * MEBI, bandwidth_bytes_per_s=5.5 * TERA),
         hbm=Memory(capacity_bytes=80 * GIBI, bandwidth_bytes_per_s=3.35 * TERA),
+        hbm_visible_frac=79.19 / 80,
         tdp_w=700.0,
         interconnect_bytes_per_s=450 * GIGA,
         calibration=GH100_CALIBRATION,

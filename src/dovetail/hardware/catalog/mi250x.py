@@ -12,7 +12,7 @@ from dovetail.hardware.catalog._measured import (
 from dovetail.hardware.catalog._nvidia import GPU_TILING
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
 from dovetail.hardware.die import Die
-from dovetail.hardware.memory import Memory
+from dovetail.hardware.memory import PLAN_RESERVE_SOURCE, Memory
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 DATASHEET = "AMD Instinct MI250X datasheet and CDNA 2 white paper (2021)"
@@ -58,6 +58,8 @@ SOURCES = (
     ),
     ("hbm.capacity_bytes", f"{DATASHEET}: 128 GB, 64 GiB a die as the driver reports"),
     ("hbm.bandwidth_bytes_per_s", f"{DATASHEET}: 3276.8 GB/s"),
+    ("hbm_visible_frac", "PyTorch on ROCm, out of memory on one die of an MI250X: total capacity of 63.98 GiB"),
+    ("hbm_reserve_frac", PLAN_RESERVE_SOURCE),
     ("tdp_w", DATASHEET),
     ("interconnect_bytes_per_s", f"{DATASHEET}: 8 Infinity Fabric links, 800 GB/s both ways"),
     ("calibration", "estimate: the H200's measured shares, lowered after published Frontier rates (recalled)"),
@@ -86,6 +88,7 @@ def mi250x() -> Chip:
         core_buffer_bytes=64 * KIBI,
         sram=Memory(capacity_bytes=16 * MEBI, bandwidth_bytes_per_s=7.0 * TERA),
         hbm=Memory(capacity_bytes=128 * GIBI, bandwidth_bytes_per_s=3.2768 * TERA),
+        hbm_visible_frac=63.98 / 64,
         tdp_w=TDP_W,
         interconnect_bytes_per_s=400 * GIGA,
         calibration=CALIBRATION,

@@ -12,7 +12,7 @@ from dovetail.hardware.catalog._measured import (
 from dovetail.hardware.catalog._nvidia import GPU_TILING
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
 from dovetail.hardware.die import Die
-from dovetail.hardware.memory import Memory
+from dovetail.hardware.memory import PLAN_RESERVE_SOURCE, Memory
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 DATASHEET = "AMD Instinct MI300X datasheet and CDNA 3 white paper (2023)"
@@ -64,6 +64,11 @@ SOURCES = (
     ("sram.bandwidth_bytes_per_s", "17 TB/s peak of the Infinity Cache (ServeTheHome, MI300X launch, 2023)"),
     ("hbm.capacity_bytes", f"{DATASHEET}: 192 GB are GiB, as the driver reports"),
     ("hbm.bandwidth_bytes_per_s", DATASHEET),
+    (
+        "hbm_visible_frac",
+        "PyTorch on ROCm, out of memory on MI300X: total capacity of 191.98 GiB (AMD ROCm fine-tuning guide)",
+    ),
+    ("hbm_reserve_frac", PLAN_RESERVE_SOURCE),
     ("tdp_w", DATASHEET),
     ("interconnect_bytes_per_s", f"{DATASHEET}: 7 Infinity Fabric links of 128 GB/s both ways"),
     ("calibration", "estimate: the H200's measured shares; tensor and HBM from published MI300X rates (recalled)"),
@@ -92,6 +97,7 @@ def mi300x() -> Chip:
         core_buffer_bytes=64 * KIBI,
         sram=Memory(capacity_bytes=256 * MEBI, bandwidth_bytes_per_s=17 * TERA),
         hbm=Memory(capacity_bytes=192 * GIBI, bandwidth_bytes_per_s=5.3 * TERA),
+        hbm_visible_frac=191.98 / 192,
         tdp_w=TDP_W,
         interconnect_bytes_per_s=448 * GIGA,
         calibration=CALIBRATION,

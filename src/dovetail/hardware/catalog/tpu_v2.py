@@ -14,6 +14,8 @@ from dovetail.hardware.catalog._google import (
     VMEM_AS_SRAM_SOURCE,
     VMEM_BANDWIDTH_SOURCE,
     VMEM_HBM_RATIO,
+    XLA_RESERVE_SOURCE,
+    XLA_VISIBLE_SOURCE,
     vector_units,
 )
 from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, IDLE_SOURCE, component_energy, idle_estimate_w
@@ -43,6 +45,8 @@ SOURCES = (
     ("sram.bandwidth_bytes_per_s", VMEM_BANDWIDTH_SOURCE),
     ("hbm.capacity_bytes", f"{JAX_TPU_INFO}: 16 GB, in HBM stacks that are sized in GiB"),
     ("hbm.bandwidth_bytes_per_s", f"{NORRIE}: 700 GB/s"),
+    ("hbm_visible_frac", XLA_VISIBLE_SOURCE),
+    ("hbm_reserve_frac", f"{XLA_RESERVE_SOURCE}: 530 MiB of each core's 8 GiB (ColabFold, issue 62: 7.48G of hbm)"),
     ("tdp_w", f"{EPOCH}; also {ISCA_2021}"),
     ("interconnect_bytes_per_s", f"{NORRIE}: four links of 496 Gb/s"),
     ("energy", f"{COMPONENT_SOURCE}; idle {IDLE_SOURCE}"),
@@ -71,6 +75,7 @@ def tpu_v2() -> Chip:
         core_buffer_bytes=16 * MEBI,
         sram=Memory(capacity_bytes=32 * MEBI, bandwidth_bytes_per_s=VMEM_HBM_RATIO * HBM_BYTES_PER_S),
         hbm=Memory(capacity_bytes=16 * GIBI, bandwidth_bytes_per_s=HBM_BYTES_PER_S),
+        hbm_reserve_frac=2 * 530 * MEBI / (16 * GIBI),
         tdp_w=TDP_W,
         interconnect_bytes_per_s=4 * 496 * GIGA / BITS_PER_BYTE,
         calibration=TPU_CALIBRATION,

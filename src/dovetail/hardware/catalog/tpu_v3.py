@@ -15,6 +15,8 @@ from dovetail.hardware.catalog._google import (
     VMEM_AS_SRAM_SOURCE,
     VMEM_BANDWIDTH_SOURCE,
     VMEM_HBM_RATIO,
+    XLA_RESERVE_SOURCE,
+    XLA_VISIBLE_SOURCE,
     vector_units,
 )
 from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, component_energy
@@ -43,6 +45,8 @@ SOURCES = (
     ("sram.capacity_bytes", VMEM_AS_SRAM_SOURCE),
     ("sram.bandwidth_bytes_per_s", VMEM_BANDWIDTH_SOURCE),
     ("hbm", f"{CLOUD_PAGE}: 32 GiB, 900 GB/s"),
+    ("hbm_visible_frac", XLA_VISIBLE_SOURCE),
+    ("hbm_reserve_frac", f"{XLA_RESERVE_SOURCE}: 530 MiB of a core's 16 GiB (LargeWorldModel/LWM, issue 60: 15.48G)"),
     ("tdp_w", f"{CLOUD_PAGE}: measured maximum of 123 / 220 / 262 W (min / mean / max)"),
     (
         "interconnect_bytes_per_s",
@@ -77,6 +81,7 @@ def tpu_v3() -> Chip:
         core_buffer_bytes=16 * MEBI,
         sram=Memory(capacity_bytes=32 * MEBI, bandwidth_bytes_per_s=VMEM_HBM_RATIO * HBM_BYTES_PER_S),
         hbm=Memory(capacity_bytes=32 * GIBI, bandwidth_bytes_per_s=HBM_BYTES_PER_S),
+        hbm_reserve_frac=2 * 530 * MEBI / (32 * GIBI),
         tdp_w=262.0,
         interconnect_bytes_per_s=400 * GIGA,
         calibration=TPU_CALIBRATION,

@@ -11,6 +11,8 @@ from dovetail.hardware.catalog._google import (
     SCALING_BOOK,
     TPU_CALIBRATION,
     TPU_COMMON_SOURCES,
+    XLA_RESERVE_SOURCE,
+    XLA_VISIBLE_SOURCE,
     vector_units,
 )
 from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, component_energy
@@ -38,6 +40,8 @@ SOURCES = (
     ("sram.bandwidth_bytes_per_s", "estimate: twice the v4i's CMEM read bandwidth (AccelForge), for twice the cores"),
     ("hbm.capacity_bytes", f"{CLOUD_PAGE}: 32 GiB"),
     ("hbm.bandwidth_bytes_per_s", f"{JAX_TPU_INFO}: 1228 GB/s; the {CLOUD_PAGE} rounds to 1200"),
+    ("hbm_visible_frac", XLA_VISIBLE_SOURCE),
+    ("hbm_reserve_frac", f"{XLA_RESERVE_SOURCE}: 1.25 GiB of 32 (EasyDeL, issue 166: 30.75G of hbm)"),
     ("tdp_w", f"{CLOUD_PAGE}: measured maximum of 90 / 170 / 192 W (min / mean / max)"),
     ("interconnect_bytes_per_s", f"{SCALING_BOOK}: six links of 45 GB/s one way"),
     ("energy", f"{COMPONENT_SOURCE}; idle is the measured minimum of the {CLOUD_PAGE}"),
@@ -66,6 +70,7 @@ def tpu_v4() -> Chip:
         core_buffer_bytes=16 * MEBI,
         sram=Memory(capacity_bytes=128 * MEBI, bandwidth_bytes_per_s=4.096 * TERA),
         hbm=Memory(capacity_bytes=32 * GIBI, bandwidth_bytes_per_s=1.228 * TERA),
+        hbm_reserve_frac=1.25 / 32,
         tdp_w=192.0,
         interconnect_bytes_per_s=270 * GIGA,
         calibration=TPU_CALIBRATION,

@@ -10,6 +10,8 @@ from dovetail.hardware.catalog._google import (
     MXU_TILING,
     TPU_CALIBRATION,
     TPU_COMMON_SOURCES,
+    XLA_RESERVE_SOURCE,
+    XLA_VISIBLE_SOURCE,
     vector_units,
 )
 from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, IDLE_SOURCE, component_energy, idle_estimate_w
@@ -38,6 +40,8 @@ SOURCES = (
     ("sram.bandwidth_bytes_per_s", f"{ACCELFORGE}: CMEM reads at 2048 GB/s (writes at 1024 GB/s)"),
     ("hbm.capacity_bytes", f"{JAX_TPU_INFO}: 8.59e9 bytes, 8 GiB"),
     ("hbm.bandwidth_bytes_per_s", f"{JAX_TPU_INFO}: 614 GB/s"),
+    ("hbm_visible_frac", XLA_VISIBLE_SOURCE),
+    ("hbm_reserve_frac", f"{XLA_RESERVE_SOURCE}: estimate: 0.25 GiB, the v5e's; nothing is published"),
     ("tdp_w", EPOCH),
     ("interconnect_bytes_per_s", f"estimate: two links ({ISCA_2021}) of the 50 GB/s of a TPU v4 link"),
     ("energy", f"{COMPONENT_SOURCE}; idle {IDLE_SOURCE}"),
@@ -67,6 +71,7 @@ def tpu_v4i() -> Chip:
         core_buffer_bytes=16 * MEBI,
         sram=Memory(capacity_bytes=128 * MEBI, bandwidth_bytes_per_s=2.048 * TERA),
         hbm=Memory(capacity_bytes=8 * GIBI, bandwidth_bytes_per_s=0.614 * TERA),
+        hbm_reserve_frac=0.25 / 8,
         tdp_w=TDP_W,
         interconnect_bytes_per_s=100 * GIGA,
         calibration=TPU_CALIBRATION,

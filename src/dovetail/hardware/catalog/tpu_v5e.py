@@ -13,6 +13,8 @@ from dovetail.hardware.catalog._google import (
     VMEM_AS_SRAM_SOURCE,
     VMEM_BANDWIDTH_SOURCE,
     VMEM_HBM_RATIO,
+    XLA_RESERVE_SOURCE,
+    XLA_VISIBLE_SOURCE,
     vector_units,
 )
 from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, IDLE_SOURCE, component_energy, idle_estimate_w
@@ -43,6 +45,8 @@ SOURCES = (
     ("sram.bandwidth_bytes_per_s", VMEM_BANDWIDTH_SOURCE),
     ("hbm.capacity_bytes", f"{CLOUD_PAGE}: 16 GB; {JAX_TPU_INFO}: 17.2e9 bytes, so GiB"),
     ("hbm.bandwidth_bytes_per_s", f"{CLOUD_PAGE}: 819 GB/s"),
+    ("hbm_visible_frac", XLA_VISIBLE_SOURCE),
+    ("hbm_reserve_frac", f"{XLA_RESERVE_SOURCE}: 0.25 GiB of 16 (XLA's out-of-memory message: 15.75G of hbm)"),
     ("tdp_w", f"estimate: third-party figure in the {EPOCH}; Google publishes none"),
     ("interconnect_bytes_per_s", f"{CLOUD_PAGE}: 400 GB/s both ways, four links"),
     ("energy", f"{COMPONENT_SOURCE}; estimate: 5 nm class; idle {IDLE_SOURCE}"),
@@ -67,6 +71,7 @@ def tpu_v5e() -> Chip:
         core_buffer_bytes=128 * MEBI,
         sram=Memory(capacity_bytes=128 * MEBI, bandwidth_bytes_per_s=VMEM_HBM_RATIO * HBM_BYTES_PER_S),
         hbm=Memory(capacity_bytes=16 * GIBI, bandwidth_bytes_per_s=HBM_BYTES_PER_S),
+        hbm_reserve_frac=0.25 / 16,
         tdp_w=TDP_W,
         interconnect_bytes_per_s=200 * GIGA,
         calibration=TPU_CALIBRATION,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, IDLE_SOURCE, component_energy, idle_estimate_w
 from dovetail.hardware.catalog._templates import (
+    ON_PAPER_SOURCE,
     TEMPLATE_CALIBRATION,
     TEMPLATE_CALIBRATION_SOURCE,
     WHAM,
@@ -13,7 +14,7 @@ from dovetail.hardware.catalog._templates import (
 )
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.die import Die
-from dovetail.hardware.memory import Memory
+from dovetail.hardware.memory import PLAN_RESERVE_SOURCE, Memory
 from dovetail.units import BITS_PER_BYTE, GIBI, GIGA, MEBI, NANO, TERA
 
 CLOCK_HZ = 0.7 * GIGA
@@ -39,6 +40,8 @@ SOURCES = (
     ("sram.bandwidth_bytes_per_s", "WHAM's released constants: 4096 bytes a clock from the global buffer"),
     ("hbm.capacity_bytes", "TPU v2, 16 GiB"),
     ("hbm.bandwidth_bytes_per_s", WHAM),
+    ("hbm_visible_frac", ON_PAPER_SOURCE),
+    ("hbm_reserve_frac", PLAN_RESERVE_SOURCE),
     ("tdp_w", WHAM),
     ("interconnect_bytes_per_s", "estimate: TPU v2's four links of 496 Gb/s (Norrie et al. 2021, recalled)"),
     ("calibration", TEMPLATE_CALIBRATION_SOURCE),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, component_energy
 from dovetail.hardware.catalog._templates import (
+    ON_PAPER_SOURCE,
     TEMPLATE_CALIBRATION,
     TEMPLATE_CALIBRATION_SOURCE,
     template_tensor,
@@ -12,7 +13,7 @@ from dovetail.hardware.catalog._templates import (
 )
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.die import Die
-from dovetail.hardware.memory import Memory
+from dovetail.hardware.memory import PLAN_RESERVE_SOURCE, Memory
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 PHAZE = "PHAZE, released code (MIT, commit fed7cde)"
@@ -35,6 +36,8 @@ SOURCES = (
     ("sram.bandwidth_bytes_per_s", f"{PHAZE}: 4096 bytes a clock from the global buffer"),
     ("hbm.capacity_bytes", f"{PHAZE}: the smallest of its 32, 64 and 80 GiB, which is TPU v4's"),
     ("hbm.bandwidth_bytes_per_s", "TPU v4: 1228 GB/s; the released code's mapper assumes less (see facts)"),
+    ("hbm_visible_frac", ON_PAPER_SOURCE),
+    ("hbm_reserve_frac", PLAN_RESERVE_SOURCE),
     ("tdp_w", "estimate: what its parts draw with everything busy (cost/tdp.py); PHAZE has no power constraint"),
     ("interconnect_bytes_per_s", f"{PHAZE}: one flat link of 4 GiB/s"),
     ("calibration", TEMPLATE_CALIBRATION_SOURCE),

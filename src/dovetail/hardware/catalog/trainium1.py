@@ -18,7 +18,7 @@ from dovetail.hardware.catalog._measured import (
 )
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
 from dovetail.hardware.die import Die
-from dovetail.hardware.memory import Memory
+from dovetail.hardware.memory import PLAN_RESERVE_SOURCE, Memory
 from dovetail.units import GIBI, GIGA, MEBI, NANO, TERA
 
 TDP_W = 250.0
@@ -65,6 +65,8 @@ SOURCES = (
     ),
     ("hbm.capacity_bytes", f"{CHIP_PAGE}: 32 GiB"),
     ("hbm.bandwidth_bytes_per_s", f"{NKI_GUIDE}: 820 GB/s; the chip page says 820 GiB/s"),
+    ("hbm_visible_frac", "no published figure; all of HBM"),
+    ("hbm_reserve_frac", PLAN_RESERVE_SOURCE),
     ("tdp_w", "estimate: the A100's 0.78 TFLOP/s a watt, same year and node class; AWS publishes none"),
     ("interconnect_bytes_per_s", f"{CHIP_PAGE}: NeuronLink-v2, 384 GB/s a chip both ways over 4 links"),
     ("calibration", TRAINIUM_CALIBRATION_SOURCE),

@@ -18,7 +18,7 @@ from dovetail.hardware.catalog._measured import (
 )
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
 from dovetail.hardware.die import Die
-from dovetail.hardware.memory import Memory
+from dovetail.hardware.memory import PLAN_RESERVE_SOURCE, Memory
 from dovetail.units import GIBI, GIGA, MEBI, NANO, TERA
 
 TDP_W = 500.0
@@ -58,6 +58,8 @@ SOURCES = (
     ("sram.bandwidth_bytes_per_s", f"estimate: {NKI_GUIDE}, 2 x 128 bf16 elements a clock and core at 2.4 GHz"),
     ("hbm.capacity_bytes", f"{NKI_GUIDE}: 96 GiB"),
     ("hbm.bandwidth_bytes_per_s", f"{CHIP_PAGE}: 2.9 TB/s"),
+    ("hbm_visible_frac", "no published figure; all of HBM"),
+    ("hbm_reserve_frac", PLAN_RESERVE_SOURCE),
     ("tdp_w", "estimate: third-party figure of about 500 W (Epoch AI table); AWS publishes none"),
     ("interconnect_bytes_per_s", f"{CHIP_PAGE}: NeuronLink-v3, 1.28 TB/s a chip, taken as both ways"),
     ("calibration", TRAINIUM_CALIBRATION_SOURCE),

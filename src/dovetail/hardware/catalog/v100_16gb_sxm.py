@@ -10,7 +10,11 @@ from dovetail.hardware.catalog._nvidia import HBM_BINARY, V100_DATASHEET
 from dovetail.hardware.chip import Chip
 from dovetail.units import GIBI
 
-OWN_SOURCES = {"year": V100_DATASHEET, "hbm.capacity_bytes": f"{V100_DATASHEET}, 16 GB part; {HBM_BINARY}"}
+OWN_SOURCES = {
+    "year": V100_DATASHEET,
+    "hbm.capacity_bytes": f"{V100_DATASHEET}, 16 GB part; {HBM_BINARY}",
+    "hbm_visible_frac": "torch.cuda.get_device_properties of a V100-SXM2-16GB: total_memory 16160 MiB",
+}
 SOURCES = tuple((field, OWN_SOURCES.get(field, source)) for field, source in v100.SOURCES)
 
 
@@ -18,4 +22,10 @@ SOURCES = tuple((field, OWN_SOURCES.get(field, source)) for field, source in v10
 def v100_16gb_sxm() -> Chip:
     """The V100 as launched."""
     base = v100.v100_32gb_sxm()
-    return replace(base, name="v100-16gb-sxm", hbm=replace(base.hbm, capacity_bytes=16 * GIBI), sources=SOURCES)
+    return replace(
+        base,
+        name="v100-16gb-sxm",
+        hbm=replace(base.hbm, capacity_bytes=16 * GIBI),
+        hbm_visible_frac=15.78 / 16,
+        sources=SOURCES,
+    )

@@ -12,7 +12,7 @@ from dovetail.hardware.catalog._measured import (
 from dovetail.hardware.catalog._nvidia import HBM_BINARY, OLD_GPU_TILING, SM_LAYOUT, V100_DATASHEET
 from dovetail.hardware.chip import Chip, TensorUnits, VectorUnits
 from dovetail.hardware.die import Die
-from dovetail.hardware.memory import Memory
+from dovetail.hardware.memory import PLAN_RESERVE_SOURCE, Memory
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 TDP_W = 300.0
@@ -51,6 +51,8 @@ SOURCES = (
     ("sram.bandwidth_bytes_per_s", "L2 load throughput of 2155 GB/s (Jia et al. 2018, microbenchmarks), recalled"),
     ("hbm.capacity_bytes", f"{V100_DATASHEET}, 32 GB part; {HBM_BINARY}"),
     ("hbm.bandwidth_bytes_per_s", V100_DATASHEET),
+    ("hbm_visible_frac", "torch.cuda.get_device_properties of a V100 32 GB (PCIe): total_memory 32510 MiB"),
+    ("hbm_reserve_frac", PLAN_RESERVE_SOURCE),
     ("tdp_w", V100_DATASHEET),
     ("interconnect_bytes_per_s", f"{V100_DATASHEET}: NVLink2, 6 links, 300 GB/s both ways"),
     ("calibration", "estimate: the H200's measured shares; tensor_frac from published V100 GEMM rates (recalled)"),
@@ -84,6 +86,7 @@ def v100_32gb_sxm() -> Chip:
         core_buffer_bytes=128 * KIBI,
         sram=Memory(capacity_bytes=6 * MEBI, bandwidth_bytes_per_s=2.155 * TERA),
         hbm=Memory(capacity_bytes=32 * GIBI, bandwidth_bytes_per_s=0.9 * TERA),
+        hbm_visible_frac=31.75 / 32,
         tdp_w=TDP_W,
         interconnect_bytes_per_s=150 * GIGA,
         calibration=CALIBRATION,

@@ -52,7 +52,8 @@ class Budget:
 
 
 def wham_budget() -> Budget:
-    return Budget(base=chips[BASE](), space=design_space(), limits=LIMITS)
+    """WHAM's, whose designs may fill HBM to the last byte."""
+    return Budget(base=replace(chips[BASE](), hbm_reserve_frac=0.0), space=design_space(), limits=LIMITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -191,7 +191,7 @@ def hand_tuned(budget: Budget, task: Task, job: TrainingJob) -> tuple[HandTuned,
     """Each as it is and rebuilt; the first is the one that the budget is of."""
     found = []
     for name in HAND_TUNED:
-        chip = chips[name]()
+        chip = replace(chips[name](), hbm_reserve_frac=budget.base.hbm_reserve_frac)
         [rebuilt] = trained_on(budget.base, (job,), [design_of(chip)])
         as_is = base_answer((task,), chip, metrics["throughput"])
         found.append(HandTuned(name=name, as_is=as_is, rebuilt=rebuilt, fits=task.memory(chip).fits))

@@ -73,7 +73,7 @@ def _sentence(use: MemoryUse) -> str:
     verdict = f"{format_bytes(slack_bytes)} to spare" if slack_bytes >= 0 else f"{format_bytes(-slack_bytes)} too much"
     return (
         f"A device of stage {use.fullest.stage}, which has least to spare, needs {format_bytes(use.need_bytes)} of"
-        f" {format_bytes(use.limit_bytes)}: {verdict}."
+        f" {format_bytes(use.limit_bytes)} usable: {verdict}."
     )
 
 

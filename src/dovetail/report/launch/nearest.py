@@ -12,7 +12,7 @@ from dovetail.errors import DovetailError
 from dovetail.evaluate import memory_use, trial, with_host
 from dovetail.hardware.mixed import AnyCluster
 from dovetail.plan.levers import Trial
-from dovetail.plan.parts import hbm_by_stage
+from dovetail.plan.parts import usable_by_stage
 from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
 from dovetail.plan.shard import shard
 from dovetail.registry import at_withdrawal
@@ -51,7 +51,8 @@ class Cost:
         took = f"{format_s(self.step_s)} a step ({gain(self.behind_frac)})"
         if self.fits:
             return took
-        return f"{took}, but it does not fit: {format_bytes(self.need_bytes)} of {format_bytes(self.limit_bytes)}"
+        limit = f"{format_bytes(self.limit_bytes)} usable"
+        return f"{took}, but it does not fit: {format_bytes(self.need_bytes)} of {limit}"
 
 
 def cost_record(cost: Cost) -> dict[str, Any]:
@@ -78,7 +79,7 @@ class Launched:
         workload, plan = as_run(self.workload, self.plan, self.launch.missing)
         try:
             pieces = shard(_graph(workload), plan)
-            use = memory_use(pieces, workload.precision, *hbm_by_stage(plan, self.cluster))
+            use = memory_use(pieces, workload.precision, *usable_by_stage(plan, self.cluster))
             return with_host(use, plan, self.cluster).fits
         except DovetailError:
             return False

@@ -87,7 +87,7 @@ def outcome_cards(outcome: Outcome) -> tuple[Card, ...]:
         Card(
             label="Memory",
             value=format_bytes(use.need_bytes),
-            note=f"of {format_bytes(use.limit_bytes)} on the fullest device",
+            note=f"of {format_bytes(use.limit_bytes)} usable on the fullest device",
         ),
         Card(
             label="Energy",
@@ -112,7 +112,7 @@ def _infeasible_page(result: Infeasible, name: str) -> Page:
     over = format_bytes(use.need_bytes - use.limit_bytes)
     sentence = (
         f"{_what(result)} does not fit: stage {use.fullest.stage} needs {format_bytes(use.need_bytes)} of"
-        f" {format_bytes(use.limit_bytes)}, {over} too much."
+        f" {format_bytes(use.limit_bytes)} usable, {over} too much."
     )
     if use.need_bytes <= use.limit_bytes:  # then it is the host's memory that lacks
         need, limit = format_bytes(use.host_need_bytes), format_bytes(use.host_limit_bytes)

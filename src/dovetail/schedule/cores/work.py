@@ -51,7 +51,7 @@ class ChipBatch:
             tensors=self.work.tensors,
             beat_s=float(self.beat_s[index]),
             sram_bytes=chip.sram.capacity_bytes,
-            hbm_bytes=chip.hbm.capacity_bytes,
+            hbm_bytes=chip.usable_bytes,
         )
 
 

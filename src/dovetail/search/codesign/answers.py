@@ -145,18 +145,18 @@ def thumb_plans(question: JointQuestion, num_devices: int) -> tuple[Plan, ...]:
     """What each case is trained by on the base chip where nobody searches: `thumb_plan` of plans that fit it."""
     own = base_question(question, num_devices)
     scorer, [system] = Scorer(own), [system_at(own, point) for point in own.space.points()]
-    hbm_bytes = question.base.hbm.capacity_bytes
-    return tuple(thumb_plan(scorer.frame(case, *network_of(system)), hbm_bytes) for case in range(len(own.cases)))
+    usable_bytes = question.base.usable_bytes
+    return tuple(thumb_plan(scorer.frame(case, *network_of(system)), usable_bytes) for case in range(len(own.cases)))
 
 
-def thumb_plan(frame: Frame, hbm_bytes: float) -> Plan:
+def thumb_plan(frame: Frame, usable_bytes: float) -> Plan:
     """The even plan that cuts the model least and fits: on the fewest devices a copy, then by the least recompute.
 
     Of those left, the one with the fewest tensor ranks and the smallest microbatch. It is chosen by memory alone; where
     only uneven plans fit, the one that needs the least memory.
     """
     plans, need_bytes = frame.plans, frame.need_bytes
-    fits = np.flatnonzero(need_bytes <= hbm_bytes)
+    fits = np.flatnonzero(need_bytes <= usable_bytes)
     if not len(fits):
         return plans.plan(int(np.argmin(need_bytes)))
     some = plans.at(fits)

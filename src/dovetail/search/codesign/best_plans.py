@@ -78,7 +78,7 @@ class _Search:
         self._frame, self._chips, self._losses = frame, chips, losses
         self._cluster = frame.with_memory(chips.hbm_bytes)
         self._num_policies = len(frame.policies)
-        self._fits = frame.need_bytes <= chips.hbm_bytes
+        self._fits = frame.need_bytes <= self._cluster.usable_bytes
         self.is_done = np.zeros((len(frame.bases), len(chips)), dtype=bool)
         self._works: list[tuple[PlanFrame, ChipWorks]] = []
         self.plan = np.full(len(chips), NO_PLAN, dtype=np.int64)

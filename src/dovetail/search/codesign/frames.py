@@ -55,10 +55,10 @@ class _Cut:
         return need_bytes(self.graph, self.plans, cuts_of(self.plans, self.graph), self.workload.precision)
 
     def fitting(self, limit: Cluster) -> IntArray:
-        if limit.hbm_bytes not in self._fitting:
+        if limit.usable_bytes not in self._fitting:
             fits = may_fit(self.graph, self.bases, limit, self.workload.precision, self.policies)
-            self._fitting[limit.hbm_bytes] = np.flatnonzero(fits)
-        return self._fitting[limit.hbm_bytes]
+            self._fitting[limit.usable_bytes] = np.flatnonzero(fits)
+        return self._fitting[limit.usable_bytes]
 
 
 class Frame:
@@ -112,7 +112,7 @@ class Frame:
         return replace(self.cluster, chip=chip)
 
     def with_memory(self, hbm_bytes: float) -> Cluster:
-        """The network with the base's chip, but of so much memory."""
+        """The network with the base's chip, but with HBM of this capacity; as much of it is usable as of the base's."""
         chip = self.cluster.chip
         return self.on(replace(chip, hbm=replace(chip.hbm, capacity_bytes=hbm_bytes)))
 

@@ -94,7 +94,7 @@ def _searched(frame: Frame, chip: Chip, even: RefinedCase | None, worst_s: float
 
 def _may_win(frame: Frame, job: Job, best_s: float) -> IntArray:
     """Base plans that fit the chip, less those that take `best_s` or more, whatever layers and recompute."""
-    rows = frame.fitting(job.cluster.hbm_bytes)
+    rows = frame.fitting(job.cluster.chip.hbm.capacity_bytes)
     if not len(rows):
         return rows
     every = shared(job.graph, frame.bases.at(rows), job.cluster, job.precision, is_broken_down=False)

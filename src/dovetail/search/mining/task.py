@@ -44,7 +44,7 @@ class Task:
     def memory(self, chip: Chip) -> MemoryUse:
         """What its devices hold, of what `chip` has; every design built on one chip has its memory."""
         pieces = shard(self.workload.training_graph(), self.plan)
-        return memory_use(pieces, self.workload.precision, chip.hbm.capacity_bytes)
+        return memory_use(pieces, self.workload.precision, chip.usable_bytes)
 
 
 def whole_batch(workload: Workload) -> Task:
@@ -76,7 +76,7 @@ def fitting_cut(task: Task, chip: Chip) -> Iterator[Task]:
     rules = task.workload.training_graph().rules
     num_experts = next((rule.count for rule in rules if rule.axis == Axis.EXPERT), 1)
     for stages, ranks, copies in _cuts(task.workload.global_batch):
-        if state_bytes > stages * ranks * copies * chip.hbm.capacity_bytes:  # no cut has less in all than the whole
+        if state_bytes > stages * ranks * copies * chip.usable_bytes:  # no cut has less in all than the whole
             continue
         cut = Plan(
             pipeline_parallel=stages,

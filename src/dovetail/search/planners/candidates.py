@@ -84,7 +84,7 @@ class Scoring:
             step_s=step_s,
             energy_j=energy_j,
             need_bytes=need_bytes,
-            limit_bytes=self.cluster.hbm_bytes,
+            limit_bytes=self.cluster.usable_bytes,
             num_tokens=self.num_tokens,
             cluster_usd=self.cluster_usd,
         )

@@ -124,7 +124,7 @@ class EvenSearch:
         job = self.job
         asked = (job.graph, placed, cuts_of(placed, job.graph), job.precision)
         need = need_bytes(*asked)
-        is_fitting = need <= job.cluster.hbm_bytes
+        is_fitting = need <= job.cluster.usable_bytes
         if does_offload(placed):
             is_fitting &= host_need_bytes(*asked) <= host_of(job.cluster).share_bytes
         fits = np.flatnonzero(is_fitting)

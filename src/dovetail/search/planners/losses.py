@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dovetail.evaluate import memory_use
 from dovetail.hardware.mixed import AnyCluster, parts_of
-from dovetail.plan.parts import hbm_by_stage
+from dovetail.plan.parts import usable_by_stage
 from dovetail.plan.plan import Plan
 from dovetail.plan.shard import shard
 from dovetail.schedule.step import training_step
@@ -67,7 +67,7 @@ def energy_parts(plan: Plan, setting: Setting) -> Parts:
 
 def memory_parts(plan: Plan, setting: Setting) -> Parts:
     """Bytes of the fullest device by kind; they add up to what it needs."""
-    use = memory_use(shard(setting.graph, plan), setting.precision, *hbm_by_stage(plan, setting.cluster))
+    use = memory_use(shard(setting.graph, plan), setting.precision, *usable_by_stage(plan, setting.cluster))
     stage = use.fullest
     return {
         "weights": float(stage.weights_bytes),

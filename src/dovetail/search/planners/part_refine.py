@@ -165,7 +165,7 @@ def _found(every: Shared, row: int, table: PartTable, layers: IntArray) -> Found
     [(_, columns)] = by_stages(every, [same])
     made = Assembly(every, same, columns)
     need_bytes = table.options.need_bytes[table.row[np.arange(len(layers)), layers]]
-    limits_bytes = np.array([every.parts[part].cluster.hbm_bytes for part in plan.stage_parts])
+    limits_bytes = np.array([every.parts[part].cluster.usable_bytes for part in plan.stage_parts])
     return Found(
         plan=plan,
         step_s=float(made.step_s[0]),

@@ -286,7 +286,7 @@ def _candidate(
         step_s=found.step_s,
         energy_j=found.energy_j,
         need_bytes=found.need_bytes,
-        limit_bytes=max(part.hbm_bytes for part in cluster.parts),
+        limit_bytes=max(part.usable_bytes for part in cluster.parts),
         num_tokens=graph.num_tokens,
         cluster_usd=cluster_usd,
     )

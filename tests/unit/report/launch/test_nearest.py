@@ -59,12 +59,12 @@ def test_a_recompute_without_words_becomes_the_fastest_that_fits(framework):
 
 
 def test_the_cost_is_that_of_simulating_what_runs():
-    plan = replace(PIPED, interleave=2)
-    launch = launchers["deepspeed"](WORKLOAD, CLUSTER, plan)
-    [cost] = costs(launch, WORKLOAD, CLUSTER, plan)
-    _, run = as_run(WORKLOAD, plan, launch.missing)
+    plan, workload = replace(PIPED, interleave=2), replace(WORKLOAD, seq=4096)
+    launch = launchers["deepspeed"](workload, CLUSTER, plan)
+    [cost] = costs(launch, workload, CLUSTER, plan)
+    _, run = as_run(workload, plan, launch.missing)
     assert (run.interleave, run.layers_per_stage) == (1, ())
-    here, there = evaluate(WORKLOAD, CLUSTER, plan), evaluate(WORKLOAD, CLUSTER, run)
+    here, there = evaluate(workload, CLUSTER, plan), evaluate(workload, CLUSTER, run)
     assert isinstance(here, Outcome)
     assert isinstance(there, Outcome)
     assert (cost.wanted_s, cost.step_s) == (here.step.step_s, there.step.step_s)
@@ -80,7 +80,7 @@ def test_what_does_not_fit_as_it_runs_is_said():
         replace(PIPED, interleave=2),
     )
     words = replace(cost, need_bytes=2 * cost.limit_bytes).words
-    assert "but it does not fit: 160.0 GiB of 80.0 GiB" in words
+    assert "but it does not fit: 152.0 GiB of 76.0 GiB usable" in words
 
 
 @pytest.mark.parametrize(

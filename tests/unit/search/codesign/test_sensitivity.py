@@ -101,7 +101,9 @@ def test_more_memory_buys_the_plan_that_just_does_not_fit():
     roomy = Scorer(question(("dense",), {"hbm_stacks": (1,), "stack_gib": (500,)}, plans=WHOLE))
     [best] = roomy.score([(0,) * len(KNOBS)], math.inf)
     need_bytes = roomy.frame(0, 300.0, 8, 1).need_bytes[best.cases[0].plan]
-    scorer = Scorer(question(("dense",), {"hbm_stacks": (1,), "stack_gib": (0.93 * need_bytes / GIBI,)}, plans=WHOLE))
+    base = roomy.question.base
+    capacity_bytes = 0.93 * need_bytes / (base.usable_bytes / base.hbm.capacity_bytes)
+    scorer = Scorer(question(("dense",), {"hbm_stacks": (1,), "stack_gib": (capacity_bytes / GIBI,)}, plans=WHOLE))
     found = joint_search(scorer, own_hands(scorer))
     assert found is not None
     resources = sensitivity_of(scorer, answer_of(scorer.question, found.best)).resources

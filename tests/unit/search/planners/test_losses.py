@@ -43,5 +43,5 @@ def test_parts_of_the_energy_add_up_to_it(setting):
 
 
 def test_parts_of_the_memory_add_up_to_what_is_needed(setting):
-    use = memory_use(shard(setting.graph, PLAN), setting.precision, setting.cluster.hbm_bytes)
+    use = memory_use(shard(setting.graph, PLAN), setting.precision, setting.cluster.usable_bytes)
     assert sum(memory_parts(PLAN, setting).values()) == pytest.approx(use.need_bytes, rel=1e-12)

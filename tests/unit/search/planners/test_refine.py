@@ -31,9 +31,10 @@ def workload(num_layers: int, vocab: int = 32_000, batch: int = 64) -> Workload:
 
 
 def cluster(num_devices: int, hbm_bytes: float) -> Cluster:
-    """A100s with as much memory as it takes to make a point."""
-    made = clusters["dgx-a100"].build(num_devices)
-    return replace(made, chip=replace(made.chip, hbm=replace(made.chip.hbm, capacity_bytes=hbm_bytes)))
+    """A100s with as much usable memory as it takes to make a point."""
+    made = clusters["dgx-a100"].build(num_devices).with_headroom(0.0)
+    hbm = replace(made.chip.hbm, capacity_bytes=hbm_bytes)
+    return replace(made, chip=replace(made.chip, hbm=hbm, hbm_visible_frac=1.0))
 
 
 def job(of: Workload, on: Cluster) -> Job:
@@ -65,7 +66,7 @@ def test_what_is_found_is_what_the_plan_takes_and_needs_by_itself():
     for candidate in found.best:
         graph = of.training_graph()
         alone = training_step(graph, candidate.plan, on, of.precision)
-        memory = memory_use(shard(graph, candidate.plan), of.precision, on.hbm_bytes)
+        memory = memory_use(shard(graph, candidate.plan), of.precision, on.usable_bytes)
         assert candidate.step_s == pytest.approx(alone.step_s, rel=1e-9)
         assert candidate.energy_j == pytest.approx(alone.energy_j, rel=1e-9)
         assert candidate.need_bytes == pytest.approx(memory.need_bytes, rel=1e-9)
@@ -100,7 +101,7 @@ def test_memory_makes_some_layers_of_early_stages_recompute_and_no_more_than_it_
     assert 0 < sum(plan.recompute_layers) < 8
     less = tuple(max(0, count - 1) for count in plan.recompute_layers)
     fuller = replace(plan, recompute_layers=less)
-    assert not memory_use(shard(graph, fuller), of.precision, on.hbm_bytes).fits
+    assert not memory_use(shard(graph, fuller), of.precision, on.usable_bytes).fits
 
 
 def test_a_budget_of_none_leaves_a_gap_that_bounds_account_for():

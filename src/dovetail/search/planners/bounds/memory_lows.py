@@ -30,7 +30,7 @@ def may_fit(graph: Graph, plans: Plans, cluster: Cluster, precision: Precision, 
     first, alike = distinct(*(getattr(plans, name) for name in _MATTERS), cuts.of_plan)
     some = plans.at(first)
     table = memory_table(graph, some, replace(cuts, of_plan=cuts.of_plan[first]), precision)
-    limit_bytes = (cluster.hbm_bytes - runtime_bytes(some)) / (1 + ALLOCATOR_RESERVE_FRAC) * (1 + ROOM_TOLERANCE)
+    limit_bytes = (cluster.usable_bytes - runtime_bytes(some)) / (1 + ALLOCATOR_RESERVE_FRAC) * (1 + ROOM_TOLERANCE)
     fits = np.ones(len(some), dtype=bool)
     shape_first, shape_of = distinct(some.pipeline_parallel, some.interleave, some.schedule)
     for index, row in enumerate(shape_first):

@@ -129,7 +129,7 @@ def _least_s(
 def _memory(every: Shared, table: MemoryTable, rows: IntArray, policies: tuple[int, ...]) -> _Memory:
     kinds = [index for index, block in enumerate(every.graph.blocks) if block.is_layer]
     cut, chosen = table.cuts.of_plan[rows], list(policies)
-    room_bytes = every.cluster.hbm_bytes - runtime_bytes(every.plans.at(rows))
+    room_bytes = every.cluster.usable_bytes - runtime_bytes(every.plans.at(rows))
     memories = [table.memories[kind] for kind in kinds]
     return _Memory(
         limit_bytes=room_bytes / (1 + ALLOCATOR_RESERVE_FRAC) * (1 + ROOM_TOLERANCE),

@@ -106,7 +106,9 @@ def _room(every: Shared, table: MemoryTable, rows: IntArray, policies: tuple[int
         [np.broadcast_to(pipeline.in_flight(stage, shape), (len(rows),)) for stage in range(shape.num_stages)], axis=1
     )
     memory, cut = table.memories[layer], table.cuts.of_plan[rows]
-    limit_bytes = (every.cluster.hbm_bytes - runtime_bytes(plans)) / (1 + ALLOCATOR_RESERVE_FRAC) * (1 + ROOM_TOLERANCE)
+    limit_bytes = (
+        (every.cluster.usable_bytes - runtime_bytes(plans)) / (1 + ALLOCATOR_RESERVE_FRAC) * (1 + ROOM_TOLERANCE)
+    )
     free_bytes = limit_bytes - memory.passing_bytes[cut][:, policies].min(axis=1)
     return _Room(
         free_bytes=np.repeat(free_bytes[:, None], shape.num_stages, axis=1),

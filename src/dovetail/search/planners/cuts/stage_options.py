@@ -105,7 +105,7 @@ def layer_range(graph: Graph, num_stages: int, interleave: int) -> tuple[int, in
 def stage_options(every: Shared, policies: tuple[int, ...], wanted: Wanted) -> StageOptions:
     """Of the plans in `every`, which are `with_policies` of some, the options that fit."""
     table = memory_table(every.graph, every.plans, every.table.cuts, every.precision)
-    limit_bytes = every.cluster.hbm_bytes - runtime_bytes(every.plans)
+    limit_bytes = every.cluster.usable_bytes - runtime_bytes(every.plans)
     parts = []
     for kind, asked in _asked(every, policies, wanted).items():
         asked = asked.at(_kept_by_host(kind, asked, table, every))

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dovetail.errors import InvalidInput
+from dovetail.files.cluster import load_cluster
+from dovetail.files.mixed_cluster import load_any_cluster
+from dovetail.hardware.catalog import chips
+from dovetail.hardware.clusters import clusters
+from dovetail.report.memory import usable_words
+from dovetail.units import GIBI, share_frac
+
+TPUS = tuple(name for name in chips.names() if name.startswith("tpu-"))
+GPUS = tuple(name for name in chips.names() if chips[name]().vendor in ("NVIDIA", "AMD"))
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_a_gpu_shows_pytorch_less_than_it_has_and_plans_leave_4_percent_of_that(name):
+    chip = chips[name]()
+    assert 0.97 < chip.visible_bytes / chip.hbm.capacity_bytes < 1
+    assert chip.usable_bytes == pytest.approx(0.96 * chip.visible_bytes)
+
+
+@pytest.mark.parametrize(
+    ("name", "visible_gib"), [("h200-sxm", 139.8), ("h100-sxm", 79.2), ("h100-pcie", 79.1), ("a100-80gb-sxm", 79.15)]
+)
+def test_memory_is_what_pytorch_says_it_is(name, visible_gib):
+    assert chips[name]().visible_bytes / GIBI == pytest.approx(visible_gib, abs=0.05)
+
+
+@pytest.mark.parametrize("name", TPUS)
+def test_of_a_tpu_xla_keeps_a_stated_reserve(name):
+    chip = chips[name]()
+    assert chip.visible_bytes == chip.hbm.capacity_bytes
+    assert 0.2 * GIBI < chip.visible_bytes - chip.usable_bytes <= 1.25 * GIBI
+    assert "XLA" in dict(chip.sources)["hbm_reserve_frac"]
+
+
+def test_headroom_replaces_the_reserve_of_gpus_and_tpus_alike():
+    for name in ("dgx-h100", "tpu-v4-pod"):
+        cluster = clusters[name].build(clusters[name].default_devices)
+        roomy = cluster.with_headroom(0.1)
+        assert roomy.usable_bytes == pytest.approx(0.9 * cluster.chip.visible_bytes)
+        assert dict(roomy.chip.sources)["hbm_reserve_frac"] == "the headroom that was asked for"
+        assert replace(roomy.chip, hbm_reserve_frac=cluster.chip.hbm_reserve_frac, sources=()) == replace(
+            cluster.chip, sources=()
+        )
+
+
+@pytest.mark.parametrize("headroom_frac", [-0.01, 0.91, float("nan")])
+def test_a_headroom_that_leaves_nothing_is_refused(headroom_frac):
+    with pytest.raises(InvalidInput, match="headroom must be from 0 to 90 %"):
+        clusters["dgx-h100"].build(8).with_headroom(headroom_frac)
+
+
+@pytest.mark.parametrize(("field", "value"), [("hbm_visible_frac", 0.0), ("hbm_visible_frac", 1.1)])
+def test_a_chip_that_shows_none_or_more_than_all_of_its_memory_is_refused(field, value):
+    with pytest.raises(InvalidInput, match="hbm_visible_frac must be above 0 and at most 1"):
+        replace(chips["h100-sxm"](), **{field: value})
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.0])
+def test_a_chip_that_reserves_all_of_its_memory_is_refused(value):
+    with pytest.raises(InvalidInput, match=r"hbm_reserve_frac must be from 0 to 0\.9"):
+        replace(chips["h100-sxm"](), hbm_reserve_frac=value)
+
+
+def test_a_cluster_file_says_its_headroom(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("name: dgx-h100\ndevices: 8\nheadroom: 5 %\n")
+    assert load_cluster(str(file)).chip.hbm_reserve_frac == 0.05
+    file.write_text("base: dgx-h100\nheadroom: 0%\n")
+    assert load_cluster(str(file)).usable_bytes == chips["h100-sxm"]().visible_bytes
+
+
+def test_parts_without_a_headroom_of_their_own_have_that_of_the_whole(tmp_path):
+    file = tmp_path / "parts.yaml"
+    parts = "parts: [{name: dgx-h100, devices: 8, headroom: 2%}, {name: dgx-a100, devices: 8}]\n"
+    file.write_text(f"{parts}between: {{bandwidth: 25 GB/s, latency: 8 us}}\nheadroom: 10%\n")
+    assert [part.chip.hbm_reserve_frac for part in load_any_cluster(str(file)).parts] == [0.02, 0.1]
+
+
+@pytest.mark.parametrize("written", ["5", "0.05", "'5'", "-5 %", "101 %", "95 %", "lots"])
+def test_a_headroom_that_is_no_percentage_is_refused_where_it_stands(tmp_path, written):
+    file = tmp_path / "mine.yaml"
+    file.write_text(f"name: dgx-h100\ndevices: 8\nheadroom: {written}\n")
+    with pytest.raises(InvalidInput, match=r"headroom|a share is a percentage"):
+        load_cluster(str(file))
+
+
+@pytest.mark.parametrize(("text", "frac"), [("5%", 0.05), (" 12.5 % ", 0.125), ("0 %", 0.0), ("100%", 1.0)])
+def test_a_share_is_read_from_a_percentage(text, frac):
+    assert share_frac(text) == frac
+
+
+def test_words_name_what_is_usable_and_of_what():
+    h100 = chips["h100-sxm"]()
+    assert usable_words(h100) == "76.0 GiB usable (79.2 GiB less 4 %)"
+    assert usable_words(replace(h100, hbm_reserve_frac=0.0)) == "79.2 GiB usable"
+    assert usable_words(chips["tpu-v5e"]()) == "15.8 GiB usable (16.0 GiB less 1.6 %)"
