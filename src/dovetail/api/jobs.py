@@ -63,11 +63,12 @@ class JobRequest:
     seq: int = 0
     compute: str = ""
     profile: ProfileGiven = ""
+    headroom: float | None = None
 
     @property
     def overrides(self) -> bool:
         """Whether anything is said in place of the spec."""
-        kept = ("spec", "profile")
+        kept = ("spec", "profile", "headroom")
         return any(getattr(self, one.name) not in ("", 0) for one in fields(self) if one.name not in kept)
 
 
@@ -87,7 +88,7 @@ def placed_in(spec: Spec) -> Iterator[None]:
 def job_of(request: JobRequest) -> Job:
     """The job of a spec, or of a spec with other words for some of it, or of words alone; with what was measured."""
     job = _job_of(request)
-    return replace(job, cluster=_profiled(request, job.cluster))
+    return replace(job, cluster=_on_terms(request, job.cluster))
 
 
 def _job_of(request: JobRequest) -> Job:
@@ -107,7 +108,7 @@ def _job_of(request: JobRequest) -> Job:
 def open_job_of(request: JobRequest) -> tuple[OpenJob, tuple[str, ...]]:
     """As `job_of`, where the plan is to be found, and why a spec's own plan is left out where options rule it out."""
     job, notes = _open_job_of(request)
-    return replace(job, cluster=_profiled(request, job.cluster)), notes
+    return replace(job, cluster=_on_terms(request, job.cluster)), notes
 
 
 def _open_job_of(request: JobRequest) -> tuple[OpenJob, tuple[str, ...]]:
@@ -121,6 +122,19 @@ def _open_job_of(request: JobRequest) -> tuple[OpenJob, tuple[str, ...]]:
         own, notes = _own_plan(request, workload, cluster)
     job = OpenJob(workload=workload, cluster=cluster, own=own, constraints=constraints, name=_name(request))
     return job, notes
+
+
+def _on_terms(request: JobRequest, cluster: AnyCluster) -> AnyCluster:
+    """`cluster` with measured times and with the memory that plans are to leave free, where either is said."""
+    found = _profiled(request, cluster)
+    if request.headroom is None:
+        return found
+    try:
+        if isinstance(found, MixedCluster):
+            return replace(found, parts=tuple(part.with_headroom(request.headroom) for part in found.parts))
+        return found.with_headroom(request.headroom)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, "--headroom") from None
 
 
 def _profiled(request: JobRequest, cluster: AnyCluster) -> AnyCluster:

@@ -17,7 +17,7 @@ from dovetail.units import quantity
 from dovetail.workload.workload import Workload
 
 
-def template_base(said: str, entry: Entry | None, default: str, noun: str) -> Chip:
+def template_base(said: str, entry: Entry | None, default: str, noun: str, headroom_frac: float | None = None) -> Chip:
     """The chip to build on, which must be a template: of others it is not known what remains without their cores."""
     where = "--base" if said or entry is None else entry.where
     try:
@@ -28,7 +28,12 @@ def template_base(said: str, entry: Entry | None, default: str, noun: str) -> Ch
         way_out = f"take {', '.join(template_names())}, or a file with one of them as its base"
         raise InvalidInput(f"{noun} are built on template chips, and {one_line(chip.name)} is none; {way_out}", where)
     check_area_model(chip)
-    return chip
+    if headroom_frac is None:
+        return chip
+    try:
+        return chip.with_headroom(headroom_frac)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, "--headroom") from None
 
 
 def workload_entries(spec: Entry, purpose: str, *, has_own_size: bool) -> list[Entry]:

@@ -47,6 +47,7 @@ class CodesignOverrides:
     batch: int = 0
     seq: int = 0
     endpoint: str = ""
+    headroom: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,7 @@ def load_codesign(reference: SpecGiven, said: CodesignOverrides) -> CodesignSpec
     preset_name = said.preset or given.preset or DEFAULT_PRESET
     preset = _preset(preset_name, "--preset" if said.preset else spec.at("preset").where)
     own_base = spec.child("chip").child("base") if _has(spec, "chip", "base") else None
-    base = template_base(said.base, own_base, preset.base, "systems")
+    base = template_base(said.base, own_base, preset.base, "systems", said.headroom)
     entries = workload_entries(spec, "co-design for", has_own_size=bool(said.batch or said.seq))
     weights = _weights(spec, given.weights, len(entries))
     num_devices = (said.devices,) if said.devices else _devices(spec, preset)
@@ -131,7 +132,8 @@ def _of_model(reference: ModelGiven, said: CodesignOverrides) -> CodesignSpec:
     """A model alone, in a space by name."""
     preset_name = said.preset or DEFAULT_PRESET
     preset = _preset(preset_name, "--preset")
-    model, base = model_given(reference, said.seq), template_base(said.base, None, preset.base, "systems")
+    model = model_given(reference, said.seq)
+    base = template_base(said.base, None, preset.base, "systems", said.headroom)
     num_devices = (said.devices or preset.num_devices,)
     with countable():
         workload = Workload(model=model, global_batch=said.batch or model.batch, seq=said.seq or model.seq)

@@ -49,6 +49,7 @@ class MineOverrides:
     power: str = ""
     batch: int = 0
     seq: int = 0
+    headroom: float | None = None
     stages: StageOverrides = field(default_factory=StageOverrides)
 
 
@@ -96,7 +97,8 @@ def load_mining(reference: SpecGiven, said: MineOverrides) -> MiningSpec:
         return _of_model(reference, said)
     shape = checked(spec, _Spec)
     given = checked(spec.child("chip"), _Chip) if spec.has("chip") else _Chip()
-    base = template_base(said.base, spec.child("chip").child("base") if given.base else None, BASE, "designs")
+    own_base = spec.child("chip").child("base") if given.base else None
+    base = template_base(said.base, own_base, BASE, "designs", said.headroom)
     entries = workload_entries(spec, "mine a chip for", has_own_size=bool(said.batch or said.seq))
     stages = stages_of(said.stages, spec, shape, len(entries))
     has_one = not stages.num_devices
@@ -117,7 +119,7 @@ def load_mining(reference: SpecGiven, said: MineOverrides) -> MiningSpec:
 def _of_model(reference: ModelGiven, said: MineOverrides) -> MiningSpec:
     """A model alone, on one device."""
     model = model_given(reference, said.seq)
-    base = template_base(said.base, None, BASE, "designs")
+    base = template_base(said.base, None, BASE, "designs", said.headroom)
     stages = stages_of(said.stages, None, _Spec(), 1)
     is_open = not said.batch and not stages.num_devices
     with countable():

@@ -233,6 +233,15 @@ class Chip:
         """HBM that a plan may take: what the framework sees, less the reserve."""
         return self.visible_bytes * (1 - self.hbm_reserve_frac)
 
+    def with_headroom(self, headroom_frac: float) -> Chip:
+        """This chip where plans leave `headroom_frac` of what the framework sees of HBM free, and nothing else."""
+        if not 0 <= headroom_frac <= MAX_RESERVE_FRAC:
+            told = f"headroom must be from 0 to {100 * MAX_RESERVE_FRAC:.0f} %; got {100 * headroom_frac:g} %"
+            raise InvalidInput(told, "headroom")
+        others = (one for one in self.sources if one[0] != "hbm_reserve_frac")
+        sources = (*others, ("hbm_reserve_frac", "the headroom that was asked for"))
+        return replace(self, hbm_reserve_frac=headroom_frac, sources=sources)
+
     @property
     def endpoint_kind(self) -> Endpoint:
         return endpoints[self.endpoint]

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field, replace
 from dovetail.errors import InvalidInput
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.host import Host, NoHost
-from dovetail.hardware.memory import MAX_RESERVE_FRAC
 from dovetail.hardware.reliability import NotStated, Reliability
 from dovetail.hardware.topology import Topology
 
-AS_ASKED = "the headroom that was asked for"
 MAX_SPREAD_FRAC = 2.0  # of errors in logarithms; runs that are a factor e^2 apart were not of one cluster
 
 
@@ -63,8 +61,4 @@ class Cluster:
 
     def with_headroom(self, headroom_frac: float) -> Cluster:
         """This cluster where plans leave `headroom_frac` of what the framework sees of HBM free, and nothing else."""
-        if not 0 <= headroom_frac <= MAX_RESERVE_FRAC:
-            told = f"headroom must be from 0 to {100 * MAX_RESERVE_FRAC:.0f} %; got {100 * headroom_frac:g} %"
-            raise InvalidInput(told, "headroom")
-        sources = (*(one for one in self.chip.sources if one[0] != "hbm_reserve_frac"), ("hbm_reserve_frac", AS_ASKED))
-        return replace(self, chip=replace(self.chip, hbm_reserve_frac=headroom_frac, sources=sources))
+        return replace(self, chip=self.chip.with_headroom(headroom_frac))

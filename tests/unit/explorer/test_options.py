@@ -14,6 +14,7 @@ from dovetail.errors import InvalidInput
 from dovetail.explorer import answers
 from dovetail.explorer.search_asked import CALLS, asked_by_form, search_asked, search_query
 from dovetail.explorer.state import OPTIONS, query_of, states_of
+from dovetail.hardware.cluster import Cluster
 
 # What a person might type for an option whose field shows no example of its own.
 WORDS = {
@@ -57,7 +58,7 @@ def test_an_option_of_the_plan_page_reaches_the_planner(name, monkeypatch):
     job, plan = asked_of_planner([*SMALL, (name, EXAMPLES[name])], monkeypatch)
     wanted = parameter.parse(EXAMPLES[name])
     if name == "devices":  # the cluster is built with them
-        assert isinstance(job.cluster, answers.Cluster)
+        assert isinstance(job.cluster, Cluster)
         assert job.cluster.num_devices == wanted
     else:
         assert wanted in (getattr(job, parameter.name, ""), getattr(plan, parameter.name))

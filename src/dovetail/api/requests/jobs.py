@@ -7,7 +7,17 @@ docs/howto/add-an-option.md shows how to add one. Importing this takes no time: 
 # Annotations are evaluated here: the options in them are what commands and forms are built from.
 from typing import TYPE_CHECKING, Annotated
 
-from dovetail.api.requests.option import COUNT, REPEATED, TOKENS, VALUE, Option, Request, argument, python_call
+from dovetail.api.requests.option import (
+    COUNT,
+    FRACTION,
+    REPEATED,
+    TOKENS,
+    VALUE,
+    Option,
+    Request,
+    argument,
+    python_call,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence  # in annotations that are text
@@ -39,6 +49,16 @@ Seq = Annotated["SupportsIndex | None", Option("Positions of one sample.", "N", 
 COMPUTE = Option(
     "What matrix products are computed in, such as fp16: the workload's precision.compute.", "DTYPE", form="Compute in"
 )
+Headroom = Annotated[
+    "str | float | None",
+    Option(
+        "Memory of every device that plans leave free, such as 5%; the chip's own reserve, if left out.",
+        "SHARE",
+        FRACTION,
+        form="Memory left free",
+        placeholder="4%",
+    ),
+]
 Profile = Annotated[
     "ProfileGiven",
     Option(
@@ -61,6 +81,7 @@ def simulate(
     global_batch: GlobalBatch = None,
     seq: Seq = None,
     compute: Annotated["str | None", COMPUTE] = None,
+    headroom: Headroom = None,
     tokens: Annotated[
         "str | float", Option("Tokens to train on in all, such as 15T: how long that takes.", "N", TOKENS)
     ] = "",
@@ -73,6 +94,7 @@ def simulate(
     `model`, `cluster` and `plan`: each a catalogue name, a file, a mapping with the keys of a spec, or a value
     (`Model`, `Cluster`, `Plan`). A cluster's size may stand in its name, as in "h100x512". `plan="auto"` is the
     planner's best, told to `progress` as it is searched for. `tokens` is what to train on in all, such as "15T".
+    `headroom` is the share of memory that plans leave free, 0.05 or "5%"; the chip's own reserve, if left out.
     `profile` is a trace of PyTorch's profiler or of Chakra, or {"file": it, "chip": NAME}: what was measured goes
     before what is predicted.
 
@@ -98,6 +120,7 @@ def plan(
     global_batch: GlobalBatch = None,
     seq: Seq = None,
     compute: Annotated["str", COMPUTE] = "",
+    headroom: Headroom = None,
     top: Annotated[
         "SupportsIndex",
         Option("How many plans to show, no two of the same degrees.", "N", COUNT, no_form="the page shows one"),
@@ -172,6 +195,7 @@ def launch(
     global_batch: GlobalBatch = None,
     seq: Seq = None,
     compute: Annotated["str | None", COMPUTE] = None,
+    headroom: Headroom = None,
 ) -> "LaunchScript":
     """What starts a plan with a training framework: megatron-lm, torchtitan or deepspeed.
 

@@ -38,6 +38,7 @@ class Kind:
     parse: Callable[[str, Any], Any]
     check: Callable[[str, Any], Any]
     unset: Any = ""
+    text: Callable[[Any], str] = str  # a value as it is typed
     is_repeated: bool = False  # may be given again on the command line
     is_flag: bool = False  # stands alone, without a value
     has_negative: bool = False  # also as --no-...: left out is neither
@@ -73,6 +74,23 @@ def _num_tokens(flag: str, given: str | float) -> float:
     return num_tokens(flag, given)
 
 
+def _parsed_fraction(flag: str, text: str | None) -> float | None:
+    from dovetail.units import share_frac
+
+    try:
+        return None if text is None else share_frac(text)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, flag) from None
+
+
+def _fraction(flag: str, value: Any) -> float | None:
+    if value is None or isinstance(value, str):
+        return _parsed_fraction(flag, value)
+    if not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidInput(f"{flag} is a share from 0 to 1, or a text such as 5 %; got {value!r}")
+    return float(value)
+
+
 def counts(*, least: int = 1) -> Kind:
     """A whole number of at least `least`; 0 where it was left out."""
 
@@ -96,6 +114,9 @@ FLAG = Kind(parse=_as_given, check=_as_given, unset=False, is_flag=True)
 SWITCH = Kind(parse=lambda _, value: value, check=lambda _, value: value, unset=None, is_flag=True, has_negative=True)
 REPEATED = Kind(parse=_parsed_tuple, check=_texts, unset=(), is_repeated=True)
 NAMES = Kind(parse=_names, check=_names, unset=())  # with commas between, or a list
+FRACTION = Kind(  # a share of a whole: 5% or 0.05, and None where nothing is said, as 0 says something
+    parse=_parsed_fraction, check=_fraction, unset=None, text=lambda value: f"{100 * value:g}%"
+)
 TOKENS = Kind(parse=_num_tokens, check=_num_tokens, unset=0.0)  # such as 15T
 
 
@@ -292,7 +313,7 @@ def _words(parameter: Parameter, value: Any) -> list[str]:
         return [parameter.flag if value else parameter.flag.replace("--", "--no-", 1)]
     if parameter.option.kind.is_repeated:
         return [word for one in value for word in (parameter.flag, str(one))]
-    return [parameter.flag, ",".join(value) if isinstance(value, tuple) else str(value)]
+    return [parameter.flag, ",".join(value) if isinstance(value, tuple) else parameter.option.kind.text(value)]
 
 
 def _literal(value: Any) -> str:

@@ -7,6 +7,7 @@ explorer's form.
 # Annotations are evaluated here: the options in them are what commands and forms are built from.
 from typing import TYPE_CHECKING, Annotated
 
+from dovetail.api.requests.jobs import Headroom
 from dovetail.api.requests.option import (
     COUNT,
     FLAG,
@@ -145,6 +146,7 @@ def mine(
         Option("Samples of one step; if left out, as many as fit one device.", "N", COUNT),
     ] = None,
     seq: Seq = None,
+    headroom: Headroom = None,
     devices: Annotated[
         "SupportsIndex | None",
         Option(
@@ -237,6 +239,7 @@ def codesign(
     power: Power = "",
     batch: Batch = None,
     seq: Seq = None,
+    headroom: Headroom = None,
     algorithm: Annotated[
         "str",
         Option(
@@ -327,6 +330,7 @@ def pareto(
     power: Power = "",
     batch: Batch = None,
     seq: Seq = None,
+    headroom: Headroom = None,
     store: Store = "",
     workers: Workers = None,
     dask: Dask = "",
