@@ -1,4 +1,4 @@
-"""How far one `simulate` walks through the code: the modules of Dovetail in which a function ran, and how deep calls go.
+"""How far one `simulate` walks through the code: modules of Dovetail in which a function ran, and depth of calls.
 
     python -m benchmarks.walk [FILE]
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dovetail.plan.block_elements import elements_of
-from dovetail.plan.load import choices_of
-from dovetail.plan.shard import Shard, Stage
-from dovetail.plan.stage_elements import held_elements, is_owner_here
+from dovetail.plan.layout import Run
+from dovetail.plan.sharding import ShardedPlan, held_elements, is_owner_here
 from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
 
@@ -15,27 +13,28 @@ def checkpoint_bytes(graph: Graph, precision: Precision) -> float:
     return graph.num_parameters * (precision.weight_bytes + precision.optimizer_bytes)
 
 
-def device_checkpoint_bytes(pieces: Shard, precision: Precision) -> float:
+def device_checkpoint_bytes(sharded: ShardedPlan, precision: Precision) -> float:
     """What the fullest device saves, where all that hold the same parameters save equal shares of them.
 
     So do torch.distributed.checkpoint and Megatron-LM's fully parallel save.
     """
-    return (precision.weight_bytes + precision.optimizer_bytes) * _most_elements(pieces)
+    return (precision.weight_bytes + precision.optimizer_bytes) * _most_elements(sharded)
 
 
-def copied_checkpoint_bytes(pieces: Shard, precision: Precision) -> float:
+def copied_checkpoint_bytes(sharded: ShardedPlan, precision: Precision) -> float:
     """The part of it that is on the device: where the plan offloads the optimizer, its state is with the host."""
-    optimizer_bytes = 0.0 if pieces.plan.offload_optimizer else precision.optimizer_bytes
-    return (precision.weight_bytes + optimizer_bytes) * _most_elements(pieces)
+    optimizer_bytes = 0.0 if sharded.plan.offload_optimizer else precision.optimizer_bytes
+    return (precision.weight_bytes + optimizer_bytes) * _most_elements(sharded)
 
 
-def _most_elements(pieces: Shard) -> float:
-    return max(_saved_elements(pieces, stage) for stage in pieces.stages)
+def _most_elements(sharded: ShardedPlan) -> float:
+    return max(_saved_elements(sharded, run) for run in sharded.runs)
 
 
-def _saved_elements(pieces: Shard, stage: Stage) -> float:
-    blocks = [(piece.count, elements_of(piece.block)) for piece in stage.pieces]
-    has_owner = is_owner_here([piece.block.is_layer for piece in stage.pieces])
+def _saved_elements(sharded: ShardedPlan, run: Run) -> float:
+    """What a device of each stage of `run` saves."""
+    blocks = [(span.count, sharded.table.elements[span.block].at(0)) for span in run.parts]
+    has_owner = is_owner_here([sharded.graph.blocks[span.block].is_layer for span in run.parts])
     plain, experts = held_elements(blocks, lambda block: block.parameters, has_owner=has_owner)
-    chosen = choices_of(pieces.plan)
-    return float(plain / chosen.data_ranks + experts / chosen.expert_ranks)
+    plan = sharded.plan
+    return float(plain / (plan.data_parallel * plan.context_parallel) + experts / plan.expert_data_parallel)

@@ -1,4 +1,4 @@
-"""How a model's blocks lie on the stages of a pipeline: runs of stages that hold the same, in order."""
+"""How a model's blocks lie on the stages of a pipeline: layers by chunk, and runs of stages that hold the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.plan.shard import stage_counts
 from dovetail.workload.graph import Graph, IntArray
 
 AS_PLANNED = -1  # the recompute policy of the plan, whichever that is
@@ -20,6 +19,12 @@ class Part:
     block: int
     count: int
     policy: int = AS_PLANNED
+
+    @property
+    def recompute(self) -> str:
+        """The name of the policy, which must not be AS_PLANNED."""
+        assert self.policy != AS_PLANNED, self
+        return RECOMPUTE_POLICIES[self.policy]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,34 @@ class Run:
     @property
     def num_blocks(self) -> int:
         return sum(part.count for part in self.parts)
+
+
+def stage_counts(graph: Graph, plan: Plan) -> IntArray:
+    """Repeats of each block on each stage: blocks by stages."""
+    bounds = np.concatenate(([0], np.cumsum(layers_per_chunk(graph.num_layers, plan))))
+    counts = np.zeros((len(graph.blocks), plan.pipeline_parallel), dtype=np.int64)
+    position = 0
+    homes = [sorted({*stages}) for stages in plan.chunk_stages]
+    held = [(chunk, stage) for chunk, stages in enumerate(homes) for stage in stages]
+    chunks, stages = np.array(held).T
+    for index, block in enumerate(graph.blocks):
+        if not block.is_layer:
+            counts[index, homes[0] if position == 0 else homes[-1]] += block.repeat
+            continue
+        overlap = np.minimum(position + block.repeat, bounds[1:]) - np.maximum(position, bounds[:-1])
+        np.add.at(counts[index], stages, np.maximum(overlap, 0)[chunks])
+        position += block.repeat
+    return counts
+
+
+def layers_per_chunk(num_layers: int, plan: Plan) -> tuple[int, ...]:
+    """Layers of each chunk in model order; an uneven rest goes to the middle, away from embedding and head."""
+    if plan.layers_per_stage:
+        return plan.layers_per_stage
+    chunks = plan.num_chunks
+    base, rest = divmod(num_layers, chunks)
+    first = (chunks - rest) // 2
+    return tuple(base + (1 if first <= chunk < first + rest else 0) for chunk in range(chunks))
 
 
 def even_runs(graph: Graph, num_stages: int, interleave: int, schedule: str) -> tuple[Run, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 from dovetail.hardware.topology import num_ranks
 from dovetail.plan.exchange import MEANINGS
 from dovetail.plan.plan import CONTEXT_EXCHANGES
-from dovetail.schedule.block_table import BlockRows
+from dovetail.plan.sharding import BlockRows
 from dovetail.schedule.send_table import Exchanging, Senders, Sends, by_group, timed
 from dovetail.schedule.work import COMM_AXES
 from dovetail.schedule.work_columns import ROWS

@@ -36,7 +36,7 @@ class PlanFrame:
         plain, table = self.plain, works.pairs(plan, chip)
         return replace(
             plain,
-            plans=table.plans,
+            sharded=table.sharded,
             cluster=cluster,
             places=plain.places.at(plan),
             table=table,
@@ -48,4 +48,4 @@ class PlanFrame:
 def plan_frame(graph: Graph, plans: Plans, cluster: Cluster, precision: Precision) -> PlanFrame:
     """`plans`, which must lie on `cluster`'s network and offload nothing."""
     plain = shared(graph, plans, cluster, precision, is_broken_down=False)
-    return PlanFrame(plain=plain, works=work_frame(graph, plans, plain.places, precision))
+    return PlanFrame(plain=plain, works=work_frame(plain.sharded, plain.places, precision))

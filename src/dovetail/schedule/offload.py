@@ -14,9 +14,10 @@ from dovetail.errors import InvalidInput
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.host import Host
 from dovetail.plan.layout import AS_PLANNED, Run
-from dovetail.plan.memory_table import memory_table
+from dovetail.plan.memory import memory_table
 from dovetail.plan.plan import Plan
 from dovetail.plan.plans import Plans
+from dovetail.plan.sharding import ShardedPlans
 from dovetail.schedule.stage_columns import StageColumns
 from dovetail.schedule.sync import held_elements
 from dovetail.schedule.work_table import WorkTable
@@ -122,15 +123,14 @@ def does_offload(plan: Plan | Plans) -> bool:
     return bool(plan.offload_optimizer or plan.offload_activations_frac)
 
 
-def offload_of(
-    graph: Graph, plans: Plans, table: WorkTable, cluster: Cluster, precision: Precision
-) -> Offload | NoOffload:
-    """What `plans` offload on `cluster`."""
+def offload_of(sharded: ShardedPlans, table: WorkTable, cluster: Cluster, precision: Precision) -> Offload | NoOffload:
+    """What `sharded` plans offload on `cluster`."""
+    graph, plans = sharded.graph, sharded.plans
     if not does_offload(plans):
         return NoOffload()
     kept_bytes: tuple[FloatArray, ...] = tuple(np.zeros((0, 0)) for _ in graph.blocks)
     if plans.offload_activations_frac:
-        memories = memory_table(graph, plans, table.cuts, precision).memories
+        memories = memory_table(sharded, precision).memories
         kept_bytes = tuple(
             np.asarray(memory.kept_bytes, dtype=np.float64) if block.is_layer else np.zeros((0, 0))
             for block, memory in zip(graph.blocks, memories, strict=True)

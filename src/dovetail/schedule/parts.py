@@ -9,6 +9,7 @@ import numpy as np
 from dovetail.hardware.mixed import AnyCluster, MixedCluster
 from dovetail.plan.placements import Placements, placements_of
 from dovetail.plan.plans import Plans, distinct
+from dovetail.plan.sharding import shard_plans
 from dovetail.schedule.same_plans import SamePlans
 from dovetail.schedule.send_table import timed
 from dovetail.schedule.shared_plans import Shared, placed, shared_on
@@ -20,7 +21,7 @@ from dovetail.workload.optimizer import Precision
 
 def shared_of(graph: Graph, plans: Plans, cluster: AnyCluster, precision: Precision) -> Shared:
     """What many plans share, of equal devices or of parts of them, which the plans must fill."""
-    return shared_on_any(SamePlans(graph, plans, precision), cluster, is_broken_down=True)
+    return shared_on_any(SamePlans(shard_plans(graph, plans), precision), cluster, is_broken_down=True)
 
 
 def shared_on_any(same: SamePlans, cluster: AnyCluster, *, is_broken_down: bool) -> Shared:
@@ -46,7 +47,7 @@ def part_places(plans: Plans, cluster: MixedCluster) -> tuple[Placements, ...]:
 
 def _on_parts(same: SamePlans, cluster: MixedCluster, num_rows: int) -> Shared:
     """All devices together set how far the slowest is behind the mean; collectives lie within one part."""
-    plans, num_devices = same.plans, cluster.num_devices
+    plans, num_devices = same.sharded.plans, cluster.num_devices
     first, *others = (
         placed(same, part, places, num_rows=num_rows, num_devices=num_devices)
         for part, places in zip(cluster.parts, part_places(plans, cluster), strict=True)
@@ -65,7 +66,7 @@ def _between_s(every: Shared, rows: IntArray) -> FloatArray:
     Every device sends its share over its own port; shares of what tensor ranks all hold are gathered over there.
     """
     plans = every.plans.at(rows)
-    carried_bytes = every.carried_bytes[every.table.cuts.of_plan[rows]]
+    carried_bytes = every.sharded.carried_bytes[every.table.cuts.of_plan[rows]]
     pieces = num_pieces(plans)
     sent_s = timed("point-to-point", carried_bytes / pieces, every.between, every.least_link_frac)[0]
     gathered_bytes = np.where(pieces > 1, carried_bytes, 0.0)

@@ -118,10 +118,11 @@ class _PartCosts:
 
     def __init__(self, part: Shared) -> None:
         self._graph, self._chip = part.graph, part.cluster.chip
-        self._frame: WorkFrame = work_frame(part.graph, part.plans, part.places, part.precision)
-        costs = op_costs(self._frame.local, self._chip)
+        self._frame: WorkFrame = work_frame(part.sharded, part.places, part.precision)
+        self._sharded = part.sharded
+        costs = op_costs(self._sharded.local, self._chip)
         columns = np.stack([getattr(costs, name) for name in COSTS])
-        walk_parts(columns, self._frame.local, self._frame.cuts.degrees[Axis.HOPS], self._costed)
+        walk_parts(columns, self._sharded.local, self._sharded.cuts.degrees[Axis.HOPS], self._costed)
         self._compute_s, self._clocked_s = (columns[COSTS.index(name)] for name in ("compute_s", "clocked_s"))
         self._limit = costs.limit
 
@@ -161,7 +162,7 @@ class _PartCosts:
 
     def _order(self, part: Part, way: int) -> list[int]:
         """Rows of a block that a direction runs; what is computed again comes before gradients."""
-        rows = self._frame.blocks[part.block]
+        rows = self._sharded.blocks[part.block]
         phase = rows.ops.phase
         if way == 0:
             return [int(row) for row in np.flatnonzero(phase == Phase.FORWARD)]
@@ -171,7 +172,7 @@ class _PartCosts:
 
     def _computed(self, row: int, name: str, clock_frac: float, phase: int) -> _Piece:
         time_s = float(self._compute_s[row] + self._clocked_s[row] * (1 / clock_frac - 1))
-        unit = UNITS[OPERATORS[self._frame.local.kind[row]].unit]
+        unit = UNITS[OPERATORS[self._sharded.local.kind[row]].unit]
         limit, is_weight = LIMITS[self._limit[row]], bool(phase == Phase.WEIGHT_GRAD)
         return _Piece(name=name, track=unit, time_s=time_s, limit=limit, is_weight=is_weight)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 
@@ -11,10 +11,9 @@ from dovetail.cost.costs import chip_costs, op_costs
 from dovetail.cost.op_cost import OpCosts
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.topology import Group
-from dovetail.plan.layout import runs_of
 from dovetail.plan.placements import Placements, nowhere
 from dovetail.plan.plan import Plan
-from dovetail.plan.plans import Plans, columns_of
+from dovetail.plan.sharding import ShardedPlans, shard
 from dovetail.schedule.send_table import Exchanging, exchanging
 from dovetail.schedule.sent import Sent
 from dovetail.schedule.work import StageWork
@@ -33,8 +32,8 @@ class SamePlans:
     What was found is kept by all it follows from, and no longer than this value.
     """
 
-    def __init__(self, graph: Graph, plans: Plans, precision: Precision) -> None:
-        self.graph, self.plans, self.precision = graph, plans, precision
+    def __init__(self, sharded: ShardedPlans, precision: Precision) -> None:
+        self.sharded, self.precision = sharded, precision
         self._frames: dict[Where, WorkFrame] = {}
         self._costs: dict[Chip, OpCosts] = {}
         self._blocks: dict[tuple[Chip, int], Costed] = {}
@@ -42,16 +41,14 @@ class SamePlans:
 
     def table(self, places: Placements, chip: Chip, num_devices: int, num_rows: int) -> WorkTable:
         """Of works the first `num_rows`: NUM_ROWS, or the NUM_TIMED that time and energy follow from."""
-        frame, host_s = self._frame(places), chip.calibration.host_exchange_s
+        frame, host_s, sharded = self._frame(places), chip.calibration.host_exchange_s, self.sharded
         blocks = self._costed(frame, chip, num_rows)
         return WorkTable(
-            plans=self.plans,
-            cuts=frame.cuts,
+            sharded=sharded,
             sender_of=frame.sender_of,
-            updater_of=frame.updater_of,
+            updater_of=sharded.updater_of,
             exchanger_of=frame.exchanger_of,
-            are_ties_apart=frame.are_ties_apart,
-            elements=frame.elements,
+            are_ties_apart=sharded.are_ties_apart,
             works=sending(frame, blocks, self._sent_over(frame, places, exchanging(chip.calibration)), host_s),
             updates=blocks.updates,
             chip=chip,
@@ -61,24 +58,19 @@ class SamePlans:
     def cost_on(self, chips: Iterable[Chip]) -> None:
         """Costs operators on all of `chips` in one call: ten take little longer than one."""
         new = [chip for chip in dict.fromkeys(chips) if chip not in self._costs]
-        self._costs.update(zip(new, chip_costs(self._whole.costed_ops, new), strict=True))
-
-    @cached_property
-    def _whole(self) -> WorkFrame:
-        """Of plans that lie nowhere yet."""
-        return work_frame(self.graph, self.plans, nowhere(self.plans), self.precision)
+        self._costs.update(zip(new, chip_costs(self.sharded.costed_ops, new), strict=True))
 
     def _frame(self, places: Placements) -> WorkFrame:
         where = _where(places)
         if where not in self._frames:
-            self._frames[where] = self._whole.placed(places)
+            self._frames[where] = work_frame(self.sharded, places, self.precision)
         return self._frames[where].over(places.groups)
 
     def _costed(self, frame: WorkFrame, chip: Chip, num_rows: int) -> Costed:
         key = (chip, num_rows)
         if key not in self._blocks:
             if chip not in self._costs:
-                self._costs[chip] = op_costs(frame.costed_ops, chip)
+                self._costs[chip] = op_costs(self.sharded.costed_ops, chip)
             costs_of = partial(op_costs, chip=chip)
             self._blocks[key] = costed(frame, self._costs[chip], costs_of, chip.calibration, (), num_rows)
         return self._blocks[key]
@@ -96,7 +88,6 @@ def _where(places: Placements) -> Where:
 
 def lone_work(graph: Graph, plan: Plan, chip: Chip, precision: Precision) -> StageWork:
     """One microbatch of the first stage of `plan` on a device that waits for no other and sends nothing."""
-    [run, *_] = runs_of(graph, plan)
-    plans = columns_of([plan])
-    table = SamePlans(graph, plans, precision).table(nowhere(plans), chip, 1, NUM_ROWS)
-    return table.stages((run,), np.zeros(1, dtype=np.int64)).at(0, 0)
+    sharded = shard(graph, plan)
+    table = SamePlans(sharded.table, precision).table(nowhere(sharded.table.plans), chip, 1, NUM_ROWS)
+    return table.stages(sharded.runs[:1], np.zeros(1, dtype=np.int64)).at(0, 0)

@@ -14,7 +14,7 @@ from dovetail.network.collectives.all_to_all import deduplicated_all_to_all_s
 from dovetail.network.volume import sent_bytes
 from dovetail.plan.exchange import MEANINGS, Meaning, payload_bytes
 from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES
-from dovetail.schedule.block_table import GRADIENTS, BlockRows
+from dovetail.plan.sharding import GRADIENTS, BlockRows
 from dovetail.schedule.work import COMM_AXES
 from dovetail.workload.graph import Axis, BoolArray, FloatArray, IntArray, K, M, Ops, Phase
 from dovetail.workload.operators import OPERATORS, Unit, code_of

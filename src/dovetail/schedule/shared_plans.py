@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.topology import Group
-from dovetail.plan.cuts import carried_bytes
 from dovetail.plan.placements import Placements, placements_of
 from dovetail.plan.plans import Plans, distinct
+from dovetail.plan.sharding import ShardedPlans, shard_plans
 from dovetail.schedule.offload import NoOffload, Offload, offload_of
 from dovetail.schedule.same_plans import SamePlans
 from dovetail.schedule.transfers import transfer_s
@@ -26,19 +26,25 @@ class Shared:
     `table` are of; `between` is how two parts are joined, and `transfer_s` has one more axis, by kind of hop.
     """
 
-    graph: Graph
-    plans: Plans
+    sharded: ShardedPlans
     cluster: Cluster
     precision: Precision
     places: Placements
     table: WorkTable
     num_microbatches: IntArray
-    carried_bytes: FloatArray  # one microbatch's activations between two stages, one device's share, by cut
     transfer_of: IntArray
     transfer_s: FloatArray  # one hand-over between stages
     offload: Offload | NoOffload
     others: tuple[Shared, ...] = ()
     between: Group = ()
+
+    @property
+    def graph(self) -> Graph:
+        return self.sharded.graph
+
+    @property
+    def plans(self) -> Plans:
+        return self.sharded.plans
 
     @property
     def parts(self) -> tuple[Shared, ...]:
@@ -59,34 +65,31 @@ def shared(
     graph: Graph, plans: Plans, cluster: Cluster, precision: Precision, *, is_broken_down: bool = True
 ) -> Shared:
     """Only time and energy can be said of plans whose work is not to be broken down."""
-    return shared_on(SamePlans(graph, plans, precision), cluster, is_broken_down=is_broken_down)
+    return shared_on(SamePlans(shard_plans(graph, plans), precision), cluster, is_broken_down=is_broken_down)
 
 
 def shared_on(same: SamePlans, cluster: Cluster, *, is_broken_down: bool) -> Shared:
     """As `shared`, of plans that may be on other clusters too."""
-    places = placements_of(same.plans, cluster.topology)
+    places = placements_of(same.sharded.plans, cluster.topology)
     num_rows = NUM_ROWS if is_broken_down else NUM_TIMED
     return placed(same, cluster, places, num_rows=num_rows, num_devices=cluster.num_devices)
 
 
 def placed(same: SamePlans, cluster: Cluster, places: Placements, *, num_rows: int, num_devices: int) -> Shared:
     """As `shared_on`, of plans that lie so on `cluster`, which is all or a part of `num_devices`."""
-    graph, plans, precision = same.graph, same.plans, same.precision
+    sharded, precision = same.sharded, same.precision
     table = same.table(places, cluster.chip, num_devices, num_rows)
-    carried = carried_bytes(graph, table.cuts.degrees)
-    cut, groups = table.cuts.of_plan, places.group_of
+    cut, groups = sharded.cuts.of_plan, places.group_of
     first, transfer_of = distinct(cut, groups["pipeline"], groups["tensor"])
     link_frac = cluster.chip.calibration.link_frac
     return Shared(
-        graph=graph,
-        plans=plans,
+        sharded=sharded,
         cluster=cluster,
         precision=precision,
         places=places,
         table=table,
-        num_microbatches=graph.batch // (plans.data_parallel * plans.microbatch),
-        carried_bytes=carried,
+        num_microbatches=sharded.num_microbatches,
         transfer_of=transfer_of,
-        transfer_s=transfer_s(plans.at(first), carried[cut[first]], places.at(first), link_frac),
-        offload=offload_of(graph, plans, table, cluster, precision),
+        transfer_s=transfer_s(sharded.plans.at(first), sharded.carried_bytes[cut[first]], places.at(first), link_frac),
+        offload=offload_of(sharded, table, cluster, precision),
     )

@@ -22,7 +22,7 @@ def step_j(made: Assembly) -> FloatArray:
     every, same = made.shared, made.same
     idle_w = sum(part.table.chip_at(same.rows).energy.idle_w * part.cluster.num_devices for part in every.parts)
     num_handed = 2 * same.interleave * made.num_microbatches if same.num_stages > 1 else 0
-    handed = num_handed, every.carried_bytes[every.table.cuts.of_plan[same.rows]]
+    handed = num_handed, every.sharded.carried_bytes[every.table.cuts.of_plan[same.rows]]
     replica_j = sum(
         stages_j(made.columns, same.runs, index, part.cluster.chip, made.num_passes, made.tied_bytes, handed)
         for index, part in enumerate(every.parts)

@@ -10,10 +10,10 @@ import numpy as np
 
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.mixed import AnyCluster, equal_devices, parts_of
-from dovetail.plan.layout import runs_of
 from dovetail.plan.parts import on_parts
 from dovetail.plan.plan import Plan
-from dovetail.plan.plans import Plans, columns_of
+from dovetail.plan.plans import Plans
+from dovetail.plan.sharding import ShardedPlan, shard
 from dovetail.schedule.alike import Alike, alike, by_pipeline
 from dovetail.schedule.assembly import Assembly, by_stages
 from dovetail.schedule.offload import NoOffload, does_offload
@@ -61,23 +61,23 @@ class StepTimes:
 
 def training_step(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Precision) -> Step:
     """One step of `graph` by `plan`, which must be able to cut it, on `cluster`; what overlaps is its assumption."""
-    return PlanSteps(graph, on_parts(plan, cluster), precision).step(cluster)
+    return PlanSteps(shard(graph, on_parts(plan, cluster)), precision).step(cluster)
 
 
 def assembly_of(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Precision) -> Assembly:
     """The step of one plan put together, for whoever asks more of it than `Step` tells."""
-    return PlanSteps(graph, on_parts(plan, cluster), precision).assembly(cluster)
+    return PlanSteps(shard(graph, on_parts(plan, cluster)), precision).assembly(cluster)
 
 
 class PlanSteps:
-    """Steps of one plan, which must be able to cut `graph`, on clusters of as many devices in parts as large.
+    """Steps of one sharded plan on clusters of as many devices in parts as large.
 
     What the clusters have in common is worked out once: a step on the next takes a fraction of the first.
     """
 
-    def __init__(self, graph: Graph, plan: Plan, precision: Precision) -> None:
-        self._plan, self._same = plan, SamePlans(graph, columns_of([plan]), precision)
-        self._alike = alike(self._same.plans, np.zeros(1, dtype=np.int64), runs_of(graph, plan))
+    def __init__(self, sharded: ShardedPlan, precision: Precision) -> None:
+        self._plan, self._same = sharded.plan, SamePlans(sharded.table, precision)
+        self._alike = alike(sharded.table.plans, np.zeros(1, dtype=np.int64), sharded.runs)
 
     def step(self, cluster: AnyCluster) -> Step:
         return _only(_step(self.assembly(cluster)))

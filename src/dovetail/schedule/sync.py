@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.hardware.topology import num_ranks
-from dovetail.plan.block_elements import BlockElements
 from dovetail.plan.layout import Run
 from dovetail.plan.placements import Placements
-from dovetail.plan.stage_elements import Owned, is_owner_here
-from dovetail.plan.stage_elements import held_elements as stage_elements
+from dovetail.plan.sharding import BlockElements, Owned, is_owner_here
+from dovetail.plan.sharding import held_elements as stage_elements
 from dovetail.schedule.send_table import by_group, timed
 from dovetail.schedule.work import Work
 from dovetail.schedule.work_table import WorkTable

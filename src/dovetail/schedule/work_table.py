@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -14,10 +14,9 @@ from dovetail.cost.costs import distinct_costs
 from dovetail.cost.op_cost import OpCosts
 from dovetail.cost.power import Load, at_clock, sustained_clock_frac
 from dovetail.hardware.chip import Calibration, Chip
-from dovetail.plan.block_elements import BlockElements
-from dovetail.plan.cuts import Cuts
 from dovetail.plan.layout import AS_PLANNED, Run
 from dovetail.plan.plans import Plans
+from dovetail.plan.sharding import BlockElements, Cuts, ShardedPlans
 from dovetail.schedule.block_table import computed
 from dovetail.schedule.chip_rows import ChipRows, Running
 from dovetail.schedule.context_sends import walk_parts
@@ -38,18 +37,29 @@ class WorkTable:
     chips, every chip has senders and updaters of its own, one chip's after another's, and `chip_of` is that of a plan.
     """
 
-    plans: Plans
-    cuts: Cuts
+    sharded: ShardedPlans
     sender_of: IntArray
     updater_of: IntArray
     exchanger_of: IntArray  # plans that exchange the same once a step have the same
     are_ties_apart: BoolArray
-    elements: tuple[BlockElements, ...]  # by cut
     works: tuple[FloatArray, ...]
     updates: tuple[FloatArray, ...]
     chip: Chip | ChipRows
     num_devices: int
     chip_of: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # nothing where there is one
+
+    @property
+    def plans(self) -> Plans:
+        return self.sharded.plans
+
+    @property
+    def cuts(self) -> Cuts:
+        return self.sharded.cuts
+
+    @property
+    def elements(self) -> tuple[BlockElements, ...]:
+        """Parameters and gradients of one repeat of each block, by cut."""
+        return self.sharded.elements
 
     def chip_at(self, rows: IntArray) -> Running:
         """The chip of the plans in `rows`, in the shape that these have; itself where there is only one."""
@@ -109,15 +119,13 @@ class ChipWorks:
 
     def pairs(self, plan: IntArray, chip: IntArray) -> WorkTable:
         """Some of the frame's plans, each on one of the chips."""
-        frame = self.frame
+        frame, sharded = self.frame, self.frame.sharded
         return WorkTable(
-            plans=frame.plans.at(plan),
-            cuts=replace(frame.cuts, of_plan=frame.cuts.of_plan[plan]),
+            sharded=sharded.at(plan),
             sender_of=chip * len(frame.senders) + frame.sender_of[plan],
-            updater_of=chip * frame.num_updaters + frame.updater_of[plan],
+            updater_of=chip * sharded.num_updaters + sharded.updater_of[plan],
             exchanger_of=frame.exchanger_of[plan],
-            are_ties_apart=frame.are_ties_apart[plan],
-            elements=frame.elements,
+            are_ties_apart=sharded.are_ties_apart[plan],
             works=self.works,
             updates=self.updates,
             chip=self.rows,
@@ -129,7 +137,7 @@ class ChipWorks:
 def chip_works(frame: WorkFrame, chips: ChipColumns, rows: ChipRows, num_devices: int) -> ChipWorks:
     """The plans of `frame` on `chips`, of which `rows` says what costs do not read."""
     costs_of = partial(distinct_costs, chips=chips)
-    costs = costs_of(frame.costed_ops)
+    costs = costs_of(frame.sharded.costed_ops)
     blocks = costed(frame, costs, costs_of, rows.calibration, (len(chips),), NUM_TIMED)
     works = sending(frame, blocks, frame.sent(exchanging(rows.calibration)), rows.calibration.host_exchange_s)
     return ChipWorks(
@@ -165,14 +173,15 @@ def costed(
 
     Costs are of operators, or of chips by operators.
     """
-    cuts, local = frame.cuts, frame.local
+    sharded = frame.sharded
+    cuts, local = sharded.cuts, sharded.local
     columns, update_columns = np.split(_columns(costs), [len(local)], axis=-1)
     walk_parts(columns, local, cuts.degrees[Axis.HOPS], lambda ops: _columns(costs_of(ops)))
     num_cuts, limit = int(np.prod(many)) * len(cuts), costs.limit[..., : len(local)]
-    found = (computed(block, columns, limit, num_cuts, calibration, num_rows) for block in frame.blocks)
+    found = (computed(block, columns, limit, num_cuts, calibration, num_rows) for block in sharded.blocks)
     return Costed(
         works=tuple(work.reshape(WAYS, num_rows, *many, len(cuts), -1) for work in found),
-        updates=frame.updated(update_columns.reshape(len(COSTS), *many, frame.num_updaters, -1)),
+        updates=frame.updated(update_columns.reshape(len(COSTS), *many, sharded.num_updaters, -1)),
     )
 
 

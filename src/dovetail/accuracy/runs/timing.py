@@ -14,7 +14,7 @@ from dovetail.evaluate import memory_use
 from dovetail.plan.check import check_plan
 from dovetail.plan.placement import placement
 from dovetail.plan.plans import columns_of
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.schedule.pipelines import check_schedule
 from dovetail.schedule.step import step_times
 from dovetail.workload.graph import Graph

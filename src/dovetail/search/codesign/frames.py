@@ -11,10 +11,10 @@ import numpy as np
 from dovetail.errors import NotModelled
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
-from dovetail.plan.cuts import cuts_of
 from dovetail.plan.placements import nesting
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.plan.plans import Plans, joined
+from dovetail.plan.sharding import shard_plans
 from dovetail.schedule.many_chips import PlanFrame, plan_frame
 from dovetail.schedule.memory_needs import need_bytes
 from dovetail.schedule.shared_plans import Shared
@@ -52,7 +52,7 @@ class _Cut:
 
     @cached_property
     def need_bytes(self) -> FloatArray:
-        return need_bytes(self.graph, self.plans, cuts_of(self.plans, self.graph), self.workload.precision)
+        return need_bytes(shard_plans(self.graph, self.plans), self.workload.precision)
 
     def fitting(self, limit: Cluster) -> IntArray:
         if limit.hbm_bytes not in self._fitting:

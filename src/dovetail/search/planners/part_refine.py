@@ -13,7 +13,7 @@ import numpy as np
 
 from dovetail.hardware.mixed import MixedCluster
 from dovetail.plan.layout import runs_of
-from dovetail.plan.memory_table import memory_table
+from dovetail.plan.memory import memory_table
 from dovetail.plan.plans import Plans
 from dovetail.schedule.alike import alike, by_pipeline
 from dovetail.schedule.assembly import Assembly, by_stages
@@ -82,7 +82,7 @@ def cut_anew(
 def _lows(job: PartJob, every: Shared, plans: Plans, stage_parts: tuple[tuple[int, ...], ...]) -> list[PartLows]:
     """Of each base plan; `every` has them under each policy."""
     lows = tuple(block_lows(job.graph, part.table) for part in every.parts)
-    memory = memory_table(job.graph, every.plans, every.table.cuts, job.precision)
+    memory = memory_table(every.sharded, job.precision)
     found: dict[int, PartLows] = {}
     for same in by_pipeline(job.graph, plans):
         some = stage_lows(every, same.rows * len(job.policies), job.policies, lows, memory)

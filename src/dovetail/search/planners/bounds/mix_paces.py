@@ -15,8 +15,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, runtime_bytes
-from dovetail.plan.memory_table import MemoryTable
+from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, MemoryTable, runtime_bytes
 from dovetail.plan.plan import Plan
 from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
 from dovetail.schedule.shared_plans import Shared

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.plan.layout import Part, Run
-from dovetail.plan.memory_table import MemoryTable
+from dovetail.plan.layout import Part, Run, stage_counts
+from dovetail.plan.memory import MemoryTable
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import stage_counts
 from dovetail.schedule.hops import hops_before, sending_kinds
 from dovetail.schedule.pipelines import PipelineShape, schedule_name
 from dovetail.schedule.shared_plans import Shared

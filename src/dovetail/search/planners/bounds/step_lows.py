@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.plan.layout import Part, Run
-from dovetail.plan.memory_table import MemoryTable, memory_table
+from dovetail.plan.memory import MemoryTable, memory_table
 from dovetail.plan.plans import distinct
 from dovetail.schedule.alike import Alike, by_pipeline
 from dovetail.schedule.assembly import num_hiding, tied
@@ -130,7 +130,7 @@ def step_bounds(every: Shared, policies: tuple[int, ...], worst_s: float) -> Bou
         close = np.flatnonzero(first_s < worst_s)
         if len(close):
             if not tables:
-                tables.append(memory_table(every.graph, every.plans, every.table.cuts, every.precision))
+                tables.append(memory_table(every.sharded, every.precision))
             some = group.at(close)
             first_s[close] = np.maximum(first_s[close], _bound_s(some, _paces_s(some, tables[0], worst_s)))
         step_s[same.rows], once_s[same.rows] = first_s, group.once_s

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.plan.layout import Part, Run
-from dovetail.plan.shard import stage_counts
+from dovetail.plan.layout import Part, Run, stage_counts
 from dovetail.schedule.alike import alike
 from dovetail.schedule.assembly import Assembly, by_stages
 from dovetail.schedule.shared_plans import Shared

@@ -12,12 +12,10 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from dovetail.errors import NotModelled
-from dovetail.plan.layout import AS_PLANNED, Part
-from dovetail.plan.memory import runtime_bytes
-from dovetail.plan.memory_table import MemoryTable, Stages, memory_table, stage_host_bytes, stage_peak_bytes
+from dovetail.plan.layout import AS_PLANNED, Part, stage_counts
+from dovetail.plan.memory import MemoryTable, Stages, memory_table, runtime_bytes, stage_host_bytes, stage_peak_bytes
 from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
 from dovetail.plan.plans import Plans
-from dovetail.plan.shard import stage_counts
 from dovetail.schedule.offload import NoOffload
 from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
 from dovetail.schedule.shared_plans import Shared
@@ -104,7 +102,7 @@ def layer_range(graph: Graph, num_stages: int, interleave: int) -> tuple[int, in
 
 def stage_options(every: Shared, policies: tuple[int, ...], wanted: Wanted) -> StageOptions:
     """Of the plans in `every`, which are `with_policies` of some, the options that fit."""
-    table = memory_table(every.graph, every.plans, every.table.cuts, every.precision)
+    table = memory_table(every.sharded, every.precision)
     limit_bytes = every.cluster.hbm_bytes - runtime_bytes(every.plans)
     parts = []
     for kind, asked in _asked(every, policies, wanted).items():
