@@ -13,7 +13,7 @@ from dovetail.accuracy.peer_speeds import peers_of
 from dovetail.files.job import load_spec
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.placements import NOWHERE, placements_of
+from dovetail.plan.placement import NOWHERE, placements_of
 from dovetail.plan.plan import Overlap
 from dovetail.plan.plans import Plans, joined
 from dovetail.plan.sharding import shard_plans

@@ -30,7 +30,7 @@ from benchmarks.bar import REPOSITORY, Bar
 from dovetail.files.job import load_spec
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, memory_table
-from dovetail.plan.placements import NOWHERE, placements_of
+from dovetail.plan.placement import NOWHERE, placements_of
 from dovetail.plan.plan import RECOMPUTE_POLICIES, Overlap
 from dovetail.plan.plans import Plans
 from dovetail.plan.sharding import shard_plans

@@ -24,9 +24,9 @@ from dovetail.plan.plan import AXES, RECOMPUTE_POLICIES, Overlap, Plan
 from dovetail.plan.plans import columns_of
 from dovetail.plan.sharding import shard
 from dovetail.schedule.hops import num_kinds
-from dovetail.schedule.parts import shared_of
 from dovetail.schedule.pipeline_events import played
 from dovetail.schedule.pipelines import TRANSFER_FRACS, PipelineShape, StageTimes, pipelines
+from dovetail.schedule.plan_table import shared
 from dovetail.schedule.step import training_step
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.bounds.block_lows import block_lows
@@ -211,7 +211,7 @@ def test_no_layers_and_recompute_beat_the_bound(
         overlap=Overlap(pipeline=overlaps[0], data=overlaps[1]),
     )
     plans, codes = columns_of([base]), tuple(range(len(RECOMPUTE_POLICIES)))
-    every = shared_of(graph, plans, on, of.precision)
+    every = shared(graph, plans, on, of.precision)
     lows = tuple(block_lows(graph, each.table) for each in every.parts)
     memory = memory_table(every.sharded, of.precision)
     low = stage_lows(every, np.zeros(1, dtype=np.int64), codes, lows, memory).on(stage_parts)

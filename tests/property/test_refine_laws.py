@@ -22,7 +22,7 @@ from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, P
 from dovetail.plan.plans import columns_of
 from dovetail.plan.sharding import shard
 from dovetail.schedule.pipelines import PipelineShape, StageTimes, check_schedule, pipelines
-from dovetail.schedule.shared_plans import shared
+from dovetail.schedule.plan_table import shared
 from dovetail.schedule.step import training_step
 from dovetail.search.planners import refine
 from dovetail.search.planners.aims import aimed

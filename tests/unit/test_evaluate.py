@@ -15,8 +15,7 @@ from dovetail.network.collectives import collectives
 from dovetail.plan.plan import Overlap, Plan
 from dovetail.plan.sharding import shard
 from dovetail.schedule.pipelines import PipelineShape, pipelines
-from dovetail.schedule.stage import slowest_frac
-from dovetail.schedule.work import COMM_AXES, HELD_FRAC
+from dovetail.schedule.work import COMM_AXES, HELD_FRAC, slowest_frac
 from dovetail.units import GIBI
 from dovetail.workload.graph import Phase
 from dovetail.workload.models import models

@@ -18,8 +18,7 @@ from dovetail.plan.memory import memory_table
 from dovetail.plan.plan import Plan
 from dovetail.plan.plans import Plans
 from dovetail.plan.sharding import ShardedPlans
-from dovetail.schedule.stage_columns import StageColumns
-from dovetail.schedule.sync import held_elements
+from dovetail.schedule.stage_columns import StageColumns, held_elements
 from dovetail.schedule.work_table import WorkTable
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision

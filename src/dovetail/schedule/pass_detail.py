@@ -17,12 +17,10 @@ from dovetail.cost.op_cost import LIMITS
 from dovetail.plan.layout import Part, Run
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.schedule.assembly import Assembly
-from dovetail.schedule.context_sends import walk_parts
-from dovetail.schedule.send_table import WAYS, Sends, exchanging, joined_sends, overlaps
-from dovetail.schedule.shared_plans import Shared
-from dovetail.schedule.work import COMM_AXES, Work
-from dovetail.schedule.work_columns import COSTS
-from dovetail.schedule.work_frame import WorkFrame, work_frame
+from dovetail.schedule.communication import PHASES_OF_PASS, Sends, exchanging, joined_sends, overlaps, walk_parts
+from dovetail.schedule.plan_table import Shared
+from dovetail.schedule.work import COMM_AXES, COSTS, Work
+from dovetail.schedule.work_table import PlacedPlans, placed_plans
 from dovetail.workload.graph import Axis, FloatArray, IntArray, Phase
 from dovetail.workload.operators import OPERATORS, Unit
 
@@ -85,7 +83,7 @@ class StageDetail:
         made, stage = self._made, self._made.same.runs[run]
         times = made.stage_times(is_transfer_free=False)
         whole_s = [float(np.asarray(way)[0, run]) for way in times.by_run]
-        works = [self._work(run, way) for way in range(len(WAYS))]
+        works = [self._work(run, way) for way in range(len(PHASES_OF_PASS))]
         repeats = [list(self._parts[stage.part].repeats(stage, way, stage_clock_frac(made, run))) for way in range(2)]
         handed_s = [0.0 if made.is_beside[0] else self._handed_s(run, way) for way in range(2)]
         found = {"forward": _laid(repeats[0], whole_s[0], _waits(works[0], repeats[0], whole_s[0], handed_s[0]))}
@@ -118,7 +116,7 @@ class _PartCosts:
 
     def __init__(self, part: Shared) -> None:
         self._graph, self._chip = part.graph, part.cluster.chip
-        self._frame: WorkFrame = work_frame(part.sharded, part.places, part.precision)
+        self._frame: PlacedPlans = placed_plans(part.sharded, part.places, part.precision)
         self._sharded = part.sharded
         costs = op_costs(self._sharded.local, self._chip)
         columns = np.stack([getattr(costs, name) for name in COSTS])
@@ -143,7 +141,7 @@ class _PartCosts:
         parts = frame.sends(part.block, exchanging(self._chip.calibration))
         sends, names = joined_sends(parts), _send_names(rows.ops.names, rows.ops.unit, parts)
         is_beside = overlaps(sends, frame.senders)[0]
-        is_here = np.isin(sends.phase, WAYS[way]) & sends.runs[:, policy] & (sends.time_s[0] > 0)
+        is_here = np.isin(sends.phase, PHASES_OF_PASS[way]) & sends.runs[:, policy] & (sends.time_s[0] > 0)
         network = np.flatnonzero(rows.ops.unit == Unit.NETWORK)
         held = {int(row): index for index, row in enumerate(network)}  # of its network rows, which collective
         pieces: list[_Piece] = []
@@ -178,7 +176,7 @@ class _PartCosts:
 
 
 def _send_names(names: tuple[str, ...], unit: IntArray, parts: tuple[Sends, ...]) -> list[str]:
-    """What the collectives of a block are called, in the order of `WorkFrame.sends`."""
+    """What the collectives of a block are called, in the order of `PlacedPlans.sends`."""
     own = [names[row] for row in np.flatnonzero(unit == Unit.NETWORK)]
     _, *context, _plain, _experts = parts
     passed = ["keys and values" for part in context for _ in range(len(part.axis))]

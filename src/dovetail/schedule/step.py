@@ -14,12 +14,9 @@ from dovetail.plan.parts import on_parts
 from dovetail.plan.plan import Plan
 from dovetail.plan.plans import Plans
 from dovetail.plan.sharding import ShardedPlan, shard
-from dovetail.schedule.alike import Alike, alike, by_pipeline
-from dovetail.schedule.assembly import Assembly, by_stages
+from dovetail.schedule.assembly import Alike, Assembly, alike, by_pipeline, by_stages
 from dovetail.schedule.offload import NoOffload, does_offload
-from dovetail.schedule.parts import shared_on_any
-from dovetail.schedule.same_plans import SamePlans
-from dovetail.schedule.shared_plans import Shared, shared
+from dovetail.schedule.plan_table import PlanTable, Shared, shared
 from dovetail.schedule.work import COMM_AXES, Comm
 from dovetail.units import Amount
 from dovetail.workload.graph import FloatArray, Graph, IntArray
@@ -76,7 +73,7 @@ class PlanSteps:
     """
 
     def __init__(self, sharded: ShardedPlan, precision: Precision) -> None:
-        self._plan, self._same = sharded.plan, SamePlans(sharded.table, precision)
+        self._plan, self._same = sharded.plan, PlanTable(sharded.table, precision)
         self._alike = alike(sharded.table.plans, np.zeros(1, dtype=np.int64), sharded.runs)
 
     def step(self, cluster: AnyCluster) -> Step:
@@ -85,12 +82,15 @@ class PlanSteps:
     def steps_s(self, clusters: Sequence[AnyCluster]) -> list[float]:
         """Only how long, on each of `clusters`."""
         self._same.cost_on(part.chip for cluster in clusters for part in parts_of(cluster))
-        return [self.assembly(cluster, is_broken_down=False).step_s[0].item() for cluster in clusters]
+        found = []
+        for cluster in clusters:
+            found.append(self.assembly(cluster, is_broken_down=False).step_s[0].item())
+        return found
 
     def assembly(self, cluster: AnyCluster, *, is_broken_down: bool = True) -> Assembly:
         if does_offload(self._plan):
             equal_devices(cluster, "offload")
-        every = shared_on_any(self._same, cluster, is_broken_down=is_broken_down)
+        every = self._same.on(cluster, is_broken_down=is_broken_down)
         [(same, columns)] = by_stages(every, [self._alike])
         return Assembly(every, same, columns)
 

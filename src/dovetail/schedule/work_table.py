@@ -1,9 +1,13 @@
-"""Work of one microbatch on the stages of many plans at once, on one chip or many; what plans share is costed once."""
+"""Work of one microbatch on the stages of many sharded plans at once, on one chip or many.
+
+What does not depend on the chip (`PlacedPlans`: where plans lie, what they send), the cost of operators by chip and the
+seconds of collectives by network are each worked out once, over what is distinct, and joined in a `WorkTable`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -11,22 +15,170 @@ import numpy as np
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.cost import Cost
 from dovetail.cost.costs import distinct_costs
-from dovetail.cost.op_cost import OpCosts
+from dovetail.cost.op_cost import LIMITS, OpCosts
 from dovetail.cost.power import Load, at_clock, sustained_clock_frac
 from dovetail.hardware.chip import Calibration, Chip
+from dovetail.hardware.topology import Group
 from dovetail.plan.layout import AS_PLANNED, Run
-from dovetail.plan.plans import Plans
-from dovetail.plan.sharding import BlockElements, Cuts, ShardedPlans
-from dovetail.schedule.block_table import computed
-from dovetail.schedule.chip_rows import ChipRows, Running
-from dovetail.schedule.context_sends import walk_parts
-from dovetail.schedule.send_table import exchanging
-from dovetail.schedule.sent import Sent
-from dovetail.schedule.stage import entered, sustained
-from dovetail.schedule.work import StageWork
-from dovetail.schedule.work_columns import COSTS, NUM_TIMED, WAYS, cost_of, stage_work
-from dovetail.schedule.work_frame import WorkFrame
+from dovetail.plan.placement import Placements
+from dovetail.plan.plan import RECOMPUTE_POLICIES
+from dovetail.plan.plans import OVERLAPS, Plans, distinct
+from dovetail.plan.sharding import BlockElements, BlockRows, Cuts, ShardedPlans
+from dovetail.schedule.communication import (
+    Exchanging,
+    Senders,
+    Sends,
+    Sent,
+    add_communication,
+    block_sends,
+    context_sends,
+    exchanging,
+    joined_sends,
+    leave_last_part,
+    parameter_sends,
+    sent_ways,
+    walk_parts,
+)
+from dovetail.schedule.work import (
+    COSTS,
+    HOST,
+    NUM_ROWS,
+    NUM_TIMED,
+    ROWS,
+    WAYS,
+    ChipRows,
+    Running,
+    StageWork,
+    cost_of,
+    entered,
+    stage_work,
+    sustained,
+)
 from dovetail.workload.graph import Axis, BoolArray, FloatArray, IntArray, Ops
+from dovetail.workload.optimizer import Precision
+
+_NAME_OF_OVERLAP = {"data": "dp", "tensor": "tp", "context": "cp", "expert": "ep", "pipeline": "pp"}
+_WITHIN_MICROBATCH = ("tensor", "context", "expert", "expert_tensor")  # groups that every microbatch uses
+_FOR_PARAMETERS = ("data", "expert_data")  # and those it uses from ZeRO-2 on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlacedPlans:
+    """Sharded plans where they lie on a network: distinct ways in which they communicate."""
+
+    sharded: ShardedPlans
+    precision: Precision
+    senders: Senders
+    sender_of: IntArray
+    exchanger_of: IntArray  # plans that exchange the same once a step have the same
+
+    def over(self, groups: tuple[Group, ...]) -> PlacedPlans:
+        """The same plans over groups of the same ranks, whose links are others."""
+        return replace(self, senders=replace(self.senders, groups=groups))
+
+    def communicate(self, work: FloatArray, sent: Sequence[Sent], host_s: float) -> None:
+        """Adds to both directions of a block what they send: ways by rows, by chips if many, by senders by policies."""
+        leave_last_part(work, self.senders)
+        add_communication(work, sent, host_s)
+
+    def sent(self, pace: Exchanging) -> tuple[tuple[Sent, ...], ...]:
+        """What each block sends in all, forward and backward."""
+        found = []
+        for index in range(len(self.sharded.blocks)):
+            found.append(sent_ways(joined_sends(self.sends(index, pace)), self.senders))
+        return tuple(found)
+
+    def sends(self, index: int, pace: Exchanging) -> tuple[Sends, ...]:
+        """What a block sends: its network rows, context exchange, and parameters of two kinds, plain and experts'."""
+        sharded, senders = self.sharded, self.senders
+        block, held, local = sharded.blocks[index], sharded.elements[index], sharded.local
+        sends = [block_sends(block, local, senders, pace)]
+        sends += context_sends(block, local, senders, pace)
+        # where the owner of tied weights is on the same stage, it exchanges them
+        tied = np.where(senders.are_ties_apart, 0.0, held.tied[senders.cut])
+        bytes_each = (self.precision.gather_bytes, self.precision.reduce_bytes)
+        for name, parameters, gradients, shared in (
+            ("data", held.plain, held.plain_gradients, tied),
+            ("expert_data", held.experts, held.expert_gradients, 0.0),
+        ):
+            whole, changed = parameters[senders.cut] - shared, gradients[senders.cut] - shared
+            sends.append(parameter_sends(whole, changed, senders, name, bytes_each, pace))
+        return tuple(sends)
+
+
+def placed_plans(sharded: ShardedPlans, places: Placements, precision: Precision) -> PlacedPlans:
+    """`sharded` plans that lie so on a network."""
+    senders, sender_of = _senders(sharded, places)
+    return PlacedPlans(
+        sharded=sharded,
+        precision=precision,
+        senders=senders,
+        sender_of=sender_of,
+        exchanger_of=_exchangers(sharded, places),
+    )
+
+
+def _senders(sharded: ShardedPlans, places: Placements) -> tuple[Senders, IntArray]:
+    """Distinct combinations of what communication within a microbatch depends on, and which of them each plan has."""
+    plans, cuts = sharded.plans, sharded.cuts
+    zero_stage = np.where(plans.zero_stage >= 2, plans.zero_stage, 0)
+    is_sharded = zero_stage >= 2
+    flags = {_NAME_OF_OVERLAP.get(name, name): plans.overlap[:, index] for index, name in enumerate(OVERLAPS)}
+    flags["dp"] = flags["dp"] & is_sharded
+    del flags["pp"]
+    groups = {name: places.group_of[name] for name in _WITHIN_MICROBATCH}
+    groups |= {name: np.where(is_sharded, places.group_of[name], 0) for name in _FOR_PARAMETERS}
+    apart = sharded.are_ties_apart & is_sharded
+    columns = (cuts.of_plan, zero_stage, apart, plans.sends_once, *flags.values(), *groups.values())
+    first, sender_of = distinct(*columns)
+    return Senders(
+        cut=cuts.of_plan[first],
+        num_cuts=len(cuts),
+        loads=cuts.loads[cuts.of_plan[first]],
+        is_sequence_parallel=plans.sequence_parallel[first],
+        sends_once=plans.sends_once[first],
+        num_context_ranks=plans.context_parallel[first],
+        context_exchange=plans.context_exchange[first],
+        zero_stage=zero_stage[first],
+        are_ties_apart=apart[first],
+        groups=places.groups,
+        group_of={name: column[first] for name, column in groups.items()},
+        may_overlap={axis: column[first] for axis, column in flags.items()},
+    ), sender_of
+
+
+def _exchangers(sharded: ShardedPlans, places: Placements) -> IntArray:
+    """Which of the distinct combinations of what is exchanged once a step each plan has."""
+    return distinct(
+        sharded.cuts.of_plan, sharded.plans.zero_stage, *(places.group_of[name] for name in _FOR_PARAMETERS)
+    )[1]
+
+
+def computed(
+    rows: BlockRows, columns: FloatArray, limit: IntArray, num_cuts: int, calibration: Calibration, num_rows: int
+) -> FloatArray:
+    """One microbatch through one repeat of a block that sends nothing: ways by rows of work by cuts by policies.
+
+    `columns` are as in COSTS by operators of all blocks, cut after cut, and `limit` what those wait for. Of rows the
+    first `num_rows`: NUM_ROWS, or NUM_TIMED.
+    """
+    sums, num_policies = rows.sums, len(RECOMPUTE_POLICIES)
+    columns = columns.reshape(len(COSTS), num_cuts, -1)[:, :, rows.place]
+    found = np.zeros((WAYS, NUM_ROWS, num_cuts, num_policies))
+    by_kind = (columns @ sums.kinds).reshape(len(COSTS), num_cuts, WAYS, 2, num_policies).transpose(2, 3, 0, 1, 4)
+    for index, name in enumerate(("cost", "core")):
+        found[:, ROWS[name]] = by_kind[:, index]
+    times = columns[COSTS.index("compute_s")]
+    shares = (times @ sums.shares).reshape(num_cuts, WAYS, 2, num_policies)
+    found[:, ROWS["recompute_s"] + ROWS["weight_s"]] = shares.transpose(1, 2, 0, 3)
+    found[1, HOST] += sums.has_rerun * calibration.host_rerun_s
+    if num_rows < NUM_ROWS:
+        return found[:, :num_rows]
+    limit = limit.reshape(num_cuts, -1)[:, rows.place]
+    waits = np.where(limit == np.arange(len(LIMITS))[:, None, None], times, 0.0)
+    limits = (waits @ sums.ways).reshape(-1, num_cuts, WAYS, num_policies)
+    found[:, ROWS["limits_s"]] = limits.transpose(2, 0, 1, 3)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -111,7 +263,7 @@ class ChipWorks:
     Only time and energy can be said of them. `rows` are the chips.
     """
 
-    frame: WorkFrame
+    frame: PlacedPlans
     works: tuple[FloatArray, ...]
     updates: tuple[FloatArray, ...]
     rows: ChipRows
@@ -134,11 +286,11 @@ class ChipWorks:
         )
 
 
-def chip_works(frame: WorkFrame, chips: ChipColumns, rows: ChipRows, num_devices: int) -> ChipWorks:
+def chip_works(frame: PlacedPlans, chips: ChipColumns, rows: ChipRows, num_devices: int) -> ChipWorks:
     """The plans of `frame` on `chips`, of which `rows` says what costs do not read."""
     costs_of = partial(distinct_costs, chips=chips)
     costs = costs_of(frame.sharded.costed_ops)
-    blocks = costed(frame, costs, costs_of, rows.calibration, (len(chips),), NUM_TIMED)
+    blocks = costed(frame.sharded, costs, costs_of, rows.calibration, (len(chips),), NUM_TIMED)
     works = sending(frame, blocks, frame.sent(exchanging(rows.calibration)), rows.calibration.host_exchange_s)
     return ChipWorks(
         frame=frame,
@@ -162,18 +314,17 @@ class Costed:
 
 
 def costed(
-    frame: WorkFrame,
+    sharded: ShardedPlans,
     costs: OpCosts,
     costs_of: Callable[[Ops], OpCosts],
     calibration: Calibration,
     many: tuple[int, ...],
     num_rows: int,
 ) -> Costed:
-    """The blocks of `frame`, whose operators cost `costs` and others what `costs_of` says, on `many` chips or on one.
+    """The blocks of `sharded` plans on `many` chips or on one: operators cost `costs`, others what `costs_of` says.
 
     Costs are of operators, or of chips by operators.
     """
-    sharded = frame.sharded
     cuts, local = sharded.cuts, sharded.local
     columns, update_columns = np.split(_columns(costs), [len(local)], axis=-1)
     walk_parts(columns, local, cuts.degrees[Axis.HOPS], lambda ops: _columns(costs_of(ops)))
@@ -181,12 +332,26 @@ def costed(
     found = (computed(block, columns, limit, num_cuts, calibration, num_rows) for block in sharded.blocks)
     return Costed(
         works=tuple(work.reshape(WAYS, num_rows, *many, len(cuts), -1) for work in found),
-        updates=frame.updated(update_columns.reshape(len(COSTS), *many, sharded.num_updaters, -1)),
+        updates=_updated(sharded, update_columns.reshape(len(COSTS), *many, sharded.num_updaters, -1)),
     )
 
 
+def _updated(sharded: ShardedPlans, columns: FloatArray) -> tuple[FloatArray, ...]:
+    """The update of one repeat of each block, of costs by chips, if many, by updaters by operators of all blocks.
+
+    Tied weights are updated twice only when their owner and their user are on different stages.
+    """
+    updates, are_apart = sharded.updates, sharded.are_updaters_apart
+    ends = np.cumsum([len(ops) for ops in updates])[:-1]
+    found = []
+    for ops, own in zip(updates, np.split(columns, ends, axis=-1), strict=True):
+        runs = ~ops.is_tied | are_apart[:, None]
+        found.append(np.where(runs, own, 0.0).sum(axis=-1))
+    return tuple(found)
+
+
 def sending(
-    frame: WorkFrame, blocks: Costed, sent: Sequence[tuple[Sent, ...]], host_s: float
+    frame: PlacedPlans, blocks: Costed, sent: Sequence[tuple[Sent, ...]], host_s: float
 ) -> tuple[FloatArray, ...]:
     """Works of each block with what it sends, by senders in place of cuts; the host calls a collective in `host_s`."""
     works = tuple(work.take(frame.senders.cut, axis=-2) for work in blocks.works)

@@ -16,10 +16,9 @@ from dovetail.plan.placement import placement
 from dovetail.plan.plan import CONTEXT_EXCHANGES, Overlap, Plan
 from dovetail.plan.plans import columns_of
 from dovetail.plan.sharding import degrees_of, local_ops, shard
-from dovetail.schedule.context_sends import walk_parts
+from dovetail.schedule.communication import walk_parts
 from dovetail.schedule.step import Step, training_step
-from dovetail.schedule.work import COMM_AXES, HELD_FRAC
-from dovetail.schedule.work_columns import COSTS
+from dovetail.schedule.work import COMM_AXES, COSTS, HELD_FRAC
 from dovetail.units import MILLI
 from dovetail.workload.graph import Axis, B, FloatArray, Graph, M, N, Ops, Phase
 from dovetail.workload.models import models

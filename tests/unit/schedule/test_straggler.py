@@ -11,11 +11,10 @@ from dovetail.plan.layout import runs_of
 from dovetail.plan.plan import Plan
 from dovetail.plan.plans import columns_of
 from dovetail.plan.sharding import shard
-from dovetail.schedule.alike import alike
-from dovetail.schedule.assembly import Assembly, by_stages
+from dovetail.schedule.assembly import Assembly, alike, by_stages
 from dovetail.schedule.pipeline_events import played
 from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
-from dovetail.schedule.shared_plans import shared
+from dovetail.schedule.plan_table import shared
 from dovetail.schedule.step import PlanSteps, training_step
 from dovetail.schedule.straggler import slowed_cluster, slowed_step_s
 from dovetail.workload.models import models

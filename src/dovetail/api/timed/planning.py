@@ -9,7 +9,7 @@ from dovetail.evaluate import evaluate
 from dovetail.files.phaze_dp import load_instance, shipped_instances
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.placements import NOWHERE, placements_of
+from dovetail.plan.placement import NOWHERE, placements_of
 from dovetail.plan.plan import Plan
 from dovetail.plan.plans import Plans, joined
 from dovetail.plan.sharding import shard_plans

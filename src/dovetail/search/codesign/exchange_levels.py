@@ -9,9 +9,9 @@ import numpy as np
 
 from dovetail.plan.layout import Part, Run
 from dovetail.plan.plans import distinct
-from dovetail.schedule.alike import Alike
-from dovetail.schedule.shared_plans import Shared
-from dovetail.schedule.sync import Held, exchange, held_elements
+from dovetail.schedule.assembly import Alike
+from dovetail.schedule.plan_table import Shared
+from dovetail.schedule.stage_columns import Held, exchange, held_elements
 from dovetail.search.planners.bounds.step_lows import layer_blocks
 from dovetail.workload.graph import FloatArray, IntArray
 

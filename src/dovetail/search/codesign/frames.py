@@ -11,13 +11,13 @@ import numpy as np
 from dovetail.errors import NotModelled
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
-from dovetail.plan.placements import nesting
+from dovetail.plan.placement import nesting
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.plan.plans import Plans, joined
 from dovetail.plan.sharding import shard_plans
 from dovetail.schedule.many_chips import PlanFrame, plan_frame
 from dovetail.schedule.memory_needs import need_bytes
-from dovetail.schedule.shared_plans import Shared
+from dovetail.schedule.plan_table import Shared
 from dovetail.search.codesign.line_making import lines_of
 from dovetail.search.codesign.lines import Lines, pair_times_s
 from dovetail.search.planners.bounds.memory_lows import may_fit

@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.schedule.alike import Alike, by_pipeline
-from dovetail.schedule.assembly import STRAIGHT, num_hiding
-from dovetail.schedule.shared_plans import Shared
-from dovetail.schedule.work import held_s
-from dovetail.schedule.work_columns import stage_work
+from dovetail.schedule.assembly import STRAIGHT, Alike, by_pipeline, num_hiding
+from dovetail.schedule.plan_table import Shared
+from dovetail.schedule.work import held_s, stage_work
 from dovetail.search.codesign.exchange_levels import exchange_levels, run_exchanges_s
 from dovetail.search.codesign.lines import COLUMNS, PLACES, Lines, places_of_blocks
 from dovetail.search.planners.bounds.block_lows import BlockLows, block_lows

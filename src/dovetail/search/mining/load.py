@@ -15,10 +15,10 @@ from dovetail.plan.exchange import MEANINGS, payload_bytes
 from dovetail.plan.placement import Placement, placement
 from dovetail.plan.plan import Plan
 from dovetail.plan.sharding import ShardedPlan, shard
+from dovetail.schedule.communication import timed
 from dovetail.schedule.cores.batch import scheduled
 from dovetail.schedule.cores.slices import slice_costs
 from dovetail.schedule.cores.work import Work, chip_batch, work_of
-from dovetail.schedule.send_table import timed
 from dovetail.schedule.step import training_step
 from dovetail.schedule.work import COMM_AXES
 from dovetail.workload.graph import Block, FloatArray, Graph, Ops, Phase

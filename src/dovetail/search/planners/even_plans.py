@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dovetail.plan.placements import nesting
+from dovetail.plan.placement import nesting
 from dovetail.plan.plans import Plans, joined
 from dovetail.plan.sharding import shard_plans
 from dovetail.schedule.memory_needs import host_need_bytes, need_bytes

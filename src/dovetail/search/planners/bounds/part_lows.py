@@ -17,9 +17,9 @@ from dovetail.plan.memory import MemoryTable
 from dovetail.plan.plan import Plan
 from dovetail.schedule.hops import hops_before, sending_kinds
 from dovetail.schedule.pipelines import PipelineShape, schedule_name
-from dovetail.schedule.shared_plans import Shared
-from dovetail.schedule.sync import exchange, held_elements
-from dovetail.schedule.work_columns import cost_of
+from dovetail.schedule.plan_table import Shared
+from dovetail.schedule.stage_columns import exchange, held_elements
+from dovetail.schedule.work import cost_of
 from dovetail.search.planners.bounds.block_lows import BlockLows
 from dovetail.search.planners.bounds.pipeline_lows import pipeline_low_s
 from dovetail.search.planners.bounds.stage_paces import stage_times_s

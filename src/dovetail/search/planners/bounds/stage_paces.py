@@ -15,7 +15,7 @@ import numpy as np
 from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, MemoryTable, held_bytes, runtime_bytes
 from dovetail.plan.sharding import Owned
 from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
-from dovetail.schedule.shared_plans import Shared
+from dovetail.schedule.plan_table import Shared
 from dovetail.search.planners.least_pace import Cut, least_pace_s
 from dovetail.workload.graph import FloatArray, IntArray
 

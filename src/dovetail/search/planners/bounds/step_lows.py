@@ -9,13 +9,12 @@ import numpy as np
 from dovetail.plan.layout import Part, Run
 from dovetail.plan.memory import MemoryTable, memory_table
 from dovetail.plan.plans import distinct
-from dovetail.schedule.alike import Alike, by_pipeline
-from dovetail.schedule.assembly import num_hiding, tied
+from dovetail.schedule.assembly import Alike, by_pipeline, num_hiding, tied
 from dovetail.schedule.offload import Offload
 from dovetail.schedule.pipelines import PipelineShape
-from dovetail.schedule.shared_plans import Shared
-from dovetail.schedule.sync import exchange, held_elements
-from dovetail.schedule.work_columns import cost_of
+from dovetail.schedule.plan_table import Shared
+from dovetail.schedule.stage_columns import exchange, held_elements
+from dovetail.schedule.work import cost_of
 from dovetail.search.planners.bounds.block_lows import BlockLows, block_lows
 from dovetail.search.planners.bounds.mix_paces import MixLows, least_mix_paces_s
 from dovetail.search.planners.bounds.pipeline_lows import pace_slope, pipeline_low_s

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.plan.layout import Part, Run, stage_counts
-from dovetail.schedule.alike import alike
-from dovetail.schedule.assembly import Assembly, by_stages
-from dovetail.schedule.shared_plans import Shared
+from dovetail.schedule.assembly import Assembly, alike, by_stages
+from dovetail.schedule.plan_table import Shared
 from dovetail.search.planners.cuts.plan_stages import PlanStages
 from dovetail.search.planners.cuts.stage_options import NONE
 from dovetail.workload.graph import FloatArray, Graph, IntArray

@@ -18,9 +18,8 @@ from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
 from dovetail.plan.plans import Plans
 from dovetail.schedule.offload import NoOffload
 from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
-from dovetail.schedule.shared_plans import Shared
-from dovetail.schedule.stage import entered, sustained
-from dovetail.schedule.work_columns import NUM_ROWS, WAYS, stage_work
+from dovetail.schedule.plan_table import Shared
+from dovetail.schedule.work import NUM_ROWS, WAYS, entered, stage_work, sustained
 from dovetail.schedule.work_table import WorkTable
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 
