@@ -14,8 +14,7 @@ from dovetail.files.job import load_spec
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.placement import NOWHERE, placements_of
-from dovetail.plan.plan import Overlap
-from dovetail.plan.plans import Plans, joined
+from dovetail.plan.plan import Overlap, Plans, joined
 from dovetail.plan.sharding import shard_plans
 from dovetail.schedule.memory_needs import need_bytes
 from dovetail.schedule.step import step_times, training_step

@@ -31,8 +31,7 @@ from dovetail.files.job import load_spec
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, memory_table
 from dovetail.plan.placement import NOWHERE, placements_of
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Overlap
-from dovetail.plan.plans import Plans
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Overlap, Plans
 from dovetail.plan.sharding import shard_plans
 from dovetail.schedule.memory_needs import need_bytes
 from dovetail.schedule.offload import host_of

@@ -15,8 +15,7 @@ from dovetail.errors import InvalidInput
 from dovetail.evaluate import memory_use
 from dovetail.plan.check import check_plan
 from dovetail.plan.frameworks import frameworks
-from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan
-from dovetail.plan.plans import columns_of
+from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
 from dovetail.plan.sharding import shard, shard_plans
 from dovetail.schedule.memory_needs import need_bytes
 from dovetail.schedule.pipelines import check_schedule, pipelines

@@ -20,8 +20,7 @@ from dovetail.hardware.link import Link
 from dovetail.hardware.mixed import MixedCluster
 from dovetail.plan.memory import memory_table
 from dovetail.plan.parts import hbm_by_stage
-from dovetail.plan.plan import AXES, RECOMPUTE_POLICIES, Overlap, Plan
-from dovetail.plan.plans import columns_of
+from dovetail.plan.plan import AXES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
 from dovetail.plan.sharding import shard
 from dovetail.schedule.hops import num_kinds
 from dovetail.schedule.pipeline_events import played

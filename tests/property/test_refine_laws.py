@@ -18,8 +18,7 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.endpoints import endpoint_names
 from dovetail.plan.check import check_plan
-from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan
-from dovetail.plan.plans import columns_of
+from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
 from dovetail.plan.sharding import shard
 from dovetail.schedule.pipelines import PipelineShape, StageTimes, check_schedule, pipelines
 from dovetail.schedule.plan_table import shared

@@ -16,8 +16,7 @@ import numpy as np
 from dovetail.plan.block_memory import BlockMemory, block_memories
 from dovetail.plan.frameworks import Framework, frameworks
 from dovetail.plan.layout import AS_PLANNED
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.plan.plans import Plans
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan, Plans
 from dovetail.plan.sharding import BlockElements, Cuts, Owned, ShardedPlan, ShardedPlans, held_elements, is_owner_here
 from dovetail.units import MEBI, Amount
 from dovetail.workload.graph import FloatArray, IntArray

@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from dovetail.columns import check_rows, distinct
 from dovetail.errors import InvalidInput
 from dovetail.hardware.topology import Group, Span, Topology
-from dovetail.plan.plan import Plan
-from dovetail.plan.plans import Plans, distinct
+from dovetail.plan.plan import Plan, Plans
 from dovetail.workload.graph import IntArray
 
 
@@ -118,6 +118,9 @@ class Placements:
 
     groups: tuple[Group, ...]
     group_of: dict[str, IntArray]
+
+    def __post_init__(self) -> None:
+        check_rows(self.group_of)
 
     def at(self, rows: IntArray) -> Placements:
         """Those of some plans, in the order given."""

@@ -14,9 +14,9 @@ from itertools import chain
 
 import numpy as np
 
+from dovetail.columns import check_rows, distinct
 from dovetail.plan.layout import Part, Run, runs_of
-from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Plan
-from dovetail.plan.plans import Plans, are_ties_apart, columns_of, distinct
+from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Plan, Plans, are_ties_apart, columns_of
 from dovetail.units import Amount
 from dovetail.workload.graph import Axis, Block, BoolArray, FloatArray, Graph, IntArray, N, Ops, Phase
 from dovetail.workload.operators import Unit, dtype_bytes
@@ -55,6 +55,9 @@ class Cuts:
     first_plan: IntArray  # of each cut: a plan that makes it
     degrees: dict[Axis, IntArray]
     loads: FloatArray  # of each cut: rows routed to the most loaded device, against the mean
+
+    def __post_init__(self) -> None:
+        check_rows({"first_plan": self.first_plan, "loads": self.loads, **{str(a): d for a, d in self.degrees.items()}})
 
     def __len__(self) -> int:
         return len(self.first_plan)
@@ -115,6 +118,18 @@ def local_elements(elements: IntArray, split: IntArray, degrees: dict[Axis, IntA
     return -(-elements // divisors(split, degrees))
 
 
+def most_loaded_elements(
+    whole: IntArray, split: IntArray, degrees: dict[Axis, IntArray], loads: FloatArray
+) -> IntArray:
+    """As `local_elements`, of the device to whose experts most is routed."""
+    local = local_elements(whole, split, degrees)
+    if np.any(loads != 1.0):
+        is_routed = (split & int(Axis.ROUTED)) != 0
+        share = loads[:, None] / divisors(split[is_routed], degrees)
+        local[:, is_routed] = np.ceil(whole[is_routed] * share * (1.0 - _TOLERANCE))
+    return local
+
+
 def local_ops(ops: Ops, degrees: dict[Axis, IntArray], loads: FloatArray) -> Ops:
     """`ops` as each cut leaves them to the most loaded device, one cut after the other, without edges."""
     num_cuts, num_rows = len(degrees[Axis.DATA]), len(ops)
@@ -122,12 +137,7 @@ def local_ops(ops: Ops, degrees: dict[Axis, IntArray], loads: FloatArray) -> Ops
         np.concatenate([getattr(ops, name).reshape(num_rows, -1) for name in names], axis=1)
         for names in (_CUT_COLUMNS, _CUT_COLUMNS.values())
     )
-    local = local_elements(whole, split, degrees)
-    if np.any(loads != 1.0):
-        is_routed = (split & int(Axis.ROUTED)) != 0
-        share = loads[:, None] / divisors(split[is_routed], degrees)
-        local[:, is_routed] = np.ceil(whole[is_routed] * share * (1.0 - _TOLERANCE))
-    local = local.reshape(num_cuts * num_rows, -1)
+    local = most_loaded_elements(whole, split, degrees, loads).reshape(num_cuts * num_rows, -1)
     extents, *others = np.split(local, range(ops.extents.shape[1], local.shape[1]), axis=1)
     repeated = ops.taken(np.tile(np.arange(num_rows), num_cuts))
     weights, gradients, biases = (column[:, 0] for column in others)
@@ -247,14 +257,16 @@ class BlockElements:
         return BlockElements(**{name: column if np.any(column) else 0.0 for name, column in columns.items()})
 
 
-def block_elements(ops: Ops, local: Ops, num_cuts: int) -> BlockElements:
-    """Of a block of `ops`, which under each cut are `local`."""
+def block_elements(ops: Ops, cuts: Cuts) -> BlockElements:
+    """Of one repeat of a block of `ops`."""
+    held = np.flatnonzero((ops.weight_elements > 0) | (ops.gradient_elements > 0) | (ops.bias_elements > 0))
+    splits = [split[held] for split in (ops.weight_split, ops.gradient_split, ops.bias_split)]
+    wholes = [whole[held] for whole in (ops.weight_elements, ops.gradient_elements, ops.bias_elements)]
     weights, gradients, biases = (
-        _by_cut(column, num_cuts) for column in (local.weight_elements, local.gradient_elements, local.bias_elements)
+        most_loaded_elements(whole, split, cuts.degrees, cuts.loads).astype(np.float64)
+        for whole, split in zip(wholes, splits, strict=True)
     )
-    of_expert, of_expert_gradient, of_expert_bias = (
-        (split & _EXPERT_AXES) != 0 for split in (ops.weight_split, ops.gradient_split, ops.bias_split)
-    )
+    of_expert, of_expert_gradient, of_expert_bias = ((split & _EXPERT_AXES) != 0 for split in splits)
     sparse = np.where(gradients < weights, gradients, 0.0)
     plain_bias, expert_bias = biases[:, ~of_expert_bias].sum(axis=1), biases[:, of_expert_bias].sum(axis=1)
     return BlockElements(
@@ -264,12 +276,8 @@ def block_elements(ops: Ops, local: Ops, num_cuts: int) -> BlockElements:
         expert_gradients=gradients[:, of_expert_gradient].sum(axis=1) + expert_bias,
         plain_sparse=sparse[:, ~of_expert_gradient].sum(axis=1),
         expert_sparse=sparse[:, of_expert_gradient].sum(axis=1),
-        tied=weights[:, ops.is_tied].sum(axis=1),
+        tied=weights[:, ops.is_tied[held]].sum(axis=1),
     )
-
-
-def _by_cut(column: IntArray, num_cuts: int) -> FloatArray:
-    return column.reshape(num_cuts, -1).astype(np.float64)
 
 
 def is_owner_here(are_layers: Sequence[bool]) -> bool:
@@ -345,12 +353,7 @@ class ShardedPlans:
     @cached_property
     def elements(self) -> tuple[BlockElements, ...]:
         """Parameters and gradients that a device has of one repeat of each block, by cut."""
-        found = []
-        for ops in (block.ops for block in self.graph.blocks):
-            has_any = (ops.weight_elements > 0) | (ops.gradient_elements > 0) | (ops.bias_elements > 0)
-            held = ops.taken(np.flatnonzero(has_any))
-            found.append(block_elements(held, local_ops(held, self.cuts.degrees, self.cuts.loads), len(self.cuts)))
-        return tuple(found)
+        return tuple(block_elements(block.ops, self.cuts) for block in self.graph.blocks)
 
     @cached_property
     def are_ties_apart(self) -> BoolArray:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from dovetail.columns import distinct
 from dovetail.hardware.chip import Chip
 from dovetail.plan.layout import Run, even_runs
-from dovetail.plan.plans import Plans, distinct
+from dovetail.plan.plan import Plans
 from dovetail.schedule.communication import timed
 from dovetail.schedule.hops import sending_kinds
 from dovetail.schedule.offload import NoOffload, with_offload

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from dovetail.cost.columns import ChipColumns
 from dovetail.hardware.cluster import Cluster
-from dovetail.plan.plans import Plans
+from dovetail.plan.plan import Plans
 from dovetail.schedule.plan_table import Shared, shared
 from dovetail.schedule.work import ChipRows
 from dovetail.schedule.work_table import ChipWorks, PlacedPlans, chip_works, placed_plans

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.columns import distinct
 from dovetail.plan.layout import Part, Run, even_runs
 from dovetail.plan.memory import (
     MemoryTable,
@@ -17,7 +18,7 @@ from dovetail.plan.memory import (
     stage_host_bytes,
     stage_peak_bytes,
 )
-from dovetail.plan.plans import Plans, distinct
+from dovetail.plan.plan import Plans
 from dovetail.plan.sharding import ShardedPlans
 from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
 from dovetail.workload.graph import FloatArray, Graph, IntArray

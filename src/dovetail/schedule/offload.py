@@ -15,8 +15,7 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.host import Host
 from dovetail.plan.layout import AS_PLANNED, Run
 from dovetail.plan.memory import memory_table
-from dovetail.plan.plan import Plan
-from dovetail.plan.plans import Plans
+from dovetail.plan.plan import Plan, Plans
 from dovetail.plan.sharding import ShardedPlans
 from dovetail.schedule.stage_columns import StageColumns, held_elements
 from dovetail.schedule.work_table import WorkTable

@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from dovetail.columns import distinct
 from dovetail.cost.costs import chip_costs, op_costs
 from dovetail.cost.op_cost import OpCosts
 from dovetail.hardware.chip import Chip
@@ -18,8 +19,7 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.mixed import AnyCluster, MixedCluster
 from dovetail.hardware.topology import Group
 from dovetail.plan.placement import Placements, nowhere, placements_of
-from dovetail.plan.plan import Plan
-from dovetail.plan.plans import Plans, distinct
+from dovetail.plan.plan import Plan, Plans
 from dovetail.plan.sharding import ShardedPlans, shard, shard_plans
 from dovetail.schedule.communication import Exchanging, Sent, by_group, exchanging, timed
 from dovetail.schedule.offload import NoOffload, Offload, offload_of

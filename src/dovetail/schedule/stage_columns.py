@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from dovetail.columns import distinct
 from dovetail.hardware.topology import num_ranks
 from dovetail.plan.layout import Run
 from dovetail.plan.placement import Placements
 from dovetail.plan.plan import RECOMPUTE_POLICIES
-from dovetail.plan.plans import distinct
 from dovetail.plan.sharding import BlockElements, Owned, is_owner_here
 from dovetail.plan.sharding import held_elements as stage_elements
 from dovetail.schedule.communication import by_group, timed

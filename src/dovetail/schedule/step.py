@@ -11,8 +11,7 @@ import numpy as np
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.mixed import AnyCluster, equal_devices, parts_of
 from dovetail.plan.parts import on_parts
-from dovetail.plan.plan import Plan
-from dovetail.plan.plans import Plans
+from dovetail.plan.plan import Plan, Plans
 from dovetail.plan.sharding import ShardedPlan, shard
 from dovetail.schedule.assembly import Alike, Assembly, alike, by_pipeline, by_stages
 from dovetail.schedule.offload import NoOffload, does_offload

@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from dovetail.columns import distinct
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.cost import Cost
 from dovetail.cost.costs import distinct_costs
@@ -21,8 +22,7 @@ from dovetail.hardware.chip import Calibration, Chip
 from dovetail.hardware.topology import Group
 from dovetail.plan.layout import AS_PLANNED, Run
 from dovetail.plan.placement import Placements
-from dovetail.plan.plan import RECOMPUTE_POLICIES
-from dovetail.plan.plans import OVERLAPS, Plans, distinct
+from dovetail.plan.plan import OVERLAPS, RECOMPUTE_POLICIES, Plans
 from dovetail.plan.sharding import BlockElements, BlockRows, Cuts, ShardedPlans
 from dovetail.schedule.communication import (
     Exchanging,

@@ -13,8 +13,7 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.network.collectives import collectives
 from dovetail.plan.placement import placement
-from dovetail.plan.plan import CONTEXT_EXCHANGES, Overlap, Plan
-from dovetail.plan.plans import columns_of
+from dovetail.plan.plan import CONTEXT_EXCHANGES, Overlap, Plan, columns_of
 from dovetail.plan.sharding import degrees_of, local_ops, shard
 from dovetail.schedule.communication import walk_parts
 from dovetail.schedule.step import Step, training_step

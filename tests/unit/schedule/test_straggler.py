@@ -8,8 +8,7 @@ import pytest
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.reliability import SlowDevices
 from dovetail.plan.layout import runs_of
-from dovetail.plan.plan import Plan
-from dovetail.plan.plans import columns_of
+from dovetail.plan.plan import Plan, columns_of
 from dovetail.plan.sharding import shard
 from dovetail.schedule.assembly import Assembly, alike, by_stages
 from dovetail.schedule.pipeline_events import played

@@ -10,8 +10,7 @@ from dovetail.files.phaze_dp import load_instance, shipped_instances
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.placement import NOWHERE, placements_of
-from dovetail.plan.plan import Plan
-from dovetail.plan.plans import Plans, joined
+from dovetail.plan.plan import Plan, Plans, joined
 from dovetail.plan.sharding import shard_plans
 from dovetail.schedule.memory_needs import need_bytes
 from dovetail.schedule.step import step_times, training_step

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.columns import distinct
 from dovetail.plan.layout import Part, Run
-from dovetail.plan.plans import distinct
 from dovetail.schedule.assembly import Alike
 from dovetail.schedule.plan_table import Shared
 from dovetail.schedule.stage_columns import Held, exchange, held_elements

@@ -12,8 +12,7 @@ from dovetail.errors import NotModelled
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.plan.placement import nesting
-from dovetail.plan.plan import RECOMPUTE_POLICIES
-from dovetail.plan.plans import Plans, joined
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Plans, joined
 from dovetail.plan.sharding import shard_plans
 from dovetail.schedule.many_chips import PlanFrame, plan_frame
 from dovetail.schedule.memory_needs import need_bytes

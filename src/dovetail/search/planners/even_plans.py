@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from dovetail.plan.placement import nesting
-from dovetail.plan.plans import Plans, joined
+from dovetail.plan.plan import Plans, joined
 from dovetail.plan.sharding import shard_plans
 from dovetail.schedule.memory_needs import host_need_bytes, need_bytes
 from dovetail.schedule.offload import does_offload, host_of

@@ -14,7 +14,7 @@ import numpy as np
 from dovetail.hardware.mixed import MixedCluster
 from dovetail.plan.layout import runs_of
 from dovetail.plan.memory import memory_table
-from dovetail.plan.plans import Plans
+from dovetail.plan.plan import Plans
 from dovetail.schedule.assembly import Assembly, alike, by_pipeline, by_stages
 from dovetail.schedule.plan_table import Shared, shared
 from dovetail.search.planners.bounds.block_lows import block_lows

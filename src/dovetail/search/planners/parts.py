@@ -19,8 +19,7 @@ from dovetail.errors import NotModelled
 from dovetail.hardware.mixed import MixedCluster
 from dovetail.plan.memory import memory_table
 from dovetail.plan.placement import NOWHERE
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.plan.plans import Plans, joined
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan, Plans, joined
 from dovetail.plan.sharding import shard_plans
 from dovetail.schedule.assembly import by_pipeline
 from dovetail.schedule.memory_needs import need_bytes

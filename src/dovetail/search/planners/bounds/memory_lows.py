@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from dovetail.columns import distinct
 from dovetail.hardware.cluster import Cluster
 from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, MemoryTable, memory_table, runtime_bytes
-from dovetail.plan.plan import Plan
-from dovetail.plan.plans import Plans, distinct
+from dovetail.plan.plan import Plan, Plans
 from dovetail.plan.sharding import shard_plans
 from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
 from dovetail.search.planners.bounds.stage_paces import ROOM_TOLERANCE, state_bytes

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.columns import distinct
 from dovetail.plan.layout import Part, Run
 from dovetail.plan.memory import MemoryTable, memory_table
-from dovetail.plan.plans import distinct
 from dovetail.schedule.assembly import Alike, by_pipeline, num_hiding, tied
 from dovetail.schedule.offload import Offload
 from dovetail.schedule.pipelines import PipelineShape

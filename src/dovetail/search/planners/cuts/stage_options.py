@@ -14,8 +14,7 @@ import numpy as np
 from dovetail.errors import NotModelled
 from dovetail.plan.layout import AS_PLANNED, Part, stage_counts
 from dovetail.plan.memory import MemoryTable, Stages, memory_table, runtime_bytes, stage_host_bytes, stage_peak_bytes
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.plan.plans import Plans
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan, Plans
 from dovetail.schedule.offload import NoOffload
 from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
 from dovetail.schedule.plan_table import Shared
