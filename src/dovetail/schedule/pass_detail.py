@@ -137,7 +137,7 @@ class _PartCosts:
     def _repeat(self, part: Part, way: int, clock_frac: float) -> _Repeat:
         frame, policy = self._frame, part.policy
         assert 0 <= policy < len(RECOMPUTE_POLICIES), part
-        rows = frame.blocks[part.block]
+        rows = self._sharded.blocks[part.block]
         parts = frame.sends(part.block, exchanging(self._chip.calibration))
         sends, names = joined_sends(parts), _send_names(rows.ops.names, rows.ops.unit, parts)
         is_beside = overlaps(sends, frame.senders)[0]
