@@ -121,7 +121,11 @@ OF_TIME = (  # file, formula, and what it becomes
         "self.num_passes = self.num_microbatches / same.num_copies",
         "self.num_passes = 1.0 * self.num_microbatches",
     ),
-    ("schedule/plan_table.py", "carried_bytes / pieces", "carried_bytes"),
+    (
+        "schedule/plan_table.py",
+        'piece_s = exchanged_s("point-to-point", carried_bytes / pieces',
+        'piece_s = exchanged_s("point-to-point", carried_bytes',
+    ),
     ("schedule/assembly.py", "[(run.num_blocks - 1) / run.num_blocks for run", "[1.0 for run"),
     ("schedule/assembly.py", "rounds * (same.interleave - 1) / same.interleave", "rounds"),
     ("schedule/stage_columns.py", "np.asarray((1 - held_frac) * behind_s)", "np.asarray(behind_s)"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.plan.layout import Run
+from dovetail.plan.layout import StageGroup
 from dovetail.plan.sharding import ShardedPlan, held_elements, is_owner_here
 from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
@@ -31,10 +31,10 @@ def _most_elements(sharded: ShardedPlan) -> float:
     return max(_saved_elements(sharded, run) for run in sharded.runs)
 
 
-def _saved_elements(sharded: ShardedPlan, run: Run) -> float:
+def _saved_elements(sharded: ShardedPlan, run: StageGroup) -> float:
     """What a device of each stage of `run` saves."""
-    blocks = [(span.count, sharded.table.elements[span.block].at(0)) for span in run.parts]
-    has_owner = is_owner_here([sharded.graph.blocks[span.block].is_layer for span in run.parts])
+    blocks = [(span.count, sharded.table.elements[span.block].at(0)) for span in run.spans]
+    has_owner = is_owner_here([sharded.graph.blocks[span.block].is_layer for span in run.spans])
     plain, experts = held_elements(blocks, lambda block: block.parameters, has_owner=has_owner)
     plan = sharded.plan
     return float(plain / (plan.data_parallel * plan.context_parallel) + experts / plan.expert_data_parallel)

@@ -15,7 +15,7 @@ from itertools import chain
 import numpy as np
 
 from dovetail.columns import check_rows, distinct
-from dovetail.plan.layout import Part, Run, runs_of
+from dovetail.plan.layout import LayerSpan, StageGroup, runs_of
 from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Plan, Plans, are_ties_apart, columns_of
 from dovetail.units import Amount
 from dovetail.workload.graph import Axis, Block, BoolArray, FloatArray, Graph, IntArray, N, Ops, Phase
@@ -413,7 +413,7 @@ class ShardedPlan:
 
     plan: Plan
     table: ShardedPlans
-    runs: tuple[Run, ...]
+    runs: tuple[StageGroup, ...]
     _blocks: dict[tuple[int, int], Block] = field(default_factory=dict)
 
     @property
@@ -428,15 +428,15 @@ class ShardedPlan:
     def num_microbatches(self) -> int:
         return int(self.table.num_microbatches[0])
 
-    def spans(self, stage: int) -> tuple[Part, ...]:
+    def spans(self, stage: int) -> tuple[LayerSpan, ...]:
         """What `stage` holds, in the order of the model."""
-        return next(run.parts for run in self.runs if stage < run.first_stage + run.num_stages)
+        return next(run.spans for run in self.runs if stage < run.first_stage + run.num_stages)
 
-    def held(self, stage: int) -> tuple[tuple[Part, Block], ...]:
+    def held(self, stage: int) -> tuple[tuple[LayerSpan, Block], ...]:
         """What `stage` holds, each with the operators that one device runs of one repeat."""
         return tuple((span, self.block(span)) for span in self.spans(stage))
 
-    def block(self, span: Part) -> Block:
+    def block(self, span: LayerSpan) -> Block:
         """One device's share of one repeat of a block, with the edges among its operators: those that a policy runs.
 
         Attention is over all parts of the keys that come round. Tied weights are updated twice only where their owner
@@ -488,7 +488,7 @@ def executed_flop(sharded: ShardedPlan) -> float:
     ends = np.cumsum([len(ops) for ops in table.updates])
     per_microbatch = once = 0.0
     for run in sharded.runs:
-        for span in run.parts:
+        for span in run.spans:
             rows, updates, end = table.blocks[span.block], table.updates[span.block], ends[span.block]
             does_run = rows.runs[span.policy] & (rows.ops.phase != Phase.UPDATE)
             is_updated = ~updates.is_tied | table.are_ties_apart[0]

@@ -11,7 +11,7 @@ import numpy as np
 
 from dovetail.columns import distinct
 from dovetail.hardware.chip import Chip
-from dovetail.plan.layout import Run, even_runs
+from dovetail.plan.layout import StageGroup, even_runs
 from dovetail.plan.plan import Plans
 from dovetail.schedule.communication import timed
 from dovetail.schedule.hops import sending_kinds
@@ -30,7 +30,7 @@ _OF_KEY = {"update_s": "update_of", "update_j": "update_of", "exchange": "exchan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Alike:
+class StageShapeGroup:
     """Plans with the same pipeline: the rows they are in, and the runs of stages they share."""
 
     rows: IntArray
@@ -38,7 +38,7 @@ class Alike:
     num_stages: int
     interleave: int
     num_copies: int
-    runs: tuple[Run, ...]
+    runs: tuple[StageGroup, ...]
 
     @property
     def stage_run(self) -> tuple[int, ...]:
@@ -52,10 +52,10 @@ class Alike:
         return parts if any(parts) else ()
 
 
-def alike(plans: Plans, rows: IntArray, runs: tuple[Run, ...]) -> Alike:
+def alike(plans: Plans, rows: IntArray, runs: tuple[StageGroup, ...]) -> StageShapeGroup:
     """The plans in `rows`, which have the pipeline of the first of them."""
     plan = plans.plan(int(rows[0]))
-    return Alike(
+    return StageShapeGroup(
         rows=rows,
         name=schedule_name(plan),
         num_stages=plan.pipeline_parallel,
@@ -65,7 +65,7 @@ def alike(plans: Plans, rows: IntArray, runs: tuple[Run, ...]) -> Alike:
     )
 
 
-def by_pipeline(graph: Graph, plans: Plans) -> Iterator[Alike]:
+def by_pipeline(graph: Graph, plans: Plans) -> Iterator[StageShapeGroup]:
     """`plans`, whose layers are spread evenly, by the pipeline they have."""
     first, shape_of = distinct(plans.pipeline_parallel, plans.interleave, plans.schedule)
     for index, row in enumerate(first):
@@ -74,7 +74,7 @@ def by_pipeline(graph: Graph, plans: Plans) -> Iterator[Alike]:
         yield alike(plans, np.flatnonzero(shape_of == index), runs)
 
 
-def part_columns(every: Shared, runs: tuple[Run, ...], rows: IntArray, *, fills_waits: bool) -> StageColumns:
+def part_columns(every: Shared, runs: tuple[StageGroup, ...], rows: IntArray, *, fills_waits: bool) -> StageColumns:
     """The columns of plans in `rows`: of each part of the cluster those of the runs that are on it."""
     by_part = []
     for index, part in enumerate(every.parts):
@@ -118,7 +118,7 @@ def _side_by_side(values: Sequence[Any], rows: Sequence[IntArray], widths: IntAr
 
 def stages_j(
     columns: StageColumns,
-    runs: Sequence[Run],
+    runs: Sequence[StageGroup],
     part: int,
     chip: Chip,
     num_passes: Amount,
@@ -141,9 +141,9 @@ def stages_j(
     return np.asarray(num_passes * pass_j + once_j + sent * link_j)
 
 
-def by_stages(every: Shared, groups: list[Alike]) -> Iterator[tuple[Alike, StageColumns]]:
+def by_stages(every: Shared, groups: list[StageShapeGroup]) -> Iterator[tuple[StageShapeGroup, StageColumns]]:
     """Every group with its stages; groups with the same runs share the work of a microbatch."""
-    together: dict[tuple[tuple[Run, ...], bool], list[Alike]] = {}
+    together: dict[tuple[tuple[StageGroup, ...], bool], list[StageShapeGroup]] = {}
     for group in groups:
         together.setdefault((group.runs, group.name in STRAIGHT), []).append(group)
     for (runs, is_straight), some in together.items():
@@ -157,7 +157,7 @@ def by_stages(every: Shared, groups: list[Alike]) -> Iterator[tuple[Alike, Stage
             start += len(group.rows)
 
 
-def num_hiding(same: Alike, num_microbatches: IntArray) -> FloatArray:
+def num_hiding(same: StageShapeGroup, num_microbatches: IntArray) -> FloatArray:
     """Microbatches behind which an exchange can hide.
 
     Gradients are whole with the last microbatch. Of interleaved chunks all but one have seen theirs while the
@@ -167,7 +167,7 @@ def num_hiding(same: Alike, num_microbatches: IntArray) -> FloatArray:
     return np.maximum(1.0, rounds * (same.interleave - 1) / same.interleave)
 
 
-def tied(every: Shared, same: Alike) -> tuple[FloatArray, FloatArray]:
+def tied(every: Shared, same: StageShapeGroup) -> tuple[FloatArray, FloatArray]:
     """Bytes of gradients that two stages exchange once a step, and its seconds.
 
     Tied weights on the last stage and their owner on the first; and the two holders of a chunk, of its share where
@@ -175,7 +175,7 @@ def tied(every: Shared, same: Alike) -> tuple[FloatArray, FloatArray]:
     """
     tied_bytes = np.zeros(len(same.rows))
     if every.table.are_ties_apart[same.rows[0]]:
-        held = sum(part.count * every.table.elements[part.block].tied for part in same.runs[-1].parts)
+        held = sum(span.count * every.table.elements[span.block].tied for span in same.runs[-1].spans)
         tied_bytes += every.precision.reduce_bytes * held[every.table.cuts.of_plan[same.rows]]
     if same.num_copies > 1:
         plans = every.plans.at(same.rows)
@@ -195,7 +195,7 @@ def tied(every: Shared, same: Alike) -> tuple[FloatArray, FloatArray]:
 class Assembly:
     """One pipeline's plans: columns by plan, and by run of stages where they differ."""
 
-    def __init__(self, every: Shared, same: Alike, columns: StageColumns) -> None:
+    def __init__(self, every: Shared, same: StageShapeGroup, columns: StageColumns) -> None:
         self.shared, self.same, self.columns = every, same, columns
         self.num_microbatches = every.num_microbatches[same.rows]
         self.num_passes = self.num_microbatches / same.num_copies

@@ -99,7 +99,7 @@ def _runs(graph: Graph, plan: Plan, cluster: AnyCluster) -> Iterator[_Runs]:
 def _num_unused(cluster: AnyCluster, graph: Graph, plan: Plan) -> int:
     """Of what profiles have, how many operators no row of the step is."""
     sharded = shard(graph, plan)
-    spans = {span for run in sharded.runs for span in run.parts}
+    spans = {span for run in sharded.runs for span in run.spans}
     rows = {key for span in spans for key in row_keys(sharded.block(span).ops)}
     keys = {op_key(op) for chip in chips_of(cluster) for op in chip.measured.ops}
     return len(keys - rows - {()})

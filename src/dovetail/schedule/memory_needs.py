@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.columns import distinct
-from dovetail.plan.layout import Part, Run, even_runs
+from dovetail.plan.layout import LayerSpan, StageGroup, even_runs
 from dovetail.plan.memory import (
     MemoryTable,
     Stages,
@@ -74,9 +74,9 @@ def _stages(graph: Graph, table: MemoryTable) -> Iterator[Stages]:
         pp = plan.pipeline_parallel
         pipeline = pipelines[schedule_name(plan)]
         shape = PipelineShape(num_stages=pp, num_microbatches=table.num_microbatches[rows], interleave=plan.interleave)
-        for stage, parts in _fullest(even_runs(graph, pp, plan.interleave, plan.schedule)):
-            blocks = tuple((part.block, part.policy) for part in parts)
-            counts = tuple(float(part.count) for part in parts)
+        for stage, spans in _fullest(even_runs(graph, pp, plan.interleave, plan.schedule)):
+            blocks = tuple((span.block, span.policy) for span in spans)
+            counts = tuple(float(span.count) for span in spans)
             fullest = _Fullest(rows=rows, counts=counts, in_flight=pipeline.in_flight(stage, shape))
             kinds[min(stage, 1), stage == pp - 1, blocks].append(fullest)
     for (stage, is_last, blocks), found in kinds.items():
@@ -97,12 +97,12 @@ def _layouts(plans: Plans) -> list[IntArray]:
     return np.split(order, np.cumsum(np.bincount(layout_of))[: len(first) - 1])
 
 
-def _fullest(runs: tuple[Run, ...]) -> Iterator[tuple[int, tuple[Part, ...]]]:
+def _fullest(runs: tuple[StageGroup, ...]) -> Iterator[tuple[int, tuple[LayerSpan, ...]]]:
     """The stages that may be the fullest, with their blocks: of stages that hold the same the first has most in flight.
 
     The first stage of all holds tied weights only once; the one after it may hold as many blocks and more.
     """
     for run in runs:
-        yield run.first_stage, run.parts
+        yield run.first_stage, run.spans
         if run.first_stage == 0 and run.num_stages > 1:
-            yield 1, run.parts
+            yield 1, run.spans

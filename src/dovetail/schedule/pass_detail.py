@@ -14,7 +14,7 @@ import numpy as np
 
 from dovetail.cost.costs import op_costs
 from dovetail.cost.op_cost import LIMITS
-from dovetail.plan.layout import Part, Run
+from dovetail.plan.layout import LayerSpan, StageGroup
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.schedule.assembly import Assembly
 from dovetail.schedule.communication import PHASES_OF_PASS, Sends, exchanging, joined_sends, overlaps, walk_parts
@@ -128,24 +128,24 @@ class _PartCosts:
         costs = op_costs(ops, self._chip)  # type: ignore[arg-type]
         return np.stack([getattr(costs, name) for name in COSTS])
 
-    def repeats(self, stage: Run, way: int, clock_frac: float) -> Iterator[_Repeat]:
+    def repeats(self, stage: StageGroup, way: int, clock_frac: float) -> Iterator[_Repeat]:
         """The blocks of a stage as they run forward, or backward: from the last to the first."""
-        for part in stage.parts if way == 0 else reversed(stage.parts):
-            one = self._repeat(part, way, clock_frac)
-            yield from (one for _ in range(part.count))
+        for span in stage.spans if way == 0 else reversed(stage.spans):
+            one = self._repeat(span, way, clock_frac)
+            yield from (one for _ in range(span.count))
 
-    def _repeat(self, part: Part, way: int, clock_frac: float) -> _Repeat:
-        frame, policy = self._frame, part.policy
-        assert 0 <= policy < len(RECOMPUTE_POLICIES), part
-        rows = self._sharded.blocks[part.block]
-        parts = frame.sends(part.block, exchanging(self._chip.calibration))
+    def _repeat(self, span: LayerSpan, way: int, clock_frac: float) -> _Repeat:
+        frame, policy = self._frame, span.policy
+        assert 0 <= policy < len(RECOMPUTE_POLICIES), span
+        rows = self._sharded.blocks[span.block]
+        parts = frame.sends(span.block, exchanging(self._chip.calibration))
         sends, names = joined_sends(parts), _send_names(rows.ops.names, rows.ops.unit, parts)
         is_beside = overlaps(sends, frame.senders)[0]
         is_here = np.isin(sends.phase, PHASES_OF_PASS[way]) & sends.runs[:, policy] & (sends.time_s[0] > 0)
         network = np.flatnonzero(rows.ops.unit == Unit.NETWORK)
         held = {int(row): index for index, row in enumerate(network)}  # of its network rows, which collective
         pieces: list[_Piece] = []
-        for row in self._order(part, way):
+        for row in self._order(span, way):
             if row in held:
                 index = held[row]
                 if is_here[index] and not is_beside[index]:
@@ -155,16 +155,16 @@ class _PartCosts:
         later = [i for i in np.flatnonzero(is_here & ~is_beside).tolist() if i >= len(network)]
         pieces += [_sent(names[index], sends, index) for index in later]
         beside = [_sent(names[index], sends, index) for index in np.flatnonzero(is_here & is_beside).tolist()]
-        name = self._graph.blocks[part.block].name
+        name = self._graph.blocks[span.block].name
         return _Repeat(block=name, pieces=tuple(pieces), beside=tuple(beside))
 
-    def _order(self, part: Part, way: int) -> list[int]:
+    def _order(self, span: LayerSpan, way: int) -> list[int]:
         """Rows of a block that a direction runs; what is computed again comes before gradients."""
-        rows = self._sharded.blocks[part.block]
+        rows = self._sharded.blocks[span.block]
         phase = rows.ops.phase
         if way == 0:
             return [int(row) for row in np.flatnonzero(phase == Phase.FORWARD)]
-        again = np.flatnonzero((phase == Phase.RECOMPUTE) & rows.runs[part.policy])
+        again = np.flatnonzero((phase == Phase.RECOMPUTE) & rows.runs[span.policy])
         gradients = np.flatnonzero((phase == Phase.INPUT_GRAD) | (phase == Phase.WEIGHT_GRAD))
         return [int(row) for row in (*again, *gradients)]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dovetail.columns import distinct
 from dovetail.hardware.topology import num_ranks
-from dovetail.plan.layout import Run
+from dovetail.plan.layout import StageGroup
 from dovetail.plan.placement import Placements
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.plan.sharding import BlockElements, Owned, is_owner_here
@@ -43,11 +43,11 @@ class Exchange:
     sent_bytes: FloatArray
 
 
-def held_elements(runs: tuple[Run, ...], graph: Graph, table: WorkTable, rows: IntArray) -> tuple[Held, Held]:
+def held_elements(runs: tuple[StageGroup, ...], graph: Graph, table: WorkTable, rows: IntArray) -> tuple[Held, Held]:
     """Ordinary parameters and those of experts; tied ones count only where their owner is on another stage."""
     cut = table.cuts.of_plan[rows]
-    stages = [[(part.count, table.elements[part.block]) for part in run.parts] for run in runs]
-    owners = [is_owner_here([graph.blocks[part.block].is_layer for part in run.parts]) for run in runs]
+    stages = [[(span.count, table.elements[span.block]) for span in run.spans] for run in runs]
+    owners = [is_owner_here([graph.blocks[span.block].is_layer for span in run.spans]) for run in runs]
 
     def total(of_block: Callable[[BlockElements], Owned], *, counts_tied: bool) -> list[FloatArray]:
         held = [
@@ -154,7 +154,7 @@ class StageColumns:
 
 def stage_columns(
     table: WorkTable,
-    runs: tuple[Run, ...],
+    runs: tuple[StageGroup, ...],
     rows: IntArray,
     graph: Graph,
     places: Placements,
@@ -184,7 +184,7 @@ def stage_columns(
     )
 
 
-def _updated(table: WorkTable, runs: tuple[Run, ...], rows: IntArray) -> dict[str, Any]:
+def _updated(table: WorkTable, runs: tuple[StageGroup, ...], rows: IntArray) -> dict[str, Any]:
     """Which of the distinct updates of a step each plan has, and what these take."""
     first, update_of = distinct(table.updater_of[rows])
     update = table.update(runs, rows[first])
@@ -192,7 +192,12 @@ def _updated(table: WorkTable, runs: tuple[Run, ...], rows: IntArray) -> dict[st
 
 
 def _exchanged(
-    table: WorkTable, runs: tuple[Run, ...], rows: IntArray, graph: Graph, places: Placements, precision: Precision
+    table: WorkTable,
+    runs: tuple[StageGroup, ...],
+    rows: IntArray,
+    graph: Graph,
+    places: Placements,
+    precision: Precision,
 ) -> tuple[IntArray, Exchange]:
     """Which of the distinct exchanges of a step each plan has, and these."""
     first, exchange_of = distinct(table.exchanger_of[rows])
@@ -208,10 +213,10 @@ def _room(works: StageWork) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _without_recompute(
-    table: WorkTable, runs: tuple[Run, ...], rows: IntArray
+    table: WorkTable, runs: tuple[StageGroup, ...], rows: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The room of the plans in `rows` if they recomputed nothing."""
     first, sender_of = distinct(table.sender_of[rows])
-    bare = tuple(replace(run, parts=tuple(replace(part, policy=NONE) for part in run.parts)) for run in runs)
+    bare = tuple(replace(run, spans=tuple(replace(span, policy=NONE) for span in run.spans)) for run in runs)
     forward_s, backward_s, copied_s = _room(table.stages(bare, rows[first]))
     return forward_s[sender_of], backward_s[sender_of], copied_s[sender_of]

@@ -13,7 +13,7 @@ from dovetail.hardware.mixed import AnyCluster, equal_devices, parts_of
 from dovetail.plan.parts import on_parts
 from dovetail.plan.plan import Plan, Plans
 from dovetail.plan.sharding import ShardedPlan, shard
-from dovetail.schedule.assembly import Alike, Assembly, alike, by_pipeline, by_stages
+from dovetail.schedule.assembly import Assembly, StageShapeGroup, alike, by_pipeline, by_stages
 from dovetail.schedule.offload import NoOffload, does_offload
 from dovetail.schedule.plan_table import PlanTable, Shared, shared
 from dovetail.schedule.work import COMM_AXES, Comm
@@ -114,7 +114,7 @@ def even_times(every: Shared) -> StepTimes:
     return StepTimes(step_s=step_s, energy_j=energy_j)
 
 
-def _broken_down(every: Shared, groups: list[Alike]) -> list[tuple[IntArray, Step]]:
+def _broken_down(every: Shared, groups: list[StageShapeGroup]) -> list[tuple[IntArray, Step]]:
     return [(same.rows, _step(Assembly(every, same, columns))) for same, columns in by_stages(every, groups)]
 
 

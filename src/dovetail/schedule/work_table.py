@@ -20,7 +20,7 @@ from dovetail.cost.op_cost import LIMITS, OpCosts
 from dovetail.cost.power import Load, at_clock, sustained_clock_frac
 from dovetail.hardware.chip import Calibration, Chip
 from dovetail.hardware.topology import Group
-from dovetail.plan.layout import AS_PLANNED, Run
+from dovetail.plan.layout import AS_PLANNED, StageGroup
 from dovetail.plan.placement import Placements
 from dovetail.plan.plan import OVERLAPS, RECOMPUTE_POLICIES, Plans
 from dovetail.plan.sharding import BlockElements, BlockRows, Cuts, ShardedPlans
@@ -225,7 +225,7 @@ class WorkTable:
         num_chips = len(self.chip.tdp_w)
         return self.chip.at(np.repeat(np.arange(num_chips), self.works[0].shape[2] // num_chips)[:, None])
 
-    def stages(self, runs: tuple[Run, ...], rows: IntArray) -> StageWork:
+    def stages(self, runs: tuple[StageGroup, ...], rows: IntArray) -> StageWork:
         """One microbatch of the plans in `rows` on a stage of each run: plans by runs."""
         sender, planned = self.sender_of[rows], self.plans.recompute[rows]
         num_rows, num_policies = self.works[0].shape[1], self.works[0].shape[3]
@@ -238,7 +238,7 @@ class WorkTable:
         chip = self.chip_at(rows[:, None])
         return sustained(entered(stage_work(total.swapaxes(2, 3), chip.endpoint_kind), chip), chip, self.num_devices)
 
-    def update(self, runs: tuple[Run, ...], rows: IntArray) -> Cost:
+    def update(self, runs: tuple[StageGroup, ...], rows: IntArray) -> Cost:
         """The update at the end of a step of the plans in `rows` on a stage of each run: plans by runs."""
         updater, total = self.updater_of[rows], np.zeros((len(COSTS), len(rows), len(runs)))
         for (block, _), counts in _counts(runs).items():
@@ -247,12 +247,12 @@ class WorkTable:
         return at_clock(update, sustained_clock_frac(Load(cost=update), self.chip_at(rows[:, None])))
 
 
-def _counts(runs: tuple[Run, ...]) -> dict[tuple[int, int], FloatArray]:
+def _counts(runs: tuple[StageGroup, ...]) -> dict[tuple[int, int], FloatArray]:
     """Repeats on a stage of each run, by block and policy."""
     found: dict[tuple[int, int], FloatArray] = {}
     for index, run in enumerate(runs):
-        for part in run.parts:
-            found.setdefault((part.block, part.policy), np.zeros(len(runs)))[index] += part.count
+        for span in run.spans:
+            found.setdefault((span.block, span.policy), np.zeros(len(runs)))[index] += span.count
     return found
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.plan.layout import Part, Run, stage_counts
+from dovetail.plan.layout import LayerSpan, StageGroup, stage_counts
 from dovetail.plan.memory import MemoryTable
 from dovetail.plan.plan import Plan
 from dovetail.schedule.hops import hops_before, sending_kinds
@@ -176,7 +176,7 @@ def _outer_s(every: Shared, plan: Plan, low: BlockLows, sender: IntArray, polici
 def _once_s(every: Shared, rows: IntArray, plan: Plan, layer: int) -> FloatArray:
     """Exchange and update of a stage with a full share of the layers, on whichever part that takes least."""
     share = -(-every.graph.num_layers // plan.pipeline_parallel)
-    run = Run(first_stage=1, num_stages=1, parts=(Part(block=layer, count=share),))
+    run = StageGroup(first_stage=1, num_stages=1, spans=(LayerSpan(block=layer, count=share),))
     found = []
     for part in every.parts:
         paid_frac = 1 - (1 - part.held_frac) * every.plans.overlaps("data")[rows]
