@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from dovetail.plan.block_memory import kept_bytes
 from dovetail.plan.check import check_plan
 from dovetail.plan.layout import layers_per_chunk
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.plan.sharding import shard
+from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Plan
+from dovetail.plan.sharding import executed_flop, shard
 from dovetail.workload.graph import Axis, Graph, Phase
 from dovetail.workload.layers import Sample
 from dovetail.workload.model import Model
@@ -91,6 +91,25 @@ def test_flop_of_all_shards_sum_to_the_whole(name: str, data: st.DataObject) -> 
     held = [one for stage in range(cut.num_stages) for one in cut.held(stage)]
     shares = sum(span.count * tensor_flop(block.ops) for span, block in held) * num_replicas * cut.num_microbatches
     assert shares == pytest.approx(whole, rel=1e-12)  # style: a tolerance
+
+
+@pytest.mark.parametrize("name", ["gpt2-345m", "mixtral-8x7b"])
+@given(data=st.data())
+def test_executed_flop_are_those_of_the_operators_that_devices_run(name: str, data: st.DataObject) -> None:
+    """Those of a microbatch with each, attention over every part that comes round a ring, and the update once."""
+    plan = data.draw(plans(sequence_parallel=True, has_experts=name == "mixtral-8x7b"))
+    plan = replace(plan, context_exchange=data.draw(st.sampled_from(CONTEXT_EXCHANGES)))
+    graph = graph_of(name, batch=plan.data_parallel * plan.microbatch * 2)
+    cut = shard(graph, plan)
+    per_microbatch = once = 0.0
+    for span, block in (one for stage in range(cut.num_stages) for one in cut.held(stage)):
+        flop = np.where(block.ops.unit == Unit.TENSOR, block.ops.flop, 0.0)
+        is_update = block.ops.phase == Phase.UPDATE
+        per_microbatch += span.count * float(flop[~is_update].sum())
+        once += span.count * float(flop[is_update].sum())
+    num_replicas = plan.num_devices // plan.pipeline_parallel
+    wanted = num_replicas * (cut.num_microbatches * per_microbatch + once)
+    assert executed_flop(cut) == pytest.approx(wanted, rel=1e-12)  # style: a tolerance
 
 
 def _is_padded(ops: object) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
