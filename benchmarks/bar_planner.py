@@ -13,10 +13,9 @@ from dovetail.accuracy.peer_speeds import peers_of
 from dovetail.files.job import load_spec
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.cuts import cuts_of
-from dovetail.plan.placements import NOWHERE, placements_of
-from dovetail.plan.plan import Overlap
-from dovetail.plan.plans import Plans, joined
+from dovetail.plan.placement import NOWHERE, placements_of
+from dovetail.plan.plan import Overlap, Plans, joined
+from dovetail.plan.sharding import shard_plans
 from dovetail.schedule.memory_needs import need_bytes
 from dovetail.schedule.step import step_times, training_step
 from dovetail.search.planners.plan_space import PlanSpace, batches
@@ -81,7 +80,7 @@ def evaluated(graph: Graph, plans: Plans, cluster: Cluster, precision: Precision
     is_placed = placements_of(plans, cluster.topology).group_of["tensor"] != NOWHERE
     placed = plans if is_placed.all() else plans.at(np.flatnonzero(is_placed))
     times = step_times(graph, placed, cluster, precision)
-    need = need_bytes(graph, placed, cuts_of(placed, graph), precision)
+    need = need_bytes(shard_plans(graph, placed), precision)
     assert len(times.step_s) == len(times.energy_j) == len(need)
     return len(placed)
 

@@ -29,12 +29,10 @@ import numpy as np
 from benchmarks.bar import REPOSITORY, Bar
 from dovetail.files.job import load_spec
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.cuts import cuts_of
-from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC
-from dovetail.plan.memory_table import memory_table
-from dovetail.plan.placements import NOWHERE, placements_of
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Overlap
-from dovetail.plan.plans import Plans
+from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, memory_table
+from dovetail.plan.placement import NOWHERE, placements_of
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Overlap, Plans
+from dovetail.plan.sharding import shard_plans
 from dovetail.schedule.memory_needs import need_bytes
 from dovetail.schedule.offload import host_of
 from dovetail.schedule.pipelines import PipelineShape, pipelines
@@ -195,7 +193,7 @@ def _weights_away_s(asked: PlanSpace, job: Job) -> float:
             plans = plans.at(np.flatnonzero(placements_of(plans, job.cluster.topology).group_of["tensor"] != NOWHERE))
             if not len(plans):
                 continue
-            need = need_bytes(job.graph, plans, cuts_of(plans, job.graph), job.precision)
+            need = need_bytes(shard_plans(job.graph, plans), job.precision)
             weights_bytes = _weights_bytes(job, plans)
             away_bytes = (1 + ALLOCATOR_RESERVE_FRAC) * weights_bytes
             limit_bytes = job.cluster.usable_bytes
@@ -224,7 +222,7 @@ def _kept_whole_s(asked: PlanSpace, job: Job, best_s: float) -> float:
             plans = plans.at(np.flatnonzero(placements_of(plans, job.cluster.topology).group_of["tensor"] != NOWHERE))
             if not len(plans):
                 continue
-            need = need_bytes(job.graph, plans, cuts_of(plans, job.graph), job.precision)
+            need = need_bytes(shard_plans(job.graph, plans), job.precision)
             plans = plans.at(np.flatnonzero(need + _whole_bytes(job, plans) <= job.cluster.usable_bytes))
             if not len(plans):
                 continue
@@ -260,9 +258,8 @@ def _whole_bytes(job: Job, plans: Plans) -> FloatArray:
 
 def _weights_bytes(job: Job, plans: Plans) -> FloatArray:
     """Weights of a device's layers, and of the ends of the model where it may hold them."""
-    cuts = cuts_of(plans, job.graph)
-    table, total = memory_table(job.graph, plans, cuts, job.precision), np.zeros(len(plans))
+    table, total = memory_table(shard_plans(job.graph, plans), job.precision), np.zeros(len(plans))
     for block, held in zip(job.graph.blocks, table.elements, strict=True):
         share = block.repeat / plans.pipeline_parallel if block.is_layer else 1.0
-        total += share * np.broadcast_to(held.plain, len(cuts))[cuts.of_plan]
+        total += share * np.broadcast_to(held.plain, len(table.cuts))[table.cuts.of_plan]
     return job.precision.weight_bytes * total

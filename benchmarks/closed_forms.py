@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dovetail.plan.block_memory import kept_bytes
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.schedule.pipelines import PipelineShape, pipelines
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
@@ -61,7 +61,7 @@ def _rows(
     cut = shard(training_graph(model.forward(sample), Precision()), plan)
     shape = PipelineShape(num_stages=stages, num_microbatches=cut.num_microbatches, interleave=interleave)
     in_flight = pipelines["interleaved" if interleave > 1 else "1f1b"].in_flight(0, shape)
-    layers = next(piece for piece in cut.stages[0].pieces if piece.block.is_layer)
+    layers, layer = next(one for one in cut.held(0) if one[1].is_layer)
     precision = Precision()
     state_bytes = precision.weight_bytes + precision.gradient_bytes + precision.optimizer_bytes
     yield ClosedForm(
@@ -69,14 +69,14 @@ def _rows(
         mode=mode,
         what="weights+optimizer",
         paper_bytes=18 * 12 * model.num_layers * model.hidden**2 / (TENSOR * stages),
-        our_bytes=state_bytes * layers.count * layers.block.num_parameters,
+        our_bytes=state_bytes * layers.count * layer.num_parameters,
     )
     yield ClosedForm(
         model=name,
         mode=mode,
         what="activations",
         paper_bytes=_paper_activation_bytes(model, batch, stages, interleave, recompute, is_sequence),
-        our_bytes=float(in_flight * layers.count * kept_bytes(layers.block, recompute)),
+        our_bytes=float(in_flight * layers.count * kept_bytes(layer, recompute)),
     )
 
 

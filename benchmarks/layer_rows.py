@@ -10,7 +10,7 @@ from benchmarks.measured import h200_table
 from dovetail.accuracy.jobs import layer_graph, layer_plan
 from dovetail.accuracy.sets.layers import layers_of
 from dovetail.plan.block_memory import kept_bytes
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.units import MEBI
 from dovetail.workload.optimizer import Precision
 
@@ -32,11 +32,11 @@ def layer_rows() -> Iterator[LayerRow]:
     table = h200_table("layers")
     rows = zip(layers_of(table), table.words("model"), table.positive("activation_mib"), strict=True)
     for layer, model, activation in rows:
-        [piece] = shard(layer_graph(layer, Precision()), layer_plan(layer)).stages[0].pieces
+        [(_, block)] = shard(layer_graph(layer, Precision()), layer_plan(layer)).held(0)
         yield LayerRow(
             what=f"{model} tp{layer.tensor} mb{layer.batch} seq{layer.seq}",
             measured_bytes=float(activation) * MEBI,
-            predicted_bytes=kept_bytes(piece.block, "none"),
+            predicted_bytes=kept_bytes(block, "none"),
         )
 
 

@@ -23,5 +23,5 @@ ALIKE = {  # by the mutant's key: file, scope, operator, what it was, what it be
     "schedule/cores/mode_loops.py|is_useless|boundary|there < here|there <= here|0": (
         "a mode is never compared with itself"
     ),
-    "plan/parameter_memory.py|largest_of|constant|1|0|0": ("the larger of a number and itself is that number"),
+    "plan/memory.py|largest_of|constant|1|0|0": ("the larger of a number and itself is that number"),
 }

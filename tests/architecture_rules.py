@@ -13,7 +13,7 @@ from tests.source_tree import PACKAGE, Module
 
 # Top to bottom. A module imports from its own package and from the rows above it.
 ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("base", ("errors", "registry", "units", "plugins", "stable_names")),
+    ("base", ("errors", "registry", "units", "plugins", "stable_names", "columns")),
     ("facts", ("workload", "hardware")),
     ("decision", ("plan",)),
     ("physics", ("cost", "network")),

@@ -1,6 +1,7 @@
 """The whole model on one screen: (workload, cluster, plan) -> Outcome, or Infeasible with the way out.
 
-Read it top to bottom: lay out the work, cut it, see that it fits, time it, and ask which resource would help.
+Read it top to bottom: lay out the work, shard it once, and take from that one value whether it fits, how long a step
+takes, what it computes and draws, what a long run makes of it, and which resource would help.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from dovetail.plan.memory import StageMemory, runtime_bytes, stage_memories
 from dovetail.plan.parts import on_parts, part_placements, usable_by_stage
 from dovetail.plan.placement import Placement
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import Shard, computed_flop, executed_flop, shard
+from dovetail.plan.sharding import ShardedPlan, computed_flop, executed_flop, shard
 from dovetail.schedule.goodput import Goodput
 from dovetail.schedule.long_run import long_run
 from dovetail.schedule.offload import does_offload, host_of
 from dovetail.schedule.pipelines import check_schedule, pipeline_shape, pipelines, schedule_name
-from dovetail.schedule.step import PlanSteps, Step, training_step
+from dovetail.schedule.step import PlanSteps, Step
 from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
@@ -163,36 +164,36 @@ def evaluate(workload: Workload, cluster: AnyCluster, plan: Plan, *, has_changes
     check_schedule(plan, plan.num_microbatches(graph.batch))
     plan = on_parts(plan, cluster)
     places = part_placements(plan, cluster)
-    pieces = shard(graph, plan)
-    memory = with_host(memory_use(pieces, workload.precision, *usable_by_stage(plan, cluster)), plan, cluster)
+    sharded = shard(graph, plan)
+    memory = with_host(memory_use(sharded, workload.precision, *usable_by_stage(plan, cluster)), plan, cluster)
     if not memory.fits:
         found = _levers(workload, cluster, plan, graph) if has_changes else ()
         return Infeasible(workload=workload, cluster=cluster, plan=plan, memory=memory, levers=found)
-    steps = PlanSteps(graph, plan, workload.precision)
+    steps = PlanSteps(sharded, workload.precision)
     step = steps.step(cluster)
     return Outcome(
         workload=workload,
         cluster=cluster,
         plan=plan,
         placements=places,
-        num_microbatches=pieces.num_microbatches,
+        num_microbatches=sharded.num_microbatches,
         num_parameters=graph.num_parameters,
         tokens_per_step=graph.num_tokens,
         model_flop=computed_flop(graph),
-        hardware_flop=executed_flop(pieces),
+        hardware_flop=executed_flop(sharded),
         step=step,
         memory=memory,
         elasticities=_elasticities(steps, cluster, plan, step.step_s) if has_changes else (),
-        goodput=long_run(graph, pieces, cluster, workload.precision, step.step_s),
+        goodput=long_run(sharded, steps, cluster, workload.precision, step.step_s),
     )
 
 
-def memory_use(pieces: Shard, precision: Precision, *limits_bytes: float) -> MemoryUse:
+def memory_use(sharded: ShardedPlan, precision: Precision, *limits_bytes: float) -> MemoryUse:
     """What every stage holds at its fullest, under the plan's pipeline schedule, of one limit or one a stage."""
-    plan = pieces.plan
-    pipeline, shape = pipelines[schedule_name(plan)], pipeline_shape(plan, pieces.num_microbatches)
-    held = [float(pipeline.in_flight(stage.index, shape)) for stage in pieces.stages]
-    stages = stage_memories(pieces, precision, held)
+    plan = sharded.plan
+    pipeline, shape = pipelines[schedule_name(plan)], pipeline_shape(plan, sharded.num_microbatches)
+    held = [float(pipeline.in_flight(stage, shape)) for stage in range(sharded.num_stages)]
+    stages = stage_memories(sharded, precision, held)
     return MemoryUse(stages=stages, runtime_bytes=float(runtime_bytes(plan)), limits_bytes=limits_bytes)
 
 
@@ -215,8 +216,9 @@ def trial(graph: Graph, cluster: AnyCluster, plan: Plan, precision: Precision) -
     check_schedule(plan, plan.num_microbatches(graph.batch))
     plan = on_parts(plan, cluster)
     part_placements(plan, cluster)
-    memory = with_host(memory_use(shard(graph, plan), precision, *usable_by_stage(plan, cluster)), plan, cluster)
-    step_s = training_step(graph, plan, cluster, precision).step_s
+    sharded = shard(graph, plan)
+    memory = with_host(memory_use(sharded, precision, *usable_by_stage(plan, cluster)), plan, cluster)
+    step_s = PlanSteps(sharded, precision).step(cluster).step_s
     if memory.need_bytes <= memory.limit_bytes and not memory.fits_host:
         host = {"need_bytes": memory.host_need_bytes, "limit_bytes": memory.host_limit_bytes}
         return Trial(step_s=step_s, of="host", **host)

@@ -15,9 +15,8 @@ from dovetail.evaluate import Outcome, evaluate, memory_use
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.checkpoint import checkpoint_bytes, device_checkpoint_bytes
-from dovetail.plan.plan import Plan
-from dovetail.plan.plans import columns_of
-from dovetail.plan.shard import executed_flop, shard
+from dovetail.plan.plan import Plan, columns_of
+from dovetail.plan.sharding import executed_flop, shard
 from dovetail.report.launch.fallbacks import as_run
 from dovetail.report.launch.frameworks import launchers
 from dovetail.report.methods import method_records

@@ -16,7 +16,7 @@ from dovetail.errors import InvalidInput
 from dovetail.evaluate import memory_use
 from dovetail.plan.check import check_plan
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.schedule.step import training_step
 from dovetail.search.codesign.networks import NETWORKS
 from dovetail.search.codesign.question import places_of

@@ -23,7 +23,7 @@ from dovetail.hardware.memory import Memory
 from dovetail.hardware.topology import Dimension, Topology
 from dovetail.plan.check import check_plan
 from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.plan.shard import computed_flop, executed_flop, shard
+from dovetail.plan.sharding import computed_flop, executed_flop, shard
 from dovetail.schedule.step import assembly_of, training_step
 from dovetail.workload.graph import Axis, Graph, Phase
 from dovetail.workload.layers import Sample
@@ -173,13 +173,13 @@ def repeated_flop(graph: Graph, plan: Plan) -> float:
     """Of all devices: recompute, update, and scores that a fused backward pass forms again."""
     cut, found = shard(graph, plan), 0.0
     num_replicas = plan.num_devices / plan.pipeline_parallel
-    for piece in (piece for stage in cut.stages for piece in stage.pieces):
-        ops = piece.block.ops
+    for span, block in (held for stage in range(cut.num_stages) for held in cut.held(stage)):
+        ops = block.ops
         b, m, n, k, _ = ops.extents.T.astype(np.float64)
         is_again = np.isin(ops.kind, ATTENTION_CODES) & ops.is_backward
         again = np.where(is_again, 2.0 * b * m * n * k * ops.work_frac, 0.0)
         again = np.where(ops.phase == Phase.RECOMPUTE, ops.flop, again)
-        found += piece.count * float(again[ops.unit == Unit.TENSOR].sum())
+        found += span.count * float(again[ops.unit == Unit.TENSOR].sum())
     return found * num_replicas * cut.num_microbatches / plan.num_copies
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.plan.plan import Overlap, Plan
-from dovetail.schedule.shared_plans import shared
+from dovetail.schedule.plan_table import shared
 from dovetail.schedule.step import training_step
 from dovetail.search.codesign.question import places_of
 from dovetail.search.codesign.refining import refined_system, system_at

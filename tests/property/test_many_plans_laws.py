@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dovetail.columns import distinct
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.cluster import Cluster
@@ -18,8 +19,7 @@ from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension, Topology
 from dovetail.plan.check import check_plan
 from dovetail.plan.placement import placement
-from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan
-from dovetail.plan.plans import columns_of, distinct
+from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
 from dovetail.schedule.pipelines import PipelineShape, StageTimes, check_schedule, pipelines
 from dovetail.schedule.step import Step, step_times, training_step, training_steps
 from dovetail.units import GIGA, MICRO

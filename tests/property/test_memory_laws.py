@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import memory_use
 from dovetail.plan.check import check_plan
-from dovetail.plan.cuts import cuts_of
 from dovetail.plan.frameworks import frameworks
-from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan
-from dovetail.plan.plans import columns_of
-from dovetail.plan.shard import shard
+from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
+from dovetail.plan.sharding import shard, shard_plans
 from dovetail.schedule.memory_needs import need_bytes
 from dovetail.schedule.pipelines import check_schedule, pipelines
 from dovetail.workload.graph import Graph
@@ -123,6 +121,6 @@ def test_many_plans_need_what_each_needs_alone(
         if can_run(plan, graph)
     ]
     columns = columns_of(chosen)
-    together = need_bytes(graph, columns, cuts_of(columns, graph), PRECISIONS[precision])
+    together = need_bytes(shard_plans(graph, columns), PRECISIONS[precision])
     alone = [memory_use(shard(graph, plan), PRECISIONS[precision], 0.0).need_bytes for plan in chosen]
     assert together == pytest.approx(alone, rel=1e-12)  # style: a tolerance

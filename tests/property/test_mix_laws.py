@@ -16,9 +16,8 @@ from dovetail.errors import InvalidInput
 from dovetail.evaluate import memory_use
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.plan.plans import columns_of
-from dovetail.plan.shard import shard
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan, columns_of
+from dovetail.plan.sharding import shard
 from dovetail.schedule.step import training_step
 from dovetail.search.planners.mixes import Pattern, chunk_homes, holdable, layers_by_chunk, patterns
 from dovetail.search.planners.refine import Job, base_plans, refined

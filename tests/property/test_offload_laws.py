@@ -21,9 +21,8 @@ from dovetail.hardware.clusters import clusters
 from dovetail.hardware.host import Host
 from dovetail.hardware.link import Link
 from dovetail.plan.check import check_plan
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Overlap, Plan
-from dovetail.plan.plans import columns_of
-from dovetail.plan.shard import shard
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Overlap, Plan, columns_of
+from dovetail.plan.sharding import shard
 from dovetail.schedule.offload_events import LayerTimes, Pass, passes_end_s
 from dovetail.schedule.pass_order import Kind
 from dovetail.schedule.pipelines import check_schedule

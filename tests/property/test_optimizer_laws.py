@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from dovetail.evaluate import memory_use
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.plan.plans import columns_of
-from dovetail.plan.shard import executed_flop, shard
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan, columns_of
+from dovetail.plan.sharding import executed_flop, shard
 from dovetail.schedule.step import training_step
 from dovetail.search.planners.refine import Job, base_plans, refined
 from dovetail.units import GIBI

@@ -18,15 +18,14 @@ from dovetail.hardware.clusters import clusters
 from dovetail.hardware.endpoints import endpoint_names
 from dovetail.hardware.link import Link
 from dovetail.hardware.mixed import MixedCluster
-from dovetail.plan.memory_table import memory_table
+from dovetail.plan.memory import memory_table
 from dovetail.plan.parts import usable_by_stage
-from dovetail.plan.plan import AXES, RECOMPUTE_POLICIES, Overlap, Plan
-from dovetail.plan.plans import columns_of
-from dovetail.plan.shard import shard
+from dovetail.plan.plan import AXES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
+from dovetail.plan.sharding import shard
 from dovetail.schedule.hops import num_kinds
-from dovetail.schedule.parts import shared_of
 from dovetail.schedule.pipeline_events import played
 from dovetail.schedule.pipelines import TRANSFER_FRACS, PipelineShape, StageTimes, pipelines
+from dovetail.schedule.plan_table import shared
 from dovetail.schedule.step import training_step
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.bounds.block_lows import block_lows
@@ -211,9 +210,9 @@ def test_no_layers_and_recompute_beat_the_bound(
         overlap=Overlap(pipeline=overlaps[0], data=overlaps[1]),
     )
     plans, codes = columns_of([base]), tuple(range(len(RECOMPUTE_POLICIES)))
-    every = shared_of(graph, plans, on, of.precision)
+    every = shared(graph, plans, on, of.precision)
     lows = tuple(block_lows(graph, each.table) for each in every.parts)
-    memory = memory_table(graph, plans, every.table.cuts, of.precision)
+    memory = memory_table(every.sharded, of.precision)
     low = stage_lows(every, np.zeros(1, dtype=np.int64), codes, lows, memory).on(stage_parts)
     [bound_s] = low.bounds_s(low.table_s)
     num_chunks = 4 * interleave

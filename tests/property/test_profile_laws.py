@@ -15,7 +15,7 @@ from dovetail.cost.overrides import NO_KEY, row_keys
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.measured import BACKWARD, FORWARD, LeftOut, Measured, MeasuredOp, Profile
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.schedule.measured_share import measured_share
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.plan_space import batches
@@ -43,9 +43,10 @@ def measured_of(plan, chip, factors):
     """
     found: dict[Any, Any] = {}
     unlike: set[Any] = set()
-    for stage in shard(WORKLOAD.training_graph(), plan).stages:
-        for piece in stage.pieces:
-            ops = piece.block.ops
+    cut = shard(WORKLOAD.training_graph(), plan)
+    for stage in range(cut.num_stages):
+        for _, block in cut.held(stage):
+            ops = block.ops
             for row, (key, time_s) in enumerate(zip(row_keys(ops), op_costs(ops, chip).compute_s, strict=True)):
                 if key != NO_KEY and time_s > 0 and ops.phase[row] != Phase.UPDATE:
                     _, _, before_s = found.setdefault(key, (ops, row, float(time_s)))

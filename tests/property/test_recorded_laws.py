@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dovetail.plan.check import check_plan
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.workload.graph import Graph, Ops
 from dovetail.workload.layers import Sample
 from dovetail.workload.operators import Unit, code_of
@@ -204,7 +204,8 @@ def flop_of_shards(graph: Graph, plan: Plan) -> tuple[float, float]:
     check_plan(plan, graph, plan.num_devices)
     cut = shard(graph, plan)
     whole = sum(block.repeat * products(with_recompute(block.ops, "none")) for block in graph.blocks)
-    shares = sum(piece.count * products(piece.block.ops) for stage in cut.stages for piece in stage.pieces)
+    held = [one for stage in range(cut.num_stages) for one in cut.held(stage)]
+    shares = sum(span.count * products(block.ops) for span, block in held)
     return shares * (plan.num_devices // plan.pipeline_parallel) * cut.num_microbatches, whole
 
 

@@ -18,11 +18,10 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.endpoints import endpoint_names
 from dovetail.plan.check import check_plan
-from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan
-from dovetail.plan.plans import columns_of
-from dovetail.plan.shard import shard
+from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
+from dovetail.plan.sharding import shard
 from dovetail.schedule.pipelines import PipelineShape, StageTimes, check_schedule, pipelines
-from dovetail.schedule.shared_plans import shared
+from dovetail.schedule.plan_table import shared
 from dovetail.schedule.step import training_step
 from dovetail.search.planners import refine
 from dovetail.search.planners.aims import aimed

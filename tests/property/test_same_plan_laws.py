@@ -16,10 +16,10 @@ from dovetail.hardware.clusters import clusters
 from dovetail.hardware.link import Link
 from dovetail.hardware.mixed import MixedCluster
 from dovetail.hardware.nudged import nudged_clusters
-from dovetail.plan.memory import stage_memories, stage_memory
+from dovetail.plan.memory import moments, stage_memories
 from dovetail.plan.parts import on_parts
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
 from dovetail.schedule.step import PlanSteps, training_step
 from dovetail.units import GIGA, MICRO
@@ -62,7 +62,7 @@ def cluster(name: str = "dgx-h100", num_devices: int = 16) -> Cluster:
 def test_steps_on_many_clusters_are_those_of_each_alone(model, plan, more_frac):
     graph, some = graph_of(model), [cluster(), *nudged_clusters(cluster(), more_frac).values()]
     alone = [training_step(graph, plan, each, PRECISION) for each in some]
-    steps = PlanSteps(graph, plan, PRECISION)
+    steps = PlanSteps(shard(graph, plan), PRECISION)
     assert steps.steps_s(some) == [step.step_s for step in alone]
     assert [steps.step(each) for each in some] == alone, "broken down after others were timed"
 
@@ -75,7 +75,7 @@ def test_steps_on_clusters_of_several_parts_are_those_of_each_alone():
         replace(whole, between=replace(between, latency_s=4 * MICRO))
     ]
     graph, plan = graph_of("gpt2-345m"), Plan(tensor_parallel=4, pipeline_parallel=4, data_parallel=1)
-    steps = PlanSteps(graph, on_parts(plan, whole), PRECISION)
+    steps = PlanSteps(shard(graph, on_parts(plan, whole)), PRECISION)
     assert steps.steps_s([whole, *faster]) == [
         training_step(graph, plan, each, PRECISION).step_s for each in (whole, *faster)
     ]
@@ -93,10 +93,11 @@ def test_chips_that_are_costed_together_cost_what_each_costs_alone():
 
 @pytest.mark.parametrize(("model", "plan"), CASES)
 def test_stages_looked_at_together_hold_what_each_holds(model, plan):
-    pieces = shard(graph_of(model), plan)
-    held = [1.0 + stage.index for stage in pieces.stages]
-    together = stage_memories(pieces, PRECISION, held)
-    assert together == tuple(stage_memory(pieces, s, PRECISION, held[s.index]) for s in pieces.stages)
+    sharded = shard(graph_of(model), plan)
+    held = [1.0 + stage for stage in range(sharded.num_stages)]
+    alone = [moments(sharded, stage, PRECISION, held[stage]) for stage in range(sharded.num_stages)]
+    peaks = tuple(max(each, key=lambda memory: memory.reserved_bytes) for each in alone)
+    assert stage_memories(sharded, PRECISION, held) == peaks
 
 
 @pytest.mark.parametrize("name", pipelines.names())

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from dovetail.plan.block_memory import kept_bytes
 from dovetail.plan.check import check_plan
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.plan.shard import layers_per_chunk, shard
+from dovetail.plan.layout import layers_per_chunk
+from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Plan
+from dovetail.plan.sharding import executed_flop, shard
 from dovetail.workload.graph import Axis, Graph, Phase
 from dovetail.workload.layers import Sample
 from dovetail.workload.model import Model
@@ -65,7 +66,7 @@ def test_tokens_are_conserved(plan: Plan, num_microbatches: int) -> None:
     batch = plan.data_parallel * plan.microbatch * num_microbatches
     graph = graph_of("llama3-8b", batch)
     cut = shard(graph, plan)
-    embedding = cut.stages[0].pieces[0].block.ops
+    embedding = cut.held(0)[0][1].ops
     row = int(np.flatnonzero((embedding.kind == code_of("embedding")) & (embedding.phase == Phase.FORWARD))[0])
     tokens = int(embedding.extents[row, 1])
     assert tokens * plan.data_parallel * plan.context_parallel * cut.num_microbatches == graph.num_tokens
@@ -87,10 +88,28 @@ def test_flop_of_all_shards_sum_to_the_whole(name: str, data: st.DataObject) -> 
         return float(ops.flop[(ops.unit == Unit.TENSOR) & ~_is_padded(ops)].sum())  # type: ignore[attr-defined]
 
     whole = sum(block.repeat * tensor_flop(with_recompute(block.ops, policy)) for block in graph.blocks)
-    shares = sum(piece.count * tensor_flop(piece.block.ops) for stage in cut.stages for piece in stage.pieces) * (
-        num_replicas * cut.num_microbatches
-    )
+    held = [one for stage in range(cut.num_stages) for one in cut.held(stage)]
+    shares = sum(span.count * tensor_flop(block.ops) for span, block in held) * num_replicas * cut.num_microbatches
     assert shares == pytest.approx(whole, rel=1e-12)  # style: a tolerance
+
+
+@pytest.mark.parametrize("name", ["gpt2-345m", "mixtral-8x7b"])
+@given(data=st.data())
+def test_executed_flop_are_those_of_the_operators_that_devices_run(name: str, data: st.DataObject) -> None:
+    """Those of a microbatch with each, attention over every part that comes round a ring, and the update once."""
+    plan = data.draw(plans(sequence_parallel=True, has_experts=name == "mixtral-8x7b"))
+    plan = replace(plan, context_exchange=data.draw(st.sampled_from(CONTEXT_EXCHANGES)))
+    graph = graph_of(name, batch=plan.data_parallel * plan.microbatch * 2)
+    cut = shard(graph, plan)
+    per_microbatch = once = 0.0
+    for span, block in (one for stage in range(cut.num_stages) for one in cut.held(stage)):
+        flop = np.where(block.ops.unit == Unit.TENSOR, block.ops.flop, 0.0)
+        is_update = block.ops.phase == Phase.UPDATE
+        per_microbatch += span.count * float(flop[~is_update].sum())
+        once += span.count * float(flop[is_update].sum())
+    num_replicas = plan.num_devices // plan.pipeline_parallel
+    wanted = num_replicas * (cut.num_microbatches * per_microbatch + once)
+    assert executed_flop(cut) == pytest.approx(wanted, rel=1e-12)  # style: a tolerance
 
 
 def _is_padded(ops: object) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -102,15 +121,15 @@ def _is_padded(ops: object) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 def test_parameters_of_all_shards_sum_to_the_whole(plan: Plan) -> None:
     graph = graph_of("llama3-8b", batch=plan.data_parallel * plan.microbatch)
     cut = shard(graph, plan)
-    degrees = dict(cut.degrees)
+    degrees = {axis: int(degree[0]) for axis, degree in cut.table.cuts.degrees.items()}
     total = 0
-    for stage in cut.stages:
-        for piece in stage.pieces:
-            ops = piece.block.ops
+    for stage in range(cut.num_stages):
+        for span, block in cut.held(stage):
+            ops = block.ops
             for row in np.flatnonzero(ops.weight_elements):
                 # what an axis does not divide, each of its ranks holds whole
                 num_shares = math.prod(degree for axis, degree in degrees.items() if int(ops.weight_split[row]) & axis)
-                total += piece.count * int(ops.weight_elements[row]) * num_shares
+                total += span.count * int(ops.weight_elements[row]) * num_shares
     assert total == graph.num_parameters
 
 
@@ -118,10 +137,10 @@ def test_parameters_of_all_shards_sum_to_the_whole(plan: Plan) -> None:
 def test_activations_of_all_shards_sum_to_the_whole_under_sequence_parallelism(plan: Plan) -> None:
     graph = graph_of("gpt2-345m", batch=plan.data_parallel * plan.microbatch, attention="unfused")
     layer = next(block for block in graph.blocks if block.is_layer)
-    piece = next(p for p in shard(graph, plan).stages[0].pieces if p.block.is_layer)
+    share = next(block for _, block in shard(graph, plan).held(0) if block.is_layer)
     ranks = plan.tensor_parallel * plan.context_parallel * plan.data_parallel
     policy = plan.recompute[0]
-    assert ranks * kept_bytes(piece.block, policy) == pytest.approx(kept_bytes(layer, policy))
+    assert ranks * kept_bytes(share, policy) == pytest.approx(kept_bytes(layer, policy))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -132,13 +151,13 @@ def test_a_plan_with_every_degree_one_is_the_unsharded_graph(name: str, policy: 
     model = models[name]()
     graph = training_graph(model.forward(Sample(batch=4, seq=model.seq, dtype="bf16")), Precision())
     cut = shard(graph, Plan(microbatch=4, recompute=(policy,)))
-    assert len(cut.stages) == 1
+    assert cut.num_stages == 1
     assert cut.num_microbatches == 1
-    for piece, block in zip(cut.stages[0].pieces, graph.blocks, strict=True):
+    for (span, share), block in zip(cut.held(0), graph.blocks, strict=True):
         ops = with_recompute(block.ops, policy)
         whole = ops.where(~((ops.phase == Phase.UPDATE) & ops.is_tied))  # tied weights are updated once
-        assert piece.block.ops == whole
-        assert piece.count == block.repeat
+        assert share.ops == whole
+        assert span.count == block.repeat
 
 
 @given(plan=plans(), layers=st.integers(8, 130))
@@ -151,7 +170,7 @@ def test_every_layer_is_on_exactly_one_chunk_and_chunks_differ_by_at_most_one(pl
 @given(plan=plans())
 def test_recompute_never_keeps_more(plan: Plan) -> None:
     graph = graph_of("gpt2-345m", batch=plan.data_parallel * plan.microbatch, attention="unfused")
-    block = next(p.block for p in shard(graph, replace(plan, recompute=("none",))).stages[0].pieces if p.block.is_layer)
+    block = next(block for _, block in shard(graph, replace(plan, recompute=("none",))).held(0) if block.is_layer)
     assert kept_bytes(block, "full") < kept_bytes(block, "selective") < kept_bytes(block, "none")
     assert kept_bytes(block, "full") < kept_bytes(block, "light") < kept_bytes(block, "none")
 

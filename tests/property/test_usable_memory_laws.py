@@ -18,7 +18,7 @@ from dovetail.hardware.link import Link
 from dovetail.hardware.mixed import MixedCluster
 from dovetail.plan.parts import usable_by_stage
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.search.codesign.joint import joint_search, own_hands
 from dovetail.search.codesign.pareto import own_hands as pareto_hands
 from dovetail.search.codesign.pareto import pareto_front

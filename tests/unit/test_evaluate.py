@@ -13,10 +13,9 @@ from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.clusters import clusters
 from dovetail.network.collectives import collectives
 from dovetail.plan.plan import Overlap, Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.schedule.pipelines import PipelineShape, pipelines
-from dovetail.schedule.stage import slowest_frac
-from dovetail.schedule.work import COMM_AXES, HELD_FRAC
+from dovetail.schedule.work import COMM_AXES, HELD_FRAC, slowest_frac
 from dovetail.units import GIBI
 from dovetail.workload.graph import Phase
 from dovetail.workload.models import models
@@ -270,9 +269,9 @@ def test_context_exchange_hides_behind_attention_and_no_other_compute():
 def core_s(plan: Plan, workload: Workload, clock_frac: float) -> float:
     """Seconds of the attention core in one microbatch at a clock, both ways."""
     total = Cost()
-    for piece in shard(workload.training_graph(), plan).stages[0].pieces:
-        ops = piece.block.ops
-        total += piece.count * op_costs(ops, CLUSTER.chip).total(ops.is_core & (ops.phase != Phase.UPDATE))
+    for span, block in shard(workload.training_graph(), plan).held(0):
+        ops = block.ops
+        total += span.count * op_costs(ops, CLUSTER.chip).total(ops.is_core & (ops.phase != Phase.UPDATE))
     return float(at_clock(total, clock_frac).compute_s)
 
 

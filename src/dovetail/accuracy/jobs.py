@@ -10,7 +10,7 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension, Topology
 from dovetail.plan.plan import Plan
-from dovetail.schedule.same_plans import lone_work
+from dovetail.schedule.plan_table import lone_work
 from dovetail.schedule.step import training_step
 from dovetail.schedule.work import StageWork
 from dovetail.units import GIGA

@@ -16,8 +16,8 @@ from dovetail.errors import DovetailError, InvalidInput, shown
 from dovetail.evaluate import MemoryUse, memory_use
 from dovetail.hardware.catalog import chips
 from dovetail.plan.check import check_plan
-from dovetail.plan.memory import stage_memory
-from dovetail.plan.shard import shard
+from dovetail.plan.memory import stage_memories
+from dovetail.plan.sharding import shard
 from dovetail.units import GIBI, GIGA
 from dovetail.workload.training import training_graph
 
@@ -80,8 +80,8 @@ def job_memory(job: Job, in_flight: Callable[[int, int], float] | None = None) -
     use = memory_use(cut, job.precision, 0.0)
     if in_flight is not None:
         num_stages = job.plan.pipeline_parallel
-        held = (stage_memory(cut, s, job.precision, in_flight(s.index, num_stages)) for s in cut.stages)
-        use = replace(use, stages=tuple(held))
+        held = [in_flight(stage, num_stages) for stage in range(num_stages)]
+        use = replace(use, stages=stage_memories(cut, job.precision, held))
     return use
 
 

@@ -2,7 +2,7 @@
 
 Everything here follows from the block as it is cut (tp, sp, cp, ep, microbatch), its recompute policy and the
 conventions of the run; nothing depends on stages, replicas, ZeRO or the schedule. `plan.memory` assembles stages of it.
-Many cuts and policies are counted at once; a single block is one cut of itself.
+Many cuts and policies are counted at once.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.plan.frameworks import Framework
+from dovetail.plan.sharding import forward_ops
 from dovetail.units import Amount
-from dovetail.workload.graph import Axis, Block, BoolArray, FloatArray, IntArray, K, M, N, Need, Ops, Phase, V
+from dovetail.workload.graph import Axis, Block, BoolArray, FloatArray, IntArray, K, M, N, Need, Ops, V
 from dovetail.workload.operators import DTYPE_BYTES, LIGHT, Unit, code_of, dtype_bytes
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.recompute import saved_frac
@@ -58,19 +59,6 @@ class _Rows:
     beside_bytes: FloatArray  # kept beside the output: masks and statistics
     gradient_elements: IntArray
     extents: IntArray
-
-
-def block_memory(
-    block: Block, recompute: str, precision: Precision, framework: Framework, degrees: dict[Axis, IntArray]
-) -> BlockMemory:
-    """Of a block that is one device's share already, under the one cut that `degrees` make."""
-    ops = forward_ops(block)
-    return block_memories(block, ops, ops, (recompute,), precision, framework, degrees).at(0, 0)
-
-
-def forward_ops(block: Block) -> Ops:
-    """The rows that memory goes by: what is kept is made by them, and parameters are theirs."""
-    return block.ops.taken(np.flatnonzero(block.ops.phase == Phase.FORWARD))
 
 
 def block_memories(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from dovetail.errors import InvalidInput
+from dovetail.plan.layout import stage_counts
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import stage_counts
 from dovetail.workload.graph import Axis, Graph, N
 
 _FIELDS = {

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dovetail.plan.block_elements import elements_of
-from dovetail.plan.load import choices_of
-from dovetail.plan.shard import Shard, Stage
-from dovetail.plan.stage_elements import Owned, held_elements, is_owner_here
+from dovetail.plan.layout import StageGroup
+from dovetail.plan.plan import Plan
+from dovetail.plan.sharding import Owned, ShardedPlan, held_elements, is_owner_here, shard
 from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
 
@@ -15,8 +14,9 @@ def checkpoint_bytes(graph: Graph, precision: Precision) -> float:
     whole_bytes = graph.num_parameters * (precision.weight_bytes + precision.optimizer_bytes)
     if precision.entry.matrix_update is None:
         return whole_bytes
-    for block in graph.blocks:
-        held = elements_of(block, precision)
+    elements = shard(graph, Plan()).table.updated_elements(precision.entry)
+    for block, by_cut in zip(graph.blocks, elements, strict=True):
+        held = by_cut.at(0)
         matrices = sum(held.matrices) - held.tied_matrices
         factors = sum(held.factors) - held.tied_factors
         own_bytes = (precision.matrix_optimizer_bytes - precision.optimizer_bytes) * matrices
@@ -24,28 +24,29 @@ def checkpoint_bytes(graph: Graph, precision: Precision) -> float:
     return whole_bytes
 
 
-def device_checkpoint_bytes(pieces: Shard, precision: Precision) -> float:
+def device_checkpoint_bytes(sharded: ShardedPlan, precision: Precision) -> float:
     """What the fullest device saves, where all that hold the same parameters save equal shares of them.
 
     So do torch.distributed.checkpoint and Megatron-LM's fully parallel save.
     """
-    return max(_saved_bytes(pieces, stage, precision, has_state=True) for stage in pieces.stages)
+    return max(_saved_bytes(sharded, run, precision, has_state=True) for run in sharded.runs)
 
 
-def copied_checkpoint_bytes(pieces: Shard, precision: Precision) -> float:
+def copied_checkpoint_bytes(sharded: ShardedPlan, precision: Precision) -> float:
     """The part of it that is on the device: where the plan offloads the optimizer, its state is with the host."""
-    has_state = not pieces.plan.offload_optimizer
-    return max(_saved_bytes(pieces, stage, precision, has_state=has_state) for stage in pieces.stages)
+    has_state = not sharded.plan.offload_optimizer
+    return max(_saved_bytes(sharded, run, precision, has_state=has_state) for run in sharded.runs)
 
 
-def _saved_bytes(pieces: Shard, stage: Stage, precision: Precision, *, has_state: bool) -> float:
-    blocks = [(piece.count, elements_of(piece.block, precision)) for piece in stage.pieces]
-    has_owner = is_owner_here([piece.block.is_layer for piece in stage.pieces])
-    chosen = choices_of(pieces.plan)
+def _saved_bytes(sharded: ShardedPlan, run: StageGroup, precision: Precision, *, has_state: bool) -> float:
+    """What a device of each stage of `run` saves."""
+    plan, elements = sharded.plan, sharded.table.updated_elements(precision.entry)
+    blocks = [(span.count, elements[span.block].at(0)) for span in run.spans]
+    has_owner = is_owner_here([sharded.graph.blocks[span.block].is_layer for span in run.spans])
 
     def saved(held: Owned) -> float:
         plain, experts = held
-        return float(plain / chosen.data_ranks + experts / chosen.expert_ranks)
+        return float(plain / (plan.data_parallel * plan.context_parallel) + experts / plan.expert_data_parallel)
 
     parameters = saved(held_elements(blocks, lambda block: block.parameters, has_owner=has_owner))
     if not has_state:

@@ -14,7 +14,7 @@ from dovetail.workload.operators import DTYPE_BYTES, code_of
 class Meaning:
     """What a network operator does: over which axis, in which group of a placement, by which collective.
 
-    Of the context axis, where keys and values are gathered; `schedule.context_sends` has the other ways.
+    Of the context axis, where keys and values are gathered; `schedule.communication` has the other ways.
     """
 
     axis: str

@@ -14,8 +14,8 @@ from dovetail.hardware.endpoints import SM_DRIVEN
 from dovetail.hardware.host import COPY_FRAC
 from dovetail.hardware.mixed import AnyCluster, MixedCluster, chips_of, equal_devices
 from dovetail.hardware.reliability import Reliability
+from dovetail.plan.layout import layers_per_chunk
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import layers_per_chunk
 from dovetail.report.measured import measured_sentences
 from dovetail.report.words import percent
 from dovetail.schedule.goodput import Goodput

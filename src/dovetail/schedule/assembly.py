@@ -1,35 +1,149 @@
-"""Plans of one pipeline put together, in columns: the pipeline, what is exchanged once a step, the update."""
+"""Plans of one pipeline put together, in columns: the pipeline, what is exchanged once a step, the update, energy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from dovetail.plan.layout import Run
-from dovetail.plan.plans import distinct
-from dovetail.schedule.alike import Alike
+from dovetail.columns import distinct
+from dovetail.hardware.chip import Chip
+from dovetail.plan.layout import StageGroup, even_runs
+from dovetail.plan.plan import Plans
+from dovetail.schedule.communication import timed
 from dovetail.schedule.hops import sending_kinds
 from dovetail.schedule.offload import NoOffload, with_offload
-from dovetail.schedule.part_columns import part_columns
-from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
-from dovetail.schedule.send_table import timed
-from dovetail.schedule.shared_plans import Shared
-from dovetail.schedule.stage_columns import StageColumns
-from dovetail.schedule.stage_energy import step_j
-from dovetail.schedule.sync import held_elements, hidden_s
-from dovetail.schedule.transfers import exchanged_s
-from dovetail.workload.graph import FloatArray, IntArray
+from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines, schedule_name
+from dovetail.schedule.plan_table import Shared, exchanged_s
+from dovetail.schedule.stage_columns import StageColumns, held_elements, hidden_s, stage_columns
+from dovetail.units import Amount
+from dovetail.workload.graph import FloatArray, Graph, IntArray
 
 # Schedules in which the last pass of every stage lies on the path to the end of the step: recompute that hides an
 # exchange delays the end as much. In others it may fill a stage's waits, and what hides behind it hid there already.
 STRAIGHT = ("1f1b", "gpipe")
+_KEYS = ("work_of", "update_of", "exchange_of")
+_OF_KEY = {"update_s": "update_of", "update_j": "update_of", "exchange": "exchange_of"}  # all else is of work
 
 
-def by_stages(every: Shared, groups: list[Alike]) -> Iterator[tuple[Alike, StageColumns]]:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StageShapeGroup:
+    """Plans with the same pipeline: the rows they are in, and the runs of stages they share."""
+
+    rows: IntArray
+    name: str
+    num_stages: int
+    interleave: int
+    num_copies: int
+    runs: tuple[StageGroup, ...]
+
+    @property
+    def stage_run(self) -> tuple[int, ...]:
+        """The run of every stage."""
+        return tuple(index for index, run in enumerate(self.runs) for _ in range(run.num_stages))
+
+    @property
+    def stage_part(self) -> tuple[int, ...]:
+        """The part of the cluster that every stage is on; none where all devices are equal."""
+        parts = tuple(run.part for run in self.runs for _ in range(run.num_stages))
+        return parts if any(parts) else ()
+
+
+def alike(plans: Plans, rows: IntArray, runs: tuple[StageGroup, ...]) -> StageShapeGroup:
+    """The plans in `rows`, which have the pipeline of the first of them."""
+    plan = plans.plan(int(rows[0]))
+    return StageShapeGroup(
+        rows=rows,
+        name=schedule_name(plan),
+        num_stages=plan.pipeline_parallel,
+        interleave=plan.interleave,
+        num_copies=plan.num_copies,
+        runs=runs,
+    )
+
+
+def by_pipeline(graph: Graph, plans: Plans) -> Iterator[StageShapeGroup]:
+    """`plans`, whose layers are spread evenly, by the pipeline they have."""
+    first, shape_of = distinct(plans.pipeline_parallel, plans.interleave, plans.schedule)
+    for index, row in enumerate(first):
+        plan = plans.plan(int(row))
+        runs = even_runs(graph, plan.pipeline_parallel, plan.interleave, plan.schedule)
+        yield alike(plans, np.flatnonzero(shape_of == index), runs)
+
+
+def part_columns(every: Shared, runs: tuple[StageGroup, ...], rows: IntArray, *, fills_waits: bool) -> StageColumns:
+    """The columns of plans in `rows`: of each part of the cluster those of the runs that are on it."""
+    by_part = []
+    for index, part in enumerate(every.parts):
+        here = tuple(run for run in runs if run.part == index)
+        columns = stage_columns(
+            part.table, here, rows, every.graph, part.places, every.precision, fills_waits=fills_waits
+        )
+        by_part.append(columns)
+    return joined_columns(by_part, [run.part for run in runs]) if every.others else by_part[0]
+
+
+def joined_columns(by_part: Sequence[StageColumns], part_of_run: Sequence[int]) -> StageColumns:
+    """The columns of all runs, of which those on each part are given, in order."""
+    place = np.argsort(np.argsort(part_of_run, kind="stable"))  # of every run, where parts follow each other
+    widths = np.bincount(part_of_run, minlength=len(by_part))
+    found: dict[str, Any] = {}
+    for key in _KEYS:
+        first, found[key] = distinct(*(getattr(some, key) for some in by_part))
+        rows = [getattr(some, key)[first] for some in by_part]
+        names = [f.name for f in fields(StageColumns) if f.name not in _KEYS and _OF_KEY.get(f.name, "work_of") == key]
+        for name in names:
+            values = [getattr(some, name) for some in by_part]
+            found[name] = _side_by_side(values, rows, widths, place)
+    return StageColumns(**found)
+
+
+def _side_by_side(values: Sequence[Any], rows: Sequence[IntArray], widths: IntArray, place: IntArray) -> Any:
+    """Values whose amounts are rows by runs as one, of some of the rows and all runs; numbers are for all of them."""
+    first = values[0]
+    if is_dataclass(first) and not isinstance(first, type):
+        parts = {f.name: [getattr(value, f.name) for value in values] for f in fields(first)}
+        return replace(first, **{name: _side_by_side(some, rows, widths, place) for name, some in parts.items()})
+    if isinstance(first, tuple):
+        return tuple(_side_by_side(some, rows, widths, place) for some in zip(*values, strict=True))
+    wide = [
+        value[some] if np.ndim(value) else np.full((len(some), width), value)
+        for value, some, width in zip(values, rows, widths, strict=True)
+    ]
+    return np.concatenate(wide, axis=1)[:, place]
+
+
+def stages_j(
+    columns: StageColumns,
+    runs: Sequence[StageGroup],
+    part: int,
+    chip: Chip,
+    num_passes: Amount,
+    tied_bytes: FloatArray,
+    handed: tuple[Amount, FloatArray],
+) -> FloatArray:
+    """Work done and bytes sent in a step by a device of each stage on `part`, all of which are of `chip`.
+
+    `handed`: how often a stage hands on, and the bytes of it. First and last stage send each other what is tied.
+    """
+    here = np.flatnonzero([run.part == part for run in runs])
+    sizes = np.array([run.num_stages for run in runs if run.part == part], dtype=np.float64)
+    link_j = chip.energy.link_j_per_byte
+    pass_j = ((columns.energy_j + link_j * columns.sent_bytes)[:, here] @ sizes)[columns.work_of]
+    once_j = (columns.update_j[:, here] @ sizes)[columns.update_of]
+    sent = (columns.exchange.sent_bytes[:, here] @ sizes)[columns.exchange_of]
+    num_ends = sum(end.part == part for end in (runs[0], runs[-1]))
+    num_handed, carried_bytes = handed
+    sent = sent + num_ends * tied_bytes + sizes.sum() * num_handed * carried_bytes
+    return np.asarray(num_passes * pass_j + once_j + sent * link_j)
+
+
+def by_stages(every: Shared, groups: list[StageShapeGroup]) -> Iterator[tuple[StageShapeGroup, StageColumns]]:
     """Every group with its stages; groups with the same runs share the work of a microbatch."""
-    together: dict[tuple[tuple[Run, ...], bool], list[Alike]] = {}
+    together: dict[tuple[tuple[StageGroup, ...], bool], list[StageShapeGroup]] = {}
     for group in groups:
         together.setdefault((group.runs, group.name in STRAIGHT), []).append(group)
     for (runs, is_straight), some in together.items():
@@ -43,7 +157,7 @@ def by_stages(every: Shared, groups: list[Alike]) -> Iterator[tuple[Alike, Stage
             start += len(group.rows)
 
 
-def num_hiding(same: Alike, num_microbatches: IntArray) -> FloatArray:
+def num_hiding(same: StageShapeGroup, num_microbatches: IntArray) -> FloatArray:
     """Microbatches behind which an exchange can hide.
 
     Gradients are whole with the last microbatch. Of interleaved chunks all but one have seen theirs while the
@@ -53,7 +167,7 @@ def num_hiding(same: Alike, num_microbatches: IntArray) -> FloatArray:
     return np.maximum(1.0, rounds * (same.interleave - 1) / same.interleave)
 
 
-def tied(every: Shared, same: Alike) -> tuple[FloatArray, FloatArray]:
+def tied(every: Shared, same: StageShapeGroup) -> tuple[FloatArray, FloatArray]:
     """Bytes of gradients that two stages exchange once a step, and its seconds.
 
     Tied weights on the last stage and their owner on the first; and the two holders of a chunk, of its share where
@@ -61,7 +175,7 @@ def tied(every: Shared, same: Alike) -> tuple[FloatArray, FloatArray]:
     """
     tied_bytes = np.zeros(len(same.rows))
     if every.table.are_ties_apart[same.rows[0]]:
-        held = sum(part.count * every.table.elements[part.block].tied for part in same.runs[-1].parts)
+        held = sum(span.count * every.table.elements[span.block].tied for span in same.runs[-1].spans)
         tied_bytes += every.precision.reduce_bytes * held[every.table.cuts.of_plan[same.rows]]
     if same.num_copies > 1:
         plans = every.plans.at(same.rows)
@@ -81,7 +195,7 @@ def tied(every: Shared, same: Alike) -> tuple[FloatArray, FloatArray]:
 class Assembly:
     """One pipeline's plans: columns by plan, and by run of stages where they differ."""
 
-    def __init__(self, every: Shared, same: Alike, columns: StageColumns) -> None:
+    def __init__(self, every: Shared, same: StageShapeGroup, columns: StageColumns) -> None:
         self.shared, self.same, self.columns = every, same, columns
         self.num_microbatches = every.num_microbatches[same.rows]
         self.num_passes = self.num_microbatches / same.num_copies
@@ -172,4 +286,12 @@ class Assembly:
 
     def energy_j(self) -> FloatArray:
         """Energy of all devices: work done, bytes sent, and being on for the whole step."""
-        return step_j(self)
+        every, same, table = self.shared, self.same, self.shared.table
+        idle_w = sum(part.table.chip_at(same.rows).energy.idle_w * part.cluster.num_devices for part in every.parts)
+        num_handed = 2 * same.interleave * self.num_microbatches if same.num_stages > 1 else 0
+        handed = num_handed, every.sharded.carried_bytes[table.cuts.of_plan[same.rows]]
+        replica_j = sum(
+            stages_j(self.columns, same.runs, index, part.cluster.chip, self.num_passes, self.tied_bytes, handed)
+            for index, part in enumerate(every.parts)
+        )
+        return np.asarray(idle_w * self.step_s + table.num_devices / same.num_stages * replica_j)

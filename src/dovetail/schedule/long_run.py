@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dovetail.errors import NotModelled
-from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.mixed import AnyCluster, MixedCluster
-from dovetail.hardware.reliability import NotStated, Reliability, SlowDevices, slowest_s
+from dovetail.hardware.reliability import NotStated, Reliability, slowest_s
 from dovetail.plan.checkpoint import checkpoint_bytes, copied_checkpoint_bytes, device_checkpoint_bytes
-from dovetail.plan.shard import Shard
+from dovetail.plan.sharding import ShardedPlan
 from dovetail.schedule.goodput import Goodput, Recovery, Slowing, goodput, replaced, standing
+from dovetail.schedule.step import PlanSteps
 from dovetail.schedule.straggler import slowed_step_s
-from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
 
 
 def long_run(
-    graph: Graph, pieces: Shard, cluster: AnyCluster, precision: Precision, step_s: float
+    sharded: ShardedPlan, steps: PlanSteps, cluster: AnyCluster, precision: Precision, step_s: float
 ) -> Goodput | NotStated:
-    """What a run of steps of `step_s` makes of its time, where `cluster` says how it fails."""
+    """What a run of `steps` of `step_s` each makes of its time, where `cluster` says how it fails.
+
+    `steps` are those of `sharded`.
+    """
     if isinstance(cluster, MixedCluster):
         if any(isinstance(part.reliability, Reliability) for part in cluster.parts):
             told = "reliability is not modelled for clusters of several parts"
@@ -26,30 +28,26 @@ def long_run(
     said = cluster.reliability
     if isinstance(said, NotStated):
         return said
-    whole_bytes = checkpoint_bytes(graph, precision)
-    recovery = _recovery(said, cluster.num_devices, whole_bytes, pieces, precision)
-    slow_s = _slowed_s(said.slow_devices, graph, pieces, cluster, precision, step_s)
+    whole_bytes = checkpoint_bytes(sharded.graph, precision)
+    recovery = _recovery(said, cluster.num_devices, whole_bytes, sharded, precision)
+    slow_s = slowed_step_s(steps, cluster, said.slow_devices) if said.slow_devices else step_s
     slowing = _slowing(said, cluster.num_devices, recovery, step_s, slow_s)
     return goodput(recovery, slowing, said.checkpoints.interval, whole_bytes)
 
 
-def _recovery(said: Reliability, num_devices: int, whole_bytes: float, pieces: Shard, precision: Precision) -> Recovery:
+def _recovery(
+    said: Reliability, num_devices: int, whole_bytes: float, sharded: ShardedPlan, precision: Precision
+) -> Recovery:
     """A restart reads what a checkpoint wrote, at the pace it was written."""
     checkpoints = said.checkpoints
-    write_s = slowest_s(checkpoints.writes, whole_bytes, device_checkpoint_bytes(pieces, precision))
-    copy_s = slowest_s(checkpoints.copies, whole_bytes, copied_checkpoint_bytes(pieces, precision))
+    write_s = slowest_s(checkpoints.writes, whole_bytes, device_checkpoint_bytes(sharded, precision))
+    copy_s = slowest_s(checkpoints.copies, whole_bytes, copied_checkpoint_bytes(sharded, precision))
     return Recovery(
         mtbf_s=said.failures.among_s(num_devices),
         stall_s=copy_s if checkpoints.is_asynchronous else write_s,
         write_s=write_s if checkpoints.is_asynchronous else 0.0,
         restart_s=said.restart_s + write_s,
     )
-
-
-def _slowed_s(
-    slow: SlowDevices | None, graph: Graph, pieces: Shard, cluster: Cluster, precision: Precision, step_s: float
-) -> float:
-    return slowed_step_s(graph, pieces.plan, cluster, precision, slow) if slow else step_s
 
 
 def _slowing(said: Reliability, num_devices: int, recovery: Recovery, step_s: float, slow_s: float) -> Slowing:

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 
 from dovetail.cost.columns import ChipColumns
 from dovetail.hardware.cluster import Cluster
-from dovetail.plan.plans import Plans
-from dovetail.schedule.chip_rows import ChipRows
-from dovetail.schedule.shared_plans import Shared, shared
-from dovetail.schedule.work_frame import WorkFrame, work_frame
-from dovetail.schedule.work_table import ChipWorks, chip_works
+from dovetail.plan.plan import Plans
+from dovetail.schedule.plan_table import Shared, shared
+from dovetail.schedule.work import ChipRows
+from dovetail.schedule.work_table import ChipWorks, PlacedPlans, chip_works, placed_plans
 from dovetail.workload.graph import Graph, IntArray
 from dovetail.workload.optimizer import Precision
 
@@ -20,7 +19,7 @@ class PlanFrame:
     """Plans on a network, on whatever chips: `plain` are they on the cluster's own."""
 
     plain: Shared
-    works: WorkFrame
+    works: PlacedPlans
 
     @property
     def plans(self) -> Plans:
@@ -36,7 +35,7 @@ class PlanFrame:
         plain, table = self.plain, works.pairs(plan, chip)
         return replace(
             plain,
-            plans=table.plans,
+            sharded=table.sharded,
             cluster=cluster,
             places=plain.places.at(plan),
             table=table,
@@ -48,4 +47,4 @@ class PlanFrame:
 def plan_frame(graph: Graph, plans: Plans, cluster: Cluster, precision: Precision) -> PlanFrame:
     """`plans`, which must lie on `cluster`'s network and offload nothing."""
     plain = shared(graph, plans, cluster, precision, is_broken_down=False)
-    return PlanFrame(plain=plain, works=work_frame(graph, plans, plain.places, precision))
+    return PlanFrame(plain=plain, works=placed_plans(plain.sharded, plain.places, precision))

@@ -12,7 +12,7 @@ from dovetail.cost.overrides import measured_run_s, op_key, row_keys
 from dovetail.hardware.mixed import AnyCluster, chips_of, parts_of
 from dovetail.plan.parts import on_parts
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.workload.graph import Graph, Ops, Phase
 from dovetail.workload.operators import DTYPES, OPERATORS, Unit
 
@@ -79,15 +79,15 @@ class _Runs:
 
 def _runs(graph: Graph, plan: Plan, cluster: AnyCluster) -> Iterator[_Runs]:
     """Every operator that a chip computes, of every stage."""
-    pieces = shard(graph, plan)
-    for stage in pieces.stages:
-        chip = parts_of(cluster)[plan.stage_parts[stage.index] if plan.stage_parts else 0].chip
-        for piece in stage.pieces:
-            ops = piece.block.ops
+    sharded = shard(graph, plan)
+    for stage in range(sharded.num_stages):
+        chip = parts_of(cluster)[plan.stage_parts[stage] if plan.stage_parts else 0].chip
+        for span, block in sharded.held(stage):
+            ops = block.ops
             costs_s = op_costs(ops, chip).compute_s
             is_measured = np.isfinite(measured_run_s(ops, chip.measured))
             for row in np.flatnonzero(np.isin(ops.unit, (Unit.TENSOR, Unit.VECTOR)) & (costs_s > 0)).tolist():
-                num_runs = piece.count * (1 if ops.phase[row] == Phase.UPDATE else pieces.num_microbatches)
+                num_runs = span.count * (1 if ops.phase[row] == Phase.UPDATE else sharded.num_microbatches)
                 yield _Runs(
                     what=_words(ops, row),
                     is_measured=bool(is_measured[row]),
@@ -98,7 +98,9 @@ def _runs(graph: Graph, plan: Plan, cluster: AnyCluster) -> Iterator[_Runs]:
 
 def _num_unused(cluster: AnyCluster, graph: Graph, plan: Plan) -> int:
     """Of what profiles have, how many operators no row of the step is."""
-    rows = {key for stage in shard(graph, plan).stages for piece in stage.pieces for key in row_keys(piece.block.ops)}
+    sharded = shard(graph, plan)
+    spans = {span for run in sharded.runs for span in run.spans}
+    rows = {key for span in spans for key in row_keys(sharded.block(span).ops)}
     keys = {op_key(op) for chip in chips_of(cluster) for op in chip.measured.ops}
     return len(keys - rows - {()})
 

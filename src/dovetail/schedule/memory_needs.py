@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.plan.cuts import Cuts
-from dovetail.plan.layout import Part, Run, even_runs
-from dovetail.plan.memory import runtime_bytes
-from dovetail.plan.memory_table import MemoryTable, Stages, memory_table, stage_host_bytes, stage_peak_bytes
-from dovetail.plan.plans import Plans, distinct
+from dovetail.columns import distinct
+from dovetail.plan.layout import LayerSpan, StageGroup, even_runs
+from dovetail.plan.memory import (
+    MemoryTable,
+    Stages,
+    memory_table,
+    runtime_bytes,
+    stage_host_bytes,
+    stage_peak_bytes,
+)
+from dovetail.plan.plan import Plans
+from dovetail.plan.sharding import ShardedPlans
 from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision
@@ -31,33 +38,28 @@ class _Fullest:
     in_flight: FloatArray
 
 
-def need_bytes(graph: Graph, plans: Plans, cuts: Cuts, precision: Precision) -> FloatArray:
+def need_bytes(sharded: ShardedPlans, precision: Precision) -> FloatArray:
     """What the fullest device of each of `plans` needs: what its allocator holds at most, and its process beside it.
 
     Plans that differ in nothing that memory depends on are counted once, and the others together by the blocks that
     their stages hold, whatever their pipelines are.
     """
-    return np.asarray(_most_bytes(graph, plans, cuts, precision, stage_peak_bytes) + runtime_bytes(plans))
+    return np.asarray(_most_bytes(sharded, precision, stage_peak_bytes) + runtime_bytes(sharded.plans))
 
 
-def host_need_bytes(graph: Graph, plans: Plans, cuts: Cuts, precision: Precision) -> FloatArray:
+def host_need_bytes(sharded: ShardedPlans, precision: Precision) -> FloatArray:
     """What the host keeps for the device of each of `plans` that offloads most."""
-    return _most_bytes(graph, plans, cuts, precision, stage_host_bytes)
+    return _most_bytes(sharded, precision, stage_host_bytes)
 
 
 def _most_bytes(
-    graph: Graph,
-    plans: Plans,
-    cuts: Cuts,
-    precision: Precision,
-    of_stages: Callable[[MemoryTable, Stages], FloatArray],
+    sharded: ShardedPlans, precision: Precision, of_stages: Callable[[MemoryTable, Stages], FloatArray]
 ) -> FloatArray:
-    layout, others = ([getattr(plans, name) for name in names] for names in (_LAYOUT, _ELSE))
-    first, alike = distinct(*layout, cuts.of_plan, *others)  # by layout and cut, so that tables are read in order
-    some = plans.at(first)
-    table = memory_table(graph, some, replace(cuts, of_plan=cuts.of_plan[first]), precision)
-    peaks_bytes = np.zeros(len(some))
-    for stages in _stages(graph, table):
+    layout, others = ([getattr(sharded.plans, name) for name in names] for names in (_LAYOUT, _ELSE))
+    first, alike = distinct(*layout, sharded.cuts.of_plan, *others)  # by layout and cut, so tables are read in order
+    table = memory_table(sharded.at(first), precision)
+    peaks_bytes = np.zeros(len(first))
+    for stages in _stages(sharded.graph, table):
         for start in range(0, len(stages.rows), NUM_ROWS_AT_ONCE):
             few = stages.between(start, start + NUM_ROWS_AT_ONCE)
             np.maximum.at(peaks_bytes, few.rows, of_stages(table, few))
@@ -72,9 +74,9 @@ def _stages(graph: Graph, table: MemoryTable) -> Iterator[Stages]:
         pp = plan.pipeline_parallel
         pipeline = pipelines[schedule_name(plan)]
         shape = PipelineShape(num_stages=pp, num_microbatches=table.num_microbatches[rows], interleave=plan.interleave)
-        for stage, parts in _fullest(even_runs(graph, pp, plan.interleave, plan.schedule)):
-            blocks = tuple((part.block, part.policy) for part in parts)
-            counts = tuple(float(part.count) for part in parts)
+        for stage, spans in _fullest(even_runs(graph, pp, plan.interleave, plan.schedule)):
+            blocks = tuple((span.block, span.policy) for span in spans)
+            counts = tuple(float(span.count) for span in spans)
             fullest = _Fullest(rows=rows, counts=counts, in_flight=pipeline.in_flight(stage, shape))
             kinds[min(stage, 1), stage == pp - 1, blocks].append(fullest)
     for (stage, is_last, blocks), found in kinds.items():
@@ -95,12 +97,12 @@ def _layouts(plans: Plans) -> list[IntArray]:
     return np.split(order, np.cumsum(np.bincount(layout_of))[: len(first) - 1])
 
 
-def _fullest(runs: tuple[Run, ...]) -> Iterator[tuple[int, tuple[Part, ...]]]:
+def _fullest(runs: tuple[StageGroup, ...]) -> Iterator[tuple[int, tuple[LayerSpan, ...]]]:
     """The stages that may be the fullest, with their blocks: of stages that hold the same the first has most in flight.
 
     The first stage of all holds tied weights only once; the one after it may hold as many blocks and more.
     """
     for run in runs:
-        yield run.first_stage, run.parts
+        yield run.first_stage, run.spans
         if run.first_stage == 0 and run.num_stages > 1:
-            yield 1, run.parts
+            yield 1, run.spans

@@ -13,12 +13,11 @@ import numpy as np
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.host import Host
-from dovetail.plan.layout import AS_PLANNED, Run
-from dovetail.plan.memory_table import memory_table
-from dovetail.plan.plan import Plan
-from dovetail.plan.plans import Plans
-from dovetail.schedule.stage_columns import StageColumns
-from dovetail.schedule.sync import held_elements
+from dovetail.plan.layout import AS_PLANNED, StageGroup
+from dovetail.plan.memory import memory_table
+from dovetail.plan.plan import Plan, Plans
+from dovetail.plan.sharding import ShardedPlans
+from dovetail.schedule.stage_columns import StageColumns, held_elements
 from dovetail.schedule.work_table import WorkTable
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision
@@ -49,30 +48,30 @@ class Offload:
         """One direction of a device's copies while all devices of a host copy."""
         return self.host.copied_bytes_per_s
 
-    def activations_bytes(self, runs: tuple[Run, ...], rows: IntArray) -> FloatArray:
+    def activations_bytes(self, runs: tuple[StageGroup, ...], rows: IntArray) -> FloatArray:
         """What a microbatch leaves on the host, one device of a stage: plans by runs."""
         frac = self.plans.offload_activations_frac
         return frac * self._of_layers(runs, rows, self.kept_bytes)
 
-    def activations_s(self, runs: tuple[Run, ...], rows: IntArray) -> FloatArray:
+    def activations_s(self, runs: tuple[StageGroup, ...], rows: IntArray) -> FloatArray:
         """Seconds that a microbatch's activations take down, and as many up again: one copy for each layer."""
         if not self.plans.offload_activations_frac:
             return np.zeros((len(rows), len(runs)))
         num_copies = self._of_layers(runs, rows, tuple(np.ones_like(kept) for kept in self.kept_bytes))
         return self._copied_s(self.activations_bytes(runs, rows), num_copies)
 
-    def _of_layers(self, runs: tuple[Run, ...], rows: IntArray, each: tuple[FloatArray, ...]) -> FloatArray:
+    def _of_layers(self, runs: tuple[StageGroup, ...], rows: IntArray, each: tuple[FloatArray, ...]) -> FloatArray:
         """The sum over a stage's layers of `each`, by cut and policy."""
         cut, planned = self.table.cuts.of_plan[rows], self.plans.recompute[rows]
         total = np.zeros((len(rows), len(runs)))
         for index, run in enumerate(runs):
-            for part in run.parts:
-                if each[part.block].size:
-                    policy = planned if part.policy == AS_PLANNED else part.policy
-                    total[:, index] += part.count * each[part.block][cut, policy]
+            for span in run.spans:
+                if each[span.block].size:
+                    policy = planned if span.policy == AS_PLANNED else span.policy
+                    total[:, index] += span.count * each[span.block][cut, policy]
         return total
 
-    def updated_elements(self, runs: tuple[Run, ...], rows: IntArray) -> FloatArray:
+    def updated_elements(self, runs: tuple[StageGroup, ...], rows: IntArray) -> FloatArray:
         """Parameters that the host updates for one device of a stage, plans by runs: from ZeRO-1 on its share."""
         plain, experts = held_elements(runs, self.graph, self.table, rows)
         plans = self.plans.at(rows)
@@ -81,19 +80,19 @@ class Offload:
         expert_ranks = np.where(is_sharded, plans.expert_data_parallel, 1)
         return np.asarray(plain.gradients / ranks[:, None] + experts.gradients / expert_ranks[:, None])
 
-    def gradients_s(self, runs: tuple[Run, ...], rows: IntArray) -> FloatArray:
+    def gradients_s(self, runs: tuple[StageGroup, ...], rows: IntArray) -> FloatArray:
         """Seconds that reduced gradients take to the host once a step."""
         if not self.plans.offload_optimizer:
             return np.zeros((len(rows), len(runs)))
         return self._copied_s(self.precision.reduce_bytes * self.updated_elements(runs, rows), 1.0)
 
-    def weights_s(self, runs: tuple[Run, ...], rows: IntArray) -> FloatArray:
+    def weights_s(self, runs: tuple[StageGroup, ...], rows: IntArray) -> FloatArray:
         """Seconds that updated weights take back to the device, as they are kept there."""
         if not self.plans.offload_optimizer:
             return np.zeros((len(rows), len(runs)))
         return self._copied_s(self.precision.weight_bytes * self.updated_elements(runs, rows), 1.0)
 
-    def update_s(self, runs: tuple[Run, ...], rows: IntArray) -> FloatArray:
+    def update_s(self, runs: tuple[StageGroup, ...], rows: IntArray) -> FloatArray:
         """Seconds from gradients on the host to weights on the device, plans by runs.
 
         Weights go up tile by tile behind the update, and are read once more for it.
@@ -102,7 +101,7 @@ class Offload:
         host_s = moved * self.updated_elements(runs, rows) / (UPDATE_FRAC * self.host.share_bytes_per_s)
         return np.maximum(host_s, self.weights_s(runs, rows))
 
-    def update_bytes(self, runs: tuple[Run, ...], rows: IntArray) -> FloatArray:
+    def update_bytes(self, runs: tuple[StageGroup, ...], rows: IntArray) -> FloatArray:
         """Gradients down and weights up, once a step."""
         return (self.precision.reduce_bytes + self.precision.weight_bytes) * self.updated_elements(runs, rows)
 
@@ -122,10 +121,9 @@ def does_offload(plan: Plan | Plans) -> bool:
     return bool(plan.offload_optimizer or plan.offload_activations_frac)
 
 
-def offload_of(
-    graph: Graph, plans: Plans, table: WorkTable, cluster: Cluster, precision: Precision
-) -> Offload | NoOffload:
-    """What `plans` offload on `cluster`."""
+def offload_of(sharded: ShardedPlans, table: WorkTable, cluster: Cluster, precision: Precision) -> Offload | NoOffload:
+    """What `sharded` plans offload on `cluster`."""
+    graph, plans = sharded.graph, sharded.plans
     if not does_offload(plans):
         return NoOffload()
     if plans.offload_optimizer and precision.entry.matrix_update is not None:
@@ -133,7 +131,7 @@ def offload_of(
         raise NotModelled(f"{told}, or say optimizer: adam", "offload_optimizer")
     kept_bytes: tuple[FloatArray, ...] = tuple(np.zeros((0, 0)) for _ in graph.blocks)
     if plans.offload_activations_frac:
-        memories = memory_table(graph, plans, table.cuts, precision).memories
+        memories = memory_table(sharded, precision).memories
         kept_bytes = tuple(
             np.asarray(memory.kept_bytes, dtype=np.float64) if block.is_layer else np.zeros((0, 0))
             for block, memory in zip(graph.blocks, memories, strict=True)
@@ -144,7 +142,7 @@ def offload_of(
 
 
 def with_offload(
-    columns: StageColumns, offload: Offload | NoOffload, runs: tuple[Run, ...], rows: IntArray
+    columns: StageColumns, offload: Offload | NoOffload, runs: tuple[StageGroup, ...], rows: IntArray
 ) -> StageColumns:
     """The stages of the plans in `rows` with their copies: passes wait for what they cannot hide, the host updates."""
     if isinstance(offload, NoOffload):

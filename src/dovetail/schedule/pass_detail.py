@@ -14,15 +14,13 @@ import numpy as np
 
 from dovetail.cost.costs import op_costs
 from dovetail.cost.op_cost import LIMITS
-from dovetail.plan.layout import Part, Run
+from dovetail.plan.layout import LayerSpan, StageGroup
 from dovetail.plan.plan import RECOMPUTE_POLICIES
 from dovetail.schedule.assembly import Assembly
-from dovetail.schedule.context_sends import walk_parts
-from dovetail.schedule.send_table import WAYS, Sends, exchanging, joined_sends, overlaps
-from dovetail.schedule.shared_plans import Shared
-from dovetail.schedule.work import COMM_AXES, Work
-from dovetail.schedule.work_columns import COSTS
-from dovetail.schedule.work_frame import WorkFrame, work_frame
+from dovetail.schedule.communication import PHASES_OF_PASS, Sends, exchanging, joined_sends, overlaps, walk_parts
+from dovetail.schedule.plan_table import Shared
+from dovetail.schedule.work import COMM_AXES, COSTS, Work
+from dovetail.schedule.work_table import PlacedPlans, placed_plans
 from dovetail.workload.graph import Axis, FloatArray, IntArray, Phase
 from dovetail.workload.operators import OPERATORS, Unit
 
@@ -85,7 +83,7 @@ class StageDetail:
         made, stage = self._made, self._made.same.runs[run]
         times = made.stage_times(is_transfer_free=False)
         whole_s = [float(np.asarray(way)[0, run]) for way in times.by_run]
-        works = [self._work(run, way) for way in range(len(WAYS))]
+        works = [self._work(run, way) for way in range(len(PHASES_OF_PASS))]
         repeats = [list(self._parts[stage.part].repeats(stage, way, stage_clock_frac(made, run))) for way in range(2)]
         handed_s = [0.0 if made.is_beside[0] else self._handed_s(run, way) for way in range(2)]
         found = {"forward": _laid(repeats[0], whole_s[0], _waits(works[0], repeats[0], whole_s[0], handed_s[0]))}
@@ -118,10 +116,11 @@ class _PartCosts:
 
     def __init__(self, part: Shared) -> None:
         self._graph, self._chip = part.graph, part.cluster.chip
-        self._frame: WorkFrame = work_frame(part.graph, part.plans, part.places, part.precision)
-        costs = op_costs(self._frame.local, self._chip)
+        self._frame: PlacedPlans = placed_plans(part.sharded, part.places, part.precision)
+        self._sharded = part.sharded
+        costs = op_costs(self._sharded.local, self._chip)
         columns = np.stack([getattr(costs, name) for name in COSTS])
-        walk_parts(columns, self._frame.local, self._frame.cuts.degrees[Axis.HOPS], self._costed)
+        walk_parts(columns, self._sharded.local, self._sharded.cuts.degrees[Axis.HOPS], self._costed)
         self._compute_s, self._clocked_s = (columns[COSTS.index(name)] for name in ("compute_s", "clocked_s"))
         self._limit = costs.limit
 
@@ -129,24 +128,24 @@ class _PartCosts:
         costs = op_costs(ops, self._chip)  # type: ignore[arg-type]
         return np.stack([getattr(costs, name) for name in COSTS])
 
-    def repeats(self, stage: Run, way: int, clock_frac: float) -> Iterator[_Repeat]:
+    def repeats(self, stage: StageGroup, way: int, clock_frac: float) -> Iterator[_Repeat]:
         """The blocks of a stage as they run forward, or backward: from the last to the first."""
-        for part in stage.parts if way == 0 else reversed(stage.parts):
-            one = self._repeat(part, way, clock_frac)
-            yield from (one for _ in range(part.count))
+        for span in stage.spans if way == 0 else reversed(stage.spans):
+            one = self._repeat(span, way, clock_frac)
+            yield from (one for _ in range(span.count))
 
-    def _repeat(self, part: Part, way: int, clock_frac: float) -> _Repeat:
-        frame, policy = self._frame, part.policy
-        assert 0 <= policy < len(RECOMPUTE_POLICIES), part
-        rows = frame.blocks[part.block]
-        parts = frame.sends(part.block, exchanging(self._chip.calibration))
+    def _repeat(self, span: LayerSpan, way: int, clock_frac: float) -> _Repeat:
+        frame, policy = self._frame, span.policy
+        assert 0 <= policy < len(RECOMPUTE_POLICIES), span
+        rows = self._sharded.blocks[span.block]
+        parts = frame.sends(span.block, exchanging(self._chip.calibration))
         sends, names = joined_sends(parts), _send_names(rows.ops.names, rows.ops.unit, parts)
         is_beside = overlaps(sends, frame.senders)[0]
-        is_here = np.isin(sends.phase, WAYS[way]) & sends.runs[:, policy] & (sends.time_s[0] > 0)
+        is_here = np.isin(sends.phase, PHASES_OF_PASS[way]) & sends.runs[:, policy] & (sends.time_s[0] > 0)
         network = np.flatnonzero(rows.ops.unit == Unit.NETWORK)
         held = {int(row): index for index, row in enumerate(network)}  # of its network rows, which collective
         pieces: list[_Piece] = []
-        for row in self._order(part, way):
+        for row in self._order(span, way):
             if row in held:
                 index = held[row]
                 if is_here[index] and not is_beside[index]:
@@ -156,28 +155,28 @@ class _PartCosts:
         later = [i for i in np.flatnonzero(is_here & ~is_beside).tolist() if i >= len(network)]
         pieces += [_sent(names[index], sends, index) for index in later]
         beside = [_sent(names[index], sends, index) for index in np.flatnonzero(is_here & is_beside).tolist()]
-        name = self._graph.blocks[part.block].name
+        name = self._graph.blocks[span.block].name
         return _Repeat(block=name, pieces=tuple(pieces), beside=tuple(beside))
 
-    def _order(self, part: Part, way: int) -> list[int]:
+    def _order(self, span: LayerSpan, way: int) -> list[int]:
         """Rows of a block that a direction runs; what is computed again comes before gradients."""
-        rows = self._frame.blocks[part.block]
+        rows = self._sharded.blocks[span.block]
         phase = rows.ops.phase
         if way == 0:
             return [int(row) for row in np.flatnonzero(phase == Phase.FORWARD)]
-        again = np.flatnonzero((phase == Phase.RECOMPUTE) & rows.runs[part.policy])
+        again = np.flatnonzero((phase == Phase.RECOMPUTE) & rows.runs[span.policy])
         gradients = np.flatnonzero((phase == Phase.INPUT_GRAD) | (phase == Phase.WEIGHT_GRAD))
         return [int(row) for row in (*again, *gradients)]
 
     def _computed(self, row: int, name: str, clock_frac: float, phase: int) -> _Piece:
         time_s = float(self._compute_s[row] + self._clocked_s[row] * (1 / clock_frac - 1))
-        unit = UNITS[OPERATORS[self._frame.local.kind[row]].unit]
+        unit = UNITS[OPERATORS[self._sharded.local.kind[row]].unit]
         limit, is_weight = LIMITS[self._limit[row]], bool(phase == Phase.WEIGHT_GRAD)
         return _Piece(name=name, track=unit, time_s=time_s, limit=limit, is_weight=is_weight)
 
 
 def _send_names(names: tuple[str, ...], unit: IntArray, parts: tuple[Sends, ...]) -> list[str]:
-    """What the collectives of a block are called, in the order of `WorkFrame.sends`."""
+    """What the collectives of a block are called, in the order of `PlacedPlans.sends`."""
     own = [names[row] for row in np.flatnonzero(unit == Unit.NETWORK)]
     _, *context, _plain, _experts = parts
     passed = ["keys and values" for part in context for _ in range(len(part.axis))]

@@ -1,21 +1,170 @@
-"""What the stages of many plans take for a microbatch and once a step, by run of stages; plans alike share a row."""
+"""What the stages of many plans take for a microbatch, and exchange and update once a step, by run of stages."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dovetail.plan.layout import Run
-from dovetail.plan.placements import Placements
+import numpy as np
+
+from dovetail.columns import distinct
+from dovetail.hardware.topology import num_ranks
+from dovetail.plan.layout import StageGroup
+from dovetail.plan.placement import Placements
 from dovetail.plan.plan import RECOMPUTE_POLICIES
-from dovetail.plan.plans import distinct
-from dovetail.schedule.sync import Exchange, exchange, free_s, held_elements, update_collectives
-from dovetail.schedule.work import StageWork
+from dovetail.plan.sharding import BlockElements, Owned, is_owner_here
+from dovetail.plan.sharding import held_elements as stage_elements
+from dovetail.schedule.communication import by_group, timed
+from dovetail.schedule.work import StageWork, Work
 from dovetail.schedule.work_table import WorkTable
+from dovetail.units import Amount
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision
 
 NONE = RECOMPUTE_POLICIES.index("none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Held:
+    """Elements that one device of a stage holds of one kind of parameter: plans by runs."""
+
+    parameters: FloatArray
+    gradients: FloatArray
+    sparse: FloatArray  # gradients of tables of which only looked-up rows have one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Exchange:
+    """What the devices of a stage exchange once a step: plans by runs."""
+
+    reduce_s: FloatArray  # of gradients
+    gather_s: FloatArray  # of weights
+    sent_bytes: FloatArray
+
+
+def held_elements(runs: tuple[StageGroup, ...], graph: Graph, table: WorkTable, rows: IntArray) -> tuple[Held, Held]:
+    """Ordinary parameters and those of experts; tied ones count only where their owner is on another stage."""
+    cut = table.cuts.of_plan[rows]
+    stages = [[(span.count, table.elements[span.block]) for span in run.spans] for run in runs]
+    owners = [is_owner_here([graph.blocks[span.block].is_layer for span in run.spans]) for run in runs]
+
+    def total(of_block: Callable[[BlockElements], Owned], *, counts_tied: bool) -> list[FloatArray]:
+        held = [
+            stage_elements(pieces, of_block, has_owner=counts_tied and owner)
+            for pieces, owner in zip(stages, owners, strict=True)
+        ]
+        return [np.stack(by_run, axis=1)[cut] for by_run in zip(*held, strict=True)]
+
+    parameters = total(lambda block: block.parameters, counts_tied=True)
+    gradients = total(lambda block: block.gradients, counts_tied=True)
+    sparse = total(lambda block: block.sparse, counts_tied=False)
+    plain, experts = (
+        Held(parameters=p, gradients=g, sparse=s) for p, g, s in zip(parameters, gradients, sparse, strict=True)
+    )
+    return plain, experts
+
+
+def exchange(
+    held: tuple[Held, Held], zero_stage: IntArray, places: Placements, precision: Precision, link_frac: float
+) -> Exchange:
+    """Once a step: reduce gradients over the ranks that hold the same parameters; ZeRO-1 and 2 then gather weights.
+
+    ZeRO-2 and 3 reduce with every microbatch (see `send_table`).
+    """
+    reduce_s, gather_s, total_bytes = (np.zeros(held[0].parameters.shape) for _ in range(3))
+    for owned, name in zip(held, ("data", "expert_data"), strict=True):
+        if not owned.parameters.any():
+            continue
+        dense = (owned.gradients - owned.sparse) * precision.reduce_bytes
+        weights = owned.parameters * precision.gather_bytes
+        moves = [
+            ("all-reduce", dense, zero_stage == 0, reduce_s),
+            ("reduce-scatter", dense, zero_stage == 1, reduce_s),
+            ("all-gather", weights, (zero_stage == 1) | (zero_stage == 2), gather_s),
+        ]
+        if owned.sparse.any():
+            # ranks look up different rows of a table: their gradients are gathered, not summed in place
+            ranks = np.array([num_ranks(group) for group in places.groups])[places.group_of[name]]
+            looked_up = owned.sparse * precision.reduce_bytes * ranks[:, None]
+            moves.append(("all-gather", looked_up, zero_stage <= 1, reduce_s))
+        for group, chosen in by_group(places.groups, places.group_of[name]):
+            for collective, whole_bytes, does, total_s in moves:
+                rows = chosen[does[chosen]]
+                if len(rows):
+                    time_s, sent = timed(collective, whole_bytes[rows], group, link_frac)
+                    total_s[rows] += time_s
+                    total_bytes[rows] += sent
+    return Exchange(reduce_s=reduce_s, gather_s=gather_s, sent_bytes=total_bytes)
+
+
+def update_collectives(
+    runs: tuple[StageGroup, ...],
+    graph: Graph,
+    table: WorkTable,
+    rows: IntArray,
+    places: Placements,
+    precision: Precision,
+    link_frac: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Seconds that the update of a step waits for its optimizer's own collectives, and bytes sent: plans by runs.
+
+    They come after gradients are reduced and before weights are written, so nothing hides them.
+    """
+    total_s, total_bytes = np.zeros((len(rows), len(runs))), np.zeros((len(rows), len(runs)))
+    if not precision.entry.collectives:
+        return total_s, total_bytes
+    cut, is_sharded = table.cuts.of_plan[rows], table.plans.zero_stage[rows] >= 1
+    elements_of = table.sharded.updated_elements(precision.entry)
+    stages = [[(span.count, elements_of[span.block]) for span in run.spans] for run in runs]
+    owners = [is_owner_here([graph.blocks[span.block].is_layer for span in run.spans]) for run in runs]
+    ranks = np.array([num_ranks(group) for group in places.groups])
+
+    def held(of_block: Callable[[BlockElements], Owned], tied: Callable[[BlockElements], Amount]) -> list[FloatArray]:
+        by_run = [
+            stage_elements(pieces, of_block, has_owner=owner, tied=tied)
+            for pieces, owner in zip(stages, owners, strict=True)
+        ]
+        every_cut = [[np.broadcast_to(amount, (len(table.cuts),)) for amount in owned] for owned in by_run]
+        return [np.stack(by_owner, axis=1)[cut] for by_owner in zip(*every_cut, strict=True)]
+
+    matrices = held(lambda block: block.matrices, lambda block: block.tied_matrices)
+    factors = held(lambda block: block.factors, lambda block: block.tied_factors)
+    gathered = held(lambda block: block.gathered, lambda _: 0.0)
+    for owner, (data, tensor) in enumerate((("data", "tensor"), ("expert_data", "expert_tensor"))):
+        shared = np.where(is_sharded, ranks[places.group_of[data]], 1)[:, None]
+        for each in precision.entry.collectives:
+            is_data = each.over == "data"
+            elements = factors[owner] if each.carries == "factors" else matrices[owner]
+            if not is_data:  # of what is split, a rank's turn
+                elements = (elements if each.carries == "factors" else gathered[owner]) / shared
+            whole_bytes = np.where(is_sharded[:, None] | (not is_data), elements * each.element_bytes, 0.0)
+            for group, chosen in by_group(places.groups, places.group_of[data if is_data else tensor]):
+                time_s, sent = timed(each.collective, whole_bytes[chosen], group, link_frac)
+                total_s[chosen] += time_s
+                total_bytes[chosen] += sent
+    return total_s, total_bytes
+
+
+def hidden_s(
+    reduce_s: FloatArray,
+    gather_s: FloatArray,
+    room_s: tuple[FloatArray, FloatArray],
+    share: FloatArray,
+    held_frac: Amount,
+) -> FloatArray:
+    """What overlaps: reductions behind the backward pass, gathers behind the next forward pass.
+
+    `room_s` is what a microbatch has room for, forward and backward, and `share` how many of them serve; of what
+    hides, `held_frac` is lost to compute.
+    """
+    behind_s = np.minimum(gather_s, share * room_s[0]) + np.minimum(reduce_s, share * room_s[1])
+    return np.asarray((1 - held_frac) * behind_s)
+
+
+def free_s(work: Work) -> Amount:
+    """Compute, or waiting for the host, behind which nothing is hidden yet."""
+    return np.maximum(0.0, work.cost.compute_s + work.host_wait_s - sum(comm.hidden_s for comm in work.comm))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,7 +202,7 @@ class StageColumns:
 
 def stage_columns(
     table: WorkTable,
-    runs: tuple[Run, ...],
+    runs: tuple[StageGroup, ...],
     rows: IntArray,
     graph: Graph,
     places: Placements,
@@ -84,7 +233,12 @@ def stage_columns(
 
 
 def _updated(
-    table: WorkTable, runs: tuple[Run, ...], rows: IntArray, graph: Graph, places: Placements, precision: Precision
+    table: WorkTable,
+    runs: tuple[StageGroup, ...],
+    rows: IntArray,
+    graph: Graph,
+    places: Placements,
+    precision: Precision,
 ) -> dict[str, Any]:
     """Which of the distinct updates of a step each plan has, and what these take, waits for their collectives in."""
     if not precision.entry.collectives:
@@ -99,7 +253,12 @@ def _updated(
 
 
 def _exchanged(
-    table: WorkTable, runs: tuple[Run, ...], rows: IntArray, graph: Graph, places: Placements, precision: Precision
+    table: WorkTable,
+    runs: tuple[StageGroup, ...],
+    rows: IntArray,
+    graph: Graph,
+    places: Placements,
+    precision: Precision,
 ) -> tuple[IntArray, Exchange]:
     """Which of the distinct exchanges of a step each plan has, and these, with the bytes that the update sends."""
     first, exchange_of = distinct(table.exchanger_of[rows])
@@ -117,10 +276,10 @@ def _room(works: StageWork) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _without_recompute(
-    table: WorkTable, runs: tuple[Run, ...], rows: IntArray
+    table: WorkTable, runs: tuple[StageGroup, ...], rows: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The room of the plans in `rows` if they recomputed nothing."""
     first, sender_of = distinct(table.sender_of[rows])
-    bare = tuple(replace(run, parts=tuple(replace(part, policy=NONE) for part in run.parts)) for run in runs)
+    bare = tuple(replace(run, spans=tuple(replace(span, policy=NONE) for span in run.spans)) for run in runs)
     forward_s, backward_s, copied_s = _room(table.stages(bare, rows[first]))
     return forward_s[sender_of], backward_s[sender_of], copied_s[sender_of]

@@ -9,7 +9,7 @@ from dovetail.cost.op_cost import LIMITS
 from dovetail.hardware.mixed import AnyCluster, parts_of
 from dovetail.plan.parts import on_parts
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.workload.graph import Graph, Phase
 from dovetail.workload.operators import OPERATORS, Unit
 
@@ -36,11 +36,11 @@ class StageOperator:
 def stage_operators(graph: Graph, plan: Plan, cluster: AnyCluster, stage: int) -> tuple[StageOperator, ...]:
     """Of every block that `stage` holds; what only sends is left out, and the update runs once."""
     plan = on_parts(plan, cluster)
-    pieces = shard(graph, plan)
+    sharded = shard(graph, plan)
     chip = parts_of(cluster)[plan.stage_parts[stage] if plan.stage_parts else 0].chip
     found = []
-    for piece in pieces.stages[stage].pieces:
-        ops = piece.block.ops
+    for span, block in sharded.held(stage):
+        ops = block.ops
         costs = op_costs(ops, chip)
         for row, name in enumerate(ops.names):
             operator, phase = OPERATORS[ops.kind[row]], Phase(ops.phase[row])
@@ -48,11 +48,11 @@ def stage_operators(graph: Graph, plan: Plan, cluster: AnyCluster, stage: int) -
                 continue
             found.append(
                 StageOperator(
-                    block=piece.block.name,
+                    block=block.name,
                     name=name,
                     kind=operator.name,
                     phase=phase.name.lower().replace("_", "-"),
-                    num_runs=piece.count * (1 if phase == Phase.UPDATE else pieces.num_microbatches),
+                    num_runs=span.count * (1 if phase == Phase.UPDATE else sharded.num_microbatches),
                     flop=float(costs.flop[row]),
                     hbm_bytes=float(costs.hbm_bytes[row]),
                     compute_s=float(costs.compute_s[row]),

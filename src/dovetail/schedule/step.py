@@ -10,16 +10,12 @@ import numpy as np
 
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.mixed import AnyCluster, equal_devices, parts_of
-from dovetail.plan.layout import runs_of
 from dovetail.plan.parts import on_parts
-from dovetail.plan.plan import Plan
-from dovetail.plan.plans import Plans, columns_of
-from dovetail.schedule.alike import Alike, alike, by_pipeline
-from dovetail.schedule.assembly import Assembly, by_stages
+from dovetail.plan.plan import Plan, Plans
+from dovetail.plan.sharding import ShardedPlan, shard
+from dovetail.schedule.assembly import Assembly, StageShapeGroup, alike, by_pipeline, by_stages
 from dovetail.schedule.offload import NoOffload, does_offload
-from dovetail.schedule.parts import shared_on_any
-from dovetail.schedule.same_plans import SamePlans
-from dovetail.schedule.shared_plans import Shared, shared
+from dovetail.schedule.plan_table import PlanTable, Shared, shared
 from dovetail.schedule.work import COMM_AXES, Comm
 from dovetail.units import Amount
 from dovetail.workload.graph import FloatArray, Graph, IntArray
@@ -61,23 +57,23 @@ class StepTimes:
 
 def training_step(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Precision) -> Step:
     """One step of `graph` by `plan`, which must be able to cut it, on `cluster`; what overlaps is its assumption."""
-    return PlanSteps(graph, on_parts(plan, cluster), precision).step(cluster)
+    return PlanSteps(shard(graph, on_parts(plan, cluster)), precision).step(cluster)
 
 
 def assembly_of(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Precision) -> Assembly:
     """The step of one plan put together, for whoever asks more of it than `Step` tells."""
-    return PlanSteps(graph, on_parts(plan, cluster), precision).assembly(cluster)
+    return PlanSteps(shard(graph, on_parts(plan, cluster)), precision).assembly(cluster)
 
 
 class PlanSteps:
-    """Steps of one plan, which must be able to cut `graph`, on clusters of as many devices in parts as large.
+    """Steps of one sharded plan on clusters of as many devices in parts as large.
 
     What the clusters have in common is worked out once: a step on the next takes a fraction of the first.
     """
 
-    def __init__(self, graph: Graph, plan: Plan, precision: Precision) -> None:
-        self._plan, self._same = plan, SamePlans(graph, columns_of([plan]), precision)
-        self._alike = alike(self._same.plans, np.zeros(1, dtype=np.int64), runs_of(graph, plan))
+    def __init__(self, sharded: ShardedPlan, precision: Precision) -> None:
+        self._plan, self._same = sharded.plan, PlanTable(sharded.table, precision)
+        self._alike = alike(sharded.table.plans, np.zeros(1, dtype=np.int64), sharded.runs)
 
     def step(self, cluster: AnyCluster) -> Step:
         return _only(_step(self.assembly(cluster)))
@@ -85,12 +81,15 @@ class PlanSteps:
     def steps_s(self, clusters: Sequence[AnyCluster]) -> list[float]:
         """Only how long, on each of `clusters`."""
         self._same.cost_on(part.chip for cluster in clusters for part in parts_of(cluster))
-        return [self.assembly(cluster, is_broken_down=False).step_s[0].item() for cluster in clusters]
+        found = []
+        for cluster in clusters:
+            found.append(self.assembly(cluster, is_broken_down=False).step_s[0].item())
+        return found
 
     def assembly(self, cluster: AnyCluster, *, is_broken_down: bool = True) -> Assembly:
         if does_offload(self._plan):
             equal_devices(cluster, "offload")
-        every = shared_on_any(self._same, cluster, is_broken_down=is_broken_down)
+        every = self._same.on(cluster, is_broken_down=is_broken_down)
         [(same, columns)] = by_stages(every, [self._alike])
         return Assembly(every, same, columns)
 
@@ -115,7 +114,7 @@ def even_times(every: Shared) -> StepTimes:
     return StepTimes(step_s=step_s, energy_j=energy_j)
 
 
-def _broken_down(every: Shared, groups: list[Alike]) -> list[tuple[IntArray, Step]]:
+def _broken_down(every: Shared, groups: list[StageShapeGroup]) -> list[tuple[IntArray, Step]]:
     return [(same.rows, _step(Assembly(every, same, columns))) for same, columns in by_stages(every, groups)]
 
 

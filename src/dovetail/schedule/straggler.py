@@ -9,25 +9,17 @@ import numpy as np
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.reliability import SlowDevices
 from dovetail.hardware.scales import Scales, scaled
-from dovetail.plan.layout import runs_of
-from dovetail.plan.plan import Plan
-from dovetail.plan.plans import columns_of
-from dovetail.schedule.alike import alike
-from dovetail.schedule.assembly import Assembly, by_stages
 from dovetail.schedule.pipelines import StageTimes
-from dovetail.schedule.shared_plans import shared
-from dovetail.workload.graph import Graph
-from dovetail.workload.optimizer import Precision
+from dovetail.schedule.step import PlanSteps
 
 
-def slowed_step_s(graph: Graph, plan: Plan, cluster: Cluster, precision: Precision, slow: SlowDevices) -> float:
-    """One step of `plan` with slow devices where they cost most: on the stages that take longest, one on each.
+def slowed_step_s(steps: PlanSteps, cluster: Cluster, slow: SlowDevices) -> float:
+    """One of a plan's `steps` with slow devices where they cost most: on the stages that take longest, one on each.
 
     Whoever shares a layer or a gradient with a slow device waits for it, so a stage is as slow as its slowest device,
     and all replicas of the pipeline as slow as its slowest one. More slow devices than stages change no more.
     """
-    usual = _assembly(graph, plan, cluster, precision)
-    slowed = _assembly(graph, plan, slowed_cluster(cluster, slow.speed_frac), precision)
+    usual, slowed = (steps.assembly(on) for on in (cluster, slowed_cluster(cluster, slow.speed_frac)))
     own, behind = (made.stage_times(is_transfer_free=False) for made in (usual, slowed))
     order = np.argsort(-(own.forward + own.backward)[0], kind="stable")
     chosen = {int(stage) for stage in order[: slow.num_devices]}
@@ -43,13 +35,6 @@ def slowed_cluster(cluster: Cluster, speed_frac: float) -> Cluster:
     calibration = cluster.chip.calibration
     hosts = {one.name: getattr(calibration, one.name) for one in fields(calibration) if one.name.startswith("host_")}
     return replace(slow, chip=replace(slow.chip, calibration=replace(slow.chip.calibration, **hosts)))
-
-
-def _assembly(graph: Graph, plan: Plan, cluster: Cluster, precision: Precision) -> Assembly:
-    plans = columns_of([plan])
-    every = shared(graph, plans, cluster, precision)
-    [(same, columns)] = by_stages(every, [alike(plans, np.zeros(1, dtype=np.int64), runs_of(graph, plan))])
-    return Assembly(every, same, columns)
 
 
 def _mixed(own: StageTimes, behind: StageTimes, chosen: set[int]) -> StageTimes:

@@ -1,21 +1,26 @@
-"""Work of one direction of one microbatch, and of a stage: compute, communication beside it, the clock it runs at.
+"""Work of one microbatch on a stage: compute, communication beside it, the clock that the power limit leaves it.
 
-Every amount may be an array: then a value is the work of as many blocks, stages or plans at once.
+`Work` is one direction and `StageWork` both. Every amount may be an array: then a value is the work of as many blocks,
+stages or plans at once, and `stage_work` makes it of the rows of one array, in which many of them are summed in one go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from statistics import NormalDist
+from typing import Protocol
 
 import numpy as np
 
+from dovetail.cost.columns import ChipColumns
 from dovetail.cost.cost import Cost
 from dovetail.cost.op_cost import LIMITS
-from dovetail.cost.power import Powered, at_clock, energy_at_j, mean_w
+from dovetail.cost.power import Powered, at_clock, energy_at_j, mean_w, sustained_clock_frac
+from dovetail.hardware.chip import Calibration, Chip
 from dovetail.hardware.endpoints import SM_HELD_FRAC, Endpoint
 from dovetail.units import Amount
-from dovetail.workload.graph import IntArray
+from dovetail.workload.graph import FloatArray, IntArray
 
 COMM_AXES = ("tp", "cp", "ep", "dp", "pp")
 
@@ -277,3 +282,132 @@ class StageWork:
             core_j=forward.cost.core_j + backward.cost.core_j,
             slowest_frac=slowest_frac,
         )
+
+
+COSTS = tuple(field.name for field in fields(Cost))
+# What time and energy of a step follow from stands first, and then what only tells where the time goes.
+_TIMED = (
+    *(("cost", COSTS.index(name)) for name in ("compute_s", "clocked_s", "energy_j", "core_j", "host_s")),
+    *(("core", COSTS.index(name)) for name in ("compute_s", "clocked_s")),
+    *((name, axis) for name in ("waiting_s", "beside_s") for axis in range(len(COMM_AXES))),
+    ("sent_bytes", 0),
+    ("weight_s", 0),
+)
+_EVERY = (
+    *((part, index) for part in ("cost", "core") for index in range(len(COSTS))),
+    *((name, axis) for name in ("waiting_s", "beside_s") for axis in range(len(COMM_AXES))),
+    *((name, 0) for name in ("sent_bytes", "weight_s", "recompute_s")),
+    *(("limits_s", limit) for limit in range(len(LIMITS))),
+)
+_ORDER = tuple(dict.fromkeys((*_TIMED, *_EVERY)))
+ROWS = {
+    part: tuple(_ORDER.index(row) for row in sorted(_EVERY) if row[0] == part)
+    for part in dict.fromkeys(part for part, _ in _EVERY)
+}
+NUM_TIMED, NUM_ROWS = len(_TIMED), len(_ORDER)
+COMPUTE, HOST = (ROWS["cost"][COSTS.index(name)] for name in ("compute_s", "host_s"))
+WAYS = 2  # forward and backward, the first axis of such arrays; the second are these rows
+
+
+def cost_of(rows: Sequence[Amount] | FloatArray) -> Cost:
+    """Rows in the order of COSTS as a value."""
+    return Cost(**dict(zip(COSTS, rows, strict=True)))
+
+
+def stage_work(columns: FloatArray, endpoint: Endpoint) -> StageWork:
+    """Ways by rows by whatever there is of them, as a value of as many stages; rows left out are nothing."""
+    held_frac = held_fracs(endpoint)
+    forward, backward = (_work([*way, *(0.0 for _ in range(NUM_ROWS - len(way)))], held_frac) for way in columns)
+    return StageWork(forward=forward, backward=backward)
+
+
+def _work(rows: Sequence[Amount], held_frac: tuple[float, ...]) -> Work:
+    part = {name: tuple(rows[index] for index in places) for name, places in ROWS.items()}
+    cost, core = (cost_of(part[name]) for name in ("cost", "core"))
+    return Work(
+        cost=cost,
+        core=core,
+        waiting_s=part["waiting_s"],
+        beside_s=part["beside_s"],
+        sent_bytes=part["sent_bytes"][0],
+        recompute_s=part["recompute_s"][0],
+        weight_s=part["weight_s"][0],
+        limits_s=part["limits_s"],
+        held_frac=held_frac,
+    )
+
+
+class Running(Powered, Protocol):
+    """A chip, or many that are calibrated alike."""
+
+    @property
+    def calibration(self) -> Calibration: ...
+
+    @property
+    def endpoint_kind(self) -> Endpoint: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EnergyRows:
+    """What chips draw idle, and what a byte sent costs all of them."""
+
+    idle_w: FloatArray
+    link_j_per_byte: Amount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ChipRows:
+    """Many chips that are calibrated alike, with one kind of endpoint: an entry each."""
+
+    tdp_w: FloatArray
+    energy: EnergyRows
+    calibration: Calibration
+    endpoint_kind: Endpoint
+
+    def at(self, rows: IntArray) -> ChipRows:
+        """Of `rows`, in whatever shape these have."""
+        energy = EnergyRows(idle_w=self.energy.idle_w[rows], link_j_per_byte=self.energy.link_j_per_byte)
+        return replace(self, tdp_w=self.tdp_w[rows], energy=energy)
+
+
+def chip_rows(chips: ChipColumns, base: Chip) -> ChipRows:
+    """`chips`, which are calibrated as `base` and have its endpoint."""
+    energy = EnergyRows(idle_w=chips.idle_w, link_j_per_byte=base.energy.link_j_per_byte)
+    return ChipRows(tdp_w=chips.tdp_w, energy=energy, calibration=base.calibration, endpoint_kind=base.endpoint_kind)
+
+
+def slowest_frac(num_devices: int, clock_spread_frac: float) -> float:
+    """Clock of the slowest of `num_devices` against the mean: what all wait for (Blom's expectation of the extreme)."""
+    if num_devices == 1:
+        return 1.0
+    return 1.0 / (1.0 + clock_spread_frac * NormalDist().inv_cdf((num_devices - 0.375) / (num_devices + 0.25)))
+
+
+def entered(work: StageWork, chip: Running) -> StageWork:
+    """The stage with what the host takes to enter each of its passes."""
+    calibration = chip.calibration
+    calls_s = (calibration.host_call_s, calibration.host_backward_s)
+    forward, backward = (
+        replace(way, cost=replace(way.cost, host_s=way.cost.host_s + call_s))
+        for way, call_s in zip((work.forward, work.backward), calls_s, strict=True)
+    )
+    return replace(work, forward=forward, backward=backward)
+
+
+def sustained(work: StageWork, chip: Running, num_devices: int) -> StageWork:
+    """The stage at the clock that microbatch after microbatch leaves it, as long as the slowest of all devices takes.
+
+    What it draws is that of a device of the mean, which waits for the slowest. It cools in waits for the host that the
+    slowest has too, no more: else a faster host would lower the clock of a device that never waited for it.
+    """
+    behind_frac = slowest_frac(num_devices, chip.calibration.clock_spread_frac)
+    limit_frac = sustained_clock_frac(work.draw(chip, behind_frac), chip)
+    clock_frac = behind_frac * limit_frac
+    forward, backward = (_drawing(way, clock_frac, limit_frac) for way in (work.forward, work.backward))
+    return StageWork(forward=forward, backward=backward, clock_frac=clock_frac)
+
+
+def _drawing(work: Work, clock_frac: Amount, limit_frac: Amount) -> Work:
+    """`work` with the time of one clock and the energy of another."""
+    slow, drawn = work.at_clock(clock_frac), at_clock(work.cost, limit_frac)
+    return replace(slow, cost=replace(slow.cost, energy_j=drawn.energy_j, core_j=drawn.core_j))

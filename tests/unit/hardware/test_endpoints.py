@@ -23,7 +23,7 @@ from dovetail.hardware.endpoints import (
 from dovetail.network.endpoint import endpoints as mechanisms
 from dovetail.network.torus import Phase, Work
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.schedule.one_device.contention import BLOCK_BYTES_PER_S, Held, beside, block_bytes_per_s
 from dovetail.units import GIGA
 from dovetail.workload.graph import Phase as OpPhase
@@ -62,8 +62,8 @@ def test_the_share_of_memory_is_what_the_contention_model_says_of_a_layer():
     for name, num_ranks, batch in (("llama3-8b", 1, 2), ("llama3-70b", 8, 1)):
         workload = Workload(model=models[name](), global_batch=batch, seq=4096)
         plan = Plan(tensor_parallel=num_ranks, sequence_parallel=num_ranks > 1)
-        pieces = shard(workload.training_graph(), plan).stages[0].pieces
-        ops = next(piece.block.ops for piece in pieces if piece.block.is_layer)
+        spans = shard(workload.training_graph(), plan).held(0)
+        ops = next(block.ops for _, block in spans if block.is_layer)
         ops = ops.where(np.isin(UNIT[ops.kind], (Unit.TENSOR, Unit.VECTOR)) & (ops.phase != OpPhase.UPDATE))
         traffic = 16 * BLOCK_BYTES_PER_S
         both = Held(

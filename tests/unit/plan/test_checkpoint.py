@@ -8,7 +8,7 @@ import pytest
 
 from dovetail.plan.checkpoint import checkpoint_bytes, copied_checkpoint_bytes, device_checkpoint_bytes
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload

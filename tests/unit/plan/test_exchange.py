@@ -12,7 +12,7 @@ from dovetail.hardware.topology import Dimension, Topology, num_ranks
 from dovetail.plan.exchange import MEANINGS, payload_bytes
 from dovetail.plan.placement import placement
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.units import GIGA
 from dovetail.workload.graph import Ops, Phase
 from dovetail.workload.layers import Sample
@@ -56,7 +56,7 @@ def exchanges(ops: Ops, plan: Plan) -> tuple[Exchange, ...]:
 
 def layer_exchanges(name: str, plan: Plan, seq: int = 1024):
     graph = training_graph(models[name]().forward(Sample(batch=plan.data_parallel, seq=seq, dtype="bf16")), Precision())
-    block = [p.block for p in shard(graph, plan).stages[0].pieces if p.block.is_layer][-1]
+    block = [block for _, block in shard(graph, plan).held(0) if block.is_layer][-1]
     return exchanges(block.ops, plan)
 
 
@@ -142,6 +142,6 @@ def test_an_axis_that_does_not_nest_is_refused():
 def test_split_logits_exchange_their_statistics():
     graph = training_graph(models["llama3-8b"]().forward(Sample(batch=1, seq=1024, dtype="bf16")), Precision())
     plan = Plan(tensor_parallel=8)
-    head = shard(graph, plan).stages[0].pieces[-1].block
+    head = shard(graph, plan).held(0)[-1][1]
     sends = exchanges(head.ops, plan)
     assert ("all-reduce", 1024 * 3 * 4) in {(s.collective, s.payload_bytes) for s in sends}

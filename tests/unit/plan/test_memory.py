@@ -8,11 +8,11 @@ import pytest
 
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import memory_use
-from dovetail.plan.block_memory import block_memory, kept_bytes
+from dovetail.plan.block_memory import kept_bytes
 from dovetail.plan.frameworks import frameworks
 from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, moments
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import Shard, shard
+from dovetail.plan.sharding import ShardedPlan, shard
 from dovetail.workload.graph import Block, Phase
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
@@ -21,6 +21,7 @@ from dovetail.workload.optimizer import Precision
 from dovetail.workload.training import training_graph
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
+from tests.device_memory import block_memory
 
 LLAMA = models["llama3-8b"]().architecture
 assert isinstance(LLAMA, Transformer)
@@ -29,7 +30,7 @@ MIXED = Precision()
 FP32_LOSS_FSDP = Precision(weights="fp32", has_master_weights=False, are_gradients_standing=False)
 
 
-def cut(plan: Plan, precision: Precision = MIXED, *, num_microbatches: int = 8, **changes: str) -> Shard:
+def cut(plan: Plan, precision: Precision = MIXED, *, num_microbatches: int = 8, **changes: str) -> ShardedPlan:
     batch = plan.data_parallel * plan.microbatch * num_microbatches
     sample = Sample(batch=batch, seq=SEQ, dtype="bf16", **changes)  # type: ignore[arg-type]
     return shard(training_graph(LLAMA.forward(sample), precision), plan)
@@ -37,7 +38,7 @@ def cut(plan: Plan, precision: Precision = MIXED, *, num_microbatches: int = 8, 
 
 def begin(plan: Plan, precision: Precision = MIXED, stage: int = 0, in_flight: float = 1.0, **changes: str):
     pieces = cut(plan, precision, **changes)  # type: ignore[arg-type]
-    return moments(pieces, pieces.stages[stage], precision, in_flight)[0]
+    return moments(pieces, stage, precision, in_flight)[0]
 
 
 def test_layers_that_recompute_leaves_alone_keep_everything() -> None:
@@ -51,19 +52,15 @@ def test_layers_that_recompute_leaves_alone_keep_everything() -> None:
 
 def test_recompute_layers_are_counted_stage_by_stage() -> None:
     plan = Plan(pipeline_parallel=4, recompute=("full",), recompute_layers=(8, 4, 0, 0))
-    stages = cut(plan).stages
-    assert [sum(p.count for p in s.pieces if p.block.is_layer and p.recompute == "full") for s in stages] == [
-        8,
-        4,
-        0,
-        0,
-    ]
-    assert [s.num_layers for s in stages] == [8, 8, 8, 8]
+    found = cut(plan)
+    layers = [[span for span, block in found.held(stage) if block.is_layer] for stage in range(4)]
+    assert [sum(span.count for span in spans if span.recompute == "full") for spans in layers] == [8, 4, 0, 0]
+    assert [sum(span.count for span in spans) for spans in layers] == [8, 8, 8, 8]
 
 
 def test_every_second_product_and_attention_are_saved() -> None:
     """q, v of k and v, attention's output and statistics, gate of gate and up, down; and the layer's input."""
-    layer = next(p.block for p in cut(Plan(), kernels="eager").stages[0].pieces if p.block.is_layer)
+    layer = next(block for _, block in cut(Plan(), kernels="eager").held(0) if block.is_layer)
     columns = HIDDEN + HIDDEN + KV + HIDDEN + FFN + HIDDEN
     statistics = 4 * 32
     assert kept_bytes(layer, "alternate") == pytest.approx(SEQ * (2 * columns + statistics))
@@ -71,7 +68,7 @@ def test_every_second_product_and_attention_are_saved() -> None:
 
 def test_recompute_runs_again_only_what_was_not_saved() -> None:
     def again(policy: str) -> dict[str, float]:
-        layer = next(p.block for p in cut(Plan(recompute=(policy,))).stages[0].pieces if p.block.is_layer)
+        layer = next(block for _, block in cut(Plan(recompute=(policy,))).held(0) if block.is_layer)
         rows = zip(layer.ops.names, layer.ops.flop, strict=True)
         return {name.removesuffix(":again"): flop for name, flop in rows if name.endswith(":again")}
 
@@ -87,7 +84,7 @@ def test_an_offloaded_optimizer_is_the_hosts_and_it_has_the_gradients_too() -> N
     assert there.optimizer_bytes == 0
     assert there.host_bytes == here.optimizer_bytes + here.gradients_bytes > 0
     pieces = cut(Plan(offload_optimizer=True), precision)
-    assert moments(pieces, pieces.stages[0], precision, 1.0)[-1].buffers_bytes == 0
+    assert moments(pieces, 0, precision, 1.0)[-1].buffers_bytes == 0
 
 
 def test_offloaded_activations_leave_the_device_but_for_two_layers_on_their_way() -> None:
@@ -100,7 +97,7 @@ def test_offloaded_activations_leave_the_device_but_for_two_layers_on_their_way(
 def test_every_moment_of_a_step_has_all_that_is_offloaded_on_the_host() -> None:
     plan = Plan(offload_optimizer=True, offload_activations_frac=0.5)
     pieces = cut(plan)
-    assert len({moment.host_bytes for moment in moments(pieces, pieces.stages[0], Precision(), 1.0)}) == 1
+    assert len({moment.host_bytes for moment in moments(pieces, 0, Precision(), 1.0)}) == 1
 
 
 def test_transformer_engine_keeps_an_unused_gradient_for_each_shape_of_weight() -> None:
@@ -125,7 +122,7 @@ def test_without_zero_deepspeed_widens_gradients_twice() -> None:
     for zero_stage, factor in ((0, 2.0), (1, 1.0)):
         plan = Plan(zero_stage=zero_stage)
         ours, theirs = (
-            moments(pieces, pieces.stages[0], precision, 1.0)[-1].buffers_bytes
+            moments(pieces, 0, precision, 1.0)[-1].buffers_bytes
             for pieces in (cut(plan, precision), cut(replace(plan, framework="deepspeed"), precision))
         )
         assert theirs == pytest.approx(factor * ours)
@@ -160,9 +157,10 @@ def test_what_is_stranded_is_stated_apart_and_needed_all_the_same() -> None:
 def test_torchtitan_keeps_gathered_inputs_where_others_gather_again() -> None:
     plan = Plan(tensor_parallel=8, sequence_parallel=True)
     pieces = cut(plan)
-    layer = next(p.block for p in pieces.stages[0].pieces if p.block.is_layer)
+    layer = next(block for _, block in pieces.held(0) if block.is_layer)
     tables = [
-        block_memory(layer, "none", Precision(), frameworks[name], pieces.one_cut) for name in ("plain", "torchtitan")
+        block_memory(layer, "none", Precision(), frameworks[name], pieces.table.cuts.degrees)
+        for name in ("plain", "torchtitan")
     ]
     whole = SEQ * HIDDEN * 2
     assert tables[1].kept_bytes - tables[0].kept_bytes == pytest.approx(2 * (whole - whole / 8))
@@ -188,8 +186,8 @@ def test_what_the_loss_kept_is_gone_when_layers_are_recomputed() -> None:
     plan = Plan(recompute=("full",))
     pieces = cut(plan)
     tables = {
-        p.block.name: block_memory(p.block, p.recompute, MIXED, frameworks["plain"], pieces.one_cut)
-        for p in pieces.stages[0].pieces
+        block.name: block_memory(block, span.recompute, MIXED, frameworks["plain"], pieces.table.cuts.degrees)
+        for span, block in pieces.held(0)
     }
     layer, head = tables["layer"], tables["head"]
     held = begin(plan)
@@ -201,8 +199,8 @@ def test_what_the_loss_kept_is_gone_when_layers_are_recomputed() -> None:
 def test_what_a_small_loss_kept_is_gone_at_the_peak_of_a_recomputed_layer() -> None:
     plan, small = Plan(recompute=("full",)), replace(LLAMA, vocab=1000)  # type: ignore[type-var]
     pieces = shard(training_graph(small.forward(Sample(batch=8, seq=SEQ, dtype="bf16")), MIXED), plan)
-    layer = block_memory(_block(pieces, "layer"), "full", MIXED, frameworks["plain"], pieces.one_cut)
-    held = moments(pieces, pieces.stages[0], MIXED, 1.0)[0]
+    layer = block_memory(_block(pieces, "layer"), "full", MIXED, frameworks["plain"], pieces.table.cuts.degrees)
+    held = moments(pieces, 0, MIXED, 1.0)[0]
     assert held.activations_bytes == pytest.approx(32 * layer.kept_bytes)
     assert held.buffers_bytes == pytest.approx(layer.passing_bytes)
 
@@ -212,7 +210,7 @@ def test_tied_weights_are_held_twice_only_where_their_owner_is_on_another_stage(
 
     def weights_bytes(plan: Plan) -> float:
         pieces = shard(graph, plan)
-        return float(sum(moments(pieces, stage, MIXED, 1.0)[0].weights_bytes for stage in pieces.stages))
+        return float(sum(moments(pieces, stage, MIXED, 1.0)[0].weights_bytes for stage in range(pieces.num_stages)))
 
     tied = sum(
         int(block.ops.weight_elements[block.ops.is_tied & (block.ops.phase == Phase.FORWARD)].sum())
@@ -224,19 +222,19 @@ def test_tied_weights_are_held_twice_only_where_their_owner_is_on_another_stage(
 
 def test_gradients_come_with_the_backward_pass_unless_they_stand() -> None:
     pieces = cut(Plan(), FP32_LOSS_FSDP)
-    first, late, last, _ = moments(pieces, pieces.stages[0], FP32_LOSS_FSDP, 1.0)
+    first, late, last, _ = moments(pieces, 0, FP32_LOSS_FSDP, 1.0)
     layer = 2 * HIDDEN * (HIDDEN + KV) + 3 * HIDDEN * FFN + 2 * HIDDEN
     assert first.gradients_bytes == 0
     assert last.gradients_bytes - late.gradients_bytes == pytest.approx(4 * (layer + VOCAB * HIDDEN))
     assert late.activations_bytes == pytest.approx(kept_bytes(_block(pieces, "layer"), "none"))
     standing = cut(Plan())
-    assert len({m.gradients_bytes for m in moments(standing, standing.stages[0], MIXED, 1.0)}) == 1
+    assert len({m.gradients_bytes for m in moments(standing, 0, MIXED, 1.0)}) == 1
 
 
 def test_gradients_narrower_than_master_weights_are_widened_for_the_update() -> None:
     for precision, factor in ((Precision(gradients="bf16"), 4 / 2), (MIXED, 0.0)):
         pieces = cut(Plan(), precision)
-        update = moments(pieces, pieces.stages[0], precision, 1.0)[-1]
+        update = moments(pieces, 0, precision, 1.0)[-1]
         assert update.buffers_bytes == pytest.approx(factor * update.gradients_bytes)
 
 
@@ -247,8 +245,8 @@ def test_of_the_loss_one_microbatch_is_held_and_of_layers_all_that_are_in_flight
     assert more == pytest.approx(2 * kept)
 
 
-def _block(pieces: Shard, name: str) -> Block:
-    return next(piece.block for piece in pieces.stages[0].pieces if piece.block.name == name)
+def _block(pieces: ShardedPlan, name: str) -> Block:
+    return next(block for _, block in pieces.held(0) if block.name == name)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +260,7 @@ def test_attention_holds_what_devices_of_one_sequence_exchange(exchange, kv_part
         pieces = shard(training_graph(many.forward(Sample(batch=8, seq=SEQ, dtype="bf16")), MIXED), plan)
         layer = _block(pieces, "layer")
         core = replace(layer, ops=layer.ops.where(layer.ops.is_core | (layer.ops.kind == code_of("context_gather"))))
-        memory = block_memory(core, "none", MIXED, frameworks["plain"], pieces.one_cut)
+        memory = block_memory(core, "none", MIXED, frameworks["plain"], pieces.table.cuts.degrees)
         return float(memory.passing_bytes)
 
     alone, shared = in_attention(Plan()), in_attention(Plan(context_parallel=16, context_exchange=exchange))
@@ -274,5 +272,5 @@ def test_both_ends_of_dualpipe_hold_tied_weights_once() -> None:
     tied = replace(LLAMA, is_tied=True)  # type: ignore[type-var]
     graph = training_graph(tied.forward(Sample(batch=8, seq=SEQ, dtype="bf16")), MIXED)
     pieces = shard(graph, Plan(pipeline_parallel=4, schedule="dualpipe"))
-    first, last = (moments(pieces, pieces.stages[stage], MIXED, 1.0)[0].weights_bytes for stage in (0, -1))
+    first, last = (moments(pieces, stage, MIXED, 1.0)[0].weights_bytes for stage in (0, 3))
     assert first == last

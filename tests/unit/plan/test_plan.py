@@ -6,8 +6,9 @@ import pytest
 
 from dovetail.errors import InvalidInput
 from dovetail.plan.check import check_plan
+from dovetail.plan.layout import layers_per_chunk, stage_counts
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import layers_per_chunk, shard, stage_counts
+from dovetail.plan.sharding import shard
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
 
@@ -106,7 +107,7 @@ def test_a_plan_the_model_cannot_have_is_refused_with_the_way_out(name, plan, wo
 def test_one_count_of_recomputed_layers_goes_for_stages_with_fewer_too():
     plan = Plan(pipeline_parallel=2, layers_per_stage=(20, 12), recompute=("full",), recompute_layers=(16,))
     check_plan(plan, graph_of("llama3-8b"), 2)
-    assert [stage.pieces[-1].recompute for stage in shard(graph_of("llama3-8b"), plan).stages] == ["none", "full"]
+    assert [shard(graph_of("llama3-8b"), plan).spans(stage)[-1].recompute for stage in (0, 1)] == ["none", "full"]
 
 
 def test_a_ring_over_a_window_is_refused():
@@ -169,8 +170,8 @@ def test_recomputed_layers_are_counted_over_all_kinds_of_layers_of_a_stage():
     graph = graph_of("deepseek-v3")
 
     def recomputed(**more) -> list[int]:
-        [stage] = shard(graph, Plan(recompute=("full",), **more)).stages
-        return [piece.count for piece in stage.pieces if piece.recompute == "full" and piece.block.is_layer]
+        held = shard(graph, Plan(recompute=("full",), **more)).held(0)
+        return [span.count for span, block in held if span.recompute == "full" and block.is_layer]
 
     assert recomputed() == [3, 58]
     assert recomputed(recompute_layers=(60,)) == [3, 57]

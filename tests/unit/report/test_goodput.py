@@ -22,13 +22,14 @@ from dovetail.hardware.reliability import (
     SlowDevices,
 )
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.report.assumptions import assumptions
 from dovetail.report.goodput import budget_record, budget_rows, goodput_record, goodput_rows
 from dovetail.report.outcome import tables
 from dovetail.report.record import record
 from dovetail.schedule.goodput import Goodput
 from dovetail.schedule.long_run import long_run
+from dovetail.schedule.step import PlanSteps
 from dovetail.units import GIGA, SECONDS_PER_DAY, SECONDS_PER_HOUR
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
@@ -164,6 +165,7 @@ def test_a_job_that_never_gets_on_keeps_its_step_and_is_told_why(said, words):
 def test_failures_of_parts_are_not_modelled():
     parts = tuple(replace(CLUSTER, name=name, reliability=SAID) for name in ("a", "b"))
     mixed = MixedCluster(name="both", parts=parts, between=CLUSTER.topology.dimensions[-1].link)
-    graph = WORKLOAD.training_graph()
+    sharded = shard(WORKLOAD.training_graph(), PLAN)
+    steps = PlanSteps(sharded, WORKLOAD.precision)
     with pytest.raises(NotModelled, match="reliability is not modelled for clusters of several parts"):
-        long_run(graph, shard(graph, PLAN), mixed, WORKLOAD.precision, 1.0)
+        long_run(sharded, steps, mixed, WORKLOAD.precision, 1.0)

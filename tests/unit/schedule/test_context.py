@@ -12,15 +12,12 @@ from dovetail.cost.costs import op_costs
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.network.collectives import collectives
-from dovetail.plan.cuts import degrees_of, local_ops
 from dovetail.plan.placement import placement
-from dovetail.plan.plan import CONTEXT_EXCHANGES, Overlap, Plan
-from dovetail.plan.plans import columns_of
-from dovetail.plan.shard import shard
-from dovetail.schedule.context_sends import walk_parts
+from dovetail.plan.plan import CONTEXT_EXCHANGES, Overlap, Plan, columns_of
+from dovetail.plan.sharding import degrees_of, local_ops, shard
+from dovetail.schedule.communication import walk_parts
 from dovetail.schedule.step import Step, training_step
-from dovetail.schedule.work import COMM_AXES, HELD_FRAC
-from dovetail.schedule.work_columns import COSTS
+from dovetail.schedule.work import COMM_AXES, COSTS, HELD_FRAC
 from dovetail.units import MILLI
 from dovetail.workload.graph import Axis, B, FloatArray, Graph, M, N, Ops, Phase
 from dovetail.workload.models import models
@@ -149,7 +146,7 @@ def test_a_part_is_added_to_others_in_fp32_and_its_gradients_as_they_are():
 
 def test_devices_that_deal_heads_out_attend_to_all_positions_with_some_heads():
     def attention(exchange: str) -> list[int]:
-        layer = next(p.block for p in shard(graph(8192), plan(exchange)).stages[0].pieces if p.block.is_layer)
+        layer = next(block for _, block in shard(graph(8192), plan(exchange)).held(0) if block.is_layer)
         row = np.flatnonzero(np.isin(layer.ops.kind, ATTENTION_CODES) & (layer.ops.phase == Phase.FORWARD))[0]
         return [int(size) for size in layer.ops.extents[row, [B, M, N]]]
 

@@ -17,12 +17,10 @@ from dovetail.hardware.topology import Topology
 from dovetail.network.alphabeta import all_to_all_s
 from dovetail.network.collectives import collectives
 from dovetail.network.collectives.all_to_all import deduplicated_all_to_all_s
-from dovetail.plan.placement import placement
-from dovetail.plan.placements import placements_of
-from dovetail.plan.plan import Overlap, Plan
-from dovetail.plan.plans import columns_of
+from dovetail.plan.placement import placement, placements_of
+from dovetail.plan.plan import Overlap, Plan, columns_of
+from dovetail.schedule.stage_columns import Held, exchange
 from dovetail.schedule.step import Step, training_step
-from dovetail.schedule.sync import Held, exchange
 from dovetail.schedule.work import COMM_AXES, HELD_FRAC
 from dovetail.units import MEGA, MICRO, MILLI, PETA
 from dovetail.workload.graph import Graph

@@ -16,7 +16,7 @@ from dovetail.hardware.link import Link
 from dovetail.hardware.mixed import MixedCluster
 from dovetail.plan.block_memory import kept_bytes
 from dovetail.plan.plan import Overlap, Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.report.levers import levers_table
 from dovetail.schedule.offload import UPDATE_FRAC
 from dovetail.schedule.step import Step, training_step
@@ -60,7 +60,7 @@ def step(plan: Plan, on: Cluster | None = None) -> Step:
 def layers_bytes(policy: str = "none") -> float:
     """What the layers of one microbatch keep."""
     pieces = shard(graph(), PLAN)
-    layer = next(piece.block for piece in pieces.stages[0].pieces if piece.block.is_layer)
+    layer = next(block for _, block in pieces.held(0) if block.is_layer)
     return NUM_LAYERS * kept_bytes(layer, policy)
 
 

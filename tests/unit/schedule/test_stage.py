@@ -12,9 +12,8 @@ from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoints
 from dovetail.plan.plan import Plan
-from dovetail.schedule.same_plans import lone_work
-from dovetail.schedule.stage import slowest_frac, sustained
-from dovetail.schedule.work import HELD_FRAC, StageWork, Work, held_fracs
+from dovetail.schedule.plan_table import lone_work
+from dovetail.schedule.work import HELD_FRAC, StageWork, Work, held_fracs, slowest_frac, sustained
 from dovetail.units import MICRO
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision

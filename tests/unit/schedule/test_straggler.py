@@ -8,14 +8,13 @@ import pytest
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.reliability import SlowDevices
 from dovetail.plan.layout import runs_of
-from dovetail.plan.plan import Plan
-from dovetail.plan.plans import columns_of
-from dovetail.schedule.alike import alike
-from dovetail.schedule.assembly import Assembly, by_stages
+from dovetail.plan.plan import Plan, columns_of
+from dovetail.plan.sharding import shard
+from dovetail.schedule.assembly import Assembly, alike, by_stages
 from dovetail.schedule.pipeline_events import played
 from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
-from dovetail.schedule.shared_plans import shared
-from dovetail.schedule.step import training_step
+from dovetail.schedule.plan_table import shared
+from dovetail.schedule.step import PlanSteps, training_step
 from dovetail.schedule.straggler import slowed_cluster, slowed_step_s
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
@@ -30,7 +29,7 @@ EVERY_PLAN = pytest.mark.parametrize("plan", [FLAT, PIPED], ids=["flat", "piped"
 
 def slowed_s(plan: Plan, speed_frac: float, num_devices: int = 1) -> float:
     slow = SlowDevices(speed_frac=speed_frac, num_devices=num_devices)
-    return slowed_step_s(GRAPH, plan, CLUSTER, PRECISION, slow)
+    return slowed_step_s(PlanSteps(shard(GRAPH, plan), PRECISION), CLUSTER, slow)
 
 
 def step_s(plan: Plan, speed_frac: float = 1.0) -> float:

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.plan.block_memory import block_memory, kept_bytes
+from dovetail.plan.block_memory import kept_bytes
 from dovetail.plan.frameworks import frameworks
 from dovetail.workload.boundaries import kept_once
 from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis, Block, Need
 from dovetail.workload.layers import whole
 from dovetail.workload.optimizer import Precision
+from tests.device_memory import block_memory
 
 ROWS = (4, Axis.DATA)
 TENSOR_BYTES = 4 * 8 * 2.0  # rows by columns in bf16

@@ -16,7 +16,7 @@ from dovetail.hardware.topology import Dimension
 from dovetail.plan.checkpoint import checkpoint_bytes
 from dovetail.plan.memory import moments
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.registry import Owner, registering, withdraw
 from dovetail.schedule.step import assembly_of, training_step
 from dovetail.workload.graph import Graph, Phase
@@ -121,7 +121,7 @@ def test_ranks_that_share_state_share_the_products_of_its_update():
     flop = []
     for zero_stage in (0, 1):
         pieces = shard(graph("muon"), Plan(data_parallel=8, zero_stage=zero_stage))
-        blocks = [(piece.count, piece.block.ops) for piece in pieces.stages[0].pieces]
+        blocks = [(span.count, block.ops) for span, block in pieces.held(0)]
         products = [(n, o, (o.phase == Phase.UPDATE) & (o.unit == Unit.TENSOR)) for n, o in blocks]
         flop.append(sum(n * float(o.flop[chosen].sum()) for n, o, chosen in products))
     assert flop[1] == pytest.approx(flop[0] / 8, rel=1e-12)
@@ -130,7 +130,7 @@ def test_ranks_that_share_state_share_the_products_of_its_update():
 
 def test_tensor_parallel_ranks_compute_the_same_products():
     pieces = shard(graph("muon"), Plan(tensor_parallel=8))
-    blocks = [(piece.count, piece.block.ops) for piece in pieces.stages[0].pieces]
+    blocks = [(span.count, block.ops) for span, block in pieces.held(0)]
     flop = sum(n * float(o.flop[(o.phase == Phase.UPDATE) & (o.unit == Unit.TENSOR)].sum()) for n, o in blocks)
     assert flop == update_flop(graph("muon"))
 
@@ -187,7 +187,7 @@ def test_the_update_waits_for_its_gather():
 def test_the_products_of_an_update_have_room():
     """X, its product and a square of its short side in bf16, when the update runs; gate and up are one matrix."""
     pieces = shard(graph("muon"), Plan(data_parallel=64, zero_stage=3))
-    update = moments(pieces, pieces.stages[0], Precision(optimizer="muon"), 1.0)[-1]
+    update = moments(pieces, 0, Precision(optimizer="muon"), 1.0)[-1]
     assert update.buffers_bytes == 2.0 * (2 * HIDDEN * 2 * FFN + HIDDEN * HIDDEN)
 
 

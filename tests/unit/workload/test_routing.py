@@ -12,7 +12,7 @@ from dovetail.errors import InvalidInput
 from dovetail.evaluate import Outcome, evaluate
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import computed_flop, executed_flop, shard
+from dovetail.plan.sharding import computed_flop, executed_flop, shard
 from dovetail.report.outcome import headline_table
 from dovetail.schedule.step import training_step
 from dovetail.schedule.work import COMM_AXES
@@ -34,7 +34,7 @@ def workload(routing: Routing = Routing(), name: str = "mixtral-8x7b") -> Worklo
 
 def rows(routing: Routing, name: str, plan: Plan = SPREAD) -> int:
     """Rows of one operator of a layer on the most loaded device."""
-    layer = next(p.block for p in shard(workload(routing).training_graph(), plan).stages[0].pieces if p.block.is_layer)
+    layer = next(block for _, block in shard(workload(routing).training_graph(), plan).held(0) if block.is_layer)
     return int(layer.ops.extents[layer.ops.names.index(name), M])
 
 

@@ -13,8 +13,8 @@ from dovetail.errors import DovetailError, InvalidInput, NotModelled
 from dovetail.evaluate import memory_use
 from dovetail.plan.check import check_plan
 from dovetail.plan.placement import placement
-from dovetail.plan.plans import columns_of
-from dovetail.plan.shard import shard
+from dovetail.plan.plan import columns_of
+from dovetail.plan.sharding import shard
 from dovetail.schedule.pipelines import check_schedule
 from dovetail.schedule.step import step_times
 from dovetail.workload.graph import Graph

@@ -9,10 +9,9 @@ from dovetail.evaluate import evaluate
 from dovetail.files.phaze_dp import load_instance, shipped_instances
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.cuts import cuts_of
-from dovetail.plan.placements import NOWHERE, placements_of
-from dovetail.plan.plan import Plan
-from dovetail.plan.plans import Plans, joined
+from dovetail.plan.placement import NOWHERE, placements_of
+from dovetail.plan.plan import Plan, Plans, joined
+from dovetail.plan.sharding import shard_plans
 from dovetail.schedule.memory_needs import need_bytes
 from dovetail.schedule.step import step_times, training_step
 from dovetail.search.objectives import objectives
@@ -81,7 +80,7 @@ def _plans() -> Run:
     def run() -> float:
         placements_of(plans, cluster.topology)
         step_times(graph, plans, cluster, workload.precision)
-        need_bytes(graph, plans, cuts_of(plans, graph), workload.precision)
+        need_bytes(shard_plans(graph, plans), workload.precision)
         return len(plans)
 
     return warm(run)

@@ -14,7 +14,7 @@ from dovetail.hardware.mixed import AnyCluster
 from dovetail.plan.levers import Trial
 from dovetail.plan.parts import usable_by_stage
 from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.registry import at_withdrawal
 from dovetail.report.assumptions import layers_per_stage
 from dovetail.report.launch.fallbacks import as_run

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from dovetail.hardware.chip import Chip
 from dovetail.network.torus import Work
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.schedule.one_device.shared_chip import Step
 from dovetail.schedule.one_device.training_program import RUNS, Program, Row, rows_of
 from dovetail.workload.graph import Block, M, N, Ops, Phase
@@ -133,8 +133,8 @@ def _segments(workload: Workload, chip: Chip, num_ranks: int, held_counts: tuple
     Norms and additions between two exchanges then run after both, which moves a few percent of the time of one.
     """
     plan = Plan(tensor_parallel=num_ranks, sequence_parallel=True)
-    pieces = shard(workload.training_graph(), plan).stages[0].pieces
-    blocks = [piece.block.ops for piece in pieces for _ in range(piece.count)]
+    spans = shard(workload.training_graph(), plan).held(0)
+    blocks = [block.ops for span, block in spans for _ in range(span.count)]
     rows = {id(ops): _marked(ops, chip, held_counts) for ops in {id(ops): ops for ops in blocks}.values()}
     forward = [row for ops in blocks for row in rows[id(ops)] if row[0].phase == Phase.FORWARD]
     backward = [row for ops in reversed(blocks) for row in rows[id(ops)] if row[0].phase != Phase.FORWARD]

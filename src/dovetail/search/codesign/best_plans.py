@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.cost.columns import ChipColumns
-from dovetail.schedule.chip_rows import ChipRows
 from dovetail.schedule.many_chips import PlanFrame
 from dovetail.schedule.step import even_times
+from dovetail.schedule.work import ChipRows
 from dovetail.schedule.work_table import ChipWorks
 from dovetail.search.codesign.frames import Frame
 from dovetail.search.planners.bounds.step_lows import step_bounds

@@ -39,7 +39,7 @@ class ComputeLows:
 
     def __init__(self, plans: PlanFrame, graph: Graph, policies: tuple[int, ...], base: Chip, space: Space) -> None:
         self._space, self._base = space, base
-        works = plans.works
+        works = plans.works.sharded
         refuse_own_costs(works.local, (base.name,), "systems are ruled out by how costs grow with what a chip has")
         self._num_cuts = len(works.cuts)
         weight = np.zeros((len(PLACES), len(works.local) // self._num_cuts))

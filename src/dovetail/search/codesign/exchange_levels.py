@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.plan.layout import Part, Run
-from dovetail.plan.plans import distinct
-from dovetail.schedule.alike import Alike
-from dovetail.schedule.shared_plans import Shared
-from dovetail.schedule.sync import Held, exchange, held_elements
+from dovetail.columns import distinct
+from dovetail.plan.layout import LayerSpan, StageGroup
+from dovetail.schedule.assembly import StageShapeGroup
+from dovetail.schedule.plan_table import Shared
+from dovetail.schedule.stage_columns import Held, exchange, held_elements
 from dovetail.search.planners.bounds.step_lows import layer_blocks
 from dovetail.workload.graph import FloatArray, IntArray
 
@@ -34,7 +34,7 @@ class ExchangeLevels:
         return np.asarray(self.level_s[:, is_meant].min(axis=1, initial=np.inf))
 
 
-def exchange_levels(every: Shared, same: Alike, fewest: int, most: int) -> ExchangeLevels:
+def exchange_levels(every: Shared, same: StageShapeGroup, fewest: int, most: int) -> ExchangeLevels:
     """Of plans of one pipeline over layers of one kind, whose stages hold `fewest` to `most` of them."""
     first_s, last_s, other_s = _stage_exchanges_s(every, same, most)
     first, last = np.meshgrid(*(np.arange(fewest, most + 1),) * 2, indexing="ij")
@@ -51,12 +51,12 @@ def exchange_levels(every: Shared, same: Alike, fewest: int, most: int) -> Excha
     )
 
 
-def _stage_exchanges_s(every: Shared, same: Alike, most: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _stage_exchanges_s(every: Shared, same: StageShapeGroup, most: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Seconds of the first, the last and any other stage, plans by their layers from none to `most`."""
     [kind] = layer_blocks(every.graph)
-    layer = Part(block=kind, count=1)
-    ends = [tuple(part for part in run.parts if part.block != kind) for run in (same.runs[0], same.runs[-1])]
-    one_layer = tuple(Run(first_stage=0, num_stages=1, parts=(*parts, layer)) for parts in (*ends, ()))
+    layer = LayerSpan(block=kind, count=1)
+    ends = [tuple(span for span in run.spans if span.block != kind) for run in (same.runs[0], same.runs[-1])]
+    one_layer = tuple(StageGroup(first_stage=0, num_stages=1, spans=(*parts, layer)) for parts in (*ends, ()))
     counts = np.arange(most + 1) - 1.0
 
     def stage_s(place: int) -> FloatArray:
@@ -76,12 +76,12 @@ def _stage_exchanges_s(every: Shared, same: Alike, most: int) -> tuple[FloatArra
     return stage_s(0), stage_s(1), stage_s(2)
 
 
-def run_exchanges_s(every: Shared, same: Alike) -> FloatArray:
+def run_exchanges_s(every: Shared, same: StageShapeGroup) -> FloatArray:
     """Seconds of stages as the plans have them, plans by runs."""
     return _exchanged_s(every, same, lambda rows: held_elements(same.runs, every.graph, every.table, rows))
 
 
-def _exchanged_s(every: Shared, same: Alike, holding: Holding) -> FloatArray:
+def _exchanged_s(every: Shared, same: StageShapeGroup, holding: Holding) -> FloatArray:
     """What stages that hold so much exchange once a step, plans by stages."""
     first, exchanger = distinct(every.table.exchanger_of[same.rows])
     rows = same.rows[first]

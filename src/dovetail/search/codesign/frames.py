@@ -11,13 +11,12 @@ import numpy as np
 from dovetail.errors import NotModelled
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
-from dovetail.plan.cuts import cuts_of
-from dovetail.plan.placements import nesting
-from dovetail.plan.plan import RECOMPUTE_POLICIES
-from dovetail.plan.plans import Plans, joined
+from dovetail.plan.placement import nesting
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Plans, joined
+from dovetail.plan.sharding import shard_plans
 from dovetail.schedule.many_chips import PlanFrame, plan_frame
 from dovetail.schedule.memory_needs import need_bytes
-from dovetail.schedule.shared_plans import Shared
+from dovetail.schedule.plan_table import Shared
 from dovetail.search.codesign.line_making import lines_of
 from dovetail.search.codesign.lines import Lines, pair_times_s
 from dovetail.search.planners.bounds.memory_lows import may_fit
@@ -52,7 +51,7 @@ class _Cut:
 
     @cached_property
     def need_bytes(self) -> FloatArray:
-        return need_bytes(self.graph, self.plans, cuts_of(self.plans, self.graph), self.workload.precision)
+        return need_bytes(shard_plans(self.graph, self.plans), self.workload.precision)
 
     def fitting(self, limit: Cluster) -> IntArray:
         if limit.usable_bytes not in self._fitting:

@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.schedule.alike import Alike, by_pipeline
-from dovetail.schedule.assembly import STRAIGHT, num_hiding
-from dovetail.schedule.shared_plans import Shared
-from dovetail.schedule.work import held_s
-from dovetail.schedule.work_columns import stage_work
+from dovetail.schedule.assembly import STRAIGHT, StageShapeGroup, by_pipeline, num_hiding
+from dovetail.schedule.plan_table import Shared
+from dovetail.schedule.work import held_s, stage_work
 from dovetail.search.codesign.exchange_levels import exchange_levels, run_exchanges_s
 from dovetail.search.codesign.lines import COLUMNS, PLACES, Lines, places_of_blocks
 from dovetail.search.planners.bounds.block_lows import BlockLows, block_lows
@@ -66,7 +64,7 @@ def _either(is_first: BoolArray, first: _Line, second: _Line) -> _Line:
     return replace(first, **chosen)
 
 
-def _lines(every: Shared, same: Alike, waits_s: FloatArray, ways: list[_Line]) -> Lines:
+def _lines(every: Shared, same: StageShapeGroup, waits_s: FloatArray, ways: list[_Line]) -> Lines:
     """Plans of a pipeline as rows: what is paid for entering a stage is in both `fixed_s` and `bare_s`."""
     num, num_layers = len(same.rows), sum(every.graph.blocks[kind].repeat for kind in layer_blocks(every.graph))
     slope = np.zeros((num, NUM_WAYS, len(PLACES)))
@@ -92,7 +90,7 @@ def _lines(every: Shared, same: Alike, waits_s: FloatArray, ways: list[_Line]) -
     )
 
 
-def _paid_s(every: Shared, same: Alike) -> FloatArray:
+def _paid_s(every: Shared, same: StageShapeGroup) -> FloatArray:
     """What a stage takes for handing over a microbatch, where that is not beside its compute."""
     transfer_s, is_beside = every.transfer_s[every.transfer_of[same.rows]], every.plans.overlaps("pipeline")[same.rows]
     return np.where(is_beside, 0.0, 2 * same.num_copies * same.interleave * transfer_s)
@@ -101,7 +99,7 @@ def _paid_s(every: Shared, same: Alike) -> FloatArray:
 class _Group:
     """Plans of one pipeline, and the lines of their steps."""
 
-    def __init__(self, every: Shared, same: Alike, lows: BlockLows, policies: tuple[int, ...]) -> None:
+    def __init__(self, every: Shared, same: StageShapeGroup, lows: BlockLows, policies: tuple[int, ...]) -> None:
         self._every, self._same = every, same
         self._low: GroupLows = group_lows(every, same, lows, policies)
         self._m = self._low.num_microbatches.astype(np.float64)

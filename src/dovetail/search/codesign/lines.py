@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.schedule.shared_plans import Shared
+from dovetail.schedule.plan_table import Shared
 from dovetail.search.planners.bounds.block_lows import block_lows
 from dovetail.search.planners.bounds.step_lows import ROUNDING_TOLERANCE, layer_blocks
 from dovetail.workload.graph import FloatArray, Graph, IntArray

@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail.hardware.chip import Chip
 from dovetail.plan.plan import Plan
-from dovetail.schedule.shared_plans import shared
+from dovetail.schedule.plan_table import shared
 from dovetail.search.codesign.best_plans import NO_PLAN
 from dovetail.search.codesign.frames import Frame
 from dovetail.search.codesign.question import JointQuestion

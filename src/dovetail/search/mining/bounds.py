@@ -14,7 +14,7 @@ import numpy as np
 
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.template import Design, template_chip
-from dovetail.plan.cuts import joined_ops
+from dovetail.plan.sharding import joined_ops
 from dovetail.schedule.cores.problem import HBM, WHOLE
 from dovetail.schedule.cores.slices import slice_costs, splits
 from dovetail.schedule.cores.work import Work

@@ -14,11 +14,11 @@ from dovetail.plan.check import check_plan
 from dovetail.plan.exchange import MEANINGS, payload_bytes
 from dovetail.plan.placement import Placement, placement
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import Stage, shard
+from dovetail.plan.sharding import ShardedPlan, shard
+from dovetail.schedule.communication import timed
 from dovetail.schedule.cores.batch import scheduled
 from dovetail.schedule.cores.slices import slice_costs
 from dovetail.schedule.cores.work import Work, chip_batch, work_of
-from dovetail.schedule.send_table import timed
 from dovetail.schedule.step import training_step
 from dovetail.schedule.work import COMM_AXES
 from dovetail.workload.graph import Block, FloatArray, Graph, Ops, Phase
@@ -78,8 +78,8 @@ def job_of(
     graph = workload.training_graph()
     check_plan(plan, graph, cluster.num_devices)
     cut = shard(graph, plan)
-    works = _Works(plan, placement(plan, cluster.topology), cluster.chip, workload.precision)
-    is_whole = cut.num_microbatches == len(cut.stages) == 1
+    works = _Works(cut, placement(plan, cluster.topology), cluster.chip, workload.precision)
+    is_whole = cut.num_microbatches == cut.num_stages == 1
     passing = (Phase.FORWARD,) if is_forward_only else tuple(p for p in Phase if p != Phase.UPDATE or is_whole)
     ending = () if is_whole or is_forward_only else (Phase.UPDATE,)
     is_alone = plan.data_parallel == plan.pipeline_parallel == 1
@@ -91,9 +91,9 @@ def job_of(
                 passes=works.of(stage, passing),
                 updates=works.of(stage, ending),
                 once_s=once_s,
-                forward_frac=works.forward_frac(stage, passing) if len(cut.stages) > 1 else 1.0,  # of one, none waits
+                forward_frac=works.forward_frac(stage, passing) if cut.num_stages > 1 else 1.0,  # of one, none waits
             )
-            for stage in cut.stages
+            for stage in range(cut.num_stages)
         ),
         num_microbatches=cut.num_microbatches,
         num_devices=plan.num_devices,
@@ -131,17 +131,17 @@ def check_update(plan: Plan, precision: Precision) -> None:
 class _Works:
     """Graphs of the blocks of a sharded model; stages that hold the same block share its graph."""
 
-    def __init__(self, plan: Plan, place: Placement, chip: Chip, precision: Precision) -> None:
-        self._plan, self._place, self._chip, self._precision = plan, place, chip, precision
+    def __init__(self, cut: ShardedPlan, place: Placement, chip: Chip, precision: Precision) -> None:
+        self._cut, self._place, self._chip, self._precision = cut, place, chip, precision
         self._known: dict[tuple[int, tuple[Phase, ...]], Work] = {}
         self._known_s: dict[int, float] = {}
 
-    def of(self, stage: Stage, phases: tuple[Phase, ...]) -> tuple[Repeated, ...]:
+    def of(self, stage: int, phases: tuple[Phase, ...]) -> tuple[Repeated, ...]:
         """What `stage` runs of `phases`."""
-        found = (Repeated(work=self._work(piece.block, phases), count=piece.count) for piece in stage.pieces)
+        found = (Repeated(work=self._work(block, phases), count=span.count) for span, block in self._cut.held(stage))
         return tuple(one for one in found if len(one.work.ops))
 
-    def forward_frac(self, stage: Stage, phases: tuple[Phase, ...]) -> float:
+    def forward_frac(self, stage: int, phases: tuple[Phase, ...]) -> float:
         """How much of `phases` is the forward pass, each scheduled by itself."""
         taken_s = [
             sum(one.count * self._makespan_s(one.work) for one in self.of(stage, some))
@@ -159,7 +159,7 @@ class _Works:
         key = (id(block), phases)
         if key not in self._known:
             ops = block.ops.where(np.isin(block.ops.phase, phases))
-            exchange_s = exchanges_s(ops, self._plan, self._place, self._chip.calibration.link_frac)
+            exchange_s = exchanges_s(ops, self._cut.plan, self._place, self._chip.calibration.link_frac)
             self._known[key] = work_of(ops, self._precision, exchange_s, is_layer=block.is_layer)
         return self._known[key]
 

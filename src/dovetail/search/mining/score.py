@@ -11,7 +11,7 @@ import numpy as np
 from dovetail.cost.columns import chip_columns
 from dovetail.cost.costs import cost_table
 from dovetail.hardware.chip import Chip
-from dovetail.plan.cuts import joined_ops
+from dovetail.plan.sharding import joined_ops
 from dovetail.schedule.cores.batch import scheduled
 from dovetail.schedule.cores.problem import TENSOR, VECTOR
 from dovetail.schedule.cores.slices import SliceCosts, slice_costs

@@ -16,7 +16,7 @@ from dovetail.hardware.clusters.template_torus import template_torus
 from dovetail.plan.check import check_plan
 from dovetail.plan.placement import placement
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.search.mining.load import TrainingJob, check_update, job_of
 from dovetail.workload.graph import Axis
 from dovetail.workload.workload import Workload

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.plan.plans import Plans, joined
+from dovetail.plan.plan import Plans, joined
 from dovetail.search.planners.candidates import Found
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 

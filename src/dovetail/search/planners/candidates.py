@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dovetail.columns import distinct
 from dovetail.hardware.cluster import Cluster
-from dovetail.plan.plan import Plan
-from dovetail.plan.plans import Plans, distinct
+from dovetail.plan.plan import Plan, Plans
 from dovetail.search.objectives import Figures, Objective
 from dovetail.units import Amount
 from dovetail.workload.graph import FloatArray

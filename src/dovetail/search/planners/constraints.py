@@ -9,8 +9,7 @@ from typing import Any
 
 from dovetail.errors import InvalidInput
 from dovetail.plan.check import check_plan
-from dovetail.plan.plan import Overlap, Plan
-from dovetail.plan.plans import OVERLAPS
+from dovetail.plan.plan import OVERLAPS, Overlap, Plan
 from dovetail.search.planners.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH, PlanSpace, batches, divisors
 from dovetail.workload.graph import Graph
 

@@ -8,9 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
-from dovetail.plan.cuts import cuts_of
-from dovetail.plan.placements import nesting
-from dovetail.plan.plans import Plans, joined
+from dovetail.plan.placement import nesting
+from dovetail.plan.plan import Plans, joined
+from dovetail.plan.sharding import shard_plans
 from dovetail.schedule.memory_needs import host_need_bytes, need_bytes
 from dovetail.schedule.offload import does_offload, host_of
 from dovetail.schedule.step import step_times
@@ -122,11 +122,11 @@ class EvenSearch:
         if not len(placed):
             return found
         job = self.job
-        asked = (job.graph, placed, cuts_of(placed, job.graph), job.precision)
-        need = need_bytes(*asked)
+        sharded = shard_plans(job.graph, placed)
+        need = need_bytes(sharded, job.precision)
         is_fitting = need <= job.cluster.usable_bytes
         if does_offload(placed):
-            is_fitting &= host_need_bytes(*asked) <= host_of(job.cluster).share_bytes
+            is_fitting &= host_need_bytes(sharded, job.precision) <= host_of(job.cluster).share_bytes
         fits = np.flatnonzero(is_fitting)
         tally, best = found.tally.evaluated(len(placed), len(fits)).with_need(placed, need), found.best
         if len(fits):
@@ -141,8 +141,8 @@ class EvenSearch:
         for _, plans in _chunks(batches(self.space, self.job.graph, self.job.cluster.num_devices), PLANS_AT_ONCE):
             placed = nesting(plans, self.job.cluster.topology)
             if len(placed):
-                cuts = cuts_of(placed, self.job.graph)
-                tally = tally.with_need(placed, need_bytes(self.job.graph, placed, cuts, self.job.precision))
+                need = need_bytes(shard_plans(self.job.graph, placed), self.job.precision)
+                tally = tally.with_need(placed, need)
         return tally
 
 

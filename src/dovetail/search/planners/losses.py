@@ -9,7 +9,7 @@ from dovetail.evaluate import memory_use
 from dovetail.hardware.mixed import AnyCluster, parts_of
 from dovetail.plan.parts import usable_by_stage
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.schedule.step import training_step
 from dovetail.schedule.work import COMM_AXES
 from dovetail.workload.graph import Graph

@@ -13,12 +13,10 @@ import numpy as np
 
 from dovetail.hardware.mixed import MixedCluster
 from dovetail.plan.layout import runs_of
-from dovetail.plan.memory_table import memory_table
-from dovetail.plan.plans import Plans
-from dovetail.schedule.alike import alike, by_pipeline
-from dovetail.schedule.assembly import Assembly, by_stages
-from dovetail.schedule.parts import shared_of
-from dovetail.schedule.shared_plans import Shared
+from dovetail.plan.memory import memory_table
+from dovetail.plan.plan import Plans
+from dovetail.schedule.assembly import Assembly, alike, by_pipeline, by_stages
+from dovetail.schedule.plan_table import Shared, shared
 from dovetail.search.planners.bounds.block_lows import block_lows
 from dovetail.search.planners.bounds.part_lows import PartLows, stage_lows
 from dovetail.search.planners.bounds.step_lows import ROUNDING_TOLERANCE
@@ -58,7 +56,7 @@ def cut_anew(
 
     Those are looked for at up to `slack` times the least pace.
     """
-    every = shared_of(job.graph, with_policies(plans, job.policies), job.cluster, job.precision)
+    every = shared(job.graph, with_policies(plans, job.policies), job.cluster, job.precision)
     each = _lows(job, every, plans, stage_parts)
     ranges = [_asked(low, best_s, slack) for low in each]
     options = _options(every, stage_parts, ranges, job.policies)
@@ -82,7 +80,7 @@ def cut_anew(
 def _lows(job: PartJob, every: Shared, plans: Plans, stage_parts: tuple[tuple[int, ...], ...]) -> list[PartLows]:
     """Of each base plan; `every` has them under each policy."""
     lows = tuple(block_lows(job.graph, part.table) for part in every.parts)
-    memory = memory_table(job.graph, every.plans, every.table.cuts, job.precision)
+    memory = memory_table(every.sharded, job.precision)
     found: dict[int, PartLows] = {}
     for same in by_pipeline(job.graph, plans):
         some = stage_lows(every, same.rows * len(job.policies), job.policies, lows, memory)

@@ -17,14 +17,13 @@ import numpy as np
 
 from dovetail.errors import NotModelled
 from dovetail.hardware.mixed import MixedCluster
-from dovetail.plan.cuts import cuts_of
-from dovetail.plan.memory_table import memory_table
-from dovetail.plan.placements import NOWHERE
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.plan.plans import Plans, joined
-from dovetail.schedule.alike import by_pipeline
+from dovetail.plan.memory import memory_table
+from dovetail.plan.placement import NOWHERE
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan, Plans, joined
+from dovetail.plan.sharding import shard_plans
+from dovetail.schedule.assembly import by_pipeline
 from dovetail.schedule.memory_needs import need_bytes
-from dovetail.schedule.parts import part_places, shared_of
+from dovetail.schedule.plan_table import part_places, shared
 from dovetail.search.objectives import Figures, Objective
 from dovetail.search.planners.bounds.block_lows import block_lows
 from dovetail.search.planners.bounds.part_lows import stage_lows
@@ -145,15 +144,15 @@ def _stage_devices(plans: Plans) -> int:
 def _needs(job: PartJob, plans: Plans) -> tuple[Plans, FloatArray]:
     """`plans` under each policy, with layers spread evenly, and what the fullest device of each needs."""
     every = with_policies(plans, job.policies)
-    return every, need_bytes(job.graph, every, cuts_of(every, job.graph), job.precision)
+    return every, need_bytes(shard_plans(job.graph, every), job.precision)
 
 
 def _bases(job: PartJob, plans: Plans) -> Iterator[PartBases]:
     """The base plans of `plans`, all with as many stages, with the parts in any order; none whose layers do not fit."""
     counts = [part.num_devices // _stage_devices(plans) for part in job.cluster.parts]
-    every = shared_of(job.graph, plans, job.cluster, job.precision)
+    every = shared(job.graph, plans, job.cluster, job.precision)
     lows = tuple(block_lows(job.graph, part.table) for part in every.parts)
-    table = memory_table(job.graph, plans, every.table.cuts, job.precision)
+    table = memory_table(every.sharded, job.precision)
     for same in by_pipeline(job.graph, plans):
         each = max(1, TABLE_ELEMENTS // (same.num_stages * job.graph.num_layers))
         for start in range(0, len(same.rows), each):

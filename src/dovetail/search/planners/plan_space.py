@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.plan.check import context_problem
-from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap
-from dovetail.plan.plans import OVERLAPS, Plans
+from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, OVERLAPS, RECOMPUTE_POLICIES, Overlap, Plans
 from dovetail.schedule.pipelines import PipelineShape, pipelines
 from dovetail.workload.graph import Axis, BoolArray, Graph
 

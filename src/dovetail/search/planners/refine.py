@@ -23,11 +23,9 @@ import numpy as np
 
 from dovetail.hardware.cluster import Cluster
 from dovetail.plan.layout import even_runs, runs_of
-from dovetail.plan.plan import Plan
-from dovetail.plan.plans import Plans, columns_of
-from dovetail.schedule.alike import alike
-from dovetail.schedule.assembly import Assembly, by_stages
-from dovetail.schedule.shared_plans import Shared, shared
+from dovetail.plan.plan import Plan, Plans, columns_of
+from dovetail.schedule.assembly import Assembly, alike, by_stages
+from dovetail.schedule.plan_table import Shared, shared
 from dovetail.search.planners.bases import BasePlans, Refined
 from dovetail.search.planners.bounds.block_lows import block_lows
 from dovetail.search.planners.bounds.memory_lows import may_fit

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dovetail.hardware.catalog import chips
-from dovetail.plan.block_memory import block_memory, kept_bytes
+from dovetail.plan.block_memory import kept_bytes
 from dovetail.plan.frameworks import frameworks
 from dovetail.schedule.cores import fast
 from dovetail.schedule.cores import work as work_module
@@ -21,6 +21,7 @@ from dovetail.workload.operators import Unit
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.training import with_recompute
 from dovetail.workload.workload import Workload
+from tests.device_memory import block_memory
 
 SHAPES = {"llama3-8b": (1, 2048), "bert-large": (8, 512), "gpt3-175b": (1, 2048)}
 POLICIES = ("none", "selective", "full")

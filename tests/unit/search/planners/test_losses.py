@@ -7,7 +7,7 @@ import pytest
 from dovetail.evaluate import memory_use
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.schedule.step import training_step
 from dovetail.search.planners.losses import Loss, Setting, energy_parts, losses, memory_parts, time_parts
 from dovetail.workload.models import models

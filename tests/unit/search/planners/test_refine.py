@@ -9,7 +9,7 @@ from dovetail.evaluate import memory_use
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.plan.shard import shard
+from dovetail.plan.sharding import shard
 from dovetail.schedule.step import training_step
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.plan_space import PlanSpace

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from dovetail.errors import InvalidInput
 from dovetail.hardware.mixed import AnyCluster
+from dovetail.plan.layout import layers_per_chunk
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import layers_per_chunk
 from dovetail.report.launch.decoder_flags import megatron_deepspeed_shape
 from dovetail.report.launch.fallbacks import (
     heaviest_recompute,

@@ -11,8 +11,8 @@ from itertools import groupby
 
 from dovetail.errors import InvalidInput
 from dovetail.hardware.mixed import AnyCluster
+from dovetail.plan.layout import layers_per_chunk
 from dovetail.plan.plan import AXES, Plan
-from dovetail.plan.shard import layers_per_chunk
 from dovetail.report.launch.decoder_flags import megatron_shape
 from dovetail.report.launch.fallbacks import heaviest_recompute, nested_order, offered_optimizer
 from dovetail.report.launch.frameworks import launchers

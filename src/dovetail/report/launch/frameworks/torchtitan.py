@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from dovetail.errors import InvalidInput
 from dovetail.hardware.mixed import AnyCluster
+from dovetail.plan.layout import layers_per_chunk
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import layers_per_chunk
 from dovetail.report.launch.fallbacks import (
     heaviest_recompute,
     mixed_recompute,

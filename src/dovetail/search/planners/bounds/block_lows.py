@@ -19,10 +19,7 @@ import numpy as np
 from dovetail.cost.cost import Cost
 from dovetail.cost.power import at_clock, sustained_clock_frac
 from dovetail.plan.plan import RECOMPUTE_POLICIES
-from dovetail.schedule.chip_rows import Running
-from dovetail.schedule.stage import slowest_frac
-from dovetail.schedule.work import COMM_AXES, StageWork, Work
-from dovetail.schedule.work_columns import stage_work
+from dovetail.schedule.work import COMM_AXES, Running, StageWork, Work, slowest_frac, stage_work
 from dovetail.schedule.work_table import WorkTable
 from dovetail.units import Amount
 from dovetail.workload.graph import BoolArray, FloatArray, Graph

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
+from dovetail.columns import distinct
 from dovetail.hardware.cluster import Cluster
-from dovetail.plan.cuts import cuts_of
-from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, runtime_bytes
-from dovetail.plan.memory_table import MemoryTable, memory_table
-from dovetail.plan.plan import Plan
-from dovetail.plan.plans import Plans, distinct
+from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, MemoryTable, memory_table, runtime_bytes
+from dovetail.plan.plan import Plan, Plans
+from dovetail.plan.sharding import shard_plans
 from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
 from dovetail.search.planners.bounds.stage_paces import ROOM_TOLERANCE, state_bytes
 from dovetail.workload.graph import BoolArray, FloatArray, Graph, IntArray
@@ -26,10 +23,10 @@ def may_fit(graph: Graph, plans: Plans, cluster: Cluster, precision: Precision, 
     A stage holds as many as their weights, states and the least that a policy keeps of them leave room for, counted
     as in `stage_paces`; all stages together must hold all.
     """
-    cuts = cuts_of(plans, graph)
-    first, alike = distinct(*(getattr(plans, name) for name in _MATTERS), cuts.of_plan)
-    some = plans.at(first)
-    table = memory_table(graph, some, replace(cuts, of_plan=cuts.of_plan[first]), precision)
+    sharded = shard_plans(graph, plans)
+    first, alike = distinct(*(getattr(plans, name) for name in _MATTERS), sharded.cuts.of_plan)
+    table = memory_table(sharded.at(first), precision)
+    some = table.plans
     limit_bytes = (cluster.usable_bytes - runtime_bytes(some)) / (1 + ALLOCATOR_RESERVE_FRAC) * (1 + ROOM_TOLERANCE)
     fits = np.ones(len(some), dtype=bool)
     shape_first, shape_of = distinct(some.pipeline_parallel, some.interleave, some.schedule)

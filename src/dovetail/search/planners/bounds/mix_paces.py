@@ -15,11 +15,10 @@ from itertools import combinations, product
 
 import numpy as np
 
-from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, runtime_bytes
-from dovetail.plan.memory_table import MemoryTable
+from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, MemoryTable, runtime_bytes
 from dovetail.plan.plan import Plan
 from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
-from dovetail.schedule.shared_plans import Shared
+from dovetail.schedule.plan_table import Shared
 from dovetail.search.planners.bounds.stage_paces import ROOM_TOLERANCE, state_bytes
 from dovetail.search.planners.mixes import holdable, kind_counts
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray

@@ -12,15 +12,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.plan.layout import Part, Run
-from dovetail.plan.memory_table import MemoryTable
+from dovetail.plan.layout import LayerSpan, StageGroup, stage_counts
+from dovetail.plan.memory import MemoryTable
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import stage_counts
 from dovetail.schedule.hops import hops_before, sending_kinds
 from dovetail.schedule.pipelines import PipelineShape, schedule_name
-from dovetail.schedule.shared_plans import Shared
-from dovetail.schedule.sync import exchange, held_elements
-from dovetail.schedule.work_columns import cost_of
+from dovetail.schedule.plan_table import Shared
+from dovetail.schedule.stage_columns import exchange, held_elements
+from dovetail.schedule.work import cost_of
 from dovetail.search.planners.bounds.block_lows import BlockLows
 from dovetail.search.planners.bounds.pipeline_lows import pipeline_low_s
 from dovetail.search.planners.bounds.stage_paces import stage_times_s
@@ -177,7 +176,7 @@ def _outer_s(every: Shared, plan: Plan, low: BlockLows, sender: IntArray, polici
 def _once_s(every: Shared, rows: IntArray, plan: Plan, layer: int) -> FloatArray:
     """Exchange and update of a stage with a full share of the layers, on whichever part that takes least."""
     share = -(-every.graph.num_layers // plan.pipeline_parallel)
-    run = Run(first_stage=1, num_stages=1, parts=(Part(block=layer, count=share),))
+    run = StageGroup(first_stage=1, num_stages=1, spans=(LayerSpan(block=layer, count=share),))
     found = []
     for part in every.parts:
         paid_frac = 1 - (1 - part.held_frac) * every.plans.overlaps("data")[rows]

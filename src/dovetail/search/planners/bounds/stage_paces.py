@@ -12,12 +12,16 @@ from itertools import combinations
 
 import numpy as np
 
-from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, runtime_bytes
-from dovetail.plan.memory_table import MemoryTable
-from dovetail.plan.parameter_memory import held_bytes, optimizer_state_bytes
-from dovetail.plan.stage_elements import Owned
+from dovetail.plan.memory import (
+    ALLOCATOR_RESERVE_FRAC,
+    MemoryTable,
+    held_bytes,
+    optimizer_state_bytes,
+    runtime_bytes,
+)
+from dovetail.plan.sharding import Owned
 from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
-from dovetail.schedule.shared_plans import Shared
+from dovetail.schedule.plan_table import Shared
 from dovetail.search.planners.least_pace import Cut, least_pace_s
 from dovetail.workload.graph import FloatArray, IntArray
 

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.plan.layout import Part, Run
-from dovetail.plan.memory_table import MemoryTable, memory_table
-from dovetail.plan.plans import distinct
-from dovetail.schedule.alike import Alike, by_pipeline
-from dovetail.schedule.assembly import num_hiding, tied
+from dovetail.columns import distinct
+from dovetail.plan.layout import LayerSpan, StageGroup
+from dovetail.plan.memory import MemoryTable, memory_table
+from dovetail.schedule.assembly import StageShapeGroup, by_pipeline, num_hiding, tied
 from dovetail.schedule.offload import Offload
 from dovetail.schedule.pipelines import PipelineShape
-from dovetail.schedule.shared_plans import Shared
-from dovetail.schedule.sync import exchange, held_elements
-from dovetail.schedule.work_columns import cost_of
+from dovetail.schedule.plan_table import Shared
+from dovetail.schedule.stage_columns import exchange, held_elements
+from dovetail.schedule.work import cost_of
 from dovetail.search.planners.bounds.block_lows import BlockLows, block_lows
 from dovetail.search.planners.bounds.mix_paces import MixLows, least_mix_paces_s
 from dovetail.search.planners.bounds.pipeline_lows import pace_slope, pipeline_low_s
@@ -31,7 +30,7 @@ class GroupLows:
     """Plans of one pipeline: what their stages take at least for a microbatch, and what a step adds."""
 
     every: Shared
-    same: Alike
+    same: StageShapeGroup
     lows: BlockLows
     policies: tuple[int, ...]
     num_microbatches: IntArray
@@ -44,7 +43,7 @@ class GroupLows:
 
     def at(self, places: IntArray) -> GroupLows:
         """Some of its plans."""
-        same = Alike(
+        same = StageShapeGroup(
             rows=self.same.rows[places],
             name=self.same.name,
             num_stages=self.same.num_stages,
@@ -87,22 +86,22 @@ class GroupLows:
         return fixed_lows_s(self.every, self.same, self.lows, self.policies)
 
 
-def _entered_s(every: Shared, same: Alike, lows: BlockLows) -> FloatArray:
+def _entered_s(every: Shared, same: StageShapeGroup, lows: BlockLows) -> FloatArray:
     """What each stage takes beside its blocks: transfers that are paid for, less what entering it may take."""
     transfer_s, is_beside = every.transfer_s[every.transfer_of[same.rows]], every.plans.overlaps("pipeline")[same.rows]
     paid_s = np.where(is_beside, 0.0, 2 * same.num_copies * same.interleave * transfer_s)
     return np.asarray(paid_s - lows.call_s[every.table.sender_of[same.rows]])
 
 
-def fixed_lows_s(every: Shared, same: Alike, lows: BlockLows, policies: tuple[int, ...]) -> FloatArray:
+def fixed_lows_s(every: Shared, same: StageShapeGroup, lows: BlockLows, policies: tuple[int, ...]) -> FloatArray:
     """What stages take at least beside their layers, plans by stages: embedding, head and transfers."""
     sender = every.table.sender_of[same.rows]
     fixed_s = np.repeat(_entered_s(every, same, lows)[:, None], same.num_stages, axis=1)
     for run in same.runs:
         stages = slice(run.first_stage, run.first_stage + run.num_stages)
-        for part in run.parts:
-            if not every.graph.blocks[part.block].is_layer:
-                fixed_s[:, stages] += part.count * lows.least_s(part.block, policies)[sender][:, None]
+        for span in run.spans:
+            if not every.graph.blocks[span.block].is_layer:
+                fixed_s[:, stages] += span.count * lows.least_s(span.block, policies)[sender][:, None]
     return fixed_s
 
 
@@ -130,7 +129,7 @@ def step_bounds(every: Shared, policies: tuple[int, ...], worst_s: float) -> Bou
         close = np.flatnonzero(first_s < worst_s)
         if len(close):
             if not tables:
-                tables.append(memory_table(every.graph, every.plans, every.table.cuts, every.precision))
+                tables.append(memory_table(every.sharded, every.precision))
             some = group.at(close)
             first_s[close] = np.maximum(first_s[close], _bound_s(some, _paces_s(some, tables[0], worst_s)))
         step_s[same.rows], once_s[same.rows] = first_s, group.once_s
@@ -141,14 +140,14 @@ def layer_blocks(graph: Graph) -> list[int]:
     return [index for index, block in enumerate(graph.blocks) if block.is_layer]
 
 
-def group_lows(every: Shared, same: Alike, lows: BlockLows, policies: tuple[int, ...]) -> GroupLows:
+def group_lows(every: Shared, same: StageShapeGroup, lows: BlockLows, policies: tuple[int, ...]) -> GroupLows:
     graph, sender = every.graph, every.table.sender_of[same.rows]
     transfer_s, is_beside = every.transfer_s[every.transfer_of[same.rows]], every.plans.overlaps("pipeline")[same.rows]
     num_microbatches = every.num_microbatches[same.rows]
     counts = np.zeros(len(graph.blocks))
     for run in same.runs:
-        for part in run.parts:
-            counts[part.block] += run.num_stages * part.count
+        for span in run.spans:
+            counts[span.block] += run.num_stages * span.count
     blocks_s = np.sum([count * lows.least_s(block, policies) for block, count in enumerate(counts)], axis=0)
     # of two copies, which exchange more by the layers they hold, nothing is said
     tied_s = tied(every, same)[1] if same.num_copies == 1 else np.zeros(len(same.rows))
@@ -218,7 +217,7 @@ def _bound_s(group: GroupLows, pace_s: FloatArray) -> FloatArray:
     return np.where(fits, low_s + group.tied_s + exposed_s + group.updated_s, np.inf)
 
 
-def _exchanged_s(every: Shared, same: Alike) -> FloatArray:
+def _exchanged_s(every: Shared, same: StageShapeGroup) -> FloatArray:
     first, exchanger = distinct(every.table.exchanger_of[same.rows])
     rows = same.rows[first]
     held = held_elements((_share(every.graph, same),), every.graph, every.table, rows)
@@ -227,20 +226,20 @@ def _exchanged_s(every: Shared, same: Alike) -> FloatArray:
     return np.asarray((once.reduce_s + once.gather_s)[exchanger, 0])
 
 
-def _updated_s(every: Shared, same: Alike) -> FloatArray:
+def _updated_s(every: Shared, same: StageShapeGroup) -> FloatArray:
     updates, run = every.table.updates, _share(every.graph, same)
     if isinstance(every.offload, Offload) and every.plans.offload_optimizer:
         return every.offload.update_s((run,), same.rows)[:, 0]
-    total_s = sum(part.count * cost_of(updates[part.block]).compute_s for part in run.parts)
+    total_s = sum(span.count * cost_of(updates[span.block]).compute_s for span in run.spans)
     return np.asarray(np.asarray(total_s)[every.table.updater_of[same.rows]])
 
 
-def _share(graph: Graph, same: Alike) -> Run:
+def _share(graph: Graph, same: StageShapeGroup) -> StageGroup:
     """Layers of which some stage holds as many, or of several kinds the mean."""
     kinds = layer_blocks(graph)
     num_layers = {index: same.num_copies * graph.blocks[index].repeat for index in kinds}
     if len(kinds) == 1:
-        parts = tuple(Part(block=index, count=-(-num // same.num_stages)) for index, num in num_layers.items())
+        parts = tuple(LayerSpan(block=index, count=-(-num // same.num_stages)) for index, num in num_layers.items())
     else:
-        parts = tuple(Part(block=b, count=num / same.num_stages) for b, num in num_layers.items())  # type: ignore[arg-type]
-    return Run(first_stage=1, num_stages=1, parts=parts)
+        parts = tuple(LayerSpan(block=b, count=num / same.num_stages) for b, num in num_layers.items())  # type: ignore[arg-type]
+    return StageGroup(first_stage=1, num_stages=1, spans=parts)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.plan.layout import layers_per_chunk, stage_counts
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import layers_per_chunk, stage_counts
 from dovetail.search.planners.cuts.plan_stages import PaceLows, PlanStages
 from dovetail.search.planners.mixes import (
     Pattern,

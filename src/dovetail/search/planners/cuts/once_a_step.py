@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.plan.layout import Part, Run
-from dovetail.plan.shard import stage_counts
-from dovetail.schedule.alike import alike
-from dovetail.schedule.assembly import Assembly, by_stages
-from dovetail.schedule.shared_plans import Shared
+from dovetail.plan.layout import LayerSpan, StageGroup, stage_counts
+from dovetail.schedule.assembly import Assembly, alike, by_stages
+from dovetail.schedule.plan_table import Shared
 from dovetail.search.planners.cuts.plan_stages import PlanStages
 from dovetail.search.planners.cuts.stage_options import NONE
 from dovetail.workload.graph import FloatArray, Graph, IntArray
@@ -31,7 +29,7 @@ def once_of_cuts_s(every: Shared, row: int, stages: PlanStages, cuts: IntArray) 
     return np.asarray(made.tied_s[0] + exposed_s + update_s)
 
 
-def _run(graph: Graph, stages: PlanStages, option: int, outer: IntArray) -> Run:
+def _run(graph: Graph, stages: PlanStages, option: int, outer: IntArray) -> StageGroup:
     """A stage that is this option; `outer` has the blocks that are no layers, blocks by stages."""
     options = stages.options
     stage, left = int(options.stage[option]), int(options.num_again[option])
@@ -42,5 +40,5 @@ def _run(graph: Graph, stages: PlanStages, option: int, outer: IntArray) -> Run:
         again = min(count, left) if kind.is_layer else count
         left -= again if kind.is_layer else 0
         split = ((again, policy), (count - again, NONE))
-        parts += [Part(block=block, count=some, policy=which) for some, which in split if some]
-    return Run(first_stage=stage, num_stages=1, parts=tuple(parts))
+        parts += [LayerSpan(block=block, count=some, policy=which) for some, which in split if some]
+    return StageGroup(first_stage=stage, num_stages=1, spans=tuple(parts))

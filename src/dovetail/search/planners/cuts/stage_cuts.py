@@ -8,8 +8,8 @@ from math import comb
 
 import numpy as np
 
+from dovetail.plan.layout import layers_per_chunk
 from dovetail.plan.plan import Plan
-from dovetail.plan.shard import layers_per_chunk
 from dovetail.search.planners.bounds.step_lows import ROUNDING_TOLERANCE
 from dovetail.search.planners.cuts.plan_stages import PaceLows, PlanStages
 from dovetail.search.planners.cuts.walked_cuts import least_walk

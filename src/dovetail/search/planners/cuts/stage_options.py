@@ -12,17 +12,13 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from dovetail.errors import NotModelled
-from dovetail.plan.layout import AS_PLANNED, Part
-from dovetail.plan.memory import runtime_bytes
-from dovetail.plan.memory_table import MemoryTable, Stages, memory_table, stage_host_bytes, stage_peak_bytes
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.plan.plans import Plans
-from dovetail.plan.shard import stage_counts
+from dovetail.plan.layout import AS_PLANNED, LayerSpan, stage_counts
+from dovetail.plan.memory import MemoryTable, Stages, memory_table, runtime_bytes, stage_host_bytes, stage_peak_bytes
+from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan, Plans
 from dovetail.schedule.offload import NoOffload
 from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
-from dovetail.schedule.shared_plans import Shared
-from dovetail.schedule.stage import entered, sustained
-from dovetail.schedule.work_columns import NUM_ROWS, WAYS, stage_work
+from dovetail.schedule.plan_table import Shared
+from dovetail.schedule.work import NUM_ROWS, WAYS, entered, stage_work, sustained
 from dovetail.schedule.work_table import WorkTable
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 
@@ -104,7 +100,7 @@ def layer_range(graph: Graph, num_stages: int, interleave: int) -> tuple[int, in
 
 def stage_options(every: Shared, policies: tuple[int, ...], wanted: Wanted) -> StageOptions:
     """Of the plans in `every`, which are `with_policies` of some, the options that fit."""
-    table = memory_table(every.graph, every.plans, every.table.cuts, every.precision)
+    table = memory_table(every.sharded, every.precision)
     limit_bytes = every.cluster.usable_bytes - runtime_bytes(every.plans)
     parts = []
     for kind, asked in _asked(every, policies, wanted).items():
@@ -222,31 +218,31 @@ def _alike(asked: _Asked, num_again: IntArray) -> list[IntArray]:
 def _stages(kind: _Kind, asked: _Asked, num_again: IntArray, graph: Graph) -> Stages:
     """Stages `_alike`."""
     parts = _parts(kind, asked.counts, num_again, graph)
-    counts = [np.broadcast_to(np.asarray(part.count, dtype=np.float64), num_again.shape) for part in parts]
+    counts = [np.broadcast_to(np.asarray(span.count, dtype=np.float64), num_again.shape) for span in parts]
     return Stages(
         stage=0 if kind[1] else 1,
         is_last=kind[2],
         rows=asked.row,
-        blocks=tuple((part.block, part.policy) for part in parts),
+        blocks=tuple((span.block, span.policy) for span in parts),
         counts=np.stack(counts),
         in_flight=asked.in_flight,
     )
 
 
-def _parts(kind: _Kind, counts: IntArray, num_again: IntArray, graph: Graph) -> tuple[Part, ...]:
+def _parts(kind: _Kind, counts: IntArray, num_again: IntArray, graph: Graph) -> tuple[LayerSpan, ...]:
     """Blocks of stages of a kind in the order of the model; of layers, those that recompute come first."""
     outer, layers, parts = iter(kind[0]), iter(counts.T), []
     left = num_again
     for index, block in enumerate(graph.blocks):
         if not block.is_layer:
             count = next(outer)
-            parts += [Part(block=index, count=count)] if count else []
+            parts += [LayerSpan(block=index, count=count)] if count else []
             continue
         held = next(layers)
         again = np.minimum(held, left)
         left = left - again
         split = ((again, AS_PLANNED), (held - again, NONE))
-        parts += [Part(block=index, count=some, policy=policy) for some, policy in split if some.any()]
+        parts += [LayerSpan(block=index, count=some, policy=policy) for some, policy in split if some.any()]
     return tuple(parts)
 
 
@@ -255,8 +251,8 @@ def _timed(
 ) -> StageOptions:
     shape, sender = asked.row.shape, table.sender_of[asked.row]
     total = np.zeros((WAYS, NUM_ROWS, *shape))
-    for part in _parts(kind, asked.counts, num_again, graph):
-        total += part.count * table.works[part.block][:, :, sender, asked.policy if part.policy == AS_PLANNED else NONE]
+    for span in _parts(kind, asked.counts, num_again, graph):
+        total += span.count * table.works[span.block][:, :, sender, asked.policy if span.policy == AS_PLANNED else NONE]
     chip = table.chip_at(asked.row)
     work = sustained(entered(stage_work(total, chip.endpoint_kind), chip), chip, table.num_devices)
     return StageOptions(

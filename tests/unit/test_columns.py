@@ -1,11 +1,14 @@
-"""Rows of columns that are alike, found by codes: as NumPy finds them row by row."""
+"""Tables of columns: equal rows are found as NumPy finds them row by row, and columns of unequal length are refused."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from dovetail.plan.plans import distinct
+from dovetail.columns import check_rows, distinct
+from dovetail.plan.plan import Plan, columns_of
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -31,3 +34,16 @@ def test_columns_that_say_the_same_everywhere_tell_nothing_apart(flag: bool) -> 
 def test_one_row_is_itself() -> None:
     first, which = distinct(np.array([7]), np.array([True]))
     assert (first.tolist(), which.tolist()) == ([0], [0])
+
+
+def test_columns_of_unequal_length_are_no_table() -> None:
+    check_rows({"tensor": np.arange(3), "is_last": np.ones(3, dtype=bool)})
+    with pytest.raises(AssertionError, match="'tensor': 3, 'data': 2"):
+        check_rows({"tensor": np.arange(3), "data": np.arange(2)})
+
+
+def test_plans_whose_columns_differ_in_length_are_no_table() -> None:
+    plans = columns_of([Plan(tensor_parallel=2), Plan(tensor_parallel=4)])
+    assert len(plans) == 2
+    with pytest.raises(AssertionError, match="'data_parallel': 3"):
+        replace(plans, data_parallel=np.array([1, 2, 3]))
