@@ -255,7 +255,7 @@ def outcome(file: Path) -> Model | str:
 
 
 PLACES = places(WHOLE)
-MANY = settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+MANY = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 @MANY

@@ -52,7 +52,7 @@ def all_of(pattern: Pattern, counts: np.ndarray) -> Iterator[tuple[tuple[int, ..
         yield tuple(zip(*held, strict=True))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.integers(1, 4), min_size=1, max_size=3),
     st.sampled_from([("1f1b", 1, 3), ("1f1b", 2, 2), ("1f1b", 3, 2), ("zb-v", 2, 2), ("gpipe", 1, 2), ("1f1b", 1, 1)]),

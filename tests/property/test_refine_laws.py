@@ -178,7 +178,7 @@ def uneven(draw: st.DrawFn, plan: Plan, num_layers: int) -> Plan:
     )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_no_layers_and_no_recompute_take_less_than_the_bound(data: st.DataObject):
     num_layers = data.draw(st.sampled_from((6, 13)))
@@ -205,7 +205,7 @@ def test_no_layers_and_no_recompute_take_less_than_the_bound(data: st.DataObject
             assert tight_s <= step_s
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(data=st.data())
 def test_no_pipeline_is_faster_than_its_sum_and_its_slowest_stage_let_it(data: st.DataObject):
     name = data.draw(st.sampled_from(pipelines.names()))
