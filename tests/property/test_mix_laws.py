@@ -92,7 +92,8 @@ def workload(num_layers: int, num_dense: int) -> Workload:
 
 def cluster(num_devices: int, hbm_bytes: float) -> Cluster:
     made = clusters["dgx-a100"].build(num_devices)
-    return replace(made, chip=replace(made.chip, hbm=replace(made.chip.hbm, capacity_bytes=hbm_bytes)))
+    hbm = replace(made.chip.hbm, capacity_bytes=hbm_bytes)  # all of it usable
+    return replace(made, chip=replace(made.chip, hbm=hbm, hbm_visible_frac=1.0, hbm_reserve_frac=0.0))
 
 
 @cache

@@ -52,7 +52,8 @@ def workload(num_layers: int, batch: int = 16) -> Workload:
 
 def part(name: str, num_devices: int, hbm_bytes: float = 80 * GIBI, called: str = "") -> Cluster:
     made = clusters[name].build(num_devices)
-    chip = replace(made.chip, hbm=replace(made.chip.hbm, capacity_bytes=hbm_bytes))
+    hbm = replace(made.chip.hbm, capacity_bytes=hbm_bytes)  # all of it usable
+    chip = replace(made.chip, hbm=hbm, hbm_visible_frac=1.0, hbm_reserve_frac=0.0)
     return replace(made, chip=chip, name=called or name)
 
 

@@ -51,7 +51,8 @@ def workload(num_layers: int, vocab: int = 32_000, batch: int = 64) -> Workload:
 def cluster(num_devices: int, hbm_bytes: float, name: str = "dgx-a100") -> Cluster:
     """A catalogue cluster with as much memory as it takes to make a point."""
     made = clusters[name].build(num_devices)
-    return replace(made, chip=replace(made.chip, hbm=replace(made.chip.hbm, capacity_bytes=hbm_bytes)))
+    hbm = replace(made.chip.hbm, capacity_bytes=hbm_bytes)  # all of it usable
+    return replace(made, chip=replace(made.chip, hbm=hbm, hbm_visible_frac=1.0, hbm_reserve_frac=0.0))
 
 
 def job(of: Workload, on: Cluster) -> Job:
