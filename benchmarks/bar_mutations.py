@@ -11,7 +11,6 @@ from typing import Any
 from benchmarks.bar import Bar
 from benchmarks.mutants import physics_sources
 from benchmarks.mutation_records import LEAST_KILLED_FRAC, digest, recorded
-from benchmarks.mutations import PINNED
 
 ISSUE = 10
 
@@ -23,7 +22,6 @@ def bars() -> Iterator[Bar]:
 def recorded_bars(results: dict[str, Any], sources: str) -> Iterator[Bar]:
     """The bars of a record, for physics whose digest is `sources`."""
     low, high = results["killed_frac_interval"]
-    num_alike = sum(bool(one["alike"]) for one in results["survivors"])
     sample, population = results["sample"]["mutants"], results["population"]["mutants"]
     when = f"recorded {results['date']} at {results['commit']}"
     is_of_now = results["sources"] == sources
@@ -36,18 +34,9 @@ def recorded_bars(results: dict[str, Any], sources: str) -> Iterator[Bar]:
         bar=f">= {LEAST_KILLED_FRAC:.0%}",
         measured=f"{results['killed_frac']:.1%} ({results['killed']} of {sample}; {low:.1%} to {high:.1%} of all)",
         holds=results["killed_frac"] >= LEAST_KILLED_FRAC if is_of_now else None,
-        note=f"{when}, {age}; {len(results['survivors'])} survive, {num_alike} of them no test could kill",
+        note=f"{when}, {age}; {len(results['survivors'])} survive",
     )
     yield _other_sample(results.get("checked", {}))
-    pinned = results["pinned"]
-    yield Bar(
-        name="formulas picked by hand, broken and noticed",
-        issue=ISSUE,
-        bar="every one",
-        measured=f"{pinned['killed']} of {pinned['tried']}",
-        holds=pinned["killed"] == pinned["tried"] if pinned["tried"] == len(PINNED) else None,
-        note=f"recorded at {pinned['commit']}, {len(PINNED)} stand today; python -m benchmarks.mutations --pinned",
-    )
 
 
 def _other_sample(checked: dict[str, Any]) -> Bar:

@@ -12,7 +12,6 @@ from typing import Any
 
 from benchmarks.bar import REPOSITORY
 from benchmarks.mutants import PACKAGES, SEED, Mutant, body_of, digest_of
-from benchmarks.mutants_alike import ALIKE
 
 RESULTS = REPOSITORY / "benchmarks" / "results" / "mutations.json"
 LEAST_KILLED_FRAC = 0.8
@@ -107,7 +106,7 @@ def systematic(rows: Sequence[Row], mutants: Sequence[Mutant], sources: Mapping[
         "killed_frac_weighted": round(killed_frac_of_all(rows, by_package), 4),
         "by_package": tally(rows, "package"),
         "by_kind": tally(rows, "kind"),
-        "survivors": [asdict(one) | {"alike": ALIKE.get(one.key, "")} for one in rows if not one.killed_by],
+        "survivors": [asdict(one) for one in rows if not one.killed_by],
         "dead": [asdict(one) for one in rows if one.killed_by],
     }
 

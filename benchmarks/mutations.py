@@ -4,8 +4,7 @@
 of cost/, network/, schedule/ and plan/, tries each on the tests that reach it, and writes what was killed and what
 survived to benchmarks/results/mutations.json. `--keep` tries only those that survived last time, or whose file or
 killing test has changed since, and says how many it kept; `--seed WORD` draws another sample, to check that tests were
-not made for the first one, and records it beside; `--pinned` tries formulas picked by hand instead; `--only TEXT` tries
-some of either and records nothing.
+not made for the first one, and records it beside; `--only TEXT` tries some of a sample and records nothing.
 """
 
 from __future__ import annotations
@@ -28,38 +27,8 @@ from benchmarks.mutants import (
     population,
     sample,
 )
-from benchmarks.mutants_of_costs import OF_COSTS
-from benchmarks.mutants_of_plans import OF_PLANS
-from benchmarks.mutants_of_time import OF_TIME
 from benchmarks.reach import all_marked, reached
 from benchmarks.stamp import commit, stamp
-
-PINNED = (*OF_PLANS, *OF_COSTS, *OF_TIME)  # file, formula, what it becomes
-
-
-def pinned_mutants() -> list[Mutant]:
-    """The formulas picked by hand; one that no longer stands exactly once in its file is an error."""
-    made = []
-    for file, was, becomes in PINNED:
-        whole = (SOURCES / file).read_text(encoding="utf-8")
-        if whole.count(was) != 1:
-            raise SystemExit(f"{file}: {was!r} stands {whole.count(was)} times; a mutant needs it once")
-        before = whole[: whole.index(was)]
-        start = len(before.encode())
-        made.append(
-            Mutant(
-                file=file,
-                line=before.count("\n") + 1,
-                scope="",
-                kind="pinned",
-                was=was,
-                becomes=becomes,
-                start=start,
-                end=start + len(was.encode()),
-                text=becomes,
-            )
-        )
-    return made
 
 
 def known_tests() -> Suite:
@@ -100,7 +69,7 @@ def record_sample(size: int, *, does_keep: bool, num_workers: int) -> bool:
     fresh = {one.key: one for one in tried([mutant for mutant in drawn if not kept[mutant.key]], num_workers)}
     rows = [fresh.get(mutant.key) or records.row(mutant, kept[mutant.key], sources) for mutant in drawn]
     made = records.systematic(rows, mutants, sources)
-    beside: dict[str, object] = {name: last[name] for name in ("pinned", "checked") if name in last}
+    beside: dict[str, object] = {"checked": last["checked"]} if "checked" in last else {}
     records.write({**stamp(), **made, "kept": sum(bool(by) for by in kept.values()), **beside})
     print(f"{made['killed']} of {len(rows)} mutants killed, of a population of {len(mutants)}", file=sys.stderr)
     return bool(made["killed_frac"] >= records.LEAST_KILLED_FRAC)
@@ -115,15 +84,6 @@ def record_check(size: int, seed: str, num_workers: int) -> bool:
     return bool(made["killed"] >= records.LEAST_KILLED_FRAC * made["tried"])
 
 
-def record_pinned(num_workers: int) -> bool:
-    """Tries the formulas picked by hand and writes their record beside the sample's; whether all were killed."""
-    made = records.brief(tried(pinned_mutants(), num_workers)) | {"commit": commit()}
-    last = records.recorded() if records.RESULTS.exists() else {}
-    records.write({**last, "pinned": made})
-    print(f"{made['killed']} of {made['tried']} pinned mutants killed", file=sys.stderr)
-    return not made["survivors"]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.mutations", description="break the physics, see tests fail"
@@ -131,7 +91,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--size", metavar="N", type=int, default=SAMPLE_SIZE, help="mutants in the sample")
     parser.add_argument("--seed", metavar="WORD", default=SEED, help="another draws another sample, recorded beside")
     parser.add_argument("--keep", action="store_true", help="keep what is recorded as killed of unchanged files")
-    parser.add_argument("--pinned", action="store_true", help="the formulas picked by hand, in place of the sample")
     parser.add_argument(
         "--only", metavar="TEXT", default="", help="mutants whose file or formula holds TEXT; no record"
     )
@@ -139,13 +98,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.only:
         sources = physics_sources()
-        every = pinned_mutants() if options.pinned else sample(population(sources), sources, options.size, options.seed)
-        chosen = [mutant for mutant in every if options.only in mutant.file or options.only in mutant.was]
+        drawn = sample(population(sources), sources, options.size, options.seed)
+        chosen = [mutant for mutant in drawn if options.only in mutant.file or options.only in mutant.was]
         if not chosen:
             parser.error(f"no mutant's file or formula holds {options.only!r}")
         return 0 if all(one.killed_by for one in tried(chosen, options.workers)) else 1
-    if options.pinned:
-        return 0 if record_pinned(options.workers) else 1
     if options.seed != SEED:
         return 0 if record_check(options.size, options.seed, options.workers) else 1
     return 0 if record_sample(options.size, does_keep=options.keep, num_workers=options.workers) else 1

@@ -11,14 +11,13 @@ from functools import cache
 
 import pytest
 
+from benchmarks import mutations
 from benchmarks.bar import REPOSITORY
 from benchmarks.bar_mutations import recorded_bars
 from benchmarks.forked_tests import module_name
 from benchmarks.mutant_runs import FILE_S, ROUNDS_S, Suite, rounds
 from benchmarks.mutants import PACKAGES, Mutant, allotted, mutants_of, physics_sources, population, sample
-from benchmarks.mutants_alike import ALIKE
 from benchmarks.mutation_records import digest, recorded, recorded_rows, row, systematic, wilson
-from benchmarks.mutations import PINNED, main, pinned_mutants
 from benchmarks.mutators import OPERATORS
 from benchmarks.reach import FOLDERS, Reached, all_marked, marked
 
@@ -247,8 +246,8 @@ def test_another_seed_draws_another_sample_and_its_bar_stands_beside() -> None:
     assert len(other) == 64
     assert other != sample(every_mutant(), sources, 64)
     checked = {"seed": "another", "tried": 10, "killed": 7, "survivors": [], "commit": "0"}
-    _, bar, _ = recorded_bars(recorded() | {"checked": checked}, "0" * 16)
-    _, absent, _ = recorded_bars({name: one for name, one in recorded().items() if name != "checked"}, "0" * 16)
+    _, bar = recorded_bars(recorded() | {"checked": checked}, "0" * 16)
+    _, absent = recorded_bars({name: one for name, one in recorded().items() if name != "checked"}, "0" * 16)
     assert absent.holds is None
     assert (bar.holds, bar.measured) == (False, "70.0% (7 of 10)")
 
@@ -266,38 +265,19 @@ def test_the_bar_misses_when_too_few_are_killed() -> None:
     sources = physics_sources()
     drawn = every_mutant()[:10]
     rows = [row(mutant, "a test" if place < 7 else "", sources) for place, mutant in enumerate(drawn)]
-    made = systematic(rows, every_mutant(), sources) | {
-        "date": "2026-01-01",
-        "commit": "0",
-        "pinned": recorded()["pinned"],
-    }
+    made = systematic(rows, every_mutant(), sources) | {"date": "2026-01-01", "commit": "0"}
     bar, *_ = recorded_bars(made, digest(sources))
     assert (bar.holds, bar.measured[:5]) == (False, "70.0%")
     rows = [replace(one, killed_by="a test") for one in rows]
     assert next(recorded_bars(made | systematic(rows, every_mutant(), sources), digest(sources))).holds
 
 
-def test_mutants_that_no_test_can_kill_are_survivors_with_a_reason() -> None:
-    survivors = {one.key for one in recorded_rows(recorded()) if not one.killed_by}
-    assert set(ALIKE) <= survivors
-    assert all(len(reason) > 10 for reason in ALIKE.values())
-
-
-@pytest.mark.parametrize("mutant", pinned_mutants(), ids=lambda mutant: f"{mutant.file}:{mutant.becomes[:30]}")
-def test_a_pinned_formula_is_changed_where_it_stands(mutant: Mutant) -> None:
-    source = (REPOSITORY / "src" / "dovetail" / mutant.file).read_text(encoding="utf-8")
-    assert mutant.of(source) == source.replace(mutant.was, mutant.becomes) != source
-
-
-def test_no_formula_is_pinned_twice() -> None:
-    assert len({(file, was) for file, was, _ in PINNED}) == len(PINNED)
-
-
 def test_the_tests_that_would_notice_are_there() -> None:
     assert all((REPOSITORY / folder).is_dir() for folder in FOLDERS)
 
 
-def test_a_filter_that_leaves_no_mutant_is_refused(capsys) -> None:
+def test_a_filter_that_leaves_no_mutant_is_refused(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(mutations, "physics_sources", lambda: {"cost/a.py": "x = a + b\n"})
     with pytest.raises(SystemExit):
-        main(["--pinned", "--only", "no such formula"])
+        mutations.main(["--only", "no such formula"])
     assert "no mutant's file or formula holds 'no such formula'" in capsys.readouterr().err

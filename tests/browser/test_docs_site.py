@@ -15,8 +15,9 @@ from tests.docs_site import built_once
 
 pytestmark = pytest.mark.slow
 TOO_WIDE_PX = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+NUM_DECISIONS = 5
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
-SHOWN = ("index", "tutorial/train-a-model", "comparison", "model/operators", "reference/glossary", "accuracy")
+SHOWN = ("index", "tutorial/train-a-model", "model/operators")  # cards, a transcript, formulas and tables
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +45,11 @@ def address(site: Path) -> Iterator[str]:
 
 
 def test_every_page_opens_from_the_disk_and_asks_nothing_of_another_server(visit, site):
+    """Of decisions, which are plain text all of them, the first few; tests/test_site.py reads every page."""
     pages = sorted(page for page in site.rglob("*.html") if page.name != "404.html")
     assert len(pages) > 60
+    decisions = [page for page in pages if page.parent.name == "decisions"]
+    pages = [page for page in pages if page not in decisions[NUM_DECISIONS:]]
     seen = visit(pages[0].as_uri(), width=390)
     for page in pages:
         seen.page.goto(page.as_uri(), wait_until="domcontentloaded")

@@ -104,7 +104,7 @@ def test_rows_left_beside_by_another_store_are_not_taken_for_its_own(tmp_path):
         shutil.copy(tmp_path / "theirs.db-wal", tmp_path / "ours.db-wal")
     content = ours.read_bytes()
     for use in (opened, reading):
-        with pytest.raises(InvalidInput, match=r"ours\.db-wal beside it is damaged, or of another"), use(ours):
+        with pytest.raises(InvalidInput, match=r"ours\.db-wal.* damaged"), use(ours):
             pass
     assert ours.read_bytes() == content
     (tmp_path / "ours.db-wal").unlink()

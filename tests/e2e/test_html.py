@@ -13,7 +13,7 @@ from tests.e2e.conftest import ROOT
 MOST_BYTES = 6_000_000
 STEP = ("--model", "llama3-8b", "--cluster", "dgx-h100", "--devices", "16", "--global-batch", "64")
 RING = ("--topology", "ring:4@50GB/s,500ns")
-SMALL = ("gpt2-345m", "--preset", "cores", "--devices", "16", "--batch", "16")
+SMALL = (str(ROOT / "tests" / "e2e" / "few-systems.yaml"),)  # 12 systems: a page is drawn of few as of many
 STEP_CHARTS = ("time-by-stage", "elasticities", "memory-by-stage", "roofline")
 # Commands and the charts that their pages have.
 ANSWERS = {

@@ -17,6 +17,7 @@ import pytest
 
 from tests.e2e.conftest import ROOT, TIMEOUT_S, environment
 from tests.e2e.test_bad_input import check_refused
+from tests.messages import holds
 
 SMALL = ("--model", "llama3-8b", "--cluster", "dgx-h100", "--devices", "8", "--global-batch", "32", "--seq", "4096")
 QUICK = (*SMALL, "--fix", "recompute=none,full", "--fix", "zero_stage=1,2", "--forbid", "context,interleave")
@@ -39,8 +40,7 @@ def test_the_answer_is_the_best_plan_with_proof_ranking_and_commands(dovetail, f
     ran = dovetail("plan", *QUICK)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.replace("\n", " ").startswith(found["answer"])
-    assert f"{found['num_plans']:,} plans with stages alike" in ran.stdout
-    assert f"{found['num_fitting']:,} fit" in " ".join(ran.stdout.split())
+    assert holds(ran.stdout, f"{found['num_plans']:,} plans", f"{found['num_fitting']:,} fit")
     assert found["num_fitting"] <= found["num_evaluated"] <= found["num_plans"]
     counts = found["proof"]
     assert counts["num_bases"] == counts["num_bounded_away"] + counts["num_closed"] + counts["num_open"]
@@ -181,7 +181,7 @@ def test_a_terminal_sees_a_bar_that_goes_away():
     code, shown = on_a_terminal("plan", *QUICK, interrupt=False)
     assert code == 0
     assert "searching" in shown
-    assert re.search(r"best [\d.]+ m?s a step", shown)  # its last words, whatever a quick search had no time to show
+    assert re.search(r"best [\d.]+ m?s ", shown)  # its last words, whatever a quick search had no time to show
     assert shown.rstrip().endswith("\x1b[2K")  # the line is erased
 
 

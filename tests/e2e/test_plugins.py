@@ -11,6 +11,7 @@ import pytest
 from dovetail.cli.commands import command
 from dovetail.cli.process import EXIT_BAD_INPUT
 from tests.e2e.conftest import ROOT
+from tests.messages import holds
 from tests.pages import File, steps
 from tests.plugin_sources import COST, MODEL
 
@@ -120,8 +121,7 @@ def test_workers_have_the_plugin_and_a_changed_one_is_another_study(dovetail, tm
     assert again.stderr == ""
     file.write_text(file.read_text(encoding="utf-8") + "# another word\n", encoding="utf-8")
     changed = dovetail(*words, "--store", store)
-    assert "40 rows of this question are by" in changed.stderr
-    assert "this search begins anew, as numbers are never mixed: it was kept with other plugins" in changed.stderr
+    assert holds(changed.stderr, "40 rows", "plugins")
     studies = json.loads(dovetail("studies", store, "--json", "--plugin", file).stdout)["studies"]
     assert [study["num_rows"] for study in studies] == [40, 40]
     assert len({study["model_version"] for study in studies}) == 2

@@ -31,7 +31,7 @@ def step_s(key: str, factor: float) -> float:
     return float(found.step.step_s)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.sampled_from(NEVER_SLOWER), st.floats(0.5, 4.0), st.floats(1.0, 2.0))
 def test_more_of_a_resource_never_slows_a_step(key, factor, more):
     assert step_s(key, min(4.0, factor * more)) <= step_s(key, factor) * (1 + TOLERANCE)

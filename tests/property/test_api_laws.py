@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import dovetail as dv
 from dovetail.api.arguments import as_argument
 from dovetail.cli.process import EXIT_BAD_INPUT, main
 
+FEW_SYSTEMS = str(Path(__file__).parents[1] / "e2e" / "few-systems.yaml")
 FEW = settings(max_examples=8, deadline=None, phases=(Phase.explicit, Phase.generate))
 
 
@@ -116,20 +118,20 @@ def test_a_catalogue_is_the_commands(name):
     ("command", "answer"),
     [
         # a small space to an answer; the one that is searched where none is named, to a limit that nothing keeps
-        (
-            "codesign gpt2-345m --preset cores --devices 8 --batch 64",
-            lambda: dv.codesign("gpt2-345m", preset="cores", devices=8, batch=64),
-        ),
+        (f"codesign {FEW_SYSTEMS}", lambda: dv.codesign(FEW_SYSTEMS)),
         ("codesign gpt2-345m --area 1mm2", lambda: dv.codesign("gpt2-345m", area="1 mm2")),
         (
-            "pareto gpt2-345m --preset cores --devices 8 --batch 64 --axes throughput,area",
-            lambda: dv.pareto("gpt2-345m", preset="cores", devices=8, batch=64, axes=["throughput", "area"]),
+            f"pareto {FEW_SYSTEMS} --axes throughput,area",
+            lambda: dv.pareto(FEW_SYSTEMS, axes=["throughput", "area"]),
         ),
         ("pareto gpt2-345m --area 1mm2", lambda: dv.pareto("gpt2-345m", area="1 mm2")),
-        ("mine resnet-18 --batch 4", lambda: dv.mine("resnet-18", batch=4)),
+        (
+            "mine resnet-18 --batch 4 --algorithm random --budget 20",
+            lambda: dv.mine("resnet-18", batch=4, algorithm="random", budget=20),
+        ),
         ("mine llama3-70b --batch 1", lambda: dv.mine("llama3-70b", batch=1)),
     ],
-    ids=lambda one: one if isinstance(one, str) else "",
+    ids=["codesign", "codesign-nothing", "pareto", "pareto-nothing", "mine", "mine-nothing"],
 )
 def test_a_search_is_the_commands(command, answer):
     found = answer()

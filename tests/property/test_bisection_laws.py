@@ -13,7 +13,7 @@ from dovetail.network.events.network_graph import LinkGraph
 from dovetail.network.events.unit_graphs import clos, dragonfly
 from tests.unit.network.events.networks import PAYLOAD_BYTES, dimension, dimensions, end_s, network_graph, one
 
-SOON = settings(max_examples=40, deadline=None)
+SOON = settings(max_examples=20, deadline=None)
 ALGORITHMS = ("", "ring", "direct", "halving-doubling")
 RATES = st.sampled_from((1e10, 5e10, 4e11))
 

@@ -62,14 +62,14 @@ def plans(draw: st.DrawFn) -> Plan:
     return plan
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(plans(), st.sampled_from(("data", "tensor")))
 def test_letting_communication_overlap_never_makes_a_step_longer(plan, name):
     off, on = (replace(plan, overlap=replace(plan.overlap, **{name: does})) for does in (False, True))
     assert step(on).step_s <= step(off).step_s * (1 + 1e-12)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(plans(), st.booleans(), st.sampled_from((0.5, 1.0)))
 def test_keeping_things_on_the_host_never_makes_a_step_shorter(plan, is_optimizer, frac):
     away = replace(plan, offload_optimizer=is_optimizer, offload_activations_frac=0.0 if is_optimizer else frac)

@@ -58,7 +58,7 @@ def test_plans_on_many_chips_at_once_take_what_each_takes_alone(case, base, netw
         assert times.energy_j[row] == pytest.approx(alone.energy_j, rel=ROUNDING)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(base=st.sampled_from((*BASES, "nvdla-like")), seed=SEEDS)
 def test_a_system_in_columns_is_its_chip_field_by_field(base, seed):
     chip, rng = chips[base](), Random(seed)

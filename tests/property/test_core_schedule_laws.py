@@ -83,7 +83,7 @@ def placed(problem: CoreProblem, order: tuple[int, ...], mode: tuple[int, ...], 
 
 
 @given(tiny_problems())
-@settings(max_examples=40)
+@settings(max_examples=12)
 def test_exact_is_what_trying_everything_finds_and_fast_is_no_better(problem):
     least = brute_force(problem)
     exact = exact_schedule(problem, PATIENT)
@@ -97,7 +97,7 @@ WIDE, NO_LIMIT, MANY = 100_000, 2**40, 10**9
 
 
 @given(tiny_problems(), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_states_without_a_limit_find_what_trying_everything_finds(problem, is_back):
     if can_explore(problem):
         found = explored(layout_of(problem, is_back), NO_LIMIT, WIDE, MANY)
@@ -106,7 +106,7 @@ def test_states_without_a_limit_find_what_trying_everything_finds(problem, is_ba
 
 
 @given(tiny_problems(), st.booleans(), st.integers(1, 3), st.integers(0, 20), st.integers(1, 200))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_states_left_out_never_prove_too_much(problem, is_back, width, limit, most_looked):
     """Narrow layers, any limit, and an early end: what is proven is never above the best schedule."""
     if can_explore(problem):
@@ -118,7 +118,7 @@ def test_states_left_out_never_prove_too_much(problem, is_back, width, limit, mo
 
 
 @given(tiny_problems())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_prizes_together_are_no_more_than_the_best_schedule(problem):
     need, sizes = prizes_of(problem, [list(range(len(problem)))])
     work = np.minimum.reduceat(problem.modes.beats[:, None] * need, problem.modes.start[:-1], axis=0).sum(axis=0)
@@ -166,7 +166,7 @@ def test_states_merge_into_a_feasible_schedule_that_is_no_worse(seed, num_operat
 
 
 @given(SEEDS, st.integers(2, 60))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_list_schedules_are_feasible_and_above_their_bound(seed, num_operators):
     problem = random_graph(seed, num_operators)
     quick, found = list_schedule(problem, QUICK), list_schedule(problem, SHORT)
@@ -193,7 +193,7 @@ def test_compiled_and_plain_loops_give_the_same_schedule(seed, num_operators):
 
 
 @given(SEEDS, st.integers(1, 80), st.integers(0, 8), st.booleans(), st.sampled_from((1, 2, 32)))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_rows_and_heaps_give_the_same_list_schedule(seed, num_operators, weight, is_dynamic, width):
     problem, loops = random_graph(seed, max(num_operators, 2)), compiled_loops()
     num = len(problem)
@@ -237,7 +237,7 @@ def test_exact_is_never_worse_than_phazes_program(seed, num_operators):
 
 
 @given(SEEDS, st.integers(1, 40))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_parts_follow_one_another(seed, num_operators):
     problem = random_graph(seed, max(num_operators, 2))
     parts = parts_of(problem.dag)
@@ -259,7 +259,7 @@ def test_resources_for_conflicts_cut_off_no_schedule(seed, num_operators):
 
 
 @given(SEEDS, st.integers(3, 30), st.sampled_from(("early", "together", "mode")))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_the_checker_finds_what_is_broken(seed, num_operators, fault):
     schedule = list_schedule(random_graph(seed, num_operators), QUICK)
     start, mode = schedule.start_beats.copy(), schedule.mode.copy()

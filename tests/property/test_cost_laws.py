@@ -24,7 +24,7 @@ from dovetail.workload.operators import OPERATORS, Unit
 from dovetail.workload.rows import Row
 from tests.unit.cost.paper import op, ops_of
 
-EXAMPLES = settings(max_examples=60)
+EXAMPLES = settings(max_examples=30)
 CATALOGUE = [chip for chip in (entry() for _, entry in chips.items()) if "bf16" in dict(chip.tensor.rates)]
 TEMPLATES = [chips[name]() for name in ("tpuv4-like", "tpuv2-like", "nvdla-like")]
 ROUNDING = 1e-9  # style: a tolerance
@@ -180,7 +180,7 @@ def peak_flop_per_s(ops: Ops, chip: Chip) -> FloatArray:
     return np.where(ops.unit == Unit.TENSOR, tensor, chip.vector.peak_flop_per_s)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(rows, min_size=1, max_size=6), chip_entries, any_setting)
 def test_no_operator_beats_the_datasheet(found, chip, setting):
     ops = ops_of(*found)
@@ -192,7 +192,7 @@ def test_no_operator_beats_the_datasheet(found, chip, setting):
     assert np.all(costs.hbm_bytes >= least_bytes(ops, costs) * (1 - ROUNDING))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(rows, min_size=1, max_size=6), chip_entries, any_setting)
 def test_what_is_said_of_an_operator_is_consistent(found, chip, setting):
     costs = op_costs(ops_of(*found), chip, setting)
@@ -210,7 +210,7 @@ def is_sorted_later(ops: Ops) -> BoolArray:
     return np.asarray(is_scatter & (num_rows <= MANY_ROWS) & (2 * num_rows > MANY_ROWS))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(vectors(), min_size=1, max_size=6), chip_entries, any_setting)
 def test_twice_the_rows_take_longer_but_at_most_twice(found, chip, setting):
     ops = ops_of(*found)

@@ -23,7 +23,7 @@ from tests.unit.network.events.networks import (
     port_bytes_per_s,
 )
 
-SOON = settings(max_examples=40, deadline=None)
+SOON = settings(max_examples=20, deadline=None)
 ALGORITHMS = ("", "ring", "direct", "halving-doubling", "double-binary-tree")
 CHUNKS = st.integers(1, 4)
 

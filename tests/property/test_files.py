@@ -24,7 +24,7 @@ from dovetail.plan.recipes import plans
 from dovetail.workload.transformer import Transformer
 
 pytestmark = pytest.mark.filterwarnings("error")
-MANY = settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+MANY = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 words = st.sampled_from(
     ["llama3-8b", "mixtral-8x7b", "resnet-50", "dgx-h100", "ace-torus", "h100-sxm", "ddp", "zero3", "tensor-8",

@@ -30,7 +30,7 @@ DENSE = Transformer(
     name="wide", num_layers=64, hidden=1024, num_heads=16, num_kv_heads=8, head_width=64, ffn_width=4096, vocab=1000
 )
 SPARSE = replace(DENSE, name="sparse", experts=Experts(num_experts=8, num_chosen=2, width=1024))
-SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SETTINGS = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 powers = st.sampled_from([1, 2, 4])
 
 

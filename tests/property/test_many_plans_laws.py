@@ -123,7 +123,7 @@ def test_a_plan_among_many_takes_what_it_takes_alone(name: str, kinds: tuple[str
 
 
 @pytest.mark.parametrize("name", pipelines.names())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_stages_in_runs_take_what_they_take_one_by_one(name: str, data: st.DataObject) -> None:
     """Also where plans of different lengths of a step stand side by side."""
@@ -143,7 +143,7 @@ def test_stages_in_runs_take_what_they_take_one_by_one(name: str, data: st.DataO
     assert found == pytest.approx(pipelines[name].step_s(StageTimes(**by_stage, transfer_s=transfer_s), shape))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_distinct_rows_are_those_that_differ(data: st.DataObject) -> None:
     num_rows = data.draw(st.integers(1, 40))

@@ -125,7 +125,7 @@ def pipelines_of_unlike_stages(draw):
     return made, np.array([draw(floats)])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(pipelines_of_unlike_stages())
 def test_a_step_of_unlike_stages_is_the_schedule_played_out(drawn):
     made, pass_s = drawn
@@ -136,7 +136,7 @@ def test_a_step_of_unlike_stages_is_the_schedule_played_out(drawn):
     assert taken_s == pytest.approx(played(order, times.chunk_times(order)).step_s, rel=1e-9)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(pipelines_of_unlike_stages(), st.integers(0, 7), st.floats(1.0, 3.0))
 def test_a_step_is_never_shorter_where_a_stage_takes_longer(drawn, place, factor):
     """Without this, bounds on stages would be none on the step."""

@@ -45,7 +45,7 @@ def played_s(name: str, times: StageTimes, shape: PipelineShape) -> float:
 
 
 @pytest.mark.parametrize("name", pipelines.names())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_equal_stages_take_what_the_order_takes(name, data):
     shape = data.draw(shapes(name))
@@ -57,7 +57,7 @@ def test_equal_stages_take_what_the_order_takes(name, data):
 
 @pytest.mark.parametrize(("index", "transfer_frac"), list(enumerate(TRANSFER_FRACS)))
 @pytest.mark.parametrize("name", pipelines.names())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_uneven_stages_take_no_longer_and_hardly_less_than_the_order(name, index, transfer_frac, data):
     shape = data.draw(shapes(name))
@@ -68,7 +68,7 @@ def test_uneven_stages_take_no_longer_and_hardly_less_than_the_order(name, index
 
 
 @pytest.mark.parametrize(("name", "short_frac"), [("1f1b", 1e-9), ("gpipe", 1e-9), ("zb-h1", 0.005)])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_equal_stages_with_any_transfers_take_what_the_order_takes(name, short_frac, data):
     shape = data.draw(shapes(name))
@@ -83,7 +83,7 @@ def test_two_unlike_stages_wait_for_each_other_across_a_long_hop():
     assert pipelines["1f1b"].step_s(times, PipelineShape(num_stages=2, num_microbatches=4)) == pytest.approx(24.0)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_1f1b_over_hops_longer_than_passes_falls_hardly_short(data):
     """Two kinds of stages, and between them a hop of up to eight passes: a cluster of two parts."""
@@ -98,7 +98,7 @@ def test_1f1b_over_hops_longer_than_passes_falls_hardly_short(data):
 
 
 @pytest.mark.parametrize("name", pipelines.names())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_no_step_is_shorter_than_the_work_of_a_stage(name, data):
     shape = data.draw(shapes(name))
@@ -110,7 +110,7 @@ def test_no_step_is_shorter_than_the_work_of_a_stage(name, data):
 
 
 @pytest.mark.parametrize("name", pipelines.names())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_stages_hold_what_the_order_has_begun_and_not_left(name, data):
     shape, pipeline = data.draw(shapes(name)), pipelines[name]
@@ -120,7 +120,7 @@ def test_stages_hold_what_the_order_has_begun_and_not_left(name, data):
     )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_1f1b_is_exact_for_any_stages_without_transfers(data):
     shape = data.draw(shapes("1f1b"))
@@ -131,7 +131,7 @@ def test_1f1b_is_exact_for_any_stages_without_transfers(data):
     assert pipelines["1f1b"].step_s(times, shape) == pytest.approx(played_s("1f1b", times, shape))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_1f1b_is_as_long_as_gpipe_and_holds_no_more(data):
     shape = data.draw(shapes("1f1b"))
@@ -143,7 +143,7 @@ def test_1f1b_is_as_long_as_gpipe_and_holds_no_more(data):
         assert pipelines["1f1b"].in_flight(stage, shape) <= pipelines["gpipe"].in_flight(stage, shape)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_zb_h1_is_no_longer_than_1f1b_on_equal_stages(data):
     shape = data.draw(shapes("zb-h1"))

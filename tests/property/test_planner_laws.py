@@ -124,7 +124,7 @@ def is_near(a, b):
     return a == b or abs(a - b) <= NEAR * max(1.0, abs(b))
 
 
-@settings(max_examples=250)
+@settings(max_examples=125)
 @given(problems())
 def test_the_placement_is_as_fast_as_the_recurrence_written_out(problem):
     assert is_near(seconds(best_placement(problem)), by_recurrence_s(problem))
@@ -154,7 +154,7 @@ def test_reaching_by_bounds_is_as_good_as_every_pace_in_full(problem, num_device
     assert is_near(seconds(best_placement(problem)), by_every_pace_s(problem))
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(problems())
 def test_a_placement_is_complete_and_its_time_is_that_of_its_cut(problem):
     found = best_placement(problem)
@@ -173,7 +173,7 @@ def test_a_placement_is_complete_and_its_time_is_that_of_its_cut(problem):
     assert is_near(found.pace_s, max(loads))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(problems(), st.integers(1, 5))
 def test_more_devices_or_memory_never_slow_a_batch(problem, more):
     before_s = seconds(best_placement(problem))
@@ -184,7 +184,7 @@ def test_more_devices_or_memory_never_slow_a_batch(problem, more):
         assert after_s <= before_s or is_near(after_s, before_s)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(problems())
 def test_choosing_recompute_by_stage_is_never_slower_than_one_choice_for_all(problem):
     chosen_s = seconds(best_placement(replace(problem, recompute="per-stage")))
@@ -193,7 +193,7 @@ def test_choosing_recompute_by_stage_is_never_slower_than_one_choice_for_all(pro
         assert chosen_s <= one_s or is_near(chosen_s, one_s)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(problems())
 def test_a_run_split_in_two_changes_nothing(problem):
     def split(variant):
@@ -260,7 +260,7 @@ def cut_best(cut, table_s):
     return pace_s, least_sum(cut, table_s, num_most, fits)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.data(), st.integers(0, 2))
 def test_the_least_pace_and_sum_are_those_of_the_best_of_all_cuts(data, min_units):
     some = data.draw(st.lists(tables(), min_size=1, max_size=6))
@@ -282,7 +282,7 @@ def test_the_least_pace_and_sum_are_those_of_the_best_of_all_cuts(data, min_unit
             assert is_near(pace_s[row], best_pace_s)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.data())
 def test_a_plan_alone_and_in_a_batch_has_one_cut(data):
     some = data.draw(st.lists(tables(), min_size=2, max_size=8))

@@ -17,7 +17,7 @@ from dovetail.files.profiles.profile import load_profile
 from dovetail.hardware.catalog import chips
 from tests.traces_of_profilers import backward, chakra, chakra_node, kernel, op, trace
 
-MANY = settings(max_examples=150, deadline=None)
+MANY = settings(max_examples=75, deadline=None)
 CHIP = chips["h200-sxm"]()
 MM = ([64, 32], [32, 16])
 GOOD = json.loads(

@@ -163,7 +163,7 @@ def profiles(draw):
     return Profile(source="trace", device="NVIDIA H200", ops=tuple(ops), left_out=(left,))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(profiles())
 def test_all_the_time_of_a_profile_is_compared_or_left_out(profile):
     found = profiled(profile, CHIP)
@@ -172,7 +172,7 @@ def test_all_the_time_of_a_profile_is_compared_or_left_out(profile):
     assert sum(row.op.num_runs for row in found.rows) == sum(op.num_runs for op in profile.ops)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(profiles())
 def test_a_step_has_what_passes_between_kernels_and_a_profile_has_not(profile):
     measured = measured_on(profile, CHIP)

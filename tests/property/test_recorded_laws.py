@@ -28,7 +28,7 @@ from dovetail.workload.training import training_graph, with_recompute
 from tests.unit.workload.recorded.mixtures import mixture
 from tests.unit.workload.recorded.tapes import HEADS, VOCAB, WIDTH, B, S, Tape, product_flop
 
-EXAMPLES = settings(max_examples=25)
+EXAMPLES = settings(max_examples=15)
 LAYERS = ("dense", "grouped", "gated", "parallel", "mixture", "mixed", "normed", "plain")
 Toy = tuple[tuple[tuple[str, int], ...], str]
 ENDS = ("logits", "tied", "biased", "classifier", "none")

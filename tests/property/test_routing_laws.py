@@ -63,7 +63,7 @@ IMBALANCES = st.floats(1.0, 10.0)
 CAPACITIES = st.sampled_from((0.0, 1.0, 1.25, 2.0))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(name=NAMES, plan=plans(), less=IMBALANCES, more=IMBALANCES, capacity=CAPACITIES)
 def test_a_fuller_device_is_never_faster_and_never_needs_less(
     name: str, plan: Plan, less: float, more: float, capacity: float

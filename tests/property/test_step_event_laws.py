@@ -131,7 +131,7 @@ def check_tracks(outcome: Outcome) -> None:
             assert all(one.begin_s >= 0 and one.end_s >= one.begin_s for one in track.slices)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.sampled_from(MODELS), plans())
 def test_events_of_any_plan_add_up_to_its_step(name: str, plan: Plan) -> None:
     outcome = outcome_of(name, plan, cluster())

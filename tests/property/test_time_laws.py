@@ -134,7 +134,7 @@ def pipelined(draw: st.DrawFn) -> Plan:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(plan=pipelined(), batch=st.sampled_from((128, 256)))
 def test_recomputing_less_never_takes_longer(plan: Plan, batch: int) -> None:
     graph = replace(workload_of("llama3-8b"), global_batch=batch).training_graph()
@@ -158,7 +158,7 @@ def test_the_parts_of_a_step_add_up(plan: Plan) -> None:
     assert sum(step.limits_s) == pytest.approx(step.compute_s)
 
 
-@settings(max_examples=40)  # an evaluation asks a dozen steps what limits them
+@settings(max_examples=20)  # an evaluation asks a dozen steps what limits them
 @given(plan=plans())
 def test_no_step_beats_what_its_chips_sustain(plan: Plan) -> None:
     cluster = cluster_of(8)

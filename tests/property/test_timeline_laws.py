@@ -31,7 +31,7 @@ def runs(draw):
     return graph, Program(tasks=tasks, queueing=queueing)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(run=runs())
 def test_slices_add_up_and_counters_with_them(run):
     graph, program = run

@@ -84,7 +84,7 @@ def way_s(layers: tuple[int, ...], stages: PlanStages, forward_s: np.ndarray, ba
     return float(max(ways))
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(given_=pipelines_of_stages(), share=st.floats(0.9, 1.2))
 def test_the_least_walk_is_the_least_of_all_cuts_and_never_above_what_a_pipeline_takes(given_, share):
     stages, forward_s, backward_s, num_layers = given_
@@ -111,7 +111,7 @@ def table_of(stages: PlanStages, num_layers: int, asked: tuple[int, int]) -> Sta
     return stage_table(stages, asked, num_layers)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(given_=pipelines_of_stages(), once=st.floats(0.0, 1.0), share=st.floats(0.5, 1.5))
 def test_lows_by_pace_are_never_above_any_cut_that_keeps_the_pace(given_, once, share):
     stages, forward_s, backward_s, num_layers = given_
@@ -138,7 +138,7 @@ def test_lows_by_pace_are_never_above_any_cut_that_keeps_the_pace(given_, once, 
         assert tuple(stages.options.num_layers[rows].tolist()) in steps_s  # proposals are cuts that fit
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(given_=pipelines_of_stages(), most=st.integers(2, 6))
 def test_lows_hold_too_where_fewer_layers_were_asked_about_than_a_stage_may_hold(given_, most):
     stages, _, _, num_layers = given_
@@ -182,7 +182,7 @@ def test_the_cut_of_the_least_walk_is_found_among_many():
 
 
 @pytest.mark.parametrize("name", ["1f1b", "gpipe", "zb-h1"])
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(p=st.integers(2, 6), m=st.integers(1, 20), total=seconds, more=st.floats(1.0, 4.0), again=st.floats(0.0, 2.0))
 def test_a_slower_stage_makes_a_pipeline_longer_by_no_less_than_its_slope(name, p, m, total, more, again):
     """Exchanges hide behind the slowest stage: a bound may take that off only where the pipeline grows by as much."""

@@ -70,7 +70,7 @@ def test_copies_are_told_by_their_columns() -> None:
     rows = table(columns, ("gemm8192", "h2d", "55.0", "1.01"))
     assert format_of(rows) == "contention-copies"
     [found] = prepared(rows, Given())
-    assert found.compared()[0].what == "beside a copy h2d"
+    assert found.compared()[0].what.endswith("h2d")
 
 
 def test_a_table_without_a_known_kernel_is_refused() -> None:

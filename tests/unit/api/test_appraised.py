@@ -142,7 +142,7 @@ def test_the_page_has_a_line_a_set_an_operation_and_a_gap_in_80_columns(whole):
     assert any(row[:3] == ["ten", "plans", "10.0/s"] and row[-2:] == ["Calculon,", "run"] for row in rows)
     assert any(row == ["a", "plan", "2", "1", "25", "50", "now"] for row in rows)
     titles = [section.title for section in whole.page.sections]
-    assert {"Speed beside other tools", "Gaps to the best"} <= set(titles)
+    assert {"Speed", "Gaps"} <= {title.split()[0] for title in titles}
 
 
 def test_every_set_is_asked_for_by_all_and_published_runs_among_them():

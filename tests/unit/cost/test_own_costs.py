@@ -23,6 +23,7 @@ from dovetail.workload.graph import Ops
 from dovetail.workload.models import models
 from dovetail.workload.operators import code_of
 from dovetail.workload.workload import Workload
+from tests.messages import holds
 from tests.plugin_sources import COST, plugin, running
 from tests.unit.cost.paper import op, ops_of
 
@@ -112,7 +113,7 @@ def test_beside_communication_a_cost_that_knows_nothing_of_it_still_loses_the_un
 
 def test_parts_of_a_chip_are_refused_and_only_for_chips_and_rows_that_it_is_for():
     with running(plugin(COST, name="layernorm@h200-sxm", seconds=1.0)):
-        with pytest.raises(NotModelled, match=r"on parts of a chip, and nothing is known .* of layernorm@h200-sxm"):
+        with pytest.raises(NotModelled, match="layernorm@h200-sxm"):
             slice_costs(ROWS, [H200], np.zeros(len(ROWS)))
         slice_costs(ROWS, [H100], np.zeros(len(ROWS)))
         others = ROWS.where(ROWS.kind != code_of("layernorm"))
@@ -131,7 +132,7 @@ def test_a_step_takes_longer_by_what_the_cost_adds_and_says_whose_it_is():
     ours = outcome()
     with running(plugin(COST, name="layernorm", seconds=f"10 * {BY_BYTES}")):
         theirs = outcome()
-        assert any("what layernorm takes is said by mine.py" in told for told in assumptions(theirs))
+        assert any(holds(told, "layernorm", "mine.py") for told in assumptions(theirs))
         named_otherwise = outcome(replace(cluster, chip=replace(cluster.chip, name="another")))
         assert named_otherwise.step.step_s == theirs.step.step_s
     assert theirs.step.step_s > 1.05 * ours.step.step_s

@@ -183,7 +183,7 @@ def test_the_workload_may_say_how_long_a_sample_is_where_the_model_does_not(writ
     )
     spec = "workload: {{model: {{{}}}{}}}\ncluster: {{name: dgx-h100, devices: 8}}\nplan: ddp\n"
     assert load_spec(write(spec.format(shape, ", seq: 512"))).workload.model.seq == 512
-    assert refusal(spec.format(shape, "")).startswith("seq is missing; say how many positions a sample has")
+    assert refusal(spec.format(shape, "")).startswith("seq is missing")
 
 
 def test_a_hugging_face_configuration_is_a_model(write):

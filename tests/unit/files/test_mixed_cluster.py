@@ -67,15 +67,15 @@ def test_stages_are_put_on_parts_and_a_plan_file_says_where(tmp_path: Path):
     [
         (PARTS.replace("between: {bandwidth: 25 GB/s, latency: 8 us}", ""), "between"),
         (PARTS.replace("25 GB/s", "25"), "a quantity needs its unit"),
-        (PARTS.replace("dgx-a100, devices: 8", "dgx-h100, devices: 8"), "names of parts must differ"),
+        (PARTS.replace("dgx-a100, devices: 8", "dgx-h100, devices: 8"), "must differ"),
         (
             PARTS.replace("  - {name: dgx-a100, devices: 8}\n", ""),
-            "a cluster of parts has at least 2; got 1; write a cluster of equal devices without parts",
+            "at least 2; got 1",
         ),
         (PARTS.replace("devices: 8", "devices: 12"), "devices"),
         (PARTS + "chip: h100-sxm\n", "chip"),
-        (PARTS + "reliability: {}\n", "reliability is not modelled for clusters of several parts; leave it out"),
-        (PARTS + "host: {}\n", "host is not modelled for clusters of several parts; give each part its own"),
+        (PARTS + "reliability: {}\n", "reliability is not modelled"),
+        (PARTS + "host: {}\n", "host is not modelled"),
     ],
 )
 def test_what_is_no_cluster_of_parts_is_refused_in_one_line(tmp_path: Path, text: str, told: str):
@@ -87,8 +87,8 @@ def test_what_is_no_cluster_of_parts_is_refused_in_one_line(tmp_path: Path, text
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (", stage_parts: [0, 1]", "stage_parts has 2 values and must have one a stage: 3"),
-        (", stage_parts: [0, 1, 1]", "puts 1 stages of 8 devices on part 0"),
+        (", stage_parts: [0, 1]", "has 2 values and must have .*: 3"),
+        (", stage_parts: [0, 1, 1]", "1 stages of 8 devices"),
         (", schedule: dualpipe", "dualpipe"),
     ],
 )

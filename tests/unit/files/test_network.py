@@ -93,7 +93,7 @@ def test_what_cannot_be_a_network_is_refused(text, message):
         load_networks(text)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text("ringswtchxmeo:@/0123456789.,;=- GBus", max_size=40))
 @example("ring:9..9@1B/s,1s")
 def test_any_text_is_a_network_or_is_refused(text):

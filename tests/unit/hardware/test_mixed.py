@@ -47,5 +47,5 @@ def test_two_parts_are_joined_by_what_a_device_sends():
 
 def test_what_is_for_equal_devices_says_so():
     assert equal_devices(H100, "calibration") is H100
-    with pytest.raises(NotModelled, match="calibration is not modelled for clusters of several parts"):
+    with pytest.raises(NotModelled, match="calibration is not modelled"):
         equal_devices(MIXED, "calibration")

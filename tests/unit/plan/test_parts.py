@@ -56,11 +56,11 @@ def test_runs_end_where_the_part_or_a_neighbours_part_changes():
     [
         (
             replace(PLAN, stage_parts=(0, 0, 0, 1, 1, 1)),
-            "puts 3 stages of 8 devices on part 0, whose devices are those",
+            "3 stages of 8 devices",
         ),
-        (replace(PLAN, stage_parts=(0, 0, 0, 0, 1, 2)), "names part 2, and the cluster has parts 0 to 1"),
-        (replace(PLAN, stage_parts=(0, 0, 0, 0, 1, -1)), "names part -1"),
-        (Plan(tensor_parallel=8, pipeline_parallel=2, data_parallel=3), "= 24 devices, and part 0 has 32; use degrees"),
+        (replace(PLAN, stage_parts=(0, 0, 0, 0, 1, 2)), " 2, .* 0 to 1"),
+        (replace(PLAN, stage_parts=(0, 0, 0, 0, 1, -1)), " -1, .* 0 to 1"),
+        (Plan(tensor_parallel=8, pipeline_parallel=2, data_parallel=3), "= 24 devices, .* 32"),
     ],
 )
 def test_what_does_not_fill_the_parts_is_refused(plan: Plan, told: str):
@@ -70,16 +70,16 @@ def test_what_does_not_fill_the_parts_is_refused(plan: Plan, told: str):
 
 def test_parts_are_refused_where_all_devices_are_equal():
     assert on_parts(replace(PLAN, stage_parts=(0,) * 6), H100) == PLAN
-    with pytest.raises(InvalidInput, match="dgx-h100 is of equal devices; leave stage_parts out"):
+    with pytest.raises(InvalidInput, match="dgx-h100"):
         on_parts(replace(PLAN, stage_parts=(0, 0, 0, 0, 0, 1)), H100)
 
 
 def test_a_part_a_stage_is_named():
-    with pytest.raises(InvalidInput, match="stage_parts has 2 values and must have one a stage: 6"):
+    with pytest.raises(InvalidInput, match=r"has 2 values and must have .*: 6"):
         replace(PLAN, stage_parts=(0, 1))
 
 
 @pytest.mark.parametrize("change", [{"schedule": "dualpipe"}, {"offload_optimizer": True}])
 def test_what_is_not_modelled_on_parts_says_so(change):
-    with pytest.raises(NotModelled, match="not modelled for clusters of several parts"):
+    with pytest.raises(NotModelled, match="not modelled"):
         on_parts(replace(PLAN, **change), MIXED)

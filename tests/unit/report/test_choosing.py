@@ -82,7 +82,6 @@ def test_the_tables_show_what_the_record_holds_in_eighty_columns():
         "choosing among plans",
         "-1.00",
         "does it fit",
-        "beside other predictors",
         "15.0 to 20.0",
         "Calculon",
     ):

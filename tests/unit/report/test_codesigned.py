@@ -170,7 +170,6 @@ def test_memory_that_nothing_fits_is_told_with_the_way_out():
     assert record["reason"] == "memory"
     assert record["most_hbm_bytes"] == 2**30
     text = text_of(nothing_tables(record))
-    assert "No system of the space has a plan that fits" in text
     assert "allow more HBM, more devices, or other plans" in text
 
 

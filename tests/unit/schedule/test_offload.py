@@ -149,7 +149,7 @@ def test_copies_draw_what_a_link_of_the_chip_does_and_the_host_is_not_counted():
 def test_a_cluster_must_say_what_its_hosts_are(changes: dict[str, float]):
     plan = replace(PLAN, recompute=("full",), **changes)  # type: ignore[arg-type]
     unknown = clusters["llama3-grandteton"].build(NUM_DEVICES)
-    with pytest.raises(InvalidInput, match=r"nothing is said of the hosts of llama3-grandteton; add host: \{dev"):
+    with pytest.raises(InvalidInput, match=r"llama3-grandteton; add host: \{dev"):
         evaluate(workload(), unknown, plan)
 
 
@@ -158,7 +158,7 @@ def test_offload_on_a_cluster_of_several_parts_is_refused():
     between = Link(bandwidth_bytes_per_s=50 * GIGA, latency_s=0.0)
     mixed = MixedCluster(name="both", parts=parts, between=between)
     plan = Plan(data_parallel=8, pipeline_parallel=2, offload_optimizer=True)
-    with pytest.raises(NotModelled, match="offload is not modelled for clusters of several parts"):
+    with pytest.raises(NotModelled, match="offload is not modelled"):
         evaluate(workload(), mixed, plan)
 
 

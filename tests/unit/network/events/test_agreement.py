@@ -11,7 +11,7 @@ from dovetail.network.events.program import Collective, Compute, Devices, Progra
 from dovetail.network.events.simulate import simulate
 from tests.unit.network.events.networks import PAYLOAD_BYTES, dimension, dimensions, end_s, network_graph, one
 
-SOON = settings(max_examples=40, deadline=None)
+SOON = settings(max_examples=20, deadline=None)
 
 
 @SOON

@@ -18,7 +18,7 @@ from dovetail.network.one_collective import Network, NetworkAsked, network_answe
 from dovetail.units import GIGA, KILO, MEGA, MICRO, NANO
 from tests.unit.network.events.networks import dimension, dimensions, network_graph, one
 
-SOON = settings(max_examples=40, deadline=None)
+SOON = settings(max_examples=20, deadline=None)
 ALGORITHMS = ("", "ring", "direct", "halving-doubling")
 
 

@@ -43,8 +43,8 @@ def test_an_image_model_divides_samples_alone():
     tape.conv(tape.data(B, 4, 16, 16), 8, 3, side=14)
     captured = tape.captured()
     assert rows(captured, "convolution") == Axis.DATA
-    assert limited(captured, Axis.CONTEXT) == {"positions that only attention joins": 1}
-    assert limited(captured, Axis.SEQUENCE) == {"positions that only attention joins": 1}
+    assert list(limited(captured, Axis.CONTEXT).values()) == [1]
+    assert list(limited(captured, Axis.SEQUENCE).values()) == [1]
 
 
 def test_what_mixes_positions_beside_attention_keeps_them_together():
@@ -53,7 +53,7 @@ def test_what_mixes_positions_beside_attention_keeps_them_together():
     turned = tape.view(x, B, WIDTH, S)
     mixed = tape.add("convolution", turned, tape.weight(WIDTH, WIDTH, 3), shape=(B, WIDTH, S), padding=(1,))
     tape.layer(tape.view(mixed, B, S, WIDTH), 0)
-    assert limited(tape.captured(), Axis.CONTEXT) == {"positions that only attention joins": 1}
+    assert list(limited(tape.captured(), Axis.CONTEXT).values()) == [1]
 
 
 def test_patches_of_an_image_are_positions_of_a_number_that_never_changes():
@@ -105,4 +105,4 @@ def test_a_product_that_sums_over_positions_keeps_them_together():
     a, b = tape.linear(x, WIDTH), tape.linear(x, WIDTH)
     scores = tape.add("matmul", a, tape.view(b, B, WIDTH, S), shape=(B, S, S))
     tape.add("matmul", scores, a, shape=(B, S, WIDTH))
-    assert limited(tape.captured(), Axis.CONTEXT) == {"positions that only attention joins": 1}
+    assert list(limited(tape.captured(), Axis.CONTEXT).values()) == [1]
