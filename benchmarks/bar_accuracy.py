@@ -8,7 +8,7 @@ from dataclasses import replace
 from benchmarks.bar import Bar, reference_data
 from benchmarks.pairs import pace, paper_chips, training_layer
 from benchmarks.published_gemm import ABSENT, published_sets
-from dovetail.accuracy.prepared import Given, Prepared
+from dovetail.accuracy.prepared import Prepared, TableContext
 from dovetail.accuracy.sets import format_of, prepared
 from dovetail.accuracy.validation import validation
 from dovetail.files.measurements import SHIPPED, csv_files, load_measurements, shipped_folder
@@ -39,7 +39,7 @@ def phaze_area() -> Bar:
     file = reference_data("third_party/arch_area_sample.csv")
     if file is None:
         return Bar(name=name, issue=ISSUE, bar=told, measured="-", holds=None, note=ABSENT)
-    [bar] = judged(list(prepared(load_measurements(file), Given())))
+    [bar] = judged(list(prepared(load_measurements(file), TableContext())))
     return replace(bar, name=name, bar=told)
 
 
@@ -58,7 +58,7 @@ def speed() -> Bar:
 def shipped_sets() -> list[Prepared]:
     tables = [load_measurements(file) for name in SHIPPED for file in csv_files(shipped_folder(name))]
     chosen = [table for table in tables if format_of(table) and format_of(table) not in OTHER_BARS]
-    return [one for table in chosen for one in prepared(table, Given())]
+    return [one for table in chosen for one in prepared(table, TableContext())]
 
 
 def judged(sets: list[Prepared]) -> Iterator[Bar]:

@@ -9,17 +9,17 @@ import time
 from collections.abc import Iterator
 
 from benchmarks.bar import Bar, reference_data
+from dovetail.comm.astra.described import NETWORK_BYTES_PER_TICK
+from dovetail.comm.astra.engine import collective_ticks
+from dovetail.comm.astra.steps import gpt_like_step
+from dovetail.comm.astra.system import AstraDim, AstraSystem
+from dovetail.comm.trace.from_layers import trace_of
+from dovetail.comm.trace.nodes import Traces
+from dovetail.comm.trace.run_astra import run_astra
 from dovetail.errors import DovetailError
 from dovetail.files.astra import parse_system
 from dovetail.files.chakra import encoded, read_rank
 from dovetail.files.measurements import shipped_folder
-from dovetail.network.astra.described import NETWORK_BYTES_PER_TICK
-from dovetail.network.astra.engine import collective_ticks
-from dovetail.network.astra.steps import gpt_like_step
-from dovetail.network.astra.system import AstraDim, AstraSystem
-from dovetail.network.trace.from_layers import trace_of
-from dovetail.network.trace.nodes import Traces
-from dovetail.network.trace.run_astra import run_astra
 from dovetail.units import GIGA, MILLI
 
 ISSUE = 4

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from benchmarks.bar import Bar
 from benchmarks.bar_accuracy import judged
-from dovetail.accuracy.prepared import Given
+from dovetail.accuracy.prepared import TableContext
 from dovetail.accuracy.sets import prepared
 from dovetail.files.measurements import load_measurements, shipped_folder
 
@@ -17,5 +17,5 @@ TABLES = ("contention.csv", "contention_copy_engine.csv", "contention_kernels.cs
 
 def bars() -> Iterator[Bar]:
     tables = [load_measurements(shipped_folder("h200") / name) for name in TABLES]
-    for bar in judged([one for table in tables for one in prepared(table, Given())]):
+    for bar in judged([one for table in tables for one in prepared(table, TableContext())]):
         yield replace(bar, issue=ISSUE)

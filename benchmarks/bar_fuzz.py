@@ -22,14 +22,14 @@ def bars() -> Iterator[Bar]:
     file = newest_result(WHAT)
     known = {one["name"]: one for one in json.loads(file.read_text(encoding="utf-8"))} if file else {}
     for name in inputs.names():
-        told = f"fuzzing {name}"
+        message = f"fuzzing {name}"
         if name not in known:
-            yield Bar(name=told, issue=ISSUE, bar=BAR, measured="-", holds=None, note="not recorded: make fuzz")
+            yield Bar(name=message, issue=ISSUE, bar=BAR, measured="-", holds=None, note="not recorded: make fuzz")
             continue
         one = known[name]
         num_found, peak_bytes = len(one["findings"]), one["peak_bytes"]
         yield Bar(
-            name=told,
+            name=message,
             issue=ISSUE,
             bar=BAR,
             measured=f"{num_found} in {one['wall_s']:.0f} s, {one['cases']:,} cases, {peak_bytes / MEBI:,.0f} MiB",

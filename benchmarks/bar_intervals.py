@@ -15,8 +15,8 @@ ISSUE = 5
 
 def bars() -> Iterator[Bar]:
     rows = timed_residuals()
-    told = f"cover {LEAST_FRAC:.0%} to {MOST_FRAC:.0%} of rows"
-    yield from (_covering(told, judged, rows) for judged in judged_coverage(rows))
+    message = f"cover {LEAST_FRAC:.0%} to {MOST_FRAC:.0%} of rows"
+    yield from (_covering(message, judged, rows) for judged in judged_coverage(rows))
     yield _shipped(rows)
 
 

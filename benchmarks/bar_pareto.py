@@ -19,7 +19,7 @@ from benchmarks.bar import REPOSITORY, Bar
 from dovetail.files.codesign import CodesignOverrides, load_codesign
 from dovetail.search.codesign.joint import places_at
 from dovetail.search.codesign.networks import network_named
-from dovetail.search.codesign.pareto import DEFAULT_AXES, own_hands, pareto_front
+from dovetail.search.codesign.pareto import DEFAULT_AXES, local_backend, pareto_front
 from dovetail.search.codesign.question import Budget, JointQuestion, system_space, systems_at
 from dovetail.search.codesign.scoring import Scorer
 from dovetail.search.codesign.systems import built_systems
@@ -98,7 +98,7 @@ def _exact() -> Bar:
         reference_losses=(1.0,),
     )
     scorer = Scorer(question)
-    found = pareto_front(question, own_hands(scorer), DEFAULT_AXES)
+    found = pareto_front(question, local_backend(scorer), DEFAULT_AXES)
     expected = _by_scoring_all(scorer)
     return Bar(
         name="the same front of a small space with every system scored",

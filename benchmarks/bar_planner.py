@@ -13,12 +13,12 @@ from dovetail.accuracy.peer_speeds import peers_of
 from dovetail.files.job import load_spec
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.placement import NOWHERE, placements_of
-from dovetail.plan.plan import Overlap, Plans, joined
-from dovetail.plan.sharding import shard_plans
-from dovetail.schedule.memory_needs import need_bytes
-from dovetail.schedule.step import step_times, training_step
+from dovetail.parallel.placement import NOWHERE, placements_of
+from dovetail.parallel.plan import Overlap, Plans, joined
+from dovetail.parallel.sharding import shard_plans
 from dovetail.search.planners.plan_space import PlanSpace, batches
+from dovetail.step.memory_needs import need_bytes
+from dovetail.step.step import step_times, training_step
 from dovetail.units import GIGA, KIBI, MILLI
 from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
@@ -29,7 +29,7 @@ NUM_DEVICES = 512
 LEAST_PER_S = 200_000
 MOST_BYTES = 1 * GIGA
 [CALCULON] = peers_of("plans")
-PLANS_AT_ONCE = 250_000
+PLAN_BATCH = 250_000
 NUM_REPEATS = 15
 
 
@@ -68,7 +68,7 @@ def chunks(graph: Graph) -> Iterator[Plans]:
     waiting: list[Plans] = []
     for batch in batches(space, graph, NUM_DEVICES):
         waiting.append(batch)
-        if sum(map(len, waiting)) >= PLANS_AT_ONCE:
+        if sum(map(len, waiting)) >= PLAN_BATCH:
             yield joined(waiting)
             waiting = []
     if waiting:

@@ -29,20 +29,20 @@ import numpy as np
 from benchmarks.bar import REPOSITORY, Bar
 from dovetail.files.job import load_spec
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, memory_table
-from dovetail.plan.placement import NOWHERE, placements_of
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Overlap, Plans
-from dovetail.plan.sharding import shard_plans
-from dovetail.schedule.memory_needs import need_bytes
-from dovetail.schedule.offload import host_of
-from dovetail.schedule.pipelines import PipelineShape, pipelines
-from dovetail.schedule.step import step_times, training_steps
-from dovetail.schedule.work import COMM_AXES
+from dovetail.parallel.memory import ALLOCATOR_RESERVE_FRAC, memory_table
+from dovetail.parallel.placement import NOWHERE, placements_of
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Overlap, Plans
+from dovetail.parallel.sharding import shard_plans
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.candidates import Scoring, best_of
 from dovetail.search.planners.even_plans import EvenSearch, Progress
 from dovetail.search.planners.plan_space import PlanSpace, batches, divisors
 from dovetail.search.planners.refine import Job
+from dovetail.step.memory_needs import need_bytes
+from dovetail.step.offload import host_of
+from dovetail.step.pipelines import PipelineShape, pipelines
+from dovetail.step.step import step_times, training_steps
+from dovetail.step.work import COMM_AXES
 from dovetail.units import GIGA, KIBI, MEGA
 from dovetail.workload.graph import FloatArray, IntArray
 from dovetail.workload.operators import dtype_bytes
@@ -243,7 +243,7 @@ def _kept_whole_s(asked: PlanSpace, job: Job, best_s: float) -> float:
 def _whole_bytes(job: Job, plans: Plans) -> FloatArray:
     """What keeping both gathered tensors of every layer adds, where the fewest microbatches are under way."""
     [layer] = [block for block in job.graph.blocks if block.is_layer]
-    whole = layer.carried_elements / job.graph.batch * plans.microbatch * dtype_bytes(job.graph.dtype)
+    whole = layer.boundary_activation_elements / job.graph.batch * plans.microbatch * dtype_bytes(job.graph.dtype)
     shape = PipelineShape(
         num_stages=int(plans.pipeline_parallel[0]),
         num_microbatches=job.graph.batch // (plans.data_parallel * plans.microbatch),

@@ -11,7 +11,7 @@ from dovetail.accuracy.choice_bars import AT_LEAST, Choice
 from dovetail.accuracy.validation import Beside, Scored, ScoredSet, validation
 
 ISSUE = 5
-WORDS = {
+LABELS = {
     "Spearman": "ranks inside jobs",
     "regret": "regret of the pick, mean",
     "worst regret": "regret of the pick, worst",
@@ -49,7 +49,7 @@ def _chosen(one: ScoredSet, choice: Choice) -> Bar:
     limit = f"{choice.limit:.0%}" if is_share else f"{choice.limit:g}"
     found = f"{choice.measured:.1%}" if is_share else f"{choice.measured:.2f}"
     return Bar(
-        name=f"{choice.kind or one.name}: {WORDS[choice.statistic]}",
+        name=f"{choice.kind or one.name}: {LABELS[choice.statistic]}",
         issue=ISSUE,
         bar=f"{'>=' if choice.statistic in AT_LEAST else '<='} {limit}",
         measured=f"{found} over {choice.num_judged:,}",

@@ -20,12 +20,12 @@ from benchmarks.schedule_records import CHIPS, LARGE_GAP, RANDOM, SMALL, SMALL_G
 from dovetail.api.timed.designing import template_chips
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
-from dovetail.schedule.cores.batch import scheduled
-from dovetail.schedule.cores.exact import Limit, exact_schedule
-from dovetail.schedule.cores.fast import QUICK, list_schedule
-from dovetail.schedule.cores.phaze import phaze_schedule, without_bandwidth
-from dovetail.schedule.cores.problem import CoreSchedule
-from dovetail.schedule.cores.work import chip_batch, core_problem, work_of
+from dovetail.opsched.batch import scheduled
+from dovetail.opsched.exact import Limit, exact_schedule
+from dovetail.opsched.fast import QUICK, list_schedule
+from dovetail.opsched.phaze import phaze_schedule, without_bandwidth
+from dovetail.opsched.problem import CoreSchedule
+from dovetail.opsched.work import chip_batch, core_problem, work_of
 from dovetail.units import MICRO
 from dovetail.workload.graph import Ops
 from dovetail.workload.optimizer import Precision

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from dovetail.evaluate import Outcome, evaluate
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.block_memory import kept_bytes
-from dovetail.plan.plan import Plan
+from dovetail.parallel.block_memory import kept_bytes
+from dovetail.parallel.plan import Plan
 from dovetail.units import GIGA
 from dovetail.workload.graph import Graph
 from dovetail.workload.layers import Sample
@@ -54,7 +54,7 @@ class Compared:
 
 def captured_model(name: str) -> Model:
     """The catalogue's entry with the architecture that its PyTorch module was understood as."""
-    from dovetail.capture.torch_model import recorded_module
+    from dovetail.importers.torch_model import recorded_module
     from dovetail.workload.recorded.understand import understood
     from tests.torch_models import BUILDS
 

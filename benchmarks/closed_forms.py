@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dovetail.plan.block_memory import kept_bytes
-from dovetail.plan.plan import Plan
-from dovetail.plan.sharding import shard
-from dovetail.schedule.pipelines import PipelineShape, pipelines
+from dovetail.parallel.block_memory import kept_bytes
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.sharding import shard
+from dovetail.step.pipelines import PipelineShape, pipelines
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision

@@ -27,6 +27,7 @@ from benchmarks.bar import REPOSITORY
 from benchmarks.bar_mining import LIMITS, tasks
 from dovetail.hardware.catalog import chips
 from dovetail.search.algorithms import Scored, Search, algorithms
+from dovetail.search.ask_tell import NUM_IDLE
 from dovetail.search.designs import design_space
 from dovetail.search.metrics import metrics
 from dovetail.search.mining.answers import question_over_base
@@ -34,7 +35,6 @@ from dovetail.search.mining.bounds import JobBounds
 from dovetail.search.mining.score import Question, scored
 from dovetail.search.mining.task import Task
 from dovetail.search.space import Point
-from dovetail.search.telling import NUM_IDLE
 
 RESULTS = REPOSITORY / "benchmarks" / "results" / "convergence.json"
 WITHIN_FRAC = 0.01

@@ -17,12 +17,12 @@ import numpy as np
 
 from benchmarks.bar import REPOSITORY
 from dovetail.accuracy.peer_speeds import peers_of
+from dovetail.comm.events.network_graph import LinkGraph, network_graph
+from dovetail.comm.events.program import Collective, Compute, Devices, Program, Queueing, Task
+from dovetail.comm.events.schedules import algorithms
+from dovetail.comm.events.simulate import Engine, simulate
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension
-from dovetail.network.events.network_graph import LinkGraph, network_graph
-from dovetail.network.events.program import Collective, Compute, Devices, Program, Queueing, Task
-from dovetail.network.events.schedules import algorithms
-from dovetail.network.events.simulate import Engine, simulate
 from dovetail.units import GIBI, KIBI, MEBI, MEGA, MICRO, MILLI, NANO
 
 NUM_GPT_LAYERS = 48

@@ -26,8 +26,8 @@ ABSOLUTE = 1e-15
 class Renames:
     """What is called otherwise since the base, old name to new.
 
-    `keys` renames JSON keys: a key alone (`waiting_s`) wherever it stands, or with what stands before it
-    (`time.waiting_s`, `simulate.time.waiting_s`: a path begins with its command). `options` renames words of commands,
+    `keys` renames JSON keys: a key alone (`blocking_s`) wherever it stands, or with what stands before it
+    (`time.host_s`, `simulate.time.host_s`: a path begins with its command). `options` renames words of commands,
     and `values` strings that are names, such as a framework's. Paths that match a pattern of `ignored` are left out.
     """
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from benchmarks.measured import h200_table
 from dovetail.accuracy.jobs import layer_graph, layer_plan
 from dovetail.accuracy.sets.layers import layers_of
-from dovetail.plan.block_memory import kept_bytes
-from dovetail.plan.sharding import shard
+from dovetail.parallel.block_memory import kept_bytes
+from dovetail.parallel.sharding import shard
 from dovetail.units import MEBI
 from dovetail.workload.optimizer import Precision
 

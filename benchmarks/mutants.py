@@ -17,7 +17,7 @@ from benchmarks.bar import REPOSITORY
 from benchmarks.mutators import OPERATORS, returned, returns_numbers
 
 SOURCES = REPOSITORY / "src" / "dovetail"
-PACKAGES = ("cost", "network", "schedule", "plan")
+PACKAGES = ("cost", "comm", "step", "opsched", "parallel")
 SAMPLE_SIZE = 320
 SEED = "dovetail"
 _LONGEST_SHOWN = 160  # characters of a formula in lists of mutants

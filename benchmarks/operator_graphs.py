@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dovetail.schedule.cores.problem import NO_TENSORS, RESOURCES, WHOLE, CoreProblem, dag_of, modes_of
-from dovetail.schedule.cores.slices import splits
+from dovetail.opsched.problem import NO_TENSORS, RESOURCES, WHOLE, CoreProblem, dag_of, modes_of
+from dovetail.opsched.slices import splits
 from dovetail.workload.graph import FloatArray, IntArray, Ops
 from dovetail.workload.models import models
 from dovetail.workload.training import with_recompute

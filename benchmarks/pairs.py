@@ -91,8 +91,8 @@ def main() -> None:
     ops = training_layer()
     for name, columns in (("arrays on paper", paper_chips()), ("GPUs", gpu_chips(NUM_CHIPS // 3))):
         found = pace(ops, columns)
-        told = f"{found.num_operators} operators x {found.num_chips:,} chips in {found.cpu_s:.2f} CPU-s"
-        print(f"{name}: {told}, {found.pairs_per_s / 1e6:.1f} M pairs/s on one of {os.cpu_count()} cores")
+        message = f"{found.num_operators} operators x {found.num_chips:,} chips in {found.cpu_s:.2f} CPU-s"
+        print(f"{name}: {message}, {found.pairs_per_s / 1e6:.1f} M pairs/s on one of {os.cpu_count()} cores")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from dovetail.papers.phaze import expert_placement
 from dovetail.papers.phaze_cases import CASES, GLOBAL_BATCH, TERMS, Case, Terms
 from dovetail.papers.phaze_joint import chip_of_point, question_of, separate_steps, stop_of
 from dovetail.report.papers.phaze import rate
-from dovetail.search.codesign.joint import joint_search, own_hands
+from dovetail.search.codesign.joint import joint_search, local_backend
 from dovetail.search.codesign.scoring import Scorer
 from dovetail.units import GIBI, MEBI
 
@@ -41,7 +41,7 @@ def searched(case: Case, terms: Terms) -> Record:
     """A model searched anew; all of it by the plans that chips are searched with."""
     question, began_s = question_of(case, terms), time.process_time()
     scorer = Scorer(question)
-    best = joint_search(scorer, own_hands(scorer))
+    best = joint_search(scorer, local_backend(scorer))
     cpu_s = time.process_time() - began_s
     assert best is not None, case
     [own], steps, expert = best.best.cases, separate_steps(question), expert_placement(case, terms)

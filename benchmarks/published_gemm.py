@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.bar import reference_data
 from benchmarks.stamp import RESULTS, commit
-from dovetail.accuracy.prepared import Given, Prepared
+from dovetail.accuracy.prepared import Prepared, TableContext
 from dovetail.accuracy.sets import prepared
 from dovetail.accuracy.validation import validation
 from dovetail.files.measurements import PUBLISHED_GEMM, load_measurements
@@ -26,7 +26,7 @@ ABSENT = "the published tables are not on this machine; name their folder in DOV
 def published_sets() -> list[Prepared]:
     """The sets of the published tables that this machine has."""
     found = (reference_data(f"third_party/{name}") or reference_data(name) for name in PUBLISHED_GEMM)
-    return [one for file in found if file is not None for one in prepared(load_measurements(file), Given())]
+    return [one for file in found if file is not None for one in prepared(load_measurements(file), TableContext())]
 
 
 def record(sets: list[Prepared], file: Path) -> None:

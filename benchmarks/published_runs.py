@@ -11,7 +11,7 @@ from functools import cache
 
 from benchmarks.bar import REPOSITORY, reference_data
 from benchmarks.published_gemm import ABSENT, record
-from dovetail.accuracy.prepared import Given, Prepared
+from dovetail.accuracy.prepared import Prepared, TableContext
 from dovetail.accuracy.sets import prepared
 from dovetail.files.measurements import MORE_RUNS, load_measurements
 
@@ -24,7 +24,7 @@ FOLDERS = ("published", "third_party")
 def published_runs(names: tuple[str, ...] = RUNS) -> tuple[Prepared, ...]:
     """The sets of the published tables of runs that this machine has."""
     found = (reference_data(f"{folder}/{name}") for name in names for folder in FOLDERS)
-    return tuple(one for file in found if file is not None for one in prepared(load_measurements(file), Given()))
+    return tuple(one for file in found if file is not None for one in prepared(load_measurements(file), TableContext()))
 
 
 if __name__ == "__main__":

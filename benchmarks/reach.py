@@ -30,7 +30,7 @@ from benchmarks.forked_tests import forked, limit_cpu, load_quick_profile, repla
 from benchmarks.mutants import SOURCES, body_of, digest_of
 
 FOLDERS = (  # what reaches physics in seconds, the most direct first
-    *(f"tests/unit/{name}" for name in ("cost", "network", "plan", "schedule", "hardware", "accuracy")),
+    *(f"tests/unit/{name}" for name in ("cost", "comm", "parallel", "step", "opsched", "hardware", "accuracy")),
     *(f"tests/{name}" for name in ("conformance", "golden", "validation", "property", "unit/search")),
 )
 CACHE = REPOSITORY / "build" / "reach"

@@ -17,9 +17,9 @@ from pathlib import Path
 from benchmarks.bar import REPOSITORY
 from benchmarks.operator_graphs import catalogue_blocks, random_graph
 from dovetail.hardware.catalog import chips
-from dovetail.schedule.cores.exact import Limit, exact_schedule
-from dovetail.schedule.cores.problem import CoreProblem, CoreSchedule
-from dovetail.schedule.cores.work import core_problem, work_of
+from dovetail.opsched.exact import Limit, exact_schedule
+from dovetail.opsched.problem import CoreProblem, CoreSchedule
+from dovetail.opsched.work import core_problem, work_of
 from dovetail.workload.optimizer import Precision
 
 RECORDS = REPOSITORY / "benchmarks" / "results" / "schedules.json"

@@ -30,7 +30,7 @@ from dovetail.api.timed import networking, planning
 from dovetail.api.timed.operation import Operation, Run, warm
 from dovetail.evaluate import evaluate
 from dovetail.files.job import load_spec
-from dovetail.schedule.step_events import step_events
+from dovetail.step.step_events import step_events
 
 EXAMPLE = "examples/llama3-70b-512xh100.yaml"
 COMMANDS = {

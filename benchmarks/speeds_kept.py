@@ -110,8 +110,8 @@ def table(now: Speeds, earlier: Sequence[Speeds]) -> str:
         rows.append((one.name, f"{one.cpu_s:.4g}", was, ratio, one.what))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [f"{row[0]:<{widths[0]}}  {_right(row[1:4], widths[1:4])}  {row[4]}".rstrip() for row in rows]
-    told = f"before: commit {earlier[0].about['commit']}, {earlier[0].when}" if earlier else "nothing earlier here"
-    return "\n".join([f"commit {now.about['commit']}, {now.when} UTC, {now.about['processor']}", *lines, told])
+    message = f"before: commit {earlier[0].about['commit']}, {earlier[0].when}" if earlier else "nothing earlier here"
+    return "\n".join([f"commit {now.about['commit']}, {now.when} UTC, {now.about['processor']}", *lines, message])
 
 
 def _right(cells: Sequence[str], widths: Sequence[int]) -> str:

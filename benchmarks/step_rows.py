@@ -9,13 +9,13 @@ import statistics
 
 from benchmarks.measured import h200_table
 from dovetail.accuracy.compared import Compared
-from dovetail.accuracy.prepared import Given
+from dovetail.accuracy.prepared import TableContext
 from dovetail.accuracy.sets import prepared
 from dovetail.units import MILLI
 
 
 def step_rows() -> tuple[Compared, ...]:
-    [steps] = prepared(h200_table("models"), Given())
+    [steps] = prepared(h200_table("models"), TableContext())
     return steps.compared()
 
 

@@ -15,14 +15,14 @@ from tests.source_tree import PACKAGE, Module
 ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("base", ("errors", "registry", "units", "plugins", "stable_names", "columns")),
     ("facts", ("workload", "hardware")),
-    ("decision", ("plan",)),
-    ("physics", ("cost", "network")),
-    ("time", ("schedule",)),
+    ("decision", ("parallel",)),
+    ("physics", ("cost", "comm")),
+    ("time", ("step", "opsched")),
     ("answer", ("evaluate", "accuracy")),
     ("choice", ("search",)),
     ("studies", ("papers",)),
     ("words", ("report",)),
-    ("edges", ("files", "store", "engine", "capture", "api", "explorer", "cli")),
+    ("edges", ("files", "store", "engine", "importers", "api", "explorer", "cli")),
     ("start", ("__main__",)),
 )
 # Within a row, only these.
@@ -32,14 +32,14 @@ NEIGHBOURS = {
     "units": {"errors"},
     "accuracy": {"evaluate"},
     "engine": {"store"},
-    "capture": {"files"},
-    "api": {"files", "store", "engine", "capture"},
+    "importers": {"files"},
+    "api": {"files", "store", "engine", "importers"},
     "explorer": {"files", "store", "engine", "api"},
-    "cli": {"files", "store", "engine", "capture", "api", "explorer"},
+    "cli": {"files", "store", "engine", "importers", "api", "explorer"},
 }
 ROW_OF = {layer: row for row, layers in ROWS for layer in layers}
 RANK_OF = {layer: rank for rank, (_, layers) in enumerate(ROWS) for layer in layers}
-EDGES = {"files", "store", "engine", "capture", "api", "explorer", "cli", "__main__"}
+EDGES = {"files", "store", "engine", "importers", "api", "explorer", "cli", "__main__"}
 EDGE_LIBRARIES = {
     "pydantic", "pydantic_core", "yaml", "typer", "click", "rich",
     "sqlite3", "pebble", "distributed", "dask", "fastapi", "starlette", "uvicorn", "nicegui", "httpx", "requests",
@@ -54,7 +54,7 @@ def imports(module: Module) -> Iterator[tuple[ast.AST, str]]:
             yield from ((node, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = module.import_base(node)
-            # `from dovetail import plan` names a layer; `from dovetail.plan import Plan` already has.
+            # `from dovetail import parallel` names a layer; `from dovetail.parallel import Plan` already has.
             yield from ((node, f"{base}.{alias.name}" if base == PACKAGE else base) for alias in node.names)
         elif isinstance(node, ast.Call) and _is_dynamic_import(module, node) and node.args:
             target = node.args[0]
@@ -167,7 +167,7 @@ def edge_library_violations(modules: Iterable[Module]) -> list[str]:
 
 
 # Extras that most installs do without: which modules may import them, by the beginning of their path in the package.
-EXTRAS = {"torch": "capture/torch_", "transformers": "capture/torch_", "onnx": "capture/onnx_"}
+EXTRAS = {"torch": "importers/torch_", "transformers": "importers/torch_", "onnx": "importers/onnx_"}
 
 
 def extra_violations(modules: Iterable[Module]) -> list[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dovetail.plan.block_memory import BlockMemory, block_memories
-from dovetail.plan.frameworks import Framework
-from dovetail.plan.sharding import forward_ops
+from dovetail.parallel.block_memory import BlockMemory, block_memories
+from dovetail.parallel.frameworks import Framework
+from dovetail.parallel.sharding import forward_ops
 from dovetail.workload.graph import Axis, Block, IntArray
 from dovetail.workload.optimizer import Precision
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from benchmarks import dies, layer_rows, memory_rows
 from dovetail.accuracy.evidence import class_of_row, evidence
 from dovetail.accuracy.fit import fit
-from dovetail.accuracy.prepared import Given
+from dovetail.accuracy.prepared import TableContext
 from dovetail.accuracy.sets import prepared
 from dovetail.files.measurements import load_measurements, shipped_folder
 from dovetail.files.residuals import load_residuals
@@ -125,7 +125,7 @@ def memory(key: str) -> SimpleNamespace:
 
 def refitted(key: str) -> float:
     """Error in percent on each fifth of a table of the H200, fitted to the others, as `dovetail calibrate` says."""
-    sets = prepared(load_measurements(shipped_folder("h200") / f"{key}.csv"), Given())
+    sets = prepared(load_measurements(shipped_folder("h200") / f"{key}.csv"), TableContext())
     return 100 * fit(sets, chips["h200-sxm"]()).cross_validated_frac
 
 

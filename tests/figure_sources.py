@@ -18,8 +18,8 @@ from dovetail.api import simulate
 from dovetail.cost.price import price
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.failures import failures
-from dovetail.schedule.pipelines import pipelines
-from dovetail.schedule.work import slowest_frac
+from dovetail.step.pipelines import pipelines
+from dovetail.step.work import slowest_frac
 from dovetail.units import GIGA, MICRO, MILLI, PICO, SECONDS_PER_YEAR, TERA
 from tests.figure_measured import (
     beside,

@@ -17,7 +17,7 @@ import numpy as np
 
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.template import Design
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.search.codesign.question import Budget
 from dovetail.search.codesign.refining import RefinedCase
 from dovetail.search.codesign.scoring import CasePlan

@@ -75,19 +75,19 @@ def test_an_almost_empty_tree_breaks_no_rule(tree):
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("workload/graph.py", "from dovetail.plan import Plan", "workload (facts) imports plan (decision)"),
+        ("workload/graph.py", "from dovetail.parallel import Plan", "workload (facts) imports parallel (decision)"),
         ("workload/graph.py", "import dovetail.hardware.chip", "both are facts and strangers"),
         ("hardware/chip.py", "from ..workload import graph", "both are facts and strangers"),
-        ("cost/roofline.py", "from dovetail import network", "both are physics and strangers"),
+        ("cost/roofline.py", "from dovetail import comm", "both are physics and strangers"),
         (
-            "network/flows.py",
+            "comm/flows.py",
             "def f():\n    from dovetail.cost.cost import Cost",
-            "network/flows.py:2: network imports cost",
+            "comm/flows.py:2: comm imports cost",
         ),
         (
-            "plan/plan.py",
+            "parallel/plan.py",
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from dovetail.evaluate import Outcome",
-            "plan.py:3: plan (decision) imports evaluate (answer)",
+            "plan.py:3: parallel (decision) imports evaluate (answer)",
         ),
         ("evaluate.py", "from .search import study", "evaluate (answer) imports search (choice)"),
         ("evaluate/__init__.py", "from ..search import study", "evaluate (answer) imports search (choice)"),
@@ -101,7 +101,7 @@ def test_an_almost_empty_tree_breaks_no_rule(tree):
         ("files.py", "from dovetail.store import Store", "both are edges and strangers"),
         ("units.py", "from dovetail.registry import Registry", "both are base and strangers"),
         ("errors.py", "import dovetail.units", "both are base and strangers"),
-        ("schedule/engine.py", "import dovetail", "which is no layer"),
+        ("step/engine.py", "import dovetail", "which is no layer"),
         ("__init__.py", "from dovetail.evaluate import evaluate", "imports nothing"),
     ],
 )
@@ -115,10 +115,10 @@ def test_an_import_against_the_flow_is_refused(tree, file, text, message):
     ("file", "text"),
     [
         (
-            "plan/shard.py",
+            "parallel/shard.py",
             "from dovetail.workload.graph import Graph\nfrom dovetail.hardware import chip\nfrom . import plan",
         ),
-        ("cost/roofline.py", "from .cost import Cost\nfrom ..plan import shard\nimport numpy as np"),
+        ("cost/roofline.py", "from .cost import Cost\nfrom ..parallel import shard\nimport numpy as np"),
         ("cli.py", "from dovetail import __version__, files, store\nfrom dovetail.report import table"),
         (
             "explorer/pages.py",
@@ -163,13 +163,13 @@ def test_an_edge_library_above_the_edges_is_refused(tree, library):
 
 def test_a_library_of_an_extra_is_imported_in_its_own_place_alone(tree):
     text = "def f():\n    import torch.nn\n    import onnx\n"
-    places = ("capture/torch_model.py", "capture/onnx_model.py", "files/model.py")
+    places = ("importers/torch_model.py", "importers/onnx_model.py", "files/model.py")
     broken = extra_violations(tree(dict.fromkeys(places, text)))
     assert [line.partition(": imports ")[::2] for line in broken] == [
-        ("dovetail/capture/onnx_model.py:2", "torch.nn; only dovetail/capture/torch_*.py may, as it is an extra"),
-        ("dovetail/capture/torch_model.py:3", "onnx; only dovetail/capture/onnx_*.py may, as it is an extra"),
-        ("dovetail/files/model.py:2", "torch.nn; only dovetail/capture/torch_*.py may, as it is an extra"),
-        ("dovetail/files/model.py:3", "onnx; only dovetail/capture/onnx_*.py may, as it is an extra"),
+        ("dovetail/files/model.py:2", "torch.nn; only dovetail/importers/torch_*.py may, as it is an extra"),
+        ("dovetail/files/model.py:3", "onnx; only dovetail/importers/onnx_*.py may, as it is an extra"),
+        ("dovetail/importers/onnx_model.py:2", "torch.nn; only dovetail/importers/torch_*.py may, as it is an extra"),
+        ("dovetail/importers/torch_model.py:3", "onnx; only dovetail/importers/onnx_*.py may, as it is an extra"),
     ]
 
 
@@ -255,9 +255,9 @@ def f(time: float, rng: random.Random, generator: np.random.Generator, when: dat
     ],
 )
 def test_a_quantity_without_its_base_unit_is_refused(tree, text, name):
-    [broken] = unit_name_violations(tree({"network/x.py": text, "units.py": text}))
+    [broken] = unit_name_violations(tree({"comm/x.py": text, "units.py": text}))
     assert name in broken
-    assert broken.startswith("dovetail/network/x.py:")
+    assert broken.startswith("dovetail/comm/x.py:")
 
 
 @pytest.mark.parametrize(
@@ -277,12 +277,12 @@ def test_a_quantity_without_its_base_unit_is_refused(tree, text, name):
     ],
 )
 def test_a_name_that_says_its_unit_or_is_no_number_is_allowed(tree, text):
-    assert unit_name_violations(tree({"network/x.py": text})) == []
+    assert unit_name_violations(tree({"comm/x.py": text})) == []
 
 
 def test_ticks_may_exist_where_astra_sim_is_spoken_of(tree):
-    assert unit_name_violations(tree({"network/astra/x.py": "class A:\n    latency_ticks: float"})) == []
-    assert unit_name_violations(tree({"network/x.py": "class A:\n    latency_ticks: float"}))
+    assert unit_name_violations(tree({"comm/astra/x.py": "class A:\n    latency_ticks: float"})) == []
+    assert unit_name_violations(tree({"comm/x.py": "class A:\n    latency_ticks: float"}))
 
 
 def test_cycles_may_exist_inside_cost(tree):

@@ -127,9 +127,9 @@ def test_a_larger_sample_holds_the_smaller_one_and_other_files_do_not_move_it() 
     sources = physics_sources()
     small = {mutant.key for mutant in sample(every_mutant(), sources, 64)}
     assert small < {mutant.key for mutant in sample(every_mutant(), sources, 320)}
-    some = [mutant for mutant in every_mutant() if not mutant.file.startswith("plan/memory")]
+    some = [mutant for mutant in every_mutant() if not mutant.file.startswith("parallel/memory")]
     kept = {mutant.key for mutant in sample(some, sources, 64)}
-    assert {key for key in small if not key.startswith("plan/memory")} <= kept
+    assert {key for key in small if not key.startswith("parallel/memory")} <= kept
 
 
 def test_a_sample_is_divided_as_lines_are_and_nothing_is_lost_to_rounding() -> None:
@@ -217,9 +217,9 @@ def test_a_fork_spares_a_sound_module_and_kills_a_broken_and_an_endless_one(monk
     assert last == "True"
 
 
-@pytest.mark.parametrize("file", ["cost/area.py", "network/collectives/__init__.py"])
+@pytest.mark.parametrize("file", ["cost/area.py", "comm/collectives/__init__.py"])
 def test_a_file_has_its_modules_name(file: str) -> None:
-    assert module_name(file) == {"cost/area.py": "dovetail.cost.area"}.get(file, "dovetail.network.collectives")
+    assert module_name(file) == {"cost/area.py": "dovetail.cost.area"}.get(file, "dovetail.comm.collectives")
 
 
 def test_wilsons_interval_is_what_tables_say() -> None:

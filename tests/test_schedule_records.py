@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.operator_graphs import random_graph
 from benchmarks.schedule_records import CHIPS, RANDOM, Record, better, long_run, main, problems, records
-from dovetail.schedule.cores.fast import QUICK, list_schedule
+from dovetail.opsched.fast import QUICK, list_schedule
 
 
 def record(makespan_beats: int, bound_beats: int) -> Record:

@@ -31,8 +31,8 @@ def test_failures_and_errors_are_named_and_skips_counted_apart(tmp_path: Path) -
 @pytest.mark.parametrize("code", [2, 3, 4, 5, -9])
 def test_a_suite_that_did_not_end_has_failed_whatever_it_reports(tmp_path: Path, code: int) -> None:
     (tmp_path / "report.xml").write_text(REPORT, encoding="utf-8")
-    told = f"the suite did not end: pytest's exit code is {code}"
-    assert outcome_of(tmp_path / "report.xml", code) == {"passed": 0, "skipped": 0, "failed": [told]}
+    message = f"the suite did not end: pytest's exit code is {code}"
+    assert outcome_of(tmp_path / "report.xml", code) == {"passed": 0, "skipped": 0, "failed": [message]}
     assert outcome_of(tmp_path / "absent.xml", 0)["failed"]
 
 

@@ -133,5 +133,5 @@ def test_neighbours_of_a_row_stand_before_those_that_import_them():
 
 def test_a_function_that_is_not_there_is_found():
     known = modules()
-    page = "| `evaluate.py` | `evaluate` `guess` | `other` |\n`plan/plan.py` `Plan`, `plan/gone.py` `x`"
-    assert missing_names(page, known) == ["evaluate.py has no guess", "plan/gone.py has no x"]
+    page = "| `evaluate.py` | `evaluate` `guess` | `other` |\n`parallel/plan.py` `Plan`, `parallel/gone.py` `x`"
+    assert missing_names(page, known) == ["evaluate.py has no guess", "parallel/gone.py has no x"]

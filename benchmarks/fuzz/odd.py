@@ -18,7 +18,7 @@ NUMBERS = (
     10**30, -(10**30), 10**400, 0.0, -0.0, 0.5, 1.5, -0.25, 1e-9, 5e-324, 1e-300, 1e9, 1e15, 1e300,
     1.7976931348623157e308, math.nan, math.inf, -math.inf,
 )  # fmt: skip
-WORDS = (
+LABELS = (
     "", " ", "nan", "inf", "-inf", "null", "true", "no", "1e999", "-1", "0", "0x10", "1_000", "1,5", "٣", "１２",
     "1e5", "\u202eabc", "\ufeff", "ß", "😀" * 3, "a\u0301", "\ud7ff", "x" * 1001, "x" * 70000, "a\nb", "a\tb",
     "\x1b[31m", "\x7f", "../..", "/", ".", "..", "/dev/null", "spec.yaml", "config.json", "nothing.yaml", "a,b",
@@ -45,7 +45,7 @@ def odd_number(rng: Random) -> Any:
 
 
 def odd_word(rng: Random) -> str:
-    return rng.choice(rng.choice((WORDS, QUANTITIES, NAMES)))
+    return rng.choice(rng.choice((LABELS, QUANTITIES, NAMES)))
 
 
 def odd_value(rng: Random) -> Any:

@@ -29,7 +29,7 @@ def _panel(model: str, searches: Results, grid: list[int], names: list[str]) -> 
         title=model,
         x_name="designs evaluated",
         y_name="above the proven best",
-        x_words=lambda count: f"{count:,.0f}",
+        x_label=lambda count: f"{count:,.0f}",
         y_words=lambda percent: f"{percent:,.0f} %",
         curves=tuple(_curve(name, searches[name], grid) for name in names if name in searches),
     )

@@ -26,11 +26,11 @@ VALUES = ("Model", "Chip", "Cluster", "Plan", "DovetailError", "InvalidInput", "
 # What stands behind the names in signatures.
 GIVEN = {
     "Spec": "a spec file, or a mapping with its keys",
-    "ModelGiven": "a catalogue name, a file (YAML, JSON, Hugging Face's config.json), a mapping, `Model` or `Capture`",
-    "SpecGiven": "a spec, or a model alone",
-    "ClusterGiven": 'a catalogue name, with its size or without ("h100x512"), a file, a mapping, or a `Cluster`',
-    "PlanGiven": 'a catalogue name, "auto", a file, a mapping, or a `Plan`',
-    "ChipGiven": "a catalogue name or the beginning of one, a file, a mapping, or a `Chip`",
+    "ModelLike": "a catalogue name, a file (YAML, JSON, Hugging Face's config.json), a mapping, `Model` or `Capture`",
+    "SpecLike": "a spec, or a model alone",
+    "ClusterLike": 'a catalogue name, with its size or without ("h100x512"), a file, a mapping, or a `Cluster`',
+    "PlanLike": 'a catalogue name, "auto", a file, a mapping, or a `Plan`',
+    "ChipLike": "a catalogue name or the beginning of one, a file, a mapping, or a `Chip`",
     "SupportsIndex": "a whole number, of Python or NumPy",
     "Tell": "a function that takes a `Progress`",
     "Record": "a dict of plain values, as JSON has them; [JSON](json.md) lists the keys",

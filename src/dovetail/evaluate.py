@@ -9,27 +9,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.heterogeneous import AnyCluster, equal_devices, pools_of
 from dovetail.hardware.host import Host
-from dovetail.hardware.mixed import AnyCluster, equal_devices, parts_of
-from dovetail.hardware.nudged import nudged_clusters
+from dovetail.hardware.perturbed import perturbed_clusters
 from dovetail.hardware.reliability import NotStated
-from dovetail.plan.check import check_plan
-from dovetail.plan.levers import Lever, Trial, levers
-from dovetail.plan.memory import StageMemory, runtime_bytes, stage_memories
-from dovetail.plan.parts import on_parts, part_placements, usable_by_stage
-from dovetail.plan.placement import Placement
-from dovetail.plan.plan import Plan
-from dovetail.plan.sharding import ShardedPlan, computed_flop, executed_flop, shard
-from dovetail.schedule.goodput import Goodput
-from dovetail.schedule.long_run import long_run
-from dovetail.schedule.offload import does_offload, host_of
-from dovetail.schedule.pipelines import check_schedule, pipeline_shape, pipelines, schedule_name
-from dovetail.schedule.step import PlanSteps, Step
+from dovetail.parallel.check import check_plan
+from dovetail.parallel.levers import Lever, Trial, levers
+from dovetail.parallel.memory import StageMemory, runtime_bytes, stage_memories
+from dovetail.parallel.placement import Placement
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.pools import on_pools, pool_placements, usable_by_stage
+from dovetail.parallel.sharding import ShardedPlan, computed_flop, executed_flop, shard
+from dovetail.step.goodput import Goodput
+from dovetail.step.long_run import long_run
+from dovetail.step.offload import does_offload, host_of
+from dovetail.step.pipelines import check_schedule, pipeline_shape, pipelines, schedule_name
+from dovetail.step.step import PlanSteps, Step
 from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
 
-NUDGE_FRAC = 0.10  # how much more of a resource an elasticity asks about
+PERTURBATION_FRAC = 0.10  # how much more of a resource an elasticity asks about
 FLOAT_FRAC = 1e-12  # style: a tolerance; two sums of the same seconds in another order
 
 
@@ -139,7 +139,7 @@ class Outcome:
     @property
     def _peak_flop(self) -> float:
         dtype = self.workload.precision.compute
-        parts = parts_of(self.cluster)
+        parts = pools_of(self.cluster)
         return float(sum(self.step.step_s * p.num_devices * p.chip.peak_flop_per_s(dtype) for p in parts))
 
 
@@ -162,8 +162,8 @@ def evaluate(workload: Workload, cluster: AnyCluster, plan: Plan, *, has_changes
     graph = workload.training_graph()
     check_plan(plan, graph, cluster.num_devices)
     check_schedule(plan, plan.num_microbatches(graph.batch))
-    plan = on_parts(plan, cluster)
-    places = part_placements(plan, cluster)
+    plan = on_pools(plan, cluster)
+    places = pool_placements(plan, cluster)
     sharded = shard(graph, plan)
     memory = with_host(memory_use(sharded, workload.precision, *usable_by_stage(plan, cluster)), plan, cluster)
     if not memory.fits:
@@ -214,8 +214,8 @@ def trial(graph: Graph, cluster: AnyCluster, plan: Plan, precision: Precision) -
     """What a plan takes and needs, whether it fits or not; raises where it cannot run."""
     check_plan(plan, graph, cluster.num_devices)
     check_schedule(plan, plan.num_microbatches(graph.batch))
-    plan = on_parts(plan, cluster)
-    part_placements(plan, cluster)
+    plan = on_pools(plan, cluster)
+    pool_placements(plan, cluster)
     sharded = shard(graph, plan)
     memory = with_host(memory_use(sharded, precision, *usable_by_stage(plan, cluster)), plan, cluster)
     step_s = PlanSteps(sharded, precision).step(cluster).step_s
@@ -227,21 +227,21 @@ def trial(graph: Graph, cluster: AnyCluster, plan: Plan, precision: Precision) -
 
 def _elasticities(steps: PlanSteps, cluster: AnyCluster, plan: Plan, step_s: float) -> tuple[Elasticity, ...]:
     """Gain in throughput from a tenth more of each resource, largest first."""
-    nudged = _nudged(cluster) | _nudged_hosts(cluster, plan)
+    nudged = _perturbed(cluster) | _perturbed_hosts(cluster, plan)
     found = []
-    for resource, nudged_s in zip(nudged, steps.steps_s([*nudged.values()]), strict=True):
-        gain_frac = step_s / nudged_s - 1.0
+    for resource, perturbed_s in zip(nudged, steps.steps_s([*nudged.values()]), strict=True):
+        gain_frac = step_s / perturbed_s - 1.0
         # The last bits of a float are nothing. Below that, a zero-bubble schedule whose passes wait for the host may
         # have less to put off on a faster device, and lose up to 0.2 %.
         found.append(Elasticity(resource=resource, gain_frac=gain_frac if abs(gain_frac) > FLOAT_FRAC else 0.0))
     return tuple(sorted(found, key=lambda e: -e.gain_frac))
 
 
-def _nudged(cluster: AnyCluster) -> dict[str, AnyCluster]:
+def _perturbed(cluster: AnyCluster) -> dict[str, AnyCluster]:
     """The cluster with a tenth more of one resource at a time; of several parts, of one part or between them."""
     if isinstance(cluster, Cluster):
-        return {**nudged_clusters(cluster, NUDGE_FRAC)}
-    more = 1.0 + NUDGE_FRAC
+        return {**perturbed_clusters(cluster, PERTURBATION_FRAC)}
+    more = 1.0 + PERTURBATION_FRAC
     link = cluster.between
     found: dict[str, AnyCluster] = {
         "bandwidth between parts": replace(
@@ -250,17 +250,17 @@ def _nudged(cluster: AnyCluster) -> dict[str, AnyCluster]:
         "latency between parts": replace(cluster, between=replace(link, latency_s=link.latency_s / more)),
     }
     for index, part in enumerate(cluster.parts):
-        for resource, changed in nudged_clusters(part, NUDGE_FRAC).items():
+        for resource, changed in perturbed_clusters(part, PERTURBATION_FRAC).items():
             parts = (*cluster.parts[:index], changed, *cluster.parts[index + 1 :])
             found[f"{resource} of {part.name}"] = replace(cluster, parts=parts)
     return found
 
 
-def _nudged_hosts(cluster: AnyCluster, plan: Plan) -> dict[str, AnyCluster]:
+def _perturbed_hosts(cluster: AnyCluster, plan: Plan) -> dict[str, AnyCluster]:
     """The cluster with a tenth more of its hosts' links or memory bandwidth, where the plan uses them."""
     if not does_offload(plan):
         return {}
-    whole, more = equal_devices(cluster, "offload"), 1.0 + NUDGE_FRAC
+    whole, more = equal_devices(cluster, "offload"), 1.0 + PERTURBATION_FRAC
     host = host_of(whole)
     faster = replace(host.link, bandwidth_bytes_per_s=host.link.bandwidth_bytes_per_s * more)
     return {

@@ -83,8 +83,8 @@ def _known(plugin: Plugin) -> Loaded | None:
         if known.plugin == plugin:
             return known
         if known.plugin.path == plugin.path:
-            told = "this plugin was loaded before, and the file has changed since"
-            raise InvalidInput(f"{told}; start again, so that old and new numbers cannot mix", plugin.path)
+            message = "this plugin was loaded before, and the file has changed since"
+            raise InvalidInput(f"{message}; start again, so that old and new numbers cannot mix", plugin.path)
     return None
 
 
@@ -96,8 +96,8 @@ def _new(plugin: Plugin) -> Loaded:
         with registering(owner):
             _run(plugin, module)
             if not owner.entries:
-                told = "this plugin registers nothing; see docs/howto/plugins.md for what it may register"
-                raise InvalidInput(told, plugin.path)
+                message = "this plugin registers nothing; see docs/howto/plugins.md for what it may register"
+                raise InvalidInput(message, plugin.path)
     except BaseException:
         del sys.modules[plugin.module_name]
         raise

@@ -168,8 +168,8 @@ def holding(noun: str, kind: type[Any]) -> Callable[[str, Any], None]:
 
     def check(name: str, value: Any) -> None:
         if not isinstance(value, kind):
-            told = f"{_a(noun)} is registered as {_a(kind.__name__)}"
-            raise InvalidInput(f"{told}; {name!r} is {type(value).__name__}")
+            message = f"{_a(noun)} is registered as {_a(kind.__name__)}"
+            raise InvalidInput(f"{message}; {name!r} is {type(value).__name__}")
 
     return check
 

@@ -92,7 +92,7 @@ def stable_facts(value: Any) -> Any:
 # By the name of the class in the code: its stable name, and its fields.
 TYPES: Mapping[str, StableType] = {
     "TrainingJob": _stable("TrainingJob", "name stages num_microbatches num_devices num_samples"),
-    "Load": _stable("Load", "passes updates once_s forward_frac"),
+    "Load": _stable("Load", "passes updates per_step_s=once_s forward_frac"),
     "Repeated": _stable("Repeated", "work count"),
     "Work": _stable("Work", "ops dag tensors exchange_s"),
     "Ops": _stable(
@@ -139,7 +139,8 @@ TYPES: Mapping[str, StableType] = {
     ),
     "Block": _stable(
         "Block",
-        "name ops repeat is_layer is_input_data carried_elements carried_split stops_early",
+        "name ops repeat is_layer is_input_data "
+        "boundary_activation_elements=carried_elements boundary_activation_split=carried_split stops_early",
     ),
     "Precision": _stable(
         "Precision",
@@ -153,8 +154,8 @@ TYPES: Mapping[str, StableType] = {
         "Plan",
         "tensor_parallel sequence_parallel context_parallel context_exchange pipeline_parallel interleave "
         "schedule data_parallel expert_parallel expert_tensor_parallel sends_once zero_stage microbatch "
-        "recompute recompute_layers layers_per_stage stage_parts offload_optimizer offload_activations_frac "
-        "framework axis_order overlap",
+        "recompute recompute_layers layers_per_stage stage_pools=stage_parts offload_optimizer "
+        "offload_activations_frac framework axis_order overlap",
     ),
     "Overlap": _stable("Overlap", "data tensor context expert pipeline host routing"),
     "PlanSpace": _stable(
@@ -170,7 +171,7 @@ TYPES: Mapping[str, StableType] = {
         "name tool stretches limits num_kv_heads batch seq is_any_length num_steps notes",
     ),
     "Stretch": _stable("Stretch", "name parts input_rows input_cols carried repeat is_layer is_input_data"),
-    "Part": _stable(
+    "BlockOperator": _stable(
         "Part",
         "kind name inputs extents operator weight weight_axes bias is_tied output_frac shared_frac stride "
         "num_heads num_kv_heads is_causal has_dropout score_kinds num_copies is_core is_whole",

@@ -136,7 +136,7 @@ ROUTES = (
 def test_another_user_of_this_machine_gets_nothing_without_the_token(server: Server, path: str):
     mark = "&" if "?" in path else "?"
     for cookie in ("", "dovetail-1=x", f"{server.cookie[:-1]}"):
-        headers = {"Cookie": cookie} if cookie else {}
+        headers: dict[str, Any] = {"Cookie": cookie} if cookie else {}
         for method in ("GET", "POST"):
             assert asked(server, method, path, is_known=False, **headers)[0] == 401
             assert asked(server, method, f"{path}{mark}token=guess", is_known=False, **headers)[0] == 401
@@ -146,7 +146,7 @@ def test_another_user_of_this_machine_gets_nothing_without_the_token(server: Ser
 
 def test_no_socket_opens_without_the_token(server: Server):
     path = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
-    handshake = {
+    handshake: dict[str, Any] = {
         "Connection": "Upgrade",
         "Upgrade": "websocket",
         "Sec-WebSocket-Version": "13",

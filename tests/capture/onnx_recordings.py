@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("onnx")
 
 
-from dovetail.capture.onnx_model import recorded_onnx
+from dovetail.importers.onnx_model import recorded_onnx
 from dovetail.workload.recorded.record import Recorded, Recording, Source
-from dovetail.workload.recorded.words import DTYPES, WORDS
+from dovetail.workload.recorded.words import DTYPES, LABELS
 from tests.capture.onnx_files import File
 
 
@@ -52,7 +52,7 @@ def assert_well_formed(recorded: Recorded) -> None:
         assert num_parameters(other) == num_parameters(base)
     made: set[int] = set()
     for step in base.steps:
-        assert step.word in WORDS
+        assert step.word in LABELS
         assert all(base.tensors[number].source is not Source.STEP or number in made for number in step.inputs), step
         assert not made & set(step.outputs)
         made.update(step.outputs)

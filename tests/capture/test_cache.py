@@ -13,10 +13,10 @@ import torch
 from torch import nn
 
 import dovetail as dv
-from dovetail.capture import captures
-from dovetail.capture.content import config_key, file_key
-from dovetail.capture.torch_model import begun_module
 from dovetail.files import capture_cache
+from dovetail.importers import captures
+from dovetail.importers.content import config_key, file_key
+from dovetail.importers.torch_model import begun_module
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 16
@@ -46,7 +46,7 @@ def refused(*_: Any, **__: Any) -> Any:
 @pytest.fixture
 def never_again(monkeypatch):
     """To be called where no second recording may be made from then on."""
-    return lambda: monkeypatch.setattr("dovetail.capture.torch_model.Begun.finished", refused)
+    return lambda: monkeypatch.setattr("dovetail.importers.torch_model.Begun.finished", refused)
 
 
 def test_the_second_time_it_runs_once_and_the_rest_is_kept(never_again, kept):
@@ -137,7 +137,7 @@ def test_the_same_has_the_same_hash_whatever_its_numbers_are(words):
 
 def test_a_hash_does_not_depend_on_the_process():
     code = (
-        "import torch\nfrom dovetail.capture.torch_model import begun_module\n"
+        "import torch\nfrom dovetail.importers.torch_model import begun_module\n"
         "m = torch.nn.Sequential(torch.nn.Embedding(10, 8), torch.nn.LayerNorm(8), torch.nn.Linear(8, 10))\n"
         "print(begun_module(m, torch.zeros(2, 8, dtype=torch.int64)).digest)"
     )
@@ -271,4 +271,4 @@ def test_a_relative_cache_folder_is_not_one(monkeypatch):
 def test_what_was_asked_is_all_in_the_key():
     """A field added to the question must go into the keys too: this test names those that do."""
     in_keys = {"model", "example_inputs", "name", "batch", "seq", "seq_dim"}
-    assert set(captures.CaptureAsked.__dataclass_fields__) == in_keys | {"is_kept"}
+    assert set(captures.CaptureJob.__dataclass_fields__) == in_keys | {"is_kept"}

@@ -12,7 +12,7 @@ pytest.importorskip(
 from torch.autograd.graph import saved_tensors_hooks
 
 from benchmarks.captured_models import captured_model, compared
-from dovetail.plan.block_memory import kept_bytes
+from dovetail.parallel.block_memory import kept_bytes
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision

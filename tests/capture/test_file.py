@@ -18,13 +18,13 @@ import dovetail as dv
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.captured import captured_model, captured_text, read_captured, write_captured
 from dovetail.files.job import load_spec
-from dovetail.files.job_text import workload_words
+from dovetail.files.job_text import workload_entries
 from dovetail.files.model import load_model
 from dovetail.files.uploaded import uploaded_model
 from dovetail.workload.graph import Axis
 from dovetail.workload.layers import Sample
 from dovetail.workload.model import Model
-from dovetail.workload.recorded.captured import NO_SIDE, Captured, Limit, Part, Stretch
+from dovetail.workload.recorded.captured import NO_SIDE, BlockOperator, Captured, Limit, Stretch
 from dovetail.workload.recorded.sizes import Size
 from dovetail.workload.workload import Workload
 from tests.torch_models import BUILDS
@@ -33,9 +33,9 @@ ROWS = (Size(1, 1, 1), int(Axis.DATA | Axis.CONTEXT))
 WIDTH, INNER = 64, 256
 
 
-def product(place: int, inner: int, cols: int, axes: tuple[int, int]) -> Part:
+def product(place: int, inner: int, cols: int, axes: tuple[int, int]) -> BlockOperator:
     sides = (NO_SIDE, ROWS, (Size(cols), axes[1]), (Size(inner), axes[0]), NO_SIDE)
-    return Part(kind="linear", name=f"w{place}", inputs=(place,), extents=sides, weight=inner * cols)
+    return BlockOperator(kind="linear", name=f"w{place}", inputs=(place,), extents=sides, weight=inner * cols)
 
 
 TOY = Captured(
@@ -46,7 +46,7 @@ TOY = Captured(
             name="layers",
             parts=(
                 product(0, WIDTH, INNER, (0, int(Axis.TENSOR))),
-                Part(
+                BlockOperator(
                     kind="vector",
                     name="gelu",
                     inputs=(1,),
@@ -129,7 +129,7 @@ def test_a_file_is_a_model_wherever_a_model_is_taken(tmp_path):
 def test_a_spec_that_is_written_holds_the_whole_model(tmp_path):
     """As `codesign --spec-file` writes it."""
     workload = Workload(model=captured_model(TOY), global_batch=64, seq=128)
-    words = {"workload": workload_words(workload), "cluster": "h100x8", "plan": {"dp": 8}}
+    words = {"workload": workload_entries(workload), "cluster": "h100x8", "plan": {"dp": 8}}
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(words))
     assert load_spec(str(tmp_path / "spec.yaml")).workload == workload
 

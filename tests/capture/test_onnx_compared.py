@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("onnx")
 
-from dovetail.capture.onnx_model import recorded_onnx
+from dovetail.importers.onnx_model import recorded_onnx
 from dovetail.workload.graph import Graph
 from dovetail.workload.layers import Sample
 from dovetail.workload.models.gpt2 import gpt2_like
@@ -108,7 +108,7 @@ def file(module: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_file_and_the_module_it_came_from_are_the_same_graph(module: Any, file: Path):
     torch = pytest.importorskip("torch")
-    from dovetail.capture.torch_model import recorded_module
+    from dovetail.importers.torch_model import recorded_module
 
     of_file = graph_of(recorded_onnx(file, seq=SEQ))
     of_module = graph_of(recorded_module(module, (torch.zeros(2, SEQ, dtype=torch.long),)))

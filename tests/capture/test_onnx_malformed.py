@@ -13,11 +13,11 @@ pytest.importorskip("onnx")
 
 from onnx import ModelProto, TensorProto, helper, load, save_model
 
-from dovetail.capture.onnx_file import MAX_NODES
-from dovetail.capture.onnx_model import recorded_onnx
-from dovetail.capture.onnx_slim import KEPT_BYTES, slim
-from dovetail.capture.onnx_steps import onnx_operators
 from dovetail.errors import DovetailError, InvalidInput, NotModelled
+from dovetail.importers.onnx_file import MAX_NODES
+from dovetail.importers.onnx_model import recorded_onnx
+from dovetail.importers.onnx_slim import KEPT_BYTES, slim
+from dovetail.importers.onnx_steps import onnx_operators
 from tests.capture import onnx_files
 from tests.capture.onnx_files import FLOAT, INT64, File
 

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("onnx")
 
 
-from dovetail.capture.onnx_model import recorded_onnx
 from dovetail.errors import InvalidInput
+from dovetail.importers.onnx_model import recorded_onnx
 from tests.capture import onnx_files
 from tests.capture.onnx_files import FLOAT, INT64, File
 from tests.capture.onnx_recordings import (

@@ -14,12 +14,12 @@ pytest.importorskip("onnx")
 
 from onnx import defs
 
-from dovetail.capture import onnx_roles
-from dovetail.capture.onnx_infer import FOLDED
-from dovetail.capture.onnx_model import recorded_onnx
-from dovetail.capture.onnx_sizes import Frozen, refitted
-from dovetail.capture.onnx_steps import onnx_operators, onnx_shapes
 from dovetail.errors import InvalidInput
+from dovetail.importers import onnx_roles
+from dovetail.importers.onnx_infer import FOLDED
+from dovetail.importers.onnx_model import recorded_onnx
+from dovetail.importers.onnx_sizes import Frozen, refitted
+from dovetail.importers.onnx_steps import onnx_operators, onnx_shapes
 from tests.capture import onnx_files
 
 RUNTIMES = {"SimplifiedLayerNormalization"}  # of ONNX Runtime, which writes it without a domain

@@ -13,8 +13,8 @@ pytest.importorskip("onnx")
 
 from onnx import TensorProto, helper
 
-from dovetail.capture.onnx_model import recorded_onnx
 from dovetail.errors import InvalidInput, NotModelled
+from dovetail.importers.onnx_model import recorded_onnx
 from tests.capture import onnx_files
 from tests.capture.onnx_files import FLOAT, File
 from tests.capture.onnx_recordings import (
@@ -180,7 +180,7 @@ def test_quantised_and_branching_graphs_say_what_they_are(tmp_path: Path):
 
 
 def test_a_plugin_adds_an_operator(tmp_path: Path, monkeypatch):
-    from dovetail.capture.onnx_steps import onnx_operators, onnx_shapes
+    from dovetail.importers.onnx_steps import onnx_operators, onnx_shapes
 
     file = File()
     file.opsets.append(helper.make_opsetid("my.domain", 1))
@@ -204,7 +204,7 @@ def test_a_plugin_adds_an_operator(tmp_path: Path, monkeypatch):
     ],
 )
 def test_a_plugin_that_gives_something_else_is_told(tmp_path: Path, monkeypatch, shapes, word, message):
-    from dovetail.capture.onnx_steps import onnx_operators, onnx_shapes
+    from dovetail.importers.onnx_steps import onnx_operators, onnx_shapes
 
     file = File()
     file.opsets.append(helper.make_opsetid("my.domain", 1))

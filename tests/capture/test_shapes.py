@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dovetail.capture.shapes import InputShape, input_shapes
 from dovetail.errors import InvalidInput
+from dovetail.importers.shapes import InputShape, input_shapes
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from dovetail.capture.torch_model import captured_module, torch_library
 from dovetail.errors import InvalidInput
+from dovetail.importers.torch_model import captured_module, torch_library
 
 
 def test_without_pytorch_the_extra_is_named(monkeypatch):
@@ -31,8 +31,8 @@ def test_without_pytorch_the_extra_is_named(monkeypatch):
 
 def test_what_plugins_need_to_add_an_operator_does_not_import_pytorch():
     code = (
-        "import sys, dovetail.capture.torch_model; "
-        "from dovetail.capture.torch_operators import torch_operators; "
+        "import sys, dovetail.importers.torch_model; "
+        "from dovetail.importers.torch_operators import torch_operators; "
         "assert 'aten::mm' in torch_operators; "
         "sys.exit('torch' in sys.modules)"
     )

@@ -8,8 +8,8 @@ torch = pytest.importorskip("torch", reason="PyTorch, an extra, is not installed
 import torch.nn.functional as F  # noqa: E402, N812
 from torch import nn  # noqa: E402
 
-from dovetail.capture.torch_model import captured_module  # noqa: E402
 from dovetail.errors import DovetailError, InvalidInput, NotModelled  # noqa: E402
+from dovetail.importers.torch_model import captured_module  # noqa: E402
 from dovetail.workload.recorded.understand import understood  # noqa: E402
 from tests.capture.torch_toys import WIDTH, Toy, batch, capture  # noqa: E402
 
@@ -29,7 +29,7 @@ def line_of(function):
 def test_an_unknown_operator_is_named_with_its_shapes_its_module_and_how_to_add_it():
     said = message(lambda _, x: torch.linalg.svd(x[:, :2]).S, kind=NotModelled)
     assert "the PyTorch operator aten::_linalg_svd of float32[2, 2] in the outermost module is not modelled" in said
-    assert '@torch_operators.register("aten::_linalg_svd") from dovetail.capture.torch_operators' in said
+    assert '@torch_operators.register("aten::_linalg_svd") from dovetail.importers.torch_operators' in said
 
 
 def test_the_module_of_an_unknown_operator_is_named():
@@ -199,7 +199,7 @@ def test_outputs_without_a_gradient_are_refused():
 
 def test_a_gradient_that_gets_lost_on_the_way_is_told(monkeypatch):
     """As it was seen to happen to whole backward passes on meta."""
-    from dovetail.capture import torch_run
+    from dovetail.importers import torch_run
 
     monkeypatch.setattr(torch_run, "gradients_from", lambda _start: None)
     said = message(lambda _, x: x.sum())

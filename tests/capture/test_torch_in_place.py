@@ -9,7 +9,7 @@ import torch.nn.functional as F  # noqa: E402, N812
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from dovetail.capture.torch_model import captured_module  # noqa: E402
+from dovetail.importers.torch_model import captured_module  # noqa: E402
 from tests.capture.torch_toys import WIDTH, Toy, batch, capture, shapes, steps  # noqa: E402
 
 

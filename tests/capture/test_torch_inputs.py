@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="PyTorch, an extra, is not installed
 import torch.nn.functional as F  # noqa: E402, N812
 from torch import nn  # noqa: E402
 
-from dovetail.capture.torch_model import captured_module  # noqa: E402
+from dovetail.importers.torch_model import captured_module  # noqa: E402
 from dovetail.workload.recorded.record import Source  # noqa: E402
 from tests.capture.torch_toys import WIDTH, batch, capture, shapes, steps, tokens, words  # noqa: E402
 

@@ -9,14 +9,14 @@ import torch.nn.functional as F  # noqa: E402, N812
 from torch import nn  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
-from dovetail.capture.torch_model import captured_module  # noqa: E402
-from dovetail.capture.torch_operators import (  # noqa: E402
+from dovetail.errors import InvalidInput, NotModelled  # noqa: E402
+from dovetail.importers.torch_model import captured_module  # noqa: E402
+from dovetail.importers.torch_operators import (  # noqa: E402
     DATA_DEPENDENT,
     SILENT,
     Reading,
     torch_operators,
 )
-from dovetail.errors import InvalidInput, NotModelled  # noqa: E402
 from dovetail.plugins import Plugin, forget, load  # noqa: E402
 from tests.capture.torch_toys import WIDTH, Toy, batch, capture, shapes, steps, words  # noqa: E402
 
@@ -99,7 +99,7 @@ def test_the_core_operators_of_a_forward_pass_are_all_known():
 
 
 PLUGIN = """
-from dovetail.capture.torch_operators import Reading, torch_operators
+from dovetail.importers.torch_operators import Reading, torch_operators
 
 @torch_operators.register("dovetail_toys::twice")
 def twice(call):

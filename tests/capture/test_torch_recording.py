@@ -15,10 +15,10 @@ import torch.nn.functional as F  # noqa: E402, N812
 from torch import nn  # noqa: E402
 from torch.autograd.function import Function  # noqa: E402
 
-from dovetail.capture.torch_model import captured_module  # noqa: E402
 from dovetail.errors import InvalidInput  # noqa: E402
+from dovetail.importers.torch_model import captured_module  # noqa: E402
 from dovetail.workload.recorded.record import Source  # noqa: E402
-from dovetail.workload.recorded.words import WORDS  # noqa: E402
+from dovetail.workload.recorded.words import LABELS  # noqa: E402
 from tests.capture.torch_toys import WIDTH, Toy, batch, capture, parameters, shapes, steps, tokens, words  # noqa: E402
 from tests.messages import holds  # noqa: E402
 
@@ -340,7 +340,7 @@ def test_tensors_made_on_a_device_are_made_here():
 
 def test_all_words_are_known_words():
     found = captured_module(nn.TransformerEncoderLayer(WIDTH, 4, 32, batch_first=True), (batch(8, WIDTH),)).recorded
-    assert {step.word for step in found.base.steps} <= WORDS
+    assert {step.word for step in found.base.steps} <= LABELS
 
 
 def test_every_number_of_a_step_is_a_tensor_that_was_there_before():

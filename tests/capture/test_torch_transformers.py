@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch, an extra, is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers, an extra, is not installed")
 
-from dovetail.capture.torch_model import captured_module  # noqa: E402
+from dovetail.importers.torch_model import captured_module  # noqa: E402
 from tests.capture.torch_toys import shapes, steps  # noqa: E402
 
 pytestmark = pytest.mark.slow  # transformers takes seconds to import

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dovetail.capture.torch_model import TorchCapture, captured_module
+from dovetail.importers.torch_model import TorchCapture, captured_module
 from dovetail.workload.recorded.record import Recording, Source, Step
 
 WIDTH = 16

@@ -7,16 +7,16 @@ import math
 import numpy as np
 import pytest
 
+from dovetail.comm.collectives import checked_times_s, collectives
+from dovetail.comm.events.bounds import port_bound_s
+from dovetail.comm.events.network_graph import network_graph
+from dovetail.comm.events.schedules import ROOTED, Ask, Schedule, algorithms
+from dovetail.comm.one_collective import COLLECTIVES
 from dovetail.errors import NotModelled
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import DIMENSION_KINDS, Dimension, Group, Span
-from dovetail.network.collectives import checked_times_s, collectives
-from dovetail.network.events.bounds import port_bound_s
-from dovetail.network.events.network_graph import network_graph
-from dovetail.network.events.schedules import ROOTED, Ask, Schedule, algorithms
-from dovetail.network.one_collective import COLLECTIVES
 from dovetail.units import GIGA, MEBI, MICRO
-from tests.unit.network.events.networks import PAYLOAD_BYTES, dimension, end_s, one
+from tests.unit.comm.events.networks import PAYLOAD_BYTES, dimension, end_s, one
 
 NUM_RANKS = (2, 3, 4, 7, 8)
 ASKS = [

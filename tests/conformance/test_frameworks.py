@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dovetail.plan.frameworks import frameworks
-from dovetail.plan.memory import moments
-from dovetail.plan.plan import Plan
-from dovetail.plan.sharding import shard
+from dovetail.parallel.frameworks import frameworks
+from dovetail.parallel.memory import moments
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.sharding import shard
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision

@@ -10,12 +10,12 @@ import pytest
 from dovetail.api.requests.jobs import LaunchRequest
 from dovetail.errors import DovetailError
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import AXES, Overlap, Plan
-from dovetail.plan.recipes import plans
-from dovetail.report.launch import launch as launching
-from dovetail.report.launch.fallbacks import as_run
-from dovetail.report.launch.frameworks import launchers
-from dovetail.report.launch.launch import Missing, launch_record, launch_text
+from dovetail.parallel.plan import AXES, Overlap, Plan
+from dovetail.parallel.recipes import plans
+from dovetail.report.launchers import launch as launching
+from dovetail.report.launchers.fallbacks import as_run
+from dovetail.report.launchers.frameworks import launchers
+from dovetail.report.launchers.launch import Missing, launch_record, launch_text
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
@@ -49,7 +49,7 @@ ODD = (
     Plan(pipeline_parallel=4, data_parallel=2, zero_stage=1, schedule="dualpipe", layers_per_stage=(7, 9, 9, 7)),
 )
 # Told by the number and order of ranks, of experts (see the unit tests), or not for a framework to hear.
-ELSEWHERE = {"data_parallel", "expert_parallel", "expert_tensor_parallel", "sends_once", "stage_parts", "framework"}
+ELSEWHERE = {"data_parallel", "expert_parallel", "expert_tensor_parallel", "sends_once", "stage_pools", "framework"}
 
 
 def said(framework: str, plan: Plan) -> tuple[tuple[str, ...], str, tuple[Missing, ...]]:

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 import dovetail as dv
-from dovetail.accuracy.one_operator import Asked, op_answer
+from dovetail.accuracy.one_operator import OperatorQuery, op_answer
 from dovetail.evaluate import Outcome, evaluate, memory_use
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.checkpoint import checkpoint_bytes, device_checkpoint_bytes
-from dovetail.plan.plan import Plan, columns_of
-from dovetail.plan.sharding import executed_flop, shard
-from dovetail.report.launch.fallbacks import as_run
-from dovetail.report.launch.frameworks import launchers
+from dovetail.parallel.checkpoint import checkpoint_bytes, device_checkpoint_bytes
+from dovetail.parallel.plan import Plan, columns_of
+from dovetail.parallel.sharding import executed_flop, shard
+from dovetail.report.launchers.fallbacks import as_run
+from dovetail.report.launchers.frameworks import launchers
 from dovetail.report.methods import method_records
-from dovetail.schedule.step import training_step, training_steps
+from dovetail.step.step import training_step, training_steps
 from dovetail.workload.graph import Graph, Phase
 from dovetail.workload.models import models
 from dovetail.workload.operators import OPERATORS, Unit, dtype_bytes
@@ -220,7 +220,7 @@ def test_experts_are_updated_where_they_are(name: str) -> None:
 @every_optimizer
 def test_the_operator_of_an_update_moves_its_bytes(name: str) -> None:
     precision, size = Precision(optimizer=name, compute="fp32"), (4096, 8192)
-    found = op_answer(Asked(kind=name, dims=size), chips["h100-sxm"]())
+    found = op_answer(OperatorQuery(kind=name, dims=size), chips["h100-sxm"]())
     assert (found.phase, found.dtype) == ("update", "fp32")
     least = size[0] * size[1] * min(precision.update_bytes, precision.matrix_update_bytes)
     assert least <= found.hbm_bytes <= 1.001 * max(least, size[0] * size[1] * precision.matrix_update_bytes)

@@ -18,10 +18,10 @@ from dovetail.explorer import search_work
 from dovetail.explorer.answers import found_for_state, result_of_state
 from dovetail.explorer.figures import measures_of
 from dovetail.explorer.packed import packed
-from dovetail.explorer.search_asked import CODESIGN, FRONT, SearchRequest, search_asked, search_query
+from dovetail.explorer.search_request import CODESIGN, FRONT, SearchRequest, search_query, search_request
 from dovetail.explorer.state import State, query_of, states_of
 from dovetail.files.plan_text import plan_text
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.units import GIBI, format_bytes
 
 # The explorer's words by option, page by page.
@@ -97,7 +97,7 @@ def test_the_memory_that_a_page_shows_is_that_which_the_plan_was_held_to() -> No
 
 @pytest.mark.parametrize("objective", ["time", "tokens/J", "headroom"])
 def test_the_plan_that_the_explorer_finds_is_that_of_the_call(objective: str) -> None:
-    options = {"model": "bert-base", "cluster": "dgx-h100", "devices": 8, "global_batch": 32}
+    options: dict[str, Any] = {"model": "bert-base", "cluster": "dgx-h100", "devices": 8, "global_batch": 32}
     page = found_for_state(state_of(options), objective=objective)
     assert page.plan == plan_text(dv.plan(**options, objective=objective).plan)
 
@@ -108,7 +108,7 @@ SEARCHED: dict[str, Any] = {
 }  # fmt: skip
 
 
-class Called(Exception):
+class CallContext(Exception):
     """What a search's process called, with what."""
 
 
@@ -121,14 +121,14 @@ def test_a_search_asks_the_call_what_its_address_says(
 ) -> None:
     word = EXPLORED[call][option]
     asked = replace(SearchRequest(kind=kind), **{word: SEARCHED[word]})
-    again = search_asked(parse_qsl(search_query(asked)))
+    again = search_request(parse_qsl(search_query(asked)))
     assert again == asked
 
     def called(spec: Any, **options: Any) -> None:
-        raise Called({"spec": spec.name, **options})
+        raise CallContext({"spec": spec.name, **options})
 
     monkeypatch.setattr(search_work, call, called)
-    with pytest.raises(Called) as caught:
+    with pytest.raises(CallContext) as caught:
         search_work.ended(again, "", lambda _: None)
     [given] = caught.value.args
     inspect.signature(getattr(dv, call)).bind(**given)

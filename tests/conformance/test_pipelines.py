@@ -1,4 +1,4 @@
-"""Every registered pipeline schedule keeps the contract of `dovetail.schedule.pipelines.Pipeline`."""
+"""Every registered pipeline schedule keeps the contract of `dovetail.step.pipelines.Pipeline`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from dovetail.plan.plan import Plan
-from dovetail.schedule.pass_order import Kind
-from dovetail.schedule.pipeline_events import held, played
-from dovetail.schedule.pipelines import Pipeline, PipelineShape, StageTimes, pipelines
+from dovetail.parallel.plan import Plan
+from dovetail.step.pass_order import Kind
+from dovetail.step.pipeline_events import held, played
+from dovetail.step.pipelines import Pipeline, PipelineShape, StageTimes, pipelines
 
 SHAPES = [
     PipelineShape(num_stages=stages, num_microbatches=microbatches, interleave=interleave)

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from dovetail.files.plan_text import plan_text
-from dovetail.plan.plan import Overlap, Plan
-from dovetail.plan.recipes import plans
+from dovetail.parallel.plan import Overlap, Plan
+from dovetail.parallel.recipes import plans
 
 
 @pytest.mark.parametrize("name", plans.names())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Given
+from dovetail.accuracy.prepared import TableContext
 from dovetail.accuracy.sets import format_of, prepared, sets
 from dovetail.files.measurements import SHIPPED, csv_files, load_measurements, shipped_folder
 
@@ -28,7 +28,7 @@ def test_a_format_says_what_it_needs_and_what_it_is(name):
 
 @pytest.mark.parametrize("table", MARKED, ids=lambda table: table.name)
 def test_every_row_that_ships_is_compared_or_counted(table):
-    found = tuple(prepared(table, Given()))
+    found = tuple(prepared(table, TableContext()))
     num_skipped = sum(count for one in found for _, count in one.skipped)
     num_figures = sum(len(one.measured) for one in found) + num_skipped
     # a row of dies has two figures, either of which may be unknown
@@ -49,5 +49,5 @@ def cut(table: Measurements) -> Measurements:
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_a_prediction_repeats_to_the_bit(table):
-    [one, *_], [again, *_] = (prepared(cut(table), Given()) for _ in range(2))
+    [one, *_], [again, *_] = (prepared(cut(table), TableContext()) for _ in range(2))
     assert np.array_equal(one.predicted(one.chip), again.predicted(again.chip))

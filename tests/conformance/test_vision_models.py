@@ -104,7 +104,8 @@ def test_work_and_what_is_carried_grow_with_the_batch_and_parameters_do_not(name
     once, twice = forward_graph(name), forward_graph(name, batch=2 * BATCH)
     assert twice.model_flop == pytest.approx(2 * once.model_flop)
     assert twice.num_parameters == once.num_parameters
-    assert [b.carried_elements for b in twice.blocks] == [2 * b.carried_elements for b in once.blocks]
+    found = [block.boundary_activation_elements for block in twice.blocks]
+    assert found == [2 * block.boundary_activation_elements for block in once.blocks]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -153,9 +154,9 @@ def test_stem_and_head_are_no_layers_and_blocks_have_names_of_their_own(name):
 def test_each_block_hands_on_what_the_next_one_reads(name):
     blocks = forward_graph(name).blocks
     for block, following in pairwise(blocks):
-        assert block.carried_elements == following.ops.output_elements[0]
+        assert block.boundary_activation_elements == following.ops.output_elements[0]
         if block.repeat > 1:
-            assert block.carried_elements == block.ops.output_elements[0]
+            assert block.boundary_activation_elements == block.ops.output_elements[0]
 
 
 @pytest.mark.parametrize("name", MODELS)

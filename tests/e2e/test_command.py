@@ -44,9 +44,9 @@ def test_no_command_is_a_question_about_commands(started):
 
 
 def test_the_version_is_the_packages_and_that_of_the_model(started):
-    told = f"dovetail {__version__} (model {model_version()}, physics {physics_version()})\n"
-    assert started("--version").stdout == told
-    assert started("--version", "models").stdout == told
+    message = f"dovetail {__version__} (model {model_version()}, physics {physics_version()})\n"
+    assert started("--version").stdout == message
+    assert started("--version", "models").stdout == message
 
 
 def test_a_plugin_is_part_of_the_version_of_the_model(dovetail):
@@ -196,8 +196,8 @@ def test_a_mistake_of_ours_ends_with_its_traceback_and_70():
 
 
 def test_every_exit_code_is_in_the_help(dovetail):
-    told = " ".join(dovetail("--help").stdout.split())
-    assert all(f" {code} " in told for code in (0, 1, 2, 70, 74, 130))
+    message = " ".join(dovetail("--help").stdout.split())
+    assert all(f" {code} " in message for code in (0, 1, 2, 70, 74, 130))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX")

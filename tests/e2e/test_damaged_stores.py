@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from dovetail.api.around import kept
+from dovetail.api.search_context import kept
 from dovetail.errors import InvalidInput
 from dovetail.search.algorithms import Scored
 from dovetail.store import opened, reading

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from dovetail.comm.trace.nodes import TraceNode
 from dovetail.files.chakra import encoded
-from dovetail.network.trace.nodes import TraceNode
 from tests.e2e.test_bad_input import check_refused
 
 RING = "ring:2@50GB/s,500ns"

@@ -43,9 +43,9 @@ def test_the_best_plan_gives_the_faster_part_more_layers_and_is_taken_back(dovet
 def test_the_answer_says_what_is_proven_of_which_space(dovetail, spec):
     ran = dovetail("plan", spec)
     assert (ran.returncode, ran.stderr) == (0, "")
-    told = " ".join(ran.stdout.split())
-    assert holds(told, "proven best", "(gap 0)")
-    assert "- stages of the best plan: " in told
+    message = " ".join(ran.stdout.split())
+    assert holds(message, "proven best", "(gap 0)")
+    assert "- stages of the best plan: " in message
     assert max(len(line) for line in ran.stdout.splitlines()) <= 80
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from dovetail.comm.trace.nodes import TraceNode
 from dovetail.files.chakra import encoded
-from dovetail.network.trace.nodes import TraceNode
 from tests.e2e.test_bad_input import check_refused
 from tests.perfetto_traces import seen
 from tests.trace_processor import answers, missing

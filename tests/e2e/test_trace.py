@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from dovetail.comm.trace.nodes import TraceNode
 from dovetail.files.chakra import encoded
-from dovetail.network.trace.nodes import TraceNode
 from tests.e2e.conftest import ROOT, environment
 from tests.e2e.test_bad_input import check_refused
 from tests.e2e.test_reference import keys

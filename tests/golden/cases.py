@@ -273,12 +273,12 @@ PUBLISHED = {
 def _catalogues() -> Iterator[tuple[str, Spec]]:
     import dovetail as dv
 
-    for entry in dv.models().record:
+    for entry in dv.models().record["models"]:
         name, big = entry["name"], entry["num_parameters"] > 20e9
         plan = {"tp": 8, "pp": 8, "zero_stage": 1, "recompute": "full"} if big else "zero2"
         images = entry["sample"] != "tokens"
         yield f"model {name}", _spec(name, "h200x512" if big else "h200x8", plan, 512 if big or images else 64)
-    for entry in dv.clusters().record:
+    for entry in dv.clusters().record["clusters"]:
         name = entry["name"]
         plan = {"zero_stage": 3, "recompute": "full"} if name in SMALL else _plan(tp=2, recompute="selective")
         dtype = {"precision": {"compute": "fp16"}} if name == "ace-torus" else {}
@@ -322,7 +322,7 @@ OTHER_STEPS: dict[str, Spec] = {
     ),
     "pools h100 and a100, the slower first": _spec(
         "llama3-70b", H100_A100,
-        _plan(**_POOLED, pp=4, stage_parts=[1, 1, 0, 0], layers_per_stage=[11, 11, 29, 29]), 128,
+        _plan(**_POOLED, pp=4, stage_pools=[1, 1, 0, 0], layers_per_stage=[11, 11, 29, 29]), 128,
     ),
     "pools h100 and a100, interleaved": _spec(
         "llama3-70b", H100_A100, _plan(**_POOLED, pp=4, interleave=2), 128

@@ -11,7 +11,7 @@ from dovetail.evaluate import Outcome, evaluate
 from dovetail.explorer.packed import packed, unpacked
 from dovetail.hardware.altered import altered, figures_of
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dovetail.comm.events.bisection import bisection_bound_s
+from dovetail.comm.events.network_graph import LinkGraph
+from dovetail.comm.events.unit_graphs import clos, dragonfly
 from dovetail.hardware.link import Link
-from dovetail.network.events.bisection import bisection_bound_s
-from dovetail.network.events.network_graph import LinkGraph
-from dovetail.network.events.unit_graphs import clos, dragonfly
-from tests.unit.network.events.networks import PAYLOAD_BYTES, dimension, dimensions, end_s, network_graph, one
+from tests.unit.comm.events.networks import PAYLOAD_BYTES, dimension, dimensions, end_s, network_graph, one
 
 SOON = settings(max_examples=20, deadline=None)
 ALGORITHMS = ("", "ring", "direct", "halving-doubling")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.plan.block_memory import kept_bytes
+from dovetail.parallel.block_memory import kept_bytes
 from dovetail.workload.boundaries import kept_once
 from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis, Block

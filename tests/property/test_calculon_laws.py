@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from benchmarks.bar_planner_calculon import RECORDED_PLANS, Shape, counted, space
 from dovetail.errors import InvalidInput
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.check import check_plan
-from dovetail.plan.plan import Overlap, Plan
-from dovetail.schedule.pipelines import check_schedule
-from dovetail.schedule.step import Step, training_step
+from dovetail.parallel.check import check_plan
+from dovetail.parallel.plan import Overlap, Plan
+from dovetail.step.pipelines import check_schedule
+from dovetail.step.step import Step, training_step
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload

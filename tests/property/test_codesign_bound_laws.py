@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from dovetail.cost.price import price
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import memory_use
-from dovetail.plan.check import check_plan
-from dovetail.plan.plan import Plan
-from dovetail.plan.sharding import shard
-from dovetail.schedule.step import training_step
+from dovetail.parallel.check import check_plan
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.sharding import shard
 from dovetail.search.codesign.networks import NETWORKS
 from dovetail.search.codesign.question import places_of
 from dovetail.search.codesign.refining import refined_system, system_at
@@ -25,6 +24,7 @@ from dovetail.search.codesign.scoring import Scorer
 from dovetail.search.codesign.systems import network_of, system_chip
 from dovetail.search.metrics import ChipFigures, metrics
 from dovetail.search.space import Point
+from dovetail.step.step import training_step
 from tests.codesign_questions import BASES, CASES, PLANS, question
 from tests.property.codesign_systems import ROUNDING, SEARCHED, SEEDS, sampled, wide
 
@@ -87,9 +87,9 @@ def loss_of(scorer: Scorer, point: Point, plan: Plan) -> float:
 def test_no_plan_even_or_not_is_better_than_the_lows_of_its_system(case, base, network, metric, seed):
     scorer, rng = wide(case, base, network, metric), Random(seed)
     points = sampled(scorer, rng, 2)
-    lows, [num_systems, num_beyond, num_uncut, num_unfit] = scorer.lows(places_of(points))
+    lows, [num_systems, num_beyond, num_unshardable, num_unfit] = scorer.lows(places_of(points))
     scores = scorer.score(points, np.inf)
-    assert (num_systems, num_beyond, num_uncut + num_unfit) == (2, 0, int(np.isinf(lows).sum()))
+    assert (num_systems, num_beyond, num_unshardable + num_unfit) == (2, 0, int(np.isinf(lows).sum()))
     for low, score, point in zip(lows, scores, points, strict=True):
         assert low <= score.low * (1 + ROUNDING)
         assert score.low <= score.loss

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.hardware.catalog import chips
-from dovetail.plan.plan import Overlap
+from dovetail.parallel.plan import Overlap
 from dovetail.search.codesign.answers import base_answer, only_plan, separate, thumb_plans, with_reference
-from dovetail.search.codesign.joint import Hands, joint_search, own_hands
+from dovetail.search.codesign.joint import SearchBackend, joint_search, local_backend
 from dovetail.search.codesign.networks import NETWORKS
 from dovetail.search.codesign.question import Budget, JointQuestion, places_of, system_space, systems_at
 from dovetail.search.codesign.refining import RefinedSystem, refined_system, system_at
@@ -29,7 +29,7 @@ from tests.property.codesign_systems import ROUNDING, SEARCHED, SEEDS, sampled, 
 
 def searched(asked: JointQuestion, **more: bool):
     scorer = Scorer(asked)
-    return joint_search(scorer, own_hands(scorer), **more)
+    return joint_search(scorer, local_backend(scorer), **more)
 
 
 def a_question(seed: int) -> JointQuestion:
@@ -73,7 +73,13 @@ def test_what_bounds_leave_out_is_never_the_best(seed):
     assert pruned.bound <= every.best.loss * (1 + ROUNDING)
     for found in (pruned, every):
         census = found.census
-        closed = (census.num_beyond, census.num_uncut, census.num_unfit, census.num_bounded_away, census.num_scored)
+        closed = (
+            census.num_beyond,
+            census.num_unshardable,
+            census.num_unfit,
+            census.num_bounded_away,
+            census.num_scored,
+        )
         assert sum(closed) == census.num_systems == asked.space.num_points
         assert (found.gap_frac == 0) == (census.num_open == 0)
     assert every.census.num_bounded_away == 0
@@ -148,7 +154,7 @@ def test_a_search_that_goes_on_answers_as_one_that_was_never_stopped(seed):
     scorer = Scorer(asked)
     kept: list[SystemScore] = []
     kept_refined: list[RefinedSystem] = []
-    noted = replace(own_hands(scorer), keep=kept.extend, keep_refined=kept_refined.extend)
+    noted = replace(local_backend(scorer), keep=kept.extend, keep_refined=kept_refined.extend)
     whole = joint_search(scorer, noted)
     rows = Rows(asked, scorer.even_plan)
     known = {row.point: score_of(row) for row in rows.scored(kept) if rng.random() < 0.5}
@@ -157,9 +163,9 @@ def test_a_search_that_goes_on_answers_as_one_that_was_never_stopped(seed):
     new_refined: list[RefinedSystem] = []
     again = joint_search(
         scorer,
-        Hands(
-            score=own_hands(scorer).score,
-            refine=own_hands(scorer).refine,
+        SearchBackend(
+            score=local_backend(scorer).score,
+            refine=local_backend(scorer).refine,
             known=known,
             known_refined=known_refined,
             keep=new.extend,

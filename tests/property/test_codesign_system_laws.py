@@ -16,7 +16,6 @@ from dovetail.cost.inventory import inventory
 from dovetail.cost.price import price
 from dovetail.cost.tdp import tdp
 from dovetail.hardware.catalog import chips
-from dovetail.schedule.step import even_times, training_step
 from dovetail.search.codesign.networks import NETWORKS
 from dovetail.search.codesign.refining import system_at
 from dovetail.search.codesign.systems import (
@@ -28,6 +27,7 @@ from dovetail.search.codesign.systems import (
     system_chip,
     system_of,
 )
+from dovetail.step.step import even_times, training_step
 from tests.codesign_questions import BASES, CASES, VALUES
 from tests.property.codesign_systems import ROUNDING, SEEDS, sampled, wide
 

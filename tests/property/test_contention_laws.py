@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dovetail.accuracy.sets.contention import kernel_ops
 from dovetail.hardware.catalog import chips
-from dovetail.schedule.one_device.contention import Held, beside, block_bytes_per_s
+from dovetail.step.one_device.contention import OccupiedResources, beside, block_bytes_per_s
 
 CHIP = chips["h200-sxm"]()
 SIZES = st.integers(min_value=1, max_value=64).map(lambda n: 128 * n)
@@ -28,7 +28,7 @@ NAMES = st.one_of(
 def slowdown(name: str, num_blocks: int) -> float:
     ops = kernel_ops(name)
     assert ops is not None
-    held = Held(num_units=num_blocks, sram_bytes_per_s=block_bytes_per_s(num_blocks))
+    held = OccupiedResources(num_units=num_blocks, sram_bytes_per_s=block_bytes_per_s(num_blocks))
     return float(beside(ops, CHIP, held).compute_slowdown[0])
 
 

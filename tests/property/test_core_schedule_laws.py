@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.operator_graphs import random_graph
-from dovetail.schedule.cores import fast, frontier, prices
-from dovetail.schedule.cores.check import violations
-from dovetail.schedule.cores.compiled import compiled_loops, plain_loops
-from dovetail.schedule.cores.conflicts import wider_needs
-from dovetail.schedule.cores.exact import Limit, exact_schedule
-from dovetail.schedule.cores.fast import QUICK, Effort, list_schedule
-from dovetail.schedule.cores.frontier import Explored, can_explore, explored, layout_of, merged
-from dovetail.schedule.cores.phaze import phaze_schedule, without_bandwidth
-from dovetail.schedule.cores.prices import prizes_of
-from dovetail.schedule.cores.problem import RESOURCES, WHOLE, CoreProblem, CoreSchedule, dag_of, modes_of
-from dovetail.schedule.cores.series import parts_of
+from dovetail.opsched import fast, frontier, prices
+from dovetail.opsched.check import violations
+from dovetail.opsched.compiled import compiled_loops, plain_loops
+from dovetail.opsched.conflicts import wider_needs
+from dovetail.opsched.exact import Limit, exact_schedule
+from dovetail.opsched.fast import QUICK, Effort, list_schedule
+from dovetail.opsched.frontier import Explored, can_explore, explored, layout_of, merged
+from dovetail.opsched.phaze import phaze_schedule, without_bandwidth
+from dovetail.opsched.prices import prizes_of
+from dovetail.opsched.problem import RESOURCES, WHOLE, CoreProblem, CoreSchedule, dag_of, modes_of
+from dovetail.opsched.series import pools_of
 
 SHORT = Effort(tries_per_operator=10)
 PATIENT = Limit(wall_s=600)  # it ends with the proof, on a busy machine too
@@ -240,7 +240,7 @@ def test_exact_is_never_worse_than_phazes_program(seed, num_operators):
 @settings(max_examples=15)
 def test_parts_follow_one_another(seed, num_operators):
     problem = random_graph(seed, max(num_operators, 2))
-    parts = parts_of(problem.dag)
+    parts = pools_of(problem.dag)
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(problem)))
     place = {int(i): index for index, part in enumerate(parts) for i in part}
     assert all(place[int(i)] <= place[int(j)] for i, j in zip(*problem.edges, strict=True))

@@ -216,10 +216,10 @@ def test_twice_the_rows_take_longer_but_at_most_twice(found, chip, setting):
     ops = ops_of(*found)
     extents = ops.extents.copy()
     extents[:, 1] *= 2
-    once_s, twice_s = (op_costs(o, chip, setting).compute_s for o in (ops, replace(ops, extents=extents)))
+    per_step_s, twice_s = (op_costs(o, chip, setting).compute_s for o in (ops, replace(ops, extents=extents)))
     asked = ~is_sorted_later(ops)
-    assert np.all(twice_s[asked] >= once_s[asked] * (1 - ROUNDING))
-    assert np.all(twice_s[asked] <= 2 * once_s[asked] * (1 + ROUNDING))
+    assert np.all(twice_s[asked] >= per_step_s[asked] * (1 - ROUNDING))
+    assert np.all(twice_s[asked] <= 2 * per_step_s[asked] * (1 + ROUNDING))
 
 
 @EXAMPLES

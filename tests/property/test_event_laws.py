@@ -7,13 +7,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dovetail.comm.events.phases import themis_orders
+from dovetail.comm.events.program import Collective, Compute, Devices, Program, Queueing, Task
+from dovetail.comm.events.simulate import simulate
+from dovetail.comm.events.unit_graphs import clos, dragonfly
+from dovetail.comm.one_collective import CollectiveJob, Network, network_answer
 from dovetail.hardware.link import Link
-from dovetail.network.events.phases import themis_orders
-from dovetail.network.events.program import Collective, Compute, Devices, Program, Queueing, Task
-from dovetail.network.events.simulate import simulate
-from dovetail.network.events.unit_graphs import clos, dragonfly
-from dovetail.network.one_collective import Network, NetworkAsked, network_answer
-from tests.unit.network.events.networks import (
+from tests.unit.comm.events.networks import (
     PAYLOAD_BYTES,
     dimension,
     dimensions,
@@ -205,7 +205,7 @@ def test_themis_keeps_the_order_there_is_where_none_is_better():
 
 def asked(collective, parts, **options):
     network = Network(name="random", parts=tuple(parts), graph=network_graph(parts))
-    return NetworkAsked(collective=collective, payload_bytes=PAYLOAD_BYTES, network=network, **options)
+    return CollectiveJob(collective=collective, payload_bytes=PAYLOAD_BYTES, network=network, **options)
 
 
 EVERY = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "point-to-point")
@@ -250,7 +250,7 @@ def test_no_group_beats_the_bound_of_its_ports_whatever_links_are_slow(parts, da
     group = data.draw(st.permutations(range(graph.num_devices)))[: max(2, graph.num_devices // 2)]
     network = Network(name="random", parts=tuple(parts), graph=slow)
     found = network_answer(
-        NetworkAsked(
+        CollectiveJob(
             collective=data.draw(st.sampled_from(EVERY)),
             payload_bytes=PAYLOAD_BYTES,
             network=network,

@@ -11,7 +11,7 @@ from dovetail.accuracy.evidence import MIN_ROWS, Class, evidence, half_width, in
 from dovetail.accuracy.residuals import Residual
 from dovetail.hardware.cluster import OwnRuns
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 

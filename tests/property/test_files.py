@@ -19,8 +19,8 @@ from dovetail.files.model import load_model
 from dovetail.files.plan import SHORT_NAMES
 from dovetail.files.schema import built, checked, shape_of, written_keys
 from dovetail.hardware.chip import Chip
-from dovetail.plan.plan import Plan
-from dovetail.plan.recipes import plans
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.recipes import plans
 from dovetail.workload.transformer import Transformer
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -21,10 +21,10 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.link import Link
 from dovetail.hardware.memory import Memory
 from dovetail.hardware.topology import Dimension, Topology
-from dovetail.plan.check import check_plan
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.plan.sharding import computed_flop, executed_flop, shard
-from dovetail.schedule.step import assembly_of, training_step
+from dovetail.parallel.check import check_plan
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
+from dovetail.parallel.sharding import computed_flop, executed_flop, shard
+from dovetail.step.step import assembly_of, training_step
 from dovetail.workload.graph import Axis, Graph, Phase
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.hardware.reliability import BestInterval, CountedInterval
-from dovetail.schedule.goodput import Recovery, best_num_steps, best_work_s, goodput, replaced, shares, standing
+from dovetail.step.goodput import Recovery, best_num_steps, best_work_s, goodput, replaced, shares, standing
 
 TOLERANCE = 1e-9
 

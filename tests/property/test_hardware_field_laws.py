@@ -33,7 +33,7 @@ from dovetail.hardware.reliability import (
     SlowDevices,
     TimedInterval,
 )
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.units import GIGA
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
@@ -100,7 +100,7 @@ def graph_of(name: str) -> Graph:
 
 
 def steps(of: Cluster) -> list[Outcome]:
-    found = [evaluate(workload_of(name), of, Plan(**degrees), has_changes=False) for name, degrees in STEPS]  # type: ignore[arg-type]
+    found = [evaluate(workload_of(name), of, Plan(**degrees), has_changes=False) for name, degrees in STEPS]
     assert all(isinstance(each, Outcome) for each in found), "a step does not fit"
     return found  # type: ignore[return-value]
 

@@ -16,10 +16,10 @@ from dovetail.errors import DovetailError
 from dovetail.files.job import load_plan
 from dovetail.files.plan_text import plan_text
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.frameworks import frameworks
-from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan
-from dovetail.report.launch.frameworks import launchers
-from dovetail.report.launch.launch import Launch, launch_text
+from dovetail.parallel.frameworks import frameworks
+from dovetail.parallel.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan
+from dovetail.report.launchers.frameworks import launchers
+from dovetail.report.launchers.launch import Launch, launch_text
 from dovetail.workload.experts import Experts
 from dovetail.workload.models import models
 from dovetail.workload.transformer import Transformer

@@ -1,4 +1,4 @@
-"""Lines below steps: whatever chip, layers by stage, recompute, schedule and network, no step takes less."""
+"""Affine lower bounds of steps: whatever chip, layers by stage, recompute, schedule and network, no step takes less."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dovetail.plan.plan import Overlap, Plan
-from dovetail.schedule.plan_table import shared
-from dovetail.schedule.step import training_step
+from dovetail.parallel.plan import Overlap, Plan
 from dovetail.search.codesign.question import places_of
 from dovetail.search.codesign.refining import refined_system, system_at
 from dovetail.search.codesign.scoring import Scorer
 from dovetail.search.codesign.systems import network_of, system_chip
+from dovetail.step.plan_table import shared
+from dovetail.step.step import training_step
 from tests.codesign_questions import PLANS, VALUES, question
 
 ROUNDING = 1e-9
@@ -68,11 +68,11 @@ def test_no_step_is_below_its_lines_and_fine_ones_are_no_lower(asked, seed):
     cluster = frame.on(system_chip(search.question.base, system))
     bases = np.array(sorted(rng.sample(range(len(frame.bases)), min(4, len(frame.bases)))))
     every = shared(frame.graph, frame.bases.at(bases), cluster, frame.workload.precision, is_broken_down=False)
-    fine_s = frame.pair_lows_s(bases, every)
-    compute_s = search._compute_lows(0, *network_of(system)).at(places_of([point]))
+    fine_s = frame.pair_lower_bounds_s(bases, every)
+    compute_s = search._compute_lower_bounds(0, *network_of(system)).at(places_of([point]))
     known, coarse_s = frame.lines.of_bases(bases).least_s(compute_s)
     assert known.tolist() == bases.tolist()
-    _, finer_s = frame.fine_lines.of_bases(bases).least_s(compute_s)
+    _, finer_s = frame.fine_affine_lower_bounds.of_bases(bases).least_s(compute_s)
     assert (finer_s >= coarse_s * (1 - ROUNDING)).all()
     for index, base in enumerate(bases.tolist()):
         plan = frame.bases.plan(base)

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dovetail.comm.collectives import collectives
+from dovetail.comm.events.network_graph import network_graph
+from dovetail.comm.one_collective import CollectiveJob, Network, NetworkAnswer, network_answer
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import DIMENSION_KINDS, Dimension, Span
-from dovetail.network.collectives import collectives
-from dovetail.network.events.network_graph import network_graph
-from dovetail.network.one_collective import Network, NetworkAnswer, NetworkAsked, network_answer
 from dovetail.units import GIGA, KILO, MEGA, MICRO, NANO
 
 OF_LINKS = {
@@ -41,12 +41,12 @@ QUICK = settings(max_examples=12, deadline=None)
 
 @pytest.mark.parametrize(("of", "drawn"), [(Link, OF_LINKS), (Dimension, OF_DIMENSIONS)])
 def test_every_field_of_a_link_and_a_dimension_is_drawn(of: type, drawn: dict[str, object]) -> None:
-    missing = [f"{of.__name__}.{field.name}" for field in fields(of) if field.name not in drawn]  # type: ignore[arg-type]
+    missing = [f"{of.__name__}.{field.name}" for field in fields(of) if field.name not in drawn]
     assert not missing, f"draw these for the law that closed form and events agree: {', '.join(missing)}"
 
 
 @st.composite
-def dimensions(draw: st.DrawFn, name: str, **given: object) -> Dimension:
+def dimensions(draw: st.DrawFn, /, name: str, **given: object) -> Dimension:
     values = {field: draw(of) for field, of in OF_DIMENSIONS.items() if field != "name"} | given
     if values["kind"] not in SWITCHED:
         values["oversubscription"] = 1.0
@@ -58,7 +58,7 @@ def answer(
 ) -> NetworkAnswer:
     network = Network(name="drawn", parts=parts, graph=network_graph(parts))
     return network_answer(
-        NetworkAsked(collective=collective, payload_bytes=payload_bytes, network=network, groups=groups)
+        CollectiveJob(collective=collective, payload_bytes=payload_bytes, network=network, groups=groups)
     )
 
 

@@ -17,11 +17,11 @@ from dovetail.hardware.catalog import chips
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension, Topology
-from dovetail.plan.check import check_plan
-from dovetail.plan.placement import placement
-from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
-from dovetail.schedule.pipelines import PipelineShape, StageTimes, check_schedule, pipelines
-from dovetail.schedule.step import Step, step_times, training_step, training_steps
+from dovetail.parallel.check import check_plan
+from dovetail.parallel.placement import placement
+from dovetail.parallel.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
+from dovetail.step.pipelines import PipelineShape, StageTimes, check_schedule, pipelines
+from dovetail.step.step import Step, step_times, training_step, training_steps
 from dovetail.units import GIGA, MICRO
 from dovetail.workload.graph import Graph
 from dovetail.workload.layers import Sample

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import memory_use
-from dovetail.plan.check import check_plan
-from dovetail.plan.frameworks import frameworks
-from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
-from dovetail.plan.sharding import shard, shard_plans
-from dovetail.schedule.memory_needs import need_bytes
-from dovetail.schedule.pipelines import check_schedule, pipelines
+from dovetail.parallel.check import check_plan
+from dovetail.parallel.frameworks import frameworks
+from dovetail.parallel.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
+from dovetail.parallel.sharding import shard, shard_plans
+from dovetail.step.memory_needs import need_bytes
+from dovetail.step.pipelines import check_schedule, pipelines
 from dovetail.workload.graph import Graph
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models

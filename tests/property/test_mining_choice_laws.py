@@ -18,14 +18,14 @@ from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.clusters.template_torus import template_torus
 from dovetail.hardware.template import Design
-from dovetail.plan.plan import Plan
-from dovetail.schedule.pipeline_events import played
-from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
+from dovetail.parallel.plan import Plan
 from dovetail.search.designs import Limits, design_at, design_space, mined_chips, silicon_of
 from dovetail.search.metrics import metrics
 from dovetail.search.mining.choice import common, mixed_figures, mosaic, pooled, stage_kinds
 from dovetail.search.mining.load import Load, TrainingJob, job_of
 from dovetail.search.mining.score import Question, stage_times, step_s
+from dovetail.step.pipeline_events import played
+from dovetail.step.pipelines import PipelineShape, StageTimes, pipelines
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
@@ -120,7 +120,7 @@ def test_what_is_left_out_of_the_combinations_is_never_missed(seed, metric):
 def pipelines_of_unlike_stages(draw):
     num_stages, num_microbatches = draw(st.integers(1, 8)), draw(st.integers(1, 16))
     floats = st.lists(st.floats(0.05, 1.0), min_size=num_stages, max_size=num_stages)
-    loads = tuple(Load(passes=(), updates=(), once_s=0.0, forward_frac=share) for share in draw(floats))
+    loads = tuple(Load(passes=(), updates=(), per_step_s=0.0, forward_frac=share) for share in draw(floats))
     made = TrainingJob(name="", stages=loads, num_microbatches=num_microbatches, num_devices=num_stages, num_samples=1)
     return made, np.array([draw(floats)])
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.hardware.catalog import chips
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.search.designs import Limits, design_at, design_space
 from dovetail.search.metrics import metrics
 from dovetail.search.mining.answers import base_answer, question_of

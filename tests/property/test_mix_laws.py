@@ -16,11 +16,11 @@ from dovetail.errors import InvalidInput
 from dovetail.evaluate import memory_use
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan, columns_of
-from dovetail.plan.sharding import shard
-from dovetail.schedule.step import training_step
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan, columns_of
+from dovetail.parallel.sharding import shard
 from dovetail.search.planners.mixes import Pattern, chunk_homes, holdable, layers_by_chunk, patterns
 from dovetail.search.planners.refine import Job, base_plans, refined
+from dovetail.step.step import training_step
 from dovetail.units import GIBI
 from dovetail.workload.experts import Experts
 from dovetail.workload.models import models

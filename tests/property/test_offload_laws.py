@@ -20,17 +20,17 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.host import Host
 from dovetail.hardware.link import Link
-from dovetail.plan.check import check_plan
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Overlap, Plan, columns_of
-from dovetail.plan.sharding import shard
-from dovetail.schedule.offload_events import LayerTimes, Pass, passes_end_s
-from dovetail.schedule.pass_order import Kind
-from dovetail.schedule.pipelines import check_schedule
-from dovetail.schedule.step import Step, step_times, training_step, training_steps
+from dovetail.parallel.check import check_plan
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Overlap, Plan, columns_of
+from dovetail.parallel.sharding import shard
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.plan_space import PlanSpace, batches
 from dovetail.search.planners.planner import planned
 from dovetail.search.planners.refine import Job, base_plans, refined
+from dovetail.step.offload_events import LayerTimes, Pass, passes_end_s
+from dovetail.step.pass_order import Kind
+from dovetail.step.pipelines import check_schedule
+from dovetail.step.step import Step, step_times, training_step, training_steps
 from dovetail.units import GIBI, GIGA, TERA
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models

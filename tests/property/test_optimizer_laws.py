@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from dovetail.evaluate import memory_use
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan, columns_of
-from dovetail.plan.sharding import executed_flop, shard
-from dovetail.schedule.step import training_step
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan, columns_of
+from dovetail.parallel.sharding import executed_flop, shard
 from dovetail.search.planners.refine import Job, base_plans, refined
+from dovetail.step.step import training_step
 from dovetail.units import GIBI
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision

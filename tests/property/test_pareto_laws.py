@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dovetail.search.codesign.dominance import Ranked, beaten, front_of, open_to, sorted_rows
 from dovetail.search.codesign.joint import places_at
-from dovetail.search.codesign.pareto import checked_axes, own_hands, pareto_front
+from dovetail.search.codesign.pareto import checked_axes, local_backend, pareto_front
 from dovetail.search.codesign.question import Budget, systems_at
 from dovetail.search.codesign.scoring import Scorer
 from dovetail.search.codesign.systems import built_systems
@@ -80,7 +80,7 @@ def test_a_front_of_two_models_weighs_both():
 
 def same_front(scorer: Scorer, axes: tuple[str, ...]) -> None:
     """Fails unless bounds leave the front of all systems within the limits, and counts add up."""
-    found = pareto_front(scorer.question, own_hands(scorer), axes)
+    found = pareto_front(scorer.question, local_backend(scorer), axes)
     points, figures = every_figure(scorer, axes)
     expected = {
         points[place]
@@ -89,7 +89,7 @@ def same_front(scorer: Scorer, axes: tuple[str, ...]) -> None:
     }
     assert {one.score.point for one in found.systems} == expected
     census = found.census
-    parts = census.num_beyond + census.num_uncut + census.num_unfit + census.num_bounded_away + census.num_scored
+    parts = census.num_beyond + census.num_unshardable + census.num_unfit + census.num_bounded_away + census.num_scored
     assert parts == census.num_systems == scorer.question.space.num_points
 
 

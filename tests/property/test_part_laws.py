@@ -16,23 +16,23 @@ from dovetail.evaluate import Infeasible, Outcome, evaluate, memory_use
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.endpoints import endpoint_names
+from dovetail.hardware.heterogeneous import HeterogeneousCluster
 from dovetail.hardware.link import Link
-from dovetail.hardware.mixed import MixedCluster
-from dovetail.plan.memory import memory_table
-from dovetail.plan.parts import usable_by_stage
-from dovetail.plan.plan import AXES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
-from dovetail.plan.sharding import shard
-from dovetail.schedule.hops import num_kinds
-from dovetail.schedule.pipeline_events import played
-from dovetail.schedule.pipelines import TRANSFER_FRACS, PipelineShape, StageTimes, pipelines
-from dovetail.schedule.plan_table import shared
-from dovetail.schedule.step import training_step
+from dovetail.parallel.memory import memory_table
+from dovetail.parallel.plan import AXES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
+from dovetail.parallel.pools import usable_by_stage
+from dovetail.parallel.sharding import shard
 from dovetail.search.objectives import objectives
-from dovetail.search.planners.bounds.block_lows import block_lows
-from dovetail.search.planners.bounds.part_lows import stage_lows
-from dovetail.search.planners.parts import planned_on_parts
+from dovetail.search.planners.bounds.block_lower_bounds import block_lower_bounds
+from dovetail.search.planners.bounds.pool_lower_bounds import stage_lower_bounds
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.planners.planner import Planned
+from dovetail.search.planners.pools import planned_on_pools
+from dovetail.step.hops import num_kinds
+from dovetail.step.pipeline_events import played
+from dovetail.step.pipelines import TRANSFER_FRACS, PipelineShape, StageTimes, pipelines
+from dovetail.step.plan_table import shared
+from dovetail.step.step import training_step
 from dovetail.units import GIBI, GIGA, MICRO
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
@@ -56,12 +56,12 @@ def part(name: str, num_devices: int, hbm_bytes: float = 80 * GIBI, called: str 
     return replace(made, chip=chip, name=called or name)
 
 
-def mixed(*parts: Cluster, between: Link = BETWEEN) -> MixedCluster:
-    return MixedCluster(name="mixed", parts=parts, between=between)
+def mixed(*parts: Cluster, between: Link = BETWEEN) -> HeterogeneousCluster:
+    return HeterogeneousCluster(name="mixed", parts=parts, between=between)
 
 
-def search(of: Workload, on: MixedCluster, space: PlanSpace) -> Planned:
-    return planned_on_parts(of, on, space, objectives["time"], num_best=3, cluster_usd=1.0, progress=lambda *_: None)
+def search(of: Workload, on: HeterogeneousCluster, space: PlanSpace) -> Planned:
+    return planned_on_pools(of, on, space, objectives["time"], num_best=3, cluster_usd=1.0, progress=lambda *_: None)
 
 
 PLANS = st.builds(
@@ -101,25 +101,25 @@ def test_equal_parts_joined_by_their_own_network_are_one_cluster(plan: Plan, num
 
 @given(
     name=st.sampled_from(("1f1b", "gpipe", "interleaved", "zb-h1", "zb-v")),
-    stage_part=st.lists(st.integers(0, 1), min_size=2, max_size=6).filter(lambda parts: len(set(parts)) == 2),
+    stage_pool=st.lists(st.integers(0, 1), min_size=2, max_size=6).filter(lambda parts: len(set(parts)) == 2),
     rounds=st.integers(2, 5),
     index=st.sampled_from(range(len(TRANSFER_FRACS))),
     draw=st.randoms(use_true_random=False),
 )
 @settings(max_examples=60, deadline=None)
-def test_hand_overs_of_different_length_are_as_in_the_schedule_played_out(name, stage_part, rounds, index, draw):
-    num_stages = len(stage_part)
+def test_hand_overs_of_different_length_are_as_in_the_schedule_played_out(name, stage_pool, rounds, index, draw):
+    num_stages = len(stage_pool)
     interleave = 2 if name in ("interleaved", "zb-v") else 1
     shape = PipelineShape(num_stages=num_stages, num_microbatches=rounds * num_stages, interleave=interleave)
-    forward_s = np.array([draw.uniform(0.8, 1.2) for _ in stage_part])
+    forward_s = np.array([draw.uniform(0.8, 1.2) for _ in stage_pool])
     most_s = TRANSFER_FRACS[index] * 0.8 / interleave
-    transfer_s = np.array([draw.uniform(0.0, most_s) for _ in range(num_kinds(tuple(stage_part)))])
+    transfer_s = np.array([draw.uniform(0.0, most_s) for _ in range(num_kinds(tuple(stage_pool)))])
     times = StageTimes(
         forward_s=forward_s,
         backward_s=2 * forward_s,
         weight_s=forward_s,
         transfer_s=transfer_s,
-        stage_part=tuple(stage_part),
+        stage_pool=tuple(stage_pool),
     )
     order = pipelines[name].order(shape)
     exact_s = played(order, times.chunk_times(order)).step_s
@@ -128,18 +128,18 @@ def test_hand_overs_of_different_length_are_as_in_the_schedule_played_out(name, 
     assert closed_s >= exact_s * (1 - pipelines[name].worst_short_frac[index] - 1e-9)
 
 
-def best_of_all_s(of: Workload, on: MixedCluster, base: Plan) -> float:
+def best_of_all_s(of: Workload, on: HeterogeneousCluster, base: Plan) -> float:
     """The fastest that fits of all orders of the parts, layers and recompute by stage, each evaluated by itself."""
     graph, found = of.training_graph(), []
     counts = [each.num_devices * base.pipeline_parallel // base.num_devices for each in on.parts]
     for order in permutations(range(len(on.parts))):
-        stage_parts = tuple(index for index in order for _ in range(counts[index]))
+        stage_pools = tuple(index for index in order for _ in range(counts[index]))
         for layers in splits(graph.num_layers, base.pipeline_parallel):
             for chosen in product(*(recomputes(POLICIES, n) for n in layers)):
                 policies, again = zip(*chosen, strict=True)
                 plan = replace(
                     base,
-                    stage_parts=stage_parts,
+                    stage_pools=stage_pools,
                     layers_per_stage=layers,
                     recompute=policies,
                     recompute_layers=again if any(again) else (),
@@ -199,7 +199,7 @@ def test_no_layers_and_recompute_beat_the_bound(
     parts = (replace(one, chip=replace(one.chip, endpoint=name)) for one, name in zip(plain, ends, strict=True))
     of, on = workload(14, 64), mixed(*parts)
     graph, interleave = of.training_graph(), 2 if schedule in ("interleaved", "zb-v") else 1
-    stage_parts = (1, 1, 0, 0) if is_turned else (0, 0, 1, 1)
+    stage_pools = (1, 1, 0, 0) if is_turned else (0, 0, 1, 1)
     base = Plan(
         tensor_parallel=4,
         pipeline_parallel=4,
@@ -212,14 +212,14 @@ def test_no_layers_and_recompute_beat_the_bound(
     )
     plans, codes = columns_of([base]), tuple(range(len(RECOMPUTE_POLICIES)))
     every = shared(graph, plans, on, of.precision)
-    lows = tuple(block_lows(graph, each.table) for each in every.parts)
+    lows = tuple(block_lower_bounds(graph, each.table) for each in every.parts)
     memory = memory_table(every.sharded, of.precision)
-    low = stage_lows(every, np.zeros(1, dtype=np.int64), codes, lows, memory).on(stage_parts)
+    low = stage_lower_bounds(every, np.zeros(1, dtype=np.int64), codes, lows, memory).on(stage_pools)
     [bound_s] = low.bounds_s(low.table_s)
     num_chunks = 4 * interleave
     places = sorted(draw.sample(range(1, 14), num_chunks - 1))
     layers = tuple(b - a for a, b in zip((0, *places), (*places, 14), strict=True))
-    plan = replace(base, layers_per_stage=layers, stage_parts=stage_parts, recompute=(RECOMPUTE_POLICIES[policy],))
+    plan = replace(base, layers_per_stage=layers, stage_pools=stage_pools, recompute=(RECOMPUTE_POLICIES[policy],))
     assert bound_s <= training_step(graph, plan, on, of.precision).step_s * (1 + 1e-12)
 
 
@@ -276,7 +276,7 @@ def test_memory_of_each_stage_is_held_against_its_own_part():
 def test_a_search_tells_its_best_and_its_bound_as_it_goes_on():
     told: list[tuple[float, ...]] = []
     space, on = SMALL, mixed(part("dgx-h100", 4), part("dgx-a100", 4))
-    found = planned_on_parts(
+    found = planned_on_pools(
         workload(12),
         on,
         space,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dovetail.schedule.pipeline_events import Held, held, played
-from dovetail.schedule.pipelines import TRANSFER_FRACS, PipelineShape, StageTimes, pipelines
+from dovetail.step.pipeline_events import PeakActivations, held, played
+from dovetail.step.pipelines import TRANSFER_FRACS, PipelineShape, StageTimes, pipelines
 
 seconds = st.floats(0.1, 10.0)
 
@@ -92,7 +92,7 @@ def test_1f1b_over_hops_longer_than_passes_falls_hardly_short(data):
     part = (0,) * num_first + (1,) * (shape.num_stages - num_first)
     size = np.where(np.array(part) == 0, 1.0, data.draw(st.floats(1.0, 3.0)))
     hops_s = [data.draw(st.floats(0.0, 0.1)), data.draw(st.floats(0.0, 0.1)), data.draw(st.floats(0.0, 8.0))]
-    times = StageTimes(forward_s=size, backward_s=2 * size, transfer_s=np.array(hops_s), stage_part=part)
+    times = StageTimes(forward_s=size, backward_s=2 * size, transfer_s=np.array(hops_s), stage_pool=part)
     step_s, exact_s = float(pipelines["1f1b"].step_s(times, shape)), played_s("1f1b", times, shape)
     assert exact_s * (1 - 0.02) <= step_s <= exact_s * (1 + 1e-9)
 
@@ -115,7 +115,9 @@ def test_no_step_is_shorter_than_the_work_of_a_stage(name, data):
 def test_stages_hold_what_the_order_has_begun_and_not_left(name, data):
     shape, pipeline = data.draw(shapes(name)), pipelines[name]
     assert held(pipeline.order(shape)) == tuple(
-        Held(in_flight=float(pipeline.in_flight(stage, shape)), waiting=float(pipeline.waiting(stage, shape)))
+        PeakActivations(
+            in_flight=float(pipeline.in_flight(stage, shape)), waiting=float(pipeline.waiting(stage, shape))
+        )
         for stage in range(shape.num_stages)
     )
 

@@ -17,9 +17,9 @@ from dovetail.search.planners.placement.paces import Copies, paces
 from dovetail.search.planners.placement.placed import best_placement, placement_of
 from dovetail.search.planners.placement.problem import (
     RECOMPUTES,
+    LayerRun,
     Placement,
     PlacementProblem,
-    Run,
     Unplaced,
     Variant,
     synced_s,
@@ -93,7 +93,7 @@ def problems(draw, counts=(), is_uniform=False):
     for degree in draw(st.sampled_from([(1,), (2,), (1, 2), (1, 3)])):
         all_sharded = is_uniform or draw(st.booleans())
         runs = tuple(
-            Run(
+            LayerRun(
                 num_layers=count,
                 forward_s=draw(st.sampled_from([0.0, 1.0, 2.0, 3.5])),
                 backward_s=draw(st.sampled_from([0.0, 1.0, 2.0, 5.0])),

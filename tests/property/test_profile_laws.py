@@ -15,11 +15,11 @@ from dovetail.cost.overrides import NO_KEY, row_keys
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.measured import BACKWARD, FORWARD, LeftOut, Measured, MeasuredOp, Profile
-from dovetail.plan.sharding import shard
-from dovetail.schedule.measured_share import measured_share
+from dovetail.parallel.sharding import shard
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.plan_space import batches
 from dovetail.search.planners.planner import planned
+from dovetail.step.measured_share import measured_share
 from dovetail.workload.graph import Phase
 from dovetail.workload.operators import DTYPES, OPERATORS, Unit
 from tests.property.test_search_laws import CLUSTER, NUM_DEVICES, WORKLOAD, graph, some_choices, space_of

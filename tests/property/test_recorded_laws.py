@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dovetail.plan.check import check_plan
-from dovetail.plan.plan import Plan
-from dovetail.plan.sharding import shard
+from dovetail.parallel.check import check_plan
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.sharding import shard
 from dovetail.workload.graph import Graph, Ops
 from dovetail.workload.layers import Sample
 from dovetail.workload.operators import Unit, code_of

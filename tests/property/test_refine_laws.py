@@ -17,18 +17,18 @@ from dovetail.evaluate import memory_use
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.endpoints import endpoint_names
-from dovetail.plan.check import check_plan
-from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
-from dovetail.plan.sharding import shard
-from dovetail.schedule.pipelines import PipelineShape, StageTimes, check_schedule, pipelines
-from dovetail.schedule.plan_table import shared
-from dovetail.schedule.step import training_step
+from dovetail.parallel.check import check_plan
+from dovetail.parallel.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
+from dovetail.parallel.sharding import shard
 from dovetail.search.planners import refine
-from dovetail.search.planners.aims import aimed
-from dovetail.search.planners.bounds.pipeline_lows import pipeline_low_s
-from dovetail.search.planners.bounds.step_lows import step_bounds
+from dovetail.search.planners.bounds.pipeline_lower_bounds import pipeline_lower_bound_s
+from dovetail.search.planners.bounds.step_lower_bounds import step_bounds
 from dovetail.search.planners.cuts import stage_cuts
+from dovetail.search.planners.gap_bisection import aimed
 from dovetail.search.planners.refine import Job, base_plans, refined
+from dovetail.step.pipelines import PipelineShape, StageTimes, check_schedule, pipelines
+from dovetail.step.plan_table import shared
+from dovetail.step.step import training_step
 from dovetail.units import GIBI
 from dovetail.workload.experts import Experts
 from dovetail.workload.model import Model
@@ -227,13 +227,13 @@ def test_no_pipeline_is_faster_than_its_sum_and_its_slowest_stage_let_it(data: s
     both_s = forward_s + backward_s
     [step_s] = pipelines[name].step_s(times, replace(shape, num_microbatches=np.array([shape.num_microbatches])))
     for pace_s in (np.zeros(1), both_s.max(axis=1)):
-        [low_s] = pipeline_low_s(name, both_s.sum(axis=1), pace_s, transfer_s, shape)
-        assert low_s <= step_s * (1 + 1e-12)
+        [lower_bound_s] = pipeline_lower_bound_s(name, both_s.sum(axis=1), pace_s, transfer_s, shape)
+        assert lower_bound_s <= step_s * (1 + 1e-12)
 
 
 def test_equal_stages_of_one_chunk_take_what_their_bound_says():
     for name in ("1f1b", "gpipe"):
         shape = PipelineShape(num_stages=4, num_microbatches=12)
         times = StageTimes(forward_s=np.ones((1, 4)), backward_s=np.full((1, 4), 2.0))
-        [low_s] = pipeline_low_s(name, np.array([12.0]), np.zeros(1), np.zeros(1), shape)
-        assert low_s == pytest.approx(pipelines[name].step_s(times, shape)[0])
+        [lower_bound_s] = pipeline_lower_bound_s(name, np.array([12.0]), np.zeros(1), np.zeros(1), shape)
+        assert lower_bound_s == pytest.approx(pipelines[name].step_s(times, shape)[0])

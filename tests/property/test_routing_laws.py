@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from dovetail.evaluate import memory_use
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Overlap, Plan, columns_of
-from dovetail.plan.sharding import shard
-from dovetail.schedule.step import step_times, training_step
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Overlap, Plan, columns_of
+from dovetail.parallel.sharding import shard
+from dovetail.step.step import step_times, training_step
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from dovetail.cost.costs import chip_costs, op_costs
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
+from dovetail.hardware.heterogeneous import HeterogeneousCluster
 from dovetail.hardware.link import Link
-from dovetail.hardware.mixed import MixedCluster
-from dovetail.hardware.nudged import nudged_clusters
-from dovetail.plan.memory import moments, stage_memories
-from dovetail.plan.parts import on_parts
-from dovetail.plan.plan import Plan
-from dovetail.plan.sharding import shard
-from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
-from dovetail.schedule.step import PlanSteps, training_step
+from dovetail.hardware.perturbed import perturbed_clusters
+from dovetail.parallel.memory import moments, stage_memories
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.pools import on_pools
+from dovetail.parallel.sharding import shard
+from dovetail.step.pipelines import PipelineShape, StageTimes, pipelines
+from dovetail.step.step import PlanSteps, training_step
 from dovetail.units import GIGA, MICRO
 from dovetail.workload.graph import Graph
 from dovetail.workload.layers import Sample
@@ -60,7 +60,7 @@ def cluster(name: str = "dgx-h100", num_devices: int = 16) -> Cluster:
 @given(more_frac=st.floats(0.01, 2.0))
 @settings(max_examples=3, deadline=None)
 def test_steps_on_many_clusters_are_those_of_each_alone(model, plan, more_frac):
-    graph, some = graph_of(model), [cluster(), *nudged_clusters(cluster(), more_frac).values()]
+    graph, some = graph_of(model), [cluster(), *perturbed_clusters(cluster(), more_frac).values()]
     alone = [training_step(graph, plan, each, PRECISION) for each in some]
     steps = PlanSteps(shard(graph, plan), PRECISION)
     assert steps.steps_s(some) == [step.step_s for step in alone]
@@ -70,12 +70,12 @@ def test_steps_on_many_clusters_are_those_of_each_alone(model, plan, more_frac):
 def test_steps_on_clusters_of_several_parts_are_those_of_each_alone():
     between = Link(bandwidth_bytes_per_s=20 * GIGA, latency_s=8 * MICRO)
     parts = (cluster("dgx-h100", 8), cluster("dgx-a100", 8))
-    whole = MixedCluster(name="mixed", parts=parts, between=between)
-    faster = [replace(whole, parts=(first, parts[1])) for first in nudged_clusters(parts[0], 0.1).values()] + [
+    whole = HeterogeneousCluster(name="mixed", parts=parts, between=between)
+    faster = [replace(whole, parts=(first, parts[1])) for first in perturbed_clusters(parts[0], 0.1).values()] + [
         replace(whole, between=replace(between, latency_s=4 * MICRO))
     ]
     graph, plan = graph_of("gpt2-345m"), Plan(tensor_parallel=4, pipeline_parallel=4, data_parallel=1)
-    steps = PlanSteps(shard(graph, on_parts(plan, whole)), PRECISION)
+    steps = PlanSteps(shard(graph, on_pools(plan, whole)), PRECISION)
     assert steps.steps_s([whole, *faster]) == [
         training_step(graph, plan, each, PRECISION).step_s for each in (whole, *faster)
     ]
@@ -84,7 +84,7 @@ def test_steps_on_clusters_of_several_parts_are_those_of_each_alone():
 def test_chips_that_are_costed_together_cost_what_each_costs_alone():
     ops = graph_of("mixtral-8x7b").blocks[1].ops
     some = [cluster(name).chip for name in ("dgx-h100", "dgx-a100", "tpu-v4-pod")]
-    some += [each.chip for each in nudged_clusters(cluster(), 0.1).values()]
+    some += [each.chip for each in perturbed_clusters(cluster(), 0.1).values()]
     for chip, costs in zip(some, chip_costs(ops, some), strict=True):
         alone = op_costs(ops, chip)
         assert all(np.array_equal(getattr(costs, name), getattr(alone, name)) for name in ("compute_s", "energy_j"))

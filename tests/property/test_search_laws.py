@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import RECOMPUTE_POLICIES
+from dovetail.parallel.plan import RECOMPUTE_POLICIES
 from dovetail.search.objectives import objectives
 from dovetail.search.planners import even_plans
 from dovetail.search.planners.candidates import DEGREES, Candidate, Scoring

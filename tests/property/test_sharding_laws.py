@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.plan.block_memory import kept_bytes
-from dovetail.plan.check import check_plan
-from dovetail.plan.layout import layers_per_chunk
-from dovetail.plan.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Plan
-from dovetail.plan.sharding import executed_flop, shard
+from dovetail.parallel.block_memory import kept_bytes
+from dovetail.parallel.check import check_plan
+from dovetail.parallel.layout import layers_per_chunk
+from dovetail.parallel.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Plan
+from dovetail.parallel.sharding import executed_flop, shard
 from dovetail.workload.graph import Axis, Graph, Phase
 from dovetail.workload.layers import Sample
 from dovetail.workload.model import Model

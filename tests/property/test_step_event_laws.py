@@ -13,15 +13,15 @@ from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
+from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster
 from dovetail.hardware.host import Host
 from dovetail.hardware.link import Link
-from dovetail.hardware.mixed import AnyCluster, MixedCluster
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Overlap, Plan
-from dovetail.plan.ranks import first_device, stage_of
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Overlap, Plan
+from dovetail.parallel.ranks import first_device, stage_of
 from dovetail.report.step_tracks import step_tracks
-from dovetail.schedule.pass_detail import UNITS, WAITS
-from dovetail.schedule.pipelines import pipelines
-from dovetail.schedule.step_events import PASSES, PIPELINE, StepEvents, step_events
+from dovetail.step.pass_detail import UNITS, WAITS
+from dovetail.step.pipelines import pipelines
+from dovetail.step.step_events import PASSES, PIPELINE, StepEvents, step_events
 from dovetail.units import GIGA, TERA
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
@@ -46,9 +46,11 @@ def cluster() -> Cluster:
 
 
 @cache
-def mixed() -> MixedCluster:
+def mixed() -> HeterogeneousCluster:
     parts = (clusters["dgx-h100"].build(8), clusters["dgx-a100"].build(8))
-    return MixedCluster(name="mixed", parts=parts, between=Link(bandwidth_bytes_per_s=10 * GIGA, latency_s=1e-5))
+    return HeterogeneousCluster(
+        name="mixed", parts=parts, between=Link(bandwidth_bytes_per_s=10 * GIGA, latency_s=1e-5)
+    )
 
 
 @st.composite

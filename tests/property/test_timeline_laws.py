@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dovetail.network.events.network_graph import network_graph
-from dovetail.network.events.program import Compute, Program, Queueing
-from dovetail.network.events.recording import Watch, link_owners
-from dovetail.network.events.simulate import simulate
+from dovetail.comm.events.network_graph import network_graph
+from dovetail.comm.events.program import Compute, Program, Queueing
+from dovetail.comm.events.recording import Watch, link_owners
+from dovetail.comm.events.simulate import simulate
 from dovetail.report.tracks import device_processes
-from tests.unit.network.events.networks import dimensions, one
-from tests.unit.network.events.test_recording import check_adds_up
+from tests.unit.comm.events.networks import dimensions, one
+from tests.unit.comm.events.test_recording import check_adds_up
 
 COLLECTIVES = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast")
 

@@ -7,9 +7,9 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dovetail.comm.trace.nodes import COLLECTIVES, KINDS, TraceNode
 from dovetail.errors import DovetailError
 from dovetail.files.chakra import encoded, read_rank
-from dovetail.network.trace.nodes import COLLECTIVES, KINDS, TraceNode
 from dovetail.units import MEGA
 
 SIZES = st.integers(0, 2**63 - 1)

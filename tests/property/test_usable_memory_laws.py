@@ -14,13 +14,13 @@ from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.clusters.template_torus import template_torus
+from dovetail.hardware.heterogeneous import HeterogeneousCluster
 from dovetail.hardware.link import Link
-from dovetail.hardware.mixed import MixedCluster
-from dovetail.plan.parts import usable_by_stage
-from dovetail.plan.plan import Plan
-from dovetail.plan.sharding import shard
-from dovetail.search.codesign.joint import joint_search, own_hands
-from dovetail.search.codesign.pareto import own_hands as pareto_hands
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.pools import usable_by_stage
+from dovetail.parallel.sharding import shard
+from dovetail.search.codesign.joint import joint_search, local_backend
+from dovetail.search.codesign.pareto import local_backend as pareto_hands
 from dovetail.search.codesign.pareto import pareto_front
 from dovetail.search.codesign.question import Budget, Case, JointQuestion, system_space
 from dovetail.search.codesign.scoring import Scorer
@@ -96,7 +96,7 @@ def verdicts(chip: Chip, plan: Plan) -> dict[str, bool]:
         "simulate": isinstance(evaluate(WORKLOAD, cluster, plan, has_changes=False), Outcome),
         "plan": bool(found.best),
         "mine": Task(workload=WORKLOAD, plan=plan).memory(chip).fits,
-        "codesign": joint_search(Scorer(asked), own_hands(Scorer(asked))) is not None,
+        "codesign": joint_search(Scorer(asked), local_backend(Scorer(asked))) is not None,
         "pareto": bool(pareto_front(asked, pareto_hands(Scorer(asked)), ("throughput", "area")).systems),
     }
 
@@ -126,9 +126,9 @@ def test_all_commands_agree_on_the_last_byte(base, copies, zero_stage, microbatc
 def test_parts_of_a_cluster_are_each_held_to_their_own_usable_memory(headroom_frac):
     cluster = clusters["dgx-h100"].build(8)
     parts = (replace(cluster.with_headroom(headroom_frac), name="other"), cluster)
-    mixed = MixedCluster(
+    mixed = HeterogeneousCluster(
         name="two", parts=parts, between=Link(bandwidth_bytes_per_s=25 * GIGA, latency_s=8 * MICRO), sources=()
     )
-    plan = Plan(pipeline_parallel=2, tensor_parallel=8, stage_parts=(1, 0))
+    plan = Plan(pipeline_parallel=2, tensor_parallel=8, stage_pools=(1, 0))
     assert usable_by_stage(plan, mixed) == (parts[1].usable_bytes, parts[0].usable_bytes)
     assert parts[0].usable_bytes == cluster.chip.visible_bytes * (1 - headroom_frac)

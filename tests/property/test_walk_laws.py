@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dovetail.plan.plan import Overlap, Plan
-from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines
-from dovetail.search.planners.bounds.pipeline_lows import pace_slope, pipeline_low_s
+from dovetail.parallel.plan import Overlap, Plan
+from dovetail.search.planners.bounds.pipeline_lower_bounds import pace_slope, pipeline_lower_bound_s
+from dovetail.search.planners.cuts.partition_1f1b import partition_1f1b
 from dovetail.search.planners.cuts.plan_stages import PlanStages
 from dovetail.search.planners.cuts.stage_cuts import StageTable, stage_table
 from dovetail.search.planners.cuts.stage_options import StageOptions
-from dovetail.search.planners.cuts.walked_cuts import least_walk
+from dovetail.step.pipelines import PipelineShape, StageTimes, pipelines
 from tests.layer_cuts import splits
 
 ROUNDING = 1e-9
@@ -90,21 +90,21 @@ def test_the_least_walk_is_the_least_of_all_cuts_and_never_above_what_a_pipeline
     stages, forward_s, backward_s, num_layers = given_
     assert stages.can_walk
     steps_s = every_step_s(*given_)
-    walk = least_walk(forward_s, backward_s, num_layers, stages)
+    walk = partition_1f1b(forward_s, backward_s, num_layers, stages)
     if not steps_s:
-        assert walk.low_s == np.inf
+        assert walk.lower_bound_s == np.inf
         assert walk.layers == ()
         return
     ways_s = {layers: way_s(layers, stages, forward_s, backward_s) for layers in steps_s}
-    assert walk.low_s == pytest.approx(min(ways_s.values()), rel=ROUNDING)
-    assert ways_s[walk.layers] == pytest.approx(walk.low_s, rel=ROUNDING)
+    assert walk.lower_bound_s == pytest.approx(min(ways_s.values()), rel=ROUNDING)
+    assert ways_s[walk.layers] == pytest.approx(walk.lower_bound_s, rel=ROUNDING)
     for layers, step_s in steps_s.items():
         assert ways_s[layers] <= step_s * (1 + ROUNDING)
         if stages.lag_s == 0.0:
             assert ways_s[layers] == pytest.approx(step_s, rel=ROUNDING)
     below_s = share * min(steps_s.values())
-    some = least_walk(forward_s, backward_s, num_layers, stages, below_s)
-    assert some.low_s == pytest.approx(min(walk.low_s, below_s), rel=ROUNDING)
+    some = partition_1f1b(forward_s, backward_s, num_layers, stages, below_s)
+    assert some.lower_bound_s == pytest.approx(min(walk.lower_bound_s, below_s), rel=ROUNDING)
 
 
 def table_of(stages: PlanStages, num_layers: int, asked: tuple[int, int]) -> StageTable:
@@ -119,15 +119,15 @@ def test_lows_by_pace_are_never_above_any_cut_that_keeps_the_pace(given_, once, 
     most = int(stages.options.num_layers.max())
     table = table_of(stages, num_layers, (1, most))
     best_s = share * min(steps_s.values(), default=1.0)
-    once_s = once * stages.options.num_layers  # a stage with more layers exchanges more
-    lows = table.lows_s(best_s, 0.0, lambda: once_s)
+    per_step_s = once * stages.options.num_layers  # a stage with more layers exchanges more
+    lows = table.lower_bounds_s(best_s, 0.0, lambda: per_step_s)
     time_s = forward_s + backward_s
     num_stages = len(time_s)
     for layers, step_s in steps_s.items():
         pace_s = max(time_s[stage, held] for stage, held in enumerate(layers))
         rows = table.rows_of(np.array(layers))
-        whole_s = step_s + once_s[rows].max()
-        own = [low_s for bound_s, low_s in lows.lows if bound_s >= pace_s * (1 - ROUNDING)]
+        whole_s = step_s + per_step_s[rows].max()
+        own = [lower_bound_s for bound_s, lower_bound_s in lows.lows if bound_s >= pace_s * (1 - ROUNDING)]
         assert own, "no pace covers this cut"
         assert min(own) <= whole_s * (1 + ROUNDING)
         assert lows.least_s <= whole_s * (1 + ROUNDING)
@@ -155,7 +155,7 @@ def test_lows_hold_too_where_fewer_layers_were_asked_about_than_a_stage_may_hold
     ]
     if min(held) < most or most >= num_layers:
         return  # what is not asked about must be what all stages could hold more of
-    lows = table_of(fewer, num_layers, (1, most)).lows_s(0.0, 0.0, lambda: np.zeros(len(asked_about)))
+    lows = table_of(fewer, num_layers, (1, most)).lower_bounds_s(0.0, 0.0, lambda: np.zeros(len(asked_about)))
     assert lows.least_s <= min(steps_s.values(), default=np.inf) * (1 + ROUNDING)
 
 
@@ -175,8 +175,8 @@ def test_the_cut_of_the_least_walk_is_found_among_many():
     )
     steps_s = every_step_s(stages, forward_s, backward_s, num_layers)
     assert len(steps_s) == sum(1 for cut in product(range(1, 10), repeat=4) if sum(cut) == num_layers)
-    walk = least_walk(forward_s, backward_s, num_layers, stages)
-    assert walk.low_s == pytest.approx(min(steps_s.values()), rel=ROUNDING)
+    walk = partition_1f1b(forward_s, backward_s, num_layers, stages)
+    assert walk.lower_bound_s == pytest.approx(min(steps_s.values()), rel=ROUNDING)
     assert steps_s[walk.layers] == pytest.approx(min(steps_s.values()), rel=ROUNDING)
     assert walk.layers != (3, 3, 3, 3)  # an even cut is not the best here
 
@@ -188,5 +188,7 @@ def test_a_slower_stage_makes_a_pipeline_longer_by_no_less_than_its_slope(name, 
     """Exchanges hide behind the slowest stage: a bound may take that off only where the pipeline grows by as much."""
     shape = PipelineShape(num_stages=p, num_microbatches=m)
     first_s = more * total / p
-    lows_s = pipeline_low_s(name, np.full(2, total), np.array([first_s, first_s + again]), np.zeros(2), shape)
-    assert lows_s[1] - lows_s[0] >= float(pace_slope(name, shape)) * again - ROUNDING
+    lower_bounds_s = pipeline_lower_bound_s(
+        name, np.full(2, total), np.array([first_s, first_s + again]), np.zeros(2), shape
+    )
+    assert lower_bounds_s[1] - lower_bounds_s[0] >= float(pace_slope(name, shape)) * again - ROUNDING

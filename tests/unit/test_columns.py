@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dovetail.columns import check_rows, distinct
-from dovetail.plan.plan import Plan, columns_of
+from dovetail.parallel.plan import Plan, columns_of
 
 
 @pytest.mark.parametrize("seed", range(6))

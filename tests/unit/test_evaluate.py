@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 
 import pytest
 
+from dovetail.comm.collectives import collectives
 from dovetail.cost.cost import Cost
 from dovetail.cost.costs import op_costs
 from dovetail.cost.power import VOLTAGE_POWER, at_clock
@@ -11,11 +12,10 @@ from dovetail.cost.vector import CHUNK_FRAC
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.clusters import clusters
-from dovetail.network.collectives import collectives
-from dovetail.plan.plan import Overlap, Plan
-from dovetail.plan.sharding import shard
-from dovetail.schedule.pipelines import PipelineShape, pipelines
-from dovetail.schedule.work import COMM_AXES, HELD_FRAC, slowest_frac
+from dovetail.parallel.plan import Overlap, Plan
+from dovetail.parallel.sharding import shard
+from dovetail.step.pipelines import PipelineShape, pipelines
+from dovetail.step.work import COMM_AXES, HELD_FRAC, slowest_frac
 from dovetail.units import GIBI
 from dovetail.workload.graph import Phase
 from dovetail.workload.models import models

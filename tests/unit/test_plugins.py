@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dovetail.comm.collectives import collectives
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.catalog import chips
-from dovetail.network.collectives import collectives
 from dovetail.plugins import blamed, load, loaded_plugins, plugins_digest
 from dovetail.store.version import model_version
 from dovetail.workload.models import models
@@ -50,14 +50,14 @@ def test_a_file_that_changed_while_it_is_loaded_is_refused():
 
 
 def test_two_plugins_cannot_take_one_name():
-    told = r"'my-chip' is there already, from the plugin mine\.py; choose another name \(theirs\.py:4\)"
-    with running(plugin(CHIP, name="my-chip")), pytest.raises(InvalidInput, match=told):
+    message = r"'my-chip' is there already, from the plugin mine\.py; choose another name \(theirs\.py:4\)"
+    with running(plugin(CHIP, name="my-chip")), pytest.raises(InvalidInput, match=message):
         load(plugin(CHIP, "theirs.py", name="my-chip"))
 
 
 def test_a_built_in_keeps_its_name():
-    told = "the chip 'h100-sxm' is there already, from a built-in; choose another name (mine.py:4)"
-    assert refusal(CHIP, name="h100-sxm") == told
+    message = "the chip 'h100-sxm' is there already, from a built-in; choose another name (mine.py:4)"
+    assert refusal(CHIP, name="h100-sxm") == message
 
 
 def test_modules_of_ours_that_a_plugin_imports_stay_ours(monkeypatch):
@@ -104,7 +104,7 @@ def test_an_entry_of_another_kind_is_told_with_its_line(entry, told):
     imports = """
         from dovetail.hardware.catalog import chips
         from dovetail.hardware.clusters import clusters
-        from dovetail.schedule.pipelines import pipelines
+        from dovetail.step.pipelines import pipelines
         from dovetail.workload.models import models
         from dovetail.workload.operators import operators
     """
@@ -140,7 +140,7 @@ def test_only_vector_operators_can_be_added():
 
 def test_a_collective_gives_as_many_times_as_it_is_given_payloads():
     source = """
-        from dovetail.network.collectives import collectives
+        from dovetail.comm.collectives import collectives
 
         collectives.register("gossip")(lambda payload_bytes, group, link_frac: {time_s})
     """
@@ -152,14 +152,14 @@ def test_a_collective_gives_as_many_times_as_it_is_given_payloads():
 
 def test_what_a_plugin_raises_in_use_names_it_its_function_and_the_line():
     source = """
-        from dovetail.network.collectives import collectives
+        from dovetail.comm.collectives import collectives
 
         @collectives.register("gossip")
         def gossip_s(payload_bytes, group, link_frac):
             return 1.0 if group else group["none"]
     """
-    told = r"^gossip_s of the plugin raises TypeError: tuple indices .* \(mine\.py:5\)$"
-    with running(plugin(source)), pytest.raises(InvalidInput, match=told), blamed():
+    message = r"^gossip_s of the plugin raises TypeError: tuple indices .* \(mine\.py:5\)$"
+    with running(plugin(source)), pytest.raises(InvalidInput, match=message), blamed():
         collectives["gossip"](1.0, (), 1.0)
 
 

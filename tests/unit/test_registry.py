@@ -17,7 +17,7 @@ def test_a_name_like_nothing_is_met_with_the_list() -> None:
 
 
 def test_names_are_taken_once() -> None:
-    registry: Registry[int] = Registry("number", "dovetail.network.collectives")
+    registry: Registry[int] = Registry("number", "dovetail.comm.collectives")
     registry.register("one")(1)
     with pytest.raises(AssertionError, match="two numbers are named 'one'"):
         registry.register("one")(1)

@@ -12,7 +12,7 @@ import pytest
 from dovetail import stable_names
 from dovetail.files.value_json import as_plain
 from dovetail.hardware.catalog import chips
-from dovetail.plan.plan import Overlap, Plan
+from dovetail.parallel.plan import Overlap, Plan
 from dovetail.search.codesign.rows import plan_facts, question_facts
 from dovetail.search.mining.identity import digest_of
 from dovetail.search.mining.task import whole_batch

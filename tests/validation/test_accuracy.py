@@ -11,7 +11,7 @@ import pytest
 
 from dovetail.accuracy.bars import BARS, Bar
 from dovetail.accuracy.compared import Compared, score
-from dovetail.accuracy.prepared import Given, Prepared
+from dovetail.accuracy.prepared import Prepared, TableContext
 from dovetail.accuracy.sets import format_of, prepared
 from dovetail.files.measurements import SHIPPED, csv_files, load_measurements, shipped_folder
 from dovetail.hardware.catalog import chips
@@ -24,7 +24,7 @@ ELSEWHERE = ("published gemm", "tpu gemm", "phaze area")  # their tables do not 
 @cache
 def shipped_sets() -> tuple[Prepared, ...]:
     tables = [load_measurements(file) for name in SHIPPED for file in csv_files(shipped_folder(name))]
-    return tuple(one for table in tables if format_of(table) for one in prepared(table, Given()))
+    return tuple(one for table in tables if format_of(table) for one in prepared(table, TableContext()))
 
 
 @cache

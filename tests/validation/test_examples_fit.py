@@ -9,9 +9,9 @@ import pytest
 from dovetail.evaluate import MemoryUse, Outcome, evaluate
 from dovetail.files.job import load_spec
 from dovetail.hardware.cluster import Cluster
-from dovetail.hardware.mixed import AnyCluster
-from dovetail.plan.parts import part_of_stage
-from dovetail.plan.plan import Plan
+from dovetail.hardware.heterogeneous import AnyCluster
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.pools import pool_of_stage
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.planners.planner import planned
@@ -27,7 +27,7 @@ NUM_REFINED = 20  # base plans whose stages are set one by one, which fill memor
 def fullest_frac(use: MemoryUse, plan: Plan, cluster: AnyCluster) -> float:
     """The largest share that a stage takes of what the framework sees of its device."""
     shares = (
-        (float(stage.reserved_bytes) + use.runtime_bytes) / part_of_stage(plan, cluster, stage.stage).chip.visible_bytes
+        (float(stage.reserved_bytes) + use.runtime_bytes) / pool_of_stage(plan, cluster, stage.stage).chip.visible_bytes
         for stage in use.stages
     )
     return max(shares)

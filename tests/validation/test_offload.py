@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from dovetail.schedule.offload_events import LayerTimes, Pass, passes_end_s
-from dovetail.schedule.pass_order import Kind
+from dovetail.step.offload_events import LayerTimes, Pass, passes_end_s
+from dovetail.step.pass_order import Kind
 from dovetail.units import GIGA, MEBI
 
 NUM_LAYERS, NUM_MICROBATCHES = 16, 3

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from benchmarks.fuzz.case import Seed, seed
 from benchmarks.fuzz.inputs import add
+from dovetail.comm.trace.nodes import TraceNode
 from dovetail.files.chakra import encoded
-from dovetail.network.trace.nodes import TraceNode
 
 RUN = "trace run it --topology ring:2@50GB/s,500ns --json"
 GROUPS = '{"all": [0, 1], "first": [0]}'

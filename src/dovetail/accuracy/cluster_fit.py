@@ -12,8 +12,8 @@ from dovetail.errors import InvalidInput
 from dovetail.evaluate import trial
 from dovetail.hardware.cluster import MAX_SPREAD_FRAC, Cluster, OwnRuns
 from dovetail.hardware.scales import MAX_SCALE, Scales, scaled
-from dovetail.plan.plan import Plan
-from dovetail.schedule.step import training_step
+from dovetail.parallel.plan import Plan
+from dovetail.step.step import training_step
 from dovetail.workload.graph import FloatArray, Graph
 from dovetail.workload.optimizer import Precision
 
@@ -94,7 +94,7 @@ class _Found:
         return _rms(self.left_out)
 
 
-class _Asked:
+class _Trial:
     """Runs, and what was predicted of them by scales tried before."""
 
     def __init__(self, runs: Sequence[OwnRun]) -> None:
@@ -113,9 +113,9 @@ def fit_cluster(runs: Sequence[OwnRun]) -> ClusterFit:
     """Least squares in logarithms. Two scales where they foretell runs left out better than one, and are told apart."""
     if not runs:
         raise InvalidInput("a cluster's fit needs at least 1 run; got none")
-    asked = _Asked(runs)
+    asked = _Trial(runs)
     best = _fitted(asked, ONE)
-    if len(runs) >= MIN_TOLD_APART and _are_told_apart(asked, best.scales):
+    if len(runs) >= MIN_TOLD_APART and _are_distinguishable(asked, best.scales):
         two = _fitted(asked, TWO)
         if two.spread_frac < best.spread_frac and not is_at_bound(two.scales):
             best = two
@@ -149,8 +149,8 @@ def _check_near(runs: Sequence[OwnRun], found: _Found) -> None:
     factor = math.exp(abs(found.left[worst]))
     if factor > MAX_FACTOR:
         way = "longer" if found.left[worst] > 0 else "shorter"
-        told = f"{runs[worst].name} is {factor:.3g} times {way} than predicted, after the fit to all runs"
-        raise InvalidInput(f"{told}; it is not pace that is off: check its time, model and plan")
+        message = f"{runs[worst].name} is {factor:.3g} times {way} than predicted, after the fit to all runs"
+        raise InvalidInput(f"{message}; it is not pace that is off: check its time, model and plan")
 
 
 def is_at_bound(scales: Scales) -> bool:
@@ -159,7 +159,7 @@ def is_at_bound(scales: Scales) -> bool:
     return max(abs(math.log(scale)) for scale in (scales.compute_scale, scales.link_scale)) >= bound
 
 
-def _fitted(asked: _Asked, directions: Directions) -> _Found:
+def _fitted(asked: _Trial, directions: Directions) -> _Found:
     """Gauss-Newton with the step halved until it helps."""
     found = np.zeros(len(directions))
     for _ in range(MAX_ROUNDS):
@@ -177,7 +177,7 @@ def _fitted(asked: _Asked, directions: Directions) -> _Found:
     return _Found(scales=scales, num_scales=len(directions), left=asked.left(scales), left_out=left_out)
 
 
-def _left_out(asked: _Asked, scales: Scales, answers: FloatArray) -> FloatArray:
+def _left_out(asked: _Trial, scales: Scales, answers: FloatArray) -> FloatArray:
     """Errors on runs by a fit to the others, from how far each pulls the fit (exact where answers are straight lines).
 
     A run that no other says anything about has the error that it had before any fit.
@@ -187,7 +187,7 @@ def _left_out(asked: _Asked, scales: Scales, answers: FloatArray) -> FloatArray:
     return np.where(free > LEAST_FREE, after / np.maximum(free, LEAST_FREE), before)
 
 
-def _are_told_apart(asked: _Asked, scales: Scales) -> bool:
+def _are_distinguishable(asked: _Trial, scales: Scales) -> bool:
     """Whether runs answer to links in another measure than to devices."""
     here = np.log([scales.compute_scale, scales.link_scale])
     compute, links = _answers(asked, here, TWO).T
@@ -195,7 +195,7 @@ def _are_told_apart(asked: _Asked, scales: Scales) -> bool:
     return _rms(links - alike) >= LEAST_TELLING
 
 
-def _answers(asked: _Asked, here: FloatArray, directions: Directions) -> FloatArray:
+def _answers(asked: _Trial, here: FloatArray, directions: Directions) -> FloatArray:
     """How the logarithm of each run's time changes with what is fitted, a column each."""
     left = asked.left(_scales(here, directions))
     columns = []

@@ -16,8 +16,8 @@ import numpy as np
 
 from dovetail.accuracy.residuals import Residual, generation
 from dovetail.hardware.cluster import OwnRuns
-from dovetail.hardware.mixed import AnyCluster, chip_names
-from dovetail.plan.plan import Plan
+from dovetail.hardware.heterogeneous import AnyCluster, chip_names
+from dovetail.parallel.plan import Plan
 from dovetail.units import format_s
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
@@ -81,7 +81,7 @@ class Evidence:
 def interval_of(
     workload: Workload, cluster: AnyCluster, plan: Plan, step_s: float, rows: Sequence[Residual]
 ) -> Interval:
-    """Around the prediction `step_s`: from the user's own runs where there are enough, else from published `rows`."""
+    """The interval around the prediction `step_s`: from own runs where there are enough, else from published `rows`."""
     own = cluster.own_runs
     if own.num_runs >= MIN_OWN_RUNS:
         return _around(step_s, own_half_width(own), own.num_runs, _own_words(own))

@@ -19,7 +19,7 @@ FIRST_STEP, LAST_STEP = 0.25, 0.01  # of the logarithm of a number: 28 % and 1 %
 LEAST_GAIN_FRAC = 0.0005  # style: a tolerance; of the error, below which a step is noise and not taken
 MAX_FACTOR = 10.0  # how far a number may move, either way; further off, the model lacks something
 MAX_FACTOR_FROM_ZERO = 100.0  # where a time of 0 starts from a microsecond
-NUDGE_FRAC = 0.05  # by which a number is moved to see whether any row notices
+PERTURBATION_FRAC = 0.05  # by which a number is moved to see whether any row notices
 LEAST_EFFECT_FRAC = 0.0005  # style: a tolerance; of the mean row, below which a nudge says nothing
 FIRST_S = MICRO  # from where a time of 0 starts, which has no logarithm
 MAX_ROUNDS = 200
@@ -98,7 +98,7 @@ def informed(chip: Chip, predicted: Callable[[Chip], FloatArray]) -> tuple[str, 
     as_is = predicted(chip)
     names = []
     for name in _numbers(chip.calibration):
-        nudged = _with(chip, {name: _start(chip, name) + math.log(1 - NUDGE_FRAC)})
+        nudged = _with(chip, {name: _start(chip, name) + math.log(1 - PERTURBATION_FRAC)})
         if nudged is not None and float(np.abs(predicted(nudged) / as_is - 1.0).mean()) > LEAST_EFFECT_FRAC:
             names.append(name)
     return tuple(names)

@@ -9,10 +9,10 @@ from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension, Topology
-from dovetail.plan.plan import Plan
-from dovetail.schedule.plan_table import lone_work
-from dovetail.schedule.step import training_step
-from dovetail.schedule.work import StageWork
+from dovetail.parallel.plan import Plan
+from dovetail.step.plan_table import lone_work
+from dovetail.step.step import training_step
+from dovetail.step.work import StageWork
 from dovetail.units import GIGA
 from dovetail.workload.graph import Graph
 from dovetail.workload.layers import Sample

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from dovetail.accuracy.jobs import Job
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
 from dovetail.units import GIGA
 from dovetail.workload.experts import Experts
 from dovetail.workload.latent import LatentAttention

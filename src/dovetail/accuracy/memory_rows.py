@@ -15,9 +15,9 @@ from dovetail.accuracy.memory_jobs import ZERO_BUBBLE, Fields, NotExpressed, mem
 from dovetail.errors import DovetailError, InvalidInput, shown
 from dovetail.evaluate import MemoryUse, memory_use
 from dovetail.hardware.catalog import chips
-from dovetail.plan.check import check_plan
-from dovetail.plan.memory import stage_memories
-from dovetail.plan.sharding import shard
+from dovetail.parallel.check import check_plan
+from dovetail.parallel.memory import stage_memories
+from dovetail.parallel.sharding import shard
 from dovetail.units import GIBI, GIGA
 from dovetail.workload.training import training_graph
 

@@ -43,7 +43,7 @@ def kinds() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class OperatorQuery:
     """One operator as a person says it; sizes that it does not have are left at 1."""
 
     kind: str
@@ -103,7 +103,7 @@ class OpAnswer:
         return self.hbm_bytes / self.time_s
 
 
-def op_answer(asked: Asked, chip: Chip, *, is_compared: bool = False) -> OpAnswer:
+def op_answer(asked: OperatorQuery, chip: Chip, *, is_compared: bool = False) -> OpAnswer:
     """The operator's cost as it is asked to run; with `is_compared`, other models' words on it."""
     kind = _kind(asked.kind)
     _check_words(asked)
@@ -182,7 +182,7 @@ def _optimizer_of(kind: str) -> str:
     return min(using, key=lambda name: optimizers[name].updates[-1].operator != kind)
 
 
-def _check_words(asked: Asked) -> None:
+def _check_words(asked: OperatorQuery) -> None:
     if asked.dtype not in DTYPES:
         raise InvalidInput(f"no dtype is named {asked.dtype!r}{did_you_mean(asked.dtype, DTYPES)}", "--dtype")
     if asked.phase == "weight-grad" and not _has_weights(_kind(asked.kind)):
@@ -194,9 +194,9 @@ def _check_words(asked: Asked) -> None:
         raise InvalidInput(f"no setting is named {asked.setting!r}{did_you_mean(asked.setting, known)}", "--setting")
 
 
-def _check_used(kind: str, asked: Asked) -> None:
+def _check_used(kind: str, asked: OperatorQuery) -> None:
     """Raises where something was said that changes nothing for this operator."""
-    plain = Asked(kind=asked.kind)
+    plain = OperatorQuery(kind=asked.kind)
     is_ours = code_of(kind) not in own_kinds()  # a plugin's cost may look at anything
     for name, (option, of) in _OPTIONS.items():
         if is_ours and kind != of and getattr(asked, name) != getattr(plain, name):
@@ -213,7 +213,7 @@ def _has_weights(kind: str) -> bool:
     return kind in (*PRODUCTS, "convolution", "embedding", "embedding_bag", "bias_grad", *update_operator_names())
 
 
-def _ops(kind: str, asked: Asked) -> Ops:
+def _ops(kind: str, asked: OperatorQuery) -> Ops:
     phase, dtypes = _one(PHASES[asked.phase]), [asked.dtype]
     if kind == "attention":
         _need(asked, 0, "no sizes but --seq and --head-dim, with --batch, --heads and --kv-heads")
@@ -238,7 +238,7 @@ def _ops(kind: str, asked: Asked) -> Ops:
     return _product(kind, asked, phase) if kind in PRODUCTS else _vector(kind, asked, phase)
 
 
-def _product(kind: str, asked: Asked, phase: IntArray) -> Ops:
+def _product(kind: str, asked: OperatorQuery, phase: IntArray) -> Ops:
     """Sizes are those of the forward product; its gradients contract over another of them."""
     _need(asked, 3, "M, N and K of C[M,N] = A[M,K] B[K,N]")
     m, n, k = (_one(size) for size in asked.dims)
@@ -251,7 +251,7 @@ def _product(kind: str, asked: Asked, phase: IntArray) -> Ops:
     return product_ops(asked.batch, m, n, k, kind=kind, phase=phase, dtypes=[asked.dtype])
 
 
-def _vector(kind: str, asked: Asked, phase: IntArray) -> Ops:
+def _vector(kind: str, asked: OperatorQuery, phase: IntArray) -> Ops:
     if len(asked.dims) not in (1, 2):
         raise InvalidInput(f"{kind} takes rows and columns; got {len(asked.dims)} sizes", "DIMS")
     rows, cols = (*asked.dims, 1)[:2]
@@ -269,7 +269,7 @@ def _one(count: int) -> IntArray:
     return np.array([count], dtype=np.int64)
 
 
-def _need(asked: Asked, num_dims: int, words: str) -> None:
+def _need(asked: OperatorQuery, num_dims: int, words: str) -> None:
     if len(asked.dims) != num_dims:
         raise InvalidInput(f"{asked.kind} takes {words}; got {len(asked.dims)} sizes", "DIMS")
 

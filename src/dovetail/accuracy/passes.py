@@ -31,5 +31,5 @@ def phases_of(measurements: Measurements) -> IntArray:
     return np.zeros(len(measurements), dtype=np.int64)
 
 
-def pass_words(phases: IntArray) -> tuple[str, ...]:
+def pass_labels(phases: IntArray) -> tuple[str, ...]:
     return tuple(PASS_WORDS[Phase(int(phase))] for phase in phases)

@@ -25,7 +25,7 @@ _SPELLINGS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class TableContext:
     """What the user said of a table: the chip it was measured on, and the dtype; nothing where the table tells."""
 
     chip: Chip | None = None
@@ -72,7 +72,7 @@ class Prepared:
         )
 
 
-def chip_for(given: Given, default: str = MEASURED_CHIP) -> Chip:
+def chip_for(given: TableContext, default: str = MEASURED_CHIP) -> Chip:
     return given.chip if given.chip is not None else chips[default]()
 
 
@@ -81,7 +81,7 @@ def promise_for(chip: Chip, promise: str, measured_on: str = MEASURED_CHIP) -> s
     return promise if chip.name == measured_on else ""
 
 
-def dtypes_of(measurements: Measurements, given: Given) -> list[str]:
+def dtypes_of(measurements: Measurements, given: TableContext) -> list[str]:
     """The dtype of every row: as given, in a column, by a word in the file's name, or bf16. Unknown ones are empty."""
     if given.dtype:
         return [given.dtype] * len(measurements)
@@ -108,7 +108,7 @@ class Typed:
     skipped: tuple[tuple[str, int], ...]
 
 
-def typed(measurements: Measurements, given: Given, chip: Chip) -> Typed:
+def typed(measurements: Measurements, given: TableContext, chip: Chip) -> Typed:
     dtypes = dtypes_of(measurements, given)
     known = {dtype for dtype, _ in chip.tensor.rates}
     is_known = np.array([dtype in known for dtype in dtypes])

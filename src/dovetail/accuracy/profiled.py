@@ -106,8 +106,8 @@ def prepared(found: Profiled, chip: Chip) -> Prepared:
         name=found.profile.source,
         chip=chip,
         unit="s",
-        kinds=tuple(kind_words(op) for op in ops),
-        whats=tuple(f"{shape_words(op)} {op.dtype}" for op in ops),
+        kinds=tuple(kind_label(op) for op in ops),
+        whats=tuple(f"{shape_label(op)} {op.dtype}" for op in ops),
         measured=np.array([op.time_s for op in ops]),
         predicted=lambda one: predicted_run_s(ops, as_profiled(one, found.profile)),
     )
@@ -176,12 +176,12 @@ def _has_rate(op: MeasuredOp, chip: Chip) -> bool:
     return not is_tensor or op.dtype in dict(chip.tensor.rates)
 
 
-def kind_words(op: MeasuredOp) -> str:
+def kind_label(op: MeasuredOp) -> str:
     kind = f"causal {op.kind}" if op.kind == "attention" and op.work_frac < 1 else op.kind
     return kind if op.phase != BACKWARD else f"{kind} {op.phase}"
 
 
-def shape_words(op: MeasuredOp) -> str:
+def shape_label(op: MeasuredOp) -> str:
     """The shape as a person says it: 2048x4096x14336 of a product is m, n and k; of attention, heads come first."""
     b, m, n, k, _ = op.extents
     if op.kind == "attention":

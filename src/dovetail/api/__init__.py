@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dovetail.errors import DovetailError, InvalidInput, NotModelled
     from dovetail.hardware.chip import Chip
     from dovetail.hardware.cluster import Cluster
-    from dovetail.plan.plan import Plan
+    from dovetail.parallel.plan import Plan
     from dovetail.store.version import model_version
     from dovetail.workload.model import Model
 
@@ -56,7 +56,7 @@ HOMES = {
     "Model": "dovetail.workload.model",
     "NotModelled": "dovetail.errors",
     "Operator": "dovetail.api.operators",
-    "Plan": "dovetail.plan.plan",
+    "Plan": "dovetail.parallel.plan",
     "Planning": "dovetail.api.planned",
     "Progress": "dovetail.api.progress",
     "Reproduction": "dovetail.api.reproduced",

@@ -13,7 +13,7 @@ from statistics import median
 
 from dovetail.accuracy.appraisal import NOW, Appraisal, Gap, Machine, Speed, Untried, gap_over
 from dovetail.accuracy.peer_speeds import peers_of
-from dovetail.api.around import Around
+from dovetail.api.search_context import SearchContext
 from dovetail.api.timed import costing, designing, networking, planning
 from dovetail.api.timed.operation import Operation
 from dovetail.api.timed.proofs import PROOFS, Proof
@@ -66,7 +66,7 @@ def proven(proof: Proof) -> Gap:
 
 
 def appraised(
-    around: Around,
+    context: SearchContext,
     operations: Sequence[Operation] = OPERATIONS,
     proofs: Sequence[Proof] = PROOFS,
     *,
@@ -77,9 +77,9 @@ def appraised(
     asked: list[Needy] = [*operations, *proofs]
     speeds = [
         timed(operation, clock)
-        for operation in around.through("timing operations", [one for one in operations if _is_here(one, has)])
+        for operation in context.through("timing operations", [one for one in operations if _is_here(one, has)])
     ]
-    gaps = [proven(proof) for proof in around.through("proving gaps", [one for one in proofs if _is_here(one, has)])]
+    gaps = [proven(proof) for proof in context.through("proving gaps", [one for one in proofs if _is_here(one, has)])]
     return Appraisal(
         machine=machine(),
         speeds=tuple(speeds),

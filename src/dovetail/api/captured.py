@@ -8,17 +8,17 @@ from os import PathLike
 
 from dovetail.api.answer import Answer
 from dovetail.api.requests.entries import CaptureRequest
-from dovetail.capture.captures import CaptureAsked, captured
 from dovetail.errors import InvalidInput
 from dovetail.files.captured import captured_model, write_captured
 from dovetail.files.entry import described
+from dovetail.importers.captures import CaptureJob, captured
 from dovetail.report.captured import captured_record
 from dovetail.report.captured_tables import captured_tables
+from dovetail.report.labels import counted as in_number
 from dovetail.report.page import Page
 from dovetail.report.pages.captured import captured_page
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.report.words import counted as in_number
 from dovetail.units import format_count, format_rate
 from dovetail.workload.model import Model
 from dovetail.workload.recorded.captured import Captured
@@ -92,7 +92,7 @@ def dim_of(option: str, value: int) -> int:
 def found_capture(request: CaptureRequest, tell: Callable[[str], None] = lambda _: None) -> Capture:
     """What was asked for, as an answer."""
     inputs, is_named = request.example_inputs, isinstance(request.model, str | PathLike)
-    asked = CaptureAsked(
+    asked = CaptureJob(
         model=request.model,
         example_inputs=None if isinstance(inputs, str) and not inputs else inputs,
         name=request.name,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dovetail.api.answer import tables_html
 from dovetail.hardware.catalog import chips as known_chips
 from dovetail.hardware.clusters import clusters as known_clusters
-from dovetail.plan.recipes import plans as known_plans
+from dovetail.parallel.recipes import plans as known_plans
 from dovetail.report.catalogue import chip_brief, cluster_brief, model_brief, plan_entry_record
 from dovetail.report.catalogue_tables import chips_table, clusters_table, models_table, plans_table
 from dovetail.report.methods import method_records, methods_table

@@ -8,12 +8,12 @@ from dataclasses import replace
 from random import Random
 
 from dovetail.api.arguments import entry_named
-from dovetail.api.around import Around
 from dovetail.api.joint import NoSystem, loaded, no_system, noted, question_of
 from dovetail.api.requests.searches import EXACT, CodesignRequest
+from dovetail.api.search_context import SearchContext
 from dovetail.errors import InvalidInput
 from dovetail.files.codesign import CodesignSpec
-from dovetail.files.codesign_words import asked_words
+from dovetail.files.codesign_formats import codesign_entries
 from dovetail.report.codesigned import CodesignReport
 from dovetail.search.algorithms import algorithms
 from dovetail.search.codesign.answers import (
@@ -25,9 +25,9 @@ from dovetail.search.codesign.answers import (
     with_reference,
 )
 from dovetail.search.codesign.black_box import black_box, may_fit
-from dovetail.search.codesign.joint import Hands, JointFound, Standing, joint_search
-from dovetail.search.codesign.limit_senses import limits_of
-from dovetail.search.codesign.own_bests import own_bests
+from dovetail.search.codesign.budget_sensitivity import limits_of
+from dovetail.search.codesign.joint import JointFound, SearchBackend, Standing, joint_search
+from dovetail.search.codesign.per_model_best import per_model_best
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.refining import RefinedCase, RefinedSystem
 from dovetail.search.codesign.rows import Rows, question_facts, refined_names, refined_of, score_names, score_of
@@ -42,31 +42,33 @@ NUM_MOST, SEED = 500, 1  # of a black box, where nothing is said
 FEW_POINTS = 500_000  # of a space: bounded in a few seconds
 
 
-def searched(request: CodesignRequest, around: Around) -> tuple[CodesignReport | NoSystem, tuple[Standing, ...]]:
+def searched(
+    request: CodesignRequest, context: SearchContext
+) -> tuple[CodesignReport | NoSystem, tuple[Standing, ...]]:
     """The report on the best system, or that there is none; and what the search told as it went on."""
     metric = entry_named(metrics, request.metric, "--metric")
     check_algorithm(request)
     spec = loaded(request)
     history: list[Standing] = []
-    with around.store() as store:
+    with context.store() as store:
         question = question_of(spec, metric)
-        with around.busy("planning for the base chip"):
+        with context.announced("planning for the base chip"):
             base = base_answer(question)
         question = with_reference(question, base)
-        found = _searched(request, spec, question, store, history, around)
+        found = _searched(request, spec, question, store, history, context)
         if found is None:
             return no_system(spec, question), tuple(history)
-        report = _report(request, spec, metric, question, found, base, around)
+        report = _report(request, spec, metric, question, found, base, context)
         if request.own_best:  # the last of all, as its searches take the place of this one in every worker
-            report = replace(report, own_bests=_own_bests(request, spec, question, store, around))
+            report = replace(report, per_model_best=_own_bests(request, spec, question, store, context))
         return report, tuple(history)
 
 
 def check_algorithm(request: CodesignRequest) -> None:
     entry_named(algorithms, request.algorithm, "--algorithm")
     if request.algorithm == EXACT and (request.budget or request.seed):
-        told = "--budget and --seed are of black boxes; exact goes on to its proof"
-        raise InvalidInput(f"{told}; leave them out, or name a black box", "--algorithm")
+        message = "--budget and --seed are of black boxes; exact goes on to its proof"
+        raise InvalidInput(f"{message}; leave them out, or name a black box", "--algorithm")
     if request.algorithm != EXACT and request.exhaustive:
         raise InvalidInput(f"--exhaustive checks bounds, and {request.algorithm} makes no use of them; leave one out")
 
@@ -77,26 +79,26 @@ def _searched(
     question: JointQuestion,
     store: Store | None,
     history: list[Standing],
-    around: Around,
+    context: SearchContext,
 ) -> JointFound | None:
     """The best system; `history` takes what the search tells of itself."""
     scorer = scorer_of(question)
-    with _hands(request, spec, question, store, around) as hands:
+    with _hands(request, spec, question, store, context) as hands:
         hands = replace(hands, watch=noted(hands.watch, history))
         if request.algorithm == EXACT:
             return joint_search(scorer, hands, is_exhaustive=request.exhaustive)
         num_most, rng = request.budget or NUM_MOST, Random(request.seed or SEED)
         found = black_box(scorer, hands, algorithms[request.algorithm], rng, num_most=num_most)
     if found is None and may_fit(scorer):
-        told = f"none of the {num_most:,} points that {request.algorithm} looked at is a system that a plan fits"
-        raise InvalidInput(f"{told}, and some may be; raise --budget, or leave --algorithm out")
+        message = f"none of the {num_most:,} points that {request.algorithm} looked at is a system that a plan fits"
+        raise InvalidInput(f"{message}, and some may be; raise --budget, or leave --algorithm out")
     return found
 
 
 @contextmanager
 def _hands(
-    request: CodesignRequest, spec: CodesignSpec, question: JointQuestion, store: Store | None, around: Around
-) -> Iterator[Hands]:
+    request: CodesignRequest, spec: CodesignSpec, question: JointQuestion, store: Store | None, context: SearchContext
+) -> Iterator[SearchBackend]:
     """The engine, the store and whoever watches."""
     facts = question_facts(question, metric=request.metric, network=spec.network, rule=spec.preset)
     kind = KIND if request.algorithm == EXACT else f"{KIND}, one by one"  # whichever black box asks
@@ -104,13 +106,13 @@ def _hands(
         facts["exhaustive"] = request.exhaustive
     cases = question.cases
     with (
-        around.resumed(store, kind, facts, score_names(cases)) as (known, keep),
-        around.resumed(store, f"{kind}, uneven plans", facts, refined_names(cases)) as (known_refined, keep_refined),
-        around.engine(question) as engine,
-        around.codesigning(question.base.name) as watch,
+        context.resumed(store, kind, facts, score_names(cases)) as (known, keep),
+        context.resumed(store, f"{kind}, uneven plans", facts, refined_names(cases)) as (known_refined, keep_refined),
+        context.engine(question) as engine,
+        context.codesigning(question.base.name) as watch,
     ):
         rows = Rows(question, scorer_of(question).even_plan)
-        yield Hands(
+        yield SearchBackend(
             score=lambda tasks: engine.map(score_task, tasks),
             refine=lambda tasks: engine.map(refine_task, tasks),
             known={point: score_of(row) for point, row in known.items()},
@@ -128,7 +130,7 @@ def _report(
     question: JointQuestion,
     found: JointFound,
     base: SystemAnswer | None,
-    around: Around,
+    context: SearchContext,
 ) -> CodesignReport:
     others = [score for score in found.scored if score.point != found.best.point and score.loss < float("inf")]
     best = answer_of(question, found.best)
@@ -142,48 +144,48 @@ def _report(
         found=found,
         best=best,
         base=base,
-        separate=_compared(request, question, base, around),
+        separate=_compared(request, question, base, context),
         others=tuple(answer_of(question, _even(question, one)) for one in others[: request.top]),
-        sensitivity=_sensitivity(request, question, best, around),
+        sensitivity=_sensitivity(request, question, best, context),
         algorithm=request.algorithm,
         assumed=spec.limits.assumed,
         is_compared=request.compare,
-        asked=asked_words(spec),
+        asked=codesign_entries(spec),
     )
 
 
 def _compared(
-    request: CodesignRequest, question: JointQuestion, base: SystemAnswer | None, around: Around
+    request: CodesignRequest, question: JointQuestion, base: SystemAnswer | None, context: SearchContext
 ) -> Separate | None:
     if not request.compare or base is None:
         return None
-    with around.busy("searching one after the other"):
+    with context.announced("searching one after the other"):
         return separate(question, base)
 
 
 def _sensitivity(
-    request: CodesignRequest, question: JointQuestion, best: SystemAnswer, around: Around
+    request: CodesignRequest, question: JointQuestion, best: SystemAnswer, context: SearchContext
 ) -> Sensitivity | None:
     """Unasked only where it takes a moment: limits are raised by bounding every system again."""
     is_quick = not limits_of(question.budget) or question.space.num_points <= FEW_POINTS
     if not (is_quick if request.sensitivity is None else request.sensitivity):
         return None
-    with around.busy("asking what more would buy"):
+    with context.announced("asking what more would buy"):
         return sensitivity_of(scorer_of(question), best)
 
 
 def _own_bests(
-    request: CodesignRequest, spec: CodesignSpec, question: JointQuestion, store: Store | None, around: Around
+    request: CodesignRequest, spec: CodesignSpec, question: JointQuestion, store: Store | None, context: SearchContext
 ) -> tuple[SystemAnswer, ...]:
     """Each model's own, to a proof: a study of its own each, by the same engine and in the same store."""
     proven = request.changed(algorithm=EXACT, exhaustive=False)
 
     def search(alone: Scorer) -> JointFound | None:
         hold(alone)
-        with _hands(proven, spec, alone.question, store, around) as hands:
+        with _hands(proven, spec, alone.question, store, context) as hands:
             return joint_search(alone, hands)
 
-    return own_bests(scorer_of(question), search)
+    return per_model_best(scorer_of(question), search)
 
 
 def _even(question: JointQuestion, score: SystemScore) -> RefinedSystem:

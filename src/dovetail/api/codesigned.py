@@ -9,14 +9,14 @@ from os import PathLike
 from pathlib import Path
 
 from dovetail.api.answer import Answer, inputs_in, plain_page
-from dovetail.api.around import Around
 from dovetail.api.codesign_search import searched
 from dovetail.api.joint import NoSystem
 from dovetail.api.requests.searches import CodesignRequest
+from dovetail.api.search_context import SearchContext
 from dovetail.errors import InvalidInput
 from dovetail.files.job_text import job_text
 from dovetail.files.written import write_file
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.report.codesigned import CodesignReport, codesigned_tables, sentence
 from dovetail.report.codesigned_record import codesigned_record
 from dovetail.report.nothing_fits import nothing_tables
@@ -132,7 +132,7 @@ def case_files(file: Path, names: Sequence[str]) -> tuple[Path, ...]:
     return tuple(file.with_name(f"{file.stem}-{end}{file.suffix}") for end in ends)
 
 
-def codesigned(request: CodesignRequest, around: Around) -> Codesign:
+def codesigned(request: CodesignRequest, context: SearchContext) -> Codesign:
     """The best system, or that there is none."""
-    outcome, history = searched(request, around)
+    outcome, history = searched(request, context)
     return Codesign(outcome=outcome, history=history, call=request.call)

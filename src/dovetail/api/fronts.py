@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from dovetail.api.answer import Answer, inputs_in, plain_page
-from dovetail.api.around import Around
 from dovetail.api.joint import NoSystem, loaded, no_system, noted, question_of
 from dovetail.api.requests.searches import ParetoRequest
+from dovetail.api.search_context import SearchContext
 from dovetail.errors import InvalidInput
 from dovetail.files.codesign import CodesignSpec
-from dovetail.files.codesign_words import asked_words
+from dovetail.files.codesign_formats import codesign_entries
 from dovetail.files.written import write_file
 from dovetail.report.fronts import FrontReport, front_tables, sentence
 from dovetail.report.fronts_record import front_csv, front_record
@@ -28,8 +28,8 @@ from dovetail.search.codesign.answers import base_answer, with_reference
 from dovetail.search.codesign.pareto import (
     FrontStanding,
     FrontSystem,
+    ParetoBackend,
     ParetoFound,
-    ParetoHands,
     checked_axes,
     metric_of,
     pareto_front,
@@ -94,14 +94,14 @@ class Front(Answer):
         write_file(Path(path), front_csv(self.outcome))
 
 
-def fronted(request: ParetoRequest, around: Around) -> Front:
+def fronted(request: ParetoRequest, context: SearchContext) -> Front:
     """The front, or that there is no system."""
     axes = checked_axes(list(request.axes))
     spec = loaded(request)
     history: list[FrontStanding] = []
-    with around.store() as store:
-        question, is_base_fit = _weighed(question_of(spec, metrics[metric_of(axes)]), around)
-        with _hands(spec, question, axes, store, history, around) as hands:
+    with context.store() as store:
+        question, is_base_fit = _weighed(question_of(spec, metrics[metric_of(axes)]), context)
+        with _hands(spec, question, axes, store, history, context) as hands:
             found = pareto_front(question, hands, axes)
     if not found.systems:
         return Front(outcome=no_system(spec, question), history=tuple(history), call=request.call)
@@ -122,15 +122,15 @@ def _report(
         plan_of=scorer_of(question).even_plan,
         num_shown=request.top,
         assumed=spec.limits.assumed,
-        asked=asked_words(spec),
+        asked=codesign_entries(spec),
     )
 
 
-def _weighed(question: JointQuestion, around: Around) -> tuple[JointQuestion, bool]:
+def _weighed(question: JointQuestion, context: SearchContext) -> tuple[JointQuestion, bool]:
     """Of several models, each by what it comes to on the base chip; and whether that can run them."""
     if len(question.cases) == 1:
         return question, True
-    with around.busy("planning for the base chip"):
+    with context.announced("planning for the base chip"):
         base = base_answer(question)
     return with_reference(question, base), base is not None
 
@@ -142,17 +142,17 @@ def _hands(
     axes: tuple[str, ...],
     store: Store | None,
     history: list[FrontStanding],
-    around: Around,
-) -> Iterator[ParetoHands]:
+    context: SearchContext,
+) -> Iterator[ParetoBackend]:
     """The engine, the store and whoever watches; what is scored is the same whatever the axes are."""
     facts = question_facts(question, metric=metric_of(axes), network=spec.network, rule=spec.preset)
     with (
-        around.resumed(store, "pareto", facts, score_names(question.cases)) as (known, keep),
-        around.engine(question) as engine,
-        around.fronting() as watch,
+        context.resumed(store, "pareto", facts, score_names(question.cases)) as (known, keep),
+        context.engine(question) as engine,
+        context.pareto() as watch,
     ):
         rows = Rows(question, scorer_of(question).even_plan)
-        yield ParetoHands(
+        yield ParetoBackend(
             bound=lambda tasks: engine.map(bound_task, tasks),
             score=lambda tasks: engine.map(score_task, tasks),
             known={point: score_of(row) for point, row in known.items()},

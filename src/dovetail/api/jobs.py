@@ -9,15 +9,7 @@ from dataclasses import dataclass, fields, replace
 
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.entry import is_file_name
-from dovetail.files.given import (
-    ClusterGiven,
-    ModelGiven,
-    PlanGiven,
-    cluster_given,
-    entry_given,
-    model_given,
-    plan_given,
-)
+from dovetail.files.heterogeneous_cluster import any_cluster_of
 from dovetail.files.job import (
     Job,
     OpenJob,
@@ -35,11 +27,19 @@ from dovetail.files.job import (
     whole_spec,
 )
 from dovetail.files.kinds import CATALOGUES, kind_of_file
-from dovetail.files.mixed_cluster import any_cluster_of
-from dovetail.files.profiled_cluster import ProfileGiven, profiled_cluster
+from dovetail.files.profiled_cluster import ProfileLike, profiled_cluster
+from dovetail.files.python_values import (
+    ClusterLike,
+    ModelLike,
+    PlanLike,
+    as_cluster,
+    as_entry,
+    as_model,
+    as_plan,
+)
 from dovetail.files.text import one_line
-from dovetail.hardware.mixed import AnyCluster, MixedCluster
-from dovetail.plan.plan import Plan
+from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster
+from dovetail.parallel.plan import Plan
 from dovetail.workload.model import Model
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
@@ -55,14 +55,14 @@ class JobRequest:
     """
 
     spec: Spec = ""
-    model: ModelGiven = ""
-    cluster: ClusterGiven = ""
-    plan: PlanGiven = ""
+    model: ModelLike = ""
+    cluster: ClusterLike = ""
+    plan: PlanLike = ""
     devices: int = 0
     global_batch: int = 0
     seq: int = 0
     compute: str = ""
-    profile: ProfileGiven = ""
+    profile: ProfileLike = ""
     headroom: float | None = None
 
     @property
@@ -101,7 +101,7 @@ def _job_of(request: JobRequest) -> Job:
     if request.plan == "":
         plan = load_plan(request.spec, workload, cluster)
     else:
-        plan = plan_given(request.plan, workload, cluster)
+        plan = as_plan(request.plan, workload, cluster)
     return Job(workload=workload, cluster=cluster, plan=plan, name=_name(request))
 
 
@@ -130,7 +130,7 @@ def _on_terms(request: JobRequest, cluster: AnyCluster) -> AnyCluster:
     if request.headroom is None:
         return found
     try:
-        if isinstance(found, MixedCluster):
+        if isinstance(found, HeterogeneousCluster):
             return replace(found, parts=tuple(part.with_headroom(request.headroom) for part in found.parts))
         return found.with_headroom(request.headroom)
     except InvalidInput as error:
@@ -141,7 +141,7 @@ def _profiled(request: JobRequest, cluster: AnyCluster) -> AnyCluster:
     """`cluster` with the times of the profile that is named: by an argument, or else by the spec."""
     if request.profile != "":
         try:
-            return profiled_cluster(cluster, entry_given(request.profile, "profile"))
+            return profiled_cluster(cluster, as_entry(request.profile, "profile"))
         except DovetailError as error:
             raise type(error)(error.message, error.where or "--profile") from None
     if request.spec == "":
@@ -209,7 +209,7 @@ def _workload(request: JobRequest) -> Workload:
 
 def _own_workload(request: JobRequest) -> Workload:
     """A model put in place of a spec's own brings its own length, unless the spec says one."""
-    model = None if request.model == "" else model_given(request.model, request.seq)
+    model = None if request.model == "" else as_model(request.model, request.seq)
     if not request.spec and model:
         return _by_default(model)
     workload = load_workload(request.spec)
@@ -248,7 +248,7 @@ def _cluster(request: JobRequest) -> AnyCluster:
     cluster = _cluster_of(request)
     if not request.devices or request.devices == cluster.num_devices:
         return cluster
-    if isinstance(cluster, MixedCluster):
+    if isinstance(cluster, HeterogeneousCluster):
         raise InvalidInput("--devices resizes catalogue clusters, and this one has parts; change their devices instead")
     try:
         return _cluster_of(request, request.devices)
@@ -259,4 +259,4 @@ def _cluster(request: JobRequest) -> AnyCluster:
 def _cluster_of(request: JobRequest, num_devices: int = 0) -> AnyCluster:
     if request.cluster == "":
         return any_cluster_of(section_of(request.spec, "cluster"), num_devices)
-    return cluster_given(request.cluster, num_devices)
+    return as_cluster(request.cluster, num_devices)

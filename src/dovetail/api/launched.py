@@ -12,10 +12,10 @@ from dovetail.api.requests.jobs import LaunchRequest
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.job import Job
 from dovetail.files.written import write_file
-from dovetail.report.launch.fallbacks import as_run
-from dovetail.report.launch.frameworks import launchers
-from dovetail.report.launch.launch import Launch, launch_record, launch_text
-from dovetail.report.launch.nearest import Cost, cost_record, costs, nearest
+from dovetail.report.launchers.fallbacks import as_run
+from dovetail.report.launchers.frameworks import launchers
+from dovetail.report.launchers.launch import Launch, launch_record, launch_text
+from dovetail.report.launchers.nearest import Cost, cost_record, costs, nearest
 from dovetail.report.page import Page
 from dovetail.report.pages.inputs import plain_inputs
 from dovetail.report.pages.launch import launch_page

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Given, Prepared
+from dovetail.accuracy.prepared import Prepared, TableContext
 from dovetail.accuracy.sets import format_of, prepared
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.files.measurements import (
@@ -41,7 +41,7 @@ class Found:
     notes: list[str] = field(default_factory=list)
 
 
-def look_up(target: str, given: Given, found: Found, *, is_asked: bool, does_name_absent: bool = False) -> None:
+def look_up(target: str, given: TableContext, found: Found, *, is_asked: bool, does_name_absent: bool = False) -> None:
     """Adds what `target` names to `found`; a set that is nowhere is an error if it `is_asked` for by name."""
     if target in SHIPPED:
         _take_folder(shipped_folder(target), target, given, found)
@@ -62,7 +62,7 @@ def look_up(target: str, given: Given, found: Found, *, is_asked: bool, does_nam
         found.sets += prepared(load_measurements(Path(target)), given)
 
 
-def _take_published(target: str, given: Given, found: Found, *, is_asked: bool) -> None:
+def _take_published(target: str, given: TableContext, found: Found, *, is_asked: bool) -> None:
     names = PUBLISHED[target]
     files = published_files(names)
     if not files:
@@ -81,7 +81,7 @@ def _check_names_a_file(target: str) -> None:
         raise InvalidInput(f"no set of measurements is named {one_line(target)!r}{did_you_mean(target, names)}")
 
 
-def _take_folder(folder: Path, shown: str, given: Given, found: Found) -> None:
+def _take_folder(folder: Path, shown: str, given: TableContext, found: Found) -> None:
     """Every table of a folder; those of other kinds are named, and are no error."""
     tables = list(_tables(folder, found))
     known = [table for table in tables if format_of(table)]

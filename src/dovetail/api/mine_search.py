@@ -8,8 +8,8 @@ from random import Random
 from types import MappingProxyType
 
 from dovetail.api.arguments import entry_named
-from dovetail.api.around import Around
 from dovetail.api.requests.searches import MineRequest
+from dovetail.api.search_context import SearchContext
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible, evaluate
 from dovetail.files.chip_names import full_name
@@ -60,13 +60,13 @@ class NoDesign:
     base: str
 
 
-def searched(request: MineRequest, around: Around) -> MinedReport | Unfit | NoDesign:
+def searched(request: MineRequest, context: SearchContext) -> MinedReport | Unfit | NoDesign:
     """The report on the best chip, or why there is none."""
     metric, algorithm = named(request)
     base = full_name(request.base, "--base", template_names()) if request.base else ""
     overrides = request.part(MineOverrides, base=base, stages=request.part(StageOverrides))
     spec = load_mining(request.spec, overrides)
-    made = _with_plans(spec, around)
+    made = _with_plans(spec, context)
     if isinstance(made, Infeasible):
         return _unfit(made, spec)
     spec, by_planner = made
@@ -75,16 +75,16 @@ def searched(request: MineRequest, around: Around) -> MinedReport | Unfit | NoDe
             result = evaluate(task.workload, task.cluster(spec.base), task.plan)
             assert isinstance(result, Infeasible), f"{task.name} fits after all"
             return _unfit(result, spec)
-    with around.store() as store:
-        return _found(request, spec, metric, algorithm, store, by_planner, around)
+    with context.store() as store:
+        return _found(request, spec, metric, algorithm, store, by_planner, context)
 
 
 def named(request: MineRequest) -> tuple[Metric, Algorithm]:
     metric = entry_named(metrics, request.metric, "--metric")
     algorithm = entry_named(algorithms, request.algorithm, "--algorithm")
     if request.seed and not algorithm.draws:
-        told = f"{request.algorithm} draws nothing, so another seed finds the same"
-        raise InvalidInput(f"{told}; leave it out, or say --algorithm random", "--seed")
+        message = f"{request.algorithm} draws nothing, so another seed finds the same"
+        raise InvalidInput(f"{message}; leave it out, or say --algorithm random", "--seed")
     return metric, algorithm
 
 
@@ -100,30 +100,30 @@ def _found(
     algorithm: Algorithm,
     store: Store | None,
     by_planner: tuple[PlannedTask, ...],
-    around: Around,
+    context: SearchContext,
 ) -> MinedReport | NoDesign:
-    with around.busy("scheduling hand-tuned chips"):
+    with context.announced("scheduling hand-tuned chips"):
         question, reference = question_over_base(spec.tasks, spec.base, spec.space, spec.limits, metric)
     nothing = nothing_inside(question)
     if nothing is not None:
         return NoDesign(nothing=nothing, base=spec.base.name)
-    found = _searched(request, spec, question, algorithm, store, around)
-    by_stages = _by_stages(request, spec, question, found, algorithm, store, around)
+    found = _searched(request, spec, question, algorithm, store, context)
+    by_stages = _by_stages(request, spec, question, found, algorithm, store, context)
     report = _report(request, spec, metric, question, found, reference)
     report = replace(report, by_stage=by_stages, by_planner=by_planner)
     if not request.replan:
         return report
-    return replace(report, replanned=_replans(spec, report.best[0].design, around))
+    return replace(report, replanned=_replans(spec, report.best[0].design, context))
 
 
-def _with_plans(spec: MiningSpec, around: Around) -> tuple[MiningSpec, tuple[PlannedTask, ...]] | Infeasible:
+def _with_plans(spec: MiningSpec, context: SearchContext) -> tuple[MiningSpec, tuple[PlannedTask, ...]] | Infeasible:
     """`spec` with plans of the planner's, where it was to be asked; or what does not fit, however it is cut."""
     stages = spec.stages
     if not stages.num_devices:
         return spec, ()
     found = []
     for task in spec.tasks:
-        with countable(), around.planning(objectives["time"], 1.0) as progress:
+        with countable(), context.planning(objectives["time"], 1.0) as progress:
             one = planned_task(task.workload, spec.base, stages.num_devices, stages.constraints, progress)
             if isinstance(one, Infeasible):
                 return one
@@ -131,12 +131,12 @@ def _with_plans(spec: MiningSpec, around: Around) -> tuple[MiningSpec, tuple[Pla
     return replace(spec, tasks=tuple(one.task for one in found)), tuple(found)
 
 
-def _replans(spec: MiningSpec, design: Design, around: Around) -> tuple[Replanned, ...]:
+def _replans(spec: MiningSpec, design: Design, context: SearchContext) -> tuple[Replanned, ...]:
     """For every job, what the planner would choose on `design`."""
     [chip] = mined_chips(spec.base, [design], silicon_of(spec.base, [design]))
     found = []
     for task in spec.tasks:
-        with around.planning(objectives["time"], 1.0) as progress:
+        with context.planning(objectives["time"], 1.0) as progress:
             found.append(replanned(task, chip, spec.stages.constraints, progress))
     return tuple(found)
 
@@ -148,13 +148,13 @@ def _by_stages(
     found: Mined,
     algorithm: Algorithm,
     store: Store | None,
-    around: Around,
+    context: SearchContext,
 ) -> tuple[ByStage, ...]:
     """Designs by stage, where they are asked for."""
     wanted = spec.stages
 
     def search(one: Question, wide: Algorithm, known: Mapping[Point, Scored]) -> tuple[Mined, ...]:
-        return () if nothing_inside(one) else (_searched(request, spec, one, wide, store, around, known),)
+        return () if nothing_inside(one) else (_searched(request, spec, one, wide, store, context, known),)
 
     if wanted.way == ONE:
         return ()
@@ -167,24 +167,24 @@ def _searched(
     question: Question,
     algorithm: Algorithm,
     store: Store | None,
-    around: Around,
+    context: SearchContext,
     more: Mapping[Point, Scored] = MappingProxyType({}),
 ) -> Mined:
     """What a search finds; `more` is known beside what the store has."""
     num_most = request.budget or (question.space.num_points if algorithm.is_exact else NUM_MOST)
     facts = question_facts(question, request.metric, spec.tasks)
     with (
-        around.resumed(store, "mine", facts, figure_names(question)) as (known, keep),
-        around.engine(question) as engine,
-        around.mining(question.base.name, num_most) as watch,
+        context.resumed(store, "mine", facts, figure_names(question)) as (known, keep),
+        context.engine(question) as engine,
+        context.mining(question.base.name, num_most) as watch,
     ):
         found = mined(
             question, algorithm, Random(request.seed or SEED), num_most=num_most, known={**more, **known}, keep=keep,
             watch=watch, chunks=lambda chunks: engine.map(scored, chunks),
         )  # fmt: skip
     if found is None:
-        told = f"none of the {num_most:,} designs that {request.algorithm} looked at keeps the limits, and some do"
-        raise InvalidInput(f"{told}; raise --budget, or say --algorithm exact")
+        message = f"none of the {num_most:,} designs that {request.algorithm} looked at keeps the limits, and some do"
+        raise InvalidInput(f"{message}; raise --budget, or say --algorithm exact")
     return found
 
 

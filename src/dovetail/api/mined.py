@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dovetail.api.answer import Answer, inputs_in, plain_page
-from dovetail.api.around import Around
 from dovetail.api.mine_search import NoDesign, Unfit, searched
 from dovetail.api.requests.searches import MineRequest
+from dovetail.api.search_context import SearchContext
 from dovetail.errors import InvalidInput
 from dovetail.report.mined import MinedReport, mined_tables, nothing_tables, sentence, unfit_tables
 from dovetail.report.mined_record import mined_record, nothing_record, unfit_record
@@ -88,6 +88,6 @@ def _told(found: NoDesign) -> tuple[NothingInside, str]:
     return found.nothing, found.base
 
 
-def mined_for(request: MineRequest, around: Around) -> Mining:
+def mined_for(request: MineRequest, context: SearchContext) -> Mining:
     """The best chip, or why there is none."""
-    return Mining(outcome=searched(request, around), call=request.call)
+    return Mining(outcome=searched(request, context), call=request.call)

@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex
 
 from dovetail.api.answer import Answer
 from dovetail.api.arguments import in_python
-from dovetail.api.network_said import (
+from dovetail.api.network_request import (
     check_dimensions_used,
     check_endpoint,
     check_used,
@@ -18,18 +18,18 @@ from dovetail.api.network_said import (
     policy_of,
 )
 from dovetail.api.requests.components import NetworkRequest
+from dovetail.comm.endpoint import SM_BYTES_PER_S, SM_RATES_BYTES_PER_S, Grant, endpoints
+from dovetail.comm.events.fed import Endpoint
+from dovetail.comm.events.program import Queueing
+from dovetail.comm.events.recording import Watch
+from dovetail.comm.events.schedules import algorithms
+from dovetail.comm.one_collective import CollectiveJob, Network, NetworkAnswer, check_collective, network_answer
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.cluster import load_cluster
 from dovetail.files.cluster_names import names_cluster
 from dovetail.files.network import load_networks, memories_bytes_per_s, rates_bytes_per_s, sizes_bytes, with_faults
-from dovetail.files.network_words import algorithms_of, dimensions_named, groups_of
+from dovetail.files.network_formats import algorithms_of, dimensions_named, groups_of
 from dovetail.files.text import one_line
-from dovetail.network.endpoint import SM_BYTES_PER_S, SM_RATES_BYTES_PER_S, Grant, endpoints
-from dovetail.network.events.fed import Endpoint
-from dovetail.network.events.program import Queueing
-from dovetail.network.events.recording import Watch
-from dovetail.network.events.schedules import algorithms
-from dovetail.network.one_collective import Network, NetworkAnswer, NetworkAsked, check_collective, network_answer
 from dovetail.report.network import network_record, network_tables, sweep_tables
 from dovetail.report.page import Page
 from dovetail.report.pages.inputs import plain_inputs
@@ -103,9 +103,9 @@ class Collective(Answer):
     @in_python
     def to_perfetto(self, path: str | PathLike[str], *, ranks: str | Sequence[SupportsIndex] = ()) -> None:
         """Writes a timeline of links and streams for ui.perfetto.dev, of `ranks` or of all."""
-        from dovetail.api.timelines import ranks_given, write_timeline
+        from dovetail.api.timelines import parsed_ranks, write_timeline
 
-        again = network_answer(self._one("timeline").asked, Watch(devices=ranks_given(ranks)))
+        again = network_answer(self._one("timeline").asked, Watch(devices=parsed_ranks(ranks)))
         write_timeline(path, timeline_of(again))
 
     def _one(self, wanted: str) -> NetworkAnswer:
@@ -150,7 +150,7 @@ def _one(
 ) -> NetworkAnswer:
     queueing = Queueing(policy=policy_of(request.policy), num_active_chunks=request.active)
     try:
-        asked = NetworkAsked(
+        asked = CollectiveJob(
             collective=request.collective,
             payload_bytes=size_bytes,
             network=network,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import SupportsIndex
 
-from dovetail.accuracy.one_operator import Asked as OpAsked
 from dovetail.accuracy.one_operator import OpAnswer, kinds, op_answer
+from dovetail.accuracy.one_operator import OperatorQuery as OpAsked
 from dovetail.accuracy.prepared import dtype_of
 from dovetail.api.answer import Answer
 from dovetail.api.arguments import count, counted
 from dovetail.api.requests.components import OpRequest
 from dovetail.errors import DovetailError
-from dovetail.files.given import chip_given
+from dovetail.files.python_values import as_chip
 from dovetail.report.operator import op_record, op_tables
 from dovetail.report.page import Page
 from dovetail.report.plain import Record
@@ -80,7 +80,7 @@ def operator_kinds() -> tuple[str, ...]:
 
 def costed(request: OpRequest) -> Operator:
     """What an operator costs; errors name it and the chip."""
-    asked, chip = _operator(request), chip_given(request.chip)
+    asked, chip = _operator(request), as_chip(request.chip)
     try:
         found = op_answer(asked, chip, is_compared=request.compare)
     except DovetailError as error:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from dovetail.api.answer import Answer
 from dovetail.api.arguments import entry_named
-from dovetail.api.around import Around
 from dovetail.api.jobs import JobRequest, open_job_of, placed_in
 from dovetail.api.requests.jobs import LaunchRequest, PlanRequest, SimulateRequest
+from dovetail.api.search_context import SearchContext
 from dovetail.api.simulated import Simulation
 from dovetail.errors import InvalidInput
 from dovetail.files.job import Job, OpenJob, countable
@@ -19,22 +19,22 @@ from dovetail.files.plan_space import fixed_by, forbidden_by
 from dovetail.files.plan_text import plan_text
 from dovetail.files.residuals import load_residuals
 from dovetail.files.written import write_file
-from dovetail.hardware.mixed import MixedCluster, devices_in_words
-from dovetail.plan.plan import Plan
+from dovetail.hardware.heterogeneous import HeterogeneousCluster, devices_label
+from dovetail.parallel.plan import Plan
 from dovetail.report.charts.trail import Mark
-from dovetail.report.launch.runnable import Runnable, runnable, runners
+from dovetail.report.launchers.runnable import Runnable, runnable, runners
 from dovetail.report.page import Page
 from dovetail.report.plain import Record
-from dovetail.report.planned import Told, nothing_sentence, of_best, planned_tables, sentence
+from dovetail.report.planned import PlanReportContext, nothing_sentence, of_best, planned_tables, sentence
 from dovetail.report.planned_record import planned_record
 from dovetail.report.table import Table
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.candidates import Tally
 from dovetail.search.planners.constraints import are_stages_even, overruled, space_under
 from dovetail.search.planners.even_plans import Progress as Watch
-from dovetail.search.planners.parts import planned_on_parts
 from dovetail.search.planners.planner import Planned
 from dovetail.search.planners.planner import planned as searched_plans
+from dovetail.search.planners.pools import planned_on_pools
 from dovetail.search.planners.ranking import Choice, NothingFits, Question, Ranked, choice, cluster_usd
 
 PLAN_FILE = "plan.yaml"  # in the commands that are shown, where none was written
@@ -47,7 +47,7 @@ class Planning(Answer):
     outcome: Choice | NothingFits
     job: OpenJob
     by_place: tuple[tuple[Runnable, ...], ...]
-    told: Told
+    told: PlanReportContext
     call: str
     history: tuple[Mark, ...] = ()  # how the search came to it: seconds of a step by plans that were looked at
     written: tuple[str, ...] = ()
@@ -111,26 +111,26 @@ class Planning(Answer):
         write_file(Path(path), plan_text(self.plan, title_of(self.job)))
 
 
-def planned(request: PlanRequest, around: Around, plan_file: str = "") -> Planning:
+def planned(request: PlanRequest, context: SearchContext, plan_file: str = "") -> Planning:
     """What the planner finds, and who can run it; `plan_file` is where the best is to be written, if anywhere."""
     history: list[Mark] = []
-    job, notes, found = _found(request.part(JobRequest), request, around, history)
+    job, notes, found = _found(request.part(JobRequest), request, context, history)
     by_place = _runnable(found, job)
     best = of_best(found, by_place) if isinstance(found, Choice) else ()
     commands = commands_of(request, best, plan_file) if request.is_in_words() else ()
-    words = Told(name=job.name, residuals=tuple(load_residuals()), notes=notes, commands=commands)
+    words = PlanReportContext(name=job.name, residuals=tuple(load_residuals()), notes=notes, commands=commands)
     return Planning(outcome=found, job=job, by_place=by_place, told=words, call=request.call, history=tuple(history))
 
 
-def best_plan(asked: JobRequest, request: PlanRequest, around: Around) -> tuple[Job, Choice | NothingFits]:
+def best_plan(asked: JobRequest, request: PlanRequest, context: SearchContext) -> tuple[Job, Choice | NothingFits]:
     """The job with the best plan as `request` has plans compared; where none fits, with the one that needs least."""
-    job, _, found = _found(asked, request, around, [])
+    job, _, found = _found(asked, request, context, [])
     best = found.best if isinstance(found, Choice) else found.least
     return Job(workload=job.workload, cluster=job.cluster, plan=best.plan, name=job.name), found
 
 
 def _found(
-    asked: JobRequest, request: PlanRequest, around: Around, history: list[Mark]
+    asked: JobRequest, request: PlanRequest, context: SearchContext, history: list[Mark]
 ) -> tuple[OpenJob, tuple[str, ...], Choice | NothingFits]:
     """The job, notes on it, and what was found; `history` takes how the search came to it."""
     check_objective(request.objective)
@@ -138,7 +138,7 @@ def _found(
     with countable():
         question = question_of(job, request)
         with placed_in(asked.spec):
-            return job, notes, choice(question, _searched(question, request, around, history))
+            return job, notes, choice(question, _searched(question, request, context, history))
 
 
 def check_objective(name: str) -> None:
@@ -170,12 +170,12 @@ def _kept(watch: Watch, cluster_usd: float, history: list[Mark]) -> Watch:
     return keep
 
 
-def _searched(question: Question, request: PlanRequest, around: Around, history: list[Mark]) -> Planned:
+def _searched(question: Question, request: PlanRequest, context: SearchContext, history: list[Mark]) -> Planned:
     objective, cluster, is_even_only = question.objective, question.cluster, are_stages_even(question.constraints)
     usd = cluster_usd(cluster, objective)
-    with around.planning(objective, usd) as watch:
+    with context.planning(objective, usd) as watch:
         progress = _kept(watch, usd, history)
-        if not isinstance(cluster, MixedCluster):
+        if not isinstance(cluster, HeterogeneousCluster):
             return searched_plans(
                 question.workload,
                 cluster,
@@ -190,7 +190,7 @@ def _searched(question: Question, request: PlanRequest, around: Around, history:
         if is_even_only:
             rule = "on a cluster of several parts stages hold as many layers as their chips are fast"
             raise InvalidInput(f"{rule}; leave uneven ones allowed", "stages")
-        return planned_on_parts(
+        return planned_on_pools(
             question.workload,
             cluster,
             question.space,
@@ -227,4 +227,4 @@ def commands_of(request: PlanRequest, best: tuple[Runnable, ...], plan_file: str
 
 
 def title_of(job: OpenJob | Job) -> str:
-    return f"{job.workload.model.name} on {devices_in_words(job.cluster)}"
+    return f"{job.workload.model.name} on {devices_label(job.cluster)}"

@@ -36,6 +36,8 @@ def other_chip(found: Profiled) -> tuple[str, ...]:
 def _named_chip(profile: Profile, file: str) -> Chip:
     named = chip_of_device(profile.device)
     if not named:
-        told = f"the trace is of {profile.device!r}, which is not in the catalogue"
-        raise InvalidInput(f"{told if profile.device else 'the trace does not name its chip'}; say --chip NAME", file)
+        message = f"the trace is of {profile.device!r}, which is not in the catalogue"
+        raise InvalidInput(
+            f"{message if profile.device else 'the trace does not name its chip'}; say --chip NAME", file
+        )
     return load_chip(named)

@@ -50,7 +50,7 @@ Tell = Callable[[Progress], None]
 
 
 def plan_progress(now: PlanStanding, objective: Objective, cluster_usd: float) -> Progress:
-    words = best_words(objective, now.score, cluster_usd)
+    words = best_label(objective, now.score, cluster_usd)
     if now.score == float("inf") and not now.bound_s and not now.tally.num_evaluated:
         words = "bounding"
     elif now.bound_s and now.score < float("inf"):
@@ -59,7 +59,7 @@ def plan_progress(now: PlanStanding, objective: Objective, cluster_usd: float) -
     return Progress(task="plan", words=words, num_done=now.num_done, num_all=now.num_all, standing=(now,))
 
 
-def best_words(objective: Objective, score: float, cluster_usd: float) -> str:
+def best_label(objective: Objective, score: float, cluster_usd: float) -> str:
     """The best score so far as people say it."""
     if score == float("inf"):
         return "nothing fits yet"
@@ -96,7 +96,7 @@ def _beside(base: str, loss: float, bound: float) -> str:
 
 
 @contextmanager
-def told(progress: Tell | bool) -> Iterator[Tell]:
+def progress_callback(progress: Tell | bool) -> Iterator[Tell]:
     """What a search tells how far it is: the caller's own function, a bar on standard error, or nobody."""
     if callable(progress):
         yield progress

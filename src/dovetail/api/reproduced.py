@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dovetail.api.answer import Answer
-from dovetail.api.progress import Progress, Tell, told
+from dovetail.api.progress import Progress, Tell, progress_callback
 from dovetail.api.reproduced_papers import phaze, placed_instance, wham
 from dovetail.api.requests.evidence import ReproduceRequest
 from dovetail.errors import InvalidInput, did_you_mean
@@ -45,7 +45,7 @@ TABLES: dict[str, Callable[[Record], tuple[Table, ...]]] = {
 class Watched(Protocol):
     """Who is told how far it is."""
 
-    def busy(self, words: str) -> AbstractContextManager[None]: ...
+    def announced(self, words: str) -> AbstractContextManager[None]: ...
 
     def stepping(self, names: list[str]) -> AbstractContextManager[Callable[[str], None]]: ...
 
@@ -98,8 +98,8 @@ class Reproduction(Answer):
 @contextmanager
 def called(progress: Tell | bool) -> Iterator[Watched]:
     """Who is told of a call of a program."""
-    with told(progress) as tell:
-        yield _Told(tell=tell)
+    with progress_callback(progress) as tell:
+        yield _ProgressContext(tell=tell)
 
 
 def reproduced(request: ReproduceRequest, watched: Watched) -> Reproduction:
@@ -129,9 +129,9 @@ def _record(request: ReproduceRequest, watched: Watched) -> Record:
     if request.paper == "phaze-dp":
         return _phaze_dp(watched)
     if request.beyond:
-        with watched.busy("simulating chips of 2026"):
+        with watched.announced("simulating chips of 2026"):
             return beyond_record(beyond())
-    with watched.busy("simulating the paper's sweeps"):
+    with watched.announced("simulating the paper's sweeps"):
         return ace_record(ace_study(refits=request.refit))
 
 
@@ -148,13 +148,13 @@ def _phaze_dp(watched: Watched) -> Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
+class _ProgressContext:
     """Who is told by a program's own function, or a bar."""
 
     tell: Tell
 
     @contextmanager
-    def busy(self, words: str) -> Iterator[None]:
+    def announced(self, words: str) -> Iterator[None]:
         self.tell(Progress(task=words, words=words))
         yield
 

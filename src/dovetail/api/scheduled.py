@@ -9,18 +9,18 @@ from typing import Any
 from dovetail.api.answer import Answer
 from dovetail.api.requests.components import ScheduleRequest
 from dovetail.errors import InvalidInput, did_you_mean
-from dovetail.files.given import chip_given, model_given
+from dovetail.files.python_values import as_chip, as_model
 from dovetail.files.text import quoted
-from dovetail.plan.plan import RECOMPUTE_POLICIES
+from dovetail.opsched.exact import Limit, exact_schedule
+from dovetail.opsched.fast import list_schedule
+from dovetail.opsched.problem import CoreSchedule
+from dovetail.opsched.work import core_problem, work_of
+from dovetail.parallel.plan import RECOMPUTE_POLICIES
 from dovetail.report.core_schedule import fits, schedule_processes, schedule_record, schedule_tables
 from dovetail.report.page import Page
 from dovetail.report.pages.core_schedule import schedule_page
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.schedule.cores.exact import Limit, exact_schedule
-from dovetail.schedule.cores.fast import list_schedule
-from dovetail.schedule.cores.problem import CoreSchedule
-from dovetail.schedule.cores.work import core_problem, work_of
 from dovetail.units import format_s, quantity
 from dovetail.workload.graph import Block, Graph
 from dovetail.workload.training import with_recompute
@@ -83,7 +83,7 @@ class BlockSchedule(Answer):
 
 def scheduled(request: ScheduleRequest) -> BlockSchedule:
     limit = limit_of(request)
-    chip, model = chip_given(request.chip), model_given(request.model, request.seq)
+    chip, model = as_chip(request.chip), as_model(request.model, request.seq)
     workload = Workload(model=model, global_batch=request.batch, seq=request.seq or model.seq)
     block = _block_named(workload.training_graph(), request.block)
     if request.recompute not in RECOMPUTE_POLICIES:

@@ -11,14 +11,14 @@ from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.chip import load_chip
 from dovetail.files.cluster import load_cluster
 from dovetail.files.entry import is_file_name
+from dovetail.files.heterogeneous_cluster import load_any_cluster
 from dovetail.files.job import load_spec
 from dovetail.files.kinds import CATALOGUES, is_spec_file, kind_of
-from dovetail.files.mixed_cluster import load_any_cluster
 from dovetail.files.model import load_model
 from dovetail.files.text import one_line
 from dovetail.hardware.clusters import clusters
-from dovetail.hardware.mixed import AnyCluster, MixedCluster, chips_of, parts_of
-from dovetail.plan.recipes import PlanEntry, plans
+from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster, chips_of, pools_of
+from dovetail.parallel.recipes import PlanEntry, plans
 from dovetail.report.catalogue import (
     chip_record,
     cluster_record,
@@ -89,8 +89,8 @@ def _records(name: str, kind: str) -> tuple[Record, ...]:
 
 def _with_chip(cluster: AnyCluster) -> tuple[Record, ...]:
     """A cluster of one's own, its parts if it has several, and every figure of its chips."""
-    whole = (mixed_cluster_record(cluster),) if isinstance(cluster, MixedCluster) else ()
-    parts = tuple(cluster_record(part) for part in parts_of(cluster))
+    whole = (mixed_cluster_record(cluster),) if isinstance(cluster, HeterogeneousCluster) else ()
+    parts = tuple(cluster_record(part) for part in pools_of(cluster))
     return (*whole, *parts, *(chip_record(chip) for chip in chips_of(cluster)))
 
 

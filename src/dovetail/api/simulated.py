@@ -17,8 +17,8 @@ from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible, MemoryUse, Outcome, evaluate
 from dovetail.files.job import Job, countable
 from dovetail.files.residuals import load_residuals
-from dovetail.plan.levers import Lever
-from dovetail.plan.plan import Plan
+from dovetail.parallel.levers import Lever
+from dovetail.parallel.plan import Plan
 from dovetail.report.limits import limited_by
 from dovetail.report.outcome import tables
 from dovetail.report.page import Page
@@ -28,8 +28,8 @@ from dovetail.report.table import Table
 from dovetail.units import format_bytes, format_s
 
 if TYPE_CHECKING:
-    from dovetail.api.around import Around
     from dovetail.api.progress import Tell
+    from dovetail.api.search_context import SearchContext
 
 AUTO = "auto"  # in place of a plan: the planner's best
 
@@ -134,23 +134,23 @@ class Simulation(Answer):
     @in_python
     def to_perfetto(self, path: str | PathLike[str], *, ranks: str | Sequence[SupportsIndex] = ()) -> None:
         """Writes the step's timeline for ui.perfetto.dev: of `ranks`, as (0, 1) or "0-3", or of one a stage."""
-        from dovetail.api.timelines import ranks_given, write_timeline
+        from dovetail.api.timelines import parsed_ranks, write_timeline
         from dovetail.report.step_tracks import step_tracks
 
-        write_timeline(path, step_tracks(self._done("timeline"), ranks_given(ranks)).processes)
+        write_timeline(path, step_tracks(self._done("timeline"), parsed_ranks(ranks)).processes)
 
     def _done(self, wanted: str) -> Outcome:
         if isinstance(self.outcome, Infeasible):
-            told = f"the plan does not fit, so there is no {wanted}"
-            raise InvalidInput(f"{told}; ask .fits before, and .levers for what would make it fit")
+            message = f"the plan does not fit, so there is no {wanted}"
+            raise InvalidInput(f"{message}; ask .fits before, and .levers for what would make it fit")
         return self.outcome
 
 
-def simulated(request: SimulateRequest, *, around: Callable[[], AbstractContextManager[Around]]) -> Simulation:
+def simulated(request: SimulateRequest, *, context: Callable[[], AbstractContextManager[SearchContext]]) -> Simulation:
     """What the step that was asked for does; `around` is called where the plan is to be found first."""
     asked = request.part(JobRequest)
     if asked.plan == AUTO:
-        with around() as watching:
+        with context() as watching:
             job = _with_best_plan(asked, watching)
     else:
         job = job_of(asked)
@@ -162,16 +162,16 @@ def simulated(request: SimulateRequest, *, around: Callable[[], AbstractContextM
     return Simulation(outcome=outcome, name=job.name, num_tokens=request.tokens, call=request.call)
 
 
-def _with_best_plan(asked: JobRequest, around: Around) -> Job:
+def _with_best_plan(asked: JobRequest, context: SearchContext) -> Job:
     """The job with the planner's best plan; where none fits, with the one that needs least."""
     from dovetail.api.planned import best_plan
 
-    job, _ = best_plan(replace(asked, plan=""), PlanRequest(top=1), around)
+    job, _ = best_plan(replace(asked, plan=""), PlanRequest(top=1), context)
     return job
 
 
-def called(progress: Tell | bool) -> AbstractContextManager[Around]:
+def called(progress: Tell | bool) -> AbstractContextManager[SearchContext]:
     """What a search has around it that a program calls; imported where one searches."""
-    from dovetail.api.around import called as around_call
+    from dovetail.api.search_context import called as around_call
 
     return around_call(progress)

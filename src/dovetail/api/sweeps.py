@@ -12,7 +12,7 @@ from dovetail.api.requests.jobs import simulate
 from dovetail.api.simulated import Simulation
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.evaluate import Outcome
-from dovetail.report.words import plan_in_brief
+from dovetail.report.labels import plan_in_brief
 
 
 @in_python

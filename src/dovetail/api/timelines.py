@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 
 from dovetail.errors import InvalidInput
 from dovetail.files.entry import described
-from dovetail.files.network_words import devices_of
+from dovetail.files.network_formats import devices_of
 from dovetail.files.perfetto import check_trace_name, encoded_trace
 from dovetail.files.written import write_bytes
 
@@ -25,7 +25,7 @@ def write_timeline(path: str | PathLike[str], processes: Sequence[Process]) -> N
     write_bytes(Path(path), encoded_trace(processes))
 
 
-def ranks_given(ranks: str | Sequence[SupportsIndex]) -> tuple[int, ...]:
+def parsed_ranks(ranks: str | Sequence[SupportsIndex]) -> tuple[int, ...]:
     """Devices by their numbers, or as the command line has them: "0-3" or "0,2"; nothing for those it picks itself."""
     if isinstance(ranks, str):
         return devices_of(ranks, "ranks") if ranks else ()

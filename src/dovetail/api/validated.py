@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 
 from dovetail.accuracy.appraisal import Appraisal
 from dovetail.accuracy.coverage import judged_coverage
-from dovetail.accuracy.prepared import Given
+from dovetail.accuracy.prepared import TableContext
 from dovetail.accuracy.profiled import Profiled
 from dovetail.accuracy.validation import Validation as Compared
 from dovetail.accuracy.validation import validation
 from dovetail.api.answer import Answer
-from dovetail.api.around import Around
 from dovetail.api.measured_sets import BESIDE, GEMM, QUICK, Found, check_any_row, look_up
 from dovetail.api.profiled_answers import other_chip, profile_compared
 from dovetail.api.requests.evidence import ValidateRequest
+from dovetail.api.search_context import SearchContext
 from dovetail.errors import InvalidInput
-from dovetail.files.given import chip_given
 from dovetail.files.measurements import SHIPPED
+from dovetail.files.python_values import as_chip
 from dovetail.files.residuals import load_residuals
 from dovetail.files.text import quoted
 from dovetail.report.accuracy import accuracy_tables, accuracy_verdict, judged_once, validation_record
@@ -30,13 +30,13 @@ from dovetail.report.profiled import profiled_record, profiled_sections, profile
 from dovetail.report.table import Table
 
 NUM_WORST = 1  # shown of each set, unless more are asked for
-Appraise = Callable[[Around], Appraisal]
+Appraise = Callable[[SearchContext], Appraisal]
 
 
-def _appraised(around: Around) -> Appraisal:
+def _appraised(context: SearchContext) -> Appraisal:
     from dovetail.api.appraised import appraised  # every search and engine, which other comparisons do without
 
-    return appraised(around)
+    return appraised(context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -137,7 +137,7 @@ def _check_used(request: ValidateRequest, found: Found) -> None:
         raise InvalidInput("results keep the worst rows that they were written with; leave it out", "--worst")
 
 
-def validated(request: ValidateRequest, around: Around, appraise: Appraise = _appraised) -> Validation:
+def validated(request: ValidateRequest, context: SearchContext, appraise: Appraise = _appraised) -> Validation:
     """How far we are off; raises where nothing that was named can be compared."""
     check_request(request)
     sets = sets_of(request)
@@ -145,10 +145,10 @@ def validated(request: ValidateRequest, around: Around, appraise: Appraise = _ap
         raise InvalidInput(
             "a trace says the dtype of every operator, so there is nothing for it to say; leave it out", "--dtype"
         )
-    chip = None if request.chip == "" else chip_given(request.chip)
-    given = Given(chip=chip, dtype=request.dtype)
+    chip = None if request.chip == "" else as_chip(request.chip)
+    given = TableContext(chip=chip, dtype=request.dtype)
     found = Found()
-    for target in around.through("comparing predictions with measurements", sets):
+    for target in context.through("comparing predictions with measurements", sets):
         look_up(target, given, found, is_asked=bool(request.target), does_name_absent=request.all)
     compared_profiles = [profile_compared(file, chip) for file in request.profile]
     found.sets += [one for _, one in compared_profiles]
@@ -156,7 +156,7 @@ def validated(request: ValidateRequest, around: Around, appraise: Appraise = _ap
     if request.target and not request.profile:
         check_any_row(found)
     _check_used(request, found)
-    with around.busy("scoring"):
+    with context.announced("scoring"):
         covered = judged_coverage(load_residuals()) if has_published_runs(request) else ()
         compared = validation(found.sets, tuple(found.notes), request.worst, covered)
     said = {"targets": [*sets, *request.profile], "chip": chip.name if chip else "", "dtype": request.dtype}
@@ -166,5 +166,5 @@ def validated(request: ValidateRequest, around: Around, appraise: Appraise = _ap
         profiles=tuple(one for one, _ in compared_profiles),
         said=said,
         call=request.call,
-        appraisal=(appraise(around),) if request.all else (),
+        appraisal=(appraise(context),) if request.all else (),
     )

@@ -49,7 +49,7 @@ def calibrate(
     if not files:
         raise InvalidInput("name CSV files of measurements, or say --runs FILE with your own runs on a cluster")
     from dovetail.accuracy.fit import fit
-    from dovetail.accuracy.prepared import Given
+    from dovetail.accuracy.prepared import TableContext
     from dovetail.accuracy.sets import prepared
     from dovetail.cli.progress import telling
     from dovetail.cli.screen import show_json, show_tables
@@ -65,7 +65,7 @@ def calibrate(
     begun = load_chip(base)
     file = _out(out, begun, is_forced=force)
     tables = [load_measurements(Path(name)) for name in files]
-    given = Given(chip=begun, dtype=dtype)
+    given = TableContext(chip=begun, dtype=dtype)
     sets = [one for table in tables for one in prepared(table, given)]
     skipped = tuple(f"{one.name}: {count:,} {what}" for one in sets for what, count in one.skipped)
     with telling("fitting") as told:

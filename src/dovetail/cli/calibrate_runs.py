@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dovetail.accuracy.cluster_fit import fit_cluster
 from dovetail.api.jobs import placed_in
-from dovetail.cli.progress import busy
+from dovetail.cli.progress import announced
 from dovetail.cli.screen import show_json, show_tables
 from dovetail.errors import InvalidInput
 from dovetail.files.cluster_text import calibrated_cluster_text
@@ -26,7 +26,7 @@ def fit_runs(runs: str, out: str, *, is_forced: bool, as_json: bool) -> None:
         table = load_own_runs(Path(runs))
     name = table.largest.name.removesuffix(CALIBRATED) + CALIBRATED
     file = _out(out, name, is_forced=is_forced)
-    with placed_in(runs), busy(f"fitting {len(table.runs):,} runs"):
+    with placed_in(runs), announced(f"fitting {len(table.runs):,} runs"):
         fit = fit_cluster(table.runs)
     fitted_on = Path(table.shown).name[:120]
     own = fit.own_runs(fitted_on)

@@ -33,15 +33,15 @@ def codesign(
     from dovetail.api.codesign_search import check_algorithm
     from dovetail.api.codesigned import codesigned
     from dovetail.cli.answers import show_answer
-    from dovetail.cli.around import Terminal
     from dovetail.cli.engines import engine_choice
     from dovetail.cli.html import check_html
     from dovetail.cli.screen import remark
+    from dovetail.cli.terminal import TerminalContext
     from dovetail.cli.usage import check_needed
     from dovetail.files.text import one_line
     from dovetail.search.metrics import metrics
 
-    terminal = Terminal(choice=engine_choice(request.workers, request.dask), file=request.store)
+    terminal = TerminalContext(choice=engine_choice(request.workers, request.dask), file=request.store)
     entry_named(metrics, request.metric, "--metric")
     check_algorithm(request)
     check_html(html)

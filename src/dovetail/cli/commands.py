@@ -20,7 +20,6 @@ from dovetail.cli.completion import VARIABLE, answer_shells
 from dovetail.cli.completion_options import completion
 from dovetail.cli.grouping import Grouped, dressed
 from dovetail.cli.launch import launch
-from dovetail.cli.manner import own_manner
 from dovetail.cli.mine import mine
 from dovetail.cli.network import network
 from dovetail.cli.op import op
@@ -35,8 +34,9 @@ from dovetail.cli.simulate import simulate
 from dovetail.cli.studies import export, studies
 from dovetail.cli.trace_options import trace
 from dovetail.cli.ui import ui
-from dovetail.cli.usage import USAGE_ERROR, check_said, usage
+from dovetail.cli.usage import USAGE_ERROR, check_values, usage
 from dovetail.cli.validate import validate
+from dovetail.cli.verbosity import command_verbosity
 from dovetail.errors import InvalidInput
 
 EXIT_CODES = (
@@ -57,8 +57,8 @@ app = typer.Typer(
 
 def run(arguments: list[str]) -> int:
     """The exit code of one command; wrong usage is raised as we say it."""
-    check_said(arguments)
-    with own_manner(), own_plugins(arguments):
+    check_values(arguments)
+    with command_verbosity(), own_plugins(arguments):
         try:
             code = command(*arguments[:1]).main(args=arguments, prog_name="dovetail", standalone_mode=False)
         except USAGE_ERROR as error:

@@ -20,7 +20,7 @@ VARIABLE = "_DOVETAIL_COMPLETE"  # Typer's, by the name of the program
 _REGISTERED = re.compile(r"""^@?\w+\.register\(["']([^"']+)["']\)""", re.MULTILINE)
 
 MODELS, CHIPS = "dovetail.workload.models", "dovetail.hardware.catalog"
-CLUSTERS, PLANS = "dovetail.hardware.clusters", "dovetail.plan.recipes"
+CLUSTERS, PLANS = "dovetail.hardware.clusters", "dovetail.parallel.recipes"
 PACKAGES: dict[str, tuple[str, ...]] = {  # of options and arguments, where their names are registered
     "--model": (MODELS,),
     "--cluster": (CLUSTERS,),
@@ -28,16 +28,16 @@ PACKAGES: dict[str, tuple[str, ...]] = {  # of options and arguments, where thei
     "--chip": (CHIPS,),
     "--base": (CHIPS,),
     "--topology": (CLUSTERS,),
-    "--framework": ("dovetail.report.launch.frameworks",),
+    "--framework": ("dovetail.report.launchers.frameworks",),
     "--algorithm": ("dovetail.search.algorithms",),
-    "network --algorithm": ("dovetail.network.events.schedules",),
+    "network --algorithm": ("dovetail.comm.events.schedules",),
     "mine MODEL|SPEC": (MODELS,),
     "codesign [MODEL|SPEC]": (MODELS,),
     "pareto [MODEL|SPEC]": (MODELS,),
     "schedule MODEL": (MODELS,),
     "show NAME": (MODELS, CHIPS, CLUSTERS, PLANS),
 }
-WORDS: dict[str, tuple[str, ...]] = {  # and of others the words that they take
+LABELS: dict[str, tuple[str, ...]] = {  # and of others the words that they take
     "--kind": ("model", "chip", "cluster", "plan"),
     "--recompute": ("none", "light", "selective", "alternate", "full"),
     "--objective": ("time", "tokens/s", "tokens/s/$", "tokens/J", "headroom"),
@@ -88,8 +88,8 @@ def names_for(path: str, shown: str) -> tuple[str, ...]:
     """What may stand for an option or argument of the command at `path`; nothing where that is anything."""
     command = path.partition(" ")[2]
     for key in (f"{command} {shown}", shown):
-        if key in WORDS:
-            return WORDS[key]
+        if key in LABELS:
+            return LABELS[key]
         if key in PACKAGES:
             return tuple(sorted({name for package in PACKAGES[key] for name in registered(package)}))
     return ()
@@ -99,7 +99,7 @@ def complete_names(command: Any, path: str) -> None:
     """Has the parameters of `command` completed by `names_for`, asked when somebody completes."""
     for param in command.params:
         shown = [word for word in param.opts if word.startswith("--")] or [str(param.metavar)]
-        if shown[0] in {key.rpartition(" ")[2] for key in (*PACKAGES, *WORDS)}:
+        if shown[0] in {key.rpartition(" ")[2] for key in (*PACKAGES, *LABELS)}:
             # Typer takes completions from functions of its own signature; a parameter may answer itself in all versions
             setattr(param, "shell_complete", partial(_completed, path, shown[0]))  # noqa: B010
 

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import TypeVar
 
 from dovetail.cli.interrupts import Handler, at_interrupt
-from dovetail.cli.manner import note
+from dovetail.cli.verbosity import note
 from dovetail.engine import Engine, opened
 from dovetail.errors import InvalidInput
 
@@ -34,8 +34,8 @@ def engine_choice(num_workers: int, dask: str) -> EngineChoice:
     if num_workers and dask:
         raise InvalidInput(f"--workers {num_workers} and --dask {dask} are two engines; choose one")
     if num_workers > MOST_WORKERS:
-        told = f"--workers must be at most {MOST_WORKERS}, about one for each core; got {num_workers:,}"
-        raise InvalidInput(f"{told}; spread the search over more machines by --dask")
+        message = f"--workers must be at most {MOST_WORKERS}, about one for each core; got {num_workers:,}"
+        raise InvalidInput(f"{message}; spread the search over more machines by --dask")
     if dask:
         from dovetail.engine.cluster import check_cluster
 

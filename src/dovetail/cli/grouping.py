@@ -8,8 +8,8 @@ import typer.core
 
 from dovetail.cli.completion import complete_names
 from dovetail.cli.examples import example_text
-from dovetail.cli.manner import manner_options
 from dovetail.cli.plugin_option import plugin_options
+from dovetail.cli.verbosity import verbosity_options
 
 SECTIONS = {
     "Predict": ("simulate", "op", "schedule", "network", "trace"),
@@ -43,7 +43,7 @@ def dressed(command: Any, path: str = "dovetail") -> Any:
     """`command` and all below it with the options that every command has, examples and completion."""
     codes = command.epilog or ""
     command.epilog = "\n\n".join(part for part in (example_text(path), codes) if part)
-    command.params = [*command.params, *plugin_options(), *manner_options()]
+    command.params = [*command.params, *plugin_options(), *verbosity_options()]
     complete_names(command, path)
     for name, below in getattr(command, "commands", {}).items():
         dressed(below, f"{path} {name}")

@@ -15,13 +15,13 @@ def mine(request: MineRequest, *, html: Html = "", as_json: AsJson = False) -> b
     from dovetail.api.mine_search import named
     from dovetail.api.mined import mined_for
     from dovetail.cli.answers import show_answer
-    from dovetail.cli.around import Terminal
     from dovetail.cli.engines import engine_choice
     from dovetail.cli.html import check_html
-    from dovetail.cli.slow_loops import say_if_slow
+    from dovetail.cli.slow_loops import log_if_slow
+    from dovetail.cli.terminal import TerminalContext
 
-    terminal = Terminal(choice=engine_choice(request.workers, request.dask), file=request.store)
+    terminal = TerminalContext(choice=engine_choice(request.workers, request.dask), file=request.store)
     named(request)
     check_html(html)
-    say_if_slow()
+    log_if_slow()
     return show_answer(mined_for(request, terminal), as_json=as_json, html=html)

@@ -8,12 +8,12 @@ from pathlib import Path
 from dovetail.api.networks import timeline_of
 from dovetail.api.timelines import write_timeline
 from dovetail.cli.results import ResultFiles, check_links, write_tables
+from dovetail.comm.one_collective import CollectiveJob, NetworkAnswer
+from dovetail.comm.trace.from_network import astra_job
 from dovetail.files.astra import network_text, system_text
 from dovetail.files.text import one_line
 from dovetail.files.traces import write_groups, write_traces
 from dovetail.files.written import check_writable, write_file
-from dovetail.network.one_collective import NetworkAnswer, NetworkAsked
-from dovetail.network.trace.from_network import astra_asked
 from dovetail.report.csv_table import CRITICAL_COLUMNS, LINK_COLUMNS, csv_text, points_text
 from dovetail.report.links import link_records
 from dovetail.report.network import critical_records
@@ -35,9 +35,9 @@ def write_network(files: ResultFiles, answers: Sequence[NetworkAnswer]) -> None:
         write_tables(files, points_text(answers), beside)
 
 
-def write_astra(prefix: str, asked: NetworkAsked, *, is_forced: bool) -> str:
+def write_astra(prefix: str, asked: CollectiveJob, *, is_forced: bool) -> str:
     """Writes the question as ASTRA-sim's files, and says how to ask it again."""
-    theirs = astra_asked(asked)
+    theirs = astra_job(asked)
     network, system, members = (Path(f"{prefix}.{end}") for end in ("network.yml", "system.json", "groups.json"))
     for file in (network, system, *((members,) if theirs.traces.groups else ())):
         check_writable(file, is_forced=is_forced)

@@ -28,16 +28,16 @@ def pareto(
     """
     from dovetail.api.fronts import fronted
     from dovetail.cli.answers import show_answer
-    from dovetail.cli.around import Terminal
     from dovetail.cli.engines import engine_choice
     from dovetail.cli.html import check_html
     from dovetail.cli.pictures import picture_file
     from dovetail.cli.screen import remark
+    from dovetail.cli.terminal import TerminalContext
     from dovetail.files.text import one_line
     from dovetail.files.written import check_writable
     from dovetail.search.codesign.pareto import checked_axes
 
-    terminal = Terminal(choice=engine_choice(request.workers, request.dask), file=request.store)
+    terminal = TerminalContext(choice=engine_choice(request.workers, request.dask), file=request.store)
     checked_axes(list(request.axes))
     check_html(html)
     picture, table = picture_file(plot), Path(csv) if csv else None

@@ -31,9 +31,9 @@ def plan(
     """
     from dovetail.api.planned import check_objective, planned
     from dovetail.cli.answers import show_answer
-    from dovetail.cli.around import Terminal
     from dovetail.cli.html import check_html
     from dovetail.cli.results import check_plan_file
+    from dovetail.cli.terminal import TerminalContext
     from dovetail.cli.timeline import tell_timeline, timeline_files, timeline_record, write_step
     from dovetail.cli.usage import check_needed
 
@@ -42,7 +42,7 @@ def plan(
     check_needed("--force", {"--plan-file": bool(plan_file)}, is_said=force)
     check_plan_file(plan_file, is_forced=force)
     check_objective(request.objective)
-    found = planned(request, Terminal(), plan_file)
+    found = planned(request, TerminalContext(), plan_file)
     if plan_file and found.fits:
         found.to_yaml(plan_file)
         found = replace(found, written=(plan_file,))

@@ -11,10 +11,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from dovetail.api import progress as told
-from dovetail.api.progress import best_words
+from dovetail.api.progress import best_label
 from dovetail.cli.interrupts import Handler, at_interrupt
-from dovetail.cli.manner import doing, has_colour, manner
 from dovetail.cli.process import stream
+from dovetail.cli.verbosity import has_colour, timed_log, verbosity
 
 if TYPE_CHECKING:
     from dovetail.search.codesign.joint import Standing as JointStanding
@@ -109,10 +109,10 @@ def front_progress() -> Iterator[Callable[[FrontStanding], None]]:
 
 
 @contextmanager
-def busy(words: str) -> Iterator[None]:
+def announced(words: str) -> Iterator[None]:
     """Says what runs and for how long already."""
     columns: Columns = lambda rich: (rich.SpinnerColumn(), rich.TextColumn(words), rich.TimeElapsedColumn())  # noqa: E731
-    with doing(words), _bar(columns) as bar:
+    with timed_log(words), _bar(columns) as bar:
         if bar is not None:
             bar.add_task(words, total=None)
         yield
@@ -125,7 +125,7 @@ def through(words: str, items: Sequence[Item]) -> Iterator[Item]:
         done = (rich.TextColumn(words), rich.BarColumn(bar_width=WIDTH), rich.MofNCompleteColumn())
         return *done, rich.TextColumn(SAID), rich.TimeRemainingColumn()
 
-    with doing(words), _bar(columns) as bar:
+    with timed_log(words), _bar(columns) as bar:
         task = None if bar is None else bar.add_task(words, total=len(items), said="")
         begin_s = time.monotonic()
         for num_done, item in enumerate(items, start=1):
@@ -142,7 +142,7 @@ def telling(words: str) -> Iterator[Callable[[str], None]]:
     def columns(rich: Any) -> Sequence[Any]:
         return rich.SpinnerColumn(), rich.TextColumn(SAID), rich.TimeElapsedColumn()
 
-    with doing(words), _bar(columns) as bar:
+    with timed_log(words), _bar(columns) as bar:
         task = None if bar is None else bar.add_task(words, total=None, said=words)
         yield (lambda _: None) if bar is None else (lambda told: bar.update(task, said=told))
 
@@ -155,7 +155,7 @@ def stepping(names: list[str]) -> Iterator[Callable[[str], None]]:
         done = (rich.BarColumn(bar_width=WIDTH), rich.MofNCompleteColumn())
         return *done, rich.TextColumn(SAID), rich.TimeElapsedColumn(), rich.TimeRemainingColumn()
 
-    with doing(f"{len(names)} steps"), _bar(columns) as bar:
+    with timed_log(f"{len(names)} steps"), _bar(columns) as bar:
         yield (lambda _: None) if bar is None else _shown_steps(bar, names)
 
 
@@ -175,7 +175,7 @@ def _shown_steps(bar: Any, names: list[str]) -> Callable[[str], None]:
 def _terminal() -> TextIO | None:
     """Standard error, where somebody watches it."""
     told = stream("stderr")
-    is_watched = told is not None and told.isatty() and os.environ.get("TERM") != "dumb" and not manner().is_quiet
+    is_watched = told is not None and told.isatty() and os.environ.get("TERM") != "dumb" and not verbosity().is_quiet
     return told if is_watched else None
 
 
@@ -184,7 +184,7 @@ def _shown(bar: Any, objective: Objective, cluster_usd: float) -> Progress:
     begin_s = time.monotonic()
 
     def show(num_done: int, num_all: int, tally: Tally, score: float, bound_s: float = 0.0, /) -> None:
-        best = best_words(objective, score, cluster_usd)
+        best = best_label(objective, score, cluster_usd)
         if score == float("inf") and not bound_s and not tally.num_evaluated:
             best = "bounding"
         if score == float("inf") and bound_s:

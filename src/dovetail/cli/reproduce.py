@@ -27,13 +27,13 @@ def reproduce(
     from dovetail.api.reproduced import check_request, reproduced
     from dovetail.cli.answers import show_answer
     from dovetail.cli.html import check_html
-    from dovetail.cli.slow_loops import say_if_slow
+    from dovetail.cli.slow_loops import log_if_slow
 
     check_request(request, has_figures=bool(figures))
     check_html(html)
     folder = _folder(figures)
     if request.paper == "wham":
-        say_if_slow()
+        log_if_slow()
     found = reproduced(request, _Screen())
     if folder is not None:
         found.to_svg(folder)
@@ -43,10 +43,10 @@ def reproduce(
 class _Screen:
     """Progress as the command line shows it."""
 
-    def busy(self, words: str) -> AbstractContextManager[None]:
-        from dovetail.cli.progress import busy
+    def announced(self, words: str) -> AbstractContextManager[None]:
+        from dovetail.cli.progress import announced
 
-        return busy(words)
+        return announced(words)
 
     def stepping(self, names: list[str]) -> AbstractContextManager[Callable[[str], None]]:
         from dovetail.cli.progress import stepping

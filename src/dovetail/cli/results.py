@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dovetail.errors import InvalidInput
-from dovetail.files.network_words import devices_of
+from dovetail.files.network_formats import devices_of
 from dovetail.files.perfetto import check_trace_name
 from dovetail.files.text import one_line
 from dovetail.files.written import check_writable, write_file
 
 if TYPE_CHECKING:
-    from dovetail.network.events.network_graph import LinkGraph
-    from dovetail.network.events.recording import Watch
+    from dovetail.comm.events.network_graph import LinkGraph
+    from dovetail.comm.events.recording import Watch
 
 YAML_SUFFIXES = (".yaml", ".yml")
 
@@ -31,7 +31,7 @@ class ResultFiles:
     @property
     def watches(self) -> tuple[Watch, ...]:
         """The record that a timeline needs, where one is wanted."""
-        from dovetail.network.events.recording import Watch
+        from dovetail.comm.events.recording import Watch
 
         return (Watch(devices=self.devices),) if self.perfetto else ()
 

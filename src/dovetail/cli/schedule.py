@@ -25,8 +25,8 @@ def schedule(
     from dovetail.api.scheduled import limit_of, scheduled
     from dovetail.cli.answers import show_answer
     from dovetail.cli.html import check_html
-    from dovetail.cli.progress import busy
-    from dovetail.cli.slow_loops import say_if_slow
+    from dovetail.cli.progress import announced
+    from dovetail.cli.slow_loops import log_if_slow
     from dovetail.files.perfetto import check_trace_name
     from dovetail.files.written import check_writable
 
@@ -35,9 +35,9 @@ def schedule(
     if perfetto:
         check_trace_name(perfetto)
         check_writable(Path(perfetto), is_forced=True)
-    say_if_slow()
+    log_if_slow()
     words = f"searching for the best schedule, {limit.wall_s:g} s at most" if request.exact else "scheduling"
-    with busy(words):
+    with announced(words):
         found = scheduled(request)
     if perfetto:
         found.to_perfetto(perfetto)

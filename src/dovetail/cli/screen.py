@@ -10,8 +10,8 @@ import textwrap
 from dataclasses import replace
 from typing import Any
 
-from dovetail.cli.manner import has_colour, manner
 from dovetail.cli.process import forget_output
+from dovetail.cli.verbosity import has_colour, verbosity
 from dovetail.report.plain import Record, versioned
 from dovetail.report.table import BLOCKS, WIDTH, Line, Table, lines, text_of
 
@@ -21,7 +21,7 @@ BARS = f"[{BLOCKS[1:]}]"
 
 
 def show_tables(tables: tuple[Table, ...]) -> None:
-    if manner().is_quiet:
+    if verbosity().is_quiet:
         tables = without_notes(tables)
     if not has_colour(sys.stdout):
         write(text_of(tables))
@@ -69,7 +69,7 @@ def wrapped(line: str) -> str:
 
 def remark(text: str) -> None:
     """Writes what is no part of the answer, such as where a file went, unless only that is wanted."""
-    if not manner().is_quiet:
+    if not verbosity().is_quiet:
         write(text)
 
 

@@ -10,7 +10,7 @@ from dovetail.api.requests.option import Option
 from dovetail.cli.options import AsJson, Html, Ranks, command
 
 if TYPE_CHECKING:
-    from dovetail.api.around import Around
+    from dovetail.api.search_context import SearchContext
 
 
 @command(SimulateRequest)
@@ -29,13 +29,13 @@ def simulate(
     from dovetail.api.simulated import simulated
     from dovetail.cli.answers import show_answer
     from dovetail.cli.html import check_html
-    from dovetail.cli.manner import doing
     from dovetail.cli.timeline import tell_timeline, timeline_files, timeline_record, write_step
+    from dovetail.cli.verbosity import timed_log
 
     check_html(html)
     files = timeline_files(perfetto, ranks)
-    with doing("simulated"):
-        found = simulated(request, around=_around)
+    with timed_log("simulated"):
+        found = simulated(request, context=_around)
     written = write_step(files, found.outcome)
     fits = show_answer(found, as_json=as_json, html=html, more=timeline_record(files, written))
     if not as_json:
@@ -44,8 +44,8 @@ def simulate(
 
 
 @contextmanager
-def _around() -> Iterator["Around"]:
+def _around() -> Iterator["SearchContext"]:
     """For a plan that is to be found; imported where one searches."""
-    from dovetail.cli.around import Terminal
+    from dovetail.cli.terminal import TerminalContext
 
-    yield Terminal()
+    yield TerminalContext()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 
-from dovetail.cli.manner import note
+from dovetail.cli.verbosity import note
 
 NO_NUMBA = "Numba is not installed, so schedules take several times longer; pip install 'dovetail-codesign[mine]'"
 
 
-def say_if_slow() -> None:
+def log_if_slow() -> None:
     """Schedules come from plain loops where Numba cannot be imported."""
     try:
         importlib.import_module("numba")

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dovetail.api.around import Kept, kept
+from dovetail.api.search_context import Kept, kept
 from dovetail.cli.interrupts import at_interrupt
-from dovetail.cli.manner import note
 from dovetail.cli.process import EXIT_INTERRUPTED, stream
+from dovetail.cli.verbosity import note
 from dovetail.files.text import one_line
 from dovetail.report.studies import SHORT_KEY
 from dovetail.store import Store, Study
@@ -30,31 +30,33 @@ def resumed(
             return
         if not found[0]:
             _tell_of_others(store, store.study(kind, inputs, figure_names))
-        with _told_when_interrupted(store):
+        with _message_when_interrupted(store):
             yield found
 
 
 def _tell_of_others(store: Store, study: Study) -> None:
     """Why a study begins anew though its question was asked before: the physics, a chip, a model or plugins changed."""
     for other, reasons in store.others(study):
-        told = f"{other.num_rows:,} rows of this question are by {other.model_version} (study {other.key[:SHORT_KEY]})"
-        note(one_line(f"{told}; this search begins anew, as numbers are never mixed: {'; '.join(reasons)}"))
+        message = (
+            f"{other.num_rows:,} rows of this question are by {other.model_version} (study {other.key[:SHORT_KEY]})"
+        )
+        note(one_line(f"{message}; this search begins anew, as numbers are never mixed: {'; '.join(reasons)}"))
 
 
 @contextmanager
-def _told_when_interrupted(store: Store) -> Iterator[None]:
+def _message_when_interrupted(store: Store) -> Iterator[None]:
     """Ends the process at an interrupt, as every command does, but says what is kept and how to go on."""
 
     def interrupted(*_: object) -> None:
-        told = f"dovetail: {one_line(interrupted_words(store.num_kept(), store.path))}\n"
+        message = f"dovetail: {one_line(interrupted_message(store.num_kept(), store.path))}\n"
         if stream("stderr") is not None:
-            os.write(2, told.encode(errors="backslashreplace"))
+            os.write(2, message.encode(errors="backslashreplace"))
         os._exit(EXIT_INTERRUPTED)
 
     with at_interrupt(interrupted):
         yield
 
 
-def interrupted_words(num_rows: int, path: Path) -> str:
+def interrupted_message(num_rows: int, path: Path) -> str:
     command = shlex.join(("dovetail", *sys.argv[1:]))
     return f"interrupted; {num_rows:,} designs are kept in {path}; to go on: {command}"

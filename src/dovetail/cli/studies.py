@@ -106,8 +106,8 @@ def _chosen(every: tuple["StudyRecord", ...], store: str, *, has_others: bool) -
         return chosen
     if not every:
         raise InvalidInput(f"{store} holds no study yet", "store")
-    told = f"none of the {num_studies(len(every))} in {store} is of this version of the model"
-    raise InvalidInput(f"{told}; say --other-versions to write their rows, or name one by --study", "store")
+    message = f"none of the {num_studies(len(every))} in {store} is of this version of the model"
+    raise InvalidInput(f"{message}; say --other-versions to write their rows, or name one by --study", "store")
 
 
 def _rows(store: "Store", chosen: tuple["StudyRecord", ...], columns: "Columns") -> Iterator[list[Any]]:

@@ -10,7 +10,7 @@ from dovetail.cli.results import ResultFiles
 from dovetail.cli.screen import remark
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible, Outcome
-from dovetail.files.network_words import devices_of
+from dovetail.files.network_formats import devices_of
 from dovetail.files.perfetto import check_trace_name
 from dovetail.files.text import one_line
 from dovetail.files.written import check_writable

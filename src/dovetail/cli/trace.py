@@ -10,18 +10,11 @@ from pathlib import Path
 
 from dovetail.api.timelines import write_timeline
 from dovetail.cli.html import check_html, show_html
-from dovetail.cli.progress import busy
+from dovetail.cli.progress import announced
 from dovetail.cli.results import ResultFiles, check_links, result_files, write_tables
 from dovetail.cli.screen import show_json, show_tables, write
 from dovetail.cli.trace_options import TraceRequest
-from dovetail.errors import DovetailError, InvalidInput, did_you_mean
-from dovetail.files.astra import load_network, load_system, load_workload
-from dovetail.files.entry import is_file_name
-from dovetail.files.network import ASTRA_KEY, load_networks, network_of
-from dovetail.files.network_words import speeds_frac
-from dovetail.files.text import one_line, read_text
-from dovetail.files.traces import load_traces, write_traces
-from dovetail.network.astra.dimensions import (
+from dovetail.comm.astra.dimensions import (
     algorithms_of,
     astra_dims_of,
     devices_of,
@@ -29,14 +22,21 @@ from dovetail.network.astra.dimensions import (
     plain_system,
     queueing_of,
 )
-from dovetail.network.astra.layers import LayerWorkload
-from dovetail.network.astra.system import AstraDim, AstraSystem
-from dovetail.network.events.recording import Watch
-from dovetail.network.one_collective import Network
-from dovetail.network.trace.from_layers import trace_of
-from dovetail.network.trace.outcome import TraceOutcome
-from dovetail.network.trace.run_astra import run_astra
-from dovetail.network.trace.run_events import Settings, run_events
+from dovetail.comm.astra.layers import LayerWorkload
+from dovetail.comm.astra.system import AstraDim, AstraSystem
+from dovetail.comm.events.recording import Watch
+from dovetail.comm.one_collective import Network
+from dovetail.comm.trace.from_layers import trace_of
+from dovetail.comm.trace.outcome import TraceOutcome
+from dovetail.comm.trace.run_astra import run_astra
+from dovetail.comm.trace.run_events import Settings, run_events
+from dovetail.errors import DovetailError, InvalidInput, did_you_mean
+from dovetail.files.astra import load_network, load_system, load_workload
+from dovetail.files.entry import is_file_name
+from dovetail.files.network import ASTRA_KEY, load_networks, network_of
+from dovetail.files.network_formats import speeds_frac
+from dovetail.files.text import one_line, read_text
+from dovetail.files.traces import load_traces, write_traces
 from dovetail.report.csv_table import CRITICAL_COLUMNS, LINK_COLUMNS, RANK_COLUMNS, csv_text
 from dovetail.report.pages.inputs import plain_inputs
 from dovetail.report.pages.trace import trace_page
@@ -59,7 +59,7 @@ def answer(request: TraceRequest) -> None:
         raise InvalidInput("say which network the ranks are on, as in ring:8@50GB/s,500ns", "--topology")
     check_html(request.html)
     files = result_files(request.perfetto, request.csv, request.ranks)
-    with busy(f"following the ranks of {one_line(request.prefix)}"):
+    with announced(f"following the ranks of {one_line(request.prefix)}"):
         found = _run(request, *files.watches)
     write_results(files, found)
     if request.as_json:

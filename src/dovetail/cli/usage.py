@@ -23,7 +23,7 @@ _BY_OPTION = {
 }
 
 
-def check_said(arguments: list[str]) -> None:
+def check_values(arguments: list[str]) -> None:
     """Refuses empty values, which Typer takes for options that were left out: mostly a shell's variable without one."""
     for before, word in zip(["", *arguments], arguments, strict=False):
         option = word.removesuffix("=") if word.startswith("--") else before

@@ -26,10 +26,10 @@ def validate(
     """
     from dovetail.api.validated import check_request, sets_of, validated
     from dovetail.cli.answers import show_answer
-    from dovetail.cli.around import Terminal
     from dovetail.cli.html import check_html, show_html
     from dovetail.cli.pictures import picture_file
     from dovetail.cli.screen import write
+    from dovetail.cli.terminal import TerminalContext
     from dovetail.files.measurements import SHIPPED
     from dovetail.files.written import write_file
     from dovetail.report.accuracy_page import accuracy_page
@@ -42,7 +42,7 @@ def validate(
         raise InvalidInput("--markdown and --json are two forms of one answer; choose one")
     check_html(html)
     picture = picture_file(plot)
-    found = validated(request, Terminal())
+    found = validated(request, TerminalContext())
     if picture is not None:
         if not found.outcome.sets:
             raise InvalidInput("results hold no rows to draw; name the set itself", "--plot")

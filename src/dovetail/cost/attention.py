@@ -65,14 +65,14 @@ class Attentions:
 
 
 def attention_unit_s(
-    shape: Attentions, chips: ChipColumns, beside_s: FloatArray, bytes_per_s: FloatArray
+    shape: Attentions, chips: ChipColumns, overlappable_s: FloatArray, bytes_per_s: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Seconds the units take at full clock, all kernels but those before and after the gradients.
 
-    And bytes of partial results, at `bytes_per_s`, where units share a walk; memory takes `beside_s` meanwhile.
+    And bytes of partial results, at `bytes_per_s`, where units share a walk; memory takes `overlappable_s` meanwhile.
     """
     if chips.are_arrays:
-        return _pooled(shape, chips, beside_s, bytes_per_s)
+        return _pooled(shape, chips, overlappable_s, bytes_per_s)
     return _bound_s(shape, chips), np.zeros(())
 
 
@@ -108,11 +108,11 @@ def _rest(shape: Attentions, per_head: FloatArray, chips: ChipColumns) -> FloatA
 
 
 def _pooled(
-    shape: Attentions, chips: ChipColumns, beside_s: FloatArray, bytes_per_s: FloatArray
+    shape: Attentions, chips: ChipColumns, overlappable_s: FloatArray, bytes_per_s: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Seconds that arrays and a pool of lanes take, and bytes of partial results that are put together after them.
 
-    Walks are cut as is soonest done beside `beside_s` of memory, where there are arrays enough for all parts at once.
+    Walks are cut as is soonest done beside `overlappable_s` of memory, where arrays suffice for all parts at once.
     So more arrays of a kind never make it slower, and neither do more lanes.
     """
     unit_s = _pooled_s(shape, chips, 1)
@@ -124,8 +124,8 @@ def _pooled(
         if not bool(is_idle.any()):
             break
         parted_s, parted_bytes = _pooled_s(shape, chips, num_parts), _partial_bytes(shape, num_parts)
-        busy_s = np.maximum(unit_s, beside_s) + merged_bytes / bytes_per_s
-        is_sooner = is_idle & (np.maximum(parted_s, beside_s) + parted_bytes / bytes_per_s < busy_s)
+        busy_s = np.maximum(unit_s, overlappable_s) + merged_bytes / bytes_per_s
+        is_sooner = is_idle & (np.maximum(parted_s, overlappable_s) + parted_bytes / bytes_per_s < busy_s)
         unit_s, merged_bytes = np.where(is_sooner, parted_s, unit_s), np.where(is_sooner, parted_bytes, merged_bytes)
     return unit_s, merged_bytes
 

@@ -29,7 +29,7 @@ _COSTED_BY = (
     "side_bytes_per_element",
 )
 _COLUMNS = tuple(field.name for field in fields(OpCosts))
-CHIPS_AT_ONCE = 1_000  # what keeps a graph's arrays in a core's cache
+CHIP_BATCH = 1_000  # what keeps a graph's arrays in a core's cache
 _prepared = lru_cache(maxsize=32)(prepared)  # searches cost the same graphs again and again, on other chips
 at_withdrawal(_prepared.cache_clear)
 
@@ -45,7 +45,7 @@ def op_costs(ops: Ops, chip: Chip, setting: Setting = Setting.STREAM) -> OpCosts
 
 def chip_costs(ops: Ops, chips: Sequence[Chip], setting: Setting = Setting.STREAM) -> tuple[OpCosts, ...]:
     """As `op_costs`, on each of `chips`; those that are tiled alike are costed in one call."""
-    first, which = alike_rows(ops)
+    first, which = equally_costed_rows(ops)
     distinct = ops.taken(first)
     found = {}
     for places, columns in grouped(chips):
@@ -60,12 +60,12 @@ def chip_costs(ops: Ops, chips: Sequence[Chip], setting: Setting = Setting.STREA
 
 def distinct_costs(ops: Ops, chips: ChipColumns) -> OpCosts:
     """Cost of each row of `ops` on each of `chips`, chips by rows; rows that cannot differ are costed once."""
-    first, which = alike_rows(ops)
+    first, which = equally_costed_rows(ops)
     table = cost_table(ops.taken(first), chips)
     return OpCosts(**{f.name: getattr(table, f.name).T[:, which] for f in fields(OpCosts)})
 
 
-def alike_rows(ops: Ops) -> tuple[IntArray, IntArray]:
+def equally_costed_rows(ops: Ops) -> tuple[IntArray, IntArray]:
     """Rows that cannot differ in cost: the first of each, and which of them every row is.
 
     Cuts of a model differ in some of its operators, and recompute runs others again.
@@ -81,8 +81,8 @@ def alike_rows(ops: Ops) -> tuple[IntArray, IntArray]:
 def cost_table(ops: Ops, chips: ChipColumns, setting: Setting = Setting.STREAM) -> OpCosts:
     """Cost of each row of `ops` on each of `chips`, rows by chips."""
     work = _prepared(ops)
-    if len(chips) <= CHIPS_AT_ONCE:
+    if len(chips) <= CHIP_BATCH:
         return family_costs(work, chips, setting)
-    starts = range(0, len(chips), CHIPS_AT_ONCE)
-    parts = [family_costs(work, chips.at(slice(start, start + CHIPS_AT_ONCE)), setting) for start in starts]
+    starts = range(0, len(chips), CHIP_BATCH)
+    parts = [family_costs(work, chips.at(slice(start, start + CHIP_BATCH)), setting) for start in starts]
     return OpCosts(**{f.name: np.concatenate([getattr(p, f.name) for p in parts], axis=1) for f in fields(OpCosts)})

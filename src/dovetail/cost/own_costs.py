@@ -25,7 +25,7 @@ from dovetail.workload.graph import BoolArray, FloatArray, IntArray, Ops
 from dovetail.workload.operators import OPERATORS, UNIT, Unit, code_of
 
 if TYPE_CHECKING:  # the families ask for what is here
-    from dovetail.cost.families.rows import Parts, Rows
+    from dovetail.cost.families.rows import RowCosts, Rows
 
 OperatorCost = Callable[["Rows", ChipColumns], FloatArray]
 AT = "@"
@@ -53,7 +53,7 @@ def is_costed_apart(kind: IntArray) -> BoolArray:
     return np.isin(kind, own_kinds())
 
 
-def with_own_costs(parts: Parts, rows: Rows, chips: ChipColumns) -> Parts:
+def with_own_costs(parts: RowCosts, rows: Rows, chips: ChipColumns) -> RowCosts:
     """`parts` of `rows` on `chips`, with the seconds of those that a plugin costs, and all that goes with them."""
     own = own_kinds()
     if not own or not np.isin(rows.kind, own).any():
@@ -90,8 +90,8 @@ def _given_s(name: str, rows: Rows, chips: ChipColumns) -> FloatArray:
         given_s = np.broadcast_to(np.asarray(found, dtype=np.float64), shape)
     except (TypeError, ValueError):
         got = f"an array of shape {np.shape(found)}" if isinstance(found, np.ndarray) else f"{found!r:.60}"
-        told = f"an operator cost gives seconds for {shape[0]} rows by {shape[1]} chips"
-        raise InvalidInput(f"{told}; got {got}", where) from None
+        message = f"an operator cost gives seconds for {shape[0]} rows by {shape[1]} chips"
+        raise InvalidInput(f"{message}; got {got}", where) from None
     if not bool((np.isfinite(given_s) & (given_s >= 0)).all()):
         got = given_s[~(np.isfinite(given_s) & (given_s >= 0))][0]
         raise InvalidInput(f"an operator cost gives seconds of 0 or more; got {got:g}", where)
@@ -103,9 +103,9 @@ def refuse_own_costs(ops: Ops, chips: Iterable[str], what: str) -> None:
     known = entries_for(chips)
     for code in np.unique(ops.kind[np.isin(ops.kind, list(known))]):
         name = known[int(code)][0]
-        told = f"{what}, and nothing is known of the cost of {name} but its values"
+        message = f"{what}, and nothing is known of the cost of {name} but its values"
         way_out = "leave that plugin out, or simulate and plan on chips that are given"
-        raise NotModelled(f"{told}; {way_out}", operator_costs.owner(name))
+        raise NotModelled(f"{message}; {way_out}", operator_costs.owner(name))
 
 
 def entries_for(chips: Iterable[str]) -> dict[int, list[str]]:

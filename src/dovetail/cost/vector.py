@@ -101,9 +101,9 @@ def kernel_times(kernels: KernelRows, chips: ChipColumns) -> Times:
     busy_s = np.maximum(hbm_s, lanes_s)
     for code in set(kernels.access.tolist()) - set(_PLAIN):
         mask = kernels.access == code
-        beside_s, after_s = _waits(list(Access)[code], kernels.at(mask), chips)
-        busy_s[mask] = np.maximum(busy_s[mask], beside_s) + after_s
-        waits_s[mask] = beside_s + after_s
+        overlappable_s, after_s = _waits(list(Access)[code], kernels.at(mask), chips)
+        busy_s[mask] = np.maximum(busy_s[mask], overlappable_s) + after_s
+        waits_s[mask] = overlappable_s + after_s
     starts = np.flatnonzero(np.diff(kernels.operator, prepend=-1))
     columns = (busy_s, lanes_s, hbm_s, waits_s, moved_bytes)
     return _summed(columns, starts)

@@ -89,8 +89,8 @@ def _check_workers(client: Any, address: str) -> None:
     try:
         client.wait_for_workers(1, timeout=LOOK_S)
     except TimeoutError:
-        told = f"the Dask cluster at {address} has no workers"
-        raise InvalidInput(f"{told}; start some with: dask worker {address} --nthreads 1") from None
+        message = f"the Dask cluster at {address} has no workers"
+        raise InvalidInput(f"{message}; start some with: dask worker {address} --nthreads 1") from None
     for worker, found in client.run(partial(_version, loaded_plugins()), on_error="return").items():
         _check_version(worker, str(found) if not isinstance(found, BaseException) else f"none ({found})")
 
@@ -98,10 +98,10 @@ def _check_workers(client: Any, address: str) -> None:
 def _check_version(worker: str, found: str, expected: str = "") -> None:
     expected = expected or model_version()
     if found != expected:
-        told = f"worker {worker} has Dovetail {found}, and this is {expected}: their numbers must not mix"
+        message = f"worker {worker} has Dovetail {found}, and this is {expected}: their numbers must not mix"
         is_plugins = found.partition(PLUGINS)[0] == expected.partition(PLUGINS)[0]
         way_out = "name the same plugins" if is_plugins else "install the same on both"
-        raise InvalidInput(f"{told}; {way_out} and start the workers again")
+        raise InvalidInput(f"{message}; {way_out} and start the workers again")
 
 
 class Cluster(Generic[Q]):
@@ -158,19 +158,21 @@ class Cluster(Generic[Q]):
                 if self._client.status not in ("running", "connecting"):
                     raise self._gone() from None
                 if alone_s >= ALONE_S:
-                    told = f"the Dask cluster at {self._address} has had no worker for {ALONE_S:g} s"
-                    raise EngineFailed(f"{told}; start some with: dask worker {self._address} --nthreads 1") from None
+                    message = f"the Dask cluster at {self._address} has had no worker for {ALONE_S:g} s"
+                    raise EngineFailed(
+                        f"{message}; start some with: dask worker {self._address} --nthreads 1"
+                    ) from None
             except self._dask.KilledWorker as error:
-                told = (
+                message = (
                     f"part {place + 1} of the work ended every worker that tried it, {error.last_worker.address} last"
                 )
-                raise EngineFailed(f"{told}; its log says why, most often too little memory") from None
+                raise EngineFailed(f"{message}; its log says why, most often too little memory") from None
             except (CancelledError, self._dask.comm.CommClosedError):
                 raise self._gone() from None
 
     def _gone(self) -> EngineFailed:
-        told = f"the Dask scheduler at {self._address} is gone"
-        return EngineFailed(f"{told}; what was told before is kept where --store names a file: start it and repeat")
+        message = f"the Dask scheduler at {self._address} is gone"
+        return EngineFailed(f"{message}; what was told before is kept where --store names a file: start it and repeat")
 
 
 def _up_to(left: Iterator[T], most: int) -> Iterator[T]:

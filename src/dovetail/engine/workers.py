@@ -121,8 +121,8 @@ def _tried(held: list[_Try], error: BaseException) -> list[_Try]:
     """What a dead worker held; the first of them was being done, and ends the search where it ended too many."""
     held[0].num_ended += 1
     if held[0].num_ended >= MOST_TRIES:
-        told = f"chunk {held[0].place + 1} of the work ended its worker {MOST_TRIES} times ({_cause(error)})"
-        raise EngineFailed(f"{told}; fewer --workers leave more memory to each, and without --workers it shows why")
+        message = f"chunk {held[0].place + 1} of the work ended its worker {MOST_TRIES} times ({_cause(error)})"
+        raise EngineFailed(f"{message}; fewer --workers leave more memory to each, and without --workers it shows why")
     return held
 
 
@@ -177,8 +177,8 @@ class _Worker:
         try:
             found: Future[Any] = self._pool.schedule(_acted, args=(act, one.task))
         except RuntimeError:
-            told = "a worker ended as soon as it was started; fewer --workers leave more memory to each"
-            raise EngineFailed(told) from None
+            message = "a worker ended as soon as it was started; fewer --workers leave more memory to each"
+            raise EngineFailed(message) from None
         return found
 
     def take(self) -> _Try:

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
-from dovetail.api.around import Called
 from dovetail.api.jobs import JobRequest, open_job_of
 from dovetail.api.planned import best_plan
 from dovetail.api.progress import Progress, Tell
 from dovetail.api.requests.jobs import PlanRequest
+from dovetail.api.search_context import CallContext
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.explorer.designs import design_cluster
 from dovetail.explorer.state import DEVICES, TIMES, State
+from dovetail.files.heterogeneous_cluster import any_cluster_of
 from dovetail.files.job import OpenJob, countable
-from dovetail.files.mixed_cluster import any_cluster_of
 from dovetail.files.model import model_of
 from dovetail.files.plan_text import plan_text
 from dovetail.files.residuals import load_residuals
 from dovetail.files.uploaded import catalogue_entry, uploaded_cluster, uploaded_model, uploaded_plan
 from dovetail.hardware.altered import Figure, altered, figures_of
 from dovetail.hardware.cluster import Cluster
-from dovetail.hardware.mixed import AnyCluster, MixedCluster
-from dovetail.plan.plan import Plan
+from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster
+from dovetail.parallel.plan import Plan
 from dovetail.report.page import Page
 from dovetail.report.pages.simulated import outcome_page
 from dovetail.report.planned import sentence
@@ -74,8 +74,8 @@ def _cluster(state: State) -> AnyCluster:
         return any_cluster_of(catalogue_entry(state.cluster), state.devices)
     cluster = uploaded_cluster(state.cluster_file.text, state.cluster_file.name)
     if state.devices not in (0, cluster.num_devices):
-        told = f"{cluster.name} was uploaded with {cluster.num_devices:,} devices"
-        raise InvalidInput(f"{told}; change its file for {state.devices:,}")
+        error_message = f"{cluster.name} was uploaded with {cluster.num_devices:,} devices"
+        raise InvalidInput(f"{error_message}; change its file for {state.devices:,}")
     return cluster
 
 
@@ -96,7 +96,7 @@ def altered_cluster(state: State, job: OpenJob) -> AnyCluster:
     factors = {key: factor for key, factor in state.factors.items() if key != DEVICES}
     if not factors:
         return job.cluster
-    if isinstance(job.cluster, MixedCluster):
+    if isinstance(job.cluster, HeterogeneousCluster):
         raise InvalidInput("figures are changed of clusters of equal devices; change the file of one of several parts")
     return altered(job.cluster, factors, job.workload.precision.compute)
 
@@ -117,7 +117,7 @@ class Prepared:
 def prepared(state: State) -> Prepared:
     """The state's job and plan; of what is changed of the hardware, the number of devices alone plays a part."""
     job = job_as_turned(state)
-    text = state.plan if isinstance(job.cluster, MixedCluster) else _without_copies(state.plan)
+    text = state.plan if isinstance(job.cluster, HeterogeneousCluster) else _without_copies(state.plan)
     with countable():
         return Prepared(job=job, plan=uploaded_plan(text, job.workload, job.cluster))
 
@@ -142,7 +142,7 @@ def found_for_state(state: State, tell: Tell | None = None, objective: str = DEF
     job = job_as_turned(state)
     asked = _job_request(state, job.workload.model, altered_cluster(state, job))
     wanted = PlanRequest(objective=objective).changed(**state.requested)
-    best, answer = best_plan(asked, wanted, Called(tell=tell or _nobody))
+    best, answer = best_plan(asked, wanted, CallContext(tell=tell or _no_progress))
     if isinstance(answer, NothingFits):
         return Found(plan=plan_text(best.plan), said="no plan fits; this is the one that needs least memory")
     return Found(plan=plan_text(best.plan), said=f"{sentence(answer)}.", gap_frac=answer.gap_frac)
@@ -153,11 +153,11 @@ def page_of_state(state: State) -> Page:
     return outcome_page(result_of_state(state), residuals=load_residuals())
 
 
-def _nobody(_: Progress) -> None:
+def _no_progress(_: Progress) -> None:
     """Whom a search tells by default."""
 
 
-def told(act: Callable[[], object]) -> str:
+def error_message(act: Callable[[], object]) -> str:
     """The one line that is wrong with what `act` is asked; empty where nothing is."""
     try:
         act()

@@ -12,12 +12,12 @@ from nicegui import ui
 from dovetail.errors import DovetailError
 from dovetail.explorer.answers import figures_of_job, prepared, result_of
 from dovetail.explorer.elements import box, button, markup, words
-from dovetail.explorer.figures import LIMIT, Measure, Measures, change_frac, figure_in_words, measures_of
-from dovetail.explorer.frame import Frame
+from dovetail.explorer.figures import LIMIT, Measure, Measures, change_frac, figure_label, measures_of
+from dovetail.explorer.frame import PageFrame
 from dovetail.explorer.state import FIRST, State, query_of, states_of
+from dovetail.report.labels import plan_in_brief
 from dovetail.report.page_tables import table_html
 from dovetail.report.table import Table
-from dovetail.report.words import plan_in_brief
 
 LEAD = "Pinned designs side by side, each beside the first. Pin more on the plan page."
 EMPTY = "Nothing is pinned yet. On the plan page, press “Pin this design”; change something, and pin again."
@@ -30,7 +30,7 @@ class CompareView:
 
     def __init__(self, query: list[tuple[str, str]]) -> None:
         self._query = query
-        self.frame = Frame("/compare", query)
+        self.frame = PageFrame("/compare", query)
         self.state, self.pins = FIRST, ()  # type: State, tuple[State, ...]
 
     def build(self) -> None:
@@ -130,7 +130,7 @@ def _column(state: State) -> Column:
     }
     for figure in figures_of_job(job):
         factor = state.factors.get(figure.key, 1.0)
-        facts[figure.label] = figure_in_words(figure.value * factor, figure.unit)
+        facts[figure.label] = figure_label(figure.value * factor, figure.unit)
     return Column(facts=facts, measures=measures_of(result))
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from html import escape
 
 from dovetail.evaluate import Infeasible, Outcome
+from dovetail.report.labels import AXIS_LABELS, number, percent, plan_in_brief
 from dovetail.report.limits import limited_by
-from dovetail.report.outcome import LIMIT_WORDS
-from dovetail.report.words import AXIS_WORDS, number, percent, plan_in_brief
-from dovetail.schedule.work import COMM_AXES
+from dovetail.report.outcome import LIMIT_LABELS
+from dovetail.step.work import COMM_AXES
 from dovetail.units import format_bytes, format_energy_j, format_rate, format_s
 
 TOLERANCE_FRAC = 0.0005  # style: a change that would show as 0.0 %
@@ -84,8 +84,8 @@ def _memory(result: Outcome | Infeasible) -> Measure:
 def largest_part(outcome: Outcome) -> tuple[str, float]:
     """What most of a step is spent on, by name, and its seconds."""
     step = outcome.step
-    parts_s = dict(zip(LIMIT_WORDS, (float(s) for s in step.limits_s), strict=True))
-    parts_s |= {AXIS_WORDS[axis]: float(own.exposed_s) for axis, own in zip(COMM_AXES, step.comm, strict=True)}
+    parts_s = dict(zip(LIMIT_LABELS, (float(s) for s in step.limits_s), strict=True))
+    parts_s |= {AXIS_LABELS[axis]: float(own.exposed_s) for axis, own in zip(COMM_AXES, step.comm, strict=True)}
     parts_s |= {"pipeline bubble": float(step.bubble_s), "update": float(step.update_s)}
     parts_s |= {"copies to the host": float(step.offload.exposed_s), "the host": float(step.host_s)}
     most = max(parts_s, key=lambda name: parts_s[name])
@@ -135,7 +135,7 @@ def _moved(now: Measure, before: Measure) -> str:
     return f'<span class="moved {word}">{moved_frac:+.1%}</span>'
 
 
-def figure_in_words(value: float, unit: str) -> str:
+def figure_label(value: float, unit: str) -> str:
     """A figure of the hardware as datasheets say it."""
     if unit == "bytes":
         return format_bytes(value)

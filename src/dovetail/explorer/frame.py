@@ -43,7 +43,7 @@ class Site:
     searches: Searches
 
 
-class Frame:
+class PageFrame:
     """One page in one browser tab: its heading, and where its state is written."""
 
     def __init__(self, path: str, query: list[tuple[str, str]]) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 from nicegui import ui
 
 from dovetail.explorer.elements import box, choice_field, drawn, markup, tables_html, words
-from dovetail.explorer.frame import Frame
+from dovetail.explorer.frame import PageFrame
 from dovetail.explorer.fronts import Front
 from dovetail.explorer.state import query_of
 from dovetail.report.charts.chart import Chart, axis, layout
 from dovetail.report.charts.palette import BLUE, VERMILLION
+from dovetail.report.labels import number
 from dovetail.report.table import Table
-from dovetail.report.words import number
 
 MOST_LISTED = 200
 
@@ -23,7 +23,7 @@ MOST_LISTED = 200
 class FrontView:
     """The front in one tab; which point is open is told to `keep`, who writes it into the address."""
 
-    def __init__(self, frame: Frame, front: Front, point: int, keep: Callable[[int], None]) -> None:
+    def __init__(self, frame: PageFrame, front: Front, point: int, keep: Callable[[int], None]) -> None:
         self._frame, self._front, self._keep = frame, front, keep
         self._across, self._up = min(1, len(front.axes) - 1), 0
         self.point = point if 0 <= point < len(front.points) else 0

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from dovetail.explorer.designs import design_word
 from dovetail.explorer.state import State
 from dovetail.files.plan_text import plan_text
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.report.codesigned import system_in_brief
 from dovetail.report.fronts import FrontReport, notes, proof, sentence
+from dovetail.report.labels import number, plan_in_brief
 from dovetail.report.table import Table
-from dovetail.report.words import number, plan_in_brief
 from dovetail.search.codesign.pareto import FrontSystem
 from dovetail.search.codesign.question import Case
-from dovetail.search.codesign.system_words import in_words
+from dovetail.search.codesign.system_labels import as_labels
 from dovetail.workload.models import models
 
 KNOB_WORDS = {
@@ -80,7 +80,7 @@ def _point(report: FrontReport, one: FrontSystem) -> FrontPoint:
 
 
 def _system_table(report: FrontReport, one: FrontSystem, system: dict[str, float], plans: list[Plan]) -> Table:
-    told_system = in_words(report.question.base, system)
+    told_system = as_labels(report.question.base, system)
     knobs = [(KNOB_WORDS.get(name, name), _shown(value)) for name, value in told_system.items()]
     figures = [(f"{axis}, {report.unit(axis)}", number(report.on(axis, one))) for axis in report.found.axes]
     told = [

@@ -20,7 +20,7 @@ from dovetail.explorer.study_page import StudyView
 from dovetail.explorer.uploads import add_uploads
 from dovetail.explorer.work import Workers
 from dovetail.files.plan_text import plan_text
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 
 CONNECT_S = 30.0
 

@@ -14,7 +14,7 @@ from dovetail.explorer.state import DEVICES, LABELS, OPTIONS, State, Upload, who
 from dovetail.explorer.turns import can_have
 from dovetail.files.job import OpenJob
 from dovetail.files.uploaded import LIMIT_BYTES, upload_name
-from dovetail.hardware.mixed import chips_of
+from dovetail.hardware.heterogeneous import chips_of
 
 
 class Asker(Protocol):

@@ -18,7 +18,7 @@ from dovetail.explorer.answers import (
 )
 from dovetail.explorer.elements import box, button, markup, show_section, words
 from dovetail.explorer.figures import cards_html
-from dovetail.explorer.frame import Frame, Site
+from dovetail.explorer.frame import PageFrame, Site
 from dovetail.explorer.packed import MOST_IN_ADDRESS
 from dovetail.explorer.plan_form import PlanForm
 from dovetail.explorer.quick import Quick, whole_measures
@@ -37,7 +37,7 @@ class PlanView:
 
     def __init__(self, site: Site, query: list[tuple[str, str]]) -> None:
         self._site, self._query = site, query
-        self.frame = Frame("/", query)
+        self.frame = PageFrame("/", query)
         self.state, self.pins = FIRST, ()  # type: State, tuple[State, ...]
         self._number = 0  # of the last thing asked: what answers an earlier one comes too late
         self._is_turning = self._is_stale = self._is_limiting = False
@@ -59,7 +59,7 @@ class PlanView:
                     words("Turn the hardware", "h2")
                     self._turns = Turns(self)
                     with box("row"):
-                        self._anew = button("Plan anew", self.plan_anew, id="plan-anew")
+                        self._anew = button("Plan anew", self.replan, id="plan-anew")
                         self._reset = button("Reset", self.reset, is_quiet=True, id="reset")
                     words("The plan stays the same until it is planned anew.", "p", "note")
             with box("side", "div"):
@@ -95,7 +95,7 @@ class PlanView:
             self._show_job(job)
             await self._planned()
 
-    async def plan_anew(self) -> None:
+    async def replan(self) -> None:
         """The best plan for the hardware as it was turned."""
         with self.frame.refusing():
             self._is_new = True

@@ -9,8 +9,8 @@ from nicegui import ui
 
 from dovetail.explorer.catalogue import chip_groups, model_groups, named
 from dovetail.explorer.elements import box, choice_field, text_field, words
-from dovetail.explorer.frame import Frame
-from dovetail.explorer.search_asked import (
+from dovetail.explorer.frame import PageFrame
+from dovetail.explorer.search_request import (
     CODESIGN,
     COUNTED,
     FRONT,
@@ -20,10 +20,10 @@ from dovetail.explorer.search_asked import (
     PLAN,
     WRITTEN,
     SearchRequest,
-    asked_by_form,
     checked,
     example_of,
     options_of,
+    search_request_of_form,
 )
 from dovetail.explorer.state import FIRST
 from dovetail.search.codesign.networks import NETWORKS
@@ -47,7 +47,7 @@ class Asker(Protocol):
     """Who is asked by the form."""
 
     asked: SearchRequest
-    frame: Frame
+    frame: PageFrame
 
     def ask(self, asked: SearchRequest) -> None: ...
 
@@ -105,7 +105,7 @@ class SearchForm:
     def _write(self, name: str) -> Any:
         def write(text: str) -> None:
             with self._asker.frame.refusing():
-                self._asker.ask(asked_by_form(self._asker.asked, {name: text}))
+                self._asker.ask(search_request_of_form(self._asker.asked, {name: text}))
 
         return write
 

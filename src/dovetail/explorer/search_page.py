@@ -11,18 +11,18 @@ from nicegui import ui
 
 from dovetail.errors import InvalidInput
 from dovetail.explorer.elements import box, button, show_section, words
-from dovetail.explorer.frame import Frame, Site
+from dovetail.explorer.frame import PageFrame, Site
 from dovetail.explorer.front_view import FrontView, whole
-from dovetail.explorer.search_asked import (
+from dovetail.explorer.search_form import FIELDS, SearchForm
+from dovetail.explorer.search_request import (
     OTHERS,
     PLAN,
     SearchRequest,
-    asked_by_form,
     check_can_start,
-    search_asked,
     search_query,
+    search_request,
+    search_request_of_form,
 )
-from dovetail.explorer.search_form import FIELDS, SearchForm
 from dovetail.explorer.searches import CANCELLED, DONE, FAILED, RUNNING, Search
 from dovetail.explorer.state import State, query_of, states_of
 from dovetail.units import format_duration
@@ -32,7 +32,7 @@ LOOK_S = 0.25
 NUMBER = "search"
 POINT = "point"
 GONE = "this search is not known any more; what it scored is in the store, so starting it again goes on from there"
-WORDS = {RUNNING: "Running", DONE: "Done", CANCELLED: "Cancelled", FAILED: "Failed"}
+LABELS = {RUNNING: "Running", DONE: "Done", CANCELLED: "Cancelled", FAILED: "Failed"}
 
 
 class SearchView:
@@ -40,7 +40,7 @@ class SearchView:
 
     def __init__(self, site: Site, query: list[tuple[str, str]], path: str = "/search") -> None:
         self._site, self._query = site, query
-        self.frame = Frame(path, query)
+        self.frame = PageFrame(path, query)
         self.asked = SearchRequest()
         self._state: State | None = None
         self._search: Search | None = None
@@ -73,7 +73,7 @@ class SearchView:
         """What the address asks for, and the search it names."""
         said = dict(self._query)
         self._point = max(0, whole(said.get(POINT, "")))
-        self.asked = search_asked([(name, value) for name, value in self._query if name != NUMBER])
+        self.asked = search_request([(name, value) for name, value in self._query if name != NUMBER])
         if self.asked.kind == PLAN:
             own = ("kind", "objective", *OTHERS)
             self._state = states_of([(name, value) for name, value in self._query if name not in own])[0]
@@ -97,7 +97,7 @@ class SearchView:
             if self._search is not None and self._search.status == RUNNING:
                 raise InvalidInput("this search is running; cancel it before another is started")
             said = form if isinstance(form, dict) and self.asked.kind != PLAN else {}
-            asked = asked_by_form(self.asked, {str(name): str(text) for name, text in said.items()})
+            asked = search_request_of_form(self.asked, {str(name): str(text) for name, text in said.items()})
             check_can_start(asked)
             self.asked = asked
             self._search = self._site.searches.start(asked)
@@ -123,7 +123,7 @@ class SearchView:
         now = search.standings[-1][1] if search.standings else None
         told = [now.words if now else "starting" if search.status == RUNNING else "", search.said]
         told.append(format_duration(search.took_s or time.monotonic() - search.began_s, 0))
-        self._show(WORDS[search.status], "; ".join(filter(None, told)), is_running=search.status == RUNNING)
+        self._show(LABELS[search.status], "; ".join(filter(None, told)), is_running=search.status == RUNNING)
         self._set_bar(search)
         if search.status == DONE and self._shown != search.number:
             self._shown = search.number

@@ -14,7 +14,7 @@ from dovetail.errors import DovetailError
 from dovetail.explorer.answers import found_for_state, page_of_state
 from dovetail.explorer.designs import design_word
 from dovetail.explorer.fronts import Front, design_state, front_of_report
-from dovetail.explorer.search_asked import CODESIGN, FRONT, PLAN, SearchRequest
+from dovetail.explorer.search_request import CODESIGN, FRONT, PLAN, SearchRequest
 from dovetail.explorer.state import FIRST, State
 from dovetail.explorer.work import begin_child
 from dovetail.files.model import model_of

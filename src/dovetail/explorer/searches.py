@@ -12,7 +12,7 @@ from typing import Any
 
 from dovetail.api.progress import Progress
 from dovetail.errors import InvalidInput
-from dovetail.explorer.search_asked import SearchRequest
+from dovetail.explorer.search_request import SearchRequest
 from dovetail.explorer.search_work import Ended, Refused, run_search
 from dovetail.plugins import loaded_plugins
 

@@ -28,7 +28,7 @@ _FILES = tuple(f"{kind}-{part}" for kind in ("model", "cluster") for part in ("n
 LABELS = {name: each.option.form for name, each in form_options(PlanRequest).items()}  # of the form, by address
 # Options of `plan` that the form offers and no control of its own is made for: a field each.
 OPTIONS = form_options(PlanRequest, but=(*_COUNTS, "compute"))
-WORDS = ("model", "cluster", *_FILES, "design", *_COUNTS, "compute", *OPTIONS, "plan", PIN)
+QUERY_KEYS = ("model", "cluster", *_FILES, "design", *_COUNTS, "compute", *OPTIONS, "plan", PIN)
 OF_EVERY_PAGE = ("theme", "token")
 
 
@@ -110,7 +110,7 @@ def _words(state: State) -> list[tuple[str, str]]:
     return [*words, *((f"{TIMES}{key}", f"{value:.{DIGITS}g}") for key, value in sorted(state.factors.items()))]
 
 
-def check_words(query: Iterable[tuple[str, str]], known: Sequence[str]) -> None:
+def check_keys(query: Iterable[tuple[str, str]], known: Sequence[str]) -> None:
     """Raises at a word that no page of this kind takes: left out in silence, it would seem to have been heard."""
     for name, _ in query:
         if name not in known and name not in OF_EVERY_PAGE and not (name.startswith(TIMES) and PIN in known):
@@ -125,7 +125,7 @@ def states_of(query: Sequence[tuple[str, str]]) -> tuple[State, tuple[State, ...
         raise InvalidInput(f"at most {MAX_PINS} designs are pinned at once; got {len(pins)}")
     pinned = [parse_qsl(pin) for pin in pins]
     for words in (query, *pinned):
-        check_words(words, WORDS)
+        check_keys(words, QUERY_KEYS)
     return _state([(name, value) for name, value in query if name != PIN]), tuple(_state(words) for words in pinned)
 
 

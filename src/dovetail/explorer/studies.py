@@ -8,7 +8,7 @@ from pathlib import Path
 from dovetail.errors import InvalidInput
 from dovetail.explorer.fronts import Front, front_of_report
 from dovetail.report.fronts import FrontReport
-from dovetail.report.studies import asked_words, study_tables
+from dovetail.report.studies import question_label, study_tables
 from dovetail.report.table import Table
 from dovetail.search.codesign.kept import front_of_scores, question_again
 from dovetail.search.codesign.pareto import checked_axes, metric_of
@@ -51,7 +51,7 @@ def studies_of(store: str) -> tuple[Listed, ...]:
 def _listed(study: StudyRecord) -> Listed:
     return Listed(
         key=study.key,
-        said=f"{study.kind}: {asked_words(study)}; {study.num_rows:,} rows, {study.written[:10]}",
+        said=f"{study.kind}: {question_label(study)}; {study.num_rows:,} rows, {study.written[:10]}",
         num_rows=study.num_rows,
         is_current=study.is_current,
         has_front=study.kind in WITH_FRONTS,

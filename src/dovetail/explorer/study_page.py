@@ -7,7 +7,7 @@ import asyncio
 from nicegui import ui
 
 from dovetail.explorer.elements import box, choice_field, markup, tables_html, words
-from dovetail.explorer.frame import Frame, Site
+from dovetail.explorer.frame import PageFrame, Site
 from dovetail.explorer.front_view import FrontView, whole
 from dovetail.explorer.search_form import AXES
 from dovetail.explorer.studies import Listed, Opened, studies_of, study_opened
@@ -27,7 +27,7 @@ class StudyView:
 
     def __init__(self, site: Site, query: list[tuple[str, str]]) -> None:
         self._site = site
-        self.frame = Frame("/study", query)
+        self.frame = PageFrame("/study", query)
         said = dict(query)
         self._key, self._axes = said.get("study", ""), said.get("axes", FIRST_AXES)
         self._point = max(0, whole(said.get("point", "")))

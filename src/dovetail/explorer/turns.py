@@ -13,7 +13,7 @@ from nicegui import ui
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.explorer.answers import figures_of_job, job_of_state
 from dovetail.explorer.elements import slider, words
-from dovetail.explorer.figures import figure_in_words
+from dovetail.explorer.figures import figure_label
 from dovetail.explorer.state import DEVICES, State
 from dovetail.files.job import OpenJob
 from dovetail.hardware.altered import MOST_TIMES, Figure
@@ -56,7 +56,7 @@ class Turns:
         most = math.log2(MOST_TIMES)
 
         def said(factor: float) -> str:
-            return _times(figure_in_words(figure.value * factor, figure.unit), factor)
+            return _times(figure_label(figure.value * factor, figure.unit), factor)
 
         _, output = slider(
             f"turn-{figure.key}",

@@ -8,18 +8,18 @@ from typing import Any
 
 import yaml
 
-from dovetail.errors import DovetailError, InvalidInput
-from dovetail.files.entry import described
-from dovetail.files.text import one_line, read_text
-from dovetail.network.astra.described import (
+from dovetail.comm.astra.described import (
     IMPLEMENTATIONS,
     MEMORY_BYTES_PER_TICK,
     NETWORK_BYTES_PER_TICK,
     dims_of,
     system_of,
 )
-from dovetail.network.astra.layers import LayerWorkload, layer_workload
-from dovetail.network.astra.system import AstraDim, AstraSystem
+from dovetail.comm.astra.layers import LayerWorkload, layer_workload
+from dovetail.comm.astra.system import AstraDim, AstraSystem
+from dovetail.errors import DovetailError, InvalidInput
+from dovetail.files.entry import described
+from dovetail.files.text import one_line, read_text
 
 
 def parse_network(text: str) -> tuple[AstraDim, ...]:

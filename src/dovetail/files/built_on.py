@@ -50,7 +50,7 @@ def workload_entries(spec: Entry, purpose: str, *, has_own_size: bool) -> list[E
     return [listed.child(place) for place in range(len(listed.value))]
 
 
-def said_workload(entry: Entry, batch: int, seq: int, base: Chip) -> Workload:
+def sized_workload(entry: Entry, batch: int, seq: int, base: Chip) -> Workload:
     """The workload at `entry`, with the size that the command line gives it, if any."""
     workload, _ = workload_of(entry)
     workload = replace(workload, global_batch=batch or workload.global_batch, seq=seq or workload.seq)
@@ -59,7 +59,7 @@ def said_workload(entry: Entry, batch: int, seq: int, base: Chip) -> Workload:
     return workload
 
 
-def said_amount(option: str, text: str, unit: str) -> float:
+def positive_amount(option: str, text: str, unit: str) -> float:
     """What an option says, which must be above 0."""
     try:
         value = quantity(text, unit)

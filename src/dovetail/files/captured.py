@@ -32,22 +32,22 @@ WIDTH = 120  # of a line, where its values can be told apart
 _MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
-def captured_words(captured: Captured) -> dict[str, Any]:
+def captured_entries(captured: Captured) -> dict[str, Any]:
     """What a model file says, as a spec may say it too in place of a model's name."""
     return {FORMAT_KEY: FORMAT, "version": VERSION, "dovetail": __version__, "captured": as_plain(captured)}
 
 
 def captured_text(captured: Captured) -> str:
     """The text of a model file, as many values on a line as there is room for."""
-    whole = captured_words(captured)
+    whole = captured_entries(captured)
     text = "\n".join(_lines(whole)) + "\n"
     if (num_values := _num_values(whole)) > MAX_JSON_VALUES:
-        told = f"a model file holds at most {MAX_JSON_VALUES:,} values; {captured.name} would have {num_values:,}"
-        raise InvalidInput(f"{told}: it has too many different operators")
+        message = f"a model file holds at most {MAX_JSON_VALUES:,} values; {captured.name} would have {num_values:,}"
+        raise InvalidInput(f"{message}: it has too many different operators")
     num_bytes = len(text.encode())
     if num_bytes > JSON_LIMIT_BYTES:
-        told = f"a model file has at most {format_bytes(JSON_LIMIT_BYTES, 0)}; {captured.name} would have"
-        raise InvalidInput(f"{told} {format_bytes(num_bytes)}: it has too many different operators")
+        message = f"a model file has at most {format_bytes(JSON_LIMIT_BYTES, 0)}; {captured.name} would have"
+        raise InvalidInput(f"{message} {format_bytes(num_bytes)}: it has too many different operators")
     return text
 
 
@@ -113,8 +113,8 @@ def _check_head(entry: Entry) -> None:
         raise entry.child(FORMAT_KEY).refused(f"the format of a model file is {FORMAT!r}")
     version = entry.child("version").value
     if version != VERSION or isinstance(version, bool):
-        told = f"this Dovetail reads version {VERSION} of model files; capture the model anew"
-        raise entry.child("version").refused(told)
+        message = f"this Dovetail reads version {VERSION} of model files; capture the model anew"
+        raise entry.child("version").refused(message)
     if not entry.has("captured"):
         raise entry.refused("captured is missing; capture the model anew")
 
@@ -124,8 +124,8 @@ def with_graph(captured: Captured) -> Captured:
     try:
         captured.forward(Sample(batch=1, seq=captured.seq, dtype="bf16"))
     except _MISFITS:
-        told = "no graph can be laid out of its parts, which do not fit together"
-        raise InvalidInput(f"{told}: the file was changed or cut; capture the model anew") from None
+        message = "no graph can be laid out of its parts, which do not fit together"
+        raise InvalidInput(f"{message}: the file was changed or cut; capture the model anew") from None
     return captured
 
 

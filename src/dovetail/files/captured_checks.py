@@ -7,10 +7,10 @@ from typing import Any
 
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.value_json import MAX_NUMBER
-from dovetail.plan.check import RULED
+from dovetail.parallel.check import RULED
 from dovetail.workload.graph import NUM_EXTENTS, Axis
 from dovetail.workload.operators import code_of
-from dovetail.workload.recorded.captured import KINDS, Captured, Limit, Part, Stretch
+from dovetail.workload.recorded.captured import KINDS, BlockOperator, Captured, Limit, Stretch
 from dovetail.workload.recorded.sizes import MAX_POWER, Size
 from dovetail.workload.shape_rules import MAX_LAYERS
 
@@ -38,7 +38,7 @@ def _size(size: Size) -> None:
     _within("num_seq", size.num_seq, -MAX_POWERS, MAX_POWERS)
 
 
-def _part(part: Part) -> None:
+def _part(part: BlockOperator) -> None:
     if part.kind not in KINDS:
         raise InvalidInput(f"there is no such kind of part{did_you_mean(part.kind[:100], KINDS)}", "kind")
     if part.kind in BY_OPERATOR:
@@ -87,7 +87,7 @@ def _captured(captured: Captured) -> None:
 
 CHECKS: dict[type, Callable[[Any], None]] = {
     Size: _size,
-    Part: _part,
+    BlockOperator: _part,
     Stretch: _stretch,
     Limit: _limit,
     Captured: _captured,

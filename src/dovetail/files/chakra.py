@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any, BinaryIO
 
+from dovetail.comm.trace.nodes import COLLECTIVES, KINDS, Rank, TraceNode, check_rank
 from dovetail.errors import DovetailError, InvalidInput, NotModelled
 from dovetail.files.protobuf import (
     DELIMITED,
@@ -25,7 +26,6 @@ from dovetail.files.protobuf import (
     unzigzag,
 )
 from dovetail.files.text import one_line
-from dovetail.network.trace.nodes import COLLECTIVES, KINDS, Rank, TraceNode, check_rank
 from dovetail.units import MEBI, MEGA
 
 VERSION = "0.0.4"

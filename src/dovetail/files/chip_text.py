@@ -8,7 +8,7 @@ from pathlib import Path
 from dovetail.files.entry import is_file_name
 from dovetail.files.schema import MAX_TEXT_CHARACTERS, unit_of, written_keys
 from dovetail.files.text import one_line
-from dovetail.files.value_words import SYMBOLS
+from dovetail.files.value_formats import SYMBOLS
 from dovetail.hardware.chip import Calibration, Chip
 from dovetail.units import MICRO
 

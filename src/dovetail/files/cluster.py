@@ -113,8 +113,8 @@ def cluster_of(entry: Entry, num_devices: int = 0) -> Cluster:
     elif entry.has("topology") or entry.has("chip"):
         cluster = _written_out(entry)
         if num_devices not in (0, cluster.num_devices):
-            told = f"{cluster.name} is written out and has {cluster.num_devices:,} devices by its topology"
-            raise entry.child("topology").refused(f"{told}; change that for {num_devices:,}")
+            message = f"{cluster.name} is written out and has {cluster.num_devices:,} devices by its topology"
+            raise entry.child("topology").refused(f"{message}; change that for {num_devices:,}")
     else:
         cluster = _of_family(entry, num_devices)
     return with_written_headroom(_failing(_ended(cluster, entry), entry), entry)
@@ -156,17 +156,19 @@ def _calibrated(entry: Entry, num_devices: int) -> Cluster:
             *(entry.has(key) for key in ("reliability", "endpoint", "headroom")),
         )
         if not any(changes):
-            told = "calibration is missing, and so are host, reliability, endpoint, headroom and name: nothing changes"
-            raise entry.child("calibration").refused(told)
+            message = (
+                "calibration is missing, and so are host, reliability, endpoint, headroom and name: nothing changes"
+            )
+            raise entry.child("calibration").refused(message)
         return _hosted(replace(base, name=shape.name or base.name), shape.host, entry)
     pace, place = shape.calibration, entry.child("calibration")
     with placed(place):
         scales = Scales(compute_scale=pace.compute, link_scale=pace.links)
         own = OwnRuns(num_runs=pace.runs, num_scales=pace.scales, spread_frac=pace.spread, fitted_on=pace.fitted_on)
     changed = scaled(base, scales)
-    told = f"{pace.fitted_on}: compute x {pace.compute:.3g}, links x {pace.links:.3g}"
+    message = f"{pace.fitted_on}: compute x {pace.compute:.3g}, links x {pace.links:.3g}"
     calibration = changed.chip.calibration
-    calibration = replace(calibration, fitted_on=f"{calibration.fitted_on}; then {told}")
+    calibration = replace(calibration, fitted_on=f"{calibration.fitted_on}; then {message}")
     calibrated = replace(
         changed,
         name=shape.name or f"{base.name}-calibrated",

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dovetail.errors import InvalidInput, did_you_mean
-from dovetail.files.built_on import said_workload, template_base, workload_entries
-from dovetail.files.codesign_budget import Limits, limits_said
+from dovetail.files.built_on import sized_workload, template_base, workload_entries
+from dovetail.files.codesign_budget import Limits, limits_of_request
 from dovetail.files.entry import Entry, described
-from dovetail.files.given import ModelGiven, ModelHolder, SpecGiven, model_given, spec_given
 from dovetail.files.job import check_dtype, countable, spec_name
 from dovetail.files.plan_space import space_of
+from dovetail.files.python_values import ModelHolder, ModelLike, SpecLike, as_model, as_spec
 from dovetail.files.schema import MAX_LIST, MAX_WHOLE, Number, Shape, Text, checked
-from dovetail.files.value_words import Words
+from dovetail.files.value_formats import Words
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoint_names, endpoints
 from dovetail.search.codesign.networks import network_named
@@ -83,9 +83,9 @@ class _Spec(Shape):
     space: object = None
 
 
-def load_codesign(reference: SpecGiven, said: CodesignOverrides) -> CodesignSpec:
+def load_codesign(reference: SpecLike, said: CodesignOverrides) -> CodesignSpec:
     """The spec in a file, or a model by name or file; what the command line says goes before what the spec says."""
-    spec = spec_given(reference, SPEC_KEYS)
+    spec = as_spec(reference, SPEC_KEYS)
     if spec is None or isinstance(reference, Model | ModelHolder):
         return _of_model(reference, said)
     given = checked(spec, _Spec)
@@ -98,7 +98,7 @@ def load_codesign(reference: SpecGiven, said: CodesignOverrides) -> CodesignSpec
     num_devices = (said.devices,) if said.devices else _devices(spec, preset)
     constraints = space_of(spec.child("space")) if spec.has("space") else ()
     with countable():
-        workloads = [said_workload(entry, said.batch, said.seq, base) for entry in entries]
+        workloads = [sized_workload(entry, said.batch, said.seq, base) for entry in entries]
     return CodesignSpec(
         name=given.name or spec_name(reference),
         cases=_cases(workloads, weights, constraints, num_devices, preset),
@@ -128,11 +128,11 @@ def _cases(
     )
 
 
-def _of_model(reference: ModelGiven, said: CodesignOverrides) -> CodesignSpec:
+def _of_model(reference: ModelLike, said: CodesignOverrides) -> CodesignSpec:
     """A model alone, in a space by name."""
     preset_name = said.preset or DEFAULT_PRESET
     preset = _preset(preset_name, "--preset")
-    model = model_given(reference, said.seq)
+    model = as_model(reference, said.seq)
     base = template_base(said.base, None, preset.base, "systems", said.headroom)
     num_devices = (said.devices or preset.num_devices,)
     with countable():
@@ -186,8 +186,8 @@ def _wholes(entry: Entry) -> tuple[int, ...]:
     for item in items:
         value = item.value
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_WHOLE:
-            told = f"{entry.key} must be whole numbers from 1 to {MAX_WHOLE:,}"
-            raise item.refused(f"{told}; got {described(value)}")
+            message = f"{entry.key} must be whole numbers from 1 to {MAX_WHOLE:,}"
+            raise item.refused(f"{message}; got {described(value)}")
     return tuple(sorted({item.value for item in items}))
 
 
@@ -258,10 +258,10 @@ def _network(name: str, said: CodesignOverrides, spec: Entry | None) -> str:
 def _space(base: Chip, num_devices: tuple[int, ...], values: Knobs, where: str) -> Space:
     space = system_space(base, num_devices[0], {**values, "num_devices": num_devices})
     if space.num_points > MAX_POINTS:
-        told = f"a space has at most {MAX_POINTS:,} combinations; got {space.num_points:,}"
-        raise InvalidInput(f"{told}; leave values out", where)
+        message = f"a space has at most {MAX_POINTS:,} combinations; got {space.num_points:,}"
+        raise InvalidInput(f"{message}; leave values out", where)
     return space
 
 
 def _limits(said: CodesignOverrides, spec: Entry | None, preset: Preset, base: Chip) -> Limits:
-    return limits_said(said.area, said.power, spec, preset.die_mm2 * (base.die.num_dies + base.die.num_io_dies))
+    return limits_of_request(said.area, said.power, spec, preset.die_mm2 * (base.die.num_dies + base.die.num_io_dies))

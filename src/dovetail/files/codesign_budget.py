@@ -10,10 +10,10 @@ from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
 
 from dovetail.errors import InvalidInput
-from dovetail.files.built_on import said_amount
+from dovetail.files.built_on import positive_amount
 from dovetail.files.entry import Entry
 from dovetail.files.schema import Number, Shape, amount, checked
-from dovetail.files.value_words import Words, quantity_words
+from dovetail.files.value_formats import Words, quantity_text
 from dovetail.search.codesign.question import Budget
 
 
@@ -46,14 +46,14 @@ class Limits:
 
 def _words(name: str, limit: float) -> tuple[str, float | str]:
     key, _, unit = name.rpartition("_")
-    return (name, limit) if unit == "usd" else (key, quantity_words(limit, unit))
+    return (name, limit) if unit == "usd" else (key, quantity_text(limit, unit))
 
 
-def limits_said(area: str, power: str, spec: Entry | None, default_mm2: float) -> Limits:
+def limits_of_request(area: str, power: str, spec: Entry | None, default_mm2: float) -> Limits:
     """What the command line says goes before what the spec says; a chip has at most `default_mm2` if neither does."""
     given = checked(spec.child("budget"), _Budget) if spec is not None and spec.has("budget") else _Budget()
-    area_mm2 = said_amount("--area", area, "mm2") if area else given.area
-    power_w = said_amount("--power", power, "w") if power else given.power
+    area_mm2 = positive_amount("--area", area, "mm2") if area else given.area
+    power_w = positive_amount("--power", power, "w") if power else given.power
     is_said = area_mm2 < math.inf
     try:
         budget = Budget(

@@ -158,8 +158,10 @@ def followed(entry: Entry, noun: str, registry: Registry[Any]) -> Entry:
 
 
 def _closed_to(entry: Entry, name: str, noun: str, registry: Registry[Any]) -> InvalidInput:
-    told = f"here a {noun} is named from the catalogue or written out, for no other file is opened; got {quoted(name)}"
-    return entry.refused(told if is_file_name(name) else f"{told}{did_you_mean(name[:100], registry.names())}")
+    message = (
+        f"here a {noun} is named from the catalogue or written out, for no other file is opened; got {quoted(name)}"
+    )
+    return entry.refused(message if is_file_name(name) else f"{message}{did_you_mean(name[:100], registry.names())}")
 
 
 def _section(whole: Entry, noun: str) -> Entry:

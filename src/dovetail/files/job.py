@@ -14,7 +14,7 @@ from pydantic import create_model
 
 from dovetail.errors import InvalidInput
 from dovetail.files.entry import SECTIONS, Document, Entry, check_spec_keys, followed, opened, placed, spoken
-from dovetail.files.mixed_cluster import any_cluster_of
+from dovetail.files.heterogeneous_cluster import any_cluster_of
 from dovetail.files.model import model_of
 from dovetail.files.plan import plan_of
 from dovetail.files.plan_space import space_of
@@ -22,9 +22,9 @@ from dovetail.files.schema import Shape, Text, Whole, built, checked, shape_of
 from dovetail.files.text import one_line
 from dovetail.files.tree import node_of
 from dovetail.hardware.chip import Chip
-from dovetail.hardware.mixed import AnyCluster, chips_of, parts_of
-from dovetail.plan.parts import on_parts
-from dovetail.plan.plan import Plan
+from dovetail.hardware.heterogeneous import AnyCluster, chips_of, pools_of
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.pools import on_pools
 from dovetail.search.planners.constraints import Constraint
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
@@ -133,9 +133,9 @@ def load_plan(reference: Spec, workload: Workload, cluster: AnyCluster) -> Plan:
 
 
 def plan_on(entry: Entry, graph: Graph, cluster: AnyCluster) -> Plan:
-    plan = plan_of(entry, graph, *(part.num_devices for part in parts_of(cluster)))
+    plan = plan_of(entry, graph, *(part.num_devices for part in pools_of(cluster)))
     with placed(entry):
-        return on_parts(plan, cluster)
+        return on_pools(plan, cluster)
 
 
 @contextmanager

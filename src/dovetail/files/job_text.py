@@ -7,10 +7,10 @@ from typing import Any
 
 from dovetail.cost.engines import with_endpoint
 from dovetail.errors import NotModelled
-from dovetail.files.captured import captured_words
+from dovetail.files.captured import captured_entries
 from dovetail.files.schema import MAX_TEXT_CHARACTERS
 from dovetail.files.text import one_line
-from dovetail.files.value_words import Words, quantity_words, words_of, yaml_lines
+from dovetail.files.value_formats import Words, entries_of, quantity_text, yaml_lines
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
@@ -18,7 +18,7 @@ from dovetail.hardware.endpoints import SM_DRIVEN
 from dovetail.hardware.host import NoHost
 from dovetail.hardware.reliability import NotStated
 from dovetail.hardware.topology import Dimension
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.registry import Registry
 from dovetail.workload.model import Model
 from dovetail.workload.models import models
@@ -32,69 +32,71 @@ def job_text(name: str, workload: Workload, cluster: Cluster, plan: Plan, told: 
     """A spec for `dovetail simulate`, which predicts the same of it as of these values; `told` are remarks above it."""
     words = {
         "name": _text(name),
-        "workload": workload_words(workload),
-        "cluster": cluster_words(cluster),
-        "plan": words_of(plan),
+        "workload": workload_entries(workload),
+        "cluster": cluster_entries(cluster),
+        "plan": entries_of(plan),
     }
     remarks = (f"# {one_line(remark)}" for remark in ("Written by Dovetail; dovetail simulate takes it.", *told))
     return "\n".join((*remarks, *yaml_lines(words))) + "\n"
 
 
-def workload_words(workload: Workload) -> Words:
-    more: Words = {} if workload.routing == EVENLY else {"routing": words_of(workload.routing)}
+def workload_entries(workload: Workload) -> Words:
+    more: Words = {} if workload.routing == EVENLY else {"routing": entries_of(workload.routing)}
     return {
-        "model": model_words(workload.model),
+        "model": model_entries(workload.model),
         "global_batch": workload.global_batch,
         "seq": workload.seq,
         "attention": workload.attention,
         "kernels": workload.kernels,
-        "precision": words_of(workload.precision),
+        "precision": entries_of(workload.precision),
         **more,
     }
 
 
-def model_words(model: Model) -> Words | str:
+def model_entries(model: Model) -> Words | str:
     """Its name where the catalogue has just this one; else written out."""
     if _is_known(models, model.name, model):
         return model.name
     if isinstance(model.architecture, Captured):
-        return captured_words(model.architecture)
+        return captured_entries(model.architecture)
     if not isinstance(model.architecture, Transformer):
-        told = f"a model that is no transformer is written by its catalogue name, and the one of {one_line(model.name)}"
-        raise NotModelled(f"{told} is another")
+        message = (
+            f"a model that is no transformer is written by its catalogue name, and the one of {one_line(model.name)}"
+        )
+        raise NotModelled(f"{message} is another")
     more = {"source": _text(model.source)} if model.source else {}
-    return {**words_of(model.architecture), "seq": model.seq, "batch": model.batch, **more}
+    return {**entries_of(model.architecture), "seq": model.seq, "batch": model.batch, **more}
 
 
-def chip_words(chip: Chip) -> Words:
+def chip_entries(chip: Chip) -> Words:
     """Every figure of a chip; what engines of its endpoint draw is added by whoever reads it."""
-    words = words_of(with_endpoint(chip, SM_DRIVEN)) | {"endpoint": chip.endpoint, "name": _text(chip.name)}
+    words = entries_of(with_endpoint(chip, SM_DRIVEN)) | {"endpoint": chip.endpoint, "name": _text(chip.name)}
     words["calibration"]["fitted_on"] = _text(chip.calibration.fitted_on)
     return words
 
 
 def named_chip(chip: Chip) -> Words | str:
     """Its name where the catalogue has just this one; else written out."""
-    return chip.name if _is_known(chips, chip.name, chip) else chip_words(chip)
+    return chip.name if _is_known(chips, chip.name, chip) else chip_entries(chip)
 
 
-def cluster_words(cluster: Cluster) -> Words:
+def cluster_entries(cluster: Cluster) -> Words:
     if not isinstance(cluster.host, NoHost) or not isinstance(cluster.reliability, NotStated):
         raise NotModelled(f"the host and the failures of {one_line(cluster.name)} have no words here")
     return {
         "name": _text(cluster.name),
-        "chip": chip_words(cluster.chip),
-        "topology": [_dimension_words(dimension) for dimension in cluster.topology.dimensions],
+        "chip": chip_entries(cluster.chip),
+        "topology": [_dimension_entries(dimension) for dimension in cluster.topology.dimensions],
     }
 
 
-def _dimension_words(dimension: Dimension) -> Words:
+def _dimension_entries(dimension: Dimension) -> Words:
     return {
         "name": dimension.name,
         "kind": dimension.kind,
         "devices": dimension.num_devices,
-        "bandwidth": quantity_words(dimension.link.bandwidth_bytes_per_s, "bytes_per_s"),
-        "latency": quantity_words(dimension.link.latency_s, "s"),
+        "bandwidth": quantity_text(dimension.link.bandwidth_bytes_per_s, "bytes_per_s"),
+        "latency": quantity_text(dimension.link.latency_s, "s"),
         "oversubscription": float(dimension.oversubscription),
     }
 

@@ -13,8 +13,8 @@ from dovetail.files.schema import written_keys
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import Plan
-from dovetail.plan.recipes import plans
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.recipes import plans
 from dovetail.registry import Registry
 from dovetail.workload.models import models
 from dovetail.workload.transformer import Transformer

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from dovetail.comm.events.unit_graphs import UnitGraph, Wire, both_ways
 from dovetail.errors import did_you_mean
 from dovetail.files.entry import Entry, placed
 from dovetail.files.schema import MAX_LIST, MAX_TEXT_CHARACTERS, Shape, Text, amount, checked
 from dovetail.hardware.link import Link
-from dovetail.network.events.unit_graphs import UnitGraph, Wire, both_ways
 
 MAX_VERTICES = 2**16  # style: a count; no more are joined by as many links as a file may have
 

@@ -10,12 +10,12 @@ from typing import Any
 from pydantic import Field
 
 from dovetail.errors import InvalidInput
-from dovetail.files.built_on import said_amount, said_workload, template_base, workload_entries
+from dovetail.files.built_on import positive_amount, sized_workload, template_base, workload_entries
 from dovetail.files.entry import Entry, placed
-from dovetail.files.given import ModelGiven, ModelHolder, SpecGiven, model_given, spec_given
 from dovetail.files.job import check_dtype, countable, spec_name
 from dovetail.files.mining_stages import StageOverrides, StagesSpec, stages_of
 from dovetail.files.plan import own_devices, plan_of
+from dovetail.files.python_values import ModelHolder, ModelLike, SpecLike, as_model, as_spec
 from dovetail.files.schema import Shape, Text, Whole, Wholes, amount, checked
 from dovetail.hardware.chip import Chip
 from dovetail.search.designs import COUNTS, SIDES, Limits, design_space
@@ -90,9 +90,9 @@ class _Chip(Shape):
     counts: Wholes = Field(default_factory=lambda: list(COUNTS))
 
 
-def load_mining(reference: SpecGiven, said: MineOverrides) -> MiningSpec:
+def load_mining(reference: SpecLike, said: MineOverrides) -> MiningSpec:
     """The spec in a file, or a model by name or file; what the command line says goes before what the spec says."""
-    spec = spec_given(reference, SPEC_KEYS)
+    spec = as_spec(reference, SPEC_KEYS)
     if spec is None or isinstance(reference, Model | ModelHolder):
         return _of_model(reference, said)
     shape = checked(spec, _Spec)
@@ -116,9 +116,9 @@ def load_mining(reference: SpecGiven, said: MineOverrides) -> MiningSpec:
     )
 
 
-def _of_model(reference: ModelGiven, said: MineOverrides) -> MiningSpec:
+def _of_model(reference: ModelLike, said: MineOverrides) -> MiningSpec:
     """A model alone, on one device."""
-    model = model_given(reference, said.seq)
+    model = as_model(reference, said.seq)
     base = template_base(said.base, None, BASE, "designs", said.headroom)
     stages = stages_of(said.stages, None, _Spec(), 1)
     is_open = not said.batch and not stages.num_devices
@@ -144,7 +144,7 @@ def _is_open(spec: Entry, entry: Entry, said: MineOverrides) -> bool:
 
 
 def _task(spec: Entry, entry: Entry, said: MineOverrides, base: Chip, *, has_one: bool) -> Task:
-    workload = said_workload(entry, said.batch, said.seq, base)
+    workload = sized_workload(entry, said.batch, said.seq, base)
     if spec.has("plan"):
         entry = spec.child("plan")
         plan = plan_of(entry, workload.forward_graph(), own_devices(entry))
@@ -156,8 +156,8 @@ def _task(spec: Entry, entry: Entry, said: MineOverrides, base: Chip, *, has_one
 
 
 def _limits(said: MineOverrides, given: Any, entry: Entry | None) -> Limits:
-    area_mm2 = said_amount("--area", said.area, "mm2") if said.area else given.area
-    power_w = said_amount("--power", said.power, "w") if said.power else given.power
+    area_mm2 = positive_amount("--area", said.area, "mm2") if said.area else given.area
+    power_w = positive_amount("--power", said.power, "w") if said.power else given.power
     if power_w == 0:
         raise InvalidInput("power must be above 0; got 0 W", entry.child("power").where if entry else "--power")
     return Limits(area_mm2=area_mm2, power_w=power_w)
@@ -175,8 +175,8 @@ def _space(given: Any, entry: Entry) -> Space:
     with _in_chip(entry):
         space = design_space(tuple(given.sides), tuple(given.lanes), tuple(given.counts))
     if space.num_points > MAX_POINTS:
-        told = f"a space has at most {MAX_POINTS:,} designs; got {space.num_points:,}"
-        raise entry.refused(f"{told}; leave out sides, lanes or counts")
+        message = f"a space has at most {MAX_POINTS:,} designs; got {space.num_points:,}"
+        raise entry.refused(f"{message}; leave out sides, lanes or counts")
     return space
 
 

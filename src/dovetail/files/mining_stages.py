@@ -9,7 +9,7 @@ from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.entry import Entry, described, placed
 from dovetail.files.plan_space import fixed_by, forbidden_by, space_of
 from dovetail.search.mining.planning import several_stages
-from dovetail.search.mining.stages import MOST_KEPT, NUM_KEPT, ONE, WAYS
+from dovetail.search.mining.stages import DIRECTIONS, MOST_KEPT, NUM_KEPT, ONE
 from dovetail.search.planners.constraints import Constraint, overruled
 
 
@@ -43,8 +43,8 @@ def stages_of(said: StageOverrides, spec: Entry | None, given: Any, num_tasks: i
         raise InvalidInput(f"stages: {way} is for one model; got {num_tasks}, so say stages: {ONE}", where)
     num_devices = said.devices or _count(spec, "devices", given.devices)
     if num_devices and spec is not None and spec.has("plan"):
-        told = "the devices are those of the plan; leave out plan, and the planner is asked for one"
-        raise InvalidInput(told, "--devices" if said.devices else spec.child("devices").where)
+        message = "the devices are those of the plan; leave out plan, and the planner is asked for one"
+        raise InvalidInput(message, "--devices" if said.devices else spec.child("devices").where)
     num_kept = said.keep or _count(spec, "keep", given.keep) or NUM_KEPT
     if num_kept > MOST_KEPT:
         where = "--keep" if said.keep or spec is None else spec.child("keep").where
@@ -58,19 +58,21 @@ def stages_of(said: StageOverrides, spec: Entry | None, given: Any, num_tasks: i
 
 def _check_kept(said: StageOverrides, spec: Entry | None, way: str) -> None:
     """Raises where designs to choose from are counted, and nothing is chosen by stage."""
-    told = "how many designs to keep counts only where stages have their own; say stages: mosaic or pooled, or leave it"
+    message = (
+        "how many designs to keep counts only where stages have their own; say stages: mosaic or pooled, or leave it"
+    )
     if way == ONE and said.keep:
-        raise InvalidInput(f"{told} out", "--keep")
+        raise InvalidInput(f"{message} out", "--keep")
     if way == ONE and not said.stages and spec is not None and spec.has("keep"):
-        raise InvalidInput(f"{told} out", spec.child("keep").where)
+        raise InvalidInput(f"{message} out", spec.child("keep").where)
 
 
 def _way(said: StageOverrides, spec: Entry | None, given: str) -> str:
     way = said.stages or given or ONE
-    if way in WAYS:
+    if way in DIRECTIONS:
         return way
     where = "--stages" if said.stages or spec is None else spec.child("stages").where
-    raise InvalidInput(f"stages has no way that is named {described(way)}{did_you_mean(way, WAYS)}", where)
+    raise InvalidInput(f"stages has no way that is named {described(way)}{did_you_mean(way, DIRECTIONS)}", where)
 
 
 def _count(spec: Entry | None, key: str, value: int) -> int:
@@ -87,8 +89,8 @@ def _constraints(said: StageOverrides, spec: Entry | None, num_devices: int) -> 
             under = space_of(spec.child("space"))
     found = overruled(under, over)
     if found and not num_devices:
-        told = "what the planner may choose from counts only where it is asked; say how many devices there are"
-        raise InvalidInput(f"{told}, as --devices or devices:", found[0].where)
+        message = "what the planner may choose from counts only where it is asked; say how many devices there are"
+        raise InvalidInput(f"{message}, as --devices or devices:", found[0].where)
     return found
 
 

@@ -7,19 +7,19 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from dovetail.comm.events.network_graph import network_graph
+from dovetail.comm.events.unit_graphs import UnitGraph, clos, dragonfly
+from dovetail.comm.one_collective import Network
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.files.cluster import load_cluster
 from dovetail.files.cluster_names import names_cluster
 from dovetail.files.entry import is_file_name, opened, placed
 from dovetail.files.link_graph import graph_of
-from dovetail.files.network_words import options_of, whole
+from dovetail.files.network_formats import options_of, whole
 from dovetail.files.text import quoted
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension
-from dovetail.network.events.network_graph import network_graph
-from dovetail.network.events.unit_graphs import UnitGraph, clos, dragonfly
-from dovetail.network.one_collective import Network
 from dovetail.units import EXA, KIBI, KILO, PEBI, format_bytes, format_rate, format_s, quantity
 
 EXAMPLE = "as in ring:8@50GB/s,500ns"

@@ -23,8 +23,8 @@ from dovetail.files.text import quoted
 from dovetail.files.tree import Node
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.placement import placement
-from dovetail.plan.plan import Overlap, Plan
+from dovetail.parallel.placement import placement
+from dovetail.parallel.plan import Overlap, Plan
 from dovetail.workload.graph import Graph
 from dovetail.workload.training import training_graph
 from dovetail.workload.workload import Workload
@@ -36,7 +36,7 @@ PRECISION = ("compute", "gradients")
 OTHERS = ("name", "notes", "cluster", "devices", *PRECISION, "plan")
 MAX_RUNS = 200
 _WHOLE = re.compile(r"[+-]?[0-9]+")
-_WORDS = {"true": True, "false": False}
+_LABELS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class _Row:
 def _value(cell: str) -> int | bool | str:
     if _WHOLE.fullmatch(cell) and len(cell) < 20:
         return int(cell)
-    return _WORDS.get(cell.lower(), cell)
+    return _LABELS.get(cell.lower(), cell)
 
 
 def _plan_columns() -> tuple[str, ...]:
@@ -122,8 +122,8 @@ def _base(table: Measurements) -> str:
     names = table.words("cluster")
     other = next((row for row, name in enumerate(names) if name != names[0]), 0)
     if other:
-        told = f"cluster must be the same in every row; got {quoted(names[0])} and {quoted(names[other])}"
-        raise table.refused(f"{told}; give each cluster a file of its own", other)
+        message = f"cluster must be the same in every row; got {quoted(names[0])} and {quoted(names[other])}"
+        raise table.refused(f"{message}; give each cluster a file of its own", other)
     if not names[0]:
         raise table.refused("cluster must be a catalogue cluster or a file; got nothing", 0)
     return names[0]
@@ -170,8 +170,8 @@ def _cluster(row: _Row) -> Cluster:
     cluster = cluster_of(row.entry(name, "cluster"))
     devices = _value(row.cells.get("devices", str(cluster.num_devices)))
     if devices != cluster.num_devices:
-        told = f"devices must be those of {quoted(name)}, {cluster.num_devices}; got {quoted(row.cells['devices'])}"
-        raise row.entry("", "devices").refused(told)
+        message = f"devices must be those of {quoted(name)}, {cluster.num_devices}; got {quoted(row.cells['devices'])}"
+        raise row.entry("", "devices").refused(message)
     return cluster
 
 

@@ -35,8 +35,8 @@ _ONLY_SEQUENCE, _USES_NAMES = number_field(_SEQUENCE, 1), number_field(_FLAGS, _
 def check_trace_name(name: str) -> None:
     """Raises where a file's name says that it is text, which a trace is not."""
     if name.lower().endswith(_OTHER_SUFFIXES):
-        told = f"a timeline is written as Perfetto's protocol buffers, which are no text; got {one_line(name)!r}"
-        raise InvalidInput(f"{told}, so name it .pftrace", "--perfetto")
+        message = f"a timeline is written as Perfetto's protocol buffers, which are no text; got {one_line(name)!r}"
+        raise InvalidInput(f"{message}, so name it .pftrace", "--perfetto")
 
 
 class _Names:

@@ -12,7 +12,7 @@ from dovetail.files.entry import opened
 from dovetail.files.measurements import shipped_folder
 from dovetail.files.schema import Number, Shape, Text, Whole, checked
 from dovetail.papers.phaze_dp import Placed
-from dovetail.search.planners.placement.problem import PlacementProblem, Run, Variant
+from dovetail.search.planners.placement.problem import LayerRun, PlacementProblem, Variant
 
 FOLDER = "phaze-dp"
 ASKED, ANSWERED = ".in.json", ".out.json"
@@ -133,7 +133,7 @@ def _variant(found: _Instance, degree: str, layers: Sequence[_Layer]) -> Variant
         for layer, taken in zip(layers, incoming, strict=True)
     ]
     runs = tuple(
-        Run(
+        LayerRun(
             num_layers=len(list(alike)),
             forward_s=forward,
             backward_s=backward,

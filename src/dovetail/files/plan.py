@@ -13,10 +13,10 @@ from dovetail.errors import InvalidInput
 from dovetail.files.entry import Entry, described, followed, placed
 from dovetail.files.filling import check_fills, filling
 from dovetail.files.schema import Shape, Text, checked, shape_of, values_of, written_keys
-from dovetail.plan.check import check_plan
-from dovetail.plan.plan import Overlap, Plan
-from dovetail.plan.recipes import plans
-from dovetail.schedule.pipelines import check_schedule
+from dovetail.parallel.check import check_plan
+from dovetail.parallel.plan import Overlap, Plan
+from dovetail.parallel.recipes import plans
+from dovetail.step.pipelines import check_schedule
 from dovetail.workload.graph import Graph
 
 SHORT_NAMES = {
@@ -27,18 +27,19 @@ SHORT_NAMES = {
     "dp": "data_parallel",
     "ep": "expert_parallel",
     "etp": "expert_tensor_parallel",
+    "stage_parts": "stage_pools",  # as 0.1 wrote it
 }
 
 Draft = dict[str, Any]  # the decisions taken so far, by field of Plan; what is left out is decided by `plan_of`
 
 
-def plan_of(entry: Entry, graph: Graph, *num_by_part: int) -> Plan:
+def plan_of(entry: Entry, graph: Graph, *num_by_pool: int) -> Plan:
     """The plan `entry` names or describes, completed and checked for `graph` on so many devices, of each part.
 
     Data parallelism left out fills the cluster. Expert tensor parallelism left out follows tensor parallelism where
     there are experts to cut, as Megatron-LM has it, and is 1 elsewhere. ZB-V comes past each stage twice, unasked.
     """
-    num_devices = sum(num_by_part)
+    num_devices = sum(num_by_pool)
     draft, entry, keys = _draft(entry)
     if "expert_tensor_parallel" not in draft and graph.has_experts:
         draft["expert_tensor_parallel"] = draft.get("tensor_parallel", 1)
@@ -47,16 +48,16 @@ def plan_of(entry: Entry, graph: Graph, *num_by_part: int) -> Plan:
     with placed(entry, keys):
         plan = Plan(**draft)
         if "data_parallel" not in draft:
-            plan = filling(plan, graph, num_by_part)
+            plan = filling(plan, graph, num_by_pool)
         elif isinstance(entry.value, str) and plan.num_devices != num_devices:
             raise _made_for_others(entry.value, plan, num_devices)
-        return suited(plan, graph, *num_by_part)
+        return suited(plan, graph, *num_by_pool)
 
 
-def suited(plan: Plan, graph: Graph, *num_by_part: int) -> Plan:
+def suited(plan: Plan, graph: Graph, *num_by_pool: int) -> Plan:
     """`plan`, complete as it is, once it is checked for `graph` on so many devices, of each part."""
-    check_fills(plan, num_by_part)
-    check_plan(plan, graph, sum(num_by_part))
+    check_fills(plan, num_by_pool)
+    check_plan(plan, graph, sum(num_by_pool))
     check_schedule(plan, plan.num_microbatches(graph.batch))
     return plan
 

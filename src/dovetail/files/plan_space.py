@@ -12,9 +12,9 @@ from dovetail.files.entry import Entry, described, placed
 from dovetail.files.plan import SHORT_NAMES
 from dovetail.files.schema import MAX_LIST, MAX_WHOLE
 from dovetail.files.text import quoted
-from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES
-from dovetail.schedule.pipelines import pipelines
+from dovetail.parallel.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES
 from dovetail.search.planners.constraints import EVEN, FEATURES, KEYS, OVERLAP, STAGES, Constraint, without
+from dovetail.step.pipelines import pipelines
 
 ZERO_STAGES = (0, 1, 2, 3)
 MAX_SHOWN = 8  # of a list that is refused

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dovetail.files.text import one_line
-from dovetail.files.value_words import words_of, yaml_lines
-from dovetail.plan.plan import Plan
+from dovetail.files.value_formats import entries_of, yaml_lines
+from dovetail.parallel.plan import Plan
 
 
 def plan_text(plan: Plan, name: str = "") -> str:
@@ -12,4 +12,4 @@ def plan_text(plan: Plan, name: str = "") -> str:
     lines = ["# Written by Dovetail; dovetail simulate --plan takes it, and so does plan: in a spec."]
     if name:
         lines.append(f"# For {one_line(name)}.")
-    return "\n".join((*lines, *yaml_lines(words_of(plan, is_whole=True)))) + "\n"
+    return "\n".join((*lines, *yaml_lines(entries_of(plan, is_whole=True)))) + "\n"

@@ -12,10 +12,10 @@ from dovetail.files.entry import Entry, described, placed
 from dovetail.files.schema import Shape, Text, checked
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.device_names import chip_of_device
+from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster, chip_names, pools_of
 from dovetail.hardware.measured import Profile
-from dovetail.hardware.mixed import AnyCluster, MixedCluster, chip_names, parts_of
 
-ProfileGiven = str | PathLike[str] | Mapping[str, Any]  # a trace, or {file: a trace, chip: a name}
+ProfileLike = str | PathLike[str] | Mapping[str, Any]  # a trace, or {file: a trace, chip: a name}
 
 
 class _ProfileShape(Shape):
@@ -56,14 +56,16 @@ def with_profile(cluster: AnyCluster, profile: Profile, chip: str = "") -> AnyCl
     """
     named = chip or chip_of_device(profile.device)
     if not named:
-        told = f"it is of {profile.device!r}, which the catalogue has not" if profile.device else "it names no device"
+        message = (
+            f"it is of {profile.device!r}, which the catalogue has not" if profile.device else "it names no device"
+        )
         way_out = f"say profile: {{file: {profile.source}, chip: NAME}} in the spec"
-        raise InvalidInput(f"the profile does not say which chip it is of: {told}; {way_out}")
-    if named not in [part.chip.name for part in parts_of(cluster)]:
+        raise InvalidInput(f"the profile does not say which chip it is of: {message}; {way_out}")
+    if named not in [part.chip.name for part in pools_of(cluster)]:
         rule = f"the profile is of {named}, and the cluster has {chip_names(cluster)}"
         raise InvalidInput(f"{rule}; times of one chip say nothing of another")
-    parts = tuple(_measured(part, profile) if part.chip.name == named else part for part in parts_of(cluster))
-    return replace(cluster, parts=parts) if isinstance(cluster, MixedCluster) else parts[0]
+    parts = tuple(_measured(part, profile) if part.chip.name == named else part for part in pools_of(cluster))
+    return replace(cluster, parts=parts) if isinstance(cluster, HeterogeneousCluster) else parts[0]
 
 
 def _measured(part: Cluster, profile: Profile) -> Cluster:

@@ -95,8 +95,8 @@ def _failures(entry: Entry) -> Failures:
 def _checkpoints(shape: CheckpointShape, entry: Entry, cluster: Cluster) -> Checkpoints:
     writes = _transfers(shape.storage, shape.device_storage, shape.write)
     if not writes:
-        told = "checkpoint needs what it is written at: storage (of the whole job), device_storage (of one device)"
-        raise entry.refused(f"{told} or write (its time)")
+        message = "checkpoint needs what it is written at: storage (of the whole job), device_storage (of one device)"
+        raise entry.refused(f"{message} or write (its time)")
     return Checkpoints(writes=writes, copies=_copies(shape, entry, cluster), interval=_interval(shape.interval, entry))
 
 
@@ -117,8 +117,10 @@ def _copies(shape: CheckpointShape, entry: Entry, cluster: Cluster) -> tuple[Tra
     if given or not shape.asynchronous:
         return given
     if not isinstance(cluster.host, Host):
-        told = f"nothing is known of the hosts of {cluster.name}, which asynchronous checkpoints are copied to"
-        raise entry.child("asynchronous").refused(f"{told}; give staging, as in '20 GB/s' a device, or copy, its time")
+        message = f"nothing is known of the hosts of {cluster.name}, which asynchronous checkpoints are copied to"
+        raise entry.child("asynchronous").refused(
+            f"{message}; give staging, as in '20 GB/s' a device, or copy, its time"
+        )
     return (DeviceBandwidth(bandwidth_bytes_per_s=cluster.host.copied_bytes_per_s),)
 
 
@@ -135,8 +137,8 @@ def _time_s(words: str) -> float:
     try:
         return quantity(words, "s")
     except DovetailError:
-        told = "interval must be best, a time such as '30 min', or a number of steps such as '500 steps'"
-        raise InvalidInput(f"{told}; got {quoted(words)}", "interval") from None
+        message = "interval must be best, a time such as '30 min', or a number of steps such as '500 steps'"
+        raise InvalidInput(f"{message}; got {quoted(words)}", "interval") from None
 
 
 def _slow_devices(shape: SlowShape, entry: Entry) -> SlowDevices:

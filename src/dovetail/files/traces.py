@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from dovetail.comm.trace.nodes import Rank, Traces
 from dovetail.errors import InvalidInput
 from dovetail.files.chakra import encoded, read_rank
 from dovetail.files.text import one_line, quoted, read_text
 from dovetail.files.written import check_writable, write_bytes, write_file
-from dovetail.network.trace.nodes import Rank, Traces
 from dovetail.units import MEBI, format_bytes
 
 MAX_FILE_BYTES = 64 * int(MEBI)

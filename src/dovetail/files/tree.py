@@ -28,7 +28,7 @@ MAX_INT_DIGITS = 4000  # Python refuses to read longer ones
 _INT = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 _FLOAT = re.compile(r"[-+]?((\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)")
 _SPECIAL = {".inf": math.inf, "+.inf": math.inf, "-.inf": -math.inf, ".nan": math.nan}
-_WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
+_LABELS = {"true": True, "false": False, "null": None, "~": None, "": None}
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Scalar = str | int | float | bool | None
@@ -174,8 +174,8 @@ class _Builder:
 
 
 def _scalar(text: str) -> Scalar:
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
+    if text.lower() in _LABELS:
+        return _LABELS[text.lower()]
     if _INT.fullmatch(text):
         return int(text.replace("_", "")) if len(text) <= MAX_INT_DIGITS else text
     if _FLOAT.fullmatch(text):
@@ -228,8 +228,8 @@ def _plain(value: Any, depth: int = 0) -> Any:
         return [_plain(item, depth + 1) for item in value]
     if value is None or isinstance(value, str | int | float):
         return value
-    told = f"a mapping holds text, numbers, lists and mappings; got {quoted(type(value).__name__)}"
-    raise InvalidInput(f"{told}; give the whole as a value, or write that part out")
+    message = f"a mapping holds text, numbers, lists and mappings; got {quoted(type(value).__name__)}"
+    raise InvalidInput(f"{message}; give the whole as a value, or write that part out")
 
 
 def _json_node(value: Any, shown: str, depth: int) -> Node:

@@ -6,13 +6,13 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from dovetail.errors import InvalidInput
 from dovetail.files.entry import Document, Entry, described
+from dovetail.files.heterogeneous_cluster import any_cluster_of
 from dovetail.files.job import forward_graph, plan_on
-from dovetail.files.mixed_cluster import any_cluster_of
 from dovetail.files.model import model_of
 from dovetail.files.text import SUFFIXES, YAML_LIMIT_BYTES, decoded, one_line, quoted
 from dovetail.files.tree import Node, parse_json, parse_yaml
-from dovetail.hardware.mixed import AnyCluster
-from dovetail.plan.plan import Plan
+from dovetail.hardware.heterogeneous import AnyCluster
+from dovetail.parallel.plan import Plan
 from dovetail.units import format_bytes
 from dovetail.workload.model import Model
 from dovetail.workload.workload import Workload
@@ -32,8 +32,8 @@ def upload_name(name: str) -> str:
 def upload_text(data: bytes, name: str) -> str:
     """What was uploaded as text; `name` is shown in errors."""
     if len(data) > LIMIT_BYTES:
-        told = f"an upload has at most {format_bytes(LIMIT_BYTES, 0)}; {quoted(name)} has {format_bytes(len(data))}"
-        raise InvalidInput(told)
+        message = f"an upload has at most {format_bytes(LIMIT_BYTES, 0)}; {quoted(name)} has {format_bytes(len(data))}"
+        raise InvalidInput(message)
     return decoded(data, Path(name))
 
 

@@ -217,8 +217,8 @@ class Chip:
             hint = did_you_mean(self.endpoint, endpoints.names())
             raise InvalidInput(f"endpoint must be one of {known}; got {self.endpoint!r}{hint}", "endpoint")
         if not self.tdp_w > self.energy.idle_w:
-            told = f"tdp must be above what the chip draws idle, {self.energy.idle_w:g} W; got {self.tdp_w:g} W"
-            raise InvalidInput(f"{told}; lower energy.idle or raise tdp", "tdp")
+            message = f"tdp must be above what the chip draws idle, {self.energy.idle_w:g} W; got {self.tdp_w:g} W"
+            raise InvalidInput(f"{message}; lower energy.idle or raise tdp", "tdp")
 
     def peak_flop_per_s(self, dtype: str) -> float:
         return self.tensor.peak_flop_per_s(dtype)
@@ -236,8 +236,8 @@ class Chip:
     def with_headroom(self, headroom_frac: float) -> Chip:
         """This chip where plans leave `headroom_frac` of what the framework sees of HBM free, and nothing else."""
         if not 0 <= headroom_frac <= MAX_RESERVE_FRAC:
-            told = f"headroom must be from 0 to {100 * MAX_RESERVE_FRAC:.0f} %; got {100 * headroom_frac:g} %"
-            raise InvalidInput(told, "headroom")
+            message = f"headroom must be from 0 to {100 * MAX_RESERVE_FRAC:.0f} %; got {100 * headroom_frac:g} %"
+            raise InvalidInput(message, "headroom")
         others = (one for one in self.sources if one[0] != "hbm_reserve_frac")
         sources = (*others, ("hbm_reserve_frac", "the headroom that was asked for"))
         return replace(self, hbm_reserve_frac=headroom_frac, sources=sources)

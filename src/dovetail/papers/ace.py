@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dovetail.network.endpoint import Grant, network_bytes_per_s
-from dovetail.network.endpoint.ace_engine import (
+from dovetail.comm.endpoint import Grant, network_bytes_per_s
+from dovetail.comm.endpoint.ace_engine import (
     ACE_NETWORK_BYTES_PER_S,
     AceDesign,
     ace_mm2,
     ace_w,
     simulated_network_bytes_per_s,
 )
-from dovetail.network.torus import (
+from dovetail.comm.torus import (
     ACE_SHAPES,
     Torus,
     ace_torus,
@@ -34,7 +34,7 @@ from dovetail.papers.ace_sweep import (
     sweep,
 )
 from dovetail.papers.check import Check
-from dovetail.schedule.one_device.training_program import AceWorkload, Program
+from dovetail.step.one_device.training_program import AceWorkload, Program
 from dovetail.units import GIGA, MEBI
 
 # The paper's numbers, as spec'd: volumes and ratios by NPUs, bytes by workload.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dovetail.hardware.catalog import chips
-from dovetail.schedule.one_device.ace_loop import CONFIGURATIONS
-from dovetail.schedule.one_device.training_program import AceWorkload, Program, chip_share, program
+from dovetail.step.one_device.ace_loop import CONFIGURATIONS
+from dovetail.step.one_device.training_program import AceWorkload, Program, chip_share, program
 from dovetail.workload.models import models
 
 DLRM_ALL_TO_ALL_BYTES = 512 * 64 * 64 * 2.0  # samples x tables x width, fp16

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dovetail.network.endpoint.ace_engine import AceDesign
-from dovetail.network.torus import ACE_SHAPES, ace_torus
-from dovetail.schedule.one_device.ace_loop import (
+from dovetail.comm.endpoint.ace_engine import AceDesign
+from dovetail.comm.torus import ACE_SHAPES, ace_torus
+from dovetail.step.one_device.ace_loop import (
     BASELINES,
     CONFIGURATIONS,
     Configuration,
@@ -16,7 +16,7 @@ from dovetail.schedule.one_device.ace_loop import (
     Iteration,
     simulated_iteration,
 )
-from dovetail.schedule.one_device.training_program import Program
+from dovetail.step.one_device.training_program import Program
 
 LINK_FRAC = 0.94  # ACE (Rashidi et al., ISCA 2021)
 PAPER = {"resnet-50": (1.41, 1.51), "gnmt": (1.12, 1.17), "dlrm": (1.13, 1.19)}  # ACE, abstract: average, maximum

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 
 from dovetail.papers.beyond_cases import FEEDS, FREE, MECHANISMS, Job, Mechanism, jobs, loads
-from dovetail.schedule.one_device.shared_chip import ARBITERS, STATIC
-from dovetail.schedule.one_device.shared_loop import SharedIteration, shared_iteration
+from dovetail.step.one_device.shared_chip import ARBITERS, STATIC
+from dovetail.step.one_device.shared_loop import SharedIteration, shared_iteration
 
 MATTERS_FRAC = 0.05  # of an iteration that the endpoint costs, above which we say that it matters
 ARBITRATIONS = (STATIC, *ARBITERS)

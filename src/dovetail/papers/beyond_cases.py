@@ -5,23 +5,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from dovetail.comm.endpoint import HOPPER_SM_BYTES_PER_S, SM_BYTES_PER_S, endpoints
+from dovetail.comm.themis import nested_phases, switched_s_per_byte, themis_s_per_byte
+from dovetail.comm.torus import Side, Torus, Work, ace_torus, link_s_per_byte
 from dovetail.cost.chosen import num_clusters
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.clusters import clusters
-from dovetail.network.endpoint import HOPPER_SM_BYTES_PER_S, SM_BYTES_PER_S, endpoints
-from dovetail.network.themis import nested_phases, switched_s_per_byte, themis_s_per_byte
-from dovetail.network.torus import Side, Torus, Work, ace_torus, link_s_per_byte
 from dovetail.papers.ace_cases import COMPUTE_SCALE, ace_workloads
-from dovetail.schedule.one_device.shared_chip import Cores, Load
-from dovetail.schedule.one_device.shared_program import (
+from dovetail.step.one_device.shared_chip import Cores, Load
+from dovetail.step.one_device.shared_program import (
     Payloads,
     SharedProgram,
     data_parallel,
     fully_sharded,
     tensor_parallel,
 )
-from dovetail.schedule.one_device.training_program import program
+from dovetail.step.one_device.training_program import program
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 

@@ -15,7 +15,7 @@ from dovetail.hardware.clusters import clusters
 from dovetail.papers.check import Check
 from dovetail.papers.phaze import Found, fastest
 from dovetail.papers.published_plans import best_plan, phaze_space
-from dovetail.plan.plan import AXES, RECOMPUTE_POLICIES, Plan
+from dovetail.parallel.plan import AXES, RECOMPUTE_POLICIES, Plan
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision

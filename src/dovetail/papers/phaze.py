@@ -22,7 +22,7 @@ from dovetail.papers.phaze_cases import (
     Terms,
     cluster_of,
 )
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.workload.workload import Workload
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Overlap, Plan
-from dovetail.plan.recipes import plans
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Overlap, Plan
+from dovetail.parallel.recipes import plans
 from dovetail.units import GIBI, MEGA
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision

@@ -15,7 +15,7 @@ from dovetail.papers.phaze_cases import NUM_DEVICES, Case, Terms, cluster_of
 from dovetail.papers.phaze_stop import stopped_among
 from dovetail.papers.published_plans import best_on_terms, terms_space
 from dovetail.search.codesign.answers import base_answer, separate
-from dovetail.search.codesign.joint import Hands, JointFound, joint_search, own_hands
+from dovetail.search.codesign.joint import JointFound, SearchBackend, joint_search, local_backend
 from dovetail.search.codesign.phaze_space import PhazeChips, phaze_chips
 from dovetail.search.codesign.presets import PLANS, PRESETS
 from dovetail.search.codesign.question import Budget, JointQuestion, system_space
@@ -52,7 +52,7 @@ def question_of(case: Case, terms: Terms) -> JointQuestion:
     )
 
 
-def best_joint(case: Case, terms: Terms, hands_of: Callable[[Scorer], Hands] = own_hands) -> Joint | None:
+def best_joint(case: Case, terms: Terms, hands_of: Callable[[Scorer], SearchBackend] = local_backend) -> Joint | None:
     """The proven best chip for `case` by the plans of `chip_plans`, then given the best plan of the terms.
 
     So its bound is that of the former; nothing where no chip fits any plan.
@@ -75,7 +75,7 @@ def joint_of(case: Case, terms: Terms, scorer: Scorer, best: JointFound) -> Join
         num_chips=census.num_systems,
         num_evaluated=census.num_scored,
         num_bounded_away=census.num_bounded_away,
-        num_infeasible=census.num_uncut + census.num_unfit,
+        num_infeasible=census.num_unshardable + census.num_unfit,
         searched_sequences_per_s=num_sequences / best.best.cases[0].step_s,
         plan_then_chip_sequences_per_s=num_sequences / steps.plan_then_chip_s if steps else None,
         chip_then_plan_sequences_per_s=_a_second(num_sequences, steps.chip_then_plan_s) if steps else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dovetail.hardware.cluster import Cluster
 from dovetail.papers.phaze import Found, found
 from dovetail.papers.phaze_cases import MICROBATCHES, TENSOR_PARALLEL, Terms
-from dovetail.plan.plan import AXES
+from dovetail.parallel.plan import AXES
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.planners.planner import planned

@@ -11,9 +11,9 @@ from dovetail.accuracy.coverage import LEAST_FRAC, MOST_FRAC, JudgedCoverage
 from dovetail.accuracy.peers import Peer
 from dovetail.accuracy.validation import Beside, Judged, Scored, ScoredSet, Validation
 from dovetail.report.choosing import choosing_tables
+from dovetail.report.labels import counted
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.report.words import counted
 from dovetail.units import format_s
 
 _SHORT = {"MAPE": "MAPE", "median": "med", "p90": "p90", "worst": "max"}
@@ -51,11 +51,11 @@ def judged_once(sets: Sequence[Record]) -> list[Record]:
 
 def accuracy_verdict(record: Record, left_out: Sequence[str] = ()) -> str:
     """Whether the bars of these sets hold, and which sets that ship are not among them."""
-    told = "every documented bar of these sets holds" if record["holds"] else "a documented bar is missed"
+    message = "every documented bar of these sets holds" if record["holds"] else "a documented bar is missed"
     if not left_out:
-        return told
+        return message
     asked = f"`dovetail validate {' '.join(left_out)}` compares"
-    return f"{told}; {' and '.join(left_out)} is not among them: {asked} with whole training runs"
+    return f"{message}; {' and '.join(left_out)} is not among them: {asked} with whole training runs"
 
 
 def _coverage_record(one: JudgedCoverage) -> Record:
@@ -153,7 +153,7 @@ def accuracy_tables(record: Record) -> tuple[Table, ...]:
 def _score_rows(one: Record) -> Iterable[tuple[str, ...]]:
     for scored in one["scores"]:
         name = f"  {scored['kind']}" if scored["kind"] else one["set"]
-        yield (name, f"{scored['num_rows']:,}", *figures(scored), bar_words(scored["bars"]), verdict(scored["bars"]))
+        yield (name, f"{scored['num_rows']:,}", *figures(scored), bar_label(scored["bars"]), verdict(scored["bars"]))
 
 
 def figures(scored: Record) -> tuple[str, ...]:
@@ -162,7 +162,7 @@ def figures(scored: Record) -> tuple[str, ...]:
     return (*sizes, f"{round(100 * scored['bias_frac'], 1) + 0.0:+.1f}")
 
 
-def bar_words(bars: list[Record]) -> str:
+def bar_label(bars: list[Record]) -> str:
     return " ".join(_bar_word(bar) for bar in bars)
 
 
@@ -179,11 +179,11 @@ def verdict(bars: list[Record]) -> str:
 
 
 def _notes(record: Record) -> tuple[str, ...]:
-    skipped = [f"- {one['set']}: {skipped_words(part)}" for one in record["sets"] for part in one["skipped"]]
+    skipped = [f"- {one['set']}: {skipped_label(part)}" for one in record["sets"] for part in one["skipped"]]
     return (MEANING, *skipped, *(f"- {note}" for note in record["notes"]))
 
 
-def skipped_words(part: Record) -> str:
+def skipped_label(part: Record) -> str:
     """How many rows were left out, and which: '1 row with a blank cell'."""
     what: str = part["what"]
     if part["num_rows"] == 1:

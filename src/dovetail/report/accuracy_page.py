@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dovetail.report.accuracy import SHOWN_FRAC, amount, bar_words, figures, skipped_words, verdict
+from dovetail.report.accuracy import SHOWN_FRAC, amount, bar_label, figures, skipped_label, verdict
 from dovetail.report.choosing import choosing_tables
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
@@ -97,13 +97,13 @@ def _totals(sets: list[Record]) -> str:
     rows = []
     for one in sets:
         scored = one["scores"][0]
-        words = (bar_words(scored["bars"]), verdict(scored["bars"]))
+        words = (bar_label(scored["bars"]), verdict(scored["bars"]))
         rows.append((one["set"], one["chip"] or "-", f"{scored['num_rows']:,}", *figures(scored), *words))
     return _table(("set", "chip", "n", "MAPE", "median", "p90", "bias", "bar", ""), rows)
 
 
 def _notes(record: Record) -> str:
-    skipped = [f"{one['set']}: {skipped_words(part)}" for one in record["sets"] for part in one["skipped"]]
+    skipped = [f"{one['set']}: {skipped_label(part)}" for one in record["sets"] for part in one["skipped"]]
     return "".join(f"- {line}\n" for line in (*skipped, *record["notes"]))
 
 
@@ -111,7 +111,7 @@ def _kinds(sets: list[Record]) -> str:
     rows = []
     for one in sets:
         for scored in one["scores"][1:]:
-            words = (bar_words(scored["bars"]), verdict(scored["bars"]))
+            words = (bar_label(scored["bars"]), verdict(scored["bars"]))
             rows.append((one["set"], scored["kind"], f"{scored['num_rows']:,}", *figures(scored), *words))
     return _table(("set", "kind", "n", "MAPE", "median", "p90", "bias", "bar", ""), rows)
 

@@ -7,11 +7,11 @@ from dataclasses import asdict
 
 from dovetail.accuracy.appraisal import CLOSED_FRAC, NOW, Appraisal, Gap, Speed
 from dovetail.accuracy.choice_bars import AT_LEAST
-from dovetail.report.accuracy import bar_words
+from dovetail.report.accuracy import bar_label
+from dovetail.report.labels import counted
 from dovetail.report.page import Section
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.report.words import counted
 from dovetail.units import MEGA, SECONDS_PER_MINUTE, format_count, format_duration, format_s
 
 _SHOWN_FRAC = 1e-4  # style: a tolerance; the least that a table shows
@@ -93,7 +93,7 @@ def _set_row(one: Record) -> tuple[str, ...]:
         f"{whole['num_rows']:,}",
         f"{num_out:,}" if num_out else "",
         *(f"{100 * whole[key]:.1f}" for key in ("mape_frac", "median_frac", "p90_frac")),
-        bar_words(whole["bars"]),
+        bar_label(whole["bars"]),
         verdict,
     )
 

@@ -11,15 +11,15 @@ from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.endpoints import SM_DRIVEN
+from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster, chips_of, equal_devices
 from dovetail.hardware.host import COPY_FRAC
-from dovetail.hardware.mixed import AnyCluster, MixedCluster, chips_of, equal_devices
 from dovetail.hardware.reliability import Reliability
-from dovetail.plan.layout import layers_per_chunk
-from dovetail.plan.plan import Plan
+from dovetail.parallel.layout import layers_per_chunk
+from dovetail.parallel.plan import Plan
+from dovetail.report.labels import percent
 from dovetail.report.measured import measured_sentences
-from dovetail.report.words import percent
-from dovetail.schedule.goodput import Goodput
-from dovetail.schedule.offload import UPDATE_FRAC, does_offload, host_of
+from dovetail.step.goodput import Goodput
+from dovetail.step.offload import UPDATE_FRAC, does_offload, host_of
 from dovetail.units import format_rate, format_s
 from dovetail.workload.graph import Axis, Graph, N
 from dovetail.workload.workload import Workload
@@ -91,7 +91,7 @@ def _left_out(result: Outcome | Infeasible) -> tuple[str, ...]:
 
 
 def _parts(cluster: AnyCluster) -> tuple[str, ...]:
-    if not isinstance(cluster, MixedCluster):
+    if not isinstance(cluster, HeterogeneousCluster):
         return ()
     rate = format_rate(cluster.between.bandwidth_bytes_per_s, "B/s")
     speed = f"{rate} a device and {format_s(cluster.between.latency_s)}"
@@ -164,9 +164,8 @@ def layers_per_stage(num_layers: int, plan: Plan) -> tuple[int, ...]:
 
 def _ended(chip: Chip) -> str:
     kind = chip.endpoint_kind
-    held = (
-        f"{percent(kind.adding_held_frac)} of itself from compute where it adds, {percent(kind.moving_held_frac)} else"
-    )
+    held = f"{percent(kind.adding_slowdown_frac)} of itself from compute where it adds, "
+    held += f"{percent(kind.moving_held_frac)} else"
     return f"collectives of {chip.name} by {kind.name}: {kind.summary}; what is hidden takes {held}"
 
 
@@ -186,10 +185,10 @@ def _offload(result: Outcome | Infeasible) -> tuple[str, ...]:
         return ()
     host = host_of(cluster)
     link, memory = (format_rate(rate, "B/s") for rate in (host.link.bandwidth_bytes_per_s, host.share_bytes_per_s))
-    told = f"the host gives each device {link} each way and {memory} of memory bandwidth, all devices at once"
+    message = f"the host gives each device {link} each way and {memory} of memory bandwidth, all devices at once"
     update = f"; its update reaches {percent(UPDATE_FRAC, 0)} of the latter" if plan.offload_optimizer else ""
     copies = f"pinned copies reach {percent(COPY_FRAC, 0)} of the link{update}"
-    return (f"{told}; {copies}; its energy is not counted, and no run behind an interval offloads",)
+    return (f"{message}; {copies}; its energy is not counted, and no run behind an interval offloads",)
 
 
 def _own_costs(workload: Workload, chips: tuple[Chip, ...]) -> tuple[str, ...]:
@@ -232,13 +231,13 @@ def _experts(graph: Graph, plan: Plan) -> tuple[str, ...]:
     if not graph.has_experts:
         return ()
     routing, most = graph.routing, float(graph.routing.most(plan.expert_parallel))
-    told = "experts are balanced: each gets the same number of tokens"
+    message = "experts are balanced: each gets the same number of tokens"
     if most != 1.0:
-        told = f"the most loaded device's experts get {most:g} times the mean of tokens; energy counts all as it"
+        message = f"the most loaded device's experts get {most:g} times the mean of tokens; energy counts all as it"
     if routing.capacity_factor:
         beyond = "and is padded to that" if routing.pads else "and tokens beyond are dropped"
-        told += f"; an expert takes at most {routing.capacity_factor:g} times the mean, {beyond}"
-    return (told,)
+        message += f"; an expert takes at most {routing.capacity_factor:g} times the mean, {beyond}"
+    return (message,)
 
 
 def _padding(graph: Graph, plan: Plan) -> tuple[str, ...]:

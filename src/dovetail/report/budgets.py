@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from dovetail.report.sensitivities import LIMIT_WORDS
+from dovetail.report.labels import number, percent
+from dovetail.report.sensitivities import LIMIT_LABELS
 from dovetail.report.table import Table
-from dovetail.report.words import number, percent
 from dovetail.search.codesign.answers import SystemAnswer
 from dovetail.search.codesign.question import Budget
 
@@ -43,7 +43,7 @@ def beyond(budget: Budget, answer: SystemAnswer) -> tuple[str, ...]:
 def limits_table(budget: Budget, answer: SystemAnswer, assumed: Sequence[str]) -> Table:
     taken = taken_of(answer)
     rows = tuple(
-        (LIMIT_WORDS[name], number(taken[name]), number(limit), percent(taken[name] / limit))
+        (LIMIT_LABELS[name], number(taken[name]), number(limit), percent(taken[name] / limit))
         for name, limit in set_limits(budget).items()
     )
     return Table(
@@ -51,19 +51,19 @@ def limits_table(budget: Budget, answer: SystemAnswer, assumed: Sequence[str]) -
         columns=("", "taken", "limit", "share"),
         rows=rows,
         align="lrrr",
-        notes=assumed_words(set_limits(budget), assumed),
+        notes=assumed_notes(set_limits(budget), assumed),
     )
 
 
-def assumed_words(limits: Mapping[str, float], assumed: Sequence[str]) -> tuple[str, ...]:
+def assumed_notes(limits: Mapping[str, float], assumed: Sequence[str]) -> tuple[str, ...]:
     """What is said of limits that nobody set."""
     return tuple(_ASSUMED[name].format(number(limits[name])) for name in assumed)
 
 
-def base_beyond_words(base_name: str, budget: Budget, base: SystemAnswer) -> tuple[str, ...]:
+def base_over_limits_notes(base_name: str, budget: Budget, base: SystemAnswer) -> tuple[str, ...]:
     """That the base chip itself breaks limits, where it does: no other answer to the same question."""
     limits, taken = set_limits(budget), taken_of(base)
-    said = {name: LIMIT_WORDS[name].rpartition(", ") for name in beyond(budget, base)}
+    said = {name: LIMIT_LABELS[name].rpartition(", ") for name in beyond(budget, base)}
     broken = [f"{what} {number(taken[n])} of {number(limits[n])} {unit}" for n, (what, _, unit) in said.items()]
     if not broken:
         return ()

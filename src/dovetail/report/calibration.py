@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dovetail.accuracy.fit import Fit
+from dovetail.report.labels import gain, percent
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.report.words import gain, percent
 from dovetail.units import format_s
 
 

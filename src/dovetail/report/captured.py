@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dovetail.plan.block_memory import kept_bytes
+from dovetail.parallel.block_memory import kept_bytes
 from dovetail.report.plain import Record
 from dovetail.workload.graph import Axis, Block, Graph, Phase
 from dovetail.workload.model import Model

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dovetail.report.labels import counted, percent
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.report.words import counted, percent
 from dovetail.units import format_bytes, format_count, format_rate
 
 MOST_KINDS = 12  # rows of the table of operators; --json has them all
@@ -98,7 +98,7 @@ def _operators(record: Record) -> Table:
         for one in shown
     )
     rest = record["operators"][MOST_KINDS:]
-    told = "forward, backward and update over one sample, on the units they run on"
+    message = "forward, backward and update over one sample, on the units they run on"
     more = f"; {counted(len(rest), 'more kind')} with {percent(sum(one['bytes_frac'] for one in rest))} of the bytes"
     columns = ("operator", "times", "FLOP", "share", "bytes", "share")
     return Table(
@@ -106,5 +106,5 @@ def _operators(record: Record) -> Table:
         columns=columns,
         rows=rows,
         align="lrrrrr",
-        notes=(f"{told}{more if rest else ''}",),
+        notes=(f"{message}{more if rest else ''}",),
     )

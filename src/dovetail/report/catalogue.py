@@ -7,11 +7,11 @@ from typing import Any
 
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.heterogeneous import HeterogeneousCluster, chip_names
 from dovetail.hardware.host import Host
 from dovetail.hardware.memory import ASSUMED_SOURCES
-from dovetail.hardware.mixed import MixedCluster, chip_names
 from dovetail.hardware.topology import Dimension
-from dovetail.plan.recipes import PlanEntry
+from dovetail.parallel.recipes import PlanEntry
 from dovetail.report.captured import captured_brief
 from dovetail.report.plain import Record
 from dovetail.report.record import plain, plan_record
@@ -166,7 +166,7 @@ def host_record(host: Host) -> Record:
     }
 
 
-def mixed_cluster_record(cluster: MixedCluster) -> Record:
+def mixed_cluster_record(cluster: HeterogeneousCluster) -> Record:
     """A cluster of several parts, whose one dimension is what joins them."""
     [span] = cluster.group_between
     return {

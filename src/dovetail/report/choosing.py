@@ -72,10 +72,10 @@ def _choosing_rows(one: Record) -> Iterable[tuple[str, ...]]:
         if not ranked and not fitted:
             continue
         name = f"  {scored['kind']}" if scored["kind"] else one["set"]
-        yield (name, *_rank_words(ranked), _percent(scored["mape_frac"]), _factor_words(fitted))
+        yield (name, *_rank_labels(ranked), _percent(scored["mape_frac"]), _factor_label(fitted))
 
 
-def _rank_words(ranked: Record | None) -> tuple[str, ...]:
+def _rank_labels(ranked: Record | None) -> tuple[str, ...]:
     if not ranked:
         return ("",) * 5
     correlation = (f"{ranked['spearman']:.2f}", str(ranked["num_ranked"])) if ranked["num_ranked"] else ("", "")
@@ -83,7 +83,7 @@ def _rank_words(ranked: Record | None) -> tuple[str, ...]:
     return (*correlation, *regret, str(ranked["num_picked"]))
 
 
-def _factor_words(fitted: Record | None) -> str:
+def _factor_label(fitted: Record | None) -> str:
     return _percent(fitted["mape_frac"]) if fitted else ""
 
 
@@ -92,14 +92,14 @@ def _bar_rows(one: Record) -> Iterable[tuple[str, ...]]:
         words = _share if choice["statistic"] == "Spearman" else _percent
         verdict = "ok" if choice["holds"] else "MISSED"
         of = choice["kind"] or one["set"]
-        found = (f"{choice['num_judged']:,}", words(choice["measured"]), _bar_words(choice), verdict)
+        found = (f"{choice['num_judged']:,}", words(choice["measured"]), _bar_label(choice), verdict)
         yield of, choice["statistic"], *found
 
     for unjudged in one.get("unjudged", ()):
-        yield unjudged["kind"], unjudged["statistic"], "0", "-", _bar_words(unjudged), NOT_JUDGED
+        yield unjudged["kind"], unjudged["statistic"], "0", "-", _bar_label(unjudged), NOT_JUDGED
 
 
-def _bar_words(judged: Record) -> str:
+def _bar_label(judged: Record) -> str:
     words = _share if judged["statistic"] == "Spearman" else _percent
     return f"{'>=' if judged['statistic'] in AT_LEAST else '<='} {words(judged['limit'])}"
 

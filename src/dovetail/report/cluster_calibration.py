@@ -9,9 +9,9 @@ from dovetail.accuracy.cluster_fit import ClusterFit, FittedRun, is_at_bound
 from dovetail.accuracy.evidence import CONFIDENCE_FRAC, MIN_OWN_RUNS, own_half_width
 from dovetail.hardware.cluster import OwnRuns
 from dovetail.hardware.scales import MAX_SCALE
+from dovetail.report.labels import gain, percent
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.report.words import gain, percent
 from dovetail.units import format_bytes, format_s
 
 MIN_LEFT_OUT = 2  # runs, for one to be left out

@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dovetail.hardware.endpoints import SM_DRIVEN, endpoint_coded
-from dovetail.report.budgets import base_beyond_words, beyond, limits_table
+from dovetail.report.budgets import base_over_limits_notes, beyond, limits_table
+from dovetail.report.labels import counted, gain, number, percent, plan_in_brief
 from dovetail.report.sensitivities import own_best_table, sensitivity_tables
 from dovetail.report.table import Table
-from dovetail.report.words import counted, gain, number, percent, plan_in_brief
 from dovetail.search.codesign.answers import Separate, SystemAnswer, gain_frac
-from dovetail.search.codesign.joint import Census, JointFound
+from dovetail.search.codesign.joint import JointFound, SearchCounts
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.sensitivity import Sensitivity
-from dovetail.search.codesign.system_words import BY_SIZE_WORDS, in_words, value_in_words
+from dovetail.search.codesign.system_labels import BY_SIZE_WORDS, as_labels, value_label
 from dovetail.search.codesign.systems import CORES
 from dovetail.search.metrics import ChipFigures, Metric
 from dovetail.units import format_s
 
 READING = "a x (b x c) + d x e: a tensor cores of b rows and c columns, d vector cores of e lanes"
 MANY_SAMPLES = "samples or tokens"
-_WORDS = {
+_LABELS = {
     "num_tensor": "tensor cores",
     "num_rows": "rows of each",
     "num_cols": "columns of each",
@@ -55,7 +55,7 @@ class CodesignReport:
     separate: Separate | None
     others: tuple[SystemAnswer, ...]  # scored and behind, the best first
     sensitivity: Sensitivity | None = None
-    own_bests: tuple[SystemAnswer, ...] = ()  # of several models, each one's
+    per_model_best: tuple[SystemAnswer, ...] = ()  # of several models, each one's
     algorithm: str = "exact"  # else a black box, which proves nothing itself
     assumed: tuple[str, ...] = ()  # limits that nobody said
     is_compared: bool = False  # whether one search after the other was asked for
@@ -107,10 +107,10 @@ def codesigned_tables(report: CodesignReport) -> tuple[Table, ...]:
         limits_table(report.question.budget, report.best, report.assumed),
         *_plans_tables(report),
     ]
-    if report.own_bests:
-        briefs = [system_in_brief(own.system) for own in report.own_bests]
+    if report.per_model_best:
+        briefs = [system_in_brief(own.system) for own in report.per_model_best]
         names = [case.name for case in report.question.cases]
-        tables.append(own_best_table(names, report.best, report.own_bests, briefs))
+        tables.append(own_best_table(names, report.best, report.per_model_best, briefs))
     if report.sensitivity is not None:
         tables += sensitivity_tables(report.sensitivity)
     if report.separate is not None:
@@ -125,19 +125,19 @@ def sentence(report: CodesignReport) -> str:
     cases = report.question.cases
     of_what = cases[0].name if len(cases) == 1 else counted(len(cases), "model")
     which = "Best system" if report.found.gap_frac == 0 or not report.is_black_box else "Best system found"
-    told = f"{which} for {of_what} by {report.metric_name}: {system_in_brief(report.best.system)}"
+    message = f"{which} for {of_what} by {report.metric_name}: {system_in_brief(report.best.system)}"
     if len(cases) == 1:
-        told += f"; {number(report.figure(0, report.best))} {unit_of(report, 0)}"
+        message += f"; {number(report.figure(0, report.best))} {unit_of(report, 0)}"
     if report.base is None:
-        return f"{told}; the {report.question.base.name} chip itself does not fit"
+        return f"{message}; the {report.question.base.name} chip itself does not fit"
     better = gain(gain_frac(report.best, report.base, report.weights))
     limits = ", itself beyond the limits," if beyond(report.question.budget, report.base) else ""
-    return f"{told}, {better} over {report.question.base.name}{limits} with its best plan"
+    return f"{message}, {better} over {report.question.base.name}{limits} with its best plan"
 
 
-def ruled_out(census: Census) -> str:
+def ruled_out(census: SearchCounts) -> str:
     """Systems that are none to choose from, and why."""
-    uncut = f" {census.num_uncut:,} that no plan cuts," if census.num_uncut else ""
+    uncut = f" {census.num_unshardable:,} that no plan cuts," if census.num_unshardable else ""
     return f"{census.num_beyond:,} beyond the limits,{uncut} {census.num_unfit:,} that no plan fits"
 
 
@@ -155,21 +155,21 @@ def proof(report: CodesignReport) -> str:
 def _no_proof(report: CodesignReport, counts: str) -> str:
     """Of a black box: what bounds of the same space leave open."""
     census = report.found.census
-    told = f"no certificate: {report.algorithm} proves nothing of what it did not look at"
+    message = f"no certificate: {report.algorithm} proves nothing of what it did not look at"
     looked = f"of {census.num_systems:,} systems: {counts}, {census.num_left:,} neither"
     if report.found.gap_frac == 0:
-        return f"{told}; bounds, which it did not use, show that none is better; {looked}"
+        return f"{message}; bounds, which it did not use, show that none is better; {looked}"
     could = f"by bounds another could be better by {percent(1 / (1 - report.found.gap_frac) - 1)} at the most"
-    return f"{told}; {looked}; {could}"
+    return f"{message}; {looked}; {could}"
 
 
 def _system_table(report: CodesignReport) -> Table:
     base, best = report.base, report.best
     chip = report.question.base
-    own, other = in_words(chip, best.system), in_words(chip, base.system) if base else {}
+    own, other = as_labels(chip, best.system), as_labels(chip, base.system) if base else {}
     rows = [
         (words, shown(own[name]), shown(other[name]) if base else "-", _choices(report, name))
-        for name, words in _WORDS.items()
+        for name, words in _LABELS.items()
     ]
     taken = (("area, mm2", "area_mm2"), ("power, W", "power_w"), ("cost, $", "price_usd"))
     rows += [
@@ -190,7 +190,7 @@ def shown(value: float | str) -> str:
 
 def _choices(report: CodesignReport, name: str) -> str:
     [knob] = [knob for knob in report.question.space.knobs if knob.name == name]
-    few = [shown(value_in_words(name, value)) for value in knob.values]
+    few = [shown(value_label(name, value)) for value in knob.values]
     if len(few) == 1:
         return BY_SIZE_WORDS if few == [BY_SIZE_WORDS] else "fixed"
     return ", ".join(few) if len(few) <= 4 else f"{few[0]}, {few[1]} ... {few[-1]}"
@@ -267,7 +267,7 @@ def notes(report: CodesignReport) -> tuple[str, ...]:
     ]
     base_name = report.question.base.name
     if report.base is not None:
-        told += base_beyond_words(base_name, report.question.budget, report.base)
+        told += base_over_limits_notes(base_name, report.question.budget, report.base)
     elif report.is_compared and report.separate is None:
         told.append(f"one search after the other begins with the best plan of {base_name}, and none fits it")
     if report.metric_name == "tokens/J" and not is_even_only:

@@ -10,7 +10,7 @@ from dovetail.report.plain import Record
 from dovetail.report.record import plan_record
 from dovetail.report.sensitivities import behind_frac, sensitivity_record
 from dovetail.search.codesign.answers import SystemAnswer, gain_frac
-from dovetail.search.codesign.system_words import in_words, space_in_words
+from dovetail.search.codesign.system_labels import as_labels, space_labels
 
 
 def codesigned_record(report: CodesignReport) -> Record:
@@ -28,13 +28,13 @@ def codesigned_record(report: CodesignReport) -> Record:
         "spec": dict(report.asked),
         "budget": budget,
         "assumed_limits": list(report.assumed),
-        "space": space_in_words(question.space),
+        "space": space_labels(question.space),
         "best": _answer_record(report, report.best),
         "base_system": None if report.base is None else _base_record(report, report.base),
         "plan_then_chip": None if separate is None else _optional(report, separate.plan_then_chip),
         "chip_then_plan": None if separate is None else _optional(report, separate.chip_then_plan),
         "others": [_answer_record(report, one) for one in report.others],
-        "own_bests": [_own_record(report, index) for index in range(len(report.own_bests))],
+        "per_model_best": [_own_record(report, index) for index in range(len(report.per_model_best))],
         "sensitivity": None if report.sensitivity is None else sensitivity_record(report.sensitivity, question.base),
         "is_proven": found.gap_frac == 0,
         "gap_frac": found.gap_frac,
@@ -46,11 +46,11 @@ def codesigned_record(report: CodesignReport) -> Record:
 
 
 def _own_record(report: CodesignReport, index: int) -> Record:
-    own = report.own_bests[index]
+    own = report.per_model_best[index]
     return {
         "model": report.question.cases[index].name,
         "behind_frac": behind_frac(report.best, index, own),
-        "system": in_words(report.question.base, own.system),
+        "system": as_labels(report.question.base, own.system),
         "step_s": own.cases[0].step_s,
         "plan": plan_record(own.cases[0].plan),
     }
@@ -67,7 +67,7 @@ def _base_record(report: CodesignReport, base: SystemAnswer) -> Record:
 def _answer_record(report: CodesignReport, answer: SystemAnswer) -> Record:
     cases = report.question.cases
     return {
-        "system": in_words(report.question.base, answer.system),
+        "system": as_labels(report.question.base, answer.system),
         "area_mm2": answer.area_mm2,
         "power_w": answer.power_w,
         "price_usd": answer.price_usd,

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from dovetail.opsched.problem import HBM, TENSOR, VECTOR, WHOLE, CoreSchedule
+from dovetail.opsched.tensors import peak_hbm_bytes, peak_sram_bytes
+from dovetail.report.labels import percent
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.report.tracks import Counter, Process, Slice, Track
-from dovetail.report.words import percent
-from dovetail.schedule.cores.problem import HBM, TENSOR, VECTOR, WHOLE, CoreSchedule
-from dovetail.schedule.cores.tensors import peak_hbm_bytes, peak_sram_bytes
 from dovetail.units import format_bytes, format_s
 
 CHART_WIDTH = 32
@@ -85,7 +85,7 @@ def schedule_tables(schedule: CoreSchedule, *, model: str, block: str, chip: str
     problem = schedule.problem
     hbm_bytes, sram_bytes = peak_hbm_bytes(schedule), peak_sram_bytes(schedule)
     rows = (
-        ("time", format_s(schedule.makespan_s), _found_words(schedule, limit_s)),
+        ("time", format_s(schedule.makespan_s), _found_label(schedule, limit_s)),
         ("bound", format_s(schedule.bound_s), "no schedule of these operators is shorter"),
         ("tensor cores", f"{problem.stock[TENSOR]}", f"{percent(busy_frac(schedule, TENSOR))} busy"),
         ("vector cores", f"{problem.stock[VECTOR]}", f"{percent(busy_frac(schedule, VECTOR))} busy"),
@@ -107,7 +107,7 @@ def schedule_tables(schedule: CoreSchedule, *, model: str, block: str, chip: str
     return Table(title=f"{model}, {block}, on {chip}", rows=rows, align="lrl"), chart
 
 
-def _found_words(schedule: CoreSchedule, limit_s: float) -> str:
+def _found_label(schedule: CoreSchedule, limit_s: float) -> str:
     """Whose schedule it is, and how good: one is called exact only with its proof."""
     if is_best(schedule):
         return f"{'exact' if limit_s else 'list'} schedule; the best there is"

@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dovetail.network.one_collective import NetworkAnswer
+from dovetail.comm.one_collective import NetworkAnswer
 from dovetail.report.network import network_record
 
 

@@ -30,7 +30,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """Curves over the same axes; `x_words` and `y_words` say a value as a person would.
+    """Curves over the same axes; `x_label` and `y_words` say a value as a person would.
 
     `y_unit` is what y is in, where its name does not say it and it is not logarithmic.
     """
@@ -38,7 +38,7 @@ class Panel:
     title: str
     x_name: str
     y_name: str
-    x_words: Callable[[float], str]
+    x_label: Callable[[float], str]
     y_words: Callable[[float], str]
     curves: tuple[Curve, ...]
     is_y_log: bool = True
@@ -86,7 +86,7 @@ def _panel(panel: Panel, names: list[str]) -> Iterator[str]:
     yield f'<text x="{WIDTH / 2}" y="-14" text-anchor="middle" font-weight="bold">{escape(panel.title)}</text>'
     for x in xs[:: max(1, math.ceil(len(xs) / MAX_MARKS))]:
         yield f'<path d="M{x_at(x):.1f} 0V{HEIGHT}" stroke="#e4e4e4"/>'
-        yield f'<text x="{x_at(x):.1f}" y="{HEIGHT + 18}" text-anchor="middle">{escape(panel.x_words(x))}</text>'
+        yield f'<text x="{x_at(x):.1f}" y="{HEIGHT + 18}" text-anchor="middle">{escape(panel.x_label(x))}</text>'
     for y in _y_marks(low, high, panel.is_y_log):
         yield f'<path d="M0 {y_at(y):.1f}H{WIDTH}" stroke="#e4e4e4"/>'
         yield f'<text x="-8" y="{y_at(y) + 4:.1f}" text-anchor="end">{escape(panel.y_words(y))}</text>'

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.plan.plan import Plan
-from dovetail.report.budgets import assumed_words, set_limits
+from dovetail.parallel.plan import Plan
+from dovetail.report.budgets import assumed_notes, set_limits
 from dovetail.report.codesigned import READING, ruled_out, shown, system_in_brief
+from dovetail.report.labels import counted, number, percent
 from dovetail.report.table import Table
-from dovetail.report.words import counted, number, percent
 from dovetail.search.codesign.pareto import ENERGY, FrontSystem, ParetoFound
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.refining import system_at
-from dovetail.search.codesign.system_words import in_words
+from dovetail.search.codesign.system_labels import as_labels
 from dovetail.search.metrics import ChipFigures
 from dovetail.search.space import Point
 
@@ -104,11 +104,11 @@ def front_tables(report: FrontReport) -> tuple[Table, ...]:
     )
     ways = ("ways",) if _has_ways(report) else ()
     reading = (READING, "ways: tensor x pipeline x data parallel, of the first model")
-    told = f"{len(some):,} of {counted(len(found.systems), 'system')} on the front, along {found.axes[0]}"
+    message = f"{len(some):,} of {counted(len(found.systems), 'system')} on the front, along {found.axes[0]}"
     return (
         Table(title=sentence(report), notes=(proof(report),)),
         Table(
-            title=told if len(some) < len(found.systems) else "The front",
+            title=message if len(some) < len(found.systems) else "The front",
             columns=("system", *(_head(axis) for axis in found.axes), *ways),
             rows=rows,
             align=f"l{'r' * len(found.axes)}{'l' * len(ways)}",
@@ -146,7 +146,7 @@ def _brief(report: FrontReport, one: FrontSystem) -> str:
     """The system, with what only some spaces leave open."""
     system = report.system(one)
     turned = {knob.name for knob in report.question.space.knobs if len(knob.values) > 1}
-    words = in_words(report.question.base, system)
+    words = as_labels(report.question.base, system)
     more = [f"{shown(words[name])} {unit}" for name, unit in _TURNED.items() if name in turned]
     return ", ".join([system_in_brief(system), *more])
 
@@ -167,7 +167,7 @@ def proof(report: FrontReport) -> str:
     )
 
 
-def _figure_words(report: FrontReport) -> tuple[str, ...]:
+def _figure_labels(report: FrontReport) -> tuple[str, ...]:
     """What the figure on the first axis is, where it is one."""
     name, base = report.metric_name, report.question.base.name
     if name not in report.found.axes:
@@ -176,14 +176,14 @@ def _figure_words(report: FrontReport) -> tuple[str, ...]:
         return (f"{name}: {report.unit(name)}",)
     if report.is_base_fit:
         return (f"{name}: {report.unit(name)}, on the weighted geometric mean of the models",)
-    told = f"{name}: {report.unit(name)}, the weighted geometric mean of the models"
-    return (f"{told}; {base}, by which each would be measured, cannot run them all",)
+    message = f"{name}: {report.unit(name)}, the weighted geometric mean of the models"
+    return (f"{message}; {base}, by which each would be measured, cannot run them all",)
 
 
 def notes(report: FrontReport) -> tuple[str, ...]:
     told = [
-        *_figure_words(report),
-        *assumed_words(set_limits(report.question.budget), report.assumed),
+        *_figure_labels(report),
+        *assumed_notes(set_limits(report.question.budget), report.assumed),
         f"network: {report.network}; space: {report.preset}; area, power and cost are of all devices",
         "plans with uneven stages or recompute by stage are left out: `dovetail codesign` searches them for one system",
         "figures that agree in seven digits count as equal, and the first of equal systems stands for all",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dovetail.report.curves import Curve, Panel, curves_svg
 from dovetail.report.fronts import FIELDS, UNITS, FrontReport, sentence
-from dovetail.report.words import number
+from dovetail.report.labels import number
 
 
 def front_svg(report: FrontReport) -> str:
@@ -20,7 +20,7 @@ def _panel(report: FrontReport, first: str, other: str) -> Panel:
         title=f"{first} by {other}",
         x_name=f"{other}, {unit}",
         y_name=f"{first}, {report.unit(first)}",
-        x_words=number,
+        x_label=number,
         y_words=number,
         curves=(Curve(name=f"systems that no other beats on {first} and the other axis", points=points),),
         is_y_log=False,

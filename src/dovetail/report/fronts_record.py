@@ -7,17 +7,17 @@ import io
 from dataclasses import asdict
 
 from dovetail.report.fronts import FrontReport, notes, proof, sentence
+from dovetail.report.labels import plan_in_brief
 from dovetail.report.plain import Record
-from dovetail.report.words import plan_in_brief
 from dovetail.search.codesign.pareto import FrontSystem
-from dovetail.search.codesign.system_words import in_words, space_in_words
+from dovetail.search.codesign.system_labels import as_labels, space_labels
 
 
 def front_record(report: FrontReport) -> Record:
     question, found = report.question, report.found
     budget = {name: limit for name, limit in asdict(question.budget).items() if limit < float("inf")}
     census = asdict(found.census)
-    counts = ("num_systems", "num_beyond", "num_uncut", "num_unfit", "num_bounded_away", "num_scored")
+    counts = ("num_systems", "num_beyond", "num_unshardable", "num_unfit", "num_bounded_away", "num_scored")
     return {
         "name": report.name,
         "feasible": True,
@@ -31,7 +31,7 @@ def front_record(report: FrontReport) -> Record:
         "spec": dict(report.asked),
         "budget": budget,
         "assumed_limits": list(report.assumed),
-        "space": space_in_words(question.space),
+        "space": space_labels(question.space),
         "front": [_system_record(report, one) for one in found.systems],
         "num_front": len(found.systems),
         **{name: census[name] for name in counts},
@@ -44,7 +44,7 @@ def front_record(report: FrontReport) -> Record:
 
 def _system_record(report: FrontReport, one: FrontSystem) -> Record:
     return {
-        "system": in_words(report.question.base, report.system(one)),
+        "system": as_labels(report.question.base, report.system(one)),
         "figure": report.figure(one),
         "area_mm2": one.area_mm2,
         "power_w": one.power_w,

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from dovetail.evaluate import Outcome
-from dovetail.report.words import counted, number, percent
-from dovetail.schedule.goodput import MIN_USEFUL_FRAC, Goodput, young_s
+from dovetail.report.labels import counted, number, percent
+from dovetail.step.goodput import MIN_USEFUL_FRAC, Goodput, young_s
 from dovetail.units import format_bytes, format_count, format_duration
 
 Rows = tuple[tuple[str, str], ...]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dovetail.evaluate import Infeasible
-from dovetail.plan.levers import Lever
-from dovetail.plan.parts import part_of_stage
-from dovetail.report.memory import usable_words
+from dovetail.parallel.levers import Lever
+from dovetail.parallel.pools import pool_of_stage
+from dovetail.report.memory import usable_label
 from dovetail.report.table import Table
 from dovetail.units import format_bytes, format_s
 
@@ -16,13 +16,13 @@ PASTE = "put a change under plan: in the spec, in place of the key it names; a c
 def excess_rows(result: Infeasible) -> tuple[tuple[str, str], ...]:
     """Need against limit, and the first way out."""
     use, stage = result.memory, result.memory.fullest.stage
-    chip = part_of_stage(result.plan, result.cluster, stage).chip
+    chip = pool_of_stage(result.plan, result.cluster, stage).chip
     if use.need_bytes <= use.limit_bytes:
         return _host_rows(result)
     shorter = shorter_seq(result)
     return (
         ("need", f"{format_bytes(use.need_bytes)} on a device of stage {stage}"),
-        ("limit", f"{usable_words(chip)} on {chip.name}"),
+        ("limit", f"{usable_label(chip)} on {chip.name}"),
         ("excess", format_bytes(use.need_bytes - use.limit_bytes)),
         ("would fit", _first_way_out(result)),
         *((("or", f"a shorter seq needs less: --seq {shorter}"),) if shorter else ()),
@@ -114,7 +114,7 @@ def _first_way_out(result: Infeasible) -> str:
     first = _ranked(result)[0]
     lacks_host = result.memory.need_bytes <= result.memory.limit_bytes
     where = f" of {first.of}" if lacks_host or first.of == "host" else ""
-    told = f"{first.change} ({format_bytes(first.need_bytes)}{where})"
+    message = f"{first.change} ({format_bytes(first.need_bytes)}{where})"
     if not first.fits:
-        return f"nothing tried does; nearest is {told}"
-    return told if num_changes(first) == 1 else f"no single change; both of {told}"
+        return f"nothing tried does; nearest is {message}"
+    return message if num_changes(first) == 1 else f"no single change; both of {message}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dovetail.evaluate import NUDGE_FRAC, Outcome
-from dovetail.report.words import gain, percent
-from dovetail.schedule.step import Step
-from dovetail.schedule.work import COMM_AXES
+from dovetail.evaluate import PERTURBATION_FRAC, Outcome
+from dovetail.report.labels import gain, percent
+from dovetail.step.step import Step
+from dovetail.step.work import COMM_AXES
 
 NOTABLE_FRAC = 0.05  # of the step: waiting that no resource shortens is worth a clause above this
 NOTHING_FRAC = 0.0005  # a gain that shows as zero is none
@@ -33,7 +33,7 @@ def limited_by(outcome: Outcome) -> str:
     if not helping:
         return bubble or "no single resource: a tenth more of any one gains nothing"
     first, *rest = helping
-    words = f"{first.resource}: {percent(NUDGE_FRAC, 0)} more of it gives {gain(first.gain_frac)} throughput"
+    words = f"{first.resource}: {percent(PERTURBATION_FRAC, 0)} more of it gives {gain(first.gain_frac)} throughput"
     if rest:
         words += f"; then {rest[0].resource} ({gain(rest[0].gain_frac)})"
     return f"{words}; {bubble}" if bubble else words

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.network.events.engine import Timeline
-from dovetail.network.events.network_graph import LinkGraph
-from dovetail.network.events.recording import link_owners
-from dovetail.network.events.unit_graphs import Ints
+from dovetail.comm.events.engine import Timeline
+from dovetail.comm.events.network_graph import LinkGraph
+from dovetail.comm.events.recording import link_owners
+from dovetail.comm.events.unit_graphs import Ints
 
 MAX_LINKS = 50_000
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail.evaluate import Infeasible, Outcome
-from dovetail.hardware.mixed import chips_of
+from dovetail.hardware.heterogeneous import chips_of
+from dovetail.report.labels import percent
 from dovetail.report.table import Table
-from dovetail.report.words import percent
-from dovetail.schedule.measured_share import MeasuredShare, measured_share
+from dovetail.step.measured_share import MeasuredShare, measured_share
 from dovetail.units import format_s
 
 NUM_SHOWN = 8  # operators that were not measured, the longest
@@ -26,12 +26,12 @@ def measured_sentences(result: Outcome | Infeasible) -> tuple[str, ...]:
     share = share_of(result)
     if not share.sources:
         return ()
-    told = (
+    message = (
         f"{share.num_measured} of {share.num_operators} operators, {percent(share.measured_frac)} of compute, take what"
         f" {' and '.join(share.sources)} measured, matched exactly by kind, pass, shape and dtype"
     )
     return (
-        f"{told}; the rest is predicted",
+        f"{message}; the rest is predicted",
         "measured times are taken as they are, at the clock they ran at: neither the power limit nor the slowest of"
         " many devices stretches them; energy, the clock and the host's time are predicted, and an interval rests on"
         " errors of predictions alone",

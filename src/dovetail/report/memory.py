@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from dovetail.evaluate import MemoryUse
 from dovetail.hardware.chip import Chip
-from dovetail.plan.memory import StageMemory
-from dovetail.plan.plan import Plan
+from dovetail.parallel.memory import StageMemory
+from dovetail.parallel.plan import Plan
 from dovetail.report.assumptions import layers_per_stage
 from dovetail.report.table import Table
 from dovetail.units import GIBI, MEBI, PEBI, TEBI, format_bytes
@@ -20,7 +20,7 @@ MANY = 10_000  # of a unit: from here on the next one reads better
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class StageRange:
     """Neighbouring stages, `first` to `last`, both included; with one entry for all where they hold the same."""
 
     first: int
@@ -50,7 +50,7 @@ def memory_table(use: MemoryUse, workload: Workload, plan: Plan) -> Table:
     )
 
 
-def stage_runs(use: MemoryUse, num_layers: tuple[int, ...], plan: Plan) -> tuple[Run, ...]:
+def stage_runs(use: MemoryUse, num_layers: tuple[int, ...], plan: Plan) -> tuple[StageRange, ...]:
     starts = [0]
     for before, after in pairwise(use.stages):
         is_equal = all(
@@ -60,7 +60,7 @@ def stage_runs(use: MemoryUse, num_layers: tuple[int, ...], plan: Plan) -> tuple
             starts.append(after.stage)
     ends = [*(start - 1 for start in starts[1:]), len(use.stages) - 1]
     return tuple(
-        Run(
+        StageRange(
             first=first,
             last=last,
             num_layers=(num_layers[first],),
@@ -71,13 +71,13 @@ def stage_runs(use: MemoryUse, num_layers: tuple[int, ...], plan: Plan) -> tuple
     )
 
 
-def _summarised(runs: tuple[Run, ...], use: MemoryUse) -> tuple[Run, ...]:
+def _summarised(runs: tuple[StageRange, ...], use: MemoryUse) -> tuple[StageRange, ...]:
     """First, fullest, emptiest and last by themselves, and what lies between them in one row each time."""
     fullest = use.fullest.stage
     emptiest = min(use.stages, key=lambda stage: stage.total_bytes).stage
     places = {0, fullest, emptiest, len(use.stages) - 1}
-    rows: list[Run] = []
-    between: list[Run] = []
+    rows: list[StageRange] = []
+    between: list[StageRange] = []
     for run in runs:
         if not any(run.first <= place <= run.last for place in places):
             between.append(run)
@@ -87,8 +87,8 @@ def _summarised(runs: tuple[Run, ...], use: MemoryUse) -> tuple[Run, ...]:
     return tuple(rows)
 
 
-def _merged(runs: list[Run]) -> Run:
-    return Run(
+def _merged(runs: list[StageRange]) -> StageRange:
+    return StageRange(
         first=runs[0].first,
         last=runs[-1].last,
         num_layers=tuple(count for run in runs for count in run.num_layers),
@@ -106,7 +106,7 @@ def unit_of_bytes(most_bytes: float) -> tuple[float, str]:
     return PEBI, "PiB"
 
 
-def _row(run: Run, scale_bytes: float, *, has_policies: bool) -> tuple[str, ...]:
+def _row(run: StageRange, scale_bytes: float, *, has_policies: bool) -> tuple[str, ...]:
     held = ([getattr(stage, f"{kind}_bytes") / scale_bytes for stage in run.memory] for kind in KINDS)
     digits = 0 if has_policies else 1  # there is no room for more
     layers = str(min(run.num_layers))
@@ -132,7 +132,7 @@ def _notes(use: MemoryUse, *, is_whole: bool) -> tuple[str, ...]:
     return tuple(note for note in (spans, *memory_notes(use)) if note)
 
 
-def usable_words(chip: Chip) -> str:
+def usable_label(chip: Chip) -> str:
     """What a plan may take of a device's HBM, and of what: "76.0 GiB usable (79.2 GiB less 4 %)"."""
     usable = f"{format_bytes(chip.usable_bytes)} usable"
     if not chip.hbm_reserve_frac:

@@ -6,13 +6,13 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from dovetail.network.collectives import collectives
-from dovetail.network.events.schedules import algorithms as collective_algorithms
+from dovetail.comm.collectives import collectives
+from dovetail.comm.events.schedules import algorithms as collective_algorithms
 from dovetail.registry import Registry
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.schedule.pipelines import pipelines
 from dovetail.search.algorithms import algorithms as search_algorithms
+from dovetail.step.pipelines import pipelines
 from dovetail.workload.optimizers import optimizers
 
 NAMED_BY: tuple[tuple[Registry[Any], str], ...] = (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dovetail.evaluate import Infeasible
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
+from dovetail.report.labels import counted, gain, number, one_of, percent, plan_in_brief
 from dovetail.report.levers import excess_rows, levers_table
 from dovetail.report.memory import memory_table
 from dovetail.report.mined_stages import planned_notes, replanned_notes, stages_table
 from dovetail.report.table import Table
-from dovetail.report.words import counted, gain, number, one_of, percent, plan_in_brief
 from dovetail.search.designs import Limits
 from dovetail.search.metrics import Metric
 from dovetail.search.mining.answers import ChipAnswer, NothingInside, Rival
@@ -91,10 +91,10 @@ def sentence(report: MinedReport) -> str:
         for name, other in others.items()
     )
     of_what = report.tasks[0].name if report.is_single else counted(len(report.tasks), "model")
-    told = f"Best chip for {of_what} by {report.metric_name}: {best.design}"
+    message = f"Best chip for {of_what} by {report.metric_name}: {best.design}"
     if report.is_single:
-        return f"{told}; {_figure(best.jobs[0].figure)} {report.unit}, {gains}"
-    return f"{told}; on the geometric mean {gains}"
+        return f"{message}; {_figure(best.jobs[0].figure)} {report.unit}, {gains}"
+    return f"{message}; on the geometric mean {gains}"
 
 
 def _if_beyond(report: MinedReport, other: ChipAnswer) -> str:
@@ -258,7 +258,7 @@ def way_out(nothing: NothingInside, base: str) -> str:
 def unfit_tables(result: Infeasible, ways: tuple[Task, ...]) -> tuple[Table, ...]:
     """A model that the memory of the base does not hold."""
     title = f"Does not fit: {result.workload.model.name} on {result.cluster.name}"
-    notes = ("every design has the memory of the chip it is built on", *(cut_in_words(way) for way in ways))
+    notes = ("every design has the memory of the chip it is built on", *(partition_label(way) for way in ways))
     return (
         Table(title=title, rows=excess_rows(result), notes=notes),
         memory_table(result.memory, result.workload, result.plan),
@@ -266,7 +266,7 @@ def unfit_tables(result: Infeasible, ways: tuple[Task, ...]) -> tuple[Table, ...
     )
 
 
-def cut_in_words(way: Task) -> str:
+def partition_label(way: Task) -> str:
     """A plan that fits, as a spec says it."""
     plan = way.plan
     said = [f"{key}: {getattr(plan, key)}" for key in CUT_KEYS if getattr(plan, key) > 1]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dovetail.report.labels import counted, gain, number, percent, plan_in_brief
 from dovetail.report.plain import Record
 from dovetail.report.record import plan_record
 from dovetail.report.table import Table
-from dovetail.report.words import counted, gain, number, percent, plan_in_brief
 from dovetail.search.mining.planning import PlannedTask, Replanned
 from dovetail.search.mining.stages import POOLED, ByStage, Kind
 from dovetail.units import format_s
@@ -27,7 +27,7 @@ def stages_table(found: ByStage, unit: str) -> Table:
 def _row(kind: Kind) -> tuple[str, ...]:
     chosen = kind.chosen
     return (
-        stages_in_words(kind.stages),
+        stages_label(kind.stages),
         str(chosen.design),
         f"{chosen.area_mm2:.1f}",
         f"{chosen.power_w:.1f}",
@@ -36,7 +36,7 @@ def _row(kind: Kind) -> tuple[str, ...]:
     )
 
 
-def stages_in_words(stages: tuple[int, ...]) -> str:
+def stages_label(stages: tuple[int, ...]) -> str:
     """Stages counted from 0; those in a row by the first and the last."""
     runs: list[list[int]] = []
     for stage in stages:
@@ -55,12 +55,12 @@ def stage_notes(found: ByStage) -> tuple[str, ...]:
     kept = f"on the mean {means}, {within}" if found.way == POOLED else f"every die {within}; on the mean {means}"
     alike = "" if len(set(chosen.designs)) > 1 else "; none is better than one design for all stages"
     return (
-        f"{kept}; the pace is that of stage {stages_in_words(found.slowest.stages)}",
-        f"chosen from {_lists_in_words(found)}{alike}",
+        f"{kept}; the pace is that of stage {stages_label(found.slowest.stages)}",
+        f"chosen from {_lists_label(found)}{alike}",
     )
 
 
-def _lists_in_words(found: ByStage) -> str:
+def _lists_label(found: ByStage) -> str:
     """How many designs, and the lists that they are from: as many as there are lists, times their length, or fewer."""
     num_kinds, longest = len(found.kinds), max(kind.num_kept for kind in found.kinds)
     num_kept, num_proven = (sum(getattr(kind, name) for kind in found.kinds) for name in ("num_kept", "num_proven"))
@@ -68,8 +68,8 @@ def _lists_in_words(found: ByStage) -> str:
     num_other = found.num_lists - num_kinds - 1
     other = f", and {num_other} of kinds within other limits than a die's" if num_other else ""
     lists = f"{counted(num_kinds, 'list')} of a kind of stage, {proven}, one of all stages{other}"
-    told = f"{counted(found.num_designs, 'different design')} in {found.num_lists} lists of the best {longest}"
-    return f"{told}: {lists}"
+    message = f"{counted(found.num_designs, 'different design')} in {found.num_lists} lists of the best {longest}"
+    return f"{message}: {lists}"
 
 
 def planned_notes(planned: tuple[PlannedTask, ...]) -> tuple[str, ...]:
@@ -77,8 +77,8 @@ def planned_notes(planned: tuple[PlannedTask, ...]) -> tuple[str, ...]:
     found = []
     for one in planned:
         chips = counted(one.task.plan.num_devices, "chip")
-        told = f"{one.task.name}: the plan is the planner's for {chips} of the base, {_gap(one)}"
-        found.append(told)
+        message = f"{one.task.name}: the plan is the planner's for {chips} of the base, {_gap(one)}"
+        found.append(message)
         found += [_freer(one.task.name, free) for free in one.freer]
     return tuple(found)
 
@@ -106,8 +106,8 @@ def replanned_notes(names: tuple[str, ...], replanned: tuple[Replanned, ...]) ->
                 f"{name}: on the best chip the planner finds no faster plan than the one that it was mined for"
             )
         else:
-            told = f"{name}: on the best chip the planner would choose {plan_in_brief(one.plan)}"
-            found.append(f"{told}, {gain(one.gain_frac)} by the step model; mine again for that plan")
+            message = f"{name}: on the best chip the planner would choose {plan_in_brief(one.plan)}"
+            found.append(f"{message}, {gain(one.gain_frac)} by the step model; mine again for that plan")
     return tuple(found)
 
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dovetail.network.events.decided import critical_visits, visit_words
-from dovetail.network.one_collective import NetworkAnswer
+from dovetail.comm.events.decided import critical_visits, visit_label
+from dovetail.comm.one_collective import NetworkAnswer
 from dovetail.report.curves import Curve, Panel
+from dovetail.report.labels import counted, gain, percent
 from dovetail.report.links import link_records
 from dovetail.report.plain import Record
 from dovetail.report.table import Table, bar
-from dovetail.report.words import counted, gain, percent
 from dovetail.units import format_bytes, format_rate, format_s
 
 SAME_FRAC = 5e-4  # style: a tolerance; less shows as 0.0 %
@@ -65,7 +65,7 @@ def critical_records(answer: NetworkAnswer) -> list[dict[str, Any]]:
     found = []
     for visit in critical_visits(timeline):
         begin_s, end_s = timeline.visits_s[visit]
-        found.append({"task": visit_words(timeline, visit), "begin_s": begin_s, "end_s": end_s})
+        found.append({"task": visit_label(timeline, visit), "begin_s": begin_s, "end_s": end_s})
     return found or [{"task": answer.asked.collective, "begin_s": 0.0, "end_s": timeline.end_s}]
 
 
@@ -89,10 +89,10 @@ def _bounds(answer: NetworkAnswer) -> Iterator[tuple[str, str, str]]:
     if answer.is_bounded:
         yield "bus bandwidth", format_rate(answer.bus_bytes_per_s, "B/s"), "of what must pass each rank"
         reached = f"reached to {percent(answer.bound_frac)}"
-        yield _bound_words(answer.asked.collective), format_s(answer.bound_s), reached
+        yield _bound_label(answer.asked.collective), format_s(answer.bound_s), reached
 
 
-def _bound_words(collective: str) -> str:
+def _bound_label(collective: str) -> str:
     return "bound of ports and middle" if collective == "all-to-all" else "bound of the ports"
 
 
@@ -202,11 +202,11 @@ def sweep_panels(answers: Sequence[NetworkAnswer]) -> tuple[Panel, ...]:
         times.append(_curve(name, places, [one.bound_s for one in ones], is_dashed=True))
         rates.append(_curve(name, places, [one.bus_bytes_per_s for one in ones]))
     time = Panel(
-        title="time (dashed: bound of the ports)", x_name=along.name, y_name="time", x_words=along.words,
+        title="time (dashed: bound of the ports)", x_name=along.name, y_name="time", x_label=along.words,
         y_words=_time_tick, curves=tuple(times),
     )  # fmt: skip
     rate = Panel(
-        title="bus bandwidth", x_name=along.name, y_name="bandwidth", x_words=along.words, y_words=_rate_tick,
+        title="bus bandwidth", x_name=along.name, y_name="bandwidth", x_label=along.words, y_words=_rate_tick,
         curves=tuple(rates), is_y_log=False, y_unit="B/s",
     )  # fmt: skip
     return time, rate

@@ -7,10 +7,10 @@ from dataclasses import asdict
 
 import numpy as np
 
-from dovetail.report.budgets import assumed_words
+from dovetail.report.budgets import assumed_notes
+from dovetail.report.labels import number
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.report.words import number
 from dovetail.search.codesign.joint import places_at
 from dovetail.search.codesign.question import JointQuestion, systems_at
 from dovetail.search.codesign.scoring import Scorer
@@ -31,7 +31,7 @@ def nothing_record(name: str, question: JointQuestion, assumed: Sequence[str] = 
     systems = taken(systems, every)
     built = built_systems(question.base, systems)
     inside = flat[every[question.budget.excess_frac(built, systems["num_devices"]) == 0]]
-    uncut = _uncut(question, inside)
+    uncut = _unshardable(question, inside)
     budget = {key: limit for key, limit in asdict(question.budget).items() if limit < float("inf")}
     return {
         "name": name,
@@ -46,14 +46,14 @@ def nothing_record(name: str, question: JointQuestion, assumed: Sequence[str] = 
     }
 
 
-def _uncut(question: JointQuestion, flat: IntArray) -> list[Record]:
+def _unshardable(question: JointQuestion, flat: IntArray) -> list[Record]:
     """Of systems, by number: a model that no plan cuts, and for how many devices, by network; none where some do."""
     scorer, found = Scorer(question), []
     places = np.stack(list(places_at(question, flat).values()), axis=1)
     columns = [place for place, knob in enumerate(question.space.knobs) if knob.name in NETWORK]
     _, first = np.unique(places[:, columns], axis=0, return_index=True)
     for point in places[first].tolist():
-        uncut = scorer.uncut_at(tuple(point))
+        uncut = scorer.unshardable_at(tuple(point))
         if not uncut:
             return []
         found.append({"model": uncut[0].model, "num_devices": uncut[0].num_devices})
@@ -63,7 +63,7 @@ def _uncut(question: JointQuestion, flat: IntArray) -> list[Record]:
 def nothing_tables(record: Record) -> tuple[Table, ...]:
     if record["reason"] == "limits":
         least = f"{number(record['least_area_mm2'])} mm2 and {number(record['least_power_w'])} W"
-        told = assumed_words(record["budget"], record["assumed_limits"])
+        told = assumed_notes(record["budget"], record["assumed_limits"])
         way_out = "raise the limits, or allow smaller chips"
         notes = (f"systems take {least} at the least, each by another one", *told, way_out)
         return (Table(title="No system of the space keeps the limits", notes=notes),)

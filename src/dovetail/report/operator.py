@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dovetail.accuracy.one_operator import OpAnswer
+from dovetail.report.labels import gain, percent
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.report.words import gain, percent
 from dovetail.units import format_energy_j, format_rate, format_s
 
-LIMIT_WORDS = {
+LIMIT_LABELS = {
     "tensor": "tensor units",
     "vector": "vector lanes",
     "hbm": "HBM bandwidth",
@@ -46,7 +46,7 @@ def op_tables(answer: OpAnswer) -> tuple[Table, ...]:
     rate = format_rate(answer.flop_per_s, "FLOP/s")
     moved = format_rate(answer.hbm_bytes_per_s, "B/s")
     rows = (
-        ("time", format_s(answer.time_s, 2), f"waits for {limit_words(answer.limit)}"),
+        ("time", format_s(answer.time_s, 2), f"waits for {limit_label(answer.limit)}"),
         ("arithmetic", rate, f"{percent(answer.flop_per_s / answer.peak_flop_per_s)} of peak"),
         ("HBM", moved, f"{percent(answer.hbm_bytes_per_s / answer.peak_bytes_per_s)} of its bandwidth"),
         ("energy", format_energy_j(answer.energy_j), "dynamic, without being on"),
@@ -57,9 +57,9 @@ def op_tables(answer: OpAnswer) -> tuple[Table, ...]:
     tables = [Table(title=title, rows=rows, align="lrl")]
     if answer.others:
         compared = (
-            ("this model", format_s(answer.time_s, 2), "", limit_words(answer.limit)),
+            ("this model", format_s(answer.time_s, 2), "", limit_label(answer.limit)),
             *(
-                (one.model, format_s(one.time_s, 2), gain(one.time_s / answer.time_s - 1), limit_words(one.limit))
+                (one.model, format_s(one.time_s, 2), gain(one.time_s / answer.time_s - 1), limit_label(one.limit))
                 for one in answer.others
             ),
         )
@@ -68,5 +68,5 @@ def op_tables(answer: OpAnswer) -> tuple[Table, ...]:
     return tuple(tables)
 
 
-def limit_words(limit: str) -> str:
-    return LIMIT_WORDS.get(limit, limit)
+def limit_label(limit: str) -> str:
+    return LIMIT_LABELS.get(limit, limit)

@@ -6,23 +6,23 @@ from collections.abc import Sequence
 
 from dovetail.accuracy.evidence import CONFIDENCE_FRAC, interval_of
 from dovetail.accuracy.residuals import Residual
-from dovetail.evaluate import NUDGE_FRAC, Infeasible, Outcome
-from dovetail.hardware.mixed import chips_of, devices_in_words
+from dovetail.evaluate import PERTURBATION_FRAC, Infeasible, Outcome
+from dovetail.hardware.heterogeneous import chips_of, devices_label
 from dovetail.report.assumptions import assumptions
 from dovetail.report.goodput import budget_rows, goodput_rows
+from dovetail.report.labels import AXIS_LABELS, counted, gain, number, one_of, percent, plan_in_brief, seconds
 from dovetail.report.levers import excess_rows, levers_table
 from dovetail.report.limits import limited_by
 from dovetail.report.measured import measured_tables
 from dovetail.report.memory import memory_table
-from dovetail.report.parts import parts_tables, stage_in_words
+from dovetail.report.pools import pool_tables, stage_label
 from dovetail.report.table import Table, bar
-from dovetail.report.words import AXIS_WORDS, counted, gain, number, one_of, percent, plan_in_brief, seconds
-from dovetail.schedule.step import Step
-from dovetail.schedule.work import COMM_AXES
+from dovetail.step.step import Step
+from dovetail.step.work import COMM_AXES
 from dovetail.units import format_bytes, format_count, format_energy_j, format_s
 
 SHOWN_FRAC = 0.0005  # what would show as 0.0 % is left out
-LIMIT_WORDS = ("the tensor units", "the vector units", "HBM", "latency and idle units", "launches")
+LIMIT_LABELS = ("the tensor units", "the vector units", "HBM", "latency and idle units", "launches")
 
 
 def tables(
@@ -36,15 +36,15 @@ def tables(
     if isinstance(result, Infeasible):
         return (
             Table(title=f"Does not fit: {_title(result, name)}", rows=(*_question_rows(result), *excess_rows(result))),
-            *parts_tables(result),
+            *pool_tables(result),
             memory_table(result.memory, result.workload, result.plan),
             levers_table(result),
             assumptions_table(result),
         )
     return (
         headline_table(result, name, residuals, num_tokens),
-        time_table(result.step, stage_in_words(result, int(result.step.slowest_stage))),
-        *parts_tables(result),
+        time_table(result.step, stage_label(result, int(result.step.slowest_stage))),
+        *pool_tables(result),
         memory_table(result.memory, result.workload, result.plan),
         limits_table(result),
         *measured_tables(result),
@@ -101,7 +101,7 @@ def _interval_rows(outcome: Outcome, residuals: Sequence[Residual]) -> tuple[tup
 
 
 def _title(result: Outcome | Infeasible, name: str) -> str:
-    what = f"{result.workload.model.name} on {devices_in_words(result.cluster)}"
+    what = f"{result.workload.model.name} on {devices_label(result.cluster)}"
     return f"{name}: {what}" if name else what
 
 
@@ -126,7 +126,7 @@ def time_table(step: Step, slowest: str) -> Table:
         rows.append(_time_row("waiting for the host", step.host_s, step))
     for axis, comm in zip(COMM_AXES, step.comm, strict=True):
         if comm.exposed_s > 0 or comm.hidden_s > 0:
-            rows.append(_time_row(f"{AXIS_WORDS[axis]} ({axis})", comm.exposed_s, step, comm.hidden_s))
+            rows.append(_time_row(f"{AXIS_LABELS[axis]} ({axis})", comm.exposed_s, step, comm.hidden_s))
     if step.offload.exposed_s > 0 or step.offload.hidden_s > 0:
         rows.append(_time_row("copies to the host", step.offload.exposed_s, step, step.offload.hidden_s))
     if step.bubble_s > 0:
@@ -137,7 +137,7 @@ def time_table(step: Step, slowest: str) -> Table:
     ]
     waits = [
         f"{words} {percent(s / step.compute_s)}"
-        for words, s in zip(LIMIT_WORDS, step.limits_s, strict=True)
+        for words, s in zip(LIMIT_LABELS, step.limits_s, strict=True)
         if step.compute_s > 0 and s / step.compute_s >= SHOWN_FRAC
     ]
     return Table(
@@ -163,7 +163,7 @@ def limits_table(outcome: Outcome) -> Table:
     )
     return Table(
         title="What limits it",
-        columns=(f"with {percent(NUDGE_FRAC, 0)} more", "throughput", ""),
+        columns=(f"with {percent(PERTURBATION_FRAC, 0)} more", "throughput", ""),
         rows=rows,
         align="lrl",
     )

@@ -173,8 +173,8 @@ def _provenance(provenance: Provenance) -> Iterator[str]:
             continue
         text = escape(json.dumps(value, indent=1, allow_nan=False), quote=False)
         if len(text) > MAX_CHARACTERS:
-            told = f"{len(text):,} characters as JSON, too long for a page; --json prints it"
-            yield f'<p class="note">{title}: {told}.</p>'
+            message = f"{len(text):,} characters as JSON, too long for a page; --json prints it"
+            yield f'<p class="note">{title}: {message}.</p>'
             continue
         yield f'<details><summary>{title}, as JSON</summary><pre tabindex="0" aria-label="{title}"><code>'
         yield f"{text}</code></pre></details>"

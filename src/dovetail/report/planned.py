@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Infeasible, Outcome
-from dovetail.plan.plan import AXES, Plan
-from dovetail.report.launch.runnable import Runnable, runnable_notes
+from dovetail.parallel.plan import AXES, Plan
+from dovetail.report.labels import counted, in_a_row, number, percent, plan_in_brief
+from dovetail.report.launchers.runnable import Runnable, runnable_notes
 from dovetail.report.levers import excess_rows, levers_table
 from dovetail.report.memory import memory_table
 from dovetail.report.outcome import headline_table
-from dovetail.report.parts import part_sentences, proof_on_parts
+from dovetail.report.pools import part_sentences, proof_on_parts
 from dovetail.report.ranked import ranking_table
 from dovetail.report.table import GAP, WIDTH, Table
-from dovetail.report.words import counted, in_a_row, number, percent, plan_in_brief
 from dovetail.search.planners.membership import holds
 from dovetail.search.planners.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH
 from dovetail.search.planners.ranking import SAME_FRAC, Choice, NothingFits, Question, Ranked
@@ -26,7 +26,7 @@ BROKEN = "nothing is proven: your own plan is in the space and ahead by more tha
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class PlanReportContext:
     """What only the edge knows: what the job is called, what to say beside, and which commands go on from here.
 
     `residuals` are what the interval of the best plan's time rests on.
@@ -39,7 +39,7 @@ class Told:
 
 
 def planned_tables(
-    found: Choice | NothingFits, by_place: tuple[tuple[Runnable, ...], ...], told: Told
+    found: Choice | NothingFits, by_place: tuple[tuple[Runnable, ...], ...], told: PlanReportContext
 ) -> tuple[Table, ...]:
     """Everything a person wants to know, the answer first; `by_place` is who can run each plan of the ranking."""
     if isinstance(found, NothingFits):
@@ -95,7 +95,7 @@ def _figure(figure: float, question: Question) -> str:
 def proof(found: Choice) -> tuple[str, ...]:
     """How many plans there were, and how good the best is known to be."""
     tally, made, objective = found.tally, found.proof, found.question.objective_name
-    if found.best.plan.stage_parts:
+    if found.best.plan.stage_pools:
         told = proof_on_parts(found)
         return (told[0], BROKEN) if found.is_proof_broken else told
     counts = f"{counted(tally.num_plans, 'plan')} with stages alike"
@@ -164,7 +164,7 @@ def _notes_table(sentences: tuple[str, ...]) -> Table:
     return Table(title="What was looked at, and who can run it", notes=tuple(f"- {line}" for line in sentences))
 
 
-def _nothing_tables(found: NothingFits, told: Told) -> tuple[Table, ...]:
+def _nothing_tables(found: NothingFits, told: PlanReportContext) -> tuple[Table, ...]:
     """Need against limit of the plan that needs least, and what it holds."""
     least = found.least
     rows = (("plan", plan_in_brief(least.plan)), *excess_rows(least))

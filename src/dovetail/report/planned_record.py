@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 
 from dovetail import __version__
-from dovetail.hardware.mixed import chip_names
-from dovetail.report.launch.nearest import cost_record
-from dovetail.report.launch.runnable import Runnable
+from dovetail.hardware.heterogeneous import chip_names
+from dovetail.report.launchers.nearest import cost_record
+from dovetail.report.launchers.runnable import Runnable
 from dovetail.report.plain import Record
-from dovetail.report.planned import Told, notes, nothing_notes, nothing_sentence, sentence
+from dovetail.report.planned import PlanReportContext, notes, nothing_notes, nothing_sentence, sentence
 from dovetail.report.record import plain, plan_record, record, workload_record
 from dovetail.search.planners.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH
 from dovetail.search.planners.ranking import Choice, NothingFits, Question, Ranked
 
 
-def planned_record(found: Choice | NothingFits, by_place: tuple[tuple[Runnable, ...], ...], told: Told) -> Record:
+def planned_record(
+    found: Choice | NothingFits, by_place: tuple[tuple[Runnable, ...], ...], told: PlanReportContext
+) -> Record:
     """Everything known of what was found; `by_place` is who can run each plan of the ranking."""
     if isinstance(found, NothingFits):
         return _nothing_record(found, told)
@@ -86,7 +88,7 @@ def _question_record(question: Question) -> Record:
     }
 
 
-def _nothing_record(found: NothingFits, told: Told) -> Record:
+def _nothing_record(found: NothingFits, told: PlanReportContext) -> Record:
     use = found.least.memory
     return {
         "name": told.name,

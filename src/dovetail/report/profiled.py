@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dovetail.accuracy.profiled import Profiled, ProfiledOp, kind_words, shape_words
+from dovetail.accuracy.profiled import Profiled, ProfiledOp, kind_label, shape_label
 from dovetail.hardware.measured import MeasuredExchange
+from dovetail.report.labels import percent
 from dovetail.report.page import Section
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.report.words import percent
 from dovetail.units import format_bytes, format_s
 
 NUM_SHOWN = 24  # operators, the longest
@@ -117,7 +117,7 @@ def _operators_table(found: Profiled) -> Table:
 def _operator_row(row: ProfiledOp) -> tuple[str, ...]:
     op = row.op
     times = (format_s(op.time_s, 1), format_s(row.predicted_s, 1), _signed(row.error_frac))
-    return (kind_words(op), f"{shape_words(op)} {op.dtype}", f"{op.num_runs:,}", *times)
+    return (kind_label(op), f"{shape_label(op)} {op.dtype}", f"{op.num_runs:,}", *times)
 
 
 def _sum_row(what: str, rows: Sequence[ProfiledOp]) -> tuple[str, ...]:

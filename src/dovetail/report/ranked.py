@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
+from dovetail.report.labels import exchange_in_brief, gain, number
 from dovetail.report.table import GAP, WIDTH, Table
-from dovetail.report.words import exchange_in_brief, gain, number
-from dovetail.schedule.work import COMM_AXES
 from dovetail.search.planners.ranking import Choice, Question, Ranked
+from dovetail.step.work import COMM_AXES
 from dovetail.units import GIBI, format_bytes, format_s
 
 NOTHING_FRAC = 0.0005  # a loss that shows as zero is none

@@ -13,19 +13,19 @@ from dovetail import __version__
 from dovetail.accuracy.evidence import CONFIDENCE_FRAC, interval_of
 from dovetail.accuracy.residuals import Residual
 from dovetail.cost.op_cost import LIMITS
-from dovetail.evaluate import NUDGE_FRAC, Infeasible, MemoryUse, Outcome
-from dovetail.hardware.mixed import chip_names
+from dovetail.evaluate import PERTURBATION_FRAC, Infeasible, MemoryUse, Outcome
+from dovetail.hardware.heterogeneous import chip_names
 from dovetail.hardware.topology import Group
-from dovetail.plan.placement import Placement
-from dovetail.plan.plan import Plan
+from dovetail.parallel.placement import Placement
+from dovetail.parallel.plan import Plan
 from dovetail.report.assumptions import assumptions, layers_per_stage
 from dovetail.report.goodput import budget_record, goodput_record
 from dovetail.report.limits import limited_by
 from dovetail.report.measured import measured_record
-from dovetail.report.parts import part_records
 from dovetail.report.plain import Record
-from dovetail.schedule.step import Step
-from dovetail.schedule.work import COMM_AXES
+from dovetail.report.pools import pool_records
+from dovetail.step.step import Step
+from dovetail.step.work import COMM_AXES
 from dovetail.workload.workload import Workload
 
 
@@ -48,7 +48,7 @@ def record(
         "time": time_record(result.step),
         "memory": memory_record(result.memory, result.workload, result.plan),
         "elasticities": [{"resource": e.resource, "gain_frac": e.gain_frac} for e in result.elasticities],
-        "elasticity_step_frac": NUDGE_FRAC,
+        "elasticity_step_frac": PERTURBATION_FRAC,
         "limited_by": limited_by(result),
         "placement": placement_record(result.placement),
         **_question_record(result),
@@ -123,7 +123,7 @@ def _question_record(result: Outcome | Infeasible) -> Record:
         "workload": workload_record(result.workload),
         "cluster": {"name": result.cluster.name, "num_devices": result.cluster.num_devices},
         "chip": chip_names(result.cluster),
-        "parts": part_records(result),
+        "parts": pool_records(result),
         **measured_record(result),
         "assumptions": list(assumptions(result)),
         "version": __version__,

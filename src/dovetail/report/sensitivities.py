@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dovetail.hardware.chip import Chip
+from dovetail.report.labels import gain, number, percent
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.report.words import gain, number, percent
 from dovetail.search.codesign.answers import SystemAnswer
-from dovetail.search.codesign.limit_senses import RAISED_FRAC, Better, Lifted, LimitSense
-from dovetail.search.codesign.sensitivity import ResourceSense, Sensitivity
-from dovetail.search.codesign.system_words import in_words
+from dovetail.search.codesign.budget_sensitivity import RAISED_FRAC, Better, BudgetSensitivity, RelaxedBudget
+from dovetail.search.codesign.sensitivity import ResourceSensitivity, Sensitivity
+from dovetail.search.codesign.system_labels import as_labels
 from dovetail.units import GIBI, GIGA, TERA
 
-LIMIT_WORDS = {
+LIMIT_LABELS = {
     "area_mm2": "area of a chip, mm2",
     "power_w": "power of a chip, W",
     "total_area_mm2": "area of all, mm2",
     "total_power_w": "power of all, W",
     "total_usd": "cost of all, $",
 }
-_NAMES = {name: words.rpartition(",")[0] for name, words in LIMIT_WORDS.items()}
+_NAMES = {name: words.rpartition(",")[0] for name, words in LIMIT_LABELS.items()}
 # A resource's unit as people say it, and how many of the base unit it is.
 _SAID = {"flop_per_s": ("TFLOP/s", TERA), "bytes_per_s": ("GB/s", GIGA), "bytes": ("GiB", float(GIBI))}
 _DIGITS = 3  # of a gain for one unit more, which is small
@@ -40,7 +40,7 @@ def sensitivity_tables(found: Sensitivity) -> tuple[Table, ...]:
 
 def _limits_table(found: Sensitivity) -> Table:
     unsettled = tuple(
-        f"{LIMIT_WORDS[one.name]}: so many systems may be better that not all were scored"
+        f"{LIMIT_LABELS[one.name]}: so many systems may be better that not all were scored"
         for one in found.limits
         if not one.is_settled
     )
@@ -68,25 +68,25 @@ def _together(found: Sensitivity) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _broken(free: Lifted) -> str:
+def _broken(free: RelaxedBudget) -> str:
     return f", by a system beyond {', '.join(_NAMES[name] for name in free.broken)}{_unsettled(free)}"
 
 
-def _unsettled(one: Lifted) -> str:
+def _unsettled(one: RelaxedBudget) -> str:
     return "" if one.is_settled else " at least, as not all that may be better were scored"
 
 
-def _limit_row(one: LimitSense, together: Lifted | None) -> tuple[str, ...]:
+def _limit_row(one: BudgetSensitivity, together: RelaxedBudget | None) -> tuple[str, ...]:
     share, raised = percent(one.taken / one.limit), one.raised
     with_others = together is not None and one.name in together.names
     binds = "yes" if one.is_binding else "with others" if with_others else "no"
     first = ("none", "-", "-")
     if raised is not None:
         first = (number(raised.taken), gain(raised.gain_frac), _small(one.gain_frac_per_unit))
-    return (LIMIT_WORDS[one.name], share, binds, *first, "-" if one.free is None else gain(one.free.gain_frac))
+    return (LIMIT_LABELS[one.name], share, binds, *first, "-" if one.free is None else gain(one.free.gain_frac))
 
 
-def _resource_row(one: ResourceSense) -> tuple[str, ...]:
+def _resource_row(one: ResourceSensitivity) -> tuple[str, ...]:
     unit, size = _SAID[one.unit]
     has, more = f"{number(one.amount / size)} {unit}", f"+{number(one.more / size)}"
     return (one.name, has, more, gain(one.gain_frac), _small(one.gain_frac_per_unit * size))
@@ -112,8 +112,8 @@ def sensitivity_record(found: Sensitivity, base: Chip) -> Record:
             }
             for one in found.limits
         ],
-        "without_limits": _lifted_record(found.without_limits, base),
-        "together": _lifted_record(found.together, base),
+        "without_limits": _relaxed_record(found.without_limits, base),
+        "together": _relaxed_record(found.together, base),
         "resources": [
             {
                 "name": one.name,
@@ -128,12 +128,12 @@ def sensitivity_record(found: Sensitivity, base: Chip) -> Record:
     }
 
 
-def _lifted_record(lifted: Lifted | None, base: Chip) -> Record | None:
+def _relaxed_record(lifted: RelaxedBudget | None, base: Chip) -> Record | None:
     if lifted is None:
         return None
     return {
         "limits": list(lifted.names),
-        "system": in_words(base, lifted.system),
+        "system": as_labels(base, lifted.system),
         "gain_frac": lifted.gain_frac,
         "broken": list(lifted.broken),
         "is_settled": lifted.is_settled,
@@ -143,7 +143,7 @@ def _lifted_record(lifted: Lifted | None, base: Chip) -> Record | None:
 def _better_record(better: Better | None, base: Chip) -> Record | None:
     if better is None:
         return None
-    return {"system": in_words(base, better.system), "taken": better.taken, "gain_frac": better.gain_frac}
+    return {"system": as_labels(base, better.system), "taken": better.taken, "gain_frac": better.gain_frac}
 
 
 def behind_frac(common: SystemAnswer, index: int, own: SystemAnswer) -> float:

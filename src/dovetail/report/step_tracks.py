@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Outcome
 from dovetail.hardware.topology import Group
-from dovetail.plan.placement import Placement
-from dovetail.plan.ranks import first_device, stage_of
+from dovetail.parallel.placement import Placement
+from dovetail.parallel.ranks import first_device, stage_of
+from dovetail.report.labels import counted
 from dovetail.report.tracks import Process, Slice, Track
-from dovetail.report.words import counted
-from dovetail.schedule.pass_detail import UNITS, WAITS
-from dovetail.schedule.step_events import BACK, ON, PIPELINE, Event, StepEvents, step_events
-from dovetail.schedule.work import COMM_AXES
+from dovetail.step.pass_detail import UNITS, WAITS
+from dovetail.step.step_events import BACK, ON, PIPELINE, Event, StepEvents, step_events
+from dovetail.step.work import COMM_AXES
 from dovetail.units import format_s
 
 MOST_SLICES = 200_000  # style: a count; some 20 MB of Perfetto trace
@@ -82,7 +82,7 @@ def _process(outcome: Outcome, events: StepEvents, device: int, stage: int, *, i
     alike = outcome.cluster.num_devices // outcome.plan.pipeline_parallel
     whose = f", standing for {alike:,} alike" if is_one and alike > 1 else ""
     name = f"stage {stage}: device {device}{whose}"
-    place = outcome.placements[outcome.plan.stage_parts[stage] if outcome.plan.stage_parts else 0]
+    place = outcome.placements[outcome.plan.stage_pools[stage] if outcome.plan.stage_pools else 0]
     return Process(number=device + 1, name=name, tracks=tuple(_tracks(events.stage(stage), place)))
 
 

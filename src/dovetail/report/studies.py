@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from dovetail.report.labels import counted, number
 from dovetail.report.table import Table
-from dovetail.report.words import counted, number
 from dovetail.search.algorithms import Scored
 from dovetail.search.study import StudyRecord
 
@@ -23,7 +23,7 @@ UNITS = {"_mm2": "mm2", "_w": "W", "_usd": "USD"}  # of limits, by the end of th
 TOLD_APART = ("jobs", "cases", "base", "metric", "space", "loss_unit", "reference_losses")  # of inputs
 
 
-def asked_words(study: StudyRecord) -> str:
+def question_label(study: StudyRecord) -> str:
     """What is looked for: resnet-18 by throughput on tpuv2-like, batch 8, within 606.68 mm2 and 280 W."""
     words = {"by": study.inputs.get("metric"), "on": base_name(study)}
     said = [" + ".join(study.job_names), *(f"{how} {what}" for how, what in words.items() if what)]
@@ -35,7 +35,7 @@ def asked_words(study: StudyRecord) -> str:
         f"space {study.inputs['rule']}" if "rule" in study.inputs else "",
         "every system scored" if study.inputs.get("exhaustive") else "",
         "one kind of stage" if any(job.get("is_stage") for job in study.jobs) else "",
-        f"within {' and '.join(map(_limit_words, study.limits.items()))}" if study.limits else "",
+        f"within {' and '.join(map(_limit_label, study.limits.items()))}" if study.limits else "",
     )
     return ", ".join(filter(None, (" ".join(filter(None, said)), *more)))
 
@@ -58,7 +58,7 @@ def by_job(study: StudyRecord, key: str) -> str:
     return " + ".join(str(job[key]) for job in study.jobs if key in job)
 
 
-def _limit_words(limit: tuple[str, float]) -> str:
+def _limit_label(limit: tuple[str, float]) -> str:
     name, value = limit
     unit = next((word for ending, word in UNITS.items() if name.endswith(ending)), name)
     return f"{value:.12g} {unit}{' in all' if name.startswith('total') else ''}"
@@ -84,7 +84,7 @@ def studies_table(found: Sequence[tuple[StudyRecord, Best]], file: str) -> Table
             f"{study.num_rows:,}",
             number(best[0].loss) if best else "-",
             _moment(study.written),
-            asked_words(study),
+            question_label(study),
         )
         for study, best in found
     )
@@ -117,7 +117,7 @@ def study_tables(study: StudyRecord, best: Best) -> tuple[Table, ...]:
     """One study: what was asked, how far it is, and its best rows."""
     version = study.model_version + ("" if study.is_current else f", {OTHER}")
     facts = {
-        "asked": asked_words(study) or "-",
+        "asked": question_label(study) or "-",
         "rows": f"{study.num_rows:,} of {study.num_points:,} designs" if study.knobs else f"{study.num_rows:,}",
         "started": study.started,
         "last written": study.written,
@@ -186,7 +186,7 @@ def study_record(study: StudyRecord, best: Best) -> Record:
         "study": study.key,
         "kind": study.kind,
         "models": list(study.job_names),
-        "asked": asked_words(study),
+        "asked": question_label(study),
         "num_designs": study.num_points if study.knobs else None,
         "num_rows": study.num_rows,
         "best": design_record(study, best[0]) if best else None,

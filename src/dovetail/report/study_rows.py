@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dovetail.errors import InvalidInput, shown
+from dovetail.report.labels import counted
 from dovetail.report.studies import OTHER, Record, base_name, by_job, num_studies, plans_text
 from dovetail.report.table import Table
-from dovetail.report.words import counted
 from dovetail.search.algorithms import Scored
 from dovetail.search.study import StudyRecord
 
@@ -45,8 +45,8 @@ def row_columns(studies: Sequence[StudyRecord]) -> dict[str, type]:
     fixed = {**BEFORE, **ASKED, **limits, **LOSSES, **AFTER}
     twice = [name for name in (*knobs, *figures) if name in fixed or (name in knobs and name in figures)]
     if twice:
-        told = f"two columns would be named {shown(twice[0])}, for that is a knob or a figure of a study"
-        raise InvalidInput(f"{told}; name the study to write alone by --study", "store")
+        message = f"two columns would be named {shown(twice[0])}, for that is a knob or a figure of a study"
+        raise InvalidInput(f"{message}; name the study to write alone by --study", "store")
     return {**BEFORE, **ASKED, **limits, **knobs, **LOSSES, **figures, **AFTER}
 
 

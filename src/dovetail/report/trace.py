@@ -6,11 +6,11 @@ from collections.abc import Collection
 from itertools import groupby
 from typing import Any
 
-from dovetail.network.trace.outcome import RankEnd, TraceOutcome
+from dovetail.comm.trace.outcome import RankEnd, TraceOutcome
+from dovetail.report.labels import percent
 from dovetail.report.links import link_records
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.report.words import percent
 from dovetail.units import format_s
 
 MAX_ROWS = 16

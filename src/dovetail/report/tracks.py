@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.network.events.network_graph import Floats, LinkGraph
-from dovetail.network.events.recording import Record, StreamSlice, link_owners
-from dovetail.network.one_collective import NetworkAnswer
+from dovetail.comm.events.network_graph import Floats, LinkGraph
+from dovetail.comm.events.recording import Record, StreamSlice, link_owners
+from dovetail.comm.one_collective import NetworkAnswer
 from dovetail.report.links import block_ranges, dimensions_of_links
 
 Note = tuple[str, int | float | str]

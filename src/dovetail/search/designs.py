@@ -73,8 +73,8 @@ class Silicon:
 def check_area_model(base: Chip) -> None:
     """Raises where `base` is sized by a model that designs are not."""
     if base.die.area_model != AREA_MODEL:
-        told = f"designs are sized by the area model {AREA_MODEL}, and {base.name} by {base.die.area_model}"
-        raise NotModelled(f"{told}; say area_model: {AREA_MODEL} for its die, or leave it out", "area_model")
+        message = f"designs are sized by the area model {AREA_MODEL}, and {base.name} by {base.die.area_model}"
+        raise NotModelled(f"{message}; say area_model: {AREA_MODEL} for its die, or leave it out", "area_model")
 
 
 def silicon_of(base: Chip, designs: Sequence[Design]) -> Silicon:

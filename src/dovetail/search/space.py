@@ -29,8 +29,8 @@ class Knob:
             raise InvalidInput(f"{self.name} needs at least one value to choose from; got none", self.name)
         if min(self.values) < self.least or list(self.values) != sorted(set(self.values)):
             got = ", ".join(map(str, self.values))
-            told = f"values of {self.name} must rise from at least {self.least:g}, each once"
-            raise InvalidInput(f"{told}; got {got}", self.name)
+            message = f"values of {self.name} must rise from at least {self.least:g}, each once"
+            raise InvalidInput(f"{message}; got {got}", self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

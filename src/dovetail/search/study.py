@@ -61,8 +61,8 @@ class StudyRecord:
         """Raises where a row's point is none of this study's space: somebody else wrote it."""
         sizes = [len(values) for values in self.knobs.values()]
         if len(point) != len(sizes) or any(index >= size for index, size in zip(point, sizes, strict=True)):
-            told = f"a row of study {self.key} is at a point that its space of {len(sizes)} knobs does not have"
-            raise InvalidInput(f"{told}; put back a copy of the store, or begin anew with another file", "store")
+            message = f"a row of study {self.key} is at a point that its space of {len(sizes)} knobs does not have"
+            raise InvalidInput(f"{message}; put back a copy of the store, or begin anew with another file", "store")
 
     def values(self, point: Point) -> dict[str, Any]:
         """What each knob is set to."""

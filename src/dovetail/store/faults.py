@@ -34,14 +34,14 @@ def fault(error: sqlite3.Error | UnicodeDecodeError, path: Path, num_rows: int =
     if name.startswith("SQLITE_FULL"):
         return InvalidInput(f"there is no room left to write to {path}; {kept}; make room, and {AGAIN}", "store")
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        told = f"another process has been writing to {path} for more than {WAIT_S:g} s; {kept}"
-        return InvalidInput(f"{told}; once it has ended, {AGAIN}", "store")
+        message = f"another process has been writing to {path} for more than {WAIT_S:g} s; {kept}"
+        return InvalidInput(f"{message}; once it has ended, {AGAIN}", "store")
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
-        told = f"{path} cannot be written: it or its folder is read-only, or of somebody else"
-        return InvalidInput(f"{told}; allow writing to both, or name another file", "store")
+        message = f"{path} cannot be written: it or its folder is read-only, or of somebody else"
+        return InvalidInput(f"{message}; allow writing to both, or name another file", "store")
     if name.startswith("SQLITE_IOERR"):
-        told = f"{path} cannot be written or read ({name.removeprefix('SQLITE_')}); {kept}"
-        return InvalidInput(f"{told}; see to the disk, its quota and ulimit -f, and {AGAIN}", "store")
+        message = f"{path} cannot be written or read ({name.removeprefix('SQLITE_')}); {kept}"
+        return InvalidInput(f"{message}; see to the disk, its quota and ulimit -f, and {AGAIN}", "store")
     if name.startswith("SQLITE_NOTADB"):
         return foreign(path, "the file is no database")
     if isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError | sqlite3.IntegrityError):
@@ -61,5 +61,5 @@ def damaged(path: Path, why: str) -> InvalidInput:
 
 def damaged_beside(path: Path) -> InvalidInput:
     """A store that is whole, with something beside it that SQLite would put into it."""
-    told = f"{path.name}-wal beside it is damaged, or of another store"
-    return InvalidInput(f"{path} cannot be used: {told}; move that file away to go on with the rest", "store")
+    message = f"{path.name}-wal beside it is damaged, or of another store"
+    return InvalidInput(f"{path} cannot be used: {message}; move that file away to go on with the rest", "store")

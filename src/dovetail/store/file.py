@@ -108,8 +108,8 @@ def _reader(path: Path) -> sqlite3.Connection:
         if name not in CANNOT_MAKE:
             raise
         if _left_behind(path):
-            told = f"{path} lies in a folder that cannot be written to, with rows still in {path.name}-wal"
-            raise InvalidInput(f"{told}; copy both files elsewhere, and name the copy", "store") from None
+            message = f"{path} lies in a folder that cannot be written to, with rows still in {path.name}-wal"
+            raise InvalidInput(f"{message}; copy both files elsewhere, and name the copy", "store") from None
         return _alone(path)
     return link
 

@@ -19,7 +19,7 @@ from dovetail.store.faults import FAULTS
 from dovetail.store.file import readable_anyway, writable
 from dovetail.store.pages import records
 from dovetail.store.rows import COLUMNS, DamagedRow, scored_rows, seed_of
-from dovetail.store.shapes import Misshapen, figure_names_of, inputs_of
+from dovetail.store.shapes import MalformedRow, figure_names_of, inputs_of
 from dovetail.store.study import Store, key_of
 
 Facts = tuple[str, str, str, str, str]
@@ -54,8 +54,8 @@ def rescue(path: Path, to: Path) -> tuple[Rescued, ...]:
         raise InvalidInput(f"there is no folder {str(to.parent)!r} to save rows in; name a file elsewhere", "--rescue")
     whole = _whole(path)
     if not whole:
-        told = f"nothing of {path} can be saved: no study in it is whole, and rows say nothing without theirs"
-        raise InvalidInput(f"{told}; put back a copy of it, or begin anew with another file", "store")
+        message = f"nothing of {path} can be saved: no study in it is whole, and rows say nothing without theirs"
+        raise InvalidInput(f"{message}; put back a copy of it, or begin anew with another file", "store")
     try:
         with writable(to) as new:
             return tuple(_written(Store(new, to), one) for one in whole)
@@ -114,7 +114,7 @@ def _studies_by_page(by_page: list[tuple[int, tuple[Any, ...]]]) -> Iterator[tup
 
 def _checked(number: Any, num_rows: Any, facts: list[Any]) -> Iterator[tuple[int, int, Facts]]:
     key, kind, model, text, names = facts
-    with suppress(TypeError, AttributeError, ValueError, OverflowError, Misshapen):
+    with suppress(TypeError, AttributeError, ValueError, OverflowError, MalformedRow):
         if abs(int(number)) < MOST_INTEGER and key_of(kind, model, names, text) == key:
             inputs_of(text)
             figure_names_of(names)

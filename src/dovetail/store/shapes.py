@@ -11,50 +11,50 @@ SPACE = "space"  # of inputs: values by knob; points are in the order of its key
 MAX_TEXT = 16 * 2**20  # style: a bound; characters of what a study was asked by
 
 
-class Misshapen(Exception):
+class MalformedRow(Exception):
     """Facts that no study has, and which."""
 
 
 def inputs_of(text: object) -> dict[str, Any]:
-    """All that a study was asked by, knobs as a mapping; raises `Misshapen`."""
+    """All that a study was asked by, knobs as a mapping; raises `MalformedRow`."""
     inputs = _json(text, "inputs")
     if not isinstance(inputs, dict):
-        raise Misshapen("its inputs are no mapping")
+        raise MalformedRow("its inputs are no mapping")
     if SPACE in inputs:
         inputs[SPACE] = _knobs(inputs[SPACE])
     for key, (holds, rule) in _RULES.items():
         if key in inputs and not holds(inputs[key]):
-            raise Misshapen(f"{key} of its inputs must be {rule}")
+            raise MalformedRow(f"{key} of its inputs must be {rule}")
     return inputs
 
 
 def figure_names_of(text: object) -> tuple[str, ...]:
-    """What the further figures of a row are called; raises `Misshapen`."""
+    """What the further figures of a row are called; raises `MalformedRow`."""
     names = _json(text, "figure names")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise Misshapen("its figure names must be different words")
+        raise MalformedRow("its figure names must be different words")
     return tuple(names)
 
 
-def check_words(**facts: object) -> None:
+def check_texts(**facts: object) -> None:
     """Raises unless each is text, as SQLite holds whatever is put into a column."""
     for name, fact in facts.items():
         if not isinstance(fact, str):
-            raise Misshapen(f"its {name} must be text")
+            raise MalformedRow(f"its {name} must be text")
 
 
 def check_count(num_rows: object) -> None:
     if not isinstance(num_rows, int) or num_rows < 0:
-        raise Misshapen("how many rows it has must be a count")
+        raise MalformedRow("how many rows it has must be a count")
 
 
 def _json(text: object, what: str) -> Any:
     if not isinstance(text, str) or len(text) > MAX_TEXT:
-        raise Misshapen(f"its {what} must be text")
+        raise MalformedRow(f"its {what} must be text")
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise Misshapen(f"its {what} are no JSON") from None
+        raise MalformedRow(f"its {what} are no JSON") from None
 
 
 def _knobs(pairs: object) -> dict[str, list[Any]]:
@@ -65,7 +65,7 @@ def _knobs(pairs: object) -> dict[str, list[Any]]:
             case [str(name), [_, *_] as values] if name not in found and all(map(_is_value, values)):
                 found[name] = values
             case _:
-                raise Misshapen("its space must be different knobs with their values")
+                raise MalformedRow("its space must be different knobs with their values")
     return found
 
 

@@ -21,7 +21,7 @@ from dovetail.store.anew import why_not_the_same
 from dovetail.store.faults import FAULTS, damaged, fault, watched
 from dovetail.store.file import readable
 from dovetail.store.rows import COLUMNS, DamagedRow, row_of, scored_rows, seed_of
-from dovetail.store.shapes import SPACE, Misshapen, check_count, check_words, figure_names_of, inputs_of
+from dovetail.store.shapes import SPACE, MalformedRow, check_count, check_texts, figure_names_of, inputs_of
 
 _FACTS = "key, kind, model, inputs, figure_names, started, written, num_rows"
 
@@ -60,11 +60,11 @@ class Study:
                     num_found += 1
                     yield one
             except DamagedRow:
-                told = f"row {num_found + 1:,} of study {self.key} is not what was written"
-                raise damaged(self._path, told) from None
+                message = f"row {num_found + 1:,} of study {self.key} is not what was written"
+                raise damaged(self._path, message) from None
         if num_found != num_rows:
-            told = f"study {self.key} has {num_found:,} rows, and {num_rows:,} were written"
-            raise damaged(self._path, told)
+            message = f"study {self.key} has {num_found:,} rows, and {num_rows:,} were written"
+            raise damaged(self._path, message)
 
     def best(self, num_most: int) -> tuple[Scored, ...]:
         """The rows of least loss, the least first; those beyond a limit are not among them."""
@@ -175,12 +175,12 @@ class Store:
         self, key: str, kind: str, model: str, text: str, names: str, started: str, written: str, num_rows: int
     ) -> StudyRecord:
         try:
-            check_words(key=key, kind=kind, version=model, inputs=text, names=names, start=started, end=written)
+            check_texts(key=key, kind=kind, version=model, inputs=text, names=names, start=started, end=written)
             check_count(num_rows)
             if key_of(kind, model, names, text) != key:
-                raise Misshapen("it is not what was written")
+                raise MalformedRow("it is not what was written")
             inputs, figure_names = inputs_of(text), figure_names_of(names)
-        except Misshapen as why:
+        except MalformedRow as why:
             raise damaged(self.path, f"of study {shown(key)}, {why}") from None
         return StudyRecord(
             key=key,

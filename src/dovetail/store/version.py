@@ -15,7 +15,7 @@ from pathlib import Path
 import dovetail
 from dovetail.plugins import plugins_digest
 
-SOURCES = ("workload", "hardware", "plan", "cost", "network", "schedule", "search")  # what numbers follow from
+SOURCES = ("workload", "hardware", "parallel", "cost", "comm", "step", "opsched", "search")  # what numbers follow from
 ALONE = ("evaluate.py", "units.py")
 PLUGINS = ".plugins-"  # before the hash of what stands in them
 PHYSICS = "physics-"  # before the number, in what a study is kept under

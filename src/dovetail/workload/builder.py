@@ -199,18 +199,24 @@ class BlockBuilder:
         assert OPERATORS[code_of(kind)].unit == Unit.NETWORK, f"{kind} is not a network operator"
         return self._add(name or kind, kind, (x,), (ONE, rows, cols, (num_copies, Axis.NONE), beside_cols))
 
-    def block(self, *, repeat: int = 1, is_layer: bool = True, carried_elements: int | None = None) -> Block:
-        """The finished block; what its input holds is what it hands on unless `carried_elements` says otherwise."""
+    def block(
+        self, *, repeat: int = 1, is_layer: bool = True, boundary_activation_elements: int | None = None
+    ) -> Block:
+        """The finished block; it hands on what its input holds unless `boundary_activation_elements` says otherwise."""
         mark_needs(self.rows)
-        carried = self.input_rows[0] * self.input_cols[0] if carried_elements is None else carried_elements
+        carried = (
+            self.input_rows[0] * self.input_cols[0]
+            if boundary_activation_elements is None
+            else boundary_activation_elements
+        )
         return Block(
             name=self.name,
             ops=rows_to_ops(self.rows),
             repeat=repeat,
             is_layer=is_layer,
             is_input_data=self.is_input_data,
-            carried_elements=carried,
-            carried_split=int(self.input_rows[1] | self.input_cols[1]),
+            boundary_activation_elements=carried,
+            boundary_activation_split=int(self.input_rows[1] | self.input_cols[1]),
             stops_early=self.stops_early,
         )
 

@@ -64,7 +64,7 @@ class Axis(IntFlag):
 class Need(IntFlag):
     """Who needs a forward tensor in the backward pass."""
 
-    NOBODY = 0
+    NO_PROGRESS = 0
     OUTSIDE = 1  # operators outside the attention core
     CORE = 2  # operators of the attention core, which selective recompute runs again
     BY_NEXT = 4  # with one of these: the next block too, which keeps it as its input
@@ -247,7 +247,7 @@ class Block:
     """A stretch of the model that repeats `repeat` times in a row.
 
     `is_layer` marks what a pipeline may cut at and what layer counts count; the others (embedding, head) stay
-    with the first or last stage. `carried_elements` is what each repeat hands on to the next.
+    with the first or last stage. `boundary_activation_elements` is what each repeat hands on to the next.
     """
 
     name: str
@@ -255,8 +255,8 @@ class Block:
     repeat: int
     is_layer: bool
     is_input_data: bool
-    carried_elements: int
-    carried_split: int
+    boundary_activation_elements: int
+    boundary_activation_split: int
     stops_early: bool = False  # a second forward pass ends at the last tensor that a gradient needs
 
     @property

@@ -25,8 +25,8 @@ def are_matrices(ops: Ops, optimizer: Optimizer, *, is_layer: bool) -> BoolArray
     strange = np.flatnonzero(has_weight & np.isin(ops.kind, _NOT_MODELLED))
     if len(strange):
         kind = OPERATORS[ops.kind[strange[0]]].name
-        told = f"how {optimizer.name} updates the weights of a {kind} is not modelled"
-        raise NotModelled(f"{told} ({ops.names[strange[0]]!r}); say optimizer: adam or sgd", "precision.optimizer")
+        message = f"how {optimizer.name} updates the weights of a {kind} is not modelled"
+        raise NotModelled(f"{message} ({ops.names[strange[0]]!r}); say optimizer: adam or sgd", "precision.optimizer")
     kinds = (*_HIDDEN, *_TABLES) if is_all else _HIDDEN
     return np.asarray(has_weight & np.isin(ops.kind, kinds))
 

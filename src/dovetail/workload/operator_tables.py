@@ -68,8 +68,8 @@ def _check(name: str, operator: Operator) -> None:
     named("operator", name, operator.name)
     if operator.unit != Unit.VECTOR:
         unit = Unit(operator.unit).name.lower()
-        told = f"an operator of a plugin runs on the vector units; {name!r} is for {unit}"
-        raise NotModelled(f"{told}; products are linear, matmul and the like, whose cost a plugin can give", "unit")
+        message = f"an operator of a plugin runs on the vector units; {name!r} is for {unit}"
+        raise NotModelled(f"{message}; products are linear, matmul and the like, whose cost a plugin can give", "unit")
     for ways in (operator.forward, operator.backward):
         for figure in fields(Pass):
             if not 0 <= getattr(ways, figure.name) < np.inf:

@@ -56,15 +56,15 @@ class Precision:
 
     def _check_agreement(self) -> None:
         if self.has_master_weights and self.weights == "fp32":
-            told = "fp32 weights are their own master copy"
-            raise InvalidInput(f"{told}; say master_weights: false, or narrower weights", "has_master_weights")
+            message = "fp32 weights are their own master copy"
+            raise InvalidInput(f"{message}; say master_weights: false, or narrower weights", "has_master_weights")
         if not self.entry.is_momentum_optional and not self.has_momentum:
             without = " or ".join(name for name, each in optimizers.items() if each.is_momentum_optional)
-            told = f"only {without} can go without momentum; {self.optimizer} always keeps its moments"
-            raise InvalidInput(f"{told}; leave momentum out, or say optimizer: {without}", "has_momentum")
+            message = f"only {without} can go without momentum; {self.optimizer} always keeps its moments"
+            raise InvalidInput(f"{message}; leave momentum out, or say optimizer: {without}", "has_momentum")
         if not self.entry.follows_moments and self.moments != "fp32":
-            told = f"the state of {self.optimizer} has dtypes of its own; got moments in {self.moments}"
-            raise InvalidInput(f"{told}, so leave moments out", "moments")
+            message = f"the state of {self.optimizer} has dtypes of its own; got moments in {self.moments}"
+            raise InvalidInput(f"{message}, so leave moments out", "moments")
 
     @property
     def entry(self) -> Optimizer:

@@ -88,7 +88,7 @@ class Recommender:
         for index, (in_width, out_width) in enumerate(pairwise(self.bottom)):
             dense = _layer(build, rows, dense, in_width, out_width, f"bottom_{index}")
         build.vector("concat", (dense, looked_up), rows, whole(self.top[0]), name="join")
-        return build.block(is_layer=False, carried_elements=sample.batch * self.top[0])
+        return build.block(is_layer=False, boundary_activation_elements=sample.batch * self.top[0])
 
     def _top_layers(self, sample: Sample) -> tuple[Block, ...]:
         """All layers of the top network but the last; neighbours of one shape are one block."""
@@ -104,7 +104,7 @@ class Recommender:
                 is_compiled=sample.is_compiled,
             )
             _layer(build, _rows(sample), 0, in_width, out_width, "top")
-            blocks.append(build.block(repeat=len(list(equals)), carried_elements=sample.batch * out_width))
+            blocks.append(build.block(repeat=len(list(equals)), boundary_activation_elements=sample.batch * out_width))
         return tuple(blocks)
 
     def _head(self, sample: Sample) -> Block:
@@ -115,7 +115,7 @@ class Recommender:
         x = build.linear(0, rows, whole(in_width), whole(out_width), name="click")
         x = build.vector("sigmoid", (x,), rows, whole(out_width))
         build.vector("binary_cross_entropy", (x,), rows, whole(out_width), name="loss")
-        return build.block(is_layer=False, carried_elements=sample.batch * out_width)
+        return build.block(is_layer=False, boundary_activation_elements=sample.batch * out_width)
 
 
 def _rows(sample: Sample) -> Extent:

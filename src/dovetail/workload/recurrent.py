@@ -86,7 +86,7 @@ class RecurrentTranslator:
                 self._embedding(sample),
                 self._both_ways(sample),
                 self._encoder_layer(sample, "encoder_2", 2 * self.hidden, has_residual=False).block(
-                    carried_elements=self._elements(sample, 1)
+                    boundary_activation_elements=self._elements(sample, 1)
                 ),
                 self._encoder_layer(sample, "encoder_3", self.hidden, has_residual=True).block(
                     repeat=self.num_encoder_layers - 2
@@ -121,7 +121,7 @@ class RecurrentTranslator:
         table = whole(self.vocab * self.hidden)
         held = whole(self.vocab)
         build.vector("embedding", (0,), positions(sample), whole(self.hidden), weight=table, table_rows=held)
-        return build.block(is_layer=False, carried_elements=self._elements(sample, 1))
+        return build.block(is_layer=False, boundary_activation_elements=self._elements(sample, 1))
 
     def _both_ways(self, sample: Sample) -> Block:
         build = self._builder(sample, "encoder_1", self.hidden)
@@ -130,7 +130,7 @@ class RecurrentTranslator:
         ahead = lstm(build, sample, x, width, width, name="forward")
         back = lstm(build, sample, x, width, width, name="backward")
         build.vector("concat", (ahead, back), rows, whole(2 * width))
-        return build.block(carried_elements=self._elements(sample, 2))
+        return build.block(boundary_activation_elements=self._elements(sample, 2))
 
     def _encoder_layer(self, sample: Sample, name: str, in_width: int, *, has_residual: bool) -> BlockBuilder:
         build = self._builder(sample, name, in_width)
@@ -153,7 +153,7 @@ class RecurrentTranslator:
         x = build.vector("dropout", (x,), rows, width)
         x = lstm(build, sample, x, self.hidden, self.hidden, name="lstm")
         additive_attention(build, sample, x, 0, self.hidden)
-        return build.block(carried_elements=self._elements(sample, 2))
+        return build.block(boundary_activation_elements=self._elements(sample, 2))
 
     def _decoder_layer(self, sample: Sample, name: str, *, has_residual: bool, repeat: int = 1) -> Block:
         """Reads the layer before beside what was attended to, and hands both on."""
@@ -164,7 +164,7 @@ class RecurrentTranslator:
         x = lstm(build, sample, x, 2 * self.hidden, self.hidden, name="lstm")
         if has_residual:
             build.vector("add", (0, x), rows, whole(self.hidden))
-        return build.block(repeat=repeat, carried_elements=self._elements(sample, 2))
+        return build.block(repeat=repeat, boundary_activation_elements=self._elements(sample, 2))
 
     def _head(self, sample: Sample) -> Block:
         build = self._builder(sample, "head", self.hidden)

@@ -30,14 +30,14 @@ class Routing:
 
     def __post_init__(self) -> None:
         if not 1.0 <= self.expert_imbalance < math.inf:
-            told = "expert_imbalance is the most loaded device against the mean, so at least 1; got"
-            raise InvalidInput(f"{told} {self.expert_imbalance:g}", "expert_imbalance")
+            message = "expert_imbalance is the most loaded device against the mean, so at least 1; got"
+            raise InvalidInput(f"{message} {self.expert_imbalance:g}", "expert_imbalance")
         if not 0.0 <= self.capacity_factor < math.inf:
-            told = f"capacity_factor must be positive, or 0 for none; got {self.capacity_factor:g}"
-            raise InvalidInput(told, "capacity_factor")
+            message = f"capacity_factor must be positive, or 0 for none; got {self.capacity_factor:g}"
+            raise InvalidInput(message, "capacity_factor")
         if self.capacity_factor and not MIN_CAPACITY <= self.capacity_factor <= MAX_CAPACITY:
-            told = f"capacity_factor must be {MIN_CAPACITY:g} to {MAX_CAPACITY:g} times the mean, or 0 for none"
-            raise InvalidInput(f"{told}; got {self.capacity_factor:g}; 1 to 2 is usual", "capacity_factor")
+            message = f"capacity_factor must be {MIN_CAPACITY:g} to {MAX_CAPACITY:g} times the mean, or 0 for none"
+            raise InvalidInput(f"{message}; got {self.capacity_factor:g}; 1 to 2 is usual", "capacity_factor")
         if self.pads and not self.capacity_factor:
             raise InvalidInput("pads needs a capacity to pad to; give capacity_factor or leave pads out", "pads")
 

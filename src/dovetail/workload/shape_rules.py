@@ -85,8 +85,8 @@ def _check_attention(shape: Transformer) -> None:
         if not 0 < getattr(shape, label) <= 1:
             raise InvalidInput(f"{label} must be above 0 and at most 1; got {getattr(shape, label):g}", label)
     if shape.has_rope and int(shape.head_width * shape.rotary_frac) < 1:
-        told = f"rotary_frac={shape.rotary_frac:g} leaves no column of a head of {shape.head_width}"
-        raise InvalidInput(f"{told}; say has_rope: false if nothing turns", "rotary_frac")
+        message = f"rotary_frac={shape.rotary_frac:g} leaves no column of a head of {shape.head_width}"
+        raise InvalidInput(f"{message}; say has_rope: false if nothing turns", "rotary_frac")
     if shape.latent is not None and shape.rotary_frac != 1:
         raise InvalidInput("rotary_frac goes with plain attention; of latent attention say rotary_width", "rotary_frac")
     if shape.window and not shape.is_causal:

@@ -123,7 +123,9 @@ class Transformer:
             encoder = replace(self, is_causal=False, num_encoder_layers=0)
             blocks.append(encoder._layer(sample, "encoder").block(repeat=self.num_encoder_layers))
             carried = 2 * sample.batch * sample.seq * self.hidden  # decoder stages hand the encoder's output on
-            blocks.append(self._layer(sample, "decoder").block(repeat=self.num_layers, carried_elements=carried))
+            blocks.append(
+                self._layer(sample, "decoder").block(repeat=self.num_layers, boundary_activation_elements=carried)
+            )
         elif self.experts is None:
             blocks.append(self._layer(sample, "layer").block(repeat=self.num_layers))
         else:

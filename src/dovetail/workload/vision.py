@@ -158,7 +158,7 @@ class ImageBuilder:
         return logits
 
 
-class Part(Protocol):
+class NetworkSection(Protocol):
     """A stretch of an image network; it becomes one block."""
 
     @property
@@ -175,7 +175,7 @@ class ImageNetwork:
     """Parts in order over square colour images of `side` pixels."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[NetworkSection, ...]
     side: int = 224
 
     def forward(self, sample: Sample) -> Graph:
@@ -205,7 +205,7 @@ class ImageNetwork:
                 is_compiled=sample.is_compiled,
             )
             x = replace(part.lay(ImageBuilder(block, sample), x), row=0)
-            blocks.append(block.block(is_layer=part.is_layer, carried_elements=sample.batch * x.elements))
+            blocks.append(block.block(is_layer=part.is_layer, boundary_activation_elements=sample.batch * x.elements))
         return blocks
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Given
+from dovetail.accuracy.prepared import TableContext
 from dovetail.accuracy.sets import prepared
 from dovetail.accuracy.validation import validation
 from dovetail.errors import DovetailError
@@ -24,17 +24,17 @@ def one(row, **changes):
 
 
 def test_a_collective_is_met_to_the_nanosecond_and_its_bar_is_judged():
-    [found] = validation(list(prepared(one(ROW), Given()))).sets
+    [found] = validation(list(prepared(one(ROW), TableContext()))).sets
     [judged] = found.scored[0].judged
     assert judged.bar.promise == "astra-sim collectives"
     assert judged.measured_frac == pytest.approx(0.0, abs=1e-12)
-    [missed] = validation(list(prepared(one(ROW, sim_time_ns="44000"), Given()))).sets
+    [missed] = validation(list(prepared(one(ROW, sim_time_ns="44000"), TableContext()))).sets
     assert not missed.scored[0].judged[0].holds
 
 
 def test_a_step_has_as_many_nodes_as_the_table_says():
     with pytest.raises(DovetailError, match="has 18 nodes a rank; the table says 17"):
-        prepared(one(STEP, nodes_per_npu="17"), Given())
+        prepared(one(STEP, nodes_per_npu="17"), TableContext())
 
 
 @pytest.mark.parametrize(
@@ -51,11 +51,11 @@ def test_a_step_has_as_many_nodes_as_the_table_says():
 )
 def test_a_broken_row_is_refused_with_its_place(changes, words):
     with pytest.raises(DovetailError, match=words) as caught:
-        prepared(one(ROW, **changes), Given())
+        prepared(one(ROW, **changes), TableContext())
     assert "mine.csv:2" in str(caught.value)
 
 
 @pytest.mark.parametrize("names", ['["ring", 3]', '[3, "ring"]', '"ring"'])
 def test_every_algorithm_of_a_system_is_a_name(names):
     with pytest.raises(DovetailError, match="must be a list with an algorithm a dimension"):
-        prepared(one(ROW, system_json=SYSTEM.replace('["ring"]', names)), Given())
+        prepared(one(ROW, system_json=SYSTEM.replace('["ring"]', names)), TableContext())

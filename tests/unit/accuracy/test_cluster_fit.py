@@ -11,7 +11,7 @@ from dovetail.accuracy.cluster_fit import OwnRun, fit_cluster, is_at_bound
 from dovetail.errors import InvalidInput
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.scales import MAX_SCALE, Scales, scaled
-from dovetail.plan.plan import Overlap, Plan
+from dovetail.parallel.plan import Overlap, Plan
 from dovetail.report.cluster_calibration import cluster_fit_record
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload

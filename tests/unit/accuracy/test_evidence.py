@@ -23,7 +23,7 @@ from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.residuals import COLUMNS, Residual, cells, generation, residuals_of
 from dovetail.hardware.cluster import Cluster, OwnRuns
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 

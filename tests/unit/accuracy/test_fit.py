@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dovetail.accuracy.fit import fit
-from dovetail.accuracy.prepared import Given, Prepared
+from dovetail.accuracy.prepared import Prepared, TableContext
 from dovetail.accuracy.sets import prepared
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
@@ -83,7 +83,7 @@ def test_a_fit_stays_inside_what_a_calibration_may_hold_and_within_reach(scale):
 
 def test_too_few_rows_and_rows_that_tell_nothing_are_refused():
     with pytest.raises(InvalidInput, match="at least 5 rows; got 1"):
-        fit(prepared(table("m,n,k,time_us\n8,8,8,1\n"), Given()), H200)
+        fit(prepared(table("m,n,k,time_us\n8,8,8,1\n"), TableContext()), H200)
     text = "tool,m,n,k,array_rows,array_cols,dataflow,cycles,stall_cycles\n" + "SCALE-Sim,8,8,8,8,8,os,22,0\n" * 6
     with pytest.raises(InvalidInput, match="no number of a calibration changes"):
-        fit(prepared(table(text), Given()), H200)
+        fit(prepared(table(text), TableContext()), H200)

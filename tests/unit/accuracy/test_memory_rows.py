@@ -9,7 +9,7 @@ import pytest
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.memory_jobs import NotExpressed, memory_job
 from dovetail.accuracy.memory_rows import MemoryRow, memory_row
-from dovetail.accuracy.prepared import Given
+from dovetail.accuracy.prepared import TableContext
 from dovetail.accuracy.sets import format_of, prepared
 from dovetail.accuracy.sets.published_memory import NEEDED, READ
 from dovetail.errors import InvalidInput
@@ -108,7 +108,7 @@ def test_a_table_of_memory_is_compared_row_by_row_and_the_rest_counted() -> None
     cells = tuple(tuple(row[column] for column in columns) for row in rows)
     table = Measurements(name="mine", shown="mine.csv", columns=columns, rows=cells, lines=(2, 3, 4, 5))
     assert format_of(table) == "published-memory"
-    [one] = prepared(table, Given())
+    [one] = prepared(table, TableContext())
     assert list(one.measured) == [9.5]
     assert one.predicted(one.chip)[0] * GIBI == pytest.approx(memory_row(STATED).predicted_bytes)
     assert sum(count for _, count in one.skipped) == 3

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dovetail as dv
-from dovetail.accuracy.prepared import Given
+from dovetail.accuracy.prepared import TableContext
 from dovetail.accuracy.runs.row import Row
 from dovetail.accuracy.runs.stacks import compute_of
 from dovetail.accuracy.runs.timing import timed_rows
@@ -113,7 +113,7 @@ def test_peak_memory_that_is_no_figure_leaves_out_its_row_alone(tmp_path):
     rows = [{**cells, "value_gib": value, "mem_id": f"X{value}"} for value in ("20", "OOM", "nan")]
     text = "\n".join(",".join(row.get(column, "") for column in columns) for row in rows)
     measured = load_measurements(table(tmp_path, f"{','.join(columns)}\n{text}\n"))
-    [found] = prepared(measured, Given())
+    [found] = prepared(measured, TableContext())
     told = [what for what, _ in found.skipped if what.startswith("rows not predicted: value_gib must be")]
     assert [what.rpartition("(")[2] for what in told] == ["line 3)", "line 4)"]
 

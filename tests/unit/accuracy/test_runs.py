@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Given
+from dovetail.accuracy.prepared import TableContext
 from dovetail.accuracy.runs.jobs import plan_of, run_of
 from dovetail.accuracy.runs.machines import cluster_of, machine_of
 from dovetail.accuracy.runs.row import Row
@@ -306,13 +306,13 @@ def test_a_plan_that_cannot_cut_the_model_is_refused_alone():
 
 
 def test_a_table_of_runs_sets_those_apart_that_do_not_state_their_microbatch():
-    whole, apart = prepare(table({}, {"row_id": "r2", "micro_batch": ""}), Given())
+    whole, apart = prepare(table({}, {"row_id": "r2", "micro_batch": ""}), TableContext())
     assert (whole.whats, apart.whats) == (("r1",), ("r2",))
     assert whole.kinds == ("A lab",)
     assert whole.promise
     assert not apart.promise
     assert [decision.fits for decision in whole.decisions] == [True]
-    silent = prepare(table({"recompute": ""}), Given())[0]
+    silent = prepare(table({"recompute": ""}), TableContext())[0]
     assert silent.decisions == ()  # what is kept is not known, so neither is what fits
 
 

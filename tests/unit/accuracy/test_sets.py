@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dovetail.accuracy.prepared import Given, Prepared, dtypes_of
+from dovetail.accuracy.prepared import Prepared, TableContext, dtypes_of
 from dovetail.accuracy.sets import format_of, prepared
 from dovetail.accuracy.validation import validation
 from dovetail.cost.costs import op_costs
@@ -32,7 +32,7 @@ ARRAYS = (
 
 
 def one(text: str, name: str = "mine", **given) -> Prepared:
-    [found] = prepared(table(text, name), Given(**given))
+    [found] = prepared(table(text, name), TableContext(**given))
     return found
 
 
@@ -76,11 +76,11 @@ def test_products_are_predicted_as_operators_of_their_shape_and_pass():
 
 def test_the_dtype_is_as_given_or_of_a_column_or_of_the_name_or_bf16():
     plain = table(GEMM)
-    assert set(dtypes_of(plain, Given())) == {"bf16"}
-    assert set(dtypes_of(replace(plain, name="gemm_fp8"), Given())) == {"fp8"}
-    assert set(dtypes_of(replace(plain, name="gemm_fp8"), Given(dtype="fp16"))) == {"fp16"}
+    assert set(dtypes_of(plain, TableContext())) == {"bf16"}
+    assert set(dtypes_of(replace(plain, name="gemm_fp8"), TableContext())) == {"fp8"}
+    assert set(dtypes_of(replace(plain, name="gemm_fp8"), TableContext(dtype="fp16"))) == {"fp16"}
     spelt = table("m,gemm_dtype\n1,bfloat16\n1,float8_e4m3fn\n1,fp64\n")
-    assert dtypes_of(spelt, Given()) == ["bf16", "fp8", ""]
+    assert dtypes_of(spelt, TableContext()) == ["bf16", "fp8", ""]
 
 
 def test_half_as_many_bytes_and_twice_the_rate_make_fp8_faster():
@@ -105,12 +105,12 @@ def test_a_table_of_several_gpus_gives_a_set_each_and_counts_unknown_ones():
     text = "system,gemm_dtype,m,n,k,latency_ms\n" + "".join(
         f"{name},bfloat16,64,64,64,0.01\n" for name in ("a100_sxm", "b200_sxm", "h100_sxm", "abacus")
     )
-    found = prepared(table(text), Given())
+    found = prepared(table(text), TableContext())
     assert [each.name for each in found] == ["gemm a100-80gb-sxm", "gemm b200", "gemm h100-sxm"]
     assert {each.promise for each in found} == {"published gemm"}
     assert found[0].skipped == (("rows of abacus, which no catalogue has; say --chip", 1),)
     with pytest.raises(InvalidInput, match="no system of this table is in the catalogue: abacus"):
-        prepared(table("system,gemm_dtype,m,n,k,latency_ms\nabacus,bfloat16,1,1,1,1\n"), Given())
+        prepared(table("system,gemm_dtype,m,n,k,latency_ms\nabacus,bfloat16,1,1,1,1\n"), TableContext())
 
 
 def test_a_tpu_table_is_of_one_chip_unless_another_is_given():
@@ -167,7 +167,7 @@ def test_vector_operators_are_found_by_name_and_what_is_not_modelled_is_counted(
 
 
 def test_layers_that_wait_for_the_host_are_a_set_of_their_own():
-    device, host = prepared(table(LAYER, "layers"), Given())
+    device, host = prepared(table(LAYER, "layers"), TableContext())
     assert (device.name, host.name) == ("layers", "layers host-bound")
     assert (device.promise, host.promise) == ("h200 layers", "")
     assert device.whats == ("large tp1 mb2 s4096",)
@@ -190,7 +190,7 @@ def test_a_step_with_recompute_takes_longer():
 
 
 def test_simulated_cycles_are_met_exactly_or_overlapped_by_tool():
-    scale_sim, zigzag = prepared(table(ARRAYS), Given())
+    scale_sim, zigzag = prepared(table(ARRAYS), TableContext())
     assert (scale_sim.name, scale_sim.promise, scale_sim.unit) == ("SCALE-Sim", "scale-sim", "cycles")
     assert scale_sim.measured[0] == scale_sim.predicted(scale_sim.chip)[0] == 119
     assert zigzag.promise == ""
@@ -225,10 +225,10 @@ def test_power_rows_are_compared_in_watts_between_idle_and_the_limit():
 
 def test_a_table_that_lacks_a_column_is_told_which():
     with pytest.raises(InvalidInput) as refused:
-        prepared(table("m,n,k\n1,2,3\n"), Given())
+        prepared(table("m,n,k\n1,2,3\n"), TableContext())
     assert str(refused.value) == "column time_us missing; a table of gemm has m, n, k, time_us (mine.csv)"
     with pytest.raises(InvalidInput, match="no known table has these columns; known are array-sims, astra-collectives"):
-        prepared(table("alpha,beta\n1,2\n"), Given())
+        prepared(table("alpha,beta\n1,2\n"), TableContext())
 
 
 def test_rows_with_a_blank_cell_are_counted_and_a_table_of_them_refused():

@@ -9,11 +9,11 @@ import pytest
 import dovetail as dv
 from dovetail.accuracy.appraisal import NOW, Machine
 from dovetail.accuracy.peer_speeds import PEER_SPEEDS
-from dovetail.accuracy.prepared import Given
+from dovetail.accuracy.prepared import TableContext
 from dovetail.api import measured_sets
 from dovetail.api.appraised import EXTRAS, OPERATIONS, appraised, machine, timed
-from dovetail.api.around import Called
 from dovetail.api.requests.evidence import ValidateRequest
+from dovetail.api.search_context import CallContext
 from dovetail.api.timed import costing, planning, proofs
 from dovetail.api.timed.operation import Operation, warm
 from dovetail.api.timed.proofs import PROOFS, Proof
@@ -47,8 +47,8 @@ def operation(clock: Clock, num_runs: int = 3, needs: str = "") -> Operation:
     )
 
 
-def around(told: list[str]) -> Called:
-    return Called(tell=lambda now: told.append(f"{now.task}: {now.words}"))
+def around(told: list[str]) -> CallContext:
+    return CallContext(tell=lambda now: told.append(f"{now.task}: {now.words}"))
 
 
 def test_the_median_of_several_runs_is_told_after_one_that_does_not_count():
@@ -174,6 +174,6 @@ def test_rows_that_join_a_set_and_are_not_here_are_named(monkeypatch, tmp_path, 
     monkeypatch.setitem(measured_sets.BESIDE, "array-sims", ("more.csv",))
     monkeypatch.setenv("DOVETAIL_REFERENCE_DATA", str(tmp_path / folder))
     found = measured_sets.Found()
-    measured_sets.look_up("array-sims", Given(), found, is_asked=False, does_name_absent=True)
+    measured_sets.look_up("array-sims", TableContext(), found, is_asked=False, does_name_absent=True)
     assert any(note.startswith("more skipped: its rows are not shipped") for note in found.notes) == has_note
     assert any(one.name == "more" for one in found.sets) == (not has_note)

@@ -10,9 +10,9 @@ import pytest
 import dovetail as dv
 from dovetail.api.progress import PlanStanding
 from dovetail.evaluate import Infeasible, Outcome
-from dovetail.files.mixed_cluster import load_any_cluster
+from dovetail.files.heterogeneous_cluster import load_any_cluster
 from dovetail.files.model import load_model
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 
 SMALL: dict[str, Any] = {"model": "gpt2-345m", "cluster": "h100x8", "global_batch": 64}
 PLAN = {"zero_stage": 1, "microbatch": 8}

@@ -10,28 +10,28 @@ from dovetail.api.reproduced import PAPERS
 from dovetail.cli.completion import (
     CHIPS,
     CLUSTERS,
+    LABELS,
     MODELS,
     PACKAGES,
     PLANS,
     SHELLS,
-    WORDS,
     completion_script,
     names_for,
     registered,
 )
 from dovetail.cli.trace import ENGINES
+from dovetail.comm.events.program import Policy
+from dovetail.comm.events.schedules import algorithms as collective_algorithms
+from dovetail.comm.one_collective import EngineName
 from dovetail.cost.op_cost import Setting
 from dovetail.errors import InvalidInput
 from dovetail.files.measurements import SHIPPED
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.clusters import clusters
-from dovetail.network.events.program import Policy
-from dovetail.network.events.schedules import algorithms as collective_algorithms
-from dovetail.network.one_collective import EngineName
-from dovetail.plan.plan import RECOMPUTE_POLICIES
-from dovetail.plan.recipes import plans
+from dovetail.parallel.plan import RECOMPUTE_POLICIES
+from dovetail.parallel.recipes import plans
 from dovetail.registry import Registry
-from dovetail.report.launch.frameworks import launchers
+from dovetail.report.launchers.frameworks import launchers
 from dovetail.search.algorithms import algorithms
 from dovetail.search.metrics import metrics
 from dovetail.search.mining.stages import MOSAIC, ONE, POOLED
@@ -43,9 +43,9 @@ REGISTRIES = {
     CHIPS: chips,
     CLUSTERS: clusters,
     PLANS: plans,
-    "dovetail.report.launch.frameworks": launchers,
+    "dovetail.report.launchers.frameworks": launchers,
     "dovetail.search.algorithms": algorithms,
-    "dovetail.network.events.schedules": collective_algorithms,
+    "dovetail.comm.events.schedules": collective_algorithms,
 }
 
 
@@ -74,7 +74,7 @@ def test_names_read_as_text_are_those_that_are_registered(package: str, registry
     ],
 )
 def test_words_that_are_offered_are_those_that_are_taken(key: str, known: tuple[str, ...]):
-    assert sorted(WORDS[key]) == sorted(known)
+    assert sorted(LABELS[key]) == sorted(known)
 
 
 def test_an_option_of_the_same_name_is_not_taken_for_another():

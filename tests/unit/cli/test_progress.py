@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from dovetail.api.progress import front_progress, mining_progress
-from dovetail.cli import manner as manners
+from dovetail.cli import verbosity as manners
 from dovetail.cli.interrupts import at_interrupt
-from dovetail.cli.manner import own_manner
-from dovetail.cli.progress import _shown, _shown_steps, _shown_systems, busy, telling, through
+from dovetail.cli.progress import _shown, _shown_steps, _shown_systems, announced, telling, through
+from dovetail.cli.verbosity import command_verbosity
 from dovetail.search.codesign.pareto import FrontStanding
 from dovetail.search.mining.miner import Standing
 from dovetail.search.objectives import objectives
@@ -130,16 +130,16 @@ def test_the_bar_of_a_study_counts_what_is_done_and_says_what_runs():
     assert bar.told == {"completed": 2, "said": "bert-base: chips by stage, mosaic"}
 
 
-class Terminal(io.StringIO):
+class TerminalContext(io.StringIO):
     """A stream that says it is watched."""
 
     def isatty(self) -> bool:
         return True
 
 
-def watched_by(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def watched_by(monkeypatch: pytest.MonkeyPatch) -> TerminalContext:
     """In place of standard error; no fixture, as pytest puts its own there before each test."""
-    told = Terminal()
+    told = TerminalContext()
     monkeypatch.setattr(sys, "stderr", told)
     monkeypatch.setenv("TERM", "xterm")
     return told
@@ -147,7 +147,7 @@ def watched_by(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 def test_items_that_are_gone_through_show_how_many_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = watched_by(monkeypatch)
-    with own_manner():
+    with command_verbosity():
         assert list(through("counting", ["a", "b"])) == ["a", "b"]
     assert "counting" in watched.getvalue()
     assert "2/2" in watched.getvalue()
@@ -155,7 +155,7 @@ def test_items_that_are_gone_through_show_how_many_are_done(monkeypatch: pytest.
 
 def test_what_something_of_unknown_length_tells_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = watched_by(monkeypatch)
-    with own_manner(), telling("fitting") as told:
+    with command_verbosity(), telling("fitting") as told:
         told("3 tries")
     assert "3 tries" in watched.getvalue()
 
@@ -163,22 +163,22 @@ def test_what_something_of_unknown_length_tells_is_shown(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("is_quiet", [False, True])
 def test_nothing_is_shown_where_only_the_answer_is_wanted(monkeypatch: pytest.MonkeyPatch, *, is_quiet: bool) -> None:
     watched = watched_by(monkeypatch)
-    with own_manner():
+    with command_verbosity():
         manners._quiet(is_quiet)
         assert list(through("counting", [1])) == [1]
-        with busy("working"):
+        with announced("working"):
             pass
     assert (watched.getvalue() == "") is is_quiet
 
 
 def test_nothing_is_shown_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
-    with own_manner():
+    with command_verbosity():
         assert list(through("counting", [1, 2])) == [1, 2]
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_verbose_command_says_how_long_each_part_took(capsys: pytest.CaptureFixture[str]) -> None:
-    with own_manner():
+    with command_verbosity():
         manners._verbose(True)
         list(through("counting", [1, 2]))
     assert re.search(r"^dovetail: counting: [0-9.]+ s$", capsys.readouterr().err, re.MULTILINE)

@@ -11,14 +11,14 @@ from dovetail.api import scheduled
 from dovetail.api.requests.components import ScheduleRequest
 from dovetail.cli import slow_loops
 from dovetail.cli.commands import run
-from dovetail.cli.manner import own_manner
-from dovetail.cli.slow_loops import NO_NUMBA, say_if_slow
+from dovetail.cli.slow_loops import NO_NUMBA, log_if_slow
+from dovetail.cli.verbosity import command_verbosity
 
 
 def told(monkeypatch, capsys, numba: ModuleType | None) -> str:
     monkeypatch.setitem(sys.modules, "numba", numba)  # None: an import of it fails
-    with own_manner():
-        say_if_slow()
+    with command_verbosity():
+        log_if_slow()
     return str(capsys.readouterr().err)
 
 
@@ -39,7 +39,7 @@ def test_a_schedule_says_so_before_it_is_waited_for(monkeypatch):
         raise Waited
 
     said: list[str] = []
-    monkeypatch.setattr(slow_loops, "say_if_slow", lambda: said.append("slow"))
+    monkeypatch.setattr(slow_loops, "log_if_slow", lambda: said.append("slow"))
     monkeypatch.setattr(scheduled, "scheduled", searched)
     with pytest.raises(Waited):
         run(["schedule", "bert-large", "--chip", "tpuv2-like"])

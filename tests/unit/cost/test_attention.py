@@ -159,8 +159,8 @@ def test_memory_hides_behind_the_units_but_for_the_passes_apart():
     assert found.compute_s[0] == close(unit_s + 14 * 128 * 64 / 1e12)  # style: at that bandwidth
     assert found.clocked_s[0] == close(unit_s)
     slow = costs(backward(1, 128), paper(num_units=1, hbm_bytes_per_s=1.0))
-    beside_s = 2 * 8 * 128 * 64  # eight tensors at a byte a second
-    assert slow.clocked_s[0] == close(unit_s**2 / beside_s)
+    overlappable_s = 2 * 8 * 128 * 64  # eight tensors at a byte a second
+    assert slow.clocked_s[0] == close(unit_s**2 / overlappable_s)
     assert LIMITS[slow.limit[0]] == "hbm"
 
 

@@ -77,7 +77,7 @@ def test_chunks_of_chips_change_nothing(name, monkeypatch):
     bandwidth = np.linspace(0.5, 2, 23) * H200.hbm.bandwidth_bytes_per_s
     table = varied(H200, 23, num_units=units, hbm_bytes_per_s=bandwidth)
     whole = cost_table(ops, table)
-    monkeypatch.setattr(module, "CHIPS_AT_ONCE", 5)
+    monkeypatch.setattr(module, "CHIP_BATCH", 5)
     chunked = cost_table(ops, table)
     for field in FIELDS:
         assert np.array_equal(getattr(whole, field), getattr(chunked, field)), field

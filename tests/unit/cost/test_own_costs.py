@@ -15,10 +15,10 @@ from dovetail.evaluate import Outcome, evaluate
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import Plan
+from dovetail.opsched.slices import slice_costs
+from dovetail.parallel.plan import Plan
 from dovetail.report.assumptions import assumptions
-from dovetail.schedule.cores.slices import slice_costs
-from dovetail.schedule.one_device.contention import Held, beside
+from dovetail.step.one_device.contention import OccupiedResources, beside
 from dovetail.workload.graph import Ops
 from dovetail.workload.models import models
 from dovetail.workload.operators import code_of
@@ -105,7 +105,7 @@ def test_what_is_no_seconds_is_refused(seconds, told):
 
 def test_beside_communication_a_cost_that_knows_nothing_of_it_still_loses_the_units_that_are_held():
     attention = ops_of(op("attention", b=64, m=2048, n=2048, k=128, v=128))
-    held = Held(num_units=32)
+    held = OccupiedResources(num_units=32)
     found = with_cost("attention", 0.25, lambda: beside(attention, without_launches(H200), held))
     num_units = H200.tensor.num_units
     assert found.compute_slowdown[0] == pytest.approx(num_units / (num_units - held.num_units))

@@ -11,7 +11,7 @@ from dovetail.explorer.figures import (
     Measure,
     cards_html,
     change_frac,
-    figure_in_words,
+    figure_label,
     largest_part,
     limit_of,
     measures_of,
@@ -20,7 +20,7 @@ from dovetail.explorer.state import State
 from dovetail.files.plan_text import plan_text
 from dovetail.hardware.altered import altered
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.report.limits import limited_by
 from dovetail.report.pages.simulated import outcome_page
 from dovetail.report.table import Table
@@ -81,11 +81,11 @@ def test_the_largest_part_of_a_step_is_no_more_than_the_step():
 
 
 def test_figures_of_hardware_read_as_datasheets_say_them():
-    assert figure_in_words(3350 * GIGA, "bytes_per_s") == "3.35 TB/s"
-    assert figure_in_words(700.0, "w") == "700 W"
-    assert figure_in_words(2800.0, "w") == "2.80 kW"
-    assert figure_in_words(1503 * TERA, "flop_per_s") == "1.50 PFLOP/s"
-    assert figure_in_words(989.4 * TERA, "flop_per_s") == "989 TFLOP/s"
+    assert figure_label(3350 * GIGA, "bytes_per_s") == "3.35 TB/s"
+    assert figure_label(700.0, "w") == "700 W"
+    assert figure_label(2800.0, "w") == "2.80 kW"
+    assert figure_label(1503 * TERA, "flop_per_s") == "1.50 PFLOP/s"
+    assert figure_label(989.4 * TERA, "flop_per_s") == "989 TFLOP/s"
 
 
 def test_what_limits_is_what_the_report_says_and_moves_with_the_hardware():

@@ -12,17 +12,17 @@ from dovetail.api.requests.jobs import PlanRequest
 from dovetail.api.requests.option import form_options
 from dovetail.errors import InvalidInput
 from dovetail.explorer import answers
-from dovetail.explorer.search_asked import CALLS, asked_by_form, search_asked, search_query
+from dovetail.explorer.search_request import CALLS, search_query, search_request, search_request_of_form
 from dovetail.explorer.state import OPTIONS, query_of, states_of
 from dovetail.hardware.cluster import Cluster
 
 # What a person might type for an option whose field shows no example of its own.
-WORDS = {
+LABELS = {
     "devices": "16", "batch": "64", "seq": "512", "compute": "fp16", "preset": "chip", "base": "tpuv4-like",
     "network": "flat", "metric": "tokens/J", "axes": "throughput,energy",
 }  # fmt: skip
 EXAMPLES = {
-    name: WORDS.get(name) or each.option.placeholder
+    name: LABELS.get(name) or each.option.placeholder
     for name, each in form_options(PlanRequest, *CALLS.values()).items()
 }
 SMALL = [("model", "gpt2-345m"), ("cluster", "dgx-h100")]
@@ -78,10 +78,10 @@ def test_what_is_typed_into_a_field_is_read_at_once(name):
 )
 def test_an_option_of_the_search_page_reaches_the_search(kind, name):
     parameter = form_options(CALLS[kind])[name]
-    asked = search_asked([("kind", kind), (name, EXAMPLES[name])])
-    assert search_asked(parse_qsl(search_query(asked))) == asked
+    asked = search_request([("kind", kind), (name, EXAMPLES[name])])
+    assert search_request(parse_qsl(search_query(asked))) == asked
     value = parameter.parse(EXAMPLES[name])
     assert getattr(asked.request, parameter.name) == value
-    typed = asked_by_form(search_asked([("kind", kind)]), {name: EXAMPLES[name]})
+    typed = search_request_of_form(search_request([("kind", kind)]), {name: EXAMPLES[name]})
     if name not in ("preset", "base", "network", "metric", "axes"):  # which are chosen, not typed
         assert getattr(typed.request, parameter.name) == value

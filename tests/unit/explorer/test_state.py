@@ -17,21 +17,21 @@ from dovetail.explorer.designs import design_cluster, design_word
 from dovetail.explorer.figures import LIMIT, cards_html, measures_of
 from dovetail.explorer.packed import packed, unpacked
 from dovetail.explorer.quick import WORKING, Quick, whole_measures
-from dovetail.explorer.search_asked import (
+from dovetail.explorer.search_request import (
     FRONT,
     SearchRequest,
-    asked_by_form,
     check_can_start,
-    search_asked,
     search_query,
+    search_request,
+    search_request_of_form,
 )
 from dovetail.explorer.state import DEVICES, FIRST, MAX_PINS, State, Upload, query_of, states_of, understood
 from dovetail.explorer.uploads import checked_upload
 from dovetail.files.plan_text import plan_text
 from dovetail.files.uploaded import LIMIT_BYTES, upload_name
 from dovetail.hardware.catalog import chips
-from dovetail.hardware.mixed import chips_of
-from dovetail.plan.plan import Plan
+from dovetail.hardware.heterogeneous import chips_of
+from dovetail.parallel.plan import Plan
 from dovetail.search.codesign.systems import system_of
 
 SMALL = State(
@@ -131,14 +131,14 @@ def test_while_a_slider_moves_the_limit_says_that_it_is_the_last_known():
 def test_a_search_that_cannot_be_is_refused_before_it_is_started():
     asked = SearchRequest(model="bert-large", devices=16)
     form = {"devices": "32", "batch": "", "area": " 600 mm2 ", "power": "280 W", "kind": "plan"}
-    read = asked_by_form(asked, form)
+    read = search_request_of_form(asked, form)
     assert read == replace(asked, devices=32, batch=0, area="600 mm2", power="280 W")
     check_can_start(read)
     for words in ({"area": "600"}, {"power": "lots"}, {"devices": "seven"}):
         with pytest.raises(InvalidInput):
-            check_can_start(asked_by_form(asked, words))
+            check_can_start(search_request_of_form(asked, words))
     with pytest.raises(InvalidInput, match="is called"):
-        search_asked([("kind", FRONT), ("colour", "red")])
+        search_request([("kind", FRONT), ("colour", "red")])
 
 
 def test_text_in_an_address_cannot_blow_up():
@@ -271,8 +271,8 @@ def test_what_a_search_is_asked_comes_back_from_its_address():
     asked = SearchRequest(
         kind=FRONT, model="gpt2-345m", preset="chip", devices=64, axes=("throughput", "area"), area="600 mm2"
     )
-    assert search_asked(parse_qsl(search_query(asked))) == asked
-    assert search_asked([]) == SearchRequest()
+    assert search_request(parse_qsl(search_query(asked))) == asked
+    assert search_request([]) == SearchRequest()
 
 
 @pytest.mark.parametrize(
@@ -281,4 +281,4 @@ def test_what_a_search_is_asked_comes_back_from_its_address():
 )
 def test_a_search_for_nothing_there_is_is_refused(query):
     with pytest.raises(InvalidInput):
-        search_asked(parse_qsl(query))
+        search_request(parse_qsl(query))

@@ -6,10 +6,10 @@ import io
 
 import pytest
 
+from dovetail.comm.trace.nodes import TraceNode
 from dovetail.errors import DovetailError, InvalidInput, NotModelled
 from dovetail.files.chakra import MAX_MESSAGE_BYTES, MAX_NAME, encoded, read_rank
 from dovetail.files.protobuf import bytes_field, delimited, encoded_varint, number_field
-from dovetail.network.trace.nodes import TraceNode
 
 HEAD = delimited(bytes_field(1, b"0.0.4"))
 NODES = (

@@ -6,9 +6,9 @@ import pytest
 
 from dovetail.errors import InvalidInput
 from dovetail.files.job import load_spec
+from dovetail.hardware.heterogeneous import equal_devices
 from dovetail.hardware.host import Host
 from dovetail.hardware.link import Link
-from dovetail.hardware.mixed import equal_devices
 from dovetail.units import GIGA, MICRO, TERA
 
 NETWORK = "topology: [{name: a, kind: switch, devices: 8, bandwidth: 400 Gb/s, latency: 2 us, oversubscription: 2}]"

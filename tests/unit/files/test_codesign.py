@@ -12,7 +12,7 @@ import pytest
 from dovetail.api.joint import question_of
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.codesign import DEFAULT_PRESET, MAX_POINTS, CodesignOverrides, load_codesign
-from dovetail.files.codesign_words import asked_words
+from dovetail.files.codesign_formats import codesign_entries
 from dovetail.hardware.die import RETICLE_MM2
 from dovetail.search.codesign.presets import PLANS, PRESETS
 from dovetail.search.codesign.question import Budget
@@ -222,7 +222,7 @@ def same(one, other) -> bool:
 )
 def test_what_was_asked_is_asked_again_by_its_own_words(said):
     first = load_codesign("gpt2-345m", said)
-    again = load_codesign(json.loads(json.dumps(asked_words(first))), CodesignOverrides())
+    again = load_codesign(json.loads(json.dumps(codesign_entries(first))), CodesignOverrides())
     assert same(first, again)
 
 
@@ -244,7 +244,7 @@ def test_a_spec_with_everything_is_asked_again_by_its_own_words():
         "space": {"tp": [1, 2], "overlap": {"tensor": [True, False]}, "zero_stage": 1},
     }
     first = load_codesign(spec, CodesignOverrides())
-    assert same(first, load_codesign(json.loads(json.dumps(asked_words(first))), CodesignOverrides()))
+    assert same(first, load_codesign(json.loads(json.dumps(codesign_entries(first))), CodesignOverrides()))
     assert not same(first, load_codesign(spec | {"weights": [2, 1]}, CodesignOverrides()))
 
 

@@ -9,11 +9,11 @@ from dovetail.errors import DovetailError, InvalidInput, NotModelled
 from dovetail.evaluate import Outcome, evaluate
 from dovetail.files.chip import load_chip
 from dovetail.files.cluster import load_cluster
-from dovetail.files.mixed_cluster import load_any_cluster
+from dovetail.files.heterogeneous_cluster import load_any_cluster
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.clusters import clusters
-from dovetail.hardware.mixed import chips_of
-from dovetail.plan.plan import Overlap, Plan
+from dovetail.hardware.heterogeneous import chips_of
+from dovetail.parallel.plan import Overlap, Plan
 from dovetail.report.assumptions import assumptions
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload

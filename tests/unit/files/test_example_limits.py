@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dovetail.api.joint import question_of
-from dovetail.files.codesign import CodesignSaid, load_codesign
-from dovetail.files.mining import MiningSaid, load_mining
+from dovetail.files.codesign import CodesignOverrides, load_codesign
+from dovetail.files.mining import MineOverrides, load_mining
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.template import design_of
 from dovetail.search.codesign.answers import base_question
@@ -30,7 +30,7 @@ def test_there_are_examples():
 @pytest.mark.parametrize("spec", [*CODESIGNED, "gpt2-1.5b"], ids=lambda spec: getattr(spec, "stem", spec))
 def test_the_base_of_a_joint_search_keeps_its_limits(spec):
     """Also of the model that `dovetail codesign` answers without a word."""
-    said = load_codesign(str(spec), CodesignSaid())
+    said = load_codesign(str(spec), CodesignOverrides())
     own = base_question(question_of(said, metrics["throughput"]), max(said.num_devices))
     system = {knob.name: np.array([float(value) for value in knob.values]) for knob in own.space.knobs}
     assert all(len(column) == 1 for column in system.values())
@@ -41,7 +41,7 @@ def test_the_base_of_a_joint_search_keeps_its_limits(spec):
 
 @pytest.mark.parametrize("spec", MINED, ids=lambda spec: spec.stem)
 def test_the_base_of_a_mined_chip_keeps_its_limits(spec):
-    said = load_mining(str(spec), MiningSaid())
+    said = load_mining(str(spec), MineOverrides())
     silicon = silicon_of(said.base, [design_of(said.base)])
     assert silicon.area_mm2[0] <= said.limits.area_mm2
     assert silicon.power_w[0] <= said.limits.power_w

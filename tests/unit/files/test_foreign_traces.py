@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from dovetail.comm.trace.nodes import TraceNode
 from dovetail.files.chakra import encoded, read_rank
-from dovetail.network.trace.nodes import TraceNode
 
 # et_def.proto 0.0.4 of mlcommons/chakra: name, number, type (of protobuf's FieldDescriptorProto), is repeated.
 INT32, INT64, UINT64, SINT64, BOOL, TEXT, MESSAGE, ENUM, DOUBLE, FIXED64 = 5, 3, 4, 18, 8, 9, 11, 14, 1, 6

@@ -10,7 +10,7 @@ from dovetail.errors import InvalidInput
 from dovetail.files.cluster import load_cluster
 from dovetail.files.job import Job, load_plan, load_spec, load_workload
 from dovetail.files.model import load_model
-from dovetail.plan.plan import Overlap, Plan
+from dovetail.parallel.plan import Overlap, Plan
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.routing import Routing
 from dovetail.workload.transformer import Transformer

@@ -14,12 +14,12 @@ from dovetail.errors import NotModelled
 from dovetail.evaluate import Outcome, evaluate
 from dovetail.files.chip import load_chip
 from dovetail.files.job import load_spec
-from dovetail.files.job_text import chip_words, job_text, model_words, workload_words
-from dovetail.files.value_words import words_of, yaml_lines
+from dovetail.files.job_text import chip_entries, job_text, model_entries, workload_entries
+from dovetail.files.value_formats import entries_of, yaml_lines
 from dovetail.hardware.catalog import chips
-from dovetail.hardware.mixed import chips_of
+from dovetail.hardware.heterogeneous import chips_of
 from dovetail.search.codesign.answers import answer_of, chip_of
-from dovetail.search.codesign.joint import joint_search, own_hands
+from dovetail.search.codesign.joint import joint_search, local_backend
 from dovetail.search.codesign.scoring import Scorer
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision
@@ -40,7 +40,7 @@ ODD = {
 )
 def test_a_system_and_its_plan_are_taken_back_to_the_last_digit(tmp_path, base, case, network, endpoint):
     asked = question((case,), ODD | {"endpoint": (endpoint,)}, base=base, network=network)
-    found = joint_search(Scorer(asked), own_hands(Scorer(asked)))
+    found = joint_search(Scorer(asked), local_backend(Scorer(asked)))
     assert found is not None
     best = answer_of(asked, found.best)
     cluster = asked.network(chip_of(asked, best), best.num_devices)
@@ -61,7 +61,7 @@ def test_a_system_and_its_plan_are_taken_back_to_the_last_digit(tmp_path, base, 
 @pytest.mark.parametrize("name", chips.names())
 def test_every_chip_of_the_catalogue_is_written_and_read_alike(tmp_path, name):
     chip, file = chips[name](), tmp_path / "chip.yaml"
-    file.write_text("\n".join(yaml_lines(chip_words(chip))))
+    file.write_text("\n".join(yaml_lines(chip_entries(chip))))
     read = load_chip(str(file))
     alike = replace(read, sources=chip.sources, facts=chip.facts, energy=chip.energy, calibration=chip.calibration)
     assert alike == chip
@@ -72,14 +72,14 @@ def test_every_chip_of_the_catalogue_is_written_and_read_alike(tmp_path, name):
 
 def test_a_model_is_named_only_where_the_catalogue_has_the_same():
     model = models["gpt2-345m"]()
-    assert model_words(model) == "gpt2-345m"
+    assert model_entries(model) == "gpt2-345m"
     assert isinstance(model.architecture, Transformer)
-    words = model_words(replace(model, architecture=replace(model.architecture, num_layers=3)))
+    words = model_entries(replace(model, architecture=replace(model.architecture, num_layers=3)))
     assert isinstance(words, dict)
     assert words["num_layers"] == 3
     other = models["resnet-18"]()
     with pytest.raises(NotModelled, match="no transformer"):
-        model_words(replace(other, batch=3))
+        model_entries(replace(other, batch=3))
 
 
 @pytest.mark.parametrize("case", ["dense", "tied", "experts", "vision"])
@@ -88,7 +88,7 @@ def test_a_workload_is_taken_back_with_its_numbers_and_routing(tmp_path, case):
     if case == "experts":
         asked = replace(asked, routing=Routing(expert_imbalance=1.3, capacity_factor=1.5))
     file = tmp_path / "spec.yaml"
-    spec = {"workload": workload_words(asked), "cluster": {"name": "dgx-h100", "devices": 8}, "plan": "ddp"}
+    spec = {"workload": workload_entries(asked), "cluster": {"name": "dgx-h100", "devices": 8}, "plan": "ddp"}
     file.write_text("\n".join(yaml_lines(spec)))
     read = load_spec(str(file)).workload
     same = replace(
@@ -108,4 +108,4 @@ def test_yaml_reads_what_is_written_as_it_was():
         "rows": [{"x": 1, "y": [[1, 2]]}, {"x": 2}],
     }
     assert yaml.safe_load("\n".join(yaml_lines(words))) == words
-    assert words_of(Routing())["pads"] is False
+    assert entries_of(Routing())["pads"] is False

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.network import load_networks, sizes_bytes, with_faults
-from dovetail.files.network_words import algorithms_of, groups_of
+from dovetail.files.network_formats import algorithms_of, groups_of
 from dovetail.hardware.topology import Dimension
 
 LINK = "@50GB/s,500ns"

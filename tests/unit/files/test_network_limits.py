@@ -6,7 +6,7 @@ import pytest
 
 from dovetail.errors import InvalidInput
 from dovetail.files.network import load_networks, sizes_bytes, with_faults
-from dovetail.files.network_words import algorithms_of, dimensions_named, groups_of
+from dovetail.files.network_formats import algorithms_of, dimensions_named, groups_of
 
 RING = "ring:8@50GB/s,500ns"
 LINK = "bandwidth: 10 GB/s, latency: 1 us"

@@ -13,7 +13,7 @@ from dovetail.files.cluster_text import calibrated_cluster_text
 from dovetail.files.own_runs import load_own_runs
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.scales import Scales, scaled
-from dovetail.plan.plan import Overlap
+from dovetail.parallel.plan import Overlap
 
 HEAD = "name,model,cluster,devices,tp,pp,zero_stage,microbatch,global_batch,seq,step_s,tokens_per_s,notes"
 GOOD = "first,llama3-8b,dgx-h100,16,2,,1,1,64,4096,3.5,,warm"

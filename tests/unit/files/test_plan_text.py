@@ -7,9 +7,9 @@ import yaml
 
 from dovetail.files.job import load_plan
 from dovetail.files.plan_text import plan_text
-from dovetail.files.value_words import words_of, yaml_lines
+from dovetail.files.value_formats import entries_of, yaml_lines
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import Overlap, Plan
+from dovetail.parallel.plan import Overlap, Plan
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
@@ -29,7 +29,7 @@ def test_a_quantity_is_written_whole_with_its_unit():
         buffer_bytes: float = 2.0**30
         kept_frac: float = 1 / 3
 
-    lines = dict(yaml.safe_load("\n".join(yaml_lines(words_of(Later())))))
+    lines = dict(yaml.safe_load("\n".join(yaml_lines(entries_of(Later())))))
     assert lines == {"wait": "0.1 s", "buffer": "1073741824.0 B", "kept_frac": 1 / 3}
 
 
@@ -39,4 +39,4 @@ def test_a_value_that_cannot_be_written_is_our_mistake():
         what: object = 1j
 
     with pytest.raises(AssertionError, match="what: no way to write a complex"):
-        words_of(Later())
+        entries_of(Later())

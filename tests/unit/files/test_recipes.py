@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dovetail.files.job import load_spec
-from dovetail.plan.recipes import plans
+from dovetail.parallel.recipes import plans
 
 
 @pytest.mark.parametrize(("name", "entry"), list(plans.items()), ids=plans.names())

@@ -12,7 +12,7 @@ from dovetail.hardware.chip import Calibration, Chip, EnergyCosts, TensorUnits, 
 from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
 from dovetail.hardware.topology import DIMENSION_KINDS
-from dovetail.plan.plan import Overlap, Plan
+from dovetail.parallel.plan import Overlap, Plan
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
 

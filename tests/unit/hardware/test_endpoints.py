@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dovetail.comm.endpoint import endpoints as mechanisms
+from dovetail.comm.torus import Phase, Work
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.endpoints import (
@@ -20,11 +22,9 @@ from dovetail.hardware.endpoints import (
     endpoint_names,
     endpoints,
 )
-from dovetail.network.endpoint import endpoints as mechanisms
-from dovetail.network.torus import Phase, Work
-from dovetail.plan.plan import Plan
-from dovetail.plan.sharding import shard
-from dovetail.schedule.one_device.contention import BLOCK_BYTES_PER_S, Held, beside, block_bytes_per_s
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.sharding import shard
+from dovetail.step.one_device.contention import BLOCK_BYTES_PER_S, OccupiedResources, beside, block_bytes_per_s
 from dovetail.units import GIGA
 from dovetail.workload.graph import Phase as OpPhase
 from dovetail.workload.models import models
@@ -34,7 +34,7 @@ from dovetail.workload.workload import Workload
 
 def sent_once(work: Work) -> Phase:
     """A phase of very many ranks, in which a payload is sent once."""
-    return Phase(side=0, work=work, sent_frac=1.0, held_frac=1.0, num_steps=1)
+    return Phase(side=0, work=work, sent_frac=1.0, compute_slowdown_frac=1.0, num_steps=1)
 
 
 ADDING = (sent_once(Work.REDUCE_SCATTER), sent_once(Work.ALL_GATHER))
@@ -51,10 +51,10 @@ def test_a_kind_takes_what_its_mechanism_takes_of_a_very_large_ring(name, kind, 
 
 def test_sms_cost_what_was_measured_and_others_their_share_of_cores_and_memory():
     sm, dma, ace = (endpoints[name] for name in ("sm", "dma", "ace"))
-    assert (sm.adding_held_frac, sm.moving_held_frac) == (SM_HELD_FRAC, SM_HELD_FRAC)
-    assert dma.adding_held_frac == pytest.approx(SM_HELD_FRAC * (0.95 * 2 / 3 + 0.05 * 3.5 / 2.5))
+    assert (sm.adding_slowdown_frac, sm.moving_held_frac) == (SM_HELD_FRAC, SM_HELD_FRAC)
+    assert dma.adding_slowdown_frac == pytest.approx(SM_HELD_FRAC * (0.95 * 2 / 3 + 0.05 * 3.5 / 2.5))
     assert dma.moving_held_frac == ace.moving_held_frac == pytest.approx(SM_HELD_FRAC * 0.05)
-    assert ace.adding_held_frac == pytest.approx(SM_HELD_FRAC * 0.05 / 2.5)
+    assert ace.adding_slowdown_frac == pytest.approx(SM_HELD_FRAC * 0.05 / 2.5)
 
 
 def test_the_share_of_memory_is_what_the_contention_model_says_of_a_layer():
@@ -66,14 +66,14 @@ def test_the_share_of_memory_is_what_the_contention_model_says_of_a_layer():
         ops = next(block.ops for _, block in spans if block.is_layer)
         ops = ops.where(np.isin(UNIT[ops.kind], (Unit.TENSOR, Unit.VECTOR)) & (ops.phase != OpPhase.UPDATE))
         traffic = 16 * BLOCK_BYTES_PER_S
-        both = Held(
+        both = OccupiedResources(
             num_units=16,
             hbm_bytes_per_s=traffic,
             sram_bytes_per_s=block_bytes_per_s(16),
             has_shared_memory=True,
         )
-        found = [beside(ops, chips["h100-sxm"](), held) for held in (both, Held(hbm_bytes_per_s=traffic))]
-        whole, memory = (one.beside_s.sum() / one.alone_s.sum() - 1 for one in found)
+        found = [beside(ops, chips["h100-sxm"](), held) for held in (both, OccupiedResources(hbm_bytes_per_s=traffic))]
+        whole, memory = (one.overlappable_s.sum() / one.alone_s.sum() - 1 for one in found)
         shares.append(memory / whole)
     assert np.mean(shares) == pytest.approx(MEMORY_FRAC, abs=0.01)
 
@@ -104,4 +104,4 @@ def test_nothing_is_taken_below_nothing():
         replace(RING_ADDING, core_bytes=-1.0)
     with pytest.raises(InvalidInput, match="serves some of the links"):
         Engine(link_bytes_per_s=0.0)
-    assert Taken(core_bytes=0.0, memory_bytes=0.0).held_frac(RING_ADDING) == 0.0
+    assert Taken(core_bytes=0.0, memory_bytes=0.0).compute_slowdown_frac(RING_ADDING) == 0.0

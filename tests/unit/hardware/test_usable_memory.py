@@ -6,10 +6,11 @@ import pytest
 
 from dovetail.errors import InvalidInput
 from dovetail.files.cluster import load_cluster
-from dovetail.files.mixed_cluster import load_any_cluster
+from dovetail.files.heterogeneous_cluster import load_any_cluster
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.clusters import clusters
-from dovetail.report.memory import usable_words
+from dovetail.hardware.heterogeneous import pools_of
+from dovetail.report.memory import usable_label
 from dovetail.units import GIBI, share_frac
 
 TPUS = tuple(name for name in chips.names() if name.startswith("tpu-"))
@@ -79,7 +80,7 @@ def test_parts_without_a_headroom_of_their_own_have_that_of_the_whole(tmp_path):
     file = tmp_path / "parts.yaml"
     parts = "parts: [{name: dgx-h100, devices: 8, headroom: 2%}, {name: dgx-a100, devices: 8}]\n"
     file.write_text(f"{parts}between: {{bandwidth: 25 GB/s, latency: 8 us}}\nheadroom: 10%\n")
-    assert [part.chip.hbm_reserve_frac for part in load_any_cluster(str(file)).parts] == [0.02, 0.1]
+    assert [part.chip.hbm_reserve_frac for part in pools_of(load_any_cluster(str(file)))] == [0.02, 0.1]
 
 
 @pytest.mark.parametrize("written", ["5", "0.05", "'5'", "-5 %", "101 %", "95 %", "lots"])
@@ -97,6 +98,6 @@ def test_a_share_is_read_from_a_percentage(text, frac):
 
 def test_words_name_what_is_usable_and_of_what():
     h100 = chips["h100-sxm"]()
-    assert usable_words(h100) == "76.0 GiB usable (79.2 GiB less 4 %)"
-    assert usable_words(replace(h100, hbm_reserve_frac=0.0)) == "79.2 GiB usable"
-    assert usable_words(chips["tpu-v5e"]()) == "15.8 GiB usable (16.0 GiB less 1.6 %)"
+    assert usable_label(h100) == "76.0 GiB usable (79.2 GiB less 4 %)"
+    assert usable_label(replace(h100, hbm_reserve_frac=0.0)) == "79.2 GiB usable"
+    assert usable_label(chips["tpu-v5e"]()) == "15.8 GiB usable (16.0 GiB less 1.6 %)"

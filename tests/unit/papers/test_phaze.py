@@ -12,7 +12,7 @@ from dovetail.papers.nest import CASES as NEST_CASES
 from dovetail.papers.nest import manual_placement
 from dovetail.papers.phaze import Found, Joint, baselines, expert_placement, fastest, found, phaze_study
 from dovetail.papers.phaze_cases import CALIBRATED, CASES, PUBLISHED, cluster_of
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.report.papers.phaze import phaze_record, phaze_tables
 from dovetail.report.table import WIDTH, text_of
 from dovetail.units import GIBI

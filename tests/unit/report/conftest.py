@@ -4,7 +4,7 @@ import pytest
 
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 

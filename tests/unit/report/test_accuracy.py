@@ -8,7 +8,7 @@ import pytest
 from dovetail.accuracy.bars import Bar
 from dovetail.accuracy.compared import Compared, score
 from dovetail.accuracy.validation import Judged, Scored, ScoredSet, Validation
-from dovetail.report.accuracy import accuracy_tables, amount, bar_words, validation_record, verdict
+from dovetail.report.accuracy import accuracy_tables, amount, bar_label, validation_record, verdict
 from dovetail.report.accuracy_page import accuracy_page
 from dovetail.report.scatter import scatter_svg
 from dovetail.report.table import text_of
@@ -59,8 +59,8 @@ def test_the_record_is_json_and_says_whether_all_bars_hold():
 
 def test_bars_are_said_briefly():
     bars = [{"statistic": "median", "limit_frac": 0.06, "holds": True}, {"statistic": "p90", "limit_frac": 0.15}]
-    assert bar_words(bars) == "med 6 p90 15"
-    assert bar_words([{"statistic": "worst", "limit_frac": 0.0}]) == "equal"
+    assert bar_label(bars) == "med 6 p90 15"
+    assert bar_label([{"statistic": "worst", "limit_frac": 0.0}]) == "equal"
     assert verdict([]) == ""
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.recipes import plans
+from dovetail.parallel.recipes import plans
 from dovetail.report.catalogue import chip_record, cluster_record, model_record, plan_entry_record, source_of
 from dovetail.report.catalogue_tables import entry_tables
 from dovetail.report.plain import Record

@@ -14,10 +14,10 @@ from dovetail.report.codesigned_record import codesigned_record
 from dovetail.report.nothing_fits import nothing_record, nothing_tables
 from dovetail.report.table import WIDTH, text_of
 from dovetail.search.codesign.answers import answer_of, base_answer, separate, with_reference
-from dovetail.search.codesign.joint import joint_search, own_hands
+from dovetail.search.codesign.joint import joint_search, local_backend
 from dovetail.search.codesign.question import Budget
 from dovetail.search.codesign.scoring import Scorer
-from dovetail.search.codesign.system_words import in_words
+from dovetail.search.codesign.system_labels import as_labels
 from dovetail.search.metrics import metrics
 from tests.codesign_questions import PLANS, question
 
@@ -33,7 +33,7 @@ def report(names: tuple[str, ...] = ("tied",), metric: str = "throughput", *, is
     assert base is not None
     asked = with_reference(asked, base)
     scorer = Scorer(asked)
-    found = joint_search(scorer, own_hands(scorer))
+    found = joint_search(scorer, local_backend(scorer))
     assert found is not None
     best = answer_of(asked, found.best)
     return CodesignReport(
@@ -127,7 +127,7 @@ def test_a_record_is_plain_data_of_the_same_figures():
     assert record["proof"] == proof(some)
     assert record["notes"] == list(notes(some))
     best = record["best"]
-    assert best["system"] == in_words(some.question.base, some.best.system)
+    assert best["system"] == as_labels(some.question.base, some.best.system)
     assert (best["system"]["endpoint"], record["space"]["endpoint"]) == ("sm", ["sm"])
     assert [one["model"] for one in best["models"]] == ["gpt2-345m", "llama2-7b"]
     gains = [
@@ -160,7 +160,7 @@ def test_devices_that_no_plan_cuts_are_told_by_number_and_counted_in_a_proof():
     assert "no plan of the space cuts gpt2-345m for 11 devices of this network" in text
     assert nothing_record("", question(("tied",), {"num_devices": (7, 8)}, plans=whole))["reason"] == "memory"
     some = report()
-    found = replace(some.found, census=replace(some.found.census, num_uncut=5))
+    found = replace(some.found, census=replace(some.found.census, num_unshardable=5))
     assert "beyond the limits, 5 that no plan cuts, " in proof(replace(some, found=found))
     assert "no plan cuts" not in proof(some)
 
@@ -225,9 +225,9 @@ def test_a_record_says_what_was_asked_of_each_model():
 def test_even_stages_that_were_asked_for_are_said_and_leave_nothing_open_by_energy():
     some = report(metric="tokens/J")
     cases = tuple(replace(case, is_even_only=True) for case in some.question.cases)
-    told = " ".join(notes(replace(some, question=replace(some.question, cases=cases))))
-    assert "plans of even stages alone, as asked" in told
-    assert "uneven" not in told
+    message = " ".join(notes(replace(some, question=replace(some.question, cases=cases))))
+    assert "plans of even stages alone, as asked" in message
+    assert "uneven" not in message
     assert "uneven plans of" in " ".join(notes(some))
     wide_open = replace(some, found=replace(some.found, bound=some.found.best.loss / 2))
     assert "what is open are uneven plans" in " ".join(notes(wide_open))

@@ -12,7 +12,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def panel(*curves, is_y_log=True):
-    return Panel(title="a < b", x_name="x", y_name="y", x_words=str, y_words=str, curves=curves, is_y_log=is_y_log)
+    return Panel(title="a < b", x_name="x", y_name="y", x_label=str, y_words=str, curves=curves, is_y_log=is_y_log)
 
 
 @pytest.mark.parametrize("is_y_log", [True, False])

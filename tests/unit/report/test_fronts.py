@@ -13,7 +13,7 @@ from dovetail.report.fronts_picture import steps
 from dovetail.report.fronts_record import front_record
 from dovetail.report.table import WIDTH, text_of
 from dovetail.search.codesign.answers import base_answer, with_reference
-from dovetail.search.codesign.pareto import checked_axes, own_hands, pareto_front
+from dovetail.search.codesign.pareto import checked_axes, local_backend, pareto_front
 from dovetail.search.codesign.scoring import Scorer
 from tests.codesign_questions import question
 
@@ -31,7 +31,7 @@ def report(names: tuple[str, ...] = ("tied", "dense"), metric: str = "throughput
         metric_name=metric,
         network="torus",
         preset="chip",
-        found=pareto_front(asked, own_hands(scorer), axes),
+        found=pareto_front(asked, local_backend(scorer), axes),
         plan_of=scorer.even_plan,
         num_shown=5,
         is_base_fit=is_base_fit,

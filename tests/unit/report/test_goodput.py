@@ -9,7 +9,7 @@ import pytest
 from dovetail.errors import NotModelled
 from dovetail.evaluate import Outcome, evaluate
 from dovetail.hardware.clusters import clusters
-from dovetail.hardware.mixed import MixedCluster
+from dovetail.hardware.heterogeneous import HeterogeneousCluster
 from dovetail.hardware.reliability import (
     Checkpoints,
     CountedInterval,
@@ -21,15 +21,15 @@ from dovetail.hardware.reliability import (
     SharedBandwidth,
     SlowDevices,
 )
-from dovetail.plan.plan import Plan
-from dovetail.plan.sharding import shard
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.sharding import shard
 from dovetail.report.assumptions import assumptions
 from dovetail.report.goodput import budget_record, budget_rows, goodput_record, goodput_rows
 from dovetail.report.outcome import tables
 from dovetail.report.record import record
-from dovetail.schedule.goodput import Goodput
-from dovetail.schedule.long_run import long_run
-from dovetail.schedule.step import PlanSteps
+from dovetail.step.goodput import Goodput
+from dovetail.step.long_run import long_run
+from dovetail.step.step import PlanSteps
 from dovetail.units import GIGA, SECONDS_PER_DAY, SECONDS_PER_HOUR
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
@@ -164,7 +164,7 @@ def test_a_job_that_never_gets_on_keeps_its_step_and_is_told_why(said, words):
 
 def test_failures_of_parts_are_not_modelled():
     parts = tuple(replace(CLUSTER, name=name, reliability=SAID) for name in ("a", "b"))
-    mixed = MixedCluster(name="both", parts=parts, between=CLUSTER.topology.dimensions[-1].link)
+    mixed = HeterogeneousCluster(name="both", parts=parts, between=CLUSTER.topology.dimensions[-1].link)
     sharded = shard(WORKLOAD.training_graph(), PLAN)
     steps = PlanSteps(sharded, WORKLOAD.precision)
     with pytest.raises(NotModelled, match="reliability is not modelled"):

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from dovetail.hardware.catalog import chips
-from dovetail.plan.plan import Plan
-from dovetail.report.mined import MinedReport, cut_in_words, designs_table, notes, rivals_table, sentence
+from dovetail.parallel.plan import Plan
+from dovetail.report.mined import MinedReport, designs_table, notes, partition_label, rivals_table, sentence
 from dovetail.search.algorithms import algorithms
 from dovetail.search.designs import Limits, design_space
 from dovetail.search.metrics import metrics
@@ -118,4 +118,4 @@ def test_how_far_a_design_is_behind_is_said_as_what_a_sample_takes_more():
     ],
 )
 def test_a_plan_that_fits_is_told_as_a_spec_says_it(plan, words):
-    assert cut_in_words(replace(TASK, plan=plan)) == words
+    assert partition_label(replace(TASK, plan=plan)) == words

@@ -8,11 +8,11 @@ from functools import cache
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.host import Host
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
+from dovetail.report.labels import plan_in_brief
 from dovetail.report.outcome import tables
 from dovetail.report.record import record
 from dovetail.report.table import text_of
-from dovetail.report.words import plan_in_brief
 from dovetail.units import GIBI
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from dovetail.evaluate import Infeasible, Outcome, evaluate
-from dovetail.plan.plan import Overlap, Plan
+from dovetail.parallel.plan import Overlap, Plan
 from dovetail.report.assumptions import UNUSED_FIGURES, assumptions
+from dovetail.report.labels import counted, gain, number, one_of, plan_in_brief, seconds
 from dovetail.report.levers import excess_rows, levers_table, shorter_seq
 from dovetail.report.limits import limited_by
 from dovetail.report.memory import memory_table
 from dovetail.report.outcome import tables
 from dovetail.report.table import WIDTH, text_of
-from dovetail.report.words import counted, gain, number, one_of, plan_in_brief, seconds
 from dovetail.units import GIBI
 from tests.messages import holds
 from tests.unit.report.conftest import evaluated

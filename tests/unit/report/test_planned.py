@@ -8,10 +8,10 @@ from functools import cache
 import pytest
 
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import Plan
-from dovetail.report.launch.nearest import Cost
-from dovetail.report.launch.runnable import Runnable, runnable, runnable_notes, runners
-from dovetail.report.planned import Told, notes, planned_tables, proof, sentence
+from dovetail.parallel.plan import Plan
+from dovetail.report.launchers.nearest import Cost
+from dovetail.report.launchers.runnable import Runnable, runnable, runnable_notes, runners
+from dovetail.report.planned import PlanReportContext, notes, planned_tables, proof, sentence
 from dovetail.report.planned_record import planned_record
 from dovetail.report.ranked import ranking_table
 from dovetail.report.table import WIDTH, text_of
@@ -25,7 +25,7 @@ from dovetail.workload.workload import Workload
 from tests.messages import holds
 
 OWN = Plan(tensor_parallel=4, sequence_parallel=True, data_parallel=2, recompute=("full",))
-TOLD = Told(name="a job", commands=("dovetail simulate " + "--very-long-option " * 6,))
+TOLD = PlanReportContext(name="a job", commands=("dovetail simulate " + "--very-long-option " * 6,))
 
 
 @cache

@@ -8,7 +8,7 @@ import pytest
 from dovetail import __version__
 from dovetail.evaluate import Outcome, evaluate
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.report.record import record
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload

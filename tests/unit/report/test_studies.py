@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from dovetail.errors import InvalidInput
-from dovetail.report.studies import asked_words, studies_table, studies_tables, study_record, study_tables
+from dovetail.report.studies import question_label, studies_table, studies_tables, study_record, study_tables
 from dovetail.report.study_rows import row_cells, row_columns
 from dovetail.report.table import WIDTH, text_of
 from dovetail.search.algorithms import Scored
@@ -60,11 +60,11 @@ def test_rows_say_what_they_were_asked_by():
 
 def test_questions_that_differ_in_batch_or_limits_alone_are_told_apart():
     one = study(**ASKED)
-    assert asked_words(one) == "a by throughput on tpu, batch 8, 2 devices, within 606.68 mm2"
+    assert question_label(one) == "a by throughput on tpu, batch 8, 2 devices, within 606.68 mm2"
     stage = study(jobs=[{"name": "a", "is_stage": True}])
-    assert asked_words(stage) == "a, one kind of stage"
+    assert question_label(stage) == "a, one kind of stage"
     both = study(budget={"power_w": 280.0, "total_usd": 900000.0})
-    assert asked_words(both) == "within 280 W and 900000 USD in all"
+    assert question_label(both) == "within 280 W and 900000 USD in all"
 
 
 def test_a_study_is_shown_with_every_digit_of_its_limits_and_with_units():
@@ -95,10 +95,10 @@ def test_two_columns_of_one_name_are_refused():
 
 
 def test_a_question_is_put_in_words_from_what_it_says():
-    assert asked_words(study()) == ""
+    assert question_label(study()) == ""
     said = study(jobs=[{"name": "a"}, {"name": "b"}], base={"name": "tpu"}, metric="throughput")
-    assert asked_words(said) == "a + b by throughput on tpu"
-    assert asked_words(study(cases=[{"name": "a"}])) == "a"
+    assert question_label(said) == "a + b by throughput on tpu"
+    assert question_label(study(cases=[{"name": "a"}])) == "a"
 
 
 def test_a_store_without_studies_and_a_study_without_rows_are_told():
@@ -132,7 +132,7 @@ def joint_study():
 
 
 def test_what_a_joint_search_was_asked_is_told_with_devices_lengths_and_whether_all_was_scored():
-    told = asked_words(joint_study())
+    told = question_label(joint_study())
     assert told == (
         "gpt2-345m + bert-large by throughput on tpuv4-like, batch 64 + 32, seq 256 + 128, 8 or 16 devices, torus,"
         " space chip, every system scored, within 4000 W in all"

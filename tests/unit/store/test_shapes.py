@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dovetail.store.shapes import Misshapen, check_count, check_words, figure_names_of, inputs_of
+from dovetail.store.shapes import MalformedRow, check_count, check_texts, figure_names_of, inputs_of
 
 GOOD = {
     "jobs": [{"name": "bert", "batch": 8, "num_devices": 2, "plans": {}}],
@@ -56,27 +56,27 @@ def test_knobs_are_a_mapping_in_their_order():
     ],
 )
 def test_inputs_that_no_study_has_are_named(changes):
-    with pytest.raises(Misshapen, match=f"{next(iter(changes))}|its space"):
+    with pytest.raises(MalformedRow, match=f"{next(iter(changes))}|its space"):
         inputs_of(json.dumps(GOOD | changes))
 
 
 @pytest.mark.parametrize("text", ["[]", "3", "null", "{", "[" * 100_000, b"{}", None, 3.5, '{"a": ' * 100_000])
 def test_inputs_that_are_no_mapping_are_refused(text):
-    with pytest.raises(Misshapen, match="inputs"):
+    with pytest.raises(MalformedRow, match="inputs"):
         inputs_of(text)
 
 
 @pytest.mark.parametrize("text", ["{}", "[1]", '["a", "a"]', "x", None, b"[]"])
 def test_figure_names_that_are_none_are_refused(text):
-    with pytest.raises(Misshapen, match="figure names"):
+    with pytest.raises(MalformedRow, match="figure names"):
         figure_names_of(text)
 
 
 def test_columns_of_another_type_are_refused():
-    check_words(kind="mine")
+    check_texts(kind="mine")
     check_count(0)
-    with pytest.raises(Misshapen, match="its kind must be text"):
-        check_words(kind=b"mine")
+    with pytest.raises(MalformedRow, match="its kind must be text"):
+        check_texts(kind=b"mine")
     for count in (-1, 1.5, "3", None):
-        with pytest.raises(Misshapen, match="must be a count"):
+        with pytest.raises(MalformedRow, match="must be a count"):
             check_count(count)

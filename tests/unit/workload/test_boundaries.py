@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.plan.block_memory import kept_bytes
-from dovetail.plan.frameworks import frameworks
+from dovetail.parallel.block_memory import kept_bytes
+from dovetail.parallel.frameworks import frameworks
 from dovetail.workload.boundaries import kept_once
 from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis, Block, Need

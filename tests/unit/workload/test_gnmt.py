@@ -102,7 +102,7 @@ def test_both_languages_share_one_embedding():
 
 
 def test_decoder_layers_hand_on_what_was_attended_to():
-    carried = {block.name: block.carried_elements // (BATCH * SEQ) for block in forward_graph().blocks}
+    carried = {block.name: block.boundary_activation_elements // (BATCH * SEQ) for block in forward_graph().blocks}
     assert carried["encoder_1"] == carried["decoder_1"] == carried["decoder_2"] == 2 * HIDDEN
     assert carried["embedding"] == carried["encoder_2"] == carried["encoder_3"] == HIDDEN
 

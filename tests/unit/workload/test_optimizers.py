@@ -13,12 +13,12 @@ from dovetail.evaluate import evaluate
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.topology import Dimension
-from dovetail.plan.checkpoint import checkpoint_bytes
-from dovetail.plan.memory import moments
-from dovetail.plan.plan import Plan
-from dovetail.plan.sharding import shard
+from dovetail.parallel.checkpoint import checkpoint_bytes
+from dovetail.parallel.memory import moments
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.sharding import shard
 from dovetail.registry import Owner, registering, withdraw
-from dovetail.schedule.step import assembly_of, training_step
+from dovetail.step.step import assembly_of, training_step
 from dovetail.workload.graph import Graph, Phase
 from dovetail.workload.models import models
 from dovetail.workload.operators import OPERATORS, Unit, code_of

@@ -11,11 +11,11 @@ import pytest
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Outcome, evaluate
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import Plan
-from dovetail.plan.sharding import computed_flop, executed_flop, shard
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.sharding import computed_flop, executed_flop, shard
 from dovetail.report.outcome import headline_table
-from dovetail.schedule.step import training_step
-from dovetail.schedule.work import COMM_AXES
+from dovetail.step.step import training_step
+from dovetail.step.work import COMM_AXES
 from dovetail.workload.graph import M
 from dovetail.workload.models import models
 from dovetail.workload.routing import Routing

@@ -272,7 +272,7 @@ def test_an_encoder_gives_the_decoder_something_to_attend_to():
     attention = code_of("attention")
     assert encoder.ops.work_frac[encoder.ops.kind == attention].tolist() == [1.0]
     assert decoder.ops.work_frac[decoder.ops.kind == attention].tolist() == [0.5, 1.0]
-    assert decoder.carried_elements == 2 * encoder.carried_elements
+    assert decoder.boundary_activation_elements == 2 * encoder.boundary_activation_elements
 
 
 def test_both_stacks_of_an_encoder_decoder_look_up_tokens_and_end_in_a_norm():

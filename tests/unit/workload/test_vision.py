@@ -175,7 +175,9 @@ def test_inception_without_its_auxiliary_classifier_has_the_parameters_published
 
 
 def test_inception_joins_its_branches_at_every_scale():
-    carried = {block.name: block.carried_elements // IMAGES.batch for block in forward_graph("inception-v3").blocks}
+    carried = {
+        block.name: block.boundary_activation_elements // IMAGES.batch for block in forward_graph("inception-v3").blocks
+    }
     assert carried["stem"] == 35 * 35 * 192
     assert carried["mixed_5c"] == 35 * 35 * 288
     assert carried["mixed_6a"] == 17 * 17 * 768
@@ -229,8 +231,10 @@ def test_a_vision_transformer_takes_its_positions_from_the_image():
     graph = forward_graph("vit-l-16")
     layer = block_named(graph, "layer")
     assert layer.ops.extents[0, 1] == IMAGES.batch * 197
-    assert graph.blocks[0].carried_elements == layer.carried_elements == IMAGES.batch * 197 * 1024
-    assert graph.blocks[0].carried_split == layer.carried_split
+    assert (
+        graph.blocks[0].boundary_activation_elements == layer.boundary_activation_elements == IMAGES.batch * 197 * 1024
+    )
+    assert graph.blocks[0].boundary_activation_split == layer.boundary_activation_split
     assert graph.num_layers == 24
 
 

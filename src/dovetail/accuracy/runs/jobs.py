@@ -11,7 +11,7 @@ from dovetail.accuracy.runs.shapes import model_of
 from dovetail.accuracy.runs.stacks import Stack, stack_of
 from dovetail.errors import NotModelled
 from dovetail.hardware.cluster import Cluster
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.workload.layers import Sample
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.transformer import Transformer
@@ -21,7 +21,7 @@ GROUPED_BY = ("source", "model", "layers", "hidden", "heads", "seq", "gpu", "n_g
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class PublishedRun:
     """One published run: what ran, where, how it was cut, and how long a step took."""
 
     name: str
@@ -41,7 +41,7 @@ class Run:
         return self.model, self.sample, self.precision, self.cluster, self.plan.framework
 
 
-def run_of(row: Row) -> Run:
+def run_of(row: Row) -> PublishedRun:
     """The job of a row; `NotModelled` says why there is none."""
     if row.lacking:
         raise NotModelled(f"incomplete: {', '.join(row.lacking)} not given")
@@ -58,7 +58,7 @@ def run_of(row: Row) -> Run:
         has_wide_residual=stack.has_wide_residual,
         has_fused_loss=stack.has_fused_loss,
     )
-    return Run(
+    return PublishedRun(
         name=row.word("row_id"),
         publisher=row.publisher,
         group="|".join(row.word(column) for column in GROUPED_BY),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from dovetail.accuracy.runs.row import Row
 from dovetail.errors import NotModelled
-from dovetail.plan.plan import Overlap
+from dovetail.parallel.plan import Overlap
 from dovetail.workload.optimizer import Precision
 
 NOTHING_OVERLAPS = Overlap(data=False, tensor=False, context=False, expert=False, pipeline=False)

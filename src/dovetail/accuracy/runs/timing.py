@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dovetail.accuracy.jobs import why_not
-from dovetail.accuracy.runs.jobs import Run, run_of
+from dovetail.accuracy.runs.jobs import PublishedRun, run_of
 from dovetail.accuracy.runs.row import Row
 from dovetail.errors import DovetailError, InvalidInput, NotModelled
 from dovetail.evaluate import memory_use
-from dovetail.plan.check import check_plan
-from dovetail.plan.placement import placement
-from dovetail.plan.plan import columns_of
-from dovetail.plan.sharding import shard
-from dovetail.schedule.pipelines import check_schedule
-from dovetail.schedule.step import step_times
+from dovetail.parallel.check import check_plan
+from dovetail.parallel.placement import placement
+from dovetail.parallel.plan import columns_of
+from dovetail.parallel.sharding import shard
+from dovetail.step.pipelines import check_schedule
+from dovetail.step.step import step_times
 from dovetail.workload.graph import Graph
 from dovetail.workload.training import training_graph
 
@@ -29,7 +29,7 @@ UNSTATED = ("micro_batch",)  # what a row may lack and still be compared, apart 
 class Timed:
     """A run and what we say of it."""
 
-    run: Run
+    run: PublishedRun
     step_s: float
     fits: bool
     is_complete: bool = True  # else the microbatch is not stated, and the best of a few was taken
@@ -37,7 +37,7 @@ class Timed:
 
 def timed_rows(rows: Iterable[Row]) -> tuple[list[Timed], Counter[str]]:
     """Every run that can be said, in the order of the rows of each setting, and words for those that cannot."""
-    complete: list[Run] = []
+    complete: list[PublishedRun] = []
     others: list[Timed] = []
     unsaid: Counter[str] = Counter()
     for row in rows:
@@ -70,7 +70,7 @@ def timed_rows(rows: Iterable[Row]) -> tuple[list[Timed], Counter[str]]:
     return found + others, unsaid
 
 
-def timed(run: Run) -> Timed:
+def timed(run: PublishedRun) -> Timed:
     """One run; `InvalidInput` where its plan cannot cut the model."""
     check_dtypes(run)
     graph = _graph(run)
@@ -78,14 +78,14 @@ def timed(run: Run) -> Timed:
     return timed_together([run], graph)[0]
 
 
-def check_dtypes(run: Run) -> None:
+def check_dtypes(run: PublishedRun) -> None:
     """Raises `NotModelled` where the chip has no rate for the products of a run."""
     chip = run.cluster.chip
     if run.precision.compute not in dict(chip.tensor.rates):
         raise NotModelled(f"{chip.name} has no rate for {run.precision.compute}")
 
 
-def timed_together(runs: Sequence[Run], graph: Graph) -> list[Timed]:
+def timed_together(runs: Sequence[PublishedRun], graph: Graph) -> list[Timed]:
     """Runs that differ by their plan alone, each of which can cut `graph`."""
     if not runs:
         return []
@@ -95,18 +95,18 @@ def timed_together(runs: Sequence[Run], graph: Graph) -> list[Timed]:
     return [Timed(run=run, step_s=float(s), fits=fit) for run, s, fit in zip(runs, times, fits, strict=True)]
 
 
-def _by_setting(runs: Iterable[Run]) -> list[list[Run]]:
-    found: dict[object, list[Run]] = defaultdict(list)
+def _by_setting(runs: Iterable[PublishedRun]) -> list[list[PublishedRun]]:
+    found: dict[object, list[PublishedRun]] = defaultdict(list)
     for run in runs:
         found[run.setting].append(run)
     return list(found.values())
 
 
-def _graph(run: Run) -> Graph:
+def _graph(run: PublishedRun) -> Graph:
     return training_graph(run.model.forward(run.sample), run.precision)
 
 
-def _check(run: Run, graph: Graph) -> None:
+def _check(run: PublishedRun, graph: Graph) -> None:
     check_plan(run.plan, graph, run.cluster.num_devices)
     check_schedule(run.plan, run.plan.num_microbatches(graph.batch))
     placement(run.plan, run.cluster.topology)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dovetail.accuracy.measurements import Measurements, UnreadableRows
-from dovetail.accuracy.prepared import Given, Prepared
+from dovetail.accuracy.prepared import Prepared, TableContext
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.registry import Registry
 from dovetail.workload.operators import DTYPES
@@ -25,7 +25,7 @@ class Format:
 
     needed: tuple[str, ...]
     summary: str
-    prepare: Callable[[Measurements, Given], tuple[Prepared, ...]]
+    prepare: Callable[[Measurements, TableContext], tuple[Prepared, ...]]
     has_dtypes: bool = False
 
 
@@ -38,7 +38,7 @@ def format_of(measurements: Measurements) -> str:
     return max(fitting, key=lambda name: len(sets[name].needed), default="")
 
 
-def prepared(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepared(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     """The sets in a table of measurements; a table of no known format is refused, naming what it lacks."""
     if given.dtype and given.dtype not in DTYPES:
         raise InvalidInput(f"no dtype is named {given.dtype!r}{did_you_mean(given.dtype, DTYPES)}", "--dtype")
@@ -57,7 +57,7 @@ def prepared(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
     return found
 
 
-def _readable(known: Format, table: Measurements, given: Given) -> tuple[tuple[Prepared, ...], dict[int, str]]:
+def _readable(known: Format, table: Measurements, given: TableContext) -> tuple[tuple[Prepared, ...], dict[int, str]]:
     """The sets of the rows that can be read, and why not by line of the others; raises where no row can.
 
     A format reads column by column and names every row that a column breaks, so this ends after as many turns as

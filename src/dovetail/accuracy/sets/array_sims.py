@@ -7,9 +7,9 @@ from collections import Counter
 import numpy as np
 
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Given, Prepared, chip_for
+from dovetail.accuracy.prepared import Prepared, TableContext, chip_for
 from dovetail.accuracy.sets import Format, sets
-from dovetail.accuracy.sets.gemm import shape_words
+from dovetail.accuracy.sets.gemm import shape_label
 from dovetail.cost.systolic import DATAFLOWS, convolution_product, systolic_cycles
 from dovetail.hardware.chip import Chip
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
@@ -19,7 +19,7 @@ _ARRAY = ("array_rows", "array_cols")
 _DATAFLOWS = {name[0] + "s": name for name in DATAFLOWS}  # os, ws, is
 
 
-def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     """A set for each simulator whose rows have a shape and one array; the others are counted."""
     has_shape = _filled(measurements, ("m", "n", "k")) | _filled(measurements, _IMAGE)
     tools = np.array([word.partition(" ")[0].lower() for word in measurements.words("tool")])
@@ -49,7 +49,7 @@ def _simulated(
     steps = _closed_forms((m, n, k), (num_rows, num_cols), flows, is_overlapped)
     # SCALE-Sim counts waiting for memory apart; ZigZag's stalls are what the overlapped mode does not hide
     stalls = 0.0 if is_overlapped else table.numbers("stall_cycles")
-    arrays = zip(shape_words(m, n, k), num_rows, num_cols, strict=True)
+    arrays = zip(shape_label(m, n, k), num_rows, num_cols, strict=True)
 
     def predicted(_chip: Chip) -> FloatArray:
         return steps

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Given, Prepared, chip_for
+from dovetail.accuracy.prepared import Prepared, TableContext, chip_for
 from dovetail.accuracy.sets import Format, sets
+from dovetail.comm.astra.described import dims_of, system_of
+from dovetail.comm.astra.engine import collective_ticks
+from dovetail.comm.astra.steps import gpt_like_step, step_ticks
+from dovetail.comm.astra.system import TICK_S, AstraSystem
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.hardware.chip import Chip
-from dovetail.network.astra.described import dims_of, system_of
-from dovetail.network.astra.engine import collective_ticks
-from dovetail.network.astra.steps import gpt_like_step, step_ticks
-from dovetail.network.astra.system import TICK_S, AstraSystem
 from dovetail.units import NANO
 from dovetail.workload.graph import FloatArray
 
@@ -25,7 +25,7 @@ STEPS = ("workload", "nodes_per_npu", *CONFIGURATION)
 BACKENDS = ("unaware", "aware")
 
 
-def prepare_collectives(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare_collectives(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     names = measurements.words("collective")
     payloads = [int(payload) for payload in measurements.positive("comm_size_bytes")]
     systems = _systems(measurements)
@@ -37,7 +37,7 @@ def prepare_collectives(measurements: Measurements, given: Given) -> tuple[Prepa
     return (_prepared(measurements, given, tuple(names), tuple(whats), ticks, "astra-sim collectives"),)
 
 
-def prepare_steps(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare_steps(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     names = measurements.words("workload")
     systems = _systems(measurements)
 
@@ -53,7 +53,12 @@ def prepare_steps(measurements: Measurements, given: Given) -> tuple[Prepared, .
 
 
 def _prepared(
-    table: Measurements, given: Given, kinds: tuple[str, ...], whats: tuple[str, ...], ticks: list[int], promise: str
+    table: Measurements,
+    given: TableContext,
+    kinds: tuple[str, ...],
+    whats: tuple[str, ...],
+    ticks: list[int],
+    promise: str,
 ) -> Prepared:
     predicted_s = np.array(ticks) * TICK_S
 

@@ -7,7 +7,7 @@ import numpy as np
 from dovetail.accuracy.columns import attention_ops
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.passes import phases_of
-from dovetail.accuracy.prepared import Given, Prepared, chip_for, operators, promise_for, typed
+from dovetail.accuracy.prepared import Prepared, TableContext, chip_for, operators, promise_for, typed
 from dovetail.accuracy.sets import Format, sets
 from dovetail.units import MICRO
 from dovetail.workload.graph import Phase
@@ -15,7 +15,7 @@ from dovetail.workload.graph import Phase
 NEEDED = ("batch", "heads", "kv_heads", "seq", "head_dim", "causal", "pass", "time_us")
 
 
-def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     chip = chip_for(given)
     rows = typed(measurements, given, chip)
     table = rows.table

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dovetail.accuracy.columns import product_ops
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Given, Prepared, chip_for, operators, promise_for, typed
+from dovetail.accuracy.prepared import Prepared, TableContext, chip_for, operators, promise_for, typed
 from dovetail.accuracy.sets import Format, sets
-from dovetail.accuracy.sets.gemm import shape_words
+from dovetail.accuracy.sets.gemm import shape_label
 from dovetail.units import MICRO
 from dovetail.workload.graph import Phase
 
 
-def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     chip = chip_for(given)
     rows = typed(measurements, given, chip)
     b, m, n, k = (rows.table.counts(name) for name in ("b", "m", "n", "k"))
@@ -20,7 +20,7 @@ def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
         product_ops(b, m, n, k, kind="matmul", phase=Phase.FORWARD, dtypes=rows.dtypes),
         chip,
         kinds=("matmul",) * len(rows.table),
-        whats=shape_words(b, m, n, k),
+        whats=shape_label(b, m, n, k),
         measured_s=rows.table.positive("time_us") * MICRO,
         promise=promise_for(chip, "h200 bmm"),
     )

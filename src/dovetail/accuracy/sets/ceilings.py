@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail.accuracy.columns import bare_ops, product_ops
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Given, Prepared, chip_for
+from dovetail.accuracy.prepared import Prepared, TableContext, chip_for
 from dovetail.accuracy.sets import Format, sets
 from dovetail.cost.costs import op_costs
 from dovetail.cost.op_cost import Setting
@@ -24,7 +24,7 @@ _SIDE = re.compile(r"[0-9]{1,6}")
 _PRODUCT = re.compile(r"gemm_(?P<dtype>[a-z0-9]+)")
 
 
-def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     chip = chip_for(given)
     words = list(zip(measurements.words("kind"), measurements.words("size"), strict=True))
     found = [ceiling_ops(kind, size) for kind, size in words]

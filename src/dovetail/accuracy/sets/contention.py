@@ -9,11 +9,11 @@ import numpy as np
 
 from dovetail.accuracy.columns import attention_ops, bare_ops, convolution_ops, product_ops, stacked
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Given, Prepared, chip_for, promise_for
+from dovetail.accuracy.prepared import Prepared, TableContext, chip_for, promise_for
 from dovetail.accuracy.sets import Format, sets
 from dovetail.accuracy.sets.vector import ADAM_BYTES
 from dovetail.hardware.chip import Chip
-from dovetail.schedule.one_device.contention import Held, beside, block_bytes_per_s
+from dovetail.step.one_device.contention import OccupiedResources, beside, block_bytes_per_s
 from dovetail.units import GIGA, MEGA, MICRO
 from dovetail.workload.graph import FloatArray, Ops, Phase
 from dovetail.workload.operators import code_of
@@ -31,7 +31,7 @@ _CONVOLUTION = re.compile(r"conv(\d{1,5})x(\d{1,5})x(\d{1,4})x(\d{1,5})x(\d{1,2}
 _ADAM = re.compile(r"adamw(\d{1,12})")
 
 
-def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     chip = chip_for(given)
     words = measurements.words("compute")
     named = {word: kernel_ops(word) for word in set(words)}
@@ -59,7 +59,7 @@ def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
     return (one,)
 
 
-def _slowdowns(ops: Ops, chip: Chip, settings: list[tuple[Held, float]]) -> FloatArray:
+def _slowdowns(ops: Ops, chip: Chip, settings: list[tuple[OccupiedResources, float]]) -> FloatArray:
     """Of each row beside what is held in it, at the host's pace; rows of one setting together."""
     found = np.empty(len(settings))
     for setting in set(settings):
@@ -69,13 +69,16 @@ def _slowdowns(ops: Ops, chip: Chip, settings: list[tuple[Held, float]]) -> Floa
     return found
 
 
-def _helds(table: Measurements) -> list[Held]:
+def _helds(table: Measurements) -> list[OccupiedResources]:
     """What communication takes in each row: blocks of a collective, or the traffic of a copy engine."""
     if table.has("comm_blocks"):
         counts = table.counts("comm_blocks", least=0).tolist()
         rates = [block_bytes_per_s(k) for k in counts]
-        return [Held(num_units=k, sram_bytes_per_s=r, hbm_bytes_per_s=r) for k, r in zip(counts, rates, strict=True)]
-    return [Held(hbm_bytes_per_s=rate * GIGA) for rate in table.positive("copy_alone_gbps").tolist()]
+        return [
+            OccupiedResources(num_units=k, sram_bytes_per_s=r, hbm_bytes_per_s=r)
+            for k, r in zip(counts, rates, strict=True)
+        ]
+    return [OccupiedResources(hbm_bytes_per_s=rate * GIGA) for rate in table.positive("copy_alone_gbps").tolist()]
 
 
 def _queues_s(table: Measurements) -> list[float]:

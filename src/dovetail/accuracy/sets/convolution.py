@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dovetail.accuracy.columns import convolution_ops
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.passes import pass_words, phases_of
-from dovetail.accuracy.prepared import Given, Prepared, chip_for, operators, promise_for, typed
+from dovetail.accuracy.passes import pass_labels, phases_of
+from dovetail.accuracy.prepared import Prepared, TableContext, chip_for, operators, promise_for, typed
 from dovetail.accuracy.sets import Format, sets
 from dovetail.units import MICRO
 
@@ -13,7 +13,7 @@ SHAPE = ("batch", "cin", "cout", "kernel", "stride", "hw_in")
 NEEDED = (*SHAPE, "pass", "time_us")
 
 
-def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     chip = chip_for(given)
     rows = typed(measurements, given, chip)
     table = rows.table
@@ -33,7 +33,7 @@ def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
         rows,
         ops,
         chip,
-        kinds=pass_words(phases),
+        kinds=pass_labels(phases),
         whats=_words(table),
         measured_s=table.positive("time_us") * MICRO,
         promise=promise_for(chip, "h200 convolution"),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Given, Prepared, chip_for
+from dovetail.accuracy.prepared import Prepared, TableContext, chip_for
 from dovetail.accuracy.sets import Format, sets
 from dovetail.cost.area import silicon
 from dovetail.cost.inventory import inventory
@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"\d+(\.\d+)?")
 _PER_DIE = re.compile(r"per \w+ x(\d+)")
 
 
-def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     area = ("die_area_mm2", "mm2", AREA_CHIPS, "die area", _area_mm2)
     power = ("tdp_w", "W", POWER_CHIPS, "die power", _power_w)
     chosen = [what for what in (area, power) if measurements.has(what[0])]
@@ -43,7 +43,7 @@ def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
 
 def _sets(
     table: Measurements,
-    given: Given,
+    given: TableContext,
     column: str,
     unit: str,
     promised: tuple[str, ...],
@@ -64,7 +64,7 @@ def _sets(
 
 
 def _prepared(
-    given: Given,
+    given: TableContext,
     name: str,
     unit: str,
     names: tuple[str, ...],

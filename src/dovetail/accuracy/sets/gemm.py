@@ -8,8 +8,8 @@ import numpy as np
 
 from dovetail.accuracy.columns import product_ops
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.passes import pass_words, phases_of
-from dovetail.accuracy.prepared import Given, Prepared, Typed, chip_for, operators, promise_for, typed
+from dovetail.accuracy.passes import pass_labels, phases_of
+from dovetail.accuracy.prepared import Prepared, TableContext, Typed, chip_for, operators, promise_for, typed
 from dovetail.accuracy.sets import Format, sets
 from dovetail.cost.op_cost import Setting
 from dovetail.hardware.chip import Chip
@@ -18,7 +18,7 @@ from dovetail.workload.graph import IntArray
 from dovetail.workload.operators import dtype_code
 
 
-def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     chip = chip_for(given)
     rows = typed(measurements, given, chip)
     promise = "h200 gemm random shapes"
@@ -48,15 +48,15 @@ def products(
         rows,
         ops,
         chip,
-        kinds=pass_words(phases),
-        whats=shape_words(m, n, k),
+        kinds=pass_labels(phases),
+        whats=shape_label(m, n, k),
         measured_s=rows.table.positive(column) * scale_s,
         promise=promise,
         setting=setting,
     )
 
 
-def shape_words(*extents: IntArray) -> tuple[str, ...]:
+def shape_label(*extents: IntArray) -> tuple[str, ...]:
     return tuple("x".join(str(size) for size in row) for row in zip(*(e.tolist() for e in extents), strict=True))
 
 

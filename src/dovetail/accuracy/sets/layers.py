@@ -9,11 +9,11 @@ import numpy as np
 
 from dovetail.accuracy.jobs import Layer, kernels_of, layer_graph, layer_work
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Given, Prepared, chip_for, promise_for
+from dovetail.accuracy.prepared import Prepared, TableContext, chip_for, promise_for
 from dovetail.accuracy.sets import Format, sets
 from dovetail.errors import DovetailError
 from dovetail.hardware.chip import Chip
-from dovetail.schedule.work import StageWork
+from dovetail.step.work import StageWork
 from dovetail.units import MILLI
 from dovetail.workload.graph import BoolArray, FloatArray, Graph
 
@@ -24,7 +24,7 @@ COMPILED_S = (0.35 * MILLI, 1.0 * MILLI)
 NEEDED = ("model", *SHAPE, "gated", "causal", "mode", "fwd_bwd_ms")
 
 
-def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     """Rows that wait for the device, and rows that wait for the host, as our own prediction has it."""
     chip = chip_for(given)
     layers = layers_of(measurements)

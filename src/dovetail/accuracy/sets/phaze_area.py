@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Given, Prepared, chip_for
+from dovetail.accuracy.prepared import Prepared, TableContext, chip_for
 from dovetail.accuracy.sets import Format, sets
 from dovetail.cost.phaze_area import phaze_mm2
 from dovetail.hardware.chip import Chip
@@ -15,7 +15,7 @@ from dovetail.workload.graph import FloatArray
 NEEDED = ("num_tc", "num_vc", "width", "depth", "width_vc", "glb_buffer", "area")
 
 
-def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     """The rows do not depend on any chip of ours; the formula has its own units."""
     tensor, vector, width, depth, lanes = (measurements.counts(column).astype(np.float64) for column in NEEDED[:5])
     buffer_bytes = measurements.positive("glb_buffer")

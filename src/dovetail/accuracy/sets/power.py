@@ -12,7 +12,7 @@ import numpy as np
 
 from dovetail.accuracy.columns import attention_ops, bare_ops, product_ops
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Given, Prepared, chip_for, promise_for
+from dovetail.accuracy.prepared import Prepared, TableContext, chip_for, promise_for
 from dovetail.accuracy.sets import Format, sets
 from dovetail.cost.costs import op_costs
 from dovetail.cost.power import Load, sustained_clock_frac
@@ -32,7 +32,7 @@ _SIZE = re.compile(r"(\d+)MiB")
 _VECTOR = ("gelu", "add", "silu", "softmax", "layernorm", "rmsnorm")
 
 
-def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     chip = chip_for(given)
     details = measurements.words("detail") if measurements.has("detail") else [""] * len(measurements)
     words = list(zip(measurements.words("op"), details, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Decision, Given, Prepared, chip_for
+from dovetail.accuracy.prepared import Decision, Prepared, TableContext, chip_for
 from dovetail.accuracy.runs.row import Row
 from dovetail.accuracy.runs.timing import Timed, timed_rows
 from dovetail.accuracy.sets import Format, sets
@@ -17,7 +17,7 @@ PROMISE = "published training"
 SHAPE = ("seq", "tp", "pp", "dp", "cp", "ep", "micro_batch")
 
 
-def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     """Every row that is not read off a figure, those that do not state their microbatch apart."""
     cells = (dict(zip(measurements.columns, row, strict=True)) for row in measurements.rows)
     found, unsaid = timed_rows(Row(cells=row) for row in cells)
@@ -31,7 +31,7 @@ def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
 
 
 def _prepared(
-    name: str, rows: list[Timed], given: Given, promise: str, skipped: tuple[tuple[str, int], ...]
+    name: str, rows: list[Timed], given: TableContext, promise: str, skipped: tuple[tuple[str, int], ...]
 ) -> Prepared:
     seconds: FloatArray = np.array([timed.step_s for timed in rows])
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Given, Prepared, promise_for, typed
+from dovetail.accuracy.prepared import Prepared, TableContext, promise_for, typed
 from dovetail.accuracy.sets import Format, sets
 from dovetail.accuracy.sets.gemm import products
 from dovetail.cost.op_cost import Setting
@@ -24,7 +24,7 @@ SYSTEMS = {
 }
 
 
-def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     """One set a system, under the name of its chip; systems that are in no catalogue are left out with a word."""
     systems = measurements.words("system")
     found: list[Prepared] = []

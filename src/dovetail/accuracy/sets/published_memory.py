@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.memory_rows import ANALYTIC, MemoryRow, memory_row
-from dovetail.accuracy.prepared import Decision, Given, Prepared, chip_for
+from dovetail.accuracy.prepared import Decision, Prepared, TableContext, chip_for
 from dovetail.accuracy.sets import Format, sets
 from dovetail.errors import InvalidInput
 from dovetail.hardware.chip import Chip
@@ -22,7 +22,7 @@ READ = (
 )
 
 
-def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     """Rows that were measured and can be expressed; kinds are what was counted, and by whom."""
     columns = {column: measurements.words(column) for column in (*NEEDED, *READ)}
     fields = [{name: cells[row] for name, cells in columns.items()} for row in range(len(measurements))]

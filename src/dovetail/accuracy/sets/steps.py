@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail.accuracy.jobs import Job, job_graph, step_job, step_s, why_not
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Given, Prepared, chip_for, promise_for
+from dovetail.accuracy.prepared import Prepared, TableContext, chip_for, promise_for
 from dovetail.accuracy.sets import Format, sets
 from dovetail.errors import NotModelled
 from dovetail.hardware.chip import Chip
@@ -19,7 +19,7 @@ SHAPE = ("layers", "micro_batch", "seq")
 NEEDED = ("model", *SHAPE, "recompute", "mode", "iter_ms")
 
 
-def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     chip = chip_for(given)
     jobs, skipped = step_jobs(measurements)
     table = measurements.where(np.array([job is not None for job in jobs], dtype=np.bool_))

@@ -10,7 +10,7 @@ import numpy as np
 
 from dovetail.accuracy.columns import bare_ops
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Given, Prepared, Typed, chip_for, dtypes_of, operators, promise_for
+from dovetail.accuracy.prepared import Prepared, TableContext, Typed, chip_for, dtypes_of, operators, promise_for
 from dovetail.accuracy.sets import Format, sets
 from dovetail.hardware.chip import Chip
 from dovetail.units import MICRO
@@ -37,7 +37,7 @@ class _Operator:
     pool: int = 1  # rows of it summed to one
 
 
-def prepare(measurements: Measurements, given: Given) -> tuple[Prepared, ...]:
+def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     chip = chip_for(given)
     named = {word: _operator(word) for word in set(measurements.words("op"))}
     words = measurements.words("op")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dovetail.api.networks import Collective
     from dovetail.api.operators import Operator
     from dovetail.api.scheduled import BlockSchedule
-    from dovetail.files.given import ChipGiven, ModelGiven
+    from dovetail.files.python_values import ChipLike, ModelLike
 
 SMS = Kind(parse=lambda _, text: text or "", check=lambda _, value: "" if value is None else str(value))
 
@@ -40,7 +40,7 @@ def op(
         argument("M N K of a product; rows and columns; channels in, out and side of a convolution.", "SIZE", REPEATED),
     ],
     chip: Annotated[
-        "ChipGiven", Option("A chip: name, the beginning of one such as h200, or a file.", "NAME", VALUE)
+        "ChipLike", Option("A chip: name, the beginning of one such as h200, or a file.", "NAME", VALUE)
     ] = "",
     dtype: Annotated["str", Option("What it is computed in.", "DTYPE")] = "bf16",
     direction: Annotated[
@@ -85,10 +85,10 @@ class OpRequest(Request, of=op):
 
 @python_call
 def schedule(
-    model: Annotated["ModelGiven", argument("A model: name, file or Hugging Face config.json.", "MODEL")],
+    model: Annotated["ModelLike", argument("A model: name, file or Hugging Face config.json.", "MODEL")],
     *,
     chip: Annotated[
-        "ChipGiven", Option("A chip: name, the beginning of one such as tpuv2, or a file.", "NAME", VALUE)
+        "ChipLike", Option("A chip: name, the beginning of one such as tpuv2, or a file.", "NAME", VALUE)
     ] = "",
     block: Annotated[
         "str", Option("A block of the model, such as layer or head; the layer that repeats most if none.", "NAME")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dovetail.api.progress import Tell
     from dovetail.api.reproduced import Reproduction
     from dovetail.api.validated import Validation
-    from dovetail.files.given import ChipGiven
+    from dovetail.files.python_values import ChipLike
 
 
 @python_call
@@ -28,7 +28,7 @@ def validate(
         ),
     ],
     chip: Annotated[
-        "ChipGiven",
+        "ChipLike",
         Option(
             "A chip: name, the beginning of one such as h200, or a file. Otherwise as the table says.", "NAME", VALUE
         ),
@@ -58,11 +58,11 @@ def validate(
     with every set that is here, times the commonest operations beside other tools, and proves gaps; it takes minutes.
     """
     request = ValidateRequest.of_arguments(locals())
-    from dovetail.api.around import called
+    from dovetail.api.search_context import called
     from dovetail.api.validated import validated
 
-    with called(progress) as around:
-        return validated(request, around)
+    with called(progress) as context:
+        return validated(request, context)
 
 
 class ValidateRequest(Request, of=validate):

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from dovetail.api.planned import Planning
     from dovetail.api.progress import Tell
     from dovetail.api.simulated import Simulation
-    from dovetail.files.given import ClusterGiven, ModelGiven, PlanGiven
     from dovetail.files.job import Spec
-    from dovetail.files.profiled_cluster import ProfileGiven
+    from dovetail.files.profiled_cluster import ProfileLike
+    from dovetail.files.python_values import ClusterLike, ModelLike, PlanLike
 
 SpecOfJob = Annotated["Spec", argument("A spec file: workload, cluster and plan.", "SPEC")]
 SpecToPlan = Annotated[
@@ -38,9 +38,9 @@ SpecToPlan = Annotated[
 NOT_YET = "pages plan over the whole space so far"
 CHOSEN = "it is chosen from the catalogue or uploaded"
 Model = Annotated[
-    "ModelGiven", Option("A model: name, file or Hugging Face config.json.", "NAME", VALUE, no_form=CHOSEN)
+    "ModelLike", Option("A model: name, file or Hugging Face config.json.", "NAME", VALUE, no_form=CHOSEN)
 ]
-Cluster = Annotated["ClusterGiven", Option("A cluster: name or file.", "NAME", VALUE, no_form=CHOSEN)]
+Cluster = Annotated["ClusterLike", Option("A cluster: name or file.", "NAME", VALUE, no_form=CHOSEN)]
 Devices = Annotated["SupportsIndex | None", Option("Devices of a catalogue cluster.", "N", COUNT, form="Devices")]
 GlobalBatch = Annotated[
     "SupportsIndex | None", Option("Samples of one step.", "N", COUNT, form="Samples a step", address="batch")
@@ -60,7 +60,7 @@ Headroom = Annotated[
     ),
 ]
 Profile = Annotated[
-    "ProfileGiven",
+    "ProfileLike",
     Option(
         "A trace of PyTorch's profiler or Chakra: measured times go before predictions.",
         "FILE",
@@ -77,7 +77,7 @@ def simulate(
     model: Model = "",
     cluster: Cluster = "",
     devices: Devices = None,
-    plan: Annotated["PlanGiven", Option("A plan: name, file, or auto for the best.", "NAME", VALUE)] = "",
+    plan: Annotated["PlanLike", Option("A plan: name, file, or auto for the best.", "NAME", VALUE)] = "",
     global_batch: GlobalBatch = None,
     seq: Seq = None,
     compute: Annotated["str | None", COMPUTE] = None,
@@ -103,7 +103,7 @@ def simulate(
     request = SimulateRequest.of_arguments(locals())
     from dovetail.api.simulated import called, simulated
 
-    return simulated(request, around=lambda: called(progress))
+    return simulated(request, context=lambda: called(progress))
 
 
 class SimulateRequest(Request, of=simulate):
@@ -172,11 +172,11 @@ def plan(
     `progress` is called with a `Progress` as the search goes on; what it raises ends the search. True shows a bar.
     """
     request = PlanRequest.of_arguments(locals())
-    from dovetail.api.around import called
     from dovetail.api.planned import planned
+    from dovetail.api.search_context import called
 
-    with called(progress) as around:
-        return planned(request, around)
+    with called(progress) as context:
+        return planned(request, context)
 
 
 class PlanRequest(Request, of=plan):
@@ -191,7 +191,7 @@ def launch(
     model: Model = "",
     cluster: Cluster = "",
     devices: Devices = None,
-    plan: Annotated["PlanGiven", Option("A plan: name or file.", "NAME", VALUE)] = "",
+    plan: Annotated["PlanLike", Option("A plan: name or file.", "NAME", VALUE)] = "",
     global_batch: GlobalBatch = None,
     seq: Seq = None,
     compute: Annotated["str | None", COMPUTE] = None,

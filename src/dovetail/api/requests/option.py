@@ -187,8 +187,8 @@ def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
     found = []
     for each in inspect.signature(inspect.unwrap(function), follow_wrapped=False).parameters.values():
         if isinstance(each.annotation, str) and "Annotated[" in each.annotation:
-            told = f"the annotation of {each.name} of {function.__name__} is text, so its option would be lost"
-            raise TypeError(f"{told}; leave `from __future__ import annotations` out of its module")
+            message = f"the annotation of {each.name} of {function.__name__} is text, so its option would be lost"
+            raise TypeError(f"{message}; leave `from __future__ import annotations` out of its module")
         options = [one for one in getattr(each.annotation, "__metadata__", ()) if isinstance(one, Option)]
         default = () if each.kind is inspect.Parameter.VAR_POSITIONAL else each.default
         found += [Parameter(each.name, default, option) for option in options]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dovetail.api.fronts import Front
     from dovetail.api.mined import Mining
     from dovetail.api.progress import Tell
-    from dovetail.files.given import SpecGiven
+    from dovetail.files.python_values import SpecLike
 
 EXACT = "exact"  # by bounds, to a proof
 AXES = "throughput,area,power,cost"
@@ -54,7 +54,7 @@ Dask = Annotated[
 
 # Of `codesign` and `pareto`.
 SpecOfSystems = Annotated[
-    "SpecGiven",
+    "SpecLike",
     argument(
         "A model (name, file or config.json), or a spec with models, chip, devices, budget and plans.", "[MODEL|SPEC]"
     ),
@@ -118,7 +118,7 @@ Store = Annotated[
 @python_call
 def mine(
     spec: Annotated[
-        "SpecGiven",
+        "SpecLike",
         argument(
             "A model (name, file or Hugging Face config.json), or a spec with models, a plan and a chip.", "MODEL|SPEC"
         ),
@@ -214,11 +214,11 @@ def mine(
     is asked for a plan on so many chips, which `fix` and `forbid` may bind. `stages` is one, mosaic or pooled.
     """
     request = MineRequest.of_arguments(locals())
-    from dovetail.api.around import called
     from dovetail.api.mined import mined_for
+    from dovetail.api.search_context import called
 
-    with called(progress, store=request.store, num_workers=request.workers, dask=request.dask) as around:
-        return mined_for(request, around)
+    with called(progress, store=request.store, num_workers=request.workers, dask=request.dask) as context:
+        return mined_for(request, context)
 
 
 class MineRequest(Request, of=mine):
@@ -296,11 +296,11 @@ def codesign(
     share the work. `progress` is called with a `Progress` as the search goes on; what it raises ends the search.
     """
     request = CodesignRequest.of_arguments(locals())
-    from dovetail.api.around import called
     from dovetail.api.codesigned import codesigned
+    from dovetail.api.search_context import called
 
-    with called(progress, store=request.store, num_workers=request.workers, dask=request.dask) as around:
-        return codesigned(request, around)
+    with called(progress, store=request.store, num_workers=request.workers, dask=request.dask) as context:
+        return codesigned(request, context)
 
 
 class CodesignRequest(Request, of=codesign):
@@ -345,11 +345,11 @@ def pareto(
     as a list. The other arguments are those of `codesign`; `top` is how many systems the text shows.
     """
     request = ParetoRequest.of_arguments(locals())
-    from dovetail.api.around import called
     from dovetail.api.fronts import fronted
+    from dovetail.api.search_context import called
 
-    with called(progress, store=request.store, num_workers=request.workers, dask=request.dask) as around:
-        return fronted(request, around)
+    with called(progress, store=request.store, num_workers=request.workers, dask=request.dask) as context:
+        return fronted(request, context)
 
 
 class ParetoRequest(Request, of=pareto):

@@ -8,11 +8,11 @@ from dovetail.api.timed.operation import Operation, Run, warm
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.catalog._templates import template_tensor, template_vector
 from dovetail.hardware.chip import Chip
+from dovetail.opsched.batch import scheduled
+from dovetail.opsched.work import Work, chip_batch, work_of
 from dovetail.papers.phaze_cases import CASES, TERMS
 from dovetail.papers.phaze_joint import question_of
-from dovetail.schedule.cores.batch import scheduled
-from dovetail.schedule.cores.work import Work, chip_batch, work_of
-from dovetail.search.codesign.joint import JointFound, joint_search, own_hands
+from dovetail.search.codesign.joint import JointFound, joint_search, local_backend
 from dovetail.search.codesign.question import JointQuestion, system_space
 from dovetail.search.codesign.scoring import Scorer
 from dovetail.workload.models import models
@@ -83,7 +83,7 @@ def reduced(whole: JointQuestion) -> JointQuestion:
 
 def searched(asked: JointQuestion, *, is_exhaustive: bool = False) -> JointFound:
     scorer = Scorer(asked)
-    found = joint_search(scorer, own_hands(scorer), is_exhaustive=is_exhaustive)
+    found = joint_search(scorer, local_backend(scorer), is_exhaustive=is_exhaustive)
     assert found is not None, asked
     return found
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from dovetail.api.timed.operation import Operation, Run, warm
+from dovetail.comm.events.network_graph import network_graph
+from dovetail.comm.events.program import Collective, Program
+from dovetail.comm.events.simulate import simulate
+from dovetail.comm.one_collective import CollectiveJob, Network, network_answer
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension
-from dovetail.network.events.network_graph import network_graph
-from dovetail.network.events.program import Collective, Program
-from dovetail.network.events.simulate import simulate
-from dovetail.network.one_collective import Network, NetworkAsked, network_answer
 from dovetail.units import GIBI, MEBI, NANO
 
 NUM_RANKS = 1024
@@ -26,7 +26,7 @@ def _ring() -> Network:
 
 
 def _closed() -> Run:
-    asked = NetworkAsked(collective="all-reduce", payload_bytes=PAYLOAD_BYTES, network=_ring(), engine="closed")
+    asked = CollectiveJob(collective="all-reduce", payload_bytes=PAYLOAD_BYTES, network=_ring(), engine="closed")
 
     def run() -> float:
         for _ in range(NUM_CLOSED):

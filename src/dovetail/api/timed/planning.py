@@ -9,15 +9,15 @@ from dovetail.evaluate import evaluate
 from dovetail.files.phaze_dp import load_instance, shipped_instances
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.placement import NOWHERE, placements_of
-from dovetail.plan.plan import Plan, Plans, joined
-from dovetail.plan.sharding import shard_plans
-from dovetail.schedule.memory_needs import need_bytes
-from dovetail.schedule.step import step_times, training_step
+from dovetail.parallel.placement import NOWHERE, placements_of
+from dovetail.parallel.plan import Plan, Plans, joined
+from dovetail.parallel.sharding import shard_plans
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.placement.placed import best_placement
 from dovetail.search.planners.plan_space import PlanSpace, batches
 from dovetail.search.planners.planner import Planned, planned
+from dovetail.step.memory_needs import need_bytes
+from dovetail.step.step import step_times, training_step
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload

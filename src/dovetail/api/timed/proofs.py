@@ -11,10 +11,10 @@ from dovetail.api.timed.planning import best_plan
 from dovetail.files.phaze_dp import load_recorded, shipped_instances
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.clusters import clusters
-from dovetail.schedule.cores.exact import Limit, exact_schedule
-from dovetail.schedule.cores.fast import QUICK, list_schedule
-from dovetail.schedule.cores.problem import CoreProblem
-from dovetail.schedule.cores.work import core_problem
+from dovetail.opsched.exact import Limit, exact_schedule
+from dovetail.opsched.fast import QUICK, list_schedule
+from dovetail.opsched.problem import CoreProblem
+from dovetail.opsched.work import core_problem
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload

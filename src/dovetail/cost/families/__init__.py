@@ -11,7 +11,7 @@ from dovetail.cost.columns import ChipColumns
 from dovetail.cost.families.attention import attention_costing
 from dovetail.cost.families.convolution import convolution_costing
 from dovetail.cost.families.products import product_costing
-from dovetail.cost.families.rows import Costing, Parts, Rows, rows_of
+from dovetail.cost.families.rows import Costing, RowCosts, Rows, rows_of
 from dovetail.cost.families.vector import vector_costing
 from dovetail.cost.op_cost import LIMITS, OpCosts, Setting
 from dovetail.cost.own_costs import with_own_costs
@@ -69,7 +69,7 @@ def family_costs(work: Prepared, chips: ChipColumns, setting: Setting) -> OpCost
     return OpCosts(**found, limit=limit)
 
 
-def _finished(parts: Parts, chips: ChipColumns, setting: Setting) -> tuple[dict[str, FloatArray], IntArray]:
+def _finished(parts: RowCosts, chips: ChipColumns, setting: Setting) -> tuple[dict[str, FloatArray], IntArray]:
     """A family's parts with launches and host, as the columns of OpCosts; and what each row waits for most."""
     calibration = chips.calibration
     launch_s = parts.num_kernels * calibration["launch_s"]

@@ -17,7 +17,7 @@ from dovetail.cost.attention import (
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.families.rows import (
     Costing,
-    Parts,
+    RowCosts,
     Rows,
     floor_s,
     loop_flop_per_s,
@@ -37,14 +37,14 @@ def attention_costing(rows: Rows) -> Costing:
     gradients = np.full((len(rows), 1), float(NUM_GRADIENTS if is_backward else 0))
     beside_bytes = rows.in_bytes + rows.out_bytes
 
-    def parts(chips: ChipColumns, setting: Setting) -> Parts:  # noqa: ARG001  # regulators take longer than it runs
+    def parts(chips: ChipColumns, setting: Setting) -> RowCosts:  # noqa: ARG001  # regulators take longer than it runs
         shape = _shape(rows, chips, is_backward=is_backward)
         bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"] * chips.calibration["stream_frac"]
         tensor_s, merged_bytes = attention_unit_s(shape, chips, beside_bytes / bandwidth, bandwidth)
         apart_bytes = side_bytes(shape) + merged_bytes
         hbm_bytes = beside_bytes + apart_bytes
         lane_j = score_flop(shape) * chips.vector_j_per_flop
-        return Parts(
+        return RowCosts(
             busy_s=np.maximum(tensor_s, beside_bytes / bandwidth) + apart_bytes / bandwidth,
             tensor_s=tensor_s,
             lanes_s=np.zeros(()),

@@ -11,7 +11,7 @@ import numpy as np
 
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.families.products import product_costing
-from dovetail.cost.families.rows import Costing, Parts, Rows, beside, loop_flop_per_s, tensor_j_per_flop, throttled
+from dovetail.cost.families.rows import Costing, RowCosts, Rows, beside, loop_flop_per_s, tensor_j_per_flop, throttled
 from dovetail.cost.op_cost import Setting
 from dovetail.workload.graph import FloatArray, Phase
 
@@ -34,18 +34,18 @@ def convolution_costing(rows: Rows) -> Costing:
     product = product_costing(rows)
     is_plain = (rows.v == 1) & (rows.stride == 1) & (rows.b == 1)
 
-    def parts(chips: ChipColumns, setting: Setting) -> Parts:
+    def parts(chips: ChipColumns, setting: Setting) -> RowCosts:
         unrolled = product(chips, setting)
         if chips.stationary != ("output",) or bool(is_plain.all()):
             return unrolled
         implicit = _implicit(rows, unrolled, chips, setting)
-        names = [field.name for field in fields(Parts)]
-        return Parts(**{n: np.where(is_plain, getattr(unrolled, n), getattr(implicit, n)) for n in names})
+        names = [field.name for field in fields(RowCosts)]
+        return RowCosts(**{n: np.where(is_plain, getattr(unrolled, n), getattr(implicit, n)) for n in names})
 
     return parts
 
 
-def _implicit(rows: Rows, base: Parts, chips: ChipColumns, setting: Setting) -> Parts:
+def _implicit(rows: Rows, base: RowCosts, chips: ChipColumns, setting: Setting) -> RowCosts:
     unit_s, num_splits = _unit_s(rows, chips)
     # a channel a group is no work for tensor units: the lanes take it
     _, outputs, _, channels = _shape(rows)

@@ -9,7 +9,7 @@ import numpy as np
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.families.rows import (
     Costing,
-    Parts,
+    RowCosts,
     Rows,
     beside,
     loop_flop_per_s,
@@ -42,9 +42,9 @@ def product_costing(rows: Rows) -> Costing:
         replace(rows, flop=rows.flop / runs, in_bytes=rows.in_bytes / runs, out_bytes=rows.out_bytes / runs)
     )
 
-    def parts(chips: ChipColumns, setting: Setting) -> Parts:
+    def parts(chips: ChipColumns, setting: Setting) -> RowCosts:
         found = one(chips, setting)
-        return Parts(**{field.name: getattr(found, field.name) * runs for field in fields(Parts)})
+        return RowCosts(**{field.name: getattr(found, field.name) * runs for field in fields(RowCosts)})
 
     return parts
 
@@ -62,7 +62,7 @@ def _costing_of_one(rows: Rows) -> Costing:
     narrow = rows.operand_bytes / rows.element_bytes
     n = rows.n * rows.work_frac  # of weights side by side, those of which a second forward pass forms the product again
 
-    def parts(chips: ChipColumns, setting: Setting) -> Parts:
+    def parts(chips: ChipColumns, setting: Setting) -> RowCosts:
         shape = Products(
             b=b, m=rows.m, n=n, k=k, rate_flop_per_s=loop_flop_per_s(rows, chips), element_bytes=rows.operand_bytes
         )
@@ -96,14 +96,14 @@ def _product_parts(
     unit_j: FloatArray,
     num_kernels: FloatArray,
     host_s: FloatArray,
-) -> Parts:
+) -> RowCosts:
     """Units and HBM side by side, and what of the traffic nothing hides."""
     bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"]
     serial_bytes = _serial_bytes(rows, chips)
     after_bytes = np.where(np.isin(rows.math, SCALED)[:, None], SCALED_PASSES, 0.0) * rows.out_bytes
     math_s = rows.flop / loop_flop_per_s(rows, chips)
     both_s, clocked_s = beside(tensor_s, (hbm_bytes - serial_bytes) / bandwidth)
-    return Parts(
+    return RowCosts(
         busy_s=both_s + np.maximum(serial_bytes, after_bytes) / bandwidth,
         tensor_s=math_s,
         lanes_s=np.zeros(()),

@@ -109,7 +109,7 @@ def _operand_bytes(ops: Ops) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class RowCosts:
     """What a family says of its rows: seconds by cause and what passes (`busy_s`), launches apart."""
 
     busy_s: FloatArray
@@ -127,7 +127,7 @@ class Parts:
 
 
 # A family is given its rows and says, once, how to cost them on any chips.
-Costing = Callable[[ChipColumns, Setting], Parts]
+Costing = Callable[[ChipColumns, Setting], RowCosts]
 
 
 def loop_flop_per_s(rows: Rows, chips: ChipColumns) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.cost.columns import ChipColumns
-from dovetail.cost.families.rows import TINY_S, Costing, Parts, Rows, floor_s, stream_host_s
+from dovetail.cost.families.rows import TINY_S, Costing, RowCosts, Rows, floor_s, stream_host_s
 from dovetail.cost.kernels import Access, Kernel, Launches, launches
 from dovetail.cost.op_cost import Setting
 from dovetail.cost.vector import MANY_ROWS, SORT_KERNELS, KernelRows, access_code, kernel_times, stream_code
@@ -21,9 +21,9 @@ def vector_costing(rows: Rows) -> Costing:
     slots = np.add.reduceat(kernels.slots, np.flatnonzero(np.diff(kernels.operator, prepend=-1)), axis=0)
     slots = np.maximum(slots, rows.flop)
 
-    def parts(chips: ChipColumns, setting: Setting) -> Parts:  # noqa: ARG001  # power is the step's affair
+    def parts(chips: ChipColumns, setting: Setting) -> RowCosts:  # noqa: ARG001  # power is the step's affair
         times = kernel_times(kernels, chips)
-        return Parts(
+        return RowCosts(
             busy_s=times.busy_s,
             tensor_s=np.zeros(()),
             lanes_s=times.lanes_s,

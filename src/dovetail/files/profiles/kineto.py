@@ -154,8 +154,8 @@ def _text(value: object) -> str:
 def _duration_s(event: dict[str, Any], name: str) -> float:
     took_s = _moment_s(event, "dur", name)
     if not 0 <= took_s <= MAX_DURATION_S:
-        told = f"a duration must not be negative, nor above {MAX_DURATION_S:g} s"
-        raise InvalidInput(f"{told}; {one_line(name)[:80]} has dur {event['dur']!r:.40}")
+        message = f"a duration must not be negative, nor above {MAX_DURATION_S:g} s"
+        raise InvalidInput(f"{message}; {one_line(name)[:80]} has dur {event['dur']!r:.40}")
     return took_s
 
 
@@ -164,6 +164,6 @@ def _moment_s(event: dict[str, Any], key: str, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput(f"{key} must be a number; {one_line(name)[:80]} has {value!r:.40}")
     if not abs(value) <= MAX_MOMENT_US:
-        told = f"{key} is a number of microseconds, {MAX_MOMENT_US:g} at the most"
-        raise InvalidInput(f"{told}; {one_line(name)[:80]} has {value!r:.40}")
+        message = f"{key} is a number of microseconds, {MAX_MOMENT_US:g} at the most"
+        raise InvalidInput(f"{message}; {one_line(name)[:80]} has {value!r:.40}")
     return value * MICRO

@@ -32,7 +32,7 @@ class Taken:
         if not (self.core_bytes >= 0 and self.memory_bytes >= 0):
             raise InvalidInput(f"what a byte sent takes must not be negative; got {self}")
 
-    def held_frac(self, ring: Taken) -> float:
+    def compute_slowdown_frac(self, ring: Taken) -> float:
         """Share of compute lost, where `ring` is what the same exchange takes as SMs do it."""
         core, memory = self.core_bytes / ring.core_bytes, self.memory_bytes / ring.memory_bytes
         return SM_HELD_FRAC * (core + MEMORY_FRAC * (memory - core))
@@ -78,12 +78,12 @@ class Endpoint:
     engine: Engine = field(default_factory=Engine)
 
     @property
-    def adding_held_frac(self) -> float:
-        return self.adding.held_frac(RING_ADDING)
+    def adding_slowdown_frac(self) -> float:
+        return self.adding.compute_slowdown_frac(RING_ADDING)
 
     @property
     def moving_held_frac(self) -> float:
-        return self.moving.held_frac(RING_MOVING)
+        return self.moving.compute_slowdown_frac(RING_MOVING)
 
 
 def _check(name: str, kind: Endpoint) -> None:
@@ -91,8 +91,8 @@ def _check(name: str, kind: Endpoint) -> None:
     named("endpoint", name, kind.name)
     taken = {known.code: known.name for _, known in endpoints.items()}
     if kind.code in taken or kind.code < 1:
-        told = f"the code of an endpoint is its own, and at least 1; {name!r} has {kind.code}"
-        raise InvalidInput(f"{told}; free are those from {max(taken) + 1} on", "code")
+        message = f"the code of an endpoint is its own, and at least 1; {name!r} has {kind.code}"
+        raise InvalidInput(f"{message}; free are those from {max(taken) + 1} on", "code")
 
 
 endpoints: Registry[Endpoint] = Registry("endpoint", __name__, check=_check)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dovetail.errors import InvalidInput, did_you_mean
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.search.designs import Limits
 from dovetail.search.mining.task import Task
 from dovetail.workload.models import models

@@ -96,15 +96,15 @@ def _over_inference(study: WhamStudy) -> Iterable[Claim]:
         reported=reported,
         differs="as above",
     )
-    told = "one sample by throughput/TDP, as a chip for inference would be chosen"
+    message = "one sample by throughput/TDP, as a chip for inference would be chosen"
     small = [(most, slower) for most, slower in study.by_multipliers if slower >= PAPER.over_inference]
     if small:
-        told += f"; {PAPER.over_inference:g} times slower is the best chip of {small[-1][0]:,} multipliers"
+        message += f"; {PAPER.over_inference:g} times slower is the best chip of {small[-1][0]:,} multipliers"
     yield Claim(
         what="the same, one sample for each watt",
         ours=mean_slower(study, per_watt[0]),
         reported=reported,
-        differs=told,
+        differs=message,
     )
 
 

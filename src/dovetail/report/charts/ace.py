@@ -9,9 +9,9 @@ from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.curves import curves_chart
 from dovetail.report.charts.palette import BLUE, VERMILLION
 from dovetail.report.curves import Curve, Panel
+from dovetail.report.labels import number
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.report.words import number
 from dovetail.units import MEBI, format_rate, format_s
 
 
@@ -37,7 +37,7 @@ def _panel(title: str, across: str, points: Sequence[Record], words: object) -> 
     )
     assert callable(words)
     return Panel(
-        title=title, x_name=across, y_name="network, B/s", x_words=words, y_words=_rate, curves=curves, is_y_log=False
+        title=title, x_name=across, y_name="network, B/s", x_label=words, y_words=_rate, curves=curves, is_y_log=False
     )
 
 
@@ -54,7 +54,7 @@ def _grid(points: Sequence[Record]) -> Panel:
         title="Network by the engine's size",
         x_name="FSMs",
         y_name="network, B/s",
-        x_words=number,
+        x_label=number,
         y_words=_rate,
         curves=curves,
         is_y_log=False,

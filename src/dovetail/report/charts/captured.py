@@ -5,9 +5,9 @@ from __future__ import annotations
 from dovetail.report.charts.bars import grouped
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.palette import BLUE, GREEN, ORANGE
+from dovetail.report.labels import percent
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.report.words import percent
 
 MOST_BARS = 12
 

@@ -7,8 +7,8 @@ import math
 from dovetail.report.charts.chart import Chart, Figure, axis, layout, said
 from dovetail.report.charts.palette import BLUE, ORANGE
 from dovetail.report.charts.trail import Mark, Trail, honest, thinned
+from dovetail.report.labels import percent
 from dovetail.report.table import Table
-from dovetail.report.words import percent
 
 MANY = 40  # marks of a line: beyond them they would hide it
 
@@ -60,13 +60,13 @@ def _stairs(trail: Trail, marks: tuple[Mark, ...]) -> list[Figure]:
 
 def _sentence(trail: Trail) -> str:
     last = trail.marks[-1]
-    told = f"With {last.num_done:,} {trail.counted} {trail.done} the best is {_said(trail, last.best)}"
+    message = f"With {last.num_done:,} {trail.counted} {trail.done} the best is {_said(trail, last.best)}"
     if not (math.isfinite(last.bound) and math.isfinite(last.best) and last.best and last.bound > 0):
-        return f"{told}; nothing bounds the others."
+        return f"{message}; nothing bounds the others."
     gap_frac = abs(last.bound / last.best - 1)
     if gap_frac < 1e-6:  # style: a tolerance, of two sums of the same seconds
-        return f"{told}, and the bound has met it: none is better."
-    return f"{told}, and none can be better by more than {percent(gap_frac, 2)}."
+        return f"{message}, and the bound has met it: none is better."
+    return f"{message}, and none can be better by more than {percent(gap_frac, 2)}."
 
 
 def _said(trail: Trail, value: float) -> str:

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from dovetail.report.charts.chart import Chart, Figure, axis, layout, said
 from dovetail.report.charts.palette import series
+from dovetail.report.labels import percent
 from dovetail.report.table import Table
 from dovetail.report.tracks import Counter
-from dovetail.report.words import percent
 
 MOST_POINTS = 2000
 

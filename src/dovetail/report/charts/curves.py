@@ -22,13 +22,13 @@ def curves_chart(panel: Panel, name: str) -> Chart:
     return Chart(
         name=name,
         title=panel.title[:1].upper() + panel.title[1:],
-        alt=f"{panel.y_name[:1].upper()}{panel.y_name[1:]} over {panel.x_name}. At {panel.x_words(last_x)}, {ends}.",
+        alt=f"{panel.y_name[:1].upper()}{panel.y_name[1:]} over {panel.x_name}. At {panel.x_label(last_x)}, {ends}.",
         figure={"data": data, "layout": _layout(panel, drawn)},
         table=Table(
             title=panel.title,
             columns=("", panel.x_name, panel.y_name),
             rows=tuple(
-                (curve.name + (" (bound)" if curve.is_dashed else ""), panel.x_words(x), panel.y_words(y))
+                (curve.name + (" (bound)" if curve.is_dashed else ""), panel.x_label(x), panel.y_words(y))
                 for curve in drawn
                 for x, y in curve.points
             ),
@@ -40,7 +40,7 @@ def curves_chart(panel: Panel, name: str) -> Chart:
 def _layout(panel: Panel, curves: list[Curve]) -> Figure:
     xs = sorted({x for curve in curves for x, _ in curve.points})
     marks = xs[:: max(1, -(-len(xs) // MOST_MARKS))]
-    words = [said(panel.x_words(mark)) for mark in marks]
+    words = [said(panel.x_label(mark)) for mark in marks]
     return layout(
         height=400,
         showlegend=True,
@@ -70,7 +70,7 @@ def _line(panel: Panel, curve: Curve, names: list[str]) -> Figure:
         "showlegend": not curve.is_dashed,
         "x": [x for x, _ in curve.points],
         "y": [y for _, y in curve.points],
-        "text": [said(f"{panel.x_words(x)}: {panel.y_words(y)}") for x, y in curve.points],
+        "text": [said(f"{panel.x_label(x)}: {panel.y_words(y)}") for x, y in curve.points],
         "line": {"color": colour, "width": 2, "dash": "dash" if curve.is_dashed else "solid"},
         "marker": {"color": colour, "size": 6},
         "hovertemplate": "%{text}<extra></extra>",

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dovetail.evaluate import NUDGE_FRAC, Outcome
+from dovetail.evaluate import PERTURBATION_FRAC, Outcome
 from dovetail.report.charts.bars import ranked
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.palette import BLUE, PALE
+from dovetail.report.labels import gain, percent
 from dovetail.report.limits import NOTHING_FRAC, limited_by
 from dovetail.report.table import Table
-from dovetail.report.words import gain, percent
 
 
 def elasticities(outcome: Outcome) -> Chart:
     """A bar for every resource; what gains nothing is there too, so that one sees that it was asked."""
-    found, more = outcome.elasticities, percent(NUDGE_FRAC, 0)
+    found, more = outcome.elasticities, percent(PERTURBATION_FRAC, 0)
     figure = ranked(
         [one.resource for one in found],
         [one.gain_frac for one in found],

@@ -6,7 +6,7 @@ from dovetail.accuracy.one_operator import OpAnswer
 from dovetail.report.charts.bars import ranked
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.palette import BLUE, PALE
-from dovetail.report.operator import limit_words
+from dovetail.report.operator import limit_label
 from dovetail.report.table import Table
 from dovetail.units import format_s
 
@@ -30,7 +30,7 @@ def estimates(answer: OpAnswer) -> tuple[Chart, ...]:
     table = Table(
         title="Estimates",
         columns=("model", "time", "waits for"),
-        rows=tuple((name, format_s(time_s, 2), limit_words(limit)) for name, time_s, limit in rows),
+        rows=tuple((name, format_s(time_s, 2), limit_label(limit)) for name, time_s, limit in rows),
         align="lrl",
     )
     alt = f"{furthest[0]} is furthest from this model's {format_s(answer.time_s, 2)}: {format_s(furthest[1], 2)}."

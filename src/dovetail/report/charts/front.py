@@ -7,8 +7,8 @@ from dovetail.report.charts.palette import BLUE, GREY
 from dovetail.report.codesigned import system_in_brief
 from dovetail.report.fronts import FIELDS, FrontReport
 from dovetail.report.fronts_picture import steps
+from dovetail.report.labels import number
 from dovetail.report.table import Table
-from dovetail.report.words import number
 from dovetail.search.codesign.pareto import FrontSystem
 
 MOST_DOTS = 2000  # more are drawn on top of each other, and each takes some 150 bytes of the page

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from dovetail.report.charts.bars import grouped
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.palette import BLUE, ORANGE
+from dovetail.report.labels import percent
 from dovetail.report.table import Table
-from dovetail.report.words import percent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,18 @@ from dovetail.accuracy.validation import ScoredSet
 from dovetail.report.accuracy import amount
 from dovetail.report.charts.chart import DECADE, Chart, Figure, axis, layout, said
 from dovetail.report.charts.palette import GREY, PALE, series
+from dovetail.report.labels import percent
 from dovetail.report.table import Table
-from dovetail.report.words import percent
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "pentagon", "hexagon")
-WORDS = {"s": "time, s", "w": "power, W", "W": "power, W", "cycles": "cycles", "mm2": "area, mm2", "GiB": "memory, GiB"}
+LABELS = {
+    "s": "time, s",
+    "w": "power, W",
+    "W": "power, W",
+    "cycles": "cycles",
+    "mm2": "area, mm2",
+    "GiB": "memory, GiB",
+}
 MOST_DOTS = 3000  # of a chart; more hide each other, and each takes some 90 bytes of the page
 WORST_ROWS = 40
 SIGNIFICANT = 5
@@ -36,7 +43,7 @@ def _chart(unit: str, sets: list[ScoredSet]) -> Chart:
         *(_dots(one, index, max(1, MOST_DOTS // len(sets))) for index, one in enumerate(sets)),
     ]
     name = "".join(letter for letter in unit.lower() if letter.isalnum())
-    words = WORDS.get(unit, unit)
+    words = LABELS.get(unit, unit)
     return Chart(
         name=f"measured-{name}",
         title=f"Predicted against measured: {words.partition(',')[0]}",

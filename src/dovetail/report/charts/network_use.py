@@ -9,9 +9,9 @@ from dovetail.hardware.topology import Group
 from dovetail.report.charts.bars import stacked
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.palette import GREEN, VERMILLION
+from dovetail.report.labels import AXIS_LABELS, percent
 from dovetail.report.table import Table
-from dovetail.report.words import AXIS_WORDS, percent
-from dovetail.schedule.work import COMM_AXES, Comm
+from dovetail.step.work import COMM_AXES, Comm
 from dovetail.units import format_s
 
 _GROUPS = {"tp": "tensor", "cp": "context", "ep": "expert", "dp": "data", "pp": "pipeline"}  # fields of Placement
@@ -23,7 +23,7 @@ def network_use(outcome: Outcome) -> tuple[Chart, ...]:
     used = {axis: comm for axis, comm in every if comm.exposed_s > 0 or comm.hidden_s > 0}
     if not used:
         return ()
-    labels = [f"{AXIS_WORDS[axis]}\n{_where(outcome, axis)}" for axis in used]
+    labels = [f"{AXIS_LABELS[axis]}\n{_where(outcome, axis)}" for axis in used]
     columns = {
         "waited for": ((VERMILLION, ""), [comm.exposed_s / step_s for comm in used.values()]),
         "hidden behind compute": ((GREEN, "/"), [comm.hidden_s / step_s for comm in used.values()]),
@@ -33,7 +33,7 @@ def network_use(outcome: Outcome) -> tuple[Chart, ...]:
     chart = Chart(
         name="network-use",
         title="How long the network is in use, by axis",
-        alt=f"Most in use is the network under {AXIS_WORDS[busiest]}:"
+        alt=f"Most in use is the network under {AXIS_LABELS[busiest]}:"
         f" {percent((most.exposed_s + most.hidden_s) / step_s)} of the step, and"
         f" {percent(most.exposed_s / step_s)} of the step waits for it.",
         figure=stacked(labels, columns, "share of the step", hover="%{x:.2%}", tickformat="~%"),
@@ -48,7 +48,7 @@ def _table(outcome: Outcome, used: Mapping[str, Comm]) -> Table:
         columns=("", "network", "waited for", "hidden", "in use"),
         rows=tuple(
             (
-                AXIS_WORDS[axis],
+                AXIS_LABELS[axis],
                 _where(outcome, axis),
                 format_s(comm.exposed_s),
                 format_s(comm.hidden_s),

@@ -8,11 +8,11 @@ from dovetail.evaluate import Outcome
 from dovetail.report.charts.bars import MOST_PX
 from dovetail.report.charts.chart import Chart, Figure, axis, layout
 from dovetail.report.charts.palette import PASSES, filled
+from dovetail.report.labels import percent
 from dovetail.report.table import Table
-from dovetail.report.words import percent
-from dovetail.schedule.pass_order import Kind
-from dovetail.schedule.pipeline_events import Timeline
-from dovetail.schedule.stage_steps import MOST_PLAYED, num_played, step_timeline
+from dovetail.step.pass_order import Kind
+from dovetail.step.pipeline_events import Timeline
+from dovetail.step.stage_steps import MOST_PLAYED, num_played, step_timeline
 from dovetail.units import format_s
 
 NAMES = {
@@ -67,17 +67,17 @@ def _windows(found: Timeline) -> list[_Window]:
 
 def _chart(found: Timeline, window: _Window) -> Chart:
     idle = [bubble_s / found.step_s for bubble_s in found.bubble_s]
-    told = (
+    message = (
         f"{len(found.order.devices)} stages and {found.order.num_microbatches:,} microbatches; between the first pass"
         f" and the last, stages idle {percent(min(idle))} to {percent(max(idle))} of the time."
     )
     if window.end_s - window.start_s < found.step_s:
         which = "last" if window.start_s else "first"
-        told += f" Shown are the {which} {format_s(window.end_s - window.start_s)} of {format_s(found.step_s)}."
+        message += f" Shown are the {which} {format_s(window.end_s - window.start_s)} of {format_s(found.step_s)}."
     return Chart(
         name=window.name,
         title=window.title,
-        alt=told,
+        alt=message,
         figure={
             "data": [trace for kind in Kind if (trace := _trace(found, window, kind))],
             "layout": _layout(len(found.order.devices), window),

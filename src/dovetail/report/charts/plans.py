@@ -5,9 +5,9 @@ from __future__ import annotations
 from dovetail.report.charts.bars import ranked
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.palette import BLUE, ORANGE, PALE
+from dovetail.report.labels import gain, plan_in_brief
 from dovetail.report.ranked import PART_WORDS
 from dovetail.report.table import Table
-from dovetail.report.words import gain, plan_in_brief
 from dovetail.search.planners.ranking import Choice, Ranked
 from dovetail.units import format_bytes, format_s
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from dovetail.network.trace.outcome import TraceOutcome
+from dovetail.comm.trace.outcome import TraceOutcome
 from dovetail.report.charts.bars import stacked
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.palette import BLUE, VERMILLION

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dovetail.report.charts.bars import ranked
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.palette import BLUE, PALE
+from dovetail.report.labels import gain, percent
 from dovetail.report.limits import NOTHING_FRAC
 from dovetail.report.table import Table
-from dovetail.report.words import gain, percent
 from dovetail.search.codesign.sensitivity import Sensitivity
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from dovetail.evaluate import Outcome
 from dovetail.hardware.chip import Chip
-from dovetail.hardware.mixed import parts_of
+from dovetail.hardware.heterogeneous import pools_of
 from dovetail.report.charts.chart import Chart, Figure, axis, layout, said
 from dovetail.report.charts.palette import BLUE, GREEN, GREY, ORANGE, SKY, VERMILLION
-from dovetail.report.operator import LIMIT_WORDS
+from dovetail.report.labels import percent
+from dovetail.report.operator import LIMIT_LABELS
 from dovetail.report.table import Table
-from dovetail.report.words import percent
-from dovetail.schedule.stage_operators import StageOperator, stage_operators
+from dovetail.step.stage_operators import StageOperator, stage_operators
 from dovetail.units import format_bytes, format_rate, format_s
 from dovetail.workload.operators import ATTENTIONS
 
@@ -83,7 +83,7 @@ def operators_roofline(outcome: Outcome) -> Chart:
     """Operators of a device of the slowest stage, without the waits around them."""
     stage = int(outcome.step.slowest_stage)
     plan = outcome.plan
-    chip = parts_of(outcome.cluster)[plan.stage_parts[stage] if plan.stage_parts else 0].chip
+    chip = pools_of(outcome.cluster)[plan.stage_pools[stage] if plan.stage_pools else 0].chip
     found = stage_operators(outcome.workload.training_graph(), plan, outcome.cluster, stage)
     roofs = roofs_of(chip, outcome.workload.precision.compute)
     return roofline(roofs, [_dot(one) for one in found if _is_shown(one)])
@@ -183,7 +183,7 @@ def _sentence(roofs: Roofs, dots: Sequence[Dot], whole_s: float) -> str:
         return "No operator both computes and moves bytes."
     longest = (
         f"{dots[0].name} runs at {format_rate(dots[0].flop_per_s, 'FLOP/s')} and waits for"
-        f" {LIMIT_WORDS.get(dots[0].limit, dots[0].limit)}"
+        f" {LIMIT_LABELS.get(dots[0].limit, dots[0].limit)}"
     )
     if len(dots) == 1:
         place = "below" if dots[0].flop_per_byte < roofs.corner else "above"
@@ -206,7 +206,7 @@ def _table(dots: Sequence[Dot], whole_s: float) -> Table:
             f"{dot.flop_per_byte:.3g}",
             format_rate(dot.flop_per_s, "FLOP/s"),
             format_bytes(dot.hbm_bytes),
-            LIMIT_WORDS.get(dot.limit, dot.limit),
+            LIMIT_LABELS.get(dot.limit, dot.limit),
         )
         for dot in dots[:MOST_ROWS]
     )

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dovetail.evaluate import Infeasible, MemoryUse, Outcome
-from dovetail.plan.memory import StageMemory
+from dovetail.parallel.memory import StageMemory
 from dovetail.report.assumptions import layers_per_stage
 from dovetail.report.charts.bars import stacked
 from dovetail.report.charts.chart import Chart, Figure
 from dovetail.report.charts.palette import MEMORY
 from dovetail.report.charts.stage_time import stage_label
-from dovetail.report.memory import Run, stage_runs, unit_of_bytes
+from dovetail.report.memory import StageRange, stage_runs, unit_of_bytes
 from dovetail.report.table import Table
 from dovetail.units import format_bytes
 
-WORDS = {"optimizer": "optimizer state", "reserve": "allocator's reserve"}
+LABELS = {"optimizer": "optimizer state", "reserve": "allocator's reserve"}
 
 
 def memory_by_stage(result: Outcome | Infeasible) -> Chart:
@@ -25,7 +25,7 @@ def memory_by_stage(result: Outcome | Infeasible) -> Chart:
     held = [held_bytes(run.memory[0], use) for run in runs]
     kinds = [kind for kind in MEMORY if any(one[kind] > 0 for one in held)]
     labels = [stage_label(run.label, run.last - run.first + 1) for run in runs]
-    columns = {WORDS.get(kind, kind): (MEMORY[kind], [one[kind] / scale_bytes for one in held]) for kind in kinds}
+    columns = {LABELS.get(kind, kind): (MEMORY[kind], [one[kind] / scale_bytes for one in held]) for kind in kinds}
     figure = stacked(labels, columns, f"memory of a device, {symbol}", hover=f"%{{x:.2f}} {symbol}")
     limits = [use.limits_bytes[run.first if len(use.limits_bytes) > 1 else 0] / scale_bytes for run in runs]
     _mark_limits(figure, limits, symbol)
@@ -78,7 +78,7 @@ def _sentence(use: MemoryUse) -> str:
 
 
 def _table(
-    runs: tuple[Run, ...],
+    runs: tuple[StageRange, ...],
     labels: list[str],
     held: list[dict[str, float]],
     kinds: list[str],
@@ -96,7 +96,7 @@ def _table(
         )
         for run, label, one, limit in zip(runs, labels, held, limits, strict=True)
     )
-    columns = ("", "layers", *(WORDS.get(kind, kind) for kind in kinds), "in all", "limit")
+    columns = ("", "layers", *(LABELS.get(kind, kind) for kind in kinds), "in all", "limit")
     return Table(
         title=f"Memory of a device at its fullest, {symbol}", columns=columns, rows=rows, align="l" + "r" * len(rows[0])
     )

@@ -6,17 +6,17 @@ from dovetail.evaluate import Outcome
 from dovetail.report.charts.bars import stacked
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.palette import TIME
+from dovetail.report.labels import AXIS_LABELS, percent, seconds
 from dovetail.report.table import Table
-from dovetail.report.words import AXIS_WORDS, percent, seconds
-from dovetail.schedule.stage_steps import StageStep, stage_steps
-from dovetail.schedule.work import COMM_AXES
+from dovetail.step.stage_steps import StageStep, stage_steps
+from dovetail.step.work import COMM_AXES
 from dovetail.units import format_s
 
-WORDS = {
+LABELS = {
     "compute": "compute",
     "recompute": "recompute",
     "host": "waiting for the host",
-    **AXIS_WORDS,
+    **AXIS_LABELS,
     "offload": "copies to the host",
     "update": "update",
     "idle": "bubble and waiting",
@@ -31,7 +31,7 @@ def time_by_stage(outcome: Outcome) -> Chart:
     parts = [parts_s(stage) for stage in stages]
     kinds = [kind for kind in TIME if any(part[kind] > 0 for part in parts)]
     labels = [stage_label(stage.label, stage.num_stages) for stage in stages]
-    columns = {WORDS[kind]: (TIME[kind], [part[kind] for part in parts]) for kind in kinds}
+    columns = {LABELS[kind]: (TIME[kind], [part[kind] for part in parts]) for kind in kinds}
     slowest = stages[_slowest(outcome, stages)]
     return Chart(
         name="time-by-stage",
@@ -42,7 +42,7 @@ def time_by_stage(outcome: Outcome) -> Chart:
             title="Time of one step, by stage",
             columns=("", *labels),
             rows=tuple(
-                (WORDS[kind], *(f"{seconds(part[kind], step_s)} ({percent(part[kind] / step_s)})" for part in parts))
+                (LABELS[kind], *(f"{seconds(part[kind], step_s)} ({percent(part[kind] / step_s)})" for part in parts))
                 for kind in kinds
             ),
             align="l" + "r" * len(stages),
@@ -55,9 +55,9 @@ def _sentence(parts: dict[str, float], step_s: float, slowest: str) -> str:
     again_s = parts["recompute"]
     whole = {**parts, "compute": parts["compute"] + again_s}
     most = max(whole, key=lambda kind: whole[kind])
-    told = f"Of a step of {format_s(step_s)}, {WORDS[most]} takes {percent(whole[most] / step_s)}"
-    told += f" ({percent(again_s / step_s)} of it recompute)" if most == "compute" and again_s > 0 else ""
-    return f"{told} on a device of the slowest {slowest}."
+    message = f"Of a step of {format_s(step_s)}, {LABELS[most]} takes {percent(whole[most] / step_s)}"
+    message += f" ({percent(again_s / step_s)} of it recompute)" if most == "compute" and again_s > 0 else ""
+    return f"{message} on a device of the slowest {slowest}."
 
 
 def parts_s(stage: StageStep) -> dict[str, float]:

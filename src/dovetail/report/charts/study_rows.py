@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dovetail.report.charts.bars import ranked
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.palette import BLUE, PALE
+from dovetail.report.labels import percent
 from dovetail.report.table import Table
-from dovetail.report.words import percent
 
 MOST_CHARACTERS = 40
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from dovetail.report.charts.chart import Chart, Figure, axis, layout, said
 from dovetail.report.charts.palette import BLUE, GREY, SKY, VERMILLION
 from dovetail.report.codesigned import CodesignReport, system_in_brief, unit_of
+from dovetail.report.labels import number
 from dovetail.report.table import Table
-from dovetail.report.words import number
 from dovetail.search.codesign.answers import SystemAnswer
 from dovetail.search.codesign.question import places_of, systems_at
 from dovetail.search.codesign.systems import built_systems

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dovetail.report.charts.bars import MOST_PX
 from dovetail.report.charts.chart import Chart, Figure, axis, layout, said
 from dovetail.report.charts.palette import filled, series
+from dovetail.report.labels import counted
 from dovetail.report.table import Table
 from dovetail.report.tracks import Process, Slice
-from dovetail.report.words import counted
 from dovetail.units import format_s
 
 MOST_SLICES = 4000  # drawn: more are too fine to see

@@ -8,9 +8,9 @@ from dovetail.accuracy.validation import Validation
 from dovetail.report.accuracy import accuracy_tables, accuracy_verdict
 from dovetail.report.charts.measured import predicted_measured
 from dovetail.report.charts.set_errors import errors_by_set
+from dovetail.report.labels import counted, percent
 from dovetail.report.page import Card, Page, Section
 from dovetail.report.plain import Record
-from dovetail.report.words import counted, percent
 
 
 def accuracy_page(validation: Validation, record: Record, left_out: Sequence[str] = ()) -> Page:

@@ -11,9 +11,9 @@ from dovetail.report.charts.resources import resources_gain
 from dovetail.report.charts.systems import systems_by_area
 from dovetail.report.charts.trail import Mark, Trail
 from dovetail.report.codesigned import CodesignReport, codesigned_tables, proof, sentence, system_in_brief, unit_of
+from dovetail.report.labels import gain, number, percent, plan_in_brief
 from dovetail.report.page import Card, Page, Section
 from dovetail.report.pages.simulated import outcome_sections
-from dovetail.report.words import gain, number, percent, plan_in_brief
 from dovetail.search.codesign.answers import chip_of, gain_frac
 from dovetail.search.codesign.joint import Standing
 

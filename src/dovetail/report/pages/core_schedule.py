@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dovetail.opsched.problem import CoreSchedule
+from dovetail.opsched.tensors import peak_hbm_bytes
 from dovetail.report.charts.counters import held_over_time
 from dovetail.report.charts.tracks import tracks_chart
 from dovetail.report.core_schedule import fits, schedule_processes, schedule_tables
+from dovetail.report.labels import percent
 from dovetail.report.page import Card, Page, Section
-from dovetail.report.words import percent
-from dovetail.schedule.cores.problem import CoreSchedule
-from dovetail.schedule.cores.tensors import peak_hbm_bytes
 from dovetail.units import format_bytes, format_s
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dovetail.report.charts.front import front_charts
 from dovetail.report.fronts import FrontReport, front_tables, proof, sentence
+from dovetail.report.labels import number
 from dovetail.report.page import Card, Page, Section
-from dovetail.report.words import number
 from dovetail.units import GIGA, KILO, MEGA
 
 ASKED = ("name", "axes", "metric", "base", "network", "preset", "budget", "space")  # of the record: what was asked

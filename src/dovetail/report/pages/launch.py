@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.report.launch.launch import Launch, launch_text
+from dovetail.report.launchers.launch import Launch, launch_text
 from dovetail.report.page import Page, Section
 from dovetail.report.table import Table
 

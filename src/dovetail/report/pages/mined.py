@@ -5,9 +5,9 @@ from __future__ import annotations
 from dovetail.report.charts.convergence import convergence
 from dovetail.report.charts.designs import designs_compared
 from dovetail.report.charts.trail import Mark, Trail
+from dovetail.report.labels import counted, gain, number, percent
 from dovetail.report.mined import MinedReport, limited, mined_tables, proof, sentence
 from dovetail.report.page import Card, Page, Section
-from dovetail.report.words import counted, gain, number, percent
 
 ASKED = ("name", "metric", "algorithm", "base", "area_limit_mm2", "power_limit_w", "jobs")  # of the record
 

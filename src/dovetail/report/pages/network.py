@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dovetail.network.one_collective import NetworkAnswer
+from dovetail.comm.one_collective import NetworkAnswer
 from dovetail.report.charts.curves import curves_chart
 from dovetail.report.charts.link_load import LinkLoad, link_load
+from dovetail.report.labels import percent
 from dovetail.report.network import network_tables, sweep_panels, sweep_tables
 from dovetail.report.page import Card, Page, Section
-from dovetail.report.words import percent
 from dovetail.units import format_bytes, format_rate, format_s
 
 

@@ -6,9 +6,9 @@ from dovetail.accuracy.one_operator import OpAnswer
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.estimates import estimates
 from dovetail.report.charts.roofline import Dot, Roofs, family_of, roofline
-from dovetail.report.operator import limit_words, op_tables
+from dovetail.report.labels import percent
+from dovetail.report.operator import limit_label, op_tables
 from dovetail.report.page import Card, Page, Section
-from dovetail.report.words import percent
 from dovetail.units import format_rate, format_s
 
 
@@ -17,9 +17,9 @@ def op_page(answer: OpAnswer) -> Page:
     return Page(
         title=head.title,
         sentence=f"It takes {format_s(answer.time_s, 2)} at {format_rate(answer.flop_per_s, 'FLOP/s')},"
-        f" {percent(answer.flop_per_s / answer.peak_flop_per_s)} of peak, and waits for {limit_words(answer.limit)}.",
+        f" {percent(answer.flop_per_s / answer.peak_flop_per_s)} of peak, and waits for {limit_label(answer.limit)}.",
         cards=(
-            Card(label="Time", value=format_s(answer.time_s, 2), note=f"waits for {limit_words(answer.limit)}"),
+            Card(label="Time", value=format_s(answer.time_s, 2), note=f"waits for {limit_label(answer.limit)}"),
             Card(
                 label="Arithmetic",
                 value=format_rate(answer.flop_per_s, "FLOP/s"),

@@ -9,11 +9,11 @@ from dovetail.report.charts.convergence import convergence
 from dovetail.report.charts.plans import plans_compared
 from dovetail.report.charts.stage_memory import memory_by_stage
 from dovetail.report.charts.trail import Mark, Trail
-from dovetail.report.launch.runnable import Runnable
+from dovetail.report.labels import percent
+from dovetail.report.launchers.runnable import Runnable
 from dovetail.report.page import Card, Page, Section
 from dovetail.report.pages.simulated import outcome_cards, outcome_sections
-from dovetail.report.planned import Told, nothing_sentence, planned_tables, proof, sentence
-from dovetail.report.words import percent
+from dovetail.report.planned import PlanReportContext, nothing_sentence, planned_tables, proof, sentence
 from dovetail.search.planners.ranking import Choice, NothingFits
 from dovetail.units import format_s
 
@@ -21,7 +21,7 @@ from dovetail.units import format_s
 def planned_page(
     found: Choice | NothingFits,
     by_place: tuple[tuple[Runnable, ...], ...],
-    told: Told,
+    told: PlanReportContext,
     history: Sequence[Mark] = (),
 ) -> Page:
     """The first three are those of `report.planned.planned_tables`; `history` is how the search came to it, in
@@ -69,7 +69,7 @@ def _proof_card(found: Choice) -> Card:
     return Card(label="Searched", value=f"{found.tally.num_plans:,} plans", note=gap)
 
 
-def _nothing_page(found: NothingFits, by_place: tuple[tuple[Runnable, ...], ...], told: Told) -> Page:
+def _nothing_page(found: NothingFits, by_place: tuple[tuple[Runnable, ...], ...], told: PlanReportContext) -> Page:
     first, _, *more = planned_tables(found, by_place, told)
     return Page(
         title=told.name or "No plan fits",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dovetail.accuracy.evidence import CONFIDENCE_FRAC, interval_of
 from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Infeasible, Outcome
-from dovetail.hardware.mixed import chips_of, devices_in_words
+from dovetail.hardware.heterogeneous import chips_of, devices_label
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.elasticities import elasticities
 from dovetail.report.charts.network_use import network_use
@@ -15,16 +15,16 @@ from dovetail.report.charts.pipeline import pipeline_timeline
 from dovetail.report.charts.roofline import operators_roofline
 from dovetail.report.charts.stage_memory import memory_by_stage
 from dovetail.report.charts.stage_time import time_by_stage
+from dovetail.report.labels import counted, number, percent
 from dovetail.report.levers import levers_table
 from dovetail.report.limits import limited_by
 from dovetail.report.memory import memory_notes
 from dovetail.report.outcome import assumptions_table, headline_table, tables, time_table
 from dovetail.report.page import Card, Page, Section
 from dovetail.report.pages.inputs import plain_inputs
-from dovetail.report.parts import parts_tables, stage_in_words
 from dovetail.report.plain import Record
+from dovetail.report.pools import pool_tables, stage_label
 from dovetail.report.table import Table
-from dovetail.report.words import counted, number, percent
 from dovetail.units import format_bytes, format_energy_j, format_s
 
 
@@ -47,8 +47,8 @@ def outcome_page(
 
 def outcome_sections(outcome: Outcome) -> tuple[Section, ...]:
     """Where time and memory of one plan go, and what limits it."""
-    slowest = stage_in_words(outcome, int(outcome.step.slowest_stage))
-    parts = parts_tables(outcome)
+    slowest = stage_label(outcome, int(outcome.step.slowest_stage))
+    parts = pool_tables(outcome)
     return (
         Section(
             title="Where the time goes", charts=(time_by_stage(outcome),), tables=(time_table(outcome.step, slowest),)
@@ -69,11 +69,11 @@ def _moving(outcome: Outcome) -> tuple[tuple[str, tuple[Chart, ...]], ...]:
 
 def outcome_sentence(outcome: Outcome, residuals: Sequence[Residual] = ()) -> str:
     """The answer in one sentence: how long a step takes, how surely, and what limits it."""
-    told = f"One training step of {_what(outcome)} takes {format_s(outcome.step.step_s)}"
+    message = f"One training step of {_what(outcome)} takes {format_s(outcome.step.step_s)}"
     if residuals:
         found = interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals)
-        told += f" ({percent(CONFIDENCE_FRAC, 0)} interval {found.bounds})"
-    return f"{told} at {percent(outcome.mfu_frac)} model FLOP utilisation; limited by {limited_by(outcome)}."
+        message += f" ({percent(CONFIDENCE_FRAC, 0)} interval {found.bounds})"
+    return f"{message} at {percent(outcome.mfu_frac)} model FLOP utilisation; limited by {limited_by(outcome)}."
 
 
 def outcome_cards(outcome: Outcome) -> tuple[Card, ...]:
@@ -138,7 +138,7 @@ def _memory(result: Outcome | Infeasible) -> Section:
 
 
 def _what(result: Outcome | Infeasible) -> str:
-    return f"{result.workload.model.name} on {devices_in_words(result.cluster)}"
+    return f"{result.workload.model.name} on {devices_label(result.cluster)}"
 
 
 def _untitled(table: Table) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dovetail.report.charts.study_rows import best_rows
 from dovetail.report.page import Page, Section
-from dovetail.report.studies import asked_words, design_record, study_tables
+from dovetail.report.studies import design_record, question_label, study_tables
 from dovetail.report.table import Table
 from dovetail.search.algorithms import Scored
 from dovetail.search.study import StudyRecord
@@ -27,7 +27,7 @@ def study_page(study: StudyRecord, best: Sequence[Scored]) -> Page:
     rows = [(_brief(study, one), one.loss) for one in best if math.isfinite(one.loss)]
     return Page(
         title=first.title,
-        sentence=f"{study.kind}: {asked_words(study)}; {study.num_rows:,} rows.",
+        sentence=f"{study.kind}: {question_label(study)}; {study.num_rows:,} rows.",
         sections=(
             Section(title="The study", tables=(first,)),
             Section(title="The best rows", charts=best_rows(rows), tables=tuple(more)),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dovetail.network.trace.outcome import TraceOutcome
+from dovetail.comm.trace.outcome import TraceOutcome
 from dovetail.report.charts.link_load import LinkLoad, link_load
 from dovetail.report.charts.ranks import ranks_ends
 from dovetail.report.charts.tracks import tracks_chart
+from dovetail.report.labels import percent
 from dovetail.report.page import Card, Page, Section
 from dovetail.report.trace import trace_links, trace_tables
 from dovetail.report.tracks import Process, Slice, Track
-from dovetail.report.words import percent
 from dovetail.units import format_s
 
 

@@ -39,7 +39,7 @@ def beyond_record(found: Sequence[Compared]) -> Record:
                     {
                         "mechanism": name,
                         "iteration_s": it.iteration_s,
-                        "waiting_s": it.waiting_s,
+                        "blocking_s": it.blocking_s,
                         "slowed_s": it.slowed_s,
                     }
                     for name, it in one.iterations

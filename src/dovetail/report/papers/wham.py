@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dovetail.papers.wham.claims import mean
 from dovetail.papers.wham.study import READINGS
+from dovetail.report.labels import percent
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.report.words import percent
 
 READING = "a x (b x c) + d x e: a tensor cores of b rows and c columns, d vector cores of e lanes"
 NOTES = (

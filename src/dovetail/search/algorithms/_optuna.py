@@ -20,7 +20,7 @@ def sampled(
     rng: Random,
     sampler: Callable[[Any, int], Any],
     aims: Callable[[Scored], tuple[float, ...]],
-    num_aims: int,
+    num_bisections: int,
 ) -> Search:
     """Asks what `sampler`, made from Optuna's samplers and a seed, suggests, one point at a time."""
     try:
@@ -31,7 +31,7 @@ def sampled(
         ) from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     made = sampler(optuna.samplers, rng.getrandbits(32))
-    study = optuna.create_study(directions=["minimize"] * num_aims, sampler=made)
+    study = optuna.create_study(directions=["minimize"] * num_bisections, sampler=made)
     while True:
         trial = study.ask()
         point = tuple(trial.suggest_int(knob.name, 0, len(knob.values) - 1) for knob in space.knobs)

@@ -18,7 +18,7 @@ def nsga2(space: Space, rng: Random) -> Search:
         rng,
         lambda samplers, seed: samplers.NSGAIISampler(seed=seed, population_size=NUM_ALIVE),
         _aims,
-        num_aims=2,
+        num_bisections=2,
     )
 
 

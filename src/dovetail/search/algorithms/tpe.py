@@ -16,7 +16,7 @@ def tpe(space: Space, rng: Random) -> Search:
         rng,
         lambda samplers, seed: samplers.TPESampler(seed=seed, multivariate=True),
         lambda told: (logarithm(told.loss, told),),
-        num_aims=1,
+        num_bisections=1,
     )
 
 

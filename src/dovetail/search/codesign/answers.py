@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.hardware.chip import Chip
-from dovetail.plan.plan import Plan
-from dovetail.search.codesign.frames import Frame
-from dovetail.search.codesign.joint import JointFound, joint_search, own_hands
+from dovetail.parallel.plan import Plan
+from dovetail.search.codesign.joint import JointFound, joint_search, local_backend
+from dovetail.search.codesign.plan_sets import PlanSet
 from dovetail.search.codesign.question import Budget, JointQuestion, everything, system_space
 from dovetail.search.codesign.refining import RefinedCase, RefinedSystem, system_at
 from dovetail.search.codesign.scoring import Scorer
@@ -67,9 +67,9 @@ def base_answer(question: JointQuestion) -> SystemAnswer | None:
     for count in reversed(devices):
         own = replace(base_question(question, int(count)), reference_losses=(1.0,) * len(question.cases))
         scorer = Scorer(own)
-        if scorer.uncut_at(next(own.space.points())):
+        if scorer.unshardable_at(next(own.space.points())):
             continue
-        found = joint_search(scorer, own_hands(scorer))
+        found = joint_search(scorer, local_backend(scorer))
         return None if found is None else answer_of(own, found.best)
     return None
 
@@ -149,7 +149,7 @@ def thumb_plans(question: JointQuestion, num_devices: int) -> tuple[Plan, ...]:
     return tuple(thumb_plan(scorer.frame(case, *network_of(system)), usable_bytes) for case in range(len(own.cases)))
 
 
-def thumb_plan(frame: Frame, usable_bytes: float) -> Plan:
+def thumb_plan(frame: PlanSet, usable_bytes: float) -> Plan:
     """The even plan that cuts the model least and fits: on the fewest devices a copy, then by the least recompute.
 
     Of those left, the one with the fewest tensor ranks and the smallest microbatch. It is chosen by memory alone; where
@@ -173,7 +173,7 @@ def _of_devices(question: JointQuestion, num_devices: int) -> JointQuestion:
 
 def _found(question: JointQuestion) -> JointFound | None:
     scorer = Scorer(question)
-    return joint_search(scorer, own_hands(scorer))
+    return joint_search(scorer, local_backend(scorer))
 
 
 def chip_of(question: JointQuestion, answer: SystemAnswer) -> Chip:

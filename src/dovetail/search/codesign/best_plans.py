@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.cost.columns import ChipColumns
-from dovetail.schedule.many_chips import PlanFrame
-from dovetail.schedule.step import even_times
-from dovetail.schedule.work import ChipRows
-from dovetail.schedule.work_table import ChipWorks
-from dovetail.search.codesign.frames import Frame
-from dovetail.search.planners.bounds.step_lows import step_bounds
+from dovetail.search.codesign.plan_sets import PlanSet
+from dovetail.search.planners.bounds.step_lower_bounds import step_bounds
+from dovetail.step.chip_free_costs import ChipFreeCosts
+from dovetail.step.step import even_times
+from dovetail.step.work import ChipRows
+from dovetail.step.work_table import ChipWorks
 from dovetail.workload.graph import FloatArray, IntArray
 
 NUM_FIRST = 3  # base plans of each chip that are evaluated before any is ruled out
@@ -50,19 +50,19 @@ class Chips:
         return len(self.columns)
 
 
-def best_plans(frame: Frame, chips: Chips, losses: Losses, worst: FloatArray, *, is_even_only: bool) -> BestPlans:
+def best_plans(frame: PlanSet, chips: Chips, losses: Losses, worst: FloatArray, *, is_even_only: bool) -> BestPlans:
     """Plans whose loss is below `worst`, by chip; what is above is only bounded.
 
     With `is_even_only` a base plan is closed once its even plans are evaluated, whatever the metric.
     """
     search = _Search(frame, chips, losses)
-    lows = search.line_lows()
+    lows = search.affine_lower_bounds()
     first = np.argsort(lows, axis=0, kind="stable")[:NUM_FIRST]
     search.evaluate(first.ravel(), np.tile(np.arange(len(chips)), len(first)))
     bar = np.minimum(search.loss, worst)
     base, chip = np.nonzero(lows < bar)
     if len(base):
-        lows[base, chip] = np.maximum(lows[base, chip], search.step_lows(base, chip, bar))
+        lows[base, chip] = np.maximum(lows[base, chip], search.step_lower_bounds(base, chip, bar))
         base, chip = np.nonzero(lows < bar)
         search.evaluate(base, chip)
     if is_even_only:
@@ -74,42 +74,42 @@ def best_plans(frame: Frame, chips: Chips, losses: Losses, worst: FloatArray, *,
 class _Search:
     """Rows of the frame's plans on every chip, and the best of them so far."""
 
-    def __init__(self, frame: Frame, chips: Chips, losses: Losses) -> None:
+    def __init__(self, frame: PlanSet, chips: Chips, losses: Losses) -> None:
         self._frame, self._chips, self._losses = frame, chips, losses
         self._cluster = frame.with_memory(chips.hbm_bytes)
         self._num_policies = len(frame.policies)
         self._fits = frame.need_bytes <= self._cluster.usable_bytes
         self.is_done = np.zeros((len(frame.bases), len(chips)), dtype=bool)
-        self._works: list[tuple[PlanFrame, ChipWorks]] = []
+        self._works: list[tuple[ChipFreeCosts, ChipWorks]] = []
         self.plan = np.full(len(chips), NO_PLAN, dtype=np.int64)
         self.loss, self.step_s, self.energy_j = (np.full(len(chips), np.inf) for _ in range(3))
 
-    def line_lows(self) -> FloatArray:
+    def affine_lower_bounds(self) -> FloatArray:
         """Losses that no plan of each base plan is below, bases by chips; infinite where none fits."""
         frame, chips = self._frame, self._chips
         lines, found = frame.lines, np.full((len(frame.bases), len(chips)), np.inf)
         bases, step_s = lines.of_bases(frame.fitting(chips.hbm_bytes)).least_s(chips.compute_s)
         chip = np.broadcast_to(np.arange(len(chips)), step_s.shape)
-        found[bases] = self._lows(step_s.ravel(), chip.ravel()).reshape(step_s.shape)
+        found[bases] = self._lower_bounds(step_s.ravel(), chip.ravel()).reshape(step_s.shape)
         return found
 
-    def step_lows(self, base: IntArray, chip: IntArray, bar: FloatArray) -> FloatArray:
-        """As `line_lows`, of pairs, as tight as can be below a `bar` for each chip."""
+    def step_lower_bounds(self, base: IntArray, chip: IntArray, bar: FloatArray) -> FloatArray:
+        """As `affine_lower_bounds`, of pairs, as tight as can be below a `bar` for each chip."""
         plans, plan = self._frame.some(base)
         works = self._on(plans)
         every = plans.pairs(works, plan, chip, self._cluster)
-        a_second = self._lows(np.ones(len(bar)), np.arange(len(bar)))  # losses grow with the step
+        a_second = self._lower_bounds(np.ones(len(bar)), np.arange(len(bar)))  # losses grow with the step
         worst_s = float((bar / a_second)[chip].max())
-        lines_s = self._frame.pair_lows_s(base, every)
-        return self._lows(np.maximum(lines_s, step_bounds(every, self._frame.policies, worst_s).step_s), chip)
+        lines_s = self._frame.pair_lower_bounds_s(base, every)
+        return self._lower_bounds(np.maximum(lines_s, step_bounds(every, self._frame.policies, worst_s).step_s), chip)
 
-    def _on(self, plans: PlanFrame) -> ChipWorks:
+    def _on(self, plans: ChipFreeCosts) -> ChipWorks:
         """What plans do on the chips; of the same frame it is worked out once."""
         if not self._works or self._works[-1][0] is not plans:
             self._works.append((plans, plans.on(self._chips.columns, self._chips.rows)))
         return self._works[-1][1]
 
-    def _lows(self, step_s: FloatArray, chip: IntArray) -> FloatArray:
+    def _lower_bounds(self, step_s: FloatArray, chip: IntArray) -> FloatArray:
         idle_w = self._chips.rows.energy.idle_w[chip]
         return self._losses(step_s, idle_w * self._frame.cluster.num_devices * step_s, chip)
 

@@ -16,18 +16,28 @@ from random import Random
 import numpy as np
 
 from dovetail.search.algorithms import Algorithm, Scored
-from dovetail.search.codesign.joint import CLOSE_FRAC, Census, Hands, JointFound, Standing, bounded, refined_window
+from dovetail.search.ask_tell import run_search
+from dovetail.search.codesign.joint import (
+    CLOSE_FRAC,
+    JointFound,
+    SearchBackend,
+    SearchCounts,
+    Standing,
+    bounded,
+    refined_window,
+)
 from dovetail.search.codesign.question import places_of, systems_at
 from dovetail.search.codesign.scoring import Scorer, SystemScore
 from dovetail.search.codesign.systems import built_systems
 from dovetail.search.space import Point
-from dovetail.search.telling import run_search
 from dovetail.workload.graph import FloatArray, IntArray
 
 NUM_AHEAD = 32  # systems scored at once where it is known what will be asked
 
 
-def black_box(scorer: Scorer, hands: Hands, algorithm: Algorithm, rng: Random, *, num_most: int) -> JointFound | None:
+def black_box(
+    scorer: Scorer, hands: SearchBackend, algorithm: Algorithm, rng: Random, *, num_most: int
+) -> JointFound | None:
     """The best system that `algorithm` comes to with `num_most` points looked at, its uneven plans searched at the end.
 
     None where it meets no system that has a plan. The bound is that of all systems, as in `joint_search`, and no work
@@ -55,8 +65,8 @@ def may_fit(scorer: Scorer) -> bool:
 class _Telling:
     """What an algorithm has been told, beside the bounds of all points of the space."""
 
-    def __init__(self, scorer: Scorer, hands: Hands, lows: FloatArray) -> None:
-        self._scorer, self._hands, self._lows = scorer, hands, lows
+    def __init__(self, scorer: Scorer, hands: SearchBackend, lows: FloatArray) -> None:
+        self._scorer, self._hands, self._lower_bounds = scorer, hands, lows
         self._shape = [len(knob.values) for knob in scorer.question.space.knobs]
         self._known = dict(hands.known)  # and what was scored ahead
         self._scores: dict[Point, SystemScore] = {}  # of systems that it was told of
@@ -65,7 +75,7 @@ class _Telling:
         self.ahead: Iterator[Point] = iter(())
 
     def bound(self, points: list[Point]) -> FloatArray:
-        return np.asarray(self._lows[self._places(points)])
+        return np.asarray(self._lower_bounds[self._places(points)])
 
     def _places(self, points: list[Point]) -> IntArray:
         columns = np.array(points, dtype=np.int64).reshape(-1, len(self._shape))
@@ -115,18 +125,18 @@ class _Telling:
         bound = min(loss, float(self._open.min()))
         return Standing(phase="points", num_done=num_done, num_open=num_most - num_done, loss=loss, bound=bound)
 
-    def found(self, census: Census) -> JointFound | None:
+    def found(self, census: SearchCounts) -> JointFound | None:
         """The best that it was told of, with its uneven plans, beside what no system is below."""
         if not any(math.isfinite(score.loss) for score in self._scores.values()):
             return None
         scored = sorted(self._scores.values(), key=lambda score: (score.loss, score.point))
         [best] = refined_window(self._hands, scored[:1], scored[0].loss)
-        lows_left = [best.low, *(score.low for score in scored[1:])]
+        lower_bounds_left = [best.low, *(score.low for score in scored[1:])]
         least = best.loss * (1 - CLOSE_FRAC)
         num_left = int((self._open < least).sum())
         return JointFound(
             best=best,
-            bound=min(best.loss, float(self._open.min()), *lows_left),
+            bound=min(best.loss, float(self._open.min()), *lower_bounds_left),
             scored=tuple(scored),
             census=replace(
                 census,
@@ -134,6 +144,6 @@ class _Telling:
                 num_scored=len(scored),
                 num_left=num_left,
                 num_refined=1,
-                num_open=num_left + sum(low < least for low in lows_left),
+                num_open=num_left + sum(low < least for low in lower_bounds_left),
             ),
         )

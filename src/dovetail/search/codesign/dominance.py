@@ -12,7 +12,7 @@ from dovetail.workload.graph import BoolArray, IntArray
 
 Figures = NDArray[np.float32]  # axes by systems
 CELLS = 2**21  # of the table that most systems are looked up in; 8 MB
-SYSTEMS_AT_ONCE = 200_000  # looked up together
+SYSTEM_BATCH = 200_000  # looked up together
 CHUNK = 512
 PAIRS_AT_ONCE = 2**22  # compared together; 4 MB for each axis
 
@@ -81,8 +81,8 @@ def sorted_rows(systems: Ranked) -> IntArray:
 def open_to(systems: Ranked, front: Ranked) -> BoolArray:
     """Which of `systems`, in order, nothing of a front beats."""
     found = np.ones(len(systems), dtype=bool)
-    for start in range(0, len(systems), SYSTEMS_AT_ONCE):
-        some = np.arange(start, min(start + SYSTEMS_AT_ONCE, len(systems)))
+    for start in range(0, len(systems), SYSTEM_BATCH):
+        some = np.arange(start, min(start + SYSTEM_BATCH, len(systems)))
         found[some] = _some_open(systems.at(some), front)
     return found
 
@@ -93,7 +93,7 @@ def front_of(systems: Ranked) -> BoolArray:
     front, start, at_once = systems.at(np.zeros(0, dtype=np.int64)), 0, CHUNK
     while start < len(systems):
         some = np.arange(start, min(start + at_once, len(systems)))
-        start, at_once = start + len(some), min(2 * at_once, SYSTEMS_AT_ONCE)
+        start, at_once = start + len(some), min(2 * at_once, SYSTEM_BATCH)
         some = some[_some_open(systems.at(some), front)]
         for first in range(0, len(some), CHUNK):
             few = systems.at(some[first : first + CHUNK])

@@ -23,7 +23,7 @@ from dovetail.workload.graph import FloatArray, IntArray
 
 CHUNK, WINDOW = 32, 8  # systems scored in one task, and tasks between two looks at the best
 REFINED_AT_ONCE = 4  # systems whose uneven plans are searched between two looks
-LOWS_AT_ONCE = 500_000  # points whose columns take some hundred MB
+LOWER_BOUND_BATCH = 500_000  # points whose columns take some hundred MB
 CLOSE_FRAC = 1e-9  # style: a tolerance, of a loss; sums in another order differ by less
 
 
@@ -39,12 +39,12 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Census:
+class SearchCounts:
     """What became of all systems of a space; they add up."""
 
     num_systems: int = 0
     num_beyond: int = 0  # over a limit
-    num_uncut: int = 0  # no plan cuts some case for so many devices
+    num_unshardable: int = 0  # no plan cuts some case for so many devices
     num_unfit: int = 0  # no plan of some case can fit
     num_bounded_away: int = 0
     num_scored: int = 0
@@ -60,7 +60,7 @@ class JointFound:
     best: RefinedSystem
     bound: float
     scored: tuple[SystemScore, ...]
-    census: Census
+    census: SearchCounts
 
     @property
     def gap_frac(self) -> float:
@@ -68,7 +68,7 @@ class JointFound:
         return gap_frac if gap_frac > CLOSE_FRAC else 0.0
 
 
-def _nobody(_: Standing) -> None:
+def _no_progress(_: Standing) -> None:
     """Whom a search tells by default."""
 
 
@@ -77,7 +77,7 @@ Refine = Callable[[Sequence[tuple[SystemScore, float]]], Iterator[RefinedSystem]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hands:
+class SearchBackend:
     """Who does the work, remembers it and is told: tasks in order, answers in the same order."""
 
     score: Score
@@ -86,18 +86,18 @@ class Hands:
     known_refined: Mapping[Point, RefinedSystem] = field(default_factory=dict)
     keep: Callable[[Iterable[SystemScore]], None] = lambda _: None
     keep_refined: Callable[[Iterable[RefinedSystem]], None] = lambda _: None
-    watch: Callable[[Standing], None] = _nobody
+    watch: Callable[[Standing], None] = _no_progress
 
 
-def own_hands(scorer: Scorer) -> Hands:
+def local_backend(scorer: Scorer) -> SearchBackend:
     """This process, which remembers nothing."""
-    return Hands(
+    return SearchBackend(
         score=lambda tasks: (scorer.score(points, worst) for points, worst in tasks),
         refine=lambda tasks: (refined_system(scorer, score, worst) for score, worst in tasks),
     )
 
 
-def joint_search(scorer: Scorer, hands: Hands, *, is_exhaustive: bool = False) -> JointFound | None:
+def joint_search(scorer: Scorer, hands: SearchBackend, *, is_exhaustive: bool = False) -> JointFound | None:
     """The best system of the scorer's question; none where no system within the limits has a plan that fits.
 
     With `is_exhaustive` every system within the limits is scored, to check what bounds leave out.
@@ -111,10 +111,10 @@ def joint_search(scorer: Scorer, hands: Hands, *, is_exhaustive: bool = False) -
     best = _refined(hands, scored, refined)
     if best is None:
         return None
-    lows_left = [refined[score.point].low if score.point in refined else score.low for score in scored]
-    num_open = sum(low < best.loss * (1 - CLOSE_FRAC) for low in lows_left)
+    lower_bounds_left = [refined[score.point].low if score.point in refined else score.low for score in scored]
+    num_open = sum(low < best.loss * (1 - CLOSE_FRAC) for low in lower_bounds_left)
     ahead = float(lows[order[len(scored)]]) if len(scored) < len(order) else math.inf
-    bound = min([best.loss, ahead, *lows_left])
+    bound = min([best.loss, ahead, *lower_bounds_left])
     return JointFound(
         best=best,
         bound=bound,
@@ -129,22 +129,24 @@ def joint_search(scorer: Scorer, hands: Hands, *, is_exhaustive: bool = False) -
     )
 
 
-def bounded(scorer: Scorer) -> tuple[FloatArray, Census]:
+def bounded(scorer: Scorer) -> tuple[FloatArray, SearchCounts]:
     """A low for every point of the space, in its order; infinite for those that are no system, too large or unfit."""
     question = scorer.question
     num_points, lows, counts = question.space.num_points, [], np.zeros(NUM_COUNTS, dtype=np.int64)
-    for start in range(0, num_points, LOWS_AT_ONCE):
-        flat = np.arange(start, min(num_points, start + LOWS_AT_ONCE))
+    for start in range(0, num_points, LOWER_BOUND_BATCH):
+        flat = np.arange(start, min(num_points, start + LOWER_BOUND_BATCH))
         found, own = scorer.lows(places_at(question, flat))
         lows.append(found)
         counts += own
     return np.concatenate(lows), counted(counts)
 
 
-def counted(counts: IntArray) -> Census:
+def counted(counts: IntArray) -> SearchCounts:
     """What bounds alone say of all systems, as `Scorer.lows` counts them."""
-    num_systems, num_beyond, num_uncut, num_unfit = counts.tolist()
-    return Census(num_systems=num_systems, num_beyond=num_beyond, num_uncut=num_uncut, num_unfit=num_unfit)
+    num_systems, num_beyond, num_unshardable, num_unfit = counts.tolist()
+    return SearchCounts(
+        num_systems=num_systems, num_beyond=num_beyond, num_unshardable=num_unshardable, num_unfit=num_unfit
+    )
 
 
 def places_at(question: JointQuestion, flat: IntArray) -> dict[str, IntArray]:
@@ -155,7 +157,7 @@ def places_at(question: JointQuestion, flat: IntArray) -> dict[str, IntArray]:
 
 def _scored(
     question: JointQuestion,
-    hands: Hands,
+    hands: SearchBackend,
     lows: FloatArray,
     order: IntArray,
     refined: dict[Point, RefinedSystem],
@@ -191,7 +193,7 @@ def _leader(scored: Sequence[SystemScore]) -> SystemScore:
     return min(scored, key=lambda score: (score.loss, score.point))
 
 
-def _scored_window(hands: Hands, points: Sequence[Point], worst: float) -> list[SystemScore]:
+def _scored_window(hands: SearchBackend, points: Sequence[Point], worst: float) -> list[SystemScore]:
     """Of chunks that are not all known, those that are not; a chunk is scored whole, as sums round by what is in it."""
     chunks = [points[start : start + CHUNK] for start in range(0, len(points), CHUNK)]
     tasks = [(chunk, worst) for chunk in chunks if any(point not in hands.known for point in chunk)]
@@ -203,7 +205,9 @@ def _scored_window(hands: Hands, points: Sequence[Point], worst: float) -> list[
     return [found[point] for point in points]
 
 
-def _refined(hands: Hands, scored: list[SystemScore], refined: dict[Point, RefinedSystem]) -> RefinedSystem | None:
+def _refined(
+    hands: SearchBackend, scored: list[SystemScore], refined: dict[Point, RefinedSystem]
+) -> RefinedSystem | None:
     """The best of all: systems whose low is below the best are refined in the order of lows, and written down.
 
     The one that is best with even plans is always among them, so that the best has its plans spelt out.
@@ -228,7 +232,7 @@ def _refined(hands: Hands, scored: list[SystemScore], refined: dict[Point, Refin
     return best if math.isfinite(best.loss) else None
 
 
-def refined_window(hands: Hands, scores: Sequence[SystemScore], worst: float) -> list[RefinedSystem]:
+def refined_window(hands: SearchBackend, scores: Sequence[SystemScore], worst: float) -> list[RefinedSystem]:
     new = [(score, worst) for score in scores if score.point not in hands.known_refined]
     found = {score.point: hands.known_refined[score.point] for score in scores if score.point in hands.known_refined}
     for system in hands.refine(new):

@@ -12,16 +12,16 @@ from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoints
-from dovetail.plan.plan import Overlap
+from dovetail.parallel.plan import Overlap
 from dovetail.search.codesign.dominance import Ranked, front_of, sorted_rows
-from dovetail.search.codesign.joint import Census
+from dovetail.search.codesign.joint import SearchCounts
 from dovetail.search.codesign.networks import network_named
 from dovetail.search.codesign.pareto import ENERGY, TAKEN, FrontSystem, ParetoFound, front_systems
 from dovetail.search.codesign.presets import PRESETS
 from dovetail.search.codesign.question import Budget, Case, JointQuestion, system_space
 from dovetail.search.codesign.rows import question_facts
 from dovetail.search.codesign.scoring import SystemScore
-from dovetail.search.codesign.system_words import BY_SIZE_WORDS
+from dovetail.search.codesign.system_labels import BY_SIZE_WORDS
 from dovetail.search.codesign.systems import BY_SIZE
 from dovetail.search.metrics import metrics
 from dovetail.search.planners.constraints import EVEN, STAGES
@@ -40,8 +40,8 @@ def question_again(facts: Mapping[str, Any]) -> JointQuestion:
     ):
         for name in names:
             if name not in registry:
-                told = f"{name} is a {kind} of a file, and a store keeps no files"
-                raise InvalidInput(f"{told}; ask the same question again with its spec")
+                message = f"{name} is a {kind} of a file, and a store keeps no files"
+                raise InvalidInput(f"{message}; ask the same question again with its spec")
     rule, base = str(facts["rule"]), chips[str(facts["base"]["name"])]()
     question = JointQuestion(
         cases=tuple(_case(case) for case in facts["cases"]),
@@ -65,7 +65,7 @@ def _space(base: Chip, written: Mapping[str, Sequence[float | str]]) -> Space:
 
 
 def _value(name: str, written: float | str) -> float:
-    """The other way round than `system_words.value_in_words`."""
+    """The other way round than `system_words.value_label`."""
     if name == "endpoint":
         return float(endpoints[str(written)].code)
     return BY_SIZE if written == BY_SIZE_WORDS else float(written)
@@ -106,7 +106,7 @@ def front_of_scores(question: JointQuestion, scores: Sequence[SystemScore], axes
         ranked = Ranked(number=np.arange(len(systems)), figures=figures)
         ranked = ranked.at(sorted_rows(ranked))
         on_front = tuple(systems[number] for number in ranked.at(front_of(ranked)).number.tolist())
-    census = Census(num_systems=len(scores), num_unfit=len(scores) - len(known), num_scored=len(known))
+    census = SearchCounts(num_systems=len(scores), num_unfit=len(scores) - len(known), num_scored=len(known))
     return ParetoFound(axes=axes, systems=on_front, census=census, energy_low_frac=0.0)
 
 

@@ -8,7 +8,7 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters.template_torus import template_torus
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension, Topology
-from dovetail.search.codesign.frames import Networks
+from dovetail.search.codesign.plan_sets import Networks
 
 
 def flat_switch(chip: Chip, num_devices: int) -> Cluster:

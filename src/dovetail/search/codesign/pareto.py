@@ -18,7 +18,7 @@ import numpy as np
 
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.search.codesign.dominance import Figures, Ranked, front_of, no_systems, open_to, sorted_rows
-from dovetail.search.codesign.joint import Census, counted, places_at
+from dovetail.search.codesign.joint import SearchCounts, counted, places_at
 from dovetail.search.codesign.question import JointQuestion, places_of, systems_at
 from dovetail.search.codesign.scoring import Scorer, SystemScore
 from dovetail.search.codesign.system_bounds import NUM_COUNTS, Bounds
@@ -81,7 +81,7 @@ class ParetoFound:
 
     axes: tuple[str, ...]
     systems: tuple[FrontSystem, ...]
-    census: Census
+    census: SearchCounts
     energy_low_frac: float  # the bound on a step's joules over what was scored, at the middle; 0 without systems
 
 
@@ -89,7 +89,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParetoHands:
+class ParetoBackend:
     """Who does the work, remembers it and is told: tasks in order, answers in the same order."""
 
     bound: Callable[[Iterable[tuple[Span, tuple[str, ...]]]], Iterator[tuple[Figures, IntArray]]]
@@ -99,9 +99,9 @@ class ParetoHands:
     watch: Callable[[FrontStanding], None] = lambda _: None
 
 
-def own_hands(scorer: Scorer) -> ParetoHands:
+def local_backend(scorer: Scorer) -> ParetoBackend:
     """This process, which remembers nothing."""
-    return ParetoHands(
+    return ParetoBackend(
         bound=lambda tasks: (bounded(scorer, *task) for task in tasks),
         score=lambda tasks: (scorer.score(points, worst) for points, worst in tasks),
     )
@@ -125,7 +125,7 @@ def _column(axis: str, bounds: Bounds) -> FloatArray:
     return np.asarray(own * bounds.num_devices)
 
 
-def pareto_front(question: JointQuestion, hands: ParetoHands, axes: tuple[str, ...]) -> ParetoFound:
+def pareto_front(question: JointQuestion, hands: ParetoBackend, axes: tuple[str, ...]) -> ParetoFound:
     """Every system of a question that no other within the limits beats on `axes`, as `checked_axes` orders them."""
     return _Sweep(question, hands, axes).found()
 
@@ -133,7 +133,7 @@ def pareto_front(question: JointQuestion, hands: ParetoHands, axes: tuple[str, .
 class _Sweep:
     """Systems in the order of their bounds, and what is known of them so far."""
 
-    def __init__(self, question: JointQuestion, hands: ParetoHands, axes: tuple[str, ...]) -> None:
+    def __init__(self, question: JointQuestion, hands: ParetoBackend, axes: tuple[str, ...]) -> None:
         self._question, self._hands, self._axes = question, hands, axes
         self._num_points = question.space.num_points
         self._kept = no_systems(len(axes))

@@ -10,7 +10,7 @@ import numpy as np
 
 from dovetail.cost.phaze_area import phaze_mm2
 from dovetail.hardware.die import RETICLE_MM2
-from dovetail.plan.plan import Overlap
+from dovetail.parallel.plan import Overlap
 from dovetail.search.codesign.phaze_space import BUFFERS_BYTES, COUNTS, LEAST_AREA_FRAC, SIDES, most_mm2
 from dovetail.search.codesign.question import Rule, Systems, everything
 from dovetail.search.planners.plan_space import PlanSpace

@@ -10,7 +10,7 @@ import numpy as np
 
 from dovetail.errors import InvalidInput
 from dovetail.hardware.chip import Chip
-from dovetail.search.codesign.frames import Networks
+from dovetail.search.codesign.plan_sets import Networks
 from dovetail.search.codesign.systems import BY_SIZE, KNOBS, Built, has_own_buffers, system_of
 from dovetail.search.metrics import Metric
 from dovetail.search.planners.plan_space import PlanSpace
@@ -137,8 +137,8 @@ def system_space(base: Chip, num_devices: int, values: Mapping[str, Sequence[flo
 
 def no_own_buffers(base: Chip) -> str:
     """Why no core buffer can be chosen for systems built on `base`."""
-    told = f"tensor cores of {base.name} have no buffers of their own, its shared SRAM is cut into buffers"
-    return f"{told}; choose sram_mib instead, or build on a chip with core buffers such as tpuv4-like"
+    message = f"tensor cores of {base.name} have no buffers of their own, its shared SRAM is cut into buffers"
+    return f"{message}; choose sram_mib instead, or build on a chip with core buffers such as tpuv4-like"
 
 
 def places_of(points: Sequence[Point]) -> dict[str, IntArray]:

@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.hardware.chip import Chip
-from dovetail.plan.plan import Plan
-from dovetail.schedule.plan_table import shared
+from dovetail.parallel.plan import Plan
 from dovetail.search.codesign.best_plans import NO_PLAN
-from dovetail.search.codesign.frames import Frame
+from dovetail.search.codesign.plan_sets import PlanSet
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.scoring import CasePlan, Scorer, SystemScore
 from dovetail.search.codesign.systems import network_of, system_chip
 from dovetail.search.metrics import ChipFigures
-from dovetail.search.planners.aims import TIED_FRAC, aimed
 from dovetail.search.planners.candidates import Found
+from dovetail.search.planners.gap_bisection import TIED_FRAC, aimed
 from dovetail.search.planners.refine import Job, balanced_plans, base_plans
 from dovetail.search.space import Point
+from dovetail.step.plan_table import shared
 from dovetail.workload.graph import IntArray
 
 NUM_REFINED = 500  # base plans of a system; some 10 ms each
@@ -81,7 +81,7 @@ def _refined_case(scorer: Scorer, score: SystemScore, index: int, worst: float) 
     return replace(best, low=min(best.loss, max(known.low, bound_s * a_second)))
 
 
-def _searched(frame: Frame, chip: Chip, even: RefinedCase | None, worst_s: float) -> tuple[list[Found], float]:
+def _searched(frame: PlanSet, chip: Chip, even: RefinedCase | None, worst_s: float) -> tuple[list[Found], float]:
     """Uneven plans faster than the best even one and than `worst_s`, and a time that none is below."""
     job = frame.job(frame.on(chip))
     found = [] if even is None else balanced_plans(job, [even.plan])
@@ -92,16 +92,16 @@ def _searched(frame: Frame, chip: Chip, even: RefinedCase | None, worst_s: float
     return [*found, *made.found], made.bound_s
 
 
-def _may_win(frame: Frame, job: Job, best_s: float) -> IntArray:
+def _may_win(frame: PlanSet, job: Job, best_s: float) -> IntArray:
     """Base plans that fit the chip, less those that take `best_s` or more, whatever layers and recompute."""
     rows = frame.fitting(job.cluster.chip.hbm.capacity_bytes)
     if not len(rows):
         return rows
     every = shared(job.graph, frame.bases.at(rows), job.cluster, job.precision, is_broken_down=False)
-    return rows[frame.pair_lows_s(rows, every) < best_s]
+    return rows[frame.pair_lower_bounds_s(rows, every) < best_s]
 
 
-def _losses(question: JointQuestion, frame: Frame, chip: Chip, price_usd: float) -> Callable[[float, float], float]:
+def _losses(question: JointQuestion, frame: PlanSet, chip: Chip, price_usd: float) -> Callable[[float, float], float]:
     """By the metric, of seconds and joules of a step on this chip."""
 
     def loss(step_s: float, energy_j: float) -> float:
@@ -118,7 +118,7 @@ def _losses(question: JointQuestion, frame: Frame, chip: Chip, price_usd: float)
     return loss
 
 
-def _even(frame: Frame, known: CasePlan) -> RefinedCase:
+def _even(frame: PlanSet, known: CasePlan) -> RefinedCase:
     plan = frame.plans.plan(known.plan) if known.plan != NO_PLAN else Plan()
     return RefinedCase(plan=plan, loss=known.loss, step_s=known.step_s, energy_j=known.energy_j, low=known.low)
 

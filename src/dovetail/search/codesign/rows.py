@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dovetail.errors import InvalidInput, shown
-from dovetail.plan.plan import Overlap, Plan
+from dovetail.parallel.plan import Overlap, Plan
 from dovetail.search.algorithms import Scored
 from dovetail.search.codesign.best_plans import NO_PLAN
 from dovetail.search.codesign.question import Case, JointQuestion, places_of, systems_at
 from dovetail.search.codesign.refining import RefinedCase, RefinedSystem
 from dovetail.search.codesign.scoring import CasePlan, SystemScore
-from dovetail.search.codesign.system_words import space_in_words
+from dovetail.search.codesign.system_labels import space_labels
 from dovetail.search.codesign.systems import KNOBS, NETWORK, built_systems
 from dovetail.search.metrics import metrics
 from dovetail.search.mining.identity import digest_of
@@ -38,7 +38,7 @@ def question_facts(question: JointQuestion, *, metric: str, network: str, rule: 
     return {
         "cases": [_case_facts(case) for case in question.cases],
         "base": {"name": question.base.name, "digest": digest_of(question.base)},
-        "space": space_in_words(question.space),
+        "space": space_labels(question.space),
         "budget": {name: limit for name, limit in stable_facts(question.budget).items() if limit < float("inf")},
         "metric": metric,
         "network": network,
@@ -173,8 +173,8 @@ def _told(row: Scored) -> tuple[float, tuple[float, ...]]:
 
 
 def _not_ours(row: Scored) -> InvalidInput:
-    told = f"the row of point {shown(' '.join(map(str, row.point)))} holds no score of a system"
-    return InvalidInput(f"{told}; put back a copy of the store, or begin anew with another file", "store")
+    message = f"the row of point {shown(' '.join(map(str, row.point)))} holds no score of a system"
+    return InvalidInput(f"{message}; put back a copy of the store, or begin anew with another file", "store")
 
 
 def _plan(written: dict[str, Any]) -> Plan:

@@ -9,10 +9,10 @@ import numpy as np
 
 from dovetail.errors import InvalidInput
 from dovetail.hardware.cluster import Cluster
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.search.codesign.best_plans import NO_PLAN, BestPlans, Chips, Losses, best_plans
-from dovetail.search.codesign.compute_lows import ComputeLows
-from dovetail.search.codesign.frames import Frame, Uncut, framed
+from dovetail.search.codesign.compute_lower_bounds import ComputeLowerBounds
+from dovetail.search.codesign.plan_sets import PlanSet, Unshardable, plan_set
 from dovetail.search.codesign.question import Budget, JointQuestion, places_of, systems_at
 from dovetail.search.codesign.system_bounds import Bounds
 from dovetail.search.codesign.systems import (
@@ -29,7 +29,7 @@ from dovetail.search.metrics import ChipFigures
 from dovetail.search.space import Point, Space
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
-SYSTEMS_AT_ONCE = 100_000  # bounded together
+SYSTEM_BATCH = 100_000  # bounded together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +61,13 @@ class Scorer:
 
     def __init__(self, question: JointQuestion) -> None:
         self.question = question
-        self._frames: dict[tuple[int, float, int, int], Frame | Uncut] = {}
-        self._lows: dict[tuple[int, int], ComputeLows] = {}
+        self._frames: dict[tuple[int, float, int, int], PlanSet | Unshardable] = {}
+        self._lower_bounds: dict[tuple[int, int], ComputeLowerBounds] = {}
 
     def under(self, budget: Budget) -> Scorer:
         """Of the same question with other limits, with what is worked out already."""
         other = Scorer(replace(self.question, budget=budget))
-        other._frames, other._lows = self._frames, self._lows
+        other._frames, other._lower_bounds = self._frames, self._lower_bounds
         return other
 
     def over(self, space: Space) -> Scorer:
@@ -82,48 +82,52 @@ class Scorer:
         only = replace(question, cases=(question.cases[case],), reference_losses=(question.reference_losses[case],))
         other = Scorer(only)
         other._frames = {(0, *key[1:]): frame for key, frame in self._frames.items() if key[0] == case}
-        other._lows = {(0, *key[1:]): lows for key, lows in self._lows.items() if key[0] == case}
+        other._lower_bounds = {(0, *key[1:]): lows for key, lows in self._lower_bounds.items() if key[0] == case}
         return other
 
-    def frame(self, case: int, links: float, num_devices: int, endpoint: int) -> Frame:
+    def frame(self, case: int, links: float, num_devices: int, endpoint: int) -> PlanSet:
         """Of a case on a network, as `network_of` has it; some plan must cut it for that."""
-        found = self.frame_or_uncut(case, links, num_devices, endpoint)
-        assert isinstance(found, Frame), f"{found} has no plans to be asked about"
+        found = self.plan_set_or_unshardable(case, links, num_devices, endpoint)
+        assert isinstance(found, PlanSet), f"{found} has no plans to be asked about"
         return found
 
-    def frame_or_uncut(self, case: int, links: float, num_devices: int, endpoint: int) -> Frame | Uncut:
+    def plan_set_or_unshardable(
+        self, case: int, links: float, num_devices: int, endpoint: int
+    ) -> PlanSet | Unshardable:
         key = (case, links, num_devices, endpoint)
         if key not in self._frames:
             question = self.question
             system = system_of(question.base, num_devices) | {"link_gb_per_s": links, "endpoint": float(endpoint)}
             network = question.network(system_chip(question.base, system), num_devices)
-            self._frames[key] = self._known_elsewhere(case, network) or framed(
+            self._frames[key] = self._known_elsewhere(case, network) or plan_set(
                 question.cases[case].workload, network, question.cases[case].plans
             )
         return self._frames[key]
 
-    def _known_elsewhere(self, case: int, network: Cluster) -> Frame | None:
+    def _known_elsewhere(self, case: int, network: Cluster) -> PlanSet | None:
         """The frame of a case where there is one of as many devices whose links or endpoint differ."""
         for (other, _, num_devices, _), frame in self._frames.items():
-            if (other, num_devices) == (case, network.num_devices) and isinstance(frame, Frame):
+            if (other, num_devices) == (case, network.num_devices) and isinstance(frame, PlanSet):
                 return frame.elsewhere(network)
         return None
 
-    def uncut_at(self, point: Point) -> tuple[Uncut, ...]:
+    def unshardable_at(self, point: Point) -> tuple[Unshardable, ...]:
         """Those cases that no plan cuts for the network of a system."""
         values = self.question.space.values(point)
         system = dict(zip((knob.name for knob in self.question.space.knobs), values, strict=True))
         network = network_of(system)
-        found = (self.frame_or_uncut(case, *network) for case in range(len(self.question.cases)))
-        return tuple(frame for frame in found if isinstance(frame, Uncut))
+        found = (self.plan_set_or_unshardable(case, *network) for case in range(len(self.question.cases)))
+        return tuple(frame for frame in found if isinstance(frame, Unshardable))
 
-    def _compute_lows(self, case: int, links: float, num_devices: int, endpoint: int) -> ComputeLows:
+    def _compute_lower_bounds(self, case: int, links: float, num_devices: int, endpoint: int) -> ComputeLowerBounds:
         """Whatever links and endpoint: nothing that is computed depends on them."""
         key = (case, num_devices)
-        if key not in self._lows:
+        if key not in self._lower_bounds:
             frame, question = self.frame(case, links, num_devices, endpoint), self.question
-            self._lows[key] = ComputeLows(frame.base_frame, frame.graph, frame.policies, question.base, question.space)
-        return self._lows[key]
+            self._lower_bounds[key] = ComputeLowerBounds(
+                frame.base_plan_set, frame.graph, frame.policies, question.base, question.space
+            )
+        return self._lower_bounds[key]
 
     def lows(self, places: dict[str, IntArray]) -> tuple[FloatArray, IntArray]:
         """Losses that systems are not below, whatever their plans; infinite beyond a limit or where nothing fits.
@@ -138,8 +142,8 @@ class Scorer:
         """As `lows`, with what the systems within the limits take."""
         num = len(places["num_tensor"])
         found = Bounds.of_nothing(num)
-        for start in range(0, num, SYSTEMS_AT_ONCE):
-            some = slice(start, start + SYSTEMS_AT_ONCE)
+        for start in range(0, num, SYSTEM_BATCH):
+            some = slice(start, start + SYSTEM_BATCH)
             self._bound({name: column[some] for name, column in places.items()}, found, start)
         return found
 
@@ -159,28 +163,28 @@ class Scorer:
             return
         systems, places = taken(systems, within), {name: column[inside] for name, column in places.items()}
         built = built.at(within) if len(within) < len(every) else built
-        losses, energies_j, is_uncut = self._least(places, systems, built)
+        losses, energies_j, is_unshardable = self._least(places, systems, built)
         at = start + inside
         found.low[at] = question.combined(losses)
         found.energy_j[at] = question.mean(energies_j)
         found.area_mm2[at], found.power_w[at] = built.area_mm2, built.power_w
         found.price_usd[at], found.num_devices[at] = built.price_usd, systems["num_devices"]
-        num_uncut = int(is_uncut.sum())
-        found.counts[2:] += num_uncut, int((~np.isfinite(found.low[at])).sum()) - num_uncut
+        num_unshardable = int(is_unshardable.sum())
+        found.counts[2:] += num_unshardable, int((~np.isfinite(found.low[at])).sum()) - num_unshardable
 
     def _least(
         self, places: dict[str, IntArray], systems: dict[str, FloatArray], built: Built
     ) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Losses and joules that cases, by systems, are not below; and which systems no plan cuts some case for."""
         losses, energies_j = np.full((2, len(self.question.cases), len(built.area_mm2)), np.inf)
-        is_uncut = np.zeros(len(built.area_mm2), dtype=bool)
+        is_unshardable = np.zeros(len(built.area_mm2), dtype=bool)
         for case in range(len(self.question.cases)):
             for network, rows in _networks(systems):
-                frame = self.frame_or_uncut(case, *network)
-                if isinstance(frame, Uncut):
-                    is_uncut[rows] = True
+                frame = self.plan_set_or_unshardable(case, *network)
+                if isinstance(frame, Unshardable):
+                    is_unshardable[rows] = True
                     continue
-                lows = self._compute_lows(case, *network)
+                lows = self._compute_lower_bounds(case, *network)
                 compute_s = lows.at({name: column[rows] for name, column in places.items()})
                 step_s = np.full(len(rows), np.inf)
                 for hbm_bytes in np.unique(built.hbm_bytes[rows]).tolist():
@@ -188,7 +192,7 @@ class Scorer:
                     step_s[own] = frame.lowest_s(hbm_bytes, compute_s[:, :, own])
                 energies_j[case, rows] = built.rows.energy.idle_w[rows] * network[1] * step_s
                 losses[case, rows] = self._losses(frame, built)(step_s, energies_j[case, rows], rows)
-        return losses, energies_j, is_uncut
+        return losses, energies_j, is_unshardable
 
     def score(self, points: Sequence[Point], worst: float) -> list[SystemScore]:
         """Each of `points`, which must be within the limits; plans that leave a system above `worst` are only bounded.
@@ -219,10 +223,10 @@ class Scorer:
         columns = {name: np.full(num, np.inf) for name in ("loss", "step_s", "energy_j", "low")}
         plan = np.full(num, NO_PLAN, dtype=np.int64)
         for network, rows in _networks(systems):
-            frame = self.frame_or_uncut(case, *network)
-            if isinstance(frame, Uncut):
+            frame = self.plan_set_or_unshardable(case, *network)
+            if isinstance(frame, Unshardable):
                 continue
-            lows = self._compute_lows(case, *network)
+            lows = self._compute_lower_bounds(case, *network)
             for hbm_bytes in np.unique(built.hbm_bytes[rows]).tolist():
                 own = rows[built.hbm_bytes[rows] == hbm_bytes]
                 chips = Chips(
@@ -244,8 +248,8 @@ class Scorer:
         system = dict(zip((knob.name for knob in self.question.space.knobs), values, strict=True))
         plans = self.frame(case, *network_of(system)).plans
         if not 0 <= plan < len(plans):
-            told = f"the plan of a row must be one of {len(plans):,}; got number {plan:.4g}"
-            raise InvalidInput(f"{told}; put back a copy of the store, or begin anew with another file", "store")
+            message = f"the plan of a row must be one of {len(plans):,}; got number {plan:.4g}"
+            raise InvalidInput(f"{message}; put back a copy of the store, or begin anew with another file", "store")
         return plans.plan(plan)
 
     def price_usd(self, point: Point) -> float:
@@ -253,7 +257,7 @@ class Scorer:
         systems = systems_at(self.question.space, places_of([point]))
         return float(built_systems(self.question.base, systems).price_usd[0])
 
-    def _losses(self, frame: Frame, built: Built) -> Losses:
+    def _losses(self, frame: PlanSet, built: Built) -> Losses:
         """By the metric, of steps on chips of given places."""
         metric, num_samples, num_devices = self.question.metric, frame.graph.num_tokens, frame.cluster.num_devices
 

@@ -1,6 +1,7 @@
 """What binds the best system, and what a little more of a limit or a resource buys.
 
-Of a limit: the least that it must be raised for a better system, and the best system without it (`limit_senses`). Of a
+Of a limit: the least that it must be raised for a better system, and the best system without it
+(`budget_sensitivity`). Of a
 resource: what the system with its plans gains from a tenth more, as if that were free.
 """
 
@@ -14,21 +15,26 @@ import numpy as np
 
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
-from dovetail.schedule.step import training_step
 from dovetail.search.codesign.answers import SystemAnswer, chip_of
+from dovetail.search.codesign.budget_sensitivity import (
+    RAISED_FRAC,
+    BudgetSensitivity,
+    RelaxedBudget,
+    budget_sensitivity,
+)
 from dovetail.search.codesign.joint import CLOSE_FRAC
-from dovetail.search.codesign.limit_senses import RAISED_FRAC, Lifted, LimitSense, limit_senses
 from dovetail.search.codesign.question import JointQuestion, system_space
 from dovetail.search.codesign.scoring import Scorer
 from dovetail.search.metrics import ChipFigures
+from dovetail.step.step import training_step
 from dovetail.units import GIBI
 
-NUDGE_FRAC = 0.10  # as `evaluate` asks of resources
+PERTURBATION_FRAC = 0.10  # as `evaluate` asks of resources
 GIBS_FRAC = (0.05, 0.10, 0.15, 0.20, RAISED_FRAC)  # of the memory, more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceSense:
+class ResourceSensitivity:
     """A resource of each device, how much of it there is in `unit`, and the gain from `more` of it."""
 
     name: str
@@ -46,15 +52,15 @@ class ResourceSense:
 class Sensitivity:
     """Of the best system: every limit that is set, alone and together, and resources, the most useful first."""
 
-    limits: tuple[LimitSense, ...]
-    resources: tuple[ResourceSense, ...]
-    without_limits: Lifted | None = None  # all of them
-    together: Lifted | None = None  # the fewest limits that bind together, where none does alone
+    limits: tuple[BudgetSensitivity, ...]
+    resources: tuple[ResourceSensitivity, ...]
+    without_limits: RelaxedBudget | None = None  # all of them
+    together: RelaxedBudget | None = None  # the fewest limits that bind together, where none does alone
 
 
 def sensitivity_of(scorer: Scorer, best: SystemAnswer) -> Sensitivity:
     resources = [*_rates(scorer.question, best), _memory(scorer, best)]
-    limits = limit_senses(scorer, best)
+    limits = budget_sensitivity(scorer, best)
     return Sensitivity(
         limits=limits.each,
         resources=tuple(sorted(resources, key=lambda one: -one.gain_frac)),
@@ -63,24 +69,24 @@ def sensitivity_of(scorer: Scorer, best: SystemAnswer) -> Sensitivity:
     )
 
 
-def _rates(question: JointQuestion, best: SystemAnswer) -> Iterator[ResourceSense]:
+def _rates(question: JointQuestion, best: SystemAnswer) -> Iterator[ResourceSensitivity]:
     """What a tenth more of each rate of the device gains, with the same plans, at the same power and price."""
     chip = chip_of(question, best)
     before = _loss(question, best, question.network(chip, best.num_devices))
-    for name, (amount, unit, changed) in _nudged(chip, question.cases[0].workload.precision.compute).items():
+    for name, (amount, unit, changed) in _perturbed(chip, question.cases[0].workload.precision.compute).items():
         gain_frac = before / _loss(question, best, question.network(changed, best.num_devices)) - 1.0
-        yield ResourceSense(
+        yield ResourceSensitivity(
             name=name,
             amount=amount,
             unit=unit,
-            more=NUDGE_FRAC * amount,
+            more=PERTURBATION_FRAC * amount,
             gain_frac=gain_frac if abs(gain_frac) > CLOSE_FRAC else 0.0,
         )
 
 
-def _nudged(chip: Chip, dtype: str) -> dict[str, tuple[float, str, Chip]]:
+def _perturbed(chip: Chip, dtype: str) -> dict[str, tuple[float, str, Chip]]:
     """How much of each rate `chip` has, in which unit, and the chip with a tenth more of it."""
-    more, vector, hbm = 1 + NUDGE_FRAC, chip.vector, chip.hbm
+    more, vector, hbm = 1 + PERTURBATION_FRAC, chip.vector, chip.hbm
     faster_vector = replace(vector, peak_flop_per_s=vector.peak_flop_per_s * more)
     faster_hbm = replace(hbm, bandwidth_bytes_per_s=hbm.bandwidth_bytes_per_s * more)
     links = chip.interconnect_bytes_per_s
@@ -110,7 +116,7 @@ def _loss(question: JointQuestion, best: SystemAnswer, cluster: Cluster) -> floa
     return float(question.combined(np.array(losses))[0])
 
 
-def _memory(scorer: Scorer, best: SystemAnswer) -> ResourceSense:
+def _memory(scorer: Scorer, best: SystemAnswer) -> ResourceSensitivity:
     """The first of up to a quarter more GiB that a better plan of equal stages fits, at what they cost."""
     question, gib = scorer.question, best.system["stack_gib"]
     values = {name: (value,) for name, value in best.system.items()}
@@ -122,7 +128,9 @@ def _memory(scorer: Scorer, best: SystemAnswer) -> ResourceSense:
     for frac, score in zip(GIBS_FRAC, larger, strict=True):
         if score.loss < first.loss * (1 - CLOSE_FRAC):
             gain_frac = first.loss / score.loss - 1.0
-            return ResourceSense(
+            return ResourceSensitivity(
                 name="HBM capacity", amount=amount, unit="bytes", more=frac * amount, gain_frac=gain_frac
             )
-    return ResourceSense(name="HBM capacity", amount=amount, unit="bytes", more=RAISED_FRAC * amount, gain_frac=0.0)
+    return ResourceSensitivity(
+        name="HBM capacity", amount=amount, unit="bytes", more=RAISED_FRAC * amount, gain_frac=0.0
+    )

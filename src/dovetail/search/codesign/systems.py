@@ -20,8 +20,8 @@ from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoint_coded
 from dovetail.hardware.memory import Memory
 from dovetail.hardware.template import REGISTER_BYTES_PER_LANE, Design, design_of, template_chip
-from dovetail.schedule.work import ChipRows, chip_rows
 from dovetail.search.designs import built_ratio, check_area_model
+from dovetail.step.work import ChipRows, chip_rows
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, MEGA
 from dovetail.workload.graph import FloatArray, IntArray
 

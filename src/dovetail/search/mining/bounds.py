@@ -14,10 +14,10 @@ import numpy as np
 
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.template import Design, template_chip
-from dovetail.plan.sharding import joined_ops
-from dovetail.schedule.cores.problem import HBM, WHOLE
-from dovetail.schedule.cores.slices import slice_costs, splits
-from dovetail.schedule.cores.work import Work
+from dovetail.opsched.problem import HBM, WHOLE
+from dovetail.opsched.slices import slice_costs, splits
+from dovetail.opsched.work import Work
+from dovetail.parallel.sharding import joined_ops
 from dovetail.search.designs import Silicon, design_columns, silicon_at
 from dovetail.search.mining.load import TrainingJob
 from dovetail.search.mining.paths import longest_path_s
@@ -150,14 +150,16 @@ class JobBounds:
     def _stage_times(self, job: TrainingJob, at: tuple[IntArray, IntArray]) -> StageTimes:
         """As of a job's stages, with energy that only static power draws."""
         shape = (len(at[0]), job.num_stages)
-        pass_s, once_s, nothing = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        pass_s, per_step_s, nothing = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         least_s = {id(work): self._least_s[id(work)][at] for work in works_of(job)}
         for place, stage in enumerate(job.stages):
-            for total_s, repeats in ((pass_s, stage.passes), (once_s, stage.updates)):
+            for total_s, repeats in ((pass_s, stage.passes), (per_step_s, stage.updates)):
                 for repeated in repeats:
                     total_s[:, place] += repeated.count * least_s[id(repeated.work)]
-            once_s[:, place] += stage.once_s
-        return StageTimes(pass_s=pass_s, once_s=once_s, pass_j=nothing, once_j=nothing, lost_s=np.zeros((2, shape[0])))
+            per_step_s[:, place] += stage.per_step_s
+        return StageTimes(
+            pass_s=pass_s, per_step_s=per_step_s, pass_j=nothing, per_step_j=nothing, lost_s=np.zeros((2, shape[0]))
+        )
 
     def _sized(self, works: list[Work], unit: Unit) -> list[Sized]:
         """Operators of `unit` of each of `works`, costed all at once."""

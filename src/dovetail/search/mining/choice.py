@@ -195,9 +195,9 @@ class _Evaluated:
         """What counts of each design on `stage`, all to be small: what the step, the metric and limits depend on."""
         times, silicon = self._times, self._silicon
         read = read_by(self._metric)
-        found = [times.pass_s[:, stage], times.once_s[:, stage]]
+        found = [times.pass_s[:, stage], times.per_step_s[:, stage]]
         if "energy_j" in read:
-            found += [self.job.num_microbatches * times.pass_j[:, stage] + times.once_j[:, stage], silicon.static_w]
+            found += [self.job.num_microbatches * times.pass_j[:, stage] + times.per_step_j[:, stage], silicon.static_w]
         found += [silicon.power_w] if "power_w" in read or is_pooled else []
         found += [silicon.price_usd] if "price_usd" in read else []
         found += [silicon.area_mm2] if is_pooled else []
@@ -232,9 +232,9 @@ def mixed_figures(job: TrainingJob, times: StageTimes, silicon: Silicon, chosen:
     def picked(amount: FloatArray) -> FloatArray:
         return np.asarray(amount[chosen, stages])
 
-    taken_s = step_s(job, picked(times.pass_s), picked(times.once_s))
+    taken_s = step_s(job, picked(times.pass_s), picked(times.per_step_s))
     num_replicas = job.num_devices / job.num_stages
-    dynamic_j = (job.num_microbatches * picked(times.pass_j) + picked(times.once_j)).sum(axis=1)
+    dynamic_j = (job.num_microbatches * picked(times.pass_j) + picked(times.per_step_j)).sum(axis=1)
     return ChipFigures(
         step_s=taken_s,
         energy_j=num_replicas * (dynamic_j + silicon.static_w[chosen].sum(axis=1) * taken_s),

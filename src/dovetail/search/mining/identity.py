@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.hardware.template import Design
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.search.mining.load import TrainingJob
 from dovetail.search.mining.score import Question
 from dovetail.search.mining.task import Task

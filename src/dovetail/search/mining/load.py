@@ -10,17 +10,17 @@ from dovetail.errors import NotModelled
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.topology import Group, num_ranks
-from dovetail.plan.check import check_plan
-from dovetail.plan.exchange import MEANINGS, payload_bytes
-from dovetail.plan.placement import Placement, placement
-from dovetail.plan.plan import Plan
-from dovetail.plan.sharding import ShardedPlan, shard
-from dovetail.schedule.communication import timed
-from dovetail.schedule.cores.batch import scheduled
-from dovetail.schedule.cores.slices import slice_costs
-from dovetail.schedule.cores.work import Work, chip_batch, work_of
-from dovetail.schedule.step import training_step
-from dovetail.schedule.work import COMM_AXES
+from dovetail.opsched.batch import scheduled
+from dovetail.opsched.slices import slice_costs
+from dovetail.opsched.work import Work, chip_batch, work_of
+from dovetail.parallel.check import check_plan
+from dovetail.parallel.exchange import MEANINGS, payload_bytes
+from dovetail.parallel.placement import Placement, placement
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.sharding import ShardedPlan, shard
+from dovetail.step.communication import timed
+from dovetail.step.step import training_step
+from dovetail.step.work import COMM_AXES
 from dovetail.workload.graph import Block, FloatArray, Graph, Ops, Phase
 from dovetail.workload.operators import OPERATORS, Unit
 from dovetail.workload.optimizer import Precision
@@ -37,7 +37,7 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Load:
-    """What a device of one stage does: `passes` for each of `num_microbatches`, `updates` and `once_s` once a step.
+    """What a device of one stage does: `passes` for each of `num_microbatches`, `updates` and `per_step_s` once a step.
 
     With a single microbatch on a single stage the update is part of the pass, so that it runs beside the backward pass;
     stages of a pipeline update side by side, so theirs is once a step. `forward_frac` is the share of a pass that is
@@ -46,7 +46,7 @@ class Load:
 
     passes: tuple[Repeated, ...]
     updates: tuple[Repeated, ...]
-    once_s: float
+    per_step_s: float
     forward_frac: float
 
 
@@ -83,14 +83,14 @@ def job_of(
     passing = (Phase.FORWARD,) if is_forward_only else tuple(p for p in Phase if p != Phase.UPDATE or is_whole)
     ending = () if is_whole or is_forward_only else (Phase.UPDATE,)
     is_alone = plan.data_parallel == plan.pipeline_parallel == 1
-    once_s = 0.0 if is_alone else _exposed_s(graph, plan, cluster, workload.precision)
+    per_step_s = 0.0 if is_alone else _exposed_s(graph, plan, cluster, workload.precision)
     return TrainingJob(
         name=name,
         stages=tuple(
             Load(
                 passes=works.of(stage, passing),
                 updates=works.of(stage, ending),
-                once_s=once_s,
+                per_step_s=per_step_s,
                 forward_frac=works.forward_frac(stage, passing) if cut.num_stages > 1 else 1.0,  # of one, none waits
             )
             for stage in range(cut.num_stages)
@@ -104,11 +104,11 @@ def job_of(
 def check_mined(plan: Plan) -> None:
     """Raises where a plan has what is not part of the graphs that designs are scored by."""
     if plan.interleave > 1:
-        told = f"chips are mined for pipelines without interleaving; got {plan.interleave}, so choose interleave: 1"
-        raise NotModelled(told, "interleave")
+        message = f"chips are mined for pipelines without interleaving; got {plan.interleave}, so choose interleave: 1"
+        raise NotModelled(message, "interleave")
     if plan.schedule != "1f1b":
-        told = f"chips are mined for 1F1B pipelines; got {plan.schedule}, so choose schedule: 1f1b"
-        raise NotModelled(told, "schedule")
+        message = f"chips are mined for 1F1B pipelines; got {plan.schedule}, so choose schedule: 1f1b"
+        raise NotModelled(message, "schedule")
     for key, is_plain, value in (
         ("offload_optimizer", not plan.offload_optimizer, "false"),
         ("offload_activations_frac", plan.offload_activations_frac == 0, "0"),
@@ -124,8 +124,8 @@ def check_update(plan: Plan, precision: Precision) -> None:
     is_alone = plan.tensor_parallel == plan.expert_tensor_parallel == 1
     is_whole = plan.zero_stage == 0 or plan.data_parallel * plan.context_parallel == 1
     if precision.entry.collectives and not (is_alone and is_whole):
-        told = f"chips are mined for updates that wait for no other device; {precision.optimizer}'s does here"
-        raise NotModelled(f"{told}, so choose tensor_parallel: 1 and zero_stage: 0, or optimizer: adam", "optimizer")
+        message = f"chips are mined for updates that wait for no other device; {precision.optimizer}'s does here"
+        raise NotModelled(f"{message}, so choose tensor_parallel: 1 and zero_stage: 0, or optimizer: adam", "optimizer")
 
 
 class _Works:

@@ -12,11 +12,11 @@ from random import Random
 import numpy as np
 
 from dovetail.search.algorithms import Algorithm, Scored, Search
+from dovetail.search.ask_tell import run_search
 from dovetail.search.mining.bounds import JobBounds
 from dovetail.search.mining.chunks import Chunks, Score, scoring
 from dovetail.search.mining.score import Question, scored
 from dovetail.search.space import Point
-from dovetail.search.telling import run_search
 from dovetail.workload.graph import FloatArray
 
 
@@ -126,14 +126,14 @@ class _Telling:
         self._known, self._keep = known, keep
         points = list(question.space.points())
         self._place = {point: place for place, point in enumerate(points)}
-        self._lows = JobBounds(question)(points)
-        self._open = self._lows.copy()  # infinite once a design is scored
+        self._lower_bounds = JobBounds(question)(points)
+        self._open = self._lower_bounds.copy()  # infinite once a design is scored
         self.told: dict[Point, Scored] = {}
         self.improvements: list[Improvement] = []
 
     def bound(self, points: list[Point]) -> FloatArray:
         places = np.fromiter(map(self._place.__getitem__, points), np.int64, len(points))
-        return np.asarray(self._lows[places])
+        return np.asarray(self._lower_bounds[places])
 
     @property
     def loss(self) -> float:
@@ -170,8 +170,8 @@ class _Telling:
             found=tuple(sorted(inside, key=lambda one: (one.loss, one.point))),
             improvements=tuple(self.improvements),
             num_evaluated=now.num_evaluated,
-            num_points=len(self._lows),
-            num_points_beyond=int(np.isinf(self._lows).sum()),
+            num_points=len(self._lower_bounds),
+            num_points_beyond=int(np.isinf(self._lower_bounds).sum()),
             num_open=now.num_open,
             bound=now.bound,
             open_bound=float(self._open.min()),

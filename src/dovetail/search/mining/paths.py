@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dovetail.schedule.cores.problem import Dag
+from dovetail.opsched.problem import Dag
 from dovetail.workload.graph import FloatArray
 
 

@@ -9,7 +9,7 @@ from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.clusters.template_torus import template_torus
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.search.mining.task import Task
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.constraints import Constraint, are_stages_even, space_under
@@ -84,17 +84,17 @@ def planned_task(
     )
     if found.best:
         task = Task(workload=workload, plan=found.best[0].plan)
-        kept = tuple(dict.fromkeys(_in_words(one, num_devices) for one in constraints))
+        kept = tuple(dict.fromkeys(_label(one, num_devices) for one in constraints))
         return PlannedTask(task=task, step_s=found.best[0].step_s, gap_frac=found.gap_frac, kept=kept)
     if not found.tally.least:
-        told = f"none of the {found.tally.num_plans:,} plans nests in a torus of {num_devices} devices"
-        raise InvalidInput(f"{told}; leave other degrees or axis orders to choose from", WHERE)
+        message = f"none of the {found.tally.num_plans:,} plans nests in a torus of {num_devices} devices"
+        raise InvalidInput(f"{message}; leave other degrees or axis orders to choose from", WHERE)
     least = evaluate(workload, cluster, found.tally.least[0])
     assert isinstance(least, Infeasible), f"{least.plan} does not fit in the search and fits by itself"
     return least
 
 
-def _in_words(one: Constraint, num_devices: int) -> str:
+def _label(one: Constraint, num_devices: int) -> str:
     return "with several stages" if one == several_stages(num_devices) else f"with {one.words}"
 
 

@@ -11,11 +11,11 @@ import numpy as np
 from dovetail.cost.columns import chip_columns
 from dovetail.cost.costs import cost_table
 from dovetail.hardware.chip import Chip
-from dovetail.plan.sharding import joined_ops
-from dovetail.schedule.cores.batch import scheduled
-from dovetail.schedule.cores.problem import TENSOR, VECTOR
-from dovetail.schedule.cores.slices import SliceCosts, slice_costs
-from dovetail.schedule.cores.work import Work, chip_batch
+from dovetail.opsched.batch import scheduled
+from dovetail.opsched.problem import TENSOR, VECTOR
+from dovetail.opsched.slices import SliceCosts, slice_costs
+from dovetail.opsched.work import Work, chip_batch
+from dovetail.parallel.sharding import joined_ops
 from dovetail.search.algorithms import NOTHING, Scored
 from dovetail.search.designs import Limits, Silicon, design_at, mined_chips, silicon_of
 from dovetail.search.metrics import ChipFigures, Metric
@@ -35,9 +35,9 @@ class StageTimes:
     """
 
     pass_s: FloatArray
-    once_s: FloatArray
+    per_step_s: FloatArray
     pass_j: FloatArray
-    once_j: FloatArray
+    per_step_j: FloatArray
     lost_s: FloatArray
 
 
@@ -75,7 +75,7 @@ def stage_times(job: TrainingJob, chips: Sequence[Chip]) -> StageTimes:
     works = works_of(job)
     known = {id(work): times for work, times in zip(works, work_times(works, chips), strict=True)}
     shape = (len(chips), job.num_stages)
-    pass_s, once_s, pass_j, once_j = (np.zeros(shape) for _ in range(4))
+    pass_s, per_step_s, pass_j, per_step_j = (np.zeros(shape) for _ in range(4))
     lost_s = np.zeros((len(KNOB_OF), len(chips)))
     for place, stage in enumerate(job.stages):
         for repeated in stage.passes:
@@ -86,13 +86,13 @@ def stage_times(job: TrainingJob, chips: Sequence[Chip]) -> StageTimes:
                 lost_s[kind] += np.where(found.short_of == code, repeated.count * found.time_s, 0.0)
         for repeated in stage.updates:
             found = known[id(repeated.work)]
-            once_s[:, place] += repeated.count * found.time_s
-            once_j[:, place] += repeated.count * found.energy_j
-        once_s[:, place] += stage.once_s
-    return StageTimes(pass_s=pass_s, once_s=once_s, pass_j=pass_j, once_j=once_j, lost_s=lost_s)
+            per_step_s[:, place] += repeated.count * found.time_s
+            per_step_j[:, place] += repeated.count * found.energy_j
+        per_step_s[:, place] += stage.per_step_s
+    return StageTimes(pass_s=pass_s, per_step_s=per_step_s, pass_j=pass_j, per_step_j=per_step_j, lost_s=lost_s)
 
 
-def step_s(job: TrainingJob, pass_s: FloatArray, once_s: FloatArray) -> FloatArray:
+def step_s(job: TrainingJob, pass_s: FloatArray, per_step_s: FloatArray) -> FloatArray:
     """A step of `job`, its stages in the last axis: the longest path through 1F1B without transfers.
 
     Every stage runs forward passes ahead, as many as there are stages behind it, at the pace of the slowest up to it;
@@ -110,7 +110,7 @@ def step_s(job: TrainingJob, pass_s: FloatArray, once_s: FloatArray) -> FloatArr
     steady_s = fill_s + drain_s + turns * pass_s - (through_s - pass_s)
     # no forward pass is left once the first backward one is done
     few_s = np.maximum(fill_s + rest * slowest_s[1], drain_s + rest * slowest_s[0])
-    return np.asarray(np.where(turns >= 0, steady_s, few_s).max(axis=-1) + once_s.max(axis=-1))
+    return np.asarray(np.where(turns >= 0, steady_s, few_s).max(axis=-1) + per_step_s.max(axis=-1))
 
 
 def _latest(values_s: FloatArray) -> FloatArray:
@@ -156,9 +156,9 @@ def losses(question: Question, chips: Sequence[Chip], silicon: Silicon) -> tuple
 
 def figures_of(job: TrainingJob, times: StageTimes, silicon: Silicon) -> ChipFigures:
     """A step of `job` with all its devices of one design."""
-    taken_s = step_s(job, times.pass_s, times.once_s)
+    taken_s = step_s(job, times.pass_s, times.per_step_s)
     num_replicas = job.num_devices / job.num_stages
-    dynamic_j = num_replicas * (job.num_microbatches * times.pass_j + times.once_j).sum(axis=1)
+    dynamic_j = num_replicas * (job.num_microbatches * times.pass_j + times.per_step_j).sum(axis=1)
     return ChipFigures(
         step_s=taken_s,
         energy_j=dynamic_j + job.num_devices * silicon.static_w * taken_s,

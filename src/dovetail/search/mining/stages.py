@@ -25,7 +25,7 @@ from dovetail.search.mining.score import Question
 from dovetail.search.space import Point
 
 ONE, MOSAIC, POOLED = "one", "mosaic", "pooled"
-WAYS = {
+DIRECTIONS = {
     ONE: "one design for all stages",
     MOSAIC: "a design for each kind of stage, every die within the limits",
     POOLED: "the same, the limits kept on the mean over all devices: a stage may take what another leaves",

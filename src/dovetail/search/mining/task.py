@@ -13,10 +13,10 @@ from dovetail.evaluate import MemoryUse, memory_use
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters.template_torus import template_torus
-from dovetail.plan.check import check_plan
-from dovetail.plan.placement import placement
-from dovetail.plan.plan import Plan
-from dovetail.plan.sharding import shard
+from dovetail.parallel.check import check_plan
+from dovetail.parallel.placement import placement
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.sharding import shard
 from dovetail.search.mining.load import TrainingJob, check_update, job_of
 from dovetail.workload.graph import Axis
 from dovetail.workload.workload import Workload

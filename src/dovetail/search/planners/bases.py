@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.plan.plan import Plans, joined
+from dovetail.parallel.plan import Plans, joined
 from dovetail.search.planners.candidates import Found
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
@@ -17,7 +17,7 @@ class BasePlans:
 
     plans: Plans
     bounds_s: FloatArray
-    once_s: FloatArray  # that every step has at least beside its pipeline
+    per_step_s: FloatArray  # that every step has at least beside its pipeline
 
     def __len__(self) -> int:
         return len(self.plans)
@@ -28,7 +28,7 @@ class BasePlans:
         return self.at(rows)
 
     def at(self, rows: IntArray) -> BasePlans:
-        return BasePlans(plans=self.plans.at(rows), bounds_s=self.bounds_s[rows], once_s=self.once_s[rows])
+        return BasePlans(plans=self.plans.at(rows), bounds_s=self.bounds_s[rows], per_step_s=self.per_step_s[rows])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,7 +48,7 @@ class BaseQueue:
         return BasePlans(
             plans=joined([each.plans for each in some]),
             bounds_s=np.concatenate([each.bounds_s for each in some]),
-            once_s=np.concatenate([each.once_s for each in some]),
+            per_step_s=np.concatenate([each.per_step_s for each in some]),
         )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail.columns import distinct
 from dovetail.hardware.cluster import Cluster
-from dovetail.plan.plan import Plan, Plans
+from dovetail.parallel.plan import Plan, Plans
 from dovetail.search.objectives import Figures, Objective
 from dovetail.units import Amount
 from dovetail.workload.graph import FloatArray

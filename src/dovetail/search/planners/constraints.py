@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from dovetail.errors import InvalidInput
-from dovetail.plan.check import check_plan
-from dovetail.plan.plan import OVERLAPS, Overlap, Plan
+from dovetail.parallel.check import check_plan
+from dovetail.parallel.plan import OVERLAPS, Overlap, Plan
 from dovetail.search.planners.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH, PlanSpace, batches, divisors
 from dovetail.workload.graph import Graph
 
@@ -131,14 +131,14 @@ def _has_plans(space: PlanSpace, graph: Graph, num_devices: int) -> bool:
 def _empty(wanted: tuple[Constraint, ...], graph: Graph, num_devices: int) -> InvalidInput:
     """Why no plan is left, and which single rule could go."""
     if not wanted:
-        told = f"no plan cuts {graph.model} with global_batch={graph.batch} for {num_devices} devices"
-        return InvalidInput(f"{told}: no degrees divide both; use another number of devices or global_batch")
+        message = f"no plan cuts {graph.model} with global_batch={graph.batch} for {num_devices} devices"
+        return InvalidInput(f"{message}: no degrees divide both; use another number of devices or global_batch")
     said = " and ".join(one.words for one in wanted)
     spaces = [_space(tuple(other for other in wanted if other is not one), graph, num_devices) for one in wanted]
     helping = [one for one, space in zip(wanted, spaces, strict=True) if _has_plans(space, graph, num_devices)]
     way_out = f"leave out {' or '.join(one.words for one in helping)}" if helping else "leave out several of them"
-    told = f"no plan for {graph.model}, global_batch={graph.batch} and {num_devices} devices has {said}"
-    return InvalidInput(f"{told}; {way_out}", (helping or wanted)[0].where)
+    message = f"no plan for {graph.model}, global_batch={graph.batch} and {num_devices} devices has {said}"
+    return InvalidInput(f"{message}; {way_out}", (helping or wanted)[0].where)
 
 
 def _check_possible(one: Constraint, graph: Graph, num_devices: int) -> None:
@@ -159,8 +159,8 @@ def _problem(key: str, value: Any, graph: Graph, num_devices: int) -> str:
     if key in ("data_parallel", "microbatch") and graph.batch % value:
         return f"{key}={value} must divide global_batch={graph.batch}; try {_near(divisors(graph.batch), value)}"
     if key == "interleave" and value > 1 and 2 * value > graph.num_layers:
-        told = f"interleave={value} needs {2 * value} layers on two stages; {graph.model} has {graph.num_layers}"
-        return f"{told}, so use at most {max(1, graph.num_layers // 2)}"
+        message = f"interleave={value} needs {2 * value} layers on two stages; {graph.model} has {graph.num_layers}"
+        return f"{message}, so use at most {max(1, graph.num_layers // 2)}"
     if key in DEGREES and key != "data_parallel":
         return _refusal(key, value, graph)
     return ""

@@ -8,19 +8,19 @@ from typing import Protocol
 
 import numpy as np
 
-from dovetail.plan.placement import nesting
-from dovetail.plan.plan import Plans, joined
-from dovetail.plan.sharding import shard_plans
-from dovetail.schedule.memory_needs import host_need_bytes, need_bytes
-from dovetail.schedule.offload import does_offload, host_of
-from dovetail.schedule.step import step_times
+from dovetail.parallel.placement import nesting
+from dovetail.parallel.plan import Plans, joined
+from dovetail.parallel.sharding import shard_plans
 from dovetail.search.planners.bases import BaseQueue
 from dovetail.search.planners.candidates import Candidate, Scoring, Tally, best_of, least_s
 from dovetail.search.planners.cuts.stage_options import with_policies
 from dovetail.search.planners.plan_space import PlanSpace, batches, num_grids
 from dovetail.search.planners.refine import Job, base_plans
+from dovetail.step.memory_needs import host_need_bytes, need_bytes
+from dovetail.step.offload import does_offload, host_of
+from dovetail.step.step import step_times
 
-PLANS_AT_ONCE = 150_000  # whose columns take some hundred MB
+PLAN_BATCH = 150_000  # whose columns take some hundred MB
 BASES_AT_ONCE = 50_000
 MOST_TOGETHER = 3  # times as many, where they cut a model alike
 BASES_EVALUATED_AT_ONCE = 2_000  # before the next look at what they have to beat
@@ -61,7 +61,7 @@ class EvenSearch:
         """Every plan of the space, whatever the objective."""
         graph, num_devices = self.job.graph, self.job.cluster.num_devices
         found, num_done, num_all = EvenPlans(), 0, num_grids(self.space, graph, num_devices)
-        for num_batches, plans in _chunks(batches(self.space, graph, num_devices), PLANS_AT_ONCE):
+        for num_batches, plans in _chunks(batches(self.space, graph, num_devices), PLAN_BATCH):
             found = self._with(
                 replace(found, tally=found.tally.met(len(plans))), nesting(plans, self.job.cluster.topology)
             )
@@ -138,7 +138,7 @@ class EvenSearch:
 
     def _with_least(self, tally: Tally) -> Tally:
         """Where nothing fits: the plan that needs least of all, those included that a bound ruled out."""
-        for _, plans in _chunks(batches(self.space, self.job.graph, self.job.cluster.num_devices), PLANS_AT_ONCE):
+        for _, plans in _chunks(batches(self.space, self.job.graph, self.job.cluster.num_devices), PLAN_BATCH):
             placed = nesting(plans, self.job.cluster.topology)
             if len(placed):
                 need = need_bytes(shard_plans(self.job.graph, placed), self.job.precision)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dovetail.evaluate import memory_use
-from dovetail.hardware.mixed import AnyCluster, parts_of
-from dovetail.plan.parts import usable_by_stage
-from dovetail.plan.plan import Plan
-from dovetail.plan.sharding import shard
-from dovetail.schedule.step import training_step
-from dovetail.schedule.work import COMM_AXES
+from dovetail.hardware.heterogeneous import AnyCluster, pools_of
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.pools import usable_by_stage
+from dovetail.parallel.sharding import shard
+from dovetail.step.step import training_step
+from dovetail.step.work import COMM_AXES
 from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
 
@@ -60,7 +60,7 @@ def time_parts(plan: Plan, setting: Setting) -> Parts:
 def energy_parts(plan: Plan, setting: Setting) -> Parts:
     """Joules of the step: what devices draw whatever they do, and what their work adds."""
     step = training_step(setting.graph, plan, setting.cluster, setting.precision)
-    parts = parts_of(setting.cluster)
+    parts = pools_of(setting.cluster)
     idle_j = sum(part.chip.energy.idle_w * part.num_devices * float(step.step_s) for part in parts)
     return {"idle power": idle_j, "work": float(step.energy_j) - idle_j}
 

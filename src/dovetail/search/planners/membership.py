@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.search.planners.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH, PlanSpace
 
 _DEGREES = ("tensor_parallel", "context_parallel", "pipeline_parallel", "data_parallel", "expert_parallel")
@@ -22,7 +22,7 @@ def holds(space: PlanSpace, plan: Plan, *, is_even_only: bool) -> bool:
         and _has_ranks(space, plan)
         and _has_recompute(space, plan)
         and (not is_even_only or _is_even(plan))
-        and len(list(groupby(plan.stage_parts))) == len(set(plan.stage_parts))  # each part is one stretch
+        and len(list(groupby(plan.stage_pools))) == len(set(plan.stage_pools))  # each part is one stretch
     )
 
 

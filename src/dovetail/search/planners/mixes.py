@@ -13,7 +13,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.workload.graph import BoolArray, Graph, IntArray
 
 

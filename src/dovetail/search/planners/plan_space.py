@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.plan.check import context_problem
-from dovetail.plan.plan import AXES, CONTEXT_EXCHANGES, OVERLAPS, RECOMPUTE_POLICIES, Overlap, Plans
-from dovetail.schedule.pipelines import PipelineShape, pipelines
+from dovetail.parallel.check import context_problem
+from dovetail.parallel.plan import AXES, CONTEXT_EXCHANGES, OVERLAPS, RECOMPUTE_POLICIES, Overlap, Plans
+from dovetail.step.pipelines import PipelineShape, pipelines
 from dovetail.workload.graph import Axis, BoolArray, Graph
 
 MAX_MICROBATCH = 64  # samples; larger ones gain nothing that gradient accumulation does not

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dovetail.hardware.cluster import Cluster
-from dovetail.plan.plan import RECOMPUTE_POLICIES
+from dovetail.parallel.plan import RECOMPUTE_POLICIES
 from dovetail.search.objectives import Objective
-from dovetail.search.planners.aims import aimed
 from dovetail.search.planners.candidates import Candidate, Scoring, Tally, best_of, least_s
 from dovetail.search.planners.cuts.stage_options import check_depth
 from dovetail.search.planners.even_plans import EvenPlans, EvenSearch, Progress
+from dovetail.search.planners.gap_bisection import aimed
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.planners.refine import Job, balanced_plans
 from dovetail.workload.workload import Workload

@@ -8,8 +8,8 @@ from dovetail.cost.price import price
 from dovetail.errors import DovetailError, InvalidInput, NotModelled
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.chip import Chip
-from dovetail.hardware.mixed import AnyCluster, parts_of
-from dovetail.plan.plan import Plan
+from dovetail.hardware.heterogeneous import AnyCluster, pools_of
+from dovetail.parallel.plan import Plan
 from dovetail.search.objectives import Figures, Objective
 from dovetail.search.planners.candidates import Candidate, Tally
 from dovetail.search.planners.constraints import Constraint
@@ -84,15 +84,15 @@ def cluster_usd(cluster: AnyCluster, objective: Objective) -> float:
     """What all chips cost to make, where `objective` asks; else 1, which changes no rank."""
     if not objective.is_priced:
         return 1.0
-    return sum(part.num_devices * _chip_usd(part.chip) for part in parts_of(cluster))
+    return sum(part.num_devices * _chip_usd(part.chip) for part in pools_of(cluster))
 
 
 def _chip_usd(chip: Chip) -> float:
     try:
         return float(price(chip).total_usd)
     except DovetailError as error:
-        told = f"what {chip.name} costs cannot be told: {error.message}"
-        raise NotModelled(f"{told}; describe its die, or ask for another objective", "--objective") from None
+        message = f"what {chip.name} costs cannot be told: {error.message}"
+        raise NotModelled(f"{message}; describe its die, or ask for another objective", "--objective") from None
 
 
 def choice(question: Question, found: Planned) -> Choice | NothingFits:
@@ -119,10 +119,10 @@ def choice(question: Question, found: Planned) -> Choice | NothingFits:
 
 
 def _nowhere(question: Question, tally: Tally) -> InvalidInput:
-    networks = [part.topology.dimensions for part in parts_of(question.cluster)]
+    networks = [part.topology.dimensions for part in pools_of(question.cluster)]
     sizes = " and ".join(" x ".join(str(dimension.num_devices) for dimension in each) for each in networks)
-    told = f"none of the {tally.num_plans:,} plans nests in the cluster's network of {sizes} devices"
-    return InvalidInput(f"{told}; leave other degrees or axis orders to choose from")
+    message = f"none of the {tally.num_plans:,} plans nests in the cluster's network of {sizes} devices"
+    return InvalidInput(f"{message}; leave other degrees or axis orders to choose from")
 
 
 def _ranking(question: Question, found: Planned, own: tuple[Outcome | Infeasible, ...]) -> tuple[Ranked, ...]:
@@ -135,13 +135,13 @@ def _ranking(question: Question, found: Planned, own: tuple[Outcome | Infeasible
     )
     graph = question.workload.training_graph()
     setting = Setting(graph=graph, cluster=question.cluster, precision=question.workload.precision)
-    parts_of, best = PARTS[question.objective.aspect], found.best[0]
-    best_parts = parts_of(best.plan, setting)
+    pools_of, best = PARTS[question.objective.aspect], found.best[0]
+    best_parts = pools_of(best.plan, setting)
     return tuple(
         Ranked(
             candidate=one,
             behind_frac=one.score / best.score - 1.0,
-            losses=losses(best_parts, parts_of(one.plan, setting)) if one.plan != best.plan else (),
+            losses=losses(best_parts, pools_of(one.plan, setting)) if one.plan != best.plan else (),
             is_own=one.plan in question.own,
         )
         for one in every

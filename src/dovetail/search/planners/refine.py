@@ -4,7 +4,8 @@ A base plan is a plan without its layers by stage and its recompute. Of its plan
 or more in every chunk and, on every stage, recompute what makes it fastest among all that memory allows: one policy,
 for some of its layers or all. What is proven of a base plan, in this order:
 
-1. Bounded away: a lower bound of its step, whatever its layers and recompute, is above the best plan (`step_lows`).
+1. Bounded away: a lower bound of its step, whatever its layers and recompute, is above the best plan
+   (`step_lower_bounds`).
 2. Closed: every cut whose slowest stage leaves room below the best plan was evaluated, or its pipeline, exact, together
    with the least that is exchanged and updated once a step, is above the best plan.
 3. Neither: too many cuts, kinds of layers that may end in too many ways, chunks on two stages, or the budget is used
@@ -22,21 +23,26 @@ from functools import cache, partial
 import numpy as np
 
 from dovetail.hardware.cluster import Cluster
-from dovetail.plan.layout import even_runs, runs_of
-from dovetail.plan.plan import Plan, Plans, columns_of
-from dovetail.schedule.assembly import Assembly, alike, by_stages
-from dovetail.schedule.plan_table import Shared, shared
+from dovetail.parallel.layout import even_runs, runs_of
+from dovetail.parallel.plan import Plan, Plans, columns_of
 from dovetail.search.planners.bases import BasePlans, Refined
-from dovetail.search.planners.bounds.block_lows import block_lows
-from dovetail.search.planners.bounds.memory_lows import may_fit
-from dovetail.search.planners.bounds.step_lows import ROUNDING_TOLERANCE, fixed_lows_s, layer_blocks, step_bounds
+from dovetail.search.planners.bounds.block_lower_bounds import block_lower_bounds
+from dovetail.search.planners.bounds.memory_lower_bounds import may_fit
+from dovetail.search.planners.bounds.step_lower_bounds import (
+    ROUNDING_TOLERANCE,
+    fixed_lows_s,
+    layer_blocks,
+    step_bounds,
+)
 from dovetail.search.planners.candidates import Found
 from dovetail.search.planners.cuts.mix_cuts import MixTable, has_few_patterns, mix_table, wanted_mixes
-from dovetail.search.planners.cuts.once_a_step import once_of_cuts_s
+from dovetail.search.planners.cuts.per_step_costs import per_step_of_cuts_s
 from dovetail.search.planners.cuts.plan_stages import PlanStages
 from dovetail.search.planners.cuts.stage_cuts import StageTable, stage_table
 from dovetail.search.planners.cuts.stage_options import layer_range, stage_options, with_policies
 from dovetail.search.planners.mixes import kind_counts
+from dovetail.step.assembly import Assembly, alike, by_stages
+from dovetail.step.plan_table import PlanContext, shared
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision
 
@@ -58,7 +64,7 @@ class Job:
 Told = Callable[[int, int, float, float], None]  # base plans done, those known to be left, best step and bound
 
 
-def nobody(*_: float) -> None: ...
+def no_progress(*_: float) -> None: ...
 
 
 def base_plans(job: Job, plans: Plans, worst_s: float) -> BasePlans:
@@ -68,13 +74,13 @@ def base_plans(job: Job, plans: Plans, worst_s: float) -> BasePlans:
     """
     plans = plans.at(np.flatnonzero(may_fit(job.graph, plans, job.cluster, job.precision, job.policies)))
     if not len(plans):
-        return BasePlans(plans=plans, bounds_s=np.empty(0), once_s=np.empty(0))
+        return BasePlans(plans=plans, bounds_s=np.empty(0), per_step_s=np.empty(0))
     every = shared(job.graph, plans, job.cluster, job.precision, is_broken_down=False)
     bounds = step_bounds(every, job.policies, worst_s)
-    return BasePlans(plans=plans, bounds_s=bounds.step_s, once_s=bounds.once_s)
+    return BasePlans(plans=plans, bounds_s=bounds.step_s, per_step_s=bounds.per_step_s)
 
 
-def refined(job: Job, bases: BasePlans, best_s: float, num_most: int, told: Told = nobody) -> Refined:
+def refined(job: Job, bases: BasePlans, best_s: float, num_most: int, told: Told = no_progress) -> Refined:
     """Of `bases` those whose bound is below the best known step, best first, `num_most` at the most."""
     order = np.lexsort((np.arange(len(bases)), bases.bounds_s))
     queue = order[np.array([_is_refinable(job.graph, bases.plans, int(row)) for row in order], dtype=bool)]
@@ -123,39 +129,39 @@ def _refine(job: Job, bases: BasePlans, best_s: float) -> tuple[list[Found], Flo
     found: list[Found] = []
     bounds_s = bases.bounds_s.copy()
     passes = every.num_microbatches[:: len(job.policies)]
-    for index, table in enumerate(_tables(job, every, bases.plans, (best_s - bases.once_s) / passes)):
-        row, once_s, low_s = index * len(job.policies), float(bases.once_s[index]), np.inf
-        more, is_closed = _closed(every, row, table, once_s, best_s)
+    for index, table in enumerate(_tables(job, every, bases.plans, (best_s - bases.per_step_s) / passes)):
+        row, per_step_s, lower_bound_s = index * len(job.policies), float(bases.per_step_s[index]), np.inf
+        more, is_closed = _closed(every, row, table, per_step_s, best_s)
         if not is_closed:  # a better plan leaves fewer cuts that could win
             more += _proposed(every, row, table)
             best_s = min([best_s, *(each.step_s for each in more)])
-            once_by_option_s = cache(partial(_once_by_option_s, every, row, table))
+            once_by_option_s = cache(partial(_per_step_by_option_s, every, row, table))
             for few in _fewer(table, best_s, once_by_option_s):
-                lows = few.lows_s(best_s, once_s, once_by_option_s)
+                lows = few.lower_bounds_s(best_s, per_step_s, once_by_option_s)
                 more += [_found(every, row, few, cut) for cut in lows.cuts]
                 best_s = min([best_s, *(each.step_s for each in more)])
-                last, is_closed = _closed(every, row, few, once_s, best_s, lows.pace_below_s(best_s))
+                last, is_closed = _closed(every, row, few, per_step_s, best_s, lows.pace_below_s(best_s))
                 more += last
-                low_s = lows.least_s
+                lower_bound_s = lows.least_s
                 if is_closed:
                     break
         best_s = min([best_s, *(each.step_s for each in more)])
         found += more
-        low_s = np.inf if is_closed else low_s
-        bounds_s[index] = max(bounds_s[index], low_s * (1 - ROUNDING_TOLERANCE))
+        lower_bound_s = np.inf if is_closed else lower_bound_s
+        bounds_s[index] = max(bounds_s[index], lower_bound_s * (1 - ROUNDING_TOLERANCE))
     return found, bounds_s
 
 
 def _fewer(
-    table: StageTable | MixTable, best_s: float, once_s: Callable[[], FloatArray]
+    table: StageTable | MixTable, best_s: float, per_step_s: Callable[[], FloatArray]
 ) -> Iterator[StageTable | MixTable]:
     """What stages can be; then, of layers all alike, only that which may be part of a faster plan."""
     yield table
     if isinstance(table, StageTable):
-        yield table.without(best_s, once_s())
+        yield table.without(best_s, per_step_s())
 
 
-def _tables(job: Job, every: Shared, plans: Plans, paces_s: FloatArray) -> list[StageTable | MixTable]:
+def _tables(job: Job, every: PlanContext, plans: Plans, paces_s: FloatArray) -> list[StageTable | MixTable]:
     """What stages of each plan can be; of layers of several kinds only what may be part of a cut within its pace."""
     graph, num_policies = job.graph, len(job.policies)
     all_plans = [plans.plan(index) for index in range(len(plans))]
@@ -182,38 +188,38 @@ def _tables(job: Job, every: Shared, plans: Plans, paces_s: FloatArray) -> list[
     return tables
 
 
-def _mixes(job: Job, every: Shared, plans: list[Plan], paces_s: FloatArray) -> list[list[IntArray]]:
+def _mixes(job: Job, every: PlanContext, plans: list[Plan], paces_s: FloatArray) -> list[list[IntArray]]:
     """Layers of each kind that stages of each plan are asked about, within its pace."""
-    graph, kinds, lows = job.graph, layer_blocks(job.graph), block_lows(job.graph, every.table)
+    graph, kinds, lows = job.graph, layer_blocks(job.graph), block_lower_bounds(job.graph, every.table)
     found = []
     for index, plan in enumerate(plans):
         row = index * len(job.policies)
         runs = even_runs(graph, plan.pipeline_parallel, plan.interleave, plan.schedule)
         fixed_s = fixed_lows_s(every, alike(every.plans, np.array([row]), runs), lows, job.policies)[0]
-        sender = every.table.sender_of[row]
+        sender = every.table.comm_variant_of[row]
         layer_s = np.array([lows.least_s(kind, job.policies)[sender] for kind in kinds])
         found.append(wanted_mixes(plan, kind_counts(graph), layer_s, fixed_s, float(paces_s[index])))
     return found
 
 
-def _proposed(every: Shared, row: int, table: StageTable | MixTable) -> list[Found]:
+def _proposed(every: PlanContext, row: int, table: StageTable | MixTable) -> list[Found]:
     rows = table.best()
     return [_found(every, row, table, rows)] if rows is not None else []
 
 
 def _closed(
-    every: Shared, row: int, table: StageTable | MixTable, once_s: float, best_s: float, pace_s: float = np.inf
+    every: PlanContext, row: int, table: StageTable | MixTable, per_step_s: float, best_s: float, pace_s: float = np.inf
 ) -> tuple[list[Found], bool]:
     """All cuts that may be faster than the best and have no stage slower than `pace_s`, evaluated; if that were all."""
     stages = table.stages
-    cuts = table.within(min(pace_s, (best_s - once_s) / stages.num_passes - stages.paid_s))
+    cuts = table.within(min(pace_s, (best_s - per_step_s) / stages.num_passes - stages.paid_s))
     if cuts is None:
         return [], False
     pipelines_s = stages.steps_s(cuts) if len(cuts) else np.empty(0)
-    places = np.flatnonzero((pipelines_s + once_s) * (1 - ROUNDING_TOLERANCE) < best_s)
-    steps_s = pipelines_s[places] + once_s
+    places = np.flatnonzero((pipelines_s + per_step_s) * (1 - ROUNDING_TOLERANCE) < best_s)
+    steps_s = pipelines_s[places] + per_step_s
     if len(places) > FEW_EVALUATED:
-        steps_s = pipelines_s[places] + once_of_cuts_s(every, row, stages, cuts[places])
+        steps_s = pipelines_s[places] + per_step_of_cuts_s(every, row, stages, cuts[places])
     found: list[Found] = []
     for place, index in enumerate(np.argsort(steps_s, kind="stable")):
         if steps_s[index] * (1 - ROUNDING_TOLERANCE) >= best_s:
@@ -225,12 +231,12 @@ def _closed(
     return found, True
 
 
-def _once_by_option_s(every: Shared, row: int, table: StageTable | MixTable) -> FloatArray:
+def _per_step_by_option_s(every: PlanContext, row: int, table: StageTable | MixTable) -> FloatArray:
     """What a step has beside its pipeline where a stage is this option, and no other has more."""
-    return once_of_cuts_s(every, row, table.stages, np.arange(len(table.stages.options.stage))[:, None])
+    return per_step_of_cuts_s(every, row, table.stages, np.arange(len(table.stages.options.stage))[:, None])
 
 
-def _found(every: Shared, row: int, table: StageTable | MixTable, rows: IntArray) -> Found:
+def _found(every: PlanContext, row: int, table: StageTable | MixTable, rows: IntArray) -> Found:
     """The plan whose stages are these options, evaluated whole."""
     plan = table.plan_of(rows)
     same = alike(every.plans, np.array([row]), runs_of(every.graph, plan))

@@ -84,8 +84,8 @@ def _model_type(fields: Fields) -> str:
 def _refuse_wrappers(config: Mapping[str, Any]) -> None:
     for key in _WRAPPERS:
         if config.get(key):
-            told = f"{key}: models of several parts, such as vision and text, are not modelled"
-            raise NotModelled(f"{told}; give the config of the text model alone", key)
+            message = f"{key}: models of several parts, such as vision and text, are not modelled"
+            raise NotModelled(f"{message}; give the config of the text model alone", key)
 
 
 def _note_quantisation(fields: Fields) -> None:
@@ -110,8 +110,8 @@ def _check_architectures(fields: Fields, model_type: str) -> None:
             known = ", ".join(f"...{ending}" for ending in _ENDINGS)
             raise NotModelled(f"architectures: {shown(architecture)} is not modelled; known: {known}", where)
         if _letters(architecture.removesuffix(ending)) != _letters(model_type.removesuffix("_text")):
-            told = f"architectures and model_type must agree; got {shown(architecture)} and {model_type}"
-            raise InvalidInput(f"{told}; correct one, or take architectures out", where)
+            message = f"architectures and model_type must agree; got {shown(architecture)} and {model_type}"
+            raise InvalidInput(f"{message}; correct one, or take architectures out", where)
 
 
 def _letters(name: str) -> str:

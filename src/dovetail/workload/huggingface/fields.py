@@ -145,8 +145,8 @@ class Fields:
         for key, value in self.config.items():
             says_nothing = value is None or value is False or value in (0, "", [], {})
             if not says_nothing and key not in self._asked and not _is_harmless(key):
-                told = f"key {shown(key)} is not known and may change the network"
-                raise NotModelled(f"{told}; take it out if it does not", shown(key).strip("'"))
+                message = f"key {shown(key)} is not known and may change the network"
+                raise NotModelled(f"{message}; take it out if it does not", shown(key).strip("'"))
 
     def _items(self, key: str, kind: type, noun: str) -> list[Any]:
         value = self._value(key, [])

@@ -66,8 +66,8 @@ def _window_frac(kinds: tuple[str, ...], num_layers: int) -> float:
                 f"layer_types: {shown(kind)} is not modelled; known: {', '.join(_LAYER_TYPES)}", "layer_types"
             )
     if not any(kinds == (kinds[:period] * num_layers)[:num_layers] for period in range(1, _MOST_PERIOD + 1)):
-        told = f"layer_types: a pattern that does not come round within {_MOST_PERIOD} layers is not modelled"
-        raise NotModelled(told, "layer_types")
+        message = f"layer_types: a pattern that does not come round within {_MOST_PERIOD} layers is not modelled"
+        raise NotModelled(message, "layer_types")
     return kinds.count("sliding_attention") / num_layers
 
 

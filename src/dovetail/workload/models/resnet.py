@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dovetail.workload.model import Model
 from dovetail.workload.models import models
-from dovetail.workload.vision import Classifier, ImageBuilder, ImageNetwork, Maps, Part
+from dovetail.workload.vision import Classifier, ImageBuilder, ImageNetwork, Maps, NetworkSection
 
 _PAPER = "He et al. 2015, arXiv:1512.03385; parameters of torchvision's"
 
@@ -65,7 +65,7 @@ def _joined(build: ImageBuilder, x: Maps, y: Maps, stride: int) -> Maps:
 
 def bottleneck_network(name: str, depths: tuple[int, ...], *, groups: int, group_width: int) -> ImageNetwork:
     """Stages of bottlenecks, each twice as wide and half as high as the one before; parts named as torchvision does."""
-    blocks: list[Part] = []
+    blocks: list[NetworkSection] = []
     for stage, depth in enumerate(depths):
         scale = 2**stage
         for index in range(depth):

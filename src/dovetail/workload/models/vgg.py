@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dovetail.workload.model import Model
 from dovetail.workload.models import models
-from dovetail.workload.vision import NUM_CLASSES, ImageBuilder, ImageNetwork, Maps, Part
+from dovetail.workload.vision import NUM_CLASSES, ImageBuilder, ImageNetwork, Maps, NetworkSection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class LastLinear:
         return build.loss(build.linear(x, NUM_CLASSES, name="fc"))
 
 
-def _parts(stages: tuple[tuple[int, int], ...]) -> tuple[Part, ...]:
+def _parts(stages: tuple[tuple[int, int], ...]) -> tuple[NetworkSection, ...]:
     """`stages`: channels and number of convolutions."""
     convolutions = [
         PlainConvolution(

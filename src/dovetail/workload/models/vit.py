@@ -98,8 +98,8 @@ class VisionTransformer:
         rows, cols = sample.shared_tokens, whole(self.hidden)
         x = build.vector("concat", (x,), rows, cols, name="class_token", weight=cols)
         build.vector("bias_add", (x,), rows, cols, name="positions", weight=whole(self.num_positions * self.hidden))
-        block = build.block(is_layer=False, carried_elements=rows[0] * self.hidden)
-        return replace(block, carried_split=int(rows[1]))  # pixels come in, positions go out
+        block = build.block(is_layer=False, boundary_activation_elements=rows[0] * self.hidden)
+        return replace(block, boundary_activation_split=int(rows[1]))  # pixels come in, positions go out
 
     def _head(self, sample: Sample) -> Block:
         build = sample.builder("head", self.hidden)

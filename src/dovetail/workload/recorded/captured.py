@@ -22,7 +22,7 @@ GATED = ("silu_mul", "gelu_mul")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class BlockOperator:
     """One operator of a block; `inputs` are parts of the block by number from 1, and 0 is what comes into it.
 
     `extents` are batch, rows, columns, contraction and a fifth by kind, as the graph has them.
@@ -55,7 +55,7 @@ class Stretch:
     """Parts that run one after another, `repeat` times in a row; it becomes one block."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[BlockOperator, ...]
     input_rows: Side
     input_cols: Side
     carried: Size
@@ -92,8 +92,8 @@ class Captured:
         if sample.has_wide_residual:
             raise NotModelled(f"{self.name} was captured, and residuals wider than its other tensors are not modelled")
         if sample.seq != self.seq and not self.is_any_length:
-            told = f"{self.name} was captured at seq={self.seq}, and its shapes are for that length alone"
-            raise InvalidInput(f"{told}; leave seq out, or capture it again at seq={sample.seq}", "seq")
+            message = f"{self.name} was captured at seq={self.seq}, and its shapes are for that length alone"
+            raise InvalidInput(f"{message}; leave seq out, or capture it again at seq={sample.seq}", "seq")
         return Graph(
             model=self.name,
             batch=sample.batch,
@@ -137,7 +137,7 @@ def _block(stretch: Stretch, sample: Sample) -> Block:
         if part.bias:  # not always one a column: some of the products it stands for may have none
             row.bias = (part.bias, row.bias[1])
     carried = stretch.carried.at(sample.batch, sample.seq)
-    return build.block(repeat=stretch.repeat, is_layer=stretch.is_layer, carried_elements=carried)
+    return build.block(repeat=stretch.repeat, is_layer=stretch.is_layer, boundary_activation_elements=carried)
 
 
 def _extent(side: Side, sample: Sample) -> Extent:
@@ -145,11 +145,11 @@ def _extent(side: Side, sample: Sample) -> Extent:
     return size.at(sample.batch, sample.seq), Axis(axes)
 
 
-def _extents(part: Part, sample: Sample) -> tuple[Extent, ...]:
+def _extents(part: BlockOperator, sample: Sample) -> tuple[Extent, ...]:
     return tuple(_extent(side, sample) for side in part.extents)
 
 
-def _vector(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:
+def _vector(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs: tuple[int, ...]) -> int:
     _, rows, cols, table_rows, pool = _extents(part, sample)
     return build.vector(
         part.operator,
@@ -165,7 +165,7 @@ def _vector(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, 
     )
 
 
-def _activation(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:
+def _activation(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs: tuple[int, ...]) -> int:
     """A gated activation; eager kernels run it as two, and keep the result of the first."""
     _, rows, cols, _, _ = _extents(part, sample)
     if sample.is_fused or part.operator not in GATED:
@@ -174,7 +174,7 @@ def _activation(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[i
     return build.vector("mul", (gate, inputs[-1]), rows, cols, name=f"{part.name}_mul")
 
 
-def _linear(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:
+def _linear(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs: tuple[int, ...]) -> int:
     _, rows, cols, inner, _ = _extents(part, sample)
     row = build.linear(inputs[0], rows, inner, cols, name=part.name, bias=bool(part.bias), is_tied=part.is_tied)
     if not part.weight:  # another part of this block owns it
@@ -182,22 +182,22 @@ def _linear(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, 
     return row
 
 
-def _expert_linear(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:
+def _expert_linear(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs: tuple[int, ...]) -> int:
     experts, rows, cols, inner, _ = _extents(part, sample)
     return build.expert_linear(inputs[0], experts, rows, inner, cols, name=part.name)
 
 
-def _recurrent_linear(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:
+def _recurrent_linear(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs: tuple[int, ...]) -> int:
     steps, rows, cols, inner, _ = _extents(part, sample)
     return build.recurrent_linear(inputs[0], steps[0], rows, inner, cols, name=part.name, bias=bool(part.bias))
 
 
-def _matmul(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:
+def _matmul(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs: tuple[int, ...]) -> int:
     batch, m, n, k, _ = _extents(part, sample)
     return build.matmul(inputs, batch, m, n, k, name=part.name, b_distinct_frac=part.shared_frac)
 
 
-def _convolution(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:
+def _convolution(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs: tuple[int, ...]) -> int:
     groups, pixels, out, inner, window = _extents(part, sample)
     row = build.convolution(
         inputs[0],
@@ -216,7 +216,7 @@ def _convolution(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[
     return row
 
 
-def _attention(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:
+def _attention(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs: tuple[int, ...]) -> int:
     batch_heads, queries, keys, key_width, value_width = _extents(part, sample)
     if batch_heads[0] % part.num_heads:
         raise NotModelled(f"{part.name} has {part.num_heads} heads in a batch of {batch_heads[0]}; give whole samples")
@@ -243,12 +243,12 @@ def _attention(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[in
     return row
 
 
-def _exchange(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:
+def _exchange(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs: tuple[int, ...]) -> int:
     _, rows, cols, _, _ = _extents(part, sample)
     return build.exchange(part.operator, inputs[0], rows, cols, name=part.name, num_copies=part.num_copies)
 
 
-def _loss(build: BlockBuilder, sample: Sample, part: Part, inputs: tuple[int, ...]) -> int:
+def _loss(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs: tuple[int, ...]) -> int:
     """Softmax cross-entropy, by the kernels that the sample has; split logits are summed up over the tensor axis."""
     _, rows, cols, _, _ = _extents(part, sample)
     row = build.vector(sample.loss_kind, inputs, rows, cols, name=part.name)

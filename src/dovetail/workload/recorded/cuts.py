@@ -23,7 +23,7 @@ _NUM_READERS_PAST = 3  # a tensor with fewer readers is a residual, or a branch
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class DraftSpan:
     """Drafts between two cuts, what comes in and what goes on."""
 
     drafts: tuple[Draft, ...]
@@ -31,21 +31,21 @@ class Piece:
     goes_on: tuple[int, ...]
 
 
-def pieces_of(drafts: list[Draft]) -> list[Piece]:
+def pieces_of(drafts: list[Draft]) -> list[DraftSpan]:
     """`drafts` cut wherever one value alone goes on, beside those that go past cuts."""
     past = _going_past(drafts)
     reading = [index for index, draft in enumerate(drafts) if not draft.reads]  # data, of which the first has all
     makers = {draft.makes: draft for draft in drafts}
-    pieces: list[Piece] = []
+    pieces: list[DraftSpan] = []
     begun = 0
     came: tuple[int, ...] = ()
     for index, live in enumerate(_live(drafts)):
         if not max(reading, default=0) <= index < len(drafts) - 1 or _is_tail(drafts[index + 1], makers):
             continue
         if sum(value not in past for value in live) <= 1:
-            pieces.append(Piece(tuple(drafts[begun : index + 1]), came, live))
+            pieces.append(DraftSpan(tuple(drafts[begun : index + 1]), came, live))
             begun, came = index + 1, live
-    pieces.append(Piece(tuple(drafts[begun:]), came, ()))
+    pieces.append(DraftSpan(tuple(drafts[begun:]), came, ()))
     return pieces
 
 
@@ -100,7 +100,7 @@ def _going_past(drafts: list[Draft]) -> set[int]:
     }
 
 
-def signature(piece: Piece) -> tuple[object, ...]:
+def signature(piece: DraftSpan) -> tuple[object, ...]:
     """What makes two pieces alike: operators, extents, parameters, and who reads what of whom."""
     local = {draft.makes: index + 1 for index, draft in enumerate(piece.drafts)}
     return tuple(

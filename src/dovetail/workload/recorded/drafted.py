@@ -88,8 +88,8 @@ class Drafting:
         flow = self.flow
         if not flow.is_trained(weight) and not flow.is_from_data(weight):
             name = flow.tensors[flow.root(weight)].name or "its weight"
-            told = f"{name} of {node.where or flow.name} is not trained (a buffer, or frozen by requires_grad=False)"
-            raise NotModelled(f"{told}, and products without a gradient of their weight are not modelled; train it")
+            message = f"{name} of {node.where or flow.name} is not trained (a buffer, or frozen by requires_grad=False)"
+            raise NotModelled(f"{message}, and products without a gradient of their weight are not modelled; train it")
 
     def activations(self, node: Node) -> list[int]:
         """What `node` reads, but for parameters and what has no gradient."""

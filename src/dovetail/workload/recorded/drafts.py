@@ -30,8 +30,8 @@ def drafted(flow: Flow) -> Drafting:
         draw = _DRAW.get(node.word)
         if draw is None:
             shapes = ", ".join(str(list(flow.tensors[value].shape)) for value in node.inputs)
-            told = f"{node.op or node.word} of {shapes} in {node.where or flow.name} is not modelled with a gradient"
-            raise NotModelled(f"{told}; write that part with operators that are, or leave it out of the model")
+            message = f"{node.op or node.word} of {shapes} in {node.where or flow.name} is not modelled with a gradient"
+            raise NotModelled(f"{message}; write that part with operators that are, or leave it out of the model")
         draw(drafting, node)
     _check_frozen(flow)
     drafting.drafts[:0] = _aside(drafting)
@@ -41,8 +41,8 @@ def drafted(flow: Flow) -> Drafting:
 def _check_filled(flow: Flow, node: Node) -> None:
     """Refuses what computes nothing: a layer of width 0 is a slip in a configuration."""
     if not all(flow.num_recorded(value) for value in node.outputs):
-        told = f"{node.op or node.word} in {node.where or flow.name} makes a tensor without elements"
-        raise NotModelled(f"{told}; give every layer a width of at least 1")
+        message = f"{node.op or node.word} in {node.where or flow.name} makes a tensor without elements"
+        raise NotModelled(f"{message}; give every layer a width of at least 1")
 
 
 def _check_frozen(flow: Flow) -> None:
@@ -55,8 +55,10 @@ def _check_frozen(flow: Flow) -> None:
             tensor = flow.tensors[flow.root(value)]
             is_weight = tensor.source is Source.CONSTANT and tensor.dtype in FLOATS
             if is_weight and tensor.num_elements > _FROZEN_FRAC * total:
-                told = f"{tensor.name or 'a constant'} of {node.where or flow.name}, {tensor.num_elements:,} elements"
-                raise NotModelled(f"{told}, is frozen, and training a part of a model is not modelled; train it")
+                message = (
+                    f"{tensor.name or 'a constant'} of {node.where or flow.name}, {tensor.num_elements:,} elements"
+                )
+                raise NotModelled(f"{message}, is frozen, and training a part of a model is not modelled; train it")
 
 
 def _aside(drafting: Drafting) -> list[Draft]:

@@ -40,10 +40,10 @@ def _tensor_notes(drafts: list[Draft], recorded: Recorded) -> tuple[str, ...]:
     largest = sorted(whole.items(), key=lambda entry: -entry[1])[:_NUM_NAMED]
     names = ", ".join(f"{name} ({100 * work / total:.0f} %)" for name, work in largest)
     if not divided_frac:
-        told = "tensor parallelism cannot divide it: no product was found whose columns another one sums over"
-        return (f"{told}, with only element-wise operators or attention between; the largest are {names}",)
-    told = f"tensor parallelism divides {100 * divided_frac:.0f} % of the FLOP of products"
-    return (f"{told}; each device does the rest whole: {names}",)
+        message = "tensor parallelism cannot divide it: no product was found whose columns another one sums over"
+        return (f"{message}, with only element-wise operators or attention between; the largest are {names}",)
+    message = f"tensor parallelism divides {100 * divided_frac:.0f} % of the FLOP of products"
+    return (f"{message}; each device does the rest whole: {names}",)
 
 
 def _is_divided(draft: Draft) -> bool:
@@ -66,8 +66,8 @@ def _shared_notes(drafts: list[Draft], num_layers: int) -> tuple[str, ...]:
     tied = sum(draft.is_tied and draft.kind != "vector" and draft.name != "lm_head" for draft in drafts)
     if num_layers < 2 or tied < num_layers:  # sharing needs two
         return ()
-    told = "layers share their weights: in a pipeline each layer is charged a copy of its own"
-    return (f"{told}, and what stages would exchange for them is not modelled",)
+    message = "layers share their weights: in a pipeline each layer is charged a copy of its own"
+    return (f"{message}, and what stages would exchange for them is not modelled",)
 
 
 def _aside_notes(flow: Flow, drafts: list[Draft], recorded: Recorded) -> tuple[str, ...]:
@@ -94,6 +94,8 @@ def gradient_notes(captured: Captured, recorded: Recorded, backward_flop: float)
     if abs(derived - backward_flop) <= _SAME_FRAC * backward_flop:
         return ()
     more = 100 * (derived / backward_flop - 1)
-    told = f"its gradients are taken to need {abs(more):.0f} % {'more' if more > 0 else 'fewer'} FLOP in products than"
+    message = (
+        f"its gradients are taken to need {abs(more):.0f} % {'more' if more > 0 else 'fewer'} FLOP in products than"
+    )
     why = "some part of it may be detached, or computed again, which is left to a plan's recompute"
-    return (f"{told} were recorded: {why}",)
+    return (f"{message} were recorded: {why}",)

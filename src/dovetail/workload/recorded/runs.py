@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.workload.recorded.cuts import Piece, signature
+from dovetail.workload.recorded.cuts import DraftSpan, signature
 
 Run = tuple[int, int, int]  # first piece, pieces of one repeat, repeats
 PRODUCTS = ("linear", "convolution", "attention", "expert_linear", "recurrent_linear", "matmul")
@@ -11,7 +11,7 @@ _NUM_LAYER_PRODUCTS = 3  # with so many a stretch before the repeats is a layer 
 _MOST_FRAC = 0.8  # of all parameters: where repeats hold so many, what stands before and after them is no layer
 
 
-def runs_of(pieces: list[Piece]) -> list[Run]:
+def runs_of(pieces: list[DraftSpan]) -> list[Run]:
     """Runs of which each is a block, in order."""
     return _joined(_first_runs([signature(piece) for piece in pieces]), pieces)
 
@@ -39,7 +39,7 @@ def _first_runs(marks: list[tuple[object, ...]]) -> list[Run]:
     return found
 
 
-def _joined(runs: list[Run], pieces: list[Piece]) -> list[Run]:
+def _joined(runs: list[Run], pieces: list[DraftSpan]) -> list[Run]:
     """Runs of which each is a block.
 
     Where repeats hold most parameters, all before them is one block and all behind them another. Elsewhere a stretch
@@ -63,7 +63,7 @@ def _joined(runs: list[Run], pieces: list[Piece]) -> list[Run]:
     return found
 
 
-def _num_weights(pieces: list[Piece]) -> int:
+def _num_weights(pieces: list[DraftSpan]) -> int:
     """Parameters of products, but for that of logits."""
     return sum(d.weight for piece in pieces for d in piece.drafts if d.kind in PRODUCTS and d.name != "lm_head")
 
@@ -72,10 +72,10 @@ def _as_one(runs: list[Run]) -> list[Run]:
     return [(runs[0][0], sum(period * repeat for _, period, repeat in runs), 1)] if runs else []
 
 
-def _num_products(pieces: list[Piece], run: Run) -> int:
+def _num_products(pieces: list[DraftSpan], run: Run) -> int:
     return sum(d.kind in PRODUCTS for piece in pieces[run[0] : run[0] + run[1]] for d in piece.drafts)
 
 
-def has_product(pieces: list[Piece], run: Run) -> bool:
+def has_product(pieces: list[DraftSpan], run: Run) -> bool:
     inside = pieces[run[0] : run[0] + run[1]]
     return any(draft.kind in PRODUCTS for piece in inside for draft in piece.drafts)

@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import replace
 
 from dovetail.workload.graph import Axis
-from dovetail.workload.recorded.captured import NO_SIDE, Part, Side, Stretch
-from dovetail.workload.recorded.cuts import Piece, pieces_of
+from dovetail.workload.recorded.captured import NO_SIDE, BlockOperator, Side, Stretch
+from dovetail.workload.recorded.cuts import DraftSpan, pieces_of
 from dovetail.workload.recorded.drafted import COLS, ROWS, Draft, rows_and_columns
 from dovetail.workload.recorded.flow import Flow
 from dovetail.workload.recorded.runs import PRODUCTS, has_product, runs_of
@@ -27,7 +27,7 @@ def stretches_of(drafts: list[Draft], flow: Flow) -> tuple[Stretch, ...]:
             continue
         first, period, repeat = run
         inside = pieces[first : first + period]
-        whole = Piece(
+        whole = DraftSpan(
             drafts=(moved if run is runs[-1] else ()) + tuple(draft for piece in inside for draft in piece.drafts),
             comes_in=inside[0].comes_in,
             goes_on=inside[-1].goes_on,
@@ -37,7 +37,7 @@ def stretches_of(drafts: list[Draft], flow: Flow) -> tuple[Stretch, ...]:
 
 
 def _stretch(
-    piece: Piece, shapes: dict[int, Draft], flow: Flow, repeat: int, *, is_first: bool, names: dict[str, int]
+    piece: DraftSpan, shapes: dict[int, Draft], flow: Flow, repeat: int, *, is_first: bool, names: dict[str, int]
 ) -> Stretch:
     local = {draft.makes: index + 1 for index, draft in enumerate(piece.drafts)}
     used: dict[str, int] = defaultdict(int)
@@ -57,7 +57,7 @@ def _stretch(
     )
 
 
-def _input_sides(piece: Piece, shapes: dict[int, Draft], flow: Flow) -> tuple[Side, Side]:
+def _input_sides(piece: DraftSpan, shapes: dict[int, Draft], flow: Flow) -> tuple[Side, Side]:
     """Rows and columns of the tensor that comes in; of a first stretch, of the data."""
     if piece.comes_in:
         draft = shapes[piece.comes_in[-1]]
@@ -117,11 +117,11 @@ def _total(sizes: list[Size]) -> Size:
     return Size(count, most.num_batch, most.num_seq, per) * ONE
 
 
-def _part(draft: Draft, local: dict[int, int], used: dict[str, int]) -> Part:
+def _part(draft: Draft, local: dict[int, int], used: dict[str, int]) -> BlockOperator:
     used[draft.name] += 1
     name = draft.name if used[draft.name] == 1 else f"{draft.name}_{used[draft.name]}"
     inputs = tuple(dict.fromkeys(local.get(value, 0) for value in draft.reads)) or (0,)
-    return Part(
+    return BlockOperator(
         kind=draft.kind,
         name=name,
         inputs=inputs,

@@ -74,7 +74,7 @@ PRODUCTS = ("matmul", "linear", "convolution", "grouped_linear", "attention", "l
 TABLES = ("embedding", "embedding_bag")
 LOSSES = ("nll", "cross_entropy", "binary_cross_entropy", "mse")
 ELEMENT_WISE = frozenset((*UNARY, *BINARY, "where", "dropout", "cast"))
-WORDS = frozenset(
+LABELS = frozenset(
     (
         *MADE_OF_NOTHING, *FREE, *MOVES, *UNARY, *BINARY, *CHOOSING, "dropout",
         *REDUCING, *NORMS, *POOLS, *PRODUCTS, *TABLES, *LOSSES,

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dovetail.accuracy.compared import Compared, score
-from dovetail.accuracy.one_operator import Asked, op_answer
+from dovetail.accuracy.one_operator import OperatorQuery, op_answer
 from dovetail.accuracy.validation import Scored, ScoredSet, Validation
+from dovetail.comm.trace.outcome import RankEnd, TraceOutcome
 from dovetail.hardware.catalog import chips
-from dovetail.network.trace.outcome import RankEnd, TraceOutcome
 from dovetail.report.accuracy import validation_record
 from dovetail.report.charts.bars import LETTER_PX, NARROW_PX, ranked
 from dovetail.report.charts.beside_paper import BesidePaper, beside_paper
@@ -149,7 +149,7 @@ def test_what_is_held_has_its_mean_over_time():
 def test_curves_of_one_name_have_one_colour_and_bounds_are_dashed():
     solid = Curve(name="8 devices", points=((1.0, 2.0), (2.0, 3.0)), band=((1.0, 1.5, 2.5), (2.0, 2.5, 3.5)))
     dashed = Curve(name="8 devices", points=((1.0, 1.0), (2.0, 2.0)), is_dashed=True)
-    panel = Panel(title="time", x_name="x", y_name="y", x_words=str, y_words=str, curves=(solid, dashed))
+    panel = Panel(title="time", x_name="x", y_name="y", x_label=str, y_words=str, curves=(solid, dashed))
     chart = curves_chart(panel, "time")
     band, line, bound = check_chart(chart)
     assert line["line"]["color"] == bound["line"]["color"] == band["line"]["color"]
@@ -159,7 +159,7 @@ def test_curves_of_one_name_have_one_colour_and_bounds_are_dashed():
 
 def test_every_mark_of_a_curve_has_its_unit():
     curve = Curve(name="8 devices", points=((1.0, 3e-5), (2.0, 4e-3)))
-    time = Panel(title="t", x_name="x", y_name="time", x_words=str, y_words=format_s, curves=(curve,))
+    time = Panel(title="t", x_name="x", y_name="time", x_label=str, y_words=format_s, curves=(curve,))
     rate = replace(time, y_name="bandwidth", is_y_log=False, y_unit="B/s")
     marks = curves_chart(time, "time").figure["layout"]["yaxis"]
     assert {5e-5, 1e-4, 2e-3} < set(marks["tickvals"])
@@ -200,7 +200,7 @@ def test_a_box_has_room_for_a_line_of_everything_in_the_legend():
 
 
 def test_an_operator_is_under_its_roof_and_beside_other_models():
-    answer = op_answer(Asked(kind="matmul", dims=(1024, 1024, 1024)), chips["h100-sxm"](), is_compared=True)
+    answer = op_answer(OperatorQuery(kind="matmul", dims=(1024, 1024, 1024)), chips["h100-sxm"](), is_compared=True)
     page = op_page(answer)
     for chart in page.charts:
         check_chart(chart)
@@ -208,7 +208,7 @@ def test_an_operator_is_under_its_roof_and_beside_other_models():
     [dot] = [trace for trace in roof.figure["data"] if trace["mode"] == "markers"]
     assert dot["y"] == [answer.flop_per_s]
     assert beside.figure["data"][0]["x"][0] == answer.time_s
-    assert estimates(op_answer(Asked(kind="matmul", dims=(64, 64, 64)), chips["h100-sxm"]())) == ()
+    assert estimates(op_answer(OperatorQuery(kind="matmul", dims=(64, 64, 64)), chips["h100-sxm"]())) == ()
 
 
 def test_numbers_of_a_paper_are_ratios_and_a_missed_one_stands_out():

@@ -9,14 +9,14 @@ import pytest
 
 from dovetail.evaluate import Outcome, evaluate
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.report.charts.elasticities import elasticities
 from dovetail.report.charts.network_use import network_use
 from dovetail.report.charts.pipeline import MOST_PASSES, pipeline_timeline
 from dovetail.report.charts.roofline import family_of, operators_roofline, roofs_of
 from dovetail.report.charts.stage_memory import memory_by_stage
 from dovetail.report.charts.stage_time import time_by_stage
-from dovetail.report.words import percent
+from dovetail.report.labels import percent
 from dovetail.units import GIBI
 from dovetail.workload.models import models
 from dovetail.workload.operators import OPERATORS, Unit

@@ -13,12 +13,12 @@ from dovetail.report.charts.resources import resources_gain
 from dovetail.report.charts.study_rows import best_rows
 from dovetail.report.charts.systems import systems_by_area
 from dovetail.report.charts.trail import MOST_POINTS, Mark, Trail, honest, thinned
+from dovetail.report.labels import number
 from dovetail.report.pages import planned
 from dovetail.report.pages.codesigned import codesigned_page, trail_of
 from dovetail.report.pages.mined import mined_page
 from dovetail.report.pages.planned import planned_page
-from dovetail.report.planned import Told
-from dovetail.report.words import number
+from dovetail.report.planned import PlanReportContext
 from dovetail.search.codesign.joint import Standing
 from dovetail.search.codesign.scoring import Scorer
 from dovetail.search.codesign.sensitivity import sensitivity_of
@@ -97,7 +97,9 @@ def test_the_best_plans_are_there_with_the_users_own():
 def test_a_page_of_plans_tells_the_search_the_plans_and_the_best_plans_step():
     found = test_planned.chosen()
     history = (Mark(num_done=10, best=2.0, bound=0.0), Mark(num_done=20, best=1.0, bound=0.0))
-    page = planned_page(found, test_planned.answers(found), Told(name="a job", commands=("dovetail x",)), history)
+    page = planned_page(
+        found, test_planned.answers(found), PlanReportContext(name="a job", commands=("dovetail x",)), history
+    )
     names = [chart.name for chart in page.charts]
     assert names[:2] == ["convergence", "plans"]
     assert {"time-by-stage", "memory-by-stage", "roofline", "elasticities"} < set(names)
@@ -108,7 +110,7 @@ def test_a_page_of_plans_tells_the_search_the_plans_and_the_best_plans_step():
 
 def test_a_page_of_plans_says_why_none_fits():
     found = test_planned.found(model="llama3-70b", tensor=(1,))
-    page = planned_page(found, (), Told(name="a job"))
+    page = planned_page(found, (), PlanReportContext(name="a job"))
     assert page.sentence.startswith("None of ")
     assert [chart.name for chart in page.charts] == ["memory-by-stage"]
 

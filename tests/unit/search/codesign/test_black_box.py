@@ -12,7 +12,7 @@ import pytest
 from dovetail.search.algorithms import algorithms
 from dovetail.search.codesign.answers import answer_of
 from dovetail.search.codesign.black_box import black_box, may_fit
-from dovetail.search.codesign.joint import Hands, Standing, joint_search, own_hands
+from dovetail.search.codesign.joint import SearchBackend, Standing, joint_search, local_backend
 from dovetail.search.codesign.question import Budget
 from dovetail.search.codesign.refining import RefinedSystem
 from dovetail.search.codesign.scoring import Scorer, SystemScore
@@ -24,26 +24,26 @@ WHOLE = replace(PLANS, pipeline_parallel=(1, 2))
 SCORER = Scorer(question(("tied",), VALUES, plans=WHOLE))  # 24 points, half of them cut by no plan
 
 
-def found_by(name: str, num_most: int, hands: Hands | None = None, *, scorer: Scorer = SCORER, seed: int = 3):
+def found_by(name: str, num_most: int, hands: SearchBackend | None = None, *, scorer: Scorer = SCORER, seed: int = 3):
     if algorithms[name].extra and importlib.util.find_spec("optuna") is None:
         pytest.skip("needs Optuna")
-    return black_box(scorer, hands or own_hands(scorer), algorithms[name], Random(seed), num_most=num_most)
+    return black_box(scorer, hands or local_backend(scorer), algorithms[name], Random(seed), num_most=num_most)
 
 
 @pytest.mark.parametrize("name", BOXES)
 def test_a_black_box_is_never_better_than_the_proven_best_nor_worse_than_its_first_system(name):
-    proven = joint_search(SCORER, own_hands(SCORER))
+    proven = joint_search(SCORER, local_backend(SCORER))
     assert proven is not None
     assert proven.gap_frac == 0
     kept: list[SystemScore] = []
-    found = found_by(name, 12, replace(own_hands(SCORER), keep=kept.extend))
+    found = found_by(name, 12, replace(local_backend(SCORER), keep=kept.extend))
     assert found is not None
     assert proven.best.loss * (1 - 1e-9) <= found.best.loss <= kept[0].loss
     assert found.bound <= proven.best.loss * (1 + 1e-9)  # a bound of all systems, whoever searches
     census = found.census
-    counted = (census.num_beyond, census.num_uncut, census.num_unfit, census.num_bounded_away, census.num_scored)
+    counted = (census.num_beyond, census.num_unshardable, census.num_unfit, census.num_bounded_away, census.num_scored)
     assert sum(counted) + census.num_left == census.num_systems == 24
-    assert census.num_uncut == 12
+    assert census.num_unshardable == 12
     assert 0 < census.num_scored == len(kept) <= 12
 
 
@@ -60,13 +60,13 @@ def test_every_system_is_scored_by_itself_so_that_what_is_known_changes_nothing(
 
     def score(some):
         tasks.extend(len(points) for points, _ in some)
-        return own_hands(SCORER).score(some)
+        return local_backend(SCORER).score(some)
 
-    whole = found_by("random", 20, replace(own_hands(SCORER), keep=kept.extend, keep_refined=refined.extend))
+    whole = found_by("random", 20, replace(local_backend(SCORER), keep=kept.extend, keep_refined=refined.extend))
     assert [one.point for one in refined] == [whole.best.point]
     for num_known in (0, 3, len(kept)):
         known = {one.point: one for one in kept[:num_known]}
-        again = found_by("random", 20, replace(own_hands(SCORER), score=score, known=known))
+        again = found_by("random", 20, replace(local_backend(SCORER), score=score, known=known))
         assert (again.best, again.scored, again.census) == (whole.best, whole.scored, whole.census)
     assert set(tasks) == {1}
     assert len(tasks) == len(kept) + len(kept) - 3
@@ -74,8 +74,8 @@ def test_every_system_is_scored_by_itself_so_that_what_is_known_changes_nothing(
 
 def test_all_points_looked_at_are_as_good_as_a_proof():
     told: list[Standing] = []
-    found = found_by("grid", 24, replace(own_hands(SCORER), watch=told.append))
-    proven = joint_search(SCORER, own_hands(SCORER))
+    found = found_by("grid", 24, replace(local_backend(SCORER), watch=told.append))
+    proven = joint_search(SCORER, local_backend(SCORER))
     assert proven is not None
     assert found.scored[0].loss == pytest.approx(min(score.loss for score in proven.scored))
     assert (found.census.num_left, found.census.num_scored) == (0, 12)

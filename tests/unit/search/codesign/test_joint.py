@@ -20,7 +20,7 @@ from dovetail.search.codesign.answers import (
     thumb_plan,
     with_reference,
 )
-from dovetail.search.codesign.joint import CHUNK, Hands, Standing, joint_search, own_hands
+from dovetail.search.codesign.joint import CHUNK, SearchBackend, Standing, joint_search, local_backend
 from dovetail.search.codesign.question import Budget, places_of
 from dovetail.search.codesign.scoring import Scorer, SystemScore
 from dovetail.search.codesign.systems import system_of
@@ -35,7 +35,7 @@ WHOLE = replace(PLANS, pipeline_parallel=(1,), recompute=("none",))  # nothing t
 
 def searched(asked, **more):
     scorer = Scorer(asked)
-    return joint_search(scorer, own_hands(scorer), **more)
+    return joint_search(scorer, local_backend(scorer), **more)
 
 
 def test_a_search_is_told_as_it_goes_and_ends_with_nothing_left():
@@ -43,7 +43,7 @@ def test_a_search_is_told_as_it_goes_and_ends_with_nothing_left():
     scorer = Scorer(asked)
     told: list[Standing] = []
     kept: list[SystemScore] = []
-    found = joint_search(scorer, replace(own_hands(scorer), watch=told.append, keep=kept.extend))
+    found = joint_search(scorer, replace(local_backend(scorer), watch=told.append, keep=kept.extend))
     assert found is not None
     assert found.gap_frac == 0
     assert {one.phase for one in told} == {"systems", "uneven plans"}
@@ -59,18 +59,20 @@ def test_chunks_are_the_same_whatever_is_known_and_scored_whole():
     asked = question(("tied",), {**VALUES, "clock_mhz": (700, 1050), "num_cols": (64, 128, 256)}, plans=WHOLE)
     scorer = Scorer(asked)
     first: list[SystemScore] = []
-    whole = joint_search(scorer, replace(own_hands(scorer), keep=first.extend), is_exhaustive=True)
+    whole = joint_search(scorer, replace(local_backend(scorer), keep=first.extend), is_exhaustive=True)
     assert len(first) == asked.space.num_points > 2 * CHUNK
     known = {score.point: score for score in first[: CHUNK + 3]}
     tasks: list[tuple[Sequence[Point], float]] = []
 
     def score(some):
         tasks.extend(some)
-        return own_hands(scorer).score(some)
+        return local_backend(scorer).score(some)
 
     kept: list[SystemScore] = []
     again = joint_search(
-        scorer, Hands(score=score, refine=own_hands(scorer).refine, known=known, keep=kept.extend), is_exhaustive=True
+        scorer,
+        SearchBackend(score=score, refine=local_backend(scorer).refine, known=known, keep=kept.extend),
+        is_exhaustive=True,
     )
     assert [len(points) for points, _ in tasks] == [CHUNK, len(first) - 2 * CHUNK]
     assert kept == first[CHUNK + 3 :]
@@ -106,12 +108,12 @@ def test_devices_that_no_plan_cuts_are_counted_and_the_search_goes_on_without_th
     assert found is not None
     assert without is not None
     census = found.census
-    assert (census.num_uncut, census.num_systems) == (12, 24)
-    assert census.num_uncut + census.num_unfit + census.num_bounded_away + census.num_scored == census.num_systems
+    assert (census.num_unshardable, census.num_systems) == (12, 24)
+    assert census.num_unshardable + census.num_unfit + census.num_bounded_away + census.num_scored == census.num_systems
     assert (found.best, found.bound) == (without.best, without.bound)
     every = searched(with_seven, is_exhaustive=True)
     assert every is not None
-    assert (every.census.num_uncut, every.census.num_scored) == (12, 12)
+    assert (every.census.num_unshardable, every.census.num_scored) == (12, 12)
     assert every.best.loss == pytest.approx(found.best.loss)
     base = base_answer(with_seven)
     assert base is not None
@@ -128,7 +130,7 @@ def test_one_model_that_is_not_cut_rules_a_system_out_for_all():
     plans = replace(PLANS, tensor_parallel=(1,), pipeline_parallel=(1, 2, 5))  # of 5 layers and of 4, 16 samples
     scorer = Scorer(question(("tied", "experts"), {"num_devices": (4, 5)}, plans=plans))
     points = list(scorer.question.space.points())
-    assert [[one.model for one in scorer.uncut_at(point)] for point in points] == [[], ["mixtral-8x7b"]]
+    assert [[one.model for one in scorer.unshardable_at(point)] for point in points] == [[], ["mixtral-8x7b"]]
     lows, counts = scorer.lows(places_of(points))
     assert np.isinf(lows).tolist() == [False, True]
     assert counts.tolist() == [2, 0, 1, 0]

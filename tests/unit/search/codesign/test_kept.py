@@ -10,7 +10,7 @@ from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
 from dovetail.search.codesign.kept import front_of_scores, question_again
 from dovetail.search.codesign.networks import network_named
-from dovetail.search.codesign.pareto import own_hands, pareto_front
+from dovetail.search.codesign.pareto import local_backend, pareto_front
 from dovetail.search.codesign.question import Budget, Case, JointQuestion, system_space
 from dovetail.search.codesign.rows import question_facts
 from dovetail.search.codesign.scoring import Scorer, SystemScore
@@ -51,7 +51,7 @@ def test_the_front_of_what_was_scored_is_the_front():
     asked = question()
     kept: list[SystemScore] = []
     scorer = Scorer(asked)
-    hands = replace(own_hands(scorer), keep=kept.extend)
+    hands = replace(local_backend(scorer), keep=kept.extend)
     whole = pareto_front(asked, hands, AXES)
     found = front_of_scores(question_again(facts(asked)), kept, AXES)
     assert {one.score.point for one in found.systems} == {one.score.point for one in whole.systems}

@@ -15,8 +15,8 @@ from dovetail.search.codesign.pareto import (
     DEFAULT_AXES,
     FrontStanding,
     checked_axes,
+    local_backend,
     metric_of,
-    own_hands,
     pareto_front,
 )
 from dovetail.search.codesign.question import Budget
@@ -64,7 +64,7 @@ def test_a_table_of_few_cells_settles_less_and_the_answer_is_the_same():
 
 def test_what_is_remembered_is_not_scored_again():
     scorer = Scorer(question(("dense",), VALUES))
-    hands = own_hands(scorer)
+    hands = local_backend(scorer)
     kept: list[SystemScore] = []
     first = pareto_front(scorer.question, replace(hands, keep=kept.extend), AXES)
     assert len(kept) == first.census.num_scored
@@ -81,7 +81,7 @@ def test_what_is_remembered_is_not_scored_again():
 
 def test_the_best_by_the_first_axis_comes_first_and_no_other_is_as_good_on_all():
     scorer = Scorer(question(("dense",), VALUES))
-    found = pareto_front(scorer.question, own_hands(scorer), AXES)
+    found = pareto_front(scorer.question, local_backend(scorer), AXES)
     losses = [one.score.loss for one in found.systems]
     assert losses == sorted(losses)
     assert len({one.score.point for one in found.systems}) == len(found.systems)
@@ -90,7 +90,7 @@ def test_the_best_by_the_first_axis_comes_first_and_no_other_is_as_good_on_all()
 def test_the_front_is_told_of_as_it_grows():
     told: list[FrontStanding] = []
     scorer = Scorer(question(("dense",), VALUES))
-    found = pareto_front(scorer.question, replace(own_hands(scorer), watch=told.append), AXES)
+    found = pareto_front(scorer.question, replace(local_backend(scorer), watch=told.append), AXES)
     assert told[-1].num_open == 0
     assert told[-1].num_front == len(found.systems)
     assert told[-1].num_scored == found.census.num_scored
@@ -98,14 +98,14 @@ def test_the_front_is_told_of_as_it_grows():
 
 def test_where_nothing_is_within_the_limits_the_front_is_empty():
     scorer = Scorer(question(("dense",), VALUES, budget=Budget(area_mm2=1.0)))
-    found = pareto_front(scorer.question, own_hands(scorer), AXES)
+    found = pareto_front(scorer.question, local_backend(scorer), AXES)
     assert found.systems == ()
     assert found.census.num_beyond == found.census.num_systems == 36
 
 
 def test_energy_says_how_tight_its_bound_is():
     scorer = Scorer(question(("dense",), VALUES))
-    found = pareto_front(scorer.question, own_hands(scorer), checked_axes(("throughput", "energy")))
+    found = pareto_front(scorer.question, local_backend(scorer), checked_axes(("throughput", "energy")))
     assert 0 < found.energy_low_frac <= 1
 
 
@@ -115,6 +115,6 @@ def test_devices_that_no_plan_cuts_are_counted_and_leave_the_front_as_it_is():
     fronts = []
     for devices in ((4,), (4, 7)):
         asked = question(("tied",), {**values, "num_devices": devices}, plans=whole)
-        fronts.append(pareto_front(asked, own_hands(Scorer(asked)), DEFAULT_AXES))
-    assert [found.census.num_uncut for found in fronts] == [0, 6]
+        fronts.append(pareto_front(asked, local_backend(Scorer(asked)), DEFAULT_AXES))
+    assert [found.census.num_unshardable for found in fronts] == [0, 6]
     assert [one.score.loss for one in fronts[0].systems] == [one.score.loss for one in fronts[1].systems]

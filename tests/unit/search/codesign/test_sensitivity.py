@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from dovetail.search.codesign.answers import SystemAnswer, answer_of
-from dovetail.search.codesign.joint import joint_search, own_hands, places_at
-from dovetail.search.codesign.limit_senses import LimitSense, limits_of
-from dovetail.search.codesign.own_bests import own_bests
+from dovetail.search.codesign.budget_sensitivity import BudgetSensitivity, limits_of
+from dovetail.search.codesign.joint import joint_search, local_backend, places_at
+from dovetail.search.codesign.per_model_best import per_model_best
 from dovetail.search.codesign.question import Budget
 from dovetail.search.codesign.scoring import Scorer, SystemScore
 from dovetail.search.codesign.sensitivity import sensitivity_of
@@ -28,7 +28,7 @@ WHOLE = replace(PLANS, pipeline_parallel=(1,))  # without stages, so that nothin
 @cache
 def solved(budget: Budget) -> tuple[Scorer, SystemAnswer]:
     scorer = Scorer(question(("dense",), VALUES, budget=budget, plans=WHOLE))
-    found = joint_search(scorer, own_hands(scorer))
+    found = joint_search(scorer, local_backend(scorer))
     assert found is not None
     return scorer, answer_of(scorer.question, found.best)
 
@@ -55,7 +55,7 @@ def best_loss(area_mm2: float) -> float:
     return min(score.loss for score, area in zip(scores, bounds.area_mm2, strict=True) if area <= area_mm2)
 
 
-def limit(name: str) -> LimitSense:
+def limit(name: str) -> BudgetSensitivity:
     [one] = [one for one in sensitivity_of(*area_limited()).limits if one.name == name]
     return one
 
@@ -104,7 +104,7 @@ def test_more_memory_buys_the_plan_that_just_does_not_fit():
     base = roomy.question.base
     capacity_bytes = 0.93 * need_bytes / (base.usable_bytes / base.hbm.capacity_bytes)
     scorer = Scorer(question(("dense",), {"hbm_stacks": (1,), "stack_gib": (capacity_bytes / GIBI,)}, plans=WHOLE))
-    found = joint_search(scorer, own_hands(scorer))
+    found = joint_search(scorer, local_backend(scorer))
     assert found is not None
     resources = sensitivity_of(scorer, answer_of(scorer.question, found.best)).resources
     [memory] = [one for one in resources if one.name == "HBM capacity"]
@@ -162,13 +162,13 @@ def test_limits_are_those_that_are_set():
 def test_each_model_is_at_most_as_good_on_a_common_system_as_on_its_own_best():
     names, limits = ("dense", "tied"), Budget(area_mm2=600.0)
     scorer = Scorer(question(names, VALUES, budget=limits, plans=WHOLE))
-    found = joint_search(scorer, own_hands(scorer))
+    found = joint_search(scorer, local_backend(scorer))
     assert found is not None
-    common, bests = answer_of(scorer.question, found.best), own_bests(scorer)
+    common, bests = answer_of(scorer.question, found.best), per_model_best(scorer)
     assert len(bests) == 2
     for index, own in enumerate(bests):
         assert own.cases[0].loss <= common.cases[index].loss * (1 + 1e-9)
         alone = Scorer(question((names[index],), VALUES, budget=limits, plans=WHOLE))
-        searched = joint_search(alone, own_hands(alone))
+        searched = joint_search(alone, local_backend(alone))
         assert searched is not None
         assert own.loss == pytest.approx(searched.best.loss, rel=1e-12)

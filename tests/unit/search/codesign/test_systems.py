@@ -15,7 +15,7 @@ from dovetail.cost.tdp import tdp
 from dovetail.errors import NotModelled
 from dovetail.hardware.catalog import chips
 from dovetail.search.codesign.question import system_space
-from dovetail.search.codesign.system_words import in_words, space_in_words
+from dovetail.search.codesign.system_labels import as_labels, space_labels
 from dovetail.search.codesign.systems import built_systems, has_own_buffers, system_chip, system_of, taken
 from dovetail.units import GIBI, KIBI, MEBI
 
@@ -122,12 +122,12 @@ def test_an_endpoint_adds_its_engines_and_nothing_else():
 
 
 def test_people_read_endpoints_by_name_and_buffers_as_large_as_they_are():
-    assert in_words(BASE, OWN)["core_buffer_kib"] == 256.0
-    assert in_words(BASE, OWN | {"core_buffer_kib": 32.0, "endpoint": 3.0}) == OWN | {
+    assert as_labels(BASE, OWN)["core_buffer_kib"] == 256.0
+    assert as_labels(BASE, OWN | {"core_buffer_kib": 32.0, "endpoint": 3.0}) == OWN | {
         "core_buffer_kib": 32.0,
         "endpoint": "ace",
     }
     shared = system_of(SHARED, 8) | {"sram_mib": 32.0, "num_vector": 4.0}
-    assert in_words(SHARED, shared)["core_buffer_kib"] == 8 * 1024
-    told = space_in_words(system_space(BASE, 8, {"endpoint": (1, 3)}))
+    assert as_labels(SHARED, shared)["core_buffer_kib"] == 8 * 1024
+    told = space_labels(system_space(BASE, 8, {"endpoint": (1, 3)}))
     assert (told["endpoint"], told["core_buffer_kib"], told["num_devices"]) == (["sm", "ace"], ["by size"], [8.0])

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from dovetail.schedule.cores.problem import dag_of
+from dovetail.opsched.problem import dag_of
 from dovetail.search.mining.paths import direct_successors, longest_path_s
 
 

@@ -13,12 +13,12 @@ from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.die import RETICLE_MM2
-from dovetail.plan.plan import Plan
+from dovetail.parallel.plan import Plan
 from dovetail.report.mined_stages import (
     planned_notes,
     planned_task_record,
     replanned_notes,
-    stages_in_words,
+    stages_label,
     stages_record,
     stages_table,
 )
@@ -166,7 +166,7 @@ def test_designs_are_no_more_than_the_lists_that_they_are_said_to_be_from_hold(w
 
 
 def test_stages_in_a_row_are_told_by_the_first_and_the_last():
-    assert stages_in_words((0, 1, 2, 5, 7, 8)) == "0-2, 5, 7-8"
+    assert stages_label((0, 1, 2, 5, 7, 8)) == "0-2, 5, 7-8"
 
 
 def test_a_metric_reads_what_changes_its_loss():

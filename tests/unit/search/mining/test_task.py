@@ -8,10 +8,10 @@ import pytest
 
 from dovetail.errors import NotModelled
 from dovetail.hardware.catalog import chips
-from dovetail.plan.plan import Plan
-from dovetail.schedule.step import training_step
+from dovetail.parallel.plan import Plan
 from dovetail.search.mining.score import stage_times, step_s, works_of
 from dovetail.search.mining.task import Task, fitting_batch, fitting_cut, whole_batch
+from dovetail.step.step import training_step
 from dovetail.workload.graph import Phase
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
@@ -70,7 +70,7 @@ def test_graphs_that_stages_share_are_scheduled_once_and_stages_add_up():
     times, whole = stage_times(cut, [BASE]), stage_times(alone, [BASE])
     assert times.pass_s.shape == (1, 2)
     assert times.pass_s.sum() < whole.pass_s.sum()  # the update is done once a step, not with each pass
-    taken_s = step_s(cut, times.pass_s, times.once_s)
+    taken_s = step_s(cut, times.pass_s, times.per_step_s)
     assert taken_s[0] > 4 * times.pass_s.max()
 
 
@@ -82,7 +82,7 @@ def pipelined(num_microbatches, num_stages=4):
 def mined_step_s(task):
     job = task.job(BASE)
     times = stage_times(job, [BASE])
-    return float(step_s(job, times.pass_s, times.once_s)[0]), times
+    return float(step_s(job, times.pass_s, times.per_step_s)[0]), times
 
 
 @pytest.mark.parametrize("num_microbatches", [1, 2, 4])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dovetail.errors import InvalidInput
-from dovetail.plan.plan import Overlap
+from dovetail.parallel.plan import Overlap
 from dovetail.search.planners.constraints import FEATURES, Constraint, are_stages_even, overruled, space_under, without
 from dovetail.search.planners.plan_space import PlanSpace, batches
 from dovetail.workload.graph import Graph

@@ -9,11 +9,11 @@ import pytest
 
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.clusters import clusters
+from dovetail.hardware.heterogeneous import HeterogeneousCluster
 from dovetail.hardware.link import Link
-from dovetail.hardware.mixed import MixedCluster
-from dovetail.search.codesign.frames import framed
+from dovetail.search.codesign.plan_sets import plan_set
 from dovetail.search.objectives import objectives
-from dovetail.search.planners import parts
+from dovetail.search.planners import pools
 from dovetail.search.planners.bounds import stage_paces
 from dovetail.search.planners.cuts.stage_options import MOST_LAYERS
 from dovetail.search.planners.plan_space import PlanSpace
@@ -26,7 +26,7 @@ from dovetail.workload.workload import Workload
 SPACE = PlanSpace(
     recompute=("none", "full"), pipeline_parallel=(2, 4), tensor_parallel=(1, 2), zero_stage=(1,), microbatch=(1, 2)
 )
-POOL = MixedCluster(
+POOL = HeterogeneousCluster(
     name="pool",
     parts=(clusters["dgx-h100"].build(8), clusters["dgx-a100"].build(8)),
     between=Link(bandwidth_bytes_per_s=20 * GIGA, latency_s=8 * MICRO),
@@ -54,7 +54,7 @@ def on_one(num_layers: int, *, space: PlanSpace = SPACE, is_even_only: bool = Fa
 
 
 def on_pool(num_layers: int) -> Planned:
-    return parts.planned_on_parts(
+    return pools.planned_on_pools(
         workload(num_layers),
         POOL,
         SPACE,
@@ -91,7 +91,7 @@ def test_even_stages_may_hold_as_many_layers_as_a_model_may_have():
 
 @pytest.mark.parametrize(
     ("module", "name", "search"),
-    [(parts, "OPTIONS_AT_ONCE", lambda: on_pool(10)), (stage_paces, "TABLE_ELEMENTS", lambda: on_one(26))],
+    [(pools, "OPTIONS_AT_ONCE", lambda: on_pool(10)), (stage_paces, "TABLE_ELEMENTS", lambda: on_one(26))],
 )
 def test_plans_looked_at_one_at_a_time_are_the_same(module, name, search, monkeypatch):
     many = search()
@@ -104,4 +104,4 @@ def test_plans_looked_at_one_at_a_time_are_the_same(module, name, search, monkey
 
 def test_chip_and_plan_together_are_not_searched_for_more_layers_than_stages_are_cut_of():
     with pytest.raises(NotModelled, match=r"has 1,001; take a model of fewer"):
-        framed(workload(MOST_LAYERS + 1), clusters["dgx-a100"].build(8), SPACE)
+        plan_set(workload(MOST_LAYERS + 1), clusters["dgx-a100"].build(8), SPACE)

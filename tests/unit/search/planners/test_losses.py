@@ -6,10 +6,10 @@ import pytest
 
 from dovetail.evaluate import memory_use
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import Plan
-from dovetail.plan.sharding import shard
-from dovetail.schedule.step import training_step
+from dovetail.parallel.plan import Plan
+from dovetail.parallel.sharding import shard
 from dovetail.search.planners.losses import Loss, Setting, energy_parts, losses, memory_parts, time_parts
+from dovetail.step.step import training_step
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dovetail.plan.plan import AXES, Overlap, Plan
+from dovetail.parallel.plan import AXES, Overlap, Plan
 from dovetail.search.planners.membership import holds
 from dovetail.search.planners.plan_space import PlanSpace
 
@@ -32,7 +32,7 @@ def test_a_plain_plan_is_in_the_whole_space_stages_alike_or_not():
         {"sends_once": True},
         {"axis_order": ("pp", *(axis for axis in AXES if axis != "pp"))},
         {"context_parallel": 2, "context_exchange": "ring"},
-        {"stage_parts": (0, 1, 0, 1)},
+        {"stage_pools": (0, 1, 0, 1)},
     ],
 )
 def test_choices_that_are_not_searched_are_outside(changes):

@@ -8,13 +8,13 @@ import pytest
 from dovetail.evaluate import memory_use
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.plan.sharding import shard
-from dovetail.schedule.step import training_step
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
+from dovetail.parallel.sharding import shard
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.planners.planner import Planned, planned
 from dovetail.search.planners.refine import Job, balanced_plans
+from dovetail.step.step import training_step
 from dovetail.units import GIBI
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from dovetail.workload.recorded.captured import Captured, Part
+from dovetail.workload.recorded.captured import BlockOperator, Captured
 from dovetail.workload.recorded.drafted import Draft, Drafting
 from dovetail.workload.recorded.drafts import drafted
 from dovetail.workload.recorded.flow import Flow
@@ -230,14 +230,14 @@ def at_base(draft: Draft) -> tuple[int, ...]:
     return tuple(size.at(BATCH, SEQ) for size in draft.sizes)
 
 
-def parts_of(captured: Captured) -> list[Part]:
+def pools_of(captured: Captured) -> list[BlockOperator]:
     return [part for stretch in captured.stretches for part in stretch.parts]
 
 
-def part(captured: Captured, name: str) -> Part:
-    (found,) = (part for part in parts_of(captured) if part.name == name)
+def part(captured: Captured, name: str) -> BlockOperator:
+    (found,) = (part for part in pools_of(captured) if part.name == name)
     return found
 
 
 def names(captured: Captured) -> list[str]:
-    return [part.name for part in parts_of(captured)]
+    return [part.name for part in pools_of(captured)]

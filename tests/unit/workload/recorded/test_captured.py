@@ -9,7 +9,7 @@ from dovetail.workload.operators import OPERATORS
 from dovetail.workload.recorded.captured import KINDS
 from dovetail.workload.recorded.sizes import Size
 from tests.unit.workload.recorded.mixtures import mixture
-from tests.unit.workload.recorded.tapes import BATCH, HEADS, KEY, SEQ, VOCAB, WIDTH, B, S, Tape, parts_of
+from tests.unit.workload.recorded.tapes import BATCH, HEADS, KEY, SEQ, VOCAB, WIDTH, B, S, Tape, pools_of
 
 SAMPLE = Sample(batch=BATCH, seq=SEQ, dtype="bf16")
 
@@ -52,7 +52,7 @@ def test_heads_may_stand_in_the_batch():
     q, k, v = (tape.view(tape.linear(x, WIDTH), heads, S, KEY) for _ in range(3))
     tape.add("attention", q, k, v, shape=(heads, S, KEY))
     captured = tape.captured()
-    (attention,) = (part for part in parts_of(captured) if part.kind == "attention")
+    (attention,) = (part for part in pools_of(captured) if part.kind == "attention")
     assert attention.num_heads == HEADS
     assert captured.forward(SAMPLE).model_flop == 2 * BATCH * SEQ * WIDTH * (3 * WIDTH + 2 * SEQ)
 
@@ -60,7 +60,7 @@ def test_heads_may_stand_in_the_batch():
 def test_every_kind_of_part_is_one_that_can_be_laid_out():
     tape = Tape().decoder(2)
     mixture(tape, tape.embedding()[0])
-    found = {part.kind for part in parts_of(tape.captured())}
+    found = {part.kind for part in pools_of(tape.captured())}
     assert found <= set(KINDS)
     assert {"linear", "expert_linear", "attention", "vector", "exchange", "loss"} <= found
 

@@ -6,7 +6,7 @@ from dovetail.errors import NotModelled
 from dovetail.workload.recorded.drafted import rows_and_columns, short_name
 from dovetail.workload.recorded.drafts import _DRAW
 from dovetail.workload.recorded.sizes import ONE, Size
-from dovetail.workload.recorded.words import CHOOSING, FREE, MADE_OF_NOTHING, WORDS
+from dovetail.workload.recorded.words import CHOOSING, FREE, LABELS, MADE_OF_NOTHING
 from tests.unit.workload.recorded.tapes import BATCH, SEQ, VOCAB, WIDTH, B, S, Tape, at_base, drafting_of
 
 ROWS = BATCH * SEQ
@@ -122,14 +122,14 @@ def test_what_has_no_gradient_is_written_once_in_its_own_bytes_and_stands_first(
 def test_every_word_that_can_have_a_gradient_has_an_operator():
     within_patterns = {"nll", "cross_entropy"}  # are losses by then
     without_gradient = {*FREE, *MADE_OF_NOTHING, *CHOOSING, "sort"} - {"where"}
-    assert WORDS - within_patterns - without_gradient <= _DRAW.keys()
+    assert LABELS - within_patterns - without_gradient <= _DRAW.keys()
 
 
 def test_a_word_without_an_operator_is_refused_with_its_name_its_shape_and_the_way_out():
     tape, x = begun()
     tape.add("sort", x, op="aten.sort.default", where="head.sorter")
-    told = r"aten\.sort\.default of \[2, 16, 8\] in head\.sorter is not modelled with a gradient; write that part"
-    with pytest.raises(NotModelled, match=told):
+    message = r"aten\.sort\.default of \[2, 16, 8\] in head\.sorter is not modelled with a gradient; write that part"
+    with pytest.raises(NotModelled, match=message):
         drafting_of(tape)
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dovetail.workload.graph import Axis
 from dovetail.workload.recorded.captured import Captured
-from tests.unit.workload.recorded.tapes import LAYER, Tape, part, parts_of
+from tests.unit.workload.recorded.tapes import LAYER, Tape, part, pools_of
 
 COLS, INNER = 2, 3
 
@@ -14,7 +14,7 @@ def axes(captured: Captured, name: str) -> tuple[Axis, Axis]:
 
 
 def exchanges(captured: Captured) -> list[str]:
-    return [each.operator for each in parts_of(captured) if each.kind == "exchange"]
+    return [each.operator for each in pools_of(captured) if each.kind == "exchange"]
 
 
 def test_a_region_is_gathered_before_and_reduced_behind():
@@ -22,7 +22,7 @@ def test_a_region_is_gathered_before_and_reduced_behind():
     tape.feed_forward(tape.norm(tape.embedding()[0]))
     captured = tape.captured()
     assert exchanges(captured) == ["reduce", "gather", "reduce"]  # the first is the table's
-    order = [each.operator for each in parts_of(captured)]
+    order = [each.operator for each in pools_of(captured)]
     assert order[-6:-1] == ["gather", "linear", "gelu", "linear", "reduce"]
 
 

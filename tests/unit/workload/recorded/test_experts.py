@@ -3,7 +3,7 @@ from __future__ import annotations
 from dovetail.workload.graph import Axis
 from dovetail.workload.recorded.captured import Captured
 from tests.unit.workload.recorded.mixtures import CHOSEN, EXPERT_WIDTH, EXPERTS, mixture
-from tests.unit.workload.recorded.tapes import BATCH, SEQ, WIDTH, B, Tape, part, parts_of
+from tests.unit.workload.recorded.tapes import BATCH, SEQ, WIDTH, B, Tape, part, pools_of
 
 LEAD, ROWS, COLS, INNER = range(4)
 
@@ -27,7 +27,7 @@ def limits(captured: Captured) -> dict[tuple[Axis, str], int]:
 
 def test_rows_go_to_the_device_of_their_expert_and_back():
     _, captured = of_mixture()
-    order = [each.operator for each in parts_of(captured)]
+    order = [each.operator for each in pools_of(captured)]
     at = order.index("permute")
     assert order[at : at + 9] == [
         "permute", "dispatch", "expert_gather", "expert_linear", "gelu", "expert_linear", "expert_reduce", "combine",
@@ -83,13 +83,13 @@ def test_tables_of_one_width_are_looked_up_as_one_and_dealt_out():
     assert found.extents[ROWS][0].at(BATCH, 1) == 4 * BATCH
     assert found.weight_axes == Axis.EXPERT
     assert limits(captured)[Axis.EXPERT, "num_tables"] == 4
-    assert [each.operator for each in parts_of(captured)].count("combine") == 1
+    assert [each.operator for each in pools_of(captured)].count("combine") == 1
     assert captured.num_parameters == tape.num_parameters
 
 
 def test_tables_of_another_width_are_another_lookup():
     _, captured = tables(3, widths=(16, 8))
-    assert [each.operator for each in parts_of(captured)].count("embedding_bag") == 2
+    assert [each.operator for each in pools_of(captured)].count("embedding_bag") == 2
 
 
 def test_a_single_table_is_not_dealt_out():

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from dovetail.workload.layers import Sample
-from tests.unit.workload.recorded.tapes import BATCH, HEADS, KEY, SEQ, WIDTH, B, S, Tape, parts_of, product_flop
+from tests.unit.workload.recorded.tapes import BATCH, HEADS, KEY, SEQ, WIDTH, B, S, Tape, pools_of, product_flop
 
-WAYS: dict[str, Callable[[Tape, int], object]] = {}
+DIRECTIONS: dict[str, Callable[[Tape, int], object]] = {}
 
 
 def way(build: Callable[[Tape, int], object]) -> Callable[[Tape, int], object]:
-    WAYS[build.__name__] = build
+    DIRECTIONS[build.__name__] = build
     return build
 
 
@@ -143,10 +143,10 @@ def two_heads_on_one_table(tape: Tape, x: int) -> None:
         tape.loss(tape.linear(each, 96, weight=table))
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", DIRECTIONS)
 def test_every_parameter_is_counted_once_and_every_product_done(name):
     tape = Tape()
-    WAYS[name](tape, tape.embedding()[0])
+    DIRECTIONS[name](tape, tape.embedding()[0])
     captured = tape.captured()
     graph = captured.forward(Sample(batch=BATCH, seq=SEQ, dtype="bf16"))
     assert captured.num_parameters == graph.num_parameters == tape.num_parameters
@@ -164,5 +164,5 @@ def test_a_parameter_that_nothing_reads_is_not_trained_and_not_counted():
 def test_products_made_of_parameters_alone_stand_before_all_that_reads_data():
     tape = Tape()
     a_weight_that_is_a_sum_with_a_product_of_two_others(tape, tape.layer(tape.embedding()[0], 0))
-    first = [part.operator for part in parts_of(tape.captured())][:4]
+    first = [part.operator for part in pools_of(tape.captured())][:4]
     assert first == ["embedding", "reduce", "linear", "bias_add"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dovetail.workload.graph import Axis
 from dovetail.workload.layers import SHARED_TOKENS, TOKENS
 from dovetail.workload.recorded.captured import Captured
-from tests.unit.workload.recorded.tapes import HEADS, KEY, WIDTH, B, S, Tape, part, parts_of
+from tests.unit.workload.recorded.tapes import HEADS, KEY, WIDTH, B, S, Tape, part, pools_of
 
 ROWS = 1
 
@@ -34,7 +34,7 @@ def test_rows_without_samples_are_not_divided():
     tape = Tape()
     made = tape.add("relu", tape.weight(8, 8))
     tape.add("linear", tape.data(B, 8), made, shape=(B, 8))
-    first = next(each for each in parts_of(tape.captured()) if each.operator == "relu")
+    first = next(each for each in pools_of(tape.captured()) if each.operator == "relu")
     assert Axis(first.extents[ROWS][1]) == Axis.NONE
 
 
@@ -75,7 +75,7 @@ def test_operators_over_pairs_of_positions_are_what_selective_recompute_runs_aga
     shares = tape.add("relu", scores, where="shares")
     out = tape.add("matmul", shares, v, shape=(B, S, WIDTH), where="mix")
     tape.linear(out, WIDTH, where="out")
-    core = {each.name for each in parts_of(tape.captured()) if each.is_core}
+    core = {each.name for each in pools_of(tape.captured()) if each.is_core}
     assert core == {"scores", "shares", "mix"}
 
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from dovetail.workload.recorded.cuts import Piece
+from dovetail.workload.recorded.cuts import DraftSpan
 from dovetail.workload.recorded.drafted import Draft
 from dovetail.workload.recorded.runs import runs_of
 from dovetail.workload.recorded.sizes import ONE, Size
 
 
-def piece(width: int, *, kind: str = "linear", num_drafts: int = 1, weight: int = 0) -> Piece:
+def piece(width: int, *, kind: str = "linear", num_drafts: int = 1, weight: int = 0) -> DraftSpan:
     """One product, or more, told from others by its width."""
     drafts = tuple(
         Draft(
@@ -20,10 +20,10 @@ def piece(width: int, *, kind: str = "linear", num_drafts: int = 1, weight: int 
         )
         for _ in range(num_drafts)
     )
-    return Piece(drafts, (), ())
+    return DraftSpan(drafts, (), ())
 
 
-def line(text: str) -> list[Piece]:
+def line(text: str) -> list[DraftSpan]:
     """A letter a product; a dot has none."""
     return [piece(1, kind="vector") if letter == "." else piece(ord(letter)) for letter in text]
 

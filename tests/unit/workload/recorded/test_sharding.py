@@ -4,7 +4,7 @@ import pytest
 
 from dovetail.workload.graph import Axis
 from dovetail.workload.recorded.captured import Captured
-from tests.unit.workload.recorded.tapes import HEADS, LAYER, WIDTH, B, S, Tape, names, part, parts_of
+from tests.unit.workload.recorded.tapes import HEADS, LAYER, WIDTH, B, S, Tape, names, part, pools_of
 
 COLS, INNER = 2, 3
 
@@ -16,7 +16,7 @@ def axes(captured: Captured, name: str) -> tuple[Axis, Axis]:
 
 
 def exchanges(captured: Captured) -> list[str]:
-    return [each.operator for each in parts_of(captured) if each.kind == "exchange"]
+    return [each.operator for each in pools_of(captured) if each.kind == "exchange"]
 
 
 def limits(captured: Captured, axis: Axis) -> dict[str, int]:
@@ -53,7 +53,7 @@ def test_columns_of_one_product_are_the_contraction_of_the_next_where_only_eleme
 @pytest.mark.parametrize("between", [("norm",), ("gelu", "norm"), ("escape", "gelu"), ()])
 def test_a_norm_over_all_columns_or_a_value_that_others_read_keeps_products_whole(between):
     captured = with_between(*between)
-    products = [each for each in parts_of(captured) if each.name in ("up", "down", "lm_head")]
+    products = [each for each in pools_of(captured) if each.name in ("up", "down", "lm_head")]
     assert len(products) == 2
     assert not any(axes(captured, each.name)[1] & Axis.TENSOR for each in products)
     assert not axes(captured, "up")[0] & Axis.TENSOR
@@ -65,7 +65,7 @@ def test_a_norm_over_all_columns_keeps_products_whole_where_positions_never_chan
     up = tape.linear(tape.norm(x), 128, where=f"{LAYER}.mlp.up")
     tape.linear(tape.norm(tape.add("gelu", up)), WIDTH, where=f"{LAYER}.mlp.down")
     captured = tape.captured()
-    assert not any(axes(captured, each.name)[0] & Axis.TENSOR for each in parts_of(captured) if each.kind == "linear")
+    assert not any(axes(captured, each.name)[0] & Axis.TENSOR for each in pools_of(captured) if each.kind == "linear")
 
 
 def test_what_joins_in_between_from_outside_keeps_products_whole():

@@ -11,7 +11,7 @@ from dovetail.workload.operators import code_of
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.recorded.understand import understood
 from dovetail.workload.training import training_graph
-from tests.unit.workload.recorded.tapes import BATCH, SEQ, VOCAB, WIDTH, B, S, Tape, names, part, parts_of
+from tests.unit.workload.recorded.tapes import BATCH, SEQ, VOCAB, WIDTH, B, S, Tape, names, part, pools_of
 
 SAMPLE = Sample(batch=BATCH, seq=SEQ, dtype="bf16")
 
@@ -30,7 +30,7 @@ def test_a_bias_of_its_own_beside_a_tied_weight_is_an_operator_of_its_own():
     x = tape.layer(x, 0)
     tape.loss(tape.linear(x, VOCAB, where="head", weight=table, bias=True))
     captured = tape.captured()
-    bias = next(each for each in parts_of(captured) if each.operator == "bias_add")
+    bias = next(each for each in pools_of(captured) if each.operator == "bias_add")
     assert (bias.weight, part(captured, "lm_head").bias) == (VOCAB, 0)
     assert captured.num_parameters == tape.num_parameters
 
@@ -42,7 +42,7 @@ def test_a_table_that_is_looked_up_twice_is_held_once():
     tape.linear(tape.add("add", x, y), WIDTH)
     captured = tape.captured()
     assert captured.num_parameters == tape.num_parameters
-    assert [each.weight for each in parts_of(captured) if each.operator == "embedding"] == [VOCAB * WIDTH, 0]
+    assert [each.weight for each in pools_of(captured) if each.operator == "embedding"] == [VOCAB * WIDTH, 0]
 
 
 def test_layers_that_share_a_weight_hold_it_once():
@@ -62,8 +62,8 @@ def test_a_recording_that_ends_in_logits_is_given_a_loss_and_says_so():
     tape.linear(tape.embedding()[0], VOCAB, where="head")
     captured = tape.captured()
     assert names(captured)[-1] == "loss"
-    told = f"no loss was recorded: softmax cross-entropy over the {VOCAB} columns of its output is assumed"
-    assert told in captured.notes
+    message = f"no loss was recorded: softmax cross-entropy over the {VOCAB} columns of its output is assumed"
+    assert message in captured.notes
 
 
 def test_a_recording_with_a_loss_is_given_none():
@@ -78,7 +78,7 @@ def test_what_needs_nothing_but_tables_and_data_stands_first():
     x = tape.layer(x, 0)
     places = tape.add("embedding", tape.weight(64, WIDTH), tape.tokens(), shape=(B, S, WIDTH), where="late")
     tape.linear(tape.add("add", x, places), VOCAB)
-    assert [each.operator for each in parts_of(tape.captured())][:4] == ["embedding", "reduce", "embedding", "reduce"]
+    assert [each.operator for each in pools_of(tape.captured())][:4] == ["embedding", "reduce", "embedding", "reduce"]
 
 
 def test_a_mask_that_only_a_kernel_read_is_gone():
@@ -87,7 +87,7 @@ def test_a_mask_that_only_a_kernel_read_is_gone():
     q, k, v = (tape.heads(tape.linear(x, WIDTH)) for _ in range(3))
     learnt = tape.add("mul", tape.weight(1, 4, 16, 16))
     tape.add("attention", q, k, v, learnt, shape=tape.shape(q))
-    assert "scale" not in [each.operator for each in parts_of(tape.captured())]
+    assert "scale" not in [each.operator for each in pools_of(tape.captured())]
 
 
 def test_a_captured_model_is_laid_out_at_any_batch_and_length():
@@ -106,8 +106,8 @@ def test_a_model_with_shapes_for_one_length_alone_refuses_others():
     captured = tape.captured()
     assert not captured.is_any_length
     assert captured.forward(SAMPLE).num_parameters == tape.num_parameters
-    told = "toy was captured at seq=16, and its shapes are for that length alone; leave seq out, or capture it again"
-    with pytest.raises(InvalidInput, match=told):
+    message = "toy was captured at seq=16, and its shapes are for that length alone; leave seq out, or capture it again"
+    with pytest.raises(InvalidInput, match=message):
         captured.forward(replace(SAMPLE, seq=32))
 
 

@@ -15,12 +15,12 @@ from itertools import combinations, product
 
 import numpy as np
 
-from dovetail.plan.memory import ALLOCATOR_RESERVE_FRAC, MemoryTable, runtime_bytes
-from dovetail.plan.plan import Plan
-from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
-from dovetail.schedule.plan_table import Shared
+from dovetail.parallel.memory import ALLOCATOR_RESERVE_FRAC, MemoryTable, runtime_bytes
+from dovetail.parallel.plan import Plan
 from dovetail.search.planners.bounds.stage_paces import ROOM_TOLERANCE, state_bytes
 from dovetail.search.planners.mixes import holdable, kind_counts
+from dovetail.step.pipelines import PipelineShape, pipelines, schedule_name
+from dovetail.step.plan_table import PlanContext
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
 TABLE_ELEMENTS = 800_000  # plans by mixes at a time
@@ -29,7 +29,7 @@ _WORK_TOLERANCE = 1e-9  # of all work, so that rounding forces nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MixLows:
+class LayerMixLowerBounds:
     """Plans of one pipeline: what their layers take at least, kind by kind, and the pace beyond which none matters."""
 
     rows: IntArray
@@ -38,8 +38,8 @@ class MixLows:
     sum_s: FloatArray
     limit_s: FloatArray
 
-    def at(self, places: slice | IntArray) -> MixLows:
-        return MixLows(
+    def at(self, places: slice | IntArray) -> LayerMixLowerBounds:
+        return LayerMixLowerBounds(
             rows=self.rows[places],
             layer_s=tuple(layer_s[places] for layer_s in self.layer_s),
             fixed_s=self.fixed_s[places],
@@ -71,7 +71,9 @@ class _Line:
     price_s: FloatArray
 
 
-def least_mix_paces_s(every: Shared, table: MemoryTable, lows: MixLows, policies: tuple[int, ...]) -> FloatArray:
+def least_mix_paces_s(
+    every: PlanContext, table: MemoryTable, lows: LayerMixLowerBounds, policies: tuple[int, ...]
+) -> FloatArray:
     """A pace that none of the plans' cuts is below; infinite where none fits, or none within the limit."""
     plan, counts = every.plans.plan(int(lows.rows[0])), kind_counts(every.graph)
     pace_s = np.full(len(lows.rows), np.inf)
@@ -86,7 +88,7 @@ def least_mix_paces_s(every: Shared, table: MemoryTable, lows: MixLows, policies
     return pace_s
 
 
-def _mixes(plan: Plan, counts: IntArray, may_hold: BoolArray, lows: MixLows) -> IntArray:
+def _mixes(plan: Plan, counts: IntArray, may_hold: BoolArray, lows: LayerMixLowerBounds) -> IntArray:
     """Layers of each kind on a stage: one a chunk or more, and no more than the limit leaves time for."""
     with np.errstate(divide="ignore", invalid="ignore"):
         most = np.nanmax((lows.limit_s - lows.fixed_s.min(axis=1))[:, None] / lows.least_s, axis=0)
@@ -97,7 +99,7 @@ def _mixes(plan: Plan, counts: IntArray, may_hold: BoolArray, lows: MixLows) -> 
 
 
 def _least_s(
-    every: Shared, table: MemoryTable, lows: MixLows, mixes: list[IntArray], policies: tuple[int, ...]
+    every: PlanContext, table: MemoryTable, lows: LayerMixLowerBounds, mixes: list[IntArray], policies: tuple[int, ...]
 ) -> FloatArray:
     memory = _memory(every, table, lows.rows, policies)
     in_flight = _in_flight(every, table, lows.rows)
@@ -116,16 +118,16 @@ def _least_s(
     high_s = np.minimum(lows.limit_s, longest_s)
     pace_s = np.full(len(lows.rows), np.inf)
     places = np.flatnonzero(fits(np.arange(len(pace_s)), high_s))
-    low_s, high_s = (lows.sum_s / len(mixes))[places], high_s[places]
+    lower_bound_s, high_s = (lows.sum_s / len(mixes))[places], high_s[places]
     for _ in range(NUM_HALVINGS if len(places) else 0):
-        middle_s = (low_s + high_s) / 2
+        middle_s = (lower_bound_s + high_s) / 2
         is_enough = fits(places, middle_s)
-        low_s, high_s = np.where(is_enough, low_s, middle_s), np.where(is_enough, middle_s, high_s)
-    pace_s[places] = low_s
+        lower_bound_s, high_s = np.where(is_enough, lower_bound_s, middle_s), np.where(is_enough, middle_s, high_s)
+    pace_s[places] = lower_bound_s
     return pace_s
 
 
-def _memory(every: Shared, table: MemoryTable, rows: IntArray, policies: tuple[int, ...]) -> _Memory:
+def _memory(every: PlanContext, table: MemoryTable, rows: IntArray, policies: tuple[int, ...]) -> _Memory:
     kinds = [index for index, block in enumerate(every.graph.blocks) if block.is_layer]
     cut, chosen = table.cuts.of_plan[rows], list(policies)
     room_bytes = every.cluster.usable_bytes - runtime_bytes(every.plans.at(rows))
@@ -140,7 +142,7 @@ def _memory(every: Shared, table: MemoryTable, rows: IntArray, policies: tuple[i
     )
 
 
-def _in_flight(every: Shared, table: MemoryTable, rows: IntArray) -> FloatArray:
+def _in_flight(every: PlanContext, table: MemoryTable, rows: IntArray) -> FloatArray:
     """Microbatches under way, plans by stages."""
     plan = every.plans.plan(int(rows[0]))
     shape = PipelineShape(
@@ -151,7 +153,7 @@ def _in_flight(every: Shared, table: MemoryTable, rows: IntArray) -> FloatArray:
     return np.stack([np.broadcast_to(pipeline.in_flight(stage, shape), (len(rows),)) for stage in stages], axis=1)
 
 
-def _lines(memory: _Memory, lows: MixLows) -> list[_Line]:
+def _lines(memory: _Memory, lows: LayerMixLowerBounds) -> list[_Line]:
     prices_s = [np.zeros(len(lows.rows))]
     for kept_bytes, layer_s in zip(memory.kept_bytes, lows.layer_s, strict=True):
         for a, b in combinations(range(layer_s.shape[1]), 2):
@@ -170,7 +172,7 @@ def _lines(memory: _Memory, lows: MixLows) -> list[_Line]:
 
 
 def _times_s(
-    memory: _Memory, lows: MixLows, lines: list[_Line], in_flight: FloatArray, stage: int, mixes: IntArray
+    memory: _Memory, lows: LayerMixLowerBounds, lines: list[_Line], in_flight: FloatArray, stage: int, mixes: IntArray
 ) -> FloatArray:
     """Least times of a stage with each of the mixes, plans by mixes; infinite where they do not fit."""
     passing_bytes = np.max(np.where(mixes > 0, memory.passing_bytes[:, None, :], 0.0), axis=2)

@@ -12,20 +12,20 @@ from itertools import combinations
 
 import numpy as np
 
-from dovetail.plan.memory import (
+from dovetail.parallel.memory import (
     ALLOCATOR_RESERVE_FRAC,
     MemoryTable,
     held_bytes,
     optimizer_state_bytes,
     runtime_bytes,
 )
-from dovetail.plan.sharding import Owned
-from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
-from dovetail.schedule.plan_table import Shared
+from dovetail.parallel.sharding import Owned
 from dovetail.search.planners.least_pace import Cut, least_pace_s
+from dovetail.step.pipelines import PipelineShape, pipelines, schedule_name
+from dovetail.step.plan_table import PlanContext
 from dovetail.workload.graph import FloatArray, IntArray
 
-PLANS_AT_ONCE = 512  # tables of as many plans, stages and layer counts stay small
+PLAN_BATCH = 512  # tables of as many plans, stages and layer counts stay small
 TABLE_ELEMENTS = 2**22  # style: a count; of plans by stages by layers, where models are deep
 ROOM_TOLERANCE = 1e-9  # of memory, so that rounding forces nothing
 
@@ -41,7 +41,7 @@ class _Room:
 
 
 def least_paces_s(
-    every: Shared,
+    every: PlanContext,
     table: MemoryTable,
     rows: IntArray,
     layer_s: FloatArray,
@@ -51,7 +51,7 @@ def least_paces_s(
     """Of the plans in `rows`, which share a pipeline; infinite where no number of layers by stage fits."""
     parts = []
     num_stages = every.plans.plan(int(rows[0])).pipeline_parallel
-    at_once = min(PLANS_AT_ONCE, max(1, TABLE_ELEMENTS // (num_stages * every.graph.num_layers)))
+    at_once = min(PLAN_BATCH, max(1, TABLE_ELEMENTS // (num_stages * every.graph.num_layers)))
     for start in range(0, len(rows), at_once):
         some = slice(start, start + at_once)
         room = _room(every, table, rows[some], policies)
@@ -60,7 +60,7 @@ def least_paces_s(
 
 
 def stage_times_s(
-    every: Shared,
+    every: PlanContext,
     table: MemoryTable,
     rows: IntArray,
     layer_s: FloatArray,
@@ -76,7 +76,9 @@ def stage_times_s(
     return _table_s(room, _hull_lines(room.kept_bytes, layer_s), fixed_s, most)
 
 
-def _least_paces_s(every: Shared, room: _Room, rows: IntArray, layer_s: FloatArray, fixed_s: FloatArray) -> FloatArray:
+def _least_paces_s(
+    every: PlanContext, room: _Room, rows: IntArray, layer_s: FloatArray, fixed_s: FloatArray
+) -> FloatArray:
     plan = every.plans.plan(int(rows[0]))
     num_layers, num_stages = plan.num_copies * every.graph.num_layers, plan.pipeline_parallel
     least = min(plan.interleave, num_layers // num_stages)
@@ -98,7 +100,7 @@ def _least_paces_s(every: Shared, room: _Room, rows: IntArray, layer_s: FloatArr
         looked_at = min(2 * looked_at, width)
 
 
-def _room(every: Shared, table: MemoryTable, rows: IntArray, policies: tuple[int, ...]) -> _Room:
+def _room(every: PlanContext, table: MemoryTable, rows: IntArray, policies: tuple[int, ...]) -> _Room:
     graph, plans = every.graph, every.plans.at(rows)
     [layer] = [index for index, block in enumerate(graph.blocks) if block.is_layer]
     plan = plans.plan(0)
@@ -136,7 +138,7 @@ def state_bytes(table: MemoryTable, block: int, rows: IntArray) -> FloatArray:
 
 
 def _hull_lines(kept_bytes: FloatArray, layer_s: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
-    """Lines (seconds at no bytes, seconds a byte) below all points; the greatest of them is the points' lower hull."""
+    """Lines (seconds at no bytes, seconds per byte) below all points; their maximum is the points' lower hull."""
     lines = [(layer_s.min(axis=1), np.zeros(len(layer_s)))]
     for a, b in combinations(range(layer_s.shape[1]), 2):
         apart = kept_bytes[:, b] - kept_bytes[:, a]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.plan.layout import layers_per_chunk, stage_counts
-from dovetail.plan.plan import Plan
-from dovetail.search.planners.cuts.plan_stages import PaceLows, PlanStages
+from dovetail.parallel.layout import layers_per_chunk, stage_counts
+from dovetail.parallel.plan import Plan
+from dovetail.search.planners.cuts.plan_stages import PaceLowerBounds, PlanStages
 from dovetail.search.planners.mixes import (
     Pattern,
     holdable,
@@ -62,13 +62,17 @@ class MixTable:
                 best = (least_s, float(values[0][0]), _walked(steps, quick_s, values))
         return best[2] if best is not None else None
 
-    def lows_s(self, best_s: float, least_once_s: float, once_s: Callable[[], FloatArray]) -> PaceLows:
+    def lower_bounds_s(
+        self, best_s: float, least_per_step_s: float, per_step_s: Callable[[], FloatArray]
+    ) -> PaceLowerBounds:
         """What no cut's step takes less than: by the least sum of its stages and the least pace."""
-        del best_s, once_s  # of several kinds of layers no more is said
+        del best_s, per_step_s  # of several kinds of layers no more is said
         nothing = np.empty((0, len(self.rows)), dtype=np.int64)
-        return PaceLows(lows=((np.inf, self.stages.low_s(*self._lows()) + least_once_s),), cuts=nothing)
+        return PaceLowerBounds(
+            lows=((np.inf, self.stages.lower_bound_s(*self._lower_bounds()) + least_per_step_s),), cuts=nothing
+        )
 
-    def _lows(self) -> tuple[float, float]:
+    def _lower_bounds(self) -> tuple[float, float]:
         """No cut's stages take less together, and none's slowest stage: infinite where no cut fits."""
         time_s, least = self.stages.options.time_s, [np.inf, np.inf]
         for steps in self._programs(np.inf):

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.schedule.assembly import STRAIGHT
-from dovetail.schedule.pipelines import PipelineShape, StageTimes, pipelines, schedule_name
-from dovetail.search.planners.bounds.pipeline_lows import pipeline_low_s
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
+from dovetail.search.planners.bounds.pipeline_lower_bounds import pipeline_lower_bound_s
 from dovetail.search.planners.cuts.stage_options import StageOptions
+from dovetail.step.assembly import STRAIGHT
+from dovetail.step.pipelines import PipelineShape, StageTimes, pipelines, schedule_name
 from dovetail.workload.graph import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PaceLows:
+class PaceLowerBounds:
     """What no step of a plan takes less than, by what its slowest stage takes: (pace, step) in seconds each.
 
     `cuts` are some that may come close to it: options by stage.
@@ -26,11 +26,11 @@ class PaceLows:
 
     @property
     def least_s(self) -> float:
-        return min((low_s for _, low_s in self.lows), default=np.inf)
+        return min((lower_bound_s for _, lower_bound_s in self.lows), default=np.inf)
 
     def pace_below_s(self, step_s: float) -> float:
         """The slowest pace that leaves a step below `step_s`; none leaves it where this is negative."""
-        return max((pace_s for pace_s, low_s in self.lows if low_s < step_s), default=-np.inf)
+        return max((pace_s for pace_s, lower_bound_s in self.lows if lower_bound_s < step_s), default=-np.inf)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,14 +76,14 @@ class PlanStages:
         )
         return np.where((rows >= 0).all(axis=1), pipelines[schedule_name(self.plan)].step_s(times, self._shape), np.inf)
 
-    def low_s(self, sum_s: float, pace_s: float) -> float:
+    def lower_bound_s(self, sum_s: float, pace_s: float) -> float:
         """No pipeline whose stages take so long together, and one of them as long as that, is faster."""
-        return float(self.lows_s(sum_s, np.array([pace_s]))[0])
+        return float(self.lower_bounds_s(sum_s, np.array([pace_s]))[0])
 
-    def lows_s(self, sum_s: float, pace_s: FloatArray) -> FloatArray:
-        """As `low_s`, by pace."""
+    def lower_bounds_s(self, sum_s: float, pace_s: FloatArray) -> FloatArray:
+        """As `lower_bound_s`, by pace."""
         num_stages = self.plan.pipeline_parallel
-        return pipeline_low_s(
+        return pipeline_lower_bound_s(
             schedule_name(self.plan),
             np.full(len(pace_s), sum_s + num_stages * self.paid_s),
             pace_s + self.paid_s,
@@ -96,7 +96,7 @@ class PlanStages:
         """Whether the last stage works from the first microbatch's arrival on until the last one leaves it."""
         return schedule_name(self.plan) in STRAIGHT
 
-    def last_low_s(self, sum_s: float) -> FloatArray:
+    def last_lower_bound_s(self, sum_s: float) -> FloatArray:
         """Of pipelines that are straight, by option if that is the last stage: the way there and back, and its work."""
         ways_s = sum_s + self.plan.pipeline_parallel * self.paid_s + self.ways_s
         return np.asarray(ways_s + (self.num_microbatches - 1) * (self.options.time_s + self.paid_s))

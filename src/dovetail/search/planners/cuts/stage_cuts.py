@@ -8,11 +8,11 @@ from math import comb
 
 import numpy as np
 
-from dovetail.plan.layout import layers_per_chunk
-from dovetail.plan.plan import Plan
-from dovetail.search.planners.bounds.step_lows import ROUNDING_TOLERANCE
-from dovetail.search.planners.cuts.plan_stages import PaceLows, PlanStages
-from dovetail.search.planners.cuts.walked_cuts import least_walk
+from dovetail.parallel.layout import layers_per_chunk
+from dovetail.parallel.plan import Plan
+from dovetail.search.planners.bounds.step_lower_bounds import ROUNDING_TOLERANCE
+from dovetail.search.planners.cuts.partition_1f1b import partition_1f1b
+from dovetail.search.planners.cuts.plan_stages import PaceLowerBounds, PlanStages
 from dovetail.search.planners.least_pace import Cut, least_pace_s, least_sum
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
@@ -75,10 +75,13 @@ class StageTable:
         moves[np.arange(len(pairs)), pairs[:, 1]] = -1
         return moves
 
-    def lows_s(self, best_s: float, least_once_s: float, once_s: Callable[[], FloatArray]) -> PaceLows:
+    def lower_bounds_s(
+        self, best_s: float, least_per_step_s: float, per_step_s: Callable[[], FloatArray]
+    ) -> PaceLowerBounds:
         """What no cut's step takes less than: of each pace, the least that stages within it take together.
 
-        Beside its pipeline a step has what the stage with most has, by option `once_s`. A stage of fewer layers takes
+        Beside its pipeline a step has what the stage with most has, by option `per_step_s`. A stage of fewer layers
+        takes
         no longer, nor one with more than was asked about less than with the most of them. Where that leaves a step
         below `best_s`, the cuts with the shortest way are looked for, and proposed.
         """
@@ -88,40 +91,43 @@ class StageTable:
         paces_s = np.unique(time_s[np.isfinite(time_s)])
         paces_s = paces_s[paces_s < beyond_s]
         sums_s = _least_sums_s(time_s, paces_s, self.num_layers)
-        shared_s = np.maximum(least_once_s, self._least_once_s(once_s(), paces_s))
+        shared_s = np.maximum(least_per_step_s, self._least_per_step_s(per_step_s(), paces_s))
         lows = [
-            (pace_s, self.stages.low_s(sum_s, pace_s) + beside_s if np.isfinite(sum_s) else np.inf)
-            for sum_s, pace_s, beside_s in zip(sums_s.tolist(), paces_s.tolist(), shared_s.tolist(), strict=True)
+            (pace_s, self.stages.lower_bound_s(sum_s, pace_s) + overlappable_s if np.isfinite(sum_s) else np.inf)
+            for sum_s, pace_s, overlappable_s in zip(sums_s.tolist(), paces_s.tolist(), shared_s.tolist(), strict=True)
         ]
         cuts: list[tuple[int, ...]] = []
-        if self.stages.can_walk and any(low_s < best_s for _, low_s in lows):
+        if self.stages.can_walk and any(lower_bound_s < best_s for _, lower_bound_s in lows):
             is_in = self.stages.options.time_s < beyond_s
-            walked_s, cuts = self._walked(best_s, is_in, np.maximum(least_once_s, once_s()), float(shared_s[-1]))
-            lows = [(pace_s, max(low_s, walked_s)) for pace_s, low_s in lows]
+            walked_s, cuts = self._walked(
+                best_s, is_in, np.maximum(least_per_step_s, per_step_s()), float(shared_s[-1])
+            )
+            lows = [(pace_s, max(lower_bound_s, walked_s)) for pace_s, lower_bound_s in lows]
         if np.isfinite(beyond_s):
-            lows.append((np.inf, self.stages.low_s(0.0, beyond_s) + least_once_s))
+            lows.append((np.inf, self.stages.lower_bound_s(0.0, beyond_s) + least_per_step_s))
         proposed = np.array(list(dict.fromkeys(cuts)), dtype=np.int64).reshape(-1, len(time_s))
-        return PaceLows(lows=tuple(lows), cuts=self.rows_of(proposed))
+        return PaceLowerBounds(lows=tuple(lows), cuts=self.rows_of(proposed))
 
     def _walked(
-        self, best_s: float, is_in: BoolArray, once_s: FloatArray, least_once_s: float
+        self, best_s: float, is_in: BoolArray, per_step_s: FloatArray, least_per_step_s: float
     ) -> tuple[float, list[tuple[int, ...]]]:
         """A step that no cut by options that are in is below, `best_s` at most, and cuts that come close to it.
 
-        The stage with most once a step has one of the levels of `once_s`, `least_once_s` or more, and the others no
+        The stage with most once a step has one of the levels of `per_step_s`, `least_per_step_s` or more, and the
+        others no
         more than it; with fewer options the shortest way is no shorter.
         """
-        whole = least_walk(*self._ways_s(is_in), self.num_layers, self.stages, best_s - least_once_s)
-        low_s, cuts = best_s, [whole.layers] if whole.layers else []
-        for level_s in np.unique(once_s[is_in & (once_s >= least_once_s)]).tolist():
-            below_s = low_s - level_s
-            if whole.low_s >= below_s:
+        whole = partition_1f1b(*self._ways_s(is_in), self.num_layers, self.stages, best_s - least_per_step_s)
+        lower_bound_s, cuts = best_s, [whole.layers] if whole.layers else []
+        for level_s in np.unique(per_step_s[is_in & (per_step_s >= least_per_step_s)]).tolist():
+            below_s = lower_bound_s - level_s
+            if whole.lower_bound_s >= below_s:
                 break
-            walk = least_walk(*self._ways_s(is_in & (once_s <= level_s)), self.num_layers, self.stages, below_s)
-            if walk.low_s < below_s:
-                low_s = walk.low_s + level_s
+            walk = partition_1f1b(*self._ways_s(is_in & (per_step_s <= level_s)), self.num_layers, self.stages, below_s)
+            if walk.lower_bound_s < below_s:
+                lower_bound_s = walk.lower_bound_s + level_s
                 cuts += [walk.layers] if walk.layers else []
-        return low_s, cuts
+        return lower_bound_s, cuts
 
     def _ways_s(self, is_in: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Forward and backward seconds by stage and layers; infinite but for options that are in."""
@@ -131,13 +137,13 @@ class StageTable:
         forward_s, backward_s = (np.append(way_s, 0.0)[row] for way_s in (options.forward_s, options.backward_s))
         return np.where(is_out, np.inf, forward_s), np.where(is_out, np.inf, backward_s)
 
-    def _least_once_s(self, once_s: FloatArray, paces_s: FloatArray) -> FloatArray:
+    def _least_per_step_s(self, per_step_s: FloatArray, paces_s: FloatArray) -> FloatArray:
         """By rising pace, what the stage with most once a step has at least, whichever cut keeps within that pace.
 
         With options of so much or less, stages can hold all layers together. Infinite where they cannot.
         """
         options, row = self.stages.options, self.row[:, : self.most + 1]
-        time_s, own_s = np.append(options.time_s, np.inf)[row], np.append(once_s, np.inf)[row]
+        time_s, own_s = np.append(options.time_s, np.inf)[row], np.append(per_step_s, np.inf)[row]
         layers, levels_s = np.arange(row.shape[1]), np.unique(own_s[np.isfinite(own_s)])
 
         def holds_all(level_s: float, pace_s: float) -> bool:
@@ -151,8 +157,8 @@ class StageTable:
             found_s[index] = levels_s[place] if place < len(levels_s) else np.inf
         return found_s
 
-    def without(self, best_s: float, once_s: FloatArray) -> StageTable:
-        """Without options that leave every cut with them at `best_s` or above; what they have once a step is `once_s`.
+    def without(self, best_s: float, per_step_s: FloatArray) -> StageTable:
+        """Without options that leave every cut with them at `best_s` or above; `per_step_s` is once a step.
 
         A cut with an option has a stage as slow as this one, all its stages together, and once a step no less.
         """
@@ -162,10 +168,12 @@ class StageTable:
         sum_s = float(_least_sums_s(time_s, np.array([np.inf]), self.num_layers)[0])
         if not np.isfinite(sum_s):
             return self
-        low_s = stages.lows_s(sum_s, options.time_s)
+        lower_bound_s = stages.lower_bounds_s(sum_s, options.time_s)
         is_last = options.stage == stages.plan.pipeline_parallel - 1
-        low_s = np.where(is_last & stages.is_straight, np.maximum(low_s, stages.last_low_s(sum_s)), low_s)
-        is_out = np.append((low_s + once_s) * (1 - ROUNDING_TOLERANCE) >= best_s, False)
+        lower_bound_s = np.where(
+            is_last & stages.is_straight, np.maximum(lower_bound_s, stages.last_lower_bound_s(sum_s)), lower_bound_s
+        )
+        is_out = np.append((lower_bound_s + per_step_s) * (1 - ROUNDING_TOLERANCE) >= best_s, False)
         return replace(self, row=np.where(is_out[self.row], -1, self.row))
 
     def within(self, pace_s: float) -> IntArray | None:

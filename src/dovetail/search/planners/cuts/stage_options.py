@@ -12,14 +12,21 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from dovetail.errors import NotModelled
-from dovetail.plan.layout import AS_PLANNED, LayerSpan, stage_counts
-from dovetail.plan.memory import MemoryTable, Stages, memory_table, runtime_bytes, stage_host_bytes, stage_peak_bytes
-from dovetail.plan.plan import RECOMPUTE_POLICIES, Plan, Plans
-from dovetail.schedule.offload import NoOffload
-from dovetail.schedule.pipelines import PipelineShape, pipelines, schedule_name
-from dovetail.schedule.plan_table import Shared
-from dovetail.schedule.work import NUM_ROWS, WAYS, entered, stage_work, sustained
-from dovetail.schedule.work_table import WorkTable
+from dovetail.parallel.layout import AS_PLANNED, LayerSpan, stage_counts
+from dovetail.parallel.memory import (
+    MemoryTable,
+    Stages,
+    memory_table,
+    runtime_bytes,
+    stage_host_bytes,
+    stage_peak_bytes,
+)
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan, Plans
+from dovetail.step.offload import NoOffload
+from dovetail.step.pipelines import PipelineShape, pipelines, schedule_name
+from dovetail.step.plan_table import PlanContext
+from dovetail.step.work import DIRECTIONS, NUM_ROWS, entered, stage_work, sustained
+from dovetail.step.work_table import WorkTable
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 
 MOST_LAYERS = 1_000  # style: a bound, those of DeepNet, the deepest transformer published; cuts of more take minutes
@@ -32,8 +39,8 @@ Wanted = Callable[[int, int], IntArray]  # of a plan and a stage: layers of each
 def check_depth(graph: Graph, way_out: str) -> None:
     """Raises where a model has more layers than are cut into stages."""
     if graph.num_layers > MOST_LAYERS:
-        told = f"stages are cut for models of up to {MOST_LAYERS:,} layers; {graph.model} has {graph.num_layers:,}"
-        raise NotModelled(f"{told}; {way_out}", "num_layers")
+        message = f"stages are cut for models of up to {MOST_LAYERS:,} layers; {graph.model} has {graph.num_layers:,}"
+        raise NotModelled(f"{message}; {way_out}", "num_layers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,7 +73,7 @@ class StageOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Asked:
+class _Candidates:
     """Columns of options before it is known which fit; `row` is that of a plan with this policy."""
 
     plan: IntArray
@@ -80,8 +87,8 @@ class _Asked:
     def num_layers(self) -> IntArray:
         return np.asarray(self.counts.sum(axis=1))
 
-    def at(self, rows: IntArray) -> _Asked:
-        return _Asked(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+    def at(self, rows: IntArray) -> _Candidates:
+        return _Candidates(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
 
 def with_policies(plans: Plans, policies: tuple[int, ...]) -> Plans:
@@ -98,12 +105,12 @@ def layer_range(graph: Graph, num_stages: int, interleave: int) -> tuple[int, in
     return graph.num_layers if num_stages == 1 else interleave, min(most, share + around)
 
 
-def stage_options(every: Shared, policies: tuple[int, ...], wanted: Wanted) -> StageOptions:
+def stage_options(every: PlanContext, policies: tuple[int, ...], wanted: Wanted) -> StageOptions:
     """Of the plans in `every`, which are `with_policies` of some, the options that fit."""
     table = memory_table(every.sharded, every.precision)
     limit_bytes = every.cluster.usable_bytes - runtime_bytes(every.plans)
     parts = []
-    for kind, asked in _asked(every, policies, wanted).items():
+    for kind, asked in _candidates(every, policies, wanted).items():
         asked = asked.at(_kept_by_host(kind, asked, table, every))
         found, num_again, need = _fewest_again(kind, asked, table, limit_bytes, every.graph, policies)
         if len(num_again):
@@ -129,7 +136,7 @@ def _no_options(num_kinds: int) -> StageOptions:
     )
 
 
-def _asked(every: Shared, policies: tuple[int, ...], wanted: Wanted) -> dict[_Kind, _Asked]:
+def _candidates(every: PlanContext, policies: tuple[int, ...], wanted: Wanted) -> dict[_Kind, _Candidates]:
     """All that is asked about, by the kind of stage."""
     graph, found = every.graph, defaultdict(list)
     outer = [index for index, block in enumerate(graph.blocks) if not block.is_layer]
@@ -138,15 +145,17 @@ def _asked(every: Shared, policies: tuple[int, ...], wanted: Wanted) -> dict[_Ki
         counts = stage_counts(graph, plan)[outer]
         for stage in range(plan.pipeline_parallel):
             kind = (tuple(counts[:, stage].tolist()), stage == 0, stage == plan.pipeline_parallel - 1)
-            found[kind].append(_asked_of(graph, plan, index, stage, policies, wanted(index, stage)))
-    names = [field.name for field in fields(_Asked)]
+            found[kind].append(_candidates_of(graph, plan, index, stage, policies, wanted(index, stage)))
+    names = [field.name for field in fields(_Candidates)]
     return {
-        kind: _Asked(**{name: np.concatenate([getattr(one, name) for one in some]) for name in names})
+        kind: _Candidates(**{name: np.concatenate([getattr(one, name) for one in some]) for name in names})
         for kind, some in found.items()
     }
 
 
-def _asked_of(graph: Graph, plan: Plan, index: int, stage: int, policies: tuple[int, ...], counts: IntArray) -> _Asked:
+def _candidates_of(
+    graph: Graph, plan: Plan, index: int, stage: int, policies: tuple[int, ...], counts: IntArray
+) -> _Candidates:
     """Of one stage: all that is wanted under every policy."""
     shape = PipelineShape(
         num_stages=plan.pipeline_parallel,
@@ -155,7 +164,7 @@ def _asked_of(graph: Graph, plan: Plan, index: int, stage: int, policies: tuple[
     )
     policy = np.repeat(np.arange(len(policies)), len(counts))
     num_rows = len(policy)
-    return _Asked(
+    return _Candidates(
         plan=np.full(num_rows, index),
         stage=np.full(num_rows, stage),
         counts=np.tile(counts, (len(policies), 1)),
@@ -167,12 +176,12 @@ def _asked_of(graph: Graph, plan: Plan, index: int, stage: int, policies: tuple[
 
 def _fewest_again(
     kind: _Kind,
-    asked: _Asked,
+    asked: _Candidates,
     table: MemoryTable,
     limit_bytes: FloatArray,
     graph: Graph,
     policies: tuple[int, ...],
-) -> tuple[_Asked, IntArray, FloatArray]:
+) -> tuple[_Candidates, IntArray, FloatArray]:
     """Of what is asked the rows that fit, the fewest layers they recompute, and what they need; by bisection."""
     limits = limit_bytes[asked.row]
     most = np.where(asked.policy == NONE, 0, asked.num_layers)
@@ -188,26 +197,26 @@ def _fewest_again(
     return asked.at(fitting), many[fitting], (need + runtime_bytes(table.plans)[asked.row])[fitting]
 
 
-def _kept_by_host(kind: _Kind, asked: _Asked, table: MemoryTable, every: Shared) -> IntArray:
+def _kept_by_host(kind: _Kind, asked: _Candidates, table: MemoryTable, every: PlanContext) -> IntArray:
     """Rows of which the host has room for the optimizer; activations are offloaded by even plans alone."""
     if isinstance(every.offload, NoOffload):
         return np.arange(len(asked.row))
     kept_bytes = np.empty(len(asked.row))
-    for rows in _alike(asked, np.zeros_like(asked.row)):
+    for rows in _same_kinds(asked, np.zeros_like(asked.row)):
         some = asked.at(rows)
         kept_bytes[rows] = stage_host_bytes(table, _stages(kind, some, np.zeros_like(rows), every.graph))
     return np.flatnonzero(kept_bytes <= every.offload.host.share_bytes)
 
 
-def _need_bytes(kind: _Kind, asked: _Asked, num_again: IntArray, table: MemoryTable, graph: Graph) -> FloatArray:
+def _need_bytes(kind: _Kind, asked: _Candidates, num_again: IntArray, table: MemoryTable, graph: Graph) -> FloatArray:
     """What the allocator holds on stages of a kind."""
     need = np.empty(len(num_again))
-    for rows in _alike(asked, num_again):
+    for rows in _same_kinds(asked, num_again):
         need[rows] = stage_peak_bytes(table, _stages(kind, asked.at(rows), num_again[rows], graph))
     return need
 
 
-def _alike(asked: _Asked, num_again: IntArray) -> list[IntArray]:
+def _same_kinds(asked: _Candidates, num_again: IntArray) -> list[IntArray]:
     """Rows with layers of the same kinds, of which the same recompute a layer or more: what else is held is not."""
     before = np.cumsum(asked.counts, axis=1) - asked.counts
     has = np.concatenate([asked.counts > 0, (asked.counts > 0) & (num_again[:, None] > before)], axis=1)
@@ -215,7 +224,7 @@ def _alike(asked: _Asked, num_again: IntArray) -> list[IntArray]:
     return [np.flatnonzero(code == one) for one in np.unique(code)]
 
 
-def _stages(kind: _Kind, asked: _Asked, num_again: IntArray, graph: Graph) -> Stages:
+def _stages(kind: _Kind, asked: _Candidates, num_again: IntArray, graph: Graph) -> Stages:
     """Stages `_alike`."""
     parts = _parts(kind, asked.counts, num_again, graph)
     counts = [np.broadcast_to(np.asarray(span.count, dtype=np.float64), num_again.shape) for span in parts]
@@ -247,10 +256,10 @@ def _parts(kind: _Kind, counts: IntArray, num_again: IntArray, graph: Graph) -> 
 
 
 def _timed(
-    kind: _Kind, asked: _Asked, num_again: IntArray, need_bytes: FloatArray, graph: Graph, table: WorkTable
+    kind: _Kind, asked: _Candidates, num_again: IntArray, need_bytes: FloatArray, graph: Graph, table: WorkTable
 ) -> StageOptions:
-    shape, sender = asked.row.shape, table.sender_of[asked.row]
-    total = np.zeros((WAYS, NUM_ROWS, *shape))
+    shape, sender = asked.row.shape, table.comm_variant_of[asked.row]
+    total = np.zeros((DIRECTIONS, NUM_ROWS, *shape))
     for span in _parts(kind, asked.counts, num_again, graph):
         total += span.count * table.works[span.block][:, :, sender, asked.policy if span.policy == AS_PLANNED else NONE]
     chip = table.chip_at(asked.row)
@@ -264,5 +273,5 @@ def _timed(
         need_bytes=need_bytes,
         forward_s=np.broadcast_to(work.forward.time_s, shape),
         backward_s=np.broadcast_to(work.backward.time_s, shape),
-        weight_s=np.broadcast_to(work.put_off_s, shape),
+        weight_s=np.broadcast_to(work.deferrable_wgrad_s, shape),
     )

@@ -16,7 +16,7 @@ RECOMPUTES = ("never", "always", "per-stage")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class LayerRun:
     """`num_layers` alike layers in a row, for one microbatch on one device of a stage.
 
     `incoming_bytes` is what each takes from the layer before it; the first layer of all takes nothing.
@@ -44,7 +44,7 @@ class Variant:
 
     tensor_parallel: int
     num_microbatches: int
-    runs: tuple[Run, ...]
+    runs: tuple[LayerRun, ...]
 
     def __post_init__(self) -> None:
         require_positive(self, "tensor_parallel", "num_microbatches")

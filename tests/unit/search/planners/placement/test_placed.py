@@ -9,10 +9,10 @@ import pytest
 from dovetail.errors import InvalidInput
 from dovetail.search.planners.placement.chain import Chain
 from dovetail.search.planners.placement.placed import best_placement, placement_of
-from dovetail.search.planners.placement.problem import Placement, PlacementProblem, Run, Unplaced, Variant
+from dovetail.search.planners.placement.problem import LayerRun, Placement, PlacementProblem, Unplaced, Variant
 from dovetail.search.planners.placement.reach import is_greedy_exact
 
-LAYER = Run(
+LAYER = LayerRun(
     num_layers=4,
     forward_s=1.0,
     backward_s=2.0,

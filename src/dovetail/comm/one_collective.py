@@ -1,0 +1,271 @@
+"""One collective on one network, asked and answered: by events, by the closed form, or by both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from dovetail.comm.collectives import checked_times_s, collectives
+from dovetail.comm.events.bisection import bisection_bound_s
+from dovetail.comm.events.bounds import bus_share, port_bound_s
+from dovetail.comm.events.engine import Timeline
+from dovetail.comm.events.fed import Endpoint, fed_s
+from dovetail.comm.events.limits import MOST_CHUNKS
+from dovetail.comm.events.network_graph import LinkGraph
+from dovetail.comm.events.phases import suited, themis_orders
+from dovetail.comm.events.program import Collective, Program, Queueing, Receive, Send
+from dovetail.comm.events.recording import Watch
+from dovetail.comm.events.simulate import simulate
+from dovetail.comm.events.unit_graphs import Ints, UnitGraph
+from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.hardware.topology import Dimension, Span
+from dovetail.units import format_bytes
+
+COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "broadcast", "point-to-point", "reduce", "reduce-scatter")
+EngineName = Literal["events", "closed"]
+_TASK = "it"
+_FEW_STEPS = ("halving-doubling", "double-binary-tree", "in-switch")  # as many as the number of ranks has digits
+_MOST_MESSAGES = 500_000_000  # a count: half a minute
+_MOST_LISTED = 2048  # devices: a chain is a table of its square
+_MOST_ROUTED = 500_000  # messages between all pairs of a graph, each with a way of its own: half a minute
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Network:
+    """A network to ask about: its parts, innermost first, and the links they come to."""
+
+    name: str
+    parts: tuple[Dimension | UnitGraph, ...]
+    graph: LinkGraph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CollectiveJob:
+    """A collective of `payload_bytes` on `network`, by one engine; all devices in one group unless said otherwise."""
+
+    collective: str
+    payload_bytes: float
+    network: Network
+    engine: EngineName = "events"
+    groups: tuple[tuple[int, ...], ...] = ()
+    dimensions: tuple[str, ...] = ()
+    algorithms: tuple[tuple[str, str], ...] = ()
+    num_chunks: int = 1
+    queueing: Queueing = field(default_factory=Queueing)
+    is_themis: bool = False
+    endpoint: Endpoint = field(default_factory=Endpoint)
+
+    def __post_init__(self) -> None:
+        check_collective(self.collective)
+        if self.num_chunks > max(1, self.payload_bytes):
+            shown = f"{self.num_chunks:,} chunks of {format_bytes(self.payload_bytes)}"
+            raise InvalidInput(f"a chunk holds at least a byte; got {shown}", "--chunks")
+        if self.groups and self.dimensions:
+            raise InvalidInput("give groups or dimensions, not both")
+        for name in self.dimensions:
+            self.network.graph.block(name)
+
+
+def check_collective(name: str) -> None:
+    if name not in COLLECTIVES and name not in collectives:
+        raise InvalidInput(f"no collective is named {name!r}{did_you_mean(name, {*COLLECTIVES, *collectives.names()})}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """How busy the links of one dimension were: their mean and the busiest of them, as shares of the time."""
+
+    dimension: str
+    kind: str
+    num_devices: int
+    mean_frac: float
+    most_frac: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NetworkAnswer:
+    """Time of a collective, and how it was found.
+
+    `closed_s` holds the closed form's time where there is one. `timeline` is there when events were simulated.
+    `endpoint_s` is the least time the chip needs for what it reads, adds and writes; `time_s` is no less.
+    """
+
+    asked: CollectiveJob
+    num_ranks: int
+    num_groups: int
+    time_s: float
+    bound_s: float
+    engine: str
+    closed_s: tuple[float, ...]
+    endpoint_s: float = 0.0
+    timeline: tuple[Timeline, ...] = ()
+    loads: tuple[Load, ...] = ()
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether anything is known of what must move: not of a plugin's collective, whose payload counts once."""
+        return self.asked.collective in COLLECTIVES
+
+    @property
+    def algorithm_bytes_per_s(self) -> float:
+        return self.asked.payload_bytes / self.time_s if self.time_s else 0.0
+
+    @property
+    def bus_bytes_per_s(self) -> float:
+        """The rate past every rank that moves the least bytes the collective can: what links are compared with."""
+        if not self.is_bounded:
+            return self.algorithm_bytes_per_s
+        return self.algorithm_bytes_per_s * bus_share(self.asked.collective, self.num_ranks)
+
+    @property
+    def bound_frac(self) -> float:
+        return self.bound_s / self.time_s if self.time_s else 1.0
+
+
+def network_answer(asked: CollectiveJob, watch: Watch | None = None) -> NetworkAnswer:
+    """The time of what is asked, with a record of it where `watch` wants one; raises where no engine models it."""
+    asked = _with_way_of_endpoint(asked)
+    groups = group_rows(asked)
+    if asked.collective == "point-to-point":
+        groups = groups[:, :2]
+    in_switch = any(name == "in-switch" for _, name in asked.algorithms)
+    bound_s = 0.0  # of a plugin's collective
+    if asked.collective in COLLECTIVES:
+        bound_s = port_bound_s(
+            asked.collective, asked.payload_bytes, groups, asked.network.graph, asked.dimensions, in_switch
+        )
+    if asked.collective == "all-to-all":
+        bound_s = max(bound_s, bisection_bound_s(asked.payload_bytes, groups, asked.network.graph, asked.dimensions))
+    found = NetworkAnswer(
+        asked=asked, num_ranks=groups.shape[1], num_groups=groups.shape[0], time_s=0.0, bound_s=bound_s,
+        engine="closed form", closed_s=_closed_s(asked), endpoint_s=_endpoint_s(asked),
+    )  # fmt: skip
+    if asked.engine == "closed":
+        if watch is not None:
+            raise InvalidInput("a closed form has no timeline; ask the events engine for one", "--perfetto")
+        _check_closed(asked, found.closed_s)
+        return replace(found, time_s=max(found.closed_s[0], found.endpoint_s))
+    _check_size(asked, groups, has_closed=bool(found.closed_s))
+    timeline = simulate(asked.network.graph, _program(asked, groups), watch=watch)
+    time_s = max(timeline.end_s, found.endpoint_s)
+    loads = tuple(_loads(asked.network.graph, timeline, time_s))
+    return replace(found, time_s=time_s, engine=timeline.engine, timeline=(timeline,), loads=loads)
+
+
+def _with_way_of_endpoint(asked: CollectiveJob) -> CollectiveJob:
+    """An in-switch endpoint sends by in-switch, but for an all-to-all, of which there is nothing to add."""
+    if asked.endpoint.name != "in-switch" or asked.collective == "all-to-all":
+        return asked
+    others = sorted({name for _, name in asked.algorithms} - {"in-switch"})
+    if others:
+        rule = f"an in-switch endpoint sends by in-switch; got {', '.join(others)}"
+        raise InvalidInput(f"{rule}; leave the algorithm out, or take another endpoint", "--algorithm")
+    return replace(asked, algorithms=(("*", "in-switch"),))
+
+
+def group_rows(asked: CollectiveJob) -> Ints:
+    """The groups as rows of devices: those given, or the devices that differ along the named dimensions only."""
+    graph = asked.network.graph
+    if asked.groups:
+        short = min(asked.groups, key=len)
+        if len({len(row) for row in asked.groups}) > 1:
+            raise InvalidInput(f"groups hold equally many devices; that of device {short[0]} has {len(short)}")
+        for device in (device for row in asked.groups for device in row):
+            if not 0 <= device < graph.num_devices:
+                raise InvalidInput(f"a group names device {device}, but the network has {graph.num_devices} devices")
+        if len({device for row in asked.groups for device in row}) != sum(map(len, asked.groups)):
+            raise InvalidInput("a device is in two groups, or twice in one")
+        return np.array(asked.groups)
+    shape = [block.num_devices for block in reversed(graph.blocks)]
+    names = [block.name for block in reversed(graph.blocks)]
+    grid = np.arange(graph.num_devices).reshape(shape)
+    inside = [axis for axis, name in enumerate(names) if not asked.dimensions or name in asked.dimensions]
+    outside = [axis for axis in range(len(names)) if axis not in inside]
+    num_ranks = int(np.prod([shape[axis] for axis in inside]))
+    return grid.transpose([*outside, *inside]).reshape(-1, num_ranks)
+
+
+def _program(asked: CollectiveJob, groups: Ints) -> Program:
+    if asked.collective == "point-to-point":
+        if groups.shape[1] < 2:
+            raise InvalidInput("point-to-point needs two devices")
+        pairs = tuple((int(row[0]), int(row[1])) for row in groups)
+        send = Send(name=_TASK, pairs=pairs, payload_bytes=asked.payload_bytes)
+        return Program(tasks=(send, Receive(name="come", send=_TASK)), queueing=asked.queueing)
+    task = Collective(
+        name=_TASK, collective=asked.collective, payload_bytes=asked.payload_bytes, groups=asked.groups,
+        dimensions=asked.dimensions, algorithms=asked.algorithms, num_chunks=asked.num_chunks,
+    )  # fmt: skip
+    if asked.is_themis:
+        task = replace(task, orders=themis_orders(task, asked.network.graph))
+    return Program(tasks=(task,), queueing=asked.queueing)
+
+
+def _check_size(asked: CollectiveJob, groups: Ints, *, has_closed: bool) -> None:
+    """Refuses what would take minutes or gigabytes: no answer is better than one that nobody waits for."""
+    graph, named = asked.network.graph, dict(asked.algorithms)
+    way_out = "use the closed engine, or fewer devices" if has_closed else "use fewer devices"
+    if asked.num_chunks > MOST_CHUNKS:
+        raise InvalidInput(f"at most {MOST_CHUNKS:,} chunks are simulated; got {asked.num_chunks:,} chunks", "--chunks")
+    is_rooted = asked.collective in ("broadcast", "reduce")
+    blocks = [block for block in graph.blocks if not asked.dimensions or block.name in asked.dimensions]
+    is_alike = graph.is_uniform and not asked.groups and not is_rooted
+    num_steps = groups.shape[1] if asked.groups else 0
+    for block in blocks if not asked.groups else ():
+        algorithm = named.get(block.name, named.get("*", "")) or suited(block, asked.collective)
+        num_steps += block.num_devices.bit_length() if algorithm in _FEW_STEPS else block.num_devices
+        is_alike = is_alike and block.kind not in ("mesh", "graph")
+        if block.num_devices > _MOST_LISTED and algorithm in ("ring", "direct") and (is_rooted or block.kind == "mesh"):
+            said = f"chains of more than {_MOST_LISTED:,} devices are not simulated; got {block.num_devices:,}"
+            other = ", or halving-doubling" if asked.collective != "all-to-all" else ""
+            raise InvalidInput(f"{said}; {way_out}{other}", block.name)
+    count = num_steps * groups.size * asked.num_chunks
+    if count > _MOST_MESSAGES and not is_alike:
+        raise InvalidInput(f"this would simulate {count:,} messages; {way_out} or chunks")
+    if count > _MOST_ROUTED and asked.collective == "all-to-all" and any(block.kind == "graph" for block in blocks):
+        said = f"at most {_MOST_ROUTED:,} messages find their way through a graph one by one; got {count:,}"
+        raise InvalidInput(f"{said}; use fewer devices or chunks, or a switch or fat-tree without leaves of its own")
+
+
+def _endpoint_s(asked: CollectiveJob) -> float:
+    parts = [part for part in asked.network.parts if not asked.dimensions or part.name in asked.dimensions]
+    return fed_s(asked.endpoint, asked.collective, asked.payload_bytes, parts, bool(asked.groups))
+
+
+def _closed_s(asked: CollectiveJob) -> tuple[float, ...]:
+    """The closed form's time: one chunk, each dimension by the algorithm that suits it; none where there is no form."""
+    named = [part for part in asked.network.parts if not asked.dimensions or part.name in asked.dimensions]
+    whole = [part for part in named if isinstance(part, Dimension)]
+    is_plain = not asked.groups and not asked.algorithms and asked.network.graph.is_uniform
+    if asked.collective not in collectives or not is_plain or len(whole) < len(named):
+        return ()
+    group = tuple(Span(dimension=part, num_ranks=part.num_devices) for part in whole if part.num_devices > 1)
+    if asked.collective == "point-to-point":
+        group = group[:1]  # the neighbour is along the innermost
+    time_s = collectives[asked.collective](asked.payload_bytes, group, 1.0)
+    return (float(checked_times_s(asked.collective, asked.payload_bytes, time_s)),)
+
+
+def _check_closed(asked: CollectiveJob, closed_s: tuple[float, ...]) -> None:
+    if asked.num_chunks > 1 or asked.is_themis:
+        raise InvalidInput("the closed form is of one chunk; ask the events engine about several")
+    if not closed_s:
+        raise InvalidInput(
+            f"no closed form covers this {asked.collective}: it takes whole dimensions of equal links by their own"
+            " algorithms; ask the events engine"
+        )
+
+
+def _loads(graph: LinkGraph, timeline: Timeline, time_s: float) -> list[Load]:
+    loads = []
+    for block in graph.blocks:
+        last = block.first_link + block.num_links * (graph.num_devices // block.num_devices)
+        is_alive = graph.is_alive[block.first_link : last]
+        busy_s = timeline.link_busy_s[block.first_link : last][is_alive]
+        share = busy_s / time_s if time_s else np.zeros(len(busy_s))
+        mean_frac, most_frac = (float(share.mean()), float(share.max())) if len(share) else (0.0, 0.0)
+        kind, count = block.kind, block.num_devices
+        loads.append(Load(dimension=block.name, kind=kind, num_devices=count, mean_frac=mean_frac, most_frac=most_frac))
+    return loads

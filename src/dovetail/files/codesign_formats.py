@@ -1,0 +1,51 @@
+"""What a joint search was asked, as a spec that asks the same again: whatever the command line had said beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dovetail.errors import NotModelled
+from dovetail.files.codesign import CodesignSpec
+from dovetail.files.job_text import named_chip, workload_entries
+from dovetail.files.value_formats import Words
+from dovetail.hardware.endpoints import endpoint_coded
+from dovetail.search.codesign.presets import PRESETS
+from dovetail.search.codesign.systems import system_of
+from dovetail.search.space import Knob
+
+
+def codesign_entries(spec: CodesignSpec) -> Words:
+    """A mapping for `load_codesign`: models in full, every knob that is turned or said, limits, and plans as said.
+
+    Empty where a program gave a model of its own that no spec has words for.
+    """
+    try:
+        workloads = [workload_entries(case.workload) for case in spec.cases]
+    except NotModelled:
+        return {}
+    more = {"space": spec.plan_words} if spec.plan_words else {}
+    budget = spec.limits.words()
+    return {
+        **({"name": spec.name} if spec.name else {}),
+        "models": workloads,
+        "weights": [case.weight for case in spec.cases],
+        "preset": spec.preset,
+        "chip": {"base": named_chip(spec.base), **_knobs(spec)},
+        "devices": list(spec.num_devices),
+        "network": spec.network,
+        **({"budget": budget} if budget else {}),
+        **more,
+    }
+
+
+def _knobs(spec: CodesignSpec) -> dict[str, list[Any]]:
+    """Those that the preset or somebody has a word on; others are as the base has them."""
+    own, preset = system_of(spec.base, spec.num_devices[0]), PRESETS[spec.preset].values
+    told = [knob for knob in spec.space.knobs if knob.name in preset or tuple(knob.values) != (own[knob.name],)]
+    return {knob.name: _values(knob) for knob in told if knob.name != "num_devices"}
+
+
+def _values(knob: Knob) -> list[Any]:
+    if knob.name == "endpoint":
+        return [endpoint_coded(value).name for value in knob.values]
+    return [int(value) for value in knob.values]

@@ -1,0 +1,225 @@
+"""From what is to be captured to what it is: built where it must be, recorded and understood, or kept from before."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from dovetail.errors import InvalidInput
+from dovetail.files.capture_cache import keep_capture, kept_capture
+from dovetail.files.entry import opened
+from dovetail.files.model import FORMAT_KEY, HUGGING_FACE_KEYS
+from dovetail.files.text import one_line, quoted
+from dovetail.importers.content import config_key, file_key, recording_key
+from dovetail.importers.offline import offline
+from dovetail.importers.shapes import input_shapes
+from dovetail.importers.targets import check_target, factory_of, is_config, is_onnx
+from dovetail.workload.layers import Sample
+from dovetail.workload.recorded.captured import Captured
+from dovetail.workload.recorded.record import Recorded
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureJob:
+    """What to capture, and how; empty, 0 or None where nothing was said."""
+
+    model: Any
+    example_inputs: Any = None
+    name: str = ""
+    batch: int = 0
+    seq: int = 0
+    seq_dim: int | None = None
+    is_kept: bool = True  # in the cache, and taken from there
+
+    @property
+    def words(self) -> str:
+        """What the model is called where nothing else says it."""
+        return one_line(os.fspath(self.model)) if isinstance(self.model, str | PathLike) else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A captured model; whether it was kept from before, and what is worth knowing of the capture itself."""
+
+    captured: Captured
+    is_from_cache: bool
+    remarks: tuple[str, ...] = ()
+
+
+def captured(asked: CaptureJob, tell: Tell = lambda _: None) -> Found:
+    """The model that was asked for; `tell` is called with what is being done."""
+    with offline():
+        return _found(asked, tell)
+
+
+def _found(asked: CaptureJob, tell: Tell) -> Found:
+    if isinstance(asked.model, str | PathLike):
+        target = os.fspath(asked.model)
+        check_target(target)
+        if is_onnx(target):
+            return _of_onnx(asked, Path(target), tell)
+        if is_config(target):
+            return _of_config(asked, _config_in(Path(target)), target, tell)
+    return _of_module(asked, tell)
+
+
+def _once(key: str, is_kept: bool, record: Callable[[], Captured]) -> Found:
+    """What is kept under `key`, or else what `record` gives, which is kept then."""
+    found = kept_capture(key) if is_kept and key else None
+    if found is not None:
+        return Found(captured=found, is_from_cache=True)
+    recorded = record()
+    remark = keep_capture(key, recorded) if is_kept and key else ""
+    return Found(captured=recorded, is_from_cache=False, remarks=(remark,) if remark else ())
+
+
+def _of_onnx(asked: CaptureJob, file: Path, tell: Tell) -> Found:
+    _refuse(asked, "an ONNX file says its inputs", example_inputs="--inputs", seq_dim="--seq-dim")
+    if not file.is_file():
+        raise InvalidInput(f"there is no file {quoted(str(file))}")
+    name = asked.name or one_line(file.stem)
+    key = file_key(_digest(file), batch=asked.batch, seq=asked.seq, name=name) if asked.is_kept else ""
+
+    def record() -> Captured:
+        from dovetail.importers.onnx_model import recorded_onnx
+
+        tell(f"reading {one_line(file.name)}")
+        return _understood(recorded_onnx(file, batch=asked.batch, seq=asked.seq), name, (), tell)
+
+    return _once(key, asked.is_kept, record)
+
+
+def _digest(file: Path) -> str:
+    try:
+        with open(file, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        reason = one_line(str(error.strerror or error)).lower()
+        raise InvalidInput(f"cannot read file {quoted(str(file))}: {reason}") from None
+
+
+def _config_in(file: Path) -> Mapping[str, Any]:
+    entry = opened(file)
+    if entry.has(FORMAT_KEY):
+        raise entry.refused(f"this is a captured model already; plan with it: dovetail plan --model {file}")
+    if not HUGGING_FACE_KEYS & entry.value.keys():
+        raise entry.refused("this is no configuration of Hugging Face: it says neither model_type nor architectures")
+    config: Mapping[str, Any] = entry.node.plain()
+    return config
+
+
+def _of_config(asked: CaptureJob, config: Mapping[str, Any], where: str, tell: Tell) -> Found:
+    name = asked.name or _config_name(config, where)
+    inputs = asked.example_inputs
+    said = {"batch": asked.batch, "seq": asked.seq, "seq_dim": asked.seq_dim, "name": name, "inputs": inputs}
+    key = config_key(config, **said) if inputs is None or isinstance(inputs, str) else ""
+
+    def record() -> Captured:
+        from dovetail.importers.torch_built import built_from_config
+
+        tell("building the model without weights")
+        module = built_from_config(config, where).module
+        return _of_recording(replace(asked, model=module, name=name, is_kept=False), module, inputs, tell).captured
+
+    return _once(key, asked.is_kept, record)
+
+
+def _config_name(config: Mapping[str, Any], where: str) -> str:
+    """As its file is called, or the folder of a config.json; without one, as its kind."""
+    if not where:
+        return f"{config.get('model_type', 'model')}"
+    file = Path(where)
+    return one_line(file.resolve().parent.name if file.stem == "config" else file.stem) or "model"
+
+
+def _of_module(asked: CaptureJob, tell: Tell) -> Found:
+    """Of a module, of what builds one, or of a configuration in memory."""
+    from dovetail.importers.torch_built import built, is_module
+    from dovetail.importers.torch_model import torch_library
+
+    model, inputs = asked.model, asked.example_inputs
+    if asked.words:
+        torch_library()  # says what is missing before the user's code does
+        tell(f"importing {asked.words}")
+        model = factory_of(asked.words)
+    if _is_config_value(model):
+        return _of_config(replace(asked, model=model), {"model_type": model.model_type, **model.to_dict()}, "", tell)
+    if not is_module(model):
+        if not callable(model):
+            message = "a PyTorch module, a factory of one, a configuration or a file is captured"
+            raise InvalidInput(f"{message}; got {type(model).__name__}")
+        words = asked.words or f"{getattr(model, '__name__', type(model).__name__)}()"
+        tell("building the model without weights")
+        made = built(model, words)
+        model, inputs = made.module, inputs if inputs is not None else made.inputs
+    return _of_recording(asked, model, inputs, tell)
+
+
+def _is_config_value(value: object) -> bool:
+    """Whether it is a configuration of transformers."""
+    return isinstance(getattr(value, "model_type", None), str) and callable(getattr(value, "to_dict", None))
+
+
+def _of_recording(asked: CaptureJob, model: Any, inputs: Any, tell: Tell) -> Found:
+    """Of a module that is there: what it does is seen by running it once, whatever its code depends on."""
+    from dovetail.importers.torch_model import begun_module
+
+    inputs, notes = _inputs_of(asked, model, inputs)
+    tell("recording")
+    begun = begun_module(model, inputs, name=asked.name, seq_dim=asked.seq_dim)
+    key = recording_key(begun.digest, name=asked.name, notes=notes) if asked.is_kept else ""
+
+    def record() -> Captured:
+        found = begun.finished()
+        sizes = {"batch": found.batch, "seq": found.seq, "backward_flop": found.backward_flop}
+        return _understood(found.recorded, asked.name, (*notes, *found.notes), tell, **sizes)
+
+    return _once(key, asked.is_kept, record)
+
+
+def _inputs_of(asked: CaptureJob, model: Any, inputs: Any) -> tuple[Any, tuple[str, ...]]:
+    """What the module is called with: as said, or made for a model that says what it reads; and what was assumed."""
+    from dovetail.importers.torch_examples import examples_of, has_examples
+
+    if isinstance(inputs, str):
+        inputs = _from_words(inputs)
+    if inputs is None and has_examples(model):
+        made, notes = examples_of(model, asked.batch, asked.seq)
+        return made, notes
+    if asked.batch or asked.seq:
+        message = "--batch and --seq are for a configuration or an ONNX file; of a module its example inputs say both"
+        raise InvalidInput(message)
+    if inputs is None:
+        message = f"nothing says what {type(model).__name__} is called with; return (module, inputs) from its factory"
+        raise InvalidInput(f"{message}, or say --inputs 'x:float32[2,512]'")
+    return inputs, ()
+
+
+def _from_words(text: str) -> Any:
+    from dovetail.importers.torch_built import tensors_of
+
+    return tensors_of(input_shapes(text))
+
+
+def _understood(recorded: Recorded, name: str, notes: tuple[str, ...], tell: Tell, **sizes: int) -> Captured:
+    from dovetail.workload.recorded.understand import understood
+
+    tell("understanding what was recorded")
+    found = understood(recorded, notes=notes, **sizes)
+    found = replace(found, name=name or found.name, notes=tuple(dict.fromkeys(found.notes)))
+    found.forward(Sample(batch=1, seq=found.seq, dtype="bf16"))  # nothing is kept that no graph can be laid out of
+    return found
+
+
+def _refuse(asked: CaptureJob, why: str, **options: str) -> None:
+    """Raises where one of `options` was said that has no meaning here."""
+    for field, option in options.items():
+        if getattr(asked, field) is not None:
+            raise InvalidInput(why, option)

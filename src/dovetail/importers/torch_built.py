@@ -1,0 +1,156 @@
+"""PyTorch modules to capture, built without memory: by a factory, or by a Hugging Face configuration alone."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dovetail.errors import InvalidInput, did_you_mean, shown
+from dovetail.files.entry import described
+from dovetail.files.text import quoted
+from dovetail.importers.shapes import InputShape
+from dovetail.importers.targets import blamed
+from dovetail.importers.torch_model import torch_library
+
+MOST_LAYERS = 512  # style: a count; four times as deep as released models
+BATCH = 2  # of example inputs: the graph is for any
+# Functions that make weights. What else makes a tensor stays real in a second attempt: factories read such numbers.
+_WEIGHTS = ("empty", "rand", "randn", "zeros", "ones")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A module, and what to call it with: nothing where its factory returned none."""
+
+    module: Any
+    inputs: Any = None
+
+
+def is_module(value: object) -> bool:
+    """Whether it is a PyTorch module, without importing PyTorch: nothing is, where nobody else has."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.nn.Module)
+
+
+def built(factory: Any, words: str) -> Built:
+    """What `factory` builds on the meta device; where that needs numbers, with its weights alone there."""
+    torch = torch_library()
+    made: Any
+    try:
+        with torch.device("meta"):
+            made = factory()
+    except (RuntimeError, NotImplementedError) as error:
+        if "meta" not in str(error).lower():
+            with blamed(words):
+                raise
+        with blamed(words), _weights_on_meta():
+            made = factory()
+    except (Exception, SystemExit):
+        with blamed(words):
+            raise
+    module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+    if not isinstance(module, torch.nn.Module):
+        message = "a factory returns a torch.nn.Module, or one and its example inputs"
+        raise InvalidInput(f"{message}; {words} gave {type(module).__name__}")
+    return Built(module=module, inputs=inputs)
+
+
+def _weights_on_meta() -> Any:
+    """Puts what functions for weights make on the meta device, and leaves numbers that code reads where they are."""
+    torch = torch_library()
+    from torch.overrides import TorchFunctionMode
+
+    makers = {getattr(torch, name) for name in _WEIGHTS}
+
+    class WeightsOnMeta(TorchFunctionMode):
+        """For one call of a factory."""
+
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            named = dict(kwargs or {})
+            if func in makers and named.get("device") is None:
+                named["device"] = "meta"
+            return func(*args, **named)
+
+    return WeightsOnMeta()
+
+
+def built_from_config(config: Mapping[str, Any], where: str = "") -> Built:
+    """The model of a configuration, in bf16 and for training; its class is transformers' own."""
+    torch, transformers = torch_library(), _transformers()
+    from dovetail.importers.torch_run import quiet
+
+    model_type = config.get("model_type")
+    if not isinstance(model_type, str):
+        raise InvalidInput("a Hugging Face configuration says its model_type, and this one does not", where)
+    _check_depth(config, where)
+    said = dict(config)
+    said.pop("model_type")
+    with blamed("reading the configuration"), quiet():
+        if model_type not in transformers.CONFIG_MAPPING:
+            known = list(transformers.CONFIG_MAPPING.keys())
+            message = f"transformers {transformers.__version__} knows no model_type {quoted(model_type)}"
+            raise InvalidInput(f"{message}{did_you_mean(model_type[:100], known)}", where)
+        found = transformers.CONFIG_MAPPING[model_type].from_dict(said)
+    return Built(module=_module_of(found, torch, where))
+
+
+def _check_depth(config: Mapping[str, Any], where: str) -> None:
+    """Raises where more layers are to be built, one by one, than anybody would wait for."""
+    for key, said in config.items():
+        if isinstance(said, Mapping):
+            _check_depth(said, where)  # of its text or image part
+        elif re.search(r"(^n|_)_?layers?$", str(key)) and isinstance(said, int) and said > MOST_LAYERS:
+            message = f"at most {MOST_LAYERS} layers are captured, as each is built and run; {key} is {shown(said)}"
+            raise InvalidInput(f"{message}; take the configuration as --model, which Dovetail reads itself", where)
+
+
+def _module_of(config: Any, torch: Any, where: str) -> Any:
+    from dovetail.importers.torch_run import quiet
+
+    kind = _class_of(config, where)
+    if config._experts_implementation is None and kind._can_set_experts_implementation():
+        config._experts_implementation = "grouped_mm"  # the one without a loop over experts, whose sizes vary
+    with blamed(f"building {kind.__name__}"), quiet(), torch.device("meta"):
+        return kind(config).to(torch.bfloat16).train()
+
+
+def _class_of(config: Any, where: str) -> Any:
+    """The class that the configuration names, or else the language model of its kind."""
+    transformers = _transformers()
+    said = config.architectures or [""]
+    named = said[0] if isinstance(said, list) else said
+    if not isinstance(named, str):
+        message = f"architectures must be names of classes, as in [LlamaForCausalLM]; got {described(said)}"
+        raise InvalidInput(message, where)
+    if named:
+        found = getattr(transformers, named, None)
+        if not isinstance(found, type) or not issubclass(found, transformers.PreTrainedModel):
+            message = f"transformers {transformers.__version__} has no class {quoted(named)}, and no other code is run"
+            raise InvalidInput(f"{message}; name one of its own under architectures", where)
+        return found
+    for mapping in (transformers.MODEL_FOR_CAUSAL_LM_MAPPING, transformers.MODEL_MAPPING):
+        if type(config) in mapping:
+            return mapping[type(config)]
+    message = f"no model of transformers is built by {type(config).__name__} alone"
+    raise InvalidInput(f"{message}; name a class under architectures", where)
+
+
+def _transformers() -> Any:
+    try:
+        import transformers
+    except ImportError:
+        message = "capturing a Hugging Face model needs transformers; pip install 'dovetail-codesign[transformers]'"
+        raise InvalidInput(message) from None
+    return transformers
+
+
+def tensors_of(shapes: tuple[InputShape, ...]) -> Any:
+    """Inputs without memory: a mapping where they have names, else a tuple."""
+    torch = torch_library()
+    made = [torch.empty(one.sides, dtype=getattr(torch, one.dtype), device="meta") for one in shapes]
+    if shapes and shapes[0].name:
+        return {one.name: tensor for one, tensor in zip(shapes, made, strict=True)}
+    return tuple(made)

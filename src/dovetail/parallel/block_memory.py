@@ -1,0 +1,240 @@
+"""What one repeat of a block holds on one device: the part of a memory count that repeats from plan to plan.
+
+Everything here follows from the block as it is cut (tp, sp, cp, ep, microbatch), its recompute policy and the
+conventions of the run; nothing depends on stages, replicas, ZeRO or the schedule. `plan.memory` assembles stages of it.
+Many cuts and policies are counted at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dovetail.parallel.frameworks import Framework
+from dovetail.parallel.sharding import forward_ops
+from dovetail.units import Amount
+from dovetail.workload.graph import Axis, Block, BoolArray, FloatArray, IntArray, K, M, N, Need, Ops, V
+from dovetail.workload.operators import DTYPE_BYTES, LIGHT, Unit, code_of, dtype_bytes
+from dovetail.workload.optimizer import Precision
+from dovetail.workload.recompute import saved_frac
+
+_LOSSES = tuple(code_of(kind) for kind in ("cross_entropy", "inplace_cross_entropy", "fused_cross_entropy"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BlockMemory:
+    """One repeat of a block on one device.
+
+    `kept_bytes` stay from a microbatch's forward pass to its backward pass, `passing_bytes` are held for a moment of
+    the latter, and `stranded_bytes` are free again by then, in blocks of the allocator that nothing else fits into.
+    `placeholders` has a row (depth, width) for each weight that a framework keeps an unused gradient in the shape of.
+    Of many cuts at once, the first two are cuts by recompute policies, the others by cut.
+    """
+
+    is_layer: bool
+    is_loss: bool
+    kept_bytes: Amount
+    passing_bytes: Amount
+    stranded_bytes: Amount
+    placeholders: IntArray
+
+    def at(self, cut: int | IntArray, policy: int | IntArray) -> BlockMemory:
+        """Under one cut and policy, or under as many as there are plans."""
+        return replace(
+            self,
+            kept_bytes=self.kept_bytes[cut, policy],
+            passing_bytes=self.passing_bytes[cut, policy],
+            stranded_bytes=self.stranded_bytes[cut],
+            placeholders=self.placeholders[cut],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Rows:
+    """Forward rows of a block: in `ops` what no cut changes, else cuts by rows."""
+
+    ops: Ops
+    output_bytes: FloatArray
+    beside_bytes: FloatArray  # kept beside the output: masks and statistics
+    gradient_elements: IntArray
+    extents: IntArray
+
+
+def block_memories(
+    block: Block,
+    ops: Ops,
+    local: Ops,
+    policies: tuple[str, ...],
+    precision: Precision,
+    framework: Framework,
+    degrees: dict[Axis, IntArray],
+) -> BlockMemory:
+    """Of `block`, whose forward rows are `ops` and under each cut that `degrees` make `local`, one after the other."""
+    rows = _rows(ops, local, num_cuts=len(degrees[Axis.DATA]))
+    is_loss = np.isin(ops.kind, _LOSSES)
+    if not block.is_layer:
+        policies = ("none",) * len(policies)
+    kept = _kept_bytes(rows, policies)
+    split_copies = framework.num_split_loss_copies * (degrees[Axis.TENSOR] > 1)
+    buffers = _backward_buffers_bytes(rows, is_loss, split_copies, degrees)
+    passing = _kept_bytes(rows, ("none",)) - kept + buffers[:, None] + _formed_again_bytes(rows, policies)
+    if framework.keeps_gathered_inputs and block.is_layer:
+        more_kept, more_passing = _kept_whole_bytes(rows, policies)
+        kept, passing = kept + more_kept, passing + more_passing
+    arriving = _arriving_bytes(rows, precision, framework, is_layer=block.is_layer)
+    has_placeholders = framework.has_placeholder_gradients and block.is_layer
+    return BlockMemory(
+        is_layer=block.is_layer,
+        is_loss=not block.is_layer and bool(is_loss.any()),
+        kept_bytes=kept,
+        passing_bytes=passing + arriving[:, None],
+        stranded_bytes=_stranded_bytes(rows),
+        placeholders=_weight_shapes(rows) if has_placeholders else np.zeros((len(kept), 0, 2), dtype=np.int64),
+    )
+
+
+def kept_bytes(block: Block, recompute: str) -> float:
+    """Activations one microbatch leaves in one repeat of `block` between its forward and its backward pass."""
+    ops = forward_ops(block)
+    return float(_kept_bytes(_rows(ops, ops, 1), (recompute if block.is_layer else "none",))[0, 0])
+
+
+def _rows(ops: Ops, local: Ops, num_cuts: int) -> _Rows:
+    output_elements = local.output_elements.reshape(num_cuts, -1)
+    return _Rows(
+        ops=ops,
+        output_bytes=output_elements * DTYPE_BYTES[ops.dtype],
+        beside_bytes=output_elements * ops.kept_bytes_per_element,
+        gradient_elements=local.gradient_elements.reshape(num_cuts, -1),
+        extents=local.extents.reshape(num_cuts, len(ops), -1),
+    )
+
+
+def _kept_bytes(rows: _Rows, policies: tuple[str, ...]) -> FloatArray:
+    """Cuts by policies."""
+    outputs, beside = (np.stack(f, axis=1) for f in zip(*(_kept_fracs(rows.ops, p) for p in policies), strict=True))
+    kept: FloatArray = rows.output_bytes @ outputs + rows.beside_bytes @ beside
+    return kept
+
+
+def _kept_fracs(ops: Ops, policy: str) -> tuple[FloatArray, FloatArray]:
+    """The share of each row's output that `policy` keeps, and of what is kept beside it."""
+    is_input = (ops.kind == code_of("input")).astype(np.float64)
+    if policy == "full":
+        return is_input, np.zeros(len(ops))
+    if policy == "alternate":
+        saved = saved_frac(ops)
+        return is_input + saved, saved
+    needed = ops.need != Need.NO_PROGRESS
+    has_side = np.ones(len(ops))
+    if policy == "light":
+        needed = needed & ~np.isin(ops.kind, LIGHT)
+    if policy == "selective":
+        needed = np.where(ops.is_core, (ops.need & Need.OUTSIDE) != 0, needed)
+        has_side = (~ops.is_core).astype(np.float64)
+    return (needed & ((ops.need & Need.BY_NEXT) == 0)).astype(np.float64), has_side
+
+
+def _formed_again_bytes(rows: _Rows, policies: tuple[str, ...]) -> FloatArray:
+    """Outputs that the next block keeps, which a block that is recomputed has formed anew; cuts by policies."""
+    is_by_next = (rows.ops.need & Need.BY_NEXT) != 0
+    is_anew = np.array([policy in ("full", "alternate") for policy in policies])
+    return np.where(is_anew, (rows.output_bytes @ is_by_next.astype(np.float64))[:, None], 0.0)
+
+
+def _backward_buffers_bytes(
+    rows: _Rows, is_loss: BoolArray, split_copies: IntArray, degrees: dict[Axis, IntArray]
+) -> FloatArray:
+    """What the backward pass of one repeat holds for a moment beside what recompute brings back, by cut.
+
+    The largest output and its gradient, in attention with what context parallelism exchanges, or what the loss takes.
+    """
+    if is_loss.any():
+        in_loss = _loss_buffers_bytes(rows, split_copies)[:, is_loss].max(axis=1)
+        # the output projection's input, gathered again for its weight's gradient, and the input's own gradient
+        return np.asarray(in_loss + 2.0 * _gathered_bytes(rows)[0].max(axis=1, initial=0.0))
+    is_moving = (rows.ops.unit == Unit.TENSOR) | (rows.ops.unit == Unit.VECTOR)
+    held = rows.output_bytes * (1.0 + (rows.ops.need == Need.NO_PROGRESS))
+    anywhere = held[:, is_moving].max(axis=1, initial=0.0)
+    in_attention = held[:, is_moving & rows.ops.is_core].max(axis=1, initial=0.0)
+    return np.asarray(np.maximum(anywhere, in_attention + _context_bytes(rows, degrees)))
+
+
+def _context_bytes(rows: _Rows, degrees: dict[Axis, IntArray]) -> FloatArray:
+    """What the backward pass of attention holds of other devices' or for them, by cut.
+
+    Gathered: all keys and values, and their gradients before these are summed. Round a ring: of both, a part in use and
+    one that arrives. Heads dealt out: gradients of queries, keys and values that arrive while those sent still stand.
+    """
+    exchanged = np.flatnonzero(rows.ops.kind == code_of("context_gather"))
+    queries, heads, hops = (degrees[axis][:, None] for axis in (Axis.QUERIES, Axis.HEADS, Axis.HOPS))
+    num_parts = np.where(hops > 1, 4, np.where(queries > 1, 2 * queries, np.where(heads > 1, 1, 0)))
+    tokens, pairs, others = (rows.extents[:, exchanged, extent] for extent in (M, N, V))
+    cols = num_parts * pairs + np.where(heads > 1, others / 2, 0.0)  # of queries and outputs, queries
+    return np.asarray((tokens * cols * DTYPE_BYTES[rows.ops.dtype[exchanged]]).max(axis=1, initial=0.0))
+
+
+def _arriving_bytes(rows: _Rows, precision: Precision, framework: Framework, *, is_layer: bool) -> FloatArray:
+    """The largest weight gradient before it is added to one that stands in another dtype, by cut.
+
+    Where a framework keeps placeholders, products of layers add to the standing gradient themselves.
+    """
+    is_added = precision.are_gradients_standing and precision.gradients != precision.storage
+    is_added = is_added and not precision.has_compute_gradients
+    if not is_added or (is_layer and framework.has_placeholder_gradients):
+        return np.zeros(len(rows.gradient_elements))
+    largest = rows.gradient_elements.max(axis=1, initial=0)
+    return np.asarray(largest * dtype_bytes(precision.storage))
+
+
+def _loss_buffers_bytes(rows: _Rows, split_copies: IntArray) -> FloatArray:
+    """Logits and gradients beside what the loss keeps, cuts by rows.
+
+    Out of place: the logits, the gradient in the loss's dtype, and again in the logits' if that differs. With the
+    gradient in place of the probabilities, or in one kernel over the logits: nothing.
+    """
+    ops = rows.ops
+    num_stored = 1.0 + (ops.kept_bytes_per_element != DTYPE_BYTES[ops.dtype])
+    out_of_place = rows.output_bytes * num_stored + rows.beside_bytes * (1 + split_copies)[:, None]
+    return np.where(ops.kind == code_of("cross_entropy"), out_of_place, 0.0)
+
+
+def _stranded_bytes(rows: _Rows) -> FloatArray:
+    """Logits freed before their wider gradients are made, which do not fit where they were; by cut."""
+    ops = rows.ops
+    is_stranded = (ops.kind == code_of("cross_entropy")) & (ops.kept_bytes_per_element > DTYPE_BYTES[ops.dtype])
+    return np.asarray(rows.output_bytes[:, is_stranded].max(axis=1, initial=0.0))
+
+
+def _gathered_bytes(rows: _Rows) -> tuple[FloatArray, FloatArray]:
+    """Bytes of each tensor that is gathered from parts, cuts by tensors, and of a part; 0 where nothing is gathered."""
+    part = rows.output_bytes[:, rows.ops.kind == code_of("input")].max(axis=1, initial=0.0)
+    wholes = rows.output_bytes[:, rows.ops.kind == code_of("gather")]
+    return np.where(wholes > part[:, None], wholes, 0.0), np.asarray(part)
+
+
+def _kept_whole_bytes(rows: _Rows, policies: tuple[str, ...]) -> tuple[FloatArray, FloatArray]:
+    """What keeping gathered tensors whole adds to what is kept and to what passes, cuts by policies.
+
+    Where the layer is recomputed they are gathered anew with the rest of it, and as wide a gradient with them.
+    """
+    wholes, part = _gathered_bytes(rows)
+    is_anew = np.array([policy in ("full", "alternate") for policy in policies])
+    others = np.where(wholes > 0.0, wholes - part[:, None], 0.0).sum(axis=1)
+    anew = wholes.sum(axis=1) + wholes.max(axis=1, initial=0.0)
+    return np.where(is_anew, 0.0, others[:, None]), np.where(is_anew, anew[:, None], 0.0)
+
+
+def _weight_shapes(rows: _Rows) -> IntArray:
+    """Depth and width of each weight of a layer: cuts by weights by these two.
+
+    Queries, keys and values come of one weight where placeholders are kept, also where we take two products.
+    """
+    ops = rows.ops
+    has_weight = (ops.unit == Unit.TENSOR) & (ops.weight_elements > 0)
+    weights = {ops.names[row]: rows.extents[:, row, [K, N]] for row in np.flatnonzero(has_weight)}
+    if "q" in weights and "kv" in weights:
+        queries, keys = weights.pop("q"), weights.pop("kv")
+        weights["qkv"] = np.stack([queries[:, 0], queries[:, 1] + keys[:, 1]], axis=1)
+    return np.stack([*weights.values()], axis=1) if weights else np.zeros((len(rows.extents), 0, 2), dtype=np.int64)

@@ -1,0 +1,113 @@
+"""How a model's blocks lie on the stages of a pipeline: layers by chunk, and runs of stages that hold the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
+from dovetail.workload.graph import Graph, IntArray
+
+AS_PLANNED = -1  # the recompute policy of the plan, whichever that is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerSpan:
+    """Repeats of one block that recompute alike: by a policy of RECOMPUTE_POLICIES, or AS_PLANNED."""
+
+    block: int
+    count: int
+    policy: int = AS_PLANNED
+
+    @property
+    def recompute(self) -> str:
+        """The name of the policy, which must not be AS_PLANNED."""
+        assert self.policy != AS_PLANNED, self
+        return RECOMPUTE_POLICIES[self.policy]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageGroup:
+    """Stages that hold the same: the first of them, how many, and what each holds.
+
+    `part` is the part of the cluster that they are on. All of them have neighbours on the same parts.
+    """
+
+    first_stage: int
+    num_stages: int
+    spans: tuple[LayerSpan, ...]
+    part: int = 0
+
+    @property
+    def num_blocks(self) -> int:
+        return sum(span.count for span in self.spans)
+
+
+def stage_counts(graph: Graph, plan: Plan) -> IntArray:
+    """Repeats of each block on each stage: blocks by stages."""
+    bounds = np.concatenate(([0], np.cumsum(layers_per_chunk(graph.num_layers, plan))))
+    counts = np.zeros((len(graph.blocks), plan.pipeline_parallel), dtype=np.int64)
+    position = 0
+    homes = [sorted({*stages}) for stages in plan.chunk_stages]
+    held = [(chunk, stage) for chunk, stages in enumerate(homes) for stage in stages]
+    chunks, stages = np.array(held).T
+    for index, block in enumerate(graph.blocks):
+        if not block.is_layer:
+            counts[index, homes[0] if position == 0 else homes[-1]] += block.repeat
+            continue
+        overlap = np.minimum(position + block.repeat, bounds[1:]) - np.maximum(position, bounds[:-1])
+        np.add.at(counts[index], stages, np.maximum(overlap, 0)[chunks])
+        position += block.repeat
+    return counts
+
+
+def layers_per_chunk(num_layers: int, plan: Plan) -> tuple[int, ...]:
+    """Layers of each chunk in model order; an uneven rest goes to the middle, away from embedding and head."""
+    if plan.layers_per_stage:
+        return plan.layers_per_stage
+    chunks = plan.num_chunks
+    base, rest = divmod(num_layers, chunks)
+    first = (chunks - rest) // 2
+    return tuple(base + (1 if first <= chunk < first + rest else 0) for chunk in range(chunks))
+
+
+def even_runs(graph: Graph, num_stages: int, interleave: int, schedule: str) -> tuple[StageGroup, ...]:
+    """The runs of a pipeline over which layers are spread evenly, all recomputing as planned."""
+    counts = stage_counts(graph, Plan(pipeline_parallel=num_stages, interleave=interleave, schedule=schedule))
+    return _runs([tuple(LayerSpan(block=b, count=int(c)) for b, c in enumerate(column) if c) for column in counts.T])
+
+
+def runs_of(graph: Graph, plan: Plan) -> tuple[StageGroup, ...]:
+    """The runs of one plan, each part with its policy."""
+    counts = stage_counts(graph, plan)
+    stages = [_parts(graph, plan, stage, counts[:, stage]) for stage in range(plan.pipeline_parallel)]
+    return _runs(stages, plan.stage_pools)
+
+
+def _parts(graph: Graph, plan: Plan, stage: int, counts: IntArray) -> tuple[LayerSpan, ...]:
+    """What a stage holds: of its layers the first so many recompute, and the others keep everything."""
+    policy = RECOMPUTE_POLICIES.index(plan.recompute_of(stage))
+    none = RECOMPUTE_POLICIES.index("none")
+    is_layer = np.array([block.is_layer for block in graph.blocks])
+    left = plan.num_recomputed_of(stage, int(counts[is_layer].sum()))
+    parts = []
+    for block, count in enumerate(int(c) for c in counts):
+        again = min(count, left) if is_layer[block] else count
+        left -= again if is_layer[block] else 0
+        split = ((again, policy), (count - again, none))
+        parts += [LayerSpan(block=block, count=some, policy=which) for some, which in split if some]
+    return tuple(parts)
+
+
+def _runs(stages: list[tuple[LayerSpan, ...]], stage_pools: tuple[int, ...] = ()) -> tuple[StageGroup, ...]:
+    """Neighbours that hold the same, on the same part of the cluster and beside the same parts, together."""
+    pools_of = stage_pools or (0,) * len(stages)
+    beside = zip((pools_of[-1], *pools_of[:-1]), pools_of, (*pools_of[1:], pools_of[0]), strict=True)
+    kinds = list(zip(stages, beside, strict=True))
+    starts = [stage for stage, kind in enumerate(kinds) if stage == 0 or kind != kinds[stage - 1]]
+    ends = [*starts[1:], len(stages)]
+    return tuple(
+        StageGroup(first_stage=start, num_stages=end - start, spans=stages[start], part=pools_of[start])
+        for start, end in zip(starts, ends, strict=True)
+    )

@@ -1,0 +1,149 @@
+"""What would make a plan fit: changes a person would try, alone or with full recompute, each tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dovetail.errors import InvalidInput, NotModelled
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
+
+Fields = dict[str, Any]  # of a plan, by what they are changed to
+OFFLOAD_FRACS = (0.0, 0.25, 0.5, 0.75, 1.0)  # shares of activations on the host that are tried
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What a plan was found to need, on the device with the least to spare, and to take."""
+
+    need_bytes: float
+    limit_bytes: float
+    step_s: float
+    of: str = "device"  # whose memory is meant: device, or host where the device has room and its host has not
+
+    @property
+    def over_bytes(self) -> float:
+        """Need beyond the limit; below 0 there is room to spare."""
+        return self.need_bytes - self.limit_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lever:
+    """A change of the plan, what a device would then need, and how long a step would take."""
+
+    change: str
+    plan: Plan
+    need_bytes: float
+    step_s: float
+    fits: bool
+    of: str = "device"  # whose memory it needs: device or host
+
+
+def levers(plan: Plan, tried: Callable[[Plan], Trial], *, can_offload: bool = False) -> tuple[Lever, ...]:
+    """Changes of `plan` that lower its need: those that fit first, the fastest of them foremost, then the nearest.
+
+    Single changes; only where none of them fits, each of them together with full recompute. No two lead to the same
+    plan. `tried` raises `InvalidInput` for a plan the model or cluster cannot have; such changes are left out.
+    """
+    current_bytes = tried(plan).over_bytes
+    changes = [*_changes(plan), *(_offloads(plan) if can_offload else ())]
+    single = {_words(fields): replace(plan, **fields) for fields in changes}
+    found = _helping(single.items(), tried, current_bytes)
+    if not any(lever.fits for _, lever in found) and set(plan.recompute) != {"full"}:
+        pairs = (pair for pair in _with_full(plan, changes) if pair[1] not in single.values())
+        found += _helping(pairs, tried, current_bytes)
+    found.sort(key=lambda one: (not one[1].fits, one[1].step_s if one[1].fits else one[0]))
+    return tuple(lever for _, lever in found)
+
+
+def _with_full(plan: Plan, changes: Iterable[Fields]) -> Iterator[tuple[str, Plan]]:
+    """Each of `changes` with full recompute, in place of what it says of recompute itself."""
+    for fields in changes:
+        others = {name: value for name, value in fields.items() if name != "recompute"}
+        if others:
+            yield f"{_words(others)} and recompute: full", replace(plan, **others, recompute=("full",))
+
+
+def _helping(
+    changes: Iterable[tuple[str, Plan]], tried: Callable[[Plan], Trial], current_bytes: float
+) -> list[tuple[float, Lever]]:
+    """Those of `changes` that are possible and less over the limit than now, each behind what it is over."""
+    found = []
+    for change, changed in changes:
+        try:
+            trial = tried(changed)
+        except (InvalidInput, NotModelled):  # a neighbour that cannot run, or of which nothing is known, is no lever
+            continue
+        if trial.over_bytes < current_bytes:
+            fits = trial.need_bytes <= trial.limit_bytes
+            figures = {"need_bytes": trial.need_bytes, "step_s": trial.step_s}
+            found.append((trial.over_bytes, Lever(change=change, plan=changed, fits=fits, of=trial.of, **figures)))
+    return found
+
+
+def _changes(plan: Plan) -> Iterator[Fields]:
+    for policy in ("light", "selective", "full"):
+        if set(plan.recompute) != {policy}:
+            yield {"recompute": (policy,)}
+    if plan.tensor_parallel > 1 and not plan.sequence_parallel:
+        yield {"sequence_parallel": True}
+    microbatch = plan.microbatch
+    while microbatch > 1:
+        microbatch //= 2
+        yield {"microbatch": microbatch}
+    for stage in range(plan.zero_stage + 1, 4):
+        yield {"zero_stage": stage}
+    yield from _regroupings(plan)
+
+
+def _offloads(plan: Plan) -> Iterator[Fields]:
+    """More on the host where the device lacks memory; less where the host does."""
+    is_there, frac = plan.offload_optimizer, plan.offload_activations_frac
+    yield {"offload_optimizer": not is_there}
+    for other in sorted({*OFFLOAD_FRACS, frac / 2} - {frac}):
+        yield {"offload_activations_frac": other}
+    if is_there and frac:
+        yield {"offload_optimizer": False, "offload_activations_frac": 0.0}
+
+
+def _regroupings(plan: Plan) -> Iterator[Fields]:
+    """More model-parallel devices in place of data-parallel replicas, doubling as long as there are any."""
+    factor = 2
+    while plan.data_parallel % factor == 0:
+        data = plan.data_parallel // factor
+        for field in ("tensor_parallel", "context_parallel", "pipeline_parallel"):
+            yield {field: getattr(plan, field) * factor, "data_parallel": data} | _what_follows(plan, field, factor)
+        factor *= 2
+
+
+def _what_follows(plan: Plan, field: str, factor: int) -> dict[str, Any]:
+    """Fields that must change with a degree: experts are cut as before, and stages are spread anew."""
+    follows: dict[str, Any] = {}
+    if field == "tensor_parallel" and plan.expert_tensor_parallel > 1:
+        follows["expert_tensor_parallel"] = plan.expert_tensor_parallel * factor
+    if field == "pipeline_parallel" and plan.layers_per_stage:
+        follows["layers_per_stage"] = ()
+    if field == "pipeline_parallel" and plan.stage_pools:
+        follows["stage_pools"] = tuple(part for part in plan.stage_pools for _ in range(factor))
+    if field == "pipeline_parallel" and len(plan.recompute) > 1:
+        follows["recompute"] = (max(plan.recompute, key=RECOMPUTE_POLICIES.index),)
+    if field == "pipeline_parallel" and len(plan.recompute_layers) > 1:
+        follows["recompute_layers"] = ()
+    return follows
+
+
+def _words(fields: Fields) -> str:
+    """Fields as lines of a spec."""
+    return ", ".join(f"{name}: {_written(value)}" for name, value in fields.items())
+
+
+def _written(value: Any) -> str:
+    """A field as a spec has it: one recompute policy is a word, no layer counts an empty list."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, tuple) and len(value) > 1:
+        return f"[{', '.join(map(str, value))}]"
+    return (value[0] if value else "[]") if isinstance(value, tuple) else str(value)

@@ -1,0 +1,153 @@
+"""Where plans lie on the network: axes laid over dimensions in `axis_order`, innermost first; one plan or many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from dovetail.columns import check_rows, distinct
+from dovetail.errors import InvalidInput
+from dovetail.hardware.topology import Group, Span, Topology
+from dovetail.parallel.plan import Plan, Plans
+from dovetail.workload.graph import IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """The ranks of every kind of group a plan communicates in."""
+
+    tensor: Group
+    context: Group
+    data: Group  # ranks that hold the same ordinary parameters: context and data together
+    pipeline: Group
+    expert: Group
+    expert_tensor: Group
+    expert_data: Group  # ranks that hold the same experts
+
+
+def placement(plan: Plan, topology: Topology) -> Placement:
+    """Lays the axes of `plan` over `topology`; every axis must nest with the dimensions it meets."""
+    spans = _axis_spans(plan, topology)
+    inner = [span for axis in plan.axis_order if axis in ("tp", "cp", "dp") for span in spans[axis]]
+    # expert groups take the same devices in another grouping: expert-tensor, then expert, then the rest
+    expert_tensor, rest = _take(inner, plan.expert_tensor_parallel, "expert_tensor_parallel")
+    expert, rest = _take(rest, plan.expert_parallel, "expert_parallel")
+    return Placement(
+        tensor=spans["tp"],
+        context=spans["cp"],
+        data=tuple(span for axis in plan.axis_order if axis in ("cp", "dp") for span in spans[axis]),
+        pipeline=spans["pp"],
+        expert=expert,
+        expert_tensor=expert_tensor,
+        expert_data=tuple(rest),
+    )
+
+
+def _axis_spans(plan: Plan, topology: Topology) -> dict[str, Group]:
+    dimensions = list(topology.dimensions)
+    free = [dimension.num_devices for dimension in dimensions]
+    spans: dict[str, Group] = {}
+    for axis in plan.axis_order:
+        need, taken = plan.degree(axis), []
+        for index, dimension in enumerate(dimensions):
+            part = math.gcd(need, free[index])
+            if need == 1 or free[index] == 1:
+                continue
+            if part == 1:
+                break
+            taken.append(Span(dimension=dimension, num_ranks=part, stride=dimension.num_devices // free[index]))
+            free[index] //= part
+            need //= part
+            if need > 1 and free[index] > 1:
+                break
+        if need > 1:
+            sizes = " x ".join(str(dimension.num_devices) for dimension in dimensions)
+            raise InvalidInput(
+                f"{axis}={plan.degree(axis)} does not nest in "
+                f"network dimensions of {sizes} devices; use a degree that divides or fills them",
+                "axis_order",
+            )
+        spans[axis] = tuple(taken)
+    return spans
+
+
+def _take(spans: Sequence[Span], degree: int, label: str) -> tuple[Group, list[Span]]:
+    """The innermost `degree` ranks of `spans`, and what is left."""
+    taken: list[Span] = []
+    rest: list[Span] = []
+    need = degree
+    for span in spans:
+        part = math.gcd(need, span.num_ranks)
+        if part > 1 and not rest:
+            taken.append(Span(dimension=span.dimension, num_ranks=part, stride=span.stride))
+            need //= part
+            left = span.num_ranks // part
+            if left > 1:
+                rest.append(Span(dimension=span.dimension, num_ranks=left, stride=span.stride * part))
+        else:
+            rest.append(span)
+    if need > 1:
+        raise InvalidInput(
+            f"{label}={degree} does not nest in the network's dimensions; use a degree that divides them", label
+        )
+    return tuple(taken), rest
+
+
+GROUPS = tuple(field.name for field in fields(Placement))
+_PLACED_BY = (
+    "tensor_parallel",
+    "context_parallel",
+    "data_parallel",
+    "pipeline_parallel",
+    "expert_parallel",
+    "expert_tensor_parallel",
+    "axis_order",
+)
+NOWHERE = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Placements:
+    """`groups` are the distinct groups of ranks; `group_of` says which of them a plan has for each kind of group.
+
+    A plan whose axes do not nest in the network has NOWHERE for all of them.
+    """
+
+    groups: tuple[Group, ...]
+    group_of: dict[str, IntArray]
+
+    def __post_init__(self) -> None:
+        check_rows(self.group_of)
+
+    def at(self, rows: IntArray) -> Placements:
+        """Those of some plans, in the order given."""
+        return Placements(groups=self.groups, group_of={name: column[rows] for name, column in self.group_of.items()})
+
+
+def placements_of(plans: Plans, topology: Topology) -> Placements:
+    first, of_plan = distinct(*(getattr(plans, name) for name in _PLACED_BY))
+    known: dict[Group, int] = {}
+    ids = np.full((len(first), len(GROUPS)), NOWHERE, dtype=np.int64)
+    for index, row in enumerate(first):
+        try:
+            place = placement(plans.plan(int(row)), topology)
+        except InvalidInput:
+            continue
+        ids[index] = [known.setdefault(getattr(place, name), len(known)) for name in GROUPS]
+    columns = ids[of_plan]
+    return Placements(groups=tuple(known), group_of={name: columns[:, i] for i, name in enumerate(GROUPS)})
+
+
+def nesting(plans: Plans, topology: Topology) -> Plans:
+    """Those whose axes nest in the network."""
+    is_placed = placements_of(plans, topology).group_of["tensor"] != NOWHERE
+    return plans if is_placed.all() else plans.at(np.flatnonzero(is_placed))
+
+
+def nowhere(plans: Plans) -> Placements:
+    """Every device by itself: no group has a second rank."""
+    alone = np.zeros(len(plans), dtype=np.int64)
+    return Placements(groups=((),), group_of=dict.fromkeys(GROUPS, alone))

@@ -1,0 +1,278 @@
+"""TorchTitan: the TOML of its job configuration.
+
+Keys are those of torchtitan/config/job_config.py; schedules those of torch.distributed.pipelining.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dovetail.errors import InvalidInput
+from dovetail.hardware.heterogeneous import AnyCluster
+from dovetail.parallel.layout import layers_per_chunk
+from dovetail.parallel.plan import Plan
+from dovetail.report.launchers.fallbacks import (
+    heaviest_recompute,
+    mixed_recompute,
+    offered_optimizer,
+    ordinal,
+    plain_order,
+)
+from dovetail.report.launchers.frameworks import launchers
+from dovetail.report.launchers.host_ranks import pool_notes
+from dovetail.report.launchers.launch import (
+    LEARNING_RATE,
+    NUM_TIMED_STEPS,
+    Launch,
+    Missing,
+    Setting,
+    check_chip,
+    check_devices,
+    decoder_of,
+    flag,
+    host_note,
+    hosts,
+    parted,
+    toml_text,
+    torchrun,
+    unknown_choices,
+)
+from dovetail.workload.optimizer import Precision
+from dovetail.workload.transformer import Transformer
+from dovetail.workload.workload import Workload
+
+NAME = "TorchTitan"
+VERSION = "keys of the 0.2 job configuration, the last one in TOML"
+NOTE = "dataset, learning rate and steps stand in for a timing run; put your own in their place"
+_FLAVORS = {  # torchtitan/models/*/__init__.py
+    "llama3-8b": ("llama3", "8B"),
+    "llama3-70b": ("llama3", "70B"),
+    "llama3-405b": ("llama3", "405B"),
+    "deepseek-v3": ("deepseek_v3", "671B"),
+}
+_SCHEDULES = {"gpipe": "GPipe", "zb-v": "ZBVZeroBubble", "interleaved": "Interleaved1F1B"}
+
+
+@launchers.register("torchtitan")
+def torchtitan(workload: Workload, cluster: AnyCluster, plan: Plan) -> Launch:
+    """The job's TOML; degrees that cannot run together raise, other choices without a key are named."""
+    check_chip(cluster, NAME)
+    check_devices(plan, cluster)
+    shape = decoder_of(workload, NAME)
+    _check(workload.precision, plan)
+    _, settings, missing = parted(
+        (*_job(workload), *_model(shape, workload), *_optimizer(workload.precision), *_training(workload, plan),
+         *_data(plan), *_degrees(plan), *_stages(shape, plan), *_experts(workload, plan), *_overlaps(plan),
+         *_recompute(shape, plan), *_compile(workload, plan), *_precision(workload.precision, plan), *_offload(plan),
+         *unknown_choices(plan, NAME))
+    )  # fmt: skip
+    name = re.sub(r"[^\w.-]", "-", shape.name) + ".toml"
+    return Launch(
+        framework=NAME,
+        version=VERSION,
+        command=(*torchrun(cluster), flag("-m", "torchtitan.train"), flag("--job.config_file", name)),
+        config_name=name,
+        config=toml_text(settings),
+        missing=missing,
+        notes=(host_note(cluster), *pool_notes(plan, cluster, hosts(cluster)[1]), NOTE),
+    )
+
+
+def _check(precision: Precision, plan: Plan) -> None:
+    if precision.storage == "fp16":
+        raise InvalidInput("TorchTitan computes in bf16, fp8 or fp32; got fp16", "precision.compute")
+    others = plan.num_devices // plan.data_parallel * plan.expert_parallel
+    if plan.zero_stage == 0 and plan.data_parallel > 1 and others > 1:
+        message = "TorchTitan replicates over data_parallel ranks only without any other parallelism"
+        raise InvalidInput(f"{message}; got zero_stage=0 beside others, so use zero_stage 2 or 3", "zero_stage")
+
+
+def _job(workload: Workload) -> Iterator[Setting]:
+    yield Setting(("job", "description"), f"{workload.model.name}, planned by Dovetail")
+
+
+def _model(shape: Transformer, workload: Workload) -> Iterator[Setting | Missing]:
+    name, flavor = _FLAVORS.get(shape.name, (shape.name, shape.name))
+    if shape.name not in _FLAVORS:
+        sizes = f"{shape.num_layers} layers of {shape.hidden}, {shape.num_heads} heads, vocabulary {shape.vocab}"
+        message = f"the shape of {shape.name} ({sizes})"
+        yield Missing(
+            message, "shapes are flavors in its code; register this one and name it in experimental.custom_import"
+        )
+    yield Setting(("model", "name"), name)
+    yield Setting(("model", "flavor"), flavor)
+    if workload.precision.compute == "fp8":
+        yield Setting(("model", "converters"), ["quantize.linear.float8"])
+
+
+def _optimizer(precision: Precision) -> Iterator[Setting | Missing]:
+    precision, named, missing = offered_optimizer(precision, "torchtitan")
+    yield from missing
+    yield Setting(("optimizer", "name"), named.name)
+    yield Setting(("optimizer", "lr"), float(LEARNING_RATE))
+    if precision.moments not in ("fp32", precision.weights):
+        instead = (("precision.moments", precision.weights),)
+        yield Missing(f"moments in {precision.moments}", "they are kept as the weights are", instead)
+
+
+def _training(workload: Workload, plan: Plan) -> Iterator[Setting]:
+    """A pipeline takes all microbatches of a step in one go; without one they are accumulated."""
+    local = workload.global_batch // plan.data_parallel if plan.pipeline_parallel > 1 else plan.microbatch
+    yield Setting(("training", "local_batch_size"), local)
+    yield Setting(("training", "global_batch_size"), workload.global_batch)
+    yield Setting(("training", "seq_len"), workload.seq)
+    yield Setting(("training", "steps"), NUM_TIMED_STEPS)
+    yield Setting(("training", "dataset"), "c4_test")
+
+
+def _data(plan: Plan) -> Iterator[Setting | Missing]:
+    """ZeRO-3 shards and gathers for each pass; ZeRO-2 keeps what it gathered from forward to backward."""
+    is_sharded = plan.zero_stage > 0
+    yield Setting(("parallelism", "data_parallel_replicate_degree"), 1 if is_sharded else plan.data_parallel)
+    yield Setting(("parallelism", "data_parallel_shard_degree"), plan.data_parallel if is_sharded else 1)
+    if is_sharded:
+        policy = "always" if plan.zero_stage == 3 else "never"
+        yield Setting(("parallelism", "fsdp_reshard_after_forward"), policy)
+    if plan.zero_stage == 1:
+        message = "gradients and parameters are sharded with the optimizer state"
+        yield Missing("zero_stage 1, written as zero_stage 2", message, (("zero_stage", 2),))
+    if plan.zero_stage == 0 and plan.context_parallel > 1:
+        stage = 2 if plan.pipeline_parallel > 1 else 3  # the default of fsdp_reshard_after_forward
+        message = "parameters are sharded over the context-parallel ranks too"
+        yield Missing(f"zero_stage 0, written as zero_stage {stage}", message, (("zero_stage", stage),))
+
+
+def _degrees(plan: Plan) -> Iterator[Setting | Missing]:
+    yield Setting(("parallelism", "tensor_parallel_degree"), plan.tensor_parallel)
+    yield Setting(("parallelism", "context_parallel_degree"), plan.context_parallel)
+    yield Setting(("parallelism", "pipeline_parallel_degree"), plan.pipeline_parallel)
+    if plan.context_parallel > 1:
+        method = "allgather" if plan.context_exchange == "gather" else "alltoall"  # which shifts parts round
+        yield Setting(("parallelism", "context_parallel_rotate_method"), method)
+        if plan.context_exchange == "all-to-all":
+            why = "keys and values are gathered or shifted round, heads stay where they are"
+            yield Missing("context_exchange all-to-all, written as ring", why, (("context_exchange", "ring"),))
+    if plan.tensor_parallel > 1 and not plan.sequence_parallel:
+        why = "tensor parallelism always cuts the sequence between its regions"
+        yield Missing("sequence_parallel false", why, (("sequence_parallel", True),))
+    yield from plain_order(plan)
+
+
+def _stages(shape: Transformer, plan: Plan) -> Iterator[Setting | Missing]:
+    if plan.pipeline_parallel == 1:
+        return
+    plain = "Interleaved1F1B" if plan.interleave > 1 else "1F1B"
+    schedule = plain if plan.schedule == "1f1b" else _SCHEDULES.get(plan.schedule, "")
+    if not schedule:
+        schedule = plain
+        message = f"schedule {plan.schedule}, written as {plain}"
+        yield Missing(message, "torch.distributed.pipelining has none like it", (("schedule", "1f1b"),))
+    yield Setting(("parallelism", "pipeline_parallel_schedule"), schedule)
+    yield Setting(("parallelism", "pipeline_parallel_microbatch_size"), plan.microbatch)
+    yield Setting(("parallelism", "module_fqns_per_model_part"), _modules(layers_per_chunk(shape.num_layers, plan)))
+
+
+def _modules(chunks: tuple[int, ...]) -> list[list[str]]:
+    """The modules of each chunk in model order, under the names its decoders give them."""
+    parts: list[list[str]] = []
+    begin = 0
+    for count in chunks:
+        parts.append([f"layers.{layer}" for layer in range(begin, begin + count)])
+        begin += count
+    parts[0].insert(0, "tok_embeddings")
+    parts[-1] += ["norm", "output"]
+    return parts
+
+
+def _experts(workload: Workload, plan: Plan) -> Iterator[Setting | Missing]:
+    if workload.routing.capacity_factor:
+        instead = (("workload.routing", replace(workload.routing, capacity_factor=0.0, pads=False)),)
+        yield Missing(f"capacity_factor {workload.routing.capacity_factor:g}", "experts take all that come", instead)
+    if plan.expert_parallel > 1:
+        yield Setting(("parallelism", "expert_parallel_degree"), plan.expert_parallel)
+        yield Setting(("parallelism", "expert_tensor_parallel_degree"), plan.expert_tensor_parallel)
+        yield Setting(("parallelism", "expert_parallel_comm_backend"), "deepep" if plan.sends_once else "standard")
+
+
+def _overlaps(plan: Plan) -> Iterator[Setting | Missing]:
+    overlap = plan.overlap
+    if plan.tensor_parallel > 1:
+        yield Setting(("parallelism", "enable_async_tensor_parallel"), overlap.tensor)
+    if overlap.expert and plan.expert_parallel > 1:
+        why = "its all-to-all is waited for, except in DualPipeV"
+        yield Missing("overlap.expert", why, (("overlap.expert", False),))
+    if not overlap.data and plan.data_parallel > 1:
+        yield Missing("overlap.data false", "FSDP and DDP always run beside compute", (("overlap.data", True),))
+    if not overlap.pipeline and plan.pipeline_parallel > 1:
+        why = "transfers always run beside compute"
+        yield Missing("overlap.pipeline false", why, (("overlap.pipeline", True),))
+
+
+def _recompute(shape: Transformer, plan: Plan) -> Iterator[Setting | Missing]:
+    policy, counts = heaviest_recompute(plan), plan.recompute_layers
+    yield from mixed_recompute(plan, "one mode goes for all stages")
+    mode, option = {"none": ("none", ""), "full": ("full", "")}.get(policy, ("selective", "op"))
+    if policy in ("selective", "light"):
+        message = f"recompute {policy}, written as op-level selective, which keeps less"
+        yield Missing(message, "it picks by operator: every second product is kept", (("recompute", ("alternate",)),))
+    if counts and not any(counts):
+        mode, option = "none", ""
+    elif counts and policy != "full":
+        message = f"recompute {policy} of {max(counts)} layers a stage, written as of all"
+        yield Missing(message, "only whole layers are recomputed every n-th", (("recompute_layers", ()),))
+    elif counts:
+        per_stage = shape.num_layers // plan.pipeline_parallel
+        every = max(1, per_stage // max(counts))
+        mode, option = "selective", str(every)
+        if per_stage // every != max(counts):
+            message = f"recompute full of {max(counts)} layers a stage, written as of every {ordinal(every)}"
+            yield Missing(message, "every n-th is recomputed", (("recompute_layers", (per_stage // every,)),))
+    yield Setting(("activation_checkpoint", "mode"), mode)
+    if option:
+        yield Setting(("activation_checkpoint", "selective_ac_option"), option)
+
+
+def _compile(workload: Workload, plan: Plan) -> Iterator[Setting | Missing]:
+    """Kernels are fused by compiling; float8 and asynchronous tensor parallelism count on it."""
+    needs = workload.precision.compute == "fp8" or (plan.overlap.tensor and plan.tensor_parallel > 1)
+    yield Setting(("compile", "enable"), workload.kernels != "eager" or needs)
+    if workload.kernels == "eager" and needs:
+        why = "float8 and asynchronous tensor parallelism are compiled"
+        yield Missing("kernels eager", why, (("workload.kernels", "compiled"),))
+    if workload.attention != "flash":
+        why = "attention is PyTorch's fused one"
+        yield Missing(f"attention {workload.attention}", why, (("workload.attention", "flash"),))
+
+
+def _precision(precision: Precision, plan: Plan) -> Iterator[Setting | Missing]:
+    is_pure = precision.weights == precision.storage == "bf16" and not precision.has_master_weights
+    yield Setting(("training", "dtype"), "bfloat16" if is_pure else "float32")
+    yield Setting(("training", "mixed_precision_param"), "bfloat16" if precision.storage == "bf16" else "float32")
+    yield Setting(("training", "mixed_precision_reduce"), "float32")
+    is_gathered = plan.zero_stage in (1, 2)  # fp32 parts beside narrow copies that stay: master weights in all but name
+    if precision.weights != "fp32" and not is_pure and not (is_gathered and precision.has_master_weights):
+        kept = (("precision.weights", "fp32"), ("precision.has_master_weights", False))
+        message = f"{precision.weights} weights beside master weights"
+        yield Missing(message, "fp32 ones are kept and gathered narrower", kept)
+    if precision.gradients != "fp32":
+        instead = (("precision.gradients", "fp32"),)
+        yield Missing(f"gradients in {precision.gradients}", "they are reduced in fp32", instead)
+    if precision.compute == "tf32":
+        why = "products in tf32 are PyTorch's to allow"
+        yield Missing("compute in tf32, written as fp32", why, (("precision.compute", "fp32"),))
+    if precision.compute == "fp8":
+        is_narrow = plan.zero_stage > 0 and plan.data_parallel > 1
+        yield Setting(("quantize", "linear", "float8", "enable_fsdp_float8_all_gather"), is_narrow)
+        yield Setting(("quantize", "linear", "float8", "precompute_float8_dynamic_scale_for_fsdp"), is_narrow)
+        yield Setting(("quantize", "linear", "float8", "filter_fqns"), ["output"])
+
+
+def _offload(plan: Plan) -> Iterator[Missing]:
+    if plan.offload_optimizer:
+        why = "enable_cpu_offload takes parameters and gradients to the host as well"
+        yield Missing("offload_optimizer", why, (("offload_optimizer", False),))
+    if plan.offload_activations_frac:
+        why = "activations stay on the device"
+        yield Missing("offload_activations_frac", why, (("offload_activations_frac", 0.0),))

@@ -1,0 +1,95 @@
+"""What a microbatch computes at least on each of millions of systems: products and the rest apart, each looked up.
+
+A product depends on the tensor cores, the clock, the SRAM and the HBM; everything else on the vector cores, the clock,
+the SRAM and the HBM. So two tables of thousands of rows stand for all their combinations. Products are costed with
+lanes that never hold them up and all the SRAM in one buffer: both only make them faster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dovetail.cost.columns import ChipColumns
+from dovetail.cost.costs import cost_table, equally_costed_rows
+from dovetail.cost.own_costs import refuse_own_costs
+from dovetail.hardware.chip import Chip
+from dovetail.search.codesign.affine_lower_bounds import PLACES, places_of_blocks
+from dovetail.search.codesign.systems import built_systems, has_own_buffers, system_of
+from dovetail.search.planners.bounds.step_lower_bounds import ROUNDING_TOLERANCE
+from dovetail.search.space import Space
+from dovetail.step.chip_free_costs import ChipFreeCosts
+from dovetail.units import KIBI
+from dovetail.workload.graph import FloatArray, Graph, IntArray, Phase
+from dovetail.workload.operators import Unit
+
+AROUND = ("sram_mib", "hbm_stacks", "clock_mhz")
+TENSOR = ("num_tensor", "num_rows", "num_cols", "core_buffer_kib", *AROUND)
+VECTOR = ("num_vector", "num_lanes", *AROUND)
+MANY_LANES = 2.0**16  # at least so many beside a product, where no system of a space has more
+CHIP_BATCH = 500
+
+
+class ComputeLowerBounds:
+    """Seconds of all layers, of what is before and of what is after them, both ways, for a microbatch.
+
+    Under every cut of a frame; tables are made once.
+    """
+
+    def __init__(self, plans: ChipFreeCosts, graph: Graph, policies: tuple[int, ...], base: Chip, space: Space) -> None:
+        self._space, self._base = space, base
+        works = plans.works.sharded
+        refuse_own_costs(works.local, (base.name,), "systems are ruled out by how costs grow with what a chip has")
+        self._num_cuts = len(works.cuts)
+        weight = np.zeros((len(PLACES), len(works.local) // self._num_cuts))
+        for block, rows, place in zip(graph.blocks, works.blocks, places_of_blocks(graph), strict=True):
+            runs = rows.runs[list(policies)].all(axis=0) & (rows.ops.phase != Phase.UPDATE)
+            weight[place, rows.place] = block.repeat * runs
+        first, which = equally_costed_rows(works.local)
+        self._weights = np.zeros((len(PLACES) * self._num_cuts, len(first)))  # place after place
+        for cut, row in enumerate(which.reshape(self._num_cuts, -1)):
+            for place in range(len(PLACES)):
+                np.add.at(self._weights[place * self._num_cuts + cut], row, weight[place])
+        self._ops = works.local.taken(first)
+        is_tensor = self._ops.unit == Unit.TENSOR
+        most_lanes = max(MANY_LANES, float(self._values("num_vector").max() * self._values("num_lanes").max()))
+        self._tensor = self._table(TENSOR, np.flatnonzero(is_tensor), {"num_vector": 1.0, "num_lanes": most_lanes})
+        ones = {"num_tensor": 1.0, "num_rows": 1.0, "num_cols": 1.0}
+        self._vector = self._table(VECTOR, np.flatnonzero(~is_tensor), ones)
+
+    def at(self, places: dict[str, IntArray]) -> FloatArray:
+        """Of systems by which value of each knob they have: PLACES by cuts by systems."""
+        tensor, vector = self._code(TENSOR, places), self._code(VECTOR, places)
+        found_s = (self._tensor[:, tensor] + self._vector[:, vector]) * (1 - ROUNDING_TOLERANCE)
+        return np.asarray(found_s).reshape(len(PLACES), self._num_cuts, -1)
+
+    def _values(self, name: str) -> FloatArray:
+        [knob] = [knob for knob in self._space.knobs if knob.name == name]
+        return np.array(knob.values, dtype=np.float64)
+
+    def _code(self, names: tuple[str, ...], places: dict[str, IntArray]) -> IntArray:
+        code = np.zeros(len(places[names[0]]), dtype=np.int64)
+        for name in names:
+            code = code * len(self._values(name)) + places[name]
+        return code
+
+    def _table(self, names: tuple[str, ...], rows: IntArray, fixed: dict[str, float]) -> FloatArray:
+        """Places and cuts by all combinations of the knobs in `names`, the last turning fastest."""
+        grids = np.meshgrid(*(self._values(name) for name in names), indexing="ij")
+        columns = {name: grid.ravel() for name, grid in zip(names, grids, strict=True)}
+        num = grids[0].size
+        every = {name: np.full(num, value) for name, value in (system_of(self._base, 1) | fixed).items()} | columns
+        ops, weights, found = self._ops.taken(rows), self._weights[:, rows], []
+        for start in range(0, num, CHIP_BATCH):
+            some = slice(start, start + CHIP_BATCH)
+            chips = built_systems(self._base, {name: column[some] for name, column in every.items()}).chips
+            found.append(weights @ cost_table(ops, self._unhindered(chips, names)).compute_s)
+        return np.concatenate(found, axis=1)
+
+    def _unhindered(self, chips: ChipColumns, names: tuple[str, ...]) -> ChipColumns:
+        """With all the SRAM, or the largest, for a buffer where its size follows from what a table leaves open."""
+        if names != (VECTOR if has_own_buffers(self._base) else TENSOR):
+            return chips
+        largest = self._values("core_buffer_kib").max() * KIBI
+        return replace(chips, core_buffer_bytes=np.maximum(chips.sram_bytes, largest))

@@ -1,0 +1,60 @@
+"""Many steps of one plan on a cluster that fails: what its checkpoints and restarts take, and what is left."""
+
+from __future__ import annotations
+
+from dovetail.errors import NotModelled
+from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster
+from dovetail.hardware.reliability import NotStated, Reliability, slowest_s
+from dovetail.parallel.checkpoint import checkpoint_bytes, copied_checkpoint_bytes, device_checkpoint_bytes
+from dovetail.parallel.sharding import ShardedPlan
+from dovetail.step.goodput import Goodput, Recovery, Slowing, goodput, replaced, standing
+from dovetail.step.step import PlanSteps
+from dovetail.step.straggler import slowed_step_s
+from dovetail.workload.optimizer import Precision
+
+
+def long_run(
+    sharded: ShardedPlan, steps: PlanSteps, cluster: AnyCluster, precision: Precision, step_s: float
+) -> Goodput | NotStated:
+    """What a run of `steps` of `step_s` each makes of its time, where `cluster` says how it fails.
+
+    `steps` are those of `sharded`.
+    """
+    if isinstance(cluster, HeterogeneousCluster):
+        if any(isinstance(part.reliability, Reliability) for part in cluster.parts):
+            message = "reliability is not modelled for clusters of several parts"
+            raise NotModelled(f"{message}; leave it out of its parts", "reliability")
+        return NotStated()
+    said = cluster.reliability
+    if isinstance(said, NotStated):
+        return said
+    whole_bytes = checkpoint_bytes(sharded.graph, precision)
+    recovery = _recovery(said, cluster.num_devices, whole_bytes, sharded, precision)
+    slow_s = slowed_step_s(steps, cluster, said.slow_devices) if said.slow_devices else step_s
+    slowing = _slowing(said, cluster.num_devices, recovery, step_s, slow_s)
+    return goodput(recovery, slowing, said.checkpoints.interval, whole_bytes)
+
+
+def _recovery(
+    said: Reliability, num_devices: int, whole_bytes: float, sharded: ShardedPlan, precision: Precision
+) -> Recovery:
+    """A restart reads what a checkpoint wrote, at the pace it was written."""
+    checkpoints = said.checkpoints
+    write_s = slowest_s(checkpoints.writes, whole_bytes, device_checkpoint_bytes(sharded, precision))
+    copy_s = slowest_s(checkpoints.copies, whole_bytes, copied_checkpoint_bytes(sharded, precision))
+    return Recovery(
+        mtbf_s=said.failures.among_s(num_devices),
+        stall_s=copy_s if checkpoints.is_asynchronous else write_s,
+        write_s=write_s if checkpoints.is_asynchronous else 0.0,
+        restart_s=said.restart_s + write_s,
+    )
+
+
+def _slowing(said: Reliability, num_devices: int, recovery: Recovery, step_s: float, slow_s: float) -> Slowing:
+    """A slow device is replaced by a restart from a checkpoint written for it, so that no work is lost."""
+    replacement = said.slow_devices.replacement if said.slow_devices else None
+    if replacement is None:
+        return standing(step_s, slow_s)
+    onset_s = replacement.onsets.among_s(num_devices)
+    swap_s = recovery.stall_s + recovery.write_s + recovery.restart_s
+    return replaced(step_s, slow_s, onset_s, replacement.detect_s, swap_s)

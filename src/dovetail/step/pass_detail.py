@@ -1,0 +1,279 @@
+"""One microbatch through one stage, operator by operator: what a device computes, waits for and sends, and when.
+
+The step is told from sums over a stage. Drawn here is one order that has exactly these sums: operators and what they
+wait for stand where the model's graph has them; what a stage waits for in all (communication that is not hidden, the
+host) is spread over its blocks by what they compute; communication beside compute begins with its block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dovetail.cost.costs import op_costs
+from dovetail.cost.op_cost import LIMITS
+from dovetail.parallel.layout import LayerSpan, StageGroup
+from dovetail.parallel.plan import RECOMPUTE_POLICIES
+from dovetail.step.assembly import Assembly
+from dovetail.step.communication import (
+    PHASES_OF_PASS,
+    CollectiveCalls,
+    exchanging,
+    joined_collectives,
+    overlaps,
+    walk_parts,
+)
+from dovetail.step.plan_table import PlanContext
+from dovetail.step.work import COMM_AXES, COSTS, Work
+from dovetail.step.work_table import PlacedPlans, placed_plans
+from dovetail.workload.graph import Axis, FloatArray, IntArray, Phase
+from dovetail.workload.operators import OPERATORS, Unit
+
+UNITS = {Unit.TENSOR: "tensor units", Unit.VECTOR: "vector units"}
+WAITS = "waits"
+BESIDE = "beside compute"
+HOST, COPIES, HANDED = "the host", "copies to the host", "handing on"
+FLOAT_FRAC = 1e-12  # style: a tolerance; below it a wait is what rounding left
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spell:
+    """Something that lasts within a pass, from so many seconds after its start; `track` is who does it."""
+
+    name: str
+    track: str
+    begin_s: float
+    end_s: float
+    block: str
+    limit: str = ""  # of an operator: what it waits for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PassItem:
+    """An operator or an awaited collective, in order."""
+
+    name: str
+    track: str
+    time_s: float
+    limit: str = ""
+    axis: str = ""  # of a collective
+    is_weight: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Repeat:
+    """One repeat of a block in one direction: pieces in order, and what runs beside them."""
+
+    block: str
+    pieces: tuple[_PassItem, ...]
+    beside: tuple[_PassItem, ...]
+
+    @property
+    def compute_s(self) -> float:
+        return sum(piece.time_s for piece in self.pieces if not piece.axis)
+
+
+class StageDetail:
+    """The stages of one plan, operator by operator; `made` is the plan's step, put together."""
+
+    def __init__(self, made: Assembly) -> None:
+        self._made = made
+        self._parts = [_PoolCosts(part) for part in made.shared.parts]
+
+    def passes(self, run: int, *, is_split: bool) -> dict[str, tuple[Spell, ...]]:
+        """What the passes of a microbatch on a stage of `run` hold, by kind: forward and backward.
+
+        Where `is_split`, the backward pass is two: input and weight.
+        """
+        made, stage = self._made, self._made.same.runs[run]
+        times = made.stage_times(is_transfer_free=False)
+        whole_s = [float(np.asarray(way)[0, run]) for way in times.by_run]
+        works = [self._work(run, way) for way in range(len(PHASES_OF_PASS))]
+        repeats = [list(self._parts[stage.part].repeats(stage, way, stage_clock_frac(made, run))) for way in range(2)]
+        handed_s = [0.0 if made.is_beside[0] else self._handed_s(run, way) for way in range(2)]
+        found = {"forward": _laid(repeats[0], whole_s[0], _waits(works[0], repeats[0], whole_s[0], handed_s[0]))}
+        if is_split:
+            full = list(self._parts[stage.part].repeats(stage, 1, 1.0))
+            return found | _split(_stretched(full, float(works[1].weight_s)), whole_s[1], whole_s[2])
+        waits = _waits(works[1], repeats[1], whole_s[1], handed_s[1])
+        return found | {"backward": _laid(repeats[1], whole_s[1], waits)}
+
+    def _work(self, run: int, way: int) -> Work:
+        columns = self._made.columns
+        stage = columns.works.at(int(columns.work_of[0]), run)
+        return (stage.forward, stage.backward)[way]
+
+    def _handed_s(self, run: int, way: int) -> float:
+        """What handing on takes of the direction of a microbatch, all its chunks together."""
+        hops_s = np.broadcast_to(self._made.hops_s[way], (1, len(self._made.same.runs)))
+        return float(self._made.same.num_copies * self._made.same.interleave * hops_s[0, run])
+
+
+def stage_clock_frac(made: Assembly, run: int) -> float:
+    """Share of full clock that a stage of `run` has."""
+    columns = made.columns
+    clock = np.broadcast_to(columns.works.clock_frac, columns.forward_s.shape)
+    return float(clock[columns.work_of[0], run])
+
+
+class _PoolCosts:
+    """The operators and collectives of one plan's blocks on one part of the cluster, costed."""
+
+    def __init__(self, part: PlanContext) -> None:
+        self._graph, self._chip = part.graph, part.cluster.chip
+        self._frame: PlacedPlans = placed_plans(part.sharded, part.places, part.precision)
+        self._sharded = part.sharded
+        costs = op_costs(self._sharded.local, self._chip)
+        columns = np.stack([getattr(costs, name) for name in COSTS])
+        walk_parts(columns, self._sharded.local, self._sharded.cuts.degrees[Axis.HOPS], self._costed)
+        self._compute_s, self._clocked_s = (columns[COSTS.index(name)] for name in ("compute_s", "clocked_s"))
+        self._limit = costs.limit
+
+    def _costed(self, ops: object) -> FloatArray:
+        costs = op_costs(ops, self._chip)  # type: ignore[arg-type]
+        return np.stack([getattr(costs, name) for name in COSTS])
+
+    def repeats(self, stage: StageGroup, way: int, clock_frac: float) -> Iterator[_Repeat]:
+        """The blocks of a stage as they run forward, or backward: from the last to the first."""
+        for span in stage.spans if way == 0 else reversed(stage.spans):
+            one = self._repeat(span, way, clock_frac)
+            yield from (one for _ in range(span.count))
+
+    def _repeat(self, span: LayerSpan, way: int, clock_frac: float) -> _Repeat:
+        frame, policy = self._frame, span.policy
+        assert 0 <= policy < len(RECOMPUTE_POLICIES), span
+        rows = self._sharded.blocks[span.block]
+        parts = frame.sends(span.block, exchanging(self._chip.calibration))
+        sends, names = joined_collectives(parts), _send_names(rows.ops.names, rows.ops.unit, parts)
+        is_beside = overlaps(sends, frame.senders)[0]
+        is_here = np.isin(sends.phase, PHASES_OF_PASS[way]) & sends.runs[:, policy] & (sends.time_s[0] > 0)
+        network = np.flatnonzero(rows.ops.unit == Unit.NETWORK)
+        held = {int(row): index for index, row in enumerate(network)}  # of its network rows, which collective
+        pieces: list[_PassItem] = []
+        for row in self._order(span, way):
+            if row in held:
+                index = held[row]
+                if is_here[index] and not is_beside[index]:
+                    pieces.append(_sent(names[index], sends, index))
+            elif rows.ops.unit[row] in UNITS:
+                pieces.append(self._computed(rows.start + row, rows.ops.names[row], clock_frac, rows.ops.phase[row]))
+        later = [i for i in np.flatnonzero(is_here & ~is_beside).tolist() if i >= len(network)]
+        pieces += [_sent(names[index], sends, index) for index in later]
+        beside = [_sent(names[index], sends, index) for index in np.flatnonzero(is_here & is_beside).tolist()]
+        name = self._graph.blocks[span.block].name
+        return _Repeat(block=name, pieces=tuple(pieces), beside=tuple(beside))
+
+    def _order(self, span: LayerSpan, way: int) -> list[int]:
+        """Rows of a block that a direction runs; what is computed again comes before gradients."""
+        rows = self._sharded.blocks[span.block]
+        phase = rows.ops.phase
+        if way == 0:
+            return [int(row) for row in np.flatnonzero(phase == Phase.FORWARD)]
+        again = np.flatnonzero((phase == Phase.RECOMPUTE) & rows.runs[span.policy])
+        gradients = np.flatnonzero((phase == Phase.INPUT_GRAD) | (phase == Phase.WEIGHT_GRAD))
+        return [int(row) for row in (*again, *gradients)]
+
+    def _computed(self, row: int, name: str, clock_frac: float, phase: int) -> _PassItem:
+        time_s = float(self._compute_s[row] + self._clocked_s[row] * (1 / clock_frac - 1))
+        unit = UNITS[OPERATORS[self._sharded.local.kind[row]].unit]
+        limit, is_weight = LIMITS[self._limit[row]], bool(phase == Phase.WEIGHT_GRAD)
+        return _PassItem(name=name, track=unit, time_s=time_s, limit=limit, is_weight=is_weight)
+
+
+def _send_names(names: tuple[str, ...], unit: IntArray, parts: tuple[CollectiveCalls, ...]) -> list[str]:
+    """What the collectives of a block are called, in the order of `PlacedPlans.sends`."""
+    own = [names[row] for row in np.flatnonzero(unit == Unit.NETWORK)]
+    _, *context, _plain, _experts = parts
+    passed = ["keys and values" for part in context for _ in range(len(part.axis))]
+    moved = ["reduce gradients", "gather weights", "gather weights"]
+    return [*own, *passed, *moved, *(f"{words} of experts" for words in moved)]
+
+
+def _sent(name: str, sends: CollectiveCalls, index: int) -> _PassItem:
+    axis = COMM_AXES[sends.axis[index]]
+    return _PassItem(name=name, track=axis, axis=axis, time_s=float(sends.time_s[0, index]))
+
+
+def _waits(work: Work, repeats: Sequence[_Repeat], whole_s: float, handed_s: float) -> dict[str, float]:
+    """What a direction waits for in all, beside awaited collectives: their sum is what is left of `whole_s`."""
+    pairs = zip(COMM_AXES, work.comm, work.blocking_s, strict=True)
+    found = {f"{axis}, not hidden": float(comm.exposed_s - blocking_s) for axis, comm, blocking_s in pairs}
+    found[HOST] = float(work.cost.compute_s + work.host_wait_s) - sum(one.compute_s for one in repeats)
+    found[COPIES] = whole_s - handed_s - float(work.time_s)
+    found[HANDED] = handed_s
+    return {name: wait_s for name, wait_s in found.items() if wait_s > FLOAT_FRAC * whole_s}
+
+
+def _laid(repeats: Sequence[_Repeat], whole_s: float, waits: dict[str, float]) -> tuple[Spell, ...]:
+    """The pieces one after another, and waits; what is beside them not before its block, and within `whole_s`."""
+    handed_s = waits.pop(HANDED, 0.0)
+    compute_s = sum(one.compute_s for one in repeats)
+    spells: list[Spell] = []
+    beside: dict[str, list[tuple[float, _PassItem, str]]] = {}
+    clock_s = 0.0
+    for repeat in repeats:
+        for piece in repeat.beside:
+            beside.setdefault(piece.axis, []).append((clock_s, piece, repeat.block))
+        share = repeat.compute_s / compute_s if compute_s else 1 / len(repeats)
+        for piece in (*repeat.pieces, *_as_pieces(waits, share)):
+            spells += _spells(piece, clock_s, repeat.block)
+            clock_s += piece.time_s
+    if handed_s:
+        spells += _spells(_PassItem(name=HANDED, track=WAITS, time_s=handed_s), clock_s, "")
+    for axis, some in beside.items():
+        spells += _floating(f"{axis} {BESIDE}", some, whole_s)
+    return tuple(spells)
+
+
+def _spells(piece: _PassItem, begin_s: float, block: str) -> list[Spell]:
+    """A piece from `begin_s` on; of a collective, that it is waited for as well."""
+    end_s = begin_s + piece.time_s
+    own = Spell(name=piece.name, track=piece.track, begin_s=begin_s, end_s=end_s, block=block, limit=piece.limit)
+    return [replace(own, name=f"wait for {piece.name}", track=WAITS), own] if piece.axis else [own]
+
+
+def _as_pieces(waits: dict[str, float], share: float) -> Iterator[_PassItem]:
+    for name, wait_s in waits.items():
+        yield _PassItem(name=name, track=WAITS, time_s=share * wait_s)
+
+
+def _floating(track: str, some: list[tuple[float, _PassItem, str]], whole_s: float) -> Iterator[Spell]:
+    """Collectives one after another, each from its block on, but all of them over by `whole_s` where that can be."""
+    left_s = sum(piece.time_s for _, piece, _ in some)
+    clock_s = 0.0
+    for release_s, piece, block in some:
+        begin_s = max(clock_s, min(release_s, whole_s - left_s))
+        clock_s, left_s = begin_s + piece.time_s, left_s - piece.time_s
+        yield Spell(name=piece.name, track=track, begin_s=begin_s, end_s=clock_s, block=block)
+
+
+def _split(repeats: Sequence[_Repeat], whole_s: float, weight_s: float) -> dict[str, tuple[Spell, ...]]:
+    """A backward pass as two, each with its operators; of what is waited for both have their share, as the step has it.
+
+    Collectives then begin with the blocks of the first, and may go on beside the second.
+    """
+    found = {}
+    for kind, is_weight, time_s in (("input", False, whole_s - weight_s), ("weight", True, weight_s)):
+        own = [_of_kind(one, is_weight=is_weight) for one in repeats]
+        rest_s = time_s - sum(one.compute_s for one in own)
+        waits = {"communication and the host": rest_s} if rest_s > FLOAT_FRAC * time_s else {}
+        found[kind] = _laid(own, time_s, waits)
+    return found
+
+
+def _stretched(full: Sequence[_Repeat], weight_s: float) -> list[_Repeat]:
+    """Repeats at full clock at the clock they have, by the one factor with which a step stretches weight gradients."""
+    own_s = sum(piece.time_s for one in full for piece in one.pieces if piece.is_weight)
+    longer = weight_s / own_s if own_s else 1.0
+    return [
+        replace(one, pieces=tuple(p if p.axis else replace(p, time_s=longer * p.time_s) for p in one.pieces))
+        for one in full
+    ]
+
+
+def _of_kind(one: _Repeat, *, is_weight: bool) -> _Repeat:
+    pieces = tuple(piece for piece in one.pieces if not piece.axis and piece.is_weight == is_weight)
+    sent = tuple(piece for piece in one.pieces if piece.axis) + one.beside
+    return _Repeat(block=one.block, pieces=pieces, beside=() if is_weight else sent)

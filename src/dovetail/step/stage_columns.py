@@ -1,0 +1,292 @@
+"""What the stages of many plans take for a microbatch, and exchange and update once a step, by run of stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dovetail.columns import distinct
+from dovetail.hardware.topology import num_ranks
+from dovetail.parallel.layout import StageGroup
+from dovetail.parallel.placement import Placements
+from dovetail.parallel.plan import RECOMPUTE_POLICIES
+from dovetail.parallel.sharding import BlockElements, Owned, is_owner_here
+from dovetail.parallel.sharding import held_elements as stage_elements
+from dovetail.step.communication import by_group, timed
+from dovetail.step.work import StageWork, Work
+from dovetail.step.work_table import WorkTable
+from dovetail.units import Amount
+from dovetail.workload.graph import FloatArray, Graph, IntArray
+from dovetail.workload.optimizer import Precision
+
+NONE = RECOMPUTE_POLICIES.index("none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ParameterElements:
+    """Elements that one device of a stage holds of one kind of parameter: plans by runs."""
+
+    parameters: FloatArray
+    gradients: FloatArray
+    sparse: FloatArray  # gradients of tables of which only looked-up rows have one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Exchange:
+    """What the devices of a stage exchange once a step: plans by runs."""
+
+    reduce_s: FloatArray  # of gradients
+    gather_s: FloatArray  # of weights
+    sent_bytes: FloatArray
+
+
+def held_elements(
+    runs: tuple[StageGroup, ...], graph: Graph, table: WorkTable, rows: IntArray
+) -> tuple[ParameterElements, ParameterElements]:
+    """Ordinary parameters and those of experts; tied ones count only where their owner is on another stage."""
+    cut = table.cuts.of_plan[rows]
+    stages = [[(span.count, table.elements[span.block]) for span in run.spans] for run in runs]
+    owners = [is_owner_here([graph.blocks[span.block].is_layer for span in run.spans]) for run in runs]
+
+    def total(of_block: Callable[[BlockElements], Owned], *, counts_tied: bool) -> list[FloatArray]:
+        held = [
+            stage_elements(pieces, of_block, has_owner=counts_tied and owner)
+            for pieces, owner in zip(stages, owners, strict=True)
+        ]
+        return [np.stack(by_run, axis=1)[cut] for by_run in zip(*held, strict=True)]
+
+    parameters = total(lambda block: block.parameters, counts_tied=True)
+    gradients = total(lambda block: block.gradients, counts_tied=True)
+    sparse = total(lambda block: block.sparse, counts_tied=False)
+    plain, experts = (
+        ParameterElements(parameters=p, gradients=g, sparse=s)
+        for p, g, s in zip(parameters, gradients, sparse, strict=True)
+    )
+    return plain, experts
+
+
+def exchange(
+    held: tuple[ParameterElements, ParameterElements],
+    zero_stage: IntArray,
+    places: Placements,
+    precision: Precision,
+    link_frac: float,
+) -> Exchange:
+    """Once a step: reduce gradients over the ranks that hold the same parameters; ZeRO-1 and 2 then gather weights.
+
+    ZeRO-2 and 3 reduce with every microbatch (see `send_table`).
+    """
+    reduce_s, gather_s, total_bytes = (np.zeros(held[0].parameters.shape) for _ in range(3))
+    for owned, name in zip(held, ("data", "expert_data"), strict=True):
+        if not owned.parameters.any():
+            continue
+        dense = (owned.gradients - owned.sparse) * precision.reduce_bytes
+        weights = owned.parameters * precision.gather_bytes
+        moves = [
+            ("all-reduce", dense, zero_stage == 0, reduce_s),
+            ("reduce-scatter", dense, zero_stage == 1, reduce_s),
+            ("all-gather", weights, (zero_stage == 1) | (zero_stage == 2), gather_s),
+        ]
+        if owned.sparse.any():
+            # ranks look up different rows of a table: their gradients are gathered, not summed in place
+            ranks = np.array([num_ranks(group) for group in places.groups])[places.group_of[name]]
+            looked_up = owned.sparse * precision.reduce_bytes * ranks[:, None]
+            moves.append(("all-gather", looked_up, zero_stage <= 1, reduce_s))
+        for group, chosen in by_group(places.groups, places.group_of[name]):
+            for collective, whole_bytes, does, total_s in moves:
+                rows = chosen[does[chosen]]
+                if len(rows):
+                    time_s, sent = timed(collective, whole_bytes[rows], group, link_frac)
+                    total_s[rows] += time_s
+                    total_bytes[rows] += sent
+    return Exchange(reduce_s=reduce_s, gather_s=gather_s, sent_bytes=total_bytes)
+
+
+def update_collectives(
+    runs: tuple[StageGroup, ...],
+    graph: Graph,
+    table: WorkTable,
+    rows: IntArray,
+    places: Placements,
+    precision: Precision,
+    link_frac: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Seconds that the update of a step waits for its optimizer's own collectives, and bytes sent: plans by runs.
+
+    They come after gradients are reduced and before weights are written, so nothing hides them.
+    """
+    total_s, total_bytes = np.zeros((len(rows), len(runs))), np.zeros((len(rows), len(runs)))
+    if not precision.entry.collectives:
+        return total_s, total_bytes
+    cut, is_sharded = table.cuts.of_plan[rows], table.plans.zero_stage[rows] >= 1
+    elements_of = table.sharded.updated_elements(precision.entry)
+    stages = [[(span.count, elements_of[span.block]) for span in run.spans] for run in runs]
+    owners = [is_owner_here([graph.blocks[span.block].is_layer for span in run.spans]) for run in runs]
+    ranks = np.array([num_ranks(group) for group in places.groups])
+
+    def held(of_block: Callable[[BlockElements], Owned], tied: Callable[[BlockElements], Amount]) -> list[FloatArray]:
+        by_run = [
+            stage_elements(pieces, of_block, has_owner=owner, tied=tied)
+            for pieces, owner in zip(stages, owners, strict=True)
+        ]
+        every_cut = [[np.broadcast_to(amount, (len(table.cuts),)) for amount in owned] for owned in by_run]
+        return [np.stack(by_owner, axis=1)[cut] for by_owner in zip(*every_cut, strict=True)]
+
+    matrices = held(lambda block: block.matrices, lambda block: block.tied_matrices)
+    factors = held(lambda block: block.factors, lambda block: block.tied_factors)
+    gathered = held(lambda block: block.gathered, lambda _: 0.0)
+    for owner, (data, tensor) in enumerate((("data", "tensor"), ("expert_data", "expert_tensor"))):
+        shared = np.where(is_sharded, ranks[places.group_of[data]], 1)[:, None]
+        for each in precision.entry.collectives:
+            is_data = each.over == "data"
+            elements = factors[owner] if each.carries == "factors" else matrices[owner]
+            if not is_data:  # of what is split, a rank's turn
+                elements = (elements if each.carries == "factors" else gathered[owner]) / shared
+            whole_bytes = np.where(is_sharded[:, None] | (not is_data), elements * each.element_bytes, 0.0)
+            for group, chosen in by_group(places.groups, places.group_of[data if is_data else tensor]):
+                time_s, sent = timed(each.collective, whole_bytes[chosen], group, link_frac)
+                total_s[chosen] += time_s
+                total_bytes[chosen] += sent
+    return total_s, total_bytes
+
+
+def hidden_s(
+    reduce_s: FloatArray,
+    gather_s: FloatArray,
+    room_s: tuple[FloatArray, FloatArray],
+    share: FloatArray,
+    compute_slowdown_frac: Amount,
+) -> FloatArray:
+    """What overlaps: reductions behind the backward pass, gathers behind the next forward pass.
+
+    `room_s` is what a microbatch has room for, forward and backward, and `share` how many of them serve; of what
+    hides, `compute_slowdown_frac` is lost to compute.
+    """
+    behind_s = np.minimum(gather_s, share * room_s[0]) + np.minimum(reduce_s, share * room_s[1])
+    return np.asarray((1 - compute_slowdown_frac) * behind_s)
+
+
+def free_s(work: Work) -> Amount:
+    """Compute, or waiting for the host, behind which nothing is hidden yet."""
+    return np.maximum(0.0, work.cost.compute_s + work.host_wait_s - sum(comm.hidden_s for comm in work.comm))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StageColumns:
+    """Distinct works, updates and exchanges, and which of them each plan has; amounts are rows by runs.
+
+    `works` are all that a microbatch takes, as a value of rows by runs.
+    """
+
+    work_of: IntArray
+    update_of: IntArray
+    exchange_of: IntArray
+    works: StageWork
+    forward_s: FloatArray
+    backward_s: FloatArray
+    deferrable_wgrad_s: FloatArray
+    free_forward_s: FloatArray  # what exchanges of the step can hide behind, and nothing hides behind yet
+    free_backward_s: FloatArray
+    hiding_backward_s: FloatArray  # what copies to the host can hide behind
+    energy_j: FloatArray
+    sent_bytes: FloatArray
+    update_s: FloatArray
+    update_j: FloatArray
+    exchange: Exchange
+
+    def of(self, rows: slice) -> StageColumns:
+        """Those of some of the plans."""
+        return replace(
+            self,
+            work_of=self.work_of[rows],
+            update_of=self.update_of[rows],
+            exchange_of=self.exchange_of[rows],
+        )
+
+
+def stage_columns(
+    table: WorkTable,
+    runs: tuple[StageGroup, ...],
+    rows: IntArray,
+    graph: Graph,
+    places: Placements,
+    precision: Precision,
+    *,
+    fills_waits: bool,
+) -> StageColumns:
+    """Where recompute may fill waits (`fills_waits`), nothing hides behind it: what does was hidden by the wait."""
+    first, work_of = distinct(table.comm_variant_of[rows], table.plans.recompute[rows])
+    works = table.stages(runs, rows[first])
+    room = _without_recompute(table, runs, rows[first]) if fills_waits else _room(works)
+    exchange_of, exchanged = _exchanged(table, runs, rows, graph, places, precision)
+    return StageColumns(
+        work_of=work_of,
+        exchange_of=exchange_of,
+        works=works,
+        forward_s=works.forward.time_s,
+        backward_s=works.backward.time_s,
+        deferrable_wgrad_s=works.deferrable_wgrad_s,
+        free_forward_s=room[0],
+        free_backward_s=room[1],
+        hiding_backward_s=room[2],
+        energy_j=works.forward.cost.energy_j + works.backward.cost.energy_j,
+        sent_bytes=works.forward.sent_bytes + works.backward.sent_bytes,
+        exchange=exchanged,
+        **_updated(table, runs, rows, graph, places, precision),
+    )
+
+
+def _updated(
+    table: WorkTable,
+    runs: tuple[StageGroup, ...],
+    rows: IntArray,
+    graph: Graph,
+    places: Placements,
+    precision: Precision,
+) -> dict[str, Any]:
+    """Which of the distinct updates of a step each plan has, and what these take, waits for their collectives in."""
+    if not precision.entry.collectives:
+        first, update_of = distinct(table.update_variant_of[rows])
+        update = table.update(runs, rows[first])
+        return {"update_of": update_of, "update_s": update.compute_s, "update_j": update.energy_j}
+    first, update_of = distinct(table.update_variant_of[rows], table.grad_sync_variant_of[rows])
+    some = rows[first]
+    update, link_frac = table.update(runs, some), table.chip.calibration.link_frac
+    waits_s, _ = update_collectives(runs, graph, table, some, places.at(some), precision, link_frac)
+    return {"update_of": update_of, "update_s": update.compute_s + waits_s, "update_j": update.energy_j}
+
+
+def _exchanged(
+    table: WorkTable,
+    runs: tuple[StageGroup, ...],
+    rows: IntArray,
+    graph: Graph,
+    places: Placements,
+    precision: Precision,
+) -> tuple[IntArray, Exchange]:
+    """Which of the distinct exchanges of a step each plan has, and these, with the bytes that the update sends."""
+    first, exchange_of = distinct(table.grad_sync_variant_of[rows])
+    some = rows[first]
+    held, zero_stage = held_elements(runs, graph, table, some), table.plans.zero_stage[some]
+    link_frac = table.chip.calibration.link_frac
+    made = exchange(held, zero_stage, places.at(some), precision, link_frac)
+    _, sent_bytes = update_collectives(runs, graph, table, some, places.at(some), precision, link_frac)
+    return exchange_of, replace(made, sent_bytes=made.sent_bytes + sent_bytes)
+
+
+def _room(works: StageWork) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What exchanges can hide behind, forward and backward, and copies to the host."""
+    return free_s(works.forward), free_s(works.backward), works.backward.time_s
+
+
+def _without_recompute(
+    table: WorkTable, runs: tuple[StageGroup, ...], rows: IntArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The room of the plans in `rows` if they recomputed nothing."""
+    first, comm_variant_of = distinct(table.comm_variant_of[rows])
+    bare = tuple(replace(run, spans=tuple(replace(span, policy=NONE) for span in run.spans)) for run in runs)
+    forward_s, backward_s, copied_s = _room(table.stages(bare, rows[first]))
+    return forward_s[comm_variant_of], backward_s[comm_variant_of], copied_s[comm_variant_of]

@@ -1,0 +1,121 @@
+"""Where the time of one step goes on a device of every stage, and when each stage runs what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dovetail.errors import InvalidInput
+from dovetail.hardware.heterogeneous import AnyCluster
+from dovetail.parallel.plan import Plan
+from dovetail.step.assembly import Assembly
+from dovetail.step.pipeline_events import Timeline, played
+from dovetail.step.pipelines import PipelineShape, pipelines
+from dovetail.step.step import assembly_of, copies, transfers
+from dovetail.step.work import COMM_AXES, Comm
+from dovetail.units import Amount
+from dovetail.workload.graph import Graph
+from dovetail.workload.optimizer import Precision
+
+MOST_PLAYED = 200_000  # style: a count; some 4 s and 400 MB of passes played out
+_TIMES = ("forward_s", "backward_s", "weight_s", "transfer_s")  # of StageTimes: arrays of plans
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageStep:
+    """Where the time of a step goes on a device of `num_stages` stages alike, from `first_stage` on.
+
+    The parts add up to the step: `idle_s` is the bubble, and waiting for stages that exchange or update longer.
+    """
+
+    first_stage: int
+    num_stages: int
+    compute_s: float  # recompute included
+    recompute_s: float
+    host_s: float
+    comm: tuple[Comm, ...]  # in COMM_AXES order
+    offload: Comm
+    update_s: float
+    idle_s: float
+
+    @property
+    def label(self) -> str:
+        last = self.first_stage + self.num_stages - 1
+        return str(self.first_stage) if self.num_stages == 1 else f"{self.first_stage}-{last}"
+
+
+def stage_steps(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Precision) -> tuple[StageStep, ...]:
+    """Of every run of stages alike, in order; of the slowest one it is what `training_step` tells."""
+    made = assembly_of(graph, plan, cluster, precision)
+    return tuple(_stage_step(made, run) for run in range(len(made.same.runs)))
+
+
+def _stage_step(made: Assembly, run: int) -> StageStep:
+    columns, m = made.columns, float(made.num_passes[0])
+    works, here = columns.works, (columns.work_of, np.array([run]))
+
+    def of_run(amount: Amount) -> float:
+        return m * float(np.broadcast_to(amount, columns.forward_s.shape)[here][0])
+
+    compute_s = of_run(works.forward.cost.compute_s + works.backward.cost.compute_s)
+    once = _once_a_step(made, run)
+    comm = tuple(
+        Comm(exposed_s=of_run(each.exposed_s), hidden_s=of_run(each.hidden_s)) + once.get(axis, Comm())
+        for axis, each in zip(COMM_AXES, works.comm, strict=True)
+    )
+    offload = _single(copies(made, np.array([run])))
+    host_s = of_run(works.host_wait_s)
+    update_s = float(columns.update_s[columns.update_of, run][0])
+    busy_s = compute_s + host_s + sum(each.exposed_s for each in comm) + offload.exposed_s + update_s
+    alike = made.same.runs[run]
+    return StageStep(
+        first_stage=alike.first_stage,
+        num_stages=alike.num_stages,
+        compute_s=compute_s,
+        recompute_s=of_run(works.forward.recompute_s + works.backward.recompute_s),
+        host_s=host_s,
+        comm=comm,
+        offload=offload,
+        update_s=update_s,
+        idle_s=max(0.0, float(made.step_s[0]) - busy_s),
+    )
+
+
+def _once_a_step(made: Assembly, run: int) -> dict[str, Comm]:
+    """By axis: what a device of `run` exchanges once a step; tied weights are the first and the last stage's."""
+    waits_s = made.pipeline_s - made.pipeline_of(made.stage_times(is_transfer_free=True))
+    handed = _single(transfers(made, waits_s, np.array([run])))
+    is_end = run in (0, len(made.same.runs) - 1) or made.same.num_copies > 1
+    return {
+        "dp": Comm(exposed_s=float(made.exposed_s[0, run]), hidden_s=float(made.hidden_s[0, run])),
+        "pp": handed + Comm(exposed_s=float(made.tied_s[0]) if is_end else 0.0),
+    }
+
+
+def _single(comm: Comm) -> Comm:
+    return Comm(exposed_s=float(comm.exposed_s[0]), hidden_s=float(comm.hidden_s[0]))
+
+
+def num_played(graph: Graph, plan: Plan) -> int:
+    """Microbatches of all pieces of all stages: what is played out pass by pass."""
+    return plan.pipeline_parallel * plan.interleave * (graph.batch // (plan.data_parallel * plan.microbatch))
+
+
+def step_timeline(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Precision) -> Timeline:
+    """Every pass of every stage of one step, played out; what is exchanged once a step and the update come after."""
+    if (count := num_played(graph, plan)) > MOST_PLAYED:
+        message = (
+            f"a timeline is played pass by pass, at most {MOST_PLAYED:,} microbatches of all stages; got {count:,}"
+        )
+        raise InvalidInput(f"{message}; take a larger microbatch, fewer stages or a smaller global_batch")
+    made = assembly_of(graph, plan, cluster, precision)
+    shape = PipelineShape(
+        num_stages=made.same.num_stages,
+        num_microbatches=int(made.num_microbatches[0]),
+        interleave=made.same.interleave,
+    )
+    order = pipelines[made.same.name].order(shape)
+    times = made.stage_times(is_transfer_free=False)
+    only = replace(times, **{name: np.asarray(getattr(times, name))[0] for name in _TIMES})
+    return played(order, only.chunk_times(order))

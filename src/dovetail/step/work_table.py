@@ -1,0 +1,364 @@
+"""Work of one microbatch on the stages of many sharded plans at once, on one chip or many.
+
+What does not depend on the chip (`PlacedPlans`: where plans lie, what they send), the cost of operators by chip and the
+seconds of collectives by network are each worked out once, over what is distinct, and joined in a `WorkTable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from dovetail.columns import distinct
+from dovetail.cost.columns import ChipColumns
+from dovetail.cost.cost import Cost
+from dovetail.cost.costs import distinct_costs
+from dovetail.cost.op_cost import LIMITS, OpCosts
+from dovetail.cost.power import Load, at_clock, sustained_clock_frac
+from dovetail.hardware.chip import Calibration, Chip
+from dovetail.hardware.topology import Group
+from dovetail.parallel.layout import AS_PLANNED, StageGroup
+from dovetail.parallel.placement import Placements
+from dovetail.parallel.plan import OVERLAPS, RECOMPUTE_POLICIES, Plans
+from dovetail.parallel.sharding import BlockElements, BlockRows, Cuts, ShardedPlans
+from dovetail.step.communication import (
+    CollectiveCalls,
+    CollectiveOverheads,
+    CommTotals,
+    CommVariants,
+    add_communication,
+    block_collectives,
+    comm_totals,
+    context_collectives,
+    exchanging,
+    joined_collectives,
+    leave_last_part,
+    parameter_collectives,
+    walk_parts,
+)
+from dovetail.step.work import (
+    COSTS,
+    DIRECTIONS,
+    HOST,
+    NUM_ROWS,
+    NUM_TIMED,
+    ROWS,
+    ChipRows,
+    Running,
+    StageWork,
+    cost_of,
+    entered,
+    stage_work,
+    sustained,
+)
+from dovetail.workload.graph import Axis, BoolArray, FloatArray, IntArray, Ops
+from dovetail.workload.optimizer import Precision
+
+_NAME_OF_OVERLAP = {"data": "dp", "tensor": "tp", "context": "cp", "expert": "ep", "pipeline": "pp"}
+_WITHIN_MICROBATCH = ("tensor", "context", "expert", "expert_tensor")  # groups that every microbatch uses
+_FOR_PARAMETERS = ("data", "expert_data")  # and those it uses from ZeRO-2 on
+_FOR_MATRICES = ("tensor", "expert_tensor")  # and those that an update may use beside these
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlacedPlans:
+    """Sharded plans where they lie on a network: distinct ways in which they communicate."""
+
+    sharded: ShardedPlans
+    precision: Precision
+    senders: CommVariants
+    comm_variant_of: IntArray
+    grad_sync_variant_of: IntArray  # plans that exchange the same once a step have the same
+
+    def over(self, groups: tuple[Group, ...]) -> PlacedPlans:
+        """The same plans over groups of the same ranks, whose links are others."""
+        return replace(self, senders=replace(self.senders, groups=groups))
+
+    def communicate(self, work: FloatArray, sent: Sequence[CommTotals], host_s: float) -> None:
+        """Adds to both directions of a block what they send: ways by rows, by chips if many, by senders by policies."""
+        leave_last_part(work, self.senders)
+        add_communication(work, sent, host_s)
+
+    def sent(self, pace: CollectiveOverheads) -> tuple[tuple[CommTotals, ...], ...]:
+        """What each block sends in all, forward and backward."""
+        found = []
+        for index in range(len(self.sharded.blocks)):
+            found.append(comm_totals(joined_collectives(self.sends(index, pace)), self.senders))
+        return tuple(found)
+
+    def sends(self, index: int, pace: CollectiveOverheads) -> tuple[CollectiveCalls, ...]:
+        """What a block sends: its network rows, context exchange, and parameters of two kinds, plain and experts'."""
+        sharded, senders = self.sharded, self.senders
+        block, held, local = sharded.blocks[index], sharded.elements[index], sharded.local
+        sends = [block_collectives(block, local, senders, pace)]
+        sends += context_collectives(block, local, senders, pace)
+        # where the owner of tied weights is on the same stage, it exchanges them
+        tied = np.where(senders.are_ties_apart, 0.0, held.tied[senders.cut])
+        bytes_each = (self.precision.gather_bytes, self.precision.reduce_bytes)
+        for name, parameters, gradients, shared in (
+            ("data", held.plain, held.plain_gradients, tied),
+            ("expert_data", held.experts, held.expert_gradients, 0.0),
+        ):
+            whole, changed = parameters[senders.cut] - shared, gradients[senders.cut] - shared
+            sends.append(parameter_collectives(whole, changed, senders, name, bytes_each, pace))
+        return tuple(sends)
+
+
+def placed_plans(sharded: ShardedPlans, places: Placements, precision: Precision) -> PlacedPlans:
+    """`sharded` plans that lie so on a network."""
+    senders, comm_variant_of = _comm_variants(sharded, places)
+    return PlacedPlans(
+        sharded=sharded,
+        precision=precision,
+        senders=senders,
+        comm_variant_of=comm_variant_of,
+        grad_sync_variant_of=_grad_sync_variants(sharded, places, precision),
+    )
+
+
+def _comm_variants(sharded: ShardedPlans, places: Placements) -> tuple[CommVariants, IntArray]:
+    """Distinct combinations of what communication within a microbatch depends on, and which of them each plan has."""
+    plans, cuts = sharded.plans, sharded.cuts
+    zero_stage = np.where(plans.zero_stage >= 2, plans.zero_stage, 0)
+    is_sharded = zero_stage >= 2
+    flags = {_NAME_OF_OVERLAP.get(name, name): plans.overlap[:, index] for index, name in enumerate(OVERLAPS)}
+    flags["dp"] = flags["dp"] & is_sharded
+    del flags["pp"]
+    groups = {name: places.group_of[name] for name in _WITHIN_MICROBATCH}
+    groups |= {name: np.where(is_sharded, places.group_of[name], 0) for name in _FOR_PARAMETERS}
+    apart = sharded.are_ties_apart & is_sharded
+    columns = (cuts.of_plan, zero_stage, apart, plans.sends_once, *flags.values(), *groups.values())
+    first, comm_variant_of = distinct(*columns)
+    return CommVariants(
+        cut=cuts.of_plan[first],
+        num_cuts=len(cuts),
+        loads=cuts.loads[cuts.of_plan[first]],
+        is_sequence_parallel=plans.sequence_parallel[first],
+        sends_once=plans.sends_once[first],
+        num_context_ranks=plans.context_parallel[first],
+        context_exchange=plans.context_exchange[first],
+        zero_stage=zero_stage[first],
+        are_ties_apart=apart[first],
+        groups=places.groups,
+        group_of={name: column[first] for name, column in groups.items()},
+        may_overlap={axis: column[first] for axis, column in flags.items()},
+    ), comm_variant_of
+
+
+def _grad_sync_variants(sharded: ShardedPlans, places: Placements, precision: Precision) -> IntArray:
+    """Which of the distinct combinations of what is exchanged once a step each plan has."""
+    names = (*_FOR_PARAMETERS, *(_FOR_MATRICES if precision.entry.collectives else ()))
+    return distinct(sharded.cuts.of_plan, sharded.plans.zero_stage, *(places.group_of[name] for name in names))[1]
+
+
+def computed(
+    rows: BlockRows, columns: FloatArray, limit: IntArray, num_cuts: int, calibration: Calibration, num_rows: int
+) -> FloatArray:
+    """One microbatch through one repeat of a block that sends nothing: ways by rows of work by cuts by policies.
+
+    `columns` are as in COSTS by operators of all blocks, cut after cut, and `limit` what those wait for. Of rows the
+    first `num_rows`: NUM_ROWS, or NUM_TIMED.
+    """
+    sums, num_policies = rows.sums, len(RECOMPUTE_POLICIES)
+    columns = columns.reshape(len(COSTS), num_cuts, -1)[:, :, rows.place]
+    found = np.zeros((DIRECTIONS, NUM_ROWS, num_cuts, num_policies))
+    by_kind = (columns @ sums.kinds).reshape(len(COSTS), num_cuts, DIRECTIONS, 2, num_policies).transpose(2, 3, 0, 1, 4)
+    for index, name in enumerate(("cost", "core")):
+        found[:, ROWS[name]] = by_kind[:, index]
+    times = columns[COSTS.index("compute_s")]
+    shares = (times @ sums.shares).reshape(num_cuts, DIRECTIONS, 2, num_policies)
+    found[:, ROWS["recompute_s"] + ROWS["weight_s"]] = shares.transpose(1, 2, 0, 3)
+    found[1, HOST] += sums.has_rerun * calibration.host_rerun_s
+    if num_rows < NUM_ROWS:
+        return found[:, :num_rows]
+    limit = limit.reshape(num_cuts, -1)[:, rows.place]
+    waits = np.where(limit == np.arange(len(LIMITS))[:, None, None], times, 0.0)
+    limits = (waits @ sums.ways).reshape(-1, num_cuts, DIRECTIONS, num_policies)
+    found[:, ROWS["limits_s"]] = limits.transpose(2, 0, 1, 3)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WorkTable:
+    """Blocks of a model as many plans run them, a value each.
+
+    `works` are ways by rows of work by senders by recompute policies, `updates` rows of cost by updaters. On many
+    chips, every chip has senders and updaters of its own, one chip's after another's, and `chip_of` is that of a plan.
+    """
+
+    sharded: ShardedPlans
+    comm_variant_of: IntArray
+    update_variant_of: IntArray
+    grad_sync_variant_of: IntArray  # plans that exchange the same once a step have the same
+    are_ties_apart: BoolArray
+    works: tuple[FloatArray, ...]
+    updates: tuple[FloatArray, ...]
+    chip: Chip | ChipRows
+    num_devices: int
+    chip_of: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # nothing where there is one
+
+    @property
+    def plans(self) -> Plans:
+        return self.sharded.plans
+
+    @property
+    def cuts(self) -> Cuts:
+        return self.sharded.cuts
+
+    @property
+    def elements(self) -> tuple[BlockElements, ...]:
+        """Parameters and gradients of one repeat of each block, by cut."""
+        return self.sharded.elements
+
+    def chip_at(self, rows: IntArray) -> Running:
+        """The chip of the plans in `rows`, in the shape that these have; itself where there is only one."""
+        return self.chip if isinstance(self.chip, Chip) else self.chip.at(self.chip_of[rows])
+
+    @property
+    def chip_of_variants(self) -> Running:
+        """The chip of every sender, senders by 1; itself where there is only one."""
+        if isinstance(self.chip, Chip):
+            return self.chip
+        num_chips = len(self.chip.tdp_w)
+        return self.chip.at(np.repeat(np.arange(num_chips), self.works[0].shape[2] // num_chips)[:, None])
+
+    def stages(self, runs: tuple[StageGroup, ...], rows: IntArray) -> StageWork:
+        """One microbatch of the plans in `rows` on a stage of each run: plans by runs."""
+        sender, planned = self.comm_variant_of[rows], self.plans.recompute[rows]
+        num_rows, num_policies = self.works[0].shape[1], self.works[0].shape[3]
+        total = np.zeros((DIRECTIONS, num_rows, len(runs), len(rows)))
+        for (block, policy), counts in _counts(runs).items():
+            place = sender * num_policies + (planned if policy == AS_PLANNED else policy)
+            work = self.works[block].reshape(DIRECTIONS, num_rows, -1).take(place, axis=2)
+            for index in np.flatnonzero(counts):
+                total[:, :, index] += counts[index] * work
+        chip = self.chip_at(rows[:, None])
+        return sustained(entered(stage_work(total.swapaxes(2, 3), chip.endpoint_kind), chip), chip, self.num_devices)
+
+    def update(self, runs: tuple[StageGroup, ...], rows: IntArray) -> Cost:
+        """The update at the end of a step of the plans in `rows` on a stage of each run: plans by runs."""
+        updater, total = self.update_variant_of[rows], np.zeros((len(COSTS), len(rows), len(runs)))
+        for (block, _), counts in _counts(runs).items():
+            total += self.updates[block][:, updater, None] * counts
+        update = cost_of(total)
+        return at_clock(update, sustained_clock_frac(Load(cost=update), self.chip_at(rows[:, None])))
+
+
+def _counts(runs: tuple[StageGroup, ...]) -> dict[tuple[int, int], FloatArray]:
+    """Repeats on a stage of each run, by block and policy."""
+    found: dict[tuple[int, int], FloatArray] = {}
+    for index, run in enumerate(runs):
+        for span in run.spans:
+            found.setdefault((span.block, span.policy), np.zeros(len(runs)))[index] += span.count
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ChipWorks:
+    """Blocks of a model as the senders and updaters of a frame run them on many chips, chip after chip.
+
+    Only time and energy can be said of them. `rows` are the chips.
+    """
+
+    frame: PlacedPlans
+    works: tuple[FloatArray, ...]
+    updates: tuple[FloatArray, ...]
+    rows: ChipRows
+    num_devices: int
+
+    def pairs(self, plan: IntArray, chip: IntArray) -> WorkTable:
+        """Some of the frame's plans, each on one of the chips."""
+        frame, sharded = self.frame, self.frame.sharded
+        return WorkTable(
+            sharded=sharded.at(plan),
+            comm_variant_of=chip * len(frame.senders) + frame.comm_variant_of[plan],
+            update_variant_of=chip * sharded.num_update_variants + sharded.update_variant_of[plan],
+            grad_sync_variant_of=frame.grad_sync_variant_of[plan],
+            are_ties_apart=sharded.are_ties_apart[plan],
+            works=self.works,
+            updates=self.updates,
+            chip=self.rows,
+            num_devices=self.num_devices,
+            chip_of=chip,
+        )
+
+
+def chip_works(frame: PlacedPlans, chips: ChipColumns, rows: ChipRows, num_devices: int) -> ChipWorks:
+    """The plans of `frame` on `chips`, of which `rows` says what costs do not read."""
+    costs_of = partial(distinct_costs, chips=chips)
+    costs = costs_of(frame.sharded.costed_ops)
+    blocks = costed(frame.sharded, costs, costs_of, rows.calibration, (len(chips),), NUM_TIMED)
+    works = sending(frame, blocks, frame.sent(exchanging(rows.calibration)), rows.calibration.host_exchange_s)
+    return ChipWorks(
+        frame=frame,
+        works=tuple(work.reshape(*work.shape[:2], -1, work.shape[-1]) for work in works),
+        updates=tuple(update.reshape(len(COSTS), -1) for update in blocks.updates),
+        rows=rows,
+        num_devices=num_devices,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Costed:
+    """Blocks of a model on one chip or many, before they send anything, and their updates.
+
+    `works` are ways by rows of work, by chips where there are many, by cuts by recompute policies; `updates` rows of
+    cost, by chips where there are many, by updaters.
+    """
+
+    works: tuple[FloatArray, ...]
+    updates: tuple[FloatArray, ...]
+
+
+def costed(
+    sharded: ShardedPlans,
+    costs: OpCosts,
+    costs_of: Callable[[Ops], OpCosts],
+    calibration: Calibration,
+    many: tuple[int, ...],
+    num_rows: int,
+) -> Costed:
+    """The blocks of `sharded` plans on `many` chips or on one: operators cost `costs`, others what `costs_of` says.
+
+    Costs are of operators, or of chips by operators.
+    """
+    cuts, local = sharded.cuts, sharded.local
+    columns, update_columns = np.split(_columns(costs), [len(local)], axis=-1)
+    walk_parts(columns, local, cuts.degrees[Axis.HOPS], lambda ops: _columns(costs_of(ops)))
+    num_cuts, limit = int(np.prod(many)) * len(cuts), costs.limit[..., : len(local)]
+    found = (computed(block, columns, limit, num_cuts, calibration, num_rows) for block in sharded.blocks)
+    return Costed(
+        works=tuple(work.reshape(DIRECTIONS, num_rows, *many, len(cuts), -1) for work in found),
+        updates=_updated(sharded, update_columns.reshape(len(COSTS), *many, sharded.num_update_variants, -1)),
+    )
+
+
+def _updated(sharded: ShardedPlans, columns: FloatArray) -> tuple[FloatArray, ...]:
+    """The update of one repeat of each block, of costs by chips, if many, by updaters by operators of all blocks.
+
+    Tied weights are updated twice only when their owner and their user are on different stages.
+    """
+    updates, are_apart = sharded.updates, sharded.are_update_variants_apart
+    ends = np.cumsum([len(ops) for ops in updates])[:-1]
+    found = []
+    for ops, own in zip(updates, np.split(columns, ends, axis=-1), strict=True):
+        runs = ~ops.is_tied | are_apart[:, None]
+        found.append(np.where(runs, own, 0.0).sum(axis=-1))
+    return tuple(found)
+
+
+def sending(
+    frame: PlacedPlans, blocks: Costed, sent: Sequence[tuple[CommTotals, ...]], host_s: float
+) -> tuple[FloatArray, ...]:
+    """Works of each block with what it sends, by senders in place of cuts; the host calls a collective in `host_s`."""
+    works = tuple(work.take(frame.senders.cut, axis=-2) for work in blocks.works)
+    for work, ways in zip(works, sent, strict=True):
+        frame.communicate(work, ways, host_s)
+    return works
+
+
+def _columns(costs: OpCosts) -> FloatArray:
+    return np.stack([getattr(costs, name) for name in COSTS])
