@@ -82,9 +82,14 @@ def matmul_parameters_per_token(shape: Transformer) -> float:
 
 
 def attention_flop_per_token(shape: Transformer, seq: int) -> float:
-    """12 x layers x width x seq, with the width that keys and values have on average."""
-    num_attentions = shape.num_layers + shape.num_encoder_layers
+    """12 x layers x width x seq, with the width that keys and values have on average; of a window, its part of that."""
+    num_attentions: float = shape.num_layers + shape.num_encoder_layers
     num_attentions += shape.num_layers if shape.num_encoder_layers else 0
+    if shape.window:
+        seen = min(shape.window, seq) / seq
+        period = [name for name, count in shape.layer_types or (("sliding_attention", 1),) for _ in range(count)]
+        layers = [period[layer % len(period)] for layer in range(shape.num_layers)]
+        num_attentions = sum(seen * (2 - seen) if name == "sliding_attention" else 1 for name in layers)
     width = shape.num_heads * (shape.heads.key_width + shape.heads.value_width) / 2
     return 12 * num_attentions * width * seq
 

@@ -27,6 +27,7 @@ from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 from tests.layer_cuts import recomputes, splits
 
+LayerPattern = tuple[tuple[str, int], ...]
 POLICIES = ("none", "full")
 CODES = tuple(RECOMPUTE_POLICIES.index(policy) for policy in POLICIES)
 
@@ -74,13 +75,14 @@ def test_stages_can_hold_exactly_what_some_cut_gives_them(sizes, shape):
 
 
 @cache
-def workload(num_layers: int, num_dense: int) -> Workload:
-    """Dense layers before experts, which take longer and weigh more."""
+def workload(num_layers: int, num_dense: int, pattern: LayerPattern = ()) -> Workload:
+    """Dense layers before experts, which take longer and weigh more; or both as a pattern has them."""
     model = models["deepseek-v3"]()
     small = replace(
         model.architecture,  # type: ignore[type-var]
         num_layers=num_layers,
-        num_dense_layers=num_dense,
+        num_dense_layers=0 if pattern else num_dense,
+        mlp_layer_types=pattern,
         vocab=32_000,
         hidden=4096,
         ffn_width=8192,
@@ -96,9 +98,11 @@ def cluster(num_devices: int, hbm_bytes: float) -> Cluster:
 
 
 @cache
-def every_plan(num_layers: int, num_dense: int, base: Plan) -> tuple[tuple[float, float], ...]:
+def every_plan(
+    num_layers: int, num_dense: int, base: Plan, pattern: LayerPattern = ()
+) -> tuple[tuple[float, float], ...]:
     """Seconds and bytes of all layers by chunk and recompute by stage, each plan evaluated by itself."""
-    of, on = workload(num_layers, num_dense), cluster(base.pipeline_parallel, 80 * GIBI)
+    of, on = workload(num_layers, num_dense, pattern), cluster(base.pipeline_parallel, 80 * GIBI)
     graph, found = of.training_graph(), []
     for chunks in splits(num_layers, base.num_chunks):
         held = np.zeros(base.pipeline_parallel, dtype=np.int64)
@@ -121,9 +125,46 @@ def test_the_refined_plan_is_the_best_of_all_cuts_of_two_kinds(
     num_layers: int, num_dense: int, num_stages: int, interleave: int, schedule: str
 ):
     of = workload(num_layers, num_dense)
-    assert sum(block.is_layer for block in of.training_graph().blocks) == 2
+    assert not of.training_graph().is_interleaved
     base = Plan(pipeline_parallel=num_stages, interleave=interleave, schedule=schedule, microbatch=2)
-    plans = sorted(every_plan(num_layers, num_dense, base))
+    check_refined(of, base, sorted(every_plan(num_layers, num_dense, base)))
+
+
+ALTERNATING: LayerPattern = (("dense", 1), ("sparse", 1))
+TWO_AND_ONE: LayerPattern = (("sparse", 2), ("dense", 1))
+
+
+@pytest.mark.parametrize(
+    ("num_layers", "pattern", "num_stages", "schedule"),
+    [(5, ALTERNATING, 2, "1f1b"), (5, TWO_AND_ONE, 3, "1f1b"), (4, TWO_AND_ONE, 2, "zb-h1")],
+)
+def test_the_refined_plan_is_the_best_of_all_cuts_of_interleaved_kinds(
+    num_layers: int, pattern: LayerPattern, num_stages: int, schedule: str
+):
+    of = workload(num_layers, 0, pattern)
+    assert of.training_graph().is_interleaved
+    base = Plan(pipeline_parallel=num_stages, schedule=schedule, microbatch=2)
+    check_refined(of, base, sorted(every_plan(num_layers, 0, base, pattern)))
+
+
+@pytest.mark.parametrize("pattern", [ALTERNATING, TWO_AND_ONE])
+@pytest.mark.parametrize("schedule", ["1f1b", "zb-v"])
+def test_several_chunks_of_interleaved_kinds_are_bounded_and_left_open(pattern: LayerPattern, schedule: str):
+    of, base = workload(5, 0, pattern), Plan(pipeline_parallel=2, interleave=2, schedule=schedule, microbatch=2)
+    plans = every_plan(5, 0, base, pattern)
+    job = Job(graph=of.training_graph(), cluster=cluster(2, 80 * GIBI), precision=of.precision, policies=CODES)
+    best_s = min(step_s for step_s, _ in plans)
+    bases = base_plans(job, columns_of([base]), best_s * 1.5)
+    assert 0.5 * best_s < bases.bounds_s[0] <= best_s
+    found = refined(job, bases, best_s * 1.5, num_most=1)
+    assert (found.num_refined, found.found) == (0, ())
+    assert found.bound_s <= best_s
+
+
+def check_refined(of: Workload, base: Plan, plans: list[tuple[float, float]]) -> None:
+    """With whatever memory, refinement finds the best of `plans`, which are all there are of `base`."""
+    num_stages = base.pipeline_parallel
+    assert sum(block.is_layer for block in of.training_graph().blocks) == 2
     needs = sorted({need for _, need in plans})
     binding = [need for need in needs if need < plans[0][1]]
     assert len(binding) > 2  # the fastest of all does not fit into any of these
@@ -143,7 +184,8 @@ def test_the_refined_plan_is_the_best_of_all_cuts_of_two_kinds(
 @settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_what_is_found_of_two_kinds_is_what_evaluate_says_of_that_plan(data):
-    of, num_stages = workload(6, 2), data.draw(st.sampled_from((2, 3)))
+    of = workload(6, 2, data.draw(st.sampled_from(((), ALTERNATING, TWO_AND_ONE))))
+    num_stages = data.draw(st.sampled_from((2, 3)))
     on = cluster(num_stages, data.draw(st.sampled_from((20, 30, 60))) * GIBI)
     graph = of.training_graph()
     job = Job(graph=graph, cluster=on, precision=of.precision, policies=CODES)

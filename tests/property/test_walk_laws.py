@@ -27,7 +27,7 @@ def options(forward_s: np.ndarray, backward_s: np.ndarray, counts: np.ndarray, s
     num = len(stage)
     nothing = np.zeros(num, dtype=np.int64)
     return StageOptions(
-        plan=nothing, stage=stage, counts=counts[:, None], policy=nothing, num_again=nothing,
+        plan=nothing, stage=stage, counts=counts[:, None], start=nothing, policy=nothing, num_again=nothing,
         need_bytes=np.ones(num), forward_s=forward_s, backward_s=backward_s, weight_s=np.zeros(num),
     )  # fmt: skip
 

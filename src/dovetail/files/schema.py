@@ -122,6 +122,15 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+def _run_length(value: object) -> object:
+    """A name alone stands for one of it; else a name and how many of it follow each other."""
+    if isinstance(value, str):
+        return [value, 1]
+    if isinstance(value, list) and [type(item) for item in value] == [str, int]:
+        return value
+    raise PydanticCustomError("rule", "{rule}", {"rule": "must be a name, or a name and a count such as [name, 5]"})
+
+
 Share = Annotated[float, BeforeValidator(_share)]  # written as a percentage
 Whole = Annotated[int, Field(ge=0, le=MAX_WHOLE)]
 Number = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_in_reach)]
@@ -135,6 +144,8 @@ Wholes = Annotated[list[Whole], Field(max_length=MAX_LIST)]
 Triple = Annotated[list[Whole], Field(min_length=3, max_length=3)]
 Pair = Annotated[list[Whole], Field(min_length=2, max_length=2)]
 Pairs = Annotated[list[Pair], Field(min_length=1, max_length=MAX_LIST)]
+RunLength = Annotated[list[Text | Whole], BeforeValidator(_run_length), Field(min_length=2, max_length=2)]
+RunLengths = Annotated[list[RunLength], BeforeValidator(_listed), Field(max_length=MAX_LIST)]
 Dtype = Annotated[Text, AfterValidator(_dtype)]
 Rates: Any = Annotated[dict[Dtype, amount("flop_per_s")], Field(min_length=1)]  # type: ignore[misc]
 _SHAPES: dict[Any, Any] = {
@@ -146,6 +157,7 @@ _SHAPES: dict[Any, Any] = {
     tuple[int, ...]: Wholes,
     tuple[int, int, int]: Triple,
     tuple[tuple[int, int], ...]: Pairs,
+    tuple[tuple[str, int], ...]: RunLengths,
     tuple[tuple[str, float], ...]: Rates,
 }
 

@@ -45,8 +45,8 @@ def _word(field: str, value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return entries_of(value)
     if isinstance(value, tuple):
-        if value and all(isinstance(item, tuple) and isinstance(item[0], str) for item in value):
-            return {name: quantity_text(rate, "flop_per_s") for name, rate in value}  # rates, by dtype
+        if field == "rates":
+            return {name: quantity_text(rate, "flop_per_s") for name, rate in value}  # by dtype
         return [_word(field, item) for item in value]
     unit = unit_of(field)
     if unit and isinstance(value, float | int):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
-from dovetail.workload.graph import Graph, IntArray
+from dovetail.workload.graph import Graph, IntArray, run_lengths
 
 AS_PLANNED = -1  # the recompute policy of the plan, whichever that is
 
@@ -45,20 +45,23 @@ class StageGroup:
 
 
 def stage_counts(graph: Graph, plan: Plan) -> IntArray:
-    """Repeats of each block on each stage: blocks by stages."""
+    """Repeats of each block on each stage: blocks by stages.
+
+    A chunk holds consecutive layers, whatever their kinds: of each as many as the model's pattern has between its ends.
+    """
     bounds = np.concatenate(([0], np.cumsum(layers_per_chunk(graph.num_layers, plan))))
+    by_chunk = np.diff(graph.layers_before(bounds), axis=1)
     counts = np.zeros((len(graph.blocks), plan.pipeline_parallel), dtype=np.int64)
-    position = 0
     homes = [sorted({*stages}) for stages in plan.chunk_stages]
     held = [(chunk, stage) for chunk, stages in enumerate(homes) for stage in stages]
     chunks, stages = np.array(held).T
+    kind = 0
     for index, block in enumerate(graph.blocks):
         if not block.is_layer:
-            counts[index, homes[0] if position == 0 else homes[-1]] += block.repeat
+            counts[index, homes[0] if kind == 0 else homes[-1]] += block.repeat
             continue
-        overlap = np.minimum(position + block.repeat, bounds[1:]) - np.maximum(position, bounds[:-1])
-        np.add.at(counts[index], stages, np.maximum(overlap, 0)[chunks])
-        position += block.repeat
+        np.add.at(counts[index], stages, by_chunk[kind, chunks])
+        kind += 1
     return counts
 
 
@@ -90,14 +93,45 @@ def _parts(graph: Graph, plan: Plan, stage: int, counts: IntArray) -> tuple[Laye
     policy = RECOMPUTE_POLICIES.index(plan.recompute_of(stage))
     none = RECOMPUTE_POLICIES.index("none")
     is_layer = np.array([block.is_layer for block in graph.blocks])
-    left = plan.num_recomputed_of(stage, int(counts[is_layer].sum()))
+    num_again = plan.num_recomputed_of(stage, int(counts[is_layer].sum()))
+    recomputed = counts.copy()
+    recomputed[is_layer] = 0
+    for start, end in _layer_ranges(graph, plan, stage):
+        few = min(end - start, num_again)
+        recomputed[is_layer] += np.diff(graph.layers_before(np.array([start, start + few])), axis=1)[:, 0]
+        num_again -= few
     parts = []
-    for block, count in enumerate(int(c) for c in counts):
-        again = min(count, left) if is_layer[block] else count
-        left -= again if is_layer[block] else 0
+    for block, (count, again) in enumerate(zip(counts.tolist(), recomputed.tolist(), strict=True)):
         split = ((again, policy), (count - again, none))
         parts += [LayerSpan(block=block, count=some, policy=which) for some, which in split if some]
     return tuple(parts)
+
+
+def _layer_ranges(graph: Graph, plan: Plan, stage: int) -> list[tuple[int, int]]:
+    """The first layer of each chunk of a stage and the first behind it, in the order of the model."""
+    bounds = np.concatenate(([0], np.cumsum(layers_per_chunk(graph.num_layers, plan)))).tolist()
+    return [(bounds[chunk], bounds[chunk + 1]) for chunk, homes in enumerate(plan.chunk_stages) if stage in homes]
+
+
+def ordered_parts(graph: Graph, run: StageGroup, plan: Plan) -> tuple[LayerSpan, ...]:
+    """What the first stage of `run`, one of those of `plan`, holds, layer after layer in the order of the model."""
+    if not graph.is_interleaved:
+        return run.spans
+    places = [index for index, block in enumerate(graph.blocks) if block.is_layer]
+    kinds = np.repeat(*np.array([(places[kind], count) for kind, count in graph.layer_runs]).T)
+    held = [int(kinds[at]) for ends in _layer_ranges(graph, plan, run.first_stage) for at in range(*ends)]
+    left = {(part.block, part.policy): part.count for part in run.spans}
+    policies: dict[int, list[int]] = {}
+    for part in run.spans:  # layers that recompute come before those of their kind that do not
+        policies.setdefault(part.block, []).append(part.policy)
+    layers = []
+    for block in held:
+        policy = next(policy for policy in policies[block] if left[block, policy])
+        left[block, policy] -= 1
+        layers.append((block, policy))
+    found = [LayerSpan(block=block, count=n, policy=policy) for (block, policy), n in run_lengths(layers)]
+    before = [part for part in run.spans if part.block < places[0]]
+    return (*before, *found, *(part for part in run.spans if part.block > places[-1]))
 
 
 def _runs(stages: list[tuple[LayerSpan, ...]], stage_pools: tuple[int, ...] = ()) -> tuple[StageGroup, ...]:

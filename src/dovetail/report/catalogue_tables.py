@@ -149,6 +149,8 @@ def _value(value: Any) -> str:
     if isinstance(value, dict):
         said = ((key, item) for key, item in value.items() if key != "name" and item not in _UNSAID)
         return ", ".join(key if item is True else f"{key} {_value(item)}" for key, item in said)
+    if isinstance(value, list) and [type(item) for item in value] == [str, int]:  # of a layer pattern
+        return f"{value[1]} x {value[0]}"
     if isinstance(value, list):
         runs = [(_value(item), len(list(same))) for item, same in groupby(value)]
         return ", ".join(f"{times} x {word}" if times > 2 else ", ".join([word] * times) for word, times in runs)

@@ -14,8 +14,8 @@ import numpy as np
 
 from dovetail.cost.costs import op_costs
 from dovetail.cost.op_cost import LIMITS
-from dovetail.parallel.layout import LayerSpan, StageGroup
-from dovetail.parallel.plan import RECOMPUTE_POLICIES
+from dovetail.parallel.layout import LayerSpan, StageGroup, ordered_parts
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
 from dovetail.step.assembly import Assembly
 from dovetail.step.communication import (
     PHASES_OF_PASS,
@@ -78,8 +78,9 @@ class _Repeat:
 class StageDetail:
     """The stages of one plan, operator by operator; `made` is the plan's step, put together."""
 
-    def __init__(self, made: Assembly) -> None:
+    def __init__(self, made: Assembly, plan: Plan) -> None:
         self._made = made
+        self._plan = plan
         self._parts = [_PoolCosts(part) for part in made.shared.parts]
 
     def passes(self, run: int, *, is_split: bool) -> dict[str, tuple[Spell, ...]]:
@@ -90,6 +91,7 @@ class StageDetail:
         made, stage = self._made, self._made.same.runs[run]
         times = made.stage_times(is_transfer_free=False)
         whole_s = [float(np.asarray(way)[0, run]) for way in times.by_run]
+        stage = replace(stage, spans=ordered_parts(self._parts[stage.part].graph, stage, self._plan))
         works = [self._work(run, way) for way in range(len(PHASES_OF_PASS))]
         repeats = [list(self._parts[stage.part].repeats(stage, way, stage_clock_frac(made, run))) for way in range(2)]
         handed_s = [0.0 if made.is_beside[0] else self._handed_s(run, way) for way in range(2)]
@@ -122,7 +124,7 @@ class _PoolCosts:
     """The operators and collectives of one plan's blocks on one part of the cluster, costed."""
 
     def __init__(self, part: PlanContext) -> None:
-        self._graph, self._chip = part.graph, part.cluster.chip
+        self.graph, self._chip = part.graph, part.cluster.chip
         self._frame: PlacedPlans = placed_plans(part.sharded, part.places, part.precision)
         self._sharded = part.sharded
         costs = op_costs(self._sharded.local, self._chip)
@@ -162,7 +164,7 @@ class _PoolCosts:
         later = [i for i in np.flatnonzero(is_here & ~is_beside).tolist() if i >= len(network)]
         pieces += [_sent(names[index], sends, index) for index in later]
         beside = [_sent(names[index], sends, index) for index in np.flatnonzero(is_here & is_beside).tolist()]
-        name = self._graph.blocks[span.block].name
+        name = self.graph.blocks[span.block].name
         return _Repeat(block=name, pieces=tuple(pieces), beside=tuple(beside))
 
     def _order(self, span: LayerSpan, way: int) -> list[int]:

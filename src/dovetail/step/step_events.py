@@ -174,7 +174,7 @@ def step_events(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Precis
     made = assembly_of(graph, plan, cluster, precision)
     timeline = step_timeline(graph, plan, cluster, precision)
     middle = timeline.order.num_microbatches // 2
-    return StepEvents(made=made, timeline=timeline, microbatch=middle, detail=StageDetail(made))
+    return StepEvents(made=made, timeline=timeline, microbatch=middle, detail=StageDetail(made, plan))
 
 
 def _pass_name(row: Sequence[int], *, has_chunks: bool) -> str:

@@ -87,11 +87,18 @@ class BlockBuilder:
         )
 
     def expert_linear(
-        self, x: int, experts: Extent, rows: Extent, contraction: Extent, cols: Extent, *, name: str
+        self, x: int, experts: Extent, rows: Extent, contraction: Extent, cols: Extent, *, name: str, bias: bool = False
     ) -> int:
         """One linear layer per expert, each over its own rows."""
         weight = (experts[0] * contraction[0] * cols[0], experts[1] | contraction[1] | cols[1])
-        return self._add(name, "expert_linear", (x,), (experts, rows, cols, contraction, ONE), weight=weight)
+        return self._add(
+            name,
+            "expert_linear",
+            (x,),
+            (experts, rows, cols, contraction, ONE),
+            weight=weight,
+            bias=(experts[0] * cols[0], experts[1] | cols[1]) if bias else (0, Axis.NONE),
+        )
 
     def recurrent_linear(
         self, x: int, steps: int, rows: Extent, contraction: Extent, cols: Extent, *, name: str, bias: bool = False

@@ -21,6 +21,7 @@ class Experts:
     shared_width: int = 0  # an always-on expert beside the chosen ones
     router_bias: bool = False  # a score correction per expert
     shared_gate: bool = False  # the shared expert's output is scaled by a learnt gate
+    has_bias: bool = False  # on the router's product and both of every expert
 
     def __post_init__(self) -> None:
         require_positive(self, "num_experts", "num_chosen", "width")
@@ -38,7 +39,12 @@ def mixture(build: BlockBuilder, sample: Sample, x: int, hidden: int, experts: E
     rows = sample.shared_tokens
     routed_rows: Extent = (rows[0] * experts.num_chosen, SHARED_TOKENS)
     gate = build.linear(
-        x, rows, whole(hidden), whole(experts.num_experts), name="router_gate", bias=experts.router_bias
+        x,
+        rows,
+        whole(hidden),
+        whole(experts.num_experts),
+        name="router_gate",
+        bias=experts.router_bias or experts.has_bias,
     )
     choice = build.vector("router", (gate,), rows, whole(experts.num_experts))
     y = build.vector("permute", (x, choice), routed_rows, whole(hidden))
@@ -51,11 +57,10 @@ def mixture(build: BlockBuilder, sample: Sample, x: int, hidden: int, experts: E
     group_rows: Extent = (-(-routed_rows[0] // experts.num_experts), Axis.EXPERT_DATA | Axis.ROUTED)
     num_up = 2 if activation.endswith("_mul") else 1
     cols: Extent = (experts.width, Axis.EXPERT_TENSOR)
-    y = build.expert_linear(
-        y, group, group_rows, whole(hidden), (num_up * experts.width, Axis.EXPERT_TENSOR), name="expert_up"
-    )
+    up_cols: Extent = (num_up * experts.width, Axis.EXPERT_TENSOR)
+    y = build.expert_linear(y, group, group_rows, whole(hidden), up_cols, name="expert_up", bias=experts.has_bias)
     y = activate(build, sample, y, (group[0] * group_rows[0], group[1] | group_rows[1]), cols, activation, "expert")
-    y = build.expert_linear(y, group, group_rows, cols, whole(hidden), name="expert_down")
+    y = build.expert_linear(y, group, group_rows, cols, whole(hidden), name="expert_down", bias=experts.has_bias)
     y = build.exchange("expert_reduce", y, gathered, whole(hidden))
     y = build.exchange("combine", y, routed_rows, whole(hidden), num_copies=copies)
     return build.vector("unpermute", (y, choice), rows, whole(hidden))

@@ -8,9 +8,11 @@ sharding is arithmetic on these columns and nothing else. What moves and what is
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum, IntFlag
-from typing import Any
+from itertools import groupby
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +28,7 @@ from dovetail.workload.operators import (
 )
 from dovetail.workload.routing import EVENLY, Routing
 
+RunLengths = tuple[tuple[int, int], ...]  # what, and how often in a row
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -244,7 +247,7 @@ def _traffic(ops: Ops) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A stretch of the model that repeats `repeat` times in a row.
+    """A stretch of the model that occurs `repeat` times: in a row, unless the graph's layer pattern says otherwise.
 
     `is_layer` marks what a pipeline may cut at and what layer counts count; the others (embedding, head) stay
     with the first or last stage. `boundary_activation_elements` is what each repeat hands on to the next.
@@ -266,6 +269,14 @@ class Block:
         return int(self.ops.weight_elements[owned].sum() + self.ops.bias_elements[owned].sum())
 
 
+Kind = TypeVar("Kind", bound=Hashable)
+
+
+def run_lengths(kinds: Iterable[Kind]) -> tuple[tuple[Kind, int], ...]:
+    """Neighbours that are equal together: pairs of a kind and how many follow each other."""
+    return tuple((kind, sum(1 for _ in some)) for kind, some in groupby(kinds))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """`axis` may only take degrees that divide `count`, called `label` in messages."""
@@ -277,7 +288,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """A model over one batch: blocks in order, and what its shape allows plans to divide."""
+    """A model over one batch: blocks in order, and what its shape allows plans to divide.
+
+    Every kind of layer is one block, however its layers are interleaved with those of other kinds. `layer_pattern` is
+    the order of layers as run lengths: pairs of a kind, which is a place among the blocks that are layers, and how many
+    layers of that kind follow each other. Without a pattern layers lie in the order of their blocks.
+    """
 
     model: str
     batch: int  # samples in all, before any division
@@ -287,6 +303,13 @@ class Graph:
     rules: tuple[Rule, ...]
     num_kv_heads: int
     routing: Routing = EVENLY
+    layer_pattern: RunLengths = ()
+
+    def __post_init__(self) -> None:
+        if self.layer_pattern:
+            repeats = [block.repeat for block in self.blocks if block.is_layer]
+            totals = [sum(n for kind, n in self.layer_pattern if kind == k) for k in range(len(repeats))]
+            assert totals == repeats, f"{self.model}: the pattern has {totals} layers by kind, the blocks {repeats}"
 
     @property
     def num_parameters(self) -> int:
@@ -295,6 +318,36 @@ class Graph:
     @property
     def num_layers(self) -> int:
         return sum(block.repeat for block in self.blocks if block.is_layer)
+
+    @property
+    def layer_runs(self) -> RunLengths:
+        """The order of layers, neighbours of one kind together: pairs of a kind and how many follow each other."""
+        repeats = (block.repeat for block in self.blocks if block.is_layer)
+        return self.layer_pattern or tuple(enumerate(repeats))
+
+    @property
+    def is_interleaved(self) -> bool:
+        """Whether layers of some kind come again after layers of another."""
+        return len(self.layer_runs) > sum(block.is_layer for block in self.blocks)
+
+    def layers_before(self, positions: IntArray) -> IntArray:
+        """Layers of each kind before each of `positions` in the order of the model: kinds by positions."""
+        before = np.zeros((sum(block.is_layer for block in self.blocks), len(positions)), dtype=np.int64)
+        start = 0
+        for kind, count in self.layer_runs:
+            before[kind] += np.clip(positions - start, 0, count)
+            start += count
+        return before
+
+    @property
+    def blocks_in_order(self) -> Iterator[Block]:
+        """Every repeat of every block, in the order in which the model runs them."""
+        layers = [block for block in self.blocks if block.is_layer]
+        for block in self.blocks:
+            if not (self.layer_pattern and block.is_layer):
+                yield from (block for _ in range(block.repeat))
+            elif block is layers[0]:
+                yield from (layers[kind] for kind, count in self.layer_pattern for _ in range(count))
 
     @property
     def num_tokens(self) -> int:

@@ -6,6 +6,7 @@ divided further under sequence parallelism. A `gather` opens a region and a `red
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from dovetail.errors import InvalidInput, did_you_mean, require_positive
@@ -133,14 +134,13 @@ def whole(num_elements: int) -> Extent:
     return num_elements, Axis.NONE
 
 
-def causal_pairs_frac(seq: int, window: int = 0, window_frac: float = 1.0) -> float:
-    """Share of all (query, key) pairs that causal attention looks at, averaged over layers.
+def causal_pairs_frac(seq: int, window: int = 0) -> float:
+    """Share of all (query, key) pairs that causal attention looks at: the last `window` keys, or 0 for all of them.
 
-    In `window_frac` of the layers a query sees the last `window` keys (0: all of them), in the others all keys before
-    it. The diagonal counts half, so that no window gives one half.
+    The diagonal counts half, so that no window gives one half.
     """
     seen = min(window, seq) / seq if window else 1.0
-    return window_frac * seen * (1 - seen / 2) + (1 - window_frac) / 2
+    return seen * (1 - seen / 2)
 
 
 def close_region(build: BlockBuilder, sample: Sample, x: int, width: int, residual: int, has_dropout: bool) -> int:
@@ -199,14 +199,15 @@ def attend(
     keys: int,
     is_causal: bool,
     has_dropout: bool,
-    causal_frac: float = 0.5,
+    window: int = 0,
     score_kinds: tuple[str, ...] = (),
+    has_sinks: bool = False,
 ) -> int:
     """Attention over `keys` positions, which under context parallelism devices exchange as the plan says: they gather
     keys and values, pass them round a ring, or deal heads out for positions.
 
-    `causal_frac` is what `is_causal` leaves of the pairs; `score_kinds` are element-wise operators on the scores,
-    which a fused kernel does on chip, as it does the softmax.
+    `window`: keys that a causal query sees, 0 for all before it; `score_kinds` are element-wise operators on the
+    scores, which a fused kernel does on chip, as it does the softmax; `has_sinks`: heads have a learnt logit each.
     """
     kv_cols = (heads.key_cols[0] + heads.value_cols[0], heads.kv_axis)
     dealt = (heads.query_cols[0] + heads.output_cols[0], heads.axis)
@@ -214,13 +215,18 @@ def attend(
     inputs = (*qkv[:-1], kv) if len(qkv) > 1 else (kv,)
     batch_heads: Extent = (sample.batch * heads.num_heads, Axis.DATA | heads.axis | Axis.HEADS)
     queries: Extent = (sample.seq, Axis.QUERIES)
+    sinks: Extent = (heads.num_heads, heads.axis) if has_sinks else (0, Axis.NONE)
+    frac = causal_pairs_frac(keys, window) if is_causal else 1.0
     build.is_core = True
     if sample.attention in FLASH_KINDS:
         shape = (batch_heads, queries, (keys, Axis.HOPS), heads.key_width, heads.value_width)
-        frac = causal_frac if is_causal else 1.0
         x = build.attention(inputs, *shape, kv_frac=heads.kv_frac, work_frac=frac, kind=FLASH_KINDS[sample.attention])
+        build.rows[x].bias = sinks
     else:
-        x = _attend_unfused(build, inputs, batch_heads, queries, whole(keys), heads, has_dropout, score_kinds)
+        scored = min(keys, math.ceil(2 * frac * keys))
+        x = _attend_unfused(
+            build, inputs, batch_heads, queries, whole(scored), keys / scored, heads, has_dropout, score_kinds, sinks
+        )
     build.is_core = False
     return x
 
@@ -231,18 +237,24 @@ def _attend_unfused(
     batch_heads: Extent,
     queries: Extent,
     keys: Extent,
+    keys_frac: float,
     heads: Heads,
     has_dropout: bool,
     score_kinds: tuple[str, ...],
+    sinks: Extent,
 ) -> int:
-    """Scores, softmax and weighted values as operators of their own; masked scores are computed all the same."""
+    """Scores, softmax and weighted values as operators of their own; masked scores are computed all the same.
+
+    Under a window w attention runs in blocks, each of w queries against its own w keys and the w before them
+    (Longformer's sliding chunks, arXiv:2004.05150): `keys` is how many a query is scored against on average, and all
+    keys, of which there are `keys_frac` times as many, are read.
+    """
     score_rows = (batch_heads[0] * queries[0], batch_heads[1] | queries[1])
-    x = build.matmul(
-        inputs, batch_heads, queries, keys, whole(heads.key_width), name="scores", b_distinct_frac=heads.kv_frac
-    )
+    kv_frac = heads.kv_frac * keys_frac
+    x = build.matmul(inputs, batch_heads, queries, keys, whole(heads.key_width), name="scores", b_distinct_frac=kv_frac)
     for index, kind in enumerate(score_kinds):
         x = build.vector(kind, (x,), score_rows, keys, name=f"score_{index}_{kind}")
-    x = build.vector("softmax", (x,), score_rows, keys)
+    x = build.vector("softmax", (x,), score_rows, keys, weight=sinks)
     if has_dropout:
         x = build.vector("dropout", (x,), score_rows, keys, name="attention_dropout")
     return build.matmul(
@@ -252,7 +264,7 @@ def _attend_unfused(
         whole(heads.value_width),
         keys,
         name="weighted_values",
-        b_distinct_frac=heads.kv_frac,
+        b_distinct_frac=kv_frac,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dovetail.errors import InvalidInput, NotModelled, did_you_mean, require_positive
+from dovetail.workload.layer_types import FIELDS, check_pattern
 from dovetail.workload.operator_tables import own_operators
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ _NOT_TOGETHER = (
     ("has_dropout", "experts"),
     ("has_ffn_dropout", "experts"),
     ("ffn_bias", "experts"),
+    ("layer_types", "num_encoder_layers"),
+    ("mlp_layer_types", "num_encoder_layers"),
+    ("has_attention_sinks", "num_encoder_layers"),
     ("qk_norm", "latent"),
     ("qkv_bias", "latent"),
 )
@@ -68,6 +72,8 @@ def check_shape(shape: Transformer) -> None:
     _check_attention(shape)
     _check_norms(shape)
     _check_dense_layers(shape)
+    for field in FIELDS:
+        check_pattern(shape, field)
 
 
 def _require_known(name: str, known: tuple[str, ...], label: str, noun: str) -> None:
@@ -81,9 +87,8 @@ def _check_attention(shape: Transformer) -> None:
     if shape.num_heads % shape.num_kv_heads:
         few, many = shape.num_kv_heads, shape.num_heads
         raise InvalidInput(f"num_kv_heads={few} must divide num_heads={many}", "num_kv_heads")
-    for label in ("rotary_frac", "window_frac"):
-        if not 0 < getattr(shape, label) <= 1:
-            raise InvalidInput(f"{label} must be above 0 and at most 1; got {getattr(shape, label):g}", label)
+    if not 0 < shape.rotary_frac <= 1:
+        raise InvalidInput(f"rotary_frac must be above 0 and at most 1; got {shape.rotary_frac:g}", "rotary_frac")
     if shape.has_rope and int(shape.head_width * shape.rotary_frac) < 1:
         message = f"rotary_frac={shape.rotary_frac:g} leaves no column of a head of {shape.head_width}"
         raise InvalidInput(f"{message}; say has_rope: false if nothing turns", "rotary_frac")
@@ -91,8 +96,6 @@ def _check_attention(shape: Transformer) -> None:
         raise InvalidInput("rotary_frac goes with plain attention; of latent attention say rotary_width", "rotary_frac")
     if shape.window and not shape.is_causal:
         raise InvalidInput(f"window={shape.window} needs causal attention; set window to 0", "window")
-    if shape.window_frac != 1 and not shape.window:
-        raise InvalidInput(f"window_frac={shape.window_frac:g} needs a window; give one or remove it", "window_frac")
 
 
 def _check_norms(shape: Transformer) -> None:
@@ -108,6 +111,10 @@ def _check_norms(shape: Transformer) -> None:
 
 
 def _check_dense_layers(shape: Transformer) -> None:
+    if shape.num_dense_layers and shape.mlp_layer_types:
+        raise InvalidInput(
+            "num_dense_layers and mlp_layer_types both say which layers are dense; leave one out", "num_dense_layers"
+        )
     if shape.num_dense_layers and shape.experts is None:
         raise InvalidInput("num_dense_layers needs experts; remove it or give experts", "num_dense_layers")
     if shape.num_dense_layers >= shape.num_layers:

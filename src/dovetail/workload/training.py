@@ -256,7 +256,8 @@ def _backward_products(row: Row, is_first: bool) -> list[Row]:
     dw: dict[str, object] = {"extents": (b, k, n, m, v), "distinct_frac": (a_frac, c_frac, b_frac)}
     gradients.append(_bare(row, Phase.WEIGHT_GRAD if has_weight else Phase.INPUT_GRAD, name=f"{row.name}:dw", **dw))
     if row.bias[0]:
-        db: dict[str, object] = {"extents": (ONE, m, n, ONE, ONE), "distinct_frac": (1.0, 1.0, 1.0), "math": ""}
+        rows = (b[0] * m[0], b[1] | m[1]) if row.kind == "expert_linear" else m  # those of every expert
+        db: dict[str, object] = {"extents": (ONE, rows, n, ONE, ONE), "distinct_frac": (1.0, 1.0, 1.0), "math": ""}
         gradients.append(_bare(row, Phase.WEIGHT_GRAD, kind="bias_grad", name=f"{row.name}:db", **db))
     return gradients
 

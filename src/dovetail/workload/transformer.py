@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from dovetail.errors import InvalidInput
 from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.experts import Experts, add_shared_expert, mixture
-from dovetail.workload.graph import Axis, Block, Graph, Rule
+from dovetail.workload.graph import Axis, Block, Graph, Rule, RunLengths, run_lengths
 from dovetail.workload.latent import LatentAttention, latent_qkv
+from dovetail.workload.layer_types import layers_of, shape_of_layer
 from dovetail.workload.layers import (
     NUM_LOSS_STATISTICS,
     Heads,
     Sample,
     attend,
-    causal_pairs_frac,
     close_region,
     feed_forward,
     masked_token_transform,
@@ -47,8 +48,10 @@ class Transformer:
     qk_norm: bool = False
     is_parallel: bool = False  # attention and feed-forward side by side
     is_causal: bool = True
-    window: int = 0  # keys a causal query sees; 0: all before it
-    window_frac: float = 1.0  # share of layers that have the window; the others see all keys
+    window: int = 0  # keys a causal query sees; 0: all before it; of layer_types, in those with sliding_attention
+    layer_types: tuple[tuple[str, int], ...] = ()  # attention by layer: types and how many in a row, from the top again
+    mlp_layer_types: tuple[tuple[str, int], ...] = ()  # dense or sparse by layer; empty: as num_dense_layers says
+    has_attention_sinks: bool = False  # a learnt logit a head, in every softmax beside the scores
     has_rope: bool = True
     rotary_frac: float = 1.0  # part of a key that turns with its position
     has_dropout: bool = False  # after the embedding and before every residual add
@@ -98,7 +101,24 @@ class Transformer:
             blocks=tuple(self._blocks(sample)),
             rules=tuple(self._rules(sample)),
             num_kv_heads=self.heads.num_kv_heads,
+            layer_pattern=self._layer_pattern,
         )
+
+    @property
+    def num_expert_layers(self) -> int:
+        if self.experts is None:
+            return 0
+        if self.mlp_layer_types:
+            return sum("sparse" in types for types in layers_of(self))
+        return self.num_layers - self.num_dense_layers
+
+    @property
+    def _layer_pattern(self) -> RunLengths:
+        """The order of layers by kind, where kinds are interleaved."""
+        layers = layers_of(self)
+        kinds = list(dict.fromkeys(layers))
+        runs = run_lengths(kinds.index(types) for types in layers)
+        return runs if len(runs) > len(kinds) else ()
 
     def _rules(self, sample: Sample) -> list[Rule]:
         rules = [
@@ -108,7 +128,7 @@ class Transformer:
             Rule(axis=Axis.HEADS, label="num_heads", count=self.num_heads),
             Rule(axis=Axis.HEADS, label="num_kv_heads", count=self.heads.num_kv_heads),
         ]
-        if self.experts is None or self.num_dense_layers:
+        if self.num_expert_layers < self.num_layers:
             rules.append(Rule(axis=Axis.TENSOR, label="ffn_width", count=self.ffn_width))
         if self.experts is not None:
             rules.append(Rule(axis=Axis.EXPERT, label="num_experts", count=self.experts.num_experts))
@@ -126,6 +146,10 @@ class Transformer:
             blocks.append(
                 self._layer(sample, "decoder").block(repeat=self.num_layers, boundary_activation_elements=carried)
             )
+        elif self.layer_types or self.mlp_layer_types:
+            for types, repeat in Counter(layers_of(self)).items():  # in the order in which they come first
+                name = "_".join((*types, "layer"))
+                blocks.append(shape_of_layer(self, types)._layer(sample, name).block(repeat=repeat))
         elif self.experts is None:
             blocks.append(self._layer(sample, "layer").block(repeat=self.num_layers))
         else:
@@ -241,8 +265,9 @@ class Transformer:
             keys=sample.seq,
             is_causal=self.is_causal,
             has_dropout=self.has_attention_dropout,
-            causal_frac=causal_pairs_frac(sample.seq, self.window, self.window_frac),
+            window=self.window,
             score_kinds=self.score_kinds,
+            has_sinks=self.has_attention_sinks,
         )
         return build.linear(x, sample.tokens, output_cols, width, name="attention_out", bias=self.output_bias)
 

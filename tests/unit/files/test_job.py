@@ -9,7 +9,9 @@ import pytest
 from dovetail.errors import InvalidInput
 from dovetail.files.cluster import load_cluster
 from dovetail.files.job import Job, load_plan, load_spec, load_workload
+from dovetail.files.job_text import model_entries
 from dovetail.files.model import load_model
+from dovetail.files.value_formats import yaml_lines
 from dovetail.parallel.plan import Overlap, Plan
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.routing import Routing
@@ -175,6 +177,32 @@ def test_a_model_written_out_is_the_transformer_it_says(write):
     assert model.architecture.experts.width == 64
     assert model.architecture.latent is not None
     assert (model.seq, model.batch) == (128, 16)
+
+
+def test_a_layer_pattern_is_names_and_how_many_of_each_follow_each_other(write):
+    text = "{base: llama3-8b, name: local-global, window: 1024, layer_types: [[sliding_attention, 5], full_attention]}"
+    model = load_model(str(write(text, "local.yaml")))
+    assert isinstance(model.architecture, Transformer)
+    assert model.architecture.layer_types == (("sliding_attention", 5), ("full_attention", 1))
+    again = "\n".join(yaml_lines(dict(model_entries(model))))  # type: ignore[arg-type]
+    assert load_model(str(write(again, "again.yaml"))).architecture == model.architecture
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("[[sliding_attention, 0]]", "layer_types: sliding_attention needs a count of at least 1; got 0"),
+        ("[sliding]", "layer_types: no layer type is named 'sliding'; known: full_attention, sliding_attention"),
+        ("[[5, sliding_attention]]", "must be a name, or a name and a count such as [name, 5]"),
+        ("[dense]", "layer_types: no layer type is named 'dense'"),
+    ],
+)
+def test_a_layer_pattern_that_says_nothing_is_refused_in_one_line(write, pattern, message):
+    file = write(f"{{base: llama3-8b, name: x, window: 1024, layer_types: {pattern}}}", "bad.yaml")
+    with pytest.raises(InvalidInput) as caught:
+        load_model(str(file))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_the_workload_may_say_how_long_a_sample_is_where_the_model_does_not(write, refusal):

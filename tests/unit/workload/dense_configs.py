@@ -332,3 +332,21 @@ GEMMA_3_1B: Config = {
     "use_cache": True,
     "vocab_size": 262144,
 }
+GEMMA_3_27B: Config = {  # text_config of the released config.json, defaults of Transformers written out
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "head_dim": 128,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "hidden_size": 5376,
+    "intermediate_size": 21504,
+    "max_position_embeddings": 131072,
+    "model_type": "gemma3_text",
+    "num_attention_heads": 32,
+    "num_hidden_layers": 62,
+    "num_key_value_heads": 16,
+    "query_pre_attn_scalar": 168,
+    "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
+    "sliding_window": 1024,
+    "sliding_window_pattern": 6,
+    "vocab_size": 262208,
+}

@@ -12,6 +12,7 @@ from dovetail.workload.transformer import Transformer
 from tests.unit.workload.dense_configs import (
     GEMMA_2_9B,
     GEMMA_3_1B,
+    GEMMA_3_27B,
     GEMMA_7B,
     GPT2,
     GPT_NEOX_20B,
@@ -33,6 +34,8 @@ from tests.unit.workload.mixture_configs import (
     DEEPSEEK_V2_LITE,
     DEEPSEEK_V3,
     DEEPSEEK_V3_QUANTISED,
+    GPT_OSS_20B,
+    GPT_OSS_120B,
     MIXTRAL_8X7B,
     PHI_3_5_MOE,
     QWEN_1_5_MOE_A2_7B,
@@ -66,6 +69,9 @@ RELEASED: dict[str, tuple[Config, int]] = {
     "deepseek-moe-16b": (DEEPSEEK_MOE_16B, 16_375_728_128),
     "qwen-7b": (QWEN_7B, 7_721_324_544),
     "gemma-3-1b": (GEMMA_3_1B, 999_885_952),
+    "gemma-3-27b": (GEMMA_3_27B, 27_009_346_304),
+    "gpt-oss-20b": (GPT_OSS_20B, 20_914_757_184),
+    "gpt-oss-120b": (GPT_OSS_120B, 116_829_156_672),
     "mt5-small": (MT5_SMALL, 300_176_768),
     "phi-3.5-moe": (PHI_3_5_MOE, 41_873_153_344),
 }

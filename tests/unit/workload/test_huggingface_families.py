@@ -65,27 +65,30 @@ def test_beyond_the_window_only_the_pairs_inside_it_are_worked_on(seq):
     assert work_frac(MISTRAL_7B, seq) == pytest.approx(pairs / seq**2, rel=1.5 / seq + 1e-9)
 
 
-def test_a_window_in_every_other_layer_is_worth_half_of_it():
-    whole = work_frac(MISTRAL_7B, 8192)
-    assert work_frac(GEMMA_2_9B, 8192) == pytest.approx((whole + 0.5) / 2)
-
-
 def test_layer_types_say_which_layers_have_the_window():
     kinds = {"all": ["sliding_attention"] * 42, "none": ["full_attention"] * 42}
-    assert transformer_of(GEMMA_2_9B).window_frac == 0.5
-    assert transformer_of(GEMMA_2_9B | {"layer_types": kinds["all"]}).window_frac == 1
+    every_other = (("sliding_attention", 1), ("full_attention", 1))
+    assert transformer_of(GEMMA_2_9B).layer_types == every_other
+    written_out = ["sliding_attention", "full_attention"] * 21
+    assert transformer_of(GEMMA_2_9B | {"layer_types": written_out}) == transformer_of(GEMMA_2_9B)
+    all_sliding = transformer_of(GEMMA_2_9B | {"layer_types": kinds["all"]})
+    assert (all_sliding.window, all_sliding.layer_types) == (4096, ())
     assert transformer_of(GEMMA_2_9B | {"layer_types": kinds["none"]}).window == 0
     odd = [*kinds["all"][:40], *kinds["none"][:2]]
-    assert isinstance(error_of(GEMMA_2_9B | {"layer_types": odd}), NotModelled)
+    found = transformer_of(GEMMA_2_9B | {"layer_types": odd})
+    assert found.layer_types == (("sliding_attention", 40), ("full_attention", 2))
     assert isinstance(error_of(GEMMA_2_9B | {"layer_types": ["chunked_attention"] * 42}), NotModelled)
     assert isinstance(error_of(GEMMA_2_9B | {"layer_types": kinds["all"][:41]}), InvalidInput)
 
 
 def test_all_but_the_last_of_every_six_layers_of_gemma_3_have_the_window():
     kinds = ["full_attention" if (layer + 1) % 6 == 0 else "sliding_attention" for layer in range(26)]
-    assert transformer_of(GEMMA_3_1B).window_frac == pytest.approx(kinds.count("sliding_attention") / 26)
+    assert transformer_of(GEMMA_3_1B).layer_types == (("sliding_attention", 5), ("full_attention", 1))
     written_out = without(GEMMA_3_1B, "sliding_window_pattern") | {"layer_types": kinds}
-    assert transformer_of(written_out).window_frac == pytest.approx(22 / 26)
+    assert transformer_of(written_out) == transformer_of(GEMMA_3_1B)
+    graph = transformer_of(GEMMA_3_1B).forward(Sample(batch=1, seq=2048, dtype="bf16"))
+    assert [block.repeat for block in graph.blocks] == [1, 22, 4, 1]
+    assert graph.layer_runs == ((0, 5), (1, 1)) * 4 + ((0, 2),)
     assert transformer_of(GEMMA_3_1B | {"sliding_window_pattern": 1}).window == 0
 
 
@@ -105,9 +108,8 @@ def test_qwen_uses_its_window_only_when_told_to():
     on = QWEN_2_5_7B | {"use_sliding_window": True}
     assert transformer_of(on).window == 0
     assert transformer_of(on | {"max_window_layers": 0}).window == 131072
-    error = error_of(on | {"max_window_layers": 14})
-    assert isinstance(error, NotModelled)
-    assert error.where == "max_window_layers"
+    behind = transformer_of(on | {"max_window_layers": 14})
+    assert behind.layer_types == (("full_attention", 14), ("sliding_attention", 14))
 
 
 def test_the_capped_scores_of_gemma_2_show_when_attention_is_not_fused():
@@ -119,3 +121,7 @@ def test_the_capped_scores_of_gemma_2_show_when_attention_is_not_fused():
 
 def test_the_first_layers_of_a_mixture_may_be_dense():
     assert transformer_of(QWEN_1_5_MOE_A2_7B | {"mlp_only_layers": [1, 0]}).num_dense_layers == 2
+    every_other = transformer_of(QWEN_1_5_MOE_A2_7B | {"decoder_sparse_step": 2})
+    assert every_other.mlp_layer_types == (("dense", 1), ("sparse", 1))
+    fourth = transformer_of(QWEN_1_5_MOE_A2_7B | {"mlp_only_layers": [3]})
+    assert fourth.mlp_layer_types == (("sparse", 3), ("dense", 1), ("sparse", 20))

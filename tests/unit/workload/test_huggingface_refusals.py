@@ -12,7 +12,7 @@ from dovetail.workload.layers import Sample
 from dovetail.workload.model import Model
 from tests.unit.workload.dense_configs import GPT2, LLAMA_2_7B, LLAMA_3_8B, OPT_1_3B, PHI_2, QWEN_2_5_7B, Config
 from tests.unit.workload.encoder_configs import BERT_BASE_UNCASED, T5_LARGE
-from tests.unit.workload.mixture_configs import DEEPSEEK_V3, QWEN_1_5_MOE_A2_7B
+from tests.unit.workload.mixture_configs import DEEPSEEK_V3, GPT_OSS_20B, QWEN_1_5_MOE_A2_7B
 from tests.unit.workload.released_configs import RELEASED, error_of, without
 
 
@@ -104,8 +104,9 @@ def test_what_is_not_modelled_is_refused_and_not_ignored(changes, where):
         (OPT_1_3B, "layerdrop", 0.1),
         (OPT_1_3B, "enable_bias", False),
         (PHI_2, "qk_layernorm", True),
-        (QWEN_1_5_MOE_A2_7B, "decoder_sparse_step", 2),
-        (QWEN_1_5_MOE_A2_7B, "mlp_only_layers", [3]),
+        (QWEN_1_5_MOE_A2_7B, "mlp_only_layers", [24]),
+        (QWEN_1_5_MOE_A2_7B, "mlp_only_layers", list(range(24))),
+        (GPT_OSS_20B, "experts_per_token", 2),
         (DEEPSEEK_V3, "moe_layer_freq", 2),
         (DEEPSEEK_V3, "attention_bias", True),
         (GPT2, "reorder_and_upcast_attn", True),

@@ -62,8 +62,11 @@ def test_layers_are_stored_once_and_repeated():
         ({"rotary_frac": -0.5}, "rotary_frac"),
         ({"rotary_frac": float("nan")}, "rotary_frac"),
         ({"rotary_frac": 0.01}, "rotary_frac"),
-        ({"window": 8, "window_frac": 0.0}, "window_frac"),
-        ({"window_frac": 0.5}, "window_frac"),
+        ({"layer_types": (("sliding_attention", 1),)}, "layer_types"),
+        ({"window": 8, "layer_types": (("sliding", 1),)}, "layer_types"),
+        ({"window": 8, "layer_types": (("dense", 1),)}, "layer_types"),
+        ({"window": 8, "layer_types": (("sliding_attention", 0), ("full_attention", 1))}, "layer_types"),
+        ({"mlp_layer_types": (("dense", 1), ("sparse", 1))}, "mlp_layer_types"),
         ({"window": 8, "is_causal": False}, "window"),
         ({"head_width": 0}, "head_width"),
     ],
@@ -206,11 +209,6 @@ def test_the_share_inside_a_window_is_the_count_of_its_pairs(window):
     seq = 512
     pairs = sum(min(query + 1, window) for query in range(seq)) - 0.5 * window  # half the diagonal that fills up
     assert causal_pairs_frac(seq, window) == pytest.approx(pairs / seq**2)
-
-
-def test_layers_without_the_window_weigh_in_by_their_share():
-    mixed = causal_pairs_frac(512, 64, 0.75)
-    assert mixed == pytest.approx(0.75 * causal_pairs_frac(512, 64) + 0.25 * causal_pairs_frac(512))
 
 
 def test_a_window_cuts_the_work_of_attention_and_not_what_it_reads():

@@ -119,7 +119,7 @@ def _mixture(row: Row, family: str) -> Transformer:
         qk_norm="qwen3" in family,
         activation=_activation(row, family),
         window=128 if "gpt oss" in family else 0,
-        window_frac=0.5 if "gpt oss" in family else 1.0,  # every other layer
+        layer_types=(("sliding_attention", 1), ("full_attention", 1)) if "gpt oss" in family else (),
     )
 
 

@@ -10,6 +10,8 @@ from dataclasses import replace
 
 from dovetail.report.launchers.launch import Flag, Missing, flag, unsaid
 from dovetail.workload.experts import Experts
+from dovetail.workload.graph import run_lengths
+from dovetail.workload.layer_types import layers_of
 from dovetail.workload.routing import Routing
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
@@ -21,7 +23,7 @@ _BASIC = {
     "norm_has_bias", "activation", "qkv_bias", "output_bias", "ffn_bias", "is_causal", "has_rope", "has_dropout",
     "has_attention_dropout", "is_tied", "num_positions", "experts", "num_encoder_layers", "head",
 }  # fmt: skip
-_SAID = _BASIC | {"qk_norm", "window", "window_frac", "rotary_frac", "num_dense_layers", "latent"}
+_SAID = _BASIC | {"qk_norm", "window", "layer_types", "mlp_layer_types", "rotary_frac", "num_dense_layers", "latent"}
 
 
 def megatron_shape(shape: Transformer, workload: Workload) -> Iterator[Flag | Missing]:
@@ -128,15 +130,19 @@ def _window(shape: Transformer) -> Iterator[Flag | Missing]:
     if not shape.window:
         return
     yield flag("--window-size", f"({shape.window - 1},0)")  # keys before the query's own, and none after it
-    if shape.window_frac == 1:
+    if not shape.layer_types:
         return
-    one_in = 1 / (1 - shape.window_frac)
-    if abs(one_in - round(one_in)) < 1 / shape.num_layers:
-        yield flag("--window-attn-skip-freq", round(one_in))
+    [*sliding, last] = shape.layer_types
+    if last == ("full_attention", 1) and [name for name, _ in sliding] == ["sliding_attention"]:
+        yield flag("--window-attn-skip-freq", sliding[0][1] + 1)  # N: after every N - 1 with a window one without
     else:
-        yield Missing(
-            f"a window in {shape.window_frac:g} of the layers, written as in all", "a ratio of N-1 to 1 is said"
-        )
+        yield flag("--window-attn-skip-freq", _zeros_and_ones(shape, "sliding_attention"))
+
+
+def _zeros_and_ones(shape: Transformer, layer_type: str) -> str:
+    """A Python list, as Megatron-LM evaluates it, with a 1 for each layer of this type."""
+    runs = run_lengths(int(layer_type in types) for types in layers_of(shape))
+    return "(" + "+".join(f"[{is_one}]*{count}" for is_one, count in runs) + ")"
 
 
 def _latent(shape: Transformer) -> Iterator[Flag]:
@@ -163,9 +169,8 @@ def _experts(shape: Transformer, experts: Experts, workload: Workload) -> Iterat
         yield flag("--moe-expert-capacity-factor", f"{workload.routing.capacity_factor:g}")
     if workload.routing.pads:
         yield flag("--moe-pad-expert-input-to-capacity")
-    if shape.num_dense_layers:
-        pattern = f"([0]*{shape.num_dense_layers}+[1]*{shape.num_layers - shape.num_dense_layers})"
-        yield flag("--moe-layer-freq", pattern)
+    if shape.num_dense_layers or shape.mlp_layer_types:
+        yield flag("--moe-layer-freq", _zeros_and_ones(shape, "sparse"))
     if experts.shared_width:
         yield flag("--moe-shared-expert-intermediate-size", experts.shared_width)
     if experts.router_bias:

@@ -44,7 +44,7 @@ def _light_experts(shape: Transformer) -> Iterator[Flag | Missing]:
     yield flag("--recompute-modules", "layernorm", "moe_act")
     if shape.latent is None:
         yield Missing("recompute light of the norm before attention", "the product behind it holds it and keeps it")
-    if shape.num_dense_layers:
+    if shape.num_expert_layers < shape.num_layers:
         yield Missing("recompute light of dense layers' activations", "moe_act is for those of experts")
 
 

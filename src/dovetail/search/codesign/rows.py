@@ -54,7 +54,7 @@ def _case_facts(case: Case) -> dict[str, Any]:
         "name": case.name,
         "batch": case.workload.global_batch,
         "seq": case.workload.seq,
-        "digest": digest_of((tuple(graph.blocks), graph.num_tokens, graph.batch, precision)),
+        "digest": digest_of((tuple(graph.blocks), graph.num_tokens, graph.batch, precision, *graph.layer_pattern)),
         "plans": json.loads(json.dumps(stable_facts(case.plans))),
         "weight": case.weight,
         **({STAGES: EVEN} if case.is_even_only else {}),

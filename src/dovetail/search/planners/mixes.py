@@ -3,18 +3,84 @@
 Chunks take consecutive layers, one or more each, and a stage holds its chunks. Let c_k be the chunk with the last
 layer of kind k. Then a chunk between c_(k-1) and c_k, the latter included, holds a layer of kind k or more; c_(k-1)
 may hold some; and no other does. Every number of layers by stage and kind that keeps to this, and adds up, can be.
+
+That goes for kinds each of which is in one place. Where kinds are interleaved, a stage of one chunk holds layers that
+follow each other, and what those are is read off the model's layer pattern (`LayerOrder`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations_with_replacement
 
 import numpy as np
 
 from dovetail.parallel.plan import Plan
-from dovetail.workload.graph import BoolArray, Graph, IntArray
+from dovetail.workload.graph import BoolArray, Graph, IntArray, RunLengths
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StageLayers:
+    """Layers that a stage may hold, one choice a row: how many of each kind and, of interleaved kinds, from where on.
+
+    `start` is the first position from which layers of these kinds follow each other in this order.
+    """
+
+    counts: IntArray  # rows by kinds
+    start: IntArray
+
+    def at(self, rows: BoolArray) -> StageLayers:
+        return StageLayers(counts=self.counts[rows], start=self.start[rows])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LayerOrder:
+    """Where layers of interleaved kinds lie: those before each position, and which stretches of them are alike."""
+
+    before: IntArray  # positions by kinds
+    first_alike: IntArray  # by position and length: where the first stretch of the same kinds in the same order begins
+
+    @property
+    def num_layers(self) -> int:
+        return len(self.before) - 1
+
+    def held(self, start: IntArray, count: IntArray) -> IntArray:
+        """Layers of each kind among the `count` from `start` on, rows by kinds."""
+        return np.asarray(self.before[start + count] - self.before[start])
+
+    def stages(self, num_stages: int) -> list[StageLayers]:
+        """What each stage can hold if all hold consecutive layers, one or more; stretches that are alike once."""
+        found, most = [], self.num_layers
+        for stage in range(num_stages):
+            behind = num_stages - 1 - stage
+            starts = np.arange(stage, most - behind) if stage else np.zeros(1, dtype=np.int64)
+            ends = np.arange(stage + 1, most - behind + 1) if behind else np.array([most])
+            start, end = (grid.ravel() for grid in np.meshgrid(starts, ends, indexing="ij"))
+            start, count = start[end > start], (end - start)[end > start]
+            start, count = np.unique(np.stack([self.first_alike[start, count], count]), axis=1)
+            found.append(StageLayers(counts=self.held(start, count), start=start))
+        return found
+
+
+def layer_order(graph: Graph) -> LayerOrder:
+    return _layer_order(graph.layer_runs)
+
+
+@lru_cache(maxsize=16)
+def _layer_order(runs: RunLengths) -> LayerOrder:
+    kinds = np.repeat(*np.array(runs).T)
+    num, num_kinds = len(kinds), int(kinds.max()) + 1
+    before = np.zeros((num + 1, num_kinds), dtype=np.int64)
+    before[np.arange(1, num + 1), kinds] = 1
+    first_alike = np.zeros((num + 1, num + 1), dtype=np.int64)
+    alike = np.zeros(num + 1, dtype=np.int64)
+    for length in range(1, num + 1):  # stretches are alike that were so without their last layer, if that is too
+        longer = alike[: num - length + 1] * num_kinds + kinds[length - 1 :]
+        _, first, alike = np.unique(longer, return_index=True, return_inverse=True)
+        first_alike[: num - length + 1, length] = first[alike]
+    return LayerOrder(before=np.cumsum(before, axis=0), first_alike=first_alike)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -22,6 +22,7 @@ from dovetail.search.planners.candidates import Found
 from dovetail.search.planners.cuts.pool_cuts import PoolTable, cuts_within, plan_of, pool_table, proposed
 from dovetail.search.planners.cuts.stage_options import StageOptions, stage_options, with_policies
 from dovetail.search.planners.least_pace import least_pace_s
+from dovetail.search.planners.mixes import StageLayers
 from dovetail.search.planners.refine import MAX_EVALUATED
 from dovetail.step.assembly import Assembly, alike, by_pipeline, by_stages
 from dovetail.step.plan_table import PlanContext, shared
@@ -105,10 +106,11 @@ def _options(
 ) -> StageOptions:
     """What stages can be, each on its part."""
 
-    def wanted(part: int, plan: int, stage: int) -> IntArray:
+    def wanted(part: int, plan: int, stage: int) -> StageLayers:
         fewest, most = ranges[plan]
         is_here = stage_pools[plan][stage] == part
-        return np.arange(fewest[stage], most[stage] + 1 if is_here else fewest[stage])[:, None]
+        counts = np.arange(fewest[stage], most[stage] + 1 if is_here else fewest[stage])[:, None]
+        return StageLayers(counts=counts, start=np.zeros(len(counts), dtype=np.int64))
 
     found = [stage_options(part, policies, partial(wanted, index)) for index, part in enumerate(every.parts)]
     names = [field.name for field in fields(StageOptions)]

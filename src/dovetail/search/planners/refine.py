@@ -8,8 +8,9 @@ for some of its layers or all. What is proven of a base plan, in this order:
    (`step_lower_bounds`).
 2. Closed: every cut whose slowest stage leaves room below the best plan was evaluated, or its pipeline, exact, together
    with the least that is exchanged and updated once a step, is above the best plan.
-3. Neither: too many cuts, kinds of layers that may end in too many ways, chunks on two stages, or the budget is used
-   up. Then only its bound counts, and the gap is what the least of these leaves open.
+3. Neither: too many cuts, kinds of layers that may end in too many ways, several chunks of interleaved kinds a stage,
+   chunks on two stages, or the budget is used up. Then only its bound counts, and the gap is what the least of these
+   leaves open.
 
 Layers all alike are cut by `stage_cuts`, those of several kinds by `mix_cuts`.
 """
@@ -40,7 +41,7 @@ from dovetail.search.planners.cuts.per_step_costs import per_step_of_cuts_s
 from dovetail.search.planners.cuts.plan_stages import PlanStages
 from dovetail.search.planners.cuts.stage_cuts import StageTable, stage_table
 from dovetail.search.planners.cuts.stage_options import layer_range, stage_options, with_policies
-from dovetail.search.planners.mixes import kind_counts
+from dovetail.search.planners.mixes import StageLayers
 from dovetail.step.assembly import Assembly, alike, by_stages
 from dovetail.step.plan_table import PlanContext, shared
 from dovetail.workload.graph import FloatArray, Graph, IntArray
@@ -117,7 +118,7 @@ def balanced_plans(job: Job, plans: Sequence[Plan]) -> list[Found]:
 
 
 def _is_refinable(graph: Graph, plans: Plans, row: int) -> bool:
-    """Every chunk must be on one stage, and of kinds of layers there must not be too many."""
+    """Every chunk must be on one stage; kinds of layers must not be too many, nor interleaved on several chunks."""
     if plans.schedules[plans.schedule[row]] == "dualpipe":
         return False
     return len(layer_blocks(graph)) == 1 or has_few_patterns(plans.plan(row), graph)
@@ -169,10 +170,11 @@ def _tables(job: Job, every: PlanContext, plans: Plans, paces_s: FloatArray) -> 
     is_alike = len(layer_blocks(graph)) == 1
     mixes = [] if is_alike else _mixes(job, every, all_plans, paces_s)
 
-    def wanted(index: int, stage: int) -> IntArray:
+    def wanted(index: int, stage: int) -> StageLayers:
         if is_alike:
             fewest, most = ranges[index]
-            return np.arange(fewest, most + 1)[:, None]
+            counts = np.arange(fewest, most + 1)[:, None]
+            return StageLayers(counts=counts, start=np.zeros(len(counts), dtype=np.int64))
         return mixes[index][stage]
 
     options, tables = stage_options(every, job.policies, wanted), []
@@ -188,7 +190,7 @@ def _tables(job: Job, every: PlanContext, plans: Plans, paces_s: FloatArray) -> 
     return tables
 
 
-def _mixes(job: Job, every: PlanContext, plans: list[Plan], paces_s: FloatArray) -> list[list[IntArray]]:
+def _mixes(job: Job, every: PlanContext, plans: list[Plan], paces_s: FloatArray) -> list[list[StageLayers]]:
     """Layers of each kind that stages of each plan are asked about, within its pace."""
     graph, kinds, lows = job.graph, layer_blocks(job.graph), block_lower_bounds(job.graph, every.table)
     found = []
@@ -198,7 +200,7 @@ def _mixes(job: Job, every: PlanContext, plans: list[Plan], paces_s: FloatArray)
         fixed_s = fixed_lows_s(every, alike(every.plans, np.array([row]), runs), lows, job.policies)[0]
         sender = every.table.comm_variant_of[row]
         layer_s = np.array([lows.least_s(kind, job.policies)[sender] for kind in kinds])
-        found.append(wanted_mixes(plan, kind_counts(graph), layer_s, fixed_s, float(paces_s[index])))
+        found.append(wanted_mixes(plan, graph, layer_s, fixed_s, float(paces_s[index])))
     return found
 
 

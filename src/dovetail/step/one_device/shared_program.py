@@ -61,7 +61,7 @@ def fully_sharded(workload: Workload, chip: Chip, held_counts: tuple[int, ...] =
     Parameters are gathered again for the backward pass, but for the block that ends the forward pass and begins the
     backward one. The update waits for every gradient; its own time is left out.
     """
-    blocks = [block for block in workload.training_graph().blocks for _ in range(block.repeat)]
+    blocks = list(workload.training_graph().blocks_in_order)
     rows = {id(block): rows_of(block.ops, chip, held_counts) for block in _distinct(blocks)}
     visits = [(index, Phase.FORWARD) for index in range(len(blocks))]
     visits += [(index, Phase.INPUT_GRAD) for index in reversed(range(len(blocks)))]

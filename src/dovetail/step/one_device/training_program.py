@@ -9,7 +9,7 @@ from dovetail.cost.costs import op_costs
 from dovetail.hardware.chip import Chip
 from dovetail.step.one_device.contention import beside_blocks
 from dovetail.step.one_device.shared_chip import Slowdowns
-from dovetail.workload.graph import Block, Ops, Phase
+from dovetail.workload.graph import Block, Graph, Ops, Phase
 from dovetail.workload.model import Model
 from dovetail.workload.operators import OPERATORS
 from dovetail.workload.optimizer import Precision
@@ -98,9 +98,9 @@ def program(workload: AceWorkload, chip: Chip, held_counts: tuple[int, ...] = ()
     forward: list[Item] = []
     backward: list[list[Item]] = []
     gradients: dict[str, float] = {}
-    blocks = job.training_graph().blocks
-    rows_by_block = {id(block): rows_of(block.ops, chip, held_counts) for block in blocks}
-    for name, block in _instances(blocks):
+    graph = job.training_graph()
+    rows_by_block = {id(block): rows_of(block.ops, chip, held_counts) for block in graph.blocks}
+    for name, block in _instances(graph):
         weights = _gradient_bytes(block.ops, workload.counts_all_parameters)
         rows = rows_by_block[id(block)]
         gradients |= {f"{name}/{row}": size for row, size in weights.items()}
@@ -119,10 +119,12 @@ def program(workload: AceWorkload, chip: Chip, held_counts: tuple[int, ...] = ()
     return _with_exchange(made) if workload.all_to_all_bytes else made
 
 
-def _instances(blocks: tuple[Block, ...]) -> Iterator[tuple[str, Block]]:
-    for block in blocks:
-        for index in range(block.repeat):
-            yield f"{block.name}.{index}", block
+def _instances(graph: Graph) -> Iterator[tuple[str, Block]]:
+    seen: dict[str, int] = {}
+    for block in graph.blocks_in_order:
+        index = seen.get(block.name, 0)
+        seen[block.name] = index + 1
+        yield f"{block.name}.{index}", block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Decoders with a mixture of experts: Mixtral, Phi-3.5 MoE, Qwen 2 and 3 MoE, DeepSeek MoE, V2 and V3."""
+"""Decoders with a mixture of experts: Mixtral, Phi-3.5 MoE, gpt-oss, Qwen 2 and 3 MoE, DeepSeek MoE, V2 and V3."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dovetail.workload.huggingface.llama import (
     with_window,
 )
 from dovetail.workload.latent import LatentAttention
+from dovetail.workload.layer_types import shortest_pattern
 from dovetail.workload.transformer import Transformer
 
 
@@ -50,8 +51,30 @@ def phimoe(fields: Fields, name: str) -> Shape:
     return Shape(transformer=shape, seq=fields.positions("max_position_embeddings"))
 
 
+@readers.register("gpt_oss")
+def gpt_oss(fields: Fields, name: str) -> Shape:
+    """A window in every other layer, a learnt logit a head in every softmax, biases, and a gate that is clamped."""
+    shape = llama_like(fields, name, num_kv_heads=8, head_width=64)
+    every_other = (("sliding_attention", 1), ("full_attention", 1))
+    shape = with_window(fields, shape, default=128, layer_types=every_other)
+    has_bias = fields.flag("attention_bias", True)
+    num_experts = fields.count("num_local_experts", 128)
+    num_chosen = fields.count("num_experts_per_tok", 4, most=num_experts)
+    fields.must_be("experts_per_token", num_chosen)  # an older name, which released configs have beside the other
+    fields.ignore("swiglu_limit", "initial_context_length")  # where the gate is clamped; before yarn stretched it
+    shape = replace(
+        shape,
+        qkv_bias=has_bias,
+        output_bias=has_bias,
+        has_attention_sinks=True,
+        activation="clamped_silu_mul",
+        experts=Experts(num_experts=num_experts, num_chosen=num_chosen, width=shape.ffn_width, has_bias=True),
+    )
+    return Shape(transformer=shape, seq=fields.positions("max_position_embeddings", 131072))
+
+
 def _with_qwen_experts(fields: Fields, shape: Transformer, *, has_shared: bool) -> Transformer:
-    """Experts in every layer but the first few, if `mlp_only_layers` names those."""
+    """Experts in one of every `decoder_sparse_step` layers, but for those that `mlp_only_layers` names."""
     num_experts = fields.count("num_experts")
     experts = Experts(
         num_experts=num_experts,
@@ -60,11 +83,16 @@ def _with_qwen_experts(fields: Fields, shape: Transformer, *, has_shared: bool) 
         shared_width=fields.count("shared_expert_intermediate_size") if has_shared else 0,
         shared_gate=has_shared,
     )
-    fields.must_be("decoder_sparse_step", 1)
-    dense = fields.counts("mlp_only_layers")
-    if tuple(sorted(dense)) != tuple(range(len(dense))) or len(dense) >= shape.num_layers:
-        raise NotModelled("mlp_only_layers must be the first layers and not all of them", "mlp_only_layers")
-    return replace(shape, experts=experts, num_dense_layers=len(dense))
+    step, dense = fields.count("decoder_sparse_step", 1), set(fields.counts("mlp_only_layers"))
+    layers = range(shape.num_layers)
+    are_sparse = [layer not in dense and (layer + 1) % step == 0 for layer in layers]
+    if not any(are_sparse) or dense - set(layers):
+        raise NotModelled("mlp_only_layers must be some of the layers and not all of them", "mlp_only_layers")
+    num_first = are_sparse.index(True)
+    if all(are_sparse[num_first:]):
+        return replace(shape, experts=experts, num_dense_layers=num_first)
+    names = ["sparse" if is_sparse else "dense" for is_sparse in are_sparse]
+    return replace(shape, experts=experts, mlp_layer_types=shortest_pattern(names))
 
 
 @readers.register("qwen2_moe")

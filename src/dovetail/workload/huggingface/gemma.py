@@ -9,6 +9,7 @@ from dovetail.workload.huggingface.fields import Fields
 from dovetail.workload.huggingface.llama import llama_like, with_attention_bias, with_window
 from dovetail.workload.transformer import Transformer
 
+_EVERY_OTHER = (("sliding_attention", 1), ("full_attention", 1))
 _CAP = ("scale", "tanh", "scale")  # cap * tanh(x / cap)
 
 
@@ -28,7 +29,7 @@ def gemma(fields: Fields, name: str) -> Shape:
 @readers.register("gemma2")
 def gemma2(fields: Fields, name: str) -> Shape:
     """Four norms a layer, a window in every other layer, scores and logits capped by a tanh."""
-    shape = with_window(fields, _gemma_like(fields, name, 4), default=4096, layers_frac=0.5)
+    shape = with_window(fields, _gemma_like(fields, name, 4), default=4096, layer_types=_EVERY_OTHER)
     fields.ignore("query_pre_attn_scalar", "sliding_window_size")  # what scores are divided by; an unused copy
     shape = replace(
         shape,
@@ -44,8 +45,8 @@ def gemma3_text(fields: Fields, name: str) -> Shape:
     """As Gemma 2 without the caps, with norms on queries and keys, and all keys in the last of every six layers."""
     shape = _gemma_like(fields, name, 4)
     period = fields.count("sliding_window_pattern", fields.count("_sliding_window_pattern", 6))
-    windowed_frac = 1 - (shape.num_layers // period) / shape.num_layers
-    shape = with_window(fields, shape, default=4096, layers_frac=windowed_frac)
+    layer_types = (("sliding_attention", period - 1), ("full_attention", 1))[period == 1 :]
+    shape = with_window(fields, shape, default=4096, layer_types=layer_types)
     fields.must_be("use_bidirectional_attention", False)
     fields.ignore("query_pre_attn_scalar")
     shape = replace(

@@ -7,10 +7,11 @@ from dataclasses import replace
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.workload.huggingface import Shape, readers
 from dovetail.workload.huggingface.fields import Fields, shown
+from dovetail.workload.layer_types import Pattern, shortest_pattern
 from dovetail.workload.transformer import Transformer
 
 _LAYER_TYPES = ("full_attention", "sliding_attention")
-_MOST_PERIOD = 8  # Gemma 3, the longest pattern released, comes round after 6
+_ALL_SLIDING = (("sliding_attention", 1),)
 
 
 def llama_like(
@@ -45,30 +46,30 @@ def with_attention_bias(fields: Fields, shape: Transformer) -> Transformer:
     return replace(shape, qkv_bias=has_bias, output_bias=has_bias)
 
 
-def with_window(fields: Fields, shape: Transformer, default: int = 0, layers_frac: float = 1.0) -> Transformer:
-    """The window of `sliding_window`, in a share of the layers unless `layer_types` says in which."""
+def with_window(
+    fields: Fields, shape: Transformer, default: int = 0, layer_types: Pattern = _ALL_SLIDING
+) -> Transformer:
+    """The window of `sliding_window`, in all layers or as `layer_types`, which the config may state, has it."""
     fields.ignore("sliding_window")
     is_off = fields.config.get("sliding_window", default) in (None, 0)  # null says that there is none
     window = 0 if is_off else fields.positions("sliding_window", default)
-    kinds = fields.texts("layer_types")
-    if kinds:
-        layers_frac = _window_frac(kinds, shape.num_layers)
-    return replace(shape, window=window, window_frac=layers_frac) if window and layers_frac else shape
+    if names := fields.texts("layer_types"):
+        layer_types = _layer_types(names, shape.num_layers)
+    if not window or all(name == "full_attention" for name, _ in layer_types):
+        return shape
+    is_mixed = any(name == "full_attention" for name, _ in layer_types)
+    return replace(shape, window=window, layer_types=layer_types if is_mixed else ())
 
 
-def _window_frac(kinds: tuple[str, ...], num_layers: int) -> float:
-    """The share of layers with a window. A pattern must come round soon, for every stage is taken to have its share."""
-    if len(kinds) != num_layers:
-        raise InvalidInput(f"layer_types must name {num_layers} layers; got {len(kinds)}", "layer_types")
-    for kind in kinds:
-        if kind not in _LAYER_TYPES:
+def _layer_types(names: tuple[str, ...], num_layers: int) -> Pattern:
+    if len(names) != num_layers:
+        raise InvalidInput(f"layer_types must name {num_layers} layers; got {len(names)}", "layer_types")
+    for name in names:
+        if name not in _LAYER_TYPES:
             raise NotModelled(
-                f"layer_types: {shown(kind)} is not modelled; known: {', '.join(_LAYER_TYPES)}", "layer_types"
+                f"layer_types: {shown(name)} is not modelled; known: {', '.join(_LAYER_TYPES)}", "layer_types"
             )
-    if not any(kinds == (kinds[:period] * num_layers)[:num_layers] for period in range(1, _MOST_PERIOD + 1)):
-        message = f"layer_types: a pattern that does not come round within {_MOST_PERIOD} layers is not modelled"
-        raise NotModelled(message, "layer_types")
-    return kinds.count("sliding_attention") / num_layers
+    return shortest_pattern(names)
 
 
 @readers.register("llama")
@@ -110,13 +111,9 @@ def with_qwen_window(fields: Fields, shape: Transformer) -> Transformer:
     """Qwen's window is off unless asked for, and then in the layers from `max_window_layers` on."""
     is_on = fields.flag("use_sliding_window", False)
     first = fields.count("max_window_layers", shape.num_layers, least=0)
-    if is_on and not fields.texts("layer_types") and 0 < first < shape.num_layers:
-        raise NotModelled(
-            f"max_window_layers: a window from layer {first} of {shape.num_layers} on is not modelled",
-            "max_window_layers",
-        )
     if is_on and first < shape.num_layers:
-        return with_window(fields, shape, default=4096)
+        behind = ("sliding_attention", shape.num_layers - first)
+        return with_window(fields, shape, default=4096, layer_types=(("full_attention", first), behind)[not first :])
     fields.ignore("sliding_window")
     if "sliding_attention" in fields.texts("layer_types"):
         raise NotModelled("layer_types: a window while use_sliding_window is false is not modelled", "layer_types")

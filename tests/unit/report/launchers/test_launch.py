@@ -365,3 +365,21 @@ def test_names_that_the_shell_fills_in_stay_open():
 )
 def test_hosts_hold_what_a_baseboard_holds(cluster, num_devices, expected):
     assert hosts(clusters[cluster].build(num_devices)) == expected
+
+
+def test_megatron_lm_is_told_which_layers_have_a_window_and_which_have_experts():
+    plan = Plan(data_parallel=8, zero_stage=1)
+    told = flags(launch("megatron-lm", "gemma-3-4b", plan, seq=8192))
+    assert (told["--window-size"], told["--window-attn-skip-freq"]) == ("(1023,0)", "6")
+    model = models["mixtral-8x7b"]()
+    shape = replace(
+        model.architecture,  # type: ignore[type-var]
+        num_layers=6,
+        window=128,
+        layer_types=(("full_attention", 1), ("sliding_attention", 2)),
+        mlp_layer_types=(("dense", 1), ("sparse", 1)),
+    )
+    of = Workload(model=replace(model, architecture=shape), global_batch=64, seq=4096)
+    told = flags(launchers["megatron-lm"](of, clusters["dgx-h100"].build(8), plan))
+    assert told["--window-attn-skip-freq"] == "([0]*1+[1]*2+[0]*1+[1]*2)"
+    assert told["--moe-layer-freq"] == "([0]*1+[1]*1+[0]*1+[1]*1+[0]*1+[1]*1)"

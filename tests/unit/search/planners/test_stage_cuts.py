@@ -16,8 +16,8 @@ def table(num_stages: int) -> StageTable:
     stage, counts = (found.ravel() for found in np.mgrid[:num_stages, 1:3])
     nothing, zeros = np.zeros(len(stage), dtype=np.int64), np.zeros(len(stage))
     options = StageOptions(
-        plan=nothing, stage=stage, counts=counts[:, None], policy=nothing, num_again=nothing, need_bytes=zeros + 1,
-        forward_s=(1.0 + stage) * counts, backward_s=2.0 * counts, weight_s=zeros,
+        plan=nothing, stage=stage, counts=counts[:, None], start=nothing, policy=nothing, num_again=nothing,
+        need_bytes=zeros + 1, forward_s=(1.0 + stage) * counts, backward_s=2.0 * counts, weight_s=zeros,
     )  # fmt: skip
     stages = PlanStages(
         plan=Plan(pipeline_parallel=num_stages, microbatch=1), options=options, num_microbatches=8, transfer_s=0.0

@@ -18,12 +18,13 @@ import numpy as np
 from dovetail.parallel.memory import ALLOCATOR_RESERVE_FRAC, MemoryTable, runtime_bytes
 from dovetail.parallel.plan import Plan
 from dovetail.search.planners.bounds.stage_paces import ROOM_TOLERANCE, state_bytes
-from dovetail.search.planners.mixes import holdable, kind_counts
+from dovetail.search.planners.mixes import holdable, kind_counts, layer_order
 from dovetail.step.pipelines import PipelineShape, pipelines, schedule_name
 from dovetail.step.plan_table import PlanContext
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
 TABLE_ELEMENTS = 800_000  # plans by mixes at a time
+MAX_MIXES = 4_096  # of interleaved kinds on stages of several chunks; with more, only the sum over stages bounds a step
 NUM_HALVINGS = 12  # of the pace; the lower end is the answer
 _WORK_TOLERANCE = 1e-9  # of all work, so that rounding forces nothing
 
@@ -75,12 +76,23 @@ def least_mix_paces_s(
     every: PlanContext, table: MemoryTable, lows: LayerMixLowerBounds, policies: tuple[int, ...]
 ) -> FloatArray:
     """A pace that none of the plans' cuts is below; infinite where none fits, or none within the limit."""
-    plan, counts = every.plans.plan(int(lows.rows[0])), kind_counts(every.graph)
+    graph = every.graph
+    plan, counts = every.plans.plan(int(lows.rows[0])), kind_counts(graph)
+    has_one_chunk = plan.num_chunks == plan.pipeline_parallel
+    if graph.is_interleaved and not has_one_chunk and np.prod(counts + 1.0) > MAX_MIXES:
+        return np.zeros(len(lows.rows))
     pace_s = np.full(len(lows.rows), np.inf)
     start = 0
     while start < len(lows.rows):
         ahead = lows.at(slice(start, start + TABLE_ELEMENTS))
-        mixes = [_mixes(plan, counts, may_hold, ahead) for may_hold in holdable(plan, counts)]
+        if graph.is_interleaved and not has_one_chunk:  # whatever chunks a stage has, it holds some mix of kinds
+            any_kind = np.ones(len(counts), dtype=bool)
+            mixes = [_mixes(plan, counts, any_kind, ahead)] * plan.pipeline_parallel
+        elif graph.is_interleaved:
+            stages = layer_order(graph).stages(plan.pipeline_parallel)
+            mixes = [_within(np.unique(stage.counts, axis=0), _most(counts, ahead)) for stage in stages]
+        else:
+            mixes = [_mixes(plan, counts, may_hold, ahead) for may_hold in holdable(plan, counts)]
         many = max(1, TABLE_ELEMENTS // sum(map(len, mixes)))
         some = slice(start, min(start + many, len(lows.rows)))
         pace_s[some] = _least_s(every, table, lows.at(some), mixes, policies)
@@ -90,12 +102,24 @@ def least_mix_paces_s(
 
 def _mixes(plan: Plan, counts: IntArray, may_hold: BoolArray, lows: LayerMixLowerBounds) -> IntArray:
     """Layers of each kind on a stage: one a chunk or more, and no more than the limit leaves time for."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        most = np.nanmax((lows.limit_s - lows.fixed_s.min(axis=1))[:, None] / lows.least_s, axis=0)
-    most = np.minimum(np.where(np.isfinite(most), most, counts), counts)
+    most = _most(counts, lows)
     ranges = [range(int(max(0, n)) + 1) if may else range(1) for n, may in zip(most, may_hold, strict=True)]
     found = np.array(list(product(*ranges)), dtype=np.int64)
     return np.asarray(found[found.sum(axis=1) >= min(plan.interleave, int(found.sum(axis=1).max()))])
+
+
+def _most(counts: IntArray, lows: LayerMixLowerBounds) -> FloatArray:
+    """Layers of each kind that the limit leaves time for."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        most = np.nanmax((lows.limit_s - lows.fixed_s.min(axis=1))[:, None] / lows.least_s, axis=0)
+    return np.asarray(np.minimum(np.where(np.isfinite(most), most, counts), counts))
+
+
+def _within(mixes: IntArray, most: FloatArray) -> IntArray:
+    """Those of `mixes` that the limit leaves time for, and of all the one with fewest layers."""
+    is_kept = np.asarray((mixes <= most).all(axis=1))
+    is_kept[mixes.sum(axis=1).argmin()] = True
+    return np.asarray(mixes[is_kept])
 
 
 def _least_s(

@@ -1,7 +1,8 @@
 """Layers by stage of one plan whose layers are of several kinds in a given order: an exact program over stages.
 
 A state is what is left of each kind before a stage, an edge an option that the stage may be. Patterns (`mixes`) say
-which options those are; of each the program runs by itself.
+which options those are; of each the program runs by itself. Of kinds that are interleaved a state is the position of
+the stage's first layer, and an edge an option that holds the layers from there on.
 """
 
 from __future__ import annotations
@@ -14,15 +15,19 @@ import numpy as np
 from dovetail.parallel.layout import layers_per_chunk, stage_counts
 from dovetail.parallel.plan import Plan
 from dovetail.search.planners.cuts.plan_stages import PaceLowerBounds, PlanStages
+from dovetail.search.planners.cuts.stage_options import StageOptions
 from dovetail.search.planners.mixes import (
+    LayerOrder,
     Pattern,
+    StageLayers,
     holdable,
     kind_counts,
+    layer_order,
     layers_by_chunk,
     num_patterns_at_most,
     patterns,
 )
-from dovetail.workload.graph import FloatArray, Graph, IntArray
+from dovetail.workload.graph import BoolArray, FloatArray, Graph, IntArray
 
 MAX_CUTS = 65_536  # that are looked at to prove that none is faster
 MAX_PATTERNS = 256  # of where kinds may end; plans with more are not cut anew
@@ -97,7 +102,9 @@ class MixTable:
         held, plan = self.stages.options.counts[rows], self.stages.plan
         kinds = [block.is_layer for block in self.graph.blocks]
         chunks: tuple[int, ...] = ()
-        if not np.array_equal(stage_counts(self.graph, plan)[kinds].T, held):
+        if self.graph.is_interleaved:
+            chunks = tuple(held.sum(axis=1).tolist())
+        elif not np.array_equal(stage_counts(self.graph, plan)[kinds].T, held):
             chunks = layers_by_chunk(plan, kind_counts(self.graph), held)
         is_even = chunks == layers_per_chunk(self.graph.num_layers, plan)
         return self.stages.plan_of(rows, () if is_even else chunks)
@@ -106,6 +113,9 @@ class MixTable:
         """Of every pattern the edges from all layers to none, stage by stage, by options within the pace."""
         options, counts = self.stages.options, kind_counts(self.graph)
         rows = [some[options.time_s[some] <= pace_s] for some in self.rows]
+        if self.graph.is_interleaved:
+            steps = _ordered_program(layer_order(self.graph), options, rows)
+            return [steps] if steps else []
         found = [_program(pattern, options.counts, rows, counts) for pattern in patterns(self.stages.plan, counts)]
         return [steps for steps in found if steps]
 
@@ -115,36 +125,68 @@ def mix_table(stages: PlanStages, graph: Graph) -> MixTable:
     for stage in range(stages.plan.pipeline_parallel):
         own = np.flatnonzero(options.stage == stage)
         own = own[np.lexsort((options.num_again[own], options.time_s[own]))]
-        _, first = np.unique(options.counts[own], axis=0, return_index=True)
+        layers = np.column_stack([options.counts[own], options.start[own]])
+        _, first = np.unique(layers, axis=0, return_index=True)
         rows.append(own[np.sort(first)])
     return MixTable(stages=stages, graph=graph, rows=tuple(rows))
 
 
 def has_few_patterns(plan: Plan, graph: Graph) -> bool:
-    """Whether all of where kinds may end can be looked at."""
+    """Whether all of where kinds may end can be looked at; of interleaved kinds, whether stages hold a chunk each."""
+    if graph.is_interleaved:
+        return plan.num_chunks == plan.pipeline_parallel
     return num_patterns_at_most(plan.num_chunks, len(kind_counts(graph))) <= MAX_PATTERNS
 
 
 def wanted_mixes(
-    plan: Plan, counts: IntArray, layer_s: FloatArray, fixed_s: FloatArray, pace_s: float
-) -> list[IntArray]:
+    plan: Plan, graph: Graph, layer_s: FloatArray, fixed_s: FloatArray, pace_s: float
+) -> list[StageLayers]:
     """Layers of each kind, by stage, that may be part of a cut whose slowest stage takes no longer than `pace_s`.
 
     `layer_s` of each kind and `fixed_s` of each stage add up to no more than a stage takes. A stage with too few leaves
     more to the others than these can run.
     """
     pace_s *= 1 + _TIME_TOLERANCE
+    counts = kind_counts(graph)
     least_s = float(layer_s @ counts + fixed_s.sum()) - (len(fixed_s) - 1) * pace_s
     found = []
-    for may_hold, own_s in zip(holdable(plan, counts), fixed_s, strict=True):
-        ranges = [
-            np.arange(count + 1) if may else np.zeros(1, dtype=np.int64)
-            for count, may in zip(counts, may_hold, strict=True)
-        ]
-        mixes = np.stack([grid.ravel() for grid in np.meshgrid(*ranges, indexing="ij")], axis=1)
+    if graph.is_interleaved:
+        stages = layer_order(graph).stages(plan.pipeline_parallel)
+    else:
+        stages = [_grid(counts, may_hold) for may_hold in holdable(plan, counts)]
+    for layers, own_s in zip(stages, fixed_s, strict=True):
+        mixes = layers.counts
         time_s = own_s + mixes @ layer_s
         is_wanted = (mixes.sum(axis=1) >= plan.interleave) & (time_s <= pace_s) & (time_s >= least_s)
-        found.append(mixes[is_wanted])
+        found.append(layers.at(is_wanted))
+    return found
+
+
+def _grid(counts: IntArray, may_hold: BoolArray) -> StageLayers:
+    """Every number of layers of each kind that a stage may hold."""
+    ranges = [
+        np.arange(count + 1) if may else np.zeros(1, dtype=np.int64)
+        for count, may in zip(counts, may_hold, strict=True)
+    ]
+    mixes = np.stack([grid.ravel() for grid in np.meshgrid(*ranges, indexing="ij")], axis=1)
+    return StageLayers(counts=mixes, start=np.zeros(len(mixes), dtype=np.int64))
+
+
+def _ordered_program(order: LayerOrder, options: StageOptions, rows: list[IntArray]) -> list[_Edges]:
+    """Edges where kinds are interleaved: from the position of a stage's first layer to that of the next stage's."""
+    position, found = np.zeros(1, dtype=np.int64), []
+    for stage, some in enumerate(rows):
+        behind = len(rows) - 1 - stage
+        count = options.num_layers[some]
+        end = position[:, None] + count
+        fits = end <= order.num_layers - behind if behind else end == order.num_layers
+        start, option = np.nonzero(fits)
+        is_here = order.first_alike[position[start], count[option]] == options.start[some[option]]
+        start, option = start[is_here], option[is_here]
+        if not len(start):
+            return []
+        position, place = np.unique(end[start, option], return_inverse=True)
+        found.append(_Edges(start=start, end=place.reshape(-1), row=some[option]))
     return found
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from dovetail.parallel.layout import LayerSpan, StageGroup, stage_counts
 from dovetail.search.planners.cuts.plan_stages import PlanStages
-from dovetail.search.planners.cuts.stage_options import NONE
+from dovetail.search.planners.cuts.stage_options import NONE, recomputed
 from dovetail.step.assembly import Assembly, alike, by_stages
 from dovetail.step.plan_table import PlanContext
 from dovetail.workload.graph import FloatArray, Graph, IntArray
@@ -32,13 +32,13 @@ def per_step_of_cuts_s(every: PlanContext, row: int, stages: PlanStages, cuts: I
 def _run(graph: Graph, stages: PlanStages, option: int, outer: IntArray) -> StageGroup:
     """A stage that is this option; `outer` has the blocks that are no layers, blocks by stages."""
     options = stages.options
-    stage, left = int(options.stage[option]), int(options.num_again[option])
-    policy, held = int(options.policy[option]) if left else NONE, iter(options.counts[option].tolist())
+    stage, at = int(options.stage[option]), slice(option, option + 1)
+    policy = int(options.policy[option]) if options.num_again[option] else NONE
+    [recomputing] = recomputed(graph, options.counts[at], options.start[at], options.num_again[at]).tolist()
+    held = zip(options.counts[option].tolist(), recomputing, strict=True)
     parts = []
     for block, kind in enumerate(graph.blocks):
-        count = next(held) if kind.is_layer else int(outer[block, stage])
-        again = min(count, left) if kind.is_layer else count
-        left -= again if kind.is_layer else 0
+        count, again = next(held) if kind.is_layer else (int(outer[block, stage]),) * 2
         split = ((again, policy), (count - again, NONE))
         parts += [LayerSpan(block=block, count=some, policy=which) for some, which in split if some]
     return StageGroup(first_stage=stage, num_stages=1, spans=tuple(parts))

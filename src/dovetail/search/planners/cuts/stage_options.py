@@ -22,6 +22,7 @@ from dovetail.parallel.memory import (
     stage_peak_bytes,
 )
 from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan, Plans
+from dovetail.search.planners.mixes import StageLayers, layer_order
 from dovetail.step.offload import NoOffload
 from dovetail.step.pipelines import PipelineShape, pipelines, schedule_name
 from dovetail.step.plan_table import PlanContext
@@ -33,7 +34,7 @@ MOST_LAYERS = 1_000  # style: a bound, those of DeepNet, the deepest transformer
 FEW_LAYERS = 32  # models with no more have every number of layers a stage looked at
 NONE = RECOMPUTE_POLICIES.index("none")
 _Kind = tuple[tuple[int, ...], bool, bool]  # repeats of every block that is no layer; is it first, is it last
-Wanted = Callable[[int, int], IntArray]  # of a plan and a stage: layers of each kind that it is asked about
+Wanted = Callable[[int, int], StageLayers]  # of a plan and a stage: layers that it is asked about
 
 
 def check_depth(graph: Graph, way_out: str) -> None:
@@ -53,6 +54,7 @@ class StageOptions:
     plan: IntArray
     stage: IntArray
     counts: IntArray  # rows by kinds
+    start: IntArray  # of interleaved kinds: see `StageLayers`
     policy: IntArray
     num_again: IntArray
     need_bytes: FloatArray
@@ -79,6 +81,7 @@ class _Candidates:
     plan: IntArray
     stage: IntArray
     counts: IntArray
+    start: IntArray
     policy: IntArray
     row: IntArray
     in_flight: FloatArray
@@ -127,6 +130,7 @@ def _no_options(num_kinds: int) -> StageOptions:
         plan=ints,
         stage=ints,
         counts=np.empty((0, num_kinds), dtype=np.int64),
+        start=ints,
         policy=ints,
         num_again=ints,
         need_bytes=floats,
@@ -154,7 +158,7 @@ def _candidates(every: PlanContext, policies: tuple[int, ...], wanted: Wanted) -
 
 
 def _candidates_of(
-    graph: Graph, plan: Plan, index: int, stage: int, policies: tuple[int, ...], counts: IntArray
+    graph: Graph, plan: Plan, index: int, stage: int, policies: tuple[int, ...], layers: StageLayers
 ) -> _Candidates:
     """Of one stage: all that is wanted under every policy."""
     shape = PipelineShape(
@@ -162,12 +166,13 @@ def _candidates_of(
         num_microbatches=plan.num_microbatches(graph.batch),
         interleave=plan.interleave,
     )
-    policy = np.repeat(np.arange(len(policies)), len(counts))
+    policy = np.repeat(np.arange(len(policies)), len(layers.counts))
     num_rows = len(policy)
     return _Candidates(
         plan=np.full(num_rows, index),
         stage=np.full(num_rows, stage),
-        counts=np.tile(counts, (len(policies), 1)),
+        counts=np.tile(layers.counts, (len(policies), 1)),
+        start=np.tile(layers.start, len(policies)),
         policy=np.array(policies)[policy],
         row=index * len(policies) + policy,
         in_flight=np.full(num_rows, float(pipelines[schedule_name(plan)].in_flight(stage, shape))),
@@ -202,7 +207,7 @@ def _kept_by_host(kind: _Kind, asked: _Candidates, table: MemoryTable, every: Pl
     if isinstance(every.offload, NoOffload):
         return np.arange(len(asked.row))
     kept_bytes = np.empty(len(asked.row))
-    for rows in _same_kinds(asked, np.zeros_like(asked.row)):
+    for rows in _same_kinds(asked, np.zeros_like(asked.row), every.graph):
         some = asked.at(rows)
         kept_bytes[rows] = stage_host_bytes(table, _stages(kind, some, np.zeros_like(rows), every.graph))
     return np.flatnonzero(kept_bytes <= every.offload.host.share_bytes)
@@ -211,23 +216,31 @@ def _kept_by_host(kind: _Kind, asked: _Candidates, table: MemoryTable, every: Pl
 def _need_bytes(kind: _Kind, asked: _Candidates, num_again: IntArray, table: MemoryTable, graph: Graph) -> FloatArray:
     """What the allocator holds on stages of a kind."""
     need = np.empty(len(num_again))
-    for rows in _same_kinds(asked, num_again):
+    for rows in _same_kinds(asked, num_again, graph):
         need[rows] = stage_peak_bytes(table, _stages(kind, asked.at(rows), num_again[rows], graph))
     return need
 
 
-def _same_kinds(asked: _Candidates, num_again: IntArray) -> list[IntArray]:
+def recomputed(graph: Graph, counts: IntArray, start: IntArray, num_again: IntArray) -> IntArray:
+    """Layers of each kind among the first `num_again` of stages that hold `counts`: rows by kinds."""
+    if graph.is_interleaved:
+        return layer_order(graph).held(start, num_again)
+    before = np.cumsum(counts, axis=1) - counts
+    return np.asarray(np.clip(num_again[:, None] - before, 0, counts))
+
+
+def _same_kinds(asked: _Candidates, num_again: IntArray, graph: Graph) -> list[IntArray]:
     """Rows with layers of the same kinds, of which the same recompute a layer or more: what else is held is not."""
-    before = np.cumsum(asked.counts, axis=1) - asked.counts
-    has = np.concatenate([asked.counts > 0, (asked.counts > 0) & (num_again[:, None] > before)], axis=1)
+    again = recomputed(graph, asked.counts, asked.start, num_again)
+    has = np.concatenate([asked.counts > 0, again > 0], axis=1)
     code = has @ (1 << np.arange(has.shape[1]))
     return [np.flatnonzero(code == one) for one in np.unique(code)]
 
 
 def _stages(kind: _Kind, asked: _Candidates, num_again: IntArray, graph: Graph) -> Stages:
     """Stages `_alike`."""
-    parts = _parts(kind, asked.counts, num_again, graph)
-    counts = [np.broadcast_to(np.asarray(span.count, dtype=np.float64), num_again.shape) for span in parts]
+    parts = _parts(kind, asked, num_again, graph)
+    counts = [np.broadcast_to(np.asarray(part.count, dtype=np.float64), num_again.shape) for part in parts]
     return Stages(
         stage=0 if kind[1] else 1,
         is_last=kind[2],
@@ -238,18 +251,16 @@ def _stages(kind: _Kind, asked: _Candidates, num_again: IntArray, graph: Graph) 
     )
 
 
-def _parts(kind: _Kind, counts: IntArray, num_again: IntArray, graph: Graph) -> tuple[LayerSpan, ...]:
-    """Blocks of stages of a kind in the order of the model; of layers, those that recompute come first."""
-    outer, layers, parts = iter(kind[0]), iter(counts.T), []
-    left = num_again
+def _parts(kind: _Kind, asked: _Candidates, num_again: IntArray, graph: Graph) -> tuple[LayerSpan, ...]:
+    """Blocks of stages of a kind; of layers, those that recompute come first."""
+    recomputing = recomputed(graph, asked.counts, asked.start, num_again)
+    outer, layers, parts = iter(kind[0]), zip(asked.counts.T, recomputing.T, strict=True), []
     for index, block in enumerate(graph.blocks):
         if not block.is_layer:
             count = next(outer)
             parts += [LayerSpan(block=index, count=count)] if count else []
             continue
-        held = next(layers)
-        again = np.minimum(held, left)
-        left = left - again
+        held, again = next(layers)
         split = ((again, AS_PLANNED), (held - again, NONE))
         parts += [LayerSpan(block=index, count=some, policy=policy) for some, policy in split if some.any()]
     return tuple(parts)
@@ -260,14 +271,15 @@ def _timed(
 ) -> StageOptions:
     shape, sender = asked.row.shape, table.comm_variant_of[asked.row]
     total = np.zeros((DIRECTIONS, NUM_ROWS, *shape))
-    for span in _parts(kind, asked.counts, num_again, graph):
-        total += span.count * table.works[span.block][:, :, sender, asked.policy if span.policy == AS_PLANNED else NONE]
+    for part in _parts(kind, asked, num_again, graph):
+        total += part.count * table.works[part.block][:, :, sender, asked.policy if part.policy == AS_PLANNED else NONE]
     chip = table.chip_at(asked.row)
     work = sustained(entered(stage_work(total, chip.endpoint_kind), chip), chip, table.num_devices)
     return StageOptions(
         plan=asked.plan,
         stage=asked.stage,
         counts=asked.counts,
+        start=asked.start,
         policy=asked.policy,
         num_again=num_again,
         need_bytes=need_bytes,
