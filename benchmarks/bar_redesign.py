@@ -174,7 +174,8 @@ def speed_bars(result: Mapping[str, Any] | None) -> Iterator[Bar]:
     found, note = result["operations"], _recorded(result)
     for one, name in names.items():
         ratio, now, base = found[one]["speed_ratio"], found[one]["now"], found[one]["base"]
-        measured = f"{ratio:.3f} ({now['per_cpu_s']:,.4g} against {base['per_cpu_s']:,.4g})"
+        best = found[one]["best_speed_ratio"]
+        measured = f"{ratio:.3f} ({now['per_cpu_s']:,.4g} against {base['per_cpu_s']:,.4g}; best runs {best:.3f})"
         yield _bar(name, least, measured, ratio >= LEAST_RATIO, note)
     worst = min(found, key=lambda one: found[one]["memory_ratio"])
     ratio, now_mib, base_mib = (

@@ -107,6 +107,7 @@ def test_the_median_of_pairs_counts_and_more_done_in_the_same_time_is_faster():
     found = summary([pair(1.0), pair(2.0), pair(0.5)])
     assert found["speed_ratio"] == 1.0
     assert found["speed_ratios"] == [1.0, 0.5, 2.0]
+    assert found["best_speed_ratio"] == 2.0
     more = pair(1.0)
     more["now"]["num_done"] = 20.0
     assert summary([more])["speed_ratio"] == 2.0
@@ -148,7 +149,7 @@ def test_an_operation_gives_time_count_and_memory():
 def test_the_table_has_a_line_for_each_operation_and_help():
     lines = table(result()).splitlines()
     assert len(lines) == 1 + len(OPERATIONS) + 1
-    assert "1.000; memory 95 MiB" in lines[1]
+    assert "1.000, of the best runs 1.000; memory 95 MiB" in lines[1]
 
 
 def test_only_a_run_of_everything_is_recorded(capsys):
