@@ -53,7 +53,7 @@ def bars() -> Iterator[Bar]:
         return
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
     note = f"others used the machine, load {load:.1f} a core" if load > BUSY_LOAD else ""
-    with tempfile.TemporaryDirectory() as folder, _serving(Path(folder)) as url:
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as url:
         with _browser() as browser:
             yield paint_bar(browser, url, note)
             yield slide_bar(browser, url, note)
@@ -73,7 +73,7 @@ def _chromium() -> str:
 
 
 @contextmanager
-def _serving(folder: Path) -> Iterator[str]:
+def serving(folder: Path) -> Iterator[str]:
     """The server as its user starts it, on a free port: the address that it prints, with its token."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
