@@ -84,7 +84,7 @@ def interval_of(
     """The interval around the prediction `step_s`: from own runs where there are enough, else from published `rows`."""
     own = cluster.own_runs
     if own.num_runs >= MIN_OWN_RUNS:
-        return _around(step_s, own_half_width(own), own.num_runs, _own_words(own))
+        return _around(step_s, own_half_width(own), own.num_runs, _own_runs_label(own))
     found = evidence(class_of(workload, cluster, plan), rows)
     return _around(step_s, found.half_width, len(found.rows), found.words)
 
@@ -229,7 +229,7 @@ def own_half_width(own: OwnRuns) -> float:
     return student_t(CONFIDENCE_FRAC, own.num_runs - own.num_scales) * own.spread_frac
 
 
-def _own_words(own: OwnRuns) -> str:
+def _own_runs_label(own: OwnRuns) -> str:
     return f"from {own.num_runs:,} runs on this cluster ({own.fitted_on})"
 
 

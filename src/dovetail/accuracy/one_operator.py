@@ -106,7 +106,7 @@ class OpAnswer:
 def op_answer(asked: OperatorQuery, chip: Chip, *, is_compared: bool = False) -> OpAnswer:
     """The operator's cost as it is asked to run; with `is_compared`, other models' words on it."""
     kind = _kind(asked.kind)
-    _check_words(asked)
+    _check_names(asked)
     _check_used(kind, asked)
     ops = _ops(kind, asked)
     ops = replace(ops, is_fused=np.full(len(ops), asked.is_fused))
@@ -182,7 +182,7 @@ def _optimizer_of(kind: str) -> str:
     return min(using, key=lambda name: optimizers[name].updates[-1].operator != kind)
 
 
-def _check_words(asked: OperatorQuery) -> None:
+def _check_names(asked: OperatorQuery) -> None:
     if asked.dtype not in DTYPES:
         raise InvalidInput(f"no dtype is named {asked.dtype!r}{did_you_mean(asked.dtype, DTYPES)}", "--dtype")
     if asked.phase == "weight-grad" and not _has_weights(_kind(asked.kind)):

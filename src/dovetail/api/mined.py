@@ -59,14 +59,14 @@ class Mining(Answer):
         found = self.outcome
         if isinstance(found, MinedReport):
             return mined_tables(found)
-        return unfit_tables(found.result, found.ways) if isinstance(found, Unfit) else nothing_tables(*_told(found))
+        return unfit_tables(found.result, found.ways) if isinstance(found, Unfit) else nothing_tables(*_message(found))
 
     @property
     def _record(self) -> Record:
         found = self.outcome
         if isinstance(found, MinedReport):
             return mined_record(found)
-        return unfit_record(found.result, found.ways) if isinstance(found, Unfit) else nothing_record(*_told(found))
+        return unfit_record(found.result, found.ways) if isinstance(found, Unfit) else nothing_record(*_message(found))
 
     @property
     def page(self) -> Page:
@@ -84,7 +84,7 @@ class Mining(Answer):
         return self.outcome
 
 
-def _told(found: NoDesign) -> tuple[NothingInside, str]:
+def _message(found: NoDesign) -> tuple[NothingInside, str]:
     return found.nothing, found.base
 
 

@@ -117,7 +117,7 @@ def planned(request: PlanRequest, context: SearchContext, plan_file: str = "") -
     job, notes, found = _found(request.part(JobRequest), request, context, history)
     by_place = _runnable(found, job)
     best = of_best(found, by_place) if isinstance(found, Choice) else ()
-    commands = commands_of(request, best, plan_file) if request.is_in_words() else ()
+    commands = commands_of(request, best, plan_file) if request.is_expressible() else ()
     words = PlanReportContext(name=job.name, residuals=tuple(load_residuals()), notes=notes, commands=commands)
     return Planning(outcome=found, job=job, by_place=by_place, told=words, call=request.call, history=tuple(history))
 

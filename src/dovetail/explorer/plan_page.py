@@ -112,7 +112,7 @@ class PlanView:
         with self.frame.refusing():
             self.state = self.state.with_factor(key, factor())
             times = self.state.factors.get(key, 1.0)
-            self._turns.say(key, times)
+            self._turns.show_factor(key, times)
             if key == DEVICES and self.job is not None:
                 self._form.show_devices(round(self.job.cluster.num_devices * times))
             self._say_best()

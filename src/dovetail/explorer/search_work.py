@@ -50,7 +50,7 @@ def run_search(asked: SearchRequest, store: str, pipe: Connection, plugins: tupl
     begin_child(plugins)
     try:
         with blamed():
-            pipe.send(ended(asked, store, _told(pipe)))
+            pipe.send(ended(asked, store, _piped(pipe)))
     except DovetailError as error:
         pipe.send(Refused(said=str(error)))
     except Exception:
@@ -64,7 +64,7 @@ def ended(asked: SearchRequest, store: str, tell: Tell) -> Ended:
     return {PLAN: _plan, CODESIGN: _codesign, FRONT: _front}[asked.kind](asked, store, tell)
 
 
-def _told(pipe: Connection) -> Tell:
+def _piped(pipe: Connection) -> Tell:
     """Tells through `pipe`, not too often, and of a search's own account nothing but its words."""
     last_s = 0.0
 

@@ -20,7 +20,7 @@ from dovetail.hardware.altered import MOST_TIMES, Figure
 
 STEP = 0.05  # of a slider, in doublings
 DEVICE_TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)  # style: halves and doubles are what whole copies of a plan fill
-Said = Callable[[float], str]
+FactorLabel = Callable[[float], str]
 
 
 class Turner(Protocol):
@@ -35,7 +35,7 @@ class Turns:
     def __init__(self, turner: Turner) -> None:
         self._turner = turner
         self._box = ui.element("div")
-        self._outputs: dict[str, tuple[Any, Said]] = {}
+        self._outputs: dict[str, tuple[Any, FactorLabel]] = {}
 
     def show(self, state: State, job: OpenJob) -> None:
         """Those that the job's hardware has, as the state has turned them."""
@@ -48,7 +48,7 @@ class Turns:
             if not self._outputs:
                 words("A cluster of several parts is changed in its file.", "p", "note")
 
-    def say(self, key: str, factor: float) -> None:
+    def show_factor(self, key: str, factor: float) -> None:
         output, said = self._outputs[key]
         output.content = said(factor)
 

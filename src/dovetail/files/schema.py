@@ -254,12 +254,12 @@ def built(value_type: type[T], shape: Any, entry: Entry, base: T | None = None, 
     """A `shape` as the value it describes, or `base` with what was written changed; `more` are fields of ours."""
     values = values_of(value_type, shape, entry, base) | more
     keys = written_keys(value_type)
-    with placed(entry, keys), _in_written_words(keys):
+    with placed(entry, keys), _in_written_keys(keys):
         return value_type(**values) if base is None else dataclasses.replace(base, **values)
 
 
 @contextmanager
-def _in_written_words(keys: Mapping[str, str]) -> Iterator[None]:
+def _in_written_keys(keys: Mapping[str, str]) -> Iterator[None]:
     """Errors name keys as they are written, not the fields they become: `tdp`, not `tdp_w`."""
     try:
         yield

@@ -118,7 +118,7 @@ class _Reader:
 
     def _items(self, hints: tuple[Any, ...], node: Node) -> tuple[Any, ...]:
         if not isinstance(node.value, list):
-            raise _Refusal(f"must be a list; got {_told(node)}")
+            raise _Refusal(f"must be a list; got {_described(node)}")
         is_any_number = len(hints) == 2 and hints[1] is Ellipsis
         if not is_any_number and len(node.value) != len(hints):
             raise _Refusal(f"must be a list of {len(hints)}; got {len(node.value)}")
@@ -128,7 +128,7 @@ class _Reader:
 
     def _fields(self, kind: type, node: Node) -> Any:
         if not isinstance(node.value, dict):
-            raise _Refusal(f"must be a mapping; got {_told(node)}")
+            raise _Refusal(f"must be a mapping; got {_described(node)}")
         python = {each.stable: each.python for each in stable_type(kind).fields}
         own, hints = {each.name: each for each in fields(kind)}, _hints(kind)
         known = {name: own[field] for name, field in python.items()}
@@ -167,11 +167,11 @@ class _Reader:
 
 def _read_word(kind: type[Enum], node: Node) -> Enum:
     if isinstance(node.value, dict | list | bool):
-        raise _Refusal(f"must be a word or a number; got {_told(node)}")
+        raise _Refusal(f"must be a word or a number; got {_described(node)}")
     try:
         return kind(node.value)
     except (ValueError, TypeError):
-        raise _Refusal(f"there is no such {kind.__name__.lower()}; got {_told(node)}") from None
+        raise _Refusal(f"there is no such {kind.__name__.lower()}; got {_described(node)}") from None
 
 
 def _text(value: Any) -> str:
@@ -207,5 +207,5 @@ def _truth(value: Any) -> bool:
 _PLAIN: dict[Any, Callable[[Any], Any]] = {str: _text, int: _whole, float: _number, bool: _truth}
 
 
-def _told(node: Node) -> str:
+def _described(node: Node) -> str:
     return described(node.value)

@@ -189,7 +189,7 @@ def _inputs_of(asked: CaptureJob, model: Any, inputs: Any) -> tuple[Any, tuple[s
     from dovetail.importers.torch_examples import examples_of, has_examples
 
     if isinstance(inputs, str):
-        inputs = _from_words(inputs)
+        inputs = _from_text(inputs)
     if inputs is None and has_examples(model):
         made, notes = examples_of(model, asked.batch, asked.seq)
         return made, notes
@@ -202,7 +202,7 @@ def _inputs_of(asked: CaptureJob, model: Any, inputs: Any) -> tuple[Any, tuple[s
     return inputs, ()
 
 
-def _from_words(text: str) -> Any:
+def _from_text(text: str) -> Any:
     from dovetail.importers.torch_built import tensors_of
 
     return tensors_of(input_shapes(text))

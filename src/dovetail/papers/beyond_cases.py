@@ -191,7 +191,7 @@ def _load_of(
     memory = max(use.read_bytes, use.write_bytes) if system.has_two_ports else use.memory_bytes
     num_cores = math.ceil(use.sm_bytes / s_per_byte / system.sm_bytes_per_s)
     num_held = min(num_cores, int(MOST_CORES_FRAC * system.chip.tensor.num_units))
-    cores = Cores(frac=min(MOST_CORES_FRAC, _held_frac(system.chip, num_cores)), num_units=num_held)
+    cores = Cores(frac=min(MOST_CORES_FRAC, _slowdown_frac(system.chip, num_cores)), num_units=num_held)
     return s_per_byte, latency_s, memory / s_per_byte / system.hbm_bytes_per_s, cores
 
 
@@ -213,7 +213,7 @@ def _way_s(
     return min(rates), min(latencies)
 
 
-def _held_frac(chip: Chip, num_cores: int) -> float:
+def _slowdown_frac(chip: Chip, num_cores: int) -> float:
     """Share of the cores that products lose: those held, and those of clusters that they break (measured, H200)."""
     units = chip.tensor.num_units
     whole, left = (num_clusters(units, min(held, units), chip.tensor.tiling) for held in (0, num_cores))

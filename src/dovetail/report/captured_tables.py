@@ -65,11 +65,11 @@ def _blocks(record: Record) -> Table:
 
 
 def _sharding(record: Record) -> Table:
-    rows = tuple((one["axis"], "yes" if one["can_divide"] else "no", _told(one)) for one in record["sharding"])
+    rows = tuple((one["axis"], "yes" if one["can_divide"] else "no", _message(one)) for one in record["sharding"])
     return Table(title="What may divide it", columns=("parallelism", "can", "how, or why not"), rows=rows)
 
 
-def _told(one: Record) -> str:
+def _message(one: Record) -> str:
     if not one["can_divide"]:
         return str(one["why_not"])
     must = [f"{limit['what']}={limit['count']:,}" for limit in one["must_divide"]]

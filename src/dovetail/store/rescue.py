@@ -87,10 +87,10 @@ def _whole(path: Path) -> list[_Whole]:
         if len(values) == NUM_OF_POINT and values[0] in known:
             one = known[values[0]]
             one.found.update((row.point, row) for row in _row_by_page(values, seed_of(one.facts[0])))
-    return [_told(known[number]) for number in sorted(known)]
+    return [_whole_rows(known[number]) for number in sorted(known)]
 
 
-def _told(one: _Whole) -> _Whole:
+def _whole_rows(one: _Whole) -> _Whole:
     """Without rows that have more figures than there are names for them."""
     num_figures = len(figure_names_of(one.facts[-1]))
     return replace(one, found={point: row for point, row in one.found.items() if len(row.also) <= num_figures})

@@ -63,7 +63,7 @@ def _numbers(num_figures: int) -> Struct:
 
 
 @cache
-def _told(num_bytes: int) -> Struct:
+def _layout(num_bytes: int) -> Struct:
     """A checksum, and numbers behind it."""
     num_numbers, odd = divmod(num_bytes - _NUM_CHECKSUM, 8)
     if odd or num_numbers < 2:
@@ -91,7 +91,7 @@ def scored_rows(rows: Iterable[Row], seed: int) -> Iterator[Scored]:
     one_copy, crc32, inf = texts.setdefault, zlib.crc32, math.inf
     for point, shown, told, short_of, plan in rows:
         try:
-            numbers = _told(len(told)).unpack(told)
+            numbers = _layout(len(told)).unpack(told)
             is_whole = crc32(point + told[_NUM_CHECKSUM:] + (short_of + plan).encode(), seed) == numbers[0]
         except TypeError:  # a column of another type than was written
             raise DamagedRow from None

@@ -273,7 +273,7 @@ class Request:
         inside = ", ".join(f"{name}={_literal(value)}" for name, value in self.given.items())
         return f"dovetail.{self.function.__name__}({inside})"
 
-    def is_in_words(self) -> bool:
+    def is_expressible(self) -> bool:
         """Whether a command could ask the same: names, files and numbers alone."""
         return all(isinstance(value, str | Path | int | float | tuple | None) for value in vars(self).values())
 

@@ -122,10 +122,10 @@ class Simulation:
             is_exact=is_exact, engine="one rank" if is_one else "all ranks",
             link_busy_s=self.clocks.busy_s, visits=tuple(self.visits), visits_s=self.visits_s,
             phases=self.phases,
-            record=(self.recorder.record(self.phase_words),) if self.recorder is not None and is_exact else (),
+            record=(self.recorder.record(self.phase_label),) if self.recorder is not None and is_exact else (),
         )  # fmt: skip
 
-    def phase_words(self, task: int, chunk: int, number: int) -> str:
+    def phase_label(self, task: int, chunk: int, number: int) -> str:
         """What a phase does; nothing where the task has none."""
         phases = self.phases.get(self.tasks[task].name)
         return f"{phases[chunk][number].collective} in {phases[chunk][number].dimension}" if phases else ""

@@ -149,15 +149,15 @@ class Recorder:
     def _of_devices(self, clocks: Clock) -> Floats:
         return np.array([clocks]) if isinstance(clocks, float) else clocks[self.devices]
 
-    def record(self, phase_words: Callable[[int, int, int], str]) -> Record:
-        """All that was seen; raises where that is too much. `phase_words` says what a phase does."""
+    def record(self, phase_label: Callable[[int, int, int], str]) -> Record:
+        """All that was seen; raises where that is too much. `phase_label` says what a phase does."""
         streams = [*self._ran, *self._communication()]
         check_slices(self.num_slices, self._watch)
         links = self._links()
         places = {*zip(links.task.tolist(), links.chunk.tolist(), links.phase.tolist(), strict=True)}
         return Record(
             devices=tuple(self.devices.tolist()), num_alike=self._num_alike,
-            tasks=tuple(task.name for task in self._tasks), phases={place: phase_words(*place) for place in places},
+            tasks=tuple(task.name for task in self._tasks), phases={place: phase_label(*place) for place in places},
             links=links, streams=tuple(sorted(streams, key=lambda one: (one.device, one.begin_s, one.end_s))),
         )  # fmt: skip
 

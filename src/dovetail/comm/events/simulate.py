@@ -57,6 +57,6 @@ def _by_message(graph: LinkGraph, program: Program, watch: Watch | None) -> Time
     if watch is not None:
         recorder = Recorder(graph, simulation.tasks, watch, is_one=False)
         record_messages(recorder, lowering, messages, ready_s, start_s)
-        record = (recorder.record(simulation.phase_words),)
+        record = (recorder.record(simulation.phase_label),)
     timeline = replace(timeline, visits_s=visits_s, record=record)
     return replace(timeline, end_s=end_s, spans_s=spans_s, num_events=num_events, is_exact=True, engine="messages")

@@ -82,7 +82,7 @@ def _add_kernels(events: Events, tree: CallTree, sums: _Sums) -> None:
         index = place.get(number, place.get(events.launched_by.get(launch, 0), NO_PROGRESS))
         owner = NO_PROGRESS if index == NO_PROGRESS else tree.owner[index]
         if kernel.is_copy or owner == NO_PROGRESS:
-            sums.leave_out(*_told(kernel, index, tree), took_s)
+            sums.leave_out(*_name_and_reason(kernel, index, tree), took_s)
             continue
         if owner not in of_owner:
             of_owner[owner] = sums.ops[(*_named_row(tree, owner), kernel.stream)]
@@ -97,7 +97,7 @@ def _named_row(tree: CallTree, owner: int) -> tuple[str, Row]:
     return call.name, call.row
 
 
-def _told(kernel: Kernel, index: int, tree: CallTree) -> tuple[str, str]:
+def _name_and_reason(kernel: Kernel, index: int, tree: CallTree) -> tuple[str, str]:
     """By what name a kernel of nobody is left out, and why."""
     if kernel.is_copy:
         return kernel.name, _BETWEEN

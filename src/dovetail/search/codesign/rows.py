@@ -135,7 +135,7 @@ def _text(plans: list[dict[str, Any]]) -> str:
 
 
 def score_of(row: Scored) -> SystemScore:
-    low, figures = _told(row)
+    low, figures = _bound_and_figures(row)
     if len(figures) % len(_EVEN) or not all(map(_is_number, figures[_PLAN_AT :: len(_EVEN)])):
         raise _not_ours(row)
     cases = []
@@ -152,7 +152,7 @@ def _is_number(figure: float) -> bool:
 
 
 def refined_of(row: Scored) -> RefinedSystem:
-    low, figures = _told(row)
+    low, figures = _bound_and_figures(row)
     cases = []
     try:
         told = json.loads(row.plan)
@@ -165,7 +165,7 @@ def refined_of(row: Scored) -> RefinedSystem:
     return RefinedSystem(point=row.point, loss=row.loss, low=low, cases=tuple(cases))
 
 
-def _told(row: Scored) -> tuple[float, tuple[float, ...]]:
+def _bound_and_figures(row: Scored) -> tuple[float, tuple[float, ...]]:
     """The bound of a row, and the figures of its cases."""
     if len(row.also) <= len(TAKEN):
         raise _not_ours(row)

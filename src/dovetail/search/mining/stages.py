@@ -93,7 +93,7 @@ def by_stage(
         chosen = min(chosen, pooled(question, tops), key=lambda assigned: assigned.loss)
     return ByStage(
         way=way,
-        kinds=_told(kinds, own, chosen, best, num_kept),
+        kinds=_labelled_kinds(kinds, own, chosen, best, num_kept),
         chosen=chosen,
         common=best,
         limits=question.limits,
@@ -102,7 +102,7 @@ def by_stage(
     )
 
 
-def _told(
+def _labelled_kinds(
     kinds: Sequence[tuple[int, ...]], own: Sequence[Mined], chosen: Assigned, best: Assigned, num_kept: int
 ) -> tuple[Kind, ...]:
     return tuple(

@@ -30,7 +30,7 @@ NUM_SAMPLED = (
 
 
 class Progress(Protocol):
-    """Told as a search goes on: of how many grids how many are done, and the best score so far.
+    """Called as a search goes on: of how many grids how many are done, and the best score so far.
 
     Once stages are cut anew, of how many base plans; and the seconds that no plan is below.
     """

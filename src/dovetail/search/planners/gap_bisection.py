@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from dovetail.search.planners.bases import BasePlans, Refined
-from dovetail.search.planners.refine import Job, Told, no_progress, refined
+from dovetail.search.planners.refine import Job, ProgressReport, no_progress, refined
 from dovetail.workload.graph import IntArray
 
 NUM_BISECTIONS = 8  # one after the other
@@ -25,9 +25,9 @@ BISECTION_FRAC = (
 TIED_FRAC = 1e-10  # style: a tolerance, of a step: what is no better than by this is not aimed at
 
 
-def aimed(job: Job, bases: BasePlans, best_s: float, num_most: int, told: Told = no_progress) -> Refined:
+def aimed(job: Job, bases: BasePlans, best_s: float, num_most: int, report: ProgressReport = no_progress) -> Refined:
     """As `refined`; then those that it refined and leaves open again below nearer aims, `num_most` times in all."""
-    made, way = refined(job, bases, best_s, num_most, told), BISECTION_FRAC
+    made, way = refined(job, bases, best_s, num_most, report), BISECTION_FRAC
     for _ in range(NUM_BISECTIONS):
         lower_bound_s, best_s = float(made.bounds_s[made.is_refined].min(initial=made.best_s)), made.best_s
         if lower_bound_s >= best_s * (1 - TIED_FRAC) or math.isinf(best_s) or not num_most:
@@ -35,7 +35,7 @@ def aimed(job: Job, bases: BasePlans, best_s: float, num_most: int, told: Told =
         aim_s = lower_bound_s + way * (best_s - lower_bound_s)
         rows = np.flatnonzero(made.is_refined & (made.bounds_s < aim_s))
         nearer = replace(bases.at(rows), bounds_s=made.bounds_s[rows])
-        below = refined(job, nearer, aim_s, num_most, partial(_still, told, best_s, made.bound_s))
+        below = refined(job, nearer, aim_s, num_most, partial(_still, report, best_s, made.bound_s))
         num_most -= below.num_refined
         way = (
             1.0 if below.found and below.best_s < best_s else way * BISECTION_FRAC if below.num_open else BISECTION_FRAC
@@ -44,9 +44,9 @@ def aimed(job: Job, bases: BasePlans, best_s: float, num_most: int, told: Told =
     return made
 
 
-def _still(told: Told, best_s: float, bound_s: float, num_done: int, num_all: int, *_: float) -> None:
+def _still(report: ProgressReport, best_s: float, bound_s: float, num_done: int, num_all: int, *_: float) -> None:
     """Tells of base plans below an aim, which is not the best and whose bound is not that of all."""
-    told(num_done, num_all, best_s, bound_s)
+    report(num_done, num_all, best_s, bound_s)
 
 
 def _with(made: Refined, rows: IntArray, below: Refined) -> Refined:

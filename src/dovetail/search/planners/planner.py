@@ -137,10 +137,10 @@ def _with_uneven(even: EvenPlans, search: EvenSearch, num_most: int) -> tuple[tu
     bases = queue.below(best_s)
     unit = even.best[0].score / even.best[0].step_s if even.best else 1.0  # of the score, for a second
 
-    def told(num_done: int, num_all: int, step_s: float, bound_s: float) -> None:
+    def report_progress(num_done: int, num_all: int, step_s: float, bound_s: float) -> None:
         search.progress(num_done, num_all, even.tally, unit * step_s, bound_s)
 
-    made = aimed(job, bases, best_s, num_most, told)
+    made = aimed(job, bases, best_s, num_most, report_progress)
     uneven = (scoring.candidate(each) for each in (*found, *made.found))
     return best_of((*even.best, *uneven), search.num_best), Proof(
         is_even_only=False,

@@ -43,7 +43,9 @@ TABLE_ELEMENTS = 2**20  # style: a count; of one table of times, so that tables 
 PLAN_BATCH = 32  # cut anew together, before the next look at the best
 OPTIONS_AT_ONCE = 2**17  # style: a count; of their stages by layers, so that the options of deep models stay small
 SLACK = 1.15  # of the least pace: at first, stages are asked about as many layers as they then can hold
-Told = Callable[[int, int, float, float], None]  # base plans done, of how many, best seconds, and those none is below
+ProgressReport = Callable[
+    [int, int, float, float], None
+]  # base plans done, of how many, best seconds, and those none is below
 NUM_FIRST, NUM_OF_KIND = 2, 18  # base plans of each combination of degrees shown that are cut at first, and in all
 
 
@@ -83,10 +85,10 @@ def planned_on_pools(
     if not some:
         return Planned(best=(), tally=tally, proof=Proof(is_even_only=False, bound_s=np.inf))
 
-    def told(num_done: int, num_all: int, best_s: float, bound_s: float) -> None:
+    def report_progress(num_done: int, num_all: int, best_s: float, bound_s: float) -> None:
         progress(num_done, num_all, tally, cluster_usd * best_s, bound_s)
 
-    found, proof = _searched(job, _joined(some), num_best, num_refined, told)
+    found, proof = _searched(job, _joined(some), num_best, num_refined, report_progress)
     scored = tuple(_candidate(each, graph, cluster, objective, cluster_usd) for each in found)
     return Planned(best=best_of(scored, num_best), tally=tally, proof=proof)
 
@@ -178,11 +180,11 @@ def _joined(some: list[PoolBasePlans]) -> PoolBasePlans:
 
 
 def _searched(
-    job: PoolJob, bases: PoolBasePlans, num_best: int, num_most: int, told: Told
+    job: PoolJob, bases: PoolBasePlans, num_best: int, num_most: int, report_progress: ProgressReport
 ) -> tuple[list[Found], Proof]:
     """Plans found, and what is proven: first some of each of the likeliest degrees, then all that may be better."""
     order = np.lexsort((np.arange(len(bases.plans)), bases.bounds_s))
-    found = _first(job, bases, order, num_best, num_most, told)
+    found = _first(job, bases, order, num_best, num_most, report_progress)
     best_s = _best_s(found)
     lower_bounds_s, num_done = bases.bounds_s.copy(), 0
     while found and num_done < min(num_most, len(order)) and lower_bounds_s[order[num_done]] < best_s:
@@ -194,7 +196,7 @@ def _searched(
         best_s = min([best_s, *(each.step_s for each in made.found)])
         num_done += len(rows)
         num_all = min(num_most, int((lower_bounds_s[order[num_done:]] < best_s).sum()) + num_done)
-        told(num_done, num_all, best_s, float(min(lower_bounds_s.min(), best_s)))
+        report_progress(num_done, num_all, best_s, float(min(lower_bounds_s.min(), best_s)))
     open_s, num_away = lower_bounds_s[lower_bounds_s < best_s], int((bases.bounds_s >= best_s).sum())
     return found, Proof(
         is_even_only=False,
@@ -208,19 +210,19 @@ def _searched(
 
 
 def _first(
-    job: PoolJob, bases: PoolBasePlans, order: IntArray, num_best: int, num_most: int, told: Told
+    job: PoolJob, bases: PoolBasePlans, order: IntArray, num_best: int, num_most: int, report_progress: ProgressReport
 ) -> list[Found]:
     """Plans for others to be held against."""
 
-    def told_first(best_s: float) -> None:
-        told(0, min(num_most, int((bases.bounds_s < best_s).sum())), best_s, float(bases.bounds_s[order[0]]))
+    def report_first(best_s: float) -> None:
+        report_progress(0, min(num_most, int((bases.bounds_s < best_s).sum())), best_s, float(bases.bounds_s[order[0]]))
 
-    found = _proposed(job, bases, order, num_best, told_first)
+    found = _proposed(job, bases, order, num_best, report_first)
     for rows in _batches(job, bases, order[:num_most]):  # memory may ask for stages that are far from balanced
         if found:
             break
         found += repartitioned(job, *_of(bases, rows), np.inf).found
-        told_first(_best_s(found))
+        report_first(_best_s(found))
     return found
 
 
@@ -248,7 +250,7 @@ def _best_s(found: list[Found]) -> float:
 
 
 def _proposed(
-    job: PoolJob, bases: PoolBasePlans, order: IntArray, num_kinds: int, told: Callable[[float], None]
+    job: PoolJob, bases: PoolBasePlans, order: IntArray, num_kinds: int, report_progress: Callable[[float], None]
 ) -> list[Found]:
     """Plans of the degrees with the least bounds, a few base plans of each: for others to be held against."""
     kinds = _likeliest(bases.plans, order, num_kinds)
@@ -256,13 +258,13 @@ def _proposed(
     first = [row for rows in kinds.values() for row in rows[:NUM_FIRST]]
     for some in _batches(job, bases, np.array(first, dtype=np.int64)):
         found += repartitioned(job, *_of(bases, some), np.inf, slack=SLACK).found
-        told(_best_s(found))
+        report_progress(_best_s(found))
     for kind, rows in kinds.items():
         best_s = min((each.step_s for each in found if _kind(each.plan) == kind), default=np.inf)
         rest = np.array([row for row in rows[NUM_FIRST:] if bases.bounds_s[row] < best_s], dtype=np.int64)
         for some in _batches(job, bases, rest):
             found += repartitioned(job, *_of(bases, some), best_s, slack=SLACK).found
-            told(_best_s(found))
+            report_progress(_best_s(found))
     return found
 
 

@@ -62,7 +62,9 @@ class Job:
     policies: tuple[int, ...]  # recompute that a stage may use
 
 
-Told = Callable[[int, int, float, float], None]  # base plans done, those known to be left, best step and bound
+ProgressReport = Callable[
+    [int, int, float, float], None
+]  # base plans done, those known to be left, best step and bound
 
 
 def no_progress(*_: float) -> None: ...
@@ -81,7 +83,7 @@ def base_plans(job: Job, plans: Plans, worst_s: float) -> BasePlans:
     return BasePlans(plans=plans, bounds_s=bounds.step_s, per_step_s=bounds.per_step_s)
 
 
-def refined(job: Job, bases: BasePlans, best_s: float, num_most: int, told: Told = no_progress) -> Refined:
+def refined(job: Job, bases: BasePlans, best_s: float, num_most: int, report: ProgressReport = no_progress) -> Refined:
     """Of `bases` those whose bound is below the best known step, best first, `num_most` at the most."""
     order = np.lexsort((np.arange(len(bases)), bases.bounds_s))
     queue = order[np.array([_is_refinable(job.graph, bases.plans, int(row)) for row in order], dtype=bool)]
@@ -97,7 +99,9 @@ def refined(job: Job, bases: BasePlans, best_s: float, num_most: int, told: Told
         num_done += len(rows)
         best_s = min([best_s, *(each.step_s for each in found_here)])
         left = bounds_s < best_s
-        told(num_done, num_done + int(left[queue[num_done:]].sum()), best_s, float(bounds_s[left].min(initial=best_s)))
+        report(
+            num_done, num_done + int(left[queue[num_done:]].sum()), best_s, float(bounds_s[left].min(initial=best_s))
+        )
     is_refined = np.zeros(len(bases), dtype=bool)
     is_refined[queue[:num_done]] = True
     return Refined(found=tuple(found), best_s=best_s, is_refined=is_refined, bounds_s=np.minimum(bounds_s, best_s))
