@@ -32,7 +32,15 @@ class Change:
 
 
 # The last is what this Dovetail computes. `tests/golden/test_physics.py` demands an entry when recorded numbers move.
-HISTORY: tuple[Change, ...] = (Change(version=1, what="the physics of 0.1"),)
+HISTORY: tuple[Change, ...] = (
+    Change(version=1, what="the physics of 0.1"),
+    Change(version=2, what="plans leave 4 % of the memory that PyTorch sees free"),
+    Change(version=3, what="template TPUs have the vector lanes of TPU v2 and v4", moves=()),
+    Change(version=4, what="messages pay the latency of every link that they pass"),
+    Change(version=5, what="a product that partly runs again takes the time of that part"),
+    Change(version=6, what="HFU counts an update once per step", moves=()),
+    Change(version=7, what="each layer of a pattern has its own window", moves=()),
+)
 # What studies were kept under before they were by physics: releases, and the last state of their source.
 BY_SOURCE = {"0.1.0+e1a7acc25bdb": 1, "0.1.0+a3ace3156e19": 1}
 
