@@ -8,7 +8,7 @@ from pathlib import Path
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.entry import SECTIONS, is_file_name, opened
 from dovetail.files.model import FORMAT_KEY, HUGGING_FACE_KEYS
-from dovetail.files.plan import SHORT_NAMES
+from dovetail.files.plan import OLD_NAMES, SHORT_NAMES
 from dovetail.files.schema import written_keys
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
@@ -57,7 +57,7 @@ def kind_of_file(name: str) -> str:
         "workload": {field.name for field in dataclasses.fields(Workload)},
         "chip": set(written_keys(Chip).values()),
         "cluster": {"chip", "topology", "devices", "parts", "between"},
-        "plan": {*written_keys(Plan).values(), *SHORT_NAMES},
+        "plan": {*written_keys(Plan).values(), *SHORT_NAMES, *OLD_NAMES},
     }
     ranked = sorted(known, key=lambda kind: -len(keys & (known[kind] - {"name"})))
     best, second = (len(keys & (known[kind] - {"name"})) for kind in ranked[:2])

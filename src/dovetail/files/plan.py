@@ -27,8 +27,8 @@ SHORT_NAMES = {
     "dp": "data_parallel",
     "ep": "expert_parallel",
     "etp": "expert_tensor_parallel",
-    "stage_parts": "stage_pools",  # as 0.1 wrote it
 }
+OLD_NAMES = {"stage_parts": "stage_pools"}  # as 0.1 wrote them: still read
 
 Draft = dict[str, Any]  # the decisions taken so far, by field of Plan; what is left out is decided by `plan_of`
 
@@ -109,7 +109,7 @@ def _long_names(entry: Entry) -> tuple[dict[str, Any], dict[str, str]]:
     """What was written, under the names of Plan's fields, and the key each was written under."""
     written: dict[str, Any] = entry.node.plain()
     keys = dict(written_keys(Plan))
-    for short, long in SHORT_NAMES.items():
+    for short, long in (SHORT_NAMES | OLD_NAMES).items():
         if short in written:
             if long in written:
                 kept = f"to keep {long}: {described(written[long])}"

@@ -145,6 +145,7 @@ def test_a_blank_precision_is_what_the_publisher_is_known_for_and_never_a_guess(
 
     assert said(source="NVIDIA Megatron-Bridge performance summary") == "fp8"
     assert said(source="MLPerf Training v4.0 closed-division logs") == "fp8"
+    assert said(source="MLPerf Training v2.1 closed-division logs", gpu="A100-80GB SXM") == "bf16"
     assert said(framework="torchtitan") == "bf16"
     with pytest.raises(NotModelled, match="precision not given"):
         said()

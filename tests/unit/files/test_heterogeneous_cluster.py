@@ -59,6 +59,8 @@ def test_stages_are_put_on_parts_and_a_plan_file_says_where(tmp_path: Path):
     assert "stage_pools: [0, 0, 1]\n" in plan_text(job.plan)
     turned = load_spec(written(tmp_path, SPEC % ", stage_pools: [1, 0, 0]"))
     assert turned.plan.stage_pools == (1, 0, 0)
+    as_before = load_spec(written(tmp_path, SPEC % ", stage_parts: [1, 0, 0]"))  # the key of 0.1
+    assert as_before.plan.stage_pools == (1, 0, 0)
     assert load_open_spec(written(tmp_path, SPEC % "")).own == (job.plan,)
 
 

@@ -120,12 +120,8 @@ FP8_STACKS = ("Megatron-Bridge", "MLPerf Training")
 
 def _unstated(row: Row) -> str:
     """What a publisher's stack computes in where a row leaves the precision blank."""
-    if row.says("gpu", "V100"):
-        return "fp16"  # the only 16-bit dtype that its tensor cores have
-    if row.says("gpu", "A100"):
-        return "bf16"  # no 8-bit dtype to train in
     if row.says("source", *FP8_STACKS) and not row.says("gpu", "TPU"):
-        return "fp8"
+        return "bf16" if row.says("gpu", "A100") else "fp8"  # an A100 has no 8-bit dtype to train in
     if row.says("framework", "torchtitan"):
         return "bf16"  # training.mixed_precision_param is bfloat16 unless a configuration says otherwise
     raise NotModelled("incomplete: precision not given")
