@@ -14,6 +14,7 @@ from dovetail.papers.check import Check
 from dovetail.report.papers.ace import ace_record, ace_tables
 from dovetail.report.papers.ace_figures import ace_figures
 from dovetail.report.papers.beyond import beyond_record, beyond_tables
+from dovetail.report.plain import versioned
 from dovetail.report.table import text_of
 from tests.e2e.conftest import ROOT
 from tests.e2e.test_reference import keys
@@ -122,7 +123,7 @@ def test_the_command_shows_the_study_as_tables_json_and_figures(study, monkeypat
     assert said(capsys) == text_of(ace_tables(ace_record(study)))
     record = json.loads(said(capsys, "--figures", str(tmp_path), "--json"))
     assert record["holds"]
-    assert record == json.loads(json.dumps(ace_record(study)))
+    assert record == json.loads(json.dumps(versioned(ace_record(study))))
     assert {file.name for file in tmp_path.iterdir()} == set(ace_figures(ace_record(study)))
 
 
