@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
-from dovetail.errors import NotModelled
-from dovetail.hardware.topology import Group
 from dovetail.comm.collectives import collectives
 from dovetail.comm.events.schedules import Ask, Level, Round, Schedule, algorithms, not_modelled
+from dovetail.errors import NotModelled
+from dovetail.hardware.topology import Group
 from dovetail.units import Amount
 
 

@@ -51,7 +51,7 @@ PARTS = ("model", "cluster", "plan")
 class JobRequest:
     """What a request says of its job: a spec, other words or values for some of it, or these alone.
 
-    Fields are empty or 0 where nothing was said. `request.part(JobRequest)` takes them from what a call was request.
+    Fields are empty or 0 where nothing was said. `request.part(JobRequest)` takes them from a call's request.
     """
 
     spec: Spec = ""
