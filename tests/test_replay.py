@@ -17,7 +17,7 @@ from tests.golden.exact import figures, labelled, moved
 
 STEP = 0.1
 NEXT = math.nextafter(STEP, 1.0)
-ANSWER = {"step_s": STEP, "num_plans": 8, "plan": "tp 8", "time": {"blocking_s": 0.25}, "stages": [{"name": "a"}]}
+ANSWER = {"step_s": STEP, "num_plans": 8, "plan": "tp 8", "time": {"waiting_s": 0.25}, "stages": [{"name": "a"}]}
 NONE = Renames()
 
 
@@ -68,15 +68,15 @@ def test_a_list_that_lost_its_rows_differs():
 
 def test_a_renamed_key_is_the_same_only_with_the_rename():
     now = of({**ANSWER, "time": {"blocking_s": 0.25}})
-    assert first(of(ANSWER), now) == "simulate.time.blocking_s: was 0.25, is gone"
-    for rule in ("blocking_s", "time.blocking_s", "simulate.time.blocking_s"):
+    assert first(of(ANSWER), now) == "simulate.time.waiting_s: was 0.25, is gone"
+    for rule in ("waiting_s", "time.waiting_s", "simulate.time.waiting_s"):
         new = ".".join([*rule.split(".")[:-1], "blocking_s"])
         assert first(of(ANSWER), now, renames=Renames(keys={rule: new})) == ""
-    assert first(of(ANSWER), now, renames=Renames(keys={"memory.blocking_s": "memory.blocking_s"})) != ""
+    assert first(of(ANSWER), now, renames=Renames(keys={"memory.waiting_s": "memory.blocking_s"})) != ""
 
 
 def test_a_rename_does_not_hide_a_number_that_moved():
-    renames = Renames(keys={"blocking_s": "blocking_s"})
+    renames = Renames(keys={"waiting_s": "blocking_s"})
     now = of({**ANSWER, "time": {"blocking_s": 0.26}})
     assert first(of(ANSWER), now, renames=renames).startswith("simulate.time.blocking_s: was 0.25, is 0.26")
 
@@ -155,11 +155,11 @@ GOLDEN = Case(topic="t", name="n", command="simulate", answer=lambda: ANSWER, la
 
 
 def test_a_golden_keeps_what_its_labels_name():
-    assert figures(GOLDEN, NONE) == {"simulate.step_s": STEP, "simulate.time.blocking_s": 0.25}
+    assert figures(GOLDEN, NONE) == {"simulate.step_s": STEP, "simulate.time.waiting_s": 0.25}
 
 
 def test_a_golden_notices_one_bit_and_a_case_that_is_not_recorded():
-    was = {"step_s": STEP.hex(), "time.blocking_s": (0.25).hex()}
+    was = {"step_s": STEP.hex(), "time.waiting_s": (0.25).hex()}
     assert moved(GOLDEN, was, 0.0, NONE) == []
     [line] = moved(GOLDEN, {**was, "step_s": NEXT.hex()}, 0.0, NONE)
     assert line.startswith("simulate.step_s: was 0.10000000000000002, is 0.1")
@@ -169,14 +169,14 @@ def test_a_golden_notices_one_bit_and_a_case_that_is_not_recorded():
 
 def test_what_is_recorded_of_a_case_is_what_it_is_compared_with():
     told = labelled(GOLDEN, NONE)
-    assert told == {"step_s": STEP.hex(), "time.blocking_s": (0.25).hex()}
+    assert told == {"step_s": STEP.hex(), "time.waiting_s": (0.25).hex()}
     assert moved(GOLDEN, json.loads(json.dumps(told)), 0.0, NONE) == []
 
 
 def test_a_golden_stays_under_a_renamed_key():
     answer = {**ANSWER, "time": {"blocking_s": 0.25}}
-    was = {"step_s": STEP.hex(), "time.blocking_s": (0.25).hex()}
-    renames = Renames(keys={"time.blocking_s": "time.blocking_s"})
+    was = {"step_s": STEP.hex(), "time.waiting_s": (0.25).hex()}
+    renames = Renames(keys={"time.waiting_s": "time.blocking_s"})
     assert moved(replace(GOLDEN, answer=lambda: answer), was, 0.0, renames) == []
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.docs_site import ROOT, built_once
 
-PARTS = ("Home", "Tutorials", "How to", "The model", "Reference", "Decisions")
+PARTS = ("Home", "Tutorials", "How to", "The model", "Reference", "Protocols", "Decisions")
 # Attributes by which a page loads something without being asked; `a href` is asked for.
 LOADED = {
     ("script", "src"),

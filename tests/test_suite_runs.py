@@ -37,7 +37,7 @@ def test_a_suite_that_did_not_end_has_failed_whatever_it_reports(tmp_path: Path,
 
 
 def clean(**other: object) -> dict[str, object]:
-    usual = {"commit": "a", "machine": "linux-2cpu", "passed": 9, "skipped": 0, "failed": [], "seconds": 600.0}
+    usual = {"commit": "a", "machine": "linux-2cpu", "passed": 9, "skipped": 0, "failed": [], "seconds": 500.0}
     return usual | other
 
 
@@ -50,7 +50,7 @@ def clean(**other: object) -> dict[str, object]:
         ([clean()] * 9 + [clean(failed=["x"])], [True, False]),
         ([clean(passed=0)] * 10, [True, False]),
         ([clean()] * 9 + [clean(passed=8, skipped=1)], [True, False]),
-        ([clean(seconds=1200.0)] * 9 + [clean(seconds=600.0)], [False, True]),
+        ([clean(seconds=1200.0)] * 9 + [clean(seconds=500.0)], [False, True]),
         ([clean(machine="linux-64cpu")] * 10, [None, True]),
         ([clean()] * 9 + [clean(commit="b")], [True, False]),
     ],

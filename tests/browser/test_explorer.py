@@ -80,7 +80,7 @@ def test_a_slider_moves_the_figures_and_planning_anew_takes_it_in(server: Server
     expect(found.page.locator("#turn-hbm-bandwidth-value")).to_contain_text("×0.25")
     slow = shown(found.page)
     turn(found.page, "hbm-capacity", -2)
-    expect(found.page.locator('[data-key="memory"] .note')).to_contain_text("of 20.0 GiB")
+    expect(found.page.locator('[data-key="memory"] .note')).to_contain_text("of 19.0 GiB")
     found.page.wait_for_url(re.compile("x-hbm-capacity=0.25"))
     found.page.click("#plan-anew")
     expect(found.page.locator("#busy")).to_be_empty()

@@ -37,7 +37,8 @@ OTHERWISE = {
 
 
 def shallow(config):
-    return config | {key: min(config[key], NUM_LAYERS) for key in DEPTHS if key in config}
+    cut = config | {key: min(config[key], NUM_LAYERS) for key in DEPTHS if key in config}
+    return cut | ({"layer_types": config["layer_types"][:NUM_LAYERS]} if "layer_types" in config else {})
 
 
 @pytest.mark.parametrize("name", [name for name in RELEASED if name not in NOT_BUILT])
