@@ -86,11 +86,11 @@ def test_no_path_leads_out(server: Server, path: str):
 
 
 def test_an_upload_is_limited_read_strictly_and_answered_in_one_line(server: Server):
-    large = b" " * (2 * 2**20)
+    large, before = b" " * (2 * 2**20), len(server.said)
     assert asked(server, "POST", "/upload/model?name=x.json", large)[0] == 413
     pieces = iter([large[: 2**16]] * 32)  # sent in chunks, without a word of how many
     assert asked(server, "POST", "/upload/model?name=x.json", pieces)[0] == 413
-    assert "Traceback" not in server.said
+    assert "Traceback" not in server.said[before:]  # what others of this server's visitors met is theirs
     bomb = "a: &a [x,x]\n" + "".join(
         f"{new}: &{new} [*{old},*{old},*{old}]\n" for old, new in zip("abcdefghijkl", "bcdefghijklm", strict=True)
     )
