@@ -11,7 +11,7 @@ from dataclasses import replace
 from dovetail.report.launchers.launch import Flag, Missing, flag, unsaid
 from dovetail.workload.experts import Experts
 from dovetail.workload.graph import run_lengths
-from dovetail.workload.layer_types import layers_of
+from dovetail.workload.layer_types import layer_types, layers_of
 from dovetail.workload.routing import Routing
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
@@ -24,6 +24,8 @@ _BASIC = {
     "has_attention_dropout", "is_tied", "num_positions", "experts", "num_encoder_layers", "head",
 }  # fmt: skip
 _SAID = _BASIC | {"qk_norm", "window", "layer_types", "mlp_layer_types", "rotary_frac", "num_dense_layers", "latent"}
+
+_BY_LAYER = {"window", "experts"}  # what --window-attn-skip-freq and --moe-layer-freq can say layer by layer
 
 
 def megatron_shape(shape: Transformer, workload: Workload) -> Iterator[Flag | Missing]:
@@ -45,6 +47,9 @@ def megatron_shape(shape: Transformer, workload: Workload) -> Iterator[Flag | Mi
     if shape.experts is not None:
         yield from _experts(shape, shape.experts, workload)
     yield flag("--attention-backend", "flash" if workload.attention == "flash" else "unfused")
+    for name in sorted({name for types in layers_of(shape) for name in types}):
+        if other := sorted(set(layer_types[name]().replaces) - _BY_LAYER):
+            yield Missing(f"layers of type {name}", f"no argument sets {', '.join(other)} layer by layer")
     yield from unsaid(shape, _SAID, _NO_FLAG)
 
 

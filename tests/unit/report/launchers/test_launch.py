@@ -13,11 +13,14 @@ from dovetail.errors import DovetailError, InvalidInput, NotModelled
 from dovetail.hardware.clusters import clusters
 from dovetail.parallel.plan import AXES, Overlap, Plan
 from dovetail.parallel.recipes import plans
+from dovetail.report.launchers import decoder_flags
 from dovetail.report.launchers.frameworks import launchers
 from dovetail.report.launchers.frameworks.megatron_lm import layout
-from dovetail.report.launchers.launch import Launch, hosts, launch_record, launch_text, quoted, unsaid
+from dovetail.report.launchers.launch import Launch, Missing, hosts, launch_record, launch_text, quoted, unsaid
+from dovetail.workload.layer_types import LayerType, layer_types
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision
+from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
 from tests.messages import holds
 
@@ -365,6 +368,19 @@ def test_names_that_the_shell_fills_in_stay_open():
 )
 def test_hosts_hold_what_a_baseboard_holds(cluster, num_devices, expected):
     assert hosts(clusters[cluster].build(num_devices)) == expected
+
+
+def test_a_layer_type_that_no_flag_can_say_is_named(monkeypatch: pytest.MonkeyPatch):
+    nope = LayerType(field="layer_types", replaces={"window": 0, "has_rope": False})
+    known = {name: layer_types[name] for name in layer_types.names()}
+    monkeypatch.setattr(decoder_flags, "layer_types", known | {"full_attention": lambda: nope})
+    workload = Workload(model=models["gemma-3-4b"](), global_batch=8, seq=8192)
+    shape = workload.model.architecture
+    assert isinstance(shape, Transformer)
+    found = [one for one in decoder_flags.megatron_shape(shape, workload) if isinstance(one, Missing)]
+    assert [one.why for one in found if one.what == "layers of type full_attention"] == [
+        "no argument sets has_rope layer by layer"
+    ]
 
 
 def test_megatron_lm_is_told_which_layers_have_a_window_and_which_have_experts():
