@@ -37,6 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     A shell that runs tests in the background does so.
     """
     _spare_processes()
+    gc.disable()  # until all is collected: none of it is garbage
     if RUN_FOLDER not in os.environ:
         os.environ[RUN_FOLDER] = folder = tempfile.mkdtemp(prefix="dovetail-tests-")
         config.add_cleanup(lambda: _remove(folder))
@@ -81,6 +82,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """What is imported and collected stays to the end: no collection of garbage need look at it again and again."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

@@ -14,8 +14,7 @@ from dovetail.files.measurements import SHIPPED, csv_files, load_measurements, s
 
 FILES = [file for name in SHIPPED for file in csv_files(shipped_folder(name))]
 TABLES = [table for table in map(load_measurements, FILES) if format_of(table)]
-SIMULATED = ("published_training", "published_memory")  # hundreds of runs
-MARKED = [pytest.param(table, marks=pytest.mark.slow) if table.name in SIMULATED else table for table in TABLES]
+SIMULATED = ("published_training", "published_memory", "layers", "layers_compiled")  # rows that take a simulation each
 
 
 @pytest.mark.parametrize("name", sets.names())
@@ -26,25 +25,25 @@ def test_a_format_says_what_it_needs_and_what_it_is(name):
     assert known.summary
 
 
-@pytest.mark.parametrize("table", MARKED, ids=lambda table: table.name)
+def cut(table: Measurements) -> Measurements:
+    """One row of ten of a table whose rows take a simulation each; others whole. `dovetail validate` scores them all."""
+    rows = slice(None, None, 10 if table.name in SIMULATED else 1)
+    return replace(table, rows=table.rows[rows], lines=table.lines[rows])
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_every_row_that_ships_is_compared_or_counted(table):
     found = tuple(prepared(table, TableContext()))
     num_skipped = sum(count for one in found for _, count in one.skipped)
     num_figures = sum(len(one.measured) for one in found) + num_skipped
     # a row of dies has two figures, either of which may be unknown
     assert num_figures == len(table) if table.name != "dies" else num_figures >= len(table)
-    for one in found:
+    for one in prepared(cut(table), TableContext()):
         predicted = one.predicted(one.chip)
         assert len(one.kinds) == len(one.whats) == len(one.measured) == len(predicted)
         assert np.all(np.isfinite(predicted))
         assert np.all(predicted > 0)
         assert np.all(one.measured > 0)
-
-
-def cut(table: Measurements) -> Measurements:
-    """One row of ten of a table whose rows take a simulation each; others whole."""
-    rows = slice(None, None, 10 if table.name in SIMULATED else 1)
-    return replace(table, rows=table.rows[rows], lines=table.lines[rows])
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
