@@ -23,6 +23,7 @@ from dovetail.cli.launch import launch
 from dovetail.cli.mine import mine
 from dovetail.cli.network import network
 from dovetail.cli.op import op
+from dovetail.cli.options import add_options
 from dovetail.cli.pareto import pareto
 from dovetail.cli.plan import plan
 from dovetail.cli.plugin_option import own_plugins
@@ -43,6 +44,7 @@ EXIT_CODES = (
     "Exit codes: 0 an answer; 1 an answer, and the plan does not fit or a documented accuracy is missed; 2 bad input;"
     " 70 a mistake of ours, with its traceback; 74 the answer cannot be written; 130 interrupted."
 )
+HELP_NAMES = ("-h", "--help")
 
 app = typer.Typer(
     name="dovetail",
@@ -51,7 +53,7 @@ app = typer.Typer(
     epilog=EXIT_CODES,
     add_completion=False,
     rich_markup_mode=None,
-    context_settings={"max_content_width": 80, "terminal_width": 80, "help_option_names": ["-h", "--help"]},
+    context_settings={"max_content_width": 80, "terminal_width": 80, "help_option_names": list(HELP_NAMES)},
 )
 
 
@@ -60,7 +62,9 @@ def run(arguments: list[str]) -> int:
     check_values(arguments)
     with command_verbosity(), own_plugins(arguments):
         try:
-            code = command(*arguments[:1]).main(args=arguments, prog_name="dovetail", standalone_mode=False)
+            code = command(arguments[0] if arguments else HELP_NAMES[0]).main(
+                args=arguments, prog_name="dovetail", standalone_mode=False
+            )
         except USAGE_ERROR as error:
             raise InvalidInput(usage(error)) from None
         except typer.Abort:
@@ -73,7 +77,7 @@ def run(arguments: list[str]) -> int:
 
 
 def command(name: str = "") -> Any:
-    """All commands, as Click has them; where `name` is one of them, that alone will do."""
+    """All commands, as Click has them; where `name` is one of them, or asks for the list of all, that alone will do."""
     if VARIABLE in os.environ:  # a shell asks what may stand at its cursor
         answer_shells()
         return _built("")
@@ -87,6 +91,10 @@ def _built(name: str) -> Any:
     own = [each for each in app.registered_commands if each.callback is not None and each.callback.__name__ == name]
     if own:
         some.registered_commands, some.registered_groups = own, []
+    if name not in HELP_NAMES:
+        below = [each for group in some.registered_groups for each in group.typer_instance.registered_commands]  # type: ignore[union-attr]
+        for each in (*some.registered_commands, *below):
+            add_options(each.callback)  # type: ignore[arg-type]
     return dressed(typer.main.get_command(some))
 
 

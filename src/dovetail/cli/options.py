@@ -42,13 +42,23 @@ def command(
             if found is False:
                 raise typer.Exit(EXIT_INFEASIBLE)
 
-        parameters = [_typers(each) for each in _ordered(asked, own, before)]
         run.__name__, run.__doc__ = function.__name__, function.__doc__
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
+        _OPTIONS[run] = lambda: _ordered(asked, own, before)
         return run
 
     return made
+
+
+_OPTIONS: dict[Callable[..., None], Callable[[], list[Parameter]]] = {}
+
+
+def add_options(run: Callable[..., None]) -> None:
+    """Gives a command the signature that Typer reads; the list of all commands does without, and is quick."""
+    if run in _OPTIONS:
+        parameters = [_typers(each) for each in _OPTIONS.pop(run)()]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
 
 
 def _ordered(asked: tuple[Parameter, ...], own: tuple[Parameter, ...], before: Mapping[str, str]) -> list[Parameter]:
