@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dovetail.workload.graph import Block, Graph, Phase
+from dovetail.workload.layer_types import layer_types
 from dovetail.workload.layers import Sample
 from dovetail.workload.model import Model
 from dovetail.workload.models import models
@@ -72,8 +73,8 @@ def matmul_parameters_per_token(shape: Transformer) -> float:
         experts = shape.experts
         width = experts.num_chosen * experts.width + experts.shared_width
         sparse = feed_forward_parameters(shape, width) + shape.hidden * experts.num_experts
-        total += (shape.num_layers - shape.num_dense_layers) * sparse
-        total += shape.num_dense_layers * feed_forward_parameters(shape, shape.ffn_width)
+        total += shape.num_expert_layers * sparse
+        total += (shape.num_layers - shape.num_expert_layers) * feed_forward_parameters(shape, shape.ffn_width)
     if shape.head == "mlm":
         total += shape.hidden**2
     if shape.embedding_width:
@@ -86,10 +87,10 @@ def attention_flop_per_token(shape: Transformer, seq: int) -> float:
     num_attentions: float = shape.num_layers + shape.num_encoder_layers
     num_attentions += shape.num_layers if shape.num_encoder_layers else 0
     if shape.window:
-        seen = min(shape.window, seq) / seq
         period = [name for name, count in shape.layer_types or (("sliding_attention", 1),) for _ in range(count)]
-        layers = [period[layer % len(period)] for layer in range(shape.num_layers)]
-        num_attentions = sum(seen * (2 - seen) if name == "sliding_attention" else 1 for name in layers)
+        windows = [layer_types[name]().replaces.get("window", shape.window) or seq for name in period]
+        seen = [min(windows[layer % len(period)], seq) / seq for layer in range(shape.num_layers)]
+        num_attentions = sum(frac * (2 - frac) for frac in seen)
     width = shape.num_heads * (shape.heads.key_width + shape.heads.value_width) / 2
     return 12 * num_attentions * width * seq
 
