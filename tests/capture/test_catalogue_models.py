@@ -30,14 +30,10 @@ LARGE = ("deepseek-v3", "gnmt", "gpt3-175b", "opt-1.3b", "palm-540b", "qwen2.5-7
 OVER_IMAGES = ("inception-v3", "mobilenet-v3-large", "resnet-18", "resnet-50", "resnext-101-32x8d", "vgg-16")
 # transformers keeps the router's score correction, one an expert and layer, as a buffer: no gradient trains it
 NOT_PARAMETERS = {"deepseek-v3": 58 * 256}
-SHAPES = {name: model().architecture for name, model in models.items()}
+SHAPES = {name: shape for name, model in models.items() if isinstance(shape := model().architecture, Transformer)}
 # Layers that are interleaved, which a capture does not fold into a pattern yet.
-NOT_FOLDED = {
-    models[name]().family
-    for name, shape in SHAPES.items()
-    if isinstance(shape, Transformer) and (shape.layer_types or shape.mlp_layer_types)
-}
-WRITTEN_TWICE = [name for name in BUILDS if isinstance(SHAPES[name], Transformer) and not strange_fields(SHAPES[name])]
+NOT_FOLDED = {models[name]().family for name, shape in SHAPES.items() if shape.layer_types or shape.mlp_layer_types}
+WRITTEN_TWICE = [name for name, shape in SHAPES.items() if name in BUILDS and not strange_fields(shape)]
 
 
 def marked(names: tuple[str, ...]) -> list[object]:

@@ -109,8 +109,10 @@ def test_the_parameter_count_is_the_published_one(name):
     model = models[name]()
     num_parameters = model.forward(Sample(batch=1, seq=64, dtype="bf16")).num_parameters
     if model.is_exact:
-        assert num_parameters == model.published_parameters
+        off_by = num_parameters - model.published_parameters
+        assert off_by == 0, f"{name}: {off_by:+,.0f} parameters; biases, norms, positions and is_tied all show"
     else:
+        assert num_parameters != model.published_parameters, f"{name}: the count is exact, so say is_exact=True"
         off_by = abs(num_parameters - model.published_parameters)
         rounding = half_unit_in_the_last_place(model.published_parameters)
         assert off_by <= max(ROUNDED_TOLERANCE * model.published_parameters, rounding)
