@@ -29,7 +29,7 @@ def test_an_entry_that_cannot_be_made_is_named_with_what_it_lacks() -> None:
     registry: Registry[Callable[..., str]] = Registry("model")
     registry.register("whole")(lambda size="1": size)
     assert registry.each(lambda name, build: f"{name} {build()}") == ["whole 1"]
-    registry.register("broken")(lambda *, is_exact: "never")
+    registry.register("broken")(lambda *, is_exact: str(is_exact))
     with pytest.raises(InvalidInput, match=r"^the model 'broken' cannot be made: .*'is_exact'"):
         registry.each(lambda _, build: build())
 
