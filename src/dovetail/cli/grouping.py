@@ -41,7 +41,7 @@ class Grouped(typer.core.TyperGroup):
 
 
 def _steady(context: Any) -> Any:
-    """A context like `context` whose help has options in a column of one width; longer ones have a line of their own."""
+    """A context like `context` whose help has options in a column of one width; longer ones take a line."""
 
     class Formatter(context.formatter_class):  # type: ignore[misc]
         def write_dl(self, rows: Any, col_max: int = OPTION_WIDTH, col_spacing: int = 2) -> None:
