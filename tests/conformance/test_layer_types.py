@@ -22,6 +22,7 @@ FIELDS_OF_SHAPE = {field.name for field in dataclasses.fields(Transformer)}
 BASE = models["llama3-8b"]()
 SHAPES = [shape for _, build in models.items() if isinstance(shape := build().architecture, Transformer)]
 CLUSTER, PLAN = clusters["dgx-h100"].build(8), Plan(data_parallel=8)
+ROUNDING = 1e-9
 every_type = pytest.mark.parametrize("name", layer_types.names())
 
 
@@ -33,7 +34,7 @@ def workload(*pattern: str) -> Workload:
     given: dict[str, Any] = {need: _taken(need) for need in needs}
     given[field] = tuple((name, 1) for name in pattern)
     shape = dataclasses.replace(BASE.architecture, num_layers=4, **given)  # type: ignore[type-var]
-    return Workload(model=dataclasses.replace(BASE, architecture=shape), global_batch=8, seq=4096)
+    return Workload(model=dataclasses.replace(BASE, architecture=shape), global_batch=8, seq=8192)
 
 
 def _taken(field: str) -> Any:
@@ -85,14 +86,15 @@ def step_s(*pattern: str) -> float:
 def test_a_step_of_mixed_layers_takes_between_those_of_either_type(name: str) -> None:
     for other in others(name):
         either = sorted((step_s(name), step_s(other)))
-        assert 0 < either[0] <= step_s(name, other) <= either[1]
+        assert 0 < either[0] * (1 - ROUNDING) <= step_s(name, other) <= either[1] * (1 + ROUNDING)
 
 
 @every_type
 def test_a_launch_for_megatron_lm_says_what_a_type_changes_or_that_it_cannot(name: str) -> None:
-    """Arguments for a pattern differ from those without, or the type is named as not expressed."""
+    """Arguments for a pattern differ from those without, or one of its types is named as not expressed."""
     for other in others(name):
         mixed, plain = (
             launchers["megatron-lm"](workload(*pattern), CLUSTER, PLAN) for pattern in ((name, other), (other,))
         )
-        assert mixed.words != plain.words or any(name in one.what for one in mixed.missing), f"{name} is dropped"
+        named = [one.what for one in mixed.missing if name in one.what or other in one.what]
+        assert named or mixed.words != plain.words, f"a layer of {name} among {other} is dropped in silence"

@@ -18,7 +18,11 @@ from dovetail.workload.optimizer import Precision
 from dovetail.workload.training import training_graph
 from dovetail.workload.transformer import Transformer
 
-NAMES = [name for name, model in models.items() if isinstance(model().architecture, Transformer)]
+NAMES = [
+    name
+    for name, model in zip(models.names(), models.each(lambda _, build: build()), strict=True)
+    if isinstance(model.architecture, Transformer)
+]
 ROUNDED_TOLERANCE = 0.005
 FLOP_TOLERANCE = 0.01
 WEIGHTED_KINDS = ("linear", "expert_linear", "embedding")  # those whose weight gradient is a row of its own
