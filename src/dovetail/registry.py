@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from dovetail.errors import InvalidInput, did_you_mean
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -90,6 +91,16 @@ class Registry(Generic[T]):
 
     def items(self) -> Iterator[tuple[str, T]]:
         return ((name, self._entries[name]) for name in self.names())
+
+    def each(self, made: Callable[[str, T], R]) -> list[R]:
+        """What `made` gives of every entry, by name; raises `InvalidInput` that names an entry that cannot be made."""
+        found = []
+        for name, value in self.items():
+            try:
+                found.append(made(name, value))
+            except (TypeError, ValueError, AssertionError) as error:  # such as an argument that was forgotten
+                raise InvalidInput(f"the {self.noun} {name!r} cannot be made: {error}") from error
+        return found
 
     def withdraw(self, name: str) -> None:
         """Takes a plugin's entry out again, or what was registered on its behalf."""

@@ -14,15 +14,24 @@ import pytest
 from dovetail.accuracy.columns import product_ops
 from dovetail.cost.costs import op_costs
 from dovetail.cost.power import Load, sustained_clock_frac
+from dovetail.cost.tdp import tdp
 from dovetail.errors import NotModelled
-from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog import chip_of_device, chips, has_device_names
 from dovetail.hardware.chip import Chip
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, TERA
 from dovetail.workload.graph import Phase
 
+GPU_VENDORS = ("NVIDIA", "AMD")
+GPUS = tuple(name for name in chips.names() if chips[name]().vendor in GPU_VENDORS)
+TPUS = tuple(name for name in chips.names() if name.startswith("tpu-"))
 EVERY_CHIP = pytest.mark.parametrize("name", chips.names())
 KNOWN_DTYPES = {"fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"}
 PEAK_TOLERANCE = 0.05
+# Least share of its memory that a GPU shows PyTorch. HBM brings its error correction; GDDR6 gives a sixteenth for it.
+LEAST_VISIBLE_FRAC = {"GDDR6": 0.92}
+LEAST_VISIBLE_HBM_FRAC = 0.97
+# From this share of the tensor peak on, lanes may draw more than the tensor units (MI300X: 163 of 1,307 TFLOP/s).
+STRONG_LANES_FRAC = 0.1
 # Names of chips by how they begin that were fitted, and the chips that must be named in what they were fitted on.
 FITTED = {"a100-": "A100", "h100-": "H100", "h200-": "H200", "tpu-v": "TPU v5e"}
 OFF_CLOCK = "not at clock_hz"  # the word in a source that excuses a vector peak stated at another clock
@@ -57,7 +66,8 @@ def array_dtype(chip: Chip) -> str:
 @EVERY_CHIP
 def test_every_figure_has_a_source(name: str) -> None:
     chip = chips[name]()
-    assert [path for path, _ in figures(chip) if not source_of(chip, path).strip()] == []
+    bare = [path for path, _ in figures(chip) if not source_of(chip, path).strip()]
+    assert not bare, f"sources of {name} say nothing of {', '.join(bare)}"
 
 
 @EVERY_CHIP
@@ -179,6 +189,50 @@ def test_large_matrix_products_settle_within_the_power_limit_at_a_sane_clock(nam
     if clock_frac < 1:
         assert load.power_w(chip, clock_frac) == pytest.approx(chip.tdp_w)
     assert load.power_w(chip, clock_frac) <= chip.tdp_w
+
+
+@EVERY_CHIP
+def test_products_draw_the_most_unless_lanes_are_strong_for_the_tensor_units(name: str) -> None:
+    chip = chips[name]()
+    lanes_frac = chip.vector.peak_flop_per_s / chip.peak_flop_per_s(array_dtype(chip))
+    try:
+        lane_w = float(tdp(chip).lane_w)
+    except NotModelled:
+        return  # it says itself what is not modelled
+    said = f"{name}: {lane_w:.0f} W of lanes beyond its products, at {lanes_frac:.1%} of their rate"
+    assert lane_w == 0 or lanes_frac >= STRONG_LANES_FRAC, f"{said}: look at vector.peak_flop_per_s and at die"
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_a_gpu_says_what_drivers_call_it(name: str) -> None:
+    way_out = '@device_names("...") with what torch.cuda.get_device_name returns, empty where it shows no such device'
+    assert has_device_names(chips[name]), f"profiles of {name} are not known as its own: give its function {way_out}"
+    for device in vars(chips[name])["device_names"]:
+        assert chip_of_device(device) == name, f"{device!r} is the name of {chip_of_device(device)} already"
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_a_gpu_shows_pytorch_less_than_it_has_and_plans_leave_4_percent_of_that(name: str) -> None:
+    chip = chips[name]()
+    least_frac = LEAST_VISIBLE_FRAC.get(chip.die.hbm_generation, LEAST_VISIBLE_HBM_FRAC)
+    said = f"hbm_visible_frac of {name} is {chip.hbm_visible_frac:.3f}; torch's total_memory over the capacity is"
+    assert least_frac < chip.hbm_visible_frac < 1, f"{said} above {least_frac:g} and below 1 on such GPUs"
+    assert chip.usable_bytes == pytest.approx(0.96 * chip.visible_bytes)
+
+
+@EVERY_CHIP
+def test_gpus_differ_in_pace_and_chips_of_whose_spread_nothing_is_known_are_alike(name: str) -> None:
+    spread_frac = chips[name]().calibration.clock_spread_frac
+    way_out = "take the calibration of a GPU from gpu_calibration or borrowed_gpu_calibration"
+    assert (spread_frac > 0) == (name in GPUS), f"clock_spread_frac of {name} is {spread_frac:g}: {way_out}"
+
+
+@pytest.mark.parametrize("name", TPUS)
+def test_of_a_tpu_xla_keeps_a_stated_reserve(name: str) -> None:
+    chip = chips[name]()
+    assert chip.visible_bytes == chip.hbm.capacity_bytes
+    assert 0.2 * GIBI < chip.visible_bytes - chip.usable_bytes <= 1.25 * GIBI
+    assert "XLA" in dict(chip.sources)["hbm_reserve_frac"]
 
 
 def test_the_catalogue_has_the_chips_people_ask_for() -> None:

@@ -93,7 +93,8 @@ def test_every_link_and_the_sizes_have_sources(name: str) -> None:
             wanted |= {f"{dimension.name}.bandwidth", f"{dimension.name}.latency"}
             if dimension.oversubscription > 1:
                 wanted.add(f"{dimension.name}.oversubscription")
-        assert [key for key in wanted if not sources.get(key, "").strip()] == []
+        bare = sorted(key for key in wanted if not sources.get(key, "").strip())
+        assert not bare, f"sources of {name} say nothing of {', '.join(bare)}"
 
 
 @EVERY_CLUSTER

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +27,6 @@ from dovetail.workload.optimizer import Precision
 from dovetail.workload.optimizers import FRAMEWORKS, LaunchName, NotOffered, optimizers, update_operator_names
 from dovetail.workload.workload import Workload
 
-SPEC_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "spec-file.md"
 CLUSTER = clusters["dgx-h100"].build(16)
 PLANS = (
     Plan(data_parallel=16),
@@ -111,13 +109,10 @@ def test_a_launch_names_the_optimizer_or_says_that_it_cannot(name: str, framewor
 
 
 @every_optimizer
-def test_an_optimizer_is_listed_by_the_methods_command_and_on_the_page_of_spec_files(name: str) -> None:
+def test_an_optimizer_is_listed_by_the_methods_command(name: str) -> None:
     entry = optimizers[name]
     listed = [one for one in method_records() if (one["kind"], one["name"]) == ("optimizer", name)]
     assert [one["summary"] for one in listed] == [entry.summary]
-    aliases = ", ".join(f"`{alias}`" for alias in entry.aliases) or "-"
-    row = f"| `{name}` | {aliases} | {entry.summary} |"
-    assert row in SPEC_PAGE.read_text(encoding="utf-8"), f"docs/reference/spec-file.md lacks the row\n{row}"
 
 
 @every_optimizer
@@ -132,7 +127,8 @@ def test_an_update_moves_at_least_the_gradient_in_and_the_weight_out(name: str) 
 def test_state_is_kept_unless_an_optimizer_can_go_without(name: str) -> None:
     entry = optimizers[name]
     bare = Precision(optimizer=name, compute="fp32")  # no master weights
-    assert checkpoint_bytes(graph(name), bare) > graph(name).num_parameters * bare.weight_bytes
+    state = checkpoint_bytes(graph(name), bare) - graph(name).num_parameters * bare.weight_bytes
+    assert state > 0, f"{name} keeps no state: give its update the states that it keeps"
     if entry.is_momentum_optional:
         assert dataclasses.replace(bare, has_momentum=False).optimizer_bytes == 0
     else:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dovetail.workload.graph import Block, Graph, Phase
+from dovetail.workload.layer_types import layer_types
 from dovetail.workload.layers import Sample
 from dovetail.workload.model import Model
 from dovetail.workload.models import models
@@ -17,7 +18,11 @@ from dovetail.workload.optimizer import Precision
 from dovetail.workload.training import training_graph
 from dovetail.workload.transformer import Transformer
 
-NAMES = [name for name, model in models.items() if isinstance(model().architecture, Transformer)]
+NAMES = [
+    name
+    for name, model in zip(models.names(), models.each(lambda _, build: build()), strict=True)
+    if isinstance(model.architecture, Transformer)
+]
 ROUNDED_TOLERANCE = 0.005
 FLOP_TOLERANCE = 0.01
 WEIGHTED_KINDS = ("linear", "expert_linear", "embedding")  # those whose weight gradient is a row of its own
@@ -72,8 +77,8 @@ def matmul_parameters_per_token(shape: Transformer) -> float:
         experts = shape.experts
         width = experts.num_chosen * experts.width + experts.shared_width
         sparse = feed_forward_parameters(shape, width) + shape.hidden * experts.num_experts
-        total += (shape.num_layers - shape.num_dense_layers) * sparse
-        total += shape.num_dense_layers * feed_forward_parameters(shape, shape.ffn_width)
+        total += shape.num_expert_layers * sparse
+        total += (shape.num_layers - shape.num_expert_layers) * feed_forward_parameters(shape, shape.ffn_width)
     if shape.head == "mlm":
         total += shape.hidden**2
     if shape.embedding_width:
@@ -86,10 +91,10 @@ def attention_flop_per_token(shape: Transformer, seq: int) -> float:
     num_attentions: float = shape.num_layers + shape.num_encoder_layers
     num_attentions += shape.num_layers if shape.num_encoder_layers else 0
     if shape.window:
-        seen = min(shape.window, seq) / seq
         period = [name for name, count in shape.layer_types or (("sliding_attention", 1),) for _ in range(count)]
-        layers = [period[layer % len(period)] for layer in range(shape.num_layers)]
-        num_attentions = sum(seen * (2 - seen) if name == "sliding_attention" else 1 for name in layers)
+        windows = [layer_types[name]().replaces.get("window", shape.window) or seq for name in period]
+        seen = [min(windows[layer % len(period)], seq) / seq for layer in range(shape.num_layers)]
+        num_attentions = sum(frac * (2 - frac) for frac in seen)
     width = shape.num_heads * (shape.heads.key_width + shape.heads.value_width) / 2
     return 12 * num_attentions * width * seq
 
@@ -108,8 +113,10 @@ def test_the_parameter_count_is_the_published_one(name):
     model = models[name]()
     num_parameters = model.forward(Sample(batch=1, seq=64, dtype="bf16")).num_parameters
     if model.is_exact:
-        assert num_parameters == model.published_parameters
+        off_by = num_parameters - model.published_parameters
+        assert off_by == 0, f"{name}: {off_by:+,.0f} parameters; biases, norms, positions and is_tied all show"
     else:
+        assert num_parameters != model.published_parameters, f"{name}: the count is exact, so say is_exact=True"
         off_by = abs(num_parameters - model.published_parameters)
         rounding = half_unit_in_the_last_place(model.published_parameters)
         assert off_by <= max(ROUNDED_TOLERANCE * model.published_parameters, rounding)

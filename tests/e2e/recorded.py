@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from pathlib import Path
 
 
@@ -11,7 +12,8 @@ def check_recorded(file: Path, text: str, bless: bool) -> None:
     if bless:
         file.write_text(text, encoding="utf-8")
         return
-    assert file.exists(), f"nothing is recorded in {file.name}; run `make bless` and review what it wrote"
+    blessing = f"run `python -m pytest --bless '{os.environ['PYTEST_CURRENT_TEST'].rpartition(' (')[0]}'`"
+    assert file.exists(), f"nothing is recorded in {file.name}; {blessing} and review what it wrote"
     recorded = file.read_text(encoding="utf-8")
     moved = "\n".join(difflib.unified_diff(recorded.splitlines(), text.splitlines(), "recorded", "now", lineterm=""))
-    assert recorded == text, f"{file.name} moved; if that is meant, run `make bless` and say why:\n{moved}"
+    assert recorded == text, f"{file.name} moved; if that is meant, {blessing} and say why:\n{moved}"

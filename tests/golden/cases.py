@@ -17,7 +17,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dovetail.hardware.clusters import ClusterEntry
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -45,13 +48,17 @@ PLAN_LABELS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A question to a command, and which figures of its answer are kept, by patterns of their paths; `*` for all."""
+    """A question to a command, and which figures of its answer are kept, by patterns of their paths; `*` for all.
+
+    Entries of a list of what there is (`is_catalogue`) are recorded by their names and not by their places.
+    """
 
     topic: str
     name: str
     command: str
     answer: Callable[[], Record]
     labels: tuple[str, ...] = ("*",)
+    is_catalogue: bool = False
 
 
 def cases() -> Iterator[Case]:
@@ -69,7 +76,10 @@ def cases() -> Iterator[Case]:
     for name, given in SCHEDULES.items():
         yield _case("schedules", name, "schedule", given)
     for name, line in COMMANDS.items():
-        yield Case(topic="commands", name=name, command=line.split()[0].strip("-"), answer=partial(_printed, line))
+        command = line.split()[0].strip("-")
+        is_catalogue = name in CATALOGUES
+        answer = partial(_printed, line)
+        yield Case(topic="commands", name=name, command=command, answer=answer, is_catalogue=is_catalogue)
 
 
 def _case(topic: str, name: str, command: str, given: Record, labels: tuple[str, ...] = ("*",)) -> Case:
@@ -252,9 +262,7 @@ def _precisions() -> Iterator[tuple[str, Spec]]:
         yield f"framework {framework}", _spec("llama3-8b", "h100x32", plan, 64, kernels="eager")
 
 
-# Clusters whose devices need more than ZeRO 1 to hold 7 billion parameters, or have another dtype.
-SMALL = ("ace-torus", "h100-pcie-nodes", "phaze-flat-1024", "tpu-v3-pod", "tpu-v4-pod", "tpu-v5e-pod", "tpu-v6e-pod",
-         "trn1")  # fmt: skip
+FEW_BYTES = 2 * 2**40  # clusters with less memory than this need more than ZeRO 1 to hold 7 billion parameters
 PUBLISHED = {
     "llama3-405b-128k": ("llama3-405b", "llama3-grandtetonx16384", 128, 131072),
     "llama3-405b-8k": ("llama3-405b", "llama3-grandtetonx8192", 1024, 8192),
@@ -270,19 +278,28 @@ PUBLISHED = {
 }
 
 
+def _num_devices(entry: ClusterEntry) -> int:
+    """64, or as many as the family is known for where those are fewer; a whole rack where a rack has more."""
+    known = entry.build(entry.default_devices).topology.dimensions
+    rack = known[0].num_devices if len(known) > 1 else 1
+    return max(min(64, entry.default_devices), rack)
+
+
 def _catalogues() -> Iterator[tuple[str, Spec]]:
     import dovetail as dv
+    from dovetail.hardware.clusters import clusters
 
     for entry in dv.models().record["models"]:
         name, big = entry["name"], entry["num_parameters"] > 20e9
         plan = {"tp": 8, "pp": 8, "zero_stage": 1, "recompute": "full"} if big else "zero2"
         images = entry["sample"] != "tokens"
         yield f"model {name}", _spec(name, "h200x512" if big else "h200x8", plan, 512 if big or images else 64)
-    for entry in dv.clusters().record["clusters"]:
-        name = entry["name"]
-        plan = {"zero_stage": 3, "recompute": "full"} if name in SMALL else _plan(tp=2, recompute="selective")
-        dtype = {"precision": {"compute": "fp16"}} if name == "ace-torus" else {}
-        devices = {"h100-pcie-nodes": 8, "gb200-nvl72": 72}.get(name, 64)
+    for name, family in clusters.items():
+        devices = _num_devices(family)
+        chip = family.build(devices).chip
+        is_small = devices * chip.usable_bytes < FEW_BYTES
+        plan = {"zero_stage": 3, "recompute": "full"} if is_small else _plan(tp=2, recompute="selective")
+        dtype = {} if "bf16" in dict(chip.tensor.rates) else {"precision": {"compute": chip.tensor.rates[0][0]}}
         yield f"cluster {name}", _spec("llama2-7b", {"name": name, "devices": devices}, plan, 2 * devices, **dtype)
     for name, (model, cluster, batch, seq) in PUBLISHED.items():
         yield f"plan {name}", _spec(model, cluster, name, batch, seq=seq)
@@ -651,6 +668,8 @@ SCHEDULES: dict[str, Record] = {
 
 # --- the JSON of every command ----------------------------------------------------------------------------------------
 
+# Cases that list what is registered: one that is added shows as one entry, and moves no physics.
+CATALOGUES = ("op list", "models", "chips", "clusters", "plans", "methods")
 COMMANDS: dict[str, str] = {
     "version": "--version",
     "simulate": "simulate examples/llama3-70b-512xh100.yaml --tokens 15T",

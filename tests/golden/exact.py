@@ -45,8 +45,23 @@ def machine() -> str:
 def figures(case: Case, renames: Renames) -> Leaves:
     """What a golden keeps of the answer to `case`, by the paths of now, which begin with the command."""
     patterns = [renames.path(f"{case.command}.{label}") for label in case.labels]
-    leaves = flattened(case.answer(), case.command)
+    answer = case.answer()
+    leaves = flattened(by_name(answer) if case.is_catalogue else answer, case.command)
     return {path: value for path, value in leaves.items() if _is_kept(path, value, patterns)}
+
+
+def by_name(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The lists of an answer by the names of their entries, with the kind before it where entries have one."""
+    return {key: _named(value) if isinstance(value, list) else value for key, value in answer.items()}
+
+
+def _named(entries: list[Any]) -> dict[str, Any]:
+    if all(isinstance(entry, str) for entry in entries):
+        named = [(entry, True) for entry in entries]
+    else:
+        named = [(" ".join(filter(None, (entry.get("kind"), entry["name"]))), entry) for entry in entries]
+    assert len(dict(named)) == len(named), "two entries of a list have one name"
+    return dict(named)
 
 
 def _is_kept(path: str, value: Leaf, patterns: list[str]) -> bool:
@@ -67,7 +82,7 @@ def recorded(topic: str, folder: Path = GOLDENS) -> tuple[str, dict[str, dict[st
 def moved(case: Case, was: Mapping[str, Leaf] | None, within: float, renames: Renames | None = None) -> list[str]:
     """What differs in the answer to a case from what was recorded, a line each."""
     if was is None:
-        return [f"{case.name} is not recorded; run `make bless` and review what it wrote"]
+        return [f"{case.name} is new and not recorded: review what blessing writes"]
     renames = renames or load_renames(RENAMES)
     told = {f"{case.command}.{path}": unhexed(value) for path, value in was.items()}
     return [str(one) for one in differences(told, figures(case, renames), within=within, renames=renames)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 
@@ -13,11 +14,18 @@ from tests.golden.cases import Case, cases
 from tests.golden.exact import WITHIN, labelled, machine, moved, recorded, written
 
 CASES = tuple(cases())
+BLESS = "python -m pytest tests/golden --bless"
 
 
 @cache
 def _recorded(topic: str) -> tuple[str, dict[str, dict[str, Leaf]]]:
     return recorded(topic)
+
+
+def _words(case: Case) -> str:
+    """What `-k` picks this case by, and few others."""
+    words = re.findall(r"[\w.-]+", f"{case.topic} {case.name}")
+    return " and ".join(word for word in words if word not in ("and", "or", "not"))
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +50,7 @@ def test_no_figure_of_an_answer_moved(case: Case, bless: bool, blessed: dict[str
     where, known = _recorded(case.topic)
     within = 0.0 if where == machine() else WITHIN
     lines = moved(case, known.get(case.name), within)
-    said = f"{case.topic}/{case.name} moved; if that is meant, run `make bless` and say why"
+    said = f'{case.topic}/{case.name} moved; if that is meant, say why and run `{BLESS} -k "{_words(case)}"`'
     assert not lines, "\n".join([f"{said} ({len(lines)} figures):", *lines[:20]])
 
 

@@ -1,7 +1,8 @@
 """Numbers that move are other physics: the version that studies are kept under must move with them.
 
 Two records say what numbers a version of the physics has. `physics/goldens.json` has a hash of the numbers of every
-other golden file, whatever their keys are called. `physics/rows-KIND.json` has rows that a small search keeps.
+other golden, whatever their keys are called; lists of what is registered are facts and not among them.
+`physics/rows-KIND.json` has rows that a small search keeps.
 Where either moves, this asks for an entry in `HISTORY` of dovetail/store/version.py; --bless records them anew only
 once that is there.
 """
@@ -20,6 +21,7 @@ import pytest
 from dovetail.cli import main
 from dovetail.store import reading, version
 from dovetail.store.version import HISTORY, KINDS
+from tests.golden.cases import cases
 from tests.golden_files import golden_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,6 +41,8 @@ SEARCHES = {
     "codesign": ("codesign", "SPEC"),
     "pareto": ("pareto", "SPEC"),
 }
+LISTS = {(case.topic, case.name) for case in cases() if case.is_catalogue}
+BLESS = "pytest tests/golden/test_physics.py --bless"
 ASK = "numbers moved: add an entry to HISTORY of dovetail/store/version.py and to Numbers of CHANGELOG.md, then --bless"
 
 
@@ -53,9 +57,18 @@ def numbers_in(value: Any) -> Iterator[str]:
         yield f"{value:.{NUM_DIGITS}g}"
 
 
-def digest_of_numbers(file: Path) -> str:
-    numbers = sorted(numbers_in(json.loads(file.read_text(encoding="utf-8"))))
-    return hashlib.sha256(" ".join(numbers).encode()).hexdigest()[:16]
+def digest_of_numbers(value: Any) -> str:
+    return hashlib.sha256(" ".join(sorted(numbers_in(value))).encode()).hexdigest()[:16]
+
+
+def digests() -> dict[str, str]:
+    """Of every golden by its name: a case of a topic, or a file. A case that is new moves nothing."""
+    found = {file.name: digest_of_numbers(read(file)) for file in HERE.glob("*.json")}
+    for file in (HERE / "exact").glob("*.json"):
+        for case, figures in read(file).items():
+            if isinstance(figures, dict) and (file.stem, case) not in LISTS:
+                found[f"{file.stem}: {case}"] = digest_of_numbers(figures)
+    return found
 
 
 def read(file: Path) -> dict[str, Any]:
@@ -69,17 +82,17 @@ def write(file: Path, value: dict[str, Any]) -> None:
 
 
 def test_recorded_numbers_move_only_with_the_version_of_the_physics(bless: bool) -> None:
-    files = [file for file in sorted(HERE.rglob("*.json")) if RECORDS not in file.parents]
-    now = {file.relative_to(HERE).as_posix(): digest_of_numbers(file) for file in files}
-    known, physics = read(GOLDENS), version.physics_version()
-    before = known.get("files", {})
+    now, known, physics = digests(), read(GOLDENS), version.physics_version()
+    before = known.get("goldens", {})
     moved = [name for name, digest in now.items() if before.get(name, digest) != digest]
     is_newer = physics > known.get("physics", 0)
     assert is_newer or not moved, f"{', '.join(moved)}: {ASK}"
     if bless:
-        write(GOLDENS, {"physics": physics, "files": now})
+        write(GOLDENS, {"physics": physics, "goldens": now})
         return
-    assert known == {"physics": physics, "files": now}, "golden files came or went: run `make bless`"
+    changed = sorted(before.keys() ^ now.keys())
+    assert not changed, f"goldens came or went: {', '.join(changed)}; run `{BLESS}`"
+    assert known["physics"] == physics, f"run `{BLESS}`"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -99,7 +112,7 @@ def test_rows_of_a_kind_of_study_move_only_with_its_physics(kind: str, bless: bo
     if bless:
         write(record, {"physics": physics, "studies": now})
         return
-    assert before == json.loads(golden_text({"physics": physics, "studies": now})), "run `make bless`"
+    assert before == json.loads(golden_text({"physics": physics, "studies": now})), f"run `{BLESS}`"
 
 
 def kept_rows(file: Path) -> dict[str, Any]:
@@ -134,9 +147,8 @@ def test_every_change_of_the_physics_is_told_under_numbers() -> None:
     assert sorted({number for numbers in told for number in numbers}) == versions[1:]
 
 
-def test_a_number_that_moves_is_found_whatever_it_is_called(tmp_path: Path) -> None:
-    first, renamed, moved = (tmp_path / f"{name}.json" for name in ("first", "renamed", "moved"))
-    first.write_text(json.dumps({"step_s": 1.25, "parts": [3, {"mfu": (0.1).hex()}]}), encoding="utf-8")
-    renamed.write_text(json.dumps({"a": [{"x": 0.1}, 3], "step_time_s": 1.25 + 1e-14}), encoding="utf-8")
-    moved.write_text(json.dumps({"step_s": 1.25001, "parts": [3, {"mfu": (0.1).hex()}]}), encoding="utf-8")
+def test_a_number_that_moves_is_found_whatever_it_is_called() -> None:
+    first = {"step_s": 1.25, "parts": [3, {"mfu": (0.1).hex()}]}
+    renamed = {"a": [{"x": 0.1}, 3], "step_time_s": 1.25 + 1e-14}
+    moved = {"step_s": 1.25001, "parts": [3, {"mfu": (0.1).hex()}]}
     assert digest_of_numbers(first) == digest_of_numbers(renamed) != digest_of_numbers(moved)

@@ -1,10 +1,13 @@
 """The catalogue's models in PyTorch: from configurations of transformers where it has the family, else by hand.
 
-Shapes are written down here once more, so that the catalogue and these do not share a mistake.
+Shapes are written down here once more, so that the catalogue and these do not share a mistake. A decoder that nobody
+has written down has the parameters that `from_shape` gives its shape.
 """
 
 from __future__ import annotations
 
+from dovetail.workload.models import models
+from dovetail.workload.transformer import Transformer
 from tests.torch_models import (
     decoders,
     encoders,
@@ -19,6 +22,7 @@ from tests.torch_models import (
     vgg,
 )
 from tests.torch_models.built import Build
+from tests.torch_models.from_shape import of_shape
 
 BUILDS: dict[str, Build] = {
     **decoders.BUILDS,
@@ -33,3 +37,13 @@ BUILDS: dict[str, Build] = {
     **translator.BUILDS,
     **vgg.BUILDS,
 }
+
+
+def module_of(name: str) -> Build:
+    """The model of the catalogue in PyTorch: as it is written down here, or else from its shape."""
+    if name in BUILDS:
+        return BUILDS[name]
+    shape = models[name]().architecture
+    if not isinstance(shape, Transformer):
+        raise NotImplementedError(f"{name} is no transformer: write its module in tests/torch_models")
+    return of_shape(shape)

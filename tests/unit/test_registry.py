@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from dovetail.errors import InvalidInput, NotModelled, did_you_mean
@@ -21,6 +23,15 @@ def test_names_are_taken_once() -> None:
     registry.register("one")(1)
     with pytest.raises(AssertionError, match="two numbers are named 'one'"):
         registry.register("one")(1)
+
+
+def test_an_entry_that_cannot_be_made_is_named_with_what_it_lacks() -> None:
+    registry: Registry[Callable[..., str]] = Registry("model")
+    registry.register("whole")(lambda size="1": size)
+    assert registry.each(lambda name, build: f"{name} {build()}") == ["whole 1"]
+    registry.register("broken")(lambda *, is_exact: str(is_exact))
+    with pytest.raises(InvalidInput, match=r"^the model 'broken' cannot be made: .*'is_exact'"):
+        registry.each(lambda _, build: build())
 
 
 def test_an_error_gathers_its_place_from_the_inside_out() -> None:

@@ -55,25 +55,25 @@ class Catalogue:
 
 def models() -> Catalogue:
     """The models that can be named."""
-    briefs = [model_brief(build()) for _, build in known_models.items()]
+    briefs = known_models.each(lambda _, build: model_brief(build()))
     return _catalogue("models", known_models.names(), briefs, models_table)
 
 
 def chips() -> Catalogue:
     """The chips that can be named."""
-    briefs = [chip_brief(build()) for _, build in known_chips.items()]
+    briefs = known_chips.each(lambda _, build: chip_brief(build()))
     return _catalogue("chips", known_chips.names(), briefs, chips_table)
 
 
 def clusters() -> Catalogue:
     """The clusters that can be named; each takes a number of devices, in its name as in "h100x512" or beside it."""
-    briefs = [cluster_brief(entry.build(entry.default_devices)) for _, entry in known_clusters.items()]
+    briefs = known_clusters.each(lambda _, entry: cluster_brief(entry.build(entry.default_devices)))
     return _catalogue("clusters", known_clusters.names(), briefs, clusters_table)
 
 
 def plans() -> Catalogue:
     """The plans that can be named."""
-    briefs = [plan_entry_record(name, entry) for name, entry in known_plans.items()]
+    briefs = known_plans.each(plan_entry_record)
     return _catalogue("plans", known_plans.names(), briefs, plans_table)
 
 

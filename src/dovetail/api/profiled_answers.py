@@ -9,8 +9,8 @@ from dovetail.accuracy.profiled import Profiled, prepared, profiled
 from dovetail.errors import InvalidInput
 from dovetail.files.chip import load_chip
 from dovetail.files.profiles.profile import load_profile
+from dovetail.hardware.catalog import chip_of_device
 from dovetail.hardware.chip import Chip
-from dovetail.hardware.device_names import chip_of_device
 from dovetail.hardware.measured import Profile
 
 

@@ -21,6 +21,7 @@ SECTIONS = {
     "Use": ("ui", "completion"),
 }
 OTHERS = "More"
+OPTION_WIDTH = 18  # of the column of options in every help, so that one that is added moves no line of another
 
 
 class Grouped(typer.core.TyperGroup):
@@ -39,11 +40,23 @@ class Grouped(typer.core.TyperGroup):
                     formatter.write_dl(rows)
 
 
+def _steady(context: Any) -> Any:
+    """A context like `context` whose help has options in a column of one width; longer ones take a line."""
+
+    class Formatter(context.formatter_class):  # type: ignore[misc]
+        def write_dl(self, rows: Any, col_max: int = OPTION_WIDTH, col_spacing: int = 2) -> None:
+            padded = [(name.ljust(col_max) if name.startswith("-") else name, help_text) for name, help_text in rows]
+            super().write_dl(padded, col_max, col_spacing)
+
+    return type("Context", (context,), {"formatter_class": Formatter})
+
+
 def dressed(command: Any, path: str = "dovetail") -> Any:
     """`command` and all below it with the options that every command has, examples and completion."""
     codes = command.epilog or ""
     command.epilog = "\n\n".join(part for part in (example_text(path), codes) if part)
     command.params = [*command.params, *plugin_options(), *verbosity_options()]
+    command.context_class = _steady(command.context_class)
     complete_names(command, path)
     for name, below in getattr(command, "commands", {}).items():
         dressed(below, f"{path} {name}")

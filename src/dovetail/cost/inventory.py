@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from dovetail.cost.engines import engines_of
 from dovetail.cost.node import Amount
+from dovetail.errors import NotModelled
 from dovetail.hardware.chip import Chip
+from dovetail.hardware.die import HBM_GENERATIONS
 
 # Bits that a multiplier multiplies, the hidden one included.
 SIGNIFICAND = {"fp32": 24, "tf32": 11, "fp16": 11, "bf16": 8, "int8": 8, "fp8": 4, "fp4": 2}
@@ -57,7 +59,14 @@ def multiplier_ratio(rates_flop_per_s: tuple[tuple[str, float], ...]) -> float:
 
 
 def inventory(chip: Chip) -> Inventory:
-    """What `chip` has on its dies, its spare cores and spare SRAM included."""
+    """What `chip` has on its dies, its spare cores and spare SRAM included.
+
+    Raises `NotModelled` for memory that is not stacked: nobody has published what its PHYs take on a die, and a package
+    without an interposer costs something else.
+    """
+    if not chip.die.has_stacks:
+        what = f"area, power at peak and price of a die beside {chip.die.hbm_generation}"
+        raise NotModelled(f"{what} are not modelled; they are for {', '.join(HBM_GENERATIONS)}", "die.hbm_generation")
     die, tensor, vector = chip.die, chip.tensor, chip.vector
     built = 1 / (1 - die.spare_core_frac)
     num_cores = vector.num_units * built

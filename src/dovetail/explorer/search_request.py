@@ -61,10 +61,10 @@ class SearchRequest:
         """The same as the call has it, but for the model, which is no file that an address may name."""
         given = {name: getattr(self, name) for name in ("preset", "base", "network", "area", "power")}
         given |= {name: getattr(self, name) or None for name in ("devices", "batch", "seq")}
-        given |= {OPTIONS[name].name: text for name, text in self.options.items()}
+        read = {OPTIONS[name].name: OPTIONS[name].parse(text) for name, text in self.options.items()}
         if self.kind == FRONT:
-            return ParetoRequest(axes=self.axes, **given)
-        return CodesignRequest(metric=self.metric, **given)
+            return ParetoRequest(axes=self.axes, **given).changed(**read)
+        return CodesignRequest(metric=self.metric, **given).changed(**read)
 
 
 _FIRST = SearchRequest()

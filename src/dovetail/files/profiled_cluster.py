@@ -10,8 +10,8 @@ from typing import Any
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.entry import Entry, described, placed
 from dovetail.files.schema import Shape, Text, checked
+from dovetail.hardware.catalog import chip_of_device
 from dovetail.hardware.cluster import Cluster
-from dovetail.hardware.device_names import chip_of_device
 from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster, chip_names, pools_of
 from dovetail.hardware.measured import Profile
 

@@ -10,6 +10,7 @@ from dovetail.units import KIBI, NANO
 RETICLE_MM2 = 858.0  # the field of a lithography scanner, 26 mm x 33 mm: no die is larger
 BUFFERED_UNITS = ("tensor", "vector", "none")
 HBM_GENERATIONS = ("HBM2", "HBM2e", "HBM3", "HBM3e")
+MEMORY_TECHNOLOGIES = (*HBM_GENERATIONS, "GDDR6")
 _COUNTS = (
     "num_schedulers",
     "num_fp64_lanes",
@@ -42,9 +43,9 @@ class Die:
     buffered_units: str = "vector"
     spare_core_frac: float = 0.0
     spare_sram_frac: float = 0.0
-    num_hbm_stacks: int = 1
+    num_hbm_stacks: int = 1  # or memory chips on the board, where they are not stacked
     num_spare_hbm_phys: int = 0  # on the die without a stack beside them
-    hbm_generation: str = "HBM2e"
+    hbm_generation: str = "HBM2e"  # one of MEMORY_TECHNOLOGIES
     num_link_lanes: int = 0  # SerDes lanes of the scale-up network, one pair each way
     num_pcie_lanes: int = 16
 
@@ -63,7 +64,12 @@ class Die:
             if not 0 <= getattr(self, label) < 1:
                 raise InvalidInput(f"{label} must be from 0 to below 1; got {getattr(self, label):g}", label)
         _require_one_of("buffered_units", self.buffered_units, BUFFERED_UNITS)
-        _require_one_of("hbm_generation", self.hbm_generation, HBM_GENERATIONS)
+        _require_one_of("hbm_generation", self.hbm_generation, MEMORY_TECHNOLOGIES)
+
+    @property
+    def has_stacks(self) -> bool:
+        """Whether memory is HBM, in stacks on an interposer, and not in chips of their own on the board."""
+        return self.hbm_generation in HBM_GENERATIONS
 
 
 def _require_one_of(label: str, word: str, known: tuple[str, ...]) -> None:

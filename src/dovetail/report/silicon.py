@@ -37,8 +37,12 @@ _LABELS = {
 
 
 def silicon_record(chip: Chip) -> Record:
-    """Predicted area, power at peak rates and price of `chip`, each by component and in all."""
-    area, power, cost = silicon(inventory(chip)), tdp(chip), price(chip)
+    """Predicted area, power at peak rates and price of `chip`, each by component and in all, or why not."""
+    try:
+        parts = inventory(chip)
+    except NotModelled as error:
+        return {"why_not": error.message}
+    area, power, cost = silicon(parts), tdp(chip), price(chip)
     return {
         "num_dies": chip.die.num_dies + chip.die.num_io_dies,
         "area_mm2": {name: float(part_mm2) for name, part_mm2 in area.components()},
@@ -61,7 +65,9 @@ def _by_model(chip: Chip) -> Iterator[tuple[str, float]]:
 
 
 def silicon_tables(record: Record) -> tuple[Table, ...]:
-    """Three short tables: where the area, the watts and the money go."""
+    """Three short tables: where the area, the watts and the money go; one that says why there are none."""
+    if "why_not" in record:
+        return (Table(title="Silicon", notes=(record["why_not"],)),)
     dies = "one die" if record["num_dies"] == 1 else f"{record['num_dies']} dies"
     gap = record["predicted_tdp_w"] / record["datasheet_tdp_w"] - 1
     model = record["area_model"]

@@ -32,8 +32,8 @@ class Model:
     seq: int  # positions of one sample unless the user says otherwise; 1 where a sample has no positions
     sample: str
     published_parameters: float
-    is_exact: bool
     source: str
+    is_exact: bool = False
     batch: int = 1024  # samples of one step unless the user says otherwise: a round default, not a published one
     notes: tuple[str, ...] = ()
 

@@ -8,8 +8,9 @@ import pytest
 from dovetail.cost.area import silicon
 from dovetail.cost.inventory import inventory
 from dovetail.cost.price import good_die_usd, gross_dies_per_wafer, price, yield_frac
-from dovetail.errors import InvalidInput
+from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.catalog import chips
+from dovetail.report.silicon import silicon_record, silicon_tables
 
 H100, H200 = chips["h100-sxm"](), chips["h200-sxm"]()
 
@@ -76,3 +77,12 @@ def test_a_failed_package_takes_its_dies_and_stacks_along() -> None:
     assembly_usd = 0.50 * (float(area.total_mm2) + 86 * H100.die.num_hbm_stacks)
     bought_usd = float(found.dies_usd) + float(found.hbm_usd) + assembly_usd
     assert float(found.total_usd) == pytest.approx(bought_usd / 0.95)
+
+
+def test_a_die_beside_memory_that_is_not_stacked_has_no_price_and_says_so() -> None:
+    card = replace(H100, die=replace(H100.die, hbm_generation="GDDR6", num_hbm_stacks=24))
+    with pytest.raises(NotModelled, match=r"beside GDDR6 are not modelled; they are for HBM2, HBM2e"):
+        price(card)
+    assert set(silicon_record(card)) == {"why_not"}
+    [table] = silicon_tables(silicon_record(card))
+    assert "GDDR6" in table.notes[0]

@@ -106,11 +106,6 @@ def test_lanes_are_not_free_in_power() -> None:
     assert many.total_w > 1.15 * float(few.total_w)
 
 
-@pytest.mark.parametrize("name", [name for name in chips.names() if name != "mi300x"])
-def test_products_are_the_hungriest_on_every_chip_there_is_but_one(name: str) -> None:
-    assert tdp(chips[name]()).lane_w == 0
-
-
 def test_the_shared_sram_of_a_package_with_io_dies_is_on_their_node() -> None:
     parts = inventory(chips["mi300x"]())
     older = replace(parts, io_node_m=16 * NANO)

@@ -25,6 +25,7 @@ DIM = Kind(
     parse=lambda flag, text: 0 if text is None else _dim(flag, COUNT.parse(flag, text)),
     check=lambda flag, value: 0 if value is None else _dim(flag, value.__index__()),
     unset=0,
+    example="1",
 )
 
 

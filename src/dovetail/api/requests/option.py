@@ -32,13 +32,14 @@ class Kind:
     """How an option's value is read: `parse` from text that a person typed, `check` from a value of a program.
 
     Both are given the option's flag for their errors, and both return what the request holds. `unset` is what it
-    holds where nothing was given.
+    holds where nothing was given, and `example` what a person might type.
     """
 
     parse: Callable[[str, Any], Any]
     check: Callable[[str, Any], Any]
     unset: Any = ""
     text: Callable[[Any], str] = str  # a value as it is typed
+    example: str = "name"
     is_repeated: bool = False  # may be given again on the command line
     is_flag: bool = False  # stands alone, without a value
     has_negative: bool = False  # also as --no-...: left out is neither
@@ -104,7 +105,7 @@ def counts(*, least: int = 1) -> Kind:
 
         return counted(flag, value, least=least)
 
-    return Kind(parse=parse, check=check, unset=0)
+    return Kind(parse=parse, check=check, unset=0, example="8")
 
 
 VALUE = Kind(parse=_as_given, check=_as_given)  # a name or a file, or from Python a value of its own
@@ -115,9 +116,9 @@ SWITCH = Kind(parse=lambda _, value: value, check=lambda _, value: value, unset=
 REPEATED = Kind(parse=_parsed_tuple, check=_texts, unset=(), is_repeated=True)
 NAMES = Kind(parse=_names, check=_names, unset=())  # with commas between, or a list
 FRACTION = Kind(  # a share of a whole: 5% or 0.05, and None where nothing is said, as 0 says something
-    parse=_parsed_fraction, check=_fraction, unset=None, text=lambda value: f"{100 * value:g}%"
+    parse=_parsed_fraction, check=_fraction, unset=None, text=lambda value: f"{100 * value:g}%", example="5%"
 )
-TOKENS = Kind(parse=_num_tokens, check=_num_tokens, unset=0.0)  # such as 15T
+TOKENS = Kind(parse=_num_tokens, check=_num_tokens, unset=0.0, example="15T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,11 @@ class Parameter:
     def unset(self) -> Any:
         """What a request holds where this was left out."""
         return self.option.kind.unset if self.default is EMPTY else self.check(self.default)
+
+    @property
+    def example(self) -> str:
+        """What a person might type: its own example, or else one of its kind."""
+        return self.option.placeholder or self.option.kind.example
 
     def parse(self, text: Any) -> Any:
         return self.option.kind.parse(self.flag, text)

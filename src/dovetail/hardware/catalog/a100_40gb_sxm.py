@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dovetail.hardware.catalog import a100_80gb_sxm as a100
-from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog import chips, device_names
 from dovetail.hardware.catalog._nvidia import A100_DATASHEET
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.memory import Memory
@@ -19,6 +19,7 @@ SOURCES = tuple((field, OWN_SOURCES.get(field, source)) for field, source in a10
 
 
 @chips.register("a100-40gb-sxm")
+@device_names("NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB")
 def a100_40gb_sxm() -> Chip:
     """The first A100, of the original DGX A100 and of the cloud instances of 2020."""
     return replace(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog import chips, device_names
 from dovetail.hardware.catalog._measured import (
     GH100_CALIBRATION_SOURCE,
     GH100_ENERGY,
@@ -90,6 +90,7 @@ FACTS = (
 
 
 @chips.register("a100-80gb-sxm")
+@device_names("NVIDIA A100-SXM4-80GB")
 def a100_80gb_sxm() -> Chip:
     """The part of Selene and of most large runs of 2021 and 2022."""
     return Chip(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog import chips, device_names
 from dovetail.hardware.catalog._measured import (
     GH100_ENERGY,
     POWER_LIMITED_SOURCE,
@@ -90,6 +90,7 @@ FACTS = (
 
 
 @chips.register("b200")
+@device_names("NVIDIA B200")
 def b200() -> Chip:
     """The 1000 W part of eight-GPU boards."""
     return Chip(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dovetail.hardware.catalog import b200 as b200_file
-from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog import chips, device_names
 from dovetail.hardware.catalog._measured import GH100_ENERGY, power_limited_energy
 from dovetail.hardware.catalog._nvidia import GB200_DATASHEET, HBM_BINARY
 from dovetail.hardware.chip import Chip
@@ -47,6 +47,7 @@ SOURCES = tuple((field, OWN_SOURCES.get(field, source)) for field, source in b20
 
 
 @chips.register("gb200")
+@device_names("NVIDIA GB200")
 def gb200() -> Chip:
     """The B200 as it stands in an NVL72 rack."""
     base = b200_file.b200()

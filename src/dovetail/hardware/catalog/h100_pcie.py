@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog import chips, device_names
 from dovetail.hardware.catalog import h100_sxm as h100
 from dovetail.hardware.catalog._measured import (
     GEMM_POWER_RATIO,
@@ -71,6 +71,7 @@ FACTS = (
 
 
 @chips.register("h100-pcie")
+@device_names("NVIDIA H100 PCIe")
 def h100_pcie() -> Chip:
     """The add-in card, joined in pairs by a bridge and otherwise over PCIe."""
     return Chip(

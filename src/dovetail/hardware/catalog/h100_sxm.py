@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog import chips, device_names
 from dovetail.hardware.catalog._measured import (
     GH100_CALIBRATION,
     GH100_CALIBRATION_SOURCE,
@@ -69,6 +69,7 @@ FACTS = (
 
 
 @chips.register("h100-sxm")
+@device_names("NVIDIA H100 80GB HBM3")
 def h100_sxm() -> Chip:
     """The 132-SM part that most public training runs of 2023 to 2025 used."""
     return Chip(

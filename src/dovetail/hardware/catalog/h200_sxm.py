@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog import chips, device_names
 from dovetail.hardware.catalog import h100_sxm as h100
 from dovetail.hardware.catalog._measured import GH100_CALIBRATION_SOURCE, GH100_ENERGY_SOURCE
 from dovetail.hardware.catalog._nvidia import H200_DATASHEET, HBM_BINARY
@@ -33,6 +33,7 @@ FACTS = (
 
 
 @chips.register("h200-sxm")
+@device_names("NVIDIA H200")
 def h200_sxm() -> Chip:
     """The one chip here whose calibration and energy were measured on the part itself."""
     return replace(

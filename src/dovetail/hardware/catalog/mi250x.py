@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog import chips, device_names
 from dovetail.hardware.catalog._measured import (
     BOARD_LINK_J_PER_BYTE,
     POWER_LIMITED_SOURCE,
@@ -75,6 +75,7 @@ FACTS = (
 
 
 @chips.register("mi250x")
+@device_names()  # drivers show each of its two dies
 def mi250x() -> Chip:
     """The module of Frontier and LUMI, both dies together."""
     return Chip(

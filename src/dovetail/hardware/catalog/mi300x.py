@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog import chips, device_names
 from dovetail.hardware.catalog._measured import (
     BOARD_LINK_J_PER_BYTE,
     POWER_LIMITED_SOURCE,
@@ -84,6 +84,7 @@ FACTS = (
 
 
 @chips.register("mi300x")
+@device_names("AMD Instinct MI300X")
 def mi300x() -> Chip:
     """Eight compute dies on four I/O dies, one device to software."""
     return Chip(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog import chips, device_names
 from dovetail.hardware.catalog import v100_32gb_sxm as v100
 from dovetail.hardware.catalog._nvidia import HBM_BINARY, V100_DATASHEET
 from dovetail.hardware.chip import Chip
@@ -19,6 +19,7 @@ SOURCES = tuple((field, OWN_SOURCES.get(field, source)) for field, source in v10
 
 
 @chips.register("v100-16gb-sxm")
+@device_names("Tesla V100-SXM2-16GB")
 def v100_16gb_sxm() -> Chip:
     """The V100 as launched."""
     base = v100.v100_32gb_sxm()

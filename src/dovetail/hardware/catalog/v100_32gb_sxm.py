@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.hardware.catalog import chips
+from dovetail.hardware.catalog import chips, device_names
 from dovetail.hardware.catalog._measured import (
     BOARD_LINK_J_PER_BYTE,
     POWER_LIMITED_SOURCE,
@@ -73,6 +73,7 @@ FACTS = (
 
 
 @chips.register("v100-32gb-sxm")
+@device_names("Tesla V100-SXM2-32GB")
 def v100_32gb_sxm() -> Chip:
     """The first part with tensor cores, 32 GB version."""
     return Chip(
