@@ -16,7 +16,7 @@ from dovetail.search.codesign.question import places_of
 from dovetail.search.codesign.refining import refined_system, system_at
 from dovetail.search.codesign.scoring import Scorer
 from dovetail.search.codesign.systems import network_of, system_chip
-from dovetail.step.plan_table import shared
+from dovetail.step.plan_table import plan_context
 from dovetail.step.step import training_step
 from tests.codesign_questions import PLANS, VALUES, question
 
@@ -67,7 +67,7 @@ def test_no_step_is_below_its_lines_and_fine_ones_are_no_lower(asked, seed):
     frame = search.frame(0, *network_of(system))
     cluster = frame.on(system_chip(search.question.base, system))
     bases = np.array(sorted(rng.sample(range(len(frame.bases)), min(4, len(frame.bases)))))
-    every = shared(frame.graph, frame.bases.at(bases), cluster, frame.workload.precision, is_broken_down=False)
+    every = plan_context(frame.graph, frame.bases.at(bases), cluster, frame.workload.precision, is_broken_down=False)
     fine_s = frame.pair_lower_bounds_s(bases, every)
     compute_s = search._compute_lower_bounds(0, *network_of(system)).at(places_of([point]))
     known, coarse_s = frame.lines.of_bases(bases).least_s(compute_s)

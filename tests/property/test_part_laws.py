@@ -31,7 +31,7 @@ from dovetail.search.planners.pools import planned_on_pools
 from dovetail.step.hops import num_kinds
 from dovetail.step.pipeline_events import played
 from dovetail.step.pipelines import TRANSFER_FRACS, PipelineShape, StageTimes, pipelines
-from dovetail.step.plan_table import shared
+from dovetail.step.plan_table import plan_context
 from dovetail.step.step import training_step
 from dovetail.units import GIBI, GIGA, MICRO
 from dovetail.workload.models import models
@@ -122,8 +122,8 @@ def test_hand_overs_of_different_length_are_as_in_the_schedule_played_out(name, 
         stage_pool=tuple(stage_pool),
     )
     order = pipelines[name].order(shape)
-    exact_s = played(order, times.chunk_times(order)).step_s
-    closed_s = float(pipelines[name].step_s(times, shape))
+    exact_s = played(order, times.chunk_times(order)).pipeline_s
+    closed_s = float(pipelines[name].pipeline_s(times, shape))
     assert closed_s <= exact_s * (1 + 1e-9)
     assert closed_s >= exact_s * (1 - pipelines[name].worst_short_frac[index] - 1e-9)
 
@@ -211,7 +211,7 @@ def test_no_layers_and_recompute_beat_the_bound(
         overlap=Overlap(pipeline=overlaps[0], data=overlaps[1]),
     )
     plans, codes = columns_of([base]), tuple(range(len(RECOMPUTE_POLICIES)))
-    every = shared(graph, plans, on, of.precision)
+    every = plan_context(graph, plans, on, of.precision)
     lows = tuple(block_lower_bounds(graph, each.table) for each in every.parts)
     memory = memory_table(every.sharded, of.precision)
     low = stage_lower_bounds(every, np.zeros(1, dtype=np.int64), codes, lows, memory).on(stage_pools)

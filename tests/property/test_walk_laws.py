@@ -67,7 +67,7 @@ def every_step_s(stages: PlanStages, forward_s: np.ndarray, backward_s: np.ndarr
             continue
         times = StageTimes(forward_s=own_s[0], backward_s=own_s[1], transfer_s=stages.lag_s)
         shape = PipelineShape(num_stages=num_stages, num_microbatches=stages.num_microbatches)
-        found[layers] = float(pipelines["1f1b"].step_s(times, shape))
+        found[layers] = float(pipelines["1f1b"].pipeline_s(times, shape))
     return found
 
 

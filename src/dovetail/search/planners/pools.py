@@ -34,7 +34,7 @@ from dovetail.search.planners.planner import NUM_REFINED, Planned, Proof
 from dovetail.search.planners.pool_refine import PoolJob, repartitioned
 from dovetail.step.assembly import by_pipeline
 from dovetail.step.memory_needs import need_bytes
-from dovetail.step.plan_table import pool_places, shared
+from dovetail.step.plan_table import plan_context, pool_places
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.workload import Workload
 
@@ -153,14 +153,14 @@ def _needs(job: PoolJob, plans: Plans) -> tuple[Plans, FloatArray]:
 def _bases(job: PoolJob, plans: Plans) -> Iterator[PoolBasePlans]:
     """The base plans of `plans`, all with as many stages, with the parts in any order; none whose layers do not fit."""
     counts = [part.num_devices // _stage_devices(plans) for part in job.cluster.parts]
-    every = shared(job.graph, plans, job.cluster, job.precision)
-    lows = tuple(block_lower_bounds(job.graph, part.table) for part in every.parts)
-    table = memory_table(every.sharded, job.precision)
-    for same in by_pipeline(job.graph, plans):
-        each = max(1, TABLE_ELEMENTS // (same.num_stages * job.graph.num_layers))
-        for start in range(0, len(same.rows), each):
-            rows = same.rows[start : start + each]
-            on = stage_lower_bounds(every, rows, job.policies, lows, table).on
+    context = plan_context(job.graph, plans, job.cluster, job.precision)
+    block_bounds = tuple(block_lower_bounds(job.graph, part.table) for part in context.parts)
+    table = memory_table(context.sharded, job.precision)
+    for group in by_pipeline(job.graph, plans):
+        each = max(1, TABLE_ELEMENTS // (group.num_stages * job.graph.num_layers))
+        for start in range(0, len(group.rows), each):
+            rows = group.rows[start : start + each]
+            on = stage_lower_bounds(context, rows, job.policies, block_bounds, table).on
             for order in permutations(range(len(counts))):
                 stage_pool = tuple(part for part in order for _ in range(counts[part]))
                 low = on(stage_pool)

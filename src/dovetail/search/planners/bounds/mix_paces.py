@@ -73,11 +73,11 @@ class _Line:
 
 
 def least_mix_paces_s(
-    every: PlanContext, table: MemoryTable, lows: LayerMixLowerBounds, policies: tuple[int, ...]
+    context: PlanContext, table: MemoryTable, lows: LayerMixLowerBounds, policies: tuple[int, ...]
 ) -> FloatArray:
     """A pace that none of the plans' cuts is below; infinite where none fits, or none within the limit."""
-    graph = every.graph
-    plan, counts = every.plans.plan(int(lows.rows[0])), kind_counts(graph)
+    graph = context.graph
+    plan, counts = context.plans.plan(int(lows.rows[0])), kind_counts(graph)
     has_one_chunk = plan.num_chunks == plan.pipeline_parallel
     if graph.is_interleaved and not has_one_chunk and np.prod(counts + 1.0) > MAX_MIXES:
         return np.zeros(len(lows.rows))
@@ -95,7 +95,7 @@ def least_mix_paces_s(
             mixes = [_mixes(plan, counts, may_hold, ahead) for may_hold in holdable(plan, counts)]
         many = max(1, TABLE_ELEMENTS // sum(map(len, mixes)))
         some = slice(start, min(start + many, len(lows.rows)))
-        pace_s[some] = _least_s(every, table, lows.at(some), mixes, policies)
+        pace_s[some] = _least_s(context, table, lows.at(some), mixes, policies)
         start = some.stop
     return pace_s
 
@@ -123,14 +123,18 @@ def _within(mixes: IntArray, most: FloatArray) -> IntArray:
 
 
 def _least_s(
-    every: PlanContext, table: MemoryTable, lows: LayerMixLowerBounds, mixes: list[IntArray], policies: tuple[int, ...]
+    context: PlanContext,
+    table: MemoryTable,
+    lows: LayerMixLowerBounds,
+    mixes: list[IntArray],
+    policies: tuple[int, ...],
 ) -> FloatArray:
-    memory = _memory(every, table, lows.rows, policies)
-    in_flight = _in_flight(every, table, lows.rows)
+    memory = _memory(context, table, lows.rows, policies)
+    in_flight = _in_flight(context, table, lows.rows)
     lines = _lines(memory, lows)
     times_s = [_times_s(memory, lows, lines, in_flight[:, stage], stage, some) for stage, some in enumerate(mixes)]
     works_s = [lows.least_s @ some.T for some in mixes]
-    whole_s = lows.least_s @ kind_counts(every.graph) * (1 - _WORK_TOLERANCE)
+    whole_s = lows.least_s @ kind_counts(context.graph) * (1 - _WORK_TOLERANCE)
 
     def fits(places: IntArray, pace_s: FloatArray) -> BoolArray:
         held_s = np.zeros(len(places))
@@ -151,10 +155,10 @@ def _least_s(
     return pace_s
 
 
-def _memory(every: PlanContext, table: MemoryTable, rows: IntArray, policies: tuple[int, ...]) -> _Memory:
-    kinds = [index for index, block in enumerate(every.graph.blocks) if block.is_layer]
+def _memory(context: PlanContext, table: MemoryTable, rows: IntArray, policies: tuple[int, ...]) -> _Memory:
+    kinds = [index for index, block in enumerate(context.graph.blocks) if block.is_layer]
     cut, chosen = table.cuts.of_plan[rows], list(policies)
-    room_bytes = every.cluster.usable_bytes - runtime_bytes(every.plans.at(rows))
+    room_bytes = context.cluster.usable_bytes - runtime_bytes(context.plans.at(rows))
     memories = [table.memories[kind] for kind in kinds]
     return _Memory(
         limit_bytes=room_bytes / (1 + ALLOCATOR_RESERVE_FRAC) * (1 + ROOM_TOLERANCE),
@@ -166,9 +170,9 @@ def _memory(every: PlanContext, table: MemoryTable, rows: IntArray, policies: tu
     )
 
 
-def _in_flight(every: PlanContext, table: MemoryTable, rows: IntArray) -> FloatArray:
+def _in_flight(context: PlanContext, table: MemoryTable, rows: IntArray) -> FloatArray:
     """Microbatches under way, plans by stages."""
-    plan = every.plans.plan(int(rows[0]))
+    plan = context.plans.plan(int(rows[0]))
     shape = PipelineShape(
         num_stages=plan.pipeline_parallel, num_microbatches=table.num_microbatches[rows], interleave=plan.interleave
     )

@@ -74,7 +74,9 @@ class PlanStages:
             weight_s=np.append(self.options.weight_s, 0.0)[rows],
             transfer_s=np.full(len(rows), self.lag_s),
         )
-        return np.where((rows >= 0).all(axis=1), pipelines[schedule_name(self.plan)].step_s(times, self._shape), np.inf)
+        return np.where(
+            (rows >= 0).all(axis=1), pipelines[schedule_name(self.plan)].pipeline_s(times, self._shape), np.inf
+        )
 
     def lower_bound_s(self, sum_s: float, pace_s: float) -> float:
         """No pipeline whose stages take so long together, and one of them as long as that, is faster."""

@@ -108,18 +108,18 @@ def layer_range(graph: Graph, num_stages: int, interleave: int) -> tuple[int, in
     return graph.num_layers if num_stages == 1 else interleave, min(most, share + around)
 
 
-def stage_options(every: PlanContext, policies: tuple[int, ...], wanted: Wanted) -> StageOptions:
-    """Of the plans in `every`, which are `with_policies` of some, the options that fit."""
-    table = memory_table(every.sharded, every.precision)
-    limit_bytes = every.cluster.usable_bytes - runtime_bytes(every.plans)
+def stage_options(context: PlanContext, policies: tuple[int, ...], wanted: Wanted) -> StageOptions:
+    """Of the plans in `context`, which are `with_policies` of some, the options that fit."""
+    table = memory_table(context.sharded, context.precision)
+    limit_bytes = context.cluster.usable_bytes - runtime_bytes(context.plans)
     parts = []
-    for kind, asked in _candidates(every, policies, wanted).items():
-        asked = asked.at(_kept_by_host(kind, asked, table, every))
-        found, num_again, need = _fewest_again(kind, asked, table, limit_bytes, every.graph, policies)
+    for kind, asked in _candidates(context, policies, wanted).items():
+        asked = asked.at(_kept_by_host(kind, asked, table, context))
+        found, num_again, need = _fewest_again(kind, asked, table, limit_bytes, context.graph, policies)
         if len(num_again):
-            parts.append(_timed(kind, found, num_again, need, every.graph, every.table))
+            parts.append(_timed(kind, found, num_again, need, context.graph, context.table))
     if not parts:
-        return _no_options(sum(block.is_layer for block in every.graph.blocks))
+        return _no_options(sum(block.is_layer for block in context.graph.blocks))
     names = [field.name for field in fields(StageOptions)]
     return StageOptions(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
@@ -140,12 +140,12 @@ def _no_options(num_kinds: int) -> StageOptions:
     )
 
 
-def _candidates(every: PlanContext, policies: tuple[int, ...], wanted: Wanted) -> dict[_Kind, _Candidates]:
+def _candidates(context: PlanContext, policies: tuple[int, ...], wanted: Wanted) -> dict[_Kind, _Candidates]:
     """All that is asked about, by the kind of stage."""
-    graph, found = every.graph, defaultdict(list)
+    graph, found = context.graph, defaultdict(list)
     outer = [index for index, block in enumerate(graph.blocks) if not block.is_layer]
-    for index in range(len(every.plans) // len(policies)):
-        plan = every.plans.plan(index * len(policies))
+    for index in range(len(context.plans) // len(policies)):
+        plan = context.plans.plan(index * len(policies))
         counts = stage_counts(graph, plan)[outer]
         for stage in range(plan.pipeline_parallel):
             kind = (tuple(counts[:, stage].tolist()), stage == 0, stage == plan.pipeline_parallel - 1)
@@ -202,15 +202,15 @@ def _fewest_again(
     return asked.at(fitting), many[fitting], (need + runtime_bytes(table.plans)[asked.row])[fitting]
 
 
-def _kept_by_host(kind: _Kind, asked: _Candidates, table: MemoryTable, every: PlanContext) -> IntArray:
+def _kept_by_host(kind: _Kind, asked: _Candidates, table: MemoryTable, context: PlanContext) -> IntArray:
     """Rows of which the host has room for the optimizer; activations are offloaded by even plans alone."""
-    if isinstance(every.offload, NoOffload):
+    if isinstance(context.offload, NoOffload):
         return np.arange(len(asked.row))
     kept_bytes = np.empty(len(asked.row))
-    for rows in _same_kinds(asked, np.zeros_like(asked.row), every.graph):
+    for rows in _same_kinds(asked, np.zeros_like(asked.row), context.graph):
         some = asked.at(rows)
-        kept_bytes[rows] = stage_host_bytes(table, _stages(kind, some, np.zeros_like(rows), every.graph))
-    return np.flatnonzero(kept_bytes <= every.offload.host.share_bytes)
+        kept_bytes[rows] = stage_host_bytes(table, _stages(kind, some, np.zeros_like(rows), context.graph))
+    return np.flatnonzero(kept_bytes <= context.offload.host.share_bytes)
 
 
 def _need_bytes(kind: _Kind, asked: _Candidates, num_again: IntArray, table: MemoryTable, graph: Graph) -> FloatArray:
