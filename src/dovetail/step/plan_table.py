@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -88,16 +88,17 @@ class PlanTable:
         self._blocks: dict[tuple[Chip, int], Costed] = {}
         self._sent: dict[tuple[Where, tuple[Group, ...], CollectiveOverheads], tuple[tuple[CommTotals, ...], ...]] = {}
 
-    def on(self, cluster: AnyCluster, *, is_broken_down: bool = True) -> PlanContext:
+    def on(self, cluster: AnyCluster, places: Sequence[Placements] = (), *, is_broken_down: bool = True) -> PlanContext:
         """The plans on `cluster`, which they must fill. Its devices are equal, or equal within each of its parts.
 
-        Without `is_broken_down` only time and energy are known, not where the time goes.
+        `places` are their placements on each part, computed here where they are not given. Without `is_broken_down`
+        only time and energy are known, not where the time goes.
         """
-        num_rows = NUM_ROWS if is_broken_down else NUM_TIMED
+        num_rows, plans = NUM_ROWS if is_broken_down else NUM_TIMED, self.sharded.plans
         if isinstance(cluster, HeterogeneousCluster):
-            return self._on_parts(cluster, num_rows)
-        places = placements_of(self.sharded.plans, cluster.topology)
-        return self._on_equal(cluster, places, num_rows, cluster.num_devices)
+            return self._on_parts(cluster, places or pool_places(plans, cluster), num_rows)
+        [equal] = places or [placements_of(plans, cluster.topology)]
+        return self._on_equal(cluster, equal, num_rows, cluster.num_devices)
 
     def table(self, places: Placements, chip: Chip, num_devices: int, num_rows: int) -> WorkTable:
         """Work of each block on `chip`. `num_rows` is NUM_ROWS, or NUM_TIMED where only time and energy are needed."""
@@ -154,12 +155,14 @@ class PlanTable:
             offload=offload_of(sharded, table, cluster, self.precision),
         )
 
-    def _on_parts(self, cluster: HeterogeneousCluster, num_rows: int) -> PlanContext:
+    def _on_parts(
+        self, cluster: HeterogeneousCluster, pool_placements: Sequence[Placements], num_rows: int
+    ) -> PlanContext:
         """The plans on several parts; collectives lie within one part, and the slowest device is that of all parts."""
         plans, num_devices = self.sharded.plans, cluster.num_devices
         first, *others = (
             self._on_equal(part, places, num_rows, num_devices)
-            for part, places in zip(cluster.parts, pool_places(plans, cluster), strict=True)
+            for part, places in zip(cluster.parts, pool_placements, strict=True)
         )
         context = replace(first, others=tuple(others), between=cluster.group_between)
         columns = [part.places.group_of[name] for part in context.parts for name in ("pipeline", "tensor")]
@@ -215,15 +218,15 @@ def collective_s(
 def pool_places(plans: Plans, cluster: HeterogeneousCluster) -> tuple[Placements, ...]:
     """Placements of the stages on each part; NOWHERE for plans whose axes do not nest there or do not fill it."""
     sizes = plans.num_devices // plans.pipeline_parallel
-    found = []
+    placements = []
     for part in cluster.parts:
         one = np.ones_like(plans.interleave)
         num_stages = np.where(part.num_devices % sizes, 1, part.num_devices // sizes)
         stages_on_part = replace(
             plans, pipeline_parallel=num_stages, interleave=one, schedule=0 * one, schedules=("1f1b",)
         )  # placement goes by degrees alone
-        found.append(placements_of(stages_on_part, part.topology))
-    return tuple(found)
+        placements.append(placements_of(stages_on_part, part.topology))
+    return tuple(placements)
 
 
 def _between_s(context: PlanContext, rows: IntArray) -> FloatArray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.heterogeneous import AnyCluster, equal_devices, pools_of
+from dovetail.parallel.placement import Placement, table_of_one
 from dovetail.parallel.plan import Plan, Plans
 from dovetail.parallel.pools import on_pools
 from dovetail.parallel.sharding import ShardedPlan, shard
@@ -75,8 +76,9 @@ class PlanSteps:
         self._plan, self._table = sharded.plan, PlanTable(sharded.table, precision)
         self._group = stage_shape_group(sharded.table.plans, np.zeros(1, dtype=np.int64), sharded.runs)
 
-    def step(self, cluster: AnyCluster) -> Step:
-        return _only(_step(self.assembly(cluster)))
+    def step(self, cluster: AnyCluster, placements: Sequence[Placement] = ()) -> Step:
+        """The step on `cluster`; `placements` on each of its parts need not be computed again where they are known."""
+        return _only(_step(self.assembly(cluster, placements)))
 
     def steps_s(self, clusters: Sequence[AnyCluster]) -> list[float]:
         """Only the step time, on each of `clusters`."""
@@ -86,10 +88,13 @@ class PlanSteps:
             found.append(self.assembly(cluster, is_broken_down=False).step_s[0].item())
         return found
 
-    def assembly(self, cluster: AnyCluster, *, is_broken_down: bool = True) -> Assembly:
+    def assembly(
+        self, cluster: AnyCluster, placements: Sequence[Placement] = (), *, is_broken_down: bool = True
+    ) -> Assembly:
         if does_offload(self._plan):
             equal_devices(cluster, "offload")
-        context = self._table.on(cluster, is_broken_down=is_broken_down)
+        places = tuple(table_of_one(place) for place in placements)
+        context = self._table.on(cluster, places, is_broken_down=is_broken_down)
         [(group, columns)] = by_stages(context, [self._group])
         return Assembly(context, group, columns)
 

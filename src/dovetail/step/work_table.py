@@ -179,7 +179,7 @@ def computed(
         return found[:, :num_rows]
     limit = limit.reshape(num_cuts, -1)[:, rows.place]
     waits = np.where(limit == np.arange(len(LIMITS))[:, None, None], times, 0.0)
-    limits = (waits @ sums.ways).reshape(-1, num_cuts, DIRECTIONS, num_policies)
+    limits = (waits @ sums.directions).reshape(-1, num_cuts, DIRECTIONS, num_policies)
     found[:, ROWS["limits_s"]] = limits.transpose(2, 0, 1, 3)
     return found
 
