@@ -26,8 +26,8 @@ from dovetail.search.objectives import objectives
 from dovetail.search.planners.bounds.block_lower_bounds import block_lower_bounds
 from dovetail.search.planners.bounds.pool_lower_bounds import stage_lower_bounds
 from dovetail.search.planners.plan_space import PlanSpace
-from dovetail.search.planners.planner import Planned
-from dovetail.search.planners.pools import planned_on_pools
+from dovetail.search.planners.planner import PlanSearchResult
+from dovetail.search.planners.pools import search_plans_on_pools
 from dovetail.step.hops import num_kinds
 from dovetail.step.pipeline_events import played
 from dovetail.step.pipelines import TRANSFER_FRACS, PipelineShape, StageTimes, pipelines
@@ -60,8 +60,10 @@ def mixed(*parts: Cluster, between: Link = BETWEEN) -> HeterogeneousCluster:
     return HeterogeneousCluster(name="mixed", parts=parts, between=between)
 
 
-def search(of: Workload, on: HeterogeneousCluster, space: PlanSpace) -> Planned:
-    return planned_on_pools(of, on, space, objectives["time"], num_best=3, cluster_usd=1.0, progress=lambda *_: None)
+def search(of: Workload, on: HeterogeneousCluster, space: PlanSpace) -> PlanSearchResult:
+    return search_plans_on_pools(
+        of, on, space, objectives["time"], num_best=3, cluster_usd=1.0, progress=lambda *_: None
+    )
 
 
 PLANS = st.builds(
@@ -276,7 +278,7 @@ def test_memory_of_each_stage_is_held_against_its_own_part():
 def test_a_search_tells_its_best_and_its_bound_as_it_goes_on():
     told: list[tuple[float, ...]] = []
     space, on = SMALL, mixed(part("dgx-h100", 4), part("dgx-a100", 4))
-    found = planned_on_pools(
+    found = search_plans_on_pools(
         workload(12),
         on,
         space,

@@ -66,7 +66,7 @@ def refined_system(scorer: Scorer, score: SystemScore, worst: float) -> RefinedS
 def _refined_case(scorer: Scorer, score: SystemScore, index: int, worst: float) -> RefinedCase:
     question, known = scorer.question, score.cases[index]
     system = system_at(question, score.point)
-    plan_set = scorer.frame(index, *network_of(system))
+    plan_set = scorer.plan_set(index, *network_of(system))
     chip = system_chip(question.base, system)
     loss = _losses(question, plan_set, chip, scorer.price_usd(score.point))
     best = _even(plan_set, known)
@@ -76,8 +76,8 @@ def _refined_case(scorer: Scorer, score: SystemScore, index: int, worst: float) 
     found, bound_s = _searched(plan_set, chip, best if known.plan != NO_PLAN else None, worst / a_second)
     for each in found:
         if each.step_s < best.step_s:
-            own = loss(each.step_s, each.energy_j)
-            best = RefinedCase(plan=each.plan, loss=own, step_s=each.step_s, energy_j=each.energy_j, low=0.0)
+            plan_loss = loss(each.step_s, each.energy_j)
+            best = RefinedCase(plan=each.plan, loss=plan_loss, step_s=each.step_s, energy_j=each.energy_j, low=0.0)
     return replace(best, low=min(best.loss, max(known.low, bound_s * a_second)))
 
 

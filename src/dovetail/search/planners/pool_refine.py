@@ -58,21 +58,21 @@ def repartitioned(
     Those are looked for at up to `slack` times the least pace.
     """
     context = plan_context(job.graph, with_policies(plans, job.policies), job.cluster, job.precision)
-    each = _lower_bounds(job, context, plans, stage_pools)
-    ranges = [_layer_ranges(low, best_s, slack) for low in each]
+    bounds_of_bases = _lower_bounds(job, context, plans, stage_pools)
+    ranges = [_layer_ranges(bounds, best_s, slack) for bounds in bounds_of_bases]
     options = _options(context, stage_pools, ranges, job.policies)
     found: list[Found] = []
     bounds_s = np.zeros(len(plans))
-    for index, (low, asked) in enumerate(zip(each, ranges, strict=True)):
+    for index, (bounds, layer_range) in enumerate(zip(bounds_of_bases, ranges, strict=True)):
         row = index * len(job.policies)
         table = pool_table(
             replace(plans.plan(index), stage_pools=stage_pools[index]),
             options.at(np.flatnonzero(options.plan == index)),
             job.graph.num_layers,
-            int(low.num_microbatches[0]),
+            int(bounds.num_microbatches[0]),
             context.transfer_s[context.transfer_of[row]],
         )
-        found_here, bounds_s[index] = _closed(context, row, table, low, asked, best_s)
+        found_here, bounds_s[index] = _closed(context, row, table, bounds, layer_range, best_s)
         found += found_here
         best_s = min([best_s, *(one.step_s for one in found_here)]) if np.isfinite(best_s) else best_s
     return Repartitioned(found=found, bounds_s=bounds_s)
@@ -91,13 +91,13 @@ def _lower_bounds(
     return [found[index] for index in range(len(plans))]
 
 
-def _layer_ranges(low: PoolLowerBounds, best_s: float, slack: float) -> _Range:
+def _layer_ranges(bounds: PoolLowerBounds, best_s: float, slack: float) -> _Range:
     """Layers of each stage that a step below `best_s` may have: none where that cannot be."""
-    pace_s = (best_s - low.per_step_s[0]) / low.num_microbatches[0]
+    pace_s = (best_s - bounds.per_step_s[0]) / bounds.num_microbatches[0]
     if not np.isfinite(best_s):
-        pace_s = slack * least_pace_s(low.cut, low.table_s)[0]
-    most = (np.isfinite(low.table_s[0, :, 1:]) & (low.table_s[0, :, 1:] <= pace_s)).sum(axis=1)
-    fewest = np.maximum(low.plan.interleave, low.num_layers - (most.sum() - most))
+        pace_s = slack * least_pace_s(bounds.cut, bounds.table_s)[0]
+    most = (np.isfinite(bounds.table_s[0, :, 1:]) & (bounds.table_s[0, :, 1:] <= pace_s)).sum(axis=1)
+    fewest = np.maximum(bounds.plan.interleave, bounds.num_layers - (most.sum() - most))
     return fewest, most
 
 
@@ -114,14 +114,16 @@ def _options(
 
     found = [stage_options(part, policies, partial(wanted, index)) for index, part in enumerate(context.parts)]
     names = [field.name for field in fields(StageOptions)]
-    return StageOptions(**{name: np.concatenate([getattr(some, name) for some in found]) for name in names})
+    return StageOptions(
+        **{name: np.concatenate([getattr(stage_ranges, name) for stage_ranges in found]) for name in names}
+    )
 
 
 def _closed(
-    context: PlanContext, row: int, table: PoolTable, low: PoolLowerBounds, asked: _Range, best_s: float
+    context: PlanContext, row: int, table: PoolTable, bounds: PoolLowerBounds, layer_range: _Range, best_s: float
 ) -> tuple[list[Found], float]:
     """The plans found, and a time that no plan of the base plan is below."""
-    per_step_s, found = float(low.per_step_s[0]), []
+    per_step_s, found = float(bounds.per_step_s[0]), []
     cuts = cuts_within(table, (best_s - per_step_s) / table.num_microbatches) if np.isfinite(best_s) else None
     if cuts is None:
         found = [
@@ -132,7 +134,7 @@ def _closed(
         best_s = min([best_s, *(each.step_s for each in found)])  # a better plan leaves fewer cuts that could win
         cuts = cuts_within(table, (best_s - per_step_s) / table.num_microbatches)
     if cuts is None:
-        return found, min(best_s, float(low.bounds_s(_known_s(table, low, asked))[0]))
+        return found, min(best_s, float(bounds.bounds_s(_known_s(table, bounds, layer_range))[0]))
     more, bound_s = _evaluated(context, row, table, cuts, per_step_s, best_s)
     return [*found, *more], bound_s
 
@@ -154,11 +156,11 @@ def _evaluated(
     return found, best_s
 
 
-def _known_s(table: PoolTable, low: PoolLowerBounds, asked: _Range) -> FloatArray:
+def _known_s(table: PoolTable, bounds: PoolLowerBounds, layer_range: _Range) -> FloatArray:
     """What stages take at least by layers: as they are where that was asked, else their lows; growing with layers."""
-    layers = np.arange(low.table_s.shape[2])
-    is_asked = (layers >= asked[0][:, None]) & (layers <= asked[1][:, None])
-    known_s = np.where(is_asked, table.time_s[:, : len(layers)], low.table_s[0])
+    layers = np.arange(bounds.table_s.shape[2])
+    is_asked = (layers >= layer_range[0][:, None]) & (layers <= layer_range[1][:, None])
+    known_s = np.where(is_asked, table.time_s[:, : len(layers)], bounds.table_s[0])
     return np.minimum.accumulate(known_s[:, ::-1], axis=1)[None, :, ::-1]
 
 

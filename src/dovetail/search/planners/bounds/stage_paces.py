@@ -53,9 +53,9 @@ def least_paces_s(
     num_stages = context.plans.plan(int(rows[0])).pipeline_parallel
     at_once = min(PLAN_BATCH, max(1, TABLE_ELEMENTS // (num_stages * context.graph.num_layers)))
     for start in range(0, len(rows), at_once):
-        some = slice(start, start + at_once)
-        room = _room(context, table, rows[some], policies)
-        parts.append(_least_paces_s(context, room, rows[some], layer_s[some], fixed_s[some]))
+        batch = slice(start, start + at_once)
+        room = _room(context, table, rows[batch], policies)
+        parts.append(_least_paces_s(context, room, rows[batch], layer_s[batch], fixed_s[batch]))
     return np.concatenate(parts)
 
 

@@ -27,7 +27,7 @@ _NUM_HALVINGS = 40  # of the pace at which a bound meets what it is held against
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupLowerBounds:
-    """Plans of one pipeline: what their stages take at least for a microbatch, and what a step adds."""
+    """Lower bounds for plans of one pipeline shape: of their stages for a microbatch, and of what a step adds."""
 
     context: PlanContext
     group: StageShapeGroup
@@ -59,14 +59,14 @@ class GroupLowerBounds:
 
     @property
     def hidden_frac(self) -> FloatArray:
-        """How much of what hides is not paid for."""
+        """Share of the overlapped gradient sync that costs no compute."""
         return np.asarray(
             (1 - self.context.compute_slowdown_frac) * self.context.plans.overlaps("data")[self.group.rows]
         )
 
     @property
     def per_step_s(self) -> FloatArray:
-        """What every step has beside its pipeline, even if everything that may hide does."""
+        """What every step has after its pipeline, even if all overlap that is possible happens."""
         return np.asarray(self.tied_s + (1 - self.hidden_frac) * self.grad_sync_s + self.updated_s)
 
     @property
@@ -165,7 +165,7 @@ def group_lower_bounds(
         for span in run.spans:
             counts[span.block] += run.num_stages * span.count
     blocks_s = np.sum([count * block_bounds.least_s(block, policies) for block, count in enumerate(counts)], axis=0)
-    # of two copies, which exchange more by the layers they hold, nothing is said
+    # nothing is said of two copies of a chunk, whose sum depends on the layers they hold
     tied_s = tied(context, group)[1] if group.num_copies == 1 else np.zeros(len(group.rows))
     return GroupLowerBounds(
         context=context,
@@ -216,8 +216,8 @@ def _meeting_pace_s(bounds: GroupLowerBounds, worst_s: float) -> FloatArray:
 def _bound_s(bounds: GroupLowerBounds, pace_s: FloatArray) -> FloatArray:
     """Of a step whose slowest stage takes `pace_s` a microbatch or more.
 
-    Of exchanges no more hides than a stage takes. More would hide behind a slower one; where that makes the pipeline
-    longer by as much, the bound still holds.
+    No more of the gradient sync hides than a stage takes. More would hide behind a slower one; where that makes the
+    pipeline longer by as much, the bound still holds.
     """
     group, shape = bounds.group, bounds.shape
     fits = np.isfinite(pace_s)

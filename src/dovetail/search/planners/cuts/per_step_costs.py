@@ -1,4 +1,4 @@
-"""What cuts of one plan exchange and update once a step, by what their stages hold."""
+"""Gradient sync and update of each cut of one plan, by what its stages hold."""
 
 from __future__ import annotations
 

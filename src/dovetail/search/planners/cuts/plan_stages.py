@@ -21,16 +21,16 @@ class PaceLowerBounds:
     `cuts` are some that may come close to it: options by stage.
     """
 
-    lows: tuple[tuple[float, float], ...]  # style: pairs of seconds
+    bounds_by_pace: tuple[tuple[float, float], ...]  # style: pairs of seconds
     cuts: IntArray
 
     @property
     def least_s(self) -> float:
-        return min((lower_bound_s for _, lower_bound_s in self.lows), default=np.inf)
+        return min((lower_bound_s for _, lower_bound_s in self.bounds_by_pace), default=np.inf)
 
     def pace_below_s(self, step_s: float) -> float:
         """The slowest pace that leaves a step below `step_s`; none leaves it where this is negative."""
-        return max((pace_s for pace_s, lower_bound_s in self.lows if lower_bound_s < step_s), default=-np.inf)
+        return max((pace_s for pace_s, lower_bound_s in self.bounds_by_pace if lower_bound_s < step_s), default=-np.inf)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
