@@ -64,6 +64,10 @@ def searched(
         return report, tuple(history)
 
 
+def check_metric(request: CodesignRequest) -> None:
+    entry_named(metrics, request.metric, "--metric")
+
+
 def check_algorithm(request: CodesignRequest) -> None:
     entry_named(algorithms, request.algorithm, "--algorithm")
     if request.algorithm == EXACT and (request.budget or request.seed):

@@ -94,6 +94,11 @@ class Front(Answer):
         write_file(Path(path), front_csv(self.outcome))
 
 
+def check_axes(request: ParetoRequest) -> None:
+    """Raises where the axes are not some that a front can be over."""
+    checked_axes(list(request.axes))
+
+
 def fronted(request: ParetoRequest, context: SearchContext) -> Front:
     """The front, or that there is no system."""
     axes = checked_axes(list(request.axes))
