@@ -117,7 +117,7 @@ TYPES: Mapping[str, StableType] = {
     "Memory": _stable("Memory", "capacity_bytes bandwidth_bytes_per_s"),
     "Calibration": _stable(
         "Calibration",
-        "tensor_frac vector_frac hbm_frac link_frac exchange_s launch_s alone_s fill_s step_s split_s "
+        "tensor_frac vector_frac hbm_frac link_frac exchange_s launch_s alone_s fill_s tile_step_s=step_s split_s "
         "sram_reuse stream_frac write_frac wait_s clock_spread_frac power_loop_s host_kernel_s "
         "host_gradient_s host_autograd_s host_exchange_s host_op_s host_call_s host_backward_s host_rerun_s "
         "fitted_on",

@@ -202,7 +202,7 @@ def test_a_gelu_keeps_its_input_and_a_relu_its_output():
 def test_a_gather_keeps_the_parts_and_not_the_whole():
     build = BlockBuilder("tiny", "bf16", ROWS, HIDDEN)
     x = build.vector("rmsnorm", (0,), ROWS, HIDDEN)
-    x = build.exchange("gather", x, ROWS, HIDDEN)
+    x = build.collective("gather", x, ROWS, HIDDEN)
     build.linear(x, ROWS, HIDDEN, WIDE, name="up")
     need = build.block().ops.need
     assert need[1] == Need.OUTSIDE
