@@ -128,22 +128,24 @@ def planned(request: PlanRequest, context: SearchContext, plan_file: str = "") -
     )
 
 
-def best_plan(asked: JobRequest, request: PlanRequest, context: SearchContext) -> tuple[Job, Choice | NothingFits]:
+def best_plan(
+    job_request: JobRequest, request: PlanRequest, context: SearchContext
+) -> tuple[Job, Choice | NothingFits]:
     """The job with the best plan as `request` has plans compared; where none fits, with the one that needs least."""
-    job, _, found = _found(asked, request, context, [])
+    job, _, found = _found(job_request, request, context, [])
     best = found.best if isinstance(found, Choice) else found.least
     return Job(workload=job.workload, cluster=job.cluster, plan=best.plan, name=job.name), found
 
 
 def _found(
-    asked: JobRequest, request: PlanRequest, context: SearchContext, history: list[Mark]
+    job_request: JobRequest, request: PlanRequest, context: SearchContext, history: list[Mark]
 ) -> tuple[OpenJob, tuple[str, ...], Choice | NothingFits]:
     """The job, notes on it, and what was found; `history` takes how the search came to it."""
     check_objective(request.objective)
-    job, notes = open_job_of(asked)
+    job, notes = open_job_of(job_request)
     with countable():
         question = question_of(job, request)
-        with placed_in(asked.spec):
+        with placed_in(job_request.spec):
             return job, notes, choice(question, _searched(question, request, context, history))
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def write_network(files: ResultFiles, answers: Sequence[NetworkAnswer]) -> None:
     """Writes the timeline of the one answer, and tables: of all answers, and of one the links and the critical path."""
     one = answers[0]
-    graph = one.asked.network.graph
+    graph = one.job.network.graph
     if files.perfetto:
         write_timeline(files.perfetto, timeline_of(one))
     if files.csv:

@@ -1,7 +1,7 @@
 """What one repeat of a block holds on one device: the part of a memory count that repeats from plan to plan.
 
 Everything here follows from the block as it is cut (tp, sp, cp, ep, microbatch), its recompute policy and the
-conventions of the run; nothing depends on stages, replicas, ZeRO or the schedule. `plan.memory` assembles stages of it.
+conventions of the run; nothing depends on stages, replicas, ZeRO or the schedule. `parallel.memory` assembles stages.
 Many cuts and policies are counted at once.
 """
 

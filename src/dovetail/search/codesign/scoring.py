@@ -139,7 +139,7 @@ class Scorer:
         return bounds.low, bounds.counts
 
     def bounds(self, places: dict[str, IntArray]) -> Bounds:
-        """As `lows`, with what the systems within the limits take."""
+        """As `lower_bounds`, with what the systems within the limits take."""
         num = len(places["num_tensor"])
         found = Bounds.of_nothing(num)
         for start in range(0, num, SYSTEM_BATCH):

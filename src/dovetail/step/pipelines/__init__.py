@@ -31,7 +31,7 @@ class StageTimes:
     `backward_s` gives both gradients, and `weight_s` is the part of it that only weight gradients take. `transfer_s`,
     one or one a plan, is what handing a microbatch on takes each way. Where `stage_run` gives every stage a run of
     stages alike, those times are by run. Where `stage_pool` gives every stage a part of the cluster, `transfer_s` has
-    one more axis, by kind of hop (see `schedule/hops.py`).
+    one more axis, by kind of hop (see `step/hops.py`).
     """
 
     forward_s: npt.ArrayLike
@@ -188,7 +188,7 @@ def plan_columns(times: StageTimes, shape: PipelineShape) -> PlanColumns:
 
 
 def skeleton_pipeline_s(name: str, times: StageTimes, shape: PipelineShape) -> FloatArray:
-    """Step of the named schedule by its first and last passes; see `schedule/pipeline_skeleton.py`.
+    """Step of the named schedule by its first and last passes; see `step/pipeline_skeleton.py`.
 
     Plans of as many microbatches and chunks go together. Beyond three a stage, microbatches only make the middle of a
     step longer.
