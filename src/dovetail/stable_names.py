@@ -70,6 +70,11 @@ def stable_type(kind: type) -> StableType:
     return found
 
 
+def stable_names_of(kind: type) -> dict[str, str]:
+    """By the names that the fields of `kind` have in the code, those that they have on disk."""
+    return {field.python: field.stable for field in stable_type(kind).fields}
+
+
 def stable_fields(value: Any) -> Iterator[tuple[str, Any]]:
     """(stable name, value) of the fields of a dataclass; those added later are left out where they say nothing."""
     for field in stable_type(type(value)).fields:
