@@ -35,7 +35,7 @@ from dovetail.parallel.plan import RECOMPUTE_POLICIES, Overlap, Plans
 from dovetail.parallel.sharding import shard_plans
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.candidates import Scoring, best_of
-from dovetail.search.planners.even_plans import EvenSearch, Progress
+from dovetail.search.planners.even_plans import EvenSearch, PlanProgress
 from dovetail.search.planners.plan_space import PlanSpace, batches, divisors
 from dovetail.search.planners.refine import Job
 from dovetail.step.memory_needs import need_bytes
@@ -154,7 +154,7 @@ def covered() -> Bar:
     policies = tuple(RECOMPUTE_POLICIES.index(policy) for policy in asked.recompute)
     scoring = Scoring(objective=objectives["time"], cluster=cluster, num_tokens=graph.num_tokens, cluster_usd=1.0)
     job = Job(graph=graph, cluster=cluster, precision=workload.precision, policies=policies)
-    silent: Progress = lambda *_: None  # noqa: E731
+    silent: PlanProgress = lambda *_: None  # noqa: E731
     for part in asked.by_offload:
         search = EvenSearch(job=job, space=part, scoring=scoring, num_best=3, progress=silent)
         found.append(search.all_evaluated())

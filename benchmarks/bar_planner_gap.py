@@ -13,7 +13,7 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.plan_space import PlanSpace
-from dovetail.search.planners.planner import planned
+from dovetail.search.planners.planner import search_plans
 from dovetail.units import GIGA, KIBI
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
@@ -65,7 +65,7 @@ def gap(case: Case) -> Bar:
     """Layers and recompute by stage included."""
     workload, cluster = case.job()
     began_s = time.process_time()
-    found = planned(
+    found = search_plans(
         workload,
         cluster,
         PlanSpace(),

@@ -108,6 +108,34 @@ def _import_problem(module: Module, target: str) -> str:
     )
 
 
+MODEL_ROWS = ("facts", "decision", "physics", "time", "answer", "choice", "studies")
+
+
+def computing_violations(modules: Iterable[Module]) -> list[str]:
+    """Imports by which the command line would compute something itself: it calls `api`, and shows what that returns.
+
+    Names for annotations alone, under `TYPE_CHECKING`, compute nothing.
+    """
+    return [
+        f"{module.at(node)}: cli imports {target}, which computes; call a function of api"
+        for module in modules
+        if module.layer == "cli"
+        for node, target in imports(module)
+        if node not in _for_annotations(module) and ROW_OF.get((*target.split("."), "")[1]) in MODEL_ROWS
+    ]
+
+
+def _for_annotations(module: Module) -> set[ast.AST]:
+    """Everything under `if TYPE_CHECKING:`."""
+    return {
+        inner
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for child in node.body
+        for inner in ast.walk(child)
+    }
+
+
 # Modules that hand on names of others, and why: everything else is imported from where it is defined.
 HANDED_ON = {
     f"{PACKAGE}.api": "what Python programs import",

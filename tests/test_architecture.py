@@ -10,6 +10,7 @@ import pytest
 from tests.architecture_rules import (
     EDGES,
     RANK_OF,
+    computing_violations,
     edge_library_violations,
     extra_violations,
     import_violations,
@@ -22,6 +23,7 @@ from tests.unit_rules import hides_a_prefix, prefix_literal_violations, says_its
 
 RULES: tuple[Callable[[Iterable[Module]], list[str]], ...] = (
     import_violations,
+    computing_violations,
     second_hand_violations,
     unknown_layer_violations,
     edge_library_violations,
@@ -145,6 +147,17 @@ def test_a_name_is_taken_from_where_it_is_defined(tree):
     [broken] = second_hand_violations(tree(files))
     assert "report/record.py:1: takes LIMITS from dovetail.cost.costs" in broken
     assert "has it from dovetail.cost.op_cost.LIMITS" in broken
+
+
+def test_a_command_that_computes_by_itself_is_refused_and_one_that_names_a_type_is_not(tree):
+    files = {
+        "cli/trace.py": "def run():\n    from dovetail.comm.trace.run_events import run_events\n",
+        "cli/op.py": "from dovetail.api.operators import costed\nfrom dovetail.units import MICRO\n",
+        "cli/progress.py": "if TYPE_CHECKING:\n    from dovetail.search.objectives import Objective\n",
+        "api/operators.py": "from dovetail.cost.costs import op_costs\n",
+    }
+    [broken] = computing_violations(tree(files))
+    assert "cli/trace.py:2: cli imports dovetail.comm.trace.run_events" in broken
 
 
 def test_a_module_in_no_row_or_with_an_empty_name_is_refused(tree):

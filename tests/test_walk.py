@@ -119,7 +119,7 @@ def test_the_walk_names_what_of_the_edges_asks_the_model_itself():
     asking = {
         path for path, module in known.items() if path.startswith(("cli/", "explorer/")) and imported(module) & asked
     }
-    told = re.search(r"modules also ask the model themselves: (.*?)\n\n", walk(), re.DOTALL)
+    told = re.search(r"modules also ask the model themselves:\s(.*?)\n\n", walk(), re.DOTALL)
     assert told
     assert asking == set(re.findall(r"`((?:cli|explorer)/\w+\.py)`", told[1]))
 

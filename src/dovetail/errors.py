@@ -1,7 +1,7 @@
 """What can go wrong, by whose doing.
 
 `InvalidInput`: the user gave something impossible. `NotModelled`: the physics for it is not written.
-A design that does not fit is neither: it is an answer, see `plan.memory`.
+A design that does not fit is neither: it is an answer, see `parallel.memory`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The whole model on one screen: (workload, cluster, plan) -> Outcome, or Infeasible with the way out.
 
-Read it top to bottom: lay out the work, shard it once, and take from that one value whether it fits, how long a step
-takes, what it computes and draws, what a long run makes of it, and which resource would help.
+Read it top to bottom: check the plan, place it on the network, shard the graph once, and take from that one value peak
+memory, step time, FLOP and energy, goodput of a long run, and which resource would help most.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FLOAT_FRAC = 1e-12  # style: a tolerance; two sums of the same seconds in anothe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elasticity:
-    """Throughput gained by having a tenth more of a resource (of latency: by its being as much shorter)."""
+    """Throughput gained by a tenth more of a resource (a latency: by a tenth less)."""
 
     resource: str
     gain_frac: float
@@ -43,7 +43,7 @@ class Elasticity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUse:
-    """Memory of every stage against what a plan may take of a device: the same on all, or of each stage its own.
+    """Peak memory of every stage against the usable memory of its device: one limit for all, or one per stage.
 
     Stated apart: what the allocator holds in reserve, and what a process holds outside of it.
     """
@@ -62,7 +62,7 @@ class MemoryUse:
 
     @property
     def limit_bytes(self) -> float:
-        """What a plan may take of a device of the fullest stage."""
+        """Usable memory of a device of the fullest stage."""
         return self.limits_bytes[self.fullest.stage if len(self.limits_bytes) > 1 else 0]
 
     @property
@@ -89,7 +89,7 @@ class MemoryUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a training step of this workload, cluster and plan does."""
+    """A training step of this workload on this cluster by this plan: time, memory, FLOP, energy, goodput."""
 
     workload: Workload
     cluster: AnyCluster
@@ -115,7 +115,7 @@ class Outcome:
 
     @property
     def dropped_frac(self) -> float:
-        """Of what is routed to experts, what they drop at least."""
+        """Share of the tokens routed to experts that is dropped, at least."""
         return self.workload.routing.dropped_frac(self.plan.expert_parallel)
 
     @property
@@ -145,7 +145,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Infeasible:
-    """A plan that was understood and does not fit: need against limit, and what would make it fit."""
+    """A plan that does not fit in memory: need against limit, and what would make it fit."""
 
     workload: Workload
     cluster: AnyCluster
@@ -157,25 +157,25 @@ class Infeasible:
 def evaluate(workload: Workload, cluster: AnyCluster, plan: Plan, *, has_changes: bool = True) -> Outcome | Infeasible:
     """One training step of `workload` on `cluster` by `plan`. Pure: same values in, same bits out.
 
-    Without `has_changes` nothing else is tried: no tenth more of any resource, no lever; three times as fast.
+    Without `has_changes` no elasticities and no levers are computed: three times as fast.
     """
     graph = workload.training_graph()
     check_plan(plan, graph, cluster.num_devices)
     check_schedule(plan, plan.num_microbatches(graph.batch))
     plan = on_pools(plan, cluster)
-    places = pool_placements(plan, cluster)
+    placements = pool_placements(plan, cluster)
     sharded = shard(graph, plan)
     memory = with_host(memory_use(sharded, workload.precision, *usable_by_stage(plan, cluster)), plan, cluster)
     if not memory.fits:
-        found = _levers(workload, cluster, plan, graph) if has_changes else ()
-        return Infeasible(workload=workload, cluster=cluster, plan=plan, memory=memory, levers=found)
+        found_levers = _levers(workload, cluster, plan, graph) if has_changes else ()
+        return Infeasible(workload=workload, cluster=cluster, plan=plan, memory=memory, levers=found_levers)
     steps = PlanSteps(sharded, workload.precision)
-    step = steps.step(cluster)
+    step = steps.step(cluster, placements)
     return Outcome(
         workload=workload,
         cluster=cluster,
         plan=plan,
-        placements=places,
+        placements=placements,
         num_microbatches=sharded.num_microbatches,
         num_parameters=graph.num_parameters,
         tokens_per_step=graph.num_tokens,
@@ -189,16 +189,16 @@ def evaluate(workload: Workload, cluster: AnyCluster, plan: Plan, *, has_changes
 
 
 def memory_use(sharded: ShardedPlan, precision: Precision, *limits_bytes: float) -> MemoryUse:
-    """What every stage holds at its fullest, under the plan's pipeline schedule, of one limit or one a stage."""
+    """Peak memory of every stage under the plan's pipeline schedule, against one limit or one per stage."""
     plan = sharded.plan
     pipeline, shape = pipelines[schedule_name(plan)], pipeline_shape(plan, sharded.num_microbatches)
-    held = [float(pipeline.in_flight(stage, shape)) for stage in range(sharded.num_stages)]
-    stages = stage_memories(sharded, precision, held)
+    in_flight = [float(pipeline.in_flight(stage, shape)) for stage in range(sharded.num_stages)]
+    stages = stage_memories(sharded, precision, in_flight)
     return MemoryUse(stages=stages, runtime_bytes=float(runtime_bytes(plan)), limits_bytes=limits_bytes)
 
 
 def with_host(use: MemoryUse, plan: Plan, cluster: AnyCluster) -> MemoryUse:
-    """`use` against the hosts of `cluster` as well, where `plan` offloads; raises where nothing is said of them."""
+    """`use` against host memory as well, where `plan` offloads; raises where `cluster` says nothing of its hosts."""
     if not does_offload(plan):
         return use
     return replace(use, host_limit_bytes=host_of(equal_devices(cluster, "offload")).share_bytes)
@@ -211,14 +211,14 @@ def _levers(workload: Workload, cluster: AnyCluster, plan: Plan, graph: Graph) -
 
 
 def trial(graph: Graph, cluster: AnyCluster, plan: Plan, precision: Precision) -> Trial:
-    """What a plan takes and needs, whether it fits or not; raises where it cannot run."""
+    """Step time and memory of a plan, whether it fits or not; raises where it cannot run."""
     check_plan(plan, graph, cluster.num_devices)
     check_schedule(plan, plan.num_microbatches(graph.batch))
     plan = on_pools(plan, cluster)
-    pool_placements(plan, cluster)
+    placements = pool_placements(plan, cluster)
     sharded = shard(graph, plan)
     memory = with_host(memory_use(sharded, precision, *usable_by_stage(plan, cluster)), plan, cluster)
-    step_s = PlanSteps(sharded, precision).step(cluster).step_s
+    step_s = PlanSteps(sharded, precision).step(cluster, placements).step_s
     if memory.need_bytes <= memory.limit_bytes and not memory.fits_host:
         host = {"need_bytes": memory.host_need_bytes, "limit_bytes": memory.host_limit_bytes}
         return Trial(step_s=step_s, of="host", **host)
@@ -227,14 +227,14 @@ def trial(graph: Graph, cluster: AnyCluster, plan: Plan, precision: Precision) -
 
 def _elasticities(steps: PlanSteps, cluster: AnyCluster, plan: Plan, step_s: float) -> tuple[Elasticity, ...]:
     """Gain in throughput from a tenth more of each resource, largest first."""
-    nudged = _perturbed(cluster) | _perturbed_hosts(cluster, plan)
-    found = []
-    for resource, perturbed_s in zip(nudged, steps.steps_s([*nudged.values()]), strict=True):
+    perturbed = _perturbed(cluster) | _perturbed_hosts(cluster, plan)
+    elasticities = []
+    for resource, perturbed_s in zip(perturbed, steps.steps_s([*perturbed.values()]), strict=True):
         gain_frac = step_s / perturbed_s - 1.0
         # The last bits of a float are nothing. Below that, a zero-bubble schedule whose passes wait for the host may
         # have less to put off on a faster device, and lose up to 0.2 %.
-        found.append(Elasticity(resource=resource, gain_frac=gain_frac if abs(gain_frac) > FLOAT_FRAC else 0.0))
-    return tuple(sorted(found, key=lambda e: -e.gain_frac))
+        elasticities.append(Elasticity(resource=resource, gain_frac=gain_frac if abs(gain_frac) > FLOAT_FRAC else 0.0))
+    return tuple(sorted(elasticities, key=lambda e: -e.gain_frac))
 
 
 def _perturbed(cluster: AnyCluster) -> dict[str, AnyCluster]:
@@ -243,7 +243,7 @@ def _perturbed(cluster: AnyCluster) -> dict[str, AnyCluster]:
         return {**perturbed_clusters(cluster, PERTURBATION_FRAC)}
     more = 1.0 + PERTURBATION_FRAC
     link = cluster.between
-    found: dict[str, AnyCluster] = {
+    clusters: dict[str, AnyCluster] = {
         "bandwidth between parts": replace(
             cluster, between=replace(link, bandwidth_bytes_per_s=link.bandwidth_bytes_per_s * more)
         ),
@@ -252,18 +252,18 @@ def _perturbed(cluster: AnyCluster) -> dict[str, AnyCluster]:
     for index, part in enumerate(cluster.parts):
         for resource, changed in perturbed_clusters(part, PERTURBATION_FRAC).items():
             parts = (*cluster.parts[:index], changed, *cluster.parts[index + 1 :])
-            found[f"{resource} of {part.name}"] = replace(cluster, parts=parts)
-    return found
+            clusters[f"{resource} of {part.name}"] = replace(cluster, parts=parts)
+    return clusters
 
 
 def _perturbed_hosts(cluster: AnyCluster, plan: Plan) -> dict[str, AnyCluster]:
     """The cluster with a tenth more of its hosts' links or memory bandwidth, where the plan uses them."""
     if not does_offload(plan):
         return {}
-    whole, more = equal_devices(cluster, "offload"), 1.0 + PERTURBATION_FRAC
-    host = host_of(whole)
+    equal, more = equal_devices(cluster, "offload"), 1.0 + PERTURBATION_FRAC
+    host = host_of(equal)
     faster = replace(host.link, bandwidth_bytes_per_s=host.link.bandwidth_bytes_per_s * more)
     return {
-        "host link bandwidth": replace(whole, host=replace(host, link=faster)),
-        "host memory bandwidth": replace(whole, host=replace(host, memory_bytes_per_s=host.memory_bytes_per_s * more)),
+        "host link bandwidth": replace(equal, host=replace(host, link=faster)),
+        "host memory bandwidth": replace(equal, host=replace(host, memory_bytes_per_s=host.memory_bytes_per_s * more)),
     }

@@ -70,6 +70,11 @@ def stable_type(kind: type) -> StableType:
     return found
 
 
+def stable_names_of(kind: type) -> dict[str, str]:
+    """By the names that the fields of `kind` have in the code, those that they have on disk."""
+    return {field.python: field.stable for field in stable_type(kind).fields}
+
+
 def stable_fields(value: Any) -> Iterator[tuple[str, Any]]:
     """(stable name, value) of the fields of a dataclass; those added later are left out where they say nothing."""
     for field in stable_type(type(value)).fields:
@@ -117,7 +122,7 @@ TYPES: Mapping[str, StableType] = {
     "Memory": _stable("Memory", "capacity_bytes bandwidth_bytes_per_s"),
     "Calibration": _stable(
         "Calibration",
-        "tensor_frac vector_frac hbm_frac link_frac exchange_s launch_s alone_s fill_s step_s split_s "
+        "tensor_frac vector_frac hbm_frac link_frac exchange_s launch_s alone_s fill_s tile_step_s=step_s split_s "
         "sram_reuse stream_frac write_frac wait_s clock_spread_frac power_loop_s host_kernel_s "
         "host_gradient_s host_autograd_s host_exchange_s host_op_s host_call_s host_backward_s host_rerun_s "
         "fitted_on",

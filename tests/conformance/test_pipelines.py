@@ -71,7 +71,7 @@ def test_many_plans_at_once_are_what_they_are_one_by_one(name):
     shapes = [shape for shape in shapes_of(pipeline) if shape.num_stages == 4]
     forward_s = rng.uniform(1, 2, (len(shapes), 4))
     backward_s, transfer_s = 2 * rng.uniform(1, 2, (len(shapes), 4)), rng.uniform(0, 0.1, len(shapes))
-    together = pipeline.step_s(
+    together = pipeline.pipeline_s(
         StageTimes(forward_s=forward_s, backward_s=backward_s, weight_s=backward_s / 2, transfer_s=transfer_s),
         PipelineShape(
             num_stages=4,
@@ -81,7 +81,7 @@ def test_many_plans_at_once_are_what_they_are_one_by_one(name):
     )
     for index, shape in enumerate(shapes):
         ways = {"forward_s": forward_s[index], "backward_s": backward_s[index], "weight_s": backward_s[index] / 2}
-        alone = pipeline.step_s(StageTimes(**ways, transfer_s=transfer_s[index]), shape)
+        alone = pipeline.pipeline_s(StageTimes(**ways, transfer_s=transfer_s[index]), shape)
         assert together[index] == pytest.approx(float(alone))
 
 
@@ -93,4 +93,4 @@ def test_a_long_step_is_as_long_as_played(name):
     shape = next(shape for shape in shapes if not pipeline.problem(shape))
     order = pipeline.order(shape)
     times = StageTimes(forward_s=np.full(4, 1.0), backward_s=np.full(4, 2.3), weight_s=np.full(4, 0.9))
-    assert pipeline.step_s(times, shape) == pytest.approx(played(order, times.chunk_times(order)).step_s)
+    assert pipeline.pipeline_s(times, shape) == pytest.approx(played(order, times.chunk_times(order)).pipeline_s)

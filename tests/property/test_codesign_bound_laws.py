@@ -38,10 +38,10 @@ def test_no_system_with_very_many_lanes_is_better_than_its_low(base):
     long = replace(case, workload=replace(case.workload, global_batch=8, seq=131_072))
     scorer = Scorer(replace(asked, cases=(long,)))
     points = list(asked.space.points())
-    lows, _ = scorer.lows(places_of(points))
+    lower_bounds, _ = scorer.lower_bounds(places_of(points))
     found = np.array([score.loss for score in scorer.score(points, np.inf)])
     assert np.isfinite(found).all()
-    assert (lows <= found * (1 + ROUNDING)).all()
+    assert (lower_bounds <= found * (1 + ROUNDING)).all()
 
 
 def uneven(rng: Random, plan: Plan, num_layers: int) -> Plan:
@@ -58,20 +58,20 @@ def uneven(rng: Random, plan: Plan, num_layers: int) -> Plan:
 def loss_of(scorer: Scorer, point: Point, plan: Plan) -> float:
     """What one plan comes to on one system, evaluated by itself; infinite where it does not fit."""
     asked, system = scorer.question, system_at(scorer.question, point)
-    frame = scorer.frame(0, *network_of(system))
+    plan_set = scorer.plan_set(0, *network_of(system))
     chip = system_chip(asked.base, system)
-    cluster, precision = frame.on(chip), frame.workload.precision
-    check_plan(plan, frame.graph, cluster.num_devices)
-    if not memory_use(shard(frame.graph, plan), precision, cluster.usable_bytes).fits:
+    cluster, precision = plan_set.on(chip), plan_set.workload.precision
+    check_plan(plan, plan_set.graph, cluster.num_devices)
+    if not memory_use(shard(plan_set.graph, plan), precision, cluster.usable_bytes).fits:
         return float("inf")
-    step = training_step(frame.graph, plan, cluster, precision)
+    step = training_step(plan_set.graph, plan, cluster, precision)
     figures = ChipFigures(
         step_s=step.step_s,
         energy_j=step.energy_j,
         power_w=chip.tdp_w,
         price_usd=price(chip).total_usd,
         num_devices=cluster.num_devices,
-        num_samples=frame.graph.num_tokens,
+        num_samples=plan_set.graph.num_tokens,
     )
     return float(asked.metric.loss(figures))
 
@@ -87,19 +87,19 @@ def loss_of(scorer: Scorer, point: Point, plan: Plan) -> float:
 def test_no_plan_even_or_not_is_better_than_the_lows_of_its_system(case, base, network, metric, seed):
     scorer, rng = wide(case, base, network, metric), Random(seed)
     points = sampled(scorer, rng, 2)
-    lows, [num_systems, num_beyond, num_unshardable, num_unfit] = scorer.lows(places_of(points))
+    lower_bounds, [num_systems, num_beyond, num_unshardable, num_unfit] = scorer.lower_bounds(places_of(points))
     scores = scorer.score(points, np.inf)
-    assert (num_systems, num_beyond, num_unshardable + num_unfit) == (2, 0, int(np.isinf(lows).sum()))
-    for low, score, point in zip(lows, scores, points, strict=True):
+    assert (num_systems, num_beyond, num_unshardable + num_unfit) == (2, 0, int(np.isinf(lower_bounds).sum()))
+    for low, score, point in zip(lower_bounds, scores, points, strict=True):
         assert low <= score.low * (1 + ROUNDING)
         assert score.low <= score.loss
         system = system_at(scorer.question, point)
-        frame = scorer.frame(0, *network_of(system))
-        for plan in [frame.plans.plan(rng.randrange(len(frame.plans))) for _ in range(3)]:
+        plan_set = scorer.plan_set(0, *network_of(system))
+        for plan in [plan_set.plans.plan(rng.randrange(len(plan_set.plans))) for _ in range(3)]:
             assert loss_of(scorer, point, plan) >= score.loss * (1 - ROUNDING)
             if case != "vision" and plan.pipeline_parallel > 1:
                 try:
-                    other = loss_of(scorer, point, uneven(rng, plan, frame.graph.num_layers))
+                    other = loss_of(scorer, point, uneven(rng, plan, plan_set.graph.num_layers))
                 except InvalidInput:
                     continue
                 assert other >= score.low * (1 - ROUNDING)
@@ -144,7 +144,11 @@ def test_lows_are_not_idle():
     for case in SEARCHED:
         scorer = wide(case, "tpuv4-like", "torus")
         points = sampled(scorer, Random(3), 30)
-        lows, _ = scorer.lows(places_of(points))
-        near += [low / one.loss for low, one in zip(lows, scorer.score(points, np.inf), strict=True) if one.loss < 1e9]
+        lower_bounds, _ = scorer.lower_bounds(places_of(points))
+        near += [
+            low / one.loss
+            for low, one in zip(lower_bounds, scorer.score(points, np.inf), strict=True)
+            if one.loss < 1e9
+        ]
     assert len(near) > 30
     assert sum(near) / len(near) > 0.4

@@ -41,18 +41,18 @@ def test_plans_on_many_chips_at_once_take_what_each_takes_alone(case, base, netw
     one = system_at(asked, points[0])
     same = {name: one[name] for name in NETWORK}
     systems = [system_at(asked, point) | same for point in points]
-    frame = scorer.frame(0, *network_of(one))
+    plan_set = scorer.plan_set(0, *network_of(one))
     built = built_systems(asked.base, {name: np.array([one[name] for one in systems]) for name in systems[0]})
-    base_rows = np.array(rng.sample(range(len(frame.bases)), min(3, len(frame.bases))))
-    plans, first = frame.some(base_rows)
-    policy = rng.randrange(len(frame.policies))
+    base_rows = np.array(rng.sample(range(len(plan_set.bases)), min(3, len(plan_set.bases))))
+    plans, first = plan_set.some(base_rows)
+    policy = rng.randrange(len(plan_set.policies))
     works = plans.on(built.chips, built.rows)
     chip = np.array([rng.randrange(len(points)) for _ in base_rows])
-    times = even_times(plans.pairs(works, first + policy, chip, frame.cluster))
+    times = even_times(plans.pairs(works, first + policy, chip, plan_set.cluster))
     for row, at in enumerate(chip):
-        plan = frame.plans.plan(int(base_rows[row]) * len(frame.policies) + policy)
+        plan = plan_set.plans.plan(int(base_rows[row]) * len(plan_set.policies) + policy)
         alone = training_step(
-            frame.graph, plan, frame.on(system_chip(asked.base, systems[at])), frame.workload.precision
+            plan_set.graph, plan, plan_set.on(system_chip(asked.base, systems[at])), plan_set.workload.precision
         )
         assert times.step_s[row] == pytest.approx(alone.step_s, rel=ROUNDING)
         assert times.energy_j[row] == pytest.approx(alone.energy_j, rel=ROUNDING)

@@ -70,7 +70,7 @@ def meters(num_devices: int) -> Cluster:
 def timed_flop(graph: Graph, plan: Plan) -> float:
     """FLOP that the seconds of all stages, microbatches and devices come to, update included."""
     made = assembly_of(graph, plan, meters(plan.num_devices), PRECISION)
-    columns, num_stages = made.columns, np.array([float(run.num_stages) for run in made.same.runs])
+    columns, num_stages = made.columns, np.array([float(run.num_stages) for run in made.group.runs])
     passes_s = (columns.works.forward.cost.compute_s + columns.works.backward.cost.compute_s) @ num_stages
     updates_s = columns.update_s @ num_stages
     replica_s = made.num_passes * passes_s[columns.work_of] + updates_s[columns.update_of]

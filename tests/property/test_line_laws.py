@@ -16,7 +16,7 @@ from dovetail.search.codesign.question import places_of
 from dovetail.search.codesign.refining import refined_system, system_at
 from dovetail.search.codesign.scoring import Scorer
 from dovetail.search.codesign.systems import network_of, system_chip
-from dovetail.step.plan_table import shared
+from dovetail.step.plan_table import plan_context
 from dovetail.step.step import training_step
 from tests.codesign_questions import PLANS, VALUES, question
 
@@ -64,20 +64,22 @@ def test_no_step_is_below_its_lines_and_fine_ones_are_no_lower(asked, seed):
     rng, search = Random(seed), scorer(*asked)
     point = search.question.space.sample(rng)
     system = system_at(search.question, point)
-    frame = search.frame(0, *network_of(system))
-    cluster = frame.on(system_chip(search.question.base, system))
-    bases = np.array(sorted(rng.sample(range(len(frame.bases)), min(4, len(frame.bases)))))
-    every = shared(frame.graph, frame.bases.at(bases), cluster, frame.workload.precision, is_broken_down=False)
-    fine_s = frame.pair_lower_bounds_s(bases, every)
+    plan_set = search.plan_set(0, *network_of(system))
+    cluster = plan_set.on(system_chip(search.question.base, system))
+    bases = np.array(sorted(rng.sample(range(len(plan_set.bases)), min(4, len(plan_set.bases)))))
+    every = plan_context(
+        plan_set.graph, plan_set.bases.at(bases), cluster, plan_set.workload.precision, is_broken_down=False
+    )
+    fine_s = plan_set.pair_lower_bounds_s(bases, every)
     compute_s = search._compute_lower_bounds(0, *network_of(system)).at(places_of([point]))
-    known, coarse_s = frame.lines.of_bases(bases).least_s(compute_s)
+    known, coarse_s = plan_set.lines.of_bases(bases).least_s(compute_s)
     assert known.tolist() == bases.tolist()
-    _, finer_s = frame.fine_affine_lower_bounds.of_bases(bases).least_s(compute_s)
+    _, finer_s = plan_set.fine_affine_lower_bounds.of_bases(bases).least_s(compute_s)
     assert (finer_s >= coarse_s * (1 - ROUNDING)).all()
     for index, base in enumerate(bases.tolist()):
-        plan = frame.bases.plan(base)
-        for cut in (plan, *(uneven(rng, plan, frame.graph.num_layers) for _ in range(3))):
-            step = training_step(frame.graph, cut, cluster, frame.workload.precision)
+        plan = plan_set.bases.plan(base)
+        for cut in (plan, *(uneven(rng, plan, plan_set.graph.num_layers) for _ in range(3))):
+            step = training_step(plan_set.graph, cut, cluster, plan_set.workload.precision)
             assert coarse_s[index, 0] <= step.step_s * (1 + ROUNDING)
             assert fine_s[index] <= step.step_s * (1 + ROUNDING)
 
@@ -90,16 +92,16 @@ def test_the_refined_plan_of_a_system_is_the_best_of_every_cut(asked, seed):
     [score] = search.score([point], np.inf)
     found = refined_system(search, score, np.inf)
     system = system_at(search.question, point)
-    frame = search.frame(0, *network_of(system))
-    cluster = frame.on(system_chip(search.question.base, system))
+    plan_set = search.plan_set(0, *network_of(system))
+    cluster = plan_set.on(system_chip(search.question.base, system))
     [best] = found.cases
     assert found.low <= found.loss
     least_s = best.step_s * found.low / found.loss
-    for base in rng.sample(range(len(frame.bases)), min(6, len(frame.bases))):
-        plan, num = frame.bases.plan(base), frame.graph.num_layers
+    for base in rng.sample(range(len(plan_set.bases)), min(6, len(plan_set.bases))):
+        plan, num = plan_set.bases.plan(base), plan_set.graph.num_layers
         stages = plan.pipeline_parallel
         for layers in product(range(1, num + 1), repeat=stages):
             if sum(layers) == num:
                 cut = replace(plan, layers_per_stage=layers, recompute=("none",))
-                step = training_step(frame.graph, cut, cluster, frame.workload.precision)
+                step = training_step(plan_set.graph, cut, cluster, plan_set.workload.precision)
                 assert step.step_s >= least_s * (1 - ROUNDING)

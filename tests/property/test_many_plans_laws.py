@@ -139,8 +139,8 @@ def test_stages_in_runs_take_what_they_take_one_by_one(name: str, data: st.DataO
     shape = PipelineShape(num_stages=len(run_of), num_microbatches=counts, interleave=interleave)
     by_run = {"forward_s": forward_s, "backward_s": backward_s, "weight_s": backward_s / 3}
     by_stage = {name: times_s[:, list(run_of)] for name, times_s in by_run.items()}
-    found = pipelines[name].step_s(StageTimes(**by_run, transfer_s=transfer_s, stage_run=run_of), shape)
-    assert found == pytest.approx(pipelines[name].step_s(StageTimes(**by_stage, transfer_s=transfer_s), shape))
+    found = pipelines[name].pipeline_s(StageTimes(**by_run, transfer_s=transfer_s, stage_run=run_of), shape)
+    assert found == pytest.approx(pipelines[name].pipeline_s(StageTimes(**by_stage, transfer_s=transfer_s), shape))
 
 
 @settings(max_examples=50, deadline=None)

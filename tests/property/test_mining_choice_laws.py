@@ -133,7 +133,7 @@ def test_a_step_of_unlike_stages_is_the_schedule_played_out(drawn):
     forward_s = pass_s[0] * [stage.forward_frac for stage in made.stages]
     times = StageTimes(forward_s=forward_s, backward_s=pass_s[0] - forward_s)
     taken_s = step_s(made, pass_s, np.zeros_like(pass_s))[0]
-    assert taken_s == pytest.approx(played(order, times.chunk_times(order)).step_s, rel=1e-9)
+    assert taken_s == pytest.approx(played(order, times.chunk_times(order)).pipeline_s, rel=1e-9)
 
 
 @settings(max_examples=25, deadline=None)

@@ -25,7 +25,7 @@ from dovetail.parallel.plan import RECOMPUTE_POLICIES, Overlap, Plan, columns_of
 from dovetail.parallel.sharding import shard
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.plan_space import PlanSpace, batches
-from dovetail.search.planners.planner import planned
+from dovetail.search.planners.planner import search_plans
 from dovetail.search.planners.refine import Job, base_plans, refined
 from dovetail.step.offload_events import LayerTimes, Pass, passes_end_s
 from dovetail.step.pass_order import Kind
@@ -199,7 +199,7 @@ def test_the_planner_finds_the_best_of_all_even_plans_that_device_and_host_hold(
 ):
     of, on = workload("llama3-8b", 4), small(hbm_gib * GIBI, 8 * 12 * GIBI)
     space = replace(SPACE, offload_optimizer=optimizer, offload_activations_frac=frac)
-    found = planned(of, on, space, objectives["time"], num_best=1, cluster_usd=1.0, progress=lambda *_: None)
+    found = search_plans(of, on, space, objectives["time"], num_best=1, cluster_usd=1.0, progress=lambda *_: None)
     whole, best_s, num_out = of.training_graph(), np.inf, 0
     for part in space.by_offload:
         for table in batches(part, whole, on.num_devices):

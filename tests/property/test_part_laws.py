@@ -26,12 +26,12 @@ from dovetail.search.objectives import objectives
 from dovetail.search.planners.bounds.block_lower_bounds import block_lower_bounds
 from dovetail.search.planners.bounds.pool_lower_bounds import stage_lower_bounds
 from dovetail.search.planners.plan_space import PlanSpace
-from dovetail.search.planners.planner import Planned
-from dovetail.search.planners.pools import planned_on_pools
+from dovetail.search.planners.planner import PlanSearchResult
+from dovetail.search.planners.pools import search_plans_on_pools
 from dovetail.step.hops import num_kinds
 from dovetail.step.pipeline_events import played
 from dovetail.step.pipelines import TRANSFER_FRACS, PipelineShape, StageTimes, pipelines
-from dovetail.step.plan_table import shared
+from dovetail.step.plan_table import plan_context
 from dovetail.step.step import training_step
 from dovetail.units import GIBI, GIGA, MICRO
 from dovetail.workload.models import models
@@ -60,8 +60,10 @@ def mixed(*parts: Cluster, between: Link = BETWEEN) -> HeterogeneousCluster:
     return HeterogeneousCluster(name="mixed", parts=parts, between=between)
 
 
-def search(of: Workload, on: HeterogeneousCluster, space: PlanSpace) -> Planned:
-    return planned_on_pools(of, on, space, objectives["time"], num_best=3, cluster_usd=1.0, progress=lambda *_: None)
+def search(of: Workload, on: HeterogeneousCluster, space: PlanSpace) -> PlanSearchResult:
+    return search_plans_on_pools(
+        of, on, space, objectives["time"], num_best=3, cluster_usd=1.0, progress=lambda *_: None
+    )
 
 
 PLANS = st.builds(
@@ -122,8 +124,8 @@ def test_hand_overs_of_different_length_are_as_in_the_schedule_played_out(name, 
         stage_pool=tuple(stage_pool),
     )
     order = pipelines[name].order(shape)
-    exact_s = played(order, times.chunk_times(order)).step_s
-    closed_s = float(pipelines[name].step_s(times, shape))
+    exact_s = played(order, times.chunk_times(order)).pipeline_s
+    closed_s = float(pipelines[name].pipeline_s(times, shape))
     assert closed_s <= exact_s * (1 + 1e-9)
     assert closed_s >= exact_s * (1 - pipelines[name].worst_short_frac[index] - 1e-9)
 
@@ -211,7 +213,7 @@ def test_no_layers_and_recompute_beat_the_bound(
         overlap=Overlap(pipeline=overlaps[0], data=overlaps[1]),
     )
     plans, codes = columns_of([base]), tuple(range(len(RECOMPUTE_POLICIES)))
-    every = shared(graph, plans, on, of.precision)
+    every = plan_context(graph, plans, on, of.precision)
     lows = tuple(block_lower_bounds(graph, each.table) for each in every.parts)
     memory = memory_table(every.sharded, of.precision)
     low = stage_lower_bounds(every, np.zeros(1, dtype=np.int64), codes, lows, memory).on(stage_pools)
@@ -276,7 +278,7 @@ def test_memory_of_each_stage_is_held_against_its_own_part():
 def test_a_search_tells_its_best_and_its_bound_as_it_goes_on():
     told: list[tuple[float, ...]] = []
     space, on = SMALL, mixed(part("dgx-h100", 4), part("dgx-a100", 4))
-    found = planned_on_pools(
+    found = search_plans_on_pools(
         workload(12),
         on,
         space,

@@ -41,7 +41,7 @@ def drawn_times(data: st.DataObject, spread: st.SearchStrategy[list[float]], tra
 
 def played_s(name: str, times: StageTimes, shape: PipelineShape) -> float:
     order = pipelines[name].order(shape)
-    return played(order, times.chunk_times(order)).step_s
+    return played(order, times.chunk_times(order)).pipeline_s
 
 
 @pytest.mark.parametrize("name", pipelines.names())
@@ -52,7 +52,7 @@ def test_equal_stages_take_what_the_order_takes(name, data):
     forward, inputs, weights = (data.draw(seconds) for _ in range(3))
     stages = np.ones(shape.num_stages)
     times = StageTimes(forward_s=forward * stages, backward_s=(inputs + weights) * stages, weight_s=weights * stages)
-    assert pipelines[name].step_s(times, shape) == pytest.approx(played_s(name, times, shape))
+    assert pipelines[name].pipeline_s(times, shape) == pytest.approx(played_s(name, times, shape))
 
 
 @pytest.mark.parametrize(("index", "transfer_frac"), list(enumerate(TRANSFER_FRACS)))
@@ -63,7 +63,7 @@ def test_uneven_stages_take_no_longer_and_hardly_less_than_the_order(name, index
     shape = data.draw(shapes(name))
     near = st.lists(st.floats(0.7, 1.3), min_size=shape.num_stages, max_size=shape.num_stages)
     times = drawn_times(data, near, transfer_frac * 0.7 / (2 if name == "dualpipe" else int(shape.interleave)))
-    step_s, exact_s = float(pipelines[name].step_s(times, shape)), played_s(name, times, shape)
+    step_s, exact_s = float(pipelines[name].pipeline_s(times, shape)), played_s(name, times, shape)
     assert exact_s * (1 - pipelines[name].worst_short_frac[index] - 1e-9) <= step_s <= exact_s * (1 + 1e-9)
 
 
@@ -73,14 +73,14 @@ def test_uneven_stages_take_no_longer_and_hardly_less_than_the_order(name, index
 def test_equal_stages_with_any_transfers_take_what_the_order_takes(name, short_frac, data):
     shape = data.draw(shapes(name))
     times = drawn_times(data, st.just([1.0] * shape.num_stages), 2.0)
-    step_s, exact_s = float(pipelines[name].step_s(times, shape)), played_s(name, times, shape)
+    step_s, exact_s = float(pipelines[name].pipeline_s(times, shape)), played_s(name, times, shape)
     assert exact_s * (1 - short_frac) <= step_s <= exact_s * (1 + 1e-9)
 
 
 def test_two_unlike_stages_wait_for_each_other_across_a_long_hop():
     """Up and down between both, and on the second alone at the end: F0 F1 B1 B0 F0 F1 B1 F1 B1 B0 and six hops."""
     times = StageTimes(forward_s=[1.0, 2.0], backward_s=[1.0, 2.0], transfer_s=2.0)
-    assert pipelines["1f1b"].step_s(times, PipelineShape(num_stages=2, num_microbatches=4)) == pytest.approx(24.0)
+    assert pipelines["1f1b"].pipeline_s(times, PipelineShape(num_stages=2, num_microbatches=4)) == pytest.approx(24.0)
 
 
 @settings(max_examples=25, deadline=None)
@@ -93,7 +93,7 @@ def test_1f1b_over_hops_longer_than_passes_falls_hardly_short(data):
     size = np.where(np.array(part) == 0, 1.0, data.draw(st.floats(1.0, 3.0)))
     hops_s = [data.draw(st.floats(0.0, 0.1)), data.draw(st.floats(0.0, 0.1)), data.draw(st.floats(0.0, 8.0))]
     times = StageTimes(forward_s=size, backward_s=2 * size, transfer_s=np.array(hops_s), stage_pool=part)
-    step_s, exact_s = float(pipelines["1f1b"].step_s(times, shape)), played_s("1f1b", times, shape)
+    step_s, exact_s = float(pipelines["1f1b"].pipeline_s(times, shape)), played_s("1f1b", times, shape)
     assert exact_s * (1 - 0.02) <= step_s <= exact_s * (1 + 1e-9)
 
 
@@ -105,7 +105,7 @@ def test_no_step_is_shorter_than_the_work_of_a_stage(name, data):
     wild = st.lists(seconds, min_size=shape.num_stages, max_size=shape.num_stages)
     times = drawn_times(data, wild, 1.0)
     work_s = shape.num_microbatches / pipelines[name].num_copies * float(times.pace_s)
-    step_s = float(pipelines[name].step_s(times, shape))
+    step_s = float(pipelines[name].pipeline_s(times, shape))
     assert work_s * (1 - 1e-9) <= step_s <= played_s(name, times, shape) * (1 + 1e-9)
 
 
@@ -130,7 +130,7 @@ def test_1f1b_is_exact_for_any_stages_without_transfers(data):
         data.draw(st.lists(seconds, min_size=shape.num_stages, max_size=shape.num_stages)) for _ in range(2)
     )
     times = StageTimes(forward_s=forward_s, backward_s=backward_s)
-    assert pipelines["1f1b"].step_s(times, shape) == pytest.approx(played_s("1f1b", times, shape))
+    assert pipelines["1f1b"].pipeline_s(times, shape) == pytest.approx(played_s("1f1b", times, shape))
 
 
 @settings(max_examples=25, deadline=None)
@@ -140,7 +140,9 @@ def test_1f1b_is_as_long_as_gpipe_and_holds_no_more(data):
     forward, backward = data.draw(seconds), data.draw(seconds)
     stages = np.ones(shape.num_stages)
     times = StageTimes(forward_s=forward * stages, backward_s=backward * stages)
-    assert pipelines["1f1b"].step_s(times, shape) == pytest.approx(float(pipelines["gpipe"].step_s(times, shape)))
+    assert pipelines["1f1b"].pipeline_s(times, shape) == pytest.approx(
+        float(pipelines["gpipe"].pipeline_s(times, shape))
+    )
     for stage in range(shape.num_stages):
         assert pipelines["1f1b"].in_flight(stage, shape) <= pipelines["gpipe"].in_flight(stage, shape)
 
@@ -152,4 +154,4 @@ def test_zb_h1_is_no_longer_than_1f1b_on_equal_stages(data):
     forward, inputs, weights = (data.draw(seconds) for _ in range(3))
     stages = np.ones(shape.num_stages)
     times = StageTimes(forward_s=forward * stages, backward_s=(inputs + weights) * stages, weight_s=weights * stages)
-    assert pipelines["zb-h1"].step_s(times, shape) <= pipelines["1f1b"].step_s(times, shape) * (1 + 1e-9)
+    assert pipelines["zb-h1"].pipeline_s(times, shape) <= pipelines["1f1b"].pipeline_s(times, shape) * (1 + 1e-9)

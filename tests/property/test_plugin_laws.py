@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.plan_space import batches
-from dovetail.search.planners.planner import planned
+from dovetail.search.planners.planner import search_plans
 from tests.plugin_sources import COST, plugin, running
 from tests.property.test_search_laws import CLUSTER, NUM_DEVICES, WORKLOAD, graph, some_choices, space_of
 
@@ -23,7 +23,7 @@ FEW = settings(max_examples=6, deadline=None)
 def test_no_plan_is_better_than_the_best_whatever_an_operator_costs(choices, data, kind, most):
     with running(plugin(COST, name=kind, seconds=UNRULY.format(most=most))):
         space = space_of(choices)
-        found = planned(
+        found = search_plans(
             WORKLOAD, CLUSTER, space, objectives["time"], num_best=1, cluster_usd=1.0, progress=lambda *_: None
         )
         batch = data.draw(st.sampled_from(list(batches(space, graph(), NUM_DEVICES))))

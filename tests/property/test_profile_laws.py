@@ -18,7 +18,7 @@ from dovetail.hardware.measured import BACKWARD, FORWARD, LeftOut, Measured, Mea
 from dovetail.parallel.sharding import shard
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.plan_space import batches
-from dovetail.search.planners.planner import planned
+from dovetail.search.planners.planner import search_plans
 from dovetail.step.measured_share import measured_share
 from dovetail.workload.graph import Phase
 from dovetail.workload.operators import DTYPES, OPERATORS, Unit
@@ -118,7 +118,7 @@ def test_no_plan_is_better_than_the_best_whatever_was_measured(drawn, other, fac
     (space, plan), (_, profiled_plan) = drawn, other
     measured = measured_of(profiled_plan, CLUSTER.chip, factors)
     on = replace(CLUSTER, chip=replace(CLUSTER.chip, measured=measured))
-    found = planned(WORKLOAD, on, space, objectives["time"], num_best=1, cluster_usd=1.0, progress=lambda *_: None)
+    found = search_plans(WORKLOAD, on, space, objectives["time"], num_best=1, cluster_usd=1.0, progress=lambda *_: None)
     result = evaluate(WORKLOAD, on, plan, has_changes=False)
     if isinstance(result, Infeasible):
         return

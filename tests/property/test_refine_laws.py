@@ -27,7 +27,7 @@ from dovetail.search.planners.cuts import stage_cuts
 from dovetail.search.planners.gap_bisection import aimed
 from dovetail.search.planners.refine import Job, base_plans, refined
 from dovetail.step.pipelines import PipelineShape, StageTimes, check_schedule, pipelines
-from dovetail.step.plan_table import shared
+from dovetail.step.plan_table import plan_context
 from dovetail.step.step import training_step
 from dovetail.units import GIBI
 from dovetail.workload.experts import Experts
@@ -193,7 +193,7 @@ def test_no_layers_and_no_recompute_take_less_than_the_bound(data: st.DataObject
         check_schedule(plan, plan.num_microbatches(graph.batch))
     except InvalidInput:
         reject()
-    every = shared(graph, columns_of([plan]), on, of.precision)
+    every = plan_context(graph, columns_of([plan]), on, of.precision)
     codes = tuple(range(len(RECOMPUTE_POLICIES)))
     [loose_s], [tight_s] = (step_bounds(every, codes, worst_s).step_s for worst_s in (0.0, np.inf))
     assert loose_s <= tight_s
@@ -225,7 +225,7 @@ def test_no_pipeline_is_faster_than_its_sum_and_its_slowest_stage_let_it(data: s
     transfer_s = np.array([data.draw(st.sampled_from((0.0, 0.01, 0.5)))])
     times = StageTimes(forward_s=forward_s, backward_s=backward_s, weight_s=0.4 * backward_s, transfer_s=transfer_s)
     both_s = forward_s + backward_s
-    [step_s] = pipelines[name].step_s(times, replace(shape, num_microbatches=np.array([shape.num_microbatches])))
+    [step_s] = pipelines[name].pipeline_s(times, replace(shape, num_microbatches=np.array([shape.num_microbatches])))
     for pace_s in (np.zeros(1), both_s.max(axis=1)):
         [lower_bound_s] = pipeline_lower_bound_s(name, both_s.sum(axis=1), pace_s, transfer_s, shape)
         assert lower_bound_s <= step_s * (1 + 1e-12)
@@ -236,4 +236,4 @@ def test_equal_stages_of_one_chunk_take_what_their_bound_says():
         shape = PipelineShape(num_stages=4, num_microbatches=12)
         times = StageTimes(forward_s=np.ones((1, 4)), backward_s=np.full((1, 4), 2.0))
         [lower_bound_s] = pipeline_lower_bound_s(name, np.array([12.0]), np.zeros(1), np.zeros(1), shape)
-        assert lower_bound_s == pytest.approx(pipelines[name].step_s(times, shape)[0])
+        assert lower_bound_s == pytest.approx(pipelines[name].pipeline_s(times, shape)[0])

@@ -117,6 +117,6 @@ def test_a_pipeline_alone_takes_what_it_takes_beside_another(name, data):
             transfer_s=np.full(num_plans, transfer_s),
         )
         shape = PipelineShape(num_stages=4, num_microbatches=np.full(num_plans, 16), interleave=chunks)
-        return pipelines[name].step_s(times, shape)
+        return pipelines[name].pipeline_s(times, shape)
 
     assert step_s(1)[0] == pytest.approx(step_s(3)[1], rel=1e-12)

@@ -21,7 +21,7 @@ from dovetail.search.planners.candidates import DEGREES, Candidate, Scoring
 from dovetail.search.planners.constraints import Constraint, space_under
 from dovetail.search.planners.even_plans import EvenSearch
 from dovetail.search.planners.plan_space import PlanSpace, batches
-from dovetail.search.planners.planner import Planned, planned
+from dovetail.search.planners.planner import PlanSearchResult, search_plans
 from dovetail.search.planners.refine import Job
 from dovetail.units import GIBI
 from dovetail.workload.graph import Graph
@@ -61,8 +61,8 @@ def space_of(choices: dict[str, tuple[Any, ...]]) -> PlanSpace:
 
 
 @cache
-def found(space: PlanSpace, objective: str = "time") -> Planned:
-    return planned(
+def found(space: PlanSpace, objective: str = "time") -> PlanSearchResult:
+    return search_plans(
         WORKLOAD, CLUSTER, space, objectives[objective], num_best=3, cluster_usd=1.0, progress=lambda *_: None
     )
 
@@ -76,11 +76,11 @@ def some_choices(draw: st.DrawFn) -> dict[str, tuple[Any, ...]]:
     }
 
 
-def best_score(result: Planned) -> float:
+def best_score(result: PlanSearchResult) -> float:
     return result.best[0].score if result.best else float("inf")
 
 
-def bound(result: Planned) -> float:
+def bound(result: PlanSearchResult) -> float:
     """What no plan of the space is said to be better than: the best itself where the gap is 0."""
     return best_score(result) * (1 - result.gap_frac)
 

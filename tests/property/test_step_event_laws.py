@@ -96,7 +96,7 @@ def events_of(outcome: Outcome) -> StepEvents:
 def check(outcome: Outcome) -> None:
     events = events_of(outcome)
     step_s = outcome.step.step_s
-    worst_frac = max(pipelines[events.made.same.name].worst_short_frac)
+    worst_frac = max(pipelines[events.assembly.group.name].worst_short_frac)
     assert -NEAR * step_s <= events.later_s <= (worst_frac + NEAR) * step_s
     last_s = 0.0
     for stage in range(events.num_stages):
@@ -116,8 +116,8 @@ def check_operators(events: StepEvents, stage: int) -> None:
     mine = (rows[:, 2] == events.microbatch).nonzero()[0]
     detailed = [event for event in events.stage(stage) if event.track in (*UNITS.values(), WAITS)]
     told_s = sum(event.end_s - event.begin_s for event in detailed)
-    run = events.made.same.stage_run[stage]
-    forward_s, backward_s, _ = (float(way[0, run]) for way in events.made.stage_times(is_transfer_free=False).by_run)
+    run = events.assembly.group.stage_run[stage]
+    forward_s, backward_s, _ = (float(s[0, run]) for s in events.assembly.stage_times(is_transfer_free=False).by_run)
     passed = len(mine) / (3 if any(rows[mine, 0] >= 2) else 2) / events.timeline.order.chunks_per_device
     assert passed == pytest.approx(1.0)
     assert told_s == pytest.approx(forward_s + backward_s, rel=NEAR)

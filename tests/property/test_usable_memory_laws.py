@@ -28,7 +28,7 @@ from dovetail.search.metrics import metrics
 from dovetail.search.mining.task import Task
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.plan_space import PlanSpace
-from dovetail.search.planners.planner import planned
+from dovetail.search.planners.planner import search_plans
 from dovetail.units import GIGA, MICRO
 from tests.codesign_questions import workload
 
@@ -83,7 +83,7 @@ def verdicts(chip: Chip, plan: Plan) -> dict[str, bool]:
     """Whether the plan fits the chip, by each that is asked."""
     cluster = template_torus(chip, plan.num_devices)
     asked = question_of(chip, plan)
-    found = planned(
+    found = search_plans(
         WORKLOAD,
         cluster,
         space_of(plan),

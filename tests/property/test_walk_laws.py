@@ -67,7 +67,7 @@ def every_step_s(stages: PlanStages, forward_s: np.ndarray, backward_s: np.ndarr
             continue
         times = StageTimes(forward_s=own_s[0], backward_s=own_s[1], transfer_s=stages.lag_s)
         shape = PipelineShape(num_stages=num_stages, num_microbatches=stages.num_microbatches)
-        found[layers] = float(pipelines["1f1b"].step_s(times, shape))
+        found[layers] = float(pipelines["1f1b"].pipeline_s(times, shape))
     return found
 
 
@@ -127,7 +127,7 @@ def test_lows_by_pace_are_never_above_any_cut_that_keeps_the_pace(given_, once, 
         pace_s = max(time_s[stage, held] for stage, held in enumerate(layers))
         rows = table.rows_of(np.array(layers))
         whole_s = step_s + per_step_s[rows].max()
-        own = [lower_bound_s for bound_s, lower_bound_s in lows.lows if bound_s >= pace_s * (1 - ROUNDING)]
+        own = [lower_bound_s for bound_s, lower_bound_s in lows.bounds_by_pace if bound_s >= pace_s * (1 - ROUNDING)]
         assert own, "no pace covers this cut"
         assert min(own) <= whole_s * (1 + ROUNDING)
         assert lows.least_s <= whole_s * (1 + ROUNDING)

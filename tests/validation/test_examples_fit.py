@@ -14,7 +14,7 @@ from dovetail.parallel.plan import Plan
 from dovetail.parallel.pools import pool_of_stage
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.plan_space import PlanSpace
-from dovetail.search.planners.planner import planned
+from dovetail.search.planners.planner import search_plans
 
 EXAMPLES = sorted(
     file for file in (Path(__file__).resolve().parents[2] / "examples").glob("*.yaml") if "\nplan:" in file.read_text()
@@ -48,7 +48,7 @@ def test_plans_found_for_an_example_leave_4_percent_free(file):
         job_cluster = job.cluster.parts[0]  # planned by itself; parts together are under test_usable_memory_laws
     else:
         job_cluster = job.cluster
-    found = planned(
+    found = search_plans(
         job.workload,
         job_cluster,
         PlanSpace(),

@@ -74,7 +74,7 @@ def appraised(
     has: Has = is_installed,
 ) -> Appraisal:
     """All of `operations` and `proofs` but those whose library is not here, which are named."""
-    asked: list[Needy] = [*operations, *proofs]
+    needed: list[Needy] = [*operations, *proofs]
     speeds = [
         timed(operation, clock)
         for operation in context.through("timing operations", [one for one in operations if _is_here(one, has)])
@@ -84,7 +84,7 @@ def appraised(
         machine=machine(),
         speeds=tuple(speeds),
         gaps=(*gaps, *load_gaps()),
-        untried=tuple(_untried(one) for one in asked if not _is_here(one, has)),
+        untried=tuple(_untried(one) for one in needed if not _is_here(one, has)),
     )
 
 

@@ -92,7 +92,7 @@ def dim_of(option: str, value: int) -> int:
 def found_capture(request: CaptureRequest, tell: Callable[[str], None] = lambda _: None) -> Capture:
     """What was asked for, as an answer."""
     inputs, is_named = request.example_inputs, isinstance(request.model, str | PathLike)
-    asked = CaptureJob(
+    capture_job = CaptureJob(
         model=request.model,
         example_inputs=None if isinstance(inputs, str) and not inputs else inputs,
         name=request.name,
@@ -101,6 +101,6 @@ def found_capture(request: CaptureRequest, tell: Callable[[str], None] = lambda 
         seq_dim=request.seq_dim or None,
         is_kept=request.cache,
     )
-    found = captured(asked, tell)
+    found = captured(capture_job, tell)
     shown = request.changed(model=request.model if is_named else type(request.model).__name__, example_inputs="")
     return Capture(captured=found.captured, call=shown.call, is_from_cache=found.is_from_cache, remarks=found.remarks)

@@ -64,6 +64,10 @@ def searched(
         return report, tuple(history)
 
 
+def check_metric(request: CodesignRequest) -> None:
+    entry_named(metrics, request.metric, "--metric")
+
+
 def check_algorithm(request: CodesignRequest) -> None:
     entry_named(algorithms, request.algorithm, "--algorithm")
     if request.algorithm == EXACT and (request.budget or request.seed):
@@ -83,12 +87,12 @@ def _searched(
 ) -> JointFound | None:
     """The best system; `history` takes what the search tells of itself."""
     scorer = scorer_of(question)
-    with _hands(request, spec, question, store, context) as hands:
-        hands = replace(hands, watch=noted(hands.watch, history))
+    with _backend(request, spec, question, store, context) as backend:
+        backend = replace(backend, watch=noted(backend.watch, history))
         if request.algorithm == EXACT:
-            return joint_search(scorer, hands, is_exhaustive=request.exhaustive)
+            return joint_search(scorer, backend, is_exhaustive=request.exhaustive)
         num_most, rng = request.budget or NUM_MOST, Random(request.seed or SEED)
-        found = black_box(scorer, hands, algorithms[request.algorithm], rng, num_most=num_most)
+        found = black_box(scorer, backend, algorithms[request.algorithm], rng, num_most=num_most)
     if found is None and may_fit(scorer):
         message = f"none of the {num_most:,} points that {request.algorithm} looked at is a system that a plan fits"
         raise InvalidInput(f"{message}, and some may be; raise --budget, or leave --algorithm out")
@@ -96,7 +100,7 @@ def _searched(
 
 
 @contextmanager
-def _hands(
+def _backend(
     request: CodesignRequest, spec: CodesignSpec, question: JointQuestion, store: Store | None, context: SearchContext
 ) -> Iterator[SearchBackend]:
     """The engine, the store and whoever watches."""
@@ -182,8 +186,8 @@ def _own_bests(
 
     def search(alone: Scorer) -> JointFound | None:
         hold(alone)
-        with _hands(proven, spec, alone.question, store, context) as hands:
-            return joint_search(alone, hands)
+        with _backend(proven, spec, alone.question, store, context) as backend:
+            return joint_search(alone, backend)
 
     return per_model_best(scorer_of(question), search)
 

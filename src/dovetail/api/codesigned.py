@@ -103,11 +103,13 @@ class Codesign(Answer):
         report, file = self._report("spec"), Path(path)
         question, best = report.question, report.best
         cluster = question.network(chip_of(question, best), best.num_devices)
-        told = (sentence(report), f"One chip: {best.area_mm2:.6g} mm2, {best.power_w:.6g} W, {best.price_usd:.6g} $.")
+        notes = (sentence(report), f"One chip: {best.area_mm2:.6g} mm2, {best.power_w:.6g} W, {best.price_usd:.6g} $.")
         files = case_files(file, [case.name for case in question.cases])
         return {
-            own: job_text(f"{report.name or case.name} on its best system", case.workload, cluster, found.plan, told)
-            for own, case, found in zip(files, question.cases, best.cases, strict=True)
+            case_file: job_text(
+                f"{report.name or case.name} on its best system", case.workload, cluster, found.plan, notes
+            )
+            for case_file, case, found in zip(files, question.cases, best.cases, strict=True)
         }
 
     def to_spec(self, path: str | PathLike[str]) -> tuple[Path, ...]:

@@ -94,6 +94,11 @@ class Front(Answer):
         write_file(Path(path), front_csv(self.outcome))
 
 
+def check_axes(request: ParetoRequest) -> None:
+    """Raises where the axes are not some that a front can be over."""
+    checked_axes(list(request.axes))
+
+
 def fronted(request: ParetoRequest, context: SearchContext) -> Front:
     """The front, or that there is no system."""
     axes = checked_axes(list(request.axes))
@@ -101,8 +106,8 @@ def fronted(request: ParetoRequest, context: SearchContext) -> Front:
     history: list[FrontStanding] = []
     with context.store() as store:
         question, is_base_fit = _weighed(question_of(spec, metrics[metric_of(axes)]), context)
-        with _hands(spec, question, axes, store, history, context) as hands:
-            found = pareto_front(question, hands, axes)
+        with _backend(spec, question, axes, store, history, context) as backend:
+            found = pareto_front(question, backend, axes)
     if not found.systems:
         return Front(outcome=no_system(spec, question), history=tuple(history), call=request.call)
     report = replace(_report(request, spec, question, axes, found), is_base_fit=is_base_fit)
@@ -136,7 +141,7 @@ def _weighed(question: JointQuestion, context: SearchContext) -> tuple[JointQues
 
 
 @contextmanager
-def _hands(
+def _backend(
     spec: CodesignSpec,
     question: JointQuestion,
     axes: tuple[str, ...],

@@ -119,8 +119,8 @@ def _open_job_of(request: JobRequest) -> tuple[OpenJob, tuple[str, ...]]:
     workload, cluster = _parts(request, PARTS[:2])
     with placed_in(request.spec):
         constraints = load_constraints(request.spec) if request.spec else ()
-        own, notes = _own_plan(request, workload, cluster)
-    job = OpenJob(workload=workload, cluster=cluster, own=own, constraints=constraints, name=_name(request))
+        own_plan, notes = _own_plan(request, workload, cluster)
+    job = OpenJob(workload=workload, cluster=cluster, own=own_plan, constraints=constraints, name=_name(request))
     return job, notes
 
 
@@ -236,12 +236,12 @@ def _overridden(request: JobRequest, workload: Workload) -> Workload:
 
 def _computing_in(dtype: str, precision: Precision) -> Precision:
     """`precision` with another compute dtype; what follows from that dtype, and was not set apart from it, follows."""
-    said = {field.name: getattr(precision, field.name) for field in fields(precision)}
+    values = {field.name: getattr(precision, field.name) for field in fields(precision)}
     if precision.weights == precision.storage:
-        del said["weights"]
+        del values["weights"]
     if precision.has_master_weights == (precision.weights != "fp32"):
-        del said["has_master_weights"]
-    return Precision(**said | {"compute": dtype})
+        del values["has_master_weights"]
+    return Precision(**values | {"compute": dtype})
 
 
 def _cluster(request: JobRequest) -> AnyCluster:

@@ -66,10 +66,10 @@ def searched(request: MineRequest, context: SearchContext) -> MinedReport | Unfi
     base = full_name(request.base, "--base", template_names()) if request.base else ""
     overrides = request.part(MineOverrides, base=base, stages=request.part(StageOverrides))
     spec = load_mining(request.spec, overrides)
-    made = _with_plans(spec, context)
-    if isinstance(made, Infeasible):
-        return _unfit(made, spec)
-    spec, by_planner = made
+    planned_spec = _with_plans(spec, context)
+    if isinstance(planned_spec, Infeasible):
+        return _unfit(planned_spec, spec)
+    spec, by_planner = planned_spec
     for task in spec.tasks:
         if not task.memory(spec.base).fits:
             result = evaluate(task.workload, task.cluster(spec.base), task.plan)

@@ -75,7 +75,7 @@ class Collective(Answer):
     @property
     def headline(self) -> str:
         first = self.outcome[0]
-        what = f"{first.asked.collective} on {one_line(first.asked.network.name)}"
+        what = f"{first.job.collective} on {one_line(first.job.network.name)}"
         if self.is_sweep:
             times_s = [one.time_s for one in self.outcome]
             return f"{what} and on, {len(times_s)} points, {format_s(min(times_s))} to {format_s(max(times_s))}"
@@ -96,7 +96,7 @@ class Collective(Answer):
 
     @property
     def inputs(self) -> Record:
-        networks = {one.asked.network.name: one.asked.network.parts for one in self.outcome}
+        networks = {one.job.network.name: one.job.network.parts for one in self.outcome}
         found: Record = plain_inputs({"asked": self.request.values, "networks": networks})
         return found
 
@@ -105,7 +105,7 @@ class Collective(Answer):
         """Writes a timeline of links and streams for ui.perfetto.dev, of `ranks` or of all."""
         from dovetail.api.timelines import parsed_ranks, write_timeline
 
-        again = network_answer(self._one("timeline").asked, Watch(devices=parsed_ranks(ranks)))
+        again = network_answer(self._one("timeline").job, Watch(devices=parsed_ranks(ranks)))
         write_timeline(path, timeline_of(again))
 
     def _one(self, wanted: str) -> NetworkAnswer:
@@ -141,8 +141,8 @@ def timeline_of(answer: NetworkAnswer) -> tuple[Process, ...]:
     """The tracks of an answer that was watched."""
     [timeline] = answer.timeline
     [record] = timeline.record
-    names = dict.fromkeys(record.tasks, answer.asked.collective)
-    return (*device_processes(record, answer.asked.network.graph, names), *endpoint_processes(answer))
+    names = dict.fromkeys(record.tasks, answer.job.collective)
+    return (*device_processes(record, answer.job.network.graph, names), *endpoint_processes(answer))
 
 
 def _one(
@@ -150,7 +150,7 @@ def _one(
 ) -> NetworkAnswer:
     queueing = Queueing(policy=policy_of(request.policy), num_active_chunks=request.active)
     try:
-        asked = CollectiveJob(
+        job = CollectiveJob(
             collective=request.collective,
             payload_bytes=size_bytes,
             network=network,
@@ -163,7 +163,7 @@ def _one(
             is_themis=request.themis,
             endpoint=endpoint,
         )
-        return network_answer(asked, *watches)
+        return network_answer(job, *watches)
     except DovetailError as error:
         where = error.where if error.where not in ("it", "") else one_line(network.name)
         raise type(error)(error.message, where) from None
@@ -177,9 +177,9 @@ def _endpoints(request: NetworkRequest) -> list[Endpoint]:
         return [Endpoint()]
     endpoints[request.endpoint]  # raises, naming what is close
     check_endpoint(request)
-    given = Grant(num_sms=num_sms(request), sm_bytes_per_s=_sm_bytes_per_s(request)) if num_sms(request) else Grant()
+    grant = Grant(num_sms=num_sms(request), sm_bytes_per_s=_sm_bytes_per_s(request)) if num_sms(request) else Grant()
     memories = memories_bytes_per_s(request.memory)
-    return [Endpoint(name=request.endpoint, grant=replace(given, memory_bytes_per_s=m)) for m in memories]
+    return [Endpoint(name=request.endpoint, grant=replace(grant, memory_bytes_per_s=m)) for m in memories]
 
 
 def _sm_bytes_per_s(request: NetworkRequest) -> float:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import SupportsIndex
 
-from dovetail.accuracy.one_operator import OpAnswer, kinds, op_answer
-from dovetail.accuracy.one_operator import OperatorQuery as OpAsked
+from dovetail.accuracy.one_operator import OpAnswer, OperatorQuery, kinds, op_answer
 from dovetail.accuracy.prepared import dtype_of
 from dovetail.api.answer import Answer
 from dovetail.api.arguments import count, counted
@@ -80,17 +79,17 @@ def operator_kinds() -> tuple[str, ...]:
 
 def costed(request: OpRequest) -> Operator:
     """What an operator costs; errors name it and the chip."""
-    asked, chip = _operator(request), as_chip(request.chip)
+    query, chip = _operator(request), as_chip(request.chip)
     try:
-        found = op_answer(asked, chip, is_compared=request.compare)
+        found = op_answer(query, chip, is_compared=request.compare)
     except DovetailError as error:
-        raise type(error)(error.message, error.where or f"{asked.kind} on {chip.name}") from None
+        raise type(error)(error.message, error.where or f"{query.kind} on {chip.name}") from None
     return Operator(outcome=found, call=request.call)
 
 
-def _operator(request: OpRequest) -> OpAsked:
+def _operator(request: OpRequest) -> OperatorQuery:
     """The operator as the cost model takes it."""
-    return OpAsked(
+    return OperatorQuery(
         kind=request.kind,
         dims=dims_of(request.dims),
         dtype=dtype_of(request.dtype) or request.dtype,

@@ -31,10 +31,9 @@ from dovetail.report.table import Table
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.candidates import Tally
 from dovetail.search.planners.constraints import are_stages_even, overruled, space_under
-from dovetail.search.planners.even_plans import Progress as Watch
-from dovetail.search.planners.planner import Planned
-from dovetail.search.planners.planner import planned as searched_plans
-from dovetail.search.planners.pools import planned_on_pools
+from dovetail.search.planners.even_plans import PlanProgress
+from dovetail.search.planners.planner import PlanSearchResult, search_plans
+from dovetail.search.planners.pools import search_plans_on_pools
 from dovetail.search.planners.ranking import Choice, NothingFits, Question, Ranked, choice, cluster_usd
 
 PLAN_FILE = "plan.yaml"  # in the commands that are shown, where none was written
@@ -47,7 +46,7 @@ class Planning(Answer):
     outcome: Choice | NothingFits
     job: OpenJob
     by_place: tuple[tuple[Runnable, ...], ...]
-    told: PlanReportContext
+    report_context: PlanReportContext
     call: str
     history: tuple[Mark, ...] = ()  # how the search came to it: seconds of a step by plans that were looked at
     written: tuple[str, ...] = ()
@@ -90,17 +89,17 @@ class Planning(Answer):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return planned_tables(self.outcome, self.by_place, self.told)
+        return planned_tables(self.outcome, self.by_place, self.report_context)
 
     @property
     def _record(self) -> Record:
-        return planned_record(self.outcome, self.by_place, self.told) | {"written": list(self.written)}
+        return planned_record(self.outcome, self.by_place, self.report_context) | {"written": list(self.written)}
 
     @property
     def page(self) -> Page:
         from dovetail.report.pages.planned import planned_page  # with its charts
 
-        return planned_page(self.outcome, self.by_place, self.told, self.history)
+        return planned_page(self.outcome, self.by_place, self.report_context, self.history)
 
     @property
     def inputs(self) -> Record:
@@ -118,26 +117,35 @@ def planned(request: PlanRequest, context: SearchContext, plan_file: str = "") -
     by_place = _runnable(found, job)
     best = of_best(found, by_place) if isinstance(found, Choice) else ()
     commands = commands_of(request, best, plan_file) if request.is_expressible() else ()
-    words = PlanReportContext(name=job.name, residuals=tuple(load_residuals()), notes=notes, commands=commands)
-    return Planning(outcome=found, job=job, by_place=by_place, told=words, call=request.call, history=tuple(history))
+    report_context = PlanReportContext(name=job.name, residuals=tuple(load_residuals()), notes=notes, commands=commands)
+    return Planning(
+        outcome=found,
+        job=job,
+        by_place=by_place,
+        report_context=report_context,
+        call=request.call,
+        history=tuple(history),
+    )
 
 
-def best_plan(asked: JobRequest, request: PlanRequest, context: SearchContext) -> tuple[Job, Choice | NothingFits]:
+def best_plan(
+    job_request: JobRequest, request: PlanRequest, context: SearchContext
+) -> tuple[Job, Choice | NothingFits]:
     """The job with the best plan as `request` has plans compared; where none fits, with the one that needs least."""
-    job, _, found = _found(asked, request, context, [])
+    job, _, found = _found(job_request, request, context, [])
     best = found.best if isinstance(found, Choice) else found.least
     return Job(workload=job.workload, cluster=job.cluster, plan=best.plan, name=job.name), found
 
 
 def _found(
-    asked: JobRequest, request: PlanRequest, context: SearchContext, history: list[Mark]
+    job_request: JobRequest, request: PlanRequest, context: SearchContext, history: list[Mark]
 ) -> tuple[OpenJob, tuple[str, ...], Choice | NothingFits]:
     """The job, notes on it, and what was found; `history` takes how the search came to it."""
     check_objective(request.objective)
-    job, notes = open_job_of(asked)
+    job, notes = open_job_of(job_request)
     with countable():
         question = question_of(job, request)
-        with placed_in(asked.spec):
+        with placed_in(job_request.spec):
             return job, notes, choice(question, _searched(question, request, context, history))
 
 
@@ -159,24 +167,26 @@ def question_of(job: OpenJob, request: PlanRequest) -> Question:
     )
 
 
-def _kept(watch: Watch, cluster_usd: float, history: list[Mark]) -> Watch:
+def _kept(progress: PlanProgress, cluster_usd: float, history: list[Mark]) -> PlanProgress:
     """A watch that also keeps what a search tells of itself; the cuts of stages come after all plans met."""
 
     def keep(num_done: int, num_all: int, tally: Tally, score: float, bound_s: float = 0.0, /) -> None:
         num_plans = tally.num_plans + (num_done if bound_s else 0)
         history.append(Mark(num_done=num_plans, best=score / cluster_usd, bound=bound_s))
-        watch(num_done, num_all, tally, score, bound_s)
+        progress(num_done, num_all, tally, score, bound_s)
 
     return keep
 
 
-def _searched(question: Question, request: PlanRequest, context: SearchContext, history: list[Mark]) -> Planned:
+def _searched(
+    question: Question, request: PlanRequest, context: SearchContext, history: list[Mark]
+) -> PlanSearchResult:
     objective, cluster, is_even_only = question.objective, question.cluster, are_stages_even(question.constraints)
     usd = cluster_usd(cluster, objective)
-    with context.planning(objective, usd) as watch:
-        progress = _kept(watch, usd, history)
+    with context.planning(objective, usd) as progress_of_context:
+        progress = _kept(progress_of_context, usd, history)
         if not isinstance(cluster, HeterogeneousCluster):
-            return searched_plans(
+            return search_plans(
                 question.workload,
                 cluster,
                 question.space,
@@ -190,7 +200,7 @@ def _searched(question: Question, request: PlanRequest, context: SearchContext, 
         if is_even_only:
             rule = "on a cluster of several parts stages hold as many layers as their chips are fast"
             raise InvalidInput(f"{rule}; leave uneven ones allowed", "stages")
-        return planned_on_pools(
+        return search_plans_on_pools(
             question.workload,
             cluster,
             question.space,

@@ -35,19 +35,19 @@ def phaze(models: Sequence[str], stepping: Stepping, *, is_quick: bool) -> Recor
         if name not in known:
             hint = did_you_mean(name, known)
             raise InvalidInput(f"neither PHAZE nor NEST has a model {one_line(name)!r}{hint}", "--model")
-    asked = [(case, terms) for terms in TERMS for case in CASES if not models or case.model in models]
+    cases = [(case, terms) for terms in TERMS for case in CASES if not models or case.model in models]
     nest_cases = [case for case in NEST_CASES if not models or case.model in models]
-    names = [f"{case.name}, {terms.name} terms" for case, terms in asked]
+    names = [f"{case.name}, {terms.name} terms" for case, terms in cases]
     names += [f"{case.name} on NEST's system" for case in nest_cases]
     best = None if is_quick else best_joint
     compared: list[Compared] = []
     rows: list[NestRow] = []
-    with stepping(names) as told:
-        for name, (case, terms) in zip(names, asked, strict=False):
-            told(name)
+    with stepping(names) as report_step:
+        for name, (case, terms) in zip(names, cases, strict=False):
+            report_step(name)
             compared += phaze_study(best_on_terms, best, [case], [terms])
-        for name, nest_case in zip(names[len(asked) :], nest_cases, strict=True):
-            told(name)
+        for name, nest_case in zip(names[len(cases) :], nest_cases, strict=True):
+            report_step(name)
             rows += nest_study([nest_case])
     return phaze_record(compared, rows)
 
@@ -55,8 +55,8 @@ def phaze(models: Sequence[str], stepping: Stepping, *, is_quick: bool) -> Recor
 def wham(models: tuple[str, ...], stepping: Stepping, *, is_exhaustive: bool) -> Record:
     """The comparison over `models`, all of the paper's where none is named."""
     chosen = tuple(tasks(models or NAMES))
-    with stepping([task.name for task in chosen]) as told:
-        return wham_record(wham_study(chosen, wham_budget(), is_exhaustive=is_exhaustive, told=told))
+    with stepping([task.name for task in chosen]) as report_step:
+        return wham_record(wham_study(chosen, wham_budget(), is_exhaustive=is_exhaustive, told=report_step))
 
 
 def placed_instance(file: Path) -> Placed:

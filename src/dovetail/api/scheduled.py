@@ -101,17 +101,17 @@ def limit_of(request: ScheduleRequest) -> Limit:
     for option, is_said in (("--time", bool(request.time)), ("--workers", bool(request.workers))):
         if is_said and not request.exact:
             raise InvalidInput(f"{option} is of --exact; say --exact too, or leave {option} out")
-    said: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     if request.time:
         try:
-            said["wall_s"] = quantity(request.time, "s")
+            limits["wall_s"] = quantity(request.time, "s")
         except InvalidInput as error:
             raise InvalidInput(error.message, "--time") from None
-        if not said["wall_s"] >= LEAST_TIME_S:
+        if not limits["wall_s"] >= LEAST_TIME_S:
             raise InvalidInput(f"--time must be at least {format_s(LEAST_TIME_S, 0)}; got {quoted(request.time)}")
     if request.workers:
-        said["num_workers"] = request.workers
-    return Limit(**said)
+        limits["num_workers"] = request.workers
+    return Limit(**limits)
 
 
 def _block_named(graph: Graph, name: str) -> Block:

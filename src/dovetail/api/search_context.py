@@ -33,10 +33,10 @@ from dovetail.store.shapes import SPACE
 if TYPE_CHECKING:  # a search for one thing need not import those for others
     from dovetail.search.codesign.joint import Standing as JointStanding
     from dovetail.search.codesign.pareto import FrontStanding
-    from dovetail.search.mining.miner import Watch
+    from dovetail.search.mining.miner import MiningProgress
     from dovetail.search.objectives import Objective
     from dovetail.search.planners.candidates import Tally
-    from dovetail.search.planners.even_plans import Progress as PlanWatch
+    from dovetail.search.planners.even_plans import PlanProgress
 
 Keep = Callable[[list[Scored]], None]
 Kept = tuple[Mapping[Point, Scored], Keep]
@@ -63,9 +63,9 @@ class SearchContext(Protocol):
     def through(self, words: str, items: Sequence[Q]) -> Iterator[Q]:
         """The items one after another; says what is done with them, and how many are done."""
 
-    def planning(self, objective: Objective, cluster_usd: float) -> AbstractContextManager[PlanWatch]: ...
+    def planning(self, objective: Objective, cluster_usd: float) -> AbstractContextManager[PlanProgress]: ...
 
-    def mining(self, base: str, num_most: int) -> AbstractContextManager[Watch]: ...
+    def mining(self, base: str, num_most: int) -> AbstractContextManager[MiningProgress]: ...
 
     def codesigning(self, base: str) -> AbstractContextManager[Callable[[JointStanding], None]]: ...
 
@@ -104,7 +104,7 @@ class CallContext:
             yield item
 
     @contextmanager
-    def planning(self, objective: Objective, cluster_usd: float) -> Iterator[PlanWatch]:
+    def planning(self, objective: Objective, cluster_usd: float) -> Iterator[PlanProgress]:
         def watch(num_done: int, num_all: int, tally: Tally, score: float, bound_s: float = 0.0, /) -> None:
             now = PlanStanding(num_done=num_done, num_all=num_all, tally=tally, score=score, bound_s=bound_s)
             self.tell(plan_progress(now, objective, cluster_usd))
@@ -112,7 +112,7 @@ class CallContext:
         yield watch
 
     @contextmanager
-    def mining(self, base: str, num_most: int) -> Iterator[Watch]:
+    def mining(self, base: str, num_most: int) -> Iterator[MiningProgress]:
         yield lambda now: self.tell(mining_progress(now, base, num_most))
 
     @contextmanager

@@ -147,26 +147,26 @@ class Simulation(Answer):
 
 
 def simulated(request: SimulateRequest, *, context: Callable[[], AbstractContextManager[SearchContext]]) -> Simulation:
-    """What the step that was asked for does; `around` is called where the plan is to be found first."""
-    asked = request.part(JobRequest)
-    if asked.plan == AUTO:
-        with context() as watching:
-            job = _with_best_plan(asked, watching)
+    """The step of a request; `context` is entered where the plan has to be searched for first."""
+    job_request = request.part(JobRequest)
+    if job_request.plan == AUTO:
+        with context() as search_context:
+            job = _with_best_plan(job_request, search_context)
     else:
-        job = job_of(asked)
+        job = job_of(job_request)
     model = job.workload.model
     if request.tokens and model.sample != "tokens":
         raise InvalidInput(f"--tokens is for models of tokens, and {model.name} takes {model.sample}; leave it out")
-    with placed_in(asked.spec), countable():
+    with placed_in(job_request.spec), countable():
         outcome = evaluate(job.workload, job.cluster, job.plan)
     return Simulation(outcome=outcome, name=job.name, num_tokens=request.tokens, call=request.call)
 
 
-def _with_best_plan(asked: JobRequest, context: SearchContext) -> Job:
+def _with_best_plan(job_request: JobRequest, context: SearchContext) -> Job:
     """The job with the planner's best plan; where none fits, with the one that needs least."""
     from dovetail.api.planned import best_plan
 
-    job, _ = best_plan(replace(asked, plan=""), PlanRequest(top=1), context)
+    job, _ = best_plan(replace(job_request, plan=""), PlanRequest(top=1), context)
     return job
 
 

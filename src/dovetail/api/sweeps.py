@@ -35,8 +35,8 @@ def sweep(*, over: Mapping[str, Iterable[Any]], **fixed: Any) -> list[dict[str, 
 
 def _row(varied: dict[str, Any], fixed: dict[str, Any]) -> dict[str, Any]:
     found = simulate(**fixed, **varied)
-    said = {name: value if isinstance(value, str | int | float) else _named(value) for name, value in varied.items()}
-    return said | figures(found)
+    values = {name: value if isinstance(value, str | int | float) else _named(value) for name, value in varied.items()}
+    return values | figures(found)
 
 
 def figures(found: Simulation) -> dict[str, Any]:

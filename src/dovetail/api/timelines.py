@@ -16,6 +16,9 @@ from dovetail.files.perfetto import check_trace_name, encoded_trace
 from dovetail.files.written import write_bytes
 
 if TYPE_CHECKING:
+    from dovetail.comm.events.recording import Watch
+    from dovetail.evaluate import Infeasible, Outcome
+    from dovetail.report.step_tracks import StepTracks
     from dovetail.report.tracks import Process
 
 
@@ -23,6 +26,27 @@ def write_timeline(path: str | PathLike[str], processes: Sequence[Process]) -> N
     """Writes the tracks of `processes`; one that stands is written over."""
     check_trace_name(os.fspath(path))
     write_bytes(Path(path), encoded_trace(processes))
+
+
+def recording_of(devices: tuple[int, ...]) -> Watch:
+    """What a simulation records for a timeline: the events of these devices, of all where none is named."""
+    from dovetail.comm.events.recording import Watch  # and all of a network's events with it
+
+    return Watch(devices=devices)
+
+
+def write_step_timeline(
+    path: str | PathLike[str], outcome: Outcome | Infeasible, devices: tuple[int, ...]
+) -> tuple[StepTracks, ...]:
+    """Writes the timeline of a step, where there is one to show; what is in it."""
+    from dovetail.evaluate import Infeasible
+    from dovetail.report.step_tracks import step_tracks
+
+    if isinstance(outcome, Infeasible):
+        return ()
+    tracks = step_tracks(outcome, devices)
+    write_timeline(path, tracks.processes)
+    return (tracks,)
 
 
 def parsed_ranks(ranks: str | Sequence[SupportsIndex]) -> tuple[int, ...]:

@@ -1,19 +1,11 @@
 """`dovetail calibrate`: measurements in, a chip file out; with a user's runs, a cluster file."""
 
 # Annotations are evaluated here: the options in them are the command's.
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from dovetail.api.requests.option import REPEATED, Option, argument
 from dovetail.cli.options import AsJson, Force, command
 from dovetail.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from dovetail.accuracy.fit import Fit
-    from dovetail.hardware.chip import Chip
-
-SUFFIXES = (".yaml", ".yml")
 
 
 @command()
@@ -42,57 +34,34 @@ def calibrate(
     if runs:
         if files or chip or dtype:
             raise InvalidInput("a cluster is fitted to runs alone; leave out FILE, --chip and --dtype", "--runs")
-        from dovetail.cli.calibrate_runs import fit_runs
-
-        fit_runs(runs, out, is_forced=force, as_json=as_json)
+        _fit_cluster(runs, out, is_forced=force, as_json=as_json)
         return
     if not files:
         raise InvalidInput("name CSV files of measurements, or say --runs FILE with your own runs on a cluster")
-    from dovetail.accuracy.fit import fit
-    from dovetail.accuracy.prepared import TableContext
-    from dovetail.accuracy.sets import prepared
+    from dovetail.api.calibrated import calibrated_chip
     from dovetail.cli.progress import telling
     from dovetail.cli.screen import show_json, show_tables
-    from dovetail.files.chip import load_chip
-    from dovetail.files.chip_names import full_name
-    from dovetail.files.chip_text import calibrated_text
-    from dovetail.files.measurements import load_measurements
     from dovetail.files.text import one_line
-    from dovetail.files.written import write_file
     from dovetail.report.calibration import fit_record, fit_tables
 
-    base = full_name(chip)
-    begun = load_chip(base)
-    file = _out(out, begun, is_forced=force)
-    tables = [load_measurements(Path(name)) for name in files]
-    given = TableContext(chip=begun, dtype=dtype)
-    sets = [one for table in tables for one in prepared(table, given)]
-    skipped = tuple(f"{one.name}: {count:,} {what}" for one in sets for what, count in one.skipped)
-    with telling("fitting") as told:
-        found = fit(sets, begun, told)
-    found = _named(found, tuple(table.shown for table in tables))
-    fitted = tuple(name for name, _, _ in found.fitted)
-    write_file(file, calibrated_text(found.chip, base, fitted, found.chip.calibration.fitted_on, file))
+    found = calibrated_chip(files, chip, dtype, out, is_forced=force, announce=telling)
     if as_json:
-        show_json(fit_record(found, skipped) | {"written": str(file)})
+        show_json(fit_record(found.fit, found.skipped) | {"written": str(found.file)})
     else:
-        show_tables(fit_tables(found, one_line(str(file)), skipped))
+        show_tables(fit_tables(found.fit, one_line(str(found.file)), found.skipped))
 
 
-def _out(out: str, chip: "Chip", *, is_forced: bool) -> Path:
+def _fit_cluster(runs: str, out: str, *, is_forced: bool, as_json: bool) -> None:
+    """Fits the cluster of a table of runs, and writes its file."""
+    from dovetail.api.calibrated import calibrated_cluster
+    from dovetail.cli.progress import announced
+    from dovetail.cli.screen import show_json, show_tables
     from dovetail.files.text import one_line
-    from dovetail.files.written import check_writable
+    from dovetail.report.cluster_calibration import cluster_fit_record, cluster_fit_tables
 
-    file = Path(out or f"{chip.name}-calibrated.yaml")
-    if file.suffix.lower() not in SUFFIXES:
-        raise InvalidInput(f"a chip file ends in {' or '.join(SUFFIXES)}; got {one_line(file.name)!r}", "--out")
-    check_writable(file, is_forced=is_forced)
-    return file
-
-
-def _named(found: "Fit", shown: tuple[str, ...]) -> "Fit":
-    """The fitted chip under a name of its own, saying what it was fitted on."""
-    names = ", ".join(Path(name).name for name in shown)
-    calibration = replace(found.chip.calibration, fitted_on=f"{names[:120]}: {found.num_rows:,} rows")
-    name = found.chip.name.removesuffix("-calibrated") + "-calibrated"
-    return replace(found, chip=replace(found.chip, name=name, calibration=calibration))
+    found = calibrated_cluster(runs, out, is_forced=is_forced, announce=announced)
+    own, file = found.fit.own_runs(found.fitted_on), str(found.file)
+    if as_json:
+        show_json({"cluster": found.name} | cluster_fit_record(found.fit, own, found.skipped) | {"written": file})
+    else:
+        show_tables(cluster_fit_tables(found.fit, own, found.name, one_line(file), found.skipped))

@@ -29,8 +29,7 @@ def codesign(
     Every system of a space, cores, memories, clock, links and devices, with every plan of its models: bounded, scored
     where it may win, and refined where stages may be uneven. Without a spec, a small example.
     """
-    from dovetail.api.arguments import entry_named
-    from dovetail.api.codesign_search import check_algorithm
+    from dovetail.api.codesign_search import check_algorithm, check_metric
     from dovetail.api.codesigned import codesigned
     from dovetail.cli.answers import show_answer
     from dovetail.cli.engines import engine_choice
@@ -39,10 +38,9 @@ def codesign(
     from dovetail.cli.terminal import TerminalContext
     from dovetail.cli.usage import check_needed
     from dovetail.files.text import one_line
-    from dovetail.search.metrics import metrics
 
     terminal = TerminalContext(choice=engine_choice(request.workers, request.dask), file=request.store)
-    entry_named(metrics, request.metric, "--metric")
+    check_metric(request)
     check_algorithm(request)
     check_html(html)
     check_needed("--force", {"--spec-file": bool(spec_file)}, is_said=force)

@@ -69,7 +69,7 @@ def network(
     check_needed("--force", {"--astra-sim": bool(astra_sim)}, is_said=force)
     found = networked(request, files.watches, through=partial(through, f"following {one_line(request.collective)}"))
     write_network(files, found.outcome)
-    written = write_astra(astra_sim, found.outcome[0].asked, is_forced=force) if astra_sim else ""
+    written = write_astra(astra_sim, found.outcome[0].job, is_forced=force) if astra_sim else ""
     if picture is not None:
         title = one_line(f"{request.collective} on {request.topology}")
         write_file(picture, curves_svg(title, sweep_panels(found.outcome)))

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
+from dovetail.api.astra_files import write_astra_files
 from dovetail.api.networks import timeline_of
 from dovetail.api.timelines import write_timeline
 from dovetail.cli.results import ResultFiles, check_links, write_tables
-from dovetail.comm.one_collective import CollectiveJob, NetworkAnswer
-from dovetail.comm.trace.from_network import astra_job
-from dovetail.files.astra import network_text, system_text
 from dovetail.files.text import one_line
-from dovetail.files.traces import write_groups, write_traces
-from dovetail.files.written import check_writable, write_file
 from dovetail.report.csv_table import CRITICAL_COLUMNS, LINK_COLUMNS, csv_text, points_text
 from dovetail.report.links import link_records
 from dovetail.report.network import critical_records
+
+if TYPE_CHECKING:
+    from dovetail.comm.one_collective import CollectiveJob, NetworkAnswer
 
 
 def write_network(files: ResultFiles, answers: Sequence[NetworkAnswer]) -> None:
     """Writes the timeline of the one answer, and tables: of all answers, and of one the links and the critical path."""
     one = answers[0]
-    graph = one.asked.network.graph
+    graph = one.job.network.graph
     if files.perfetto:
         write_timeline(files.perfetto, timeline_of(one))
     if files.csv:
@@ -35,18 +34,7 @@ def write_network(files: ResultFiles, answers: Sequence[NetworkAnswer]) -> None:
         write_tables(files, points_text(answers), beside)
 
 
-def write_astra(prefix: str, asked: CollectiveJob, *, is_forced: bool) -> str:
+def write_astra(prefix: str, job: CollectiveJob, *, is_forced: bool) -> str:
     """Writes the question as ASTRA-sim's files, and says how to ask it again."""
-    theirs = astra_job(asked)
-    network, system, members = (Path(f"{prefix}.{end}") for end in ("network.yml", "system.json", "groups.json"))
-    for file in (network, system, *((members,) if theirs.traces.groups else ())):
-        check_writable(file, is_forced=is_forced)
-    write_traces(prefix, theirs.traces.ranks, is_forced=is_forced)
-    write_file(network, network_text(theirs.system.dims))
-    write_file(system, system_text(theirs.system))
-    groups = ""
-    if theirs.traces.groups:
-        write_groups(members, theirs.traces.groups)
-        groups = f" --groups {prefix}.groups.json"
-    files = f"--topology {prefix}.network.yml --system {prefix}.system.json{groups}"
-    return f"\nASTRA-sim's files are written; run them with\n  dovetail trace run {one_line(f'{prefix} {files}')}\n"
+    arguments = write_astra_files(prefix, job, is_forced=is_forced)
+    return f"\nASTRA-sim's files are written; run them with\n  dovetail trace run {one_line(arguments)}\n"

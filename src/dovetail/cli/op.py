@@ -9,8 +9,7 @@ from dovetail.errors import InvalidInput
 @command(OpRequest)
 def op(request: OpRequest, *, html: Html = "", as_json: AsJson = False) -> bool:
     """Cost one operator on one chip, and say what limits it."""
-    from dovetail.accuracy.one_operator import kinds
-    from dovetail.api.operators import costed, dims_of
+    from dovetail.api.operators import costed, dims_of, operator_kinds
     from dovetail.cli.answers import show_answer
     from dovetail.cli.html import check_html
     from dovetail.cli.screen import show_json, write
@@ -21,7 +20,7 @@ def op(request: OpRequest, *, html: Html = "", as_json: AsJson = False) -> bool:
     if dims_of(request.dims) or request != OpRequest(kind="list") or html:
         raise InvalidInput("op list names the operators, and takes --json alone; leave the rest out")
     if as_json:
-        show_json({"kinds": list(kinds())})
+        show_json({"kinds": list(operator_kinds())})
     else:
-        write("\n".join(kinds()) + "\n")
+        write("\n".join(operator_kinds()) + "\n")
     return True

@@ -26,7 +26,7 @@ def pareto(
     Of all systems of a space within the limits, those of which no other is as good or better on every axis, each with
     its best plan by equal stages. Bounds settle most; the rest are scored. Without a spec, a small example.
     """
-    from dovetail.api.fronts import fronted
+    from dovetail.api.fronts import check_axes, fronted
     from dovetail.cli.answers import show_answer
     from dovetail.cli.engines import engine_choice
     from dovetail.cli.html import check_html
@@ -35,10 +35,9 @@ def pareto(
     from dovetail.cli.terminal import TerminalContext
     from dovetail.files.text import one_line
     from dovetail.files.written import check_writable
-    from dovetail.search.codesign.pareto import checked_axes
 
     terminal = TerminalContext(choice=engine_choice(request.workers, request.dask), file=request.store)
-    checked_axes(list(request.axes))
+    check_axes(request)
     check_html(html)
     picture, table = picture_file(plot), Path(csv) if csv else None
     if table is not None:

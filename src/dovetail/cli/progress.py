@@ -19,10 +19,10 @@ from dovetail.cli.verbosity import has_colour, timed_log, verbosity
 if TYPE_CHECKING:
     from dovetail.search.codesign.joint import Standing as JointStanding
     from dovetail.search.codesign.pareto import FrontStanding
-    from dovetail.search.mining.miner import Watch
+    from dovetail.search.mining.miner import MiningProgress
     from dovetail.search.objectives import Objective
     from dovetail.search.planners.candidates import Tally
-    from dovetail.search.planners.even_plans import Progress
+    from dovetail.search.planners.even_plans import PlanProgress
 
 CLEAR_LINE = b"\r\x1b[2K\x1b[?25h"  # ECMA-48: erase the line; and show the cursor that the bar hides
 WIDTH = 12  # of a bar, in characters
@@ -53,7 +53,7 @@ def _cleared(before: Handler, number: int, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def search_progress(objective: Objective, cluster_usd: float) -> Iterator[Progress]:
+def search_progress(objective: Objective, cluster_usd: float) -> Iterator[PlanProgress]:
     """What a search calls as it goes on: grids done, plans a second, the best so far and the time left are shown."""
 
     def columns(rich: Any) -> Sequence[Any]:
@@ -88,7 +88,7 @@ def _shown_systems(bar: Any, *, has_pace: bool) -> Callable[[told.Progress], Non
 
 
 @contextmanager
-def mining_progress(base: str, num_most: int) -> Iterator[Watch]:
+def mining_progress(base: str, num_most: int) -> Iterator[MiningProgress]:
     """What a search for a chip calls as it goes on: designs, their pace, the best, the bound and the time left."""
     with _systems_bar("mining") as show:
         yield lambda now: show(told.mining_progress(now, base, num_most))
@@ -179,7 +179,7 @@ def _terminal() -> TextIO | None:
     return told if is_watched else None
 
 
-def _shown(bar: Any, objective: Objective, cluster_usd: float) -> Progress:
+def _shown(bar: Any, objective: Objective, cluster_usd: float) -> PlanProgress:
     task = bar.add_task("searching", total=None, said="")
     begin_s = time.monotonic()
 

@@ -31,9 +31,9 @@ class ResultFiles:
     @property
     def watches(self) -> tuple[Watch, ...]:
         """The record that a timeline needs, where one is wanted."""
-        from dovetail.comm.events.recording import Watch
+        from dovetail.api.timelines import recording_of
 
-        return (Watch(devices=self.devices),) if self.perfetto else ()
+        return (recording_of(self.devices),) if self.perfetto else ()
 
 
 def result_files(perfetto: str, csv: str, ranks: str) -> ResultFiles:

@@ -17,9 +17,9 @@ from dovetail.store import Store
 if TYPE_CHECKING:
     from dovetail.search.codesign.joint import Standing as JointStanding
     from dovetail.search.codesign.pareto import FrontStanding
-    from dovetail.search.mining.miner import Watch
+    from dovetail.search.mining.miner import MiningProgress
     from dovetail.search.objectives import Objective
-    from dovetail.search.planners.even_plans import Progress
+    from dovetail.search.planners.even_plans import PlanProgress
 
 Q = TypeVar("Q")
 
@@ -48,10 +48,10 @@ class TerminalContext:
     def through(self, words: str, items: Sequence[Q]) -> Iterator[Q]:
         return through(words, items)
 
-    def planning(self, objective: Objective, cluster_usd: float) -> AbstractContextManager[Progress]:
+    def planning(self, objective: Objective, cluster_usd: float) -> AbstractContextManager[PlanProgress]:
         return search_progress(objective, cluster_usd)
 
-    def mining(self, base: str, num_most: int) -> AbstractContextManager[Watch]:
+    def mining(self, base: str, num_most: int) -> AbstractContextManager[MiningProgress]:
         return mining_progress(base, num_most)
 
     def codesigning(self, base: str) -> AbstractContextManager[Callable[[JointStanding], None]]:

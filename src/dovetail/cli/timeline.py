@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dovetail.api.timelines import write_timeline
+from dovetail.api.timelines import write_step_timeline
 from dovetail.cli.results import ResultFiles
 from dovetail.cli.screen import remark
 from dovetail.errors import InvalidInput
-from dovetail.evaluate import Infeasible, Outcome
 from dovetail.files.network_formats import devices_of
 from dovetail.files.perfetto import check_trace_name
 from dovetail.files.text import one_line
@@ -18,6 +17,7 @@ from dovetail.report.plain import Record
 from dovetail.report.table import Table, text_of
 
 if TYPE_CHECKING:
+    from dovetail.evaluate import Infeasible, Outcome
     from dovetail.report.step_tracks import StepTracks
 
 
@@ -33,13 +33,7 @@ def timeline_files(perfetto: str, ranks: str) -> ResultFiles:
 
 def write_step(files: ResultFiles, result: Outcome | Infeasible) -> tuple[StepTracks, ...]:
     """Writes the timeline, where one is asked for and there is a step to show; what is in it."""
-    if not files.perfetto or isinstance(result, Infeasible):
-        return ()
-    from dovetail.report.step_tracks import step_tracks  # and all of a network's events with it
-
-    tracks = step_tracks(result, files.devices)
-    write_timeline(files.perfetto, tracks.processes)
-    return (tracks,)
+    return write_step_timeline(files.perfetto, result, files.devices) if files.perfetto else ()
 
 
 def timeline_record(files: ResultFiles, written: tuple[StepTracks, ...]) -> Record:

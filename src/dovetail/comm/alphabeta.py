@@ -99,7 +99,7 @@ def are_opposite(span: Span) -> bool:
 
 
 def gather_s(payload_bytes: Amount, span: Span, link_frac: float) -> Amount:
-    """Time until every rank holds all of `payload_bytes`, of which each had a part; a reduce-scatter is its mirror.
+    """Time until every rank has all of `payload_bytes`, of which each had a part; a reduce-scatter is the mirror.
 
     Every rank must receive (n-1)/n of the payload, which ring and halving algorithms reach.
     Source: Thakur, Rabenseifner & Gropp, IJHPCA 2005.
@@ -117,7 +117,7 @@ def gather_s(payload_bytes: Amount, span: Span, link_frac: float) -> Amount:
 
 
 def all_to_all_s(payload_bytes: Amount, span: Span, link_frac: float) -> Amount:
-    """Time for every rank to send an equal part of its `payload_bytes` to each other rank.
+    """Time for every rank to send an equal part of its `payload_bytes`, its send buffer, to each other rank.
 
     On switches and where all are joined each part takes one hop. On rings and lines parts travel several links: n/4 on
     average both ways round, (n-1)/2 one way, n/3 on a line, whose middle carries most: half of all parts cross it.

@@ -1,4 +1,4 @@
-"""One collective on one network, asked and answered: by events, by the closed form, or by both."""
+"""The time of one collective on one network: by events, by the closed form, or by both."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class NetworkAnswer:
     `endpoint_s` is the least time the chip needs for what it reads, adds and writes; `time_s` is no less.
     """
 
-    asked: CollectiveJob
+    job: CollectiveJob
     num_ranks: int
     num_groups: int
     time_s: float
@@ -106,154 +106,152 @@ class NetworkAnswer:
     @property
     def is_bounded(self) -> bool:
         """Whether anything is known of what must move: not of a plugin's collective, whose payload counts once."""
-        return self.asked.collective in COLLECTIVES
+        return self.job.collective in COLLECTIVES
 
     @property
     def algorithm_bytes_per_s(self) -> float:
-        return self.asked.payload_bytes / self.time_s if self.time_s else 0.0
+        return self.job.payload_bytes / self.time_s if self.time_s else 0.0
 
     @property
     def bus_bytes_per_s(self) -> float:
         """The rate past every rank that moves the least bytes the collective can: what links are compared with."""
         if not self.is_bounded:
             return self.algorithm_bytes_per_s
-        return self.algorithm_bytes_per_s * bus_share(self.asked.collective, self.num_ranks)
+        return self.algorithm_bytes_per_s * bus_share(self.job.collective, self.num_ranks)
 
     @property
     def bound_frac(self) -> float:
         return self.bound_s / self.time_s if self.time_s else 1.0
 
 
-def network_answer(asked: CollectiveJob, watch: Watch | None = None) -> NetworkAnswer:
-    """The time of what is asked, with a record of it where `watch` wants one; raises where no engine models it."""
-    asked = _with_way_of_endpoint(asked)
-    groups = group_rows(asked)
-    if asked.collective == "point-to-point":
+def network_answer(job: CollectiveJob, watch: Watch | None = None) -> NetworkAnswer:
+    """The time of `job`, with a record of its events where `watch` wants one; raises where no engine models it."""
+    job = _with_way_of_endpoint(job)
+    groups = group_rows(job)
+    if job.collective == "point-to-point":
         groups = groups[:, :2]
-    in_switch = any(name == "in-switch" for _, name in asked.algorithms)
+    in_switch = any(name == "in-switch" for _, name in job.algorithms)
     bound_s = 0.0  # of a plugin's collective
-    if asked.collective in COLLECTIVES:
-        bound_s = port_bound_s(
-            asked.collective, asked.payload_bytes, groups, asked.network.graph, asked.dimensions, in_switch
-        )
-    if asked.collective == "all-to-all":
-        bound_s = max(bound_s, bisection_bound_s(asked.payload_bytes, groups, asked.network.graph, asked.dimensions))
+    if job.collective in COLLECTIVES:
+        bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, in_switch)
+    if job.collective == "all-to-all":
+        bound_s = max(bound_s, bisection_bound_s(job.payload_bytes, groups, job.network.graph, job.dimensions))
     found = NetworkAnswer(
-        asked=asked, num_ranks=groups.shape[1], num_groups=groups.shape[0], time_s=0.0, bound_s=bound_s,
-        engine="closed form", closed_s=_closed_s(asked), endpoint_s=_endpoint_s(asked),
+        job=job, num_ranks=groups.shape[1], num_groups=groups.shape[0], time_s=0.0, bound_s=bound_s,
+        engine="closed form", closed_s=_closed_s(job), endpoint_s=_endpoint_s(job),
     )  # fmt: skip
-    if asked.engine == "closed":
+    if job.engine == "closed":
         if watch is not None:
             raise InvalidInput("a closed form has no timeline; ask the events engine for one", "--perfetto")
-        _check_closed(asked, found.closed_s)
+        _check_closed(job, found.closed_s)
         return replace(found, time_s=max(found.closed_s[0], found.endpoint_s))
-    _check_size(asked, groups, has_closed=bool(found.closed_s))
-    timeline = simulate(asked.network.graph, _program(asked, groups), watch=watch)
+    _check_size(job, groups, has_closed=bool(found.closed_s))
+    timeline = simulate(job.network.graph, _program(job, groups), watch=watch)
     time_s = max(timeline.end_s, found.endpoint_s)
-    loads = tuple(_loads(asked.network.graph, timeline, time_s))
+    loads = tuple(_loads(job.network.graph, timeline, time_s))
     return replace(found, time_s=time_s, engine=timeline.engine, timeline=(timeline,), loads=loads)
 
 
-def _with_way_of_endpoint(asked: CollectiveJob) -> CollectiveJob:
+def _with_way_of_endpoint(job: CollectiveJob) -> CollectiveJob:
     """An in-switch endpoint sends by in-switch, but for an all-to-all, of which there is nothing to add."""
-    if asked.endpoint.name != "in-switch" or asked.collective == "all-to-all":
-        return asked
-    others = sorted({name for _, name in asked.algorithms} - {"in-switch"})
+    if job.endpoint.name != "in-switch" or job.collective == "all-to-all":
+        return job
+    others = sorted({name for _, name in job.algorithms} - {"in-switch"})
     if others:
         rule = f"an in-switch endpoint sends by in-switch; got {', '.join(others)}"
         raise InvalidInput(f"{rule}; leave the algorithm out, or take another endpoint", "--algorithm")
-    return replace(asked, algorithms=(("*", "in-switch"),))
+    return replace(job, algorithms=(("*", "in-switch"),))
 
 
-def group_rows(asked: CollectiveJob) -> Ints:
+def group_rows(job: CollectiveJob) -> Ints:
     """The groups as rows of devices: those given, or the devices that differ along the named dimensions only."""
-    graph = asked.network.graph
-    if asked.groups:
-        short = min(asked.groups, key=len)
-        if len({len(row) for row in asked.groups}) > 1:
+    graph = job.network.graph
+    if job.groups:
+        short = min(job.groups, key=len)
+        if len({len(row) for row in job.groups}) > 1:
             raise InvalidInput(f"groups hold equally many devices; that of device {short[0]} has {len(short)}")
-        for device in (device for row in asked.groups for device in row):
+        for device in (device for row in job.groups for device in row):
             if not 0 <= device < graph.num_devices:
                 raise InvalidInput(f"a group names device {device}, but the network has {graph.num_devices} devices")
-        if len({device for row in asked.groups for device in row}) != sum(map(len, asked.groups)):
+        if len({device for row in job.groups for device in row}) != sum(map(len, job.groups)):
             raise InvalidInput("a device is in two groups, or twice in one")
-        return np.array(asked.groups)
+        return np.array(job.groups)
     shape = [block.num_devices for block in reversed(graph.blocks)]
     names = [block.name for block in reversed(graph.blocks)]
     grid = np.arange(graph.num_devices).reshape(shape)
-    inside = [axis for axis, name in enumerate(names) if not asked.dimensions or name in asked.dimensions]
+    inside = [axis for axis, name in enumerate(names) if not job.dimensions or name in job.dimensions]
     outside = [axis for axis in range(len(names)) if axis not in inside]
     num_ranks = int(np.prod([shape[axis] for axis in inside]))
     return grid.transpose([*outside, *inside]).reshape(-1, num_ranks)
 
 
-def _program(asked: CollectiveJob, groups: Ints) -> Program:
-    if asked.collective == "point-to-point":
+def _program(job: CollectiveJob, groups: Ints) -> Program:
+    if job.collective == "point-to-point":
         if groups.shape[1] < 2:
             raise InvalidInput("point-to-point needs two devices")
         pairs = tuple((int(row[0]), int(row[1])) for row in groups)
-        send = Send(name=_TASK, pairs=pairs, payload_bytes=asked.payload_bytes)
-        return Program(tasks=(send, Receive(name="come", send=_TASK)), queueing=asked.queueing)
+        send = Send(name=_TASK, pairs=pairs, payload_bytes=job.payload_bytes)
+        return Program(tasks=(send, Receive(name="come", send=_TASK)), queueing=job.queueing)
     task = Collective(
-        name=_TASK, collective=asked.collective, payload_bytes=asked.payload_bytes, groups=asked.groups,
-        dimensions=asked.dimensions, algorithms=asked.algorithms, num_chunks=asked.num_chunks,
+        name=_TASK, collective=job.collective, payload_bytes=job.payload_bytes, groups=job.groups,
+        dimensions=job.dimensions, algorithms=job.algorithms, num_chunks=job.num_chunks,
     )  # fmt: skip
-    if asked.is_themis:
-        task = replace(task, orders=themis_orders(task, asked.network.graph))
-    return Program(tasks=(task,), queueing=asked.queueing)
+    if job.is_themis:
+        task = replace(task, orders=themis_orders(task, job.network.graph))
+    return Program(tasks=(task,), queueing=job.queueing)
 
 
-def _check_size(asked: CollectiveJob, groups: Ints, *, has_closed: bool) -> None:
+def _check_size(job: CollectiveJob, groups: Ints, *, has_closed: bool) -> None:
     """Refuses what would take minutes or gigabytes: no answer is better than one that nobody waits for."""
-    graph, named = asked.network.graph, dict(asked.algorithms)
+    graph, named = job.network.graph, dict(job.algorithms)
     way_out = "use the closed engine, or fewer devices" if has_closed else "use fewer devices"
-    if asked.num_chunks > MOST_CHUNKS:
-        raise InvalidInput(f"at most {MOST_CHUNKS:,} chunks are simulated; got {asked.num_chunks:,} chunks", "--chunks")
-    is_rooted = asked.collective in ("broadcast", "reduce")
-    blocks = [block for block in graph.blocks if not asked.dimensions or block.name in asked.dimensions]
-    is_alike = graph.is_uniform and not asked.groups and not is_rooted
-    num_steps = groups.shape[1] if asked.groups else 0
-    for block in blocks if not asked.groups else ():
-        algorithm = named.get(block.name, named.get("*", "")) or suited(block, asked.collective)
+    if job.num_chunks > MOST_CHUNKS:
+        raise InvalidInput(f"at most {MOST_CHUNKS:,} chunks are simulated; got {job.num_chunks:,} chunks", "--chunks")
+    is_rooted = job.collective in ("broadcast", "reduce")
+    blocks = [block for block in graph.blocks if not job.dimensions or block.name in job.dimensions]
+    is_alike = graph.is_uniform and not job.groups and not is_rooted
+    num_steps = groups.shape[1] if job.groups else 0
+    for block in blocks if not job.groups else ():
+        algorithm = named.get(block.name, named.get("*", "")) or suited(block, job.collective)
         num_steps += block.num_devices.bit_length() if algorithm in _FEW_STEPS else block.num_devices
         is_alike = is_alike and block.kind not in ("mesh", "graph")
         if block.num_devices > _MOST_LISTED and algorithm in ("ring", "direct") and (is_rooted or block.kind == "mesh"):
-            said = f"chains of more than {_MOST_LISTED:,} devices are not simulated; got {block.num_devices:,}"
-            other = ", or halving-doubling" if asked.collective != "all-to-all" else ""
-            raise InvalidInput(f"{said}; {way_out}{other}", block.name)
-    count = num_steps * groups.size * asked.num_chunks
+            message = f"chains of more than {_MOST_LISTED:,} devices are not simulated; got {block.num_devices:,}"
+            other = ", or halving-doubling" if job.collective != "all-to-all" else ""
+            raise InvalidInput(f"{message}; {way_out}{other}", block.name)
+    count = num_steps * groups.size * job.num_chunks
     if count > _MOST_MESSAGES and not is_alike:
         raise InvalidInput(f"this would simulate {count:,} messages; {way_out} or chunks")
-    if count > _MOST_ROUTED and asked.collective == "all-to-all" and any(block.kind == "graph" for block in blocks):
-        said = f"at most {_MOST_ROUTED:,} messages find their way through a graph one by one; got {count:,}"
-        raise InvalidInput(f"{said}; use fewer devices or chunks, or a switch or fat-tree without leaves of its own")
+    if count > _MOST_ROUTED and job.collective == "all-to-all" and any(block.kind == "graph" for block in blocks):
+        message = f"at most {_MOST_ROUTED:,} messages find their way through a graph one by one; got {count:,}"
+        raise InvalidInput(f"{message}; use fewer devices or chunks, or a switch or fat-tree without leaves of its own")
 
 
-def _endpoint_s(asked: CollectiveJob) -> float:
-    parts = [part for part in asked.network.parts if not asked.dimensions or part.name in asked.dimensions]
-    return fed_s(asked.endpoint, asked.collective, asked.payload_bytes, parts, bool(asked.groups))
+def _endpoint_s(job: CollectiveJob) -> float:
+    parts = [part for part in job.network.parts if not job.dimensions or part.name in job.dimensions]
+    return fed_s(job.endpoint, job.collective, job.payload_bytes, parts, bool(job.groups))
 
 
-def _closed_s(asked: CollectiveJob) -> tuple[float, ...]:
+def _closed_s(job: CollectiveJob) -> tuple[float, ...]:
     """The closed form's time: one chunk, each dimension by the algorithm that suits it; none where there is no form."""
-    named = [part for part in asked.network.parts if not asked.dimensions or part.name in asked.dimensions]
+    named = [part for part in job.network.parts if not job.dimensions or part.name in job.dimensions]
     whole = [part for part in named if isinstance(part, Dimension)]
-    is_plain = not asked.groups and not asked.algorithms and asked.network.graph.is_uniform
-    if asked.collective not in collectives or not is_plain or len(whole) < len(named):
+    is_plain = not job.groups and not job.algorithms and job.network.graph.is_uniform
+    if job.collective not in collectives or not is_plain or len(whole) < len(named):
         return ()
     group = tuple(Span(dimension=part, num_ranks=part.num_devices) for part in whole if part.num_devices > 1)
-    if asked.collective == "point-to-point":
+    if job.collective == "point-to-point":
         group = group[:1]  # the neighbour is along the innermost
-    time_s = collectives[asked.collective](asked.payload_bytes, group, 1.0)
-    return (float(checked_times_s(asked.collective, asked.payload_bytes, time_s)),)
+    time_s = collectives[job.collective](job.payload_bytes, group, 1.0)
+    return (float(checked_times_s(job.collective, job.payload_bytes, time_s)),)
 
 
-def _check_closed(asked: CollectiveJob, closed_s: tuple[float, ...]) -> None:
-    if asked.num_chunks > 1 or asked.is_themis:
+def _check_closed(job: CollectiveJob, closed_s: tuple[float, ...]) -> None:
+    if job.num_chunks > 1 or job.is_themis:
         raise InvalidInput("the closed form is of one chunk; ask the events engine about several")
     if not closed_s:
         raise InvalidInput(
-            f"no closed form covers this {asked.collective}: it takes whole dimensions of equal links by their own"
+            f"no closed form covers this {job.collective}: it takes whole dimensions of equal links by their own"
             " algorithms; ask the events engine"
         )
 

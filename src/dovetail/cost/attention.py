@@ -78,25 +78,25 @@ def attention_unit_s(
 
 def _bound_s(shape: Attentions, chips: ChipColumns) -> FloatArray:
     """Of units with their share of the lanes each, in work or not."""
-    own, walked = _own_and_walked(shape)
+    tiled, streamed = _tiled_and_streamed(shape)
     product_s = _product_s(shape) / shape.product_frac
-    step_s = TILE * chips.num_units * np.hypot(product_s, _score_s(shape, chips)) / shape.pace_frac
-    per_head = np.ceil(own / TILE)
+    tile_step_s = TILE * chips.num_units * np.hypot(product_s, _score_s(shape, chips)) / shape.pace_frac
+    per_head = np.ceil(tiled / TILE)
     waves = shape.heads * per_head / chips.num_units
-    mean_s, longest_s = (positions * step_s for positions in _positions(shape, walked))
+    mean_s, longest_s = (positions * tile_step_s for positions in _positions(shape, streamed))
     return np.asarray(np.maximum(longest_s, waves * mean_s + _rest(shape, per_head, chips) * longest_s))
 
 
-def _own_and_walked(shape: Attentions) -> tuple[FloatArray, FloatArray]:
-    """Positions that are cut into tiles, and those that a tile walks past."""
+def _tiled_and_streamed(shape: Attentions) -> tuple[FloatArray, FloatArray]:
+    """Positions that are cut into tiles, and those that stream past each tile."""
     return (shape.keys, shape.queries) if shape.is_backward else (shape.queries, shape.keys)
 
 
-def _positions(shape: Attentions, walked: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _positions(shape: Attentions, streamed: FloatArray) -> tuple[FloatArray, FloatArray]:
     """What tiles walk past on average, and the longest of them, with their starts and ends."""
     frac = shape.work_frac
-    mean = frac * walked + (1 - frac) * TILE + FILL_POSITIONS
-    return mean, np.minimum(walked, 2 * frac * walked + TILE) + FILL_POSITIONS
+    mean = frac * streamed + (1 - frac) * TILE + FILL_POSITIONS
+    return mean, np.minimum(streamed, 2 * frac * streamed + TILE) + FILL_POSITIONS
 
 
 def _rest(shape: Attentions, per_head: FloatArray, chips: ChipColumns) -> FloatArray:
@@ -117,8 +117,8 @@ def _pooled(
     """
     unit_s = _pooled_s(shape, chips, 1)
     merged_bytes = np.zeros_like(unit_s)
-    own, _ = _own_and_walked(shape)
-    num_tiles = shape.heads * np.ceil(own / TILE)
+    tiled, _ = _tiled_and_streamed(shape)
+    num_tiles = shape.heads * np.ceil(tiled / TILE)
     for num_parts in SPLITS:
         is_idle = num_parts * num_tiles <= chips.num_units
         if not bool(is_idle.any()):
@@ -132,10 +132,10 @@ def _pooled(
 
 def _pooled_s(shape: Attentions, chips: ChipColumns, num_parts: int) -> FloatArray:
     """Products of tiles on arrays, and all scores on all lanes, partly side by side; walks cut into so many parts."""
-    own, walked = _own_and_walked(shape)
-    whole = np.ceil(own / TILE)
-    per_head = whole * num_parts
-    mean, longest = _positions(shape, walked / num_parts)
+    tiled, streamed = _tiled_and_streamed(shape)
+    num_tiles = np.ceil(tiled / TILE)
+    per_head = num_tiles * num_parts
+    mean, longest = _positions(shape, streamed / num_parts)
     waves = shape.heads * per_head / chips.num_units
     positions = np.maximum(longest, waves * mean + _rest(shape, per_head, chips) * longest)
     if shape.is_backward:  # as many arrays as a head has tiles end together, so no more need be used than that

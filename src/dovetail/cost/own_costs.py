@@ -55,12 +55,12 @@ def is_costed_apart(kind: IntArray) -> BoolArray:
 
 def with_own_costs(parts: RowCosts, rows: Rows, chips: ChipColumns) -> RowCosts:
     """`parts` of `rows` on `chips`, with the seconds of those that a plugin costs, and all that goes with them."""
-    own = own_kinds()
-    if not own or not np.isin(rows.kind, own).any():
+    kinds = own_kinds()
+    if not kinds or not np.isin(rows.kind, kinds).any():
         return parts
     ours_s = np.broadcast_to(parts.busy_s, (len(rows), len(chips)))
     busy_s = ours_s.copy()
-    for code in set(rows.kind.tolist()) & set(own):
+    for code in set(rows.kind.tolist()) & set(kinds):
         mine = np.flatnonzero(rows.kind == code)
         for name, places in _applied(OPERATORS[code].name, chips):
             if len(places):

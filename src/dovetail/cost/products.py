@@ -71,7 +71,7 @@ def tiled_product(
         num_groups=np.ceil(streamed / chips.num_steps),
         tile_bytes=(tile_rows + tile_cols) * products.element_bytes / calibration["sram_reuse"],
         fill_s=calibration["fill_s"] + _exposed_steps(held, chips, tile_rows, tile_cols) / chips.clock_hz,
-        least_s=np.maximum(math_s, calibration["step_s"]),
+        least_s=np.maximum(math_s, calibration["tile_step_s"]),
     )
 
 
@@ -107,13 +107,13 @@ def _waves_s(
     On arrays waves are alike, so that no unit more than these need takes its share of the SRAM.
     """
     waves = np.ceil(pieces / chips.num_units)
-    step_s = pieces / waves if chips.are_arrays else np.minimum(pieces, chips.num_units)
-    step_s *= load_s
-    np.maximum(step_s, least_s, out=step_s)
-    step_s *= groups
-    step_s += fill_s
-    step_s *= waves
-    return step_s
+    waves_s = pieces / waves if chips.are_arrays else np.minimum(pieces, chips.num_units)
+    waves_s *= load_s
+    np.maximum(waves_s, least_s, out=waves_s)
+    waves_s *= groups
+    waves_s += fill_s
+    waves_s *= waves
+    return waves_s
 
 
 def _roles(held: str, products: Products) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -22,7 +22,7 @@ from dovetail.errors import DovetailError, did_you_mean
 from dovetail.files.complaints import complaint
 from dovetail.files.entry import Entry, described, placed
 from dovetail.files.text import quoted
-from dovetail.hardware.chip import TensorUnits, Tiling, VectorUnits
+from dovetail.hardware.chip import Calibration, TensorUnits, Tiling, VectorUnits
 from dovetail.hardware.die import Die
 from dovetail.units import quantity, share_frac
 from dovetail.workload.operators import DTYPES
@@ -46,6 +46,7 @@ _WRITTEN: dict[type, dict[str, str]] = {
         "has_compute_gradients": "compute_gradients",
         "has_current_scales": "current_scales",
     },
+    Calibration: {"tile_step_s": "step"},
     TensorUnits: {"num_units": "units", "num_rows": "rows", "num_cols": "cols"},
     Tiling: {"num_steps": "steps", "is_output_hidden": "output_hidden"},
     VectorUnits: {"num_units": "units", "num_lanes": "lanes"},

@@ -119,7 +119,7 @@ class Calibration:
     launch_s: float = 0.0  # a kernel's start and end
     alone_s: float = 0.0  # further, for an operator on its own: an idle queue and cold caches
     fill_s: float = 0.0  # start and end of a tile beside what its tiling says
-    step_s: float = 0.0  # least time of one group of steps of a tile, and of a dependent step of a row kernel
+    tile_step_s: float = 0.0  # least time of one group of steps of a tile, and of a dependent step of a row kernel
     split_s: float = 0.0  # summing a contraction that several units shared
     sram_reuse: float = 1.0  # uses of an operand byte for each time it leaves the shared SRAM
     stream_frac: float = 1.0  # of hbm_frac: a kernel with a single input stream

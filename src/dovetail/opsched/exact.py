@@ -101,22 +101,26 @@ class Program:
 def lowered(problem: CoreProblem, first: CoreSchedule) -> Program:
     """Start times, a choice of mode each, precedence, and what each resource holds; `first` is where to begin."""
     model = _cp_model().CpModel()
-    horizon, low = first.makespan_beats, first.bound_beats
+    horizon, lower_bound = first.makespan_beats, first.bound_beats
     modes, num = problem.modes, len(problem)
-    makespan = model.new_int_var(low, horizon, "makespan")
+    makespan = model.new_int_var(lower_bound, horizon, "makespan")
     start = [model.new_int_var(0, horizon, f"start{i}") for i in range(num)]
     is_mode: list[Any] = []
     end: list[Any] = []
     for i in range(num):
-        own = range(int(modes.start[i]), int(modes.start[i + 1]))
-        chosen = [model.new_bool_var(f"mode{m}") for m in own] if len(own) > 1 else [model.new_constant(1)]
+        modes_of_operator = range(int(modes.start[i]), int(modes.start[i + 1]))
+        chosen = (
+            [model.new_bool_var(f"mode{m}") for m in modes_of_operator]
+            if len(modes_of_operator) > 1
+            else [model.new_constant(1)]
+        )
         model.add_exactly_one(chosen)
         is_mode.extend(chosen)
-        end.append(start[i] + sum(int(modes.beats[m]) * lit for m, lit in zip(own, chosen, strict=True)))
+        end.append(start[i] + sum(int(modes.beats[m]) * lit for m, lit in zip(modes_of_operator, chosen, strict=True)))
         model.add(end[i] <= makespan)
         model.add_hint(start[i], int(first.start_beats[i]))
-        for m, lit in zip(own, chosen, strict=True):
-            if len(own) > 1:
+        for m, lit in zip(modes_of_operator, chosen, strict=True):
+            if len(modes_of_operator) > 1:
                 model.add_hint(lit, int(first.mode[i]) == m)
     for source, target in zip(*(column.tolist() for column in problem.edges), strict=True):
         model.add(end[source] <= start[target])

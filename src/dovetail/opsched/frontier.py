@@ -88,8 +88,8 @@ def _columns(problem: CoreProblem, operators: IntArray, waits: list[list[int]]) 
     wide, stocks = wider_needs(problem)
     shortest = problem.modes.beats[problem.modes.start[operators]]
     head = np.zeros(len(operators), np.int64)
-    for place, own in enumerate(waits):
-        head[place] = max((int(head[other] + shortest[other]) for other in own), default=0)
+    for place, waited_for in enumerate(waits):
+        head[place] = max((int(head[other] + shortest[other]) for other in waited_for), default=0)
     groups = [operators[head >= np.quantile(head, part)].tolist() for part in LATE]
     prices, most = prizes_of(problem, groups)
     return np.concatenate((wide, prices), axis=1), np.concatenate((stocks, most))
@@ -107,8 +107,8 @@ def _table(
     wide, stocks, work = (np.ascontiguousarray(array[..., columns]) for array in (wide, stocks, work))
     shortest = beats[start[:-1]]
     words = np.zeros((len(waits), NUM_WORDS), np.int64)
-    for place, own in enumerate(waits):
-        for other in own:
+    for place, waited_for in enumerate(waits):
+        for other in waited_for:
             words[place, other // NUM_WORD_BITS] |= 1 << (other % NUM_WORD_BITS)
     tail = tails_of(waits, shortest, work, stocks)
     by_tail = np.argsort(-tail, kind="stable")
@@ -120,8 +120,8 @@ def tails_of(waits: list[list[int]], shortest: IntArray, work: IntArray, stocks:
     """What must follow each operator: paths, and the work of all that wait for it before the least of their tails."""
     num = len(waits)
     after: list[list[int]] = [[] for _ in range(num)]
-    for place, own in enumerate(waits):
-        for other in own:
+    for place, waited_for in enumerate(waits):
+        for other in waited_for:
             after[other].append(place)
     tail = np.zeros(num, np.int64)
     for place in range(num - 1, -1, -1):
@@ -141,51 +141,51 @@ def explored(layout: Layout, limit: int, width: int, most_looked: int) -> Explor
     table, num = layout.table, len(layout.operators)
     most_running = int(min(num, MOST_RUNNING, layout.problem.stock[[TENSOR, VECTOR]].sum() + _num_coreless(layout)))
     rows = np.zeros((1, RUNNING_FROM + PER_RUNNING * most_running), np.int64)
-    told = np.array([NEVER, 0], dtype=np.int64)
+    counters = np.array([NEVER, 0], dtype=np.int64)
     steps: list[IntArray] = []
     for _ in range(num):
-        if told[NUM_LOOKED] >= most_looked:
-            bound = min(int(told[LEAST_LEFT]), int(rows[:, BOUND].min()))
-            return Explored(schedules=(), bound_beats=bound, num_looked=int(told[NUM_LOOKED]))
-        rows = _next_layer(rows, table, limit, width, told)
+        if counters[NUM_LOOKED] >= most_looked:
+            bound = min(int(counters[LEAST_LEFT]), int(rows[:, BOUND].min()))
+            return Explored(schedules=(), bound_beats=bound, num_looked=int(counters[NUM_LOOKED]))
+        rows = _next_layer(rows, table, limit, width, counters)
         if not len(rows):
-            return Explored(schedules=(), bound_beats=int(told[LEAST_LEFT]), num_looked=int(told[NUM_LOOKED]))
+            return Explored(schedules=(), bound_beats=int(counters[LEAST_LEFT]), num_looked=int(counters[NUM_LOOKED]))
         steps.append(rows[:, [PARENT, OPERATOR, MODE, NOW]])
     best = int(rows[:, RUNNING_FROM + 1].argmin())
     found = _relaxed(layout, steps, best)
-    bound = min(int(told[LEAST_LEFT]), found.makespan_beats)
-    return Explored(schedules=(found,), bound_beats=bound, num_looked=int(told[NUM_LOOKED]))
+    bound = min(int(counters[LEAST_LEFT]), found.makespan_beats)
+    return Explored(schedules=(found,), bound_beats=bound, num_looked=int(counters[NUM_LOOKED]))
 
 
 def _num_coreless(layout: Layout) -> int:
     return int((layout.table.need[:, [TENSOR, VECTOR]].sum(axis=1) == 0).sum())
 
 
-def _next_layer(rows: IntArray, table: Table, limit: int, width: int, told: IntArray) -> IntArray:
+def _next_layer(rows: IntArray, table: Table, limit: int, width: int, counters: IntArray) -> IntArray:
     """States one start further, the best `width` of them."""
     grow = compiled_loops().grow
     step = max(MOST_FOUND // len(table.beats), 1)
     found = np.empty((min(step, len(rows)) * len(table.beats), rows.shape[1]), np.int64)
     kept, num_kept = [rows[:0]], 0
     for first in range(0, len(rows), step):
-        num = grow(rows, first, min(first + step, len(rows)), table, limit, found, told)
+        num = grow(rows, first, min(first + step, len(rows)), table, limit, found, counters)
         kept.append(found[:num].copy())
         num_kept += num
         if num_kept > 4 * width + MOST_FOUND:  # not more at once than memory likes
-            kept = [_best(np.concatenate(kept), table, width, told)]
+            kept = [_best(np.concatenate(kept), table, width, counters)]
             num_kept = len(kept[0])
-    return _best(np.concatenate(kept), table, width, told)
+    return _best(np.concatenate(kept), table, width, counters)
 
 
-def _best(rows: IntArray, table: Table, width: int, told: IntArray) -> IntArray:
-    """The states that no other makes useless, at most `width`; the least bound of what is cut off is told."""
+def _best(rows: IntArray, table: Table, width: int, counters: IntArray) -> IntArray:
+    """The states that no other makes useless, at most `width`; `counters` get the least bound of the rest."""
     order = np.lexsort((rows[:, BOUND], rows[:, NOW], *(rows[:, STARTED + word] for word in range(NUM_WORDS))))
     is_kept = np.zeros(len(rows), np.int64)
     compiled_loops().mark_best(rows, order, table.need, is_kept)
     kept: IntArray = rows[is_kept == 1]
     if len(kept) > width:
         place = np.argsort(kept[:, SCORE], kind="stable")
-        told[LEAST_LEFT] = min(told[LEAST_LEFT], kept[place[width:], BOUND].min())
+        counters[LEAST_LEFT] = min(counters[LEAST_LEFT], kept[place[width:], BOUND].min())
         kept = kept[np.sort(place[:width])]
     return kept
 
@@ -196,9 +196,9 @@ def _relaxed(layout: Layout, steps: list[IntArray], last: int) -> CoreSchedule:
     mode = problem.modes.start[:-1].copy()
     end, makespan = np.zeros(len(problem), np.int64), 0
     for step in reversed(steps):
-        last, place, own, now = (int(value) for value in step[last])
+        last, place, mode_index, now = (int(value) for value in step[last])
         i = int(layout.operators[place])
-        mode[i] = layout.modes[own]
+        mode[i] = layout.modes[mode_index]
         end[i] = now + beats[mode[i]]
         makespan = max(makespan, int(end[i]))
     start = makespan - end if layout.is_back else end - beats[mode]

@@ -17,7 +17,7 @@ STARTED, NOW, NUM_RUNNING, BOUND, SCORE, PARENT, OPERATOR, MODE, RUNNING_FROM = 
 PER_RUNNING = 3  # operator, end, mode
 NUM_WORD_BITS = 62
 NUM_WORDS = 2
-LEAST_LEFT, NUM_LOOKED = 0, 1  # what `told` says: the least bound of a state left out, and how many were looked at
+LEAST_LEFT, NUM_LOOKED = 0, 1  # what `counters` hold: the least bound of a state left out, and how many were looked at
 MOST_COMPARED = 400  # states with the same operators started that one is compared with: it only saves work
 NEVER = 2**60
 
@@ -164,7 +164,7 @@ def judge(found: IntArray, f: int, table: Table, limit: int, done: IntArray, hel
     return int(bound)
 
 
-def grow(rows: IntArray, first: int, last: int, table: Table, limit: int, found: IntArray, told: IntArray) -> int:
+def grow(rows: IntArray, first: int, last: int, table: Table, limit: int, found: IntArray, counters: IntArray) -> int:
     """Into `found`: states that follow from states `first:last` by one more start and may end before `limit`; how many.
 
     An operator starts no sooner than the last start, as early as it then can. It is not started where another could
@@ -183,14 +183,14 @@ def grow(rows: IntArray, first: int, last: int, table: Table, limit: int, found:
                     continue
                 end = begin[m] + beats[m]
                 bound = max(end + tail[i], rows[r, BOUND])
-                told[NUM_LOOKED] += 1
+                counters[NUM_LOOKED] += 1
                 if bound < limit and follow(rows, r, i, m, begin[m], end, found, num):
                     bound = max(bound, judge(found, num, table, limit, done, held))
                     found[num, BOUND] = bound
                     if bound < limit:
                         num += 1
                         continue
-                told[LEAST_LEFT] = min(told[LEAST_LEFT], bound)
+                counters[LEAST_LEFT] = min(counters[LEAST_LEFT], bound)
     return num
 
 

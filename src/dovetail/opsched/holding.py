@@ -59,14 +59,14 @@ class Reads(NamedTuple):
     is_passing: BoolArray
 
 
-def reads_of(ops: Ops, exchange_s: FloatArray) -> Reads:
-    """Exchanges that take no time have a group of one, or nothing to do: what goes in comes out, and is no copy.
+def reads_of(ops: Ops, collective_s: FloatArray) -> Reads:
+    """Collectives that take no time have a group of one rank, or no payload: what goes in comes out, and is no copy.
 
     So do gradients of operators that write none. Updates wait for all gradients, and read those of weights.
     """
     is_network = ops.unit == Unit.NETWORK
     is_handed_on = (ops.phase == Phase.INPUT_GRAD) & (ops.unit == Unit.VECTOR) & (NUM_WRITES[1, ops.kind] == 0)
-    is_passing = (is_network & (exchange_s == 0.0)) | is_handed_on
+    is_passing = (is_network & (collective_s == 0.0)) | is_handed_on
     edges = Pairs(np.repeat(np.arange(len(ops)), np.diff(ops.edge_start)), ops.edge_to).sorted()
     is_made = np.isin(ops.phase, (Phase.FORWARD, Phase.RECOMPUTE))
     is_own = is_made[edges.sources] & ops.is_backward[edges.targets]
@@ -86,8 +86,8 @@ def _later(ops: Ops, all_own: Pairs, forward: Pairs, need: IntArray) -> Pairs:
     Those are its maker's where it keeps its output, and those of what it feeds and that keeps its input, or exchanges
     it once more; of an output that none of these keeps and that is needed all the same, all.
     """
-    own = all_own.where((ops.phase[all_own.sources] == Phase.FORWARD) & (need[all_own.sources] != Need.NO_PROGRESS))
-    forward = forward.where(need[forward.sources] != Need.NO_PROGRESS)
+    own = all_own.where((ops.phase[all_own.sources] == Phase.FORWARD) & (need[all_own.sources] != Need.NONE))
+    forward = forward.where(need[forward.sources] != Need.NONE)
     reads_inputs = KEEPS_INPUT[ops.kind] | (ops.unit == Unit.NETWORK)
     by_maker, by_fed = own.where(KEEPS_OUTPUT[ops.kind[own.sources]]), forward.where(reads_inputs[forward.targets])
     is_read = np.isin(np.arange(len(ops)), np.concatenate((by_maker.sources, by_fed.sources)))

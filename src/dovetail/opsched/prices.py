@@ -54,18 +54,18 @@ def _prizes(problem: CoreProblem, group: list[int], is_apart: IntArray) -> list[
     """The needs that the best prizes of a group come to, and their size; none where sets are too many to search."""
     modes, dearest = problem.modes, compiled_loops().dearest
     owner = np.repeat(np.arange(len(problem)), np.diff(modes.start))
-    own = np.flatnonzero(np.isin(owner, group) & (modes.beats > 0))
-    if len(np.unique(owner[own])) < 2:
+    group_modes = np.flatnonzero(np.isin(owner, group) & (modes.beats > 0))
+    if len(np.unique(owner[group_modes])) < 2:
         return []
-    program = PrizeProgram(owner, modes.beats, own)
+    program = PrizeProgram(owner, modes.beats, group_modes)
     found, best, proven = np.empty(MOST_AT_ONCE + 1, np.int64), [], 0.0
     for _ in range(MOST_ROUNDS):
         prizes = program.prizes(len(problem))
         earns = np.zeros(len(modes.beats), np.int64)
-        earns[own] = (UNIT * prizes[owner[own]] / modes.beats[own]).astype(np.int64)
-        some = own[earns[own] > 0]
-        some = some[np.argsort(-earns[some], kind="stable")]
-        most, num = dearest(Offers(earns, modes.need, owner, is_apart), some, problem.stock, MOST_LOOKS, found)
+        earns[group_modes] = (UNIT * prizes[owner[group_modes]] / modes.beats[group_modes]).astype(np.int64)
+        earning_modes = group_modes[earns[group_modes] > 0]
+        earning_modes = earning_modes[np.argsort(-earns[earning_modes], kind="stable")]
+        most, num = dearest(Offers(earns, modes.need, owner, is_apart), earning_modes, problem.stock, MOST_LOOKS, found)
         if most == TOO_MANY:
             break
         least = np.minimum.reduceat(earns * modes.beats, modes.start[:-1]).sum() / max(most, 1)
@@ -80,13 +80,13 @@ def _prizes(problem: CoreProblem, group: list[int], is_apart: IntArray) -> list[
 class PrizeProgram:
     """The least time in which sets that can run at once, by turns, do all of every operator; its dual is the prizes."""
 
-    def __init__(self, owner: IntArray, beats: IntArray, own: IntArray) -> None:
+    def __init__(self, owner: IntArray, beats: IntArray, group_modes: IntArray) -> None:
         self.owner, self.beats = owner, beats
-        self.unit_beats = float(beats[own].max())
+        self.unit_beats = float(beats[group_modes].max())
         self.solver = _glop()
         self.solver.Objective().SetMinimization()
-        self.rows = {int(i): self.solver.Constraint(1.0, self.solver.infinity()) for i in np.unique(owner[own])}
-        for m in own.tolist():
+        self.rows = {int(i): self.solver.Constraint(1.0, self.solver.infinity()) for i in np.unique(owner[group_modes])}
+        for m in group_modes.tolist():
             self.add([m])
 
     def add(self, together: list[int]) -> None:

@@ -71,8 +71,8 @@ def slices_of(chips: Sequence[Chip]) -> Slices:
     )
 
 
-def slice_costs(ops: Ops, chips: Sequence[Chip], exchange_s: FloatArray) -> SliceCosts:
-    """Every operator in every slice; rows of the network take `exchange_s` and nobody's cores."""
+def slice_costs(ops: Ops, chips: Sequence[Chip], collective_s: FloatArray) -> SliceCosts:
+    """Every operator in every slice; rows of the network take `collective_s` and nobody's cores."""
     refuse_own_costs(ops, {chip.name for chip in chips}, "operators are scheduled on parts of a chip")
     slices = slices_of(chips)
     shape = (len(ops), len(slices.chip))
@@ -86,7 +86,7 @@ def slice_costs(ops: Ops, chips: Sequence[Chip], exchange_s: FloatArray) -> Slic
                 filled = _filled(ops.taken(rows), slices, mine, whole, which)
                 compute_s[np.ix_(rows, mine)], need[np.ix_(rows, mine)] = filled
     idle = np.flatnonzero((ops.unit == Unit.NONE) | (ops.unit == Unit.NETWORK))
-    compute_s[np.ix_(idle, slices.start[:-1])] = np.where(ops.unit == Unit.NETWORK, exchange_s, 0.0)[idle][:, None]
+    compute_s[np.ix_(idle, slices.start[:-1])] = np.where(ops.unit == Unit.NETWORK, collective_s, 0.0)[idle][:, None]
     return SliceCosts(slices=slices, compute_s=compute_s, need=need)
 
 

@@ -15,13 +15,13 @@ from dovetail.workload.optimizer import Precision
 _ROUTING = (code_of("permute"), code_of("unpermute"))
 
 
-def tensors_of(ops: Ops, precision: Precision, exchange_s: FloatArray, *, is_layer: bool = True) -> Tensors:
+def tensors_of(ops: Ops, precision: Precision, collective_s: FloatArray, *, is_layer: bool = True) -> Tensors:
     """Three tensors a row: what stays of its output, what is dropped to be made anew, and masks and statistics.
 
     Gradients that stand are resident.
     """
     num = len(ops)
-    reads = reads_of(ops, exchange_s)
+    reads = reads_of(ops, collective_s)
     again = reads.again
     is_anew = (again >= 0) & ~_is_standing(ops, reads)
     share = np.zeros(num)  # a row may run again for a part of its output

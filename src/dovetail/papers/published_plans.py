@@ -8,7 +8,7 @@ from dovetail.papers.phaze_cases import MICROBATCHES, TENSOR_PARALLEL, Terms
 from dovetail.parallel.plan import AXES
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.plan_space import PlanSpace
-from dovetail.search.planners.planner import planned
+from dovetail.search.planners.planner import search_plans
 from dovetail.workload.workload import Workload
 
 NUM_REFINED = 200  # base plans whose stages are set one by one; gaps beyond are reported
@@ -46,7 +46,7 @@ def best_on_terms(workload: Workload, cluster: Cluster, terms: Terms) -> Found |
 
 def best_plan(workload: Workload, cluster: Cluster, space: PlanSpace) -> Found | None:
     """The fastest plan of `space` with its proven bound; nothing where none fits."""
-    answer = planned(
+    answer = search_plans(
         workload,
         cluster,
         space,

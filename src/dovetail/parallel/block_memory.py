@@ -1,7 +1,7 @@
 """What one repeat of a block holds on one device: the part of a memory count that repeats from plan to plan.
 
 Everything here follows from the block as it is cut (tp, sp, cp, ep, microbatch), its recompute policy and the
-conventions of the run; nothing depends on stages, replicas, ZeRO or the schedule. `plan.memory` assembles stages of it.
+conventions of the run; nothing depends on stages, replicas, ZeRO or the schedule. `parallel.memory` assembles stages.
 Many cuts and policies are counted at once.
 """
 
@@ -126,7 +126,7 @@ def _kept_fracs(ops: Ops, policy: str) -> tuple[FloatArray, FloatArray]:
     if policy == "alternate":
         saved = saved_frac(ops)
         return is_input + saved, saved
-    needed = ops.need != Need.NO_PROGRESS
+    needed = ops.need != Need.NONE
     has_side = np.ones(len(ops))
     if policy == "light":
         needed = needed & ~np.isin(ops.kind, LIGHT)
@@ -155,7 +155,7 @@ def _backward_buffers_bytes(
         # the output projection's input, gathered again for its weight's gradient, and the input's own gradient
         return np.asarray(in_loss + 2.0 * _gathered_bytes(rows)[0].max(axis=1, initial=0.0))
     is_moving = (rows.ops.unit == Unit.TENSOR) | (rows.ops.unit == Unit.VECTOR)
-    held = rows.output_bytes * (1.0 + (rows.ops.need == Need.NO_PROGRESS))
+    held = rows.output_bytes * (1.0 + (rows.ops.need == Need.NONE))
     anywhere = held[:, is_moving].max(axis=1, initial=0.0)
     in_attention = held[:, is_moving & rows.ops.is_core].max(axis=1, initial=0.0)
     return np.asarray(np.maximum(anywhere, in_attention + _context_bytes(rows, degrees)))

@@ -1,4 +1,4 @@
-"""Whether a plan can cut a graph at all: the rules a model's shape and a cluster's size impose."""
+"""Whether a plan can shard a graph at all: degrees must divide heads, layers, experts and the number of devices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CAUSAL_FRAC, _WHOLE_FRAC = 0.5, 1.0  # of the pairs that attention looks at: th
 
 
 def check_plan(plan: Plan, graph: Graph, num_devices: int) -> None:
-    """Raises `InvalidInput` with the broken relation when `plan` cannot cut `graph` for `num_devices`."""
+    """Raises `InvalidInput` with the broken relation when `plan` cannot shard `graph` over `num_devices`."""
     _check_model_has_axes(plan, graph)
     for rule in graph.rules:
         if rule.axis == Axis.HEADS:
@@ -35,8 +35,8 @@ def check_plan(plan: Plan, graph: Graph, num_devices: int) -> None:
         raise InvalidInput(
             f"tensor_parallel={tp} must divide num_kv_heads={kv} or be a multiple of it", "tensor_parallel"
         )
-    if told := context_problem(graph, plan.context_exchange, tp, plan.context_parallel):
-        raise InvalidInput(told, "context_exchange")
+    if problem := context_problem(graph, plan.context_exchange, tp, plan.context_parallel):
+        raise InvalidInput(problem, "context_exchange")
     _check_devices(plan, num_devices)
     plan.num_microbatches(graph.batch)
     _check_experts(plan, graph)
@@ -44,7 +44,7 @@ def check_plan(plan: Plan, graph: Graph, num_devices: int) -> None:
 
 
 def context_problem(graph: Graph, exchange: str, tp: int, cp: int) -> str:
-    """The rule that an exchange between context-parallel devices breaks; empty where it breaks none."""
+    """The rule that this kind of context parallelism (gather, ring, all-to-all) breaks; empty where it breaks none."""
     if cp == 1 or exchange == "gather":
         return ""
     if exchange == "all-to-all":
@@ -142,9 +142,9 @@ def _check_stages(plan: Plan, graph: Graph) -> None:
 
 def _check_recomputed(plan: Plan, stage_layers: list[int]) -> None:
     """No stage can recompute more layers than it has. One number for all goes by the stage that has most."""
-    asked, most = plan.recompute_layers, max(stage_layers)
-    stages = enumerate(stage_layers) if len(asked) > 1 else [(stage_layers.index(most), most)]
-    for (stage, num_layers), count in zip(stages, asked, strict=bool(asked)):
+    recompute_layers, most = plan.recompute_layers, max(stage_layers)
+    stages = enumerate(stage_layers) if len(recompute_layers) > 1 else [(stage_layers.index(most), most)]
+    for (stage, num_layers), count in zip(stages, recompute_layers, strict=bool(recompute_layers)):
         if count > num_layers:
             message = f"recompute_layers={count} is more than the {num_layers} layers of stage {stage}"
             raise InvalidInput(

@@ -11,17 +11,17 @@ from dovetail.workload.optimizer import Precision
 
 def checkpoint_bytes(graph: Graph, precision: Precision) -> float:
     """Of the whole model: weights as they are kept, master weights and moments; gradients are made anew."""
-    whole_bytes = graph.num_parameters * (precision.weight_bytes + precision.optimizer_bytes)
+    total_bytes = graph.num_parameters * (precision.weight_bytes + precision.optimizer_bytes)
     if precision.entry.matrix_update is None:
-        return whole_bytes
+        return total_bytes
     elements = shard(graph, Plan()).table.updated_elements(precision.entry)
     for block, by_cut in zip(graph.blocks, elements, strict=True):
         held = by_cut.at(0)
         matrices = sum(held.matrices) - held.tied_matrices
         factors = sum(held.factors) - held.tied_factors
         own_bytes = (precision.matrix_optimizer_bytes - precision.optimizer_bytes) * matrices
-        whole_bytes += float(block.repeat * (own_bytes + precision.factor_bytes * factors))
-    return whole_bytes
+        total_bytes += float(block.repeat * (own_bytes + precision.factor_bytes * factors))
+    return total_bytes
 
 
 def device_checkpoint_bytes(sharded: ShardedPlan, precision: Precision) -> float:

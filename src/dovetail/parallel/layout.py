@@ -103,7 +103,11 @@ def _parts(graph: Graph, plan: Plan, stage: int, counts: IntArray) -> tuple[Laye
     parts = []
     for block, (count, again) in enumerate(zip(counts.tolist(), recomputed.tolist(), strict=True)):
         split = ((again, policy), (count - again, none))
-        parts += [LayerSpan(block=block, count=some, policy=which) for some, which in split if some]
+        parts += [
+            LayerSpan(block=block, count=num_layers, policy=layer_policy)
+            for num_layers, layer_policy in split
+            if num_layers
+        ]
     return tuple(parts)
 
 
@@ -129,9 +133,9 @@ def ordered_parts(graph: Graph, run: StageGroup, plan: Plan) -> tuple[LayerSpan,
         policy = next(policy for policy in policies[block] if left[block, policy])
         left[block, policy] -= 1
         layers.append((block, policy))
-    found = [LayerSpan(block=block, count=n, policy=policy) for (block, policy), n in run_lengths(layers)]
+    spans = [LayerSpan(block=block, count=n, policy=policy) for (block, policy), n in run_lengths(layers)]
     before = [part for part in run.spans if part.block < places[0]]
-    return (*before, *found, *(part for part in run.spans if part.block > places[-1]))
+    return (*before, *spans, *(part for part in run.spans if part.block > places[-1]))
 
 
 def _runs(stages: list[tuple[LayerSpan, ...]], stage_pools: tuple[int, ...] = ()) -> tuple[StageGroup, ...]:

@@ -49,12 +49,12 @@ def levers(plan: Plan, tried: Callable[[Plan], Trial], *, can_offload: bool = Fa
     current_bytes = tried(plan).over_bytes
     changes = [*_changes(plan), *(_offloads(plan) if can_offload else ())]
     single = {_words(fields): replace(plan, **fields) for fields in changes}
-    found = _helping(single.items(), tried, current_bytes)
-    if not any(lever.fits for _, lever in found) and set(plan.recompute) != {"full"}:
+    helping = _helping(single.items(), tried, current_bytes)
+    if not any(lever.fits for _, lever in helping) and set(plan.recompute) != {"full"}:
         pairs = (pair for pair in _with_full(plan, changes) if pair[1] not in single.values())
-        found += _helping(pairs, tried, current_bytes)
-    found.sort(key=lambda one: (not one[1].fits, one[1].step_s if one[1].fits else one[0]))
-    return tuple(lever for _, lever in found)
+        helping += _helping(pairs, tried, current_bytes)
+    helping.sort(key=lambda one: (not one[1].fits, one[1].step_s if one[1].fits else one[0]))
+    return tuple(lever for _, lever in helping)
 
 
 def _with_full(plan: Plan, changes: Iterable[Fields]) -> Iterator[tuple[str, Plan]]:
@@ -69,7 +69,7 @@ def _helping(
     changes: Iterable[tuple[str, Plan]], tried: Callable[[Plan], Trial], current_bytes: float
 ) -> list[tuple[float, Lever]]:
     """Those of `changes` that are possible and less over the limit than now, each behind what it is over."""
-    found = []
+    helping = []
     for change, changed in changes:
         try:
             trial = tried(changed)
@@ -78,8 +78,8 @@ def _helping(
         if trial.over_bytes < current_bytes:
             fits = trial.need_bytes <= trial.limit_bytes
             figures = {"need_bytes": trial.need_bytes, "step_s": trial.step_s}
-            found.append((trial.over_bytes, Lever(change=change, plan=changed, fits=fits, of=trial.of, **figures)))
-    return found
+            helping.append((trial.over_bytes, Lever(change=change, plan=changed, fits=fits, of=trial.of, **figures)))
+    return helping
 
 
 def _changes(plan: Plan) -> Iterator[Fields]:

@@ -1,7 +1,7 @@
-"""What one device of each stage holds at its fullest moment, kind by kind, in bytes; of many plans, in columns.
+"""Peak memory of one device of each stage, kind by kind, in bytes; of many plans, in columns.
 
-`memory_table` counts what blocks hold under every cut and recompute policy (`plan.block_memory`), and stages are put
-together from it: `stage_peak_bytes` of many plans, `stage_memories` of one, which is a table of one row. Replicas,
+`memory_table` counts what blocks hold under every cut and recompute policy (`parallel.block_memory`), and stages are
+assembled from it: `stage_peak_bytes` of many plans, `stage_memories` of one, which is a table of one row. Replicas,
 ZeRO, the schedule's microbatches in flight and the framework's own buffers come in here; shapes of tensors do not.
 """
 
@@ -270,39 +270,41 @@ def _load(table: MemoryTable, stages: Stages) -> Load:
 
 
 def stage_memories(sharded: ShardedPlan, precision: Precision, in_flight: Sequence[float]) -> tuple[StageMemory, ...]:
-    """Peak memory of a device of every stage, each of which keeps that many microbatches of activations at once."""
+    """Peak memory of a device of every stage; `in_flight` is by stage how many microbatches' activations it holds."""
     table, last = memory_table(sharded.table, precision), sharded.num_stages - 1
-    found: list[StageMemory] = []
+    memories: list[StageMemory] = []
     for run in sharded.runs:
         stages = range(run.first_stage, run.first_stage + run.num_stages)
         # the last stage has no next one to hand on to
-        for some in (stages[:-1], stages[-1:]) if stages[-1] == last else (stages,):
-            if some:
-                found += _one_plan_peaks(table, sharded, some, in_flight[some[0] : some[-1] + 1])
-    return tuple(found)
+        for equal_stages in (stages[:-1], stages[-1:]) if stages[-1] == last else (stages,):
+            if equal_stages:
+                memories += _one_plan_peaks(
+                    table, sharded, equal_stages, in_flight[equal_stages[0] : equal_stages[-1] + 1]
+                )
+    return tuple(memories)
 
 
 def _one_plan_peaks(
     table: MemoryTable, sharded: ShardedPlan, stages: range, in_flight: Sequence[float]
 ) -> list[StageMemory]:
-    """Of stages that hold the same, the fullest moment of each."""
-    every = [_single_stages(moment, stages) for moment in _one_plan_moments(table, sharded, stages, in_flight)]
-    return [max(moments, key=lambda memory: memory.reserved_bytes) for moments in zip(*every, strict=True)]
+    """The fullest moment of each of `stages`, which hold the same blocks."""
+    by_moment = [_single_stages(moment, stages) for moment in _one_plan_moments(table, sharded, stages, in_flight)]
+    return [max(moments, key=lambda memory: memory.reserved_bytes) for moments in zip(*by_moment, strict=True)]
 
 
 def moments(sharded: ShardedPlan, stage: int, precision: Precision, in_flight: float) -> tuple[StageMemory, ...]:
     """The moments of a step of which one is the peak of `stage`; see `load_moments`."""
     table, stages = memory_table(sharded.table, precision), range(stage, stage + 1)
-    found = _one_plan_moments(table, sharded, stages, [in_flight])
-    return tuple(_single_stages(moment, stages)[0] for moment in found)
+    by_moment = _one_plan_moments(table, sharded, stages, [in_flight])
+    return tuple(_single_stages(moment, stages)[0] for moment in by_moment)
 
 
 def _one_plan_moments(
     table: MemoryTable, sharded: ShardedPlan, stages: range, in_flight: Sequence[float]
 ) -> tuple[StageMemory, ...]:
-    """Of stages that hold the same, all of them in columns."""
+    """The moments of `stages`, which hold the same blocks, in columns."""
     spans = sharded.spans(stages[0])
-    alike = Stages(
+    equal_stages = Stages(
         stage=stages[0],
         is_last=stages[-1] == sharded.num_stages - 1,
         rows=np.zeros(len(stages), dtype=np.int64),
@@ -310,7 +312,7 @@ def _one_plan_moments(
         counts=np.repeat([[float(span.count)] for span in spans], len(stages), axis=1),
         in_flight=np.array(in_flight, dtype=np.float64),
     )
-    return load_moments(_load(table, alike), table.precision)
+    return load_moments(_load(table, equal_stages), table.precision)
 
 
 def _single_stages(memory: StageMemory, stages: range) -> list[StageMemory]:

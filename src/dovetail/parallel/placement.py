@@ -1,4 +1,7 @@
-"""Where plans lie on the network: axes laid over dimensions in `axis_order`, innermost first; one plan or many."""
+"""Which ranks of the network each parallelism axis gets: axes fill dimensions in `axis_order`, innermost first.
+
+`placement` is of one plan, `placements_of` of many as columns.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class Placement:
 
 
 def placement(plan: Plan, topology: Topology) -> Placement:
-    """Lays the axes of `plan` over `topology`; every axis must nest with the dimensions it meets."""
+    """Maps the axes of `plan` onto the dimensions of `topology`; every axis must nest in those it uses."""
     spans = _axis_spans(plan, topology)
     inner = [span for axis in plan.axis_order if axis in ("tp", "cp", "dp") for span in spans[axis]]
     # expert groups take the same devices in another grouping: expert-tensor, then expert, then the rest
@@ -128,17 +131,30 @@ class Placements:
 
 
 def placements_of(plans: Plans, topology: Topology) -> Placements:
+    """The placement of each of `plans` on `topology`; distinct degrees and axis orders are placed once."""
     first, of_plan = distinct(*(getattr(plans, name) for name in _PLACED_BY))
-    known: dict[Group, int] = {}
+    groups: dict[Group, int] = {}
     ids = np.full((len(first), len(GROUPS)), NOWHERE, dtype=np.int64)
     for index, row in enumerate(first):
         try:
-            place = placement(plans.plan(int(row)), topology)
+            ids[index] = _group_ids(placement(plans.plan(int(row)), topology), groups)
         except InvalidInput:
             continue
-        ids[index] = [known.setdefault(getattr(place, name), len(known)) for name in GROUPS]
     columns = ids[of_plan]
-    return Placements(groups=tuple(known), group_of={name: columns[:, i] for i, name in enumerate(GROUPS)})
+    return Placements(groups=tuple(groups), group_of={name: columns[:, i] for i, name in enumerate(GROUPS)})
+
+
+def table_of_one(place: Placement) -> Placements:
+    """The placement of a single plan as columns of one row."""
+    groups: dict[Group, int] = {}
+    ids = _group_ids(place, groups)
+    group_of = {name: np.array([index], dtype=np.int64) for name, index in zip(GROUPS, ids, strict=True)}
+    return Placements(groups=tuple(groups), group_of=group_of)
+
+
+def _group_ids(place: Placement, groups: dict[Group, int]) -> list[int]:
+    """The index of each group of `place` among `groups`, to which new ones are added."""
+    return [groups.setdefault(getattr(place, name), len(groups)) for name in GROUPS]
 
 
 def nesting(plans: Plans, topology: Topology) -> Plans:

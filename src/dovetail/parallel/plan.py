@@ -288,7 +288,7 @@ class Plans:
         counts: dict[str, Any] = {name: int(getattr(self, name)[row]) for name in _COUNTS}
         return Plan(
             **counts,
-            **{name: getattr(self, name) for name in _SAME},
+            **{name: getattr(self, name) for name in _COMMON},
             sequence_parallel=bool(self.sequence_parallel[row]),
             sends_once=bool(self.sends_once[row]),
             context_exchange=CONTEXT_EXCHANGES[self.context_exchange[row]],
@@ -315,8 +315,8 @@ _COUNTS = (
     "zero_stage",
     "microbatch",
 )
-_SAME = ("framework", "offload_optimizer", "offload_activations_frac")
-_NAMES = ("schedules", "axis_orders", *_SAME)
+_COMMON = ("framework", "offload_optimizer", "offload_activations_frac")
+_NAMES = ("schedules", "axis_orders", *_COMMON)
 _COLUMNS = tuple(field.name for field in fields(Plans) if field.name not in _NAMES)
 
 
@@ -338,9 +338,9 @@ def columns_of(plans: Sequence[Plan]) -> Plans:
     """`plans` as columns. How layers lie on stages is not in them, and of recompute the first stage's."""
     schedules = tuple(sorted({plan.schedule for plan in plans}))
     orders = tuple(sorted({plan.axis_order for plan in plans}))
-    same: dict[str, Any] = {name: getattr(plans[0], name) for name in _SAME}
+    first: dict[str, Any] = {name: getattr(plans[0], name) for name in _COMMON}
     for plan in plans:
-        assert all(getattr(plan, name) == value for name, value in same.items()), plan
+        assert all(getattr(plan, name) == value for name, value in first.items()), plan
     counts: dict[str, Any] = {name: np.array([getattr(p, name) for p in plans], dtype=np.int64) for name in _COUNTS}
     return Plans(
         **counts,
@@ -353,5 +353,5 @@ def columns_of(plans: Sequence[Plan]) -> Plans:
         overlap=np.array([[getattr(plan.overlap, name) for name in OVERLAPS] for plan in plans]),
         schedules=schedules,
         axis_orders=orders,
-        **same,
+        **first,
     )

@@ -1,4 +1,7 @@
-"""Which part of a cluster each stage of a plan is on: every stage lies whole within one part."""
+"""Which part of a cluster each stage of a plan is on (a stage is never split between parts), and its usable memory.
+
+Usable memory is what PyTorch sees less the headroom: `usable_by_stage`, by `hardware.chip` `usable_bytes`.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def stages_by_pool(plan: Plan, cluster: HeterogeneousCluster) -> tuple[int, ...]
 
 
 def on_pools(plan: Plan, cluster: AnyCluster) -> Plan:
-    """`plan` with the part of every stage: as it says, or in the order of the parts. Raises where it cannot be so."""
+    """`plan` with the part of every stage: as `stage_pools` says, or in the order of the parts."""
     if isinstance(cluster, Cluster):
         if any(plan.stage_pools):
             parts = ", ".join(map(str, plan.stage_pools))
@@ -41,9 +44,9 @@ def on_pools(plan: Plan, cluster: AnyCluster) -> Plan:
     if plan.offload_optimizer or plan.offload_activations_frac:
         raise NotModelled("offload is not modelled for clusters of several parts; leave it out", "offload_optimizer")
     wanted = stages_by_pool(plan, cluster)
-    found = plan.stage_pools or tuple(part for part, count in enumerate(wanted) for _ in range(count))
-    _check(found, wanted, plan)
-    return replace(plan, stage_pools=found)
+    stage_pools = plan.stage_pools or tuple(part for part, count in enumerate(wanted) for _ in range(count))
+    _check(stage_pools, wanted, plan)
+    return replace(plan, stage_pools=stage_pools)
 
 
 def _check(stage_pools: tuple[int, ...], wanted: tuple[int, ...], plan: Plan) -> None:
@@ -59,8 +62,8 @@ def _check(stage_pools: tuple[int, ...], wanted: tuple[int, ...], plan: Plan) ->
 
 
 def pool_placement(plan: Plan, num_stages: int, topology: Topology) -> Placement:
-    """Where `num_stages` of the stages of `plan` lie on a part with `topology`, which they fill."""
-    there = replace(
+    """Placement of `num_stages` of the stages of `plan` on a part with `topology`, which they fill."""
+    plan_on_part = replace(
         plan,
         pipeline_parallel=num_stages,
         interleave=1,
@@ -70,11 +73,11 @@ def pool_placement(plan: Plan, num_stages: int, topology: Topology) -> Placement
         recompute=plan.recompute[:1],
         recompute_layers=plan.recompute_layers[:1],
     )
-    return placement(there, topology)
+    return placement(plan_on_part, topology)
 
 
 def pool_placements(plan: Plan, cluster: AnyCluster) -> tuple[Placement, ...]:
-    """Where the groups of a plan lie on each part."""
+    """The placement of `plan` on each part; raises `InvalidInput` where its axes do not nest there."""
     if isinstance(cluster, Cluster):
         return (placement(plan, cluster.topology),)
     counts = stages_by_pool(plan, cluster)
@@ -82,7 +85,7 @@ def pool_placements(plan: Plan, cluster: AnyCluster) -> tuple[Placement, ...]:
 
 
 def usable_by_stage(plan: Plan, cluster: AnyCluster) -> tuple[float, ...]:
-    """HBM that a plan may take of a device of each stage."""
+    """HBM that a plan may use on a device of each stage: what is visible, less the headroom."""
     if isinstance(cluster, Cluster):
         return (cluster.usable_bytes,) * plan.pipeline_parallel
     return tuple(cluster.parts[part].usable_bytes for part in plan.stage_pools)

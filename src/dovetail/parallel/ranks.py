@@ -18,8 +18,8 @@ def stage_of(plan: Plan, cluster: AnyCluster, device: int) -> int:
     counts = stages_by_pool(plan, cluster)
     for part, (equal, count) in enumerate(zip(cluster.parts, counts, strict=True)):
         if device < equal.num_devices:
-            own = [stage for stage, there in enumerate(plan.stage_pools) if there == part]
-            return own[device // inside % count]
+            stages = [stage for stage, stage_part in enumerate(plan.stage_pools) if stage_part == part]
+            return stages[device // inside % count]
         device -= equal.num_devices
     raise AssertionError(device)
 

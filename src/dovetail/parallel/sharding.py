@@ -1,8 +1,8 @@
-"""How plans cut a model: what one device of each stage computes, holds and updates. Everything else follows from it.
+"""A model sharded by plans: the operators, parameters and updates of one device of each stage.
 
-`shard` cuts one plan and `shard_plans` many, in columns; one plan is a table of one row. Memory (`plan.memory`), FLOP,
-the step and its energy (`schedule.step`) and goodput (`plan.checkpoint`) are all derived from the value that these
-return. Plans that divide a model alike share a cut: what they compute and hold is worked out by cut, never by plan.
+`shard` takes one plan and `shard_plans` many, in columns; one plan is a table of one row. Memory (`parallel.memory`),
+FLOP, the step and its energy (`step.step`) and goodput (`parallel.checkpoint`) all follow from the value they return.
+Plans with equal degrees and microbatch share a cut: operators and parameters are computed per cut, never per plan.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ Owned = tuple[Amount, Amount]  # ordinary, of experts
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cuts:
-    """Distinct cuts, and which of them each plan makes.
+    """Distinct cuts of a model, and which of them each plan has.
 
-    `degrees` says by how much each axis divides what it may divide. Optimizer state, which depends on the
-    data-parallel degree too, is left whole here: its axes divide by 1.
+    `degrees` gives by axis the number of shards. Optimizer state, which depends on the data-parallel degree too, is
+    left whole here: its axes have degree 1.
     """
 
     of_plan: IntArray
@@ -66,16 +66,16 @@ class Cuts:
 
 
 def cuts_of(plans: Plans, graph: Graph) -> Cuts:
-    """The cuts that `plans` make of `graph`: what devices compute and send in one microbatch differs only by them."""
+    """The distinct cuts of `graph` by `plans`: plans with one cut compute and send the same in a microbatch."""
     first, of_plan = distinct(*(getattr(plans, name) for name in _CUT_BY))
-    whole = np.ones(len(first), dtype=np.int64)
+    ones = np.ones(len(first), dtype=np.int64)
     cut = plans.at(first)
-    degrees = degrees_of(cut, graph) | {Axis.STATE: whole, Axis.EXPERT_STATE: whole}
+    degrees = degrees_of(cut, graph) | {Axis.STATE: ones, Axis.EXPERT_STATE: ones}
     return Cuts(of_plan=of_plan, first_plan=first, degrees=degrees, loads=loads_of(cut, graph))
 
 
 def degrees_of(plans: Plans, graph: Graph) -> dict[Axis, IntArray]:
-    """How far each axis divides what it may divide in each of `plans`, microbatches included in DATA."""
+    """The number of shards along each axis for each of `plans`; DATA includes microbatches."""
     tp, cp = plans.tensor_parallel, plans.context_parallel
     is_ring, is_dealt = (plans.context_exchange == CONTEXT_EXCHANGES.index(name) for name in ("ring", "all-to-all"))
     num_parts = graph.batch // plans.microbatch  # replicas times microbatches
@@ -104,14 +104,14 @@ def loads_of(plans: Plans, graph: Graph) -> FloatArray:
 
 
 def divisors(split: IntArray, degrees: dict[Axis, IntArray]) -> IntArray:
-    """By how much the axes in each of `split` divide: cuts by the shape of `split`."""
+    """The number of shards that each set of axes in `split` makes: cuts by the shape of `split`."""
     occurs = np.zeros(2 * int(max(Axis)), dtype=bool)
     occurs[split] = True
     codes, place = np.flatnonzero(occurs), np.cumsum(occurs) - 1
     factors = np.ones((len(degrees[Axis.DATA]), len(codes)), dtype=np.int64)
     for axis, degree in degrees.items():
-        here = (codes & int(axis)) != 0
-        factors[:, here] *= degree[:, None]
+        is_divided = (codes & int(axis)) != 0
+        factors[:, is_divided] *= degree[:, None]
     return factors[:, place[split]]
 
 
@@ -121,25 +121,25 @@ def local_elements(elements: IntArray, split: IntArray, degrees: dict[Axis, IntA
 
 
 def most_loaded_elements(
-    whole: IntArray, split: IntArray, degrees: dict[Axis, IntArray], loads: FloatArray
+    elements: IntArray, split: IntArray, degrees: dict[Axis, IntArray], loads: FloatArray
 ) -> IntArray:
-    """As `local_elements`, of the device to whose experts most is routed."""
-    local = local_elements(whole, split, degrees)
+    """As `local_elements`, for the device whose experts get the most tokens."""
+    local = local_elements(elements, split, degrees)
     if np.any(loads != 1.0):
         is_routed = (split & int(Axis.ROUTED)) != 0
         share = loads[:, None] / divisors(split[is_routed], degrees)
-        local[:, is_routed] = np.ceil(whole[is_routed] * share * (1.0 - _TOLERANCE))
+        local[:, is_routed] = np.ceil(elements[is_routed] * share * (1.0 - _TOLERANCE))
     return local
 
 
 def local_ops(ops: Ops, degrees: dict[Axis, IntArray], loads: FloatArray) -> Ops:
-    """`ops` as each cut leaves them to the most loaded device, one cut after the other, without edges."""
+    """`ops` as the most loaded device runs them under each cut, one cut after the other, without edges."""
     num_cuts, num_rows = len(degrees[Axis.DATA]), len(ops)
-    whole, split = (
+    elements, split = (
         np.concatenate([getattr(ops, name).reshape(num_rows, -1) for name in names], axis=1)
         for names in (_CUT_COLUMNS, _CUT_COLUMNS.values())
     )
-    local = most_loaded_elements(whole, split, degrees, loads).reshape(num_cuts * num_rows, -1)
+    local = most_loaded_elements(elements, split, degrees, loads).reshape(num_cuts * num_rows, -1)
     extents, *others = np.split(local, range(ops.extents.shape[1], local.shape[1]), axis=1)
     repeated = ops.taken(np.tile(np.arange(num_rows), num_cuts))
     is_turned = (ops.phase == Phase.UPDATE) & (ops.unit == Unit.TENSOR)
@@ -152,19 +152,19 @@ def local_ops(ops: Ops, degrees: dict[Axis, IntArray], loads: FloatArray) -> Ops
 
 
 def _taking_turns(repeated: Ops, ops: Ops, rows: IntArray, extents: IntArray, degrees: dict[Axis, IntArray]) -> Ops:
-    """With products of the update as often as they run: ranks that share the state of matrices take turns with these.
+    """With the matrix products of the update as often as they run: ranks that shard optimizer state take turns.
 
-    A rank has its turn with one layer's matrix in as many layers as there are ranks, not with a part of every one.
+    A rank updates the whole matrix of one layer in as many layers as there are ranks, not a part of every matrix.
     """
     num_cuts = len(degrees[Axis.DATA])
-    shared = ops.extents[rows, B] / divisors(ops.splits[rows, B], degrees)
+    num_matrices = ops.extents[rows, B] / divisors(ops.splits[rows, B], degrees)
     turns = np.ones((num_cuts, len(ops)))
-    turns[:, rows] = shared / extents.reshape(num_cuts, len(ops), -1)[:, rows, B]
+    turns[:, rows] = num_matrices / extents.reshape(num_cuts, len(ops), -1)[:, rows, B]
     return replace(repeated, work_frac=repeated.work_frac * turns.ravel())
 
 
 def forward_ops(block: Block) -> Ops:
-    """The rows that memory goes by: what is kept is made by them, and parameters are theirs."""
+    """The forward operators, which memory is counted from: they make the saved activations and own the parameters."""
     return block.ops.taken(np.flatnonzero(block.ops.phase == Phase.FORWARD))
 
 
@@ -182,11 +182,11 @@ def joined_ops(parts: Sequence[Ops]) -> Ops:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sums:
-    """Which operators of a block are summed to what: matrices of 0 and 1, operators by what they are summed to."""
+    """Matrices of 0 and 1 that sum the operators of a block, operators by sums."""
 
-    kinds: FloatArray  # to ways by all and the core alone by policies
-    shares: FloatArray  # to ways by recompute and weight gradients by policies
-    ways: FloatArray  # to ways by policies
+    kinds: FloatArray  # to directions by all and the attention core alone by policies
+    shares: FloatArray  # to directions by recompute and weight gradients by policies
+    directions: FloatArray  # to directions by policies
     has_rerun: BoolArray  # policies under which the host runs operators again one by one
 
 
@@ -223,22 +223,22 @@ def _sums(ops: Ops, runs: BoolArray) -> Sums:
     again = (ops.phase == Phase.RECOMPUTE) & runs
     forward = np.broadcast_to(ops.phase == Phase.FORWARD, again.shape)
     backward = ((ops.phase == Phase.INPUT_GRAD) | (ops.phase == Phase.WEIGHT_GRAD)) | again
-    ways = np.stack([forward, backward])
+    directions = np.stack([forward, backward])
 
     def matrix(chosen: BoolArray) -> FloatArray:
         return chosen.reshape(-1, len(ops)).T.astype(np.float64)
 
     return Sums(
-        kinds=matrix(np.stack([ways, ways & ops.is_core], axis=1)),
-        shares=matrix(np.stack([ways & again, ways & (ops.phase == Phase.WEIGHT_GRAD)], axis=1)),
-        ways=matrix(ways),
+        kinds=matrix(np.stack([directions, directions & ops.is_core], axis=1)),
+        shares=matrix(np.stack([directions & again, directions & (ops.phase == Phase.WEIGHT_GRAD)], axis=1)),
+        directions=matrix(directions),
         has_rerun=np.any(again & ~ops.is_fused, axis=1),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockElements:
-    """Counts by cut, ordinary parameters apart from those of experts; tied ones are among the ordinary."""
+    """Element counts by cut, dense parameters apart from those of experts; tied ones are among the dense."""
 
     plain: Amount
     experts: Amount
@@ -247,7 +247,7 @@ class BlockElements:
     plain_sparse: Amount  # gradients of tables of which only looked-up rows have one
     expert_sparse: Amount
     tied: Amount  # parameters that an earlier block owns
-    # what an optimizer that updates matrices in a way of their own keeps and sends of them; 0 for others
+    # of matrices that an optimizer such as Muon updates as matrices; 0 for other optimizers
     plain_matrices: Amount = 0.0
     expert_matrices: Amount = 0.0
     plain_factors: Amount = 0.0  # rows and columns of those matrices
@@ -287,12 +287,12 @@ class BlockElements:
         return self.plain_sparse, self.expert_sparse
 
     def at(self, cut: int | IntArray) -> BlockElements:
-        """Under one cut, or under as many as there are plans; what is the same for all cuts stays one number."""
+        """The counts under `cut`, one or many; what is the same for all cuts stays one number."""
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
         return BlockElements(**{name: c if np.ndim(c) == 0 else c[cut] for name, c in columns.items()})
 
     def slim(self) -> BlockElements:
-        """With one zero for columns of them: most blocks have no experts, nothing tied and nothing sparse."""
+        """With 0.0 in place of columns of zeros: most blocks have no experts, nothing tied and nothing sparse."""
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
         return BlockElements(**{name: column if np.any(column) else 0.0 for name, column in columns.items()})
 
@@ -301,10 +301,10 @@ def block_elements(ops: Ops, cuts: Cuts) -> BlockElements:
     """Of one repeat of a block of `ops`."""
     held = np.flatnonzero((ops.weight_elements > 0) | (ops.gradient_elements > 0) | (ops.bias_elements > 0))
     splits = [split[held] for split in (ops.weight_split, ops.gradient_split, ops.bias_split)]
-    wholes = [whole[held] for whole in (ops.weight_elements, ops.gradient_elements, ops.bias_elements)]
+    totals = [elements[held] for elements in (ops.weight_elements, ops.gradient_elements, ops.bias_elements)]
     weights, gradients, biases = (
-        most_loaded_elements(whole, split, cuts.degrees, cuts.loads).astype(np.float64)
-        for whole, split in zip(wholes, splits, strict=True)
+        most_loaded_elements(elements, split, cuts.degrees, cuts.loads).astype(np.float64)
+        for elements, split in zip(totals, splits, strict=True)
     )
     of_expert, of_expert_gradient, of_expert_bias = ((split & _EXPERT_AXES) != 0 for split in splits)
     sparse = np.where(gradients < weights, gradients, 0.0)
@@ -333,8 +333,8 @@ def with_matrices(elements: BlockElements, block: Block, cuts: Cuts, optimizer: 
     )
     factors = num * (rows + cols)
     _, whole_rows, whole_cols = matrix_shapes(ops)
-    whole = num * whole_rows * whole_cols
-    gathered = np.where(weights < whole, whole, 0.0)
+    whole_elements = num * whole_rows * whole_cols
+    gathered = np.where(weights < whole_elements, whole_elements, 0.0)
     experts = (ops.weight_split & _EXPERT_AXES) != 0
     return replace(
         elements,
@@ -357,10 +357,10 @@ def _update_workspace(ops: Ops) -> float:
 
 
 def is_owner_here(are_layers: Sequence[bool]) -> bool:
-    """Whether what tied weights are tied to is on their stage too, of whose blocks `are_layers` tells the kind.
+    """Whether a stage holds both the embedding and the head, so that tied weights and their owner are on one device.
 
-    A stage that holds both ends of a model, the embedding and the head: a pipeline's only one, the first of ZB-V, the
-    first and the last of DualPipe.
+    `are_layers` says of each block of the stage whether it is a layer. Such stages are the only one of a pipeline
+    without stages, the first of ZB-V, the first and the last of DualPipe.
     """
     return sum(not is_layer for is_layer in are_layers) > 1
 
@@ -376,7 +376,7 @@ def held_elements(
     has_owner: bool,
     tied: Callable[[BlockElements], Amount] = tied_parameters,
 ) -> Owned:
-    """What `of_block` counts, over as many of each block as a stage holds; tied ones not where it has their owner."""
+    """`of_block` summed over the blocks of a stage; tied elements are left out where the stage has their owner."""
     plain: Amount = 0.0
     experts: Amount = 0.0
     for count, block in pieces:
@@ -389,9 +389,9 @@ def held_elements(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShardedPlans:
-    """Plans as columns, and what they leave one device of a model: its operators, parameters and updates.
+    """Plans as columns, and one device's share of the model: operators, parameters and updates.
 
-    What is asked of it is worked out when it is first asked for, by distinct cut or by distinct update.
+    Each property is computed on first use, per distinct cut or per distinct update.
     """
 
     graph: Graph
@@ -399,11 +399,11 @@ class ShardedPlans:
     cuts: Cuts
 
     def at(self, rows: IntArray) -> ShardedPlans:
-        """Some of the plans, in the order given; what was worked out by cut stays."""
+        """Some of the plans, in the order given; properties that were computed per cut are kept."""
         cuts = replace(self.cuts, of_plan=self.cuts.of_plan[rows])
-        some = ShardedPlans(graph=self.graph, plans=self.plans.at(rows), cuts=cuts)
-        some.__dict__.update({name: self.__dict__[name] for name in _BY_CUT if name in self.__dict__})
-        return some
+        chosen = ShardedPlans(graph=self.graph, plans=self.plans.at(rows), cuts=cuts)
+        chosen.__dict__.update({name: self.__dict__[name] for name in _BY_CUT if name in self.__dict__})
+        return chosen
 
     @property
     def num_microbatches(self) -> IntArray:
@@ -443,11 +443,13 @@ class ShardedPlans:
         return tuple(block_elements(block.ops, self.cuts) for block in self.graph.blocks)
 
     def updated_elements(self, optimizer: Optimizer) -> tuple[BlockElements, ...]:
-        """As `elements`, with those of the matrices that `optimizer` updates in a way of their own."""
+        """As `elements`, with the matrices that `optimizer` updates as matrices."""
         if optimizer not in self._by_optimizer:
             blocks = zip(self.elements, self.graph.blocks, strict=True)
-            made = tuple(with_matrices(elements, block, self.cuts, optimizer) for elements, block in blocks)
-            self._by_optimizer[optimizer] = made
+            elements_of_blocks = tuple(
+                with_matrices(elements, block, self.cuts, optimizer) for elements, block in blocks
+            )
+            self._by_optimizer[optimizer] = elements_of_blocks
         return self._by_optimizer[optimizer]
 
     @cached_property
@@ -489,8 +491,10 @@ class ShardedPlans:
     @cached_property
     def local_updates(self) -> Ops:
         """`updates` one after the other as a device has them, one distinct update after the other."""
-        some = self.plans.at(self._updates[0])
-        return local_ops(joined_ops(self.updates), degrees_of(some, self.graph), loads_of(some, self.graph))
+        plans_of_updates = self.plans.at(self._updates[0])
+        return local_ops(
+            joined_ops(self.updates), degrees_of(plans_of_updates, self.graph), loads_of(plans_of_updates, self.graph)
+        )
 
     @property
     def costed_ops(self) -> Ops:
@@ -509,7 +513,7 @@ def shard_plans(graph: Graph, plans: Plans) -> ShardedPlans:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShardedPlan:
-    """One plan: a table of one row, and how its layers lie on the stages."""
+    """One sharded plan: a table of one row, and which layers each stage holds."""
 
     plan: Plan
     table: ShardedPlans
@@ -559,28 +563,29 @@ class ShardedPlan:
 
 
 def shard(graph: Graph, plan: Plan) -> ShardedPlan:
-    """One microbatch of `graph` cut by `plan`, which must have passed `check_plan`.
+    """One microbatch of `graph` sharded by `plan`, which must have passed `check_plan`.
 
-    The shares of all devices over all microbatches make up the whole; rows that an axis does not divide are
-    computed by every device of that axis, as they are in reality.
+    The shards of all devices over all microbatches add up to the graph; operators that an axis does not split are
+    computed by every rank of that axis, as in Megatron-LM.
     """
     return ShardedPlan(plan=plan, table=shard_plans(graph, columns_of([plan])), runs=runs_of(graph, plan))
 
 
 def computed_flop(graph: Graph) -> float:
-    """The model's FLOP in a step, less those of rows that experts have no room for."""
-    found = 0.0
+    """The model's FLOP per step (the numerator of MFU), without those of tokens that experts drop."""
+    total_flop = 0.0
     for block in graph.blocks:
         is_routed = np.any(block.ops.splits & int(Axis.ROUTED), axis=1)
         kept = np.where(is_routed, graph.routing.kept_frac, 1.0)
-        found += block.repeat * float((kept * block.ops.model_flop).sum())
-    return found
+        total_flop += block.repeat * float((kept * block.ops.model_flop).sum())
+    return total_flop
 
 
 def executed_flop(sharded: ShardedPlan) -> float:
-    """FLOP that the tensor units of all devices do in a step: recompute and repeated work in, masked scores out.
+    """FLOP that the tensor units of all devices execute per step (the numerator of HFU).
 
-    Microbatches are shared out among the copies of a chunk; the update is each holder's own, and once a step.
+    Recompute and work that several ranks repeat count, masked attention scores do not. Microbatches are divided among
+    the copies of a chunk; each copy runs its own update, once per step.
     """
     table, plan = sharded.table, sharded.plan
     num_replicas = plan.num_devices / plan.pipeline_parallel
@@ -588,7 +593,7 @@ def executed_flop(sharded: ShardedPlan) -> float:
     pass_flop = _tensor_flop(table.local, mean_frac, int(table.cuts.degrees[Axis.HOPS][0]))
     update_flop = _tensor_flop(table.local_updates, mean_frac, 1)
     ends = np.cumsum([len(ops) for ops in table.updates])
-    per_microbatch = once = 0.0
+    per_microbatch = per_step = 0.0
     for run in sharded.runs:
         for span in run.spans:
             rows, updates, end = table.blocks[span.block], table.updates[span.block], ends[span.block]
@@ -596,8 +601,8 @@ def executed_flop(sharded: ShardedPlan) -> float:
             is_updated = ~updates.is_tied | table.are_ties_apart[0]
             num_repeats = run.num_stages * span.count
             per_microbatch += num_repeats * float(pass_flop[rows.place][does_run].sum())
-            once += num_repeats * float(update_flop[end - len(updates) : end][is_updated].sum())
-    return num_replicas * (sharded.num_microbatches / plan.num_copies * per_microbatch + once)
+            per_step += num_repeats * float(update_flop[end - len(updates) : end][is_updated].sum())
+    return num_replicas * (sharded.num_microbatches / plan.num_copies * per_microbatch + per_step)
 
 
 def _tensor_flop(ops: Ops, mean_frac: float, num_hops: int) -> FloatArray:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dovetail.accuracy.fit import Fit
+from dovetail.hardware.chip import Calibration
 from dovetail.report.labels import gain, percent
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
+from dovetail.stable_names import stable_names_of
 from dovetail.units import format_s
 
 
 def fit_record(found: Fit, skipped: tuple[str, ...]) -> Record:
+    names = stable_names_of(Calibration)
     return {
         "chip": found.chip.name,
         "fitted_on": found.chip.calibration.fitted_on,
@@ -17,8 +20,8 @@ def fit_record(found: Fit, skipped: tuple[str, ...]) -> Record:
         "before_mape_frac": found.before_frac,
         "after_mape_frac": found.after_frac,
         "cross_validated_mape_frac": found.cross_validated_frac,
-        "fitted": [{"figure": name, "before": before, "after": after} for name, before, after in found.fitted],
-        "untouched": list(found.untouched),
+        "fitted": [{"figure": names[n], "before": before, "after": after} for n, before, after in found.fitted],
+        "untouched": [names[name] for name in found.untouched],
         "notes": list(skipped),
     }
 
@@ -29,11 +32,12 @@ def fit_tables(found: Fit, written: str, skipped: tuple[str, ...]) -> tuple[Tabl
         ("after", percent(found.after_frac), "on the rows it was fitted to"),
         ("cross-validated", percent(found.cross_validated_frac), "on each fifth of the rows, fitted to the others"),
     )
+    names = stable_names_of(Calibration)
     numbers = tuple(
-        (name, _words(name, before), _words(name, after), gain(after / before - 1) if before else "")
+        (names[name], _words(name, before), _words(name, after), gain(after / before - 1) if before else "")
         for name, before, after in found.fitted
     )
-    notes = [f"- left as they are: {', '.join(found.untouched)}"] if found.untouched else []
+    notes = [f"- left as they are: {', '.join(names[name] for name in found.untouched)}"] if found.untouched else []
     notes += [f"- {note}" for note in skipped]
     return (
         Table(title=f"mean error over {found.chip.calibration.fitted_on}", rows=errors, align="lrl"),

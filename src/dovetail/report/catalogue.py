@@ -16,6 +16,7 @@ from dovetail.report.captured import captured_brief
 from dovetail.report.plain import Record
 from dovetail.report.record import plain, plan_record
 from dovetail.report.silicon import silicon_record
+from dovetail.stable_names import stable_names_of
 from dovetail.workload.graph import Block
 from dovetail.workload.model import Model
 from dovetail.workload.recorded.captured import Captured
@@ -115,8 +116,9 @@ def chip_record(chip: Chip) -> Record:
 def chip_figures(value: Any, path: str = "") -> list[tuple[str, Any]]:
     """Every number of a chip under its dotted path; peak rates one by one."""
     found: list[tuple[str, Any]] = []
+    names = stable_names_of(type(value))  # as the record had them before a field was renamed
     for field in fields(value):
-        here, part = f"{path}{field.name}", getattr(value, field.name)
+        here, part = f"{path}{names[field.name]}", getattr(value, field.name)
         if here in _NOT_FIGURES:
             continue
         if here == "tensor.rates":

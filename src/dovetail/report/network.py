@@ -28,21 +28,21 @@ ENGINE_WORDS = {
 
 def network_record(answer: NetworkAnswer, *, has_links: bool = True) -> Record:
     """One answer; `has_links` adds what each link did."""
-    asked = answer.asked
+    job = answer.job
     found: Record = {
-        "collective": asked.collective,
-        "topology": asked.network.name,
-        "size_bytes": asked.payload_bytes,
-        "num_devices": asked.network.graph.num_devices,
+        "collective": job.collective,
+        "topology": job.network.name,
+        "size_bytes": job.payload_bytes,
+        "num_devices": job.network.graph.num_devices,
         "num_ranks": answer.num_ranks,
         "num_groups": answer.num_groups,
-        "num_chunks": asked.num_chunks,
+        "num_chunks": job.num_chunks,
         "engine": answer.engine,
         "time_s": answer.time_s,
         "closed_s": answer.closed_s[0] if answer.closed_s else None,
         "algorithm_bytes_per_s": answer.algorithm_bytes_per_s,
         "bus_bytes_per_s": answer.bus_bytes_per_s,
-        "endpoint": asked.endpoint.name,
+        "endpoint": job.endpoint.name,
         "endpoint_s": answer.endpoint_s,
         "memory_bytes_per_s": memory_bytes_per_s(answer) if math.isfinite(memory_bytes_per_s(answer)) else None,
         "bound_s": answer.bound_s,
@@ -52,7 +52,7 @@ def network_record(answer: NetworkAnswer, *, has_links: bool = True) -> Record:
     for timeline in answer.timeline:
         found |= {"num_events": timeline.num_events, "num_messages": timeline.num_messages}
         if has_links:
-            found["links"] = link_records(asked.network.graph, timeline, answer.time_s)
+            found["links"] = link_records(job.network.graph, timeline, answer.time_s)
             found["critical_path"] = critical_records(answer)
     return found
 
@@ -61,16 +61,16 @@ def critical_records(answer: NetworkAnswer) -> list[dict[str, Any]]:
     """The phases that decided when the last rank was done, first to last; the endpoint, where that was later."""
     [timeline] = answer.timeline
     if answer.endpoint_s > timeline.end_s:
-        return [{"task": f"endpoint {answer.asked.endpoint.name}", "begin_s": 0.0, "end_s": answer.endpoint_s}]
+        return [{"task": f"endpoint {answer.job.endpoint.name}", "begin_s": 0.0, "end_s": answer.endpoint_s}]
     found = []
     for visit in critical_visits(timeline):
         begin_s, end_s = timeline.visits_s[visit]
         found.append({"task": visit_label(timeline, visit), "begin_s": begin_s, "end_s": end_s})
-    return found or [{"task": answer.asked.collective, "begin_s": 0.0, "end_s": timeline.end_s}]
+    return found or [{"task": answer.job.collective, "begin_s": 0.0, "end_s": timeline.end_s}]
 
 
 def network_tables(answer: NetworkAnswer) -> tuple[Table, ...]:
-    asked = answer.asked
+    job = answer.job
     among = counted(answer.num_ranks, "device")
     among = among if answer.num_groups == 1 else f"{counted(answer.num_groups, 'group')} of {among}"
     rows = [
@@ -79,7 +79,7 @@ def network_tables(answer: NetworkAnswer) -> tuple[Table, ...]:
         ("algorithm bandwidth", format_rate(answer.algorithm_bytes_per_s, "B/s"), "payload over time"),
         *_bounds(answer),
     ]
-    title = f"{asked.collective} of {format_bytes(asked.payload_bytes)} over {among}: {asked.network.name}"
+    title = f"{job.collective} of {format_bytes(job.payload_bytes)} over {among}: {job.network.name}"
     head = Table(title=title, rows=tuple(rows), align="lrl")
     return (head, _load_table(answer)) if answer.loads else (head,)
 
@@ -89,7 +89,7 @@ def _bounds(answer: NetworkAnswer) -> Iterator[tuple[str, str, str]]:
     if answer.is_bounded:
         yield "bus bandwidth", format_rate(answer.bus_bytes_per_s, "B/s"), "of what must pass each rank"
         reached = f"reached to {percent(answer.bound_frac)}"
-        yield _bound_label(answer.asked.collective), format_s(answer.bound_s), reached
+        yield _bound_label(answer.job.collective), format_s(answer.bound_s), reached
 
 
 def _bound_label(collective: str) -> str:
@@ -103,12 +103,12 @@ def _beside(answer: NetworkAnswer) -> Iterator[tuple[str, str, str]]:
             of = closed_s / timeline.end_s - 1 if timeline.end_s else 0.0
             said = gain(of) if abs(of) >= SAME_FRAC else "the same"
             said += " as links alone" if answer.endpoint_s > timeline.end_s else ""
-            chunk = " for one chunk" if answer.asked.num_chunks > 1 else ""
+            chunk = " for one chunk" if answer.job.num_chunks > 1 else ""
             yield "closed form", format_s(closed_s), f"{said}{chunk}"
-    if answer.asked.endpoint.name:
+    if answer.job.endpoint.name:
         word = "sets the time" if answer.endpoint_s >= answer.time_s else "hidden behind the links"
-        yield f"endpoint {answer.asked.endpoint.name}", format_s(answer.endpoint_s), word
-        grant = answer.asked.endpoint.grant
+        yield f"endpoint {answer.job.endpoint.name}", format_s(answer.endpoint_s), word
+        grant = answer.job.endpoint.grant
         if math.isfinite(grant.num_sms):
             yield "SMs given", f"{grant.num_sms:.0f}", f"of {format_rate(grant.sm_bytes_per_s, 'B/s')} each"
 
@@ -134,7 +134,7 @@ def sweep_tables(answers: Sequence[NetworkAnswer]) -> tuple[Table, ...]:
     has_groups = any(answer.num_ranks != _num_devices(answer) for answer in answers)
     rows = tuple(
         (
-            format_bytes(answer.asked.payload_bytes),
+            format_bytes(answer.job.payload_bytes),
             f"{_num_devices(answer):,.0f}",
             *((f"{answer.num_ranks:,}",) if has_groups else ()),
             *((format_rate(memory_bytes_per_s(answer), "B/s"),) if has_memory else ()),
@@ -148,7 +148,7 @@ def sweep_tables(answers: Sequence[NetworkAnswer]) -> tuple[Table, ...]:
     first = answers[0]
     may_be = (("group", has_groups), ("memory", has_memory))
     heads = ("size", "devices", *(name for name, has_it in may_be if has_it), *SWEEP_HEADS)
-    title = f"{first.asked.collective} on {first.asked.network.name}"
+    title = f"{first.job.collective} on {first.job.network.name}"
     title += " and larger" if len({_num_devices(answer) for answer in answers}) > 1 else ""
     used = dict.fromkeys(ENGINE_WORDS[answer.engine] for answer in answers)
     notes = (*used, *_closed_notes(answers))
@@ -157,19 +157,19 @@ def sweep_tables(answers: Sequence[NetworkAnswer]) -> tuple[Table, ...]:
 
 def _closed_notes(answers: Sequence[NetworkAnswer]) -> Iterator[str]:
     """What the closed form beside the times leaves out, where it leaves out anything; a sweep has one of each."""
-    asked = answers[0].asked
-    of = (*(("links alone",) if asked.endpoint.name else ()), *(("one chunk",) if asked.num_chunks > 1 else ()))
+    job = answers[0].job
+    of = (*(("links alone",) if job.endpoint.name else ()), *(("one chunk",) if job.num_chunks > 1 else ()))
     if of and any(answer.closed_s for answer in answers):
         yield f"the closed form is of {' and '.join(of)}"
 
 
 def memory_bytes_per_s(answer: NetworkAnswer) -> float:
     """Memory bandwidth given to the endpoint; infinite where no limit was said."""
-    return answer.asked.endpoint.grant.memory_bytes_per_s
+    return answer.job.endpoint.grant.memory_bytes_per_s
 
 
 def _num_devices(answer: NetworkAnswer) -> float:
-    return float(answer.asked.network.graph.num_devices)
+    return float(answer.job.network.graph.num_devices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ class _Axis:
 
 
 _AXES = (
-    _Axis(name="payload", value=lambda answer: answer.asked.payload_bytes, words=lambda v: format_bytes(v, 0)),
+    _Axis(name="payload", value=lambda answer: answer.job.payload_bytes, words=lambda v: format_bytes(v, 0)),
     _Axis(name="devices", value=_num_devices, words=lambda v: f"{v:,.0f} devices"),
     _Axis(name="memory bandwidth", value=memory_bytes_per_s, words=lambda v: format_rate(v, "B/s", 0)),
 )

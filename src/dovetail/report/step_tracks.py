@@ -63,7 +63,7 @@ def _stages(events: StepEvents) -> list[int]:
     every = list(range(events.num_stages))
     if _num_slices(events, every) <= MOST_SLICES:
         return every
-    return sorted({*(run.first_stage for run in events.made.same.runs), events.num_stages - 1})
+    return sorted({*(run.first_stage for run in events.assembly.group.runs), events.num_stages - 1})
 
 
 def _num_slices(events: StepEvents, stages: Sequence[int]) -> int:

@@ -84,12 +84,12 @@ def device_processes(record: Record, graph: LinkGraph | None, names: Mapping[str
 
 def endpoint_processes(answer: NetworkAnswer) -> tuple[Process, ...]:
     """The least time the chip needs for what it reads, adds and writes, where an endpoint was named."""
-    name, end_s = answer.asked.endpoint.name, answer.endpoint_s
+    name, end_s = answer.job.endpoint.name, answer.endpoint_s
     if not name or not end_s:
         return ()
     notes: tuple[Note, ...] = (("duration_s", end_s),)
-    one = Slice(name=answer.asked.collective, begin_s=0.0, end_s=end_s, category="endpoint", notes=notes)
-    number = answer.asked.network.graph.num_devices + 3
+    one = Slice(name=answer.job.collective, begin_s=0.0, end_s=end_s, category="endpoint", notes=notes)
+    number = answer.job.network.graph.num_devices + 3
     return (Process(number=number, name="every device", tracks=(Track(name=f"endpoint {name}", slices=(one,)),)),)
 
 

@@ -11,22 +11,22 @@ NUM_IDLE = 2000  # asked in a row without a new point among them: a search that 
 
 
 def run_search(
-    search: Search, told: Mapping[Point, Scored], tell: Callable[[list[Point]], None], *, num_most: int
+    search: Search, known: Mapping[Point, Scored], tell: Callable[[list[Point]], None], *, num_most: int
 ) -> None:
-    """Has `search` told of at most `num_most` points; `tell` is given those that are new, and puts them into `told`."""
-    num_idle, asked = 0, next(search, [])
-    while asked:
-        fresh = new_among(asked, told)[: num_most - len(told)]
+    """Runs `search` over at most `num_most` points; `tell` scores those that are new and puts them into `known`."""
+    num_idle, points = 0, next(search, [])
+    while points:
+        fresh = new_among(points, known)[: num_most - len(known)]
         tell(fresh)
-        num_idle = 0 if fresh else num_idle + len(asked)
-        if len(told) >= num_most or new_among(asked, told) or num_idle >= NUM_IDLE:
+        num_idle = 0 if fresh else num_idle + len(points)
+        if len(known) >= num_most or new_among(points, known) or num_idle >= NUM_IDLE:
             return
         try:
-            asked = search.send([told[point] for point in asked])
+            points = search.send([known[point] for point in points])
         except StopIteration:
             return
 
 
-def new_among(points: list[Point], told: Mapping[Point, Scored]) -> list[Point]:
+def new_among(points: list[Point], known: Mapping[Point, Scored]) -> list[Point]:
     """Those that nothing was told of, each once."""
-    return [point for point in dict.fromkeys(points) if point not in told]
+    return [point for point in dict.fromkeys(points) if point not in known]

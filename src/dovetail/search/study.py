@@ -34,8 +34,8 @@ class StudyRecord:
     @property
     def told_figures(self) -> tuple[tuple[int, str], ...]:
         """(place, name) of the figures that say something to others."""
-        every = enumerate(self.figure_names)
-        return tuple((place, name) for place, name in every if not name.startswith(UNTOLD))
+        figures = enumerate(self.figure_names)
+        return tuple((place, name) for place, name in figures if not name.startswith(UNTOLD))
 
     @property
     def num_points(self) -> int:
@@ -54,8 +54,8 @@ class StudyRecord:
     @property
     def limits(self) -> dict[str, float]:
         """What a design may take at the most, by name with its unit; those that are none left out."""
-        said = {**self.inputs.get("limits", {}), **self.inputs.get("budget", {})}
-        return {name: limit for name, limit in said.items() if limit < math.inf}
+        stated = {**self.inputs.get("limits", {}), **self.inputs.get("budget", {})}
+        return {name: limit for name, limit in stated.items() if limit < math.inf}
 
     def check(self, point: Point) -> None:
         """Raises where a row's point is none of this study's space: somebody else wrote it."""

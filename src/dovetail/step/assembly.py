@@ -1,4 +1,8 @@
-"""Plans of one pipeline put together, in columns: the pipeline, what is exchanged once a step, the update, energy."""
+"""A training step assembled from its stages, for plans of one pipeline shape, in columns.
+
+A step is the pipeline (`pipeline_s`, bubble included), then the part of the gradient sync that the backward pass does
+not hide (`Assembly._gradient_sync_s`), then the optimizer's update. Energy comes last.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +21,21 @@ from dovetail.step.communication import timed
 from dovetail.step.hops import sending_kinds
 from dovetail.step.offload import NoOffload, with_offload
 from dovetail.step.pipelines import PipelineShape, StageTimes, pipelines, schedule_name
-from dovetail.step.plan_table import PlanContext, exchanged_s
+from dovetail.step.plan_table import PlanContext, collective_s
 from dovetail.step.stage_columns import StageColumns, held_elements, hidden_s, stage_columns
 from dovetail.units import Amount
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 
-# Schedules in which the last pass of every stage lies on the path to the end of the step: recompute that hides an
-# exchange delays the end as much. In others it may fill a stage's waits, and what hides behind it hid there already.
+# Schedules in which the last pass of every stage lies on the path to the end of the step: recompute that hides the
+# gradient sync delays the end as much. In others it may fill a bubble, and what hides behind it hid there already.
 STRAIGHT = ("1f1b", "gpipe")
-_KEYS = ("work_of", "update_of", "exchange_of")
-_OF_KEY = {"update_s": "update_of", "update_j": "update_of", "exchange": "exchange_of"}  # all else is of work
+_KEYS = ("work_of", "update_of", "grad_sync_of")
+_OF_KEY = {"update_s": "update_of", "update_j": "update_of", "grad_sync": "grad_sync_of"}  # all else is of work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StageShapeGroup:
-    """Plans with the same pipeline: the rows they are in, and the runs of stages they share."""
+    """Plans whose pipelines have one shape: their rows in the table, and the runs of equal stages they share."""
 
     rows: IntArray
     name: str
@@ -52,7 +56,7 @@ class StageShapeGroup:
         return parts if any(parts) else ()
 
 
-def alike(plans: Plans, rows: IntArray, runs: tuple[StageGroup, ...]) -> StageShapeGroup:
+def stage_shape_group(plans: Plans, rows: IntArray, runs: tuple[StageGroup, ...]) -> StageShapeGroup:
     """The plans in `rows`, which have the pipeline of the first of them."""
     plan = plans.plan(int(rows[0]))
     return StageShapeGroup(
@@ -71,51 +75,51 @@ def by_pipeline(graph: Graph, plans: Plans) -> Iterator[StageShapeGroup]:
     for index, row in enumerate(first):
         plan = plans.plan(int(row))
         runs = even_runs(graph, plan.pipeline_parallel, plan.interleave, plan.schedule)
-        yield alike(plans, np.flatnonzero(shape_of == index), runs)
+        yield stage_shape_group(plans, np.flatnonzero(shape_of == index), runs)
 
 
 def part_columns(
-    every: PlanContext, runs: tuple[StageGroup, ...], rows: IntArray, *, fills_waits: bool
+    context: PlanContext, runs: tuple[StageGroup, ...], rows: IntArray, *, fills_waits: bool
 ) -> StageColumns:
-    """The columns of plans in `rows`: of each part of the cluster those of the runs that are on it."""
+    """Stage columns of the plans in `rows`; each run of stages is costed on the part of the cluster it is on."""
     by_pool = []
-    for index, part in enumerate(every.parts):
-        here = tuple(run for run in runs if run.part == index)
+    for index, part in enumerate(context.parts):
+        stage_groups = tuple(run for run in runs if run.part == index)
         columns = stage_columns(
-            part.table, here, rows, every.graph, part.places, every.precision, fills_waits=fills_waits
+            part.table, stage_groups, rows, context.graph, part.places, context.precision, fills_waits=fills_waits
         )
         by_pool.append(columns)
-    return joined_columns(by_pool, [run.part for run in runs]) if every.others else by_pool[0]
+    return joined_columns(by_pool, [run.part for run in runs]) if context.others else by_pool[0]
 
 
 def joined_columns(by_pool: Sequence[StageColumns], part_of_run: Sequence[int]) -> StageColumns:
-    """The columns of all runs, of which those on each part are given, in order."""
+    """The columns of all runs of stages in pipeline order, from the columns of each part of the cluster."""
     place = np.argsort(np.argsort(part_of_run, kind="stable"))  # of every run, where parts follow each other
     widths = np.bincount(part_of_run, minlength=len(by_pool))
     found: dict[str, Any] = {}
     for key in _KEYS:
-        first, found[key] = distinct(*(getattr(some, key) for some in by_pool))
-        rows = [getattr(some, key)[first] for some in by_pool]
+        first, found[key] = distinct(*(getattr(columns, key) for columns in by_pool))
+        rows = [getattr(columns, key)[first] for columns in by_pool]
         names = [f.name for f in fields(StageColumns) if f.name not in _KEYS and _OF_KEY.get(f.name, "work_of") == key]
         for name in names:
-            values = [getattr(some, name) for some in by_pool]
+            values = [getattr(columns, name) for columns in by_pool]
             found[name] = _side_by_side(values, rows, widths, place)
     return StageColumns(**found)
 
 
 def _side_by_side(values: Sequence[Any], rows: Sequence[IntArray], widths: IntArray, place: IntArray) -> Any:
-    """Values whose amounts are rows by runs as one, of some of the rows and all runs; numbers are for all of them."""
+    """`values` of each part, amounts rows by runs, joined along the runs; a plain number holds for all of them."""
     first = values[0]
     if is_dataclass(first) and not isinstance(first, type):
         parts = {f.name: [getattr(value, f.name) for value in values] for f in fields(first)}
-        return replace(first, **{name: _side_by_side(some, rows, widths, place) for name, some in parts.items()})
+        return replace(first, **{name: _side_by_side(amounts, rows, widths, place) for name, amounts in parts.items()})
     if isinstance(first, tuple):
-        return tuple(_side_by_side(some, rows, widths, place) for some in zip(*values, strict=True))
-    wide = [
-        value[some] if np.ndim(value) else np.full((len(some), width), value)
-        for value, some, width in zip(values, rows, widths, strict=True)
+        return tuple(_side_by_side(amounts, rows, widths, place) for amounts in zip(*values, strict=True))
+    columns = [
+        value[indices] if np.ndim(value) else np.full((len(indices), width), value)
+        for value, indices, width in zip(values, rows, widths, strict=True)
     ]
-    return np.concatenate(wide, axis=1)[:, place]
+    return np.concatenate(columns, axis=1)[:, place]
 
 
 def stages_j(
@@ -127,87 +131,88 @@ def stages_j(
     tied_bytes: FloatArray,
     handed: tuple[Amount, FloatArray],
 ) -> FloatArray:
-    """Work done and bytes sent in a step by a device of each stage on `part`, all of which are of `chip`.
+    """Joules of one step, summed over one device of each stage on `part`: compute and bytes sent, without idle power.
 
-    `handed`: how often a stage hands on, and the bytes of it. First and last stage send each other what is tied.
+    `handed` is how often a stage sends boundary activations, and their bytes. All devices of `part` have `chip`. First
+    and last stage send each other the gradients of tied weights.
     """
-    here = np.flatnonzero([run.part == part for run in runs])
+    of_part = np.flatnonzero([run.part == part for run in runs])
     sizes = np.array([run.num_stages for run in runs if run.part == part], dtype=np.float64)
     link_j = chip.energy.link_j_per_byte
-    pass_j = ((columns.energy_j + link_j * columns.sent_bytes)[:, here] @ sizes)[columns.work_of]
-    per_step_j = (columns.update_j[:, here] @ sizes)[columns.update_of]
-    sent = (columns.exchange.sent_bytes[:, here] @ sizes)[columns.exchange_of]
+    pass_j = ((columns.energy_j + link_j * columns.sent_bytes)[:, of_part] @ sizes)[columns.work_of]
+    per_step_j = (columns.update_j[:, of_part] @ sizes)[columns.update_of]
+    sent = (columns.grad_sync.sent_bytes[:, of_part] @ sizes)[columns.grad_sync_of]
     num_ends = sum(end.part == part for end in (runs[0], runs[-1]))
     num_handed, boundary_activation_bytes = handed
     sent = sent + num_ends * tied_bytes + sizes.sum() * num_handed * boundary_activation_bytes
     return np.asarray(num_passes * pass_j + per_step_j + sent * link_j)
 
 
-def by_stages(every: PlanContext, groups: list[StageShapeGroup]) -> Iterator[tuple[StageShapeGroup, StageColumns]]:
-    """Every group with its stages; groups with the same runs share the work of a microbatch."""
+def by_stages(context: PlanContext, groups: list[StageShapeGroup]) -> Iterator[tuple[StageShapeGroup, StageColumns]]:
+    """Each group with its stage columns; groups with the same runs of stages are costed together."""
     together: dict[tuple[tuple[StageGroup, ...], bool], list[StageShapeGroup]] = {}
     for group in groups:
         together.setdefault((group.runs, group.name in STRAIGHT), []).append(group)
-    for (runs, is_straight), some in together.items():
-        rows = np.concatenate([group.rows for group in some])
-        columns = part_columns(every, runs, rows, fills_waits=not is_straight)
-        if not every.others:
-            columns = with_offload(columns, every.offload, runs, rows)
+    for (runs, is_straight), members in together.items():
+        rows = np.concatenate([group.rows for group in members])
+        columns = part_columns(context, runs, rows, fills_waits=not is_straight)
+        if not context.others:
+            columns = with_offload(columns, context.offload, runs, rows)
         start = 0
-        for group in some:
+        for group in members:
             yield group, columns.of(slice(start, start + len(group.rows)))
             start += len(group.rows)
 
 
-def num_hiding(same: StageShapeGroup, num_microbatches: IntArray) -> FloatArray:
-    """Microbatches behind which an exchange can hide.
+def num_hiding_microbatches(group: StageShapeGroup, num_microbatches: IntArray) -> FloatArray:
+    """How many microbatches' backward passes can hide the gradient sync: one, or more with interleaved chunks.
 
-    Gradients are whole with the last microbatch. Of interleaved chunks all but one have seen theirs while the
-    other chunks of a round of microbatches, one a stage, still run.
+    A chunk's gradients are complete with its last microbatch. With interleaving, all chunks but one reach theirs while
+    the other chunks of the last round of microbatches, one per stage, still run.
     """
-    rounds = np.minimum(same.num_stages, num_microbatches)
-    return np.maximum(1.0, rounds * (same.interleave - 1) / same.interleave)
+    rounds = np.minimum(group.num_stages, num_microbatches)
+    return np.maximum(1.0, rounds * (group.interleave - 1) / group.interleave)
 
 
-def tied(every: PlanContext, same: StageShapeGroup) -> tuple[FloatArray, FloatArray]:
-    """Bytes of gradients that two stages exchange once a step, and its seconds.
+def tied(context: PlanContext, group: StageShapeGroup) -> tuple[FloatArray, FloatArray]:
+    """Bytes and seconds of the gradients that two stages sum once per step.
 
-    Tied weights on the last stage and their owner on the first; and the two holders of a chunk, of its share where
-    ZeRO cuts them.
+    These are tied weights on the last stage with their owner on the first; and, in schedules that hold the model
+    twice, the two copies of a chunk (its share where ZeRO shards it).
     """
-    tied_bytes = np.zeros(len(same.rows))
-    if every.table.are_ties_apart[same.rows[0]]:
-        held = sum(span.count * every.table.elements[span.block].tied for span in same.runs[-1].spans)
-        tied_bytes += every.precision.reduce_bytes * held[every.table.cuts.of_plan[same.rows]]
-    if same.num_copies > 1:
-        plans = every.plans.at(same.rows)
+    tied_bytes = np.zeros(len(group.rows))
+    if context.table.are_ties_apart[group.rows[0]]:
+        held = sum(span.count * context.table.elements[span.block].tied for span in group.runs[-1].spans)
+        tied_bytes += context.precision.reduce_bytes * held[context.table.cuts.of_plan[group.rows]]
+    if group.num_copies > 1:
+        plans = context.plans.at(group.rows)
         ranks = np.where(plans.zero_stage > 0, plans.data_parallel * plans.context_parallel, 1)
-        plain, experts = held_elements(same.runs, every.graph, every.table, same.rows)
+        plain, experts = held_elements(group.runs, context.graph, context.table, group.rows)
         most = (plain.gradients + experts.gradients).max(axis=1)
-        tied_bytes += every.precision.reduce_bytes / ranks * most
+        tied_bytes += context.precision.reduce_bytes / ranks * most
     if not tied_bytes.any():
         return tied_bytes, tied_bytes
-    part = every.parts[same.runs[0].part]
-    if same.runs[0].part != same.runs[-1].part:
-        return tied_bytes, timed("point-to-point", tied_bytes, every.between, every.least_link_frac)[0]
-    link_frac, places = part.cluster.chip.calibration.link_frac, part.places.at(same.rows)
-    return tied_bytes, exchanged_s("point-to-point", tied_bytes, places, "pipeline", link_frac)
+    part = context.parts[group.runs[0].part]
+    if group.runs[0].part != group.runs[-1].part:
+        return tied_bytes, timed("point-to-point", tied_bytes, context.between, context.least_link_frac)[0]
+    link_frac, places = part.cluster.chip.calibration.link_frac, part.places.at(group.rows)
+    return tied_bytes, collective_s("point-to-point", tied_bytes, places, "pipeline", link_frac)
 
 
 class Assembly:
-    """One pipeline's plans: columns by plan, and by run of stages where they differ."""
+    """The steps of one group of plans: columns by plan, and by run of stages where stages differ."""
 
-    def __init__(self, every: PlanContext, same: StageShapeGroup, columns: StageColumns) -> None:
-        self.shared, self.same, self.columns = every, same, columns
-        self.num_microbatches = every.num_microbatches[same.rows]
-        self.num_passes = self.num_microbatches / same.num_copies
-        self.is_beside = every.plans.overlaps("pipeline")[same.rows]
-        self.transfer_s = every.transfer_s[every.transfer_of[same.rows]]
-        pipe = (columns.work_of, self.num_microbatches, every.transfer_of[same.rows], self.is_beside)
+    def __init__(self, context: PlanContext, group: StageShapeGroup, columns: StageColumns) -> None:
+        self.context, self.group, self.columns = context, group, columns
+        self.num_microbatches = context.num_microbatches[group.rows]
+        self.num_passes = self.num_microbatches / group.num_copies
+        self.is_beside = context.plans.overlaps("pipeline")[group.rows]
+        self.transfer_s = context.transfer_s[context.transfer_of[group.rows]]
+        pipe = (columns.work_of, self.num_microbatches, context.transfer_of[group.rows], self.is_beside)
         self.pipe_rows, self.pipe_of = distinct(*pipe)
-        self.hidden_s, self.exposed_s = self._synced()
+        self.hidden_s, self.exposed_s = self._gradient_sync_s()
         self.synced_s = self.exposed_s.max(axis=1)
-        self.tied_bytes, self.tied_s = tied(every, same)
+        self.tied_bytes, self.tied_s = tied(context, group)
         self.landing_s = self._landing_s()
         self.update_s = columns.update_s.max(axis=1)[columns.update_of]
 
@@ -220,10 +225,10 @@ class Assembly:
         return np.asarray(self.pipeline_s + self.tied_s + self.synced_s + self.landing_s + self.update_s)
 
     def stage_times(self, *, is_transfer_free: bool) -> StageTimes:
-        """Times of every stage of `pipe_rows`; transfers beside compute take no device's time, others are in it."""
-        same, columns = self.same, self.columns
+        """One microbatch on each stage, for `pipe_rows`; transfers that do not overlap are part of a pass."""
+        group, columns = self.group, self.columns
         transfer_s, is_beside = self.transfer_s[self.pipe_rows], self.is_beside[self.pipe_rows, None]
-        share = same.num_copies * same.interleave
+        share = group.num_copies * group.interleave
         on_s, back_s = (share * hop_s[self.pipe_rows] for hop_s in self.hops_s)
         work = columns.work_of[self.pipe_rows]
         is_lag = is_beside & (not is_transfer_free)
@@ -231,69 +236,71 @@ class Assembly:
             forward_s=columns.forward_s[work] + np.where(is_beside, 0.0, on_s),
             backward_s=columns.backward_s[work] + np.where(is_beside, 0.0, back_s),
             weight_s=columns.deferrable_wgrad_s[work],
-            transfer_s=np.where(is_lag if same.stage_pool else is_lag[:, 0], transfer_s, 0.0),
-            stage_run=same.stage_run,
-            stage_pool=same.stage_pool,
+            transfer_s=np.where(is_lag if group.stage_pool else is_lag[:, 0], transfer_s, 0.0),
+            stage_run=group.stage_run,
+            stage_pool=group.stage_pool,
         )
 
     @property
     def hops_s(self) -> tuple[FloatArray, FloatArray]:
-        """What a stage of each run takes to hand a chunk on, and to hand a gradient back: plans by runs, or by one."""
-        if not (stage_pool := self.same.stage_pool):
+        """Seconds to send activations to the next stage, and gradients to the one before: plans by runs, or by one."""
+        if not (stage_pool := self.group.stage_pool):
             return self.transfer_s[:, None], self.transfer_s[:, None]
-        first = [run.first_stage for run in self.same.runs]
-        on, back = sending_kinds(stage_pool, goes_round=self.same.name == "interleaved")
+        first = [run.first_stage for run in self.group.runs]
+        on, back = sending_kinds(stage_pool, goes_round=self.group.name == "interleaved")
         return self.transfer_s[:, on[first]], self.transfer_s[:, back[first]]
 
     def pipeline_of(self, times: StageTimes) -> FloatArray:
-        """From the first forward to the last backward pass of a step."""
+        """From the first forward to the last backward pass of a step, bubble included."""
         shape = PipelineShape(
-            num_stages=self.same.num_stages,
+            num_stages=self.group.num_stages,
             num_microbatches=self.num_microbatches[self.pipe_rows],
-            interleave=self.same.interleave,
+            interleave=self.group.interleave,
         )
-        return np.asarray(pipelines[self.same.name].step_s(times, shape)[self.pipe_of])
+        return np.asarray(pipelines[self.group.name].pipeline_s(times, shape)[self.pipe_of])
 
-    def _synced(self) -> tuple[FloatArray, FloatArray]:
-        """Hidden and exposed seconds of what is exchanged once a step, plans by runs.
+    def _gradient_sync_s(self) -> tuple[FloatArray, FloatArray]:
+        """Gradient sync overlap: its hidden and its exposed seconds, plans by runs.
 
-        All but the block that starts an exchange hide it.
+        The sync of a block's gradients starts when its backward pass ends, so all blocks but the first hide it.
         """
-        columns, made = self.columns, self.columns.exchange
-        reduce_s, gather_s = made.reduce_s[columns.exchange_of], made.gather_s[columns.exchange_of]
+        columns, sync = self.columns, self.columns.grad_sync
+        reduce_s, gather_s = sync.reduce_s[columns.grad_sync_of], sync.gather_s[columns.grad_sync_of]
         room_s = columns.free_forward_s[columns.work_of], columns.free_backward_s[columns.work_of]
-        compute_slowdown_frac = np.array([self.shared.parts[run.part].compute_slowdown_frac for run in self.same.runs])
-        behind_s = hidden_s(reduce_s, gather_s, room_s, self.hiding_share, compute_slowdown_frac)
+        compute_slowdown_frac = np.array(
+            [self.context.parts[run.part].compute_slowdown_frac for run in self.group.runs]
+        )
+        behind_s = hidden_s(reduce_s, gather_s, room_s, self.num_hiding_passes, compute_slowdown_frac)
         return behind_s, reduce_s + gather_s - behind_s
 
     @property
-    def hiding_share(self) -> FloatArray:
-        """How many of a stage's passes serve to hide what is moved once a step, plans by runs: none if none may."""
-        first_frac = np.array([(run.num_blocks - 1) / run.num_blocks for run in self.same.runs])
-        may_hide = self.shared.plans.overlaps("data")[self.same.rows]
-        return np.asarray(np.where(may_hide, self.num_hiding, 0.0)[:, None] * first_frac)
+    def num_hiding_passes(self) -> FloatArray:
+        """How many passes of a stage can hide the gradient sync, plans by runs; 0 where the plan overlaps nothing."""
+        first_frac = np.array([(run.num_blocks - 1) / run.num_blocks for run in self.group.runs])
+        may_hide = self.context.plans.overlaps("data")[self.group.rows]
+        return np.asarray(np.where(may_hide, self.num_hiding_microbatches, 0.0)[:, None] * first_frac)
 
     def _landing_s(self) -> FloatArray:
-        """Seconds until gradients are on the host that updates, beyond the backward pass they hide behind."""
-        every, columns = self.shared, self.columns
-        if isinstance(every.offload, NoOffload):
-            return np.zeros(len(self.same.rows))
-        copied_s = every.offload.gradients_s(self.same.runs, self.same.rows)
-        room_s = self.hiding_share * columns.hiding_backward_s[columns.work_of]
+        """Exposed seconds of copying gradients to the host, where the optimizer is offloaded."""
+        context, columns = self.context, self.columns
+        if isinstance(context.offload, NoOffload):
+            return np.zeros(len(self.group.rows))
+        copied_s = context.offload.gradients_s(self.group.runs, self.group.rows)
+        room_s = self.num_hiding_passes * columns.hiding_backward_s[columns.work_of]
         return np.asarray(np.maximum(0.0, copied_s - room_s).max(axis=1))
 
     @property
-    def num_hiding(self) -> FloatArray:
-        return num_hiding(self.same, self.num_microbatches)
+    def num_hiding_microbatches(self) -> FloatArray:
+        return num_hiding_microbatches(self.group, self.num_microbatches)
 
     def energy_j(self) -> FloatArray:
-        """Energy of all devices: work done, bytes sent, and being on for the whole step."""
-        every, same, table = self.shared, self.same, self.shared.table
-        idle_w = sum(part.table.chip_at(same.rows).energy.idle_w * part.cluster.num_devices for part in every.parts)
-        num_handed = 2 * same.interleave * self.num_microbatches if same.num_stages > 1 else 0
-        handed = num_handed, every.sharded.boundary_activation_bytes[table.cuts.of_plan[same.rows]]
+        """Energy of all devices: compute, bytes sent, and idle power over the whole step."""
+        context, group, table = self.context, self.group, self.context.table
+        idle_w = sum(part.table.chip_at(group.rows).energy.idle_w * part.cluster.num_devices for part in context.parts)
+        num_handed = 2 * group.interleave * self.num_microbatches if group.num_stages > 1 else 0
+        handed = num_handed, context.sharded.boundary_activation_bytes[table.cuts.of_plan[group.rows]]
         replica_j = sum(
-            stages_j(self.columns, same.runs, index, part.cluster.chip, self.num_passes, self.tied_bytes, handed)
-            for index, part in enumerate(every.parts)
+            stages_j(self.columns, group.runs, index, part.cluster.chip, self.num_passes, self.tied_bytes, handed)
+            for index, part in enumerate(context.parts)
         )
-        return np.asarray(idle_w * self.step_s + table.num_devices / same.num_stages * replica_j)
+        return np.asarray(idle_w * self.step_s + table.num_devices / group.num_stages * replica_j)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from dovetail.cost.columns import ChipColumns
 from dovetail.hardware.cluster import Cluster
 from dovetail.parallel.plan import Plans
-from dovetail.step.plan_table import PlanContext, shared
+from dovetail.step.plan_table import PlanContext, plan_context
 from dovetail.step.work import ChipRows
 from dovetail.step.work_table import ChipWorks, PlacedPlans, chip_works, placed_plans
 from dovetail.workload.graph import Graph, IntArray
@@ -27,8 +27,8 @@ class ChipFreeCosts:
 
     def on(self, chips: ChipColumns, rows: ChipRows) -> ChipWorks:
         """What its plans do on each of `chips`, all with the endpoint of the network's; `rows` are the same chips."""
-        own = replace(rows, endpoint_kind=self.plain.cluster.chip.endpoint_kind)
-        return chip_works(self.works, chips, own, self.plain.table.num_devices)
+        chips_with_endpoint = replace(rows, endpoint_kind=self.plain.cluster.chip.endpoint_kind)
+        return chip_works(self.works, chips, chips_with_endpoint, self.plain.table.num_devices)
 
     def pairs(self, works: ChipWorks, plan: IntArray, chip: IntArray, cluster: Cluster) -> PlanContext:
         """Some of the plans, each on one of the chips, in devices of which `cluster` says the memory."""
@@ -46,5 +46,5 @@ class ChipFreeCosts:
 
 def chip_free_costs(graph: Graph, plans: Plans, cluster: Cluster, precision: Precision) -> ChipFreeCosts:
     """`plans`, which must lie on `cluster`'s network and offload nothing."""
-    plain = shared(graph, plans, cluster, precision, is_broken_down=False)
+    plain = plan_context(graph, plans, cluster, precision, is_broken_down=False)
     return ChipFreeCosts(plain=plain, works=placed_plans(plain.sharded, plain.places, precision))

@@ -1,10 +1,13 @@
-"""What the blocks of a model send within a microbatch, under every distinct cut, placement and overlap at once.
+"""Collectives within a microbatch, by block: tensor, context and expert parallelism, and ZeRO-2 and 3's parameters.
 
-Context parallelism without a gather is here too. Round a ring, a device attends to one part of the keys while the next
-part comes from its neighbour. Every part takes as long: positions are dealt out in pairs from both ends of the
+They are timed for all distinct communication variants (cut, placement, overlap) of many plans at once. The gradient
+sync once per step is in `stage_columns`.
+
+Context parallelism without a gather is here too. In ring attention a device attends to one part of the keys while the
+next part comes from its neighbour. Every part takes as long: positions are dealt out in pairs from both ends of the
 sequence, so that a causal mask leaves each device half of every part (zigzag; Brandon et al. 2023, arXiv:2311.09431,
-has another order to the same end). Dealt out, a device has all positions of some heads: queries, keys and values go
-there and outputs come back, four all-to-alls a pass (Jacobs et al. 2023, arXiv:2309.14509).
+has another order to the same end). With all-to-all (Ulysses) a device has all positions of some heads: queries, keys
+and values go there and outputs come back, four all-to-alls per pass (Jacobs et al. 2023, arXiv:2309.14509).
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from dovetail.comm.volume import sent_bytes
 from dovetail.cost.op_cost import LIMITS
 from dovetail.hardware.chip import Calibration
 from dovetail.hardware.topology import Group, num_ranks
-from dovetail.parallel.exchange import MEANINGS, Meaning, payload_bytes
+from dovetail.parallel.collectives import OP_COLLECTIVES, OpCollective, op_payload_bytes
 from dovetail.parallel.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES
 from dovetail.parallel.sharding import GRADIENTS, BlockRows
 from dovetail.step.work import COMM_AXES, COMPUTE, HOST, NUM_ROWS, ROWS
@@ -29,32 +32,32 @@ from dovetail.workload.operators import DTYPE_BYTES, OPERATORS, SIDE_BYTES_PER_E
 
 PHASES_OF_PASS = ((Phase.FORWARD,), (*GRADIENTS, Phase.RECOMPUTE))  # phases of the forward and of the backward pass
 _TP, _EP = COMM_AXES.index("tp"), COMM_AXES.index("ep")
-_TO_EXPERTS = tuple(code_of(kind) for kind, meaning in MEANINGS.items() if meaning.axis == "ep")
-_EXCHANGES = tuple(code_of(kind) for kind, meaning in MEANINGS.items() if meaning.axis == "cp")
-_GATHER, _RING, _DEALT = (CONTEXT_EXCHANGES.index(name) for name in ("gather", "ring", "all-to-all"))
+_TO_EXPERTS = tuple(code_of(kind) for kind, meaning in OP_COLLECTIVES.items() if meaning.axis == "ep")
+_EXCHANGES = tuple(code_of(kind) for kind, meaning in OP_COLLECTIVES.items() if meaning.axis == "cp")
+_GATHER, _RING, _ALL_TO_ALL = (CONTEXT_EXCHANGES.index(name) for name in ("gather", "ring", "all-to-all"))
 _IS_IN_DIRECTION = tuple(np.array([phase in phases for phase in Phase]) for phases in PHASES_OF_PASS)
 _LAUNCH = LIMITS.index("launch")
-NUM_DEALT = 4  # queries, keys, values and outputs, each by an all-to-all of its own
+NUM_ALL_TO_ALLS = 4  # queries, keys, values and outputs, each by an all-to-all of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveOverheads:
-    """What of a chip the seconds of its collectives follow from, beside the links: see `hardware.chip.Calibration`."""
+    """Share of link bandwidth that collectives reach, and their fixed start: see `hardware.chip.Calibration`."""
 
     link_frac: float
-    exchange_s: float
+    start_s: float
 
 
-def exchanging(calibration: Calibration) -> CollectiveOverheads:
-    return CollectiveOverheads(link_frac=calibration.link_frac, exchange_s=calibration.exchange_s)
+def collective_overheads(calibration: Calibration) -> CollectiveOverheads:
+    return CollectiveOverheads(link_frac=calibration.link_frac, start_s=calibration.exchange_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CommVariants:
-    """Distinct ways in which devices communicate within a microbatch, as columns.
+    """Distinct combinations of all that communication within a microbatch depends on, as columns.
 
-    `group_of` gives the group of ranks of each kind as an index into `groups`; `may_overlap` says by axis whether
-    the plan lets it run beside compute, and of 'host' and 'routing' whether the host goes on beside the device.
+    `group_of` gives the group of ranks of each kind as an index into `groups`; `may_overlap` says by axis whether the
+    plan lets communication overlap compute, and for 'host' and 'routing' whether the host runs ahead of the device.
     """
 
     cut: IntArray
@@ -76,10 +79,10 @@ class CommVariants:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CollectiveCalls:
-    """Collectives of a block: seconds, bytes sent, calls and ranks of every sender in each, senders by collectives.
+    """Collective calls of a block: seconds, bytes sent, calls and ranks, variants by collectives.
 
-    `axis` indexes COMM_AXES; `runs` says under which recompute policies each is there, collectives by policies;
-    `is_awaited` which of them nothing can run beside.
+    `axis` indexes COMM_AXES; `runs` says under which recompute policies each is called, collectives by policies;
+    `is_awaited` says which of them cannot overlap compute.
     """
 
     axis: IntArray
@@ -117,78 +120,78 @@ def joined_collectives(parts: Sequence[CollectiveCalls]) -> CollectiveCalls:
     )
 
 
-def overlaps(sends: CollectiveCalls, senders: CommVariants) -> BoolArray:
-    """Which run beside compute: gathers for weight gradients run beside the input gradient in any case."""
-    may = np.stack([senders.may_overlap.get(axis, np.zeros(len(senders), dtype=bool)) for axis in COMM_AXES], axis=1)
-    is_gather = (sends.axis == _TP) & (sends.phase == Phase.WEIGHT_GRAD)
-    return np.asarray((may[:, sends.axis] | is_gather) & ~sends.is_awaited)
+def overlaps(calls: CollectiveCalls, variants: CommVariants) -> BoolArray:
+    """Which calls overlap compute; gathers for weight gradients always overlap the input gradient."""
+    may = np.stack([variants.may_overlap.get(axis, np.zeros(len(variants), dtype=bool)) for axis in COMM_AXES], axis=1)
+    is_gather = (calls.axis == _TP) & (calls.phase == Phase.WEIGHT_GRAD)
+    return np.asarray((may[:, calls.axis] | is_gather) & ~calls.is_awaited)
 
 
 def block_collectives(
-    block: BlockRows, local: Ops, senders: CommVariants, pace: CollectiveOverheads
+    block: BlockRows, local: Ops, variants: CommVariants, overheads: CollectiveOverheads
 ) -> CollectiveCalls:
-    """The collectives behind the network rows of a block, under each cut among `local`; none in groups of one."""
+    """The collectives of the network operators of a block, for each cut among `local`; none in groups of one rank."""
     ops, rows = block.ops, np.flatnonzero(block.ops.unit == Unit.NETWORK)
     kinds = ops.kind[rows].tolist()
-    meanings = [MEANINGS[OPERATORS[kind].name] for kind in kinds]
-    num_copies = np.where([meaning.axis == "ep" for meaning in meanings], ops.extents[rows, K], 1).tolist()
-    size = len(local) // senders.num_cuts
-    under = senders.cut[:, None] * size + block.start + rows
-    whole_bytes = payload_bytes(local, under, senders.num_context_ranks[:, None])
-    whole_bytes[:, _are_home(ops, rows)] *= senders.loads[:, None]
+    op_collectives = [OP_COLLECTIVES[OPERATORS[kind].name] for kind in kinds]
+    num_copies = np.where([op.axis == "ep" for op in op_collectives], ops.extents[rows, K], 1).tolist()
+    size = len(local) // variants.num_cuts
+    under = variants.cut[:, None] * size + block.start + rows
+    payload_bytes = op_payload_bytes(local, under, variants.num_context_ranks[:, None])
+    payload_bytes[:, _are_local_rows(ops, rows)] *= variants.loads[:, None]
     time_s, sent, ranks = np.zeros(under.shape), np.zeros(under.shape), np.ones(under.shape, dtype=np.int64)
-    for (kind, copies), places in _places(zip(kinds, num_copies, strict=True)).items():
-        for collective, group, chosen in _kinds(MEANINGS[OPERATORS[kind].name], senders):
-            here = chosen[:, None], places
-            took_s, sent[here] = timed(collective, whole_bytes[here], group, pace.link_frac)
-            ranks[here] = num_ranks(group)
+    for (kind, copies), places in _positions(zip(kinds, num_copies, strict=True)).items():
+        for collective, group, chosen in _calls_of(OP_COLLECTIVES[OPERATORS[kind].name], variants):
+            cells = chosen[:, None], places
+            call_s, sent[cells] = timed(collective, payload_bytes[cells], group, overheads.link_frac)
+            ranks[cells] = num_ranks(group)
             if copies > 1:
-                per_step_s = deduplicated_all_to_all_s(whole_bytes[here], group, pace.link_frac, copies)
-                took_s = np.where(senders.sends_once[chosen][:, None], per_step_s, took_s)
-            time_s[here] = took_s
+                deduplicated_s = deduplicated_all_to_all_s(payload_bytes[cells], group, overheads.link_frac, copies)
+                call_s = np.where(variants.sends_once[chosen][:, None], deduplicated_s, call_s)
+            time_s[cells] = call_s
     return CollectiveCalls(
-        axis=np.array([COMM_AXES.index(meaning.axis) for meaning in meanings], dtype=np.int64),
+        axis=np.array([COMM_AXES.index(op.axis) for op in op_collectives], dtype=np.int64),
         phase=ops.phase[rows],
         runs=block.runs[:, rows].T,
         is_awaited=np.zeros(len(rows), dtype=bool),
         num_ranks=ranks,
         num_calls=(time_s > 0).astype(np.int64),
-        time_s=_started(time_s, pace),
+        time_s=_with_start(time_s, overheads),
         sent_bytes=sent,
     )
 
 
-def _places(keys: Iterable[tuple[int, int]]) -> dict[tuple[int, int], list[int]]:
-    """Where each of `keys` stands."""
+def _positions(keys: Iterable[tuple[int, int]]) -> dict[tuple[int, int], list[int]]:
+    """The positions of each distinct key among `keys`."""
     found: dict[tuple[int, int], list[int]] = {}
     for place, key in enumerate(keys):
         found.setdefault(key, []).append(place)
     return found
 
 
-def _are_home(ops: Ops, rows: IntArray) -> BoolArray:
-    """Rows to and from experts whose extents are of those at home: the most loaded device sends and gets more."""
+def _are_local_rows(ops: Ops, rows: IntArray) -> BoolArray:
+    """Rows to and from experts whose extents count tokens before routing; the most loaded device moves more."""
     is_routed = (ops.splits[rows, M] & int(Axis.ROUTED)) != 0
     return np.asarray(np.isin(ops.kind[rows], _TO_EXPERTS) & ~is_routed)
 
 
-def _started(time_s: FloatArray, pace: CollectiveOverheads) -> FloatArray:
-    """With the start and end of a collective where there is one."""
-    return np.where(time_s > 0, time_s + pace.exchange_s, 0.0)
+def _with_start(time_s: FloatArray, overheads: CollectiveOverheads) -> FloatArray:
+    """`time_s` with the fixed start of a collective, where there is one."""
+    return np.where(time_s > 0, time_s + overheads.start_s, 0.0)
 
 
-def _kinds(meaning: Meaning, senders: CommVariants) -> Iterator[tuple[str, Group, IntArray]]:
-    """The collectives and groups that `meaning` stands for, each with the senders for which it does."""
+def _calls_of(op: OpCollective, variants: CommVariants) -> Iterator[tuple[str, Group, IntArray]]:
+    """The collectives and groups of ranks that `op` means, each with the variants for which it means that."""
     for is_sequence_parallel in (False, True):
-        collective = meaning.collective(is_sequence_parallel=is_sequence_parallel)
+        collective = op.collective(is_sequence_parallel=is_sequence_parallel)
         if not collective:
             continue
-        does = senders.is_sequence_parallel == is_sequence_parallel
-        if meaning.axis == "cp":
-            does = does & (senders.context_exchange == _GATHER)
-        alike = np.flatnonzero(does)
-        for group, chosen in by_group(senders.groups, senders.group_of[meaning.group][alike]):
-            yield collective, group, alike[chosen]
+        is_matching = variants.is_sequence_parallel == is_sequence_parallel
+        if op.axis == "cp":
+            is_matching = is_matching & (variants.context_exchange == _GATHER)
+        matching = np.flatnonzero(is_matching)
+        for group, chosen in by_group(variants.groups, variants.group_of[op.group][matching]):
+            yield collective, group, matching[chosen]
 
 
 def by_group(groups: tuple[Group, ...], group_of: IntArray) -> Iterator[tuple[Group, IntArray]]:
@@ -204,70 +207,71 @@ def by_group(groups: tuple[Group, ...], group_of: IntArray) -> Iterator[tuple[Gr
             yield groups[group_of[rows[0]]], rows
 
 
-def timed(collective: str, whole_bytes: FloatArray, group: Group, link_frac: float) -> tuple[FloatArray, FloatArray]:
-    """Seconds of a collective and bytes sent in it, zero where there is no payload."""
-    time_s = np.where(whole_bytes > 0, collectives[collective](whole_bytes, group, link_frac), 0.0)
-    return time_s, np.asarray(sent_bytes(collective, whole_bytes, num_ranks(group)))
+def timed(collective: str, payload_bytes: FloatArray, group: Group, link_frac: float) -> tuple[FloatArray, FloatArray]:
+    """Seconds of a collective and the bytes that a rank sends in it, zero where there is no payload."""
+    time_s = np.where(payload_bytes > 0, collectives[collective](payload_bytes, group, link_frac), 0.0)
+    return time_s, np.asarray(sent_bytes(collective, payload_bytes, num_ranks(group)))
 
 
 def parameter_collectives(
     parameters: FloatArray,
     gradients: FloatArray,
-    senders: CommVariants,
+    variants: CommVariants,
     group: str,
     bytes_each: tuple[float, float],
-    pace: CollectiveOverheads,
+    overheads: CollectiveOverheads,
 ) -> CollectiveCalls:
-    """ZeRO-2 and 3: what every microbatch gathers of a block's parameters and reduces of its gradients."""
+    """ZeRO-2 and 3: gathers of a block's parameters and reductions of its gradients in every microbatch."""
     gather_bytes, reduce_bytes = bytes_each
     is_sent = parameters > 0
     moves = (
-        ("reduce-scatter", gradients * reduce_bytes, is_sent & (senders.zero_stage >= 2)),
-        ("all-gather", parameters * gather_bytes, is_sent & (senders.zero_stage == 3)),
+        ("reduce-scatter", gradients * reduce_bytes, is_sent & (variants.zero_stage >= 2)),
+        ("all-gather", parameters * gather_bytes, is_sent & (variants.zero_stage == 3)),
     )
     reduced, gathered = (
-        _moved(collective, whole_bytes, does, senders, group, pace) for collective, whole_bytes, does in moves
+        _timed_calls(collective, payload_bytes, is_called, variants, group, overheads)
+        for collective, payload_bytes, is_called in moves
     )
-    num_ranks_each, time_s, sent = (np.stack([r, g, g], axis=1) for r, g in zip(reduced, gathered, strict=True))
+    ranks, time_s, sent = (np.stack([r, g, g], axis=1) for r, g in zip(reduced, gathered, strict=True))
     phases = (Phase.WEIGHT_GRAD, Phase.FORWARD, Phase.INPUT_GRAD)
     return CollectiveCalls(
         axis=np.full(len(phases), COMM_AXES.index("dp")),
         phase=np.array(phases, dtype=np.int64),
         runs=np.ones((len(phases), len(RECOMPUTE_POLICIES)), dtype=bool),
         is_awaited=np.zeros(len(phases), dtype=bool),
-        num_ranks=num_ranks_each,
+        num_ranks=ranks,
         num_calls=(time_s > 0).astype(np.int64),
         time_s=time_s,
         sent_bytes=sent,
     )
 
 
-def _moved(
+def _timed_calls(
     collective: str,
-    whole_bytes: FloatArray,
-    does: BoolArray,
-    senders: CommVariants,
+    payload_bytes: FloatArray,
+    is_called: BoolArray,
+    variants: CommVariants,
     group: str,
-    pace: CollectiveOverheads,
+    overheads: CollectiveOverheads,
 ) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Ranks, seconds and bytes sent of one collective of those senders that do it."""
-    time_s, sent, ranks = np.zeros(len(senders)), np.zeros(len(senders)), np.ones(len(senders), dtype=np.int64)
-    doing = np.flatnonzero(does)
-    if not len(doing):
+    """Ranks, seconds and bytes sent of one collective, for the variants that call it."""
+    time_s, sent, ranks = np.zeros(len(variants)), np.zeros(len(variants)), np.ones(len(variants), dtype=np.int64)
+    callers = np.flatnonzero(is_called)
+    if not len(callers):
         return ranks, time_s, sent
-    for ranked, chosen in by_group(senders.groups, senders.group_of[group][doing]):
-        rows = doing[chosen]
-        time_s[rows], sent[rows] = timed(collective, whole_bytes[rows], ranked, pace.link_frac)
-        ranks[rows] = num_ranks(ranked)
-    return ranks, _started(time_s, pace), sent
+    for ranks_group, chosen in by_group(variants.groups, variants.group_of[group][callers]):
+        rows = callers[chosen]
+        time_s[rows], sent[rows] = timed(collective, payload_bytes[rows], ranks_group, overheads.link_frac)
+        ranks[rows] = num_ranks(ranks_group)
+    return ranks, _with_start(time_s, overheads), sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CommTotals:
-    """What one direction of a block sends in all, amounts senders by policies.
+    """All communication of one direction of a block, amounts variants by policies.
 
-    `rows` are seconds and bytes with the row of work they are; `num_calls` the host makes, and `waited_frac` says how
-    often over its seconds are waited for.
+    `rows` are seconds and bytes, each with its row of work; `num_calls` is how many collectives the host launches, and
+    `waited_frac` how much of the host's time the device waits for.
     """
 
     rows: tuple[tuple[int, FloatArray], ...]
@@ -275,59 +279,60 @@ class CommTotals:
     waited_frac: FloatArray
 
 
-def comm_totals(sends: CollectiveCalls, senders: CommVariants) -> tuple[CommTotals, ...]:
-    """What `sends` come to, forward and backward."""
-    return tuple(_sent(sends.at(is_in_direction[sends.phase]), senders) for is_in_direction in _IS_IN_DIRECTION)
+def comm_totals(calls: CollectiveCalls, variants: CommVariants) -> tuple[CommTotals, ...]:
+    """`calls` summed by axis, forward and backward."""
+    return tuple(_totals(calls.at(is_in_direction[calls.phase]), variants) for is_in_direction in _IS_IN_DIRECTION)
 
 
-def _sent(sends: CollectiveCalls, senders: CommVariants) -> CommTotals:
-    runs = sends.runs.astype(np.float64)
-    overlappable_s = np.where(overlaps(sends, senders), sends.time_s, 0.0)
-    blocking_s = sends.time_s - overlappable_s
+def _totals(calls: CollectiveCalls, variants: CommVariants) -> CommTotals:
+    runs = calls.runs.astype(np.float64)
+    overlappable_s = np.where(overlaps(calls, variants), calls.time_s, 0.0)
+    blocking_s = calls.time_s - overlappable_s
     rows = []
-    for axis in sorted(set(sends.axis.tolist())):
-        own = sends.axis == axis
-        rows.append((ROWS["overlappable_s"][axis], overlappable_s[:, own] @ runs[own]))
-        rows.append((ROWS["blocking_s"][axis], blocking_s[:, own] @ runs[own]))
-    rows.append((ROWS["sent_bytes"][0], sends.sent_bytes @ runs))
+    for axis in sorted(set(calls.axis.tolist())):
+        on_axis = calls.axis == axis
+        rows.append((ROWS["overlappable_s"][axis], overlappable_s[:, on_axis] @ runs[on_axis]))
+        rows.append((ROWS["blocking_s"][axis], blocking_s[:, on_axis] @ runs[on_axis]))
+    rows.append((ROWS["sent_bytes"][0], calls.sent_bytes @ runs))
     return CommTotals(
-        rows=tuple(rows), num_calls=sends.num_calls @ runs, waited_frac=_waited_frac(sends, senders)[:, None]
+        rows=tuple(rows), num_calls=calls.num_calls @ runs, waited_frac=_waited_frac(calls, variants)[:, None]
     )
 
 
 def add_communication(work: FloatArray, sent: Sequence[CommTotals], host_s: float) -> None:
-    """Adds to `work`, ways by its rows by senders by policies, what is sent; the host calls each in `host_s`."""
-    for way, some in zip(work, sent, strict=True):
-        for row, amount in some.rows:
-            way[row] = amount
-        way[HOST] += host_s * some.num_calls
-        waited_s = way[HOST] * some.waited_frac
-        way[COMPUTE] += waited_s
-        way[HOST][waited_s > 0] = 0.0
-        if len(way) == NUM_ROWS:
-            way[ROWS["limits_s"][_LAUNCH]] += waited_s
+    """Adds communication to `work` (directions by rows by variants by policies); each call takes the host `host_s`."""
+    for direction, totals in zip(work, sent, strict=True):
+        for row, amount in totals.rows:
+            direction[row] = amount
+        direction[HOST] += host_s * totals.num_calls
+        waited_s = direction[HOST] * totals.waited_frac
+        direction[COMPUTE] += waited_s
+        direction[HOST][waited_s > 0] = 0.0
+        if len(direction) == NUM_ROWS:
+            direction[ROWS["limits_s"][_LAUNCH]] += waited_s
 
 
-def _waited_frac(sends: CollectiveCalls, senders: CommVariants) -> FloatArray:
-    """How often over the host's seconds are waited for because nothing runs beside them.
+def _waited_frac(calls: CollectiveCalls, variants: CommVariants) -> FloatArray:
+    """How many times over the device waits for the host's seconds: 0 where the host runs ahead.
 
-    Each where each launch is waited for. Tensor ranks then meet at every collective, and the last one's host sets the
-    pace: of n waits that are spread as exponentials are, the longest is their mean times 1 + 1/2 + ... + 1/n. A host
-    that must see how rows were routed before it goes on is waited for in those blocks.
+    Where every launch is waited for, tensor-parallel ranks meet at every collective and the slowest host sets the
+    pace: the longest of n exponentially distributed waits is their mean times 1 + 1/2 + ... + 1/n. A host that must
+    see how tokens were routed before it goes on is waited for in blocks with experts.
     """
-    is_sent = sends.time_s > 0
-    most = np.where(is_sent & (sends.axis == _TP), sends.num_ranks, 1).max(axis=1, initial=1)
+    is_sent = calls.time_s > 0
+    most = np.where(is_sent & (calls.axis == _TP), calls.num_ranks, 1).max(axis=1, initial=1)
     meeting = np.cumsum(1.0 / np.arange(1, most.max() + 1))[most - 1]
-    is_routed = np.any(is_sent & (sends.axis == _EP), axis=1)
-    is_seen = is_routed & ~senders.may_overlap["routing"]
-    return np.where(senders.may_overlap["host"], np.where(is_seen, 1.0, 0.0), meeting)
+    is_routed = np.any(is_sent & (calls.axis == _EP), axis=1)
+    is_seen = is_routed & ~variants.may_overlap["routing"]
+    return np.where(variants.may_overlap["host"], np.where(is_seen, 1.0, 0.0), meeting)
 
 
-def walk_parts(columns: FloatArray, local: Ops, num_parts: IntArray, costed: Callable[[Ops], FloatArray]) -> None:
-    """Makes of the cost of attention over one part of the keys that over `num_parts` of each cut, and of adding them.
+def add_ring_parts(columns: FloatArray, local: Ops, num_parts: IntArray, costed: Callable[[Ops], FloatArray]) -> None:
+    """Turns the cost of attention over one part of the keys into that over all `num_parts`, and merging them.
 
-    `columns` are as in COSTS by `local`, cut after cut, by chips where there are many; and so is what `costed` gives. A
-    part is a kernel of its own: it starts and ends, and reads its queries again.
+    In ring attention each part is a kernel of its own: it is launched, and reads its queries again. `columns` are
+    costs in the order of COSTS by operators of `local`, cut after cut, by chips where there are many; so is what
+    `costed` gives.
     """
     if not np.any(num_parts > 1):
         return
@@ -339,7 +344,7 @@ def walk_parts(columns: FloatArray, local: Ops, num_parts: IntArray, costed: Cal
 
 
 def _merges(attentions: Ops) -> Ops:
-    """What adds one part to the others: outputs, or gradients of queries and of the keys and values that pass."""
+    """The operators that merge one part of ring attention with the others: outputs, or gradients of q, k and v."""
     b, m, n, k, v = attentions.extents.T
     is_backward = attentions.is_backward
     passing = -(-b * n * (k + v) * attentions.distinct_frac[:, 1] // k).astype(np.int64)
@@ -357,90 +362,102 @@ def _merges(attentions: Ops) -> Ops:
     )
 
 
-def leave_last_part(work: FloatArray, senders: CommVariants) -> None:
-    """Takes attention over the last part to come round out of the time behind which the others come.
+def exclude_last_ring_part(work: FloatArray, variants: CommVariants) -> None:
+    """Takes attention over the last part of the ring out of the time that hides the transfer of the others.
 
-    `work` is ways by its rows by senders by policies.
+    `work` is directions by rows by variants by policies.
     """
-    is_ring = senders.context_exchange == _RING
+    is_ring = variants.context_exchange == _RING
     if is_ring.any():
-        share = np.where(is_ring, 1.0 - 1.0 / senders.num_context_ranks, 1.0)
+        share = np.where(is_ring, 1.0 - 1.0 / variants.num_context_ranks, 1.0)
         work[:, [row for row in ROWS["core"] if row < work.shape[1]]] *= share[:, None]
 
 
 def context_collectives(
-    block: BlockRows, local: Ops, senders: CommVariants, pace: CollectiveOverheads
+    block: BlockRows, local: Ops, variants: CommVariants, overheads: CollectiveOverheads
 ) -> list[CollectiveCalls]:
-    """What senders that do not gather keys and values exchange in a block; nothing where all gather them."""
+    """Context-parallel collectives of a block for the variants that use a ring or all-to-alls, not gathers."""
     rows = np.flatnonzero(np.isin(block.ops.kind, _EXCHANGES))
     found = []
-    for exchange, collectives_of in ((_DEALT, _dealt), (_RING, _passed_on)):
-        chosen = np.flatnonzero((senders.context_exchange == exchange) & (senders.num_context_ranks > 1))
+    for kind, collectives_of in ((_ALL_TO_ALL, _all_to_alls), (_RING, _ring_hops)):
+        chosen = np.flatnonzero((variants.context_exchange == kind) & (variants.num_context_ranks > 1))
         if len(rows) and len(chosen):
-            found.append(collectives_of(block, rows, local, senders, chosen, pace))
+            found.append(collectives_of(block, rows, local, variants, chosen, overheads))
     return found
 
 
-def _dealt(
-    block: BlockRows, rows: IntArray, local: Ops, senders: CommVariants, chosen: IntArray, pace: CollectiveOverheads
+def _all_to_alls(
+    block: BlockRows,
+    rows: IntArray,
+    local: Ops,
+    variants: CommVariants,
+    chosen: IntArray,
+    overheads: CollectiveOverheads,
 ) -> CollectiveCalls:
-    """Four all-to-alls forward and four backward, which attention waits for: what it reads is kept as it is dealt."""
+    """Four all-to-alls forward and four backward, which attention waits for; its inputs are kept as they arrive."""
     rows = rows[block.ops.phase[rows] != Phase.WEIGHT_GRAD]
-    each_bytes = _bytes(block, rows, local, senders, has_queries=True) / NUM_DEALT
-    return _sends(
+    each_bytes = _part_bytes(block, rows, local, variants, has_queries=True) / NUM_ALL_TO_ALLS
+    return _repeated_calls(
         block,
         rows,
-        senders,
+        variants,
         chosen,
         collective="all-to-all",
         each_bytes=each_bytes,
-        num_calls=np.full(each_bytes.shape, NUM_DEALT),
+        num_calls=np.full(each_bytes.shape, NUM_ALL_TO_ALLS),
         runs=block.runs[:, rows].T,
         is_awaited=np.ones(len(rows), dtype=bool),
-        pace=pace,
+        overheads=overheads,
     )
 
 
-def _passed_on(
-    block: BlockRows, rows: IntArray, local: Ops, senders: CommVariants, chosen: IntArray, pace: CollectiveOverheads
+def _ring_hops(
+    block: BlockRows,
+    rows: IntArray,
+    local: Ops,
+    variants: CommVariants,
+    chosen: IntArray,
+    overheads: CollectiveOverheads,
 ) -> CollectiveCalls:
-    """Hop by hop: keys and values past all others, forward and backward; their gradients so and then home.
+    """Ring attention: keys and values go round the ring hop by hop, forward and backward, and their gradients too.
 
-    Attention that runs again has the keys come round again. The last hop home is waited for.
+    Recomputed attention sends the keys round again. Gradients take one more hop, home, which is waited for.
     """
     ops, last = block.ops, rows[block.ops.phase[rows] == Phase.INPUT_GRAD]
     again = ops.is_core & (ops.phase == Phase.RECOMPUTE)
     runs = np.where(
         (ops.phase[rows] == Phase.RECOMPUTE)[:, None], block.runs[:, again].any(axis=1), block.runs[:, rows].T
     )
-    every = np.concatenate([rows, last])
-    is_last = np.arange(len(every)) >= len(rows)
-    part_bytes = _bytes(block, every, local, senders, has_queries=False)
-    return _sends(
+    all_rows = np.concatenate([rows, last])
+    is_last = np.arange(len(all_rows)) >= len(rows)
+    part_bytes = _part_bytes(block, all_rows, local, variants, has_queries=False)
+    return _repeated_calls(
         block,
-        every,
-        senders,
+        all_rows,
+        variants,
         chosen,
         collective="point-to-point",
         each_bytes=part_bytes,
-        num_calls=np.where(is_last, 1, senders.num_context_ranks[:, None] - 1),
+        num_calls=np.where(is_last, 1, variants.num_context_ranks[:, None] - 1),
         runs=np.concatenate([runs, block.runs[:, last].T]),
         is_awaited=is_last,
-        pace=pace,
+        overheads=overheads,
     )
 
 
-def _bytes(block: BlockRows, rows: IntArray, local: Ops, senders: CommVariants, *, has_queries: bool) -> FloatArray:
-    """A device's own part of keys and values, with its queries and outputs or without, senders by rows."""
-    under = senders.cut[:, None] * (len(local) // senders.num_cuts) + block.start + rows
+def _part_bytes(
+    block: BlockRows, rows: IntArray, local: Ops, variants: CommVariants, *, has_queries: bool
+) -> FloatArray:
+    """Bytes of a device's part of keys and values, with or without its queries and outputs: variants by rows."""
+    under = variants.cut[:, None] * (len(local) // variants.num_cuts) + block.start + rows
     cols = local.extents[under, N] + (local.extents[under, V] if has_queries else 0)
     return np.asarray(local.extents[under, M] * cols * DTYPE_BYTES[local.dtype[under]])
 
 
-def _sends(
+def _repeated_calls(
     block: BlockRows,
     rows: IntArray,
-    senders: CommVariants,
+    variants: CommVariants,
     chosen: IntArray,
     *,
     collective: str,
@@ -448,16 +465,19 @@ def _sends(
     num_calls: IntArray,
     runs: BoolArray,
     is_awaited: BoolArray,
-    pace: CollectiveOverheads,
+    overheads: CollectiveOverheads,
 ) -> CollectiveCalls:
-    """`num_calls` of a collective one after the other, of the senders `chosen`."""
+    """`num_calls` of a collective one after the other, of the variants `chosen`."""
     time_s, sent = np.zeros(each_bytes.shape), np.zeros(each_bytes.shape)
     ranks, calls = np.ones_like(num_calls), np.zeros_like(num_calls)
-    for group, some in by_group(senders.groups, senders.group_of["context"][chosen]):
-        here = chosen[some]
-        per_step_s, once_bytes = timed(collective, each_bytes[here], group, pace.link_frac)
-        calls[here], ranks[here] = num_calls[here], num_ranks(group)
-        time_s[here], sent[here] = calls[here] * (per_step_s + pace.exchange_s), calls[here] * once_bytes
+    for group, members in by_group(variants.groups, variants.group_of["context"][chosen]):
+        rows_of_group = chosen[members]
+        call_s, call_bytes = timed(collective, each_bytes[rows_of_group], group, overheads.link_frac)
+        calls[rows_of_group], ranks[rows_of_group] = num_calls[rows_of_group], num_ranks(group)
+        time_s[rows_of_group], sent[rows_of_group] = (
+            calls[rows_of_group] * (call_s + overheads.start_s),
+            calls[rows_of_group] * call_bytes,
+        )
     return CollectiveCalls(
         axis=np.full(len(rows), COMM_AXES.index("cp")),
         phase=block.ops.phase[rows],

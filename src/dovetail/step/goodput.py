@@ -1,6 +1,6 @@
 """A long run with failures and checkpoints: the share of its time that is of use, and the best interval. Closed forms.
 
-Failures come as a Poisson process. docs/model/goodput.md derives every formula; `schedule/failure_events.py` plays the
+Failures come as a Poisson process. docs/model/goodput.md derives every formula; `step/failure_events.py` plays the
 same run out event by event, and a test makes the two agree.
 """
 

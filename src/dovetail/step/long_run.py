@@ -25,34 +25,34 @@ def long_run(
             message = "reliability is not modelled for clusters of several parts"
             raise NotModelled(f"{message}; leave it out of its parts", "reliability")
         return NotStated()
-    said = cluster.reliability
-    if isinstance(said, NotStated):
-        return said
-    whole_bytes = checkpoint_bytes(sharded.graph, precision)
-    recovery = _recovery(said, cluster.num_devices, whole_bytes, sharded, precision)
-    slow_s = slowed_step_s(steps, cluster, said.slow_devices) if said.slow_devices else step_s
-    slowing = _slowing(said, cluster.num_devices, recovery, step_s, slow_s)
-    return goodput(recovery, slowing, said.checkpoints.interval, whole_bytes)
+    reliability = cluster.reliability
+    if isinstance(reliability, NotStated):
+        return reliability
+    total_bytes = checkpoint_bytes(sharded.graph, precision)
+    recovery = _recovery(reliability, cluster.num_devices, total_bytes, sharded, precision)
+    slow_s = slowed_step_s(steps, cluster, reliability.slow_devices) if reliability.slow_devices else step_s
+    slowing = _slowing(reliability, cluster.num_devices, recovery, step_s, slow_s)
+    return goodput(recovery, slowing, reliability.checkpoints.interval, total_bytes)
 
 
 def _recovery(
-    said: Reliability, num_devices: int, whole_bytes: float, sharded: ShardedPlan, precision: Precision
+    reliability: Reliability, num_devices: int, total_bytes: float, sharded: ShardedPlan, precision: Precision
 ) -> Recovery:
     """A restart reads what a checkpoint wrote, at the pace it was written."""
-    checkpoints = said.checkpoints
-    write_s = slowest_s(checkpoints.writes, whole_bytes, device_checkpoint_bytes(sharded, precision))
-    copy_s = slowest_s(checkpoints.copies, whole_bytes, copied_checkpoint_bytes(sharded, precision))
+    checkpoints = reliability.checkpoints
+    write_s = slowest_s(checkpoints.writes, total_bytes, device_checkpoint_bytes(sharded, precision))
+    copy_s = slowest_s(checkpoints.copies, total_bytes, copied_checkpoint_bytes(sharded, precision))
     return Recovery(
-        mtbf_s=said.failures.among_s(num_devices),
+        mtbf_s=reliability.failures.among_s(num_devices),
         stall_s=copy_s if checkpoints.is_asynchronous else write_s,
         write_s=write_s if checkpoints.is_asynchronous else 0.0,
-        restart_s=said.restart_s + write_s,
+        restart_s=reliability.restart_s + write_s,
     )
 
 
-def _slowing(said: Reliability, num_devices: int, recovery: Recovery, step_s: float, slow_s: float) -> Slowing:
+def _slowing(reliability: Reliability, num_devices: int, recovery: Recovery, step_s: float, slow_s: float) -> Slowing:
     """A slow device is replaced by a restart from a checkpoint written for it, so that no work is lost."""
-    replacement = said.slow_devices.replacement if said.slow_devices else None
+    replacement = reliability.slow_devices.replacement if reliability.slow_devices else None
     if replacement is None:
         return standing(step_s, slow_s)
     onset_s = replacement.onsets.among_s(num_devices)

@@ -53,8 +53,8 @@ def measured_share(graph: Graph, plan: Plan, cluster: AnyCluster) -> MeasuredSha
         if not run.is_measured:
             others.setdefault(run.what, []).append(run)
     not_measured = [
-        NotMeasured(what=what, num_runs=sum(r.num_runs for r in same), total_s=sum(r.total_s for r in same))
-        for what, same in others.items()
+        NotMeasured(what=what, num_runs=sum(r.num_runs for r in same_shape), total_s=sum(r.total_s for r in same_shape))
+        for what, same_shape in others.items()
     ]
     return MeasuredShare(
         sources=tuple(chip.measured.source for chip in chips_of(cluster) if chip.measured),

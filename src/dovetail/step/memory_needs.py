@@ -56,14 +56,16 @@ def _most_bytes(
     sharded: ShardedPlans, precision: Precision, of_stages: Callable[[MemoryTable, Stages], FloatArray]
 ) -> FloatArray:
     layout, others = ([getattr(sharded.plans, name) for name in names] for names in (_LAYOUT, _ELSE))
-    first, alike = distinct(*layout, sharded.cuts.of_plan, *others)  # by layout and cut, so tables are read in order
+    first, variant_of = distinct(
+        *layout, sharded.cuts.of_plan, *others
+    )  # by layout and cut, so tables are read in order
     table = memory_table(sharded.at(first), precision)
     peaks_bytes = np.zeros(len(first))
     for stages in _stages(sharded.graph, table):
         for start in range(0, len(stages.rows), NUM_ROWS_AT_ONCE):
             few = stages.between(start, start + NUM_ROWS_AT_ONCE)
             np.maximum.at(peaks_bytes, few.rows, of_stages(table, few))
-    return np.asarray(peaks_bytes[alike])
+    return np.asarray(peaks_bytes[variant_of])
 
 
 def _stages(graph: Graph, table: MemoryTable) -> Iterator[Stages]:
@@ -83,10 +85,10 @@ def _stages(graph: Graph, table: MemoryTable) -> Iterator[Stages]:
         yield Stages(
             stage=stage,
             is_last=is_last,
-            rows=np.concatenate([some.rows for some in found]),
+            rows=np.concatenate([fullest.rows for fullest in found]),
             blocks=blocks,
-            counts=np.repeat([some.counts for some in found], [len(some.rows) for some in found], axis=0).T,
-            in_flight=np.concatenate([some.in_flight for some in found]),
+            counts=np.repeat([fullest.counts for fullest in found], [len(fullest.rows) for fullest in found], axis=0).T,
+            in_flight=np.concatenate([fullest.in_flight for fullest in found]),
         )
 
 

@@ -1,7 +1,7 @@
-"""Time of what a plan offloads to the host: activations beside both passes, and the update that runs there.
+"""Time of what a plan offloads to the host: copies of activations in both passes, and the optimizer's update there.
 
-A copy engine moves bytes: it takes no compute, and each direction of the link is its own. What a pass has no time to
-hide is waited for. The update on the host is bound by the host's memory (Ren et al., ZeRO-Offload, arXiv:2101.06840).
+Copy engines take no compute, and the two directions of the link do not share bandwidth. What a pass cannot hide is
+exposed. The update on the host is bound by the host's memory (Ren et al., ZeRO-Offload, arXiv:2101.06840).
 """
 
 from __future__ import annotations

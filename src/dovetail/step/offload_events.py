@@ -1,6 +1,6 @@
 """Offload of activations played out layer by layer on one device: its compute, and a copy engine each way.
 
-The twin of the closed form in `schedule.offload`, in which a pass takes as long as its compute or its copies.
+The twin of the closed form in `step.offload`, in which a pass takes as long as its compute or its copies.
 """
 
 from __future__ import annotations

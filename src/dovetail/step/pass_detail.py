@@ -20,10 +20,10 @@ from dovetail.step.assembly import Assembly
 from dovetail.step.communication import (
     PHASES_OF_PASS,
     CollectiveCalls,
-    exchanging,
+    add_ring_parts,
+    collective_overheads,
     joined_collectives,
     overlaps,
-    walk_parts,
 )
 from dovetail.step.plan_table import PlanContext
 from dovetail.step.work import COMM_AXES, COSTS, Work
@@ -76,25 +76,28 @@ class _Repeat:
 
 
 class StageDetail:
-    """The stages of one plan, operator by operator; `made` is the plan's step, put together."""
+    """The stages of one plan, operator by operator; `assembly` is the plan's step, put together."""
 
-    def __init__(self, made: Assembly, plan: Plan) -> None:
-        self._made = made
+    def __init__(self, assembly: Assembly, plan: Plan) -> None:
+        self._assembly = assembly
         self._plan = plan
-        self._parts = [_PoolCosts(part) for part in made.shared.parts]
+        self._parts = [_PoolCosts(part) for part in assembly.context.parts]
 
     def passes(self, run: int, *, is_split: bool) -> dict[str, tuple[Spell, ...]]:
         """What the passes of a microbatch on a stage of `run` hold, by kind: forward and backward.
 
         Where `is_split`, the backward pass is two: input and weight.
         """
-        made, stage = self._made, self._made.same.runs[run]
-        times = made.stage_times(is_transfer_free=False)
-        whole_s = [float(np.asarray(way)[0, run]) for way in times.by_run]
+        assembly, stage = self._assembly, self._assembly.group.runs[run]
+        times = assembly.stage_times(is_transfer_free=False)
+        whole_s = [float(np.asarray(direction)[0, run]) for direction in times.by_run]
         stage = replace(stage, spans=ordered_parts(self._parts[stage.part].graph, stage, self._plan))
-        works = [self._work(run, way) for way in range(len(PHASES_OF_PASS))]
-        repeats = [list(self._parts[stage.part].repeats(stage, way, stage_clock_frac(made, run))) for way in range(2)]
-        handed_s = [0.0 if made.is_beside[0] else self._handed_s(run, way) for way in range(2)]
+        works = [self._work(run, direction) for direction in range(len(PHASES_OF_PASS))]
+        repeats = [
+            list(self._parts[stage.part].repeats(stage, direction, stage_clock_frac(assembly, run)))
+            for direction in range(2)
+        ]
+        handed_s = [0.0 if assembly.is_beside[0] else self._handed_s(run, direction) for direction in range(2)]
         found = {"forward": _laid(repeats[0], whole_s[0], _waits(works[0], repeats[0], whole_s[0], handed_s[0]))}
         if is_split:
             full = list(self._parts[stage.part].repeats(stage, 1, 1.0))
@@ -102,20 +105,20 @@ class StageDetail:
         waits = _waits(works[1], repeats[1], whole_s[1], handed_s[1])
         return found | {"backward": _laid(repeats[1], whole_s[1], waits)}
 
-    def _work(self, run: int, way: int) -> Work:
-        columns = self._made.columns
+    def _work(self, run: int, direction: int) -> Work:
+        columns = self._assembly.columns
         stage = columns.works.at(int(columns.work_of[0]), run)
-        return (stage.forward, stage.backward)[way]
+        return (stage.forward, stage.backward)[direction]
 
-    def _handed_s(self, run: int, way: int) -> float:
+    def _handed_s(self, run: int, direction: int) -> float:
         """What handing on takes of the direction of a microbatch, all its chunks together."""
-        hops_s = np.broadcast_to(self._made.hops_s[way], (1, len(self._made.same.runs)))
-        return float(self._made.same.num_copies * self._made.same.interleave * hops_s[0, run])
+        hops_s = np.broadcast_to(self._assembly.hops_s[direction], (1, len(self._assembly.group.runs)))
+        return float(self._assembly.group.num_copies * self._assembly.group.interleave * hops_s[0, run])
 
 
-def stage_clock_frac(made: Assembly, run: int) -> float:
+def stage_clock_frac(assembly: Assembly, run: int) -> float:
     """Share of full clock that a stage of `run` has."""
-    columns = made.columns
+    columns = assembly.columns
     clock = np.broadcast_to(columns.works.clock_frac, columns.forward_s.shape)
     return float(clock[columns.work_of[0], run])
 
@@ -123,13 +126,13 @@ def stage_clock_frac(made: Assembly, run: int) -> float:
 class _PoolCosts:
     """The operators and collectives of one plan's blocks on one part of the cluster, costed."""
 
-    def __init__(self, part: PlanContext) -> None:
-        self.graph, self._chip = part.graph, part.cluster.chip
-        self._frame: PlacedPlans = placed_plans(part.sharded, part.places, part.precision)
-        self._sharded = part.sharded
+    def __init__(self, context: PlanContext) -> None:
+        self.graph, self._chip = context.graph, context.cluster.chip
+        self._placed: PlacedPlans = placed_plans(context.sharded, context.places, context.precision)
+        self._sharded = context.sharded
         costs = op_costs(self._sharded.local, self._chip)
         columns = np.stack([getattr(costs, name) for name in COSTS])
-        walk_parts(columns, self._sharded.local, self._sharded.cuts.degrees[Axis.HOPS], self._costed)
+        add_ring_parts(columns, self._sharded.local, self._sharded.cuts.degrees[Axis.HOPS], self._costed)
         self._compute_s, self._clocked_s = (columns[COSTS.index(name)] for name in ("compute_s", "clocked_s"))
         self._limit = costs.limit
 
@@ -137,41 +140,43 @@ class _PoolCosts:
         costs = op_costs(ops, self._chip)  # type: ignore[arg-type]
         return np.stack([getattr(costs, name) for name in COSTS])
 
-    def repeats(self, stage: StageGroup, way: int, clock_frac: float) -> Iterator[_Repeat]:
+    def repeats(self, stage: StageGroup, direction: int, clock_frac: float) -> Iterator[_Repeat]:
         """The blocks of a stage as they run forward, or backward: from the last to the first."""
-        for span in stage.spans if way == 0 else reversed(stage.spans):
-            one = self._repeat(span, way, clock_frac)
+        for span in stage.spans if direction == 0 else reversed(stage.spans):
+            one = self._repeat(span, direction, clock_frac)
             yield from (one for _ in range(span.count))
 
-    def _repeat(self, span: LayerSpan, way: int, clock_frac: float) -> _Repeat:
-        frame, policy = self._frame, span.policy
+    def _repeat(self, span: LayerSpan, direction: int, clock_frac: float) -> _Repeat:
+        placed, policy = self._placed, span.policy
         assert 0 <= policy < len(RECOMPUTE_POLICIES), span
         rows = self._sharded.blocks[span.block]
-        parts = frame.sends(span.block, exchanging(self._chip.calibration))
-        sends, names = joined_collectives(parts), _send_names(rows.ops.names, rows.ops.unit, parts)
-        is_beside = overlaps(sends, frame.senders)[0]
-        is_here = np.isin(sends.phase, PHASES_OF_PASS[way]) & sends.runs[:, policy] & (sends.time_s[0] > 0)
+        parts = placed.sends(span.block, collective_overheads(self._chip.calibration))
+        calls, names = joined_collectives(parts), _send_names(rows.ops.names, rows.ops.unit, parts)
+        is_beside = overlaps(calls, placed.variants)[0]
+        is_called = np.isin(calls.phase, PHASES_OF_PASS[direction]) & calls.runs[:, policy] & (calls.time_s[0] > 0)
         network = np.flatnonzero(rows.ops.unit == Unit.NETWORK)
-        held = {int(row): index for index, row in enumerate(network)}  # of its network rows, which collective
+        call_of_row = {int(row): index for index, row in enumerate(network)}  # of its network rows, which collective
         pieces: list[_PassItem] = []
-        for row in self._order(span, way):
-            if row in held:
-                index = held[row]
-                if is_here[index] and not is_beside[index]:
-                    pieces.append(_sent(names[index], sends, index))
+        for row in self._order(span, direction):
+            if row in call_of_row:
+                index = call_of_row[row]
+                if is_called[index] and not is_beside[index]:
+                    pieces.append(_collective_item(names[index], calls, index))
             elif rows.ops.unit[row] in UNITS:
                 pieces.append(self._computed(rows.start + row, rows.ops.names[row], clock_frac, rows.ops.phase[row]))
-        later = [i for i in np.flatnonzero(is_here & ~is_beside).tolist() if i >= len(network)]
-        pieces += [_sent(names[index], sends, index) for index in later]
-        beside = [_sent(names[index], sends, index) for index in np.flatnonzero(is_here & is_beside).tolist()]
+        later = [i for i in np.flatnonzero(is_called & ~is_beside).tolist() if i >= len(network)]
+        pieces += [_collective_item(names[index], calls, index) for index in later]
+        beside = [
+            _collective_item(names[index], calls, index) for index in np.flatnonzero(is_called & is_beside).tolist()
+        ]
         name = self.graph.blocks[span.block].name
         return _Repeat(block=name, pieces=tuple(pieces), beside=tuple(beside))
 
-    def _order(self, span: LayerSpan, way: int) -> list[int]:
+    def _order(self, span: LayerSpan, direction: int) -> list[int]:
         """Rows of a block that a direction runs; what is computed again comes before gradients."""
         rows = self._sharded.blocks[span.block]
         phase = rows.ops.phase
-        if way == 0:
+        if direction == 0:
             return [int(row) for row in np.flatnonzero(phase == Phase.FORWARD)]
         again = np.flatnonzero((phase == Phase.RECOMPUTE) & rows.runs[span.policy])
         gradients = np.flatnonzero((phase == Phase.INPUT_GRAD) | (phase == Phase.WEIGHT_GRAD))
@@ -186,16 +191,16 @@ class _PoolCosts:
 
 def _send_names(names: tuple[str, ...], unit: IntArray, parts: tuple[CollectiveCalls, ...]) -> list[str]:
     """What the collectives of a block are called, in the order of `PlacedPlans.sends`."""
-    own = [names[row] for row in np.flatnonzero(unit == Unit.NETWORK)]
+    in_graph = [names[row] for row in np.flatnonzero(unit == Unit.NETWORK)]
     _, *context, _plain, _experts = parts
     passed = ["keys and values" for part in context for _ in range(len(part.axis))]
     moved = ["reduce gradients", "gather weights", "gather weights"]
-    return [*own, *passed, *moved, *(f"{words} of experts" for words in moved)]
+    return [*in_graph, *passed, *moved, *(f"{words} of experts" for words in moved)]
 
 
-def _sent(name: str, sends: CollectiveCalls, index: int) -> _PassItem:
-    axis = COMM_AXES[sends.axis[index]]
-    return _PassItem(name=name, track=axis, axis=axis, time_s=float(sends.time_s[0, index]))
+def _collective_item(name: str, calls: CollectiveCalls, index: int) -> _PassItem:
+    axis = COMM_AXES[calls.axis[index]]
+    return _PassItem(name=name, track=axis, axis=axis, time_s=float(calls.time_s[0, index]))
 
 
 def _waits(work: Work, repeats: Sequence[_Repeat], whole_s: float, handed_s: float) -> dict[str, float]:
@@ -224,16 +229,16 @@ def _laid(repeats: Sequence[_Repeat], whole_s: float, waits: dict[str, float]) -
             clock_s += piece.time_s
     if handed_s:
         spells += _spells(_PassItem(name=HANDED, track=WAITS, time_s=handed_s), clock_s, "")
-    for axis, some in beside.items():
-        spells += _floating(f"{axis} {BESIDE}", some, whole_s)
+    for axis, items in beside.items():
+        spells += _floating(f"{axis} {BESIDE}", items, whole_s)
     return tuple(spells)
 
 
 def _spells(piece: _PassItem, begin_s: float, block: str) -> list[Spell]:
     """A piece from `begin_s` on; of a collective, that it is waited for as well."""
     end_s = begin_s + piece.time_s
-    own = Spell(name=piece.name, track=piece.track, begin_s=begin_s, end_s=end_s, block=block, limit=piece.limit)
-    return [replace(own, name=f"wait for {piece.name}", track=WAITS), own] if piece.axis else [own]
+    spell = Spell(name=piece.name, track=piece.track, begin_s=begin_s, end_s=end_s, block=block, limit=piece.limit)
+    return [replace(spell, name=f"wait for {piece.name}", track=WAITS), spell] if piece.axis else [spell]
 
 
 def _as_pieces(waits: dict[str, float], share: float) -> Iterator[_PassItem]:
@@ -241,11 +246,11 @@ def _as_pieces(waits: dict[str, float], share: float) -> Iterator[_PassItem]:
         yield _PassItem(name=name, track=WAITS, time_s=share * wait_s)
 
 
-def _floating(track: str, some: list[tuple[float, _PassItem, str]], whole_s: float) -> Iterator[Spell]:
+def _floating(track: str, items: list[tuple[float, _PassItem, str]], whole_s: float) -> Iterator[Spell]:
     """Collectives one after another, each from its block on, but all of them over by `whole_s` where that can be."""
-    left_s = sum(piece.time_s for _, piece, _ in some)
+    left_s = sum(piece.time_s for _, piece, _ in items)
     clock_s = 0.0
-    for release_s, piece, block in some:
+    for release_s, piece, block in items:
         begin_s = max(clock_s, min(release_s, whole_s - left_s))
         clock_s, left_s = begin_s + piece.time_s, left_s - piece.time_s
         yield Spell(name=piece.name, track=track, begin_s=begin_s, end_s=clock_s, block=block)
@@ -258,10 +263,10 @@ def _split(repeats: Sequence[_Repeat], whole_s: float, weight_s: float) -> dict[
     """
     found = {}
     for kind, is_weight, time_s in (("input", False, whole_s - weight_s), ("weight", True, weight_s)):
-        own = [_of_kind(one, is_weight=is_weight) for one in repeats]
-        rest_s = time_s - sum(one.compute_s for one in own)
+        of_kind = [_of_kind(one, is_weight=is_weight) for one in repeats]
+        rest_s = time_s - sum(one.compute_s for one in of_kind)
         waits = {"communication and the host": rest_s} if rest_s > FLOAT_FRAC * time_s else {}
-        found[kind] = _laid(own, time_s, waits)
+        found[kind] = _laid(of_kind, time_s, waits)
     return found
 
 

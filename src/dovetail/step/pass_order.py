@@ -101,12 +101,12 @@ def steps_of(order: PassOrder) -> tuple[Steps, ...]:
     """
     sizes = [len(rows) for rows in order.devices]
     starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-    every = _steps(np.concatenate(order.devices), order)
-    ends = np.searchsorted(every.first_row, starts[1:])
-    columns = [np.split(getattr(every, field.name), ends) for field in fields(Steps)]
+    all_steps = _steps(np.concatenate(order.devices), order)
+    ends = np.searchsorted(all_steps.first_row, starts[1:])
+    columns = [np.split(getattr(all_steps, field.name), ends) for field in fields(Steps)]
     *others, first_rows = columns
-    own_rows = [rows - start for rows, start in zip(first_rows, starts, strict=True)]
-    return tuple(Steps(*device) for device in zip(*others, own_rows, strict=True))
+    device_rows = [rows - start for rows, start in zip(first_rows, starts, strict=True)]
+    return tuple(Steps(*device) for device in zip(*others, device_rows, strict=True))
 
 
 def _steps(rows: IntArray, order: PassOrder) -> Steps:
@@ -133,14 +133,14 @@ def _needs(rows: IntArray, chunk_devices: IntArray, order: PassOrder) -> tuple[I
     is_first, is_last = place == 0, place == order.route_length - 1
     num_chunks, num_microbatches = len(chunk_devices), order.num_microbatches
 
-    def number(way: IntArray | int, of_chunk: IntArray) -> IntArray:
-        return np.asarray((way * num_chunks + of_chunk) * num_microbatches + microbatch, dtype=np.int64)
+    def number(direction: IntArray | int, of_chunk: IntArray) -> IntArray:
+        return np.asarray((direction * num_chunks + of_chunk) * num_microbatches + microbatch, dtype=np.int64)
 
     is_forward, is_weight = kind == Kind.FORWARD, kind == Kind.WEIGHT
-    own = number(np.where(is_forward, 0, np.where(is_weight, 2, 1)), chunk)
+    number_of_pass = number(np.where(is_forward, 0, np.where(is_weight, 2, 1)), chunk)
     before = np.where(is_first, NOTHING, number(0, chunk - 1))
     after = np.where(is_last, number(0, chunk), number(1, chunk + 1))
     need = np.where(is_forward, before, np.where(is_weight, number(1, chunk), after))
     stays = is_weight | (is_forward & is_first) | (~is_forward & is_last)
     other = np.where(stays, chunk, np.where(is_forward, chunk - 1, chunk + 1))
-    return need, own, chunk_devices[other] != chunk_devices[chunk]
+    return need, number_of_pass, chunk_devices[other] != chunk_devices[chunk]

@@ -41,14 +41,14 @@ class Timeline:
     busy_s: tuple[float, ...]  # time each device works
 
     @property
-    def step_s(self) -> float:
+    def pipeline_s(self) -> float:
         """From the first start to the last end of any pass."""
         return max(float(ends[-1]) for ends in self.ends_s)
 
     @property
     def bubble_s(self) -> tuple[float, ...]:
         """How long each device idles between the step's start and end."""
-        return tuple(self.step_s - busy_s for busy_s in self.busy_s)
+        return tuple(self.pipeline_s - busy_s for busy_s in self.busy_s)
 
     @property
     def gaps_s(self) -> tuple[float, ...]:
@@ -111,7 +111,7 @@ def _run(steps: tuple[Steps, ...], steps_s: list[list[float]], lags_s: list[Floa
     """End of every step that can run. A device runs on until it lacks something, and again when that is done."""
     num_passes = 1 + max(int(step.gives.max()) for step in steps)
     done_s = [_NOT_YET] * num_passes + [0.0]  # the last one is what a pass that needs nothing waits for
-    asked = [NOTHING] * (num_passes + 1)  # the device that waits for a pass
+    waiting_device = [NOTHING] * (num_passes + 1)  # the device that waits for a pass
     ends: list[list[float]] = [[] for _ in steps]
     listed = [(s.needs.tolist(), s.gives.tolist(), lag.tolist()) for s, lag in zip(steps, lags_s, strict=True)]
     ready = list(range(len(steps)))
@@ -124,15 +124,15 @@ def _run(steps: tuple[Steps, ...], steps_s: list[list[float]], lags_s: list[Floa
             (need, other), (lag_s, other_lag_s) = needs[index], waits_s[index]
             lacking = need if done_s[need] == _NOT_YET else other
             if done_s[lacking] == _NOT_YET:
-                asked[lacking] = device
+                waiting_device[lacking] = device
                 break
             clock_s = max(clock_s, done_s[need] + lag_s, done_s[other] + other_lag_s) + steps_s[device][index]
             mine.append(clock_s)
             for give in gives[index]:
                 if give != NOTHING:
                     done_s[give] = clock_s
-                    if asked[give] != NOTHING:
-                        ready.append(asked[give])
+                    if waiting_device[give] != NOTHING:
+                        ready.append(waiting_device[give])
     return ends
 
 

@@ -1,6 +1,6 @@
-"""The length of a step from the first and last pass of every kind: a pipeline's longest paths in closed form.
+"""The length of a pipeline from the first and last pass of every kind: its longest paths in closed form.
 
-A longest path through a step follows one microbatch between devices, stays on a device while that is the one all wait
+Such a path follows one microbatch between devices, stays on a device while that is the one all wait
 for, and follows another microbatch to the end. So it is enough to look at the first and the last pass of each kind
 of each chunk, joined by what the device does between them and by what they need. All that lies on such a path lies on
 one of the schedule, so the result is never too long; it is exact for equal stages and free transfers.
@@ -128,78 +128,78 @@ class Paths:
     chunks_per_device: int
 
 
-def paths(bones: Skeleton, run_of_device: tuple[int, ...], stage_pool: tuple[int, ...] = ()) -> Paths:
-    run, num_runs = np.array(run_of_device)[bones.device], max(run_of_device) + 1
+def paths(bare: Skeleton, run_of_device: tuple[int, ...], stage_pool: tuple[int, ...] = ()) -> Paths:
+    run, num_runs = np.array(run_of_device)[bare.device], max(run_of_device) + 1
     in_run = np.eye(num_runs)[run]
 
     def by_run(counts: IntArray, is_middle: BoolArray) -> FloatArray:
         kinds = (counts[:, :, None] * in_run[:, None, :]).reshape(len(counts), -1)
         return np.concatenate([kinds, is_middle[:, None] * in_run], axis=1)
 
-    both = [by_run(bones.counts, bones.is_middle), by_run(bones.own, np.zeros_like(bones.is_middle))]
+    both = [by_run(bare.counts, bare.is_middle), by_run(bare.own, np.zeros_like(bare.is_middle))]
     place = {(0.0,) * both[0].shape[1]: NOTHING}
-    between, own = ([place.setdefault(tuple(row), len(place) - 1) for row in rows.tolist()] for rows in both)
-    hops = hop_kinds(bones.device[bones.needs], bones.device[:, None], stage_pool)
+    between, of_row = ([place.setdefault(tuple(row), len(place) - 1) for row in rows.tolist()] for rows in both)
+    hops = hop_kinds(bare.device[bare.needs], bare.device[:, None], stage_pool)
     needs = [
         tuple((need, hop) for need, hop in zip(row, lags, strict=True) if need != NOTHING)
-        for row, lags in zip(bones.needs.tolist(), hops.tolist(), strict=True)
+        for row, lags in zip(bare.needs.tolist(), hops.tolist(), strict=True)
     ]
     last = np.zeros(len(run_of_device), dtype=np.int64)
-    last[bones.device] = np.arange(len(bones.device))
+    last[bare.device] = np.arange(len(bare.device))
     return Paths(
         stretches=np.array(list(place)[1:]),
-        passes=tuple(zip(bones.before.tolist(), between, own, needs, strict=True)),
+        passes=tuple(zip(bare.before.tolist(), between, of_row, needs, strict=True)),
         last=last,
-        chunks_per_device=bones.chunks_per_device,
+        chunks_per_device=bare.chunks_per_device,
     )
 
 
-def longest_s(bones: Paths, took_s: FloatArray, more_s: FloatArray, transfer_s: FloatArray) -> FloatArray:
-    """The longest path through `bones`.
+def longest_s(paths: Paths, took_s: FloatArray, more_s: FloatArray, transfer_s: FloatArray) -> FloatArray:
+    """The longest path through a pipeline, of many plans at once.
 
     `took_s` is by kind, run and plan, one microbatch through all the device's chunks; `more_s`, by run and
     plan, what microbatches that the skeleton leaves out take there; `transfer_s` is by kind of hop and plan.
     """
-    parts_s = np.concatenate([(took_s / bones.chunks_per_device).reshape(-1, took_s.shape[-1]), more_s])
-    used = np.any(bones.stretches, axis=0)
-    stretches, parts_s = bones.stretches[:, used], parts_s[used]
+    parts_s = np.concatenate([(took_s / paths.chunks_per_device).reshape(-1, took_s.shape[-1]), more_s])
+    used = np.any(paths.stretches, axis=0)
+    stretches, parts_s = paths.stretches[:, used], parts_s[used]
     if parts_s.shape[1] == 1:
-        alone_s = _longest_alone_s(bones, (stretches @ parts_s)[:, 0].tolist(), transfer_s[:, 0].tolist())
+        alone_s = _longest_alone_s(paths, (stretches @ parts_s)[:, 0].tolist(), transfer_s[:, 0].tolist())
         return np.array([alone_s])
     found_s = np.empty(parts_s.shape[1])
     for start in range(0, len(found_s), PLAN_BATCH):
-        some = slice(start, start + PLAN_BATCH)
-        found_s[some] = _longest_s(bones, stretches @ parts_s[:, some], transfer_s[:, some])
+        batch = slice(start, start + PLAN_BATCH)
+        found_s[batch] = _longest_s(paths, stretches @ parts_s[:, batch], transfer_s[:, batch])
     return found_s
 
 
-def _longest_alone_s(bones: Paths, stretches_s: list[float], lags_s: list[float]) -> float:
+def _longest_alone_s(paths: Paths, stretches_s: list[float], lags_s: list[float]) -> float:
     """As `_longest_s`, of one plan: numbers, as an array of one takes ten times as long to add to."""
     ends_s: list[float] = []
-    for before, between, own, needs in bones.passes:
+    for before, between, of_row, needs in paths.passes:
         begun_s = ends_s[before] if before != NOTHING else 0.0
         if between != NOTHING:
             begun_s += stretches_s[between]
         for need, hop in needs:
             ready_s = ends_s[need] if hop == NO_HOP else ends_s[need] + lags_s[hop]
             begun_s = max(begun_s, ready_s)
-        ends_s.append(begun_s + stretches_s[own])
-    last: list[int] = bones.last.tolist()
+        ends_s.append(begun_s + stretches_s[of_row])
+    last: list[int] = paths.last.tolist()
     return max(ends_s[row] for row in last)
 
 
-def _longest_s(bones: Paths, stretches_s: FloatArray, transfer_s: FloatArray) -> FloatArray:
-    ends_s = np.zeros((len(bones.passes), transfer_s.shape[1]))
+def _longest_s(paths: Paths, stretches_s: FloatArray, transfer_s: FloatArray) -> FloatArray:
+    ends_s = np.zeros((len(paths.passes), transfer_s.shape[1]))
     end, stretch, lag_s = list(ends_s), list(stretches_s), list(transfer_s)
     arrives_s = np.empty(transfer_s.shape[1])
     is_free = not transfer_s.any()
-    for here, (before, between, own, needs) in zip(end, bones.passes, strict=True):
-        begun = end[before] if before != NOTHING else here  # rows not reached yet are zero
+    for row_end_s, (before, between, of_row, needs) in zip(end, paths.passes, strict=True):
+        begun = end[before] if before != NOTHING else row_end_s  # rows not reached yet are zero
         if between != NOTHING:
-            begun = np.add(begun, stretch[between], out=here)
+            begun = np.add(begun, stretch[between], out=row_end_s)
         for need, hop in needs:
             ready = end[need] if is_free or hop == NO_HOP else np.add(end[need], lag_s[hop], out=arrives_s)
-            begun = np.maximum(begun, ready, out=here)
-        np.add(begun, stretch[own], out=here)
-    slowest_s: FloatArray = ends_s[bones.last].max(axis=0)
+            begun = np.maximum(begun, ready, out=row_end_s)
+        np.add(begun, stretch[of_row], out=row_end_s)
+    slowest_s: FloatArray = ends_s[paths.last].max(axis=0)
     return slowest_s

@@ -1,11 +1,11 @@
-"""Plans as columns on whatever clusters: costs by chip, collectives by network, each worked out once and kept.
+"""Plans as columns on any cluster: operators are costed once per chip and collectives once per network, and kept.
 
-`PlanTable` keeps them; `Shared` is what it says of its plans on one cluster, of equal devices or of several parts.
+`PlanTable` keeps these costs; `PlanContext` is its plans on one cluster, of equal devices or of several parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,20 +21,20 @@ from dovetail.hardware.topology import Group
 from dovetail.parallel.placement import Placements, nowhere, placements_of
 from dovetail.parallel.plan import Plan, Plans
 from dovetail.parallel.sharding import ShardedPlans, shard, shard_plans
-from dovetail.step.communication import CollectiveOverheads, CommTotals, by_group, exchanging, timed
+from dovetail.step.communication import CollectiveOverheads, CommTotals, by_group, collective_overheads, timed
 from dovetail.step.offload import NoOffload, Offload, offload_of
 from dovetail.step.work import NUM_ROWS, NUM_TIMED, StageWork
-from dovetail.step.work_table import Costed, PlacedPlans, WorkTable, costed, placed_plans, sending
+from dovetail.step.work_table import Costed, PlacedPlans, WorkTable, costed, placed_plans, with_communication
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlanContext:
-    """Sharded plans on one cluster: where they lie, the work of their blocks, what stages hand on.
+    """Sharded plans on one cluster: their placement, the work of their blocks, transfers between stages.
 
-    On a cluster of several parts, `others` are the same plans on all but the first, which `cluster`, `places` and
-    `table` are of; `between` is how two parts are joined, and `transfer_s` has one more axis, by kind of hop.
+    On a cluster of several parts, `cluster`, `places` and `table` are of the first part and `others` are the same
+    plans on each other part; `between` joins two parts, and `transfer_s` has one more axis, by kind of hop.
     """
 
     sharded: ShardedPlans
@@ -44,7 +44,7 @@ class PlanContext:
     table: WorkTable
     num_microbatches: IntArray
     transfer_of: IntArray
-    transfer_s: FloatArray  # one hand-over between stages
+    transfer_s: FloatArray  # one send between neighbouring stages
     offload: Offload | NoOffload
     others: tuple[PlanContext, ...] = ()
     between: Group = ()
@@ -63,12 +63,12 @@ class PlanContext:
 
     @property
     def compute_slowdown_frac(self) -> float:
-        """Share of compute that gradients and weights exchanged beside it take, on the first part."""
+        """Share of compute that the gradient sync takes while it overlaps, on the first part."""
         return self.cluster.chip.endpoint_kind.adding_slowdown_frac
 
     @property
     def least_link_frac(self) -> float:
-        """What is reached of a link between parts: as much as the part that reaches least."""
+        """Share of a link's bandwidth that is reached between parts: that of the part which reaches least."""
         return min(part.cluster.chip.calibration.link_frac for part in self.parts)
 
 
@@ -76,9 +76,9 @@ Where = tuple[bytes, ...]  # which group of ranks every plan has, of each kind
 
 
 class PlanTable:
-    """Sharded plans on whatever clusters: operators are costed once a chip, collectives once a network.
+    """Sharded plans on any cluster: operators are costed once per chip, collectives once per network.
 
-    What was found is kept by all it follows from, and no longer than this value.
+    Costs are cached under all they follow from, for as long as this value lives.
     """
 
     def __init__(self, sharded: ShardedPlans, precision: Precision) -> None:
@@ -88,20 +88,21 @@ class PlanTable:
         self._blocks: dict[tuple[Chip, int], Costed] = {}
         self._sent: dict[tuple[Where, tuple[Group, ...], CollectiveOverheads], tuple[tuple[CommTotals, ...], ...]] = {}
 
-    def on(self, cluster: AnyCluster, *, is_broken_down: bool = True) -> PlanContext:
-        """The plans on `cluster`, of equal devices or of parts of them, which they must fill.
+    def on(self, cluster: AnyCluster, places: Sequence[Placements] = (), *, is_broken_down: bool = True) -> PlanContext:
+        """The plans on `cluster`, which they must fill. Its devices are equal, or equal within each of its parts.
 
-        Only time and energy can be said of plans whose work is not broken down.
+        `places` are their placements on each part, computed here where they are not given. Without `is_broken_down`
+        only time and energy are known, not where the time goes.
         """
-        num_rows = NUM_ROWS if is_broken_down else NUM_TIMED
+        num_rows, plans = NUM_ROWS if is_broken_down else NUM_TIMED, self.sharded.plans
         if isinstance(cluster, HeterogeneousCluster):
-            return self._on_parts(cluster, num_rows)
-        places = placements_of(self.sharded.plans, cluster.topology)
-        return self._on_equal(cluster, places, num_rows, cluster.num_devices)
+            return self._on_parts(cluster, places or pool_places(plans, cluster), num_rows)
+        [equal] = places or [placements_of(plans, cluster.topology)]
+        return self._on_equal(cluster, equal, num_rows, cluster.num_devices)
 
     def table(self, places: Placements, chip: Chip, num_devices: int, num_rows: int) -> WorkTable:
-        """Of works the first `num_rows`: NUM_ROWS, or the NUM_TIMED that time and energy follow from."""
-        sharded, pace = self.sharded, exchanging(chip.calibration)
+        """Work of each block on `chip`. `num_rows` is NUM_ROWS, or NUM_TIMED where only time and energy are needed."""
+        sharded, overheads = self.sharded, collective_overheads(chip.calibration)
         where = tuple(column.tobytes() for column in places.group_of.values())
         if where not in self._placed:
             self._placed[where] = placed_plans(sharded, places, self.precision)
@@ -112,28 +113,28 @@ class PlanTable:
             costs_of = partial(op_costs, chip=chip)
             self._blocks[chip, num_rows] = costed(sharded, self._costs[chip], costs_of, chip.calibration, (), num_rows)
         blocks = self._blocks[chip, num_rows]
-        if (where, places.groups, pace) not in self._sent:
-            self._sent[where, places.groups, pace] = placed.sent(pace)
-        sent = self._sent[where, places.groups, pace]
+        if (where, places.groups, overheads) not in self._sent:
+            self._sent[where, places.groups, overheads] = placed.sent(overheads)
+        sent = self._sent[where, places.groups, overheads]
         return WorkTable(
             sharded=sharded,
             comm_variant_of=placed.comm_variant_of,
             update_variant_of=sharded.update_variant_of,
             grad_sync_variant_of=placed.grad_sync_variant_of,
             are_ties_apart=sharded.are_ties_apart,
-            works=sending(placed, blocks, sent, chip.calibration.host_exchange_s),
+            works=with_communication(placed, blocks, sent, chip.calibration.host_exchange_s),
             updates=blocks.updates,
             chip=chip,
             num_devices=num_devices,
         )
 
     def cost_on(self, chips: Iterable[Chip]) -> None:
-        """Costs operators on all of `chips` in one call: ten take little longer than one."""
+        """Costs operators on all of `chips` in one call: ten chips take little longer than one."""
         new = [chip for chip in dict.fromkeys(chips) if chip not in self._costs]
         self._costs.update(zip(new, chip_costs(self.sharded.costed_ops, new), strict=True))
 
     def _on_equal(self, cluster: Cluster, places: Placements, num_rows: int, num_devices: int) -> PlanContext:
-        """The plans where they lie so on `cluster`, which is all or a part of `num_devices`."""
+        """The plans placed at `places` on `cluster`, which is all or one part of `num_devices`."""
         sharded = self.sharded
         table = self.table(places, cluster.chip, num_devices, num_rows)
         cut = sharded.cuts.of_plan
@@ -154,92 +155,94 @@ class PlanTable:
             offload=offload_of(sharded, table, cluster, self.precision),
         )
 
-    def _on_parts(self, cluster: HeterogeneousCluster, num_rows: int) -> PlanContext:
-        """All devices together set how far the slowest is behind the mean; collectives lie within one part."""
+    def _on_parts(
+        self, cluster: HeterogeneousCluster, pool_placements: Sequence[Placements], num_rows: int
+    ) -> PlanContext:
+        """The plans on several parts; collectives lie within one part, and the slowest device is that of all parts."""
         plans, num_devices = self.sharded.plans, cluster.num_devices
         first, *others = (
             self._on_equal(part, places, num_rows, num_devices)
-            for part, places in zip(cluster.parts, pool_places(plans, cluster), strict=True)
+            for part, places in zip(cluster.parts, pool_placements, strict=True)
         )
-        every = replace(first, others=tuple(others), between=cluster.group_between)
-        columns = [part.places.group_of[name] for part in every.parts for name in ("pipeline", "tensor")]
+        context = replace(first, others=tuple(others), between=cluster.group_between)
+        columns = [part.places.group_of[name] for part in context.parts for name in ("pipeline", "tensor")]
         cut = self.sharded.cuts.of_plan
         rows, transfer_of = distinct(cut, plans.tensor_parallel, plans.sequence_parallel, *columns)
-        within_s = [part.transfer_s[part.transfer_of[rows]] for part in every.parts]
-        across_s = np.stack([*within_s, _between_s(every, rows)], axis=1)
-        return replace(every, transfer_of=transfer_of, transfer_s=across_s)
+        within_s = [part.transfer_s[part.transfer_of[rows]] for part in context.parts]
+        across_s = np.stack([*within_s, _between_s(context, rows)], axis=1)
+        return replace(context, transfer_of=transfer_of, transfer_s=across_s)
 
 
-def shared(
+def plan_context(
     graph: Graph, plans: Plans, cluster: AnyCluster, precision: Precision, *, is_broken_down: bool = True
 ) -> PlanContext:
-    """`plans` for `graph` on `cluster`, which they must fill."""
+    """`plans` for `graph` on `cluster`, which they must fill, sharded and costed."""
     return PlanTable(shard_plans(graph, plans), precision).on(cluster, is_broken_down=is_broken_down)
 
 
 def lone_work(graph: Graph, plan: Plan, chip: Chip, precision: Precision) -> StageWork:
-    """One microbatch of the first stage of `plan` on a device that waits for no other and sends nothing."""
+    """One microbatch of the first stage of `plan` on a single device, without communication."""
     sharded = shard(graph, plan)
     table = PlanTable(sharded.table, precision).table(nowhere(sharded.table.plans), chip, 1, NUM_ROWS)
     return table.stages(sharded.runs[:1], np.zeros(1, dtype=np.int64)).at(0, 0)
 
 
 def transfer_s(plans: Plans, boundary_activation_bytes: FloatArray, places: Placements, link_frac: float) -> FloatArray:
-    """One hand-over between stages.
+    """Seconds of sending boundary activations to the next stage.
 
-    Tensor ranks that all hold the same send a piece each, over their own port, and gather the pieces on the other
-    side (Narayanan et al., SC 2021, section 4.1; DeepSpeed's pipeline does the same).
+    Tensor-parallel ranks that all hold the same activations send one piece each, over their own port, and all-gather
+    the pieces on the other side (Narayanan et al., SC 2021, section 4.1; DeepSpeed's pipeline does the same).
     """
     pieces = num_pieces(plans)
-    piece_s = exchanged_s("point-to-point", boundary_activation_bytes / pieces, places, "pipeline", link_frac)
+    piece_s = collective_s("point-to-point", boundary_activation_bytes / pieces, places, "pipeline", link_frac)
     gathered_bytes = np.where(pieces > 1, boundary_activation_bytes, 0.0)
-    gather_s = exchanged_s("all-gather", gathered_bytes, places, "tensor", link_frac)
+    gather_s = collective_s("all-gather", gathered_bytes, places, "tensor", link_frac)
     return piece_s + np.where(piece_s > 0, gather_s, 0.0)
 
 
 def num_pieces(plans: Plans) -> IntArray:
-    """In how many pieces, one a tensor rank, what stages hand on is sent."""
+    """Pieces that boundary activations are sent in: one per tensor-parallel rank, or 1 with sequence parallelism."""
     return np.where(plans.sequence_parallel, 1, plans.tensor_parallel)
 
 
-def exchanged_s(
-    collective: str, whole_bytes: FloatArray, places: Placements, group_name: str, link_frac: float
+def collective_s(
+    collective: str, payload_bytes: FloatArray, places: Placements, group_name: str, link_frac: float
 ) -> FloatArray:
-    """Seconds of a collective of each plan within its group of that name."""
-    total_s = np.zeros(len(whole_bytes))
+    """Seconds of a collective of `payload_bytes` per plan, within the plan's group of ranks called `group_name`."""
+    total_s = np.zeros(len(payload_bytes))
     for group, chosen in by_group(places.groups, places.group_of[group_name]):
-        total_s[chosen] = timed(collective, whole_bytes[chosen], group, link_frac)[0]
+        total_s[chosen] = timed(collective, payload_bytes[chosen], group, link_frac)[0]
     return total_s
 
 
 def pool_places(plans: Plans, cluster: HeterogeneousCluster) -> tuple[Placements, ...]:
-    """Where the stages on each part lie; NOWHERE for plans whose axes do not nest there or do not fill it."""
+    """Placements of the stages on each part; NOWHERE for plans whose axes do not nest there or do not fill it."""
     sizes = plans.num_devices // plans.pipeline_parallel
-    found = []
+    placements = []
     for part in cluster.parts:
         one = np.ones_like(plans.interleave)
         num_stages = np.where(part.num_devices % sizes, 1, part.num_devices // sizes)
-        there = replace(
+        stages_on_part = replace(
             plans, pipeline_parallel=num_stages, interleave=one, schedule=0 * one, schedules=("1f1b",)
         )  # placement goes by degrees alone
-        found.append(placements_of(there, part.topology))
-    return tuple(found)
+        placements.append(placements_of(stages_on_part, part.topology))
+    return tuple(placements)
 
 
-def _between_s(every: PlanContext, rows: IntArray) -> FloatArray:
-    """One hand-over between parts, as `transfer_s` has it within one: the slower of the two ways.
+def _between_s(context: PlanContext, rows: IntArray) -> FloatArray:
+    """Seconds of sending boundary activations to a stage on another part: the slower of the two directions.
 
-    Every device sends its share over its own port; shares of what tensor ranks all hold are gathered over there.
+    As in `transfer_s`, each device sends its piece over its own port, and pieces are gathered on the other side.
     """
-    plans = every.plans.at(rows)
-    boundary_activation_bytes = every.sharded.boundary_activation_bytes[every.table.cuts.of_plan[rows]]
+    plans = context.plans.at(rows)
+    boundary_activation_bytes = context.sharded.boundary_activation_bytes[context.table.cuts.of_plan[rows]]
     pieces = num_pieces(plans)
-    sent_s = timed("point-to-point", boundary_activation_bytes / pieces, every.between, every.least_link_frac)[0]
+    sent_s = timed("point-to-point", boundary_activation_bytes / pieces, context.between, context.least_link_frac)[0]
     gathered_bytes = np.where(pieces > 1, boundary_activation_bytes, 0.0)
     gathers_s = [
-        exchanged_s(
+        collective_s(
             "all-gather", gathered_bytes, part.places.at(rows), "tensor", part.cluster.chip.calibration.link_frac
         )
-        for part in every.parts
+        for part in context.parts
     ]
     return np.asarray(sent_s + np.max(gathers_s, axis=0))

@@ -1,4 +1,4 @@
-"""What the stages of many plans take for a microbatch, and exchange and update once a step, by run of stages."""
+"""Stages of many plans in columns: one microbatch's passes, the gradient sync and the update, by run of stages."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class ParameterElements:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Exchange:
-    """What the devices of a stage exchange once a step: plans by runs."""
+class GradientSync:
+    """The gradient sync of a stage, once per step: seconds and bytes, plans by runs."""
 
-    reduce_s: FloatArray  # of gradients
-    gather_s: FloatArray  # of weights
+    reduce_s: FloatArray  # reduce-scatter or all-reduce of gradients
+    gather_s: FloatArray  # all-gather of weights
     sent_bytes: FloatArray
 
 
@@ -68,16 +68,16 @@ def held_elements(
     return plain, experts
 
 
-def exchange(
+def gradient_sync(
     held: tuple[ParameterElements, ParameterElements],
     zero_stage: IntArray,
     places: Placements,
     precision: Precision,
     link_frac: float,
-) -> Exchange:
-    """Once a step: reduce gradients over the ranks that hold the same parameters; ZeRO-1 and 2 then gather weights.
+) -> GradientSync:
+    """Reduce gradients over the data-parallel ranks, once per step; ZeRO-1 and 2 then all-gather the weights.
 
-    ZeRO-2 and 3 reduce with every microbatch (see `send_table`).
+    ZeRO-2 and 3 reduce-scatter gradients with every microbatch instead (`communication.parameter_collectives`).
     """
     reduce_s, gather_s, total_bytes = (np.zeros(held[0].parameters.shape) for _ in range(3))
     for owned, name in zip(held, ("data", "expert_data"), strict=True):
@@ -96,13 +96,13 @@ def exchange(
             looked_up = owned.sparse * precision.reduce_bytes * ranks[:, None]
             moves.append(("all-gather", looked_up, zero_stage <= 1, reduce_s))
         for group, chosen in by_group(places.groups, places.group_of[name]):
-            for collective, whole_bytes, does, total_s in moves:
+            for collective, payload_bytes, does, total_s in moves:
                 rows = chosen[does[chosen]]
                 if len(rows):
-                    time_s, sent = timed(collective, whole_bytes[rows], group, link_frac)
+                    time_s, sent = timed(collective, payload_bytes[rows], group, link_frac)
                     total_s[rows] += time_s
                     total_bytes[rows] += sent
-    return Exchange(reduce_s=reduce_s, gather_s=gather_s, sent_bytes=total_bytes)
+    return GradientSync(reduce_s=reduce_s, gather_s=gather_s, sent_bytes=total_bytes)
 
 
 def update_collectives(
@@ -114,7 +114,7 @@ def update_collectives(
     precision: Precision,
     link_frac: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """Seconds that the update of a step waits for its optimizer's own collectives, and bytes sent: plans by runs.
+    """Seconds and bytes of the optimizer's own collectives, such as Muon's gathers: plans by runs.
 
     They come after gradients are reduced and before weights are written, so nothing hides them.
     """
@@ -139,15 +139,15 @@ def update_collectives(
     factors = held(lambda block: block.factors, lambda block: block.tied_factors)
     gathered = held(lambda block: block.gathered, lambda _: 0.0)
     for owner, (data, tensor) in enumerate((("data", "tensor"), ("expert_data", "expert_tensor"))):
-        shared = np.where(is_sharded, ranks[places.group_of[data]], 1)[:, None]
+        num_sharing = np.where(is_sharded, ranks[places.group_of[data]], 1)[:, None]
         for each in precision.entry.collectives:
             is_data = each.over == "data"
             elements = factors[owner] if each.carries == "factors" else matrices[owner]
             if not is_data:  # of what is split, a rank's turn
-                elements = (elements if each.carries == "factors" else gathered[owner]) / shared
-            whole_bytes = np.where(is_sharded[:, None] | (not is_data), elements * each.element_bytes, 0.0)
+                elements = (elements if each.carries == "factors" else gathered[owner]) / num_sharing
+            payload_bytes = np.where(is_sharded[:, None] | (not is_data), elements * each.element_bytes, 0.0)
             for group, chosen in by_group(places.groups, places.group_of[data if is_data else tensor]):
-                time_s, sent = timed(each.collective, whole_bytes[chosen], group, link_frac)
+                time_s, sent = timed(each.collective, payload_bytes[chosen], group, link_frac)
                 total_s[chosen] += time_s
                 total_bytes[chosen] += sent
     return total_s, total_bytes
@@ -157,15 +157,15 @@ def hidden_s(
     reduce_s: FloatArray,
     gather_s: FloatArray,
     room_s: tuple[FloatArray, FloatArray],
-    share: FloatArray,
+    num_hiding_passes: FloatArray,
     compute_slowdown_frac: Amount,
 ) -> FloatArray:
-    """What overlaps: reductions behind the backward pass, gathers behind the next forward pass.
+    """Gradient sync overlap: reductions hide behind the backward pass, gathers behind the next forward pass.
 
-    `room_s` is what a microbatch has room for, forward and backward, and `share` how many of them serve; of what
-    hides, `compute_slowdown_frac` is lost to compute.
+    `room_s` is the compute of one microbatch that they can hide behind, forward and backward, `num_hiding_passes` how
+    many microbatches serve. Of what hides, `compute_slowdown_frac` is lost, as collectives take a share of the chip.
     """
-    behind_s = np.minimum(gather_s, share * room_s[0]) + np.minimum(reduce_s, share * room_s[1])
+    behind_s = np.minimum(gather_s, num_hiding_passes * room_s[0]) + np.minimum(reduce_s, num_hiding_passes * room_s[1])
     return np.asarray((1 - compute_slowdown_frac) * behind_s)
 
 
@@ -176,26 +176,26 @@ def free_s(work: Work) -> Amount:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StageColumns:
-    """Distinct works, updates and exchanges, and which of them each plan has; amounts are rows by runs.
+    """Distinct microbatches, updates and gradient syncs, and which of them each plan has; amounts are rows by runs.
 
-    `works` are all that a microbatch takes, as a value of rows by runs.
+    `work_of`, `update_of` and `grad_sync_of` give each plan its row. `works` is one microbatch in full detail.
     """
 
     work_of: IntArray
     update_of: IntArray
-    exchange_of: IntArray
+    grad_sync_of: IntArray
     works: StageWork
     forward_s: FloatArray
     backward_s: FloatArray
     deferrable_wgrad_s: FloatArray
-    free_forward_s: FloatArray  # what exchanges of the step can hide behind, and nothing hides behind yet
+    free_forward_s: FloatArray  # compute that the gradient sync can hide behind: nothing else does
     free_backward_s: FloatArray
     hiding_backward_s: FloatArray  # what copies to the host can hide behind
     energy_j: FloatArray
     sent_bytes: FloatArray
     update_s: FloatArray
     update_j: FloatArray
-    exchange: Exchange
+    grad_sync: GradientSync
 
     def of(self, rows: slice) -> StageColumns:
         """Those of some of the plans."""
@@ -203,7 +203,7 @@ class StageColumns:
             self,
             work_of=self.work_of[rows],
             update_of=self.update_of[rows],
-            exchange_of=self.exchange_of[rows],
+            grad_sync_of=self.grad_sync_of[rows],
         )
 
 
@@ -217,14 +217,17 @@ def stage_columns(
     *,
     fills_waits: bool,
 ) -> StageColumns:
-    """Where recompute may fill waits (`fills_waits`), nothing hides behind it: what does was hidden by the wait."""
+    """Stage columns of the plans in `rows`.
+
+    Where recompute may fill bubbles (`fills_waits`), nothing hides behind it: what would was hidden by the bubble.
+    """
     first, work_of = distinct(table.comm_variant_of[rows], table.plans.recompute[rows])
     works = table.stages(runs, rows[first])
     room = _without_recompute(table, runs, rows[first]) if fills_waits else _room(works)
-    exchange_of, exchanged = _exchanged(table, runs, rows, graph, places, precision)
+    grad_sync_of, grad_sync = _grad_sync(table, runs, rows, graph, places, precision)
     return StageColumns(
         work_of=work_of,
-        exchange_of=exchange_of,
+        grad_sync_of=grad_sync_of,
         works=works,
         forward_s=works.forward.time_s,
         backward_s=works.backward.time_s,
@@ -234,7 +237,7 @@ def stage_columns(
         hiding_backward_s=room[2],
         energy_j=works.forward.cost.energy_j + works.backward.cost.energy_j,
         sent_bytes=works.forward.sent_bytes + works.backward.sent_bytes,
-        exchange=exchanged,
+        grad_sync=grad_sync,
         **_updated(table, runs, rows, graph, places, precision),
     )
 
@@ -247,38 +250,40 @@ def _updated(
     places: Placements,
     precision: Precision,
 ) -> dict[str, Any]:
-    """Which of the distinct updates of a step each plan has, and what these take, waits for their collectives in."""
+    """The distinct optimizer updates, their collectives included, and which of them each plan has."""
     if not precision.entry.collectives:
         first, update_of = distinct(table.update_variant_of[rows])
         update = table.update(runs, rows[first])
         return {"update_of": update_of, "update_s": update.compute_s, "update_j": update.energy_j}
     first, update_of = distinct(table.update_variant_of[rows], table.grad_sync_variant_of[rows])
-    some = rows[first]
-    update, link_frac = table.update(runs, some), table.chip.calibration.link_frac
-    waits_s, _ = update_collectives(runs, graph, table, some, places.at(some), precision, link_frac)
+    distinct_rows = rows[first]
+    update, link_frac = table.update(runs, distinct_rows), table.chip.calibration.link_frac
+    waits_s, _ = update_collectives(runs, graph, table, distinct_rows, places.at(distinct_rows), precision, link_frac)
     return {"update_of": update_of, "update_s": update.compute_s + waits_s, "update_j": update.energy_j}
 
 
-def _exchanged(
+def _grad_sync(
     table: WorkTable,
     runs: tuple[StageGroup, ...],
     rows: IntArray,
     graph: Graph,
     places: Placements,
     precision: Precision,
-) -> tuple[IntArray, Exchange]:
-    """Which of the distinct exchanges of a step each plan has, and these, with the bytes that the update sends."""
-    first, exchange_of = distinct(table.grad_sync_variant_of[rows])
-    some = rows[first]
-    held, zero_stage = held_elements(runs, graph, table, some), table.plans.zero_stage[some]
+) -> tuple[IntArray, GradientSync]:
+    """The distinct gradient syncs and which of them each plan has; bytes include those that the update sends."""
+    first, grad_sync_of = distinct(table.grad_sync_variant_of[rows])
+    distinct_rows = rows[first]
+    held, zero_stage = held_elements(runs, graph, table, distinct_rows), table.plans.zero_stage[distinct_rows]
     link_frac = table.chip.calibration.link_frac
-    made = exchange(held, zero_stage, places.at(some), precision, link_frac)
-    _, sent_bytes = update_collectives(runs, graph, table, some, places.at(some), precision, link_frac)
-    return exchange_of, replace(made, sent_bytes=made.sent_bytes + sent_bytes)
+    sync = gradient_sync(held, zero_stage, places.at(distinct_rows), precision, link_frac)
+    _, sent_bytes = update_collectives(
+        runs, graph, table, distinct_rows, places.at(distinct_rows), precision, link_frac
+    )
+    return grad_sync_of, replace(sync, sent_bytes=sync.sent_bytes + sent_bytes)
 
 
 def _room(works: StageWork) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """What exchanges can hide behind, forward and backward, and copies to the host."""
+    """Seconds that the gradient sync can hide behind, forward and backward, and that copies to the host can."""
     return free_s(works.forward), free_s(works.backward), works.backward.time_s
 
 

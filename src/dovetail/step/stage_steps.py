@@ -47,49 +47,49 @@ class StageStep:
 
 def stage_steps(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Precision) -> tuple[StageStep, ...]:
     """Of every run of stages alike, in order; of the slowest one it is what `training_step` tells."""
-    made = assembly_of(graph, plan, cluster, precision)
-    return tuple(_stage_step(made, run) for run in range(len(made.same.runs)))
+    assembly = assembly_of(graph, plan, cluster, precision)
+    return tuple(_stage_step(assembly, run) for run in range(len(assembly.group.runs)))
 
 
-def _stage_step(made: Assembly, run: int) -> StageStep:
-    columns, m = made.columns, float(made.num_passes[0])
-    works, here = columns.works, (columns.work_of, np.array([run]))
+def _stage_step(assembly: Assembly, run: int) -> StageStep:
+    columns, m = assembly.columns, float(assembly.num_passes[0])
+    works, cell = columns.works, (columns.work_of, np.array([run]))
 
     def of_run(amount: Amount) -> float:
-        return m * float(np.broadcast_to(amount, columns.forward_s.shape)[here][0])
+        return m * float(np.broadcast_to(amount, columns.forward_s.shape)[cell][0])
 
     compute_s = of_run(works.forward.cost.compute_s + works.backward.cost.compute_s)
-    once = _once_a_step(made, run)
+    per_step = _comm_per_step(assembly, run)
     comm = tuple(
-        Comm(exposed_s=of_run(each.exposed_s), hidden_s=of_run(each.hidden_s)) + once.get(axis, Comm())
+        Comm(exposed_s=of_run(each.exposed_s), hidden_s=of_run(each.hidden_s)) + per_step.get(axis, Comm())
         for axis, each in zip(COMM_AXES, works.comm, strict=True)
     )
-    offload = _single(copies(made, np.array([run])))
+    offload = _single(copies(assembly, np.array([run])))
     host_s = of_run(works.host_wait_s)
     update_s = float(columns.update_s[columns.update_of, run][0])
     busy_s = compute_s + host_s + sum(each.exposed_s for each in comm) + offload.exposed_s + update_s
-    alike = made.same.runs[run]
+    stage_group = assembly.group.runs[run]
     return StageStep(
-        first_stage=alike.first_stage,
-        num_stages=alike.num_stages,
+        first_stage=stage_group.first_stage,
+        num_stages=stage_group.num_stages,
         compute_s=compute_s,
         recompute_s=of_run(works.forward.recompute_s + works.backward.recompute_s),
         host_s=host_s,
         comm=comm,
         offload=offload,
         update_s=update_s,
-        idle_s=max(0.0, float(made.step_s[0]) - busy_s),
+        idle_s=max(0.0, float(assembly.step_s[0]) - busy_s),
     )
 
 
-def _once_a_step(made: Assembly, run: int) -> dict[str, Comm]:
+def _comm_per_step(assembly: Assembly, run: int) -> dict[str, Comm]:
     """By axis: what a device of `run` exchanges once a step; tied weights are the first and the last stage's."""
-    waits_s = made.pipeline_s - made.pipeline_of(made.stage_times(is_transfer_free=True))
-    handed = _single(transfers(made, waits_s, np.array([run])))
-    is_end = run in (0, len(made.same.runs) - 1) or made.same.num_copies > 1
+    waits_s = assembly.pipeline_s - assembly.pipeline_of(assembly.stage_times(is_transfer_free=True))
+    handed = _single(transfers(assembly, waits_s, np.array([run])))
+    is_end = run in (0, len(assembly.group.runs) - 1) or assembly.group.num_copies > 1
     return {
-        "dp": Comm(exposed_s=float(made.exposed_s[0, run]), hidden_s=float(made.hidden_s[0, run])),
-        "pp": handed + Comm(exposed_s=float(made.tied_s[0]) if is_end else 0.0),
+        "dp": Comm(exposed_s=float(assembly.exposed_s[0, run]), hidden_s=float(assembly.hidden_s[0, run])),
+        "pp": handed + Comm(exposed_s=float(assembly.tied_s[0]) if is_end else 0.0),
     }
 
 
@@ -109,13 +109,13 @@ def step_timeline(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Prec
             f"a timeline is played pass by pass, at most {MOST_PLAYED:,} microbatches of all stages; got {count:,}"
         )
         raise InvalidInput(f"{message}; take a larger microbatch, fewer stages or a smaller global_batch")
-    made = assembly_of(graph, plan, cluster, precision)
+    assembly = assembly_of(graph, plan, cluster, precision)
     shape = PipelineShape(
-        num_stages=made.same.num_stages,
-        num_microbatches=int(made.num_microbatches[0]),
-        interleave=made.same.interleave,
+        num_stages=assembly.group.num_stages,
+        num_microbatches=int(assembly.num_microbatches[0]),
+        interleave=assembly.group.interleave,
     )
-    order = pipelines[made.same.name].order(shape)
-    times = made.stage_times(is_transfer_free=False)
-    only = replace(times, **{name: np.asarray(getattr(times, name))[0] for name in _TIMES})
-    return played(order, only.chunk_times(order))
+    order = pipelines[assembly.group.name].order(shape)
+    times = assembly.stage_times(is_transfer_free=False)
+    single = replace(times, **{name: np.asarray(getattr(times, name))[0] for name in _TIMES})
+    return played(order, single.chunk_times(order))

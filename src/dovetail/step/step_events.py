@@ -43,7 +43,7 @@ class StepEvents:
     `pipeline_s` is the pipeline in closed form, which the step is told from, and `timeline` the same pass by pass.
     """
 
-    made: Assembly
+    assembly: Assembly
     timeline: Timeline
     microbatch: int
     detail: StageDetail
@@ -54,13 +54,15 @@ class StepEvents:
 
     @property
     def end_s(self) -> float:
-        made = self.made
-        return self.timeline.step_s + float((made.tied_s + made.synced_s + made.landing_s + made.update_s)[0])
+        assembly = self.assembly
+        return self.timeline.pipeline_s + float(
+            (assembly.tied_s + assembly.synced_s + assembly.landing_s + assembly.update_s)[0]
+        )
 
     @property
     def later_s(self) -> float:
         """How much later the step ends pass by pass than in closed form."""
-        return self.end_s - float(self.made.step_s[0])
+        return self.end_s - float(self.assembly.step_s[0])
 
     def num_passes(self, stage: int) -> int:
         return len(self.timeline.order.devices[stage])
@@ -68,7 +70,7 @@ class StepEvents:
     def stage(self, stage: int) -> Iterator[Event]:
         """All that a device of `stage` does."""
         yield from self._passes(stage)
-        if self.made.is_beside[0]:
+        if self.assembly.is_beside[0]:
             yield from self._sends(stage)
         yield from self._operators(stage)
         yield from self._end(stage)
@@ -95,9 +97,9 @@ class StepEvents:
 
     def _sends(self, stage: int) -> Iterator[Event]:
         """What is handed to other stages beside compute, as each pass ends; links do not queue."""
-        order, same = self.timeline.order, self.made.same
+        order, group = self.timeline.order, self.assembly.group
         homes, rows = order.chunk_devices, order.devices[stage]
-        transfer_s = np.ravel(self.made.transfer_s[0])
+        transfer_s = np.ravel(self.assembly.transfer_s[0])
         for (kind, chunk, microbatch, _), end_s in zip(
             rows.tolist(), self.timeline.ends_s[stage].tolist(), strict=True
         ):
@@ -107,7 +109,7 @@ class StepEvents:
             other = int(homes[chunk + 1 if is_forward else chunk - 1])
             if other == stage:
                 continue
-            hop = int(hop_kinds(np.array([stage]), np.array([other]), same.stage_pool)[0])
+            hop = int(hop_kinds(np.array([stage]), np.array([other]), group.stage_pool)[0])
             yield Event(
                 name=f"{'activations' if is_forward else 'gradients'} {microbatch}",
                 track=ON if is_forward else BACK,
@@ -122,7 +124,7 @@ class StepEvents:
         rows = self.timeline.order.devices[stage]
         mine = rows[:, 2] == self.microbatch
         is_split = bool(np.any(mine & (rows[:, 0] == Kind.INPUT)))
-        spells = self.detail.passes(self.made.same.stage_run[stage], is_split=is_split)
+        spells = self.detail.passes(self.assembly.group.stage_run[stage], is_split=is_split)
         for kind, word in LABELS.items():
             if word in spells:
                 spans = self._spans(stage, np.flatnonzero(mine & (rows[:, 0] == kind)))
@@ -130,51 +132,51 @@ class StepEvents:
 
     def _spans(self, stage: int, rows: IntArray) -> list[tuple[float, float]]:
         """Begin and end of some passes; of two that run as one, the first comes first."""
-        order, run = self.timeline.order, self.made.same.stage_run[stage]
+        order, run = self.timeline.order, self.assembly.group.stage_run[stage]
         forward_s, backward_s, weight_s = (
             float(np.asarray(way)[0, run]) / order.chunks_per_device
-            for way in self.made.stage_times(is_transfer_free=False).by_run
+            for way in self.assembly.stage_times(is_transfer_free=False).by_run
         )
         lasts_s = {Kind.FORWARD: forward_s, Kind.BACKWARD: backward_s}
         lasts_s |= {Kind.INPUT: backward_s - weight_s, Kind.WEIGHT: weight_s}
         passes = order.devices[stage]
         spans = []
         for row in rows.tolist():
-            begin_s, own_s = float(self.timeline.starts_s[stage][row]), lasts_s[Kind(int(passes[row, 0]))]
+            begin_s, pass_s = float(self.timeline.starts_s[stage][row]), lasts_s[Kind(int(passes[row, 0]))]
             if row and passes[row - 1, 3]:
-                begin_s = float(self.timeline.ends_s[stage][row]) - own_s
-            spans.append((begin_s, begin_s + own_s))
+                begin_s = float(self.timeline.ends_s[stage][row]) - pass_s
+            spans.append((begin_s, begin_s + pass_s))
         return spans
 
     def _end(self, stage: int) -> Iterator[Event]:
         """What is exchanged once a step, hidden and not, and the update; all stages wait for the last."""
-        made, run = self.made, self.made.same.stage_run[stage]
-        hidden_s, exposed_s = float(made.hidden_s[0, run]), float(made.exposed_s[0, run])
-        last_s, clock_s = float(self.timeline.ends_s[stage][-1]), self.timeline.step_s
+        assembly, run = self.assembly, self.assembly.group.stage_run[stage]
+        hidden_s, exposed_s = float(assembly.hidden_s[0, run]), float(assembly.exposed_s[0, run])
+        last_s, clock_s = float(self.timeline.ends_s[stage][-1]), self.timeline.pipeline_s
         if hidden_s:
             words = "gradients and weights, hidden"
             yield _event(words, f"dp {BESIDE}", max(0.0, last_s - hidden_s), last_s, "dp")
-        is_tied = stage in (0, self.num_stages - 1) or made.same.num_copies > 1
-        if made.tied_s[0] and is_tied:
-            yield from _on_both("gradients of tied weights", ON, clock_s, clock_s + float(made.tied_s[0]), "pp")
-        clock_s += float(made.tied_s[0])
+        is_tied = stage in (0, self.num_stages - 1) or assembly.group.num_copies > 1
+        if assembly.tied_s[0] and is_tied:
+            yield from _on_both("gradients of tied weights", ON, clock_s, clock_s + float(assembly.tied_s[0]), "pp")
+        clock_s += float(assembly.tied_s[0])
         if exposed_s:
             yield from _on_both("gradients and weights", "dp", clock_s, clock_s + exposed_s, "dp")
-        clock_s += float(made.synced_s[0])
-        if made.landing_s[0]:
-            landed_s = clock_s + float(made.landing_s[0])
+        clock_s += float(assembly.synced_s[0])
+        if assembly.landing_s[0]:
+            landed_s = clock_s + float(assembly.landing_s[0])
             yield _event("gradients to the host", PIPELINE, clock_s, landed_s, "offload")
             clock_s = landed_s
-        update_s = float(made.columns.update_s[made.columns.update_of[0], run])
+        update_s = float(assembly.columns.update_s[assembly.columns.update_of[0], run])
         yield _event("update", PIPELINE, clock_s, clock_s + update_s, "update")
 
 
 def step_events(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Precision) -> StepEvents:
     """One step of `graph` by `plan` on `cluster`, the middle microbatch operator by operator."""
-    made = assembly_of(graph, plan, cluster, precision)
+    assembly = assembly_of(graph, plan, cluster, precision)
     timeline = step_timeline(graph, plan, cluster, precision)
     middle = timeline.order.num_microbatches // 2
-    return StepEvents(made=made, timeline=timeline, microbatch=middle, detail=StageDetail(made, plan))
+    return StepEvents(assembly=assembly, timeline=timeline, microbatch=middle, detail=StageDetail(assembly, plan))
 
 
 def _pass_name(row: Sequence[int], *, has_chunks: bool) -> str:

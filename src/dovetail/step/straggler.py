@@ -20,11 +20,11 @@ def slowed_step_s(steps: PlanSteps, cluster: Cluster, slow: SlowDevices) -> floa
     and all replicas of the pipeline as slow as its slowest one. More slow devices than stages change no more.
     """
     usual, slowed = (steps.assembly(on) for on in (cluster, slowed_cluster(cluster, slow.speed_frac)))
-    own, behind = (made.stage_times(is_transfer_free=False) for made in (usual, slowed))
-    order = np.argsort(-(own.forward + own.backward)[0], kind="stable")
+    usual_times, slowed_times = (assembly.stage_times(is_transfer_free=False) for assembly in (usual, slowed))
+    order = np.argsort(-(usual_times.forward + usual_times.backward)[0], kind="stable")
     chosen = {int(stage) for stage in order[: slow.num_devices]}
-    pipeline_s = usual.pipeline_of(_mixed(own, behind, chosen))[0]
-    slow_runs = sorted({own.stage_run[stage] for stage in chosen})
+    pipeline_s = usual.pipeline_of(_mixed(usual_times, slowed_times, chosen))[0]
+    slow_runs = sorted({usual_times.stage_run[stage] for stage in chosen})
     synced_s = max(float(usual.exposed_s.max()), float(slowed.exposed_s[0, slow_runs].max()))
     return float(max(pipeline_s + usual.tied_s[0] + synced_s + slowed.update_s[0], usual.step_s[0]))
 
@@ -37,16 +37,16 @@ def slowed_cluster(cluster: Cluster, speed_frac: float) -> Cluster:
     return replace(slow, chip=replace(slow.chip, calibration=replace(slow.chip.calibration, **hosts)))
 
 
-def _mixed(own: StageTimes, behind: StageTimes, chosen: set[int]) -> StageTimes:
-    """The times of `own`, but for the `chosen` stages those of `behind`."""
-    num_runs = own.by_run[0].shape[-1]
-    columns = [run + num_runs * (stage in chosen) for stage, run in enumerate(own.stage_run)]
+def _mixed(usual: StageTimes, slowed: StageTimes, chosen: set[int]) -> StageTimes:
+    """The times of `usual`, but for the `chosen` stages those of `slowed`."""
+    num_runs = usual.by_run[0].shape[-1]
+    columns = [run + num_runs * (stage in chosen) for stage, run in enumerate(usual.stage_run)]
     used = sorted({*columns})
     forward_s, backward_s, weight_s = (
-        np.concatenate(ways, axis=-1)[..., used] for ways in zip(own.by_run, behind.by_run, strict=True)
+        np.concatenate(ways, axis=-1)[..., used] for ways in zip(usual.by_run, slowed.by_run, strict=True)
     )
     return replace(
-        own,
+        usual,
         forward_s=forward_s,
         backward_s=backward_s,
         weight_s=weight_s,

@@ -1,7 +1,8 @@
-"""Work of one microbatch on a stage: compute, communication beside it, the clock that the power limit leaves it.
+"""Work of one microbatch on a stage: compute, communication that overlaps it, and the clock under the power limit.
 
-`Work` is one direction and `StageWork` both. Every amount may be an array: then a value is the work of as many blocks,
-stages or plans at once, and `stage_work` makes it of the rows of one array, in which many of them are summed in one go.
+The power limit sets the clock in `sustained`. `Work` is one direction (a forward or a backward pass) and `StageWork`
+both. Every amount may be an array: then one value is the work of many blocks, stages or plans. `stage_work` makes such
+a value from the rows of one array, in which many of them are summed at once.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Comm:
 
 
 HELD_FRAC = SM_HELD_FRAC  # share of compute that a collective beside it takes, unless a chip has another endpoint
-_ADDING = ("tp", "dp")  # axes whose exchanges sum, with the gathers that go with them; those of others only move
+_ADDING = ("tp", "dp")  # axes whose collectives reduce, with the gathers that go with them; others only move bytes
 NOTHING = Cost()
 NO_WAITS: tuple[Amount, ...] = (0.0,) * len(COMM_AXES)
 _CP = COMM_AXES.index("cp")
@@ -50,13 +51,13 @@ _OTHERS = tuple(index for index in range(len(COMM_AXES)) if index != _CP)
 
 
 def compute_slowdown_fracs(endpoint: Endpoint) -> tuple[float, ...]:
-    """Share of compute that communication beside it takes, by axis."""
+    """Share of compute that is lost to communication that overlaps it, by axis."""
     adding, moving = endpoint.adding_slowdown_frac, endpoint.moving_held_frac
     return tuple(adding if axis in _ADDING else moving for axis in COMM_AXES)
 
 
 def held_s(fracs: Sequence[Amount], times_s: Sequence[Amount]) -> Amount:
-    """The sum of shares of times; equal shares are one of their sum, to the last digit."""
+    """The sum of `fracs` times `times_s`; equal shares are applied to the sum, so that the last digit agrees."""
     first = fracs[0]
     if all(frac is first or (isinstance(frac, float) and frac == first) for frac in fracs):
         return first * sum(times_s)
@@ -64,7 +65,7 @@ def held_s(fracs: Sequence[Amount], times_s: Sequence[Amount]) -> Amount:
 
 
 def _mean_frac(fracs: Sequence[Amount], times_s: Sequence[Amount]) -> Amount:
-    """The mean of shares by times; of no time, the first."""
+    """The mean of `fracs` weighted by `times_s`; the first where there is no time."""
     first = fracs[0]
     if all(isinstance(frac, float) and frac == first for frac in fracs):
         return first
@@ -75,13 +76,13 @@ def _mean_frac(fracs: Sequence[Amount], times_s: Sequence[Amount]) -> Amount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """What the seconds of one direction follow from, whatever the clock; see `Work`."""
+    """All that the seconds of one direction depend on, besides the clock; see `Work`."""
 
     compute_s: Amount
     clocked_s: Amount
     queued_s: Amount  # of the host, beyond communication that is waited for
     comm_s: Amount  # all communication
-    context_s: Amount  # of it the exchange that hides behind attention alone
+    context_s: Amount  # of it context parallelism's, which hides behind attention alone
     core_s: Amount  # the attention's own seconds
     core_clocked_s: Amount
     rest_s: Amount  # communication that hides behind anything
@@ -89,9 +90,9 @@ class Timing:
     rest_held_frac: Amount = HELD_FRAC
 
     def time_s(self, clock_frac: Amount, slowest_frac: float = 1.0) -> Amount:
-        """Seconds of the direction at a share of full clock: what passes, and communication it does not hide.
+        """Seconds of the direction at a share of full clock: compute and waits for the host, and exposed communication.
 
-        The device waits for the host no longer than one does whose clock is `slowest_frac` of its own.
+        The device waits for the host no longer than a device whose clock is `slowest_frac` of its own does.
         """
         longer = 1 / clock_frac - 1
         compute_s = self.compute_s + self.clocked_s * longer
@@ -107,16 +108,16 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """What a stage that runs microbatch after microbatch draws, links included."""
+    """Power of a stage that runs microbatch after microbatch, links included."""
 
-    ways: tuple[Timing, ...]
+    directions: tuple[Timing, ...]
     energy_j: Amount
     core_j: Amount
     slowest_frac: float = 1.0  # clock of the device that sets the pace against this one's
 
     def power_w(self, chip: Powered, clock_frac: Amount) -> Amount:
         """Mean power at a share of full clock."""
-        time_s = sum(way.time_s(clock_frac, self.slowest_frac) for way in self.ways)
+        time_s = sum(direction.time_s(clock_frac, self.slowest_frac) for direction in self.directions)
         return mean_w(chip, energy_at_j(self.energy_j, self.core_j, clock_frac), time_s)
 
 
@@ -125,7 +126,7 @@ class Work:
     """One direction of one microbatch: compute, communication by axis (in COMM_AXES order), bytes sent."""
 
     cost: Cost = NOTHING
-    core: Cost = NOTHING  # of it the attention core, behind which context exchange hides
+    core: Cost = NOTHING  # of it the attention core, behind which context-parallel communication hides
     blocking_s: tuple[Amount, ...] = NO_WAITS  # communication that compute waits for
     overlappable_s: tuple[Amount, ...] = NO_WAITS  # communication that may run beside it
     sent_bytes: Amount = 0.0
@@ -175,11 +176,12 @@ class Work:
         return tuple(Comm(exposed_s=w + b - h, hidden_s=h) for w, b, h in axes)
 
     def _hidden_s(self, clock_frac: Amount) -> list[Amount]:
-        """What compute, or waiting for the host, covers of the communication beside it.
+        """How much of the overlappable communication is hidden by compute, or by waits for the host, by axis.
 
-        Context exchange hides behind attention, the rest behind what is then left, expert exchange too: it runs beside
-        the compute of another microbatch (Megatron's --overlap-moe-expert-parallel-comm, DualPipe).
-        Behind compute it takes some of the device, behind a wait for the host nothing; waits are used up first.
+        Context-parallel communication hides behind attention, the rest behind the compute that is then left. Expert
+        all-to-alls hide behind the compute of another microbatch (Megatron's --overlap-moe-expert-parallel-comm,
+        DualPipe). Behind compute, communication takes a share of the device; behind waits for the host, which are used
+        first, it takes none.
         """
         compute_s = _slowed_s(self.cost, clock_frac)
         left_s = np.maximum(compute_s, self.cost.host_s - sum(self.blocking_s))
@@ -198,7 +200,7 @@ class Work:
         return [(1 - frac * behind) * hidden for frac, hidden in zip(self.compute_slowdown_frac, hidden_s, strict=True)]
 
     def at_clock(self, clock_frac: Amount) -> Work:
-        """The same work at a share of full clock; its parts by limit stretch alike."""
+        """The same work at a share of full clock; its parts by limit all take longer by the same factor."""
         cost = at_clock(self.cost, clock_frac)
         is_work = np.asarray(self.cost.compute_s) > 0
         longer = np.where(is_work, cost.compute_s / np.where(is_work, self.cost.compute_s, 1.0), 1.0)[()]
@@ -212,7 +214,7 @@ class Work:
         )
 
     def at(self, *index: IntArray) -> Work:
-        """Some of many, where every amount that differs between them is an array."""
+        """The entries at `index`, of amounts that are arrays; plain numbers stay."""
         return Work(
             cost=_cost_at(self.cost, index),
             core=_cost_at(self.core, index),
@@ -248,12 +250,12 @@ class StageWork:
     clock_frac: Amount = 1.0  # share of full clock that the power limit leaves it
 
     def at(self, *index: int | IntArray) -> StageWork:
-        """One of many."""
-        here = tuple(np.array(place) for place in index)
+        """The entries at `index`."""
+        places = tuple(np.array(place) for place in index)
         return StageWork(
-            forward=self.forward.at(*here),
-            backward=self.backward.at(*here),
-            clock_frac=_at(self.clock_frac, here),
+            forward=self.forward.at(*places),
+            backward=self.backward.at(*places),
+            clock_frac=_at(self.clock_frac, places),
         )
 
     @property
@@ -275,11 +277,11 @@ class StageWork:
         return self.backward.time_s * share
 
     def draw(self, chip: Powered, slowest_frac: float = 1.0) -> Draw:
-        """What the stage draws, beside a device whose clock is `slowest_frac` of its own and sets the pace."""
+        """The stage's power; a device whose clock is `slowest_frac` of its own sets the pace."""
         forward, backward = self.forward, self.backward
         sent_j = (forward.sent_bytes + backward.sent_bytes) * chip.energy.link_j_per_byte
         return Draw(
-            ways=(forward.timing, backward.timing),
+            directions=(forward.timing, backward.timing),
             energy_j=forward.cost.energy_j + backward.cost.energy_j + sent_j,
             core_j=forward.cost.core_j + backward.cost.core_j,
             slowest_frac=slowest_frac,
@@ -287,26 +289,26 @@ class StageWork:
 
 
 COSTS = tuple(field.name for field in fields(Cost))
-# What time and energy of a step follow from stands first, and then what only tells where the time goes.
-_TIMED = (
+# Rows that time and energy of a step follow from come first, then those that only tell where the time goes.
+_TIMED_ROWS = (
     *(("cost", COSTS.index(name)) for name in ("compute_s", "clocked_s", "energy_j", "core_j", "host_s")),
     *(("core", COSTS.index(name)) for name in ("compute_s", "clocked_s")),
     *((name, axis) for name in ("blocking_s", "overlappable_s") for axis in range(len(COMM_AXES))),
     ("sent_bytes", 0),
     ("weight_s", 0),
 )
-_EVERY = (
+_ALL_ROWS = (
     *((part, index) for part in ("cost", "core") for index in range(len(COSTS))),
     *((name, axis) for name in ("blocking_s", "overlappable_s") for axis in range(len(COMM_AXES))),
     *((name, 0) for name in ("sent_bytes", "weight_s", "recompute_s")),
     *(("limits_s", limit) for limit in range(len(LIMITS))),
 )
-_ORDER = tuple(dict.fromkeys((*_TIMED, *_EVERY)))
+_ORDER = tuple(dict.fromkeys((*_TIMED_ROWS, *_ALL_ROWS)))
 ROWS = {
-    part: tuple(_ORDER.index(row) for row in sorted(_EVERY) if row[0] == part)
-    for part in dict.fromkeys(part for part, _ in _EVERY)
+    part: tuple(_ORDER.index(row) for row in sorted(_ALL_ROWS) if row[0] == part)
+    for part in dict.fromkeys(part for part, _ in _ALL_ROWS)
 }
-NUM_TIMED, NUM_ROWS = len(_TIMED), len(_ORDER)
+NUM_TIMED, NUM_ROWS = len(_TIMED_ROWS), len(_ORDER)
 COMPUTE, HOST = (ROWS["cost"][COSTS.index(name)] for name in ("compute_s", "host_s"))
 DIRECTIONS = 2  # forward and backward, the first axis of such arrays; the second are these rows
 
@@ -317,10 +319,11 @@ def cost_of(rows: Sequence[Amount] | FloatArray) -> Cost:
 
 
 def stage_work(columns: FloatArray, endpoint: Endpoint) -> StageWork:
-    """Ways by rows by whatever there is of them, as a value of as many stages; rows left out are nothing."""
+    """`columns` (directions by rows by any further axes) as a `StageWork` of arrays; rows left out are zero."""
     compute_slowdown_frac = compute_slowdown_fracs(endpoint)
     forward, backward = (
-        _work([*way, *(0.0 for _ in range(NUM_ROWS - len(way)))], compute_slowdown_frac) for way in columns
+        _work([*direction, *(0.0 for _ in range(NUM_ROWS - len(direction)))], compute_slowdown_frac)
+        for direction in columns
     )
     return StageWork(forward=forward, backward=backward)
 
@@ -353,7 +356,7 @@ class Running(Powered, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EnergyRows:
-    """What chips draw idle, and what a byte sent costs all of them."""
+    """Idle power of many chips, and the energy of a byte sent, which is the same for all of them."""
 
     idle_w: FloatArray
     link_j_per_byte: Amount
@@ -388,30 +391,32 @@ def slowest_frac(num_devices: int, clock_spread_frac: float) -> float:
 
 
 def entered(work: StageWork, chip: Running) -> StageWork:
-    """The stage with what the host takes to enter each of its passes."""
+    """The stage with the host's time to enter each of its passes."""
     calibration = chip.calibration
     calls_s = (calibration.host_call_s, calibration.host_backward_s)
     forward, backward = (
-        replace(way, cost=replace(way.cost, host_s=way.cost.host_s + call_s))
-        for way, call_s in zip((work.forward, work.backward), calls_s, strict=True)
+        replace(direction, cost=replace(direction.cost, host_s=direction.cost.host_s + call_s))
+        for direction, call_s in zip((work.forward, work.backward), calls_s, strict=True)
     )
     return replace(work, forward=forward, backward=backward)
 
 
 def sustained(work: StageWork, chip: Running, num_devices: int) -> StageWork:
-    """The stage at the clock that microbatch after microbatch leaves it, as long as the slowest of all devices takes.
+    """The stage at its sustained clock: the power limit sets the clock, and the slowest of all devices the pace.
 
-    What it draws is that of a device of the mean, which waits for the slowest. It cools in waits for the host that the
-    slowest has too, no more: else a faster host would lower the clock of a device that never waited for it.
+    Energy is that of the mean device, which waits for the slowest. Only waits for the host that the slowest device has
+    too let it cool: else a faster host would lower the clock of a device that never waited for it.
     """
     behind_frac = slowest_frac(num_devices, chip.calibration.clock_spread_frac)
     limit_frac = sustained_clock_frac(work.draw(chip, behind_frac), chip)
     clock_frac = behind_frac * limit_frac
-    forward, backward = (_drawing(way, clock_frac, limit_frac) for way in (work.forward, work.backward))
+    forward, backward = (
+        _at_two_clocks(direction, clock_frac, limit_frac) for direction in (work.forward, work.backward)
+    )
     return StageWork(forward=forward, backward=backward, clock_frac=clock_frac)
 
 
-def _drawing(work: Work, clock_frac: Amount, limit_frac: Amount) -> Work:
-    """`work` with the time of one clock and the energy of another."""
+def _at_two_clocks(work: Work, clock_frac: Amount, limit_frac: Amount) -> Work:
+    """`work` with its time at `clock_frac` and its energy at `limit_frac`."""
     slow, drawn = work.at_clock(clock_frac), at_clock(work.cost, limit_frac)
     return replace(slow, cost=replace(slow.cost, energy_j=drawn.energy_j, core_j=drawn.core_j))

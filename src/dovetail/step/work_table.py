@@ -1,7 +1,7 @@
 """Work of one microbatch on the stages of many sharded plans at once, on one chip or many.
 
-What does not depend on the chip (`PlacedPlans`: where plans lie, what they send), the cost of operators by chip and the
-seconds of collectives by network are each worked out once, over what is distinct, and joined in a `WorkTable`.
+What does not depend on the chip (`PlacedPlans`: placement and communication variants), the cost of operators by chip
+and the seconds of collectives by network are each computed once, over distinct rows, and joined in a `WorkTable`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from dovetail.step.communication import (
     CommTotals,
     CommVariants,
     add_communication,
+    add_ring_parts,
     block_collectives,
+    collective_overheads,
     comm_totals,
     context_collectives,
-    exchanging,
+    exclude_last_ring_part,
     joined_collectives,
-    leave_last_part,
     parameter_collectives,
-    walk_parts,
 )
 from dovetail.step.work import (
     COSTS,
@@ -65,55 +65,58 @@ _FOR_MATRICES = ("tensor", "expert_tensor")  # and those that an update may use 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlacedPlans:
-    """Sharded plans where they lie on a network: distinct ways in which they communicate."""
+    """Sharded plans placed on a network, with their distinct communication variants."""
 
     sharded: ShardedPlans
     precision: Precision
-    senders: CommVariants
+    variants: CommVariants
     comm_variant_of: IntArray
-    grad_sync_variant_of: IntArray  # plans that exchange the same once a step have the same
+    grad_sync_variant_of: IntArray  # plans with the same gradient sync have the same
 
     def over(self, groups: tuple[Group, ...]) -> PlacedPlans:
         """The same plans over groups of the same ranks, whose links are others."""
-        return replace(self, senders=replace(self.senders, groups=groups))
+        return replace(self, variants=replace(self.variants, groups=groups))
 
     def communicate(self, work: FloatArray, sent: Sequence[CommTotals], host_s: float) -> None:
-        """Adds to both directions of a block what they send: ways by rows, by chips if many, by senders by policies."""
-        leave_last_part(work, self.senders)
+        """Adds a block's communication to its `work`: directions by rows, by chips if many, by variants by policies."""
+        exclude_last_ring_part(work, self.variants)
         add_communication(work, sent, host_s)
 
-    def sent(self, pace: CollectiveOverheads) -> tuple[tuple[CommTotals, ...], ...]:
-        """What each block sends in all, forward and backward."""
+    def sent(self, overheads: CollectiveOverheads) -> tuple[tuple[CommTotals, ...], ...]:
+        """All communication of each block, forward and backward."""
         found = []
         for index in range(len(self.sharded.blocks)):
-            found.append(comm_totals(joined_collectives(self.sends(index, pace)), self.senders))
+            found.append(comm_totals(joined_collectives(self.sends(index, overheads)), self.variants))
         return tuple(found)
 
-    def sends(self, index: int, pace: CollectiveOverheads) -> tuple[CollectiveCalls, ...]:
-        """What a block sends: its network rows, context exchange, and parameters of two kinds, plain and experts'."""
-        sharded, senders = self.sharded, self.senders
+    def sends(self, index: int, overheads: CollectiveOverheads) -> tuple[CollectiveCalls, ...]:
+        """Collectives of a block: its network operators, context parallelism, and parameters, dense and experts'."""
+        sharded, variants = self.sharded, self.variants
         block, held, local = sharded.blocks[index], sharded.elements[index], sharded.local
-        sends = [block_collectives(block, local, senders, pace)]
-        sends += context_collectives(block, local, senders, pace)
-        # where the owner of tied weights is on the same stage, it exchanges them
-        tied = np.where(senders.are_ties_apart, 0.0, held.tied[senders.cut])
+        calls = [block_collectives(block, local, variants, overheads)]
+        calls += context_collectives(block, local, variants, overheads)
+        # where the owner of tied weights is on the same stage, the owner's collectives move them
+        tied = np.where(variants.are_ties_apart, 0.0, held.tied[variants.cut])
         bytes_each = (self.precision.gather_bytes, self.precision.reduce_bytes)
-        for name, parameters, gradients, shared in (
+        for name, parameters, gradients, tied_elsewhere in (
             ("data", held.plain, held.plain_gradients, tied),
             ("expert_data", held.experts, held.expert_gradients, 0.0),
         ):
-            whole, changed = parameters[senders.cut] - shared, gradients[senders.cut] - shared
-            sends.append(parameter_collectives(whole, changed, senders, name, bytes_each, pace))
-        return tuple(sends)
+            parameters_each, gradients_each = (
+                parameters[variants.cut] - tied_elsewhere,
+                gradients[variants.cut] - tied_elsewhere,
+            )
+            calls.append(parameter_collectives(parameters_each, gradients_each, variants, name, bytes_each, overheads))
+        return tuple(calls)
 
 
 def placed_plans(sharded: ShardedPlans, places: Placements, precision: Precision) -> PlacedPlans:
-    """`sharded` plans that lie so on a network."""
-    senders, comm_variant_of = _comm_variants(sharded, places)
+    """`sharded` plans at `places` on a network."""
+    variants, comm_variant_of = _comm_variants(sharded, places)
     return PlacedPlans(
         sharded=sharded,
         precision=precision,
-        senders=senders,
+        variants=variants,
         comm_variant_of=comm_variant_of,
         grad_sync_variant_of=_grad_sync_variants(sharded, places, precision),
     )
@@ -149,7 +152,7 @@ def _comm_variants(sharded: ShardedPlans, places: Placements) -> tuple[CommVaria
 
 
 def _grad_sync_variants(sharded: ShardedPlans, places: Placements, precision: Precision) -> IntArray:
-    """Which of the distinct combinations of what is exchanged once a step each plan has."""
+    """Of each plan, which of the distinct combinations that the gradient sync depends on it has."""
     names = (*_FOR_PARAMETERS, *(_FOR_MATRICES if precision.entry.collectives else ()))
     return distinct(sharded.cuts.of_plan, sharded.plans.zero_stage, *(places.group_of[name] for name in names))[1]
 
@@ -157,10 +160,10 @@ def _grad_sync_variants(sharded: ShardedPlans, places: Placements, precision: Pr
 def computed(
     rows: BlockRows, columns: FloatArray, limit: IntArray, num_cuts: int, calibration: Calibration, num_rows: int
 ) -> FloatArray:
-    """One microbatch through one repeat of a block that sends nothing: ways by rows of work by cuts by policies.
+    """One microbatch through one repeat of a block, compute only: directions by rows of work by cuts by policies.
 
-    `columns` are as in COSTS by operators of all blocks, cut after cut, and `limit` what those wait for. Of rows the
-    first `num_rows`: NUM_ROWS, or NUM_TIMED.
+    `columns` are costs in the order of COSTS by operators of all blocks, cut after cut, and `limit` says what each
+    operator is bound by. The result has the first `num_rows` rows: NUM_ROWS, or NUM_TIMED.
     """
     sums, num_policies = rows.sums, len(RECOMPUTE_POLICIES)
     columns = columns.reshape(len(COSTS), num_cuts, -1)[:, :, rows.place]
@@ -176,23 +179,24 @@ def computed(
         return found[:, :num_rows]
     limit = limit.reshape(num_cuts, -1)[:, rows.place]
     waits = np.where(limit == np.arange(len(LIMITS))[:, None, None], times, 0.0)
-    limits = (waits @ sums.ways).reshape(-1, num_cuts, DIRECTIONS, num_policies)
+    limits = (waits @ sums.directions).reshape(-1, num_cuts, DIRECTIONS, num_policies)
     found[:, ROWS["limits_s"]] = limits.transpose(2, 0, 1, 3)
     return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WorkTable:
-    """Blocks of a model as many plans run them, a value each.
+    """Work of a model's blocks for many plans.
 
-    `works` are ways by rows of work by senders by recompute policies, `updates` rows of cost by updaters. On many
-    chips, every chip has senders and updaters of its own, one chip's after another's, and `chip_of` is that of a plan.
+    `works` (one per block) are directions by rows of work by communication variants by recompute policies, `updates`
+    rows of cost by update variants. With many chips, each chip has its own variants, one chip's after another's, and
+    `chip_of` is the chip of a plan.
     """
 
     sharded: ShardedPlans
     comm_variant_of: IntArray
     update_variant_of: IntArray
-    grad_sync_variant_of: IntArray  # plans that exchange the same once a step have the same
+    grad_sync_variant_of: IntArray  # plans with the same gradient sync have the same
     are_ties_apart: BoolArray
     works: tuple[FloatArray, ...]
     updates: tuple[FloatArray, ...]
@@ -214,12 +218,12 @@ class WorkTable:
         return self.sharded.elements
 
     def chip_at(self, rows: IntArray) -> Running:
-        """The chip of the plans in `rows`, in the shape that these have; itself where there is only one."""
+        """The chip of the plans in `rows`, in the shape of `rows`; the one chip where there is only one."""
         return self.chip if isinstance(self.chip, Chip) else self.chip.at(self.chip_of[rows])
 
     @property
     def chip_of_variants(self) -> Running:
-        """The chip of every sender, senders by 1; itself where there is only one."""
+        """The chip of every communication variant, variants by 1; the one chip where there is only one."""
         if isinstance(self.chip, Chip):
             return self.chip
         num_chips = len(self.chip.tdp_w)
@@ -227,11 +231,11 @@ class WorkTable:
 
     def stages(self, runs: tuple[StageGroup, ...], rows: IntArray) -> StageWork:
         """One microbatch of the plans in `rows` on a stage of each run: plans by runs."""
-        sender, planned = self.comm_variant_of[rows], self.plans.recompute[rows]
+        variant, plan_policy = self.comm_variant_of[rows], self.plans.recompute[rows]
         num_rows, num_policies = self.works[0].shape[1], self.works[0].shape[3]
         total = np.zeros((DIRECTIONS, num_rows, len(runs), len(rows)))
         for (block, policy), counts in _counts(runs).items():
-            place = sender * num_policies + (planned if policy == AS_PLANNED else policy)
+            place = variant * num_policies + (plan_policy if policy == AS_PLANNED else policy)
             work = self.works[block].reshape(DIRECTIONS, num_rows, -1).take(place, axis=2)
             for index in np.flatnonzero(counts):
                 total[:, :, index] += counts[index] * work
@@ -240,9 +244,9 @@ class WorkTable:
 
     def update(self, runs: tuple[StageGroup, ...], rows: IntArray) -> Cost:
         """The update at the end of a step of the plans in `rows` on a stage of each run: plans by runs."""
-        updater, total = self.update_variant_of[rows], np.zeros((len(COSTS), len(rows), len(runs)))
+        variant, total = self.update_variant_of[rows], np.zeros((len(COSTS), len(rows), len(runs)))
         for (block, _), counts in _counts(runs).items():
-            total += self.updates[block][:, updater, None] * counts
+            total += self.updates[block][:, variant, None] * counts
         update = cost_of(total)
         return at_clock(update, sustained_clock_frac(Load(cost=update), self.chip_at(rows[:, None])))
 
@@ -258,25 +262,25 @@ def _counts(runs: tuple[StageGroup, ...]) -> dict[tuple[int, int], FloatArray]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChipWorks:
-    """Blocks of a model as the senders and updaters of a frame run them on many chips, chip after chip.
+    """Work of a model's blocks for the variants of `placed` on many chips, chip after chip: time and energy only.
 
-    Only time and energy can be said of them. `rows` are the chips.
+    `rows` are the chips.
     """
 
-    frame: PlacedPlans
+    placed: PlacedPlans
     works: tuple[FloatArray, ...]
     updates: tuple[FloatArray, ...]
     rows: ChipRows
     num_devices: int
 
     def pairs(self, plan: IntArray, chip: IntArray) -> WorkTable:
-        """Some of the frame's plans, each on one of the chips."""
-        frame, sharded = self.frame, self.frame.sharded
+        """Some of the placed plans, each on one of the chips."""
+        placed, sharded = self.placed, self.placed.sharded
         return WorkTable(
             sharded=sharded.at(plan),
-            comm_variant_of=chip * len(frame.senders) + frame.comm_variant_of[plan],
+            comm_variant_of=chip * len(placed.variants) + placed.comm_variant_of[plan],
             update_variant_of=chip * sharded.num_update_variants + sharded.update_variant_of[plan],
-            grad_sync_variant_of=frame.grad_sync_variant_of[plan],
+            grad_sync_variant_of=placed.grad_sync_variant_of[plan],
             are_ties_apart=sharded.are_ties_apart[plan],
             works=self.works,
             updates=self.updates,
@@ -286,14 +290,16 @@ class ChipWorks:
         )
 
 
-def chip_works(frame: PlacedPlans, chips: ChipColumns, rows: ChipRows, num_devices: int) -> ChipWorks:
-    """The plans of `frame` on `chips`, of which `rows` says what costs do not read."""
+def chip_works(placed: PlacedPlans, chips: ChipColumns, rows: ChipRows, num_devices: int) -> ChipWorks:
+    """The plans of `placed` on `chips`; `rows` holds what the cost functions do not read of the same chips."""
     costs_of = partial(distinct_costs, chips=chips)
-    costs = costs_of(frame.sharded.costed_ops)
-    blocks = costed(frame.sharded, costs, costs_of, rows.calibration, (len(chips),), NUM_TIMED)
-    works = sending(frame, blocks, frame.sent(exchanging(rows.calibration)), rows.calibration.host_exchange_s)
+    costs = costs_of(placed.sharded.costed_ops)
+    blocks = costed(placed.sharded, costs, costs_of, rows.calibration, (len(chips),), NUM_TIMED)
+    works = with_communication(
+        placed, blocks, placed.sent(collective_overheads(rows.calibration)), rows.calibration.host_exchange_s
+    )
     return ChipWorks(
-        frame=frame,
+        placed=placed,
         works=tuple(work.reshape(*work.shape[:2], -1, work.shape[-1]) for work in works),
         updates=tuple(update.reshape(len(COSTS), -1) for update in blocks.updates),
         rows=rows,
@@ -303,10 +309,10 @@ def chip_works(frame: PlacedPlans, chips: ChipColumns, rows: ChipRows, num_devic
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Costed:
-    """Blocks of a model on one chip or many, before they send anything, and their updates.
+    """Compute of a model's blocks and of their updates on one chip or many, without communication.
 
-    `works` are ways by rows of work, by chips where there are many, by cuts by recompute policies; `updates` rows of
-    cost, by chips where there are many, by updaters.
+    `works` are directions by rows of work, by chips where there are many, by cuts by recompute policies; `updates`
+    rows of cost, by chips where there are many, by update variants.
     """
 
     works: tuple[FloatArray, ...]
@@ -321,13 +327,13 @@ def costed(
     many: tuple[int, ...],
     num_rows: int,
 ) -> Costed:
-    """The blocks of `sharded` plans on `many` chips or on one: operators cost `costs`, others what `costs_of` says.
+    """The blocks of `sharded` plans, whose operators cost `costs`, on one chip (`many` empty) or on many.
 
-    Costs are of operators, or of chips by operators.
+    `costs_of` costs the operators that ring attention adds. Costs are of operators, or of chips by operators.
     """
     cuts, local = sharded.cuts, sharded.local
     columns, update_columns = np.split(_columns(costs), [len(local)], axis=-1)
-    walk_parts(columns, local, cuts.degrees[Axis.HOPS], lambda ops: _columns(costs_of(ops)))
+    add_ring_parts(columns, local, cuts.degrees[Axis.HOPS], lambda ops: _columns(costs_of(ops)))
     num_cuts, limit = int(np.prod(many)) * len(cuts), costs.limit[..., : len(local)]
     found = (computed(block, columns, limit, num_cuts, calibration, num_rows) for block in sharded.blocks)
     return Costed(
@@ -337,26 +343,26 @@ def costed(
 
 
 def _updated(sharded: ShardedPlans, columns: FloatArray) -> tuple[FloatArray, ...]:
-    """The update of one repeat of each block, of costs by chips, if many, by updaters by operators of all blocks.
+    """The update of one repeat of each block, from costs by chips, if many, by update variants by operators.
 
     Tied weights are updated twice only when their owner and their user are on different stages.
     """
     updates, are_apart = sharded.updates, sharded.are_update_variants_apart
     ends = np.cumsum([len(ops) for ops in updates])[:-1]
     found = []
-    for ops, own in zip(updates, np.split(columns, ends, axis=-1), strict=True):
+    for ops, block_columns in zip(updates, np.split(columns, ends, axis=-1), strict=True):
         runs = ~ops.is_tied | are_apart[:, None]
-        found.append(np.where(runs, own, 0.0).sum(axis=-1))
+        found.append(np.where(runs, block_columns, 0.0).sum(axis=-1))
     return tuple(found)
 
 
-def sending(
-    frame: PlacedPlans, blocks: Costed, sent: Sequence[tuple[CommTotals, ...]], host_s: float
+def with_communication(
+    placed: PlacedPlans, blocks: Costed, sent: Sequence[tuple[CommTotals, ...]], host_s: float
 ) -> tuple[FloatArray, ...]:
-    """Works of each block with what it sends, by senders in place of cuts; the host calls a collective in `host_s`."""
-    works = tuple(work.take(frame.senders.cut, axis=-2) for work in blocks.works)
-    for work, ways in zip(works, sent, strict=True):
-        frame.communicate(work, ways, host_s)
+    """Work of each block with its communication, by variants in place of cuts; a call takes the host `host_s`."""
+    works = tuple(work.take(placed.variants.cut, axis=-2) for work in blocks.works)
+    for work, totals in zip(works, sent, strict=True):
+        placed.communicate(work, totals, host_s)
     return works
 
 

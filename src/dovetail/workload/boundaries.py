@@ -30,7 +30,7 @@ def kept_once(blocks: Iterable[Block]) -> tuple[Block, ...]:
 
 def _is_kept_by_both(block: Block, reader: Block) -> bool:
     """Whether the last row's output is kept, and is what `reader` keeps as its input."""
-    has_both = block.ops.need[-1] != Need.NO_PROGRESS and reader.ops.need[0] != Need.NO_PROGRESS
+    has_both = block.ops.need[-1] != Need.NONE and reader.ops.need[0] != Need.NONE
     return bool(has_both and block.ops.output_elements[-1] == reader.ops.output_elements[0])
 
 

@@ -187,7 +187,7 @@ class BlockBuilder:
             stride=stride,
         )
 
-    def exchange(
+    def collective(
         self,
         kind: str,
         x: int,
@@ -198,10 +198,10 @@ class BlockBuilder:
         num_copies: int = 1,
         beside_cols: Extent = ONE,
     ) -> int:
-        """A point where devices of one axis exchange a tensor of rows by cols; nothing when the axis has degree 1.
+        """A collective over one parallelism axis of a tensor of rows by cols; nothing where the axis has degree 1.
 
-        `num_copies`: how many of the rows are copies of one, bound for different places. `beside_cols`: of a context
-        exchange, columns that move too where heads are dealt out: queries there, and outputs back.
+        `num_copies`: how many of the rows are copies of one token, for different experts. `beside_cols`: in context
+        parallelism, columns that an all-to-all of heads moves as well: queries there, and outputs back.
         """
         assert OPERATORS[code_of(kind)].unit == Unit.NETWORK, f"{kind} is not a network operator"
         return self._add(name or kind, kind, (x,), (ONE, rows, cols, (num_copies, Axis.NONE), beside_cols))

@@ -50,9 +50,9 @@ def mixture(build: BlockBuilder, sample: Sample, x: int, hidden: int, experts: E
     y = build.vector("permute", (x, choice), routed_rows, whole(hidden))
     copies = experts.num_chosen
     arrived: Extent = (routed_rows[0], SHARED_TOKENS | Axis.ROUTED)
-    y = build.exchange("dispatch", y, arrived, whole(hidden), num_copies=copies)
+    y = build.collective("dispatch", y, arrived, whole(hidden), num_copies=copies)
     gathered: Extent = (routed_rows[0], TOKENS | Axis.ROUTED)
-    y = build.exchange("expert_gather", y, gathered, whole(hidden))
+    y = build.collective("expert_gather", y, gathered, whole(hidden))
     group: Extent = (experts.num_experts, Axis.EXPERT)
     group_rows: Extent = (-(-routed_rows[0] // experts.num_experts), Axis.EXPERT_DATA | Axis.ROUTED)
     num_up = 2 if activation.endswith("_mul") else 1
@@ -61,8 +61,8 @@ def mixture(build: BlockBuilder, sample: Sample, x: int, hidden: int, experts: E
     y = build.expert_linear(y, group, group_rows, whole(hidden), up_cols, name="expert_up", bias=experts.has_bias)
     y = activate(build, sample, y, (group[0] * group_rows[0], group[1] | group_rows[1]), cols, activation, "expert")
     y = build.expert_linear(y, group, group_rows, cols, whole(hidden), name="expert_down", bias=experts.has_bias)
-    y = build.exchange("expert_reduce", y, gathered, whole(hidden))
-    y = build.exchange("combine", y, routed_rows, whole(hidden), num_copies=copies)
+    y = build.collective("expert_reduce", y, gathered, whole(hidden))
+    y = build.collective("combine", y, routed_rows, whole(hidden), num_copies=copies)
     return build.vector("unpermute", (y, choice), rows, whole(hidden))
 
 
@@ -71,9 +71,9 @@ def add_shared_expert(
 ) -> int:
     """The always-on expert beside the chosen ones: an ordinary feed-forward in a tensor-parallel region of its own."""
     width, rows = whole(hidden), sample.shared_tokens
-    opened = build.exchange("gather", x, sample.tokens, width, name="gather_shared")
+    opened = build.collective("gather", x, sample.tokens, width, name="gather_shared")
     y = feed_forward(build, sample, opened, hidden, experts.shared_width, activation, has_bias=False, name="shared")
-    y = build.exchange("reduce", y, sample.tokens, width, name="reduce_shared")
+    y = build.collective("reduce", y, sample.tokens, width, name="reduce_shared")
     if experts.shared_gate:
         gate = build.linear(x, rows, width, whole(1), name="shared_gate")
         y = build.vector("mul", (y, gate), rows, width, name="shared_scale")

@@ -67,7 +67,7 @@ class Axis(IntFlag):
 class Need(IntFlag):
     """Who needs a forward tensor in the backward pass."""
 
-    NO_PROGRESS = 0
+    NONE = 0
     OUTSIDE = 1  # operators outside the attention core
     CORE = 2  # operators of the attention core, which selective recompute runs again
     BY_NEXT = 4  # with one of these: the next block too, which keeps it as its input

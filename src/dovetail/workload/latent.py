@@ -41,7 +41,7 @@ def latent_qkv(
     rank = whole(latent.kv_rank)
     compressed = build.vector("rmsnorm", (down,), rows, rank, name="kv_norm", weight=rank)
     shared_key = build.vector("rope", (down,), rows, whole(latent.rotary_width), name="rope_k")
-    opened = build.exchange("gather", compressed, sample.tokens, kv_cols, name="gather_kv")
+    opened = build.collective("gather", compressed, sample.tokens, kv_cols, name="gather_kv")
     up_cols = (num_heads * (latent.plain_width + latent.value_width), Axis.TENSOR)
     kv = build.linear(opened, sample.tokens, rank, up_cols, name="kv_up")
     # every head's key is its own plain part beside the shared rotary part
@@ -55,7 +55,7 @@ def _queries(build: BlockBuilder, sample: Sample, x: int, hidden: int, latent: L
         width = whole(latent.query_rank)
         x = build.linear(x, sample.shared_tokens, whole(hidden), width, name="q_down")
         x = build.vector("rmsnorm", (x,), sample.shared_tokens, width, name="q_norm", weight=width)
-    x = build.exchange("gather", x, sample.tokens, width, name="gather_q")
+    x = build.collective("gather", x, sample.tokens, width, name="gather_q")
     q = build.linear(x, sample.tokens, width, heads.query_cols, name="q_up" if latent.query_rank else "q")
     rotary = (num_heads * latent.rotary_width, Axis.TENSOR)
     untouched_frac = heads.key_width / latent.rotary_width

@@ -145,7 +145,7 @@ def causal_pairs_frac(seq: int, window: int = 0) -> float:
 
 def close_region(build: BlockBuilder, sample: Sample, x: int, width: int, residual: int, has_dropout: bool) -> int:
     """Sums partial results over the tensor axis, then dropout and the residual add."""
-    x = build.exchange("reduce", x, sample.tokens, whole(width))
+    x = build.collective("reduce", x, sample.tokens, whole(width))
     if has_dropout:
         x = build.vector("dropout", (x,), sample.shared_tokens, whole(width))
     if sample.has_wide_residual:
@@ -211,7 +211,7 @@ def attend(
     """
     kv_cols = (heads.key_cols[0] + heads.value_cols[0], heads.kv_axis)
     dealt = (heads.query_cols[0] + heads.output_cols[0], heads.axis)
-    kv = build.exchange("context_gather", qkv[-1], (sample.batch * keys, TOKENS), kv_cols, beside_cols=dealt)
+    kv = build.collective("context_gather", qkv[-1], (sample.batch * keys, TOKENS), kv_cols, beside_cols=dealt)
     inputs = (*qkv[:-1], kv) if len(qkv) > 1 else (kv,)
     batch_heads: Extent = (sample.batch * heads.num_heads, Axis.DATA | heads.axis | Axis.HEADS)
     queries: Extent = (sample.seq, Axis.QUERIES)

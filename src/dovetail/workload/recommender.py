@@ -83,7 +83,7 @@ class Recommender:
         table = (num_elements, Axis.EXPERT)
         looked_up = build.vector("embedding_bag", (0,), lookups, whole(self.feature_width), name="tables", weight=table)
         # looked-up rows go back to the rank of their sample: the second half of what experts do
-        looked_up = build.exchange("combine", looked_up, rows, whole(self.num_tables * self.feature_width))
+        looked_up = build.collective("combine", looked_up, rows, whole(self.num_tables * self.feature_width))
         dense = 0
         for index, (in_width, out_width) in enumerate(pairwise(self.bottom)):
             dense = _layer(build, rows, dense, in_width, out_width, f"bottom_{index}")

@@ -38,7 +38,7 @@ class Row:
     kept_bytes_per_element: float = 0.0
     phase: Phase = Phase.FORWARD
     side_bytes_per_element: float = 0.0
-    need: Need = Need.NO_PROGRESS
+    need: Need = Need.NONE
 
 
 def rows_to_ops(rows: Sequence[Row]) -> Ops:

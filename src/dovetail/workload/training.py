@@ -202,7 +202,7 @@ def _bare(row: Row, phase: Phase, **changes: object) -> Row:
         "weight": nothing,
         "gradient": nothing,
         "bias": nothing,
-        "need": Need.NO_PROGRESS,
+        "need": Need.NONE,
         "kept_bytes_per_element": 0.0,
         "side_bytes_per_element": side_bytes,
     }
@@ -227,7 +227,7 @@ def _num_rerun(forward: list[Row]) -> int:
 
     A feed-forward layer's last product is left out so (torch.utils.checkpoint stops early; Megatron-LM runs it all).
     """
-    return max((index + 1 for index, row in enumerate(forward) if row.need != Need.NO_PROGRESS), default=len(forward))
+    return max((index + 1 for index, row in enumerate(forward) if row.need != Need.NONE), default=len(forward))
 
 
 def _backward_rows(row: Row, is_first: bool) -> list[Row]:

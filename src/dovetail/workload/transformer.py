@@ -177,7 +177,7 @@ class Transformer:
         words = (self.vocab, Axis.TENSOR)
         weight = (self.vocab * width, Axis.TENSOR)
         x = build.vector("embedding", (0,), sample.tokens, whole(width), weight=weight, table_rows=words)
-        x = build.exchange("reduce", x, sample.tokens, whole(width))
+        x = build.collective("reduce", x, sample.tokens, whole(width))
         if self.embedding_width:
             x = build.linear(x, sample.shared_tokens, whole(width), whole(self.hidden), name="project_in")
         for rows, name in ((self.num_positions, "positions"), (self.num_token_types, "token_types")):
@@ -191,7 +191,7 @@ class Transformer:
         self._each(build, sample, x, (*self.embedding_kinds, *self._dropout), "embedding")
         if self.num_encoder_layers:  # the decoder looks its own tokens up in the same table
             x = build.vector("embedding", (0,), sample.tokens, whole(width), name="decoder_embedding", table_rows=words)
-            x = build.exchange("reduce", x, sample.tokens, whole(width), name="reduce_decoder_embedding")
+            x = build.collective("reduce", x, sample.tokens, whole(width), name="reduce_decoder_embedding")
             self._each(build, sample, x, (*self.embedding_kinds, *self._dropout), "decoder_embedding")
         if self.num_relative_buckets:
             # T5 keeps one table of relative position biases a stack; it is small and read with the scores
@@ -222,11 +222,11 @@ class Transformer:
     def _parallel_layer(self, build: BlockBuilder, sample: Sample) -> BlockBuilder:
         """Attention beside feed-forward: their sum leaves one region, which branches that share a norm open once."""
         x = self._norm(build, sample, 0, "norm_1")
-        opened = build.exchange("gather", x, sample.tokens, whole(self.hidden))
+        opened = build.collective("gather", x, sample.tokens, whole(self.hidden))
         attended = self._self_attention(build, sample, opened, is_open=True)
         if self.num_norms == 2:
             x = self._norm(build, sample, 0, "norm_2")
-            opened = build.exchange("gather", x, sample.tokens, whole(self.hidden), name="gather_ffn")
+            opened = build.collective("gather", x, sample.tokens, whole(self.hidden), name="gather_ffn")
         fed = self._ffn(build, sample, opened, is_open=True)
         summed = build.vector("add", (attended, fed), sample.tokens, whole(self.hidden), name="add_branches")
         close_region(build, sample, summed, self.hidden, 0, self.has_dropout)
@@ -235,7 +235,7 @@ class Transformer:
     def _close(self, build: BlockBuilder, sample: Sample, x: int, residual: int, norm_name: str) -> int:
         """Ends a region; families with four norms a layer put one more before the residual add (Gemma 2)."""
         if self.num_norms == 4 and norm_name:
-            x = build.exchange("reduce", x, sample.tokens, whole(self.hidden))
+            x = build.collective("reduce", x, sample.tokens, whole(self.hidden))
             x = self._norm(build, sample, x, norm_name)
             return build.vector("add", (residual, x), sample.shared_tokens, whole(self.hidden))
         return close_region(build, sample, x, self.hidden, residual, self.has_dropout)
@@ -245,7 +245,7 @@ class Transformer:
         if self.latent is not None:
             qkv = latent_qkv(build, sample, x, self.hidden, self.latent, self.num_heads)
         else:
-            x = x if is_open else build.exchange("gather", x, sample.tokens, width)
+            x = x if is_open else build.collective("gather", x, sample.tokens, width)
             qkv = project_qkv(
                 build,
                 sample,
@@ -274,9 +274,9 @@ class Transformer:
     def _cross_attention(self, build: BlockBuilder, sample: Sample, x: int) -> int:
         """Queries from the decoder, keys and values from the encoder's output, here of the same length."""
         heads, width, has_dropout = self.heads, whole(self.hidden), self.has_attention_dropout
-        x = build.exchange("gather", x, sample.tokens, width, name="gather_cross")
+        x = build.collective("gather", x, sample.tokens, width, name="gather_cross")
         q = build.linear(x, sample.tokens, width, heads.query_cols, name="cross_q", bias=self.qkv_bias)
-        encoded = build.exchange("gather", 0, sample.tokens, width, name="gather_encoded")
+        encoded = build.collective("gather", 0, sample.tokens, width, name="gather_encoded")
         kv_cols = (heads.key_cols[0] + heads.value_cols[0], Axis.KV)
         kv = build.linear(encoded, sample.tokens, width, kv_cols, name="cross_kv", bias=self.qkv_bias)
         x = attend(build, sample, (q, kv), heads, keys=sample.seq, is_causal=False, has_dropout=has_dropout)
@@ -284,7 +284,7 @@ class Transformer:
 
     def _ffn(self, build: BlockBuilder, sample: Sample, x: int, *, is_open: bool = False) -> int:
         if not is_open:
-            x = build.exchange("gather", x, sample.tokens, whole(self.hidden), name="gather_ffn")
+            x = build.collective("gather", x, sample.tokens, whole(self.hidden), name="gather_ffn")
         width, has_bias, has_dropout = self.ffn_width, self.ffn_bias, self.has_ffn_dropout
         return feed_forward(
             build, sample, x, self.hidden, width, self.activation, has_bias=has_bias, has_dropout=has_dropout
@@ -303,7 +303,7 @@ class Transformer:
         if self.embedding_width:
             width = self.embedding_width
             x = build.linear(x, sample.shared_tokens, whole(self.hidden), whole(width), name="project_out")
-        x = build.exchange("gather", x, sample.tokens, whole(width))
+        x = build.collective("gather", x, sample.tokens, whole(width))
         vocab = (self.vocab, Axis.TENSOR)
         x = build.linear(x, sample.tokens, whole(width), vocab, name="lm_head", is_tied=self.is_tied)
         if self.head_bias:
@@ -311,5 +311,5 @@ class Transformer:
         for index, kind in enumerate(self.logit_kinds):
             x = build.vector(kind, (x,), sample.tokens, vocab, name=f"logit_{index}_{kind}")
         x = build.vector(sample.loss_kind, (x,), sample.tokens, vocab)
-        build.exchange("vocab_reduce", x, sample.tokens, whole(NUM_LOSS_STATISTICS))
+        build.collective("vocab_reduce", x, sample.tokens, whole(NUM_LOSS_STATISTICS))
         return build.block(is_layer=False)

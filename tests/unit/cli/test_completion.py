@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 
 from dovetail.api.reproduced import PAPERS
+from dovetail.api.traced import ENGINES
 from dovetail.cli.completion import (
     CHIPS,
     CLUSTERS,
@@ -19,7 +20,6 @@ from dovetail.cli.completion import (
     names_for,
     registered,
 )
-from dovetail.cli.trace import ENGINES
 from dovetail.comm.events.program import Policy
 from dovetail.comm.events.schedules import algorithms as collective_algorithms
 from dovetail.comm.one_collective import EngineName

@@ -112,7 +112,7 @@ def test_half_of_the_output_shows_after_the_main_loop():
 
 def test_channels_are_padded_to_eight_by_kernels_of_their_own():
     whole, odd = (convolution(8, 8, channels, stride=2) for channels in (8, 3))
-    assert time_s(odd, paper(step_s=MICRO)) == close(time_s(whole, paper(step_s=MICRO)))
+    assert time_s(odd, paper(tile_step_s=MICRO)) == close(time_s(whole, paper(tile_step_s=MICRO)))
     padded_bytes = (2 * 8 + 3) * 8 * 2**2 * 2  # read, padded, and read again; four input pixels an output
     plain_bytes = 2 * (8 * 27 + 27 * 8 + 8 * 8)
     assert costs(odd, paper()).hbm_bytes[0] == plain_bytes + padded_bytes

@@ -57,14 +57,14 @@ def test_every_wave_is_filled_anew():
 
 
 def test_a_group_of_steps_takes_its_least_time():
-    assert time_s(product(8, 8, 16), paper(step_s=MICRO)) == close(4 * MICRO)
-    assert time_s(product(8, 8, 16), paper(step_s=TILE_S / 8)) == close(TILE_S)
+    assert time_s(product(8, 8, 16), paper(tile_step_s=MICRO)) == close(4 * MICRO)
+    assert time_s(product(8, 8, 16), paper(tile_step_s=TILE_S / 8)) == close(TILE_S)
 
 
 def test_the_best_of_several_tiles_is_taken():
     both = paper(tiling=Tiling(tiles=((32, 8), (8, 8)), num_steps=4))
     assert time_s(product(32, 8, 16), both) == close(TILE_S)  # four small tiles on four units
-    waiting = paper(tiling=Tiling(tiles=((32, 8), (8, 8)), num_steps=4), step_s=MICRO)
+    waiting = paper(tiling=Tiling(tiles=((32, 8), (8, 8)), num_steps=4), tile_step_s=MICRO)
     assert time_s(product(160, 8, 16), waiting) == close(2 * 4 * MICRO)  # five large in two waves, not twenty in five
 
 

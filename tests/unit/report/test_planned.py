@@ -17,7 +17,7 @@ from dovetail.report.ranked import ranking_table
 from dovetail.report.table import WIDTH, text_of
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.constraints import Constraint, space_under
-from dovetail.search.planners.planner import planned
+from dovetail.search.planners.planner import search_plans
 from dovetail.search.planners.ranking import Choice, NothingFits, Question, choice, cluster_usd
 from dovetail.units import GIBI
 from dovetail.workload.models import models
@@ -49,7 +49,7 @@ def found(
         own=own,
     )
     usd = cluster_usd(cluster, wanted)
-    searched = planned(
+    searched = search_plans(
         workload,
         cluster,
         question.space,

@@ -15,7 +15,7 @@ from dovetail.hardware.clusters import clusters
 from dovetail.parallel.placement import placement
 from dovetail.parallel.plan import CONTEXT_EXCHANGES, Overlap, Plan, columns_of
 from dovetail.parallel.sharding import degrees_of, local_ops, shard
-from dovetail.step.communication import walk_parts
+from dovetail.step.communication import add_ring_parts
 from dovetail.step.step import Step, training_step
 from dovetail.step.work import COMM_AXES, COSTS, HELD_FRAC
 from dovetail.units import MILLI
@@ -135,7 +135,7 @@ def test_a_part_is_added_to_others_in_fp32_and_its_gradients_as_they_are():
     degrees = degrees_of(columns_of([plan("ring")]), graph(8192))
     local = local_ops(attentions, degrees, np.ones(1))
     columns = np.zeros((len(COSTS), len(local)))  # of attention itself, left out here
-    walk_parts(columns, local, degrees[Axis.HOPS], _columns)
+    add_ring_parts(columns, local, degrees[Axis.HOPS], _columns)
     outputs, pairs = 8192 // RANKS * QUERY_COLS, 8192 // RANKS * KV_COLS
     moved_bytes = np.array([10 * outputs, 6 * (outputs + pairs)])  # bf16 and twice fp32; bf16 three times
     least_s = (RANKS - 1) * moved_bytes / CLUSTER.chip.hbm.bandwidth_bytes_per_s

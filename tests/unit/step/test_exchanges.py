@@ -19,7 +19,7 @@ from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Topology
 from dovetail.parallel.placement import placement, placements_of
 from dovetail.parallel.plan import Overlap, Plan, columns_of
-from dovetail.step.stage_columns import ParameterElements, exchange
+from dovetail.step.stage_columns import ParameterElements, gradient_sync
 from dovetail.step.step import Step, training_step
 from dovetail.step.work import COMM_AXES, HELD_FRAC
 from dovetail.units import MEGA, MICRO, MILLI, PETA
@@ -183,7 +183,7 @@ def test_ranks_gather_the_rows_of_tables_that_others_looked_up():
     rows = np.array([[1.0 * MEGA]])
     table = ParameterElements(parameters=1000 * rows, gradients=rows, sparse=rows)
     no_experts = ParameterElements(parameters=0 * rows, gradients=0 * rows, sparse=0 * rows)
-    found = exchange((table, no_experts), np.array([0]), places, Precision(), 0.8)
+    found = gradient_sync((table, no_experts), np.array([0]), places, Precision(), 0.8)
     all_bytes = 16 * MEGA * Precision().reduce_bytes
     group = places.groups[places.group_of["data"][0]]
     assert found.reduce_s == pytest.approx(collectives["all-gather"](all_bytes, group, 0.8))

@@ -23,14 +23,14 @@ def test_passes_wait_for_the_chunk_before_and_after_and_for_transfers():
     order = pass_order([[forward(0, 0), backward(0, 0)], [forward(1, 0), backward(1, 0)]], 2)
     timeline = played(order, times(1.0, 2.0, transfer=0.5))
     assert [start.tolist() for start in timeline.starts_s] == [[0.0, 6.0], [1.5, 3.5]]
-    assert timeline.step_s == 8.0
+    assert timeline.pipeline_s == 8.0
     assert timeline.bubble_s == (5.0, 4.0)
     assert timeline.gaps_s == (5.0, 0.0)
 
 
 def test_chunks_on_one_device_hand_on_at_once():
     order = pass_order([[forward(0, 0), forward(1, 0), backward(1, 0), backward(0, 0)]], 2)
-    assert played(order, times(1.0, 1.0, transfer=9.0)).step_s == 6.0
+    assert played(order, times(1.0, 1.0, transfer=9.0)).pipeline_s == 6.0
 
 
 def test_halves_of_a_backward_pass_take_their_own_times():

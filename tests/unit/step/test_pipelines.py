@@ -28,20 +28,20 @@ def equal(stages: int, forward: float, inputs: float, weights: float, transfer: 
 @pytest.mark.parametrize("name", ["gpipe", "1f1b"])
 def test_equal_stages_idle_for_all_but_one_of_them(name):
     """Narayanan et al., SC 2021, section 2.2.1: bubble (p - 1)(f + b)."""
-    assert pipelines[name].step_s(equal(4, 1.0, 1.0, 1.0), shape_of(4, 8)) == pytest.approx((8 + 3) * 3.0)
+    assert pipelines[name].pipeline_s(equal(4, 1.0, 1.0, 1.0), shape_of(4, 8)) == pytest.approx((8 + 3) * 3.0)
 
 
 @pytest.mark.parametrize("interleave", [2, 3])
 def test_interleaving_cuts_the_bubble_of_equal_stages(interleave):
     """Narayanan et al., SC 2021, section 2.2.2: bubble (p - 1)(f + b) / v."""
-    step_s = pipelines["interleaved"].step_s(equal(4, 1.0, 1.0, 1.0), shape_of(4, 8, interleave))
+    step_s = pipelines["interleaved"].pipeline_s(equal(4, 1.0, 1.0, 1.0), shape_of(4, 8, interleave))
     assert step_s == pytest.approx((8 + 3 / interleave) * 3.0)
 
 
 def test_an_order_of_too_many_passes_is_not_followed():
     with pytest.raises(NotModelled, match="of 1,024 stages of 2 pieces has 6,291,456 passes as it begins, and at most"):
-        pipelines["interleaved"].step_s(equal(1024, 1.0, 1.0, 1.0), shape_of(1024, 10**6, 2))
-    assert pipelines["1f1b"].step_s(equal(1024, 1.0, 1.0, 1.0), shape_of(1024, 2048)) == pytest.approx(3071 * 3.0)
+        pipelines["interleaved"].pipeline_s(equal(1024, 1.0, 1.0, 1.0), shape_of(1024, 10**6, 2))
+    assert pipelines["1f1b"].pipeline_s(equal(1024, 1.0, 1.0, 1.0), shape_of(1024, 2048)) == pytest.approx(3071 * 3.0)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_an_order_of_too_many_passes_is_not_followed():
 )
 def test_zb_h1_has_the_bubble_of_its_paper_or_waits_for_input_gradients(forward, inputs, weights, bubble):
     """Qi et al., ICLR 2024, table 2: (p - 1)(f + b - w); where w exceeds f, the first stage's wait (p - 1) b."""
-    step_s = pipelines["zb-h1"].step_s(equal(8, forward, inputs, weights), shape_of(8, 24))
+    step_s = pipelines["zb-h1"].pipeline_s(equal(8, forward, inputs, weights), shape_of(8, 24))
     assert step_s == pytest.approx(24 * (forward + inputs + weights) + bubble)
 
 
@@ -59,7 +59,7 @@ def test_zb_v_leaves_no_gap_between_equal_passes():
     times, shape = equal(8, 1.0, 1.0, 1.0), shape_of(8, 24, 2)
     order = pipelines["zb-v"].order(shape)
     assert played(order, times.chunk_times(order)).gaps_s == pytest.approx([0.0] * 8)
-    assert pipelines["zb-v"].step_s(times, shape) == pytest.approx(24 * 3.0 + 7 / 2)
+    assert pipelines["zb-v"].pipeline_s(times, shape) == pytest.approx(24 * 3.0 + 7 / 2)
 
 
 @pytest.mark.parametrize(("stages", "forward", "weights"), [(8, 1.0, 1.0), (8, 1.2, 0.9), (16, 1.0, 0.8)])
@@ -71,13 +71,13 @@ def test_dualpipe_has_the_bubble_of_its_report(stages, forward, weights):
     times = equal(stages, 2 * forward, 2 * forward, 2 * weights)
     whole = forward + weights
     bubble_s = (stages / 2 - 1) * (forward + whole + whole - 3 * weights)
-    step_s = pipelines["dualpipe"].step_s(times, shape_of(stages, 40))
+    step_s = pipelines["dualpipe"].pipeline_s(times, shape_of(stages, 40))
     assert step_s == pytest.approx(40 * (forward + whole) + bubble_s)
 
 
 @pytest.mark.parametrize(("forward", "inputs", "weights"), [(1.3, 1.2, 0.9), (1.0, 1.1, 0.8)])
 def test_dualpipe_with_forward_and_input_gradient_apart_waits_for_forward(forward, inputs, weights):
-    step_s = pipelines["dualpipe"].step_s(equal(8, 2 * forward, 2 * inputs, 2 * weights), shape_of(8, 40))
+    step_s = pipelines["dualpipe"].pipeline_s(equal(8, 2 * forward, 2 * inputs, 2 * weights), shape_of(8, 40))
     whole = inputs + weights
     assert step_s == pytest.approx(40 * (forward + whole) + 3 * (2 * forward + whole - 2 * weights))
 
@@ -86,13 +86,13 @@ def test_dualpipe_with_forward_and_input_gradient_apart_waits_for_forward(forwar
 def test_a_slow_stage_is_counted_once_wherever_it_is(slow):
     """1F1B: a slow stage works without a pause; what is before it is filled and drained once."""
     forward = np.where(np.arange(4) == slow, 3.0, 1.0)
-    step_s = pipelines["1f1b"].step_s(StageTimes(forward_s=forward, backward_s=2 * forward), shape_of(4, 16))
+    step_s = pipelines["1f1b"].pipeline_s(StageTimes(forward_s=forward, backward_s=2 * forward), shape_of(4, 16))
     assert step_s == pytest.approx(16 * 9.0 + slow * 3.0)
 
 
 @pytest.mark.parametrize("microbatches", [1, 2, 4, 5, 8, 13])
 def test_transfers_delay_1f1b_by_up_to_two_a_microbatch(microbatches):
-    step_s = pipelines["1f1b"].step_s(equal(4, 1.0, 1.0, 1.0, 0.01), shape_of(4, microbatches))
+    step_s = pipelines["1f1b"].pipeline_s(equal(4, 1.0, 1.0, 1.0, 0.01), shape_of(4, microbatches))
     transfers = 2 * (microbatches + 4 - 2 - ceil((microbatches - 1) / 4))
     assert step_s == pytest.approx((microbatches + 3) * 3.0 + 0.01 * transfers)
 

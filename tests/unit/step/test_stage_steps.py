@@ -83,7 +83,7 @@ def test_passes_played_out_take_what_the_closed_form_says_within_its_word(name):
     asked = (found.workload.training_graph(), found.plan, found.cluster, found.workload.precision)
     played, closed_s = step_timeline(*asked), float(assembly_of(*asked).pipeline_s[0])
     short_frac = pipelines[schedule_name(found.plan)].worst_short_frac[-1]
-    assert closed_s * (1 - 1e-9) <= played.step_s <= closed_s * (1 + short_frac)
+    assert closed_s * (1 - 1e-9) <= played.pipeline_s <= closed_s * (1 + short_frac)
     assert len(played.order.devices) == found.plan.pipeline_parallel
 
 

@@ -10,10 +10,10 @@ from dovetail.hardware.reliability import SlowDevices
 from dovetail.parallel.layout import runs_of
 from dovetail.parallel.plan import Plan, columns_of
 from dovetail.parallel.sharding import shard
-from dovetail.step.assembly import Assembly, alike, by_stages
+from dovetail.step.assembly import Assembly, by_stages, stage_shape_group
 from dovetail.step.pipeline_events import played
 from dovetail.step.pipelines import PipelineShape, StageTimes, pipelines
-from dovetail.step.plan_table import shared
+from dovetail.step.plan_table import plan_context
 from dovetail.step.step import PlanSteps, training_step
 from dovetail.step.straggler import slowed_cluster, slowed_step_s
 from dovetail.workload.models import models
@@ -69,8 +69,8 @@ def test_a_slow_device_slows_neither_hosts_nor_links():
 
 def stage_times(speed_frac: float) -> StageTimes:
     plans = columns_of([PIPED])
-    every = shared(GRAPH, plans, slowed_cluster(CLUSTER, speed_frac), PRECISION)
-    [(same, columns)] = by_stages(every, [alike(plans, np.zeros(1, dtype=np.int64), runs_of(GRAPH, PIPED))])
+    every = plan_context(GRAPH, plans, slowed_cluster(CLUSTER, speed_frac), PRECISION)
+    [(same, columns)] = by_stages(every, [stage_shape_group(plans, np.zeros(1, dtype=np.int64), runs_of(GRAPH, PIPED))])
     return Assembly(every, same, columns).stage_times(is_transfer_free=False)
 
 
@@ -88,7 +88,7 @@ def test_a_pipeline_with_a_slow_stage_takes_as_long_as_its_passes_played_out():
         transfer_s=float(own.transfer.max()),
     )
     order = pipelines["1f1b"].order(PipelineShape(num_stages=4, num_microbatches=16))
-    gained_s = played(order, times.chunk_times(order)).step_s - float(
-        pipelines["1f1b"].step_s(own, PipelineShape(num_stages=4, num_microbatches=16))[0]
+    gained_s = played(order, times.chunk_times(order)).pipeline_s - float(
+        pipelines["1f1b"].pipeline_s(own, PipelineShape(num_stages=4, num_microbatches=16))[0]
     )
     assert slowed_s(PIPED, 0.8) - step_s(PIPED) == pytest.approx(gained_s, rel=0.02)

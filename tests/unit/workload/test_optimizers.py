@@ -139,7 +139,7 @@ def sent_bytes(optimizer: str, plan: Plan) -> float:
     """Once a step, by a device of the one stage."""
     cluster = clusters["dgx-h100"].build(plan.num_devices)
     made = assembly_of(graph(optimizer), plan, cluster, Precision(optimizer=optimizer))
-    return float(np.asarray(made.columns.exchange.sent_bytes)[0, 0])
+    return float(np.asarray(made.columns.grad_sync.sent_bytes)[0, 0])
 
 
 def test_zero_gathers_every_matrix_in_bf16_before_the_update():

@@ -133,7 +133,7 @@ def test_what_narrow_products_read_is_cast_both_ways_and_nothing_of_it_is_kept(c
     forward = [name for name in products if ":" not in name]
     assert sorted(casts.names) == sorted(f"{name}:quantize" for name in forward for _ in range(3))
     assert {Phase(phase) for phase in casts.phase} == {Phase.FORWARD, Phase.RECOMPUTE, Phase.INPUT_GRAD}
-    assert (casts.need == Need.NO_PROGRESS).all()
+    assert (casts.need == Need.NONE).all()
     assert casts.kept_bytes_per_element.sum() == casts.weight_elements.sum() == 0
 
 
@@ -158,7 +158,7 @@ def test_weights_cast_at_use_are_cast_for_every_pass_and_their_gradients_twice()
     num_products = ((ops.kind == code_of("linear")) & (ops.phase == Phase.FORWARD)).sum()
     counts = [(casts.phase == phase).sum() for phase in (Phase.FORWARD, Phase.RECOMPUTE, Phase.WEIGHT_GRAD)]
     assert counts == [num_products, num_products, 2 * num_products]
-    assert (casts.need == Need.NO_PROGRESS).all()
+    assert (casts.need == Need.NONE).all()
 
 
 def test_gradients_added_by_a_kernel_of_their_own_are_written_and_read_once_more():
@@ -202,11 +202,11 @@ def test_a_gelu_keeps_its_input_and_a_relu_its_output():
 def test_a_gather_keeps_the_parts_and_not_the_whole():
     build = BlockBuilder("tiny", "bf16", ROWS, HIDDEN)
     x = build.vector("rmsnorm", (0,), ROWS, HIDDEN)
-    x = build.exchange("gather", x, ROWS, HIDDEN)
+    x = build.collective("gather", x, ROWS, HIDDEN)
     build.linear(x, ROWS, HIDDEN, WIDE, name="up")
     need = build.block().ops.need
     assert need[1] == Need.OUTSIDE
-    assert need[2] == Need.NO_PROGRESS
+    assert need[2] == Need.NONE
 
 
 def test_every_network_operator_has_a_backward_that_exists():
@@ -241,7 +241,7 @@ def test_fused_attention_is_needed_by_itself_and_by_the_projection_after_it():
     need = dict(zip(layer.ops.names, layer.ops.need.tolist(), strict=True))
     assert need["attention"] == Need.OUTSIDE | Need.CORE
     assert need["rope_q"] == Need.CORE
-    assert need["attention_out"] == Need.NO_PROGRESS
+    assert need["attention_out"] == Need.NONE
 
 
 def test_tf32_takes_products_of_all_kinds_and_fp8_only_those_with_weights():

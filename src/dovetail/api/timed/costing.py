@@ -42,17 +42,17 @@ def layer_operators() -> Ops:
 
 def phaze_columns() -> ChipColumns:
     """Every chip that PHAZE's area rule keeps."""
-    base, every = chips[BASE](), phaze_chips()
-    own = {
-        "num_tensor": every.num_tensor,
-        "num_rows": every.depth,
-        "num_cols": every.width,
-        "num_vector": every.num_vector,
-        "num_lanes": every.width,
-        "sram_mib": every.sram_bytes / MEBI,
+    base, kept = chips[BASE](), phaze_chips()
+    columns = {
+        "num_tensor": kept.num_tensor,
+        "num_rows": kept.depth,
+        "num_cols": kept.width,
+        "num_vector": kept.num_vector,
+        "num_lanes": kept.width,
+        "sram_mib": kept.sram_bytes / MEBI,
     }
-    fixed = {name: np.full(len(every), value) for name, value in system_of(base, 1).items()}
-    return built_systems(base, fixed | {name: column.astype(np.float64) for name, column in own.items()}).chips
+    fixed = {name: np.full(len(kept), value) for name, value in system_of(base, 1).items()}
+    return built_systems(base, fixed | {name: column.astype(np.float64) for name, column in columns.items()}).chips
 
 
 OPERATIONS = (

@@ -81,10 +81,10 @@ def reduced(whole: JointQuestion) -> JointQuestion:
     return replace(whole, space=system_space(whole.base, num_devices, FEW))
 
 
-def searched(asked: JointQuestion, *, is_exhaustive: bool = False) -> JointFound:
-    scorer = Scorer(asked)
+def searched(question: JointQuestion, *, is_exhaustive: bool = False) -> JointFound:
+    scorer = Scorer(question)
     found = joint_search(scorer, local_backend(scorer), is_exhaustive=is_exhaustive)
-    assert found is not None, asked
+    assert found is not None, question
     return found
 
 

@@ -26,11 +26,11 @@ def _ring() -> Network:
 
 
 def _closed() -> Run:
-    asked = CollectiveJob(collective="all-reduce", payload_bytes=PAYLOAD_BYTES, network=_ring(), engine="closed")
+    job = CollectiveJob(collective="all-reduce", payload_bytes=PAYLOAD_BYTES, network=_ring(), engine="closed")
 
     def run() -> float:
         for _ in range(NUM_CLOSED):
-            network_answer(asked)
+            network_answer(job)
         return float(NUM_CLOSED)
 
     return warm(run)

@@ -15,7 +15,7 @@ from dovetail.parallel.sharding import shard_plans
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.placement.placed import best_placement
 from dovetail.search.planners.plan_space import PlanSpace, batches
-from dovetail.search.planners.planner import Planned, planned
+from dovetail.search.planners.planner import PlanSearchResult, search_plans
 from dovetail.step.memory_needs import need_bytes
 from dovetail.step.step import step_times, training_step
 from dovetail.workload.graph import Graph
@@ -97,9 +97,11 @@ def some_plans(graph: Graph, cluster: Cluster, num_plans: int = NUM_PLANS) -> Pl
     return plans.at(np.flatnonzero(placements_of(plans, cluster.topology).group_of["tensor"] != NOWHERE))
 
 
-def best_plan(workload: Workload, cluster: Cluster, space: PlanSpace) -> Planned:
+def best_plan(workload: Workload, cluster: Cluster, space: PlanSpace) -> PlanSearchResult:
     """As `dovetail plan` searches: even plans and uneven ones, to a proven gap."""
-    return planned(workload, cluster, space, objectives["time"], num_best=10, cluster_usd=1.0, progress=lambda *_: None)
+    return search_plans(
+        workload, cluster, space, objectives["time"], num_best=10, cluster_usd=1.0, progress=lambda *_: None
+    )
 
 
 def _plan_search() -> Run:

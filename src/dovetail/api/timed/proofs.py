@@ -39,10 +39,12 @@ def _plan_gaps() -> list[float]:
 
 def _joint_gaps() -> list[float]:
     """What bounds leave, against every system scored."""
-    asked = question(is_small=True)
-    bounded, every = searched(asked), searched(asked, is_exhaustive=True)
-    assert every.census.num_scored == every.census.num_systems - every.census.num_unfit, every.census
-    return [abs(1.0 - every.best.loss / bounded.best.loss)]
+    small_question = question(is_small=True)
+    bounded, exhaustive = searched(small_question), searched(small_question, is_exhaustive=True)
+    assert exhaustive.census.num_scored == exhaustive.census.num_systems - exhaustive.census.num_unfit, (
+        exhaustive.census
+    )
+    return [abs(1.0 - exhaustive.best.loss / bounded.best.loss)]
 
 
 def _layer() -> CoreProblem:

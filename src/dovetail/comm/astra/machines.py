@@ -51,8 +51,8 @@ class Burst:
     def _send(self) -> None:
         distance = self._num_sent % self._num_peers + 1
         self._num_sent += 1
-        there = (self.runner.peer(self.place[0], self.phase.dim, distance), *self.place[1:])
-        peer = self.runner.bursts.setdefault(there, Burst(self.runner, there, self.phase))
+        peer_place = (self.runner.peer(self.place[0], self.phase.dim, distance), *self.place[1:])
+        peer = self.runner.bursts.setdefault(peer_place, Burst(self.runner, peer_place, self.phase))
         self.runner.send(self.phase.dim, self.place[0], distance, self._part_bytes, peer.receive)
 
     def receive(self) -> None:
@@ -95,8 +95,8 @@ class Tree:
     @property
     def _number(self) -> int:
         """1 .. n-1 inside the perfect tree, n (or 0) for the root."""
-        here = self.runner.place(self.place[0], self.phase.dim)
-        return here if self.place[1] % 2 else here + 1
+        place = self.runner.place(self.place[0], self.phase.dim)
+        return place if self.place[1] % 2 else place + 1
 
     @property
     def _level(self) -> int:
@@ -128,8 +128,8 @@ class Tree:
         clock.at(clock.now + delay, act, *args)
 
     def _send(self, distance: int) -> None:
-        there = (self.runner.peer(self.place[0], self.phase.dim, distance), *self.place[1:])
-        peer = self.runner.trees.setdefault(there, Tree(self.runner, there, self.phase))
+        peer_place = (self.runner.peer(self.place[0], self.phase.dim, distance), *self.place[1:])
+        peer = self.runner.trees.setdefault(peer_place, Tree(self.runner, peer_place, self.phase))
         self.runner.send(self.phase.dim, self.place[0], distance, self.phase.size_bytes, peer.receive)
 
     def receive(self) -> None:

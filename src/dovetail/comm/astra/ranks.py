@@ -106,11 +106,11 @@ class AstraRanks:
         group = self._timing.members(node, rank)
         turn = self._turns.get((group, rank), 0)
         self._turns[group, rank] = turn + 1
-        here = self._joined.setdefault((group, turn), [])
-        if here:
-            self._check_same(here[0], rank, node)
-        here.append((rank, index))
-        if len(here) < len(group):
+        members = self._joined.setdefault((group, turn), [])
+        if members:
+            self._check_same(members[0], rank, node)
+        members.append((rank, index))
+        if len(members) < len(group):
             return
         end_ticks = self._now_ticks + self._timing.collective_ticks(node, rank, group)
         for place in self._joined.pop((group, turn)):
@@ -119,9 +119,9 @@ class AstraRanks:
     def _check_same(self, first: Place, rank: int, node: TraceNode) -> None:
         other = self._states[first[0]].nodes[first[1]]
         if (other.collective, other.size_bytes) != (node.collective, node.size_bytes):
-            asked = f"asks for {node.collective} of {node.size_bytes} bytes"
+            wanted = f"asks for {node.collective} of {node.size_bytes} bytes"
             message = f"rank {first[0]}, {other.label}, for {other.collective} of {other.size_bytes}"
-            raise InvalidInput(f"{asked} where {message}", at(rank, node))
+            raise InvalidInput(f"{wanted} where {message}", at(rank, node))
 
     def _arrive(self, key: tuple[int, int, int], tick: int, send: Place) -> None:
         if self._asked.get(key):
@@ -188,12 +188,12 @@ class AstraRanks:
     def _check_joined(self) -> None:
         """Raises for a collective that lacks a member, one that has nothing left to do before others."""
         stuck = []
-        for (group, _), here in sorted(self._joined.items()):
-            there = {member for member, _ in here}
+        for (group, _), members in sorted(self._joined.items()):
+            joined_ranks = {member for member, _ in members}
             for member in group:
-                if member not in there:
+                if member not in joined_ranks:
                     has_more = self._states[member].num_done < len(self._states[member].nodes)
-                    stuck.append((has_more, min(here), member))
+                    stuck.append((has_more, min(members), member))
         if stuck:
             _, (rank, index), member = min(stuck)
             where = at(rank, self._states[rank].nodes[index])
@@ -205,7 +205,7 @@ class AstraRanks:
 
     def _waiting(self) -> list[Place]:
         """Where ranks stand still: in receives, and in collectives that lack a member."""
-        return [*self._awaited, *(place for here in self._joined.values() for place in here)]
+        return [*self._awaited, *(place for members in self._joined.values() for place in members)]
 
     def _send_at(self, source: int, target: int, tag: int) -> str:
         sends = [n for n in self._states[source].nodes if (n.kind, n.target, n.tag) == ("send", target, tag)]

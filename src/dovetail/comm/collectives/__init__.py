@@ -1,8 +1,9 @@
 """Collectives over a group that may reach into several network dimensions, one file each.
 
-Each is `(payload_bytes, group, link_frac) -> seconds`, with `payload_bytes` the whole tensor as one rank sees it; an
-array of payloads gives an array of times. One that a plugin brings is asked for by its name alone (`dovetail network`,
-closed form); a training step exchanges by the built-in ones.
+Each is `(payload_bytes, group, link_frac) -> seconds`. The payload is the larger of a rank's two buffers, as nccl-tests
+count size: of an all-gather what each rank ends with, of a reduce-scatter what it begins with. An array of payloads
+gives an array of times. A plugin's collective is used where it is named (`dovetail network`, closed form); training
+steps use the built-in ones.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from dovetail.units import Amount
 
 
 def deduplicated_all_to_all_s(payload_bytes: Amount, group: Group, link_frac: float, num_copies: int) -> Amount:
-    """As the plain one where the payload holds `num_copies` of each row, bound for places chosen at random.
+    """An all-to-all whose payload has `num_copies` of each row, for ranks chosen at random.
 
     Of the copies for one place of a dimension one is sent, outermost dimension first, and handed out further inside.
     Of n places, n (1 - (1 - 1/n)^copies) are bound for on average. One kernel passes rows on while others still come
@@ -30,5 +30,5 @@ def deduplicated_all_to_all_s(payload_bytes: Amount, group: Group, link_frac: fl
 
 @collectives.register("all-to-all")
 def hierarchical_all_to_all_s(payload_bytes: Amount, group: Group, link_frac: float) -> Amount:
-    """One exchange a dimension, each over the whole payload, so that a part reaches its column then its row."""
+    """One all-to-all per dimension, each of the whole payload: a part reaches its column, then its row."""
     return sum(all_to_all_s(payload_bytes, span, link_frac) for span in group)

@@ -13,13 +13,15 @@ def critical_visits(timeline: Timeline) -> tuple[Visit, ...]:
     spans_s, took = timeline.visits_s, dict(timeline.visits)
     if not spans_s:
         return ()
-    here: Visit | None = max(spans_s, key=lambda visit: (spans_s[visit][1], visit))
+    current: Visit | None = max(spans_s, key=lambda visit: (spans_s[visit][1], visit))
     path: list[Visit] = []
-    while here is not None:
-        path.append(here)
-        task, chunk, number = here
-        before = [visit for visit in (took[here], (task, chunk, number - 1)) if visit is not None and visit in spans_s]
-        here = max(before, key=lambda visit: spans_s[visit][1], default=None)
+    while current is not None:
+        path.append(current)
+        task, chunk, number = current
+        before = [
+            visit for visit in (took[current], (task, chunk, number - 1)) if visit is not None and visit in spans_s
+        ]
+        current = max(before, key=lambda visit: spans_s[visit][1], default=None)
     return tuple(reversed(path))
 
 

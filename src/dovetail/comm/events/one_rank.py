@@ -188,7 +188,7 @@ def _kinds(block: Block, has_xor: bool) -> list[int]:
     """For each link of one copy, the kind `_way` counts it under."""
     n = block.num_devices
     if block.kind == "fully-connected":
-        return [here ^ there if has_xor else (there - here) % n for here in range(n) for there in range(n)]
+        return [source ^ target if has_xor else (target - source) % n for source in range(n) for target in range(n)]
     return [0 if link < n else 1 for link in range(block.num_links)]
 
 

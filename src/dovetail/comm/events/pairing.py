@@ -109,10 +109,10 @@ def collectives_of(nodes: Sequence[Node]) -> list[list[Node]]:
                 if len(by_rank[rank]) <= number:
                     where = f"rank {first.rank}: node {first.name!r} waits for rank {rank}"
                     raise InvalidInput(f"{where}, which never joins this {first.collective}")
-                here = by_rank[rank][number]
-                if (here.collective, here.payload_bytes) != (first.collective, first.payload_bytes):
-                    asked, other = _asked(here), _asked(first)
-                    raise InvalidInput(f"rank {rank} asks for {asked} where rank {first.rank} asks for {other}")
+                node = by_rank[rank][number]
+                if (node.collective, node.payload_bytes) != (first.collective, first.payload_bytes):
+                    wanted, other = _asked(node), _asked(first)
+                    raise InvalidInput(f"rank {rank} asks for {wanted} where rank {first.rank} asks for {other}")
             joined.append([by_rank[rank][number] for rank in group])
     return joined
 

@@ -174,16 +174,16 @@ class Phases:
     def _are_roots_alike(self, task: Collective, spans: tuple[Block, ...]) -> bool:
         """Whether the roots of all groups come at the same places along every dimension."""
         groups = np.array(task.groups)
-        alike = [_place(block, row, task.root) for block in spans for row in groups]
-        return all(place == alike[index // len(groups) * len(groups)] for index, place in enumerate(alike))
+        places = [_place(block, row, task.root) for block in spans for row in groups]
+        return all(place == places[index // len(groups) * len(groups)] for index, place in enumerate(places))
 
     def _flat(self, task: Collective, payload_bytes: float) -> Phase:
         groups = np.array(task.groups)
         ask = Ask(collective=task.collective, num_ranks=groups.shape[1], payload_bytes=payload_bytes, root=task.root)
         name = dict(task.algorithms).get("*", "direct" if task.collective == "all-to-all" else "ring")
         if name == "in-switch":
-            said = "in-switch reduction needs groups that lie along dimensions, each a switch"
-            raise InvalidInput(f"{said}; got {len(task.groups)} of {len(task.groups[0])} devices", task.name)
+            rule = "in-switch reduction needs groups that lie along dimensions, each a switch"
+            raise InvalidInput(f"{rule}; got {len(task.groups)} of {len(task.groups[0])} devices", task.name)
         return Phase(
             dimension="*", collective=task.collective, block=None, groups=groups, schedule=schedule_of(name, ask)
         )

@@ -11,57 +11,57 @@ from dovetail.errors import InvalidInput
 _SWITCHED = ("switch", "fat-tree")
 
 
-def _ring_hops(n: int, kind: str, here: Ints, there: Ints) -> Ints:
+def _ring_hops(n: int, kind: str, start: Ints, end: Ints) -> Ints:
     """Unit links of a ring or line: forwards are 0..n-1 by their start, backwards n..2n-1.
 
     To the opposite device of a ring both ways are as long: every other device takes the one back.
     """
-    forward = (there - here) % n
-    is_back = np.zeros(len(here), bool)
+    forward = (end - start) % n
+    is_back = np.zeros(len(start), bool)
     if n > 2 and kind == "bidirectional-ring":
-        is_back = (forward * 2 > n) | ((forward * 2 == n) & (here % 2 == 1))
+        is_back = (forward * 2 > n) | ((forward * 2 == n) & (start % 2 == 1))
     elif n > 2 and kind == "mesh":
-        is_back = there < here
-    length = np.where(is_back, (here - there) % n, forward)
+        is_back = end < start
+    length = np.where(is_back, (start - end) % n, forward)
     step = np.arange(int(length.max(initial=0)))[:, None]
-    links = np.where(is_back, n + (here - step) % n, (here + step) % n)
+    links = np.where(is_back, n + (start - step) % n, (start + step) % n)
     return np.where(step < length, links, -1)
 
 
-def _block_hops(graph: LinkGraph, block: Block, here: Ints, there: Ints, copies: Ints) -> Ints:
+def _block_hops(graph: LinkGraph, block: Block, start: Ints, end: Ints, copies: Ints) -> Ints:
     n = block.num_devices
     if block.kind in _SWITCHED:
-        unit = np.where(here != there, np.stack([here, n + there]), -1)
+        unit = np.where(start != end, np.stack([start, n + end]), -1)
     elif block.kind == "fully-connected":
-        unit = np.where(here != there, here * n + there, -1)[None, :]
+        unit = np.where(start != end, start * n + end, -1)[None, :]
     elif block.kind == "graph":
-        unit = _table_hops(graph, block, here, there)
+        unit = _table_hops(graph, block, start, end)
     else:
-        unit = _ring_hops(n, block.kind, here, there)
+        unit = _ring_hops(n, block.kind, start, end)
     return np.where(unit >= 0, block.first_link + copies * block.num_links + unit, -1)
 
 
-def _table_hops(graph: LinkGraph, block: Block, here: Ints, there: Ints) -> Ints:
+def _table_hops(graph: LinkGraph, block: Block, start: Ints, end: Ints) -> Ints:
     assert block.unit is not None, block
     source = np.array([w.source for w in block.unit.wires])
     target = np.array([w.target for w in block.unit.wires])
     num_vertices = block.num_devices + block.num_switches
-    for goal in np.unique(there):
+    for goal in np.unique(end):
         key = (block.first_link, int(goal))
         if key not in graph.onward:
             graph.onward[key] = next_links(num_vertices, source, target, np.ones(len(source), bool), int(goal))
-    table = np.stack([graph.onward[block.first_link, int(goal)] for goal in np.unique(there)])
-    row = np.searchsorted(np.unique(there), there)
+    table = np.stack([graph.onward[block.first_link, int(goal)] for goal in np.unique(end)])
+    row = np.searchsorted(np.unique(end), end)
     hops: list[Ints] = []
-    at = here.copy()
-    while (moving := at != there).any():
+    at = start.copy()
+    while (moving := at != end).any():
         link = np.where(moving, table[row, at], -1)
         if (stuck := moving & (link < 0)).any():
             index = int(np.flatnonzero(stuck)[0])
-            raise InvalidInput(f"{block.name}: no way leads from device {here[index]} to {there[index]}")
+            raise InvalidInput(f"{block.name}: no way leads from device {start[index]} to {end[index]}")
         hops.append(link)
         at = np.where(moving, target[link], at)
-    return np.stack(hops) if hops else np.empty((0, len(here)), np.int64)
+    return np.stack(hops) if hops else np.empty((0, len(start)), np.int64)
 
 
 def _detour(graph: LinkGraph, start: int, goal: int) -> list[int]:
@@ -84,10 +84,10 @@ def routes(graph: LinkGraph, source: Ints, target: Ints) -> Ints:
     rows: list[Ints] = []
     at = source
     for block in graph.blocks:
-        here, there = coordinate(block, at), coordinate(block, target)
-        if (here != there).any():
-            rows.append(_block_hops(graph, block, here, there, copy_of(block, at)))
-        at = at + (there - here) * block.stride
+        start, end = coordinate(block, at), coordinate(block, target)
+        if (start != end).any():
+            rows.append(_block_hops(graph, block, start, end, copy_of(block, at)))
+        at = at + (end - start) * block.stride
     links = np.concatenate(rows) if rows else np.empty((0, len(source)), np.int64)
     if not graph.is_broken:
         return links

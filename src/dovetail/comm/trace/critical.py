@@ -21,17 +21,17 @@ def critical_path(program: Program, timeline: Timeline) -> tuple[Critical, ...]:
     by_end = sorted((end_s, name) for name, (_, end_s) in spans_s.items())
     if not by_end:
         return ()
-    path, here = [], by_end[-1][1]
+    path, current = [], by_end[-1][1]
     seen: set[str] = set()
-    while here and here not in seen:
-        seen.add(here)
-        begin_s, end_s = spans_s[here]
-        path.append(Critical(task=here, begin_s=begin_s, end_s=end_s))
-        before = max(waited[here], key=lambda name: spans_s[name][1], default="")
+    while current and current not in seen:
+        seen.add(current)
+        begin_s, end_s = spans_s[current]
+        path.append(Critical(task=current, begin_s=begin_s, end_s=end_s))
+        before = max(waited[current], key=lambda name: spans_s[name][1], default="")
         if not before or spans_s[before][1] < begin_s - tolerance_s:
             place = bisect_left(by_end, (begin_s - tolerance_s, ""))
             just_then = by_end[place : place + 1]
             if just_then and just_then[0][0] <= begin_s + tolerance_s and just_then[0][1] not in seen:
                 before = just_then[0][1]
-        here = before
+        current = before
     return tuple(reversed(path))

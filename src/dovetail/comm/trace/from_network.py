@@ -1,4 +1,4 @@
-"""A collective asked of a network in Dovetail's words -> the ASTRA-sim system and the traces that ask the same."""
+"""A collective on a network as ASTRA-sim has it: a system, and a trace per rank."""
 
 from __future__ import annotations
 
@@ -23,52 +23,51 @@ class AstraJob:
     traces: Traces
 
 
-def astra_job(asked: CollectiveJob) -> AstraJob:
-    """Raises where ASTRA-sim's files have no words for something that is asked."""
-    _check_sayable(asked)
+def astra_job(job: CollectiveJob) -> AstraJob:
+    """Raises where ASTRA-sim's files cannot express something of `job`."""
+    _check_sayable(job)
     system = AstraSystem(
-        dims=astra_dims_of(asked.network.parts),
-        algorithms=_algorithms(asked),
-        num_chunks=asked.num_chunks,
-        num_active_chunks=asked.queueing.num_active_chunks,
-        policy=POLICIES[asked.queueing.policy],
+        dims=astra_dims_of(job.network.parts),
+        algorithms=_algorithms(job),
+        num_chunks=job.num_chunks,
+        num_active_chunks=job.queueing.num_active_chunks,
+        policy=POLICIES[job.queueing.policy],
         optimization="localBWAware",
         endpoint_ticks=0,
         memory_bytes_per_tick=FREE_BYTES_PER_TICK,
     )
-    return AstraJob(system=system, traces=_traces(asked))
+    return AstraJob(system=system, traces=_traces(job))
 
 
-def _check_sayable(asked: CollectiveJob) -> None:
+def _check_sayable(job: CollectiveJob) -> None:
     problem = ""
-    if asked.queueing.policy not in POLICIES:
-        problem = f"ASTRA-sim queues by {' or '.join(POLICIES)}, not by {asked.queueing.policy}"
-    elif asked.is_themis:
+    if job.queueing.policy not in POLICIES:
+        problem = f"ASTRA-sim queues by {' or '.join(POLICIES)}, not by {job.queueing.policy}"
+    elif job.is_themis:
         problem = "ASTRA-sim's files do not ask for Themis' order"
-    elif asked.endpoint.name:
-        problem = f"ASTRA-sim's files have no endpoint {asked.endpoint.name}"
-    elif not asked.network.graph.is_uniform:
+    elif job.endpoint.name:
+        problem = f"ASTRA-sim's files have no endpoint {job.endpoint.name}"
+    elif not job.network.graph.is_uniform:
         problem = "the links of a dimension are alike in ASTRA-sim; leave slow and broken ones away"
-    elif asked.groups and asked.algorithms:
+    elif job.groups and job.algorithms:
         problem = "a system file names algorithms by dimension, not for groups; leave --algorithm away"
-    elif asked.algorithms and asked.collective.replace("-", "_") not in COLLECTIVES:
-        problem = f"a system file names no algorithm for {asked.collective}; leave --algorithm away"
-    elif asked.collective != "point-to-point" and any(tuple(sorted(group)) != group for group in asked.groups):
+    elif job.algorithms and job.collective.replace("-", "_") not in COLLECTIVES:
+        problem = f"a system file names no algorithm for {job.collective}; leave --algorithm away"
+    elif job.collective != "point-to-point" and any(tuple(sorted(group)) != group for group in job.groups):
         problem = "a process group has no order of its own; name the devices of a group from the lowest up"
     if problem:
         raise NotModelled(problem, "--astra-sim")
 
 
-def _algorithms(asked: CollectiveJob) -> dict[str, tuple[str, ...]]:
+def _algorithms(job: CollectiveJob) -> dict[str, tuple[str, ...]]:
     """For each collective a system file knows, what the event engine would take in each dimension."""
     theirs = {ours: name for name, ours in ALGORITHMS.items()}
     found = {}
     for key in COLLECTIVES:
         collective = key.replace("_", "-")
-        named = dict(asked.algorithms) if collective == asked.collective else {}
+        named = dict(job.algorithms) if collective == job.collective else {}
         chosen = [
-            named.get(block.name, named.get("*", "")) or suited(block, collective)
-            for block in asked.network.graph.blocks
+            named.get(block.name, named.get("*", "")) or suited(block, collective) for block in job.network.graph.blocks
         ]
         for name in chosen:
             if name not in theirs:
@@ -77,29 +76,29 @@ def _algorithms(asked: CollectiveJob) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _traces(asked: CollectiveJob) -> Traces:
-    num_devices = asked.network.graph.num_devices
-    if asked.collective == "point-to-point":
-        pairs = [(int(row[0]), int(row[1])) for row in group_rows(asked)]
-        return Traces(ranks=_messages(pairs, _whole(asked.payload_bytes), num_devices))
-    if not asked.groups:
-        named = asked.dimensions
-        involved = tuple(part.name in named for part in asked.network.parts) if named else ()
-        nodes = (_collective(asked, involved=involved),)
+def _traces(job: CollectiveJob) -> Traces:
+    num_devices = job.network.graph.num_devices
+    if job.collective == "point-to-point":
+        pairs = [(int(row[0]), int(row[1])) for row in group_rows(job)]
+        return Traces(ranks=_messages(pairs, _whole(job.payload_bytes), num_devices))
+    if not job.groups:
+        named = job.dimensions
+        involved = tuple(part.name in named for part in job.network.parts) if named else ()
+        nodes = (_collective(job, involved=involved),)
         return Traces(ranks=(nodes,) * num_devices)
     ranks: list[Rank] = [(_nothing(),)] * num_devices
-    groups = {str(number): group for number, group in enumerate(asked.groups)}
+    groups = {str(number): group for number, group in enumerate(job.groups)}
     for name, group in groups.items():
-        nodes = (_collective(asked, group=name),)
+        nodes = (_collective(job, group=name),)
         for device in group:
             ranks[device] = nodes
     return Traces(ranks=tuple(ranks), groups=groups)
 
 
-def _collective(asked: CollectiveJob, group: str = "", involved: tuple[bool, ...] = ()) -> TraceNode:
-    num_ranks = group_rows(asked).shape[1]
-    shard_bytes = asked.payload_bytes / (num_ranks if asked.collective == "all-gather" else 1)
-    name = asked.collective
+def _collective(job: CollectiveJob, group: str = "", involved: tuple[bool, ...] = ()) -> TraceNode:
+    num_ranks = group_rows(job).shape[1]
+    shard_bytes = job.payload_bytes / (num_ranks if job.collective == "all-gather" else 1)
+    name = job.collective
     size_bytes = _whole(shard_bytes)
     return TraceNode(
         id=0, name=name, kind="collective", collective=name, size_bytes=size_bytes, group=group, involved=involved

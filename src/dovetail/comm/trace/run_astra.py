@@ -145,8 +145,8 @@ def _collective(node: TraceNode, rank: int, system: AstraSystem, involved: tuple
 
 def _message(source: int, target: int, size_bytes: int, system: AstraSystem, num_per_dim: Sequence[int]) -> int:
     """The first dimension in which the two differ is charged, and no other."""
-    here, there = coordinates(source, num_per_dim), coordinates(target, num_per_dim)
-    dim = next(number for number in range(len(num_per_dim)) if here[number] != there[number])
+    source_at, target_at = coordinates(source, num_per_dim), coordinates(target, num_per_dim)
+    dim = next(number for number in range(len(num_per_dim)) if source_at[number] != target_at[number])
     where = system.dims[dim]
-    distance = (there[dim] - here[dim]) % where.num_ranks
+    distance = (target_at[dim] - source_at[dim]) % where.num_ranks
     return where.path_ticks(distance, size_bytes, system.is_congestion_aware)

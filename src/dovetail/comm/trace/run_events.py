@@ -63,8 +63,8 @@ def run_events(
     slowdown = np.broadcast_to(used.devices.slowdown, len(traces.ranks)).tolist()
     ends = []
     for rank, nodes in enumerate(traces.ranks):
-        own = names[rank % len(names)]
-        end_s = max(timeline.spans_s[name][1] for name in own)
+        task_names = names[rank % len(names)]
+        end_s = max(timeline.spans_s[name][1] for name in task_names)
         compute_s = slowdown[rank] * sum(n.duration_s for n in nodes if not n.is_cpu)
         ends.append(RankEnd(rank=rank, end_s=end_s, compute_s=compute_s))
     return TraceOutcome(
@@ -118,9 +118,9 @@ def _joined(traces: Traces, parts: Sequence[Part]) -> tuple[list[Task], tuple[tu
     num_per_dim = [part.num_devices for part in parts]
     nodes: list[Node] = []
     cpu_names: set[str] = set()
-    for rank, own in enumerate(traces.ranks):
-        names = {node.id: node.task for node in own}
-        for node in own:
+    for rank, rank_nodes in enumerate(traces.ranks):
+        names = {node.id: node.task for node in rank_nodes}
+        for node in rank_nodes:
             nodes.append(_node(node, rank, tuple(names[before] for before in node.after), traces, num_per_dim))
             if node.is_cpu:
                 cpu_names.add(f"{rank}:{names[node.id]}")

@@ -100,9 +100,9 @@ def _unit_s(rows: Rows, chips: ChipColumns) -> tuple[FloatArray, FloatArray]:
     unit_s: FloatArray = np.zeros(())
     num_splits: FloatArray = np.ones(())
     for tile_rows, tile_cols in zip(chips.tile_rows, chips.tile_cols, strict=True):
-        step_s = _step_s(rows, chips, tile_rows, tile_cols)
+        tile_step_s = _tile_step_s(rows, chips, tile_rows, tile_cols)
         for split in SPLITS if int(rows.phase[0]) == Phase.WEIGHT_GRAD else (1,):
-            time_s = _tiled_s(rows, chips, tile_rows, tile_cols, step_s, split)
+            time_s = _tiled_s(rows, chips, tile_rows, tile_cols, tile_step_s, split)
             chosen_s = time_s + (SPLIT_LAUNCHES * chips.calibration["launch_s"] if split > 1 else 0.0)
             is_better = chosen_s < best_s
             num_splits = np.where(is_better, split, num_splits)
@@ -110,11 +110,11 @@ def _unit_s(rows: Rows, chips: ChipColumns) -> tuple[FloatArray, FloatArray]:
     return unit_s, num_splits
 
 
-def _step_s(rows: Rows, chips: ChipColumns, tile_rows: FloatArray, tile_cols: FloatArray) -> FloatArray:
+def _tile_step_s(rows: Rows, chips: ChipColumns, tile_rows: FloatArray, tile_cols: FloatArray) -> FloatArray:
     """One group of steps of a tile: its products, or gathering its operand if that is longer."""
     phase, (_, _, _, channels) = int(rows.phase[0]), _padded_shape(rows)
     unit_flop_per_s = loop_flop_per_s(rows, chips) / chips.num_units
-    math_s = np.maximum(2 * tile_rows * tile_cols * chips.num_steps / unit_flop_per_s, chips.calibration["step_s"])
+    math_s = np.maximum(2 * tile_rows * tile_cols * chips.num_steps / unit_flop_per_s, chips.calibration["tile_step_s"])
     gathered = tile_cols if phase == Phase.WEIGHT_GRAD else tile_rows
     clocks = gathered * chips.num_steps * rows.element_bytes / SECTOR_BYTES_OF_CLOCK
     if phase != Phase.INPUT_GRAD:
@@ -124,7 +124,7 @@ def _step_s(rows: Rows, chips: ChipColumns, tile_rows: FloatArray, tile_cols: Fl
 
 
 def _tiled_s(
-    rows: Rows, chips: ChipColumns, tile_rows: FloatArray, tile_cols: FloatArray, step_s: FloatArray, split: int
+    rows: Rows, chips: ChipColumns, tile_rows: FloatArray, tile_cols: FloatArray, tile_step_s: FloatArray, split: int
 ) -> FloatArray:
     """Waves of tiles: pixels by channels; in a weight gradient output channels by the window, and pixels stream."""
     phase, calibration = int(rows.phase[0]), chips.calibration
@@ -133,14 +133,14 @@ def _tiled_s(
         tiles = rows.b * np.ceil(outputs / tile_rows) * np.ceil(window * channels / tile_cols)
         steps = np.ceil(np.ceil(pixels / chips.num_steps) / split)
         turns_s = TURN_LAUNCHES * split * calibration["launch_s"] if split > 1 else 0.0
-        time_s = np.ceil(tiles * split / chips.num_units) * (calibration["fill_s"] + steps * step_s) + turns_s
+        time_s = np.ceil(tiles * split / chips.num_units) * (calibration["fill_s"] + steps * tile_step_s) + turns_s
         return np.where((split == 1) | (tiles * split <= MAX_WAVES_OF_SPLIT * chips.num_units), time_s, np.inf)
     is_forward = phase != Phase.INPUT_GRAD
     cols, streamed = (outputs, window * channels) if is_forward else (channels, window * outputs)
     # a gradient's input pixels fall into stride^2 classes, by the part of the window that reaches them; each is filled
     num_fills = 1.0 if is_forward else rows.stride**2
     waves = np.ceil(rows.b * np.ceil(pixels / tile_rows) * np.ceil(cols / tile_cols) / chips.num_units)
-    return np.asarray(waves * (num_fills * calibration["fill_s"] + np.ceil(streamed / chips.num_steps) * step_s))
+    return np.asarray(waves * (num_fills * calibration["fill_s"] + np.ceil(streamed / chips.num_steps) * tile_step_s))
 
 
 def _padded_shape(rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:

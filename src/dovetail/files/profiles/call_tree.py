@@ -13,7 +13,7 @@ from dovetail.files.profiles.aten_calls import NotOurs, Row, call_of
 from dovetail.files.profiles.kineto import Events, HostCall
 from dovetail.units import MICRO
 
-NO_PROGRESS = -1
+NO_CALL = -1
 NOT_MAPPED = "not mapped to an operator of ours"
 _BACKWARD = "autograd::engine::evaluate_function"
 _SLACK_S = 0.002 * MICRO  # times are written to a nanosecond
@@ -34,13 +34,13 @@ class CallTree:
     """Every call with the one around it, `parents`; `order` has these first."""
 
     def __init__(self, codes: Sequence[int], calls: Sequence[HostCall], parents: list[int], order: list[int]) -> None:
-        self.parent, self.owner = parents, [NO_PROGRESS] * len(parents)
+        self.parent, self.owner = parents, [NO_CALL] * len(parents)
         self._codes, self._calls = codes, calls
         self._meanings: dict[tuple[int, bool], Meaning] = {}
         self._is_back = [False] * len(parents)
         for index in order:
             said, around = calls[codes[index]], parents[index]
-            is_back = around != NO_PROGRESS and self._is_back[around] and not said.is_recorded
+            is_back = around != NO_CALL and self._is_back[around] and not said.is_recorded
             self._is_back[index] = is_back or said.name.startswith(_BACKWARD)
         self._give(order)
 
@@ -53,7 +53,7 @@ class CallTree:
     def label(self, index: int) -> tuple[str, str]:
         """By what a call is left out, and why: the nearest around it that we know and have no row for, or itself."""
         here = index
-        while here != NO_PROGRESS:
+        while here != NO_CALL:
             call = self.of(here)
             if call.is_known and isinstance(call.row, str):
                 return call.name, call.row
@@ -66,12 +66,12 @@ class CallTree:
         for index in order:
             if isinstance(self.of(index).row, Row) and not self.of(index).is_composite:
                 here = self.parent[index]
-                while here != NO_PROGRESS and not has_ours[here]:
+                while here != NO_CALL and not has_ours[here]:
                     has_ours[here] = True
                     here = self.parent[here]
         for index in order:
             around, call = self.parent[index], self.of(index)
-            if around != NO_PROGRESS and self.owner[around] != NO_PROGRESS:
+            if around != NO_CALL and self.owner[around] != NO_CALL:
                 self.owner[index] = self.owner[around]
             elif isinstance(call.row, Row) and not (call.is_composite and has_ours[index]):
                 self.owner[index] = index
@@ -82,15 +82,15 @@ def nested_tree(events: Events) -> CallTree:
     begin_s, took_s = np.asarray(events.begin_s), np.asarray(events.took_s)
     order: list[int] = np.lexsort((-took_s, begin_s, np.asarray(events.thread))).tolist()
     begins_s, ends_s = begin_s.tolist(), (begin_s + took_s).tolist()
-    parents = [NO_PROGRESS] * len(order)
+    parents = [NO_CALL] * len(order)
     stack: list[int] = []  # calls that are still open
-    thread = NO_PROGRESS
+    thread = NO_CALL
     for index in order:
         if events.thread[index] != thread:
             thread, stack = events.thread[index], []
         while stack and (ends_s[stack[-1]] < ends_s[index] - _SLACK_S or ends_s[stack[-1]] <= begins_s[index]):
             stack.pop()
-        parents[index] = stack[-1] if stack else NO_PROGRESS
+        parents[index] = stack[-1] if stack else NO_CALL
         stack.append(index)
     return CallTree(events.call, list(events.calls), parents, order)
 

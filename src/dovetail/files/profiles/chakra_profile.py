@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from dovetail.errors import InvalidInput
 from dovetail.files.chakra import MAX_DURATION_S, MAX_MESSAGE_BYTES, attribute_value, check_metadata, text_value
 from dovetail.files.profiles.aten import is_known
-from dovetail.files.profiles.call_tree import NO_PROGRESS, CallTree
+from dovetail.files.profiles.call_tree import NO_CALL, CallTree
 from dovetail.files.profiles.kineto import MAX_EVENTS, Events, HostCall, Kernel
 from dovetail.files.protobuf import DELIMITED, VARINT, WireError, fields, messages, packed
 from dovetail.files.text import one_line
@@ -32,7 +32,7 @@ class _Node:
     number: int = 0
     name: str = ""
     kind: int = 0
-    caller: int = NO_PROGRESS
+    caller: int = NO_CALL
     took_s: float = 0.0
     inputs: dict[int, str] = field(default_factory=dict)
     attributes: dict[str, Any] = field(default_factory=dict)
@@ -69,9 +69,9 @@ def _events(nodes: dict[int, _Node]) -> tuple[Events, CallTree]:
             _add_call(events, node)
         elif node.took_s and node.kind in (_COMPUTE, _COLLECTIVE):
             _add_kernel(events, node)
-    parents = [NO_PROGRESS] * len(events.call)
+    parents = [NO_CALL] * len(events.call)
     for number, index in place.items():
-        parents[index] = place.get(nodes[number].caller, NO_PROGRESS)
+        parents[index] = place.get(nodes[number].caller, NO_CALL)
     return events, CallTree(events.call, list(events.calls), parents, _outermost_first(parents))
 
 
@@ -80,7 +80,7 @@ def _outermost_first(parents: list[int]) -> list[int]:
     children: list[list[int]] = [[] for _ in parents]
     order = []
     for index, around in enumerate(parents):
-        if around == NO_PROGRESS:
+        if around == NO_CALL:
             order.append(index)
         else:
             children[around].append(index)
@@ -111,7 +111,7 @@ def _add_kernel(events: Events, node: _Node) -> None:
         # how many ranks take part is in no node, so its message alone is known
         kernel = Kernel(node.name, "", False, one_line(str(group)) or node.name, float(size_bytes), 0)
     events.kernel_s.append(node.took_s)
-    events.kernel_id.append(node.caller + 1 if node.caller != NO_PROGRESS else 0)
+    events.kernel_id.append(node.caller + 1 if node.caller != NO_CALL else 0)
     events.kernel_launch.append(0)
     events.kernel.append(events.kernels.setdefault(kernel, len(events.kernels)))
 
@@ -130,8 +130,8 @@ def _node(message: bytes) -> _Node:
                 node.took_s = value / MEGA
         elif number == _NAME:
             node.name = one_line(text_value(value))[:MAX_TEXT]
-        elif number == _CONTROL and node.caller == NO_PROGRESS:
-            node.caller = next(iter(packed(value) if isinstance(value, bytes) else (value,)), NO_PROGRESS)
+        elif number == _CONTROL and node.caller == NO_CALL:
+            node.caller = next(iter(packed(value) if isinstance(value, bytes) else (value,)), NO_CALL)
             if node.caller >= 2**62:
                 raise WireError(f"node {node.number} depends on node {node.caller}, and ids are below 2^62")
         elif number == _INPUTS and wire == DELIMITED and isinstance(value, bytes):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from dovetail.files.profiles.aten_calls import Row
-from dovetail.files.profiles.call_tree import NO_PROGRESS, CallTree
+from dovetail.files.profiles.call_tree import NO_CALL, CallTree
 from dovetail.files.profiles.kineto import Events, Kernel
 from dovetail.files.text import one_line
 from dovetail.hardware.measured import LeftOut, MeasuredExchange, MeasuredOp, Profile
@@ -79,9 +79,9 @@ def _add_kernels(events: Events, tree: CallTree, sums: _Sums) -> None:
         if kernel.collective:
             sums.exchanges[kernel].add(took_s)
             continue
-        index = place.get(number, place.get(events.launched_by.get(launch, 0), NO_PROGRESS))
-        owner = NO_PROGRESS if index == NO_PROGRESS else tree.owner[index]
-        if kernel.is_copy or owner == NO_PROGRESS:
+        index = place.get(number, place.get(events.launched_by.get(launch, 0), NO_CALL))
+        owner = NO_CALL if index == NO_CALL else tree.owner[index]
+        if kernel.is_copy or owner == NO_CALL:
             sums.leave_out(*_name_and_reason(kernel, index, tree), took_s)
             continue
         if owner not in of_owner:
@@ -103,18 +103,18 @@ def _name_and_reason(kernel: Kernel, index: int, tree: CallTree) -> tuple[str, s
         return kernel.name, _BETWEEN
     if kernel.name.startswith("nccl"):
         return kernel.name, _NO_MESSAGE
-    return tree.label(index) if index != NO_PROGRESS else (kernel.name, _NO_CALLER)
+    return tree.label(index) if index != NO_CALL else (kernel.name, _NO_CALLER)
 
 
 def _add_host_times(events: Events, tree: CallTree, sums: _Sums) -> None:
     own_s = list(events.took_s)
     for index, around in enumerate(tree.parent):
-        if around != NO_PROGRESS and tree.of(index).is_operator:
+        if around != NO_CALL and tree.of(index).is_operator:
             own_s[around] -= events.took_s[index]
     for index, call in enumerate(map(tree.of, range(len(own_s)))):
         if tree.owner[index] == index:
             sums.ops[(*_named_row(tree, index), "")].add(events.took_s[index])
-        elif tree.owner[index] == NO_PROGRESS and call.is_operator and own_s[index] > 0:
+        elif tree.owner[index] == NO_CALL and call.is_operator and own_s[index] > 0:
             sums.leave_out(*tree.label(index), own_s[index])
 
 

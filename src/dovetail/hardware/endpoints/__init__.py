@@ -64,7 +64,7 @@ class Engine:
 class Endpoint:
     """A kind of endpoint; `code` is what it is in columns of numbers, from 1 on and for good.
 
-    `mechanism` is the name that it has in `network.endpoint`, whose vector of a very large group it takes.
+    `mechanism` is the name that it has in `comm.endpoint`, whose vector of a very large group it takes.
     `adding` are exchanges that sum, with the gather that goes with them: all-reduces, or a reduce-scatter and an
     all-gather. `moving` are those that only move bytes: of tokens to experts, of keys and values.
     """

@@ -49,31 +49,31 @@ def _windows(found: Timeline) -> list[_Window]:
     num_passes = sum(len(rows) for rows in found.order.devices)
     num_each = found.order.num_microbatches * found.order.chunks_per_device
     if num_passes <= MOST_PASSES and num_each <= MOST_MICROBATCHES:
-        return [_Window(name="pipeline", title="The pipeline, pass by pass", start_s=0.0, end_s=found.step_s)]
+        return [_Window(name="pipeline", title="The pipeline, pass by pass", start_s=0.0, end_s=found.pipeline_s)]
     shown = min(MOST_PASSES / 2 / num_passes, MOST_MICROBATCHES / 2 / num_each, 0.5)
     # Long enough to see the pipeline fill: until the last stage has begun its second backward pass.
     filled_s = max(float(starts[min(3, len(starts) - 1)]) for starts in found.starts_s)
-    length_s = min(max(shown * found.step_s, 1.15 * filled_s), found.step_s)
+    length_s = min(max(shown * found.pipeline_s, 1.15 * filled_s), found.pipeline_s)
     return [
         _Window(name="pipeline-begin", title="The pipeline as a step begins", start_s=0.0, end_s=length_s),
         _Window(
             name="pipeline-end",
             title="The pipeline as the step ends",
-            start_s=found.step_s - length_s,
-            end_s=found.step_s,
+            start_s=found.pipeline_s - length_s,
+            end_s=found.pipeline_s,
         ),
     ]
 
 
 def _chart(found: Timeline, window: _Window) -> Chart:
-    idle = [bubble_s / found.step_s for bubble_s in found.bubble_s]
+    idle = [bubble_s / found.pipeline_s for bubble_s in found.bubble_s]
     message = (
         f"{len(found.order.devices)} stages and {found.order.num_microbatches:,} microbatches; between the first pass"
         f" and the last, stages idle {percent(min(idle))} to {percent(max(idle))} of the time."
     )
-    if window.end_s - window.start_s < found.step_s:
+    if window.end_s - window.start_s < found.pipeline_s:
         which = "last" if window.start_s else "first"
-        message += f" Shown are the {which} {format_s(window.end_s - window.start_s)} of {format_s(found.step_s)}."
+        message += f" Shown are the {which} {format_s(window.end_s - window.start_s)} of {format_s(found.pipeline_s)}."
     return Chart(
         name=window.name,
         title=window.title,
@@ -140,7 +140,7 @@ def _table(found: Timeline) -> Table:
             format_s(float(starts_s[0])),
             format_s(float(ends_s[-1])),
             format_s(busy_s),
-            percent(bubble_s / found.step_s),
+            percent(bubble_s / found.pipeline_s),
         )
         for stage, (starts_s, ends_s, busy_s, bubble_s) in enumerate(spans)
     )

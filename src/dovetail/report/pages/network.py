@@ -20,10 +20,10 @@ def network_page(answers: Sequence[NetworkAnswer]) -> Page:
 def _one(answer: NetworkAnswer) -> Page:
     head, *more = network_tables(answer)
     loads = [LinkLoad(dimension=o.dimension, mean_frac=o.mean_frac, most_frac=o.most_frac) for o in answer.loads]
-    asked, reached = answer.asked, percent(answer.bound_frac)
+    job, reached = answer.job, percent(answer.bound_frac)
     return Page(
         title=head.title,
-        sentence=f"{asked.collective} of {format_bytes(asked.payload_bytes)} takes {format_s(answer.time_s)}"
+        sentence=f"{job.collective} of {format_bytes(job.payload_bytes)} takes {format_s(answer.time_s)}"
         f"{f', which reaches {reached} of what the ports allow' if answer.is_bounded else ''}.",
         cards=(
             Card(label="Time", value=format_s(answer.time_s), note=answer.engine),
@@ -43,8 +43,8 @@ def _sweep(answers: Sequence[NetworkAnswer]) -> Page:
     best = max(answers, key=lambda one: one.bus_bytes_per_s)
     return Page(
         title=table.title,
-        sentence=f"{len(answers)} points of {best.asked.collective}: bus bandwidth reaches"
-        f" {format_rate(best.bus_bytes_per_s, 'B/s')} at {format_bytes(best.asked.payload_bytes)}"
+        sentence=f"{len(answers)} points of {best.job.collective}: bus bandwidth reaches"
+        f" {format_rate(best.bus_bytes_per_s, 'B/s')} at {format_bytes(best.job.payload_bytes)}"
         f"{f', {percent(best.bound_frac)} of what the ports allow' if best.is_bounded else ''}.",
         sections=(
             Section(title="Over the sweep", charts=(curves_chart(time, "time"), curves_chart(rate, "bandwidth"))),

@@ -51,16 +51,16 @@ def _side_by_side(growths: list[Counted]) -> Generator[list[Point], list[Scored]
     for place, growth in enumerate(growths):
         _advance(growth, None, place, wanted, losses)
     while wanted:
-        told = yield list(wanted.values())
-        for place, one in zip(list(wanted), told, strict=True):
+        scored_points = yield list(wanted.values())
+        for place, one in zip(list(wanted), scored_points, strict=True):
             _advance(growths[place], one, place, wanted, losses)
     return losses
 
 
-def _advance(growth: Counted, told: Scored | None, place: int, wanted: dict[int, Point], losses: list[float]) -> None:
+def _advance(growth: Counted, scored: Scored | None, place: int, wanted: dict[int, Point], losses: list[float]) -> None:
     """One step of a growth: the next point that it wants, or its end."""
     try:
-        wanted[place] = next(growth) if told is None else growth.send(told)
+        wanted[place] = next(growth) if scored is None else growth.send(scored)
     except StopIteration as ended:
         losses[place] = ended.value
         wanted.pop(place, None)

@@ -30,15 +30,15 @@ def sampled(
             "this search needs Optuna; install it with: pip install 'dovetail-codesign[search]'"
         ) from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    made = sampler(optuna.samplers, rng.getrandbits(32))
-    study = optuna.create_study(directions=["minimize"] * num_bisections, sampler=made)
+    seeded_sampler = sampler(optuna.samplers, rng.getrandbits(32))
+    study = optuna.create_study(directions=["minimize"] * num_bisections, sampler=seeded_sampler)
     while True:
         trial = study.ask()
         point = tuple(trial.suggest_int(knob.name, 0, len(knob.values) - 1) for knob in space.knobs)
-        [told] = yield [point]
-        study.tell(trial, list(aims(told)))
+        [scored] = yield [point]
+        study.tell(trial, list(aims(scored)))
 
 
-def logarithm(amount: float, told: Scored) -> float:
+def logarithm(amount: float, scored: Scored) -> float:
     """Of something to keep small; of a point that breaks a limit, far above any other and more by how far."""
-    return math.log(amount) if math.isfinite(told.loss) else WORST_LOG * (1 + told.excess_frac)
+    return math.log(amount) if math.isfinite(scored.loss) else WORST_LOG * (1 + scored.excess_frac)

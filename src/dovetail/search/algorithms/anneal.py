@@ -20,26 +20,26 @@ def anneal(space: Space, rng: Random) -> Search:
     Losses are compared as ratios, so the same temperatures serve any unit.
     """
     while True:
-        [here] = yield [space.sample(rng)]
+        [current] = yield [space.sample(rng)]
         for _ in range(NUM_TRIES):
-            if math.isfinite(here.loss):
+            if math.isfinite(current.loss):
                 break
-            [here] = yield [space.sample(rng)]
+            [current] = yield [space.sample(rng)]
         temperature = START_FRAC
         while temperature > COLD_FRAC:
-            [there] = yield [space.near(here.point, rng)]
-            if rng.random() < math.exp(-max(_worse_frac(there, here), 0.0) / temperature):
-                here = there
+            [neighbour] = yield [space.near(current.point, rng)]
+            if rng.random() < math.exp(-max(_worse_frac(neighbour, current), 0.0) / temperature):
+                current = neighbour
             temperature *= COOLING
 
 
-def _worse_frac(there: Scored, here: Scored) -> float:
+def _worse_frac(neighbour: Scored, current: Scored) -> float:
     """How much worse one is than the other; of two that break limits, by how far they do."""
-    if math.isinf(there.loss) and math.isinf(here.loss):
-        return there.excess_frac - here.excess_frac
-    if math.isinf(there.loss) or math.isinf(here.loss):
-        return there.loss if math.isinf(there.loss) else -here.loss
-    return there.loss / here.loss - 1
+    if math.isinf(neighbour.loss) and math.isinf(current.loss):
+        return neighbour.excess_frac - current.excess_frac
+    if math.isinf(neighbour.loss) or math.isinf(current.loss):
+        return neighbour.loss if math.isinf(neighbour.loss) else -current.loss
+    return neighbour.loss / current.loss - 1
 
 
 algorithms.register("anneal")(Algorithm(search=blind(anneal), summary="simulated annealing with restarts"))

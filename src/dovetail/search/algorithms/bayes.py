@@ -42,29 +42,29 @@ def bayes(space: Space, rng: Random) -> Search:
                 point = fresh[int(np.argmax(_promise(space, list(seen.values()), fresh, inside, limits)))]
         while point in seen:
             point = space.sample(rng)
-        [told] = yield [point]
-        seen[point] = told
+        [scored] = yield [point]
+        seen[point] = scored
 
 
-def _candidates(space: Space, rng: Random, told: list[Scored], seen: dict[Point, Scored]) -> list[Point]:
+def _candidates(space: Space, rng: Random, scored: list[Scored], seen: dict[Point, Scored]) -> list[Point]:
     """Points not seen: neighbours of the best, and others from anywhere."""
-    best = sorted(told, key=lambda one: (one.loss, one.excess_frac))[:NUM_BEST]
+    best = sorted(scored, key=lambda one: (one.loss, one.excess_frac))[:NUM_BEST]
     num_near = int(NEAR_FRAC * NUM_CANDIDATES)
     near = [space.near(rng.choice(best).point, rng) for _ in range(num_near)]
     anywhere = [space.sample(rng) for _ in range(NUM_CANDIDATES - num_near)]
     return [point for point in dict.fromkeys(near + anywhere) if point not in seen]
 
 
-def _promise(space: Space, told: list[Scored], fresh: list[Point], inside: _Learner, limits: _Learner) -> FloatArray:
+def _promise(space: Space, scored: list[Scored], fresh: list[Point], inside: _Learner, limits: _Learner) -> FloatArray:
     """Expected improvement of each of `fresh` by the chance that it keeps the limits."""
     at = features(space, fresh)
-    kept = sorted((one for one in told if math.isfinite(one.loss)), key=lambda one: one.loss)[:NUM_REMEMBERED]
+    kept = sorted((one for one in scored if math.isfinite(one.loss)), key=lambda one: one.loss)[:NUM_REMEMBERED]
     gain = np.ones(len(fresh))
     if len(kept) > 1:
         losses = np.log([one.loss for one in kept])
         losses = np.minimum(losses, np.quantile(losses, CLIPPED_FRAC))
         gain = _expected_gain(*inside.predicted(features(space, [one.point for one in kept]), losses, at), losses[0])
-    lately = told[-NUM_REMEMBERED:]
+    lately = scored[-NUM_REMEMBERED:]
     is_beyond = np.array([math.isinf(one.loss) for one in lately])
     if is_beyond.any():
         sides = np.where(is_beyond, 1.0, -1.0)

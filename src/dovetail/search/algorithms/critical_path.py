@@ -30,13 +30,13 @@ def _grown(space: Space, start: Point, place_of: dict[str, int]) -> Counted:
         before = best.loss
         full: set[str] = set()
         while wanted := next((n for n in (best.short_of, *place_of) if n in place_of and n not in full), ""):
-            told = yield from _tried(space, best, {place_of[wanted]: 1})
-            if told is best:
+            tried = yield from _tried(space, best, {place_of[wanted]: 1})
+            if tried is best:
                 full.add(wanted)
-            best = told
+            best = tried
         for give, take in itertools.permutations(place_of.values(), 2):
-            told = yield from _tried(space, best, {give: -1, take: 1})
-            best = told if told is not best else (yield from _tried(space, best, {give: -1, take: 2}))
+            tried = yield from _tried(space, best, {give: -1, take: 1})
+            best = tried if tried is not best else (yield from _tried(space, best, {give: -1, take: 2}))
         if best.loss == before:
             break
     return best.loss
@@ -47,8 +47,8 @@ def _tried(space: Space, best: Scored, steps: dict[int, int]) -> Generator[Point
     point = tuple(index + steps.get(place, 0) for place, index in enumerate(best.point))
     if not all(0 <= index < len(knob.values) for index, knob in zip(point, space.knobs, strict=True)):
         return best
-    told = yield point
-    return told if told.loss < best.loss * (1 - LEAST_GAIN_FRAC) else best
+    scored = yield point
+    return scored if scored.loss < best.loss * (1 - LEAST_GAIN_FRAC) else best
 
 
 algorithms.register("critical-path")(

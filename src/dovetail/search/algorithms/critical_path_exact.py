@@ -30,15 +30,15 @@ def _proven(space: Space, branch: Branch, bound: Bound) -> Counted:
         range(len(knob.values)) if place in counts else (branch.start[place],) for place, knob in enumerate(space.knobs)
     ]
     points = list(itertools.product(*choices))
-    lows = bound(points)
+    lower_bounds = bound(points)
     best, enough = math.inf, branch.above_loss * (1 - LEAST_GAIN_FRAC)
-    if not np.isfinite(lows).any():
+    if not np.isfinite(lower_bounds).any():
         return best
-    for place in np.argsort(lows, kind="stable").tolist():
-        if lows[place] >= min(best, enough):
+    for place in np.argsort(lower_bounds, kind="stable").tolist():
+        if lower_bounds[place] >= min(best, enough):
             break
-        told = yield points[place]
-        best = min(best, told.loss)
+        scored = yield points[place]
+        best = min(best, scored.loss)
     return min(best, branch.above_loss)
 
 

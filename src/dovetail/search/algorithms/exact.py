@@ -25,15 +25,15 @@ def by_bound(space: Space, _: Random, bound: Bound) -> Iterator[Point]:
 def best_first(space: Space, _: Random, bound: Bound, num_best: int = 1) -> Search:
     """Points in the order of their bounds, until the next bound is no better than the last of the best found."""
     points = list(space.points())
-    lows = bound(points)
-    order = np.argsort(lows, kind="stable")
+    lower_bounds = bound(points)
+    order = np.argsort(lower_bounds, kind="stable")
     best = [math.inf] * num_best
     for start in range(0, len(order), NUM_AT_ONCE):
-        ahead = [int(place) for place in order[start : start + NUM_AT_ONCE] if lows[place] < best[-1]]
+        ahead = [int(place) for place in order[start : start + NUM_AT_ONCE] if lower_bounds[place] < best[-1]]
         if not ahead:
             return
-        told = yield [points[place] for place in ahead]
-        best = sorted([*best, *(one.loss for one in told)])[:num_best]
+        scored = yield [points[place] for place in ahead]
+        best = sorted([*best, *(one.loss for one in scored)])[:num_best]
 
 
 def proving(num_best: int) -> Algorithm:

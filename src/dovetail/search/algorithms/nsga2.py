@@ -22,9 +22,9 @@ def nsga2(space: Space, rng: Random) -> Search:
     )
 
 
-def _aims(told: Scored) -> tuple[float, ...]:
-    second = told.also[0] if told.also else told.loss
-    return (logarithm(told.loss, told), logarithm(second, told))
+def _aims(scored: Scored) -> tuple[float, ...]:
+    second = scored.also[0] if scored.also else scored.loss
+    return (logarithm(scored.loss, scored), logarithm(second, scored))
 
 
 algorithms.register("nsga2")(

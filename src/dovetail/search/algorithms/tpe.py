@@ -15,7 +15,7 @@ def tpe(space: Space, rng: Random) -> Search:
         space,
         rng,
         lambda samplers, seed: samplers.TPESampler(seed=seed, multivariate=True),
-        lambda told: (logarithm(told.loss, told),),
+        lambda scored: (logarithm(scored.loss, scored),),
         num_bisections=1,
     )
 

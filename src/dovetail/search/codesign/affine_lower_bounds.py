@@ -90,10 +90,10 @@ def places_of_blocks(graph: Graph) -> list[int]:
     return [0 if block.is_layer else outside[index] for index, block in enumerate(graph.blocks)]
 
 
-def pair_times_s(every: PlanContext, policies: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+def pair_times_s(context: PlanContext, policies: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
     """What a microbatch takes at least of each plan, places by plans, and what entering a stage may take of it."""
-    lows, sender = block_lower_bounds(every.graph, every.table), every.table.comm_variant_of
-    times_s = np.zeros((len(PLACES), len(sender)))
-    for index, place in enumerate(places_of_blocks(every.graph)):
-        times_s[place] += every.graph.blocks[index].repeat * lows.least_s(index, policies)[sender]
-    return times_s, lows.call_s[sender]
+    block_bounds, variant = block_lower_bounds(context.graph, context.table), context.table.comm_variant_of
+    times_s = np.zeros((len(PLACES), len(variant)))
+    for index, place in enumerate(places_of_blocks(context.graph)):
+        times_s[place] += context.graph.blocks[index].repeat * block_bounds.least_s(index, policies)[variant]
+    return times_s, block_bounds.call_s[variant]

@@ -54,8 +54,10 @@ def base_question(question: JointQuestion, num_devices: int) -> JointQuestion:
     all are compared on.
     """
     [links] = [knob.values for knob in question.space.knobs if knob.name == "link_gb_per_s"]
-    shared = {"link_gb_per_s": links} if len(links) == 1 else {}
-    return replace(question, space=system_space(question.base, num_devices, shared), budget=Budget(), rule=everything)
+    links_of_all = {"link_gb_per_s": links} if len(links) == 1 else {}
+    return replace(
+        question, space=system_space(question.base, num_devices, links_of_all), budget=Budget(), rule=everything
+    )
 
 
 def base_answer(question: JointQuestion) -> SystemAnswer | None:
@@ -65,12 +67,12 @@ def base_answer(question: JointQuestion) -> SystemAnswer | None:
     """
     [devices] = [knob.values for knob in question.space.knobs if knob.name == "num_devices"]
     for count in reversed(devices):
-        own = replace(base_question(question, int(count)), reference_losses=(1.0,) * len(question.cases))
-        scorer = Scorer(own)
-        if scorer.unshardable_at(next(own.space.points())):
+        base_only = replace(base_question(question, int(count)), reference_losses=(1.0,) * len(question.cases))
+        scorer = Scorer(base_only)
+        if scorer.unshardable_at(next(base_only.space.points())):
             continue
         found = joint_search(scorer, local_backend(scorer))
-        return None if found is None else answer_of(own, found.best)
+        return None if found is None else answer_of(base_only, found.best)
     return None
 
 
@@ -136,26 +138,28 @@ def _chip_for(question: JointQuestion, num_devices: int, plans: tuple[Plan, ...]
 def _planned(question: JointQuestion, mined: SystemAnswer) -> SystemAnswer | None:
     """A system with the best plans for it."""
     values = {name: (value,) for name, value in mined.system.items()}
-    own = replace(question, space=system_space(question.base, mined.num_devices, values))
-    again = _found(own)
-    return None if again is None else answer_of(own, again.best)
+    only_this_system = replace(question, space=system_space(question.base, mined.num_devices, values))
+    again = _found(only_this_system)
+    return None if again is None else answer_of(only_this_system, again.best)
 
 
 def thumb_plans(question: JointQuestion, num_devices: int) -> tuple[Plan, ...]:
     """What each case is trained by on the base chip where nobody searches: `thumb_plan` of plans that fit it."""
-    own = base_question(question, num_devices)
-    scorer, [system] = Scorer(own), [system_at(own, point) for point in own.space.points()]
+    base_only = base_question(question, num_devices)
+    scorer, [system] = Scorer(base_only), [system_at(base_only, point) for point in base_only.space.points()]
     usable_bytes = question.base.usable_bytes
-    return tuple(thumb_plan(scorer.frame(case, *network_of(system)), usable_bytes) for case in range(len(own.cases)))
+    return tuple(
+        thumb_plan(scorer.plan_set(case, *network_of(system)), usable_bytes) for case in range(len(base_only.cases))
+    )
 
 
-def thumb_plan(frame: PlanSet, usable_bytes: float) -> Plan:
+def thumb_plan(plan_set: PlanSet, usable_bytes: float) -> Plan:
     """The even plan that cuts the model least and fits: on the fewest devices a copy, then by the least recompute.
 
     Of those left, the one with the fewest tensor ranks and the smallest microbatch. It is chosen by memory alone; where
     only uneven plans fit, the one that needs the least memory.
     """
-    plans, need_bytes = frame.plans, frame.need_bytes
+    plans, need_bytes = plan_set.plans, plan_set.need_bytes
     fits = np.flatnonzero(need_bytes <= usable_bytes)
     if not len(fits):
         return plans.plan(int(np.argmin(need_bytes)))

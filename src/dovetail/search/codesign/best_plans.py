@@ -50,58 +50,60 @@ class Chips:
         return len(self.columns)
 
 
-def best_plans(frame: PlanSet, chips: Chips, losses: Losses, worst: FloatArray, *, is_even_only: bool) -> BestPlans:
+def best_plans(plan_set: PlanSet, chips: Chips, losses: Losses, worst: FloatArray, *, is_even_only: bool) -> BestPlans:
     """Plans whose loss is below `worst`, by chip; what is above is only bounded.
 
     With `is_even_only` a base plan is closed once its even plans are evaluated, whatever the metric.
     """
-    search = _Search(frame, chips, losses)
-    lows = search.affine_lower_bounds()
-    first = np.argsort(lows, axis=0, kind="stable")[:NUM_FIRST]
+    search = _Search(plan_set, chips, losses)
+    lower_bounds = search.affine_lower_bounds()
+    first = np.argsort(lower_bounds, axis=0, kind="stable")[:NUM_FIRST]
     search.evaluate(first.ravel(), np.tile(np.arange(len(chips)), len(first)))
     bar = np.minimum(search.loss, worst)
-    base, chip = np.nonzero(lows < bar)
+    base, chip = np.nonzero(lower_bounds < bar)
     if len(base):
-        lows[base, chip] = np.maximum(lows[base, chip], search.step_lower_bounds(base, chip, bar))
-        base, chip = np.nonzero(lows < bar)
+        lower_bounds[base, chip] = np.maximum(lower_bounds[base, chip], search.step_lower_bounds(base, chip, bar))
+        base, chip = np.nonzero(lower_bounds < bar)
         search.evaluate(base, chip)
     if is_even_only:
-        lows[search.is_done] = np.inf
-    low = np.minimum(lows.min(axis=0, initial=np.inf), search.loss)
-    return BestPlans(plan=search.plan, loss=search.loss, step_s=search.step_s, energy_j=search.energy_j, low=low)
+        lower_bounds[search.is_done] = np.inf
+    least = np.minimum(lower_bounds.min(axis=0, initial=np.inf), search.loss)
+    return BestPlans(plan=search.plan, loss=search.loss, step_s=search.step_s, energy_j=search.energy_j, low=least)
 
 
 class _Search:
     """Rows of the frame's plans on every chip, and the best of them so far."""
 
-    def __init__(self, frame: PlanSet, chips: Chips, losses: Losses) -> None:
-        self._frame, self._chips, self._losses = frame, chips, losses
-        self._cluster = frame.with_memory(chips.hbm_bytes)
-        self._num_policies = len(frame.policies)
-        self._fits = frame.need_bytes <= self._cluster.usable_bytes
-        self.is_done = np.zeros((len(frame.bases), len(chips)), dtype=bool)
+    def __init__(self, plan_set: PlanSet, chips: Chips, losses: Losses) -> None:
+        self._plan_set, self._chips, self._losses = plan_set, chips, losses
+        self._cluster = plan_set.with_memory(chips.hbm_bytes)
+        self._num_policies = len(plan_set.policies)
+        self._fits = plan_set.need_bytes <= self._cluster.usable_bytes
+        self.is_done = np.zeros((len(plan_set.bases), len(chips)), dtype=bool)
         self._works: list[tuple[ChipFreeCosts, ChipWorks]] = []
         self.plan = np.full(len(chips), NO_PLAN, dtype=np.int64)
         self.loss, self.step_s, self.energy_j = (np.full(len(chips), np.inf) for _ in range(3))
 
     def affine_lower_bounds(self) -> FloatArray:
         """Losses that no plan of each base plan is below, bases by chips; infinite where none fits."""
-        frame, chips = self._frame, self._chips
-        lines, found = frame.lines, np.full((len(frame.bases), len(chips)), np.inf)
-        bases, step_s = lines.of_bases(frame.fitting(chips.hbm_bytes)).least_s(chips.compute_s)
+        plan_set, chips = self._plan_set, self._chips
+        lines, found = plan_set.lines, np.full((len(plan_set.bases), len(chips)), np.inf)
+        bases, step_s = lines.of_bases(plan_set.fitting(chips.hbm_bytes)).least_s(chips.compute_s)
         chip = np.broadcast_to(np.arange(len(chips)), step_s.shape)
         found[bases] = self._lower_bounds(step_s.ravel(), chip.ravel()).reshape(step_s.shape)
         return found
 
     def step_lower_bounds(self, base: IntArray, chip: IntArray, bar: FloatArray) -> FloatArray:
         """As `affine_lower_bounds`, of pairs, as tight as can be below a `bar` for each chip."""
-        plans, plan = self._frame.some(base)
+        plans, plan = self._plan_set.some(base)
         works = self._on(plans)
-        every = plans.pairs(works, plan, chip, self._cluster)
+        context = plans.pairs(works, plan, chip, self._cluster)
         a_second = self._lower_bounds(np.ones(len(bar)), np.arange(len(bar)))  # losses grow with the step
         worst_s = float((bar / a_second)[chip].max())
-        lines_s = self._frame.pair_lower_bounds_s(base, every)
-        return self._lower_bounds(np.maximum(lines_s, step_bounds(every, self._frame.policies, worst_s).step_s), chip)
+        lines_s = self._plan_set.pair_lower_bounds_s(base, context)
+        return self._lower_bounds(
+            np.maximum(lines_s, step_bounds(context, self._plan_set.policies, worst_s).step_s), chip
+        )
 
     def _on(self, plans: ChipFreeCosts) -> ChipWorks:
         """What plans do on the chips; of the same frame it is worked out once."""
@@ -111,7 +113,7 @@ class _Search:
 
     def _lower_bounds(self, step_s: FloatArray, chip: IntArray) -> FloatArray:
         idle_w = self._chips.rows.energy.idle_w[chip]
-        return self._losses(step_s, idle_w * self._frame.cluster.num_devices * step_s, chip)
+        return self._losses(step_s, idle_w * self._plan_set.cluster.num_devices * step_s, chip)
 
     def evaluate(self, base: IntArray, chip: IntArray) -> None:
         """Even plans of these pairs that fit, under every policy."""
@@ -124,7 +126,7 @@ class _Search:
         if not len(fits):
             return
         base, chip, policy = base[fits], chip[fits], policy[fits]
-        plans, first = self._frame.some(base)
+        plans, first = self._plan_set.some(base)
         works = self._on(plans)
         times = even_times(plans.pairs(works, first + policy, chip, self._cluster))
         plan = base * self._num_policies + policy

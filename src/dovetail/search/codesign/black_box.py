@@ -36,42 +36,42 @@ NUM_AHEAD = 32  # systems scored at once where it is known what will be asked
 
 
 def black_box(
-    scorer: Scorer, hands: SearchBackend, algorithm: Algorithm, rng: Random, *, num_most: int
+    scorer: Scorer, backend: SearchBackend, algorithm: Algorithm, rng: Random, *, num_most: int
 ) -> JointFound | None:
     """The best system that `algorithm` comes to with `num_most` points looked at, its uneven plans searched at the end.
 
     None where it meets no system that has a plan. The bound is that of all systems, as in `joint_search`, and no work
     of the algorithm's.
     """
-    lows, census = bounded(scorer)
-    telling, space = _Telling(scorer, hands, lows), scorer.question.space
+    lower_bounds, census = bounded(scorer)
+    telling, space = _Telling(scorer, backend, lower_bounds), scorer.question.space
     search = algorithm.search(space, rng, telling.bound)
     telling.ahead = islice(algorithm.order(space, copy(rng), telling.bound), num_most)
 
     def tell(points: list[Point]) -> None:
         telling.tell(points)
-        hands.watch(telling.standing(num_most))
+        backend.watch(telling.standing(num_most))
 
-    run_search(search, telling.told, tell, num_most=num_most)
+    run_search(search, telling.scored, tell, num_most=num_most)
     return telling.found(census)
 
 
 def may_fit(scorer: Scorer) -> bool:
     """Whether bounds leave any system of the question that a plan may fit."""
-    lows, _ = bounded(scorer)
-    return bool(np.isfinite(lows).any())
+    lower_bounds, _ = bounded(scorer)
+    return bool(np.isfinite(lower_bounds).any())
 
 
 class _Telling:
     """What an algorithm has been told, beside the bounds of all points of the space."""
 
-    def __init__(self, scorer: Scorer, hands: SearchBackend, lows: FloatArray) -> None:
-        self._scorer, self._hands, self._lower_bounds = scorer, hands, lows
+    def __init__(self, scorer: Scorer, backend: SearchBackend, lower_bounds: FloatArray) -> None:
+        self._scorer, self._backend, self._lower_bounds = scorer, backend, lower_bounds
         self._shape = [len(knob.values) for knob in scorer.question.space.knobs]
-        self._known = dict(hands.known)  # and what was scored ahead
+        self._known = dict(backend.known)  # and what was scored ahead
         self._scores: dict[Point, SystemScore] = {}  # of systems that it was told of
-        self._open = lows.copy()  # infinite once a system is scored
-        self.told: dict[Point, Scored] = {}
+        self._open = lower_bounds.copy()  # infinite once a system is scored
+        self.scored: dict[Point, Scored] = {}
         self.ahead: Iterator[Point] = iter(())
 
     def bound(self, points: list[Point]) -> FloatArray:
@@ -91,7 +91,7 @@ class _Telling:
             score = self._known.get(point)
             if score is not None:
                 self._scores[point] = score
-            self.told[point] = Scored(
+            self.scored[point] = Scored(
                 point=point,
                 loss=math.inf if score is None else score.loss,
                 excess_frac=float(excess_frac[row]),
@@ -102,15 +102,19 @@ class _Telling:
     def _score(self, points: list[Point]) -> None:
         """By itself each, and ahead of those that are not known, where it is known what is asked next."""
         while any(point not in self._known for point in self._fitting(points)):
-            some = list(islice(self.ahead, NUM_AHEAD)) or points
-            wanted = [point for point in self._fitting(some) if point not in self._known]
-            for scores in self._hands.score([([point], math.inf) for point in wanted]):
-                self._hands.keep(scores)
+            ahead_points = list(islice(self.ahead, NUM_AHEAD)) or points
+            wanted = [point for point in self._fitting(ahead_points) if point not in self._known]
+            for scores in self._backend.score([([point], math.inf) for point in wanted]):
+                self._backend.keep(scores)
                 self._known |= {score.point: score for score in scores}
 
     def _fitting(self, points: list[Point]) -> list[Point]:
         """Those that are systems within the limits which some plan may fit."""
-        return [point for point, low in zip(points, self.bound(points).tolist(), strict=True) if low < math.inf]
+        return [
+            point
+            for point, lower_bound in zip(points, self.bound(points).tolist(), strict=True)
+            if lower_bound < math.inf
+        ]
 
     def _taken(self, points: list[Point]) -> tuple[FloatArray, FloatArray]:
         """How far each is beyond the limit it breaks most, and what a device takes with everything busy."""
@@ -121,7 +125,7 @@ class _Telling:
 
     def standing(self, num_most: int) -> Standing:
         loss = min((score.loss for score in self._scores.values()), default=math.inf)
-        num_done = len(self.told)
+        num_done = len(self.scored)
         bound = min(loss, float(self._open.min()))
         return Standing(phase="points", num_done=num_done, num_open=num_most - num_done, loss=loss, bound=bound)
 
@@ -130,7 +134,7 @@ class _Telling:
         if not any(math.isfinite(score.loss) for score in self._scores.values()):
             return None
         scored = sorted(self._scores.values(), key=lambda score: (score.loss, score.point))
-        [best] = refined_window(self._hands, scored[:1], scored[0].loss)
+        [best] = refined_window(self._backend, scored[:1], scored[0].loss)
         lower_bounds_left = [best.low, *(score.low for score in scored[1:])]
         least = best.loss * (1 - CLOSE_FRAC)
         num_left = int((self._open < least).sum())
@@ -144,6 +148,6 @@ class _Telling:
                 num_scored=len(scored),
                 num_left=num_left,
                 num_refined=1,
-                num_open=num_left + sum(low < least for low in lower_bounds_left),
+                num_open=num_left + sum(lower_bound < least for lower_bound in lower_bounds_left),
             ),
         )

@@ -130,7 +130,9 @@ def budget_sensitivity(scorer: Scorer, best: SystemAnswer) -> BudgetSensitivitie
 def _sets(beyond: _Beyond, names: tuple[str, ...]) -> Iterator[RelaxedBudget]:
     """Of every size from two on the set of limits that gains most together, where some does."""
     for size in range(2, len(names)):
-        found = [one for some in combinations(names, size) if (one := beyond.lifted(some)) is not None]
+        found = [
+            one for relaxed_names in combinations(names, size) if (one := beyond.lifted(relaxed_names)) is not None
+        ]
         if found:
             yield max(found, key=lambda one: one.gain_frac)
 
@@ -199,17 +201,17 @@ class _Beyond:
 
     def _best(self, rows: IntArray) -> tuple[int | None, bool]:
         """The best of `rows`, which are in the order of their lows, where it is better; and whether that is certain."""
-        found, least, lows = None, self._loss * (1 - CLOSE_FRAC), self._ahead.low
+        found, least, lower_bounds = None, self._loss * (1 - CLOSE_FRAC), self._ahead.low
         for start in range(0, min(len(rows), MOST_SCORED), CHUNK * WINDOW):
-            some = rows[start : start + CHUNK * WINDOW]
-            some = some[lows[some] < least]
-            if not len(some):
+            window = rows[start : start + CHUNK * WINDOW]
+            window = window[lower_bounds[window] < least]
+            if not len(window):
                 return found, True
-            for row, loss in self._losses(some):
+            for row, loss in self._losses(window):
                 if loss < least:
                     found, least = row, loss
         behind = rows[MOST_SCORED:]
-        return found, not len(behind) or bool(lows[behind[0]] >= least)
+        return found, not len(behind) or bool(lower_bounds[behind[0]] >= least)
 
     def _losses(self, rows: IntArray) -> list[tuple[int, float]]:
         new = np.array([row for row in rows.tolist() if row not in self._known], dtype=np.int64)
@@ -229,16 +231,16 @@ class _Beyond:
 
 def _ahead(scorer: Scorer, loss: float, names: tuple[str, ...]) -> _Ahead:
     unlimited, num = scorer.under(Budget()), scorer.question.space.num_points
-    numbers, lows, columns = [], [], []
+    numbers, lower_bounds, columns = [], [], []
     for start in range(0, num, LOWER_BOUND_BATCH):
         flat = np.arange(start, min(num, start + LOWER_BOUND_BATCH))
         bounds: Bounds = unlimited.bounds(places_at(scorer.question, flat))
         rows = np.flatnonzero(bounds.low < loss * (1 - CLOSE_FRAC))
         parts = (bounds.area_mm2, bounds.power_w, bounds.price_usd, bounds.num_devices)
-        own = taken_of(*(part[rows] for part in parts))
+        amounts_taken = taken_of(*(part[rows] for part in parts))
         numbers.append(flat[rows])
-        lows.append(bounds.low[rows])
-        columns.append([own[name] for name in names])
+        lower_bounds.append(bounds.low[rows])
+        columns.append([amounts_taken[name] for name in names])
     joined = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
     taken = dict(zip(names, joined, strict=True))
-    return _Ahead(number=np.concatenate(numbers), low=np.concatenate(lows), taken=taken)
+    return _Ahead(number=np.concatenate(numbers), low=np.concatenate(lower_bounds), taken=taken)

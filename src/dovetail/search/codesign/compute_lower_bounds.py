@@ -79,11 +79,11 @@ class ComputeLowerBounds:
         grids = np.meshgrid(*(self._values(name) for name in names), indexing="ij")
         columns = {name: grid.ravel() for name, grid in zip(names, grids, strict=True)}
         num = grids[0].size
-        every = {name: np.full(num, value) for name, value in (system_of(self._base, 1) | fixed).items()} | columns
+        all_values = {name: np.full(num, value) for name, value in (system_of(self._base, 1) | fixed).items()} | columns
         ops, weights, found = self._ops.taken(rows), self._weights[:, rows], []
         for start in range(0, num, CHIP_BATCH):
-            some = slice(start, start + CHIP_BATCH)
-            chips = built_systems(self._base, {name: column[some] for name, column in every.items()}).chips
+            batch = slice(start, start + CHIP_BATCH)
+            chips = built_systems(self._base, {name: column[batch] for name, column in all_values.items()}).chips
             found.append(weights @ cost_table(ops, self._unhindered(chips, names)).compute_s)
         return np.concatenate(found, axis=1)
 

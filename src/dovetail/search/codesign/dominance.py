@@ -48,15 +48,15 @@ def beaten(systems: Ranked, by: Ranked) -> BoolArray:
         return found
     at_once = max(1, PAIRS_AT_ONCE // len(by))
     for start in range(0, len(systems), at_once):
-        some = slice(start, start + at_once)
-        found[some] = _some_beaten(systems.figures[:, some], systems.number[some], by)
+        batch = slice(start, start + at_once)
+        found[batch] = _some_beaten(systems.figures[:, batch], systems.number[batch], by)
     return found
 
 
 def _some_beaten(figures: Figures, number: IntArray, by: Ranked) -> BoolArray:
     no_worse = by.figures[0][None] <= figures[0][:, None]
-    for own, others in zip(figures[1:], by.figures[1:], strict=True):
-        no_worse &= others[None] <= own[:, None]
+    for figure, figure_of_others in zip(figures[1:], by.figures[1:], strict=True):
+        no_worse &= figure_of_others[None] <= figure[:, None]
     first = no_worse.argmax(axis=1)
     row = np.flatnonzero(no_worse[np.arange(len(first)), first])
     found = np.zeros(len(number), dtype=bool)
@@ -82,8 +82,8 @@ def open_to(systems: Ranked, front: Ranked) -> BoolArray:
     """Which of `systems`, in order, nothing of a front beats."""
     found = np.ones(len(systems), dtype=bool)
     for start in range(0, len(systems), SYSTEM_BATCH):
-        some = np.arange(start, min(start + SYSTEM_BATCH, len(systems)))
-        found[some] = _some_open(systems.at(some), front)
+        batch = np.arange(start, min(start + SYSTEM_BATCH, len(systems)))
+        found[batch] = _some_open(systems.at(batch), front)
     return found
 
 
@@ -92,15 +92,15 @@ def front_of(systems: Ranked) -> BoolArray:
     found = np.zeros(len(systems), dtype=bool)
     front, start, at_once = systems.at(np.zeros(0, dtype=np.int64)), 0, CHUNK
     while start < len(systems):
-        some = np.arange(start, min(start + at_once, len(systems)))
-        start, at_once = start + len(some), min(2 * at_once, SYSTEM_BATCH)
-        some = some[_some_open(systems.at(some), front)]
-        for first in range(0, len(some), CHUNK):
-            few = systems.at(some[first : first + CHUNK])
+        batch = np.arange(start, min(start + at_once, len(systems)))
+        start, at_once = start + len(batch), min(2 * at_once, SYSTEM_BATCH)
+        batch = batch[_some_open(systems.at(batch), front)]
+        for first in range(0, len(batch), CHUNK):
+            few = systems.at(batch[first : first + CHUNK])
             few = few.at(~beaten(few, front))
             few = few.at(~beaten(few, few))
             front = front.with_others(few)
-        found[some] = np.isin(systems.number[some], front.number, assume_unique=True)
+        found[batch] = np.isin(systems.number[batch], front.number, assume_unique=True)
     return found
 
 
@@ -123,12 +123,17 @@ def _surely_beaten(figures: Figures, ahead: Figures) -> BoolArray:
     if not num_axes:
         return np.asarray(ahead[0].min() <= figures[0])
     edges = [_edges(column, num_axes) for column in ahead[:-1]]
-    table = np.full([len(own) for own in edges], np.inf, dtype=np.float32)
-    cells = tuple(np.searchsorted(own, column, side="left") for own, column in zip(edges, ahead, strict=False))
+    table = np.full([len(axis_edges) for axis_edges in edges], np.inf, dtype=np.float32)
+    cells = tuple(
+        np.searchsorted(axis_edges, column, side="left") for axis_edges, column in zip(edges, ahead, strict=False)
+    )
     np.minimum.at(table, cells, ahead[-1])
     for axis in range(num_axes):
         np.minimum.accumulate(table, axis=axis, out=table)
-    places = [np.searchsorted(own, column, side="right") - 1 for own, column in zip(edges, figures, strict=False)]
+    places = [
+        np.searchsorted(axis_edges, column, side="right") - 1
+        for axis_edges, column in zip(edges, figures, strict=False)
+    ]
     is_inside = np.ones(figures.shape[1], dtype=bool)
     for place in places:
         is_inside &= place >= 0

@@ -12,7 +12,7 @@ from dovetail.parallel.layout import LayerSpan, StageGroup
 from dovetail.search.planners.bounds.step_lower_bounds import layer_blocks
 from dovetail.step.assembly import StageShapeGroup
 from dovetail.step.plan_table import PlanContext
-from dovetail.step.stage_columns import ParameterElements, exchange, held_elements
+from dovetail.step.stage_columns import ParameterElements, gradient_sync, held_elements
 from dovetail.workload.graph import FloatArray, IntArray
 
 Holding = Callable[
@@ -36,11 +36,11 @@ class GradSyncLevels:
         return np.asarray(self.level_s[:, is_meant].min(axis=1, initial=np.inf))
 
 
-def grad_sync_levels(every: PlanContext, same: StageShapeGroup, fewest: int, most: int) -> GradSyncLevels:
+def grad_sync_levels(context: PlanContext, group: StageShapeGroup, fewest: int, most: int) -> GradSyncLevels:
     """Of plans of one pipeline over layers of one kind, whose stages hold `fewest` to `most` of them."""
-    first_s, last_s, other_s = _stage_exchanges_s(every, same, most)
+    first_s, last_s, other_s = _stage_grad_syncs_s(context, group, most)
     first, last = np.meshgrid(*(np.arange(fewest, most + 1),) * 2, indexing="ij")
-    left, num_others = every.graph.num_layers - first - last, same.num_stages - 2
+    left, num_others = context.graph.num_layers - first - last, group.num_stages - 2
     others = -(-left // num_others) if num_others else 0 * left
     is_cut = (left >= fewest * num_others) & ((left == 0) | (num_others > 0)) & (others <= most)
     first, last, others = (column[is_cut] for column in (first, last, others))
@@ -53,13 +53,13 @@ def grad_sync_levels(every: PlanContext, same: StageShapeGroup, fewest: int, mos
     )
 
 
-def _stage_exchanges_s(
-    every: PlanContext, same: StageShapeGroup, most: int
+def _stage_grad_syncs_s(
+    context: PlanContext, group: StageShapeGroup, most: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Seconds of the first, the last and any other stage, plans by their layers from none to `most`."""
-    [kind] = layer_blocks(every.graph)
+    [kind] = layer_blocks(context.graph)
     layer = LayerSpan(block=kind, count=1)
-    ends = [tuple(span for span in run.spans if span.block != kind) for run in (same.runs[0], same.runs[-1])]
+    ends = [tuple(span for span in run.spans if span.block != kind) for run in (group.runs[0], group.runs[-1])]
     one_layer = tuple(StageGroup(first_stage=0, num_stages=1, spans=(*parts, layer)) for parts in (*ends, ()))
     counts = np.arange(most + 1) - 1.0
 
@@ -72,23 +72,25 @@ def _stage_exchanges_s(
             return ParameterElements(parameters=parameters, gradients=gradients, sparse=sparse)
 
         def holding(rows: IntArray) -> tuple[ParameterElements, ParameterElements]:
-            plain, experts = held_elements(one_layer, every.graph, every.table, rows)
+            plain, experts = held_elements(one_layer, context.graph, context.table, rows)
             return with_layers(plain), with_layers(experts)
 
-        return _exchanged_s(every, same, holding)
+        return _grad_sync_s(context, group, holding)
 
     return stage_s(0), stage_s(1), stage_s(2)
 
 
-def run_exchanges_s(every: PlanContext, same: StageShapeGroup) -> FloatArray:
+def run_grad_syncs_s(context: PlanContext, group: StageShapeGroup) -> FloatArray:
     """Seconds of stages as the plans have them, plans by runs."""
-    return _exchanged_s(every, same, lambda rows: held_elements(same.runs, every.graph, every.table, rows))
+    return _grad_sync_s(context, group, lambda rows: held_elements(group.runs, context.graph, context.table, rows))
 
 
-def _exchanged_s(every: PlanContext, same: StageShapeGroup, holding: Holding) -> FloatArray:
+def _grad_sync_s(context: PlanContext, group: StageShapeGroup, holding: Holding) -> FloatArray:
     """What stages that hold so much exchange once a step, plans by stages."""
-    first, exchanger = distinct(every.table.grad_sync_variant_of[same.rows])
-    rows = same.rows[first]
-    link_frac = every.cluster.chip.calibration.link_frac
-    once = exchange(holding(rows), every.plans.zero_stage[rows], every.places.at(rows), every.precision, link_frac)
-    return np.asarray((once.reduce_s + once.gather_s)[exchanger])
+    first, grad_sync_of = distinct(context.table.grad_sync_variant_of[group.rows])
+    rows = group.rows[first]
+    link_frac = context.cluster.chip.calibration.link_frac
+    once = gradient_sync(
+        holding(rows), context.plans.zero_stage[rows], context.places.at(rows), context.precision, link_frac
+    )
+    return np.asarray((once.reduce_s + once.gather_s)[grad_sync_of])

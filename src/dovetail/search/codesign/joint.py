@@ -97,23 +97,23 @@ def local_backend(scorer: Scorer) -> SearchBackend:
     )
 
 
-def joint_search(scorer: Scorer, hands: SearchBackend, *, is_exhaustive: bool = False) -> JointFound | None:
+def joint_search(scorer: Scorer, backend: SearchBackend, *, is_exhaustive: bool = False) -> JointFound | None:
     """The best system of the scorer's question; none where no system within the limits has a plan that fits.
 
     With `is_exhaustive` every system within the limits is scored, to check what bounds leave out.
     """
-    lows, census = bounded(scorer)
-    order = np.argsort(lows, kind="stable")[: int(np.isfinite(lows).sum())]
+    lower_bounds, census = bounded(scorer)
+    order = np.argsort(lower_bounds, kind="stable")[: int(np.isfinite(lower_bounds).sum())]
     refined: dict[Point, RefinedSystem] = {}
-    scored = _scored(scorer.question, hands, lows, order, refined, is_exhaustive=is_exhaustive)
+    scored = _scored(scorer.question, backend, lower_bounds, order, refined, is_exhaustive=is_exhaustive)
     if not any(math.isfinite(score.low) for score in scored):
         return None
-    best = _refined(hands, scored, refined)
+    best = _refined(backend, scored, refined)
     if best is None:
         return None
     lower_bounds_left = [refined[score.point].low if score.point in refined else score.low for score in scored]
-    num_open = sum(low < best.loss * (1 - CLOSE_FRAC) for low in lower_bounds_left)
-    ahead = float(lows[order[len(scored)]]) if len(scored) < len(order) else math.inf
+    num_open = sum(lower_bound < best.loss * (1 - CLOSE_FRAC) for lower_bound in lower_bounds_left)
+    ahead = float(lower_bounds[order[len(scored)]]) if len(scored) < len(order) else math.inf
     bound = min([best.loss, ahead, *lower_bounds_left])
     return JointFound(
         best=best,
@@ -132,13 +132,13 @@ def joint_search(scorer: Scorer, hands: SearchBackend, *, is_exhaustive: bool = 
 def bounded(scorer: Scorer) -> tuple[FloatArray, SearchCounts]:
     """A low for every point of the space, in its order; infinite for those that are no system, too large or unfit."""
     question = scorer.question
-    num_points, lows, counts = question.space.num_points, [], np.zeros(NUM_COUNTS, dtype=np.int64)
+    num_points, lower_bounds, counts = question.space.num_points, [], np.zeros(NUM_COUNTS, dtype=np.int64)
     for start in range(0, num_points, LOWER_BOUND_BATCH):
         flat = np.arange(start, min(num_points, start + LOWER_BOUND_BATCH))
-        found, own = scorer.lows(places_at(question, flat))
-        lows.append(found)
-        counts += own
-    return np.concatenate(lows), counted(counts)
+        found, batch_counts = scorer.lower_bounds(places_at(question, flat))
+        lower_bounds.append(found)
+        counts += batch_counts
+    return np.concatenate(lower_bounds), counted(counts)
 
 
 def counted(counts: IntArray) -> SearchCounts:
@@ -157,8 +157,8 @@ def places_at(question: JointQuestion, flat: IntArray) -> dict[str, IntArray]:
 
 def _scored(
     question: JointQuestion,
-    hands: SearchBackend,
-    lows: FloatArray,
+    backend: SearchBackend,
+    lower_bounds: FloatArray,
     order: IntArray,
     refined: dict[Point, RefinedSystem],
     *,
@@ -172,19 +172,19 @@ def _scored(
     best = math.inf
     while len(found) < len(order):
         ahead = order[len(found) : len(found) + CHUNK * WINDOW]
-        ahead = ahead if is_exhaustive else ahead[lows[ahead] < best]
+        ahead = ahead if is_exhaustive else ahead[lower_bounds[ahead] < best]
         if not len(ahead):
             break
         columns = np.stack(list(places_at(question, ahead).values()), axis=1)
         points = [tuple(row) for row in columns.tolist()]
-        found += _scored_window(hands, points, math.inf if is_exhaustive else best)
+        found += _scored_window(backend, points, math.inf if is_exhaustive else best)
         leader = _leader(found)
         if not is_exhaustive and math.isfinite(leader.loss) and leader.point not in refined:
-            [refined[leader.point]] = refined_window(hands, [leader], leader.loss)
+            [refined[leader.point]] = refined_window(backend, [leader], leader.loss)
         best = min([best, leader.loss, *(system.loss for system in refined.values())])
-        left = 0 if is_exhaustive else int((lows[order[len(found) :]] < best).sum())
-        bound = float(lows[order[len(found)]]) if len(found) < len(order) else best
-        hands.watch(Standing(phase="systems", num_done=len(found), num_open=left, loss=best, bound=min(best, bound)))
+        left = 0 if is_exhaustive else int((lower_bounds[order[len(found) :]] < best).sum())
+        bound = float(lower_bounds[order[len(found)]]) if len(found) < len(order) else best
+        backend.watch(Standing(phase="systems", num_done=len(found), num_open=left, loss=best, bound=min(best, bound)))
     return found
 
 
@@ -193,20 +193,20 @@ def _leader(scored: Sequence[SystemScore]) -> SystemScore:
     return min(scored, key=lambda score: (score.loss, score.point))
 
 
-def _scored_window(hands: SearchBackend, points: Sequence[Point], worst: float) -> list[SystemScore]:
+def _scored_window(backend: SearchBackend, points: Sequence[Point], worst: float) -> list[SystemScore]:
     """Of chunks that are not all known, those that are not; a chunk is scored whole, as sums round by what is in it."""
     chunks = [points[start : start + CHUNK] for start in range(0, len(points), CHUNK)]
-    tasks = [(chunk, worst) for chunk in chunks if any(point not in hands.known for point in chunk)]
-    found = {point: hands.known[point] for point in points if point in hands.known}
-    for scores in hands.score(tasks):
+    tasks = [(chunk, worst) for chunk in chunks if any(point not in backend.known for point in chunk)]
+    found = {point: backend.known[point] for point in points if point in backend.known}
+    for scores in backend.score(tasks):
         new = [score for score in scores if score.point not in found]
-        hands.keep(new)
+        backend.keep(new)
         found |= {score.point: score for score in new}
     return [found[point] for point in points]
 
 
 def _refined(
-    hands: SearchBackend, scored: list[SystemScore], refined: dict[Point, RefinedSystem]
+    backend: SearchBackend, scored: list[SystemScore], refined: dict[Point, RefinedSystem]
 ) -> RefinedSystem | None:
     """The best of all: systems whose low is below the best are refined in the order of lows, and written down.
 
@@ -214,28 +214,30 @@ def _refined(
     """
     first = _leader(scored)
     if first.point not in refined:
-        [refined[first.point]] = refined_window(hands, [first], first.loss)
+        [refined[first.point]] = refined_window(backend, [first], first.loss)
     best = min(refined.values(), key=lambda system: (system.loss, system.point))
     left = (score for score in sorted(scored, key=lambda score: (score.low, score.point)))
     queue = [score for score in left if score.point not in refined]
     while queue and queue[0].low < best.loss:
-        some = [score for score in queue[:REFINED_AT_ONCE] if score.low < best.loss]
-        queue = queue[len(some) :]
-        for system in refined_window(hands, some, best.loss):
+        window = [score for score in queue[:REFINED_AT_ONCE] if score.low < best.loss]
+        queue = queue[len(window) :]
+        for system in refined_window(backend, window, best.loss):
             refined[system.point] = system
             best = min(best, system, key=lambda system: (system.loss, system.point))
         num_left = sum(score.low < best.loss for score in queue)
         bound = min([best.loss, *(score.low for score in queue[:1])])
-        hands.watch(
+        backend.watch(
             Standing(phase="uneven plans", num_done=len(refined), num_open=num_left, loss=best.loss, bound=bound)
         )
     return best if math.isfinite(best.loss) else None
 
 
-def refined_window(hands: SearchBackend, scores: Sequence[SystemScore], worst: float) -> list[RefinedSystem]:
-    new = [(score, worst) for score in scores if score.point not in hands.known_refined]
-    found = {score.point: hands.known_refined[score.point] for score in scores if score.point in hands.known_refined}
-    for system in hands.refine(new):
-        hands.keep_refined([system])
+def refined_window(backend: SearchBackend, scores: Sequence[SystemScore], worst: float) -> list[RefinedSystem]:
+    new = [(score, worst) for score in scores if score.point not in backend.known_refined]
+    found = {
+        score.point: backend.known_refined[score.point] for score in scores if score.point in backend.known_refined
+    }
+    for system in backend.refine(new):
+        backend.keep_refined([system])
         found[system.point] = system
     return [found[score.point] for score in scores]

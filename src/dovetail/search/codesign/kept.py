@@ -60,7 +60,7 @@ def question_again(facts: Mapping[str, Any]) -> JointQuestion:
 
 
 def _space(base: Chip, written: Mapping[str, Sequence[float | str]]) -> Space:
-    values = {name: [_value(name, value) for value in some] for name, some in written.items()}
+    values = {name: [_value(name, value) for value in values_of_knob] for name, values_of_knob in written.items()}
     return system_space(base, int(values["num_devices"][0]), values)
 
 
@@ -85,11 +85,11 @@ def _case(facts: Mapping[str, Any]) -> Case:
 def _plans(written: Mapping[str, Any]) -> PlanSpace:
     """The space of plans that `question_facts` told of; a field added since is as by default."""
     values: dict[str, Any] = {}
-    for name, own in written.items():
+    for name, value in written.items():
         if name == "overlap":
-            values[name] = tuple(Overlap(**stable_type(Overlap).python_names(each)) for each in own)
+            values[name] = tuple(Overlap(**stable_type(Overlap).python_names(each)) for each in value)
         else:
-            values[name] = tuple(tuple(each) if isinstance(each, list) else each for each in own)
+            values[name] = tuple(tuple(each) if isinstance(each, list) else each for each in value)
     return PlanSpace(**stable_type(PlanSpace).python_names(values))
 
 

@@ -121,43 +121,43 @@ def _column(axis: str, bounds: Bounds) -> FloatArray:
         return bounds.energy_j
     if axis not in TAKEN:
         return bounds.low
-    own = {"area": bounds.area_mm2, "power": bounds.power_w, "cost": bounds.price_usd}[axis]
-    return np.asarray(own * bounds.num_devices)
+    per_device = {"area": bounds.area_mm2, "power": bounds.power_w, "cost": bounds.price_usd}[axis]
+    return np.asarray(per_device * bounds.num_devices)
 
 
-def pareto_front(question: JointQuestion, hands: ParetoBackend, axes: tuple[str, ...]) -> ParetoFound:
+def pareto_front(question: JointQuestion, backend: ParetoBackend, axes: tuple[str, ...]) -> ParetoFound:
     """Every system of a question that no other within the limits beats on `axes`, as `checked_axes` orders them."""
-    return _Sweep(question, hands, axes).found()
+    return _Sweep(question, backend, axes).found()
 
 
 class _Sweep:
     """Systems in the order of their bounds, and what is known of them so far."""
 
-    def __init__(self, question: JointQuestion, hands: ParetoBackend, axes: tuple[str, ...]) -> None:
-        self._question, self._hands, self._axes = question, hands, axes
+    def __init__(self, question: JointQuestion, backend: ParetoBackend, axes: tuple[str, ...]) -> None:
+        self._question, self._backend, self._axes = question, backend, axes
         self._num_points = question.space.num_points
         self._kept = no_systems(len(axes))
         self._on_front: dict[int, SystemScore] = {}
         self._num_scored = 0
         self._shares: list[FloatArray] = []  # of energy: bounds over what was scored
-        self._low, self._counts = self._bounded()
+        self._lower_bounds, self._counts = self._bounded()
 
     def _bounded(self) -> tuple[Figures, IntArray]:
         """Of every point, in the order of the space."""
-        low = np.empty((len(self._axes), self._num_points), dtype=np.float32)
+        figures_of_points = np.empty((len(self._axes), self._num_points), dtype=np.float32)
         counts = np.zeros(NUM_COUNTS, dtype=np.int64)
         starts = range(0, self._num_points, BOUNDED_AT_ONCE)
         spans = [(start, min(start + BOUNDED_AT_ONCE, self._num_points)) for start in starts]
-        for (start, end), (figures, own) in zip(
-            spans, self._hands.bound([(span, self._axes) for span in spans]), strict=True
+        for (start, end), (figures, batch_counts) in zip(
+            spans, self._backend.bound([(span, self._axes) for span in spans]), strict=True
         ):
-            low[:, start:end] = figures
-            counts += own
+            figures_of_points[:, start:end] = figures
+            counts += batch_counts
             self._tell(end, 0)
-        return low, counts
+        return figures_of_points, counts
 
     def found(self) -> ParetoFound:
-        order = np.flatnonzero(np.isfinite(self._low[0]))
+        order = np.flatnonzero(np.isfinite(self._lower_bounds[0]))
         order = order[sorted_rows(self._systems(order))].astype(np.int32)
         left = order
         while len(left):
@@ -181,14 +181,14 @@ class _Sweep:
         return is_taken
 
     def _systems(self, number: IntArray) -> Ranked:
-        return Ranked(number=number.astype(np.int64), figures=self._low[:, number])
+        return Ranked(number=number.astype(np.int64), figures=self._lower_bounds[:, number])
 
     def _score(self, systems: Ranked) -> None:
         points = _points(self._question, systems.number)
-        known = {point: self._hands.known[point] for point in points if point in self._hands.known}
+        known = {point: self._backend.known[point] for point in points if point in self._backend.known}
         new = _by_network([point for point in points if point not in known])
-        for scores in self._hands.score([(some, math.inf) for some in new]):
-            self._hands.keep(scores)
+        for scores in self._backend.score([(group, math.inf) for group in new]):
+            self._backend.keep(scores)
             known |= {score.point: score for score in scores}
         self._num_scored += len(points)
         fits = np.array([math.isfinite(known[point].loss) for point in points])
@@ -206,9 +206,9 @@ class _Sweep:
                 self._shares.append(systems.figures[row] / figures[row])
             elif axis not in TAKEN:
                 figures[row] = [score.loss for score in scores]
-        every = self._kept.with_others(Ranked(number=systems.number, figures=figures))
-        every = every.at(sorted_rows(every))
-        self._kept = every.at(front_of(every))
+        ranked = self._kept.with_others(Ranked(number=systems.number, figures=figures))
+        ranked = ranked.at(sorted_rows(ranked))
+        self._kept = ranked.at(front_of(ranked))
         known = self._on_front | dict(zip(systems.number.tolist(), scores, strict=True))
         self._on_front = {number: known[number] for number in self._kept.number.tolist()}
 
@@ -230,7 +230,7 @@ class _Sweep:
         )
 
     def _tell(self, num_bounded: int, num_open: int) -> None:
-        self._hands.watch(
+        self._backend.watch(
             FrontStanding(
                 num_points=self._num_points,
                 num_bounded=num_bounded,

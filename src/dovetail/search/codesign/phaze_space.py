@@ -79,8 +79,8 @@ def most_mm2() -> float:
 
 def phaze_chips() -> PhazeChips:
     """The chips that PHAZE's area rule keeps: not above the most, and not far below unless one kind has one core."""
-    every = raw_chips()
-    return every.at(_is_kept(every.area_mm2, every.num_tensor, every.num_vector))
+    raw = raw_chips()
+    return raw.at(_is_kept(raw.area_mm2, raw.num_tensor, raw.num_vector))
 
 
 def _is_kept(area_mm2: FloatArray, num_tensor: AnyColumn, num_vector: AnyColumn) -> BoolArray:

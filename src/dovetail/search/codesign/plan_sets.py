@@ -73,8 +73,8 @@ class PlanSet:
         dimensions = cluster.topology.dimensions
         if len(links) != len(dimensions):
             return None
-        alike = tuple(replace(one, link=link) for one, link in zip(dimensions, links, strict=True))
-        return PlanSet(cluster, self.space, self._cut) if alike == self.cluster.topology.dimensions else None
+        same_network = tuple(replace(one, link=link) for one, link in zip(dimensions, links, strict=True))
+        return PlanSet(cluster, self.space, self._cut) if same_network == self.cluster.topology.dimensions else None
 
     @property
     def plans(self) -> Plans:
@@ -143,9 +143,9 @@ class PlanSet:
             np.minimum(found_s, lowest.at(np.array([row])).step_s(compute_s)[0], out=found_s)
         return found_s
 
-    def pair_lower_bounds_s(self, base: IntArray, every: PlanContext) -> FloatArray:
-        """What steps of pairs take at least, whatever layers and recompute; `every` are their plans on their chips."""
-        return self.fine_affine_lower_bounds.of_pairs_s(base, *pair_times_s(every, self.policies))
+    def pair_lower_bounds_s(self, base: IntArray, context: PlanContext) -> FloatArray:
+        """Lower bounds of the steps of plan and chip pairs, whatever layers and recompute; `context` has the pairs."""
+        return self.fine_affine_lower_bounds.of_pairs_s(base, *pair_times_s(context, self.policies))
 
 
 def plan_set(workload: Workload, cluster: Cluster, space: PlanSpace) -> PlanSet | Unshardable:

@@ -123,7 +123,10 @@ def system_space(base: Chip, num_devices: int, values: Mapping[str, Sequence[flo
     unknown = sorted(set(values) - set(KNOBS))
     if unknown:
         raise InvalidInput(f"no knob is named {unknown[0]!r}; there are {', '.join(KNOBS)}", unknown[0])
-    fixed, chosen = system_of(base, num_devices), {name: tuple(some) for name, some in values.items()}
+    fixed, chosen = (
+        system_of(base, num_devices),
+        {name: tuple(values_of_knob) for name, values_of_knob in values.items()},
+    )
     buffers = chosen.get("core_buffer_kib", ())
     if any(kib != BY_SIZE for kib in buffers) and not has_own_buffers(base):
         raise InvalidInput(no_own_buffers(base), "core_buffer_kib")

@@ -19,7 +19,7 @@ from dovetail.search.planners.candidates import Found
 from dovetail.search.planners.gap_bisection import TIED_FRAC, aimed
 from dovetail.search.planners.refine import Job, balanced_plans, base_plans
 from dovetail.search.space import Point
-from dovetail.step.plan_table import shared
+from dovetail.step.plan_table import plan_context
 from dovetail.workload.graph import IntArray
 
 NUM_REFINED = 500  # base plans of a system; some 10 ms each
@@ -66,42 +66,44 @@ def refined_system(scorer: Scorer, score: SystemScore, worst: float) -> RefinedS
 def _refined_case(scorer: Scorer, score: SystemScore, index: int, worst: float) -> RefinedCase:
     question, known = scorer.question, score.cases[index]
     system = system_at(question, score.point)
-    frame = scorer.frame(index, *network_of(system))
+    plan_set = scorer.plan_set(index, *network_of(system))
     chip = system_chip(question.base, system)
-    loss = _losses(question, frame, chip, scorer.price_usd(score.point))
-    best = _even(frame, known)
+    loss = _losses(question, plan_set, chip, scorer.price_usd(score.point))
+    best = _even(plan_set, known)
     if question.cases[index].is_even_only or known.low >= min(known.loss, worst) or not _decided_by_time(loss):
         return best
-    a_second = loss(1.0, chip.energy.idle_w * frame.cluster.num_devices)
-    found, bound_s = _searched(frame, chip, best if known.plan != NO_PLAN else None, worst / a_second)
+    a_second = loss(1.0, chip.energy.idle_w * plan_set.cluster.num_devices)
+    found, bound_s = _searched(plan_set, chip, best if known.plan != NO_PLAN else None, worst / a_second)
     for each in found:
         if each.step_s < best.step_s:
-            own = loss(each.step_s, each.energy_j)
-            best = RefinedCase(plan=each.plan, loss=own, step_s=each.step_s, energy_j=each.energy_j, low=0.0)
+            plan_loss = loss(each.step_s, each.energy_j)
+            best = RefinedCase(plan=each.plan, loss=plan_loss, step_s=each.step_s, energy_j=each.energy_j, low=0.0)
     return replace(best, low=min(best.loss, max(known.low, bound_s * a_second)))
 
 
-def _searched(frame: PlanSet, chip: Chip, even: RefinedCase | None, worst_s: float) -> tuple[list[Found], float]:
+def _searched(plan_set: PlanSet, chip: Chip, even: RefinedCase | None, worst_s: float) -> tuple[list[Found], float]:
     """Uneven plans faster than the best even one and than `worst_s`, and a time that none is below."""
-    job = frame.job(frame.on(chip))
+    job = plan_set.job(plan_set.on(chip))
     found = [] if even is None else balanced_plans(job, [even.plan])
     best_s = min([worst_s, *([] if even is None else [even.step_s]), *(each.step_s for each in found)])
     best_s *= 1 - TIED_FRAC  # many cuts and many systems take as long as the best to the last digits
-    bases = base_plans(job, frame.bases.at(_may_win(frame, job, best_s)), best_s)
-    made = aimed(job, bases, best_s, NUM_REFINED)
-    return [*found, *made.found], made.bound_s
+    bases = base_plans(job, plan_set.bases.at(_may_win(plan_set, job, best_s)), best_s)
+    uneven = aimed(job, bases, best_s, NUM_REFINED)
+    return [*found, *uneven.found], uneven.bound_s
 
 
-def _may_win(frame: PlanSet, job: Job, best_s: float) -> IntArray:
+def _may_win(plan_set: PlanSet, job: Job, best_s: float) -> IntArray:
     """Base plans that fit the chip, less those that take `best_s` or more, whatever layers and recompute."""
-    rows = frame.fitting(job.cluster.chip.hbm.capacity_bytes)
+    rows = plan_set.fitting(job.cluster.chip.hbm.capacity_bytes)
     if not len(rows):
         return rows
-    every = shared(job.graph, frame.bases.at(rows), job.cluster, job.precision, is_broken_down=False)
-    return rows[frame.pair_lower_bounds_s(rows, every) < best_s]
+    context = plan_context(job.graph, plan_set.bases.at(rows), job.cluster, job.precision, is_broken_down=False)
+    return rows[plan_set.pair_lower_bounds_s(rows, context) < best_s]
 
 
-def _losses(question: JointQuestion, frame: PlanSet, chip: Chip, price_usd: float) -> Callable[[float, float], float]:
+def _losses(
+    question: JointQuestion, plan_set: PlanSet, chip: Chip, price_usd: float
+) -> Callable[[float, float], float]:
     """By the metric, of seconds and joules of a step on this chip."""
 
     def loss(step_s: float, energy_j: float) -> float:
@@ -110,16 +112,16 @@ def _losses(question: JointQuestion, frame: PlanSet, chip: Chip, price_usd: floa
             energy_j=energy_j,
             power_w=chip.tdp_w,
             price_usd=price_usd,
-            num_devices=frame.cluster.num_devices,
-            num_samples=frame.graph.num_tokens,
+            num_devices=plan_set.cluster.num_devices,
+            num_samples=plan_set.graph.num_tokens,
         )
         return float(question.metric.loss(figures))
 
     return loss
 
 
-def _even(frame: PlanSet, known: CasePlan) -> RefinedCase:
-    plan = frame.plans.plan(known.plan) if known.plan != NO_PLAN else Plan()
+def _even(plan_set: PlanSet, known: CasePlan) -> RefinedCase:
+    plan = plan_set.plans.plan(known.plan) if known.plan != NO_PLAN else Plan()
     return RefinedCase(plan=plan, loss=known.loss, step_s=known.step_s, energy_j=known.energy_j, low=known.low)
 
 

@@ -83,23 +83,32 @@ class Rows:
         self._texts: dict[tuple[int, tuple[int, ...], int], dict[str, Any]] = {}  # of even plans, by network
 
     def scored(self, scores: Iterable[SystemScore]) -> list[Scored]:
-        every = list(scores)
-        figures = [[float(getattr(case, name)) for case in score.cases for name in _PYTHON_EVEN] for score in every]
+        all_scores = list(scores)
+        figures = [
+            [float(getattr(case, name)) for case in score.cases for name in _PYTHON_EVEN] for score in all_scores
+        ]
         return [
-            Scored(point=score.point, loss=score.loss, also=(score.low, *taken, *own), plan=self._even_plans(score))
-            for score, taken, own in zip(every, self._taken([score.point for score in every]), figures, strict=True)
+            Scored(
+                point=score.point,
+                loss=score.loss,
+                also=(score.low, *taken, *case_figures),
+                plan=self._even_plans(score),
+            )
+            for score, taken, case_figures in zip(
+                all_scores, self._taken([score.point for score in all_scores]), figures, strict=True
+            )
         ]
 
     def refined(self, systems: Iterable[RefinedSystem]) -> list[Scored]:
-        every = list(systems)
+        all_systems = list(systems)
         figures = [
-            [float(getattr(case, field.python)) for case in system.cases for field in _UNEVEN] for system in every
+            [float(getattr(case, field.python)) for case in system.cases for field in _UNEVEN] for system in all_systems
         ]
-        plans = [_text([plan_facts(case.plan) for case in system.cases]) for system in every]
-        taken = self._taken([system.point for system in every])
+        plans = [_text([plan_facts(case.plan) for case in system.cases]) for system in all_systems]
+        taken = self._taken([system.point for system in all_systems])
         return [
-            Scored(point=system.point, loss=system.loss, also=(system.low, *some, *own), plan=plan)
-            for system, some, own, plan in zip(every, taken, figures, plans, strict=True)
+            Scored(point=system.point, loss=system.loss, also=(system.low, *device_taken, *case_figures), plan=plan)
+            for system, device_taken, case_figures, plan in zip(all_systems, taken, figures, plans, strict=True)
         ]
 
     def _taken(self, points: Sequence[Point]) -> list[tuple[float, ...]]:
@@ -124,9 +133,11 @@ class Rows:
 
 def plan_facts(plan: Plan) -> dict[str, Any]:
     """A plan as plain data, as far as it is not the default one."""
-    usual, own = stable_facts(Plan()), stable_facts(plan)
-    said: dict[str, Any] = json.loads(json.dumps({key: value for key, value in own.items() if value != usual[key]}))
-    return said
+    default, facts = stable_facts(Plan()), stable_facts(plan)
+    changed: dict[str, Any] = json.loads(
+        json.dumps({key: value for key, value in facts.items() if value != default[key]})
+    )
+    return changed
 
 
 def _text(plans: list[dict[str, Any]]) -> str:
@@ -135,7 +146,7 @@ def _text(plans: list[dict[str, Any]]) -> str:
 
 
 def score_of(row: Scored) -> SystemScore:
-    low, figures = _bound_and_figures(row)
+    lower_bound, figures = _bound_and_figures(row)
     if len(figures) % len(_EVEN) or not all(map(_is_number, figures[_PLAN_AT :: len(_EVEN)])):
         raise _not_ours(row)
     cases = []
@@ -143,7 +154,7 @@ def score_of(row: Scored) -> SystemScore:
         values: list[Any] = list(figures[start : start + len(_EVEN)])
         values[_PLAN_AT] = int(values[_PLAN_AT])
         cases.append(CasePlan(**dict(zip(_PYTHON_EVEN, values, strict=True))))
-    return SystemScore(point=row.point, loss=row.loss, low=low, cases=tuple(cases))
+    return SystemScore(point=row.point, loss=row.loss, low=lower_bound, cases=tuple(cases))
 
 
 def _is_number(figure: float) -> bool:
@@ -152,17 +163,17 @@ def _is_number(figure: float) -> bool:
 
 
 def refined_of(row: Scored) -> RefinedSystem:
-    low, figures = _bound_and_figures(row)
+    lower_bound, figures = _bound_and_figures(row)
     cases = []
     try:
-        told = json.loads(row.plan)
-        for place, written in enumerate([told] if isinstance(told, dict) else told):
+        plans = json.loads(row.plan)
+        for place, written in enumerate([plans] if isinstance(plans, dict) else plans):
             values = figures[place * len(_UNEVEN) : (place + 1) * len(_UNEVEN)]
             read: dict[str, Any] = {**dict(zip(_PYTHON_UNEVEN, values, strict=True)), _UNEVEN_PLAN: _plan(written)}
             cases.append(RefinedCase(**read))
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):  # no JSON, or no plan, of as many cases
         raise _not_ours(row) from None
-    return RefinedSystem(point=row.point, loss=row.loss, low=low, cases=tuple(cases))
+    return RefinedSystem(point=row.point, loss=row.loss, low=lower_bound, cases=tuple(cases))
 
 
 def _bound_and_figures(row: Scored) -> tuple[float, tuple[float, ...]]:

@@ -61,19 +61,19 @@ class Scorer:
 
     def __init__(self, question: JointQuestion) -> None:
         self.question = question
-        self._frames: dict[tuple[int, float, int, int], PlanSet | Unshardable] = {}
+        self._plan_sets: dict[tuple[int, float, int, int], PlanSet | Unshardable] = {}
         self._lower_bounds: dict[tuple[int, int], ComputeLowerBounds] = {}
 
     def under(self, budget: Budget) -> Scorer:
         """Of the same question with other limits, with what is worked out already."""
         other = Scorer(replace(self.question, budget=budget))
-        other._frames, other._lower_bounds = self._frames, self._lower_bounds
+        other._plan_sets, other._lower_bounds = self._plan_sets, self._lower_bounds
         return other
 
     def over(self, space: Space) -> Scorer:
         """Of the same question with other systems, with what is worked out of networks."""
         other = Scorer(replace(self.question, space=space))
-        other._frames = self._frames
+        other._plan_sets = self._plan_sets
         return other
 
     def alone(self, case: int) -> Scorer:
@@ -81,11 +81,11 @@ class Scorer:
         question = self.question
         only = replace(question, cases=(question.cases[case],), reference_losses=(question.reference_losses[case],))
         other = Scorer(only)
-        other._frames = {(0, *key[1:]): frame for key, frame in self._frames.items() if key[0] == case}
-        other._lower_bounds = {(0, *key[1:]): lows for key, lows in self._lower_bounds.items() if key[0] == case}
+        other._plan_sets = {(0, *key[1:]): plan_set for key, plan_set in self._plan_sets.items() if key[0] == case}
+        other._lower_bounds = {(0, *key[1:]): bounds for key, bounds in self._lower_bounds.items() if key[0] == case}
         return other
 
-    def frame(self, case: int, links: float, num_devices: int, endpoint: int) -> PlanSet:
+    def plan_set(self, case: int, links: float, num_devices: int, endpoint: int) -> PlanSet:
         """Of a case on a network, as `network_of` has it; some plan must cut it for that."""
         found = self.plan_set_or_unshardable(case, links, num_devices, endpoint)
         assert isinstance(found, PlanSet), f"{found} has no plans to be asked about"
@@ -95,20 +95,20 @@ class Scorer:
         self, case: int, links: float, num_devices: int, endpoint: int
     ) -> PlanSet | Unshardable:
         key = (case, links, num_devices, endpoint)
-        if key not in self._frames:
+        if key not in self._plan_sets:
             question = self.question
             system = system_of(question.base, num_devices) | {"link_gb_per_s": links, "endpoint": float(endpoint)}
             network = question.network(system_chip(question.base, system), num_devices)
-            self._frames[key] = self._known_elsewhere(case, network) or plan_set(
+            self._plan_sets[key] = self._known_elsewhere(case, network) or plan_set(
                 question.cases[case].workload, network, question.cases[case].plans
             )
-        return self._frames[key]
+        return self._plan_sets[key]
 
     def _known_elsewhere(self, case: int, network: Cluster) -> PlanSet | None:
         """The frame of a case where there is one of as many devices whose links or endpoint differ."""
-        for (other, _, num_devices, _), frame in self._frames.items():
-            if (other, num_devices) == (case, network.num_devices) and isinstance(frame, PlanSet):
-                return frame.elsewhere(network)
+        for (other, _, num_devices, _), plans in self._plan_sets.items():
+            if (other, num_devices) == (case, network.num_devices) and isinstance(plans, PlanSet):
+                return plans.elsewhere(network)
         return None
 
     def unshardable_at(self, point: Point) -> tuple[Unshardable, ...]:
@@ -117,19 +117,19 @@ class Scorer:
         system = dict(zip((knob.name for knob in self.question.space.knobs), values, strict=True))
         network = network_of(system)
         found = (self.plan_set_or_unshardable(case, *network) for case in range(len(self.question.cases)))
-        return tuple(frame for frame in found if isinstance(frame, Unshardable))
+        return tuple(plan_set for plan_set in found if isinstance(plan_set, Unshardable))
 
     def _compute_lower_bounds(self, case: int, links: float, num_devices: int, endpoint: int) -> ComputeLowerBounds:
         """Whatever links and endpoint: nothing that is computed depends on them."""
         key = (case, num_devices)
         if key not in self._lower_bounds:
-            frame, question = self.frame(case, links, num_devices, endpoint), self.question
+            plan_set, question = self.plan_set(case, links, num_devices, endpoint), self.question
             self._lower_bounds[key] = ComputeLowerBounds(
-                frame.base_plan_set, frame.graph, frame.policies, question.base, question.space
+                plan_set.base_plan_set, plan_set.graph, plan_set.policies, question.base, question.space
             )
         return self._lower_bounds[key]
 
-    def lows(self, places: dict[str, IntArray]) -> tuple[FloatArray, IntArray]:
+    def lower_bounds(self, places: dict[str, IntArray]) -> tuple[FloatArray, IntArray]:
         """Losses that systems are not below, whatever their plans; infinite beyond a limit or where nothing fits.
 
         And how many of the points are systems, how many of these are beyond a limit, for how many of the others no plan
@@ -139,30 +139,30 @@ class Scorer:
         return bounds.low, bounds.counts
 
     def bounds(self, places: dict[str, IntArray]) -> Bounds:
-        """As `lows`, with what the systems within the limits take."""
+        """As `lower_bounds`, with what the systems within the limits take."""
         num = len(places["num_tensor"])
         found = Bounds.of_nothing(num)
         for start in range(0, num, SYSTEM_BATCH):
-            some = slice(start, start + SYSTEM_BATCH)
-            self._bound({name: column[some] for name, column in places.items()}, found, start)
+            batch = slice(start, start + SYSTEM_BATCH)
+            self._bound({name: column[batch] for name, column in places.items()}, found, start)
         return found
 
     def _bound(self, places: dict[str, IntArray], found: Bounds, start: int) -> None:
         """Writes down what is known of the systems that stand at `start` and behind."""
         question = self.question
         systems = systems_at(question.space, places)
-        every = np.flatnonzero(question.rule(systems))
-        if not len(every):
+        systems_rows = np.flatnonzero(question.rule(systems))
+        if not len(systems_rows):
             return
-        systems = taken(systems, every)
+        systems = taken(systems, systems_rows)
         built = built_systems(question.base, systems)
         within = np.flatnonzero(question.budget.excess_frac(built, systems["num_devices"]) == 0)
-        inside = every[within]
-        found.counts[:2] += len(every), len(every) - len(within)
+        inside = systems_rows[within]
+        found.counts[:2] += len(systems_rows), len(systems_rows) - len(within)
         if not len(inside):
             return
         systems, places = taken(systems, within), {name: column[inside] for name, column in places.items()}
-        built = built.at(within) if len(within) < len(every) else built
+        built = built.at(within) if len(within) < len(systems_rows) else built
         losses, energies_j, is_unshardable = self._least(places, systems, built)
         at = start + inside
         found.low[at] = question.combined(losses)
@@ -180,18 +180,18 @@ class Scorer:
         is_unshardable = np.zeros(len(built.area_mm2), dtype=bool)
         for case in range(len(self.question.cases)):
             for network, rows in _networks(systems):
-                frame = self.plan_set_or_unshardable(case, *network)
-                if isinstance(frame, Unshardable):
+                plan_set = self.plan_set_or_unshardable(case, *network)
+                if isinstance(plan_set, Unshardable):
                     is_unshardable[rows] = True
                     continue
-                lows = self._compute_lower_bounds(case, *network)
-                compute_s = lows.at({name: column[rows] for name, column in places.items()})
+                compute_bounds = self._compute_lower_bounds(case, *network)
+                compute_s = compute_bounds.at({name: column[rows] for name, column in places.items()})
                 step_s = np.full(len(rows), np.inf)
                 for hbm_bytes in np.unique(built.hbm_bytes[rows]).tolist():
-                    own = np.flatnonzero(built.hbm_bytes[rows] == hbm_bytes)
-                    step_s[own] = frame.lowest_s(hbm_bytes, compute_s[:, :, own])
+                    same_memory = np.flatnonzero(built.hbm_bytes[rows] == hbm_bytes)
+                    step_s[same_memory] = plan_set.lowest_s(hbm_bytes, compute_s[:, :, same_memory])
                 energies_j[case, rows] = built.rows.energy.idle_w[rows] * network[1] * step_s
-                losses[case, rows] = self._losses(frame, built)(step_s, energies_j[case, rows], rows)
+                losses[case, rows] = self._losses(plan_set, built)(step_s, energies_j[case, rows], rows)
         return losses, energies_j, is_unshardable
 
     def score(self, points: Sequence[Point], worst: float) -> list[SystemScore]:
@@ -203,12 +203,14 @@ class Scorer:
         systems = systems_at(question.space, places)
         built = built_systems(question.base, systems)
         found = [self._case_plans(case, places, systems, built, worst) for case in range(len(question.cases))]
-        loss, low = (question.combined(np.array([getattr(best, name) for best in found])) for name in ("loss", "low"))
+        loss, lower_bound = (
+            question.combined(np.array([getattr(best, name) for best in found])) for name in ("loss", "low")
+        )
         return [
             SystemScore(
                 point=tuple(int(place) for place in point),
                 loss=float(loss[row]),
-                low=float(low[row]),
+                low=float(lower_bound[row]),
                 cases=tuple(_case_plan(best, row) for best in found),
             )
             for row, point in enumerate(points)
@@ -223,30 +225,30 @@ class Scorer:
         columns = {name: np.full(num, np.inf) for name in ("loss", "step_s", "energy_j", "low")}
         plan = np.full(num, NO_PLAN, dtype=np.int64)
         for network, rows in _networks(systems):
-            frame = self.plan_set_or_unshardable(case, *network)
-            if isinstance(frame, Unshardable):
+            plan_set = self.plan_set_or_unshardable(case, *network)
+            if isinstance(plan_set, Unshardable):
                 continue
-            lows = self._compute_lower_bounds(case, *network)
+            compute_bounds = self._compute_lower_bounds(case, *network)
             for hbm_bytes in np.unique(built.hbm_bytes[rows]).tolist():
-                own = rows[built.hbm_bytes[rows] == hbm_bytes]
+                same_memory = rows[built.hbm_bytes[rows] == hbm_bytes]
                 chips = Chips(
-                    columns=built.chips.at(own),
-                    rows=built.rows.at(own),
+                    columns=built.chips.at(same_memory),
+                    rows=built.rows.at(same_memory),
                     hbm_bytes=hbm_bytes,
-                    compute_s=lows.at({name: column[own] for name, column in places.items()}),
+                    compute_s=compute_bounds.at({name: column[same_memory] for name, column in places.items()}),
                 )
-                losses, bar = self._losses(frame, built.at(own)), np.full(len(own), below)
-                best = best_plans(frame, chips, losses, bar, is_even_only=question.cases[case].is_even_only)
-                plan[own] = best.plan
+                losses, bar = self._losses(plan_set, built.at(same_memory)), np.full(len(same_memory), below)
+                best = best_plans(plan_set, chips, losses, bar, is_even_only=question.cases[case].is_even_only)
+                plan[same_memory] = best.plan
                 for name, column in columns.items():
-                    column[own] = getattr(best, name)
+                    column[same_memory] = getattr(best, name)
         return BestPlans(plan=plan, **columns)
 
     def even_plan(self, case: int, point: Point, plan: int) -> Plan:
         """One of the even plans of a case on a system, by its number; a store may hold one that is none."""
         values = self.question.space.values(point)
         system = dict(zip((knob.name for knob in self.question.space.knobs), values, strict=True))
-        plans = self.frame(case, *network_of(system)).plans
+        plans = self.plan_set(case, *network_of(system)).plans
         if not 0 <= plan < len(plans):
             message = f"the plan of a row must be one of {len(plans):,}; got number {plan:.4g}"
             raise InvalidInput(f"{message}; put back a copy of the store, or begin anew with another file", "store")
@@ -257,9 +259,9 @@ class Scorer:
         systems = systems_at(self.question.space, places_of([point]))
         return float(built_systems(self.question.base, systems).price_usd[0])
 
-    def _losses(self, frame: PlanSet, built: Built) -> Losses:
+    def _losses(self, plan_set: PlanSet, built: Built) -> Losses:
         """By the metric, of steps on chips of given places."""
-        metric, num_samples, num_devices = self.question.metric, frame.graph.num_tokens, frame.cluster.num_devices
+        metric, num_samples, num_devices = self.question.metric, plan_set.graph.num_tokens, plan_set.cluster.num_devices
 
         def of(step_s: FloatArray, energy_j: FloatArray, chip: IntArray) -> FloatArray:
             figures = ChipFigures(

@@ -101,9 +101,9 @@ def _perturbed(chip: Chip, dtype: str) -> dict[str, tuple[float, str, Chip]]:
 def _loss(question: JointQuestion, best: SystemAnswer, cluster: Cluster) -> float:
     """Of all cases with the plans that they have."""
     losses = []
-    for case, own in zip(question.cases, best.cases, strict=True):
+    for case, case_answer in zip(question.cases, best.cases, strict=True):
         graph = case.workload.training_graph()
-        step = training_step(graph, own.plan, cluster, case.workload.precision)
+        step = training_step(graph, case_answer.plan, cluster, case.workload.precision)
         figures = ChipFigures(
             step_s=step.step_s,
             energy_j=step.energy_j,
@@ -122,8 +122,8 @@ def _memory(scorer: Scorer, best: SystemAnswer) -> ResourceSensitivity:
     values = {name: (value,) for name, value in best.system.items()}
     stacks = (gib, *(gib * (1 + frac) for frac in GIBS_FRAC))
     space = system_space(question.base, best.num_devices, {**values, "stack_gib": stacks})
-    own = scorer.over(space)
-    first, *larger = own.score(list(space.points()), math.inf)
+    scorer_of_space = scorer.over(space)
+    first, *larger = scorer_of_space.score(list(space.points()), math.inf)
     amount = best.system["hbm_stacks"] * gib * GIBI
     for frac, score in zip(GIBS_FRAC, larger, strict=True):
         if score.loss < first.loss * (1 - CLOSE_FRAC):

@@ -48,7 +48,10 @@ class ChipAnswer:
 
     def loss(self, reference: ChipAnswer) -> float:
         """The geometric mean over jobs, of each loss over that on `reference`."""
-        ratios = [own.loss / other.loss for own, other in zip(self.jobs, reference.jobs, strict=True)]
+        ratios = [
+            figures.loss / reference_figures.loss
+            for figures, reference_figures in zip(self.jobs, reference.jobs, strict=True)
+        ]
         return float(np.exp(np.log(ratios).mean()))
 
     def keeps(self, limits: Limits) -> bool:

@@ -165,13 +165,13 @@ class JobBounds:
         """Operators of `unit` of each of `works`, costed all at once."""
         base, values = self._question.base, self._values
         rows = [np.flatnonzero(work.ops.unit == unit) for work in works]
-        every = joined_ops([work.ops for work in works])
-        ops = every.taken(np.flatnonzero(every.unit == unit))
+        joined = joined_ops([work.ops for work in works])
+        ops = joined.taken(np.flatnonzero(joined.unit == unit))
         if unit == Unit.TENSOR:
             most_lanes = max(MANY_LANES, max(values["num_vector"]) * max(values["num_lanes"]))
-            whole = tensor_sized(ops, base, self._sides, values["num_tensor"], most_lanes)
+            sized = tensor_sized(ops, base, self._sides, values["num_tensor"], most_lanes)
         else:
-            whole = vector_sized(ops, base, values["num_lanes"], values["num_vector"])
-        ends = np.cumsum([len(own) for own in rows])[:-1]
-        cut = (np.split(column, ends) for column in (whole.time_s, whole.busy_s, whole.hbm_s))
+            sized = vector_sized(ops, base, values["num_lanes"], values["num_vector"])
+        ends = np.cumsum([len(work_rows) for work_rows in rows])[:-1]
+        cut = (np.split(column, ends) for column in (sized.time_s, sized.busy_s, sized.hbm_s))
         return [Sized(time_s=time_s, busy_s=busy_s, hbm_s=hbm_s) for time_s, busy_s, hbm_s in zip(*cut, strict=True)]

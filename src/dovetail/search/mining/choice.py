@@ -89,8 +89,8 @@ def only_job(question: Question) -> TrainingJob:
 def common(question: Question, designs: Sequence[Design]) -> Assigned:
     """The best of `designs` for all stages of the one job of `question`."""
     found = _Evaluated(question, designs)
-    alike = np.repeat(np.arange(len(designs))[:, None], found.job.num_stages, axis=1)
-    return found.assigned(alike[int(found.losses(alike).argmin())])
+    one_design = np.repeat(np.arange(len(designs))[:, None], found.job.num_stages, axis=1)
+    return found.assigned(one_design[int(found.losses(one_design).argmin())])
 
 
 def mosaic(question: Question, tops: Sequence[Sequence[Design]]) -> Assigned:
@@ -123,9 +123,9 @@ def _chosen(question: Question, designs: list[Design], *, is_pooled: bool) -> As
     kinds = stage_kinds(found.job)
     for kind, stages in enumerate(kinds):
         of_stage[list(stages)] = kind
-    alike = np.repeat(np.arange(len(designs))[:, None], len(kinds), axis=1)
-    unlike = found.combinations([stages[0] for stages in kinds], is_pooled=is_pooled)
-    combos = np.concatenate([alike, unlike])
+    one_design = np.repeat(np.arange(len(designs))[:, None], len(kinds), axis=1)
+    mixed = found.combinations([stages[0] for stages in kinds], is_pooled=is_pooled)
+    combos = np.concatenate([one_design, mixed])
     if is_pooled:
         combos = combos[found.keep(combos[:, of_stage], question.limits)]
     if not len(combos):
@@ -187,8 +187,10 @@ class _Evaluated:
         """
         beaten = [first_beaten(self._columns(stage, is_pooled=is_pooled)) for stage in stages]
         nums = range(len(self._designs), 0, -1)
-        every = ([np.flatnonzero(by[:num] >= num) for by in beaten] for num in nums)
-        worth = next(some for some in every if math.prod(map(len, some)) <= MOST_COMBINATIONS)  # one design is few
+        by_number = ([np.flatnonzero(by[:num] >= num) for by in beaten] for num in nums)
+        worth = next(
+            choices for choices in by_number if math.prod(map(len, choices)) <= MOST_COMBINATIONS
+        )  # one design is few
         return np.stack(np.meshgrid(*worth, indexing="ij"), axis=-1).reshape(-1, len(stages))
 
     def _columns(self, stage: int, *, is_pooled: bool) -> FloatArray:

@@ -25,13 +25,13 @@ def question_facts(question: Question, metric: str, tasks: Sequence[Task] = ()) 
 
     `tasks` are what the jobs were made of, or the one that the job is a stage of, where that is to be told too.
     """
-    told = [_task_facts(task, job) for task, job in zip(tasks, question.jobs, strict=False)] or [{}] * len(
+    task_facts = [_task_facts(task, job) for task, job in zip(tasks, question.jobs, strict=False)] or [{}] * len(
         question.jobs
     )
     return {
         "jobs": [
             {"name": job.name, "digest": digest_of(job), "num_devices": job.num_devices, **more}
-            for job, more in zip(question.jobs, told, strict=True)
+            for job, more in zip(question.jobs, task_facts, strict=True)
         ],
         "base": {"name": question.base.name, "digest": digest_of(question.base)},
         "space": {_KNOBS.get(knob.name, knob.name): list(knob.values) for knob in question.space.knobs},
@@ -44,12 +44,12 @@ def question_facts(question: Question, metric: str, tasks: Sequence[Task] = ()) 
 
 def _task_facts(task: Task, job: TrainingJob) -> dict[str, Any]:
     """Batch, length, the plan as far as it is not the default one, and whether `job` is but a stage of it."""
-    usual, plan = stable_facts(Plan()), stable_facts(task.plan)
-    said = {name: value for name, value in plan.items() if value != usual[name]}
+    default, plan = stable_facts(Plan()), stable_facts(task.plan)
+    changed = {name: value for name, value in plan.items() if value != default[name]}
     return {
         "batch": task.workload.global_batch,
         "seq": task.workload.seq,
-        "plan": json.loads(json.dumps(said)),
+        "plan": json.loads(json.dumps(changed)),
         "is_stage": job.num_devices < task.plan.num_devices,
     }
 
@@ -73,9 +73,9 @@ def _feed(digest: Any, value: object, seen: dict[int, int]) -> None:
             return
         seen[id(value)] = len(seen)
         digest.update(f"{stable_type(type(value)).word}( ".encode())
-        for name, own in stable_fields(value):
+        for name, field_value in stable_fields(value):
             digest.update(f"{name} ".encode())
-            _feed(digest, own, seen)
+            _feed(digest, field_value, seen)
     elif isinstance(value, tuple | list):
         digest.update(f"{len(value)} of ".encode())
         for item in value:

@@ -14,7 +14,7 @@ from dovetail.opsched.batch import scheduled
 from dovetail.opsched.slices import slice_costs
 from dovetail.opsched.work import Work, chip_batch, work_of
 from dovetail.parallel.check import check_plan
-from dovetail.parallel.exchange import MEANINGS, payload_bytes
+from dovetail.parallel.collectives import OP_COLLECTIVES, op_payload_bytes
 from dovetail.parallel.placement import Placement, placement
 from dovetail.parallel.plan import Plan
 from dovetail.parallel.sharding import ShardedPlan, shard
@@ -144,8 +144,8 @@ class _Works:
     def forward_frac(self, stage: int, phases: tuple[Phase, ...]) -> float:
         """How much of `phases` is the forward pass, each scheduled by itself."""
         taken_s = [
-            sum(one.count * self._makespan_s(one.work) for one in self.of(stage, some))
-            for some in ((Phase.FORWARD,), phases)
+            sum(one.count * self._makespan_s(one.work) for one in self.of(stage, chosen_phases))
+            for chosen_phases in ((Phase.FORWARD,), phases)
         ]
         return min(1.0, taken_s[0] / taken_s[1])
 
@@ -159,21 +159,21 @@ class _Works:
         key = (id(block), phases)
         if key not in self._known:
             ops = block.ops.where(np.isin(block.ops.phase, phases))
-            exchange_s = exchanges_s(ops, self._cut.plan, self._place, self._chip.calibration.link_frac)
-            self._known[key] = work_of(ops, self._precision, exchange_s, is_layer=block.is_layer)
+            collective_s = collectives_s(ops, self._cut.plan, self._place, self._chip.calibration.link_frac)
+            self._known[key] = work_of(ops, self._precision, collective_s, is_layer=block.is_layer)
         return self._known[key]
 
 
-def exchanges_s(ops: Ops, plan: Plan, place: Placement, link_frac: float) -> FloatArray:
+def collectives_s(ops: Ops, plan: Plan, place: Placement, link_frac: float) -> FloatArray:
     """Seconds of the collective behind each network row, 0 for all other rows."""
     taken_s = np.zeros(len(ops))
     rows = np.flatnonzero(ops.unit == Unit.NETWORK)
-    for row, whole_bytes in zip(rows, payload_bytes(ops, rows, plan.context_parallel), strict=True):
-        meaning = MEANINGS[OPERATORS[ops.kind[row]].name]
-        collective = meaning.collective(is_sequence_parallel=plan.sequence_parallel)
-        group: Group = getattr(place, meaning.group)
+    for row, payload_bytes in zip(rows, op_payload_bytes(ops, rows, plan.context_parallel), strict=True):
+        op = OP_COLLECTIVES[OPERATORS[ops.kind[row]].name]
+        collective = op.collective(is_sequence_parallel=plan.sequence_parallel)
+        group: Group = getattr(place, op.group)
         if collective and num_ranks(group) > 1:
-            taken_s[row] = timed(collective, np.array([whole_bytes]), group, link_frac)[0][0]
+            taken_s[row] = timed(collective, np.array([payload_bytes]), group, link_frac)[0][0]
     return taken_s
 
 

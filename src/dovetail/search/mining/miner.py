@@ -31,7 +31,7 @@ class Standing:
 
 
 Keep = Callable[[list[Scored]], None]
-Watch = Callable[[Standing], None]
+MiningProgress = Callable[[Standing], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ def mined(
     num_most: int,
     known: Mapping[Point, Scored],
     keep: Keep,
-    watch: Watch,
+    watch: MiningProgress,
     chunks: Chunks | None = None,
 ) -> Mined | None:
     """The best designs that `algorithm` finds with at most `num_most` designs scored; none where all are beyond limits.
@@ -110,13 +110,13 @@ def mined(
     return telling.mined()
 
 
-def _run(search: Search, telling: _Telling, score: Score, num_most: int, watch: Watch) -> None:
+def _run(search: Search, telling: _Telling, score: Score, num_most: int, watch: MiningProgress) -> None:
     def tell(points: list[Point]) -> None:
         if points:
             telling.tell(points, score)
             watch(telling.standing())
 
-    run_search(search, telling.told, tell, num_most=num_most)
+    run_search(search, telling.scored, tell, num_most=num_most)
 
 
 class _Telling:
@@ -128,7 +128,7 @@ class _Telling:
         self._place = {point: place for place, point in enumerate(points)}
         self._lower_bounds = JobBounds(question)(points)
         self._open = self._lower_bounds.copy()  # infinite once a design is scored
-        self.told: dict[Point, Scored] = {}
+        self.scored: dict[Point, Scored] = {}
         self.improvements: list[Improvement] = []
 
     def bound(self, points: list[Point]) -> FloatArray:
@@ -147,14 +147,14 @@ class _Telling:
             self._keep(new)
         by_point = {one.point: one for one in new}
         for point in points:
-            one = self.told[point] = by_point.get(point) or self._known[point]
+            one = self.scored[point] = by_point.get(point) or self._known[point]
             self._open[self._place[point]] = math.inf
             if one.loss < self.loss:
-                self.improvements.append(Improvement(num_evaluated=len(self.told), loss=one.loss, point=point))
+                self.improvements.append(Improvement(num_evaluated=len(self.scored), loss=one.loss, point=point))
 
     def standing(self) -> Standing:
         return Standing(
-            num_evaluated=len(self.told),
+            num_evaluated=len(self.scored),
             loss=self.loss,
             bound=min(self.loss, float(self._open.min())),
             num_open=int((self._open < self.loss).sum()),
@@ -162,7 +162,7 @@ class _Telling:
 
     def mined(self) -> Mined | None:
         """What the search came to, if anything."""
-        inside = [one for one in self.told.values() if math.isfinite(one.loss)]
+        inside = [one for one in self.scored.values() if math.isfinite(one.loss)]
         if not inside:
             return None
         now = self.standing()

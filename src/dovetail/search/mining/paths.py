@@ -68,10 +68,10 @@ def direct_successors(dag: Dag) -> list[list[int]]:
     reached = [0] * len(dag.order)  # a bit for each operator that lies behind
     after: list[list[int]] = [[] for _ in reached]
     for i in dag.order[::-1].tolist():
-        own = set(targets[starts[i] : starts[i + 1]])
+        successors = set(targets[starts[i] : starts[i + 1]])
         beyond = 0
-        for target in own:
+        for target in successors:
             beyond |= reached[target]
-        after[i] = sorted(target for target in own if not beyond >> target & 1)
-        reached[i] = beyond | sum(1 << target for target in own)
+        after[i] = sorted(target for target in successors if not beyond >> target & 1)
+        reached[i] = beyond | sum(1 << target for target in successors)
     return after

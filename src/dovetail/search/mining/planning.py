@@ -13,9 +13,9 @@ from dovetail.parallel.plan import Plan
 from dovetail.search.mining.task import Task
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.constraints import Constraint, are_stages_even, space_under
-from dovetail.search.planners.even_plans import Progress
+from dovetail.search.planners.even_plans import PlanProgress
 from dovetail.search.planners.plan_space import PlanSpace, divisors
-from dovetail.search.planners.planner import planned
+from dovetail.search.planners.planner import search_plans
 from dovetail.workload.workload import Workload
 
 WHERE = "--devices"
@@ -64,7 +64,7 @@ def several_stages(num_devices: int) -> Constraint:
 
 
 def planned_task(
-    workload: Workload, chip: Chip, num_devices: int, constraints: Sequence[Constraint], progress: Progress
+    workload: Workload, chip: Chip, num_devices: int, constraints: Sequence[Constraint], progress: PlanProgress
 ) -> PlannedTask | Infeasible:
     """The fastest plan for `num_devices` of `chip` in a torus, of those that designs can be mined for.
 
@@ -72,7 +72,7 @@ def planned_task(
     """
     cluster = template_torus(chip, num_devices)
     wanted = _with_plain(constraints)
-    found = planned(
+    found = search_plans(
         workload,
         cluster,
         _space(workload, constraints, num_devices),
@@ -102,37 +102,41 @@ def _space(workload: Workload, constraints: Sequence[Constraint], num_devices: i
     """The plans to choose from. Where there are none, it is first said of what a user asked for."""
     graph = workload.training_graph()
     try:
-        for said in ((), constraints):
-            space_under(said, graph, num_devices)
+        for wanted in ((), constraints):
+            space_under(wanted, graph, num_devices)
         return space_under(_with_plain(constraints), graph, num_devices)
     except InvalidInput as error:
         raise InvalidInput(error.message, error.where or WHERE) from None
 
 
 def with_freer(
-    found: PlannedTask, chip: Chip, said: Sequence[Constraint], constraints: Sequence[Constraint], progress: Progress
+    found: PlannedTask,
+    chip: Chip,
+    asked_constraints: Sequence[Constraint],
+    constraints: Sequence[Constraint],
+    progress: PlanProgress,
 ) -> PlannedTask:
-    """`found` with the choice among plans that keep only what was `said`, where `constraints` are more than that."""
-    if tuple(said) == tuple(constraints):
+    """`found` with the choice under `asked_constraints` alone, where `constraints` are more than those."""
+    if tuple(asked_constraints) == tuple(constraints):
         return found
-    return replace(found, freer=(replanned(found.task, chip, said, progress),))
+    return replace(found, freer=(replanned(found.task, chip, asked_constraints, progress),))
 
 
-def replanned(task: Task, chip: Chip, constraints: Sequence[Constraint], progress: Progress) -> Replanned:
+def replanned(task: Task, chip: Chip, constraints: Sequence[Constraint], progress: PlanProgress) -> Replanned:
     """What the planner would choose on `chip` for as many devices, where `task` fits by its own plan."""
-    own = evaluate(task.workload, task.cluster(chip), task.plan)
-    assert isinstance(own, Outcome), f"{task.name} does not fit {chip.name}"
+    current = evaluate(task.workload, task.cluster(chip), task.plan)
+    assert isinstance(current, Outcome), f"{task.name} does not fit {chip.name}"
     found = planned_task(task.workload, chip, task.plan.num_devices, constraints, progress)
-    own_s = own.step.step_s
-    if isinstance(found, Infeasible) or found.step_s >= own_s:  # its own may be outside of the planner's choices
+    current_s = current.step.step_s
+    if isinstance(found, Infeasible) or found.step_s >= current_s:  # its own may be outside of the planner's choices
         gap_frac = 0.0 if isinstance(found, Infeasible) else found.gap_frac
-        return Replanned(own=task.plan, own_step_s=own_s, plan=task.plan, step_s=own_s, gap_frac=gap_frac)
+        return Replanned(own=task.plan, own_step_s=current_s, plan=task.plan, step_s=current_s, gap_frac=gap_frac)
     return Replanned(
-        own=task.plan, own_step_s=own_s, plan=found.task.plan, step_s=found.step_s, gap_frac=found.gap_frac
+        own=task.plan, own_step_s=current_s, plan=found.task.plan, step_s=found.step_s, gap_frac=found.gap_frac
     )
 
 
 def _with_plain(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
     """`constraints`, and a chunk a stage unless they say something of it: what cannot be mined is then told as such."""
-    said = {one.key for one in constraints}
-    return tuple(constraints) if PLAIN.key in said else (*constraints, PLAIN)
+    keys = {one.key for one in constraints}
+    return tuple(constraints) if PLAIN.key in keys else (*constraints, PLAIN)

@@ -57,10 +57,10 @@ def work_times(works: Sequence[Work], chips: Sequence[Chip]) -> list[WorkTimes]:
     energy_j = cost_table(ops, chip_columns(tuple(chips))).energy_j
     found = []
     for work, start, end in zip(works, starts, starts[1:], strict=False):
-        own = SliceCosts(slices=costs.slices, compute_s=costs.compute_s[start:end], need=costs.need[start:end])
-        times = scheduled(chip_batch(work, chips, own))
-        own_j = energy_j[start:end].sum(axis=0)
-        found.append(WorkTimes(time_s=times.makespan_s, energy_j=own_j, short_of=times.short_of))
+        work_costs = SliceCosts(slices=costs.slices, compute_s=costs.compute_s[start:end], need=costs.need[start:end])
+        times = scheduled(chip_batch(work, chips, work_costs))
+        work_j = energy_j[start:end].sum(axis=0)
+        found.append(WorkTimes(time_s=times.makespan_s, energy_j=work_j, short_of=times.short_of))
     return found
 
 
@@ -138,8 +138,8 @@ def figure_names(question: Question) -> tuple[str, ...]:
     names = [job.name for job in question.jobs]
     if len(names) == 1:
         return (*FIGURE_NAMES, "step_s")
-    told = [name if names.count(name) == 1 else f"{name} ({place})" for place, name in enumerate(names, 1)]
-    return (*FIGURE_NAMES, *(f"step_s of {name}" for name in told))
+    labels = [name if names.count(name) == 1 else f"{name} ({place})" for place, name in enumerate(names, 1)]
+    return (*FIGURE_NAMES, *(f"step_s of {name}" for name in labels))
 
 
 def losses(question: Question, chips: Sequence[Chip], silicon: Silicon) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -82,18 +82,20 @@ def by_stage(
     job = only_job(question)
     kinds = stage_kinds(job)
     alone = [replace(question, jobs=(stage_job(job, job.stages[stages[0]]),)) for stages in kinds]
-    own = [search(one, wide, {})[0] for one in alone]
+    mined_kinds = [search(one, wide, {})[0] for one in alone]
     for_all = _kept(question, found, num_kept)
-    tops = [for_all, *(_kept(question, one, num_kept) for one in own)]
+    tops = [for_all, *(_kept(question, one, num_kept) for one in mined_kinds)]
     best = common(question, for_all)
     chosen = min(best, mosaic(question, tops), key=lambda assigned: assigned.loss)
     if way == POOLED:
-        for one, mined in zip(alone, own, strict=True):
-            tops += _of_a_pool(one, mined, lambda asked, known: search(asked, wide, known), num_kept)
+        for one, mined in zip(alone, mined_kinds, strict=True):
+            tops += _of_a_pool(
+                one, mined, lambda question_of_pool, known: search(question_of_pool, wide, known), num_kept
+            )
         chosen = min(chosen, pooled(question, tops), key=lambda assigned: assigned.loss)
     return ByStage(
         way=way,
-        kinds=_labelled_kinds(kinds, own, chosen, best, num_kept),
+        kinds=_labelled_kinds(kinds, mined_kinds, chosen, best, num_kept),
         chosen=chosen,
         common=best,
         limits=question.limits,
@@ -103,7 +105,7 @@ def by_stage(
 
 
 def _labelled_kinds(
-    kinds: Sequence[tuple[int, ...]], own: Sequence[Mined], chosen: Assigned, best: Assigned, num_kept: int
+    kinds: Sequence[tuple[int, ...]], mined_kinds: Sequence[Mined], chosen: Assigned, best: Assigned, num_kept: int
 ) -> tuple[Kind, ...]:
     return tuple(
         Kind(
@@ -113,7 +115,7 @@ def _labelled_kinds(
             num_kept=min(num_kept, mined.num_scheduled),
             num_proven=min(num_kept, mined.num_proven),
         )
-        for stages, mined in zip(kinds, own, strict=True)
+        for stages, mined in zip(kinds, mined_kinds, strict=True)
     )
 
 
@@ -144,7 +146,7 @@ def _of_a_pool(
 
 def _within(question: Question, found: Iterable[Scored], limits: Limits) -> dict[Point, Scored]:
     """Those of `found` that keep `limits`, which may be lower than the ones they were scored within."""
-    every = list(found)
-    silicon = silicon_of(question.base, [design_at(question.space, one.point) for one in every])
+    scored = list(found)
+    silicon = silicon_of(question.base, [design_at(question.space, one.point) for one in scored])
     keeps = silicon.excess_frac(limits) == 0
-    return {one.point: one for one, kept in zip(every, keeps, strict=True) if kept}
+    return {one.point: one for one, kept in zip(scored, keeps, strict=True) if kept}

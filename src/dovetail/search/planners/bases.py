@@ -44,11 +44,11 @@ class BaseQueue:
 
     def below(self, best_s: float) -> BasePlans:
         """Those whose bounds are below this; there must have been some."""
-        some = [bases.below(best_s) for bases in self.waiting]
+        below_best = [bases.below(best_s) for bases in self.waiting]
         return BasePlans(
-            plans=joined([each.plans for each in some]),
-            bounds_s=np.concatenate([each.bounds_s for each in some]),
-            per_step_s=np.concatenate([each.per_step_s for each in some]),
+            plans=joined([each.plans for each in below_best]),
+            bounds_s=np.concatenate([each.bounds_s for each in below_best]),
+            per_step_s=np.concatenate([each.per_step_s for each in below_best]),
         )
 
 

@@ -1,4 +1,4 @@
-"""Plans that fit with what they come to, how many were met, and the best of them by degrees."""
+"""Plans that fit in memory with their figures, how many were evaluated, and the best per combination of degrees."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEGREES = ("tensor_parallel", "context_parallel", "pipeline_parallel", "data_par
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A plan that fits, and what it comes to."""
+    """A plan that fits in memory, with its step time, energy, memory and score."""
 
     plan: Plan
     step_s: float
@@ -30,10 +30,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How many even plans a search has met: all of them, those evaluated, and those of these that fit.
+    """How many even plans a search has enumerated, how many it evaluated, and how many of these fit.
 
-    Those not evaluated cannot be among the best by a bound. `least` holds the plan that needs least memory of all and
-    `least_bytes` what that is; nothing, as long as it was not asked for or no plan nests in the network.
+    Plans that were not evaluated cannot be among the best: a lower bound rules them out. `least` holds the plan that
+    needs least memory and `least_bytes` its need; it is empty before any plan, or where none nests in the network.
     """
 
     num_plans: int = 0
@@ -53,7 +53,7 @@ class Tally:
         )
 
     def with_need(self, plans: Plans, need_bytes: FloatArray) -> Tally:
-        """With the least of these among what `least` is the least of."""
+        """With the plan of least memory so far, `plans` and their `need_bytes` included."""
         row = int(need_bytes.argmin())
         if not need_bytes[row] < self.least_bytes:
             return self
@@ -62,7 +62,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A plan, what it takes and what it needs."""
+    """A plan with its step time, energy and memory."""
 
     plan: Plan
     step_s: float

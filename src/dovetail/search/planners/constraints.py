@@ -64,9 +64,9 @@ def without(feature: str, where: str) -> Constraint:
 
 def overruled(under: Iterable[Constraint], over: Iterable[Constraint]) -> tuple[Constraint, ...]:
     """All of them, but of those `under` only the ones whose choice none `over` fixes."""
-    said = tuple(over)
-    fixed = {one.key for one in said if not one.forbids}
-    return (*(one for one in under if one.key not in fixed), *said)
+    overruling = tuple(over)
+    fixed = {one.key for one in overruling if not one.forbids}
+    return (*(one for one in under if one.key not in fixed), *overruling)
 
 
 def are_stages_even(constraints: Iterable[Constraint]) -> bool:
@@ -95,14 +95,14 @@ def _space(wanted: tuple[Constraint, ...], graph: Graph, num_devices: int) -> Pl
     return PlanSpace(overlap=overlaps, **chosen)
 
 
-def _left(alike: list[Constraint], graph: Graph, num_devices: int) -> tuple[Any, ...]:
+def _left(constraints: list[Constraint], graph: Graph, num_devices: int) -> tuple[Any, ...]:
     """The values of one choice that its constraints leave, of those fixed or else of those a planner would try."""
-    fixed = [one for one in alike if not one.forbids]
-    known = fixed[0].values if fixed else _domain(alike[0].key, graph, num_devices)
-    left = tuple(value for value in known if all((value in one.values) != one.forbids for one in alike))
+    fixed = [one for one in constraints if not one.forbids]
+    known = fixed[0].values if fixed else _domain(constraints[0].key, graph, num_devices)
+    left = tuple(value for value in known if all((value in one.values) != one.forbids for one in constraints))
     if not left:
-        said = " and ".join(f"{one.words} ({one.where})" for one in alike)
-        raise InvalidInput(f"nothing is left of {alike[0].key}: {said}; remove one", alike[-1].where)
+        rules = " and ".join(f"{one.words} ({one.where})" for one in constraints)
+        raise InvalidInput(f"nothing is left of {constraints[0].key}: {rules}; remove one", constraints[-1].where)
     return left
 
 
@@ -133,11 +133,11 @@ def _empty(wanted: tuple[Constraint, ...], graph: Graph, num_devices: int) -> In
     if not wanted:
         message = f"no plan cuts {graph.model} with global_batch={graph.batch} for {num_devices} devices"
         return InvalidInput(f"{message}: no degrees divide both; use another number of devices or global_batch")
-    said = " and ".join(one.words for one in wanted)
+    rules = " and ".join(one.words for one in wanted)
     spaces = [_space(tuple(other for other in wanted if other is not one), graph, num_devices) for one in wanted]
     helping = [one for one, space in zip(wanted, spaces, strict=True) if _has_plans(space, graph, num_devices)]
     way_out = f"leave out {' or '.join(one.words for one in helping)}" if helping else "leave out several of them"
-    message = f"no plan for {graph.model}, global_batch={graph.batch} and {num_devices} devices has {said}"
+    message = f"no plan for {graph.model}, global_batch={graph.batch} and {num_devices} devices has {rules}"
     return InvalidInput(f"{message}; {way_out}", (helping or wanted)[0].where)
 
 
@@ -176,14 +176,14 @@ def _refusal(key: str, degree: int, graph: Graph) -> str:
     """What the model's shape has against a degree; experts may be cut by it or left whole."""
     has_experts = graph.has_experts
     copies = degree if key == "expert_parallel" else 1
-    ways: list[dict[str, Any]] = [{key: degree, "data_parallel": copies}]
+    variants: list[dict[str, Any]] = [{key: degree, "data_parallel": copies}]
     if key == "tensor_parallel" and has_experts:
-        ways = [ways[0] | {"expert_tensor_parallel": degree}, ways[0] | {"sequence_parallel": True}]
-    told = []
-    for way in ways:
-        plan = Plan(**way)
+        variants = [variants[0] | {"expert_tensor_parallel": degree}, variants[0] | {"sequence_parallel": True}]
+    problems = []
+    for variant in variants:
+        plan = Plan(**variant)
         try:
             check_plan(plan, replace(graph, batch=copies), plan.num_devices)
         except InvalidInput as error:
-            told.append(error.message)
-    return told[0] if len(told) == len(ways) else ""
+            problems.append(error.message)
+    return problems[0] if len(problems) == len(variants) else ""

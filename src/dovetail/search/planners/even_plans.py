@@ -1,4 +1,4 @@
-"""Plans whose stages are alike: all of them evaluated, or by time only those that a bound does not rule out."""
+"""Plans whose layers are spread evenly over stages: all evaluated, or by time those that no lower bound rules out."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ NUM_SAMPLED = (
 )
 
 
-class Progress(Protocol):
-    """Called as a search goes on: of how many grids how many are done, and the best score so far.
+class PlanProgress(Protocol):
+    """Called as a search goes on with grids of degrees done, their number, and the best score so far.
 
-    Once stages are cut anew, of how many base plans; and the seconds that no plan is below.
+    While stages are re-partitioned, base plans are counted in place of grids, and `bound_s` is the lower bound.
     """
 
     def __call__(self, num_done: int, num_all: int, tally: Tally, score: float, bound_s: float = 0.0, /) -> None: ...
@@ -55,72 +55,75 @@ class EvenSearch:
     space: PlanSpace
     scoring: Scoring
     num_best: int
-    progress: Progress
+    progress: PlanProgress
 
     def all_evaluated(self) -> EvenPlans:
         """Every plan of the space, whatever the objective."""
         graph, num_devices = self.job.graph, self.job.cluster.num_devices
-        found, num_done, num_all = EvenPlans(), 0, num_grids(self.space, graph, num_devices)
+        even, num_done, num_all = EvenPlans(), 0, num_grids(self.space, graph, num_devices)
         for num_batches, plans in _chunks(batches(self.space, graph, num_devices), PLAN_BATCH):
-            found = self._with(
-                replace(found, tally=found.tally.met(len(plans))), nesting(plans, self.job.cluster.topology)
+            even = self._with(
+                replace(even, tally=even.tally.met(len(plans))), nesting(plans, self.job.cluster.topology)
             )
             num_done += num_batches
-            self._tell(num_done, num_all, found)
-        return found
+            self._tell(num_done, num_all, even)
+        return even
 
     def best_first(self, *, has_queue: bool) -> EvenPlans:
-        """By time alone: base plans are bounded, and even plans of those that may be among the best evaluated."""
+        """By time: base plans are bounded, and the even plans of those that may be among the best are evaluated."""
         graph, num_devices = self.job.graph, self.job.cluster.num_devices
         bases = replace(self.space, recompute=self.space.recompute[:1])
-        found, num_done, num_all = self._sampled(bases), 0, num_grids(bases, graph, num_devices)
+        even, num_done, num_all = self._sampled(bases), 0, num_grids(bases, graph, num_devices)
         for num_batches, plans in _chunks(batches(bases, graph, num_devices), BASES_AT_ONCE):
-            found = replace(found, tally=found.tally.met(len(plans) * len(self.job.policies)))
-            found = self._bounded(found, nesting(plans, self.job.cluster.topology), has_queue=has_queue)
+            even = replace(even, tally=even.tally.met(len(plans) * len(self.job.policies)))
+            even = self._bounded(even, nesting(plans, self.job.cluster.topology), has_queue=has_queue)
             num_done += num_batches
-            self._tell(num_done, num_all, found)
-        return found if found.best else replace(found, tally=self._with_least(found.tally))
+            self._tell(num_done, num_all, even)
+        return even if even.best else replace(even, tally=self._with_least(even.tally))
 
-    def _tell(self, num_done: int, num_all: int, found: EvenPlans) -> None:
-        self.progress(num_done, num_all, found.tally, found.best[0].score if found.best else np.inf)
+    def _tell(self, num_done: int, num_all: int, even: EvenPlans) -> None:
+        self.progress(num_done, num_all, even.tally, even.best[0].score if even.best else np.inf)
 
     def _sampled(self, bases: PlanSpace) -> EvenPlans:
-        """Some plans of every grid; they are met again, and not counted here."""
+        """The best of a sample of plans from every grid; they are enumerated again later, so not counted here."""
         graph, num_devices = self.job.graph, self.job.cluster.num_devices
-        each = max(1, NUM_SAMPLED // max(1, num_grids(bases, graph, num_devices)))
-        some = [
-            batch.at(np.unique(np.linspace(0, len(batch) - 1, each).astype(np.int64)))
+        num_per_grid = max(1, NUM_SAMPLED // max(1, num_grids(bases, graph, num_devices)))
+        samples = [
+            batch.at(np.unique(np.linspace(0, len(batch) - 1, num_per_grid).astype(np.int64)))
             for batch in batches(bases, graph, num_devices)
         ]
-        if not some:
+        if not samples:
             return EvenPlans()
-        placed = nesting(joined(some), self.job.cluster.topology)
+        placed = nesting(joined(samples), self.job.cluster.topology)
         return EvenPlans(best=self._with(EvenPlans(), with_policies(placed, self.job.policies)).best)
 
-    def _bounded(self, found: EvenPlans, placed: Plans, *, has_queue: bool) -> EvenPlans:
-        """With the base plans `placed`, which lie on the network."""
+    def _bounded(self, even: EvenPlans, placed: Plans, *, has_queue: bool) -> EvenPlans:
+        """With the base plans `placed`, which nest in the network."""
         if not len(placed):
-            return found
-        bases = base_plans(self.job, placed, self._worst_s(found.best))
+            return even
+        bases = base_plans(self.job, placed, self._worst_s(even.best))
         order = np.argsort(bases.bounds_s, kind="stable")
         for start in range(0, len(order), BASES_EVALUATED_AT_ONCE):
             rows = order[start : start + BASES_EVALUATED_AT_ONCE]
-            rows = rows[bases.bounds_s[rows] < self._worst_s(found.best)]
+            rows = rows[bases.bounds_s[rows] < self._worst_s(even.best)]
             if not len(rows):
                 break
-            found = self._with(found, with_policies(bases.plans.at(rows), self.job.policies))
+            even = self._with(even, with_policies(bases.plans.at(rows), self.job.policies))
         if has_queue:
-            found = replace(found, queue=found.queue.with_(bases, len(placed), least_s(found.best)))
-        return found
+            even = replace(even, queue=even.queue.with_(bases, len(placed), least_s(even.best)))
+        return even
 
     def _worst_s(self, best: tuple[Candidate, ...]) -> float:
-        """What a plan must take less than to be among the best."""
+        """The step time below which a plan is among the best."""
         return best[-1].step_s if len(best) == self.num_best else np.inf
 
-    def _with(self, found: EvenPlans, placed: Plans) -> EvenPlans:
-        """With plans that lie on the network, evaluated."""
+    def _with(self, even: EvenPlans, placed: Plans) -> EvenPlans:
+        """With the plans `placed`, which nest in the network, evaluated.
+
+        Fitting plans are sharded again for their steps: few cuts are left, and operators are costed per cut.
+        """
         if not len(placed):
-            return found
+            return even
         job = self.job
         sharded = shard_plans(job.graph, placed)
         need = need_bytes(sharded, job.precision)
@@ -128,13 +131,13 @@ class EvenSearch:
         if does_offload(placed):
             is_fitting &= host_need_bytes(sharded, job.precision) <= host_of(job.cluster).share_bytes
         fits = np.flatnonzero(is_fitting)
-        tally, best = found.tally.evaluated(len(placed), len(fits)).with_need(placed, need), found.best
+        tally, best = even.tally.evaluated(len(placed), len(fits)).with_need(placed, need), even.best
         if len(fits):
             fitting = placed.at(fits)
             times = step_times(job.graph, fitting, job.cluster, job.precision)
             figures = self.scoring.figures(times.step_s, times.energy_j, need[fits])
             best = best_of((*best, *self.scoring.best(fitting, figures, self.num_best)), self.num_best)
-        return replace(found, best=best, tally=tally)
+        return replace(even, best=best, tally=tally)
 
     def _with_least(self, tally: Tally) -> Tally:
         """Where nothing fits: the plan that needs least of all, those included that a bound ruled out."""
@@ -146,15 +149,15 @@ class EvenSearch:
         return tally
 
 
-def _chunks(found: Iterator[Plans], num_most: int) -> Iterator[tuple[int, Plans]]:
-    """Batches together until they are worth a call, and how many they are.
+def _chunks(batches_of_plans: Iterator[Plans], num_most: int) -> Iterator[tuple[int, Plans]]:
+    """Batches joined until they are worth a call, and how many were joined.
 
-    Those of the same tensor and context degree come one after the other and cut a model alike: they stay together as
-    long as they are not too many.
+    Batches of the same tensor and context degree follow each other and share cuts: they stay together as long as they
+    are not too many.
     """
     waiting: list[Plans] = []
     num_waiting, before = 0, (0, 0)
-    for batch in found:
+    for batch in batches_of_plans:
         degrees = int(batch.tensor_parallel[0]), int(batch.context_parallel[0])
         is_large = num_waiting >= num_most and (degrees != before or num_waiting >= MOST_TOGETHER * num_most)
         if is_large:

@@ -1,9 +1,8 @@
-"""Uneven plans, aimed at nearer and nearer: where too many cuts lie below the best plan, fewer lie below a nearer aim.
+"""Bisection of the gap between the best plan and the lower bound, over plans with uneven stages.
 
-A base plan stays open where more of its cuts may beat the best plan than can be evaluated. Below an aim between the
-bound and the best there are fewer: a plan below it is found, which is the new best, or the base plan is shown to hold
-none, and the aim is its new bound. Either way what is left open between bound and best becomes less. Below a new best
-fewer lie than below the old one, so that is the next aim itself.
+A base plan stays open where more of its cuts may beat the best plan than can be evaluated. Fewer cuts lie below a
+target between the bound and the best: either one is found, which is the new best, or the base plan is shown to hold
+none, and the target is its new bound. Either way the gap becomes smaller. After a new best, the next target is that.
 """
 
 from __future__ import annotations
@@ -26,22 +25,26 @@ TIED_FRAC = 1e-10  # style: a tolerance, of a step: what is no better than by th
 
 
 def aimed(job: Job, bases: BasePlans, best_s: float, num_most: int, report: ProgressReport = no_progress) -> Refined:
-    """As `refined`; then those that it refined and leaves open again below nearer aims, `num_most` times in all."""
-    made, way = refined(job, bases, best_s, num_most, report), BISECTION_FRAC
+    """As `refined`; then base plans that it left open are refined again below lower targets, `num_most` in all."""
+    result, aim_frac = refined(job, bases, best_s, num_most, report), BISECTION_FRAC
     for _ in range(NUM_BISECTIONS):
-        lower_bound_s, best_s = float(made.bounds_s[made.is_refined].min(initial=made.best_s)), made.best_s
+        lower_bound_s, best_s = float(result.bounds_s[result.is_refined].min(initial=result.best_s)), result.best_s
         if lower_bound_s >= best_s * (1 - TIED_FRAC) or math.isinf(best_s) or not num_most:
             break
-        aim_s = lower_bound_s + way * (best_s - lower_bound_s)
-        rows = np.flatnonzero(made.is_refined & (made.bounds_s < aim_s))
-        nearer = replace(bases.at(rows), bounds_s=made.bounds_s[rows])
-        below = refined(job, nearer, aim_s, num_most, partial(_still, report, best_s, made.bound_s))
+        aim_s = lower_bound_s + aim_frac * (best_s - lower_bound_s)
+        rows = np.flatnonzero(result.is_refined & (result.bounds_s < aim_s))
+        nearer = replace(bases.at(rows), bounds_s=result.bounds_s[rows])
+        below = refined(job, nearer, aim_s, num_most, partial(_still, report, best_s, result.bound_s))
         num_most -= below.num_refined
-        way = (
-            1.0 if below.found and below.best_s < best_s else way * BISECTION_FRAC if below.num_open else BISECTION_FRAC
+        aim_frac = (
+            1.0
+            if below.found and below.best_s < best_s
+            else aim_frac * BISECTION_FRAC
+            if below.num_open
+            else BISECTION_FRAC
         )
-        made = _with(made, rows, below)
-    return made
+        result = _with(result, rows, below)
+    return result
 
 
 def _still(report: ProgressReport, best_s: float, bound_s: float, num_done: int, num_all: int, *_: float) -> None:
@@ -49,14 +52,14 @@ def _still(report: ProgressReport, best_s: float, bound_s: float, num_done: int,
     report(num_done, num_all, best_s, bound_s)
 
 
-def _with(made: Refined, rows: IntArray, below: Refined) -> Refined:
+def _with(known: Refined, rows: IntArray, below: Refined) -> Refined:
     """What was known, and what became of the base plans of `rows` below an aim."""
-    bounds_s = made.bounds_s.copy()
+    bounds_s = known.bounds_s.copy()
     bounds_s[rows] = np.maximum(bounds_s[rows], below.bounds_s)
-    best_s = min([made.best_s, *(each.step_s for each in below.found)])
+    best_s = min([known.best_s, *(each.step_s for each in below.found)])
     return Refined(
-        found=(*made.found, *below.found),
+        found=(*known.found, *below.found),
         best_s=best_s,
-        is_refined=made.is_refined,
+        is_refined=known.is_refined,
         bounds_s=np.minimum(bounds_s, best_s),
     )

@@ -75,11 +75,11 @@ def _layer_order(runs: RunLengths) -> LayerOrder:
     before = np.zeros((num + 1, num_kinds), dtype=np.int64)
     before[np.arange(1, num + 1), kinds] = 1
     first_alike = np.zeros((num + 1, num + 1), dtype=np.int64)
-    alike = np.zeros(num + 1, dtype=np.int64)
+    pattern_of = np.zeros(num + 1, dtype=np.int64)
     for length in range(1, num + 1):  # stretches are alike that were so without their last layer, if that is too
-        longer = alike[: num - length + 1] * num_kinds + kinds[length - 1 :]
-        _, first, alike = np.unique(longer, return_index=True, return_inverse=True)
-        first_alike[: num - length + 1, length] = first[alike]
+        longer = pattern_of[: num - length + 1] * num_kinds + kinds[length - 1 :]
+        _, first, pattern_of = np.unique(longer, return_index=True, return_inverse=True)
+        first_alike[: num - length + 1, length] = first[pattern_of]
     return LayerOrder(before=np.cumsum(before, axis=0), first_alike=first_alike)
 
 
@@ -111,7 +111,7 @@ def patterns(plan: Plan, counts: IntArray) -> Iterator[Pattern]:
     earliest = np.maximum(0, num_chunks - 1 - (ends[-1] - ends))
     for inner in combinations_with_replacement(range(num_chunks), len(counts) - 1):
         chosen = (*inner, num_chunks - 1)
-        if all(low <= end <= high for low, end, high in zip(earliest, chosen, latest, strict=True)):
+        if all(first <= end <= last for first, end, last in zip(earliest, chosen, latest, strict=True)):
             yield from _pattern(chosen, homes, plan.pipeline_parallel, counts)
 
 

@@ -66,9 +66,9 @@ def batches(space: PlanSpace, graph: Graph, num_devices: int) -> Iterator[Plans]
         dp = num_devices // (tp * cp * pp)
         if graph.batch % dp or (space.data_parallel and dp not in space.data_parallel):
             continue
-        found = _plans(space, graph, tp, cp, pp, dp)
-        if len(found):
-            yield found
+        plans = _plans(space, graph, tp, cp, pp, dp)
+        if len(plans):
+            yield plans
 
 
 def _grids(space: PlanSpace, graph: Graph, num_devices: int) -> Iterator[tuple[int, int, int]]:
@@ -94,9 +94,9 @@ def _plans(space: PlanSpace, graph: Graph, tp: int, cp: int, pp: int, dp: int) -
     pipe, sequence, exchange, expert, zero, recompute, order, overlap = (
         column[index] for column, index in zip(choices, chosen, strict=True)
     )
-    same = {"tensor_parallel": tp, "context_parallel": cp, "pipeline_parallel": pp, "data_parallel": dp}
-    degrees: dict[str, Any] = {name: np.full(chosen.shape[1], degree) for name, degree in same.items()}
-    found = Plans(
+    common = {"tensor_parallel": tp, "context_parallel": cp, "pipeline_parallel": pp, "data_parallel": dp}
+    degrees: dict[str, Any] = {name: np.full(chosen.shape[1], degree) for name, degree in common.items()}
+    plans = Plans(
         **degrees,
         sequence_parallel=sequence,
         context_exchange=exchange,
@@ -115,7 +115,7 @@ def _plans(space: PlanSpace, graph: Graph, tp: int, cp: int, pp: int, dp: int) -
         offload_optimizer=space.offload_optimizer[0],
         offload_activations_frac=space.offload_activations_frac[0],
     )
-    return found.at(np.flatnonzero(_routes_each_row_once(found, graph)))
+    return plans.at(np.flatnonzero(_routes_each_row_once(plans, graph)))
 
 
 def _choices(space: PlanSpace, graph: Graph, tp: int, cp: int, pp: int, dp: int) -> tuple[Any, ...]:

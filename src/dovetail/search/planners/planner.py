@@ -9,7 +9,7 @@ from dovetail.parallel.plan import RECOMPUTE_POLICIES
 from dovetail.search.objectives import Objective
 from dovetail.search.planners.candidates import Candidate, Scoring, Tally, best_of, least_s
 from dovetail.search.planners.cuts.stage_options import check_depth
-from dovetail.search.planners.even_plans import EvenPlans, EvenSearch, Progress
+from dovetail.search.planners.even_plans import EvenPlans, EvenSearch, PlanProgress
 from dovetail.search.planners.gap_bisection import aimed
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.planners.refine import Job, balanced_plans
@@ -20,10 +20,10 @@ NUM_REFINED = 2_000  # base plans; some 10 ms each
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What was done about plans with uneven stages; see `refine`. Nothing, where only even ones were asked for.
+    """How far the best plan is proven over plans with uneven stages (see `refine`); empty where only even ones count.
 
-    Base plans leave layers by stage and recompute open. Each was bounded away, or refined and closed, or is left open
-    with no more proven than that none of its plans takes less than `bound_s`; which is 0 where nothing bounds time.
+    A base plan leaves layers by stage and recompute open. Each base plan was bounded away, or refined and closed, or is
+    left open with only its lower bound. No plan takes less than `bound_s`, which is 0 where nothing bounds time.
     """
 
     is_even_only: bool
@@ -36,7 +36,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class PlanSearchResult:
     """The best plans, best first, no two with the same degrees; none where nothing fits.
 
     Every even plan of the space was evaluated. By objectives that time decides, plans whose layers or recompute differ
@@ -60,7 +60,7 @@ class Planned:
         return max(0.0, 1.0 - self.bound_s / self.best[0].step_s)
 
 
-def planned(
+def search_plans(
     workload: Workload,
     cluster: Cluster,
     space: PlanSpace,
@@ -68,15 +68,15 @@ def planned(
     *,
     num_best: int,
     cluster_usd: float,
-    progress: Progress,
+    progress: PlanProgress,
     is_even_only: bool = False,
     num_refined: int = NUM_REFINED,
-) -> Planned:
+) -> PlanSearchResult:
     """The `num_best` best plans of `space`, and how far from the best possible the first may be.
 
-    By time, even plans are bounded and those that may be among the best evaluated. Unless `is_even_only`, layers and
-    recompute of the base plans that may beat them are then set by stage, of `num_refined` at the most. Bounds are on
-    time: by energy and by memory all even plans are evaluated, and no others looked at, and so where activations are
+    By time, even plans are bounded and those that may be among the best are evaluated. Unless `is_even_only`, base
+    plans that may beat them, at most `num_refined`, then get layers and recompute by stage. Bounds are on time: by
+    energy and by memory all even plans are evaluated and no uneven ones. The same holds where activations are
     offloaded, since there the least recompute is not the fastest.
     """
     graph = workload.training_graph()
@@ -84,37 +84,40 @@ def planned(
     if has_bounds and not is_even_only and space.pipeline_parallel != (1,):
         check_depth(graph, "keep stages even, with dovetail plan --forbid uneven or stages: even in space")
     policies = tuple(RECOMPUTE_POLICIES.index(policy) for policy in space.recompute)
-    whole = EvenSearch(
+    whole_space = EvenSearch(
         job=Job(graph=graph, cluster=cluster, precision=workload.precision, policies=policies),
         space=space,
         scoring=Scoring(objective=objective, cluster=cluster, num_tokens=graph.num_tokens, cluster_usd=cluster_usd),
         num_best=num_best,
         progress=progress,
     )
-    found = []
-    for part in space.by_offload:
-        search, is_bounded = replace(whole, space=part), has_bounds and not any(part.offload_activations_frac)
-        found.append(_searched(search, num_refined, is_bounded=is_bounded, is_even_only=is_even_only))
-    return found[0] if len(found) == 1 else _together(found, num_best)
+    results = []
+    for subspace in space.by_offload:
+        search, is_bounded = (
+            replace(whole_space, space=subspace),
+            has_bounds and not any(subspace.offload_activations_frac),
+        )
+        results.append(_searched(search, num_refined, is_bounded=is_bounded, is_even_only=is_even_only))
+    return results[0] if len(results) == 1 else _joined_results(results, num_best)
 
 
-def _searched(search: EvenSearch, num_refined: int, *, is_bounded: bool, is_even_only: bool) -> Planned:
+def _searched(search: EvenSearch, num_refined: int, *, is_bounded: bool, is_even_only: bool) -> PlanSearchResult:
     is_even_only = is_even_only or not is_bounded
     even = search.best_first(has_queue=not is_even_only) if is_bounded else search.all_evaluated()
     bound_s = least_s(even.best) if search.scoring.objective.aspect == "time" else 0.0
     best, proof = even.best, Proof(is_even_only=is_even_only, bound_s=bound_s)
     if even.queue.waiting:
         best, proof = _with_uneven(even, search, num_refined)
-    return Planned(best=best, tally=even.tally, proof=proof)
+    return PlanSearchResult(best=best, tally=even.tally, proof=proof)
 
 
-def _together(found: list[Planned], num_best: int) -> Planned:
-    """Searches of parts of a space as one of all of it."""
-    proofs, tallies = [each.proof for each in found], [each.tally for each in found]
+def _joined_results(results: list[PlanSearchResult], num_best: int) -> PlanSearchResult:
+    """The results of searches of subspaces as the result of the whole space."""
+    proofs, tallies = [each.proof for each in results], [each.tally for each in results]
     least = min(tallies, key=lambda tally: tally.least_bytes)
     counts = ("num_bases", "num_bounded_away", "num_closed", "num_open", "num_refined")
-    return Planned(
-        best=best_of(tuple(candidate for each in found for candidate in each.best), num_best),
+    return PlanSearchResult(
+        best=best_of(tuple(candidate for each in results for candidate in each.best), num_best),
         tally=replace(
             least,
             num_plans=sum(tally.num_plans for tally in tallies),
@@ -130,24 +133,24 @@ def _together(found: list[Planned], num_best: int) -> Planned:
 
 
 def _with_uneven(even: EvenPlans, search: EvenSearch, num_most: int) -> tuple[tuple[Candidate, ...], Proof]:
-    """The best of even and uneven plans: those shown are balanced first, so that they are compared fairly."""
+    """The best of even and uneven plans; the even plans that are shown are balanced first, for a fair comparison."""
     job, scoring, queue = search.job, search.scoring, even.queue
-    found = list(balanced_plans(job, [candidate.plan for candidate in even.best]))
-    best_s = min([least_s(even.best), *(each.step_s for each in found)])
+    balanced = list(balanced_plans(job, [candidate.plan for candidate in even.best]))
+    best_s = min([least_s(even.best), *(each.step_s for each in balanced)])
     bases = queue.below(best_s)
     unit = even.best[0].score / even.best[0].step_s if even.best else 1.0  # of the score, for a second
 
     def report_progress(num_done: int, num_all: int, step_s: float, bound_s: float) -> None:
         search.progress(num_done, num_all, even.tally, unit * step_s, bound_s)
 
-    made = aimed(job, bases, best_s, num_most, report_progress)
-    uneven = (scoring.candidate(each) for each in (*found, *made.found))
-    return best_of((*even.best, *uneven), search.num_best), Proof(
+    uneven_search = aimed(job, bases, best_s, num_most, report_progress)
+    uneven_candidates = (scoring.candidate(each) for each in (*balanced, *uneven_search.found))
+    return best_of((*even.best, *uneven_candidates), search.num_best), Proof(
         is_even_only=False,
-        bound_s=made.bound_s,
+        bound_s=uneven_search.bound_s,
         num_bases=queue.num_all,
-        num_bounded_away=queue.num_all - made.num_closed - made.num_open,
-        num_closed=made.num_closed,
-        num_open=made.num_open,
-        num_refined=made.num_refined,
+        num_bounded_away=queue.num_all - uneven_search.num_closed - uneven_search.num_open,
+        num_closed=uneven_search.num_closed,
+        num_open=uneven_search.num_open,
+        num_refined=uneven_search.num_refined,
     )

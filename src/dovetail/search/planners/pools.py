@@ -28,13 +28,13 @@ from dovetail.search.planners.bounds.pool_lower_bounds import stage_lower_bounds
 from dovetail.search.planners.bounds.step_lower_bounds import layer_blocks
 from dovetail.search.planners.candidates import DEGREES, Candidate, Found, Tally, best_of
 from dovetail.search.planners.cuts.stage_options import check_depth, with_policies
-from dovetail.search.planners.even_plans import Progress
+from dovetail.search.planners.even_plans import PlanProgress
 from dovetail.search.planners.plan_space import PlanSpace, batches
-from dovetail.search.planners.planner import NUM_REFINED, Planned, Proof
+from dovetail.search.planners.planner import NUM_REFINED, PlanSearchResult, Proof
 from dovetail.search.planners.pool_refine import PoolJob, repartitioned
 from dovetail.step.assembly import by_pipeline
 from dovetail.step.memory_needs import need_bytes
-from dovetail.step.plan_table import pool_places, shared
+from dovetail.step.plan_table import plan_context, pool_places
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.workload import Workload
 
@@ -62,7 +62,7 @@ class PoolBasePlans:
         return PoolBasePlans(plans=self.plans.at(rows), stage_pools=stage_pools, bounds_s=self.bounds_s[rows])
 
 
-def planned_on_pools(
+def search_plans_on_pools(
     workload: Workload,
     cluster: HeterogeneousCluster,
     space: PlanSpace,
@@ -70,9 +70,9 @@ def planned_on_pools(
     *,
     num_best: int,
     cluster_usd: float,
-    progress: Progress,
+    progress: PlanProgress,
     num_refined: int = NUM_REFINED,
-) -> Planned:
+) -> PlanSearchResult:
     """The `num_best` best plans of `space`, and how far from the best possible the first may be.
 
     Of base plans that may beat the best, `num_refined` at the most are cut anew.
@@ -81,16 +81,16 @@ def planned_on_pools(
     _check(graph, cluster, space, objective)
     policies = tuple(RECOMPUTE_POLICIES.index(policy) for policy in space.recompute)
     job = PoolJob(graph=graph, cluster=cluster, precision=workload.precision, policies=policies)
-    some, tally = _bounded(job, space, progress)
-    if not some:
-        return Planned(best=(), tally=tally, proof=Proof(is_even_only=False, bound_s=np.inf))
+    bases, tally = _bounded(job, space, progress)
+    if not bases:
+        return PlanSearchResult(best=(), tally=tally, proof=Proof(is_even_only=False, bound_s=np.inf))
 
     def report_progress(num_done: int, num_all: int, best_s: float, bound_s: float) -> None:
         progress(num_done, num_all, tally, cluster_usd * best_s, bound_s)
 
-    found, proof = _searched(job, _joined(some), num_best, num_refined, report_progress)
+    found, proof = _searched(job, _joined(bases), num_best, num_refined, report_progress)
     scored = tuple(_candidate(each, graph, cluster, objective, cluster_usd) for each in found)
-    return Planned(best=best_of(scored, num_best), tally=tally, proof=proof)
+    return PlanSearchResult(best=best_of(scored, num_best), tally=tally, proof=proof)
 
 
 def _check(graph: Graph, cluster: HeterogeneousCluster, space: PlanSpace, objective: Objective) -> None:
@@ -110,26 +110,26 @@ def _check(graph: Graph, cluster: HeterogeneousCluster, space: PlanSpace, object
         raise NotModelled(f"offload is not modelled for {where}; leave it out", "offload_optimizer")
 
 
-def _bounded(job: PoolJob, space: PlanSpace, progress: Progress) -> tuple[list[PoolBasePlans], Tally]:
+def _bounded(job: PoolJob, space: PlanSpace, progress: PlanProgress) -> tuple[list[PoolBasePlans], Tally]:
     """Base plans of `space` with their bounds, and what was met on the way."""
-    some: list[PoolBasePlans] = []
+    bases: list[PoolBasePlans] = []
     tally = Tally()
     groups = _by_length(batches(replace(space, recompute=space.recompute[:1]), job.graph, job.cluster.num_devices))
     for num_done, plans in enumerate(groups, start=1):
         placed = _placed(plans, job.cluster)
         if len(placed):
-            some += list(_bases(job, placed))
+            bases += list(_bases(job, placed))
             tally = tally.met(len(placed)).with_need(*_needs(job, placed))
         progress(num_done, len(groups), tally, np.inf)
-    return some, tally
+    return bases, tally
 
 
-def _by_length(found: Iterator[Plans]) -> list[Plans]:
+def _by_length(batches_of_plans: Iterator[Plans]) -> list[Plans]:
     """Plans with as many stages together: their stages take as many devices."""
     groups: dict[int, list[Plans]] = {}
-    for plans in found:
+    for plans in batches_of_plans:
         groups.setdefault(int(plans.pipeline_parallel[0]), []).append(plans)
-    return [joined(some) for some in groups.values()]
+    return [joined(same_length) for same_length in groups.values()]
 
 
 def _placed(plans: Plans, cluster: HeterogeneousCluster) -> Plans:
@@ -146,36 +146,36 @@ def _stage_devices(plans: Plans) -> int:
 
 def _needs(job: PoolJob, plans: Plans) -> tuple[Plans, FloatArray]:
     """`plans` under each policy, with layers spread evenly, and what the fullest device of each needs."""
-    every = with_policies(plans, job.policies)
-    return every, need_bytes(shard_plans(job.graph, every), job.precision)
+    all_policies = with_policies(plans, job.policies)
+    return all_policies, need_bytes(shard_plans(job.graph, all_policies), job.precision)
 
 
 def _bases(job: PoolJob, plans: Plans) -> Iterator[PoolBasePlans]:
     """The base plans of `plans`, all with as many stages, with the parts in any order; none whose layers do not fit."""
     counts = [part.num_devices // _stage_devices(plans) for part in job.cluster.parts]
-    every = shared(job.graph, plans, job.cluster, job.precision)
-    lows = tuple(block_lower_bounds(job.graph, part.table) for part in every.parts)
-    table = memory_table(every.sharded, job.precision)
-    for same in by_pipeline(job.graph, plans):
-        each = max(1, TABLE_ELEMENTS // (same.num_stages * job.graph.num_layers))
-        for start in range(0, len(same.rows), each):
-            rows = same.rows[start : start + each]
-            on = stage_lower_bounds(every, rows, job.policies, lows, table).on
+    context = plan_context(job.graph, plans, job.cluster, job.precision)
+    block_bounds = tuple(block_lower_bounds(job.graph, part.table) for part in context.parts)
+    table = memory_table(context.sharded, job.precision)
+    for group in by_pipeline(job.graph, plans):
+        each = max(1, TABLE_ELEMENTS // (group.num_stages * job.graph.num_layers))
+        for start in range(0, len(group.rows), each):
+            rows = group.rows[start : start + each]
+            on = stage_lower_bounds(context, rows, job.policies, block_bounds, table).on
             for order in permutations(range(len(counts))):
                 stage_pool = tuple(part for part in order for _ in range(counts[part]))
-                low = on(stage_pool)
-                bounds_s = low.bounds_s(low.table_s)
+                bounds = on(stage_pool)
+                bounds_s = bounds.bounds_s(bounds.table_s)
                 fits = np.flatnonzero(np.isfinite(bounds_s))
                 yield PoolBasePlans(
                     plans=plans.at(rows[fits]), stage_pools=(stage_pool,) * len(fits), bounds_s=bounds_s[fits]
                 )
 
 
-def _joined(some: list[PoolBasePlans]) -> PoolBasePlans:
+def _joined(bases: list[PoolBasePlans]) -> PoolBasePlans:
     return PoolBasePlans(
-        plans=joined([each.plans for each in some]),
-        stage_pools=tuple(stage_pool for each in some for stage_pool in each.stage_pools),
-        bounds_s=np.concatenate([each.bounds_s for each in some]),
+        plans=joined([each.plans for each in bases]),
+        stage_pools=tuple(stage_pool for each in bases for stage_pool in each.stage_pools),
+        bounds_s=np.concatenate([each.bounds_s for each in bases]),
     )
 
 
@@ -190,10 +190,10 @@ def _searched(
     while found and num_done < min(num_most, len(order)) and lower_bounds_s[order[num_done]] < best_s:
         rows = _together(job, bases, order[num_done:num_most])
         rows = rows[lower_bounds_s[rows] < best_s]
-        made = repartitioned(job, *_of(bases, rows), best_s)
-        found += made.found
-        lower_bounds_s[rows] = np.maximum(lower_bounds_s[rows], made.bounds_s)
-        best_s = min([best_s, *(each.step_s for each in made.found)])
+        repartition = repartitioned(job, *_of(bases, rows), best_s)
+        found += repartition.found
+        lower_bounds_s[rows] = np.maximum(lower_bounds_s[rows], repartition.bounds_s)
+        best_s = min([best_s, *(each.step_s for each in repartition.found)])
         num_done += len(rows)
         num_all = min(num_most, int((lower_bounds_s[order[num_done:]] < best_s).sum()) + num_done)
         report_progress(num_done, num_all, best_s, float(min(lower_bounds_s.min(), best_s)))
@@ -227,22 +227,22 @@ def _first(
 
 
 def _of(bases: PoolBasePlans, rows: IntArray) -> tuple[Plans, tuple[tuple[int, ...], ...]]:
-    some = bases.at(rows)
-    return some.plans, some.stage_pools
+    chosen = bases.at(rows)
+    return chosen.plans, chosen.stage_pools
 
 
 def _batches(job: PoolJob, bases: PoolBasePlans, rows: IntArray) -> Iterator[IntArray]:
     while len(rows):
-        some = _together(job, bases, rows)
-        yield some
-        rows = rows[len(some) :]
+        batch = _together(job, bases, rows)
+        yield batch
+        rows = rows[len(batch) :]
 
 
 def _together(job: PoolJob, bases: PoolBasePlans, rows: IntArray) -> IntArray:
     """The first of `rows`: as many as are cut anew at once."""
-    some = rows[:PLAN_BATCH]
-    num_options = np.cumsum(bases.plans.pipeline_parallel[some]) * job.graph.num_layers
-    return some[: max(1, int((num_options <= OPTIONS_AT_ONCE).sum()))]
+    batch = rows[:PLAN_BATCH]
+    num_options = np.cumsum(bases.plans.pipeline_parallel[batch]) * job.graph.num_layers
+    return batch[: max(1, int((num_options <= OPTIONS_AT_ONCE).sum()))]
 
 
 def _best_s(found: list[Found]) -> float:
@@ -256,14 +256,14 @@ def _proposed(
     kinds = _likeliest(bases.plans, order, num_kinds)
     found: list[Found] = []
     first = [row for rows in kinds.values() for row in rows[:NUM_FIRST]]
-    for some in _batches(job, bases, np.array(first, dtype=np.int64)):
-        found += repartitioned(job, *_of(bases, some), np.inf, slack=SLACK).found
+    for batch in _batches(job, bases, np.array(first, dtype=np.int64)):
+        found += repartitioned(job, *_of(bases, batch), np.inf, slack=SLACK).found
         report_progress(_best_s(found))
     for kind, rows in kinds.items():
         best_s = min((each.step_s for each in found if _kind(each.plan) == kind), default=np.inf)
         rest = np.array([row for row in rows[NUM_FIRST:] if bases.bounds_s[row] < best_s], dtype=np.int64)
-        for some in _batches(job, bases, rest):
-            found += repartitioned(job, *_of(bases, some), best_s, slack=SLACK).found
+        for batch in _batches(job, bases, rest):
+            found += repartitioned(job, *_of(bases, batch), best_s, slack=SLACK).found
             report_progress(_best_s(found))
     return found
 

@@ -16,7 +16,7 @@ from dovetail.search.planners.constraints import Constraint
 from dovetail.search.planners.losses import PARTS, Loss, Setting, losses
 from dovetail.search.planners.membership import holds
 from dovetail.search.planners.plan_space import PlanSpace
-from dovetail.search.planners.planner import Planned, Proof
+from dovetail.search.planners.planner import PlanSearchResult, Proof
 from dovetail.workload.workload import Workload
 
 SAME_FRAC = 1e-9  # style: a tolerance; searches add up in another order than the evaluation of one plan
@@ -95,7 +95,7 @@ def _chip_usd(chip: Chip) -> float:
         raise NotModelled(f"{message}; describe its die, or ask for another objective", "--objective") from None
 
 
-def choice(question: Question, found: Planned) -> Choice | NothingFits:
+def choice(question: Question, found: PlanSearchResult) -> Choice | NothingFits:
     """What `found` comes to; raises `InvalidInput` where no plan of the space lies on the network."""
     workload, cluster = question.workload, question.cluster
     own = tuple(evaluate(workload, cluster, plan) for plan in question.own)
@@ -125,26 +125,26 @@ def _nowhere(question: Question, tally: Tally) -> InvalidInput:
     return InvalidInput(f"{message}; leave other degrees or axis orders to choose from")
 
 
-def _ranking(question: Question, found: Planned, own: tuple[Outcome | Infeasible, ...]) -> tuple[Ranked, ...]:
+def _ranking(question: Question, found: PlanSearchResult, own: tuple[Outcome | Infeasible, ...]) -> tuple[Ranked, ...]:
     """Best first; the user's own plan at its place."""
-    mine = [_candidate(question, result) for result in own if isinstance(result, Outcome)]
+    own_candidates = [_candidate(question, result) for result in own if isinstance(result, Outcome)]
     plans = {candidate.plan for candidate in found.best}
-    every = sorted(
-        (*found.best, *(one for one in mine if one.plan not in plans)),
+    candidates = sorted(
+        (*found.best, *(one for one in own_candidates if one.plan not in plans)),
         key=lambda candidate: (candidate.score, candidate.need_bytes),
     )
     graph = question.workload.training_graph()
     setting = Setting(graph=graph, cluster=question.cluster, precision=question.workload.precision)
-    pools_of, best = PARTS[question.objective.aspect], found.best[0]
-    best_parts = pools_of(best.plan, setting)
+    parts_of, best = PARTS[question.objective.aspect], found.best[0]
+    best_parts = parts_of(best.plan, setting)
     return tuple(
         Ranked(
             candidate=one,
             behind_frac=one.score / best.score - 1.0,
-            losses=losses(best_parts, pools_of(one.plan, setting)) if one.plan != best.plan else (),
+            losses=losses(best_parts, parts_of(one.plan, setting)) if one.plan != best.plan else (),
             is_own=one.plan in question.own,
         )
-        for one in every
+        for one in candidates
     )
 
 

@@ -31,7 +31,7 @@ from dovetail.search.planners.bounds.block_lower_bounds import block_lower_bound
 from dovetail.search.planners.bounds.memory_lower_bounds import may_fit
 from dovetail.search.planners.bounds.step_lower_bounds import (
     ROUNDING_TOLERANCE,
-    fixed_lows_s,
+    fixed_lower_bounds_s,
     layer_blocks,
     step_bounds,
 )
@@ -42,8 +42,8 @@ from dovetail.search.planners.cuts.plan_stages import PlanStages
 from dovetail.search.planners.cuts.stage_cuts import StageTable, stage_table
 from dovetail.search.planners.cuts.stage_options import layer_range, stage_options, with_policies
 from dovetail.search.planners.mixes import StageLayers
-from dovetail.step.assembly import Assembly, alike, by_stages
-from dovetail.step.plan_table import PlanContext, shared
+from dovetail.step.assembly import Assembly, by_stages, stage_shape_group
+from dovetail.step.plan_table import PlanContext, plan_context
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision
 
@@ -78,8 +78,8 @@ def base_plans(job: Job, plans: Plans, worst_s: float) -> BasePlans:
     plans = plans.at(np.flatnonzero(may_fit(job.graph, plans, job.cluster, job.precision, job.policies)))
     if not len(plans):
         return BasePlans(plans=plans, bounds_s=np.empty(0), per_step_s=np.empty(0))
-    every = shared(job.graph, plans, job.cluster, job.precision, is_broken_down=False)
-    bounds = step_bounds(every, job.policies, worst_s)
+    context = plan_context(job.graph, plans, job.cluster, job.precision, is_broken_down=False)
+    bounds = step_bounds(context, job.policies, worst_s)
     return BasePlans(plans=plans, bounds_s=bounds.step_s, per_step_s=bounds.per_step_s)
 
 
@@ -114,10 +114,10 @@ def balanced_plans(job: Job, plans: Sequence[Plan]) -> list[Found]:
     if columns is None or not rows:
         return []
     chosen = columns.at(np.array(rows))
-    every = shared(job.graph, with_policies(chosen, job.policies), job.cluster, job.precision)
+    context = plan_context(job.graph, with_policies(chosen, job.policies), job.cluster, job.precision)
     found = []
-    for index, table in enumerate(_tables(job, every, chosen, np.full(len(chosen), np.inf))):
-        found += _proposed(every, index * len(job.policies), table)
+    for index, table in enumerate(_tables(job, context, chosen, np.full(len(chosen), np.inf))):
+        found += _proposed(context, index * len(job.policies), table)
     return found
 
 
@@ -130,24 +130,24 @@ def _is_refinable(graph: Graph, plans: Plans, row: int) -> bool:
 
 def _refine(job: Job, bases: BasePlans, best_s: float) -> tuple[list[Found], FloatArray]:
     """The best plan found of each of `bases`, where one fits; what none of its plans is below, infinite if closed."""
-    every = shared(job.graph, with_policies(bases.plans, job.policies), job.cluster, job.precision)
+    context = plan_context(job.graph, with_policies(bases.plans, job.policies), job.cluster, job.precision)
     found: list[Found] = []
     bounds_s = bases.bounds_s.copy()
-    passes = every.num_microbatches[:: len(job.policies)]
-    for index, table in enumerate(_tables(job, every, bases.plans, (best_s - bases.per_step_s) / passes)):
+    passes = context.num_microbatches[:: len(job.policies)]
+    for index, table in enumerate(_tables(job, context, bases.plans, (best_s - bases.per_step_s) / passes)):
         row, per_step_s, lower_bound_s = index * len(job.policies), float(bases.per_step_s[index]), np.inf
-        more, is_closed = _closed(every, row, table, per_step_s, best_s)
+        more, is_closed = _closed(context, row, table, per_step_s, best_s)
         if not is_closed:  # a better plan leaves fewer cuts that could win
-            more += _proposed(every, row, table)
+            more += _proposed(context, row, table)
             best_s = min([best_s, *(each.step_s for each in more)])
-            once_by_option_s = cache(partial(_per_step_by_option_s, every, row, table))
+            once_by_option_s = cache(partial(_per_step_by_option_s, context, row, table))
             for few in _fewer(table, best_s, once_by_option_s):
-                lows = few.lower_bounds_s(best_s, per_step_s, once_by_option_s)
-                more += [_found(every, row, few, cut) for cut in lows.cuts]
+                pace_bounds = few.lower_bounds_s(best_s, per_step_s, once_by_option_s)
+                more += [_found(context, row, few, cut) for cut in pace_bounds.cuts]
                 best_s = min([best_s, *(each.step_s for each in more)])
-                last, is_closed = _closed(every, row, few, per_step_s, best_s, lows.pace_below_s(best_s))
+                last, is_closed = _closed(context, row, few, per_step_s, best_s, pace_bounds.pace_below_s(best_s))
                 more += last
-                lower_bound_s = lows.least_s
+                lower_bound_s = pace_bounds.least_s
                 if is_closed:
                     break
         best_s = min([best_s, *(each.step_s for each in more)])
@@ -166,13 +166,13 @@ def _fewer(
         yield table.without(best_s, per_step_s())
 
 
-def _tables(job: Job, every: PlanContext, plans: Plans, paces_s: FloatArray) -> list[StageTable | MixTable]:
+def _tables(job: Job, context: PlanContext, plans: Plans, paces_s: FloatArray) -> list[StageTable | MixTable]:
     """What stages of each plan can be; of layers of several kinds only what may be part of a cut within its pace."""
     graph, num_policies = job.graph, len(job.policies)
     all_plans = [plans.plan(index) for index in range(len(plans))]
     ranges = [layer_range(graph, plan.pipeline_parallel, plan.interleave) for plan in all_plans]
     is_alike = len(layer_blocks(graph)) == 1
-    mixes = [] if is_alike else _mixes(job, every, all_plans, paces_s)
+    mixes = [] if is_alike else _mixes(job, context, all_plans, paces_s)
 
     def wanted(index: int, stage: int) -> StageLayers:
         if is_alike:
@@ -181,40 +181,47 @@ def _tables(job: Job, every: PlanContext, plans: Plans, paces_s: FloatArray) -> 
             return StageLayers(counts=counts, start=np.zeros(len(counts), dtype=np.int64))
         return mixes[index][stage]
 
-    options, tables = stage_options(every, job.policies, wanted), []
+    options, tables = stage_options(context, job.policies, wanted), []
     for index, plan in enumerate(all_plans):
         stages = PlanStages(
             plan=plan,
             options=options.at(np.flatnonzero(options.plan == index)),
             num_microbatches=plan.num_microbatches(graph.batch),
-            transfer_s=float(every.transfer_s[every.transfer_of[index * num_policies]]),
+            transfer_s=float(context.transfer_s[context.transfer_of[index * num_policies]]),
         )
         table = stage_table(stages, ranges[index], graph.num_layers) if is_alike else mix_table(stages, graph)
         tables.append(table)
     return tables
 
 
-def _mixes(job: Job, every: PlanContext, plans: list[Plan], paces_s: FloatArray) -> list[list[StageLayers]]:
+def _mixes(job: Job, context: PlanContext, plans: list[Plan], paces_s: FloatArray) -> list[list[StageLayers]]:
     """Layers of each kind that stages of each plan are asked about, within its pace."""
-    graph, kinds, lows = job.graph, layer_blocks(job.graph), block_lower_bounds(job.graph, every.table)
+    graph, kinds, block_bounds = job.graph, layer_blocks(job.graph), block_lower_bounds(job.graph, context.table)
     found = []
     for index, plan in enumerate(plans):
         row = index * len(job.policies)
         runs = even_runs(graph, plan.pipeline_parallel, plan.interleave, plan.schedule)
-        fixed_s = fixed_lows_s(every, alike(every.plans, np.array([row]), runs), lows, job.policies)[0]
-        sender = every.table.comm_variant_of[row]
-        layer_s = np.array([lows.least_s(kind, job.policies)[sender] for kind in kinds])
+        fixed_s = fixed_lower_bounds_s(
+            context, stage_shape_group(context.plans, np.array([row]), runs), block_bounds, job.policies
+        )[0]
+        variant = context.table.comm_variant_of[row]
+        layer_s = np.array([block_bounds.least_s(kind, job.policies)[variant] for kind in kinds])
         found.append(wanted_mixes(plan, graph, layer_s, fixed_s, float(paces_s[index])))
     return found
 
 
-def _proposed(every: PlanContext, row: int, table: StageTable | MixTable) -> list[Found]:
+def _proposed(context: PlanContext, row: int, table: StageTable | MixTable) -> list[Found]:
     rows = table.best()
-    return [_found(every, row, table, rows)] if rows is not None else []
+    return [_found(context, row, table, rows)] if rows is not None else []
 
 
 def _closed(
-    every: PlanContext, row: int, table: StageTable | MixTable, per_step_s: float, best_s: float, pace_s: float = np.inf
+    context: PlanContext,
+    row: int,
+    table: StageTable | MixTable,
+    per_step_s: float,
+    best_s: float,
+    pace_s: float = np.inf,
 ) -> tuple[list[Found], bool]:
     """All cuts that may be faster than the best and have no stage slower than `pace_s`, evaluated; if that were all."""
     stages = table.stages
@@ -225,32 +232,32 @@ def _closed(
     places = np.flatnonzero((pipelines_s + per_step_s) * (1 - ROUNDING_TOLERANCE) < best_s)
     steps_s = pipelines_s[places] + per_step_s
     if len(places) > FEW_EVALUATED:
-        steps_s = pipelines_s[places] + per_step_of_cuts_s(every, row, stages, cuts[places])
+        steps_s = pipelines_s[places] + per_step_of_cuts_s(context, row, stages, cuts[places])
     found: list[Found] = []
     for place, index in enumerate(np.argsort(steps_s, kind="stable")):
         if steps_s[index] * (1 - ROUNDING_TOLERANCE) >= best_s:
             break
         if place == MAX_EVALUATED:
             return found, False
-        found.append(_found(every, row, table, cuts[places[index]]))
+        found.append(_found(context, row, table, cuts[places[index]]))
         best_s = min(best_s, found[-1].step_s)
     return found, True
 
 
-def _per_step_by_option_s(every: PlanContext, row: int, table: StageTable | MixTable) -> FloatArray:
+def _per_step_by_option_s(context: PlanContext, row: int, table: StageTable | MixTable) -> FloatArray:
     """What a step has beside its pipeline where a stage is this option, and no other has more."""
-    return per_step_of_cuts_s(every, row, table.stages, np.arange(len(table.stages.options.stage))[:, None])
+    return per_step_of_cuts_s(context, row, table.stages, np.arange(len(table.stages.options.stage))[:, None])
 
 
-def _found(every: PlanContext, row: int, table: StageTable | MixTable, rows: IntArray) -> Found:
+def _found(context: PlanContext, row: int, table: StageTable | MixTable, rows: IntArray) -> Found:
     """The plan whose stages are these options, evaluated whole."""
     plan = table.plan_of(rows)
-    same = alike(every.plans, np.array([row]), runs_of(every.graph, plan))
-    [(_, columns)] = by_stages(every, [same])
-    made = Assembly(every, same, columns)
+    group = stage_shape_group(context.plans, np.array([row]), runs_of(context.graph, plan))
+    [(_, columns)] = by_stages(context, [group])
+    assembly = Assembly(context, group, columns)
     return Found(
         plan=plan,
-        step_s=float(made.step_s[0]),
-        energy_j=float(made.energy_j()[0]),
+        step_s=float(assembly.step_s[0]),
+        energy_j=float(assembly.energy_j()[0]),
         need_bytes=float(table.stages.options.need_bytes[rows].max()),
     )

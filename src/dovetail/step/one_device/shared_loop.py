@@ -142,19 +142,19 @@ class _Chip:
         """Compute time saved by a second of link time now: all of it if late, or else what it costs until due."""
         if self._is_late():
             return 1.0
-        coming, here, due_at = self.coming(), self.position, self.queue[0].deadline
-        span_s = coming.compute_s[due_at] - coming.compute_s[here]
-        return (coming.lost_s[due_at] - coming.lost_s[here]) / span_s if span_s > 0 else 1.0
+        coming, position, due_at = self.coming(), self.position, self.queue[0].deadline
+        span_s = coming.compute_s[due_at] - coming.compute_s[position]
+        return (coming.lost_s[due_at] - coming.lost_s[position]) / span_s if span_s > 0 else 1.0
 
     def _is_late(self) -> bool:
         """Whether some collective misses its deadline if all goes only at rates that slow no compute."""
-        coming, here = self.coming(), self.position
+        coming, position = self.coming(), self.position
         before_s = 0.0
         for transfer in self.queue:
             before_s += transfer.left_s
             deadline = transfer.deadline
-            coming_s = coming.issued_s[deadline] - coming.issued_s[here]
-            free_s = coming.free_s[deadline] - coming.free_s[here]
+            coming_s = coming.issued_s[deadline] - coming.issued_s[position]
+            free_s = coming.free_s[deadline] - coming.free_s[position]
             if before_s + coming_s + transfer.load.latency_s > free_s:
                 return True
         return False

@@ -28,7 +28,7 @@ class SharedProgram:
     payloads: Payloads
 
 
-def data_parallel(made: Program) -> SharedProgram:
+def data_parallel(program: Program) -> SharedProgram:
     """A program of the training loop: gradients are awaited by the next forward pass."""
     steps = tuple(
         Step(
@@ -39,11 +39,11 @@ def data_parallel(made: Program) -> SharedProgram:
             waits=(item.waits,) if item.waits else (),
             issues=(item.issues,) if item.issues else (),
         )
-        for item in (*made.forward, *made.backward)
+        for item in (*program.forward, *program.backward)
     )
-    payloads: Payloads = {name: (Work.ALL_REDUCE, size) for name, size in made.gradient_bytes}
-    if made.all_to_all_bytes:
-        payloads |= dict.fromkeys(("all-to-all", "all-to-all:dx"), (Work.ALL_TO_ALL, made.all_to_all_bytes))
+    payloads: Payloads = {name: (Work.ALL_REDUCE, size) for name, size in program.gradient_bytes}
+    if program.all_to_all_bytes:
+        payloads |= dict.fromkeys(("all-to-all", "all-to-all:dx"), (Work.ALL_TO_ALL, program.all_to_all_bytes))
     return SharedProgram(steps=steps, payloads=payloads)
 
 

@@ -110,13 +110,13 @@ def program(workload: AceWorkload, chip: Chip, held_counts: tuple[int, ...] = ()
             if row.phase == Phase.FORWARD
         ]
         backward.append(_backward(name, [row for row in rows if row.phase != Phase.FORWARD], set(weights)))
-    made = Program(
+    program_plain = Program(
         forward=tuple(forward),
         backward=tuple(item for items in reversed(backward) for item in items),
         gradient_bytes=tuple(gradients.items()),
         all_to_all_bytes=workload.all_to_all_bytes,
     )
-    return _with_exchange(made) if workload.all_to_all_bytes else made
+    return _with_all_to_all(program_plain) if workload.all_to_all_bytes else program_plain
 
 
 def _instances(graph: Graph) -> Iterator[tuple[str, Block]]:
@@ -201,7 +201,7 @@ def _backward(block: str, rows: list[Row], weighted: set[str]) -> list[Item]:
     return items
 
 
-def _with_exchange(made: Program) -> Program:
+def _with_all_to_all(program: Program) -> Program:
     """DLRM: looked-up rows go out after the lookup and are awaited at the join; their gradients the other way."""
     issues = {"tables": "all-to-all", "join:dx": "all-to-all:dx"}
     waits = {"join": "all-to-all", "tables:dw": "all-to-all:dx"}
@@ -210,5 +210,5 @@ def _with_exchange(made: Program) -> Program:
         row = item.name.rpartition("/")[2]
         return replace(item, issues=issues.get(row, item.issues), waits=waits.get(row, item.waits))
 
-    forward, backward = (tuple(map(changed, items)) for items in (made.forward, made.backward))
-    return replace(made, forward=forward, backward=backward)
+    forward, backward = (tuple(map(changed, items)) for items in (program.forward, program.backward))
+    return replace(program, forward=forward, backward=backward)

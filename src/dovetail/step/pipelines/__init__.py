@@ -31,7 +31,7 @@ class StageTimes:
     `backward_s` gives both gradients, and `weight_s` is the part of it that only weight gradients take. `transfer_s`,
     one or one a plan, is what handing a microbatch on takes each way. Where `stage_run` gives every stage a run of
     stages alike, those times are by run. Where `stage_pool` gives every stage a part of the cluster, `transfer_s` has
-    one more axis, by kind of hop (see `schedule/hops.py`).
+    one more axis, by kind of hop (see `step/hops.py`).
     """
 
     forward_s: npt.ArrayLike
@@ -80,7 +80,7 @@ class StageTimes:
         """Of a single plan: what each chunk of `order` takes, those of a device alike."""
         share = order.chunk_devices, order.chunks_per_device
         forward_s, backward_s, weight_s = (
-            way[share[0]] / share[1] for way in (self.forward, self.backward, self.weight)
+            direction[share[0]] / share[1] for direction in (self.forward, self.backward, self.weight)
         )
         return ChunkTimes(
             forward_s=forward_s,
@@ -113,7 +113,7 @@ class Pipeline:
     """
 
     order: Callable[[PipelineShape], PassOrder]
-    step_s: Callable[[StageTimes, PipelineShape], FloatArray]
+    pipeline_s: Callable[[StageTimes, PipelineShape], FloatArray]
     in_flight: Callable[[int, PipelineShape], FloatArray]
     waiting: Callable[[int, PipelineShape], FloatArray]
     problem: Callable[[PipelineShape], str]
@@ -161,14 +161,18 @@ class PlanColumns:
 
 
 def plan_columns(times: StageTimes, shape: PipelineShape) -> PlanColumns:
-    ways = times.by_run
+    directions = times.by_run
     plans = np.broadcast_shapes(
-        np.shape(shape.num_microbatches), np.shape(shape.interleave), times.transfer.shape[:-1], ways[0].shape[:-1]
+        np.shape(shape.num_microbatches),
+        np.shape(shape.interleave),
+        times.transfer.shape[:-1],
+        directions[0].shape[:-1],
     )
-    num_runs, num_kinds = ways[0].shape[-1], times.transfer.shape[-1]
+    num_runs, num_kinds = directions[0].shape[-1], times.transfer.shape[-1]
     transfer_s = np.broadcast_to(times.transfer, (*plans, num_kinds))
     forward_s, backward_s, weight_s = (
-        np.ascontiguousarray(np.broadcast_to(way, (*plans, num_runs)).reshape(-1, num_runs).T) for way in ways
+        np.ascontiguousarray(np.broadcast_to(direction, (*plans, num_runs)).reshape(-1, num_runs).T)
+        for direction in directions
     )
     return PlanColumns(
         shape=plans,
@@ -183,30 +187,32 @@ def plan_columns(times: StageTimes, shape: PipelineShape) -> PlanColumns:
     )
 
 
-def skeleton_step_s(name: str, times: StageTimes, shape: PipelineShape) -> FloatArray:
-    """Step of the named schedule by its first and last passes; see `schedule/pipeline_skeleton.py`.
+def skeleton_pipeline_s(name: str, times: StageTimes, shape: PipelineShape) -> FloatArray:
+    """Step of the named schedule by its first and last passes; see `step/pipeline_skeleton.py`.
 
     Plans of as many microbatches and chunks go together. Beyond three a stage, microbatches only make the middle of a
     step longer.
     """
-    given = plan_columns(times, shape)
-    input_s = given.backward_s - given.weight_s
-    fewer = np.minimum(given.num_microbatches, 3 * shape.num_stages)
-    step_s = np.empty(len(fewer))
-    most_chunks = int(given.interleave.max(initial=0)) + 1
-    pairs, pair_of = np.unique(fewer * most_chunks + given.interleave, return_inverse=True)
+    columns = plan_columns(times, shape)
+    input_s = columns.backward_s - columns.weight_s
+    fewer = np.minimum(columns.num_microbatches, 3 * shape.num_stages)
+    pipeline_s = np.empty(len(fewer))
+    most_chunks = int(columns.interleave.max(initial=0)) + 1
+    pairs, pair_of = np.unique(fewer * most_chunks + columns.interleave, return_inverse=True)
     for index, (few, cut) in enumerate(divmod(pair, most_chunks) for pair in pairs.tolist()):
-        alike = np.flatnonzero(pair_of.reshape(-1) == index)
-        kinds_s = np.stack([way[:, alike] for way in (given.forward_s, given.backward_s, input_s, given.weight_s)])
-        rounds = (given.num_microbatches[alike] - few) / pipelines[name].num_copies
+        rows = np.flatnonzero(pair_of.reshape(-1) == index)
+        kinds_s = np.stack(
+            [direction[:, rows] for direction in (columns.forward_s, columns.backward_s, input_s, columns.weight_s)]
+        )
+        rounds = (columns.num_microbatches[rows] - few) / pipelines[name].num_copies
         more_s = rounds * (kinds_s[0] + kinds_s[1])
-        bones = _bones(name, shape.num_stages, few, cut, given.stage_run, given.stage_pool)
-        step_s[alike] = longest_s(bones, kinds_s, more_s, given.transfer_s[:, alike])
-    return step_s.reshape(given.shape)
+        first_and_last = _paths_of(name, shape.num_stages, few, cut, columns.stage_run, columns.stage_pool)
+        pipeline_s[rows] = longest_s(first_and_last, kinds_s, more_s, columns.transfer_s[:, rows])
+    return pipeline_s.reshape(columns.shape)
 
 
 @lru_cache(maxsize=4096)
-def _bones(
+def _paths_of(
     name: str,
     num_stages: int,
     num_microbatches: int,
@@ -222,7 +228,7 @@ def _bones(
     return paths(skeleton(pipelines[name].order(shape)), stage_run, stage_pool)
 
 
-at_withdrawal(_bones.cache_clear)
+at_withdrawal(_paths_of.cache_clear)
 
 
 def schedule_name(plan: Plan) -> str:

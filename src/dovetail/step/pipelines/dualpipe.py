@@ -15,7 +15,7 @@ from dovetail.step.pipelines import (
     none_waiting,
     one_chunk,
     pipelines,
-    skeleton_step_s,
+    skeleton_pipeline_s,
 )
 from dovetail.workload.graph import FloatArray
 
@@ -66,7 +66,7 @@ def _sequence(depth: int, shape: PipelineShape) -> Iterator[_Pass]:
     yield from [(_W, _NEAR, False)] * (depth + 1)
 
 
-def step_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
+def pipeline_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
     """For equal chunks m (f + b) + (p / 2 - 1)(2 f + b - 2 w), b giving both gradients and w <= f.
 
     Where f = b - w that is the (p / 2 - 1)(F&B + B - 3 W) of the report.
@@ -79,7 +79,7 @@ def step_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
     equal stages, whose waits for each other's transfers in the middle of the step are not seen.
     Source: DeepSeek-V3 technical report (2024), table 2, for equal chunks.
     """
-    return skeleton_step_s("dualpipe", times, shape)
+    return skeleton_pipeline_s("dualpipe", times, shape)
 
 
 def in_flight(stage: int, shape: PipelineShape) -> FloatArray:
@@ -103,7 +103,7 @@ def problem(shape: PipelineShape) -> str:
 pipelines.register("dualpipe")(
     Pipeline(
         order=order,
-        step_s=step_s,
+        pipeline_s=pipeline_s,
         in_flight=in_flight,
         waiting=none_waiting,
         problem=problem,

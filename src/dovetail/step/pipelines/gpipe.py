@@ -27,7 +27,7 @@ def order(shape: PipelineShape) -> PassOrder:
     return pass_order(devices, shape.num_stages)
 
 
-def step_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
+def pipeline_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
     """One microbatch through all stages, the rest behind it at the pace of the slowest; and so back.
 
     Exact for any stages and transfers: the last stage turns round only when all microbatches have reached it.
@@ -51,7 +51,7 @@ def in_flight(stage: int, shape: PipelineShape) -> FloatArray:
 pipelines.register("gpipe")(
     Pipeline(
         order=order,
-        step_s=step_s,
+        pipeline_s=pipeline_s,
         in_flight=in_flight,
         waiting=none_waiting,
         problem=one_chunk,

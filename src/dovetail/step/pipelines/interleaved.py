@@ -11,7 +11,7 @@ from dovetail.step.pipelines import (
     StageTimes,
     none_waiting,
     pipelines,
-    skeleton_step_s,
+    skeleton_pipeline_s,
 )
 from dovetail.workload.graph import FloatArray, IntArray
 
@@ -44,7 +44,7 @@ def _ahead(stage: IntArray, shape: PipelineShape) -> IntArray:
     return 2 * (shape.num_stages - stage - 1) + (int(shape.interleave) - 1) * shape.num_stages
 
 
-def step_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
+def pipeline_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
     """For equal stages m (f + b) + (p - 1)(f + b) / v, exact, and with small transfers too.
 
     Otherwise the longest path through first and last passes: never above the played-out schedule.
@@ -52,7 +52,7 @@ def step_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
     3.3 % and 0.04 % with transfers to 5 % of a pass, 3.7 % and 0.05 % to 20 % and to 50 %.
     Source: Narayanan et al., SC 2021, section 2.2.2, for the equal case.
     """
-    return skeleton_step_s("interleaved", times, shape)
+    return skeleton_pipeline_s("interleaved", times, shape)
 
 
 def in_flight(stage: int, shape: PipelineShape) -> FloatArray:
@@ -79,7 +79,7 @@ def problem(shape: PipelineShape) -> str:
 pipelines.register("interleaved")(
     Pipeline(
         order=order,
-        step_s=step_s,
+        pipeline_s=pipeline_s,
         in_flight=in_flight,
         waiting=none_waiting,
         problem=problem,

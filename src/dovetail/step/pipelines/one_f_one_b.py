@@ -41,7 +41,7 @@ def _passes(stage: int, shape: PipelineShape) -> Iterator[Row]:
             yield backward(stage, i - ahead)
 
 
-def step_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
+def pipeline_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
     """The longest of the paths that go up and down between two stages, or stay on one, in the middle of the step.
 
     A stage begins its first backward pass after a microbatch has been through all later ones, or after its own
@@ -56,38 +56,44 @@ def step_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
     250 of two unlike parts with up to 8 passes of transfer between them: 0.92 % and 0.05 %.
     Source: Narayanan et al., SC 2021, section 2.2, for the order of passes.
     """
-    given = plan_columns(times, shape)
-    return walked_s(given, np.zeros_like(given.weight_s))
+    columns = plan_columns(times, shape)
+    return longest_path_s(columns, np.zeros_like(columns.weight_s))
 
 
-def walked_s(given: PlanColumns, deferrable_wgrad_s: FloatArray) -> FloatArray:
+def longest_path_s(columns: PlanColumns, deferrable_wgrad_s: FloatArray) -> FloatArray:
     """The longest path of 1F1B with `deferrable_wgrad_s`, by run and plan, from a backward to the next forward pass.
 
     On stage s that is from the s-th backward pass on, as in ZB-H1, and once after the last.
     """
-    longest_s = np.empty(len(given.num_microbatches))
-    num_spans = len(_spans(len(given.stage_run), is_one=not given.transfer_s.any())[0])
-    for num_microbatches in np.unique(given.num_microbatches).tolist():
-        alike = np.flatnonzero(given.num_microbatches == num_microbatches)
-        for start in range(0, len(alike), size := max(1, _TIMES_AT_ONCE // num_spans)):
-            rows = alike[start : start + size]
-            longest_s[rows] = _longest_s(given, rows, num_microbatches, deferrable_wgrad_s[:, rows])
-    return longest_s.reshape(given.shape)
+    longest_s = np.empty(len(columns.num_microbatches))
+    num_spans = len(_spans(len(columns.stage_run), is_one=not columns.transfer_s.any())[0])
+    for num_microbatches in np.unique(columns.num_microbatches).tolist():
+        group_rows = np.flatnonzero(columns.num_microbatches == num_microbatches)
+        for start in range(0, len(group_rows), size := max(1, _TIMES_AT_ONCE // num_spans)):
+            rows = group_rows[start : start + size]
+            longest_s[rows] = _longest_s(columns, rows, num_microbatches, deferrable_wgrad_s[:, rows])
+    return longest_s.reshape(columns.shape)
 
 
-def _longest_s(given: PlanColumns, rows: IntArray, num_microbatches: int, deferrable_wgrad_s: FloatArray) -> FloatArray:
+def _longest_s(
+    columns: PlanColumns, rows: IntArray, num_microbatches: int, deferrable_wgrad_s: FloatArray
+) -> FloatArray:
     """Of plans of as many microbatches; inside, times are stages by plans."""
-    forward_s, backward_s, transfer_s = given.forward_s[:, rows], given.backward_s[:, rows], given.transfer_s[:, rows]
-    run = np.array(given.stage_run)
+    forward_s, backward_s, transfer_s = (
+        columns.forward_s[:, rows],
+        columns.backward_s[:, rows],
+        columns.transfer_s[:, rows],
+    )
+    run = np.array(columns.stage_run)
     num_stages = len(run)
     stages = np.arange(num_stages)
     before = _num_before(run, len(forward_s))
     ahead = np.minimum(num_stages - 1 - stages, num_microbatches - 1)
-    hops = hops_before(num_stages, given.stage_pool)
+    hops = hops_before(num_stages, columns.stage_pool)
     handed_s = hops @ transfer_s
     fill_s = before[:-1] @ forward_s + handed_s
     drain_s = before[:-1] @ backward_s + handed_s
-    slowest_s = [np.maximum.accumulate(way, axis=0)[run] for way in (forward_s, backward_s)]
+    slowest_s = [np.maximum.accumulate(direction, axis=0)[run] for direction in (forward_s, backward_s)]
     both_s = fill_s + drain_s + (forward_s + backward_s)[run]
     first_s = _latest(both_s + ahead[:, None] * slowest_s[0]) - drain_s  # first backward pass done
     last_s = _latest(both_s + ahead[:, None] * slowest_s[1]) - fill_s  # from the start of the last forward pass
@@ -183,7 +189,7 @@ def in_flight(stage: int, shape: PipelineShape) -> FloatArray:
 pipelines.register("1f1b")(
     Pipeline(
         order=order,
-        step_s=step_s,
+        pipeline_s=pipeline_s,
         in_flight=in_flight,
         waiting=none_waiting,
         problem=one_chunk,

@@ -15,9 +15,9 @@ from dovetail.step.pipelines import (
     one_chunk,
     pipelines,
     plan_columns,
-    skeleton_step_s,
+    skeleton_pipeline_s,
 )
-from dovetail.step.pipelines.one_f_one_b import walked_s
+from dovetail.step.pipelines.one_f_one_b import longest_path_s
 from dovetail.workload.graph import FloatArray
 
 
@@ -41,7 +41,7 @@ def _passes(stage: int, shape: PipelineShape) -> Iterator[Row]:
             yield weight_gradient(stage, i - ahead - stage)
 
 
-def step_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
+def pipeline_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
     """For equal stages and f >= w, m (f + b + w) + (p - 1)(f + b - w): b gives inputs' gradients, w weights'. Exact.
 
     For f < w the first stage's wait is longer, m (f + b + w) + (p - 1) b, exact too. Otherwise the longest path
@@ -53,9 +53,9 @@ def step_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
     have fewer microbatches than stages.
     Source: Qi et al., ICLR 2024, table 2, for equal stages.
     """
-    given = plan_columns(times, shape)
-    turned_s = walked_s(replace(given, backward_s=given.backward_s - given.weight_s), given.weight_s)
-    return np.maximum(skeleton_step_s("zb-h1", times, shape), turned_s)
+    columns = plan_columns(times, shape)
+    turned_s = longest_path_s(replace(columns, backward_s=columns.backward_s - columns.weight_s), columns.weight_s)
+    return np.maximum(skeleton_pipeline_s("zb-h1", times, shape), turned_s)
 
 
 def in_flight(stage: int, shape: PipelineShape) -> FloatArray:
@@ -73,7 +73,7 @@ def waiting(stage: int, shape: PipelineShape) -> FloatArray:
 pipelines.register("zb-h1")(
     Pipeline(
         order=order,
-        step_s=step_s,
+        pipeline_s=pipeline_s,
         in_flight=in_flight,
         waiting=waiting,
         problem=one_chunk,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dovetail.step.pass_order import Kind, PassOrder, Row, pass_order
-from dovetail.step.pipelines import Pipeline, PipelineShape, StageTimes, pipelines, skeleton_step_s, two_chunks
+from dovetail.step.pipelines import Pipeline, PipelineShape, StageTimes, pipelines, skeleton_pipeline_s, two_chunks
 from dovetail.workload.graph import FloatArray
 
 _F, _B, _W = Kind.FORWARD, Kind.INPUT, Kind.WEIGHT
@@ -48,7 +48,7 @@ def _sequence(stage: int, shape: PipelineShape) -> Iterator[tuple[Kind, int]]:
     yield from [(_W, _DOWN)] * stage
 
 
-def step_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
+def pipeline_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
     """For passes that all take t, 3 m t and (p - 1) t / 2 until the last device has something to do; exact.
 
     No device idles between its first and last pass then. Otherwise the longest path through first and last passes:
@@ -58,7 +58,7 @@ def step_s(times: StageTimes, shape: PipelineShape) -> FloatArray:
     equal stages.
     Source: Qi et al., ICLR 2024, section 6, for passes that take equally long.
     """
-    return skeleton_step_s("zb-v", times, shape)
+    return skeleton_pipeline_s("zb-v", times, shape)
 
 
 def in_flight(stage: int, shape: PipelineShape) -> FloatArray:
@@ -82,7 +82,7 @@ def problem(shape: PipelineShape) -> str:
 pipelines.register("zb-v")(
     Pipeline(
         order=order,
-        step_s=step_s,
+        pipeline_s=pipeline_s,
         in_flight=in_flight,
         waiting=waiting,
         problem=problem,

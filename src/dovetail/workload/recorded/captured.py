@@ -245,7 +245,7 @@ def _attention(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs:
 
 def _exchange(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs: tuple[int, ...]) -> int:
     _, rows, cols, _, _ = _extents(part, sample)
-    return build.exchange(part.operator, inputs[0], rows, cols, name=part.name, num_copies=part.num_copies)
+    return build.collective(part.operator, inputs[0], rows, cols, name=part.name, num_copies=part.num_copies)
 
 
 def _loss(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs: tuple[int, ...]) -> int:
@@ -253,7 +253,7 @@ def _loss(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs: tupl
     _, rows, cols, _, _ = _extents(part, sample)
     row = build.vector(sample.loss_kind, inputs, rows, cols, name=part.name)
     if cols[1] & Axis.TENSOR:
-        build.exchange("vocab_reduce", row, rows, whole(NUM_LOSS_STATISTICS), name=f"{part.name}_reduce")
+        build.collective("vocab_reduce", row, rows, whole(NUM_LOSS_STATISTICS), name=f"{part.name}_reduce")
     return row
 
 

@@ -57,5 +57,5 @@ def test_several_groups_broadcast_at_once(collective):
 def test_a_broadcast_over_two_dimensions_reaches_every_device_of_every_group():
     parts = (dimension("x", "switch", 3), dimension("y", "switch", 2), dimension("z", "switch", 4))
     found = answer("broadcast", parts, dimensions=("x", "z"))
-    targets = found.asked.network.graph.target[found.timeline[0].link_busy_s > 0]
+    targets = found.job.network.graph.target[found.timeline[0].link_busy_s > 0]
     assert set(targets[targets < 24].tolist()) == set(range(24)) - {0, 3}

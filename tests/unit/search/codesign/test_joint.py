@@ -131,8 +131,8 @@ def test_one_model_that_is_not_cut_rules_a_system_out_for_all():
     scorer = Scorer(question(("tied", "experts"), {"num_devices": (4, 5)}, plans=plans))
     points = list(scorer.question.space.points())
     assert [[one.model for one in scorer.unshardable_at(point)] for point in points] == [[], ["mixtral-8x7b"]]
-    lows, counts = scorer.lows(places_of(points))
-    assert np.isinf(lows).tolist() == [False, True]
+    lower_bounds, counts = scorer.lower_bounds(places_of(points))
+    assert np.isinf(lower_bounds).tolist() == [False, True]
     assert counts.tolist() == [2, 0, 1, 0]
     assert np.isinf([score.loss for score in scorer.score(points, math.inf)]).tolist() == [False, True]
 
@@ -174,20 +174,20 @@ def test_the_base_is_the_catalogue_chip_whatever_the_space_fixes_or_allows():
 
 def test_a_plan_by_rule_of_thumb_cuts_no_more_than_memory_asks_for():
     asked = question(("dense",), {})
-    frame = Scorer(asked).frame(0, 300.0, 8, 1)
-    roomy = thumb_plan(frame, math.inf)
+    plan_set = Scorer(asked).plan_set(0, 300.0, 8, 1)
+    roomy = thumb_plan(plan_set, math.inf)
     whole = (roomy.tensor_parallel, roomy.pipeline_parallel, roomy.microbatch, roomy.recompute)
     assert whole == (1, 1, 1, ("none",))
-    need_bytes = frame.need_bytes
-    kept = (frame.plans.tensor_parallel * frame.plans.pipeline_parallel == 1) & (frame.plans.microbatch == 1)
-    of_policy = {int(frame.plans.recompute[row]): float(need_bytes[row]) for row in np.flatnonzero(kept)}
-    tighter = thumb_plan(frame, max(of_policy.values()) * (1 - 1e-9))
+    need_bytes = plan_set.need_bytes
+    kept = (plan_set.plans.tensor_parallel * plan_set.plans.pipeline_parallel == 1) & (plan_set.plans.microbatch == 1)
+    of_policy = {int(plan_set.plans.recompute[row]): float(need_bytes[row]) for row in np.flatnonzero(kept)}
+    tighter = thumb_plan(plan_set, max(of_policy.values()) * (1 - 1e-9))
     assert (tighter.tensor_parallel, tighter.pipeline_parallel, tighter.recompute) == (1, 1, ("full",))
-    cut = thumb_plan(frame, min(of_policy.values()) * (1 - 1e-9))
+    cut = thumb_plan(plan_set, min(of_policy.values()) * (1 - 1e-9))
     assert cut.tensor_parallel * cut.pipeline_parallel == 2
-    least = thumb_plan(frame, 1.0)  # nothing fits evenly: what needs least
+    least = thumb_plan(plan_set, 1.0)  # nothing fits evenly: what needs least
     row = int(np.argmin(need_bytes))
-    assert least == frame.plans.plan(row)
+    assert least == plan_set.plans.plan(row)
 
 
 def test_even_stages_alone_are_searched_where_they_are_asked_for():
@@ -254,7 +254,7 @@ def test_networks_of_other_links_share_their_plans_and_score_as_each_does_alone(
     together = Scorer(asked)
     points = list(asked.space.points())
     scores = {score.point: score for score in together.score(points, math.inf)}
-    first, other = together.frame(0, 5.0, 8, 1), together.frame(0, 300.0, 8, 2)
+    first, other = together.plan_set(0, 5.0, 8, 1), together.plan_set(0, 300.0, 8, 2)
     assert first.plans is other.plans
     assert first.cluster != other.cluster
     knobs = [knob.name for knob in asked.space.knobs]

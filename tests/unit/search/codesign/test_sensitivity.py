@@ -100,7 +100,7 @@ def test_without_limits_only_resources_are_asked_about():
 def test_more_memory_buys_the_plan_that_just_does_not_fit():
     roomy = Scorer(question(("dense",), {"hbm_stacks": (1,), "stack_gib": (500,)}, plans=WHOLE))
     [best] = roomy.score([(0,) * len(KNOBS)], math.inf)
-    need_bytes = roomy.frame(0, 300.0, 8, 1).need_bytes[best.cases[0].plan]
+    need_bytes = roomy.plan_set(0, 300.0, 8, 1).need_bytes[best.cases[0].plan]
     base = roomy.question.base
     capacity_bytes = 0.93 * need_bytes / (base.usable_bytes / base.hbm.capacity_bytes)
     scorer = Scorer(question(("dense",), {"hbm_stacks": (1,), "stack_gib": (capacity_bytes / GIBI,)}, plans=WHOLE))

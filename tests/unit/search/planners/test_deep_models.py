@@ -17,7 +17,7 @@ from dovetail.search.planners import pools
 from dovetail.search.planners.bounds import stage_paces
 from dovetail.search.planners.cuts.stage_options import MOST_LAYERS
 from dovetail.search.planners.plan_space import PlanSpace
-from dovetail.search.planners.planner import Planned, planned
+from dovetail.search.planners.planner import PlanSearchResult, search_plans
 from dovetail.units import GIGA, MICRO
 from dovetail.workload.models import models
 from dovetail.workload.shape_rules import MAX_LAYERS
@@ -40,8 +40,8 @@ def workload(num_layers: int) -> Workload:
     return Workload(model=deep, global_batch=64, seq=1024)
 
 
-def on_one(num_layers: int, *, space: PlanSpace = SPACE, is_even_only: bool = False) -> Planned:
-    return planned(
+def on_one(num_layers: int, *, space: PlanSpace = SPACE, is_even_only: bool = False) -> PlanSearchResult:
+    return search_plans(
         workload(num_layers),
         clusters["dgx-a100"].build(8),
         space,
@@ -53,8 +53,8 @@ def on_one(num_layers: int, *, space: PlanSpace = SPACE, is_even_only: bool = Fa
     )
 
 
-def on_pool(num_layers: int) -> Planned:
-    return pools.planned_on_pools(
+def on_pool(num_layers: int) -> PlanSearchResult:
+    return pools.search_plans_on_pools(
         workload(num_layers),
         POOL,
         SPACE,

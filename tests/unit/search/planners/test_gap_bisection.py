@@ -11,7 +11,7 @@ from dovetail.search.objectives import objectives
 from dovetail.search.planners import gap_bisection, refine
 from dovetail.search.planners.cuts import stage_cuts
 from dovetail.search.planners.plan_space import PlanSpace
-from dovetail.search.planners.planner import Planned, planned
+from dovetail.search.planners.planner import PlanSearchResult, search_plans
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
@@ -30,7 +30,7 @@ SPACE = PlanSpace(
 
 def found_with(
     num_bisections: int, monkeypatch: pytest.MonkeyPatch, told: list[tuple[float, ...]], **more: Any
-) -> Planned:
+) -> PlanSearchResult:
     monkeypatch.setattr(gap_bisection, "NUM_BISECTIONS", num_bisections)
     monkeypatch.setattr(stage_cuts, "MAX_CUTS", 64)
     monkeypatch.setattr(refine, "MAX_EVALUATED", 2)
@@ -38,7 +38,7 @@ def found_with(
     def progress(num_done: int, num_all: int, _: object, score: float, bound_s: float = 0.0, /) -> None:
         told.append((num_done, num_all, score, bound_s))
 
-    return planned(
+    return search_plans(
         Workload(model=models["llama3-70b"](), global_batch=768, seq=8192),
         clusters["dgx-h100"].build(192),
         SPACE,

@@ -11,7 +11,7 @@ from dovetail.search.objectives import objectives
 from dovetail.search.planners import ranking
 from dovetail.search.planners.candidates import Tally
 from dovetail.search.planners.plan_space import PlanSpace
-from dovetail.search.planners.planner import Planned, Proof
+from dovetail.search.planners.planner import PlanSearchResult, Proof
 from dovetail.search.planners.ranking import Question, choice, cluster_usd
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
@@ -46,6 +46,6 @@ def test_plans_that_all_fail_to_nest_in_the_network_are_told():
         constraints=(),
         space=PlanSpace(),
     )
-    found = Planned(best=(), tally=Tally(num_plans=12), proof=Proof(is_even_only=True, bound_s=float("inf")))
+    found = PlanSearchResult(best=(), tally=Tally(num_plans=12), proof=Proof(is_even_only=True, bound_s=float("inf")))
     with pytest.raises(InvalidInput, match="none of the 12 plans nests in the cluster's network of 8 x 2 devices"):
         choice(question, found)

@@ -12,7 +12,7 @@ from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
 from dovetail.parallel.sharding import shard
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.plan_space import PlanSpace
-from dovetail.search.planners.planner import Planned, planned
+from dovetail.search.planners.planner import PlanSearchResult, search_plans
 from dovetail.search.planners.refine import Job, balanced_plans
 from dovetail.step.step import training_step
 from dovetail.units import GIBI
@@ -41,8 +41,8 @@ def job(of: Workload, on: Cluster) -> Job:
     return Job(graph=of.training_graph(), cluster=on, precision=of.precision, policies=CODES)
 
 
-def search(of: Workload, on: Cluster, space: PlanSpace, objective: str = "time", **more: object) -> Planned:
-    return planned(
+def search(of: Workload, on: Cluster, space: PlanSpace, objective: str = "time", **more: object) -> PlanSearchResult:
+    return search_plans(
         of,
         on,
         space,

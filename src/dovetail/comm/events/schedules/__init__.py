@@ -23,7 +23,7 @@ Shape = Literal["one-way", "two-way", "line", "any"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A collective over `num_ranks` ranks; `payload_bytes` is the whole tensor as one rank sees it.
+    """A collective over `num_ranks` ranks; `payload_bytes` is the larger of a rank's two buffers.
 
     `shape` says how they lie: round a ring of one-way or two-way links, along a line, or each one hop from any other.
     """

@@ -24,16 +24,20 @@ def may_fit(graph: Graph, plans: Plans, cluster: Cluster, precision: Precision, 
     as in `stage_paces`; all stages together must hold all.
     """
     sharded = shard_plans(graph, plans)
-    first, alike = distinct(*(getattr(plans, name) for name in _MATTERS), sharded.cuts.of_plan)
+    first, layout_of = distinct(*(getattr(plans, name) for name in _MATTERS), sharded.cuts.of_plan)
     table = memory_table(sharded.at(first), precision)
-    some = table.plans
-    limit_bytes = (cluster.usable_bytes - runtime_bytes(some)) / (1 + ALLOCATOR_RESERVE_FRAC) * (1 + ROOM_TOLERANCE)
-    fits = np.ones(len(some), dtype=bool)
-    shape_first, shape_of = distinct(some.pipeline_parallel, some.interleave, some.schedule)
+    distinct_plans = table.plans
+    limit_bytes = (
+        (cluster.usable_bytes - runtime_bytes(distinct_plans)) / (1 + ALLOCATOR_RESERVE_FRAC) * (1 + ROOM_TOLERANCE)
+    )
+    fits = np.ones(len(distinct_plans), dtype=bool)
+    shape_first, shape_of = distinct(
+        distinct_plans.pipeline_parallel, distinct_plans.interleave, distinct_plans.schedule
+    )
     for index, row in enumerate(shape_first):
         rows = np.flatnonzero(shape_of == index)
-        fits[rows] = _fits(graph, some.plan(int(row)), table, rows, limit_bytes[rows], policies)
-    return np.asarray(fits[alike])
+        fits[rows] = _fits(graph, distinct_plans.plan(int(row)), table, rows, limit_bytes[rows], policies)
+    return np.asarray(fits[layout_of])
 
 
 def _fits(

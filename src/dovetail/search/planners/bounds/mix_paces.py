@@ -73,18 +73,18 @@ class _Line:
 
 
 def least_mix_paces_s(
-    every: PlanContext, table: MemoryTable, lows: LayerMixLowerBounds, policies: tuple[int, ...]
+    context: PlanContext, table: MemoryTable, mix_bounds: LayerMixLowerBounds, policies: tuple[int, ...]
 ) -> FloatArray:
     """A pace that none of the plans' cuts is below; infinite where none fits, or none within the limit."""
-    graph = every.graph
-    plan, counts = every.plans.plan(int(lows.rows[0])), kind_counts(graph)
+    graph = context.graph
+    plan, counts = context.plans.plan(int(mix_bounds.rows[0])), kind_counts(graph)
     has_one_chunk = plan.num_chunks == plan.pipeline_parallel
     if graph.is_interleaved and not has_one_chunk and np.prod(counts + 1.0) > MAX_MIXES:
-        return np.zeros(len(lows.rows))
-    pace_s = np.full(len(lows.rows), np.inf)
+        return np.zeros(len(mix_bounds.rows))
+    pace_s = np.full(len(mix_bounds.rows), np.inf)
     start = 0
-    while start < len(lows.rows):
-        ahead = lows.at(slice(start, start + TABLE_ELEMENTS))
+    while start < len(mix_bounds.rows):
+        ahead = mix_bounds.at(slice(start, start + TABLE_ELEMENTS))
         if graph.is_interleaved and not has_one_chunk:  # whatever chunks a stage has, it holds some mix of kinds
             any_kind = np.ones(len(counts), dtype=bool)
             mixes = [_mixes(plan, counts, any_kind, ahead)] * plan.pipeline_parallel
@@ -94,24 +94,24 @@ def least_mix_paces_s(
         else:
             mixes = [_mixes(plan, counts, may_hold, ahead) for may_hold in holdable(plan, counts)]
         many = max(1, TABLE_ELEMENTS // sum(map(len, mixes)))
-        some = slice(start, min(start + many, len(lows.rows)))
-        pace_s[some] = _least_s(every, table, lows.at(some), mixes, policies)
-        start = some.stop
+        batch = slice(start, min(start + many, len(mix_bounds.rows)))
+        pace_s[batch] = _least_s(context, table, mix_bounds.at(batch), mixes, policies)
+        start = batch.stop
     return pace_s
 
 
-def _mixes(plan: Plan, counts: IntArray, may_hold: BoolArray, lows: LayerMixLowerBounds) -> IntArray:
+def _mixes(plan: Plan, counts: IntArray, may_hold: BoolArray, mix_bounds: LayerMixLowerBounds) -> IntArray:
     """Layers of each kind on a stage: one a chunk or more, and no more than the limit leaves time for."""
-    most = _most(counts, lows)
+    most = _most(counts, mix_bounds)
     ranges = [range(int(max(0, n)) + 1) if may else range(1) for n, may in zip(most, may_hold, strict=True)]
     found = np.array(list(product(*ranges)), dtype=np.int64)
     return np.asarray(found[found.sum(axis=1) >= min(plan.interleave, int(found.sum(axis=1).max()))])
 
 
-def _most(counts: IntArray, lows: LayerMixLowerBounds) -> FloatArray:
+def _most(counts: IntArray, mix_bounds: LayerMixLowerBounds) -> FloatArray:
     """Layers of each kind that the limit leaves time for."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        most = np.nanmax((lows.limit_s - lows.fixed_s.min(axis=1))[:, None] / lows.least_s, axis=0)
+        most = np.nanmax((mix_bounds.limit_s - mix_bounds.fixed_s.min(axis=1))[:, None] / mix_bounds.least_s, axis=0)
     return np.asarray(np.minimum(np.where(np.isfinite(most), most, counts), counts))
 
 
@@ -123,14 +123,21 @@ def _within(mixes: IntArray, most: FloatArray) -> IntArray:
 
 
 def _least_s(
-    every: PlanContext, table: MemoryTable, lows: LayerMixLowerBounds, mixes: list[IntArray], policies: tuple[int, ...]
+    context: PlanContext,
+    table: MemoryTable,
+    mix_bounds: LayerMixLowerBounds,
+    mixes: list[IntArray],
+    policies: tuple[int, ...],
 ) -> FloatArray:
-    memory = _memory(every, table, lows.rows, policies)
-    in_flight = _in_flight(every, table, lows.rows)
-    lines = _lines(memory, lows)
-    times_s = [_times_s(memory, lows, lines, in_flight[:, stage], stage, some) for stage, some in enumerate(mixes)]
-    works_s = [lows.least_s @ some.T for some in mixes]
-    whole_s = lows.least_s @ kind_counts(every.graph) * (1 - _WORK_TOLERANCE)
+    memory = _memory(context, table, mix_bounds.rows, policies)
+    in_flight = _in_flight(context, table, mix_bounds.rows)
+    lines = _lines(memory, mix_bounds)
+    times_s = [
+        _times_s(memory, mix_bounds, lines, in_flight[:, stage], stage, stage_mixes)
+        for stage, stage_mixes in enumerate(mixes)
+    ]
+    works_s = [mix_bounds.least_s @ stage_mixes.T for stage_mixes in mixes]
+    whole_s = mix_bounds.least_s @ kind_counts(context.graph) * (1 - _WORK_TOLERANCE)
 
     def fits(places: IntArray, pace_s: FloatArray) -> BoolArray:
         held_s = np.zeros(len(places))
@@ -139,10 +146,10 @@ def _least_s(
         return held_s >= whole_s[places]
 
     longest_s = np.max([np.where(np.isfinite(t), t, 0.0).max(axis=1) for t in times_s], axis=0)
-    high_s = np.minimum(lows.limit_s, longest_s)
-    pace_s = np.full(len(lows.rows), np.inf)
+    high_s = np.minimum(mix_bounds.limit_s, longest_s)
+    pace_s = np.full(len(mix_bounds.rows), np.inf)
     places = np.flatnonzero(fits(np.arange(len(pace_s)), high_s))
-    lower_bound_s, high_s = (lows.sum_s / len(mixes))[places], high_s[places]
+    lower_bound_s, high_s = (mix_bounds.sum_s / len(mixes))[places], high_s[places]
     for _ in range(NUM_HALVINGS if len(places) else 0):
         middle_s = (lower_bound_s + high_s) / 2
         is_enough = fits(places, middle_s)
@@ -151,10 +158,10 @@ def _least_s(
     return pace_s
 
 
-def _memory(every: PlanContext, table: MemoryTable, rows: IntArray, policies: tuple[int, ...]) -> _Memory:
-    kinds = [index for index, block in enumerate(every.graph.blocks) if block.is_layer]
+def _memory(context: PlanContext, table: MemoryTable, rows: IntArray, policies: tuple[int, ...]) -> _Memory:
+    kinds = [index for index, block in enumerate(context.graph.blocks) if block.is_layer]
     cut, chosen = table.cuts.of_plan[rows], list(policies)
-    room_bytes = every.cluster.usable_bytes - runtime_bytes(every.plans.at(rows))
+    room_bytes = context.cluster.usable_bytes - runtime_bytes(context.plans.at(rows))
     memories = [table.memories[kind] for kind in kinds]
     return _Memory(
         limit_bytes=room_bytes / (1 + ALLOCATOR_RESERVE_FRAC) * (1 + ROOM_TOLERANCE),
@@ -166,9 +173,9 @@ def _memory(every: PlanContext, table: MemoryTable, rows: IntArray, policies: tu
     )
 
 
-def _in_flight(every: PlanContext, table: MemoryTable, rows: IntArray) -> FloatArray:
+def _in_flight(context: PlanContext, table: MemoryTable, rows: IntArray) -> FloatArray:
     """Microbatches under way, plans by stages."""
-    plan = every.plans.plan(int(rows[0]))
+    plan = context.plans.plan(int(rows[0]))
     shape = PipelineShape(
         num_stages=plan.pipeline_parallel, num_microbatches=table.num_microbatches[rows], interleave=plan.interleave
     )
@@ -177,15 +184,15 @@ def _in_flight(every: PlanContext, table: MemoryTable, rows: IntArray) -> FloatA
     return np.stack([np.broadcast_to(pipeline.in_flight(stage, shape), (len(rows),)) for stage in stages], axis=1)
 
 
-def _lines(memory: _Memory, lows: LayerMixLowerBounds) -> list[_Line]:
-    prices_s = [np.zeros(len(lows.rows))]
-    for kept_bytes, layer_s in zip(memory.kept_bytes, lows.layer_s, strict=True):
+def _lines(memory: _Memory, mix_bounds: LayerMixLowerBounds) -> list[_Line]:
+    prices_s = [np.zeros(len(mix_bounds.rows))]
+    for kept_bytes, layer_s in zip(memory.kept_bytes, mix_bounds.layer_s, strict=True):
         for a, b in combinations(range(layer_s.shape[1]), 2):
             apart = kept_bytes[:, b] - kept_bytes[:, a]
             price_s = np.where(apart != 0, (layer_s[:, a] - layer_s[:, b]) / np.where(apart != 0, apart, 1.0), 0.0)
             if (price_s > 0).any():
                 prices_s.append(np.maximum(price_s, 0.0))
-    each = list(zip(memory.kept_bytes, lows.layer_s, strict=True))
+    each = list(zip(memory.kept_bytes, mix_bounds.layer_s, strict=True))
     return [
         _Line(
             layer_s=np.stack([(layer_s + price_s[:, None] * kept).min(axis=1) for kept, layer_s in each], axis=1),
@@ -196,7 +203,12 @@ def _lines(memory: _Memory, lows: LayerMixLowerBounds) -> list[_Line]:
 
 
 def _times_s(
-    memory: _Memory, lows: LayerMixLowerBounds, lines: list[_Line], in_flight: FloatArray, stage: int, mixes: IntArray
+    memory: _Memory,
+    mix_bounds: LayerMixLowerBounds,
+    lines: list[_Line],
+    in_flight: FloatArray,
+    stage: int,
+    mixes: IntArray,
 ) -> FloatArray:
     """Least times of a stage with each of the mixes, plans by mixes; infinite where they do not fit."""
     passing_bytes = np.max(np.where(mixes > 0, memory.passing_bytes[:, None, :], 0.0), axis=2)
@@ -206,4 +218,4 @@ def _times_s(
     for line in lines:
         np.maximum(times_s, line.layer_s @ mixes.T - line.price_s[:, None] * room_bytes, out=times_s)
     least_bytes = np.stack([kept.min(axis=1) for kept in memory.kept_bytes], axis=1) @ mixes.T
-    return np.where(room_bytes >= least_bytes, lows.fixed_s[:, [stage]] + times_s, np.inf)
+    return np.where(room_bytes >= least_bytes, mix_bounds.fixed_s[:, [stage]] + times_s, np.inf)

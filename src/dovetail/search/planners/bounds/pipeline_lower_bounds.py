@@ -1,7 +1,7 @@
 """The least that a pipeline can take, whatever its stages take each: from the sum over stages and the slowest one.
 
 `sum_s` is one microbatch through all stages, both ways, and `pace_s` what the slowest takes at least; both are lower
-bounds, and so are the answers, of the closed forms in `schedule/pipelines/` (docs/model/planning.md has the proofs).
+bounds, and so are the answers, of the closed forms in `step/pipelines/` (docs/model/planning.md has the proofs).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from dovetail.search.planners.least_pace import Cut, least_pace_s
 from dovetail.step.hops import hops_before, sending_kinds
 from dovetail.step.pipelines import PipelineShape, schedule_name
 from dovetail.step.plan_table import PlanContext
-from dovetail.step.stage_columns import exchange, held_elements
+from dovetail.step.stage_columns import gradient_sync, held_elements
 from dovetail.step.work import cost_of
 from dovetail.workload.graph import FloatArray, IntArray
 
@@ -60,10 +60,12 @@ class PoolLowerBounds:
         fits = np.isfinite(pace_s)
         pace_s = np.where(fits, pace_s, 0.0)
         lower_bounds_s = []
-        for here, after in zip(SLOWER, (*SLOWER[1:], np.inf), strict=True):
-            sum_s = self._sum_s(table_s, pace_s * after if np.isfinite(after) else np.full_like(pace_s, np.inf))
+        for factor, next_factor in zip(SLOWER, (*SLOWER[1:], np.inf), strict=True):
+            sum_s = self._sum_s(
+                table_s, pace_s * next_factor if np.isfinite(next_factor) else np.full_like(pace_s, np.inf)
+            )
             lower_bounds_s.append(
-                pipeline_lower_bound_s(schedule_name(self.plan), sum_s, here * pace_s, self.lag_s, self._shape)
+                pipeline_lower_bound_s(schedule_name(self.plan), sum_s, factor * pace_s, self.lag_s, self._shape)
             )
         step_s = np.min(lower_bounds_s, axis=0) + self.per_step_s
         return np.where(fits, step_s * (1 - ROUNDING_TOLERANCE), np.inf)
@@ -93,7 +95,7 @@ class PoolLowerBounds:
 class StageLowerBounds:
     """Plans of one pipeline, every stage on every part: what goes for any order of the parts."""
 
-    every: PlanContext
+    context: PlanContext
     rows: IntArray
     plan: Plan  # one of them
     tables_s: tuple[FloatArray, ...]  # by part: plans by stages by layers
@@ -103,28 +105,28 @@ class StageLowerBounds:
 
     def at(self, place: int) -> StageLowerBounds:
         """One of the plans."""
-        here = slice(place, place + 1)
+        row = slice(place, place + 1)
         return replace(
             self,
-            rows=self.rows[here],
-            tables_s=tuple(table_s[here] for table_s in self.tables_s),
-            fixed_s=tuple(fixed_s[here] for fixed_s in self.fixed_s),
-            layer_s=self.layer_s[here],
-            per_step_s=self.per_step_s[here],
+            rows=self.rows[row],
+            tables_s=tuple(table_s[row] for table_s in self.tables_s),
+            fixed_s=tuple(fixed_s[row] for fixed_s in self.fixed_s),
+            layer_s=self.layer_s[row],
+            per_step_s=self.per_step_s[row],
         )
 
     def on(self, stage_pool: tuple[int, ...]) -> PoolLowerBounds:
         """With stages on the given parts."""
-        paid_s, lag_s = _handed_s(self.every, self.rows, self.plan, stage_pool)
+        paid_s, lag_s = _handed_s(self.context, self.rows, self.plan, stage_pool)
         table_s, fixed_s = np.empty_like(self.tables_s[0]), np.empty_like(self.fixed_s[0])
         for part in range(len(self.tables_s)):
-            here = np.flatnonzero(np.array(stage_pool) == part)
-            table_s[:, here], fixed_s[:, here] = self.tables_s[part][:, here], self.fixed_s[part][:, here]
+            stages = np.flatnonzero(np.array(stage_pool) == part)
+            table_s[:, stages], fixed_s[:, stages] = self.tables_s[part][:, stages], self.fixed_s[part][:, stages]
         return PoolLowerBounds(
             plan=self.plan,
             stage_pool=stage_pool,
-            num_layers=self.every.graph.num_layers,
-            num_microbatches=self.every.num_microbatches[self.rows],
+            num_layers=self.context.graph.num_layers,
+            num_microbatches=self.context.num_microbatches[self.rows],
             table_s=table_s + paid_s[:, :, None],
             fixed_s=fixed_s + paid_s,
             layer_s=self.layer_s,
@@ -134,65 +136,71 @@ class StageLowerBounds:
 
 
 def stage_lower_bounds(
-    every: PlanContext,
+    context: PlanContext,
     rows: IntArray,
     policies: tuple[int, ...],
-    lows: tuple[BlockLowerBounds, ...],
+    block_bounds: tuple[BlockLowerBounds, ...],
     table: MemoryTable,
 ) -> StageLowerBounds:
-    """Of the plans in `rows`, which share a pipeline; `lows` are by part."""
-    plan, [layer] = every.plans.plan(int(rows[0])), layer_blocks(every.graph)
-    most = every.graph.num_layers - (plan.pipeline_parallel - 1) * plan.interleave
-    senders = [part.table.comm_variant_of[rows] for part in every.parts]
-    layer_s = [low.time_s[layer][s[:, None], np.array(policies)] for low, s in zip(lows, senders, strict=True)]
-    fixed_s = tuple(_outer_s(every, plan, low, s, policies) for low, s in zip(lows, senders, strict=True))
+    """Of the plans in `rows`, which share a pipeline; `block_bounds` are by part."""
+    plan, [layer] = context.plans.plan(int(rows[0])), layer_blocks(context.graph)
+    most = context.graph.num_layers - (plan.pipeline_parallel - 1) * plan.interleave
+    variants = [part.table.comm_variant_of[rows] for part in context.parts]
+    layer_s = [
+        bounds_of_part.time_s[layer][s[:, None], np.array(policies)]
+        for bounds_of_part, s in zip(block_bounds, variants, strict=True)
+    ]
+    fixed_s = tuple(
+        _outer_s(context, plan, bounds_of_part, s, policies)
+        for bounds_of_part, s in zip(block_bounds, variants, strict=True)
+    )
     return StageLowerBounds(
-        every=every,
+        context=context,
         rows=rows,
         plan=plan,
         tables_s=tuple(
             stage_times_s(part, table, rows, each_s, outer_s, policies, most)
-            for part, each_s, outer_s in zip(every.parts, layer_s, fixed_s, strict=True)
+            for part, each_s, outer_s in zip(context.parts, layer_s, fixed_s, strict=True)
         ),
         fixed_s=fixed_s,
         layer_s=np.stack([each_s.min(axis=1) for each_s in layer_s], axis=1),
-        per_step_s=_once_s(every, rows, plan, layer),
+        per_step_s=_per_step_s(context, rows, plan, layer),
     )
 
 
 def _handed_s(
-    every: PlanContext, rows: IntArray, plan: Plan, stage_pool: tuple[int, ...]
+    context: PlanContext, rows: IntArray, plan: Plan, stage_pool: tuple[int, ...]
 ) -> tuple[FloatArray, FloatArray]:
     """What each stage spends on hand-overs, and the shortest that is waited for instead."""
     on, back = sending_kinds(stage_pool, goes_round=schedule_name(plan) == "interleaved")
-    transfer_s, is_beside = every.transfer_s[every.transfer_of[rows]], every.plans.overlaps("pipeline")[rows]
+    transfer_s, is_beside = context.transfer_s[context.transfer_of[rows]], context.plans.overlaps("pipeline")[rows]
     paid_s = plan.interleave * (transfer_s[:, on] + transfer_s[:, back])
     used = np.flatnonzero(hops_before(len(stage_pool), stage_pool)[-1])
     return np.where(is_beside[:, None], 0.0, paid_s), np.where(is_beside, transfer_s[:, used].min(axis=1), 0.0)
 
 
 def _outer_s(
-    every: PlanContext, plan: Plan, low: BlockLowerBounds, sender: IntArray, policies: tuple[int, ...]
+    context: PlanContext, plan: Plan, bounds_of_part: BlockLowerBounds, variant: IntArray, policies: tuple[int, ...]
 ) -> FloatArray:
-    """What each stage takes beside its layers, if it is on the part of `low`: plans by stages."""
-    counts = stage_counts(every.graph, plan)
-    outer_s = -low.call_s[sender][:, None]
-    for index, block in enumerate(every.graph.blocks):
+    """What each stage takes beside its layers, if it is on the part of `bounds_of_part`: plans by stages."""
+    counts = stage_counts(context.graph, plan)
+    outer_s = -bounds_of_part.call_s[variant][:, None]
+    for index, block in enumerate(context.graph.blocks):
         if not block.is_layer:
-            outer_s = outer_s + counts[index] * low.least_s(index, policies)[sender][:, None]
+            outer_s = outer_s + counts[index] * bounds_of_part.least_s(index, policies)[variant][:, None]
     return np.asarray(outer_s)
 
 
-def _once_s(every: PlanContext, rows: IntArray, plan: Plan, layer: int) -> FloatArray:
+def _per_step_s(context: PlanContext, rows: IntArray, plan: Plan, layer: int) -> FloatArray:
     """Exchange and update of a stage with a full share of the layers, on whichever part that takes least."""
-    share = -(-every.graph.num_layers // plan.pipeline_parallel)
+    share = -(-context.graph.num_layers // plan.pipeline_parallel)
     run = StageGroup(first_stage=1, num_stages=1, spans=(LayerSpan(block=layer, count=share),))
     found = []
-    for part in every.parts:
-        paid_frac = 1 - (1 - part.compute_slowdown_frac) * every.plans.overlaps("data")[rows]
-        held = held_elements((run,), every.graph, part.table, rows)
+    for part in context.parts:
+        paid_frac = 1 - (1 - part.compute_slowdown_frac) * context.plans.overlaps("data")[rows]
+        held = held_elements((run,), context.graph, part.table, rows)
         link_frac = part.cluster.chip.calibration.link_frac
-        once = exchange(held, every.plans.zero_stage[rows], part.places.at(rows), every.precision, link_frac)
+        once = gradient_sync(held, context.plans.zero_stage[rows], part.places.at(rows), context.precision, link_frac)
         update_s = share * cost_of(part.table.updates[layer]).compute_s[part.table.update_variant_of[rows]]
         found.append(paid_frac * (once.reduce_s + once.gather_s)[:, 0] + update_s)
     return np.asarray(np.min(found, axis=0))

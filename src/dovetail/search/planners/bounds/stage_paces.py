@@ -41,7 +41,7 @@ class _Room:
 
 
 def least_paces_s(
-    every: PlanContext,
+    context: PlanContext,
     table: MemoryTable,
     rows: IntArray,
     layer_s: FloatArray,
@@ -50,17 +50,17 @@ def least_paces_s(
 ) -> FloatArray:
     """Of the plans in `rows`, which share a pipeline; infinite where no number of layers by stage fits."""
     parts = []
-    num_stages = every.plans.plan(int(rows[0])).pipeline_parallel
-    at_once = min(PLAN_BATCH, max(1, TABLE_ELEMENTS // (num_stages * every.graph.num_layers)))
+    num_stages = context.plans.plan(int(rows[0])).pipeline_parallel
+    at_once = min(PLAN_BATCH, max(1, TABLE_ELEMENTS // (num_stages * context.graph.num_layers)))
     for start in range(0, len(rows), at_once):
-        some = slice(start, start + at_once)
-        room = _room(every, table, rows[some], policies)
-        parts.append(_least_paces_s(every, room, rows[some], layer_s[some], fixed_s[some]))
+        batch = slice(start, start + at_once)
+        room = _room(context, table, rows[batch], policies)
+        parts.append(_least_paces_s(context, room, rows[batch], layer_s[batch], fixed_s[batch]))
     return np.concatenate(parts)
 
 
 def stage_times_s(
-    every: PlanContext,
+    context: PlanContext,
     table: MemoryTable,
     rows: IntArray,
     layer_s: FloatArray,
@@ -72,15 +72,15 @@ def stage_times_s(
 
     Plans by stages by layers; infinite where they cannot fit.
     """
-    room = _room(every, table, rows, policies)
+    room = _room(context, table, rows, policies)
     return _table_s(room, _hull_lines(room.kept_bytes, layer_s), fixed_s, most)
 
 
 def _least_paces_s(
-    every: PlanContext, room: _Room, rows: IntArray, layer_s: FloatArray, fixed_s: FloatArray
+    context: PlanContext, room: _Room, rows: IntArray, layer_s: FloatArray, fixed_s: FloatArray
 ) -> FloatArray:
-    plan = every.plans.plan(int(rows[0]))
-    num_layers, num_stages = plan.num_copies * every.graph.num_layers, plan.pipeline_parallel
+    plan = context.plans.plan(int(rows[0]))
+    num_layers, num_stages = plan.num_copies * context.graph.num_layers, plan.pipeline_parallel
     least = min(plan.interleave, num_layers // num_stages)
     width = num_layers - (num_stages - 1) * least
     share = -(-num_layers // num_stages)
@@ -100,8 +100,8 @@ def _least_paces_s(
         looked_at = min(2 * looked_at, width)
 
 
-def _room(every: PlanContext, table: MemoryTable, rows: IntArray, policies: tuple[int, ...]) -> _Room:
-    graph, plans = every.graph, every.plans.at(rows)
+def _room(context: PlanContext, table: MemoryTable, rows: IntArray, policies: tuple[int, ...]) -> _Room:
+    graph, plans = context.graph, context.plans.at(rows)
     [layer] = [index for index, block in enumerate(graph.blocks) if block.is_layer]
     plan = plans.plan(0)
     shape = PipelineShape(
@@ -113,7 +113,7 @@ def _room(every: PlanContext, table: MemoryTable, rows: IntArray, policies: tupl
     )
     memory, cut = table.memories[layer], table.cuts.of_plan[rows]
     limit_bytes = (
-        (every.cluster.usable_bytes - runtime_bytes(plans)) / (1 + ALLOCATOR_RESERVE_FRAC) * (1 + ROOM_TOLERANCE)
+        (context.cluster.usable_bytes - runtime_bytes(plans)) / (1 + ALLOCATOR_RESERVE_FRAC) * (1 + ROOM_TOLERANCE)
     )
     free_bytes = limit_bytes - memory.passing_bytes[cut][:, policies].min(axis=1)
     return _Room(

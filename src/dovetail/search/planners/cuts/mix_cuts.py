@@ -74,7 +74,8 @@ class MixTable:
         del best_s, per_step_s  # of several kinds of layers no more is said
         nothing = np.empty((0, len(self.rows)), dtype=np.int64)
         return PaceLowerBounds(
-            lows=((np.inf, self.stages.lower_bound_s(*self._lower_bounds()) + least_per_step_s),), cuts=nothing
+            bounds_by_pace=((np.inf, self.stages.lower_bound_s(*self._lower_bounds()) + least_per_step_s),),
+            cuts=nothing,
         )
 
     def _lower_bounds(self) -> tuple[float, float]:
@@ -123,11 +124,11 @@ class MixTable:
 def mix_table(stages: PlanStages, graph: Graph) -> MixTable:
     options, rows = stages.options, []
     for stage in range(stages.plan.pipeline_parallel):
-        own = np.flatnonzero(options.stage == stage)
-        own = own[np.lexsort((options.num_again[own], options.time_s[own]))]
-        layers = np.column_stack([options.counts[own], options.start[own]])
+        stage_rows = np.flatnonzero(options.stage == stage)
+        stage_rows = stage_rows[np.lexsort((options.num_again[stage_rows], options.time_s[stage_rows]))]
+        layers = np.column_stack([options.counts[stage_rows], options.start[stage_rows]])
         _, first = np.unique(layers, axis=0, return_index=True)
-        rows.append(own[np.sort(first)])
+        rows.append(stage_rows[np.sort(first)])
     return MixTable(stages=stages, graph=graph, rows=tuple(rows))
 
 
@@ -154,9 +155,9 @@ def wanted_mixes(
         stages = layer_order(graph).stages(plan.pipeline_parallel)
     else:
         stages = [_grid(counts, may_hold) for may_hold in holdable(plan, counts)]
-    for layers, own_s in zip(stages, fixed_s, strict=True):
+    for layers, stage_fixed_s in zip(stages, fixed_s, strict=True):
         mixes = layers.counts
-        time_s = own_s + mixes @ layer_s
+        time_s = stage_fixed_s + mixes @ layer_s
         is_wanted = (mixes.sum(axis=1) >= plan.interleave) & (time_s <= pace_s) & (time_s >= least_s)
         found.append(layers.at(is_wanted))
     return found
@@ -175,18 +176,18 @@ def _grid(counts: IntArray, may_hold: BoolArray) -> StageLayers:
 def _ordered_program(order: LayerOrder, options: StageOptions, rows: list[IntArray]) -> list[_Edges]:
     """Edges where kinds are interleaved: from the position of a stage's first layer to that of the next stage's."""
     position, found = np.zeros(1, dtype=np.int64), []
-    for stage, some in enumerate(rows):
+    for stage, stage_rows in enumerate(rows):
         behind = len(rows) - 1 - stage
-        count = options.num_layers[some]
+        count = options.num_layers[stage_rows]
         end = position[:, None] + count
         fits = end <= order.num_layers - behind if behind else end == order.num_layers
         start, option = np.nonzero(fits)
-        is_here = order.first_alike[position[start], count[option]] == options.start[some[option]]
-        start, option = start[is_here], option[is_here]
+        is_same_pattern = order.first_alike[position[start], count[option]] == options.start[stage_rows[option]]
+        start, option = start[is_same_pattern], option[is_same_pattern]
         if not len(start):
             return []
         position, place = np.unique(end[start, option], return_inverse=True)
-        found.append(_Edges(start=start, end=place.reshape(-1), row=some[option]))
+        found.append(_Edges(start=start, end=place.reshape(-1), row=stage_rows[option]))
     return found
 
 
@@ -197,11 +198,13 @@ def _program(pattern: Pattern, mixes: IntArray, rows: list[IntArray], counts: In
     behind = np.cumsum(pattern.fewest[::-1], axis=0)[::-1] - pattern.fewest
     later = np.cumsum(pattern.may_hold[::-1], axis=0)[::-1] > pattern.may_hold
     left, found = counts[None], []
-    for stage, some in enumerate(rows):
-        own = mixes[some]
-        fits = (own >= pattern.fewest[stage]).all(axis=1) & ((own == 0) | pattern.may_hold[stage]).all(axis=1)
-        some, own = some[fits], own[fits]
-        after = left[:, None] - own
+    for stage, stage_rows in enumerate(rows):
+        stage_mixes = mixes[stage_rows]
+        fits = (stage_mixes >= pattern.fewest[stage]).all(axis=1) & ((stage_mixes == 0) | pattern.may_hold[stage]).all(
+            axis=1
+        )
+        stage_rows, stage_mixes = stage_rows[fits], stage_mixes[fits]
+        after = left[:, None] - stage_mixes
         is_edge = ((after >= behind[stage]) & ((after == 0) | later[stage])).all(axis=2)
         start, option = np.nonzero(is_edge)
         if not len(start):
@@ -209,7 +212,7 @@ def _program(pattern: Pattern, mixes: IntArray, rows: list[IntArray], counts: In
         after = after[start, option]
         _, first, end = np.unique(after @ sizes, return_index=True, return_inverse=True)
         left = after[first]
-        found.append(_Edges(start=start, end=end.reshape(-1), row=some[option]))
+        found.append(_Edges(start=start, end=end.reshape(-1), row=stage_rows[option]))
     return found
 
 
@@ -232,8 +235,8 @@ def _walked(steps: list[_Edges], time_s: FloatArray, values: list[FloatArray]) -
     """The options of the way with the least sum."""
     state, chosen = 0, []
     for edges, value in zip(steps, values[1:], strict=True):
-        own = np.flatnonzero(edges.start == state)
-        best = own[int((time_s[edges.row[own]] + value[edges.end[own]]).argmin())]
+        edges_out = np.flatnonzero(edges.start == state)
+        best = edges_out[int((time_s[edges.row[edges_out]] + value[edges.end[edges_out]]).argmin())]
         chosen.append(int(edges.row[best]))
         state = int(edges.end[best])
     return np.array(chosen)
@@ -241,22 +244,22 @@ def _walked(steps: list[_Edges], time_s: FloatArray, values: list[FloatArray]) -
 
 def _alive(steps: list[_Edges]) -> tuple[list[_Edges], int]:
     """The edges that lie on a way to the end, and how many ways there are."""
-    ways = np.ones(1)
+    num_paths = np.ones(1)
     kept: list[_Edges] = []
     for edges, num_states in zip(reversed(steps), reversed(_num_states(steps)), strict=True):
-        here = ways[edges.end]
+        paths_onward = num_paths[edges.end]
         before = np.zeros(num_states)
-        np.add.at(before, edges.start, here)
-        kept.insert(0, edges.at(np.flatnonzero(here > 0)))
-        ways = before
-    return kept, int(min(ways[0], 2.0**53))
+        np.add.at(before, edges.start, paths_onward)
+        kept.insert(0, edges.at(np.flatnonzero(paths_onward > 0)))
+        num_paths = before
+    return kept, int(min(num_paths[0], 2.0**53))
 
 
 def _listed(steps: list[_Edges]) -> IntArray:
     """The options of every way, ways by stages."""
     state, chosen = np.zeros(1, dtype=np.int64), np.zeros((1, 0), dtype=np.int64)
     for edges in steps:
-        way, edge = np.nonzero(state[:, None] == edges.start[None, :])
-        chosen = np.column_stack([chosen[way], edges.row[edge]])
+        path, edge = np.nonzero(state[:, None] == edges.start[None, :])
+        chosen = np.column_stack([chosen[path], edges.row[edge]])
         state = edges.end[edge]
     return chosen

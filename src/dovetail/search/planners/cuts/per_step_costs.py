@@ -1,4 +1,4 @@
-"""What cuts of one plan exchange and update once a step, by what their stages hold."""
+"""Gradient sync and update of each cut of one plan, by what its stages hold."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import numpy as np
 from dovetail.parallel.layout import LayerSpan, StageGroup, stage_counts
 from dovetail.search.planners.cuts.plan_stages import PlanStages
 from dovetail.search.planners.cuts.stage_options import NONE, recomputed
-from dovetail.step.assembly import Assembly, alike, by_stages
+from dovetail.step.assembly import Assembly, by_stages, stage_shape_group
 from dovetail.step.plan_table import PlanContext
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 
 
-def per_step_of_cuts_s(every: PlanContext, row: int, stages: PlanStages, cuts: IntArray) -> FloatArray:
+def per_step_of_cuts_s(context: PlanContext, row: int, stages: PlanStages, cuts: IntArray) -> FloatArray:
     """Seconds that a step of each of `cuts`, rows of options by stage, has beside its pipeline at least.
 
-    Exact but for gradients on their way to a host that updates. `row` is that of the plan in `every`.
+    Exact but for gradients on their way to a host that updates. `row` is that of the plan in `context`.
     """
     used, place = np.unique(cuts, return_inverse=True)
     used = used[np.argsort(stages.options.stage[used], kind="stable")]  # so that the last run has the head
     place = np.argsort(np.argsort(stages.options.stage[np.unique(cuts)], kind="stable"))[place].reshape(cuts.shape)
-    outer = stage_counts(every.graph, stages.plan)
-    runs = tuple(_run(every.graph, stages, int(option), outer) for option in used)
-    [(_, columns)] = by_stages(every, [same := alike(every.plans, np.array([row]), runs)])
-    made = Assembly(every, same, columns)
+    outer = stage_counts(context.graph, stages.plan)
+    runs = tuple(_run(context.graph, stages, int(option), outer) for option in used)
+    [(_, columns)] = by_stages(context, [group := stage_shape_group(context.plans, np.array([row]), runs)])
+    assembly = Assembly(context, group, columns)
     update_s = columns.update_s[columns.update_of[0]]
-    exposed_s, update_s = made.exposed_s[0][place].max(axis=1), update_s[place].max(axis=1)
-    return np.asarray(made.tied_s[0] + exposed_s + update_s)
+    exposed_s, update_s = assembly.exposed_s[0][place].max(axis=1), update_s[place].max(axis=1)
+    return np.asarray(assembly.tied_s[0] + exposed_s + update_s)
 
 
 def _run(graph: Graph, stages: PlanStages, option: int, outer: IntArray) -> StageGroup:
@@ -40,5 +40,9 @@ def _run(graph: Graph, stages: PlanStages, option: int, outer: IntArray) -> Stag
     for block, kind in enumerate(graph.blocks):
         count, again = next(held) if kind.is_layer else (int(outer[block, stage]),) * 2
         split = ((again, policy), (count - again, NONE))
-        parts += [LayerSpan(block=block, count=some, policy=which) for some, which in split if some]
+        parts += [
+            LayerSpan(block=block, count=num_layers, policy=layer_policy)
+            for num_layers, layer_policy in split
+            if num_layers
+        ]
     return StageGroup(first_stage=stage, num_stages=1, spans=tuple(parts))

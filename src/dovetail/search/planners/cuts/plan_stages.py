@@ -21,16 +21,16 @@ class PaceLowerBounds:
     `cuts` are some that may come close to it: options by stage.
     """
 
-    lows: tuple[tuple[float, float], ...]  # style: pairs of seconds
+    bounds_by_pace: tuple[tuple[float, float], ...]  # style: pairs of seconds
     cuts: IntArray
 
     @property
     def least_s(self) -> float:
-        return min((lower_bound_s for _, lower_bound_s in self.lows), default=np.inf)
+        return min((lower_bound_s for _, lower_bound_s in self.bounds_by_pace), default=np.inf)
 
     def pace_below_s(self, step_s: float) -> float:
         """The slowest pace that leaves a step below `step_s`; none leaves it where this is negative."""
-        return max((pace_s for pace_s, lower_bound_s in self.lows if lower_bound_s < step_s), default=-np.inf)
+        return max((pace_s for pace_s, lower_bound_s in self.bounds_by_pace if lower_bound_s < step_s), default=-np.inf)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,7 +74,9 @@ class PlanStages:
             weight_s=np.append(self.options.weight_s, 0.0)[rows],
             transfer_s=np.full(len(rows), self.lag_s),
         )
-        return np.where((rows >= 0).all(axis=1), pipelines[schedule_name(self.plan)].step_s(times, self._shape), np.inf)
+        return np.where(
+            (rows >= 0).all(axis=1), pipelines[schedule_name(self.plan)].pipeline_s(times, self._shape), np.inf
+        )
 
     def lower_bound_s(self, sum_s: float, pace_s: float) -> float:
         """No pipeline whose stages take so long together, and one of them as long as that, is faster."""

@@ -61,7 +61,7 @@ class PoolTable:
             num_microbatches=self.num_microbatches,
             interleave=self.plan.interleave,
         )
-        return np.where((rows >= 0).all(axis=1), pipelines[schedule_name(self.plan)].step_s(times, shape), np.inf)
+        return np.where((rows >= 0).all(axis=1), pipelines[schedule_name(self.plan)].pipeline_s(times, shape), np.inf)
 
 
 def pool_table(

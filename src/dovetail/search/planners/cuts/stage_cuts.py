@@ -92,21 +92,19 @@ class StageTable:
         paces_s = paces_s[paces_s < beyond_s]
         sums_s = _least_sums_s(time_s, paces_s, self.num_layers)
         shared_s = np.maximum(least_per_step_s, self._least_per_step_s(per_step_s(), paces_s))
-        lows = [
+        pace_bounds = [
             (pace_s, self.stages.lower_bound_s(sum_s, pace_s) + overlappable_s if np.isfinite(sum_s) else np.inf)
             for sum_s, pace_s, overlappable_s in zip(sums_s.tolist(), paces_s.tolist(), shared_s.tolist(), strict=True)
         ]
         cuts: list[tuple[int, ...]] = []
-        if self.stages.can_walk and any(lower_bound_s < best_s for _, lower_bound_s in lows):
+        if self.stages.can_walk and any(lower_bound_s < best_s for _, lower_bound_s in pace_bounds):
             is_in = self.stages.options.time_s < beyond_s
-            walked_s, cuts = self._walked(
-                best_s, is_in, np.maximum(least_per_step_s, per_step_s()), float(shared_s[-1])
-            )
-            lows = [(pace_s, max(lower_bound_s, walked_s)) for pace_s, lower_bound_s in lows]
+            path_s, cuts = self._walked(best_s, is_in, np.maximum(least_per_step_s, per_step_s()), float(shared_s[-1]))
+            pace_bounds = [(pace_s, max(lower_bound_s, path_s)) for pace_s, lower_bound_s in pace_bounds]
         if np.isfinite(beyond_s):
-            lows.append((np.inf, self.stages.lower_bound_s(0.0, beyond_s) + least_per_step_s))
+            pace_bounds.append((np.inf, self.stages.lower_bound_s(0.0, beyond_s) + least_per_step_s))
         proposed = np.array(list(dict.fromkeys(cuts)), dtype=np.int64).reshape(-1, len(time_s))
-        return PaceLowerBounds(lows=tuple(lows), cuts=self.rows_of(proposed))
+        return PaceLowerBounds(bounds_by_pace=tuple(pace_bounds), cuts=self.rows_of(proposed))
 
     def _walked(
         self, best_s: float, is_in: BoolArray, per_step_s: FloatArray, least_per_step_s: float
@@ -211,9 +209,9 @@ class StageTable:
         return np.asarray(least_sum(cut, time_s, num_most, np.array([True]))[0])
 
 
-def stage_table(stages: PlanStages, asked: tuple[int, int], num_layers: int) -> StageTable:
-    """`asked` are the fewest layers that a stage may hold, and the most that options were asked for."""
-    fewest, most = asked
+def stage_table(stages: PlanStages, layer_range: tuple[int, int], num_layers: int) -> StageTable:
+    """`layer_range` are the fewest layers that a stage may hold, and the most that options were asked for."""
+    fewest, most = layer_range
     options = stages.options
     row = np.full((stages.plan.pipeline_parallel, most + 2), -1)
     order = np.lexsort((options.num_again, options.time_s))[::-1]  # the fastest is written last

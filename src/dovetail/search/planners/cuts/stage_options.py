@@ -108,18 +108,18 @@ def layer_range(graph: Graph, num_stages: int, interleave: int) -> tuple[int, in
     return graph.num_layers if num_stages == 1 else interleave, min(most, share + around)
 
 
-def stage_options(every: PlanContext, policies: tuple[int, ...], wanted: Wanted) -> StageOptions:
-    """Of the plans in `every`, which are `with_policies` of some, the options that fit."""
-    table = memory_table(every.sharded, every.precision)
-    limit_bytes = every.cluster.usable_bytes - runtime_bytes(every.plans)
+def stage_options(context: PlanContext, policies: tuple[int, ...], wanted: Wanted) -> StageOptions:
+    """Of the plans in `context`, which are `with_policies` of some, the options that fit."""
+    table = memory_table(context.sharded, context.precision)
+    limit_bytes = context.cluster.usable_bytes - runtime_bytes(context.plans)
     parts = []
-    for kind, asked in _candidates(every, policies, wanted).items():
-        asked = asked.at(_kept_by_host(kind, asked, table, every))
-        found, num_again, need = _fewest_again(kind, asked, table, limit_bytes, every.graph, policies)
+    for kind, candidates in _candidates(context, policies, wanted).items():
+        candidates = candidates.at(_kept_by_host(kind, candidates, table, context))
+        found, num_again, need = _fewest_again(kind, candidates, table, limit_bytes, context.graph, policies)
         if len(num_again):
-            parts.append(_timed(kind, found, num_again, need, every.graph, every.table))
+            parts.append(_timed(kind, found, num_again, need, context.graph, context.table))
     if not parts:
-        return _no_options(sum(block.is_layer for block in every.graph.blocks))
+        return _no_options(sum(block.is_layer for block in context.graph.blocks))
     names = [field.name for field in fields(StageOptions)]
     return StageOptions(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
@@ -140,20 +140,20 @@ def _no_options(num_kinds: int) -> StageOptions:
     )
 
 
-def _candidates(every: PlanContext, policies: tuple[int, ...], wanted: Wanted) -> dict[_Kind, _Candidates]:
+def _candidates(context: PlanContext, policies: tuple[int, ...], wanted: Wanted) -> dict[_Kind, _Candidates]:
     """All that is asked about, by the kind of stage."""
-    graph, found = every.graph, defaultdict(list)
+    graph, found = context.graph, defaultdict(list)
     outer = [index for index, block in enumerate(graph.blocks) if not block.is_layer]
-    for index in range(len(every.plans) // len(policies)):
-        plan = every.plans.plan(index * len(policies))
+    for index in range(len(context.plans) // len(policies)):
+        plan = context.plans.plan(index * len(policies))
         counts = stage_counts(graph, plan)[outer]
         for stage in range(plan.pipeline_parallel):
             kind = (tuple(counts[:, stage].tolist()), stage == 0, stage == plan.pipeline_parallel - 1)
             found[kind].append(_candidates_of(graph, plan, index, stage, policies, wanted(index, stage)))
     names = [field.name for field in fields(_Candidates)]
     return {
-        kind: _Candidates(**{name: np.concatenate([getattr(one, name) for one in some]) for name in names})
-        for kind, some in found.items()
+        kind: _Candidates(**{name: np.concatenate([getattr(one, name) for one in of_kind]) for name in names})
+        for kind, of_kind in found.items()
     }
 
 
@@ -181,43 +181,45 @@ def _candidates_of(
 
 def _fewest_again(
     kind: _Kind,
-    asked: _Candidates,
+    candidates: _Candidates,
     table: MemoryTable,
     limit_bytes: FloatArray,
     graph: Graph,
     policies: tuple[int, ...],
 ) -> tuple[_Candidates, IntArray, FloatArray]:
     """Of what is asked the rows that fit, the fewest layers they recompute, and what they need; by bisection."""
-    limits = limit_bytes[asked.row]
-    most = np.where(asked.policy == NONE, 0, asked.num_layers)
-    need = _need_bytes(kind, asked, most, table, graph)
+    limits = limit_bytes[candidates.row]
+    most = np.where(candidates.policy == NONE, 0, candidates.num_layers)
+    need = _need_bytes(kind, candidates, most, table, graph)
     few, many = np.where(NONE in policies, np.minimum(1, most), most), most.copy()
     while len(open_ := np.flatnonzero((few < many) & (need <= limits))):
         middle = (few[open_] + many[open_]) // 2
-        got = _need_bytes(kind, asked.at(open_), middle, table, graph)
+        got = _need_bytes(kind, candidates.at(open_), middle, table, graph)
         fits = got <= limits[open_]
         need[open_[fits]], many[open_[fits]] = got[fits], middle[fits]
         few[open_[~fits]] = middle[~fits] + 1
     fitting = np.flatnonzero(need <= limits)
-    return asked.at(fitting), many[fitting], (need + runtime_bytes(table.plans)[asked.row])[fitting]
+    return candidates.at(fitting), many[fitting], (need + runtime_bytes(table.plans)[candidates.row])[fitting]
 
 
-def _kept_by_host(kind: _Kind, asked: _Candidates, table: MemoryTable, every: PlanContext) -> IntArray:
+def _kept_by_host(kind: _Kind, candidates: _Candidates, table: MemoryTable, context: PlanContext) -> IntArray:
     """Rows of which the host has room for the optimizer; activations are offloaded by even plans alone."""
-    if isinstance(every.offload, NoOffload):
-        return np.arange(len(asked.row))
-    kept_bytes = np.empty(len(asked.row))
-    for rows in _same_kinds(asked, np.zeros_like(asked.row), every.graph):
-        some = asked.at(rows)
-        kept_bytes[rows] = stage_host_bytes(table, _stages(kind, some, np.zeros_like(rows), every.graph))
-    return np.flatnonzero(kept_bytes <= every.offload.host.share_bytes)
+    if isinstance(context.offload, NoOffload):
+        return np.arange(len(candidates.row))
+    kept_bytes = np.empty(len(candidates.row))
+    for rows in _same_kinds(candidates, np.zeros_like(candidates.row), context.graph):
+        chosen = candidates.at(rows)
+        kept_bytes[rows] = stage_host_bytes(table, _stages(kind, chosen, np.zeros_like(rows), context.graph))
+    return np.flatnonzero(kept_bytes <= context.offload.host.share_bytes)
 
 
-def _need_bytes(kind: _Kind, asked: _Candidates, num_again: IntArray, table: MemoryTable, graph: Graph) -> FloatArray:
+def _need_bytes(
+    kind: _Kind, candidates: _Candidates, num_again: IntArray, table: MemoryTable, graph: Graph
+) -> FloatArray:
     """What the allocator holds on stages of a kind."""
     need = np.empty(len(num_again))
-    for rows in _same_kinds(asked, num_again, graph):
-        need[rows] = stage_peak_bytes(table, _stages(kind, asked.at(rows), num_again[rows], graph))
+    for rows in _same_kinds(candidates, num_again, graph):
+        need[rows] = stage_peak_bytes(table, _stages(kind, candidates.at(rows), num_again[rows], graph))
     return need
 
 
@@ -229,32 +231,32 @@ def recomputed(graph: Graph, counts: IntArray, start: IntArray, num_again: IntAr
     return np.asarray(np.clip(num_again[:, None] - before, 0, counts))
 
 
-def _same_kinds(asked: _Candidates, num_again: IntArray, graph: Graph) -> list[IntArray]:
+def _same_kinds(candidates: _Candidates, num_again: IntArray, graph: Graph) -> list[IntArray]:
     """Rows with layers of the same kinds, of which the same recompute a layer or more: what else is held is not."""
-    again = recomputed(graph, asked.counts, asked.start, num_again)
-    has = np.concatenate([asked.counts > 0, again > 0], axis=1)
+    again = recomputed(graph, candidates.counts, candidates.start, num_again)
+    has = np.concatenate([candidates.counts > 0, again > 0], axis=1)
     code = has @ (1 << np.arange(has.shape[1]))
     return [np.flatnonzero(code == one) for one in np.unique(code)]
 
 
-def _stages(kind: _Kind, asked: _Candidates, num_again: IntArray, graph: Graph) -> Stages:
+def _stages(kind: _Kind, candidates: _Candidates, num_again: IntArray, graph: Graph) -> Stages:
     """Stages `_alike`."""
-    parts = _parts(kind, asked, num_again, graph)
+    parts = _parts(kind, candidates, num_again, graph)
     counts = [np.broadcast_to(np.asarray(part.count, dtype=np.float64), num_again.shape) for part in parts]
     return Stages(
         stage=0 if kind[1] else 1,
         is_last=kind[2],
-        rows=asked.row,
+        rows=candidates.row,
         blocks=tuple((span.block, span.policy) for span in parts),
         counts=np.stack(counts),
-        in_flight=asked.in_flight,
+        in_flight=candidates.in_flight,
     )
 
 
-def _parts(kind: _Kind, asked: _Candidates, num_again: IntArray, graph: Graph) -> tuple[LayerSpan, ...]:
+def _parts(kind: _Kind, candidates: _Candidates, num_again: IntArray, graph: Graph) -> tuple[LayerSpan, ...]:
     """Blocks of stages of a kind; of layers, those that recompute come first."""
-    recomputing = recomputed(graph, asked.counts, asked.start, num_again)
-    outer, layers, parts = iter(kind[0]), zip(asked.counts.T, recomputing.T, strict=True), []
+    recomputing = recomputed(graph, candidates.counts, candidates.start, num_again)
+    outer, layers, parts = iter(kind[0]), zip(candidates.counts.T, recomputing.T, strict=True), []
     for index, block in enumerate(graph.blocks):
         if not block.is_layer:
             count = next(outer)
@@ -262,25 +264,30 @@ def _parts(kind: _Kind, asked: _Candidates, num_again: IntArray, graph: Graph) -
             continue
         held, again = next(layers)
         split = ((again, AS_PLANNED), (held - again, NONE))
-        parts += [LayerSpan(block=index, count=some, policy=policy) for some, policy in split if some.any()]
+        parts += [
+            LayerSpan(block=index, count=num_layers, policy=policy) for num_layers, policy in split if num_layers.any()
+        ]
     return tuple(parts)
 
 
 def _timed(
-    kind: _Kind, asked: _Candidates, num_again: IntArray, need_bytes: FloatArray, graph: Graph, table: WorkTable
+    kind: _Kind, candidates: _Candidates, num_again: IntArray, need_bytes: FloatArray, graph: Graph, table: WorkTable
 ) -> StageOptions:
-    shape, sender = asked.row.shape, table.comm_variant_of[asked.row]
+    shape, variant = candidates.row.shape, table.comm_variant_of[candidates.row]
     total = np.zeros((DIRECTIONS, NUM_ROWS, *shape))
-    for part in _parts(kind, asked, num_again, graph):
-        total += part.count * table.works[part.block][:, :, sender, asked.policy if part.policy == AS_PLANNED else NONE]
-    chip = table.chip_at(asked.row)
+    for part in _parts(kind, candidates, num_again, graph):
+        total += (
+            part.count
+            * table.works[part.block][:, :, variant, candidates.policy if part.policy == AS_PLANNED else NONE]
+        )
+    chip = table.chip_at(candidates.row)
     work = sustained(entered(stage_work(total, chip.endpoint_kind), chip), chip, table.num_devices)
     return StageOptions(
-        plan=asked.plan,
-        stage=asked.stage,
-        counts=asked.counts,
-        start=asked.start,
-        policy=asked.policy,
+        plan=candidates.plan,
+        stage=candidates.stage,
+        counts=candidates.counts,
+        start=candidates.start,
+        policy=candidates.policy,
         num_again=num_again,
         need_bytes=need_bytes,
         forward_s=np.broadcast_to(work.forward.time_s, shape),

@@ -38,9 +38,9 @@ def _unlike_stages(chain: Chain) -> tuple[Ints, Ints]:
         starts.append(inside - 1)
         stops.append(np.full(len(inside), end))
         for later, last in zip(begins[index + 1 :], ends[index + 1 :], strict=True):
-            there = np.arange(later + 1, last + 1)
-            starts.append(np.repeat(inside - 1, len(there)))
-            stops.append(np.tile(there, len(inside)))
+            neighbour = np.arange(later + 1, last + 1)
+            starts.append(np.repeat(inside - 1, len(neighbour)))
+            stops.append(np.tile(neighbour, len(inside)))
     return np.concatenate(starts), np.concatenate(stops)
 
 

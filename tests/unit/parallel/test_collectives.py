@@ -9,7 +9,7 @@ import pytest
 from dovetail.errors import InvalidInput
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension, Topology, num_ranks
-from dovetail.parallel.exchange import MEANINGS, payload_bytes
+from dovetail.parallel.collectives import OP_COLLECTIVES, op_payload_bytes
 from dovetail.parallel.placement import placement
 from dovetail.parallel.plan import Plan
 from dovetail.parallel.sharding import shard
@@ -32,7 +32,7 @@ def topology(*sizes: int) -> Topology:
     )
 
 
-class Exchange(NamedTuple):
+class CollectiveCall(NamedTuple):
     """One collective of one microbatch on one device."""
 
     axis: str
@@ -41,23 +41,23 @@ class Exchange(NamedTuple):
     phase: Phase
 
 
-def exchanges(ops: Ops, plan: Plan) -> tuple[Exchange, ...]:
+def collective_calls(ops: Ops, plan: Plan) -> tuple[CollectiveCall, ...]:
     """The collectives behind the network rows of `ops`, whose extents are one device's; none for groups of one."""
     place = placement(plan, topology(plan.num_devices))
     rows = np.flatnonzero(ops.unit == Unit.NETWORK)
     found = []
-    for row, whole_bytes in zip(rows, payload_bytes(ops, rows, plan.context_parallel), strict=True):
-        meaning = MEANINGS[OPERATORS[ops.kind[row]].name]
-        collective = meaning.collective(is_sequence_parallel=plan.sequence_parallel)
-        if collective and num_ranks(getattr(place, meaning.group)) > 1:
-            found.append(Exchange(meaning.axis, collective, float(whole_bytes), Phase(int(ops.phase[row]))))
+    for row, payload_bytes in zip(rows, op_payload_bytes(ops, rows, plan.context_parallel), strict=True):
+        op = OP_COLLECTIVES[OPERATORS[ops.kind[row]].name]
+        collective = op.collective(is_sequence_parallel=plan.sequence_parallel)
+        if collective and num_ranks(getattr(place, op.group)) > 1:
+            found.append(CollectiveCall(op.axis, collective, float(payload_bytes), Phase(int(ops.phase[row]))))
     return tuple(found)
 
 
 def layer_exchanges(name: str, plan: Plan, seq: int = 1024):
     graph = training_graph(models[name]().forward(Sample(batch=plan.data_parallel, seq=seq, dtype="bf16")), Precision())
     block = [block for _, block in shard(graph, plan).held(0) if block.is_layer][-1]
-    return exchanges(block.ops, plan)
+    return collective_calls(block.ops, plan)
 
 
 def test_megatron_sends_four_all_reduces_a_layer_without_sequence_parallelism():
@@ -143,5 +143,5 @@ def test_split_logits_exchange_their_statistics():
     graph = training_graph(models["llama3-8b"]().forward(Sample(batch=1, seq=1024, dtype="bf16")), Precision())
     plan = Plan(tensor_parallel=8)
     head = shard(graph, plan).held(0)[-1][1]
-    sends = exchanges(head.ops, plan)
+    sends = collective_calls(head.ops, plan)
     assert ("all-reduce", 1024 * 3 * 4) in {(s.collective, s.payload_bytes) for s in sends}
