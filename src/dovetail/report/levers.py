@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dovetail.evaluate import Infeasible
+from dovetail.hardware.heterogeneous import chip_names
 from dovetail.parallel.levers import Lever
 from dovetail.parallel.pools import pool_of_stage
 from dovetail.report.figures import Entry, Figure, FigureList, Part, Phrase, TextOnly, labelled, phrase
@@ -29,6 +30,7 @@ def excess_rows(result: Infeasible, within: str = "") -> tuple[Entry, ...]:
     )
     need = Figure(f"{within}need_bytes", need_bytes, format_bytes(need_bytes))
     limit = Figure(f"{within}limit_bytes", limit_bytes, format_bytes(limit_bytes))
+    named = Figure(f"{within}chip", chip_names(result.cluster), chip.name)
     fullest = Figure(f"{within}stage", stage, str(stage))
     shorter = 0 if is_host else shorter_seq(result)
     return (
@@ -39,9 +41,7 @@ def excess_rows(result: Infeasible, within: str = "") -> tuple[Entry, ...]:
         else phrase("{} on a device of stage {}", need, fullest, label="need"),
         phrase("{}, a device's share of the host's memory", limit, label="limit")
         if is_host
-        else phrase(
-            "{} usable{} on {}", limit, TextOnly("visible_bytes", visible_label(chip)), chip.name, label="limit"
-        ),
+        else phrase("{} usable{} on {}", limit, TextOnly("visible_bytes", visible_label(chip)), named, label="limit"),
         Figure(f"{within}excess_bytes", need_bytes - limit_bytes, format_bytes(need_bytes - limit_bytes), "excess"),
         phrase("{}", _first_way_out(result, within), label="would fit"),
         phrase(

@@ -14,6 +14,7 @@ from dovetail.report.figures import (
     FigureRow,
     Figures,
     FigureTable,
+    Part,
     Phrase,
     Sentences,
     TextOnly,
@@ -29,6 +30,7 @@ from dovetail.report.levers import excess_rows, levers_list
 from dovetail.report.memory import memory_tables
 from dovetail.report.mined_stages import (
     cores_phrase,
+    cores_record,
     planned_notes,
     planned_task_record,
     replanned_notes,
@@ -301,17 +303,19 @@ def limited(report: MinedReport) -> str:
     return f"{waits}; the design takes {area} and {power} that it may"
 
 
-def _ahead(report: MinedReport) -> tuple[str, ...]:
+def _ahead(report: MinedReport) -> Iterator[Phrase]:
     """Chips that are better than the best design found, and why they are no answer."""
-    ahead = [one for one in report.rivals if report.gain_frac(report.best[0], one.answer) < 0]
-    return tuple(f"{one.name} is ahead, {_why_ahead(report, one)}" for one in ahead)
+    for place, one in enumerate(report.rivals):
+        if report.gain_frac(report.best[0], one.answer) < 0:
+            chip = labelled(f"hand_tuned[{place}].chip", one.name)
+            yield phrase("{} is ahead, {}", chip, _why_ahead(report, one, chip))
 
 
-def _why_ahead(report: MinedReport, rival: Rival) -> str:
+def _why_ahead(report: MinedReport, rival: Rival, chip: Figure) -> Part:
     broken, is_base = _broken(report, rival), rival.name == report.base
     if is_base:
         return f"and is {broken}" if broken else "and its own design is not among those looked at"
-    return f"{OWN}; {f'it is {broken}' if broken else f'to build on it, say --base {rival.name}'}"
+    return phrase("{}; {}", OWN, f"it is {broken}" if broken else phrase("to build on it, say --base {}", chip))
 
 
 def _links(report: MinedReport) -> Iterator[Phrase]:
@@ -320,9 +324,9 @@ def _links(report: MinedReport) -> Iterator[Phrase]:
         return
     rates = []
     for place, one in enumerate(report.rivals):
-        rate = format_rate(one.interconnect_bytes_per_s, "B/s")
-        sent = Figure(f"hand_tuned[{place}].interconnect_bytes_per_s", one.interconnect_bytes_per_s, rate)
-        rates.append(phrase("{} {}", one.name, sent))
+        at, rate = f"hand_tuned[{place}]", format_rate(one.interconnect_bytes_per_s, "B/s")
+        sent = Figure(f"{at}.interconnect_bytes_per_s", one.interconnect_bytes_per_s, rate)
+        rates.append(phrase("{} {}", labelled(f"{at}.chip", one.name), sent))
     yield phrase("each {}, which send: {}", OWN, joined(", ", rates))
 
 
@@ -394,7 +398,7 @@ def nothing_figures(nothing: NothingInside, base: str) -> Figures:
 
 
 def _within(key: str, design: Design) -> Figure:
-    return Figure(key, entries_record((cores_phrase(design),)), str(design))
+    return Figure(key, cores_record(design), str(design))
 
 
 def way_out(nothing: NothingInside, base: str) -> str:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dovetail.hardware.template import Design
-from dovetail.report.figures import Figure, FigureList, Figures, FigureTable, Phrase, Sentences, labelled, phrase
+from dovetail.report.figures import (
+    Figure,
+    FigureList,
+    Figures,
+    FigureTable,
+    Phrase,
+    Sentences,
+    entries_record,
+    labelled,
+    phrase,
+)
 from dovetail.report.labels import counted, gain, number, percent, plan_in_brief
 from dovetail.report.outcome import plan_record
 from dovetail.report.plain import Record
@@ -67,6 +77,10 @@ def cores_phrase(design: Design, label: str | None = None) -> Phrase:
         "num_lanes": design.num_lanes,
     }
     return phrase("{} x ({}x{}) + {} x {}", *(Figure(key, n, str(n)) for key, n in counts.items()), label=label)
+
+
+def cores_record(design: Design) -> Record:
+    return entries_record((cores_phrase(design),))
 
 
 def stages_label(stages: tuple[int, ...]) -> str:

@@ -201,10 +201,12 @@ def _interval_rows(outcome: Outcome, residuals: Sequence[Residual]) -> Iterator[
 
 
 def _title(result: Outcome | Infeasible, name: str) -> Phrase:
+    devices = devices_label(result.cluster)
+    num_devices = Figure("cluster.num_devices", result.cluster.num_devices, devices)
     what = phrase(
         "{} on {}",
         labelled("workload.model", result.workload.model.name),
-        Figure("cluster.num_devices", result.cluster.num_devices, devices_label(result.cluster)),
+        TextOnly("devices of every part", devices) if len(chips_of(result.cluster)) > 1 else num_devices,
     )
     return phrase("{}: {}", labelled("name", name), what) if name else what
 
