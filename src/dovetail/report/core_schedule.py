@@ -49,14 +49,14 @@ def schedule_figures(schedule: CoreSchedule, *, model: str, block: str, chip: st
     problem = schedule.problem
     hbm_bytes, sram_bytes = peak_hbm_bytes(schedule), peak_sram_bytes(schedule)
 
-    def busy(key: str, what: int) -> Figure:
+    def held(key: str, what: int) -> Figure:
         frac = busy_frac(schedule, what)
         return Figure(f"{key}_busy_frac", frac, percent(frac))
 
     def cores(kind: int) -> FigureRow:
         word, num = KINDS[kind], int(problem.stock[kind])
         return FigureRow(
-            (f"{word} cores", Figure(f"num_{word}_cores", num, str(num)), phrase("{} busy", busy(word, kind)))
+            (f"{word} cores", Figure(f"num_{word}_cores", num, str(num)), phrase("{} busy", held(word, kind)))
         )
 
     return (
@@ -80,7 +80,7 @@ def schedule_figures(schedule: CoreSchedule, *, model: str, block: str, chip: st
                 ),
                 cores(TENSOR),
                 cores(VECTOR),
-                FigureRow(("HBM bandwidth", "", phrase("{} used", busy("hbm", HBM)))),
+                FigureRow(("HBM bandwidth", "", phrase("{} used", held("hbm", HBM)))),
                 FigureRow(
                     (
                         "HBM",
