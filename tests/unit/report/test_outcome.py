@@ -19,7 +19,8 @@ from tests.unit.report.conftest import evaluated, tables
 
 
 def excess(result):
-    return dict(table_of(FigureTable(title="excess", rows=excess_rows(result))).rows)
+    rows = table_of(FigureTable(title="excess", rows=excess_rows(result))).rows
+    return {row[0]: row[1] for row in rows}
 
 
 def titles(result):
