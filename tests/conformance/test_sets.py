@@ -26,7 +26,7 @@ def test_a_format_says_what_it_needs_and_what_it_is(name):
 
 
 def cut(table: Measurements) -> Measurements:
-    """One row of ten of a table whose rows take a simulation each; others whole. `dovetail validate` scores them all."""
+    """One row of ten of a table whose rows take a simulation each; others whole. `validate` scores them all."""
     rows = slice(None, None, 10 if table.name in SIMULATED else 1)
     return replace(table, rows=table.rows[rows], lines=table.lines[rows])
 

@@ -17,8 +17,8 @@ from dovetail.errors import InvalidInput
 from dovetail.files.job_text import job_text
 from dovetail.files.written import write_file
 from dovetail.parallel.plan import Plan
-from dovetail.report.codesigned import CodesignReport, codesigned_tables, sentence
-from dovetail.report.codesigned_record import codesigned_record
+from dovetail.report.codesigned import CodesignReport, codesigned_figures, sentence
+from dovetail.report.figures import record_of, tables_of
 from dovetail.report.nothing_fits import nothing_tables
 from dovetail.report.page import Page
 from dovetail.report.pages.codesigned import ASKED, codesigned_page
@@ -78,12 +78,12 @@ class Codesign(Answer):
     @property
     def tables(self) -> tuple[Table, ...]:
         found = self.outcome
-        return codesigned_tables(found) if isinstance(found, CodesignReport) else nothing_tables(found.why)
+        return tables_of(codesigned_figures(found)) if isinstance(found, CodesignReport) else nothing_tables(found.why)
 
     @property
     def _record(self) -> Record:
         found = self.outcome
-        return codesigned_record(found) if isinstance(found, CodesignReport) else found.why
+        return record_of(codesigned_figures(found)) if isinstance(found, CodesignReport) else found.why
 
     @property
     def page(self) -> Page:

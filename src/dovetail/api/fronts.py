@@ -17,8 +17,8 @@ from dovetail.errors import InvalidInput
 from dovetail.files.codesign import CodesignSpec
 from dovetail.files.codesign_formats import codesign_entries
 from dovetail.files.written import write_file
-from dovetail.report.fronts import FrontReport, front_tables, sentence
-from dovetail.report.fronts_record import front_csv, front_record
+from dovetail.report.figures import record_of, tables_of
+from dovetail.report.fronts import FrontReport, front_csv, front_figures, sentence
 from dovetail.report.nothing_fits import nothing_tables
 from dovetail.report.page import Page
 from dovetail.report.pages.fronts import ASKED, front_page
@@ -70,12 +70,12 @@ class Front(Answer):
     @property
     def tables(self) -> tuple[Table, ...]:
         found = self.outcome
-        return front_tables(found) if isinstance(found, FrontReport) else nothing_tables(found.why)
+        return tables_of(front_figures(found)) if isinstance(found, FrontReport) else nothing_tables(found.why)
 
     @property
     def _record(self) -> Record:
         found = self.outcome
-        return front_record(found) if isinstance(found, FrontReport) else found.why
+        return record_of(front_figures(found)) if isinstance(found, FrontReport) else found.why
 
     @property
     def page(self) -> Page:

@@ -16,11 +16,11 @@ from dovetail.report.launchers.fallbacks import as_run
 from dovetail.report.launchers.frameworks import launchers
 from dovetail.report.launchers.launch import Launch, launch_record, launch_text
 from dovetail.report.launchers.nearest import Cost, cost_record, costs, nearest
+from dovetail.report.outcome import plan_record
 from dovetail.report.page import Page
 from dovetail.report.pages.inputs import plain_inputs
 from dovetail.report.pages.launch import launch_page
 from dovetail.report.plain import Record
-from dovetail.report.record import plan_record
 from dovetail.report.table import Table
 
 

@@ -9,8 +9,8 @@ from dovetail.api.mine_search import NoDesign, Unfit, searched
 from dovetail.api.requests.searches import MineRequest
 from dovetail.api.search_context import SearchContext
 from dovetail.errors import InvalidInput
-from dovetail.report.mined import MinedReport, mined_tables, nothing_tables, sentence, unfit_tables
-from dovetail.report.mined_record import mined_record, nothing_record, unfit_record
+from dovetail.report.figures import Figures, record_of, tables_of
+from dovetail.report.mined import MinedReport, mined_figures, nothing_figures, sentence, unfit_figures
 from dovetail.report.page import Page
 from dovetail.report.pages.mined import ASKED, mined_page
 from dovetail.report.plain import Record
@@ -56,17 +56,20 @@ class Mining(Answer):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        found = self.outcome
-        if isinstance(found, MinedReport):
-            return mined_tables(found)
-        return unfit_tables(found.result, found.ways) if isinstance(found, Unfit) else nothing_tables(*_message(found))
+        return tables_of(self._figures)
 
     @property
     def _record(self) -> Record:
+        return record_of(self._figures)
+
+    @property
+    def _figures(self) -> Figures:
         found = self.outcome
         if isinstance(found, MinedReport):
-            return mined_record(found)
-        return unfit_record(found.result, found.ways) if isinstance(found, Unfit) else nothing_record(*_message(found))
+            return mined_figures(found)
+        return (
+            unfit_figures(found.result, found.ways) if isinstance(found, Unfit) else nothing_figures(*_message(found))
+        )
 
     @property
     def page(self) -> Page:

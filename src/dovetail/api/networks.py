@@ -30,7 +30,8 @@ from dovetail.files.cluster_names import names_cluster
 from dovetail.files.network import load_networks, memories_bytes_per_s, rates_bytes_per_s, sizes_bytes, with_faults
 from dovetail.files.network_formats import algorithms_of, dimensions_named, groups_of
 from dovetail.files.text import one_line
-from dovetail.report.network import network_record, network_tables, sweep_tables
+from dovetail.report.figures import Figures, record_of, tables_of
+from dovetail.report.network import network_figures, network_record, sweep_figures
 from dovetail.report.page import Page
 from dovetail.report.pages.inputs import plain_inputs
 from dovetail.report.pages.network import network_page
@@ -83,12 +84,15 @@ class Collective(Answer):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return sweep_tables(self.outcome) if self.is_sweep else network_tables(self.outcome[0])
+        return tables_of(self._figures)
 
     @property
     def _record(self) -> Record:
-        records = [network_record(one, has_links=not self.is_sweep) for one in self.outcome]
-        return {"points": records} if self.is_sweep else records[0]
+        return record_of(self._figures)
+
+    @property
+    def _figures(self) -> Figures:
+        return sweep_figures(self.outcome) if self.is_sweep else network_figures(self.outcome[0])
 
     @property
     def page(self) -> Page:

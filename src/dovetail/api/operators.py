@@ -12,7 +12,8 @@ from dovetail.api.arguments import count, counted
 from dovetail.api.requests.components import OpRequest
 from dovetail.errors import DovetailError
 from dovetail.files.python_values import as_chip
-from dovetail.report.operator import op_record, op_tables
+from dovetail.report.figures import record_of, tables_of
+from dovetail.report.operator import op_figures
 from dovetail.report.page import Page
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
@@ -59,11 +60,11 @@ class Operator(Answer):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return op_tables(self.outcome)
+        return tables_of(op_figures(self.outcome))
 
     @property
     def _record(self) -> Record:
-        return op_record(self.outcome)
+        return record_of(op_figures(self.outcome))
 
     @property
     def page(self) -> Page:

@@ -22,11 +22,11 @@ from dovetail.files.written import write_file
 from dovetail.hardware.heterogeneous import HeterogeneousCluster, devices_label
 from dovetail.parallel.plan import Plan
 from dovetail.report.charts.trail import Mark
+from dovetail.report.figures import Figures, record_of, tables_of
 from dovetail.report.launchers.runnable import Runnable, runnable, runners
 from dovetail.report.page import Page
 from dovetail.report.plain import Record
-from dovetail.report.planned import PlanReportContext, nothing_sentence, of_best, planned_tables, sentence
-from dovetail.report.planned_record import planned_record
+from dovetail.report.planned import PlanReportContext, nothing_sentence, of_best, planned_figures, sentence
 from dovetail.report.table import Table
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.candidates import Tally
@@ -89,11 +89,15 @@ class Planning(Answer):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return planned_tables(self.outcome, self.by_place, self.report_context)
+        return tables_of(self._figures)
 
     @property
     def _record(self) -> Record:
-        return planned_record(self.outcome, self.by_place, self.report_context) | {"written": list(self.written)}
+        return record_of(self._figures) | {"written": list(self.written)}
+
+    @property
+    def _figures(self) -> Figures:
+        return planned_figures(self.outcome, self.by_place, self.report_context)
 
     @property
     def page(self) -> Page:

@@ -20,7 +20,7 @@ from dovetail.papers.wham.cases import NAMES, tasks
 from dovetail.papers.wham.searches import wham_budget
 from dovetail.papers.wham.study import wham_study
 from dovetail.report.papers.phaze import phaze_record
-from dovetail.report.papers.wham_record import wham_record
+from dovetail.report.papers.wham import wham_record
 from dovetail.report.plain import Record
 from dovetail.search.planners.placement.placed import best_placement, placement_of
 from dovetail.search.planners.placement.problem import Placement

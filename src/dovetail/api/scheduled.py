@@ -16,7 +16,8 @@ from dovetail.opsched.fast import list_schedule
 from dovetail.opsched.problem import CoreSchedule
 from dovetail.opsched.work import core_problem, work_of
 from dovetail.parallel.plan import RECOMPUTE_POLICIES
-from dovetail.report.core_schedule import fits, schedule_processes, schedule_record, schedule_tables
+from dovetail.report.core_schedule import fits, schedule_figures, schedule_processes
+from dovetail.report.figures import Figures, record_of, tables_of
 from dovetail.report.page import Page
 from dovetail.report.pages.core_schedule import schedule_page
 from dovetail.report.plain import Record
@@ -60,11 +61,15 @@ class BlockSchedule(Answer):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return schedule_tables(self.outcome, **self._names, limit_s=self.limit_s)
+        return tables_of(self._figures)
 
     @property
     def _record(self) -> Record:
-        return schedule_record(self.outcome, **self._names, limit_s=self.limit_s)
+        return record_of(self._figures)
+
+    @property
+    def _figures(self) -> Figures:
+        return schedule_figures(self.outcome, **self._names, limit_s=self.limit_s)
 
     @property
     def page(self) -> Page:

@@ -19,11 +19,11 @@ from dovetail.files.job import Job, countable
 from dovetail.files.residuals import load_residuals
 from dovetail.parallel.levers import Lever
 from dovetail.parallel.plan import Plan
+from dovetail.report.figures import Figures, record_of, tables_of
 from dovetail.report.limits import limited_by
-from dovetail.report.outcome import tables
+from dovetail.report.outcome import outcome_figures
 from dovetail.report.page import Page
 from dovetail.report.plain import Record
-from dovetail.report.record import record
 from dovetail.report.table import Table
 from dovetail.units import format_bytes, format_s
 
@@ -113,7 +113,7 @@ class Simulation(Answer):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return tables(self.outcome, self.name, load_residuals(), self.num_tokens)
+        return tables_of(self._figures)
 
     @property
     def page(self) -> Page:
@@ -123,7 +123,11 @@ class Simulation(Answer):
 
     @property
     def _record(self) -> Record:
-        return record(self.outcome, self.name, load_residuals(), self.num_tokens)
+        return record_of(self._figures)
+
+    @property
+    def _figures(self) -> Figures:
+        return outcome_figures(self.outcome, self.name, load_residuals(), self.num_tokens)
 
     @property
     def inputs(self) -> Record:

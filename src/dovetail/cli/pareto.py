@@ -52,9 +52,8 @@ def pareto(
 
 def _written(found: "Front", table: Path | None, picture: Path | None) -> list[str]:
     from dovetail.files.written import write_file
-    from dovetail.report.fronts import FrontReport
+    from dovetail.report.fronts import FrontReport, front_csv
     from dovetail.report.fronts_picture import front_svg
-    from dovetail.report.fronts_record import front_csv
 
     front = found.outcome
     if not isinstance(front, FrontReport):

@@ -1,4 +1,4 @@
-"""Limits of a joint search beside what a system takes: as a table, and what of them nobody said or a system breaks."""
+"""Limits of a joint search beside what a system takes of them, and those that nobody said or a system breaks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from dovetail.report.figures import Figure, FigureRow, FigureTable, Phrase, TextOnly, phrase
 from dovetail.report.labels import number, percent
 from dovetail.report.sensitivities import LIMIT_LABELS
-from dovetail.report.table import Table
 from dovetail.search.codesign.answers import SystemAnswer
 from dovetail.search.codesign.question import Budget
 
@@ -40,24 +40,33 @@ def beyond(budget: Budget, answer: SystemAnswer) -> tuple[str, ...]:
     return tuple(name for name, limit in set_limits(budget).items() if taken[name] > limit)
 
 
-def limits_table(budget: Budget, answer: SystemAnswer, assumed: Sequence[str]) -> Table:
-    taken = taken_of(answer)
-    rows = tuple(
-        (LIMIT_LABELS[name], number(taken[name]), number(limit), percent(taken[name] / limit))
-        for name, limit in set_limits(budget).items()
-    )
-    return Table(
-        title="Limits",
+def limits_table(budget: Budget, answer: SystemAnswer, assumed: Sequence[str]) -> FigureTable:
+    """Every limit that is set, beside what the best system takes of it."""
+    taken, limits = taken_of(answer), set_limits(budget)
+    return FigureTable(
+        title="Limits" if limits else "",
         columns=("", "taken", "limit", "share"),
-        rows=rows,
         align="lrrr",
-        notes=assumed_notes(set_limits(budget), assumed),
+        rows=tuple(
+            FigureRow(
+                (
+                    LIMIT_LABELS[name],
+                    TextOnly("taken of a limit", number(taken[name])),
+                    Figure(f"budget.{name}", limit, number(limit)),
+                    TextOnly("share of a limit", percent(taken[name] / limit)),
+                )
+            )
+            for name, limit in limits.items()
+        ),
+        notes=assumed_notes(limits, assumed),
     )
 
 
-def assumed_notes(limits: Mapping[str, float], assumed: Sequence[str]) -> tuple[str, ...]:
+def assumed_notes(limits: Mapping[str, float], assumed: Sequence[str]) -> tuple[Phrase, ...]:
     """What is said of limits that nobody set."""
-    return tuple(_ASSUMED[name].format(number(limits[name])) for name in assumed)
+    return tuple(
+        phrase(_ASSUMED[name], Figure(f"budget.{name}", limits[name], number(limits[name]))) for name in assumed
+    )
 
 
 def base_over_limits_notes(base_name: str, budget: Budget, base: SystemAnswer) -> tuple[str, ...]:

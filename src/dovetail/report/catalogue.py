@@ -13,8 +13,8 @@ from dovetail.hardware.memory import ASSUMED_SOURCES
 from dovetail.hardware.topology import Dimension
 from dovetail.parallel.recipes import PlanEntry
 from dovetail.report.captured import captured_brief
+from dovetail.report.outcome import plain, plan_record
 from dovetail.report.plain import Record
-from dovetail.report.record import plain, plan_record
 from dovetail.report.silicon import silicon_record
 from dovetail.stable_names import stable_names_of
 from dovetail.workload.graph import Block

@@ -1,21 +1,35 @@
-"""A joint search as tables: the system, the plans, the proof, what separate searches come to, and what comes next."""
+"""A joint search: the system, the plans, the proof, what separate searches come to, and what comes next."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dovetail.hardware.endpoints import SM_DRIVEN, endpoint_coded
-from dovetail.report.budgets import base_over_limits_notes, beyond, limits_table
+from dovetail.report.budgets import base_over_limits_notes, beyond, limits_table, set_limits
+from dovetail.report.figures import (
+    Figure,
+    FigureList,
+    FigureRow,
+    Figures,
+    FigureTable,
+    Part,
+    Phrase,
+    Sentences,
+    TextOnly,
+    entries_record,
+    labelled,
+    phrase,
+)
 from dovetail.report.labels import counted, gain, number, percent, plan_in_brief
-from dovetail.report.sensitivities import own_best_table, sensitivity_tables
-from dovetail.report.table import Table
+from dovetail.report.outcome import plan_record
+from dovetail.report.sensitivities import behind_frac, sensitivity_figures
 from dovetail.search.codesign.answers import Separate, SystemAnswer, gain_frac
 from dovetail.search.codesign.joint import JointFound, SearchCounts
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.sensitivity import Sensitivity
-from dovetail.search.codesign.system_labels import BY_SIZE_WORDS, as_labels, value_label
+from dovetail.search.codesign.system_labels import BY_SIZE_WORDS, as_labels, space_labels, value_label
 from dovetail.search.codesign.systems import CORES
 from dovetail.search.metrics import ChipFigures, Metric
 from dovetail.units import format_s
@@ -100,25 +114,108 @@ def system_in_brief(system: dict[str, float]) -> str:
     return f"{cores_in_brief(system)}, {shown(system['sram_mib'])} MiB, {memory}{ended}"
 
 
-def codesigned_tables(report: CodesignReport) -> tuple[Table, ...]:
-    tables = [
-        Table(title=sentence(report), notes=(proof(report),)),
+def codesigned_figures(report: CodesignReport) -> Figures:
+    """Everything known of a joint search, the answer first."""
+    found, question, base = report.found, report.question, report.question.base
+    return (
+        FigureTable(
+            title=labelled("answer", sentence(report)),
+            notes=(labelled("proof", proof(report)),),
+            rows=(
+                Figure("name", report.name),
+                Figure("feasible", True),
+                Figure("metric", report.metric_name),
+                Figure("algorithm", report.algorithm),
+                Figure("base", base.name),
+                Figure("network", report.network),
+                Figure("preset", report.preset),
+                Figure("spec", dict(report.asked)),
+                Figure("budget", set_limits(question.budget)),
+                Figure("assumed_limits", list(report.assumed)),
+                Figure("space", space_labels(question.space)),
+            ),
+        ),
         _system_table(report),
-        limits_table(report.question.budget, report.best, report.assumed),
-        *_plans_tables(report),
-    ]
-    if report.per_model_best:
-        briefs = [system_in_brief(own.system) for own in report.per_model_best]
-        names = [case.name for case in report.question.cases]
-        tables.append(own_best_table(names, report.best, report.per_model_best, briefs))
-    if report.sensitivity is not None:
-        tables += sensitivity_tables(report.sensitivity)
-    if report.separate is not None:
-        tables.append(_separate_table(report))
-    if report.others:
-        tables.append(_others_table(report))
-    tables.append(Table(title="Notes", notes=tuple(f"- {note}" for note in notes(report))))
-    return tuple(table for table in tables if table.rows or table.notes)
+        limits_table(question.budget, report.best, report.assumed),
+        FigureList(
+            key="best.models",
+            title="Plans on it",
+            items=range(len(question.cases)),
+            figures=lambda index: _model(report, index, report.best),
+        ),
+        FigureTable(within="best", rows=tuple(_system(report, report.best))),
+        FigureList(
+            key="per_model_best",
+            title="Each model against the best system for it alone" if report.per_model_best else "",
+            items=range(len(report.per_model_best)),
+            figures=lambda index: _own_best(report, index),
+        ),
+        *((FigureTable(rows=(Figure("sensitivity", None),)),) if report.sensitivity is None else ()),
+        *(() if report.sensitivity is None else sensitivity_figures(report.sensitivity, base)),
+        _separate_table(report),
+        FigureList(
+            key="others",
+            title="Other systems that were scored, by even plans" if report.others else "",
+            items=report.others,
+            figures=lambda one: _system(report, one),
+            notes=(READING,),
+        ),
+        FigureTable(
+            title="Notes",
+            rows=(
+                Figure("is_proven", found.gap_frac == 0),
+                Figure("gap_frac", found.gap_frac),
+                *(Figure(name, count) for name, count in asdict(found.census).items()),
+            ),
+            notes=(Sentences("notes", notes(report)),),
+        ),
+    )
+
+
+def _system(report: CodesignReport, answer: SystemAnswer) -> Iterator[Figure | TextOnly]:
+    """One system, and what every model comes to on it."""
+    gained = None if report.base is None else gain_frac(answer, report.base, report.weights)
+    yield Figure("system", as_labels(report.question.base, answer.system), system_in_brief(answer.system), "system")
+    yield Figure("area_mm2", answer.area_mm2, number(answer.area_mm2), "mm2")
+    yield Figure("power_w", answer.power_w, number(answer.power_w), "W")
+    yield TextOnly("behind the best", _behind(report, answer), "behind")
+    yield Figure("price_usd", answer.price_usd)
+    yield Figure("gain_frac", gained)
+    models = range(len(report.question.cases))
+    yield Figure("models", [entries_record(_model(report, index, answer)) for index in models])
+
+
+def _model(report: CodesignReport, index: int, answer: SystemAnswer) -> Iterator[Figure | TextOnly | Phrase]:
+    """What one model comes to on a system."""
+    case, own = report.question.cases[index], answer.cases[index]
+    over = "-" if report.base is None else gain(report.base.cases[index].loss / own.loss - 1.0)
+    figure = report.figure(index, answer)
+    yield labelled("model", case.name, "model")
+    yield Figure("step_s", own.step_s, format_s(own.step_s), "step")
+    yield phrase(
+        "{} {}",
+        Figure("figure", figure, number(figure)),
+        labelled("unit", unit_of(report, index)),
+        label=report.metric_name,
+        align="r",
+    )
+    yield TextOnly("gain of one model", over, "gain")
+    yield Figure("plan", plan_record(own.plan), plan_in_brief(own.plan), "plan")
+    yield Figure("global_batch", case.workload.global_batch)
+    yield Figure("seq", case.workload.seq)
+    yield Figure("weight", case.weight)
+    yield Figure("energy_j", own.energy_j)
+
+
+def _own_best(report: CodesignReport, index: int) -> Iterator[Figure]:
+    """How far the best system is behind the one that a model would have alone."""
+    own = report.per_model_best[index]
+    behind = behind_frac(report.best, index, own)
+    yield labelled("model", report.question.cases[index].name, "model")
+    yield Figure("behind_frac", behind, percent(behind), "behind")
+    yield Figure("system", as_labels(report.question.base, own.system), system_in_brief(own.system), "its own best")
+    yield Figure("step_s", own.cases[0].step_s)
+    yield Figure("plan", plan_record(own.cases[0].plan))
 
 
 def sentence(report: CodesignReport) -> str:
@@ -163,23 +260,44 @@ def _no_proof(report: CodesignReport, counts: str) -> str:
     return f"{message}; {looked}; {could}"
 
 
-def _system_table(report: CodesignReport) -> Table:
-    base, best = report.base, report.best
-    chip = report.question.base
+def _system_table(report: CodesignReport) -> FigureTable:
+    """The best system beside the base chip, knob by knob."""
+    base, best, chip = report.base, report.best, report.question.base
     own, other = as_labels(chip, best.system), as_labels(chip, base.system) if base else {}
-    rows = [
-        (words, shown(own[name]), shown(other[name]) if base else "-", _choices(report, name))
-        for name, words in _LABELS.items()
-    ]
+    space = space_labels(report.question.space)
     taken = (("area, mm2", "area_mm2"), ("power, W", "power_w"), ("cost, $", "price_usd"))
-    rows += [
-        (words, number(getattr(best, name)), number(getattr(base, name)) if base else "-", "") for words, name in taken
-    ]
-    return Table(
+
+    def of_base(key: str, value: Any, text: str) -> Part:
+        return Figure(f"base_system.{key}", value, text)
+
+    return FigureTable(
         title="The system",
-        columns=("", "best", report.question.base.name, "chosen from"),
-        rows=tuple(rows),
+        columns=("", "best", labelled("base", chip.name), "chosen from"),
         align="lrrl",
+        rows=(
+            *(
+                FigureRow(
+                    (
+                        label,
+                        Figure(f"best.system.{name}", own[name], shown(own[name])),
+                        of_base(f"system.{name}", other[name], shown(other[name])) if base else "-",
+                        Figure(f"space.{name}", space[name], _choices(report, name)),
+                    )
+                )
+                for name, label in _LABELS.items()
+            ),
+            *(
+                FigureRow(
+                    (
+                        label,
+                        Figure(f"best.{name}", getattr(best, name), number(getattr(best, name))),
+                        of_base(name, getattr(base, name), number(getattr(base, name))) if base else "-",
+                        "",
+                    )
+                )
+                for label, name in taken
+            ),
+        ),
     )
 
 
@@ -196,63 +314,44 @@ def _choices(report: CodesignReport, name: str) -> str:
     return ", ".join(few) if len(few) <= 4 else f"{few[0]}, {few[1]} ... {few[-1]}"
 
 
-def _plans_tables(report: CodesignReport) -> tuple[Table, ...]:
-    rows = []
-    for index, case in enumerate(report.question.cases):
-        own = report.best.cases[index]
-        over = "-" if report.base is None else gain(report.base.cases[index].loss / own.loss - 1.0)
-        figure = f"{number(report.figure(index, report.best))} {unit_of(report, index)}"
-        rows.append((case.name, format_s(own.step_s), figure, over, plan_in_brief(own.plan)))
-    return (
-        Table(
-            title="Plans on it",
-            columns=("model", "step", report.metric_name, "gain", "plan"),
-            rows=tuple(rows),
-            align="lrrrl",
+def _separate_table(report: CodesignReport) -> FigureTable:
+    """What one search after the other comes to, and both together; in text where it was asked for."""
+    separate, base_name = report.separate, labelled("base", report.question.base.name)
+    plan_first, chip_first = (separate.plan_then_chip, separate.chip_then_plan) if separate else (None, None)
+    ways: tuple[tuple[Part, str, SystemAnswer | None], ...] = (
+        (phrase("{}, its best plan", base_name), "base_system", report.base),
+        ("then the best chip for that plan", "plan_then_chip", plan_first),
+        ("the best chip for a plan by rule of thumb, then its best plan", "chip_then_plan", chip_first),
+        ("both together", "best", report.best),
+    )
+    beyond_limits = () if report.base is None else beyond(report.question.budget, report.base)
+    return FigureTable(
+        title="One search after the other, and both together" if separate else "",
+        columns=("", "behind", "cores and plan"),
+        align="lrl",
+        rows=(
+            *(_way(report, label, key, answer) for label, key, answer in ways),
+            *(Figure(key, answer and entries_record(_system(report, answer))) for _, key, answer in ways),
+            *(() if report.base is None else (Figure("base_system.beyond_limits", list(beyond_limits)),)),
         ),
     )
 
 
-def _separate_table(report: CodesignReport) -> Table:
-    assert report.separate is not None
-    ways = (
-        (f"{report.question.base.name}, its best plan", report.base),
-        ("then the best chip for that plan", report.separate.plan_then_chip),
-        ("the best chip for a plan by rule of thumb, then its best plan", report.separate.chip_then_plan),
-        ("both together", report.best),
+def _way(report: CodesignReport, label: Part, key: str, answer: SystemAnswer | None) -> FigureRow:
+    if answer is None:
+        return FigureRow((label, "-", ""))
+    system = as_labels(report.question.base, answer.system)
+    plan = answer.cases[0].plan
+    brief = phrase(
+        "{}; {}",
+        Figure(f"{key}.system", system, system_in_brief(answer.system)),
+        Figure(f"{key}.models[0].plan", plan_record(plan), plan_in_brief(plan)),
     )
-    rows = tuple(
-        (words, "-" if answer is None else _behind(report, answer), "" if answer is None else _brief(answer))
-        for words, answer in ways
-    )
-    return Table(
-        title="One search after the other, and both together",
-        columns=("", "behind", "cores and plan"),
-        rows=rows,
-        align="lrl",
-    )
+    return FigureRow((label, TextOnly("behind the best", _behind(report, answer)), brief))
 
 
 def _behind(report: CodesignReport, answer: SystemAnswer) -> str:
     return percent(1.0 - 1.0 / (1.0 + gain_frac(report.best, answer, report.weights)))
-
-
-def _brief(answer: SystemAnswer) -> str:
-    return f"{system_in_brief(answer.system)}; {plan_in_brief(answer.cases[0].plan)}"
-
-
-def _others_table(report: CodesignReport) -> Table:
-    rows = tuple(
-        (system_in_brief(one.system), number(one.area_mm2), number(one.power_w), _behind(report, one))
-        for one in report.others
-    )
-    return Table(
-        title="Other systems that were scored, by even plans",
-        columns=("system", "mm2", "W", "behind"),
-        rows=rows,
-        align="lrrr",
-        notes=(READING,),
-    )
 
 
 def notes(report: CodesignReport) -> tuple[str, ...]:

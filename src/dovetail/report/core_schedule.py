@@ -1,16 +1,29 @@
-"""Operators on the cores of a chip: a schedule as plain data, as tables with a chart, and as tracks of a timeline."""
+"""Operators on the cores of a chip: a schedule as an answer with a chart, and as tracks of a timeline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from dovetail.opsched.problem import HBM, TENSOR, VECTOR, WHOLE, CoreSchedule
 from dovetail.opsched.tensors import peak_hbm_bytes, peak_sram_bytes
+from dovetail.report.figures import (
+    Figure,
+    FigureList,
+    FigureRow,
+    Figures,
+    FigureTable,
+    Part,
+    Phrase,
+    TextOnly,
+    joined,
+    labelled,
+    phrase,
+)
 from dovetail.report.labels import percent
 from dovetail.report.plain import Record
-from dovetail.report.table import Table
 from dovetail.report.tracks import Counter, Process, Slice, Track
 from dovetail.units import format_bytes, format_s
 
@@ -28,30 +41,96 @@ def is_best(schedule: CoreSchedule) -> bool:
     return schedule.makespan_beats == schedule.bound_beats
 
 
-def schedule_record(schedule: CoreSchedule, *, model: str, block: str, chip: str, limit_s: float) -> Record:
-    """`limit_s` is how long an exact schedule was looked for, 0 where it is the list scheduler's."""
+def schedule_figures(schedule: CoreSchedule, *, model: str, block: str, chip: str, limit_s: float) -> Figures:
+    """A schedule, what it holds, and its operators as they start.
+
+    `limit_s` is how long an exact schedule was looked for, 0 where it is the list scheduler's.
+    """
     problem = schedule.problem
-    return {
-        "model": model,
-        "block": block,
-        "chip": chip,
-        "num_tensor_cores": int(problem.stock[TENSOR]),
-        "num_vector_cores": int(problem.stock[VECTOR]),
-        "is_exact": limit_s > 0 and is_best(schedule),
-        "limit_s": limit_s or None,
-        "makespan_s": schedule.makespan_s,
-        "bound_s": schedule.bound_s,
-        "gap_frac": schedule.gap_frac,
-        "fits": fits(schedule),
-        "peak_hbm_bytes": peak_hbm_bytes(schedule),
-        "hbm_bytes": problem.hbm_bytes,
-        "peak_sram_bytes": peak_sram_bytes(schedule),
-        "sram_bytes": problem.sram_bytes,
-        "tensor_busy_frac": busy_frac(schedule, TENSOR),
-        "vector_busy_frac": busy_frac(schedule, VECTOR),
-        "hbm_busy_frac": busy_frac(schedule, HBM),
-        "operators": [_operator(schedule, i) for i in working(schedule)],
-    }
+    hbm_bytes, sram_bytes = peak_hbm_bytes(schedule), peak_sram_bytes(schedule)
+
+    def held(key: str, what: int) -> Figure:
+        frac = busy_frac(schedule, what)
+        return Figure(f"{key}_busy_frac", frac, percent(frac))
+
+    def cores(kind: int) -> FigureRow:
+        word, num = KINDS[kind], int(problem.stock[kind])
+        return FigureRow(
+            (f"{word} cores", Figure(f"num_{word}_cores", num, str(num)), phrase("{} busy", held(word, kind)))
+        )
+
+    return (
+        FigureTable(
+            title=phrase("{}, {}, on {}", labelled("model", model), labelled("block", block), labelled("chip", chip)),
+            align="lrl",
+            rows=(
+                FigureRow(
+                    (
+                        "time",
+                        Figure("makespan_s", schedule.makespan_s, format_s(schedule.makespan_s)),
+                        _found_label(schedule, limit_s),
+                    )
+                ),
+                FigureRow(
+                    (
+                        "bound",
+                        Figure("bound_s", schedule.bound_s, format_s(schedule.bound_s)),
+                        "no schedule of these operators is shorter",
+                    )
+                ),
+                cores(TENSOR),
+                cores(VECTOR),
+                FigureRow(("HBM bandwidth", "", phrase("{} used", held("hbm", HBM)))),
+                FigureRow(
+                    (
+                        "HBM",
+                        Figure("peak_hbm_bytes", hbm_bytes, format_bytes(hbm_bytes)),
+                        phrase(
+                            "at the peak, of {}{}",
+                            Figure("hbm_bytes", problem.hbm_bytes, format_bytes(problem.hbm_bytes)),
+                            "" if fits(schedule) else ": does not fit; lower --batch",
+                        ),
+                    )
+                ),
+                FigureRow(
+                    (
+                        "SRAM",
+                        Figure("peak_sram_bytes", sram_bytes, format_bytes(sram_bytes)),
+                        phrase(
+                            "in blocks at the peak, of {}",
+                            Figure("sram_bytes", problem.sram_bytes, format_bytes(problem.sram_bytes)),
+                        ),
+                    )
+                ),
+                Figure("is_exact", limit_s > 0 and is_best(schedule)),
+                Figure("limit_s", limit_s or None),
+                Figure("gap_frac", schedule.gap_frac),
+                Figure("fits", fits(schedule)),
+            ),
+        ),
+        FigureList(
+            key="operators",
+            title="Operators as they start",
+            items=working(schedule),
+            figures=lambda i: _operator_figures(schedule, i),
+            notes=("Cores: t tensor, v vector.",),
+        ),
+    )
+
+
+def _operator_figures(schedule: CoreSchedule, i: int) -> Iterator[Figure | TextOnly | Phrase]:
+    said = _operator(schedule, i)
+    need = {f"num_{word}_cores": word[0] for word in KINDS.values()}
+    cores = [Figure(key, said[key], f"{said[key]}{letter}") for key, letter in need.items() if said[key]]
+    scale = CHART_WIDTH / schedule.makespan_beats
+    begin, end = int(schedule.start_beats[i] * scale), int(np.ceil(schedule.end_beats[i] * scale))
+    drawn = "·" * begin + "█" * max(end - begin, 1)
+    lasts_s = float(schedule.end_beats[i] - schedule.start_beats[i]) * schedule.problem.beat_s
+    yield labelled("name", said["name"], "operator")
+    yield replace(joined(" ", cores or ("-",), "cores"), align="r")
+    yield TextOnly("end_s less start_s", format_s(lasts_s, 2), "time")
+    yield TextOnly("bar", drawn[:CHART_WIDTH].ljust(CHART_WIDTH, "·"), "from the start to the end", "l")
+    yield from (Figure(key, value) for key, value in said.items())
 
 
 def _operator(schedule: CoreSchedule, i: int) -> Record:
@@ -80,53 +159,14 @@ def busy_frac(schedule: CoreSchedule, what: int) -> float:
     return float(held / max(int(problem.stock[what]) * schedule.makespan_beats, 1))
 
 
-def schedule_tables(schedule: CoreSchedule, *, model: str, block: str, chip: str, limit_s: float) -> tuple[Table, ...]:
-    """As `schedule_record` has it, for people."""
-    problem = schedule.problem
-    hbm_bytes, sram_bytes = peak_hbm_bytes(schedule), peak_sram_bytes(schedule)
-    rows = (
-        ("time", format_s(schedule.makespan_s), _found_label(schedule, limit_s)),
-        ("bound", format_s(schedule.bound_s), "no schedule of these operators is shorter"),
-        ("tensor cores", f"{problem.stock[TENSOR]}", f"{percent(busy_frac(schedule, TENSOR))} busy"),
-        ("vector cores", f"{problem.stock[VECTOR]}", f"{percent(busy_frac(schedule, VECTOR))} busy"),
-        ("HBM bandwidth", "", f"{percent(busy_frac(schedule, HBM))} used"),
-        (
-            "HBM",
-            format_bytes(hbm_bytes),
-            f"at the peak, of {format_bytes(problem.hbm_bytes)}{_over(schedule)}",
-        ),
-        ("SRAM", format_bytes(sram_bytes), f"in blocks at the peak, of {format_bytes(problem.sram_bytes)}"),
-    )
-    chart = Table(
-        title="Operators as they start",
-        columns=("operator", "cores", "time", "from the start to the end"),
-        rows=tuple(_chart_row(schedule, i) for i in working(schedule)),
-        align="lrrl",
-        notes=("Cores: t tensor, v vector.",),
-    )
-    return Table(title=f"{model}, {block}, on {chip}", rows=rows, align="lrl"), chart
-
-
-def _found_label(schedule: CoreSchedule, limit_s: float) -> str:
+def _found_label(schedule: CoreSchedule, limit_s: float) -> Part:
     """Whose schedule it is, and how good: one is called exact only with its proof."""
     if is_best(schedule):
         return f"{'exact' if limit_s else 'list'} schedule; the best there is"
-    how = f"best found within a limit of {format_s(limit_s, 2)}" if limit_s else "list schedule"
-    return f"{how}; at most {percent(schedule.gap_frac)} could be saved"
-
-
-def _over(schedule: CoreSchedule) -> str:
-    return "" if fits(schedule) else ": does not fit; lower --batch"
-
-
-def _chart_row(schedule: CoreSchedule, i: int) -> tuple[str, str, str, str]:
-    need = schedule.problem.modes.need[schedule.mode[i]]
-    cores = " ".join(f"{need[kind]}{word[0]}" for kind, word in KINDS.items() if need[kind])
-    scale = CHART_WIDTH / schedule.makespan_beats
-    begin, end = int(schedule.start_beats[i] * scale), int(np.ceil(schedule.end_beats[i] * scale))
-    drawn = "·" * begin + "█" * max(end - begin, 1)
-    lasts_s = float(schedule.end_beats[i] - schedule.start_beats[i]) * schedule.problem.beat_s
-    return schedule.problem.names[i], cores or "-", format_s(lasts_s, 2), drawn[:CHART_WIDTH].ljust(CHART_WIDTH, "·")
+    limit = Figure("limit_s", limit_s or None, format_s(limit_s, 2))
+    how: Part = phrase("best found within a limit of {}", limit) if limit_s else "list schedule"
+    gap = Figure("gap_frac", schedule.gap_frac, percent(schedule.gap_frac))
+    return phrase("{}; at most {} could be saved", how, gap)
 
 
 def schedule_processes(schedule: CoreSchedule, chip: str) -> tuple[Process, ...]:

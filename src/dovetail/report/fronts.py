@@ -1,9 +1,11 @@
-"""A Pareto front as tables: some systems of it along the first axis, the proof, and what figures are of."""
+"""A Pareto front: its systems, the proof, and what figures are of; in text some systems along the first axis."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,24 @@ import numpy as np
 from dovetail.parallel.plan import Plan
 from dovetail.report.budgets import assumed_notes, set_limits
 from dovetail.report.codesigned import READING, ruled_out, shown, system_in_brief
-from dovetail.report.labels import counted, number, percent
-from dovetail.report.table import Table
+from dovetail.report.figures import (
+    Figure,
+    FigureList,
+    Figures,
+    FigureTable,
+    Sentences,
+    TextOnly,
+    entries_record,
+    labelled,
+    part_text,
+    phrase,
+)
+from dovetail.report.labels import counted, number, percent, plan_in_brief
+from dovetail.report.plain import Record
 from dovetail.search.codesign.pareto import ENERGY, FrontSystem, ParetoFound
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.refining import system_at
-from dovetail.search.codesign.system_labels import as_labels
+from dovetail.search.codesign.system_labels import as_labels, space_labels
 from dovetail.search.metrics import ChipFigures
 from dovetail.search.space import Point
 
@@ -24,6 +38,7 @@ MANY_SAMPLES = "samples or tokens"
 MOST_AXES_WITH_WAYS = 4
 FIELDS = {"area": "area_mm2", "power": "power_w", "cost": "price_usd", ENERGY: "energy_j"}
 UNITS = {"area": "mm2", "power": "W", "cost": "$", ENERGY: "J a step"}
+COUNTS = ("num_systems", "num_beyond", "num_unshardable", "num_unfit", "num_bounded_away", "num_scored")
 _TURNED = {"core_buffer_kib": "KiB a core", "clock_mhz": "MHz", "link_gb_per_s": "GB/s", "num_devices": "devices"}
 
 
@@ -95,27 +110,99 @@ class FrontReport:
         return unit.replace(MANY_SAMPLES, noun).replace("sample or token", noun.removesuffix("s"))
 
 
-def front_tables(report: FrontReport) -> tuple[Table, ...]:
-    found = report.found
+def front_figures(report: FrontReport) -> Figures:
+    """Everything known of a front, the answer first; in text some systems along its first axis."""
+    question, found = report.question, report.found
     some = _along(found.systems, report.num_shown)
-    rows = tuple(
-        (_brief(report, one), *(number(report.on(axis, one)) for axis in found.axes), *_ways(report, one))
-        for one in some
+    census = asdict(found.census)
+    num_front = Figure("num_front", len(found.systems), counted(len(found.systems), "system"))
+    title = phrase(
+        "{} of {} on the front, along {}", TextOnly("systems shown", f"{len(some):,}"), num_front, found.axes[0]
     )
-    ways = ("ways",) if _has_ways(report) else ()
     reading = (READING, "ways: tensor x pipeline x data parallel, of the first model")
-    message = f"{len(some):,} of {counted(len(found.systems), 'system')} on the front, along {found.axes[0]}"
     return (
-        Table(title=sentence(report), notes=(proof(report),)),
-        Table(
-            title=message if len(some) < len(found.systems) else "The front",
-            columns=("system", *(_head(axis) for axis in found.axes), *ways),
-            rows=rows,
-            align=f"l{'r' * len(found.axes)}{'l' * len(ways)}",
-            notes=reading[: 1 + len(ways)],
+        FigureTable(
+            title=labelled("answer", sentence(report)),
+            notes=(labelled("proof", proof(report)),),
+            rows=(
+                Figure("name", report.name),
+                Figure("feasible", True),
+                Figure("axes", list(found.axes)),
+                Figure("metric", report.metric_name),
+                Figure("unit", report.unit(report.metric_name)),
+                Figure("base", question.base.name),
+                Figure("network", report.network),
+                Figure("preset", report.preset),
+                Figure("is_over_base", report.is_over_base),
+                Figure("spec", dict(report.asked)),
+                Figure("budget", set_limits(question.budget)),
+                Figure("assumed_limits", list(report.assumed)),
+                Figure("space", space_labels(question.space)),
+            ),
         ),
-        Table(title="Notes", notes=tuple(f"- {note}" for note in notes(report))),
+        FigureList(
+            key="front",
+            title=title if len(some) < len(found.systems) else "The front",
+            items=found.systems,
+            shown=some,
+            figures=lambda one: _system(report, one),
+            notes=reading if _has_ways(report) else reading[:1],
+        ),
+        FigureTable(
+            title="Notes",
+            rows=(
+                num_front,
+                *(Figure(name, census[name]) for name in COUNTS),
+                Figure("energy_low_frac", found.energy_low_frac),
+            ),
+            notes=(Sentences("notes", notes(report)),),
+        ),
     )
+
+
+def _system(report: FrontReport, one: FrontSystem) -> Iterator[Figure | TextOnly]:
+    """A system of the front: what it comes to in all, a column for each axis, and its models."""
+    labels = {FIELDS.get(axis, "figure"): axis for axis in report.found.axes}
+    yield Figure("system", as_labels(report.question.base, report.system(one)), _brief(report, one), "system")
+    yield Figure("figure", report.figure(one))
+    for name in FIELDS.values():
+        yield Figure(name, getattr(one, name))
+    for name, axis in labels.items():
+        value = report.on(axis, one)
+        yield Figure(name, value, number(value), _head(axis))
+    if _has_ways(report):
+        plan = report.plan_of(0, one.score.point, one.score.cases[0].plan)
+        ways = f"{plan.tensor_parallel}x{plan.pipeline_parallel}x{plan.data_parallel}"
+        yield TextOnly("ways", ways, "ways", "l")
+    yield Figure("models", lambda: _models(report, one))
+
+
+def _models(report: FrontReport, one: FrontSystem) -> list[Record]:
+    return [
+        {
+            "model": case.name,
+            "step_s": own.step_s,
+            "energy_j": own.energy_j,
+            "plan": plan_in_brief(report.plan_of(index, one.score.point, own.plan)),
+        }
+        for index, (case, own) in enumerate(zip(report.question.cases, one.score.cases, strict=True))
+    ]
+
+
+def front_csv(report: FrontReport) -> str:
+    """One line for each system, best by the first axis first."""
+    told = io.StringIO()
+    writer = csv.writer(told, lineterminator="\n")
+    for place, one in enumerate(report.found.systems):
+        record = entries_record(_system(report, one))
+        models = record.pop("models")
+        row = {**record.pop("system"), **record}
+        for own in models:
+            row |= {f"{name} of {own['model']}": own[name] for name in ("step_s", "energy_j", "plan")}
+        if not place:
+            writer.writerow(row)
+        writer.writerow(row.values())
+    return told.getvalue()
 
 
 def _along(systems: tuple[FrontSystem, ...], num: int) -> list[FrontSystem]:
@@ -132,14 +219,6 @@ def _head(axis: str) -> str:
 def _has_ways(report: FrontReport) -> bool:
     """With more axes there is no room for them."""
     return len(report.found.axes) <= MOST_AXES_WITH_WAYS
-
-
-def _ways(report: FrontReport, one: FrontSystem) -> tuple[str, ...]:
-    """How the first model's plan cuts it."""
-    if not _has_ways(report):
-        return ()
-    plan = report.plan_of(0, one.score.point, one.score.cases[0].plan)
-    return (f"{plan.tensor_parallel}x{plan.pipeline_parallel}x{plan.data_parallel}",)
 
 
 def _brief(report: FrontReport, one: FrontSystem) -> str:
@@ -183,7 +262,7 @@ def _figure_labels(report: FrontReport) -> tuple[str, ...]:
 def notes(report: FrontReport) -> tuple[str, ...]:
     told = [
         *_figure_labels(report),
-        *assumed_notes(set_limits(report.question.budget), report.assumed),
+        *map(part_text, assumed_notes(set_limits(report.question.budget), report.assumed)),
         f"network: {report.network}; space: {report.preset}; area, power and cost are of all devices",
         "plans with uneven stages or recompute by stage are left out: `dovetail codesign` searches them for one system",
         "figures that agree in seven digits count as equal, and the first of equal systems stands for all",

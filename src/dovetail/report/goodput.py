@@ -1,78 +1,117 @@
-"""What a run of many steps comes to on a cluster that fails, as rows and as plain data."""
+"""What a run of many steps comes to on a cluster that fails."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
 
 from dovetail.evaluate import Outcome
+from dovetail.report.figures import Entry, Figure, FigureRow, Part, Phrase, TextOnly, joined, labelled, phrase
 from dovetail.report.labels import counted, number, percent
 from dovetail.step.goodput import MIN_USEFUL_FRAC, Goodput, young_s
 from dovetail.units import format_bytes, format_count, format_duration
 
-Rows = tuple[tuple[str, str], ...]
 SHOWN_FRAC = 0.0005  # what would show as 0.0 % is left out
 
 
-def goodput_rows(outcome: Outcome) -> Rows:
+def goodput_rows(outcome: Outcome) -> Iterator[Entry]:
     """Nothing where nothing is known of failures."""
     found = outcome.goodput
     if not isinstance(found, Goodput):
-        return ()
-    return (("goodput", _share(outcome, found)), ("checkpoints", _checkpoints(found)))
+        return
+    yield _share(outcome, found)
+    yield _checkpoints(found)
+    yield Figure("goodput.useful_frac", found.useful_frac)
+    yield Figure("goodput.gets_on", found.gets_on)
+    yield Figure("goodput.samples_per_s", found.useful_frac * outcome.samples_per_s)
+    if outcome.workload.model.sample == "tokens":
+        yield Figure("goodput.tokens_per_s", found.useful_frac * outcome.tokens_per_s)
+    yield Figure("goodput.slowed_step_s", found.slowed_step_s)
+    yield Figure("goodput.best_num_steps", found.best_num_steps)
+    yield Figure("goodput.best_frac", found.best_frac)
+    yield Figure("goodput.write_s", found.recovery.write_s)
+    yield Figure("goodput.young_s", young_s(found.recovery))
+    for _, lost in _losses(found):
+        yield lost
 
 
-def _share(outcome: Outcome, found: Goodput) -> str:
+def _share(outcome: Outcome, found: Goodput) -> Phrase:
     sample = outcome.workload.model.sample
-    per_s = outcome.tokens_per_s if sample == "tokens" else outcome.samples_per_s
-    words = f"{percent(found.useful_frac)} of the time is of use, {number(found.useful_frac * per_s)} {sample}/s"
+    noun, per_s = ("tokens", outcome.tokens_per_s) if sample == "tokens" else ("samples", outcome.samples_per_s)
+    useful_per_s = found.useful_frac * per_s
+    said: Part = phrase(
+        "{} of the time is of use, {} {}/s",
+        Figure("goodput.useful_frac", found.useful_frac, percent(found.useful_frac)),
+        Figure(f"goodput.{noun}_per_s", useful_per_s, number(useful_per_s)),
+        labelled("workload.sample", sample),
+    )
     if not found.gets_on:
-        words = f"0 % of the time is of use: this job never gets on; {_way_out(found)}"
-    lost = [f"{percent(share)} {what}" for what, share in _losses(found) if share >= SHOWN_FRAC]
-    return f"{words}; lost: {', '.join(lost)}" if lost else words
+        said = phrase(
+            "{} of the time is of use: this job never gets on; {}",
+            TextOnly("no share", "0 %"),
+            _way_out(found),
+        )
+    lost = [phrase("{} {}", share, what) for what, share in _losses(found) if share.value >= SHOWN_FRAC]
+    return phrase("{}{}", said, phrase("; lost: {}", joined(", ", lost)) if lost else "", label="goodput")
 
 
-def _way_out(found: Goodput) -> str:
+def _way_out(found: Goodput) -> Part:
     """What keeps a job from getting on, and what would help."""
     if found.best_frac >= MIN_USEFUL_FRAC:
-        every = counted(found.best_num_steps, "step")
-        return f"checkpoints come too rarely, and after every {every} they would leave {percent(found.best_frac)}"
+        return phrase(
+            "checkpoints come too rarely, and after every {} they would leave {}",
+            Figure("goodput.best_num_steps", found.best_num_steps, counted(found.best_num_steps, "step")),
+            Figure("goodput.best_frac", found.best_frac, percent(found.best_frac)),
+        )
     if found.replace_frac >= max(found.restart_frac, found.rework_frac):
         return "devices turn slow more often than they can be replaced; give onsets a longer mtbf, or leave them out"
     recovery = found.recovery
     cycle_s = found.interval_s + recovery.write_s
-    return (
-        f"it fails every {format_duration(recovery.mtbf_s)}, and needs {format_duration(cycle_s)} from checkpoint to"
-        f" checkpoint and {format_duration(recovery.restart_s)} to restart; a longer mtbf, shorter intervals or faster"
-        " storage would help"
+    return phrase(
+        "it fails every {}, and needs {} from checkpoint to checkpoint and {} to restart; a longer mtbf, shorter"
+        " intervals or faster storage would help",
+        Figure("goodput.mtbf_s", recovery.mtbf_s, format_duration(recovery.mtbf_s)),
+        TextOnly("interval_s and write_s", format_duration(cycle_s)),
+        Figure("goodput.restart_s", recovery.restart_s, format_duration(recovery.restart_s)),
     )
 
 
-def _losses(found: Goodput) -> list[tuple[str, float]]:
+def _losses(found: Goodput) -> list[tuple[str, Figure]]:
     """Most lost first."""
     losses = [
-        ("to checkpoints", found.checkpoint_frac),
-        ("to work done again", found.rework_frac),
-        ("to restarts", found.restart_frac),
-        ("to slow devices", found.slow_frac),
-        ("to replacing slow devices", found.replace_frac),
+        ("to checkpoints", "checkpoint_frac"),
+        ("to work done again", "rework_frac"),
+        ("to restarts", "restart_frac"),
+        ("to slow devices", "slow_frac"),
+        ("to replacing slow devices", "replace_frac"),
     ]
-    return sorted(losses, key=lambda loss: -loss[1])
+    shares = ((what, key, getattr(found, key)) for what, key in losses)
+    figures = [(what, Figure(f"goodput.{key}", share, percent(share))) for what, key, share in shares]
+    return sorted(figures, key=lambda loss: -loss[1].value)
 
 
-def _checkpoints(found: Goodput) -> str:
+def _checkpoints(found: Goodput) -> Phrase:
     recovery = found.recovery
-    beside = f", then {format_duration(recovery.write_s)} beside compute" if recovery.write_s else ""
-    taking = f"{format_bytes(found.checkpoint_bytes)} in {format_duration(recovery.stall_s)}{beside}"
-    every = f"every {format_duration(found.interval_s)} ({counted(found.num_steps, 'step')}, {_judged(found)})"
-    failing = f"a failure every {format_duration(recovery.mtbf_s)}, {format_duration(recovery.restart_s)} to restart"
-    return f"{taking}, {every}; {failing}"
-
-
-def _judged(found: Goodput) -> str:
-    if found.num_steps == found.best_num_steps:
-        return "the best"
-    return f"best {found.best_num_steps:,}: {percent(found.best_frac)}"
+    write = Figure("goodput.write_s", recovery.write_s, format_duration(recovery.write_s))
+    judged: Part = "the best"
+    if found.num_steps != found.best_num_steps:
+        judged = phrase(
+            "best {}: {}",
+            Figure("goodput.best_num_steps", found.best_num_steps, f"{found.best_num_steps:,}"),
+            Figure("goodput.best_frac", found.best_frac, percent(found.best_frac)),
+        )
+    return phrase(
+        "{} in {}{}, every {} ({}, {}); a failure every {}, {} to restart",
+        Figure("goodput.checkpoint_bytes", found.checkpoint_bytes, format_bytes(found.checkpoint_bytes)),
+        Figure("goodput.stall_s", recovery.stall_s, format_duration(recovery.stall_s)),
+        phrase(", then {} beside compute", write) if recovery.write_s else "",
+        Figure("goodput.interval_s", found.interval_s, format_duration(found.interval_s)),
+        Figure("goodput.num_steps", found.num_steps, counted(found.num_steps, "step")),
+        judged,
+        Figure("goodput.mtbf_s", recovery.mtbf_s, format_duration(recovery.mtbf_s)),
+        Figure("goodput.restart_s", recovery.restart_s, format_duration(recovery.restart_s)),
+        label="checkpoints",
+    )
 
 
 def budget_steps(outcome: Outcome, num_tokens: float) -> int:
@@ -80,58 +119,20 @@ def budget_steps(outcome: Outcome, num_tokens: float) -> int:
     return math.ceil(num_tokens / outcome.tokens_per_step)
 
 
-def budget_rows(outcome: Outcome, num_tokens: float) -> Rows:
-    """How long `num_tokens` take, failures counted where they are known."""
+def budget_rows(outcome: Outcome, num_tokens: float) -> Iterator[Entry]:
+    """How long `num_tokens` take, failures counted where they are known and the job gets on."""
     if not num_tokens:
-        return ()
-    ideal_s = budget_steps(outcome, num_tokens) * outcome.step.step_s
-    label, found = f"{format_count(num_tokens)} tokens", outcome.goodput
-    if not isinstance(found, Goodput):
-        return ((label, f"{format_duration(ideal_s)} without failures, of which this cluster says nothing"),)
-    if not found.gets_on:
-        return ((label, f"never: this job does not get on; {format_duration(ideal_s)} if nothing failed"),)
-    expected_s = ideal_s / found.useful_frac
-    return ((label, f"{format_duration(expected_s)} expected, {format_duration(ideal_s)} if nothing failed"),)
-
-
-def goodput_record(outcome: Outcome) -> dict[str, Any]:
-    """Nothing where nothing is known of failures."""
-    found = outcome.goodput
-    if not isinstance(found, Goodput):
-        return {}
-    recovery = found.recovery
-    is_of_tokens = outcome.workload.model.sample == "tokens"
-    return {
-        "goodput": {
-            "useful_frac": found.useful_frac,
-            "checkpoint_frac": found.checkpoint_frac,
-            "rework_frac": found.rework_frac,
-            "restart_frac": found.restart_frac,
-            "slow_frac": found.slow_frac,
-            "replace_frac": found.replace_frac,
-            "gets_on": found.gets_on,
-            "samples_per_s": found.useful_frac * outcome.samples_per_s,
-            **({"tokens_per_s": found.useful_frac * outcome.tokens_per_s} if is_of_tokens else {}),
-            "slowed_step_s": found.slowed_step_s,
-            "mtbf_s": recovery.mtbf_s,
-            "restart_s": recovery.restart_s,
-            "checkpoint_bytes": found.checkpoint_bytes,
-            "stall_s": recovery.stall_s,
-            "write_s": recovery.write_s,
-            "interval_s": found.interval_s,
-            "num_steps": found.num_steps,
-            "best_num_steps": found.best_num_steps,
-            "best_frac": found.best_frac,
-            "young_s": young_s(recovery),
-        }
-    }
-
-
-def budget_record(outcome: Outcome, num_tokens: float) -> dict[str, Any]:
-    """How long `num_tokens` take; `expected_s` only where failures are known and the job gets on."""
-    if not num_tokens:
-        return {}
+        return
     num_steps, found = budget_steps(outcome, num_tokens), outcome.goodput
     ideal_s = num_steps * float(outcome.step.step_s)
-    expected = {"expected_s": ideal_s / found.useful_frac} if isinstance(found, Goodput) and found.gets_on else {}
-    return {"budget": {"num_tokens": num_tokens, "num_steps": num_steps, "ideal_s": ideal_s, **expected}}
+    ideal = Figure("budget.ideal_s", ideal_s, format_duration(ideal_s))
+    took = phrase("{} without failures, of which this cluster says nothing", ideal)
+    if isinstance(found, Goodput) and found.gets_on:
+        expected_s = ideal_s / found.useful_frac
+        expected = Figure("budget.expected_s", expected_s, format_duration(expected_s))
+        took = phrase("{} expected, {} if nothing failed", expected, ideal)
+    elif isinstance(found, Goodput):
+        took = phrase("never: this job does not get on; {} if nothing failed", ideal)
+    tokens = Figure("budget.num_tokens", num_tokens, format_count(num_tokens))
+    yield FigureRow((phrase("{} tokens", tokens), took))
+    yield Figure("budget.num_steps", num_steps)

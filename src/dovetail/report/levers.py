@@ -2,41 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dovetail.evaluate import Infeasible
+from dovetail.hardware.heterogeneous import chip_names
 from dovetail.parallel.levers import Lever
 from dovetail.parallel.pools import pool_of_stage
-from dovetail.report.memory import usable_label
-from dovetail.report.table import Table
+from dovetail.report.figures import Entry, Figure, FigureList, Part, Phrase, TextOnly, labelled, phrase
+from dovetail.report.memory import visible_label
 from dovetail.units import format_bytes, format_s
 
 MAX_LEVERS = 8
 PASTE = "put a change under plan: in the spec, in place of the key it names; a comma sets two keys apart"
 
 
-def excess_rows(result: Infeasible) -> tuple[tuple[str, str], ...]:
-    """Need against limit, and the first way out."""
-    use, stage = result.memory, result.memory.fullest.stage
+def lacks_host(result: Infeasible) -> bool:
+    """Whether the device has room, and its host has not."""
+    return result.memory.need_bytes <= result.memory.limit_bytes
+
+
+def excess_rows(result: Infeasible, within: str = "") -> tuple[Entry, ...]:
+    """Need against limit, and the first way out; keys begin with `within`."""
+    use, stage, is_host = result.memory, result.memory.fullest.stage, lacks_host(result)
     chip = pool_of_stage(result.plan, result.cluster, stage).chip
-    if use.need_bytes <= use.limit_bytes:
-        return _host_rows(result)
-    shorter = shorter_seq(result)
-    return (
-        ("need", f"{format_bytes(use.need_bytes)} on a device of stage {stage}"),
-        ("limit", f"{usable_label(chip)} on {chip.name}"),
-        ("excess", format_bytes(use.need_bytes - use.limit_bytes)),
-        ("would fit", _first_way_out(result)),
-        *((("or", f"a shorter seq needs less: --seq {shorter}"),) if shorter else ()),
+    need_bytes, limit_bytes = (
+        (use.host_need_bytes, use.host_limit_bytes) if is_host else (use.need_bytes, use.limit_bytes)
     )
-
-
-def _host_rows(result: Infeasible) -> tuple[tuple[str, str], ...]:
-    """Where the device has room, and its host has not."""
-    use = result.memory
+    need = Figure(f"{within}need_bytes", need_bytes, format_bytes(need_bytes))
+    limit = Figure(f"{within}limit_bytes", limit_bytes, format_bytes(limit_bytes))
+    named = Figure(f"{within}chip", chip_names(result.cluster), chip.name)
+    fullest = Figure(f"{within}stage", stage, str(stage))
+    shorter = 0 if is_host else shorter_seq(result)
     return (
-        ("need", f"{format_bytes(use.host_need_bytes)} on the host for a device"),
-        ("limit", f"{format_bytes(use.host_limit_bytes)}, a device's share of the host's memory"),
-        ("excess", format_bytes(use.host_need_bytes - use.host_limit_bytes)),
-        ("would fit", _first_way_out(result)),
+        Figure(f"{within}lacking", "host" if is_host else "device"),
+        fullest,
+        phrase("{} on the host for a device", need, label="need")
+        if is_host
+        else phrase("{} on a device of stage {}", need, fullest, label="need"),
+        phrase("{}, a device's share of the host's memory", limit, label="limit")
+        if is_host
+        else phrase("{} usable{} on {}", limit, TextOnly("visible_bytes", visible_label(chip)), named, label="limit"),
+        Figure(f"{within}excess_bytes", need_bytes - limit_bytes, format_bytes(need_bytes - limit_bytes), "excess"),
+        phrase("{}", _first_way_out(result, within), label="would fit"),
+        phrase(
+            "a shorter seq needs less: --seq {}",
+            TextOnly("shorter seq", str(shorter)),
+            label="or",
+            is_shown=bool(shorter),
+        ),
     )
 
 
@@ -65,42 +78,45 @@ def num_changes(lever: Lever) -> int:
     return len(lever.change.split(" and "))
 
 
-def levers_table(result: Infeasible) -> Table:
+def levers_list(result: Infeasible) -> FigureList:
     """Changes, each tried: those that fit first, single ones before pairs; where none does, the nearest first."""
     ranked = _ranked(result)
-    says_where = any(lever.of == "host" for lever in ranked[:MAX_LEVERS])
-    rows = tuple(
-        (
-            "fits" if lever.fits else "over",
-            _need(lever, says_where=says_where),
-            format_s(lever.step_s),
-            lever.change.replace(" and ", ", "),
-        )
-        for lever in ranked[:MAX_LEVERS]
+    shown = ranked[:MAX_LEVERS]
+    says_where = any(lever.of == "host" for lever in shown)
+
+    def figures(lever: Lever) -> Iterator[Figure | Phrase]:
+        need = Figure("need_bytes", lever.need_bytes, format_bytes(lever.need_bytes))
+        of = labelled("of", lever.of)
+        yield Figure("fits", lever.fits, "fits" if lever.fits else "over", "")
+        # where some lack memory of the host and others of the device, of which
+        yield phrase("{} of {}" if says_where else "{}", need, of, label="need", align="r")
+        yield Figure("step_s", lever.step_s, format_s(lever.step_s), "step")
+        yield Figure("change", lever.change, lever.change.replace(" and ", ", "), "change in the plan")
+
+    has_fitting = any(lever.fits for lever in ranked)
+    return FigureList(
+        key="levers",
+        title="What would make it fit" if has_fitting else "Changes tried",
+        items=result.levers,
+        figures=figures,
+        shown=shown,
+        notes=tuple(_notes(result, ranked)),
     )
+
+
+def _notes(result: Infeasible, ranked: tuple[Lever, ...]) -> Iterator[Part]:
+    num_shown = min(len(ranked), MAX_LEVERS)
     fitting = [lever for lever in ranked if lever.fits]
-    notes = [PASTE] if rows else []
-    if len(ranked) > len(rows):
-        notes.insert(0, f"the first {len(rows)} of {len(ranked)} changes that need less; JSON has all")
     if not fitting:
-        lacking = "host" if result.memory.need_bytes <= result.memory.limit_bytes else "chip"
-        way_out = f"combine more changes, or take more devices or a {lacking} with more memory"
-        notes.insert(0, f"nothing tried fits; {way_out}")
+        lacking = "host" if lacks_host(result) else "chip"
+        yield phrase("nothing tried fits; combine more changes, or take more devices or a {} with more memory", lacking)
     elif num_changes(fitting[0]) > 1:
-        notes.insert(0, "no single change fits; those that do are two at a time")
-    return Table(
-        title="What would make it fit" if fitting else "Changes tried",
-        columns=("", "need", "step", "change in the plan"),
-        rows=rows,
-        align="lrrl",
-        notes=tuple(notes),
-    )
-
-
-def _need(lever: Lever, *, says_where: bool) -> str:
-    """What a change needs; where some lack memory of the host and others of the device, of which."""
-    need = format_bytes(lever.need_bytes)
-    return f"{need} of {lever.of}" if says_where else need
+        yield "no single change fits; those that do are two at a time"
+    if len(ranked) > num_shown:
+        counts = (TextOnly("levers shown", str(num_shown)), TextOnly("levers", str(len(ranked))))
+        yield phrase("the first {} of {} changes that need less; JSON has all", *counts)
+    if num_shown:
+        yield PASTE
 
 
 def _ranked(result: Infeasible) -> tuple[Lever, ...]:
@@ -108,13 +124,17 @@ def _ranked(result: Infeasible) -> tuple[Lever, ...]:
     return tuple(sorted(result.levers, key=lambda lever: (not lever.fits, num_changes(lever) if lever.fits else 0)))
 
 
-def _first_way_out(result: Infeasible) -> str:
+def _first_way_out(result: Infeasible, within: str) -> Part:
     if not result.levers:
         return "nothing tried needs less"
     first = _ranked(result)[0]
-    lacks_host = result.memory.need_bytes <= result.memory.limit_bytes
-    where = f" of {first.of}" if lacks_host or first.of == "host" else ""
-    message = f"{first.change} ({format_bytes(first.need_bytes)}{where})"
+    place = f"{within}levers[{result.levers.index(first)}]"
+    message = phrase(
+        "{} ({}{})",
+        labelled(f"{place}.change", first.change),
+        Figure(f"{place}.need_bytes", first.need_bytes, format_bytes(first.need_bytes)),
+        phrase(" of {}", labelled(f"{place}.of", first.of)) if lacks_host(result) or first.of == "host" else "",
+    )
     if not first.fits:
-        return f"nothing tried does; nearest is {message}"
-    return message if num_changes(first) == 1 else f"no single change; both of {message}"
+        return phrase("nothing tried does; nearest is {}", message)
+    return message if num_changes(first) == 1 else phrase("no single change; both of {}", message)

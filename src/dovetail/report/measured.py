@@ -1,13 +1,11 @@
-"""What of a prediction was measured, in words, as a table and as plain data; nothing where no profile was given."""
+"""What of a prediction was measured, and what not; nothing where no profile was given."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.heterogeneous import chips_of
+from dovetail.report.figures import Figure, FigureList, Figures, FigureTable, Part, TextOnly, labelled, phrase
 from dovetail.report.labels import percent
-from dovetail.report.table import Table
 from dovetail.step.measured_share import MeasuredShare, measured_share
 from dovetail.units import format_s
 
@@ -38,42 +36,44 @@ def measured_sentences(result: Outcome | Infeasible) -> tuple[str, ...]:
     )
 
 
-def measured_tables(result: Outcome | Infeasible) -> tuple[Table, ...]:
+def measured_tables(result: Outcome | Infeasible) -> Figures:
     """What was measured and what was not, the longest first."""
     share = share_of(result)
     if not share.sources:
         return ()
-    rows = tuple(
-        (one.what, f"{one.num_runs:,}", format_s(one.total_s, 1), percent(one.total_s / share.compute_s))
-        for one in share.not_measured[:NUM_SHOWN]
-    )
-    more = len(share.not_measured) - len(rows)
-    left = sum(one.total_s for one in share.not_measured[NUM_SHOWN:])
-    notes = [
-        f"measured: {share.num_measured} of {share.num_operators} operators, {percent(share.measured_frac)} of"
-        f" {format_s(share.compute_s, 1)} of compute, by {', '.join(share.sources)}"
+    num_more = len(share.not_measured) - NUM_SHOWN
+    left_s = sum(one.total_s for one in share.not_measured[NUM_SHOWN:])
+    notes: list[Part] = [
+        phrase(
+            "measured: {} of {} operators, {} of {} of compute, by {}",
+            Figure("profile.num_measured", share.num_measured, str(share.num_measured)),
+            Figure("profile.num_operators", share.num_operators, str(share.num_operators)),
+            Figure("profile.measured_frac", share.measured_frac, percent(share.measured_frac)),
+            Figure("profile.compute_s", share.compute_s, format_s(share.compute_s, 1)),
+            Figure("profile.sources", list(share.sources), ", ".join(share.sources)),
+        )
     ]
-    notes += [f"and {more} more that are predicted, {percent(left / share.compute_s)}"] if more > 0 else []
-    notes += [f"{share.num_unused} operators of the profile are none of this step's"] if share.num_unused else []
-    headings = ("predicted, for no profile has it", "runs", "time", "of compute")
-    return (Table(title="Measured times", columns=headings, rows=rows, align="lrrr", notes=tuple(notes)),)
-
-
-def measured_record(result: Outcome | Infeasible) -> dict[str, Any]:
-    share = share_of(result)
-    if not share.sources:
-        return {}
-    return {
-        "profile": {
-            "sources": list(share.sources),
-            "num_operators": share.num_operators,
-            "num_measured": share.num_measured,
-            "num_unused": share.num_unused,
-            "compute_s": share.compute_s,
-            "measured_s": share.measured_s,
-            "measured_frac": share.measured_frac,
-            "not_measured": [
-                {"what": one.what, "num_runs": one.num_runs, "total_s": one.total_s} for one in share.not_measured
-            ],
-        }
-    }
+    if num_more > 0:
+        left_frac = TextOnly("share of compute", percent(left_s / share.compute_s))
+        notes.append(
+            phrase("and {} more that are predicted, {}", TextOnly("operators left out", str(num_more)), left_frac)
+        )
+    unused = Figure("profile.num_unused", share.num_unused, str(share.num_unused))
+    if share.num_unused:
+        notes.append(phrase("{} operators of the profile are none of this step's", unused))
+    return (
+        FigureTable(rows=(unused, Figure("profile.measured_s", share.measured_s))),
+        FigureList(
+            key="profile.not_measured",
+            title="Measured times",
+            items=share.not_measured,
+            shown=share.not_measured[:NUM_SHOWN],
+            figures=lambda one: (
+                labelled("what", one.what, "predicted, for no profile has it"),
+                Figure("num_runs", one.num_runs, f"{one.num_runs:,}", "runs"),
+                Figure("total_s", one.total_s, format_s(one.total_s, 1), "time"),
+                TextOnly("share of compute", percent(one.total_s / share.compute_s), "of compute"),
+            ),
+            notes=tuple(notes),
+        ),
+    )

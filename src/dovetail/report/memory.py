@@ -1,8 +1,9 @@
-"""Memory of the stages as a table: equal neighbours in one row, and of many stages a row for each stretch."""
+"""Memory of the stages: in text equal neighbours in one row, and of many stages a row for each stretch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 
 from dovetail.evaluate import MemoryUse
@@ -10,7 +11,7 @@ from dovetail.hardware.chip import Chip
 from dovetail.parallel.memory import StageMemory
 from dovetail.parallel.plan import Plan
 from dovetail.report.assumptions import layers_per_stage
-from dovetail.report.table import Table
+from dovetail.report.figures import Figure, FigureList, FigureRow, Figures, FigureTable, Part, Phrase, TextOnly, phrase
 from dovetail.units import GIBI, MEBI, PEBI, TEBI, format_bytes
 from dovetail.workload.workload import Workload
 
@@ -33,20 +34,47 @@ class StageRange:
     def label(self) -> str:
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
+    def place(self, index: int) -> int:
+        """The stage of an entry."""
+        return self.memory[index].stage
 
-def memory_table(use: MemoryUse, workload: Workload, plan: Plan) -> Table:
+
+def memory_tables(use: MemoryUse, workload: Workload, plan: Plan) -> Figures:
     """What a device holds at its fullest, kind by kind, against what it has."""
-    runs = stage_runs(use, layers_per_stage(workload.model.forward(workload.sample).num_layers, plan), plan)
+    num_layers = layers_per_stage(workload.model.forward(workload.sample).num_layers, plan)
+    runs = stage_runs(use, num_layers, plan)
     shown = runs if len(runs) <= MAX_ROWS else _summarised(runs, use)
     has_policies = len(set(plan.recompute)) > 1
     scale_bytes, symbol = unit_of_bytes(use.fullest.total_bytes)
-    rows = tuple(_row(run, scale_bytes, has_policies=has_policies) for run in shown)
-    return Table(
-        title=f"Memory of a device, {symbol}",
-        columns=("stage", "layers", *(("recompute",) if has_policies else ()), *KINDS),
-        rows=rows,
-        align="l" + "r" * len(rows[0]),
-        notes=_notes(use, is_whole=shown == runs),
+    columns = ("stage", "layers", *(("recompute",) if has_policies else ()), *KINDS)
+    return (
+        FigureTable(
+            title=phrase("Memory of a device, {}", symbol),
+            columns=columns,
+            align="l" + "r" * len(columns),
+            rows=(
+                *(_row(run, scale_bytes, has_policies=has_policies) for run in shown),
+                Figure("memory.limit_bytes", use.limit_bytes),
+                Figure("memory.need_bytes", use.need_bytes),
+                Figure("memory.reserve_bytes", use.reserve_bytes),
+                Figure("memory.runtime_bytes", use.runtime_bytes),
+                Figure("memory.host_need_bytes", use.host_need_bytes),
+                Figure("memory.host_limit_bytes", use.host_limit_bytes),
+                Figure("memory.fits", use.fits),
+            ),
+            notes=tuple(_notes(use, is_whole=shown == runs)),
+        ),
+        FigureList(
+            key="memory.stages",
+            items=use.stages,
+            figures=lambda stage: (
+                *(Figure(name, value) for name, value in asdict(stage).items()),
+                Figure("total_bytes", stage.total_bytes),
+                Figure("recompute", plan.recompute_of(stage.stage)),
+                Figure("num_layers", num_layers[stage.stage]),
+                Figure("limit_bytes", use.limits_bytes[stage.stage if len(use.limits_bytes) > 1 else 0]),
+            ),
+        ),
     )
 
 
@@ -106,53 +134,85 @@ def unit_of_bytes(most_bytes: float) -> tuple[float, str]:
     return PEBI, "PiB"
 
 
-def _row(run: StageRange, scale_bytes: float, *, has_policies: bool) -> tuple[str, ...]:
-    held = ([getattr(stage, f"{kind}_bytes") / scale_bytes for stage in run.memory] for kind in KINDS)
+def _row(run: StageRange, scale_bytes: float, *, has_policies: bool) -> FigureRow:
     digits = 0 if has_policies else 1  # there is no room for more
-    layers = str(min(run.num_layers))
-    if len(set(run.num_layers)) > 1:
-        layers += f"-{max(run.num_layers)}"
+    least, most = (pick(run.num_layers) for pick in (min, max))
+    first, last = _stage(run.first, "stage", run.first), _stage(run.last, "stage", run.last)
+    layers = [_stage(run.place(run.num_layers.index(count)), "num_layers", count) for count in (least, most)]
     policies = " ".join(dict.fromkeys(run.recompute))
-    return run.label, layers, *((policies,) if has_policies else ()), *(_span(numbers, digits) for numbers in held)
+    return FigureRow(
+        (
+            first if run.first == run.last else phrase("{}-{}", first, last),
+            layers[0] if least == most else phrase("{}-{}", *layers),
+            *((policies,) if has_policies else ()),
+            *(_span(run, kind, scale_bytes, digits) for kind in KINDS),
+        )
+    )
 
 
-def _span(numbers: list[float], digits: int) -> str:
+def _stage(stage: int, key: str, value: float, text: str = "") -> Figure:
+    """A figure of a stage, which the list of stages has."""
+    return Figure(f"memory.stages[{stage}].{key}", value, text or str(value))
+
+
+def _span(run: StageRange, kind: str, scale_bytes: float, digits: int) -> Part:
     """One number, or from the least to the most of several."""
-    ends = (min(numbers), max(numbers))
-    exact = dict.fromkeys(f"{number:.1f}" if number < MANY else f"{number:.1e}" for number in ends)
-    return next(iter(exact)) if len(exact) == 1 else "-".join(f"{number:.{digits}f}" for number in ends)
+    held = [getattr(stage, f"{kind}_bytes") for stage in run.memory]
+    ends = [held.index(pick(held)) for pick in (min, max)]
+    numbers = [held[place] / scale_bytes for place in ends]
+    exact = dict.fromkeys(f"{number:.1f}" if number < MANY else f"{number:.1e}" for number in numbers)
+    texts = list(exact) if len(exact) == 1 else [f"{number:.{digits}f}" for number in numbers]
+    figures = [
+        _stage(run.memory[place].stage, f"{kind}_bytes", held[place], text)
+        for place, text in zip(ends, texts, strict=False)
+    ]
+    return figures[0] if len(figures) == 1 else phrase("{}-{}", *figures)
 
 
-def _verdict(slack_bytes: float) -> str:
-    return f"{format_bytes(slack_bytes)} spare" if slack_bytes >= 0 else f"{format_bytes(-slack_bytes)} over"
+def _verdict(need_bytes: float, limit_bytes: float) -> Phrase:
+    slack_bytes = limit_bytes - need_bytes
+    spare = TextOnly("need_bytes against limit_bytes", format_bytes(abs(slack_bytes)))
+    return phrase("{} spare" if slack_bytes >= 0 else "{} over", spare)
 
 
-def _notes(use: MemoryUse, *, is_whole: bool) -> tuple[str, ...]:
-    spans = "" if is_whole else "where stages of a row differ, it has the least and the most; --json has each"
-    return tuple(note for note in (spans, *memory_notes(use)) if note)
+def _notes(use: MemoryUse, *, is_whole: bool) -> Iterator[Part]:
+    if not is_whole:
+        yield "where stages of a row differ, it has the least and the most; --json has each"
+    yield from memory_notes(use)
 
 
 def usable_label(chip: Chip) -> str:
     """What a plan may take of a device's HBM, and of what: "76.0 GiB usable (79.2 GiB less 4 %)"."""
-    usable = f"{format_bytes(chip.usable_bytes)} usable"
+    return f"{format_bytes(chip.usable_bytes)} usable{visible_label(chip)}"
+
+
+def visible_label(chip: Chip) -> str:
+    """What a device has before its reserve is left out; empty where there is none."""
     if not chip.hbm_reserve_frac:
-        return usable
-    return f"{usable} ({format_bytes(chip.visible_bytes)} less {100 * chip.hbm_reserve_frac:.2g} %)"
+        return ""
+    return f" ({format_bytes(chip.visible_bytes)} less {100 * chip.hbm_reserve_frac:.2g} %)"
 
 
-def memory_notes(use: MemoryUse) -> tuple[str, ...]:
+def memory_notes(use: MemoryUse) -> Iterator[Phrase]:
     """Sentences: what the fullest stage needs, all counted, and what its host keeps."""
-    slack_bytes = use.limit_bytes - use.need_bytes
-    verdict = _verdict(slack_bytes)
-    need = (
-        f"stage {use.fullest.stage} is fullest: with {format_bytes(use.reserve_bytes)} that the allocator reserves and"
-        f" {format_bytes(use.runtime_bytes)} of runtime it needs {format_bytes(use.need_bytes)} of"
-        f" {format_bytes(use.limit_bytes)} usable: {verdict}"
+
+    def said(key: str) -> Figure:
+        value_bytes = getattr(use, key)
+        return Figure(f"memory.{key}", value_bytes, format_bytes(value_bytes))
+
+    yield phrase(
+        "stage {} is fullest: with {} that the allocator reserves and {} of runtime it needs {} of {} usable: {}",
+        _stage(use.fullest.stage, "stage", use.fullest.stage),
+        said("reserve_bytes"),
+        said("runtime_bytes"),
+        said("need_bytes"),
+        said("limit_bytes"),
+        _verdict(use.need_bytes, use.limit_bytes),
     )
-    host = (
-        f"the host keeps {format_bytes(use.host_need_bytes)} for a device, of {format_bytes(use.host_limit_bytes)}:"
-        f" {_verdict(use.host_limit_bytes - use.host_need_bytes)}"
-        if use.host_need_bytes > 0
-        else ""
-    )
-    return tuple(note for note in (need, host) if note)
+    if use.host_need_bytes > 0:
+        yield phrase(
+            "the host keeps {} for a device, of {}: {}",
+            said("host_need_bytes"),
+            said("host_limit_bytes"),
+            _verdict(use.host_need_bytes, use.host_limit_bytes),
+        )

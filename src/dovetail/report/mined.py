@@ -1,16 +1,44 @@
-"""The best chip for a model as tables: the answer, its proof, the designs behind it, and those tuned by hand."""
+"""The best chip for a model: the answer, its proof, the designs behind it, and those tuned by hand."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from dovetail.evaluate import Infeasible
+from dovetail.hardware.template import Design
 from dovetail.parallel.plan import Plan
+from dovetail.report.figures import (
+    Figure,
+    FigureList,
+    FigureRow,
+    Figures,
+    FigureTable,
+    Part,
+    Phrase,
+    Sentences,
+    TextOnly,
+    entries_record,
+    hidden,
+    joined,
+    labelled,
+    phrase,
+    under,
+)
 from dovetail.report.labels import counted, gain, number, one_of, percent, plan_in_brief
-from dovetail.report.levers import excess_rows, levers_table
-from dovetail.report.memory import memory_table
-from dovetail.report.mined_stages import planned_notes, replanned_notes, stages_table
-from dovetail.report.table import Table
+from dovetail.report.levers import excess_rows, levers_list
+from dovetail.report.memory import memory_tables
+from dovetail.report.mined_stages import (
+    cores_phrase,
+    cores_record,
+    planned_notes,
+    planned_task_record,
+    replanned_notes,
+    replanned_record,
+    stages_figures,
+)
+from dovetail.report.outcome import outcome_figures, plan_record
+from dovetail.report.plain import Record
 from dovetail.search.designs import Limits
 from dovetail.search.metrics import Metric
 from dovetail.search.mining.answers import ChipAnswer, NothingInside, Rival
@@ -74,12 +102,161 @@ class MinedReport:
         return 1.0 / answer.loss(over) - 1.0
 
 
-def mined_tables(report: MinedReport) -> tuple[Table, ...]:
-    tables = [Table(title=sentence(report), notes=(proof(report.mined), *limited(report))), designs_table(report)]
-    tables += [stages_table(found, report.unit) for found in report.by_stage]
-    if not report.is_single:
-        tables.append(models_table(report))
-    return (*tables, rivals_table(report), Table(title="Notes", notes=tuple(f"- {note}" for note in notes(report))))
+def mined_figures(report: MinedReport) -> Figures:
+    """Everything known of a search for a chip, the answer first."""
+    found = report.mined
+    return (
+        FigureTable(
+            title=TextOnly("answer", sentence(report)),
+            notes=(labelled("proof", proof(found)), phrase("limited by: {}", labelled("limited_by", limited(report)))),
+            rows=(
+                Figure("name", report.name),
+                Figure("feasible", True),
+                Figure("metric", report.metric_name),
+                Figure("unit", report.unit),
+                Figure("algorithm", report.algorithm),
+                Figure("base", report.base),
+                Figure("jobs", [_job_record(task) for task in report.tasks]),
+                Figure("best", entries_record(_design(report, report.best[0]))),
+            ),
+        ),
+        designs_list(report),
+        *(
+            table
+            for place, one in enumerate(report.by_stage)
+            for table in under(f"by_stage[{place}]", stages_figures(one, report.unit))
+        ),
+        *(() if report.by_stage else (FigureTable(rows=(Figure("by_stage", []),)),)),
+        *(() if report.is_single else (_models_table(report),)),
+        rivals_list(report),
+        FigureTable(
+            title="Notes",
+            rows=(
+                Figure("planned", [planned_task_record(one) for one in report.by_planner]),
+                Figure(
+                    "replanned",
+                    [
+                        replanned_record(task.name, one)
+                        for task, one in zip(report.tasks, report.replanned, strict=False)
+                    ],
+                ),
+                *_proof_figures(found),
+            ),
+            notes=(Sentences("notes", notes(report)),),
+        ),
+    )
+
+
+def designs_list(report: MinedReport) -> FigureList:
+    area_mm2, power_w = report.limits.area_mm2, report.limits.power_w
+    return FigureList(
+        key="designs",
+        title=phrase(
+            "Designs within {} mm2 and {} W, the best first",
+            Figure("area_limit_mm2", area_mm2, f"{area_mm2:g}"),
+            Figure("power_limit_w", power_w, f"{power_w:g}"),
+        ),
+        items=report.best,
+        figures=lambda answer: _design(report, answer),
+        notes=(READING, BEHIND),
+    )
+
+
+def rivals_list(report: MinedReport) -> FigureList:
+    return FigureList(
+        key="hand_tuned",
+        title="Beside chips tuned by hand, evaluated the same way",
+        items=report.rivals,
+        figures=lambda rival: _rival(report, rival),
+        notes=(*_ahead(report), *_links(report)),
+    )
+
+
+def _proof_figures(found: Mined) -> Iterator[Figure]:
+    yield Figure("is_proven", found.is_proven)
+    yield Figure("gap_frac", found.gap_frac)
+    yield Figure("num_designs", found.num_points)
+    yield Figure("num_beyond", found.num_points_beyond)
+    yield Figure("num_scheduled", found.num_scheduled)
+    yield Figure("num_bounded_away", found.num_bounded_away)
+    yield Figure("num_open", found.num_open)
+    yield Figure("num_evaluated", found.num_evaluated)
+    improvements = (
+        {"num_evaluated": one.num_evaluated, "gain_frac": 1.0 / one.loss - 1.0} for one in found.improvements
+    )
+    yield Figure("improvements", list(improvements))
+    yield Figure("short_of", found.best.short_of)
+
+
+def _job_record(task: Task) -> Record:
+    return {
+        "model": task.name,
+        "global_batch": task.workload.global_batch,
+        "seq": task.workload.seq,
+        "num_devices": task.plan.num_devices,
+        "num_stages": task.plan.pipeline_parallel,
+        "microbatch": task.plan.microbatch,
+    }
+
+
+def _job(report: MinedReport, answer: ChipAnswer, index: int) -> Iterator[Figure]:
+    """What one model comes to on a chip."""
+    own, other = answer.jobs[index], report.reference.jobs[index]
+    gain_frac = other.loss / own.loss - 1.0
+    yield labelled("model", report.tasks[index].name, "model")
+    yield Figure("step_s", own.step_s, format_s(own.step_s), "a step")
+    yield Figure("figure", own.figure, _figure(own.figure), report.metric_name)
+    yield Figure("gain_frac", gain_frac, gain(gain_frac), phrase("over {}", report.base))
+    yield Figure("energy_j", own.energy_j)
+
+
+def _design(report: MinedReport, answer: ChipAnswer) -> Iterator[Figure | Phrase]:
+    """A chip: its cores, what they take, and what models come to on it."""
+    gain_frac = report.gain_frac(answer, report.reference)
+    behind_frac = answer.loss(report.best[0]) - 1.0
+    figure = answer.jobs[0].figure
+    unit = report.unit if len(report.unit) <= 16 else report.metric_of_sample
+    yield cores_phrase(answer.design, "cores")
+    yield from _silicon(answer)
+    if report.is_single:
+        yield phrase("{}", Figure("jobs[0].figure", figure, _figure(figure)), label=unit, align="r")
+    yield Figure("gain_frac", gain_frac, gain(gain_frac), None if report.is_single else "gain")
+    yield Figure("behind_frac", behind_frac, percent(behind_frac) if behind_frac >= NOTHING_FRAC else "-", "behind")
+    yield Figure("jobs", [entries_record(_job(report, answer, index)) for index in range(len(report.tasks))])
+
+
+def _silicon(answer: ChipAnswer) -> Iterator[Figure]:
+    yield Figure("area_mm2", answer.area_mm2, f"{answer.area_mm2:.1f}", "mm2")
+    yield Figure("power_w", answer.power_w, f"{answer.power_w:.1f}", "W")
+    yield Figure("price_usd", answer.price_usd, f"{answer.price_usd:,.0f}", "$")
+
+
+def _models_table(report: MinedReport) -> FigureTable:
+    """Of several models: each on the best design."""
+    entries = [tuple(_job(report, report.best[0], index)) for index in range(len(report.tasks))]
+    shown = [[entry for entry in row if entry.label is not None] for row in entries]
+    return FigureTable(
+        title=phrase("Models on the best chip, in {}", labelled("unit", report.unit)),
+        columns=tuple(entry.label or "" for entry in shown[0]),
+        align="lrrr",
+        rows=tuple(
+            FigureRow(tuple(replace(entry, key=f"best.jobs[{index}].{entry.key}") for entry in row))
+            for index, row in enumerate(shown)
+        ),
+    )
+
+
+def _rival(report: MinedReport, rival: Rival) -> Iterator[Figure | Phrase]:
+    """A chip tuned by hand, beside the best."""
+    best_gain_frac = report.gain_frac(report.best[0], rival.answer)
+    yield labelled("chip", rival.name, "chip")
+    yield from _silicon(rival.answer)
+    yield Figure("best_gain_frac", best_gain_frac, gain(best_gain_frac), "the best gains")
+    yield Figure("keeps_limits", rival.answer.keeps(report.limits), _broken(report, rival), "")
+    yield Figure("interconnect_bytes_per_s", rival.interconnect_bytes_per_s)
+    yield Figure("fits", rival.fits)
+    for entry in _design(report, rival.answer):
+        yield replace(entry, label=None)
 
 
 def sentence(report: MinedReport) -> str:
@@ -117,87 +294,40 @@ def proof(mined: Mined) -> str:
     return f"of {mined.num_points:,} designs: {counts}, {mined.num_open:,} open; {could}"
 
 
-def limited(report: MinedReport) -> tuple[str, ...]:
-    """What keeps the best design from being better, in two lines: what critical work waits for, and what is left."""
+def limited(report: MinedReport) -> str:
+    """What keeps the best design from being better: what critical work waits for, and what is left."""
     best, limits, cores = report.best[0], report.limits, CORES.get(report.mined.best.short_of, "")
     area = f"{percent(best.area_mm2 / limits.area_mm2)} of the area"
     power = f"{percent(best.power_w / limits.power_w)} of the power"
     waits = f"critical work waits for {cores}" if cores else "critical work waits for no core, but for bandwidth"
-    return (f"limited by: {waits}; the design takes {area} and {power} that it may",)
+    return f"{waits}; the design takes {area} and {power} that it may"
 
 
-def designs_table(report: MinedReport) -> Table:
-    has_figure = report.is_single
-    rows = tuple(_design_row(report, answer, has_figure=has_figure) for answer in report.best)
-    figure = report.unit if len(report.unit) <= 16 else report.metric_of_sample
-    return Table(
-        title=f"Designs within {report.limits.area_mm2:g} mm2 and {report.limits.power_w:g} W, the best first",
-        columns=("cores", "mm2", "W", "$", figure if has_figure else "gain", "behind"),
-        rows=rows,
-        align="lrrrrr",
-        notes=(READING, BEHIND),
-    )
-
-
-def _design_row(report: MinedReport, answer: ChipAnswer, *, has_figure: bool) -> tuple[str, ...]:
-    behind_frac = answer.loss(report.best[0]) - 1.0
-    told = _figure(answer.jobs[0].figure) if has_figure else gain(report.gain_frac(answer, report.reference))
-    return (*_silicon(answer), told, percent(behind_frac) if behind_frac >= NOTHING_FRAC else "-")
-
-
-def _silicon(answer: ChipAnswer) -> tuple[str, str, str, str]:
-    return str(answer.design), f"{answer.area_mm2:.1f}", f"{answer.power_w:.1f}", f"{answer.price_usd:,.0f}"
-
-
-def models_table(report: MinedReport) -> Table:
-    """Of several models: each on the best design."""
-    rows = tuple(
-        (
-            task.name,
-            format_s(own.step_s),
-            _figure(own.figure),
-            gain(other.loss / own.loss - 1.0),
-        )
-        for task, own, other in zip(report.tasks, report.best[0].jobs, report.reference.jobs, strict=True)
-    )
-    columns = ("model", "a step", report.metric_name, f"over {report.base}")
-    return Table(title=f"Models on the best chip, in {report.unit}", columns=columns, rows=rows, align="lrrr")
-
-
-def rivals_table(report: MinedReport) -> Table:
-    best = report.best[0]
-    rows = tuple(
-        (one.name, *_silicon(one.answer)[1:], gain(report.gain_frac(best, one.answer)), _broken(report, one))
-        for one in report.rivals
-    )
-    return Table(
-        title="Beside chips tuned by hand, evaluated the same way",
-        columns=("chip", "mm2", "W", "$", "the best gains", ""),
-        rows=rows,
-        align="lrrrrl",
-        notes=(*_ahead(report), *_links(report)),
-    )
-
-
-def _ahead(report: MinedReport) -> tuple[str, ...]:
+def _ahead(report: MinedReport) -> Iterator[Phrase]:
     """Chips that are better than the best design found, and why they are no answer."""
-    ahead = [one for one in report.rivals if report.gain_frac(report.best[0], one.answer) < 0]
-    return tuple(f"{one.name} is ahead, {_why_ahead(report, one)}" for one in ahead)
+    for place, one in enumerate(report.rivals):
+        if report.gain_frac(report.best[0], one.answer) < 0:
+            chip = labelled(f"hand_tuned[{place}].chip", one.name)
+            yield phrase("{} is ahead, {}", chip, _why_ahead(report, one, chip))
 
 
-def _why_ahead(report: MinedReport, rival: Rival) -> str:
+def _why_ahead(report: MinedReport, rival: Rival, chip: Figure) -> Part:
     broken, is_base = _broken(report, rival), rival.name == report.base
     if is_base:
         return f"and is {broken}" if broken else "and its own design is not among those looked at"
-    return f"{OWN}; {f'it is {broken}' if broken else f'to build on it, say --base {rival.name}'}"
+    return phrase("{}; {}", OWN, f"it is {broken}" if broken else phrase("to build on it, say --base {}", chip))
 
 
-def _links(report: MinedReport) -> tuple[str, ...]:
+def _links(report: MinedReport) -> Iterator[Phrase]:
     """What each chip sends, where there are several devices: it may decide more than the cores."""
     if all(task.plan.num_devices == 1 for task in report.tasks):
-        return ()
-    rates = ", ".join(f"{one.name} {format_rate(one.interconnect_bytes_per_s, 'B/s')}" for one in report.rivals)
-    return (f"each {OWN}, which send: {rates}",)
+        return
+    rates = []
+    for place, one in enumerate(report.rivals):
+        at, rate = f"hand_tuned[{place}]", format_rate(one.interconnect_bytes_per_s, "B/s")
+        sent = Figure(f"{at}.interconnect_bytes_per_s", one.interconnect_bytes_per_s, rate)
+        rates.append(phrase("{} {}", labelled(f"{at}.chip", one.name), sent))
+    yield phrase("each {}, which send: {}", OWN, joined(", ", rates))
 
 
 def _broken(report: MinedReport, rival: Rival) -> str:
@@ -229,17 +359,46 @@ def notes(report: MinedReport) -> tuple[str, ...]:
     return tuple(found)
 
 
-def nothing_tables(nothing: NothingInside, base: str) -> tuple[Table, ...]:
-    return (Table(title="No design is within the limits", rows=nothing_rows(nothing), notes=(way_out(nothing, base),)),)
-
-
-def nothing_rows(nothing: NothingInside) -> tuple[tuple[str, str], ...]:
+def nothing_figures(nothing: NothingInside, base: str) -> Figures:
+    """That no design is within the limits, and the least that one takes."""
+    limits = nothing.limits
     return (
-        ("limits", f"{nothing.limits.area_mm2:g} mm2 and {nothing.limits.power_w:g} W"),
-        ("least area", f"{nothing.least_area_mm2:,.1f} mm2, of {nothing.smallest}"),
-        ("least power", f"{nothing.least_power_w:,.1f} W, of {nothing.coolest}"),
-        ("designs", f"{nothing.num_points:,}, all beyond a limit"),
+        FigureTable(
+            title="No design is within the limits",
+            rows=(
+                Figure("feasible", False),
+                Figure("base", base),
+                phrase(
+                    "{} mm2 and {} W",
+                    Figure("area_limit_mm2", limits.area_mm2, f"{limits.area_mm2:g}"),
+                    Figure("power_limit_w", limits.power_w, f"{limits.power_w:g}"),
+                    label="limits",
+                ),
+                phrase(
+                    "{} mm2, of {}",
+                    Figure("least_area_mm2", nothing.least_area_mm2, f"{nothing.least_area_mm2:,.1f}"),
+                    _within("smallest", nothing.smallest),
+                    label="least area",
+                ),
+                phrase(
+                    "{} W, of {}",
+                    Figure("least_power_w", nothing.least_power_w, f"{nothing.least_power_w:,.1f}"),
+                    _within("coolest", nothing.coolest),
+                    label="least power",
+                ),
+                phrase(
+                    "{}, all beyond a limit",
+                    Figure("num_designs", nothing.num_points, f"{nothing.num_points:,}"),
+                    label="designs",
+                ),
+            ),
+            notes=(labelled("way_out", way_out(nothing, base)),),
+        ),
     )
+
+
+def _within(key: str, design: Design) -> Figure:
+    return Figure(key, cores_record(design), str(design))
 
 
 def way_out(nothing: NothingInside, base: str) -> str:
@@ -255,14 +414,27 @@ def way_out(nothing: NothingInside, base: str) -> str:
     return f"{more}, take smaller sides and counts, or another --base: {base}'s memory and links take what they take"
 
 
-def unfit_tables(result: Infeasible, ways: tuple[Task, ...]) -> tuple[Table, ...]:
-    """A model that the memory of the base does not hold."""
-    title = f"Does not fit: {result.workload.model.name} on {result.cluster.name}"
-    notes = ("every design has the memory of the chip it is built on", *(partition_label(way) for way in ways))
+def unfit_figures(result: Infeasible, ways: tuple[Task, ...]) -> Figures:
+    """A model that the memory of the base does not hold: as of a plan that does not fit, and plans that do.
+
+    These are on more devices, or by smaller microbatches.
+    """
+    name, plans = result.workload.model.name, [plan_record(way.plan) for way in ways]
     return (
-        Table(title=title, rows=excess_rows(result), notes=notes),
-        memory_table(result.memory, result.workload, result.plan),
-        levers_table(result),
+        FigureTable(
+            title=phrase(
+                "Does not fit: {} on {}", labelled("name", name), labelled("cluster.name", result.cluster.name)
+            ),
+            rows=excess_rows(result),
+            notes=(
+                "every design has the memory of the chip it is built on",
+                *(Figure("plans_that_fit", plans, partition_label(way)) for way in ways),
+            ),
+        ),
+        *memory_tables(result.memory, result.workload, result.plan),
+        levers_list(result),
+        *hidden(outcome_figures(result, name)),
+        FigureTable(rows=(Figure("plans_that_fit", plans),)),
     )
 
 

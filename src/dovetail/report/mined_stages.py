@@ -1,39 +1,86 @@
-"""Designs by stage as a table and as plain data, and what the planner has to say of the plan they are for."""
+"""Designs by stage, and what the planner has to say of the plan they are for."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from dovetail.hardware.template import Design
+from dovetail.report.figures import (
+    Figure,
+    FigureList,
+    Figures,
+    FigureTable,
+    Phrase,
+    Sentences,
+    entries_record,
+    labelled,
+    phrase,
+)
 from dovetail.report.labels import counted, gain, number, percent, plan_in_brief
+from dovetail.report.outcome import plan_record
 from dovetail.report.plain import Record
-from dovetail.report.record import plan_record
-from dovetail.report.table import Table
 from dovetail.search.mining.planning import PlannedTask, Replanned
 from dovetail.search.mining.stages import POOLED, ByStage, Kind
 from dovetail.units import format_s
 
 
-def stages_table(found: ByStage, unit: str) -> Table:
+def stages_figures(found: ByStage, unit: str) -> Figures:
     """A row for each kind of stage: its design, what it takes, and a microbatch on it and on the one design for all."""
     chosen = found.chosen
-    over = f"{gain(found.gain_frac)} over the best single design"
-    return Table(
-        title=f"Designs by stage ({found.way}): {number(chosen.figure)} {unit}, {over}",
-        columns=("stages", "cores", "mm2", "W", "a microbatch", "on the single"),
-        rows=tuple(_row(kind) for kind in found.kinds),
-        align="llrrrr",
-        notes=stage_notes(found),
-    )
-
-
-def _row(kind: Kind) -> tuple[str, ...]:
-    chosen = kind.chosen
     return (
-        stages_label(kind.stages),
-        str(chosen.design),
-        f"{chosen.area_mm2:.1f}",
-        f"{chosen.power_w:.1f}",
-        format_s(chosen.pass_s),
-        format_s(kind.common_pass_s),
+        FigureList(
+            key="kinds",
+            title=phrase(
+                "Designs by stage ({}): {} {}, {} over the best single design",
+                labelled("way", found.way),
+                Figure("figure", chosen.figure, number(chosen.figure)),
+                unit,
+                Figure("gain_frac", found.gain_frac, gain(found.gain_frac)),
+            ),
+            items=found.kinds,
+            figures=_kind,
+            notes=(Sentences("notes", stage_notes(found), mark=""),),
+        ),
+        FigureTable(
+            rows=(
+                Figure("step_s", chosen.step_s),
+                Figure("energy_j", chosen.energy_j),
+                Figure("mean_area_mm2", chosen.mean_area_mm2),
+                Figure("mean_power_w", chosen.mean_power_w),
+                Figure("num_designs", found.num_designs),
+                Figure("num_lists", found.num_lists),
+            )
+        ),
     )
+
+
+def _kind(kind: Kind) -> Iterator[Figure | Phrase]:
+    chosen = kind.chosen
+    yield Figure("stages", list(kind.stages), stages_label(kind.stages), "stages")
+    yield cores_phrase(chosen.design, "cores")
+    yield Figure("area_mm2", chosen.area_mm2, f"{chosen.area_mm2:.1f}", "mm2")
+    yield Figure("power_w", chosen.power_w, f"{chosen.power_w:.1f}", "W")
+    yield Figure("pass_s", chosen.pass_s, format_s(chosen.pass_s), "a microbatch")
+    yield Figure("single_pass_s", kind.common_pass_s, format_s(kind.common_pass_s), "on the single")
+    yield Figure("price_usd", chosen.price_usd)
+    yield Figure("num_kept", kind.num_kept)
+    yield Figure("num_proven", kind.num_proven)
+
+
+def cores_phrase(design: Design, label: str | None = None) -> Phrase:
+    """The cores of a design, under the keys that every record has for them: "4 x (128x128) + 4 x 128"."""
+    counts = {
+        "num_tensor_cores": design.num_tensor,
+        "num_rows": design.num_rows,
+        "num_cols": design.num_cols,
+        "num_vector_cores": design.num_vector,
+        "num_lanes": design.num_lanes,
+    }
+    return phrase("{} x ({}x{}) + {} x {}", *(Figure(key, n, str(n)) for key, n in counts.items()), label=label)
+
+
+def cores_record(design: Design) -> Record:
+    return entries_record((cores_phrase(design),))
 
 
 def stages_label(stages: tuple[int, ...]) -> str:
@@ -109,42 +156,6 @@ def replanned_notes(names: tuple[str, ...], replanned: tuple[Replanned, ...]) ->
             message = f"{name}: on the best chip the planner would choose {plan_in_brief(one.plan)}"
             found.append(f"{message}, {gain(one.gain_frac)} by the step model; mine again for that plan")
     return tuple(found)
-
-
-def stages_record(found: ByStage) -> Record:
-    chosen = found.chosen
-    return {
-        "way": found.way,
-        "gain_frac": found.gain_frac,
-        "figure": chosen.figure,
-        "step_s": chosen.step_s,
-        "energy_j": chosen.energy_j,
-        "mean_area_mm2": chosen.mean_area_mm2,
-        "mean_power_w": chosen.mean_power_w,
-        "num_designs": found.num_designs,
-        "num_lists": found.num_lists,
-        "kinds": [_kind_record(kind) for kind in found.kinds],
-        "notes": list(stage_notes(found)),
-    }
-
-
-def _kind_record(kind: Kind) -> Record:
-    chosen = kind.chosen
-    return {
-        "stages": list(kind.stages),
-        "num_tensor_cores": chosen.design.num_tensor,
-        "num_rows": chosen.design.num_rows,
-        "num_cols": chosen.design.num_cols,
-        "num_vector_cores": chosen.design.num_vector,
-        "num_lanes": chosen.design.num_lanes,
-        "area_mm2": chosen.area_mm2,
-        "power_w": chosen.power_w,
-        "price_usd": chosen.price_usd,
-        "pass_s": chosen.pass_s,
-        "single_pass_s": kind.common_pass_s,
-        "num_kept": kind.num_kept,
-        "num_proven": kind.num_proven,
-    }
 
 
 def planned_task_record(one: PlannedTask) -> Record:

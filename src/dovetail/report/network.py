@@ -1,23 +1,36 @@
-"""Collectives on a network: as plain data, tables and curves."""
+"""Collectives on a network: one, or a sweep with its curves."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dovetail.comm.events.decided import critical_visits, visit_label
 from dovetail.comm.one_collective import NetworkAnswer
 from dovetail.report.curves import Curve, Panel
+from dovetail.report.figures import (
+    Figure,
+    FigureList,
+    FigureRow,
+    Figures,
+    FigureTable,
+    Part,
+    Phrase,
+    TextOnly,
+    entries_record,
+    figures_in,
+    labelled,
+    phrase,
+)
 from dovetail.report.labels import counted, gain, percent
 from dovetail.report.links import link_records
 from dovetail.report.plain import Record
-from dovetail.report.table import Table, bar
+from dovetail.report.table import bar
 from dovetail.units import format_bytes, format_rate, format_s
 
 SAME_FRAC = 5e-4  # style: a tolerance; less shows as 0.0 %
-SWEEP_HEADS = ("time", "closed form", "bus bandwidth", "of bound")
 ENGINE_WORDS = {
     "one rank": "events; one device stands for all, being alike",
     "all ranks": "events; every device simulated, in the order of messages",
@@ -28,33 +41,50 @@ ENGINE_WORDS = {
 
 def network_record(answer: NetworkAnswer, *, has_links: bool = True) -> Record:
     """One answer; `has_links` adds what each link did."""
-    job = answer.job
-    found: Record = {
-        "collective": job.collective,
-        "topology": job.network.name,
-        "size_bytes": job.payload_bytes,
-        "num_devices": job.network.graph.num_devices,
-        "num_ranks": answer.num_ranks,
-        "num_groups": answer.num_groups,
-        "num_chunks": job.num_chunks,
-        "engine": answer.engine,
-        "time_s": answer.time_s,
-        "closed_s": answer.closed_s[0] if answer.closed_s else None,
-        "algorithm_bytes_per_s": answer.algorithm_bytes_per_s,
-        "bus_bytes_per_s": answer.bus_bytes_per_s,
-        "endpoint": job.endpoint.name,
-        "endpoint_s": answer.endpoint_s,
-        "memory_bytes_per_s": memory_bytes_per_s(answer) if math.isfinite(memory_bytes_per_s(answer)) else None,
-        "bound_s": answer.bound_s,
-        "bound_frac": answer.bound_frac,
-        "dimensions": [asdict(load) for load in answer.loads],
-    }
+    return entries_record((*_point(answer), *(_links(answer) if has_links else ())))
+
+
+def _point(
+    answer: NetworkAnswer, *, has_groups: bool = False, has_memory: bool = False
+) -> Iterator[Figure | TextOnly | Phrase]:
+    """What is known of one collective; labels are those of a sweep, where groups and memory may have a column."""
+    job, num_devices = answer.job, answer.job.network.graph.num_devices
+    memory, closed_s = memory_bytes_per_s(answer), answer.closed_s[0] if answer.closed_s else None
+    yield labelled("collective", job.collective)
+    yield labelled("topology", job.network.name)
+    yield Figure("size_bytes", job.payload_bytes, format_bytes(job.payload_bytes), "size")
+    yield Figure("num_devices", num_devices, f"{num_devices:,}", "devices")
+    yield Figure("num_ranks", answer.num_ranks, f"{answer.num_ranks:,}", "group" if has_groups else None)
+    if has_memory:
+        yield TextOnly("memory_bytes_per_s", format_rate(memory, "B/s"), "memory")
+    yield Figure("num_groups", answer.num_groups)
+    yield Figure("num_chunks", job.num_chunks)
+    yield Figure("engine", answer.engine)
+    yield Figure("time_s", answer.time_s, format_s(answer.time_s), "time")
+    closed = Figure("closed_s", closed_s, "-" if closed_s is None else format_s(closed_s))
+    yield phrase("{}", closed, label="closed form", align="r")
+    yield Figure(
+        "algorithm_bytes_per_s", answer.algorithm_bytes_per_s, format_rate(answer.algorithm_bytes_per_s, "B/s")
+    )
+    yield Figure("bus_bytes_per_s", answer.bus_bytes_per_s, format_rate(answer.bus_bytes_per_s, "B/s"), "bus bandwidth")
+    yield Figure("endpoint", job.endpoint.name)
+    yield Figure("endpoint_s", answer.endpoint_s, format_s(answer.endpoint_s))
+    yield Figure("memory_bytes_per_s", memory if math.isfinite(memory) else None)
+    yield Figure("bound_s", answer.bound_s, format_s(answer.bound_s))
+    reached = percent(answer.bound_frac) if answer.is_bounded else "-"
+    yield Figure("bound_frac", answer.bound_frac, reached, "of bound")
+    yield Figure("dimensions", [asdict(load) for load in answer.loads])
     for timeline in answer.timeline:
-        found |= {"num_events": timeline.num_events, "num_messages": timeline.num_messages}
-        if has_links:
-            found["links"] = link_records(job.network.graph, timeline, answer.time_s)
-            found["critical_path"] = critical_records(answer)
-    return found
+        yield Figure("num_events", timeline.num_events)
+        yield Figure("num_messages", timeline.num_messages)
+
+
+def _links(answer: NetworkAnswer) -> Iterator[Figure]:
+    """What each link did, and what decided the time."""
+    if answer.timeline:
+        [timeline] = answer.timeline
+        yield Figure("links", lambda: link_records(answer.job.network.graph, timeline, answer.time_s))
+        yield Figure("critical_path", lambda: critical_records(answer))
 
 
 def critical_records(answer: NetworkAnswer) -> list[dict[str, Any]]:
@@ -69,90 +99,86 @@ def critical_records(answer: NetworkAnswer) -> list[dict[str, Any]]:
     return found or [{"task": answer.job.collective, "begin_s": 0.0, "end_s": timeline.end_s}]
 
 
-def network_tables(answer: NetworkAnswer) -> tuple[Table, ...]:
-    job = answer.job
-    among = counted(answer.num_ranks, "device")
-    among = among if answer.num_groups == 1 else f"{counted(answer.num_groups, 'group')} of {among}"
-    rows = [
-        ("time", format_s(answer.time_s), ENGINE_WORDS[answer.engine]),
-        *_beside(answer),
-        ("algorithm bandwidth", format_rate(answer.algorithm_bytes_per_s, "B/s"), "payload over time"),
-        *_bounds(answer),
-    ]
-    title = f"{job.collective} of {format_bytes(job.payload_bytes)} over {among}: {job.network.name}"
-    head = Table(title=title, rows=tuple(rows), align="lrl")
-    return (head, _load_table(answer)) if answer.loads else (head,)
+def network_figures(answer: NetworkAnswer) -> Figures:
+    """One collective: its time beside the bound, and how busy links were."""
+    said = {figure.key: figure for figure in figures_in(_point(answer))}
+    among: Part = replace(said["num_ranks"], text=counted(answer.num_ranks, "device"))
+    if answer.num_groups != 1:
+        groups = Figure("num_groups", answer.num_groups, counted(answer.num_groups, "group"))
+        among = phrase("{} of {}", groups, among)
+    return (
+        FigureTable(
+            title=phrase("{} of {} over {}: {}", said["collective"], said["size_bytes"], among, said["topology"]),
+            align="lrl",
+            rows=(
+                FigureRow(("time", said["time_s"], ENGINE_WORDS[answer.engine])),
+                *_beside(answer, said),
+                FigureRow(("algorithm bandwidth", said["algorithm_bytes_per_s"], "payload over time")),
+                *_bounds(answer, said),
+                *(replace(figure, label=None) for figure in said.values()),
+                *_links(answer),
+            ),
+        ),
+        FigureList(
+            key="dimensions",
+            title="how busy links were" if answer.loads else "",
+            items=answer.loads,
+            figures=lambda load: (
+                labelled("dimension", load.dimension, "dimension"),
+                labelled("kind", load.kind, "kind"),
+                Figure("num_devices", load.num_devices, f"{load.num_devices:,}", "devices"),
+                Figure("mean_frac", load.mean_frac, percent(load.mean_frac), "links busy"),
+                Figure("most_frac", load.most_frac, percent(load.most_frac), "busiest"),
+                TextOnly("bar", bar(load.most_frac, 16), "", "l"),
+            ),
+        ),
+    )
 
 
-def _bounds(answer: NetworkAnswer) -> Iterator[tuple[str, str, str]]:
+def _bounds(answer: NetworkAnswer, said: Mapping[str, Figure]) -> Iterator[FigureRow]:
     """What must pass the ports, and how near that is; nothing of a plugin's collective."""
     if answer.is_bounded:
-        yield "bus bandwidth", format_rate(answer.bus_bytes_per_s, "B/s"), "of what must pass each rank"
-        reached = f"reached to {percent(answer.bound_frac)}"
-        yield _bound_label(answer.job.collective), format_s(answer.bound_s), reached
+        yield FigureRow(("bus bandwidth", said["bus_bytes_per_s"], "of what must pass each rank"))
+        label = "bound of ports and middle" if answer.job.collective == "all-to-all" else "bound of the ports"
+        yield FigureRow((label, said["bound_s"], phrase("reached to {}", said["bound_frac"])))
 
 
-def _bound_label(collective: str) -> str:
-    return "bound of ports and middle" if collective == "all-to-all" else "bound of the ports"
-
-
-def _beside(answer: NetworkAnswer) -> Iterator[tuple[str, str, str]]:
+def _beside(answer: NetworkAnswer, said: Mapping[str, Figure]) -> Iterator[FigureRow]:
     """The closed form beside events, and the endpoint beside the network, where there are any."""
     for timeline in answer.timeline:
         for closed_s in answer.closed_s:
             of = closed_s / timeline.end_s - 1 if timeline.end_s else 0.0
-            said = gain(of) if abs(of) >= SAME_FRAC else "the same"
-            said += " as links alone" if answer.endpoint_s > timeline.end_s else ""
+            beside = TextOnly("closed_s against events", gain(of) if abs(of) >= SAME_FRAC else "the same")
+            links = " as links alone" if answer.endpoint_s > timeline.end_s else ""
             chunk = " for one chunk" if answer.job.num_chunks > 1 else ""
-            yield "closed form", format_s(closed_s), f"{said}{chunk}"
+            yield FigureRow(("closed form", said["closed_s"], phrase("{}{}{}", beside, links, chunk)))
     if answer.job.endpoint.name:
         word = "sets the time" if answer.endpoint_s >= answer.time_s else "hidden behind the links"
-        yield f"endpoint {answer.job.endpoint.name}", format_s(answer.endpoint_s), word
+        yield FigureRow((phrase("endpoint {}", answer.job.endpoint.name), said["endpoint_s"], word))
         grant = answer.job.endpoint.grant
         if math.isfinite(grant.num_sms):
-            yield "SMs given", f"{grant.num_sms:.0f}", f"of {format_rate(grant.sm_bytes_per_s, 'B/s')} each"
+            rate = TextOnly("sm_bytes_per_s", format_rate(grant.sm_bytes_per_s, "B/s"))
+            yield FigureRow(("SMs given", TextOnly("num_sms", f"{grant.num_sms:.0f}"), phrase("of {} each", rate)))
 
 
-def _load_table(answer: NetworkAnswer) -> Table:
-    rows = tuple(
-        (
-            load.dimension,
-            load.kind,
-            f"{load.num_devices:,}",
-            percent(load.mean_frac),
-            percent(load.most_frac),
-            bar(load.most_frac, 16),
-        )
-        for load in answer.loads
-    )
-    heads = ("dimension", "kind", "devices", "links busy", "busiest", "")
-    return Table(title="how busy links were", columns=heads, rows=rows, align="llrrrl")
-
-
-def sweep_tables(answers: Sequence[NetworkAnswer]) -> tuple[Table, ...]:
+def sweep_figures(answers: Sequence[NetworkAnswer]) -> Figures:
+    """A collective at several points, a row each."""
     has_memory = len({memory_bytes_per_s(answer) for answer in answers}) > 1
     has_groups = any(answer.num_ranks != _num_devices(answer) for answer in answers)
-    rows = tuple(
-        (
-            format_bytes(answer.job.payload_bytes),
-            f"{_num_devices(answer):,.0f}",
-            *((f"{answer.num_ranks:,}",) if has_groups else ()),
-            *((format_rate(memory_bytes_per_s(answer), "B/s"),) if has_memory else ()),
-            format_s(answer.time_s),
-            format_s(answer.closed_s[0]) if answer.closed_s else "-",
-            format_rate(answer.bus_bytes_per_s, "B/s"),
-            percent(answer.bound_frac) if answer.is_bounded else "-",
-        )
-        for answer in answers
-    )
     first = answers[0]
-    may_be = (("group", has_groups), ("memory", has_memory))
-    heads = ("size", "devices", *(name for name, has_it in may_be if has_it), *SWEEP_HEADS)
-    title = f"{first.job.collective} on {first.job.network.name}"
-    title += " and larger" if len({_num_devices(answer) for answer in answers}) > 1 else ""
+    has_larger = len({_num_devices(answer) for answer in answers}) > 1
     used = dict.fromkeys(ENGINE_WORDS[answer.engine] for answer in answers)
-    notes = (*used, *_closed_notes(answers))
-    return (Table(title=title, columns=heads, rows=rows, align="r" * len(heads), notes=notes),)
+    return (
+        FigureList(
+            key="points",
+            title=phrase(
+                "{} on {}{}", first.job.collective, first.job.network.name, " and larger" if has_larger else ""
+            ),
+            items=answers,
+            figures=lambda answer: _point(answer, has_groups=has_groups, has_memory=has_memory),
+            notes=(*used, *_closed_notes(answers)),
+        ),
+    )
 
 
 def _closed_notes(answers: Sequence[NetworkAnswer]) -> Iterator[str]:

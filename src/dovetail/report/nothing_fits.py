@@ -8,6 +8,7 @@ from dataclasses import asdict
 import numpy as np
 
 from dovetail.report.budgets import assumed_notes
+from dovetail.report.figures import part_text
 from dovetail.report.labels import number
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
@@ -63,7 +64,7 @@ def _unshardable(question: JointQuestion, flat: IntArray) -> list[Record]:
 def nothing_tables(record: Record) -> tuple[Table, ...]:
     if record["reason"] == "limits":
         least = f"{number(record['least_area_mm2'])} mm2 and {number(record['least_power_w'])} W"
-        told = assumed_notes(record["budget"], record["assumed_limits"])
+        told = map(part_text, assumed_notes(record["budget"], record["assumed_limits"]))
         way_out = "raise the limits, or allow smaller chips"
         notes = (f"systems take {least} at the least, each by another one", *told, way_out)
         return (Table(title="No system of the space keeps the limits", notes=notes),)

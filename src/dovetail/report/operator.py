@@ -1,11 +1,19 @@
-"""One operator on one chip, as plain data and as a table."""
+"""One operator on one chip."""
 
 from __future__ import annotations
 
 from dovetail.accuracy.one_operator import OpAnswer
+from dovetail.report.figures import (
+    Figure,
+    FigureList,
+    FigureRow,
+    Figures,
+    FigureTable,
+    TextOnly,
+    labelled,
+    phrase,
+)
 from dovetail.report.labels import gain, percent
-from dovetail.report.plain import Record
-from dovetail.report.table import Table
 from dovetail.units import format_energy_j, format_rate, format_s
 
 LIMIT_LABELS = {
@@ -17,55 +25,96 @@ LIMIT_LABELS = {
 }
 
 
-def op_record(answer: OpAnswer) -> Record:
-    others = [{"model": one.model, "time_s": one.time_s, "limit": one.limit} for one in answer.others]
-    return {
-        "kind": answer.kind,
-        "what": answer.what,
-        "chip": answer.chip,
-        "dtype": answer.dtype,
-        "pass": answer.phase,
-        "time_s": answer.time_s,
-        "flop": answer.flop,
-        "flop_per_s": answer.flop_per_s,
-        "peak_flop_per_s": answer.peak_flop_per_s,
-        "peak_frac": answer.flop_per_s / answer.peak_flop_per_s,
-        "hbm_bytes": answer.hbm_bytes,
-        "hbm_bytes_per_s": answer.hbm_bytes_per_s,
-        "hbm_frac": answer.hbm_bytes_per_s / answer.peak_bytes_per_s,
-        "energy_j": answer.energy_j,
-        "mean_w": answer.mean_w,
-        "sustained_s": answer.sustained_s,
-        "clock_frac": answer.clock_frac,
-        "limit": answer.limit,
-        "others": others,
-    }
-
-
-def op_tables(answer: OpAnswer) -> tuple[Table, ...]:
-    rate = format_rate(answer.flop_per_s, "FLOP/s")
-    moved = format_rate(answer.hbm_bytes_per_s, "B/s")
-    rows = (
-        ("time", format_s(answer.time_s, 2), f"waits for {limit_label(answer.limit)}"),
-        ("arithmetic", rate, f"{percent(answer.flop_per_s / answer.peak_flop_per_s)} of peak"),
-        ("HBM", moved, f"{percent(answer.hbm_bytes_per_s / answer.peak_bytes_per_s)} of its bandwidth"),
-        ("energy", format_energy_j(answer.energy_j), "dynamic, without being on"),
-        ("power", f"{answer.mean_w:.0f} W", f"of {answer.tdp_w:.0f} W, idle power included"),
-        ("sustained", format_s(answer.sustained_s, 2), f"again and again, clock at {percent(answer.clock_frac, 0)}"),
+def op_figures(answer: OpAnswer) -> Figures:
+    """What one operator takes and waits for, and what other models say of it."""
+    peak_frac, hbm_frac = answer.flop_per_s / answer.peak_flop_per_s, answer.hbm_bytes_per_s / answer.peak_bytes_per_s
+    time = Figure("time_s", answer.time_s, format_s(answer.time_s, 2))
+    limit = Figure("limit", answer.limit, limit_label(answer.limit))
+    named = (
+        labelled("kind", answer.kind),
+        labelled("pass", answer.phase),
+        labelled("dtype", answer.dtype),
+        labelled("chip", answer.chip),
+        labelled("what", answer.what),
     )
-    title = f"{answer.kind} {answer.phase} in {answer.dtype} on {answer.chip}: {answer.what}"
-    tables = [Table(title=title, rows=rows, align="lrl")]
-    if answer.others:
-        compared = (
-            ("this model", format_s(answer.time_s, 2), "", limit_label(answer.limit)),
-            *(
-                (one.model, format_s(one.time_s, 2), gain(one.time_s / answer.time_s - 1), limit_label(one.limit))
-                for one in answer.others
+    return (
+        FigureTable(
+            title=phrase("{} {} in {} on {}: {}", *named),
+            align="lrl",
+            rows=(
+                FigureRow(("time", time, phrase("waits for {}", limit))),
+                FigureRow(
+                    (
+                        "arithmetic",
+                        Figure("flop_per_s", answer.flop_per_s, format_rate(answer.flop_per_s, "FLOP/s")),
+                        phrase("{} of peak", Figure("peak_frac", peak_frac, percent(peak_frac))),
+                    )
+                ),
+                FigureRow(
+                    (
+                        "HBM",
+                        Figure("hbm_bytes_per_s", answer.hbm_bytes_per_s, format_rate(answer.hbm_bytes_per_s, "B/s")),
+                        phrase("{} of its bandwidth", Figure("hbm_frac", hbm_frac, percent(hbm_frac))),
+                    )
+                ),
+                FigureRow(
+                    (
+                        "energy",
+                        Figure("energy_j", answer.energy_j, format_energy_j(answer.energy_j)),
+                        "dynamic, without being on",
+                    )
+                ),
+                FigureRow(
+                    (
+                        "power",
+                        Figure("mean_w", answer.mean_w, f"{answer.mean_w:.0f} W"),
+                        phrase("of {} W, idle power included", TextOnly("tdp_w", f"{answer.tdp_w:.0f}")),
+                    )
+                ),
+                FigureRow(
+                    (
+                        "sustained",
+                        Figure("sustained_s", answer.sustained_s, format_s(answer.sustained_s, 2)),
+                        phrase(
+                            "again and again, clock at {}",
+                            Figure("clock_frac", answer.clock_frac, percent(answer.clock_frac, 0)),
+                        ),
+                    )
+                ),
+                Figure("flop", answer.flop),
+                Figure("peak_flop_per_s", answer.peak_flop_per_s),
+                Figure("hbm_bytes", answer.hbm_bytes),
             ),
-        )
-        headings = ("model", "time", "against ours", "waits for")
-        tables.append(Table(title="beside other models", columns=headings, rows=compared, align="lrrl"))
-    return tuple(tables)
+        ),
+        FigureTable(
+            title="beside other models" if answer.others else "",
+            columns=("model", "time", "against ours", "waits for"),
+            align="lrrl",
+            rows=(
+                FigureRow(("this model", time, "", limit)),
+                *(
+                    FigureRow(
+                        (
+                            labelled(f"others[{place}].model", one.model),
+                            Figure(f"others[{place}].time_s", one.time_s, format_s(one.time_s, 2)),
+                            TextOnly("time_s against ours", gain(one.time_s / answer.time_s - 1)),
+                            Figure(f"others[{place}].limit", one.limit, limit_label(one.limit)),
+                        )
+                    )
+                    for place, one in enumerate(answer.others)
+                ),
+            ),
+        ),
+        FigureList(
+            key="others",
+            items=answer.others,
+            figures=lambda one: (
+                Figure("model", one.model),
+                Figure("time_s", one.time_s),
+                Figure("limit", one.limit),
+            ),
+        ),
+    )
 
 
 def limit_label(limit: str) -> str:

@@ -1,173 +1,391 @@
-"""An answer as tables: what it comes to, where the time goes, what memory holds, what limits it, what it assumes."""
+"""One training step as an answer: what it comes to, where the time goes, what memory holds, what limits it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
 
+from dovetail import __version__
 from dovetail.accuracy.evidence import CONFIDENCE_FRAC, interval_of
 from dovetail.accuracy.residuals import Residual
+from dovetail.cost.op_cost import LIMITS
 from dovetail.evaluate import PERTURBATION_FRAC, Infeasible, Outcome
-from dovetail.hardware.heterogeneous import chips_of, devices_label
+from dovetail.hardware.heterogeneous import chip_names, chips_of, devices_label
+from dovetail.hardware.topology import Group
+from dovetail.parallel.placement import Placement
+from dovetail.parallel.plan import Plan
 from dovetail.report.assumptions import assumptions
+from dovetail.report.figures import (
+    Entry,
+    Figure,
+    FigureList,
+    FigureRow,
+    Figures,
+    FigureTable,
+    Part,
+    Phrase,
+    Sentences,
+    TextOnly,
+    joined,
+    labelled,
+    phrase,
+)
 from dovetail.report.goodput import budget_rows, goodput_rows
 from dovetail.report.labels import AXIS_LABELS, counted, gain, number, one_of, percent, plan_in_brief, seconds
-from dovetail.report.levers import excess_rows, levers_table
+from dovetail.report.levers import excess_rows, levers_list
 from dovetail.report.limits import limited_by
 from dovetail.report.measured import measured_tables
-from dovetail.report.memory import memory_table
-from dovetail.report.pools import pool_tables, stage_label
-from dovetail.report.table import Table, bar
-from dovetail.step.step import Step
+from dovetail.report.memory import memory_tables
+from dovetail.report.plain import Record
+from dovetail.report.pools import pools_list, stage_label
+from dovetail.report.table import bar
 from dovetail.step.work import COMM_AXES
 from dovetail.units import format_bytes, format_count, format_energy_j, format_s
+from dovetail.workload.workload import Workload
 
 SHOWN_FRAC = 0.0005  # what would show as 0.0 % is left out
 LIMIT_LABELS = ("the tensor units", "the vector units", "HBM", "latency and idle units", "launches")
 
 
-def tables(
+def outcome_figures(
     result: Outcome | Infeasible, name: str = "", residuals: Sequence[Residual] = (), num_tokens: float = 0.0
-) -> tuple[Table, ...]:
-    """Everything a person wants to know of `result`, most wanted first; `name` is what the job is called.
+) -> Figures:
+    """Everything known of `result`, most wanted first; `name` is what the job is called.
 
-    `residuals` are what the interval of the step's time rests on; without them, none is shown. `num_tokens` are those
+    `residuals` are what the interval of the step's time rests on; without them, none is told. `num_tokens` are those
     to train on, whose time is told; 0 for none.
     """
+    memory = memory_tables(result.memory, result.workload, result.plan)
     if isinstance(result, Infeasible):
         return (
-            Table(title=f"Does not fit: {_title(result, name)}", rows=(*_question_rows(result), *excess_rows(result))),
-            *pool_tables(result),
-            memory_table(result.memory, result.workload, result.plan),
-            levers_table(result),
-            assumptions_table(result),
+            _excess(result, name),
+            pools_list(result),
+            *memory,
+            levers_list(result),
+            _question(result),
+            assumed(result),
         )
     return (
-        headline_table(result, name, residuals, num_tokens),
-        time_table(result.step, stage_label(result, int(result.step.slowest_stage))),
-        *pool_tables(result),
-        memory_table(result.memory, result.workload, result.plan),
-        limits_table(result),
+        headline(result, name, residuals, num_tokens),
+        time_table(result),
+        pools_list(result),
+        *memory,
+        _elasticities(result),
         *measured_tables(result),
-        assumptions_table(result),
+        FigureTable(rows=(Figure("placement", placement_record(result.placement)),)),
+        _question(result),
+        assumed(result),
     )
 
 
-def headline_table(
+def headline(
     outcome: Outcome, name: str = "", residuals: Sequence[Residual] = (), num_tokens: float = 0.0
-) -> Table:
-    use, chips, sample = outcome.memory, chips_of(outcome.cluster), outcome.workload.model.sample
-    throughput = f"{number(outcome.samples_per_s)} {sample if sample != 'tokens' else 'samples'}/s"
-    num_units = outcome.tokens_per_step if sample == "tokens" else outcome.workload.global_batch
-    a_unit_j = outcome.step.energy_j / num_units
+) -> FigureTable:
+    """What a step comes to, a row for each thing that one asks first."""
+    step, use, workload = outcome.step, outcome.memory, outcome.workload
+    return FigureTable(
+        title=_title(outcome, name),
+        rows=(
+            Figure("name", name),
+            Figure("feasible", True),
+            *_question_rows(
+                outcome, Figure("num_parameters", outcome.num_parameters, format_count(outcome.num_parameters))
+            ),
+            phrase(
+                "{}, {}",
+                Figure("step_s", step.step_s, format_s(step.step_s)),
+                Figure("num_microbatches", outcome.num_microbatches, counted(outcome.num_microbatches, "microbatch")),
+                label="step time",
+            ),
+            *_interval_rows(outcome, residuals),
+            _throughput(outcome),
+            phrase(
+                "MFU {}, HFU {} of {} peak",
+                Figure("mfu_frac", outcome.mfu_frac, percent(outcome.mfu_frac)),
+                Figure("hfu_frac", outcome.hfu_frac, percent(outcome.hfu_frac)),
+                labelled("workload.precision.compute", workload.precision.compute),
+                label="utilisation",
+            ),
+            *_dropped_rows(outcome),
+            *_energy_rows(outcome),
+            phrase(
+                "{} of {} usable on the fullest device",
+                Figure("memory.need_bytes", use.need_bytes, format_bytes(use.need_bytes)),
+                Figure("memory.limit_bytes", use.limit_bytes, format_bytes(use.limit_bytes)),
+                label="memory",
+            ),
+            labelled("limited_by", limited_by(outcome), "limited by"),
+            *goodput_rows(outcome),
+            *budget_rows(outcome, num_tokens),
+            Figure("num_samples", workload.global_batch),
+            Figure("model_flop", outcome.model_flop),
+            Figure("hardware_flop", outcome.hardware_flop),
+            Figure("elasticity_step_frac", PERTURBATION_FRAC),
+        ),
+    )
+
+
+def _throughput(outcome: Outcome) -> Phrase:
+    sample = outcome.workload.model.sample
+    samples = Figure("samples_per_s", outcome.samples_per_s, number(outcome.samples_per_s))
+    if sample != "tokens":
+        return phrase("{} {}/s", samples, sample, label="throughput")
+    per_device = outcome.tokens_per_s / outcome.cluster.num_devices
+    return phrase(
+        "{} tokens/s, {} samples/s; {} tokens/s a device",
+        Figure("tokens_per_s", outcome.tokens_per_s, number(outcome.tokens_per_s)),
+        samples,
+        TextOnly("tokens_per_s per device", number(per_device)),
+        label="throughput",
+    )
+
+
+def _energy_rows(outcome: Outcome) -> Iterator[Entry]:
+    """Of a step, of what samples are made of, and the power that it is drawn at."""
+    energy_j, sample, clock_frac = outcome.step.energy_j, outcome.workload.model.sample, outcome.step.clock_frac
+    sample_j = energy_j / outcome.workload.global_batch
+    each = Figure("energy_j_per_sample", sample_j, format_energy_j(sample_j, 1))
     if sample == "tokens":
-        a_device = number(outcome.tokens_per_s / outcome.cluster.num_devices)
-        throughput = f"{number(outcome.tokens_per_s)} tokens/s, {throughput}; {a_device} tokens/s a device"
-    energy = f"{format_energy_j(outcome.step.energy_j, 1)} a step, {format_energy_j(a_unit_j, 1)} {one_of(sample)}"
-    power = f"{outcome.mean_w:.0f} W a device of {' or '.join(f'{chip.tdp_w:.0f}' for chip in chips)} W"
-    if outcome.step.clock_frac < 1:
-        power += f", clock at {percent(outcome.step.clock_frac, 0)}"
-    utilisation = f"MFU {percent(outcome.mfu_frac)}, HFU {percent(outcome.hfu_frac)}"
-    rows = (
-        *_question_rows(outcome),
-        ("step time", f"{format_s(outcome.step.step_s)}, {counted(outcome.num_microbatches, 'microbatch')}"),
-        *_interval_rows(outcome, residuals),
-        ("throughput", throughput),
-        ("utilisation", f"{utilisation} of {outcome.workload.precision.compute} peak"),
-        *_dropped_rows(outcome),
-        ("energy", f"{energy}; {power}"),
-        ("memory", f"{format_bytes(use.need_bytes)} of {format_bytes(use.limit_bytes)} usable on the fullest device"),
-        ("limited by", limited_by(outcome)),
-        *goodput_rows(outcome),
-        *budget_rows(outcome, num_tokens),
+        yield each
+        yield Figure("num_tokens", outcome.tokens_per_step)
+        token_j = energy_j / outcome.tokens_per_step
+        each = Figure("energy_j_per_token", token_j, format_energy_j(token_j, 1))
+    tdp = " or ".join(f"{chip.tdp_w:.0f}" for chip in chips_of(outcome.cluster))
+    clock = Figure("time.clock_frac", clock_frac, percent(clock_frac, 0))
+    yield phrase(
+        "{} a step, {} {}; {} W a device of {} W{}",
+        Figure("energy_j", energy_j, format_energy_j(energy_j, 1)),
+        each,
+        one_of(sample),
+        Figure("mean_w", outcome.mean_w, f"{outcome.mean_w:.0f}"),
+        TextOnly("tdp_w", tdp),
+        phrase(", clock at {}", clock) if clock_frac < 1 else "",
+        label="energy",
     )
-    return Table(title=_title(outcome, name), rows=rows)
 
 
-def _dropped_rows(outcome: Outcome) -> tuple[tuple[str, str], ...]:
+def _dropped_rows(outcome: Outcome) -> Iterator[Entry]:
     """What a capacity of experts drops, and what is counted all the same."""
-    if not outcome.dropped_frac:
-        return ()
+    if not outcome.workload.routing.capacity_factor:
+        return
     is_even = outcome.workload.routing.expert_imbalance == 1
-    counted_in = "throughput counts all tokens, MFU leaves out those beyond a capacity below 1"
-    share = f"{'' if is_even else 'at least '}{percent(outcome.dropped_frac)} of what is routed to experts"
-    return (("dropped", f"{share}; {counted_in}"),)
-
-
-def _interval_rows(outcome: Outcome, residuals: Sequence[Residual]) -> tuple[tuple[str, str], ...]:
-    if not residuals:
-        return ()
-    found = interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals)
-    return ((f"{percent(CONFIDENCE_FRAC, 0)} interval", f"{found.bounds}, {found.evidence}"),)
-
-
-def _title(result: Outcome | Infeasible, name: str) -> str:
-    what = f"{result.workload.model.name} on {devices_label(result.cluster)}"
-    return f"{name}: {what}" if name else what
-
-
-def _question_rows(result: Outcome | Infeasible) -> tuple[tuple[str, str], ...]:
-    workload = result.workload
-    each = f" x {workload.seq:,} {workload.model.sample}" if workload.seq > 1 else f" {workload.model.sample}"
-    num_parameters = workload.model.forward(workload.sample).num_parameters
-    batch = f"{workload.global_batch:,}{each} a step"
-    precision = workload.precision
-    return (
-        ("model", f"{format_count(num_parameters)} parameters, {batch}, {precision.compute}, {precision.optimizer}"),
-        ("plan", plan_in_brief(result.plan)),
+    yield phrase(
+        "{}{} of what is routed to experts; throughput counts all tokens, MFU leaves out those beyond a capacity"
+        " below 1",
+        "" if is_even else "at least ",
+        Figure("dropped_frac", outcome.dropped_frac, percent(outcome.dropped_frac)),
+        label="dropped",
+        is_shown=bool(outcome.dropped_frac),
     )
 
 
-def time_table(step: Step, slowest: str) -> Table:
-    """Seconds by kind, on a device of the slowest stage, which is `slowest`; what is hidden is shown, not counted."""
-    rows = [_time_row("compute", step.compute_s, step)]
-    if step.recompute_s > 0:
-        rows.append(_time_row("  of it recompute", step.recompute_s, step))
-    if step.host_s > 0:
-        rows.append(_time_row("waiting for the host", step.host_s, step))
-    for axis, comm in zip(COMM_AXES, step.comm, strict=True):
-        if comm.exposed_s > 0 or comm.hidden_s > 0:
-            rows.append(_time_row(f"{AXIS_LABELS[axis]} ({axis})", comm.exposed_s, step, comm.hidden_s))
-    if step.offload.exposed_s > 0 or step.offload.hidden_s > 0:
-        rows.append(_time_row("copies to the host", step.offload.exposed_s, step, step.offload.hidden_s))
-    if step.bubble_s > 0:
-        rows.append(_time_row("pipeline bubble", step.bubble_s, step))
-    rows += [
-        _time_row("update", step.update_s, step),
-        ("step", seconds(step.step_s, step.step_s), percent(1.0), "", ""),
-    ]
+def _interval_rows(outcome: Outcome, residuals: Sequence[Residual]) -> Iterator[Entry]:
+    """Where the step's time lies, as published runs of its class say; nothing where there are none to ask."""
+    if not residuals:
+        return
+    found = interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals)
+    lower, _, upper = found.bounds.partition(" to ")
+    yield FigureRow(
+        (
+            phrase("{} interval", Figure("interval.confidence_frac", CONFIDENCE_FRAC, percent(CONFIDENCE_FRAC, 0))),
+            phrase(
+                "{} to {}, {}",
+                Figure("interval.lower_s", found.lower_s, lower),
+                Figure("interval.upper_s", found.upper_s, upper),
+                Figure("interval.sentence", found.sentence, found.evidence),
+            ),
+        )
+    )
+    yield Figure("interval.num_runs", found.num_rows)
+
+
+def _title(result: Outcome | Infeasible, name: str) -> Phrase:
+    devices = devices_label(result.cluster)
+    num_devices = Figure("cluster.num_devices", result.cluster.num_devices, devices)
+    what = phrase(
+        "{} on {}",
+        labelled("workload.model", result.workload.model.name),
+        TextOnly("devices of every part", devices) if len(chips_of(result.cluster)) > 1 else num_devices,
+    )
+    return phrase("{}: {}", labelled("name", name), what) if name else what
+
+
+def _question_rows(result: Outcome | Infeasible, num_parameters: Part) -> tuple[Entry, ...]:
+    workload = result.workload
+    batch = Figure("workload.global_batch", workload.global_batch, f"{workload.global_batch:,}")
+    each: Part = phrase(" x {}", Figure("workload.seq", workload.seq, f"{workload.seq:,}")) if workload.seq > 1 else ""
+    return (
+        phrase(
+            "{} parameters, {}{} {} a step, {}, {}",
+            num_parameters,
+            batch,
+            each,
+            labelled("workload.sample", workload.model.sample),
+            labelled("workload.precision.compute", workload.precision.compute),
+            labelled("workload.precision.optimizer", workload.precision.optimizer),
+            label="model",
+        ),
+        Figure("plan", plan_record(result.plan), plan_in_brief(result.plan), "plan"),
+    )
+
+
+def time_table(outcome: Outcome) -> FigureTable:
+    """Seconds by kind, on a device of the slowest stage; what is hidden is shown, not counted.
+
+    `compute_s` has recompute in it, and `recompute_s` says how much.
+    """
+    step = outcome.step
+    slowest = int(step.slowest_stage)
+
+    def time(key: str, part_s: float, *, blank: bool = False) -> Figure:
+        return Figure(f"time.{key}", part_s, "" if blank else seconds(part_s, step.step_s))
+
+    def row(label: str, part: Figure, hidden: Part = "", *, is_shown: bool = True) -> FigureRow:
+        share = part.value / step.step_s
+        bars = (TextOnly("share of the step", percent(share)), TextOnly("bar", bar(share)))
+        return FigureRow((label, part, *bars, hidden), is_shown=is_shown)
+
+    def overlapped(label: str, key: str, exposed_s: float, hidden_s: float) -> FigureRow:
+        hidden = time(f"{key}.hidden_s", hidden_s, blank=not hidden_s > 0)
+        is_shown = exposed_s > 0 or hidden_s > 0
+        return row(label, time(f"{key}.exposed_s", exposed_s), hidden, is_shown=is_shown)
+
+    return FigureTable(
+        title=phrase(
+            "Where the time goes, on a device of {}",
+            Figure("time.slowest_stage", step.slowest_stage, stage_label(outcome, slowest)),
+        ),
+        columns=("", "time", "share", "", "hidden"),
+        align="lrrlr",
+        rows=(
+            row("compute", time("compute_s", step.compute_s)),
+            row("  of it recompute", time("recompute_s", step.recompute_s), is_shown=bool(step.recompute_s > 0)),
+            row("waiting for the host", time("host_s", step.host_s), is_shown=bool(step.host_s > 0)),
+            *(
+                overlapped(f"{AXIS_LABELS[axis]} ({axis})", f"communication.{axis}", comm.exposed_s, comm.hidden_s)
+                for axis, comm in zip(COMM_AXES, step.comm, strict=True)
+            ),
+            overlapped("copies to the host", "offload", step.offload.exposed_s, step.offload.hidden_s),
+            row("pipeline bubble", time("bubble_s", step.bubble_s), is_shown=bool(step.bubble_s > 0)),
+            row("update", time("update_s", step.update_s)),
+            FigureRow(
+                (
+                    "step",
+                    Figure("step_s", step.step_s, seconds(step.step_s, step.step_s)),
+                    TextOnly("share of the step", percent(1.0)),
+                    "",
+                    "",
+                )
+            ),
+            Figure("time.clock_frac", step.clock_frac),
+            *(Figure(f"time.compute_by_limit.{limit}_s", s) for limit, s in zip(LIMITS, step.limits_s, strict=True)),
+        ),
+        notes=tuple(_bounds_of_compute(outcome)),
+    )
+
+
+def _bounds_of_compute(outcome: Outcome) -> Iterator[Phrase]:
+    step = outcome.step
     waits = [
-        f"{words} {percent(s / step.compute_s)}"
-        for words, s in zip(LIMIT_LABELS, step.limits_s, strict=True)
+        phrase("{} {}", label, TextOnly("share of compute", percent(s / step.compute_s)))
+        for label, s in zip(LIMIT_LABELS, step.limits_s, strict=True)
         if step.compute_s > 0 and s / step.compute_s >= SHOWN_FRAC
     ]
-    return Table(
-        title=f"Where the time goes, on a device of {slowest}",
-        columns=("", "time", "share", "", "hidden"),
-        rows=tuple(rows),
-        align="lrrlr",
-        notes=(f"what bounds compute: {', '.join(waits)}",) if waits else (),
-    )
+    if waits:
+        yield phrase("what bounds compute: {}", joined(", ", waits))
 
 
-def _time_row(label: str, part_s: float, step: Step, hidden_s: float = 0.0) -> tuple[str, ...]:
-    share = part_s / step.step_s
-    hidden = seconds(hidden_s, step.step_s) if hidden_s > 0 else ""
-    return label, seconds(part_s, step.step_s), percent(share), bar(share), hidden
-
-
-def limits_table(outcome: Outcome) -> Table:
+def _elasticities(outcome: Outcome) -> FigureList:
     most = max((e.gain_frac for e in outcome.elasticities), default=0.0)
-    rows = tuple(
-        (e.resource, gain(e.gain_frac), bar(e.gain_frac / most) if most > 0 and e.gain_frac > 0 else "")
-        for e in outcome.elasticities
-    )
-    return Table(
+    more = Figure("elasticity_step_frac", PERTURBATION_FRAC, percent(PERTURBATION_FRAC, 0))
+
+    return FigureList(
+        key="elasticities",
         title="What limits it",
-        columns=(f"with {percent(PERTURBATION_FRAC, 0)} more", "throughput", ""),
-        rows=rows,
-        align="lrl",
+        items=outcome.elasticities,
+        figures=lambda e: (
+            labelled("resource", e.resource, phrase("with {} more", more)),
+            Figure("gain_frac", e.gain_frac, gain(e.gain_frac), "throughput"),
+            TextOnly("bar", bar(e.gain_frac / most) if most > 0 and e.gain_frac > 0 else "", "", "l"),
+        ),
     )
 
 
-def assumptions_table(result: Outcome | Infeasible) -> Table:
-    return Table(title="What this assumes", notes=tuple(f"- {sentence}" for sentence in assumptions(result)))
+def _question(result: Outcome | Infeasible) -> FigureTable:
+    """What was asked."""
+    cluster = result.cluster
+    return FigureTable(
+        rows=(
+            Figure("plan", plan_record(result.plan)),
+            Figure("workload", workload_record(result.workload)),
+            Figure("cluster", {"name": cluster.name, "num_devices": cluster.num_devices}),
+            Figure("chip", chip_names(cluster)),
+            Figure("version", __version__),
+        )
+    )
+
+
+def assumed(result: Outcome | Infeasible) -> FigureTable:
+    """What was taken for granted in the answer."""
+    return FigureTable(title="What this assumes", notes=(Sentences("assumptions", assumptions(result)),))
+
+
+def _excess(result: Infeasible, name: str) -> FigureTable:
+    """Need against limit of a plan that does not fit."""
+    workload = result.workload
+    num_parameters = workload.model.forward(workload.sample).num_parameters
+    return FigureTable(
+        title=phrase("Does not fit: {}", _title(result, name)),
+        rows=(
+            Figure("name", name),
+            Figure("feasible", False),
+            *_question_rows(result, TextOnly("num_parameters", format_count(num_parameters))),
+            *excess_rows(result),
+        ),
+    )
+
+
+def plain(value: Any) -> Any:
+    """A dataclass as JSON has it: tuples become lists."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def plan_record(plan: Plan) -> Record:
+    fields: Record = plain(asdict(plan))
+    return fields
+
+
+def placement_record(place: Placement) -> Record:
+    """Where each kind of group lies: a dimension's name, how many ranks it has there, and how far apart they are."""
+    groups = {
+        "tp": place.tensor,
+        "cp": place.context,
+        "dp": place.data,
+        "pp": place.pipeline,
+        "ep": place.expert,
+        "expert_tensor": place.expert_tensor,
+        "expert_data": place.expert_data,
+    }
+    return {axis: _spans(group) for axis, group in groups.items()}
+
+
+def _spans(group: Group) -> list[Record]:
+    return [{"dimension": s.dimension.name, "num_ranks": s.num_ranks, "stride": s.stride} for s in group]
+
+
+def workload_record(workload: Workload) -> Record:
+    return {
+        "model": workload.model.name,
+        "global_batch": workload.global_batch,
+        "seq": workload.seq,
+        "sample": workload.model.sample,
+        "attention": workload.attention,
+        "kernels": workload.kernels,
+        "precision": asdict(workload.precision),
+        "routing": asdict(workload.routing),
+    }

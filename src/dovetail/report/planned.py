@@ -1,22 +1,36 @@
-"""The plans that were found, as tables: the answer in a sentence, the best plan, and why the others lose."""
+"""The plans that were found: the answer in a sentence, the best plan, and why the others lose."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 
+from dovetail import __version__
 from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Infeasible, Outcome
+from dovetail.hardware.heterogeneous import chip_names
 from dovetail.parallel.plan import AXES, Plan
+from dovetail.report.figures import (
+    Figure,
+    Figures,
+    FigureTable,
+    Phrase,
+    Sentences,
+    hidden,
+    labelled,
+    phrase,
+    record_of,
+    under,
+)
 from dovetail.report.labels import counted, in_a_row, number, percent, plan_in_brief
 from dovetail.report.launchers.runnable import Runnable, runnable_notes
-from dovetail.report.levers import excess_rows, levers_table
-from dovetail.report.memory import memory_table
-from dovetail.report.outcome import headline_table
-from dovetail.report.pools import part_sentences, proof_on_parts
-from dovetail.report.ranked import ranking_table
-from dovetail.report.table import GAP, WIDTH, Table
+from dovetail.report.levers import excess_rows, levers_list
+from dovetail.report.memory import memory_tables
+from dovetail.report.outcome import outcome_figures, plain, plan_record, workload_record
+from dovetail.report.pools import part_sentences, proof_counts, proof_on_parts
+from dovetail.report.ranked import ranking_list
+from dovetail.report.table import GAP, WIDTH
 from dovetail.search.planners.membership import holds
 from dovetail.search.planners.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH
 from dovetail.search.planners.ranking import SAME_FRAC, Choice, NothingFits, Question, Ranked
@@ -38,18 +52,70 @@ class PlanReportContext:
     commands: tuple[str, ...] = ()
 
 
-def planned_tables(
+def planned_figures(
     found: Choice | NothingFits, by_place: tuple[tuple[Runnable, ...], ...], told: PlanReportContext
-) -> tuple[Table, ...]:
-    """Everything a person wants to know, the answer first; `by_place` is who can run each plan of the ranking."""
+) -> Figures:
+    """Everything known of what was found, the answer first; `by_place` is who can run each plan of the ranking."""
     if isinstance(found, NothingFits):
-        return _nothing_tables(found, told)
+        return _nothing_figures(found, told)
+    head, *rest = outcome_figures(found.best, told.name, told.residuals)
+    looked_at = (*notes(found, by_place), *told.notes)
+    commands = list(told.commands)
+    lines = (line for command in told.commands for line in _pasted(command))
     return (
-        Table(title=sentence(found), notes=proof(found)),
-        headline_table(found.best, told.name, told.residuals),
-        ranking_table(found),
-        _notes_table((*notes(found, by_place), *told.notes)),
-        Table(title="Go on with", notes=tuple(line for command in told.commands for line in _pasted(command))),
+        FigureTable(
+            title=labelled("answer", sentence(found)),
+            rows=(
+                Figure("name", told.name),
+                Figure("feasible", True),
+                Figure("unit", found.question.objective.unit),
+                Figure("gap_frac", found.gap_frac),
+                Figure("num_evaluated", found.tally.num_evaluated),
+                *_proof_record(found),
+            ),
+            notes=proof(found),
+        ),
+        *under("best", (head,)),
+        ranking_list(found, by_place),
+        FigureTable(title="What was looked at, and who can run it", notes=(Sentences("notes", looked_at),)),
+        FigureTable(title="Go on with", notes=tuple(Figure("commands", commands, line) for line in lines)),
+        *under("best", hidden(tuple(rest))),
+        _question(found, told),
+        FigureTable(rows=(Figure("commands", commands),)),
+    )
+
+
+def _proof_record(found: Choice) -> Iterator[Figure]:
+    for name, value in asdict(found.proof).items():
+        yield Figure(f"proof.{name}", value or None if name == "bound_s" else value)
+    yield Figure("proof.holds", not found.is_proof_broken)
+
+
+def _question(found: Choice | NothingFits, told: PlanReportContext) -> FigureTable:
+    """What was asked, of which plans, and how many there were."""
+    question, space = found.question, found.question.space
+    axes = {field.name: plain(getattr(space, field.name)) for field in fields(space) if field.name != "overlap"}
+    return FigureTable(
+        rows=(
+            Figure("objective", question.objective_name),
+            Figure("num_plans", found.tally.num_plans),
+            Figure("num_fitting", found.tally.num_fitting),
+            Figure("own", lambda: [record_of(outcome_figures(result, told.name)) for result in found.own]),
+            Figure(
+                "constraints",
+                [
+                    {"key": one.key, "values": plain(one.values), "forbids": one.forbids, "where": one.where}
+                    for one in question.constraints
+                ],
+            ),
+            Figure("space", axes | {"overlap": [asdict(overlap) for overlap in space.overlap]}),
+            Figure("max_microbatch", MAX_MICROBATCH),
+            Figure("max_interleave", MAX_INTERLEAVE),
+            Figure("workload", workload_record(question.workload)),
+            Figure("cluster", {"name": question.cluster.name, "num_devices": question.cluster.num_devices}),
+            Figure("chip", chip_names(question.cluster)),
+            Figure("version", __version__),
+        )
     )
 
 
@@ -92,30 +158,36 @@ def _figure(figure: float, question: Question) -> str:
     return f"{number(figure)} {unit}"
 
 
-def proof(found: Choice) -> tuple[str, ...]:
+def proof(found: Choice) -> tuple[Phrase, ...]:
     """How many plans there were, and how good the best is known to be."""
-    tally, made, objective = found.tally, found.proof, found.question.objective_name
+    tally, made = found.tally, found.proof
+    objective = labelled("objective", found.question.objective_name)
     if found.best.plan.stage_pools:
         told = proof_on_parts(found)
-        return (told[0], BROKEN) if found.is_proof_broken else told
-    counts = f"{counted(tally.num_plans, 'plan')} with stages alike"
+        return (told[0], phrase(BROKEN)) if found.is_proof_broken else told
+    plans = Figure("num_plans", tally.num_plans, counted(tally.num_plans, "plan"))
+    fitting = Figure("num_fitting", tally.num_fitting, f"{tally.num_fitting:,}")
+    evaluated = Figure("num_evaluated", tally.num_evaluated, f"{tally.num_evaluated:,}")
+    counts = phrase("{} with stages alike, all evaluated, {} fit", plans, fitting)
     if tally.num_evaluated < tally.num_plans:
-        counts += f"; {tally.num_evaluated:,} that a bound does not rule out evaluated, {tally.num_fitting:,} fit"
-    else:
-        counts += f", all evaluated, {tally.num_fitting:,} fit"
+        message = "{} with stages alike; {} that a bound does not rule out evaluated, {} fit"
+        counts = phrase(message, plans, evaluated, fitting)
     if made.num_bases:
-        counts += (
-            f"; of {made.num_bases:,} with layers and recompute by stage left open {made.num_bounded_away:,} cannot be"
-            f" better by a bound, {made.num_closed:,} were cut anew and have none better,"
-            f" {made.num_open:,} are still open"
+        counts = phrase(
+            "{}; of {} with layers and recompute by stage left open {} cannot be better by a bound, {} were cut anew"
+            " and have none better, {} are still open",
+            counts,
+            *proof_counts(found),
         )
     if found.is_proof_broken:
-        return (counts, BROKEN)
+        return counts, phrase(BROKEN)
+    gap = Figure("gap_frac", found.gap_frac, "0" if found.gap_frac <= 0 else percent(found.gap_frac, 2))
     if found.gap_frac <= 0 and made.is_even_only:
-        return (counts, f"proven best by {objective} of all plans with stages alike (gap 0); others were not searched")
+        message = "proven best by {} of all plans with stages alike (gap {}); others were not searched"
+        return counts, phrase(message, objective, gap)
     if found.gap_frac <= 0:
-        return (counts, f"proven best of the space by {objective} (gap 0)")
-    return (counts, f"no plan of the space is ahead by more than {percent(found.gap_frac, 2)} (gap, by {objective})")
+        return counts, phrase("proven best of the space by {} (gap {})", objective, gap)
+    return counts, phrase("no plan of the space is ahead by more than {} (gap, by {})", gap, objective)
 
 
 def notes(found: Choice, by_place: tuple[tuple[Runnable, ...], ...]) -> tuple[str, ...]:
@@ -160,21 +232,29 @@ def space_notes(question: Question) -> Iterator[str]:
     yield f"looked at: {', '.join(limits)}; --fix KEY=VALUE,VALUE looks at others"
 
 
-def _notes_table(sentences: tuple[str, ...]) -> Table:
-    return Table(title="What was looked at, and who can run it", notes=tuple(f"- {line}" for line in sentences))
-
-
-def _nothing_tables(found: NothingFits, told: PlanReportContext) -> tuple[Table, ...]:
+def _nothing_figures(found: NothingFits, told: PlanReportContext) -> Figures:
     """Need against limit of the plan that needs least, and what it holds."""
-    least = found.least
-    rows = (("plan", plan_in_brief(least.plan)), *excess_rows(least))
+    least, use = found.least, found.least.memory
     sentences = (*nothing_notes(found), *told.notes)
-    looser = (levers_table(least),) if any(lever.fits for lever in least.levers) else ()
+    has_levers = any(lever.fits for lever in least.levers)
     return (
-        Table(title=nothing_sentence(found), rows=rows),
-        memory_table(least.memory, least.workload, least.plan),
-        *looser,
-        Table(title="What was looked at", notes=tuple(f"- {line}" for line in sentences)),
+        FigureTable(
+            title=labelled("answer", nothing_sentence(found)),
+            rows=(
+                Figure("name", told.name),
+                Figure("feasible", False),
+                Figure("least.plan", plan_record(least.plan), plan_in_brief(least.plan), "plan"),
+                *excess_rows(least, "least."),
+                Figure("need_bytes", use.need_bytes),
+                Figure("limit_bytes", use.limit_bytes),
+                Figure("excess_bytes", use.need_bytes - use.limit_bytes),
+            ),
+        ),
+        *under("least", memory_tables(use, least.workload, least.plan)),
+        *under("least", (levers_list(least),) if has_levers else ()),
+        FigureTable(title="What was looked at", notes=(Sentences("notes", sentences),)),
+        *under("least", hidden(outcome_figures(least, told.name))),
+        _question(found, told),
     )
 
 

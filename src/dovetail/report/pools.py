@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dovetail.evaluate import Infeasible, Outcome
@@ -9,8 +10,8 @@ from dovetail.hardware.heterogeneous import HeterogeneousCluster
 from dovetail.parallel.plan import Plan
 from dovetail.parallel.pools import pool_of_stage
 from dovetail.report.assumptions import layers_per_stage
+from dovetail.report.figures import Figure, FigureList, Phrase, TextOnly, labelled, phrase
 from dovetail.report.labels import counted, in_a_row, percent
-from dovetail.report.table import Table
 from dovetail.units import format_bytes
 
 if TYPE_CHECKING:
@@ -27,24 +28,36 @@ def stage_label(result: Result, stage: int) -> str:
     return f"stage {stage}, on {part.chip.name} ({part.name})"
 
 
-def pool_tables(result: Result) -> tuple[Table, ...]:
-    """A row a part; nothing where all devices are equal."""
-    if not isinstance(result.cluster, HeterogeneousCluster):
-        return ()
-    use, rows = result.memory, []
-    for said in pool_records(result):
-        held = [one for one in use.stages if one.stage in said["stages"]]
-        need_bytes = max(float(one.reserved_bytes) for one in held) + use.runtime_bytes
-        memory = f"{format_bytes(need_bytes)} of {format_bytes(use.limits_bytes[held[0].stage])} usable"
-        figures = (f"{said['num_devices']:,}", in_a_row_of(said["stages"]), in_a_row(said["num_layers"]), memory)
-        rows.append((said["name"], said["chip"], *figures))
-    return (
-        Table(
-            title="What is on which part of the cluster",
-            columns=("part", "chip", "devices", "stages", "layers", "fullest device"),
-            rows=tuple(rows),
-            align="llrrrr",
+def pools_list(result: Result) -> FigureList:
+    """What lies on each part of the cluster; nothing where all devices are equal."""
+    return FigureList(
+        key="parts",
+        title="What is on which part of the cluster" if isinstance(result.cluster, HeterogeneousCluster) else "",
+        items=pool_records(result),
+        figures=lambda part: (
+            labelled("name", part["name"], "part"),
+            labelled("chip", part["chip"], "chip"),
+            Figure("num_devices", part["num_devices"], f"{part['num_devices']:,}", "devices"),
+            phrase("{}", Figure("stages", part["stages"], in_a_row_of(part["stages"])), label="stages", align="r"),
+            phrase(
+                "{}", Figure("num_layers", part["num_layers"], in_a_row(part["num_layers"])), label="layers", align="r"
+            ),
+            _fullest(result, part["stages"]),
         ),
+    )
+
+
+def _fullest(result: Result, stages: list[int]) -> Phrase:
+    use = result.memory
+    held = [one for one in use.stages if one.stage in stages]
+    need_bytes = max(float(one.reserved_bytes) for one in held) + use.runtime_bytes
+    limit_bytes = use.limits_bytes[held[0].stage]
+    return phrase(
+        "{} of {} usable",
+        TextOnly("need_bytes of a part", format_bytes(need_bytes)),
+        Figure(f"memory.stages[{held[0].stage}].limit_bytes", limit_bytes, format_bytes(limit_bytes)),
+        label="fullest device",
+        align="r",
     )
 
 
@@ -80,15 +93,28 @@ def stages_on(plan: Plan, part: int) -> list[int]:
     return [stage for stage, there in enumerate(plan.stage_pools) if there == part]
 
 
-def proof_on_parts(found: Choice) -> tuple[str, ...]:
-    """How many combinations there were, and how good the best is known to be."""
+def proof_counts(found: Choice) -> tuple[Figure, Figure, Figure, Figure]:
+    """Combinations in all, ruled out by a bound, looked at whole, and still open."""
     made = found.proof
-    counts = (
-        f"{counted(made.num_bases, 'combination')} of degrees and order of the parts, with layers and recompute by"
-        f" stage left open: {made.num_bounded_away:,} cannot be better by a bound, of {made.num_closed:,} every cut"
-        f" that could be was looked at, {made.num_open:,} are still open"
+    counts = (made.num_bases, made.num_bounded_away, made.num_closed, made.num_open)
+    names = ("num_bases", "num_bounded_away", "num_closed", "num_open")
+    bases, away, closed, still = (
+        Figure(f"proof.{name}", count, f"{count:,}") for name, count in zip(names, counts, strict=True)
+    )
+    return bases, away, closed, still
+
+
+def proof_on_parts(found: Choice) -> tuple[Phrase, Phrase]:
+    """How many combinations there were, and how good the best is known to be."""
+    bases, *rest = proof_counts(found)
+    counts = phrase(
+        "{} of degrees and order of the parts, with layers and recompute by stage left open: {} cannot be better by a"
+        " bound, of {} every cut that could be was looked at, {} are still open",
+        replace(bases, text=counted(found.proof.num_bases, "combination")),
+        *rest,
     )
     space = "of all plans in which each part is one stretch of the pipeline"
+    gap = Figure("gap_frac", found.gap_frac, "0" if found.gap_frac <= 0 else percent(found.gap_frac, 2))
     if found.gap_frac <= 0:
-        return (counts, f"proven best {space} (gap 0)")
-    return (counts, f"none {space} is ahead by more than {percent(found.gap_frac, 2)} (gap)")
+        return counts, phrase("proven best {} (gap {})", space, gap)
+    return counts, phrase("none {} is ahead by more than {} (gap)", space, gap)

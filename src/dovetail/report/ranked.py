@@ -1,11 +1,17 @@
-"""The best plans in a table: a plan a row, its choices in columns, and what it loses by."""
+"""The best plans, ranked: a plan a row, its choices in columns, and what it loses by."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from dovetail.parallel.plan import Plan
+from dovetail.report.figures import Figure, FigureList, Part, Phrase, TextOnly, phrase, table_of
 from dovetail.report.labels import exchange_in_brief, gain, number
+from dovetail.report.launchers.nearest import cost_record
+from dovetail.report.launchers.runnable import Runnable
+from dovetail.report.outcome import plan_record
+from dovetail.report.plain import Record
 from dovetail.report.table import GAP, WIDTH, Table
 from dovetail.search.planners.ranking import Choice, Question, Ranked
 from dovetail.step.work import COMM_AXES
@@ -21,76 +27,90 @@ WHOLE_WORDS = {
 }
 
 
-def ranking_table(found: Choice) -> Table:
-    """One plan a row, its choices in columns; a choice that is plain in every row has none."""
-    question = found.question
+def ranking_list(found: Choice, by_place: Sequence[tuple[Runnable, ...]]) -> FigureList:
+    """One plan a row, its choices in columns; a choice that is plain in every row has none.
+
+    The columns fit the page: where there are many choices, with less said of recompute, then without amounts, then
+    without the objective's figure. `by_place` is who can run each plan.
+    """
     plans = [one.candidate.plan for one in found.ranking]
     choices = {name: said for name, said in _CHOICES.items() if any(said(plan) for plan in plans)}
-    whole = WHOLE_WORDS[question.objective.aspect]
-    columns, *rows = _fitting_rows(found, choices)
-    return Table(
-        title="The best plans of different degrees" + (", and your own" if found.own else ""),
-        columns=columns,
-        rows=tuple(rows),
-        align="r" * (len(columns) - 1) + "l",
-        notes=(f"behind: how much {whole}; loses most by: the largest part of that", *_legend(choices)),
-    )
-
-
-Choices = dict[str, Callable[[Plan], str]]
-
-
-def _fitting_rows(found: Choice, choices: Choices) -> list[tuple[str, ...]]:
-    """Headings and rows that fit the page: where there are many choices, with less said of recompute, then without
-    amounts, then without the objective's figure.
-    """
-    has_figure = found.question.objective_name != "time"
     brief = {name: _recompute_in_short if name == "rec." else said for name, said in choices.items()}
-    whole: list[tuple[str, ...]] = []
+    whole = WHOLE_WORDS[found.question.objective.aspect]
+    has_figure = found.question.objective_name != "time"
+    ranking = FigureList(
+        key="ranking",
+        title="The best plans of different degrees" + (", and your own" if found.own else ""),
+        items=tuple(zip(range(1, len(plans) + 1), found.ranking, by_place, strict=True)),
+        notes=(phrase("behind: how much {}; loses most by: the largest part of that", whole), *_legend(choices)),
+    )
     for said, shows_figure, shows_amount in (
         (choices, has_figure, True),
         (brief, has_figure, True),
         (brief, has_figure, False),
         (brief, False, False),
     ):
-        whole = _all_rows(found, said, shows_figure=shows_figure, shows_amount=shows_amount)
-        if _width(whole) <= WIDTH:
+        figures = _figures(found.question, said, shows_figure=shows_figure, shows_amount=shows_amount)
+        ranking = replace(ranking, figures=figures)
+        if _width(table_of(ranking)) <= WIDTH:
             break
-    return whole
+    return ranking
 
 
-def _width(rows: list[tuple[str, ...]]) -> int:
-    return GAP - 1 + sum(max(map(len, cells)) + 1 for cells in zip(*rows, strict=True))
+Choices = dict[str, Callable[[Plan], str]]
+Item = tuple[int, Ranked, tuple[Runnable, ...]]  # a place of the ranking, the plan, and who can run it
 
 
-def _all_rows(found: Choice, choices: Choices, *, shows_figure: bool, shows_amount: bool) -> list[tuple[str, ...]]:
-    figure = (found.question.objective_name,) if shows_figure else ()
-    rows: list[tuple[str, ...]] = [("", "step", *figure, "behind", "GiB", *choices, "loses most by")]
-    for place, one in enumerate(found.ranking, start=1):
-        cells = ["own" if one.is_own else str(place), format_s(one.candidate.step_s)]
-        cells += [_short_figure(one, found.question)] if shows_figure else []
-        cells += [_behind(one), f"{one.candidate.need_bytes / GIBI:.1f}"]
-        cells += [say(one.candidate.plan) or "-" for say in choices.values()]
-        rows.append((*cells, most_lost(one, has_amount=shows_amount)))
-    return rows
+def _width(table: Table) -> int:
+    return GAP - 1 + sum(max(map(len, cells)) + 1 for cells in zip(table.columns, *table.rows, strict=True))
 
 
-def _short_figure(one: Ranked, question: Question) -> str:
+def _figures(
+    question: Question, choices: Choices, *, shows_figure: bool, shows_amount: bool
+) -> Callable[[Item], Iterator[Figure | TextOnly | Phrase]]:
+    """What is said of a plan of the ranking."""
     is_memory = question.objective.aspect == "memory"
-    return format_bytes(one.candidate.figure) if is_memory else number(one.candidate.figure)
+
+    def figures(item: Item) -> Iterator[Figure | TextOnly | Phrase]:
+        place, one, answers = item
+        candidate, figure = one.candidate, one.candidate.figure
+        label = question.objective_name if shows_figure else None
+        yield Figure("place", place, "own" if one.is_own else str(place), "")
+        yield Figure("step_s", candidate.step_s, format_s(candidate.step_s), "step")
+        yield Figure("figure", figure, format_bytes(figure) if is_memory else number(figure), label)
+        yield Figure("behind_frac", one.behind_frac, gain(one.behind_frac) if one.losses else "best", "behind")
+        yield Figure("need_bytes", candidate.need_bytes, f"{candidate.need_bytes / GIBI:.1f}", "GiB")
+        plan = plan_record(candidate.plan)
+        for name, say in choices.items():
+            yield phrase("{}", Figure("plan", plan, say(candidate.plan) or "-"), label=name, align="r")
+        yield phrase("{}", most_lost(one, has_amount=shows_amount), label="loses most by")
+        yield Figure("energy_j", candidate.energy_j)
+        yield Figure("losses", [{"part": loss.part, "behind_frac": loss.behind_frac} for loss in one.losses])
+        yield Figure("is_own", one.is_own)
+        yield Figure("frameworks", [_runnable_record(each) for each in answers])
+
+    return figures
 
 
-def _behind(one: Ranked) -> str:
-    return gain(one.behind_frac) if one.losses else "best"
+def _runnable_record(one: Runnable) -> Record:
+    return {
+        "framework": one.framework,
+        "refusal": one.refusal,
+        "differs": list(one.differs),
+        "costs": [cost_record(cost) for cost in one.costs],
+        "options": list(one.options),
+        "not_expressed": list(one.not_expressed),
+    }
 
 
-def most_lost(one: Ranked, *, has_amount: bool = True) -> str:
+def most_lost(one: Ranked, *, has_amount: bool = True) -> Part:
     """The part in which a plan is most behind the best, and by how much of the best's whole."""
     if not one.losses or one.losses[0].behind_frac < NOTHING_FRAC:
         return ""
     worst = one.losses[0]
-    words = PART_WORDS.get(worst.part, worst.part)
-    return f"{words} {gain(worst.behind_frac)}" if has_amount else words
+    part = Figure("losses[0].part", worst.part, PART_WORDS.get(worst.part, worst.part))
+    amount = Figure("losses[0].behind_frac", worst.behind_frac, gain(worst.behind_frac))
+    return phrase("{} {}", part, amount) if has_amount else part
 
 
 def _more_than_one(count: int) -> str:

@@ -1,13 +1,23 @@
-"""What binds the best system of a joint search, what more would buy, and each model's own best: tables and data."""
+"""What binds the best system of a joint search, and what more would buy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from dovetail.hardware.chip import Chip
+from dovetail.report.figures import (
+    Figure,
+    FigureList,
+    Figures,
+    FigureTable,
+    Part,
+    Phrase,
+    TextOnly,
+    labelled,
+    phrase,
+)
 from dovetail.report.labels import gain, number, percent
 from dovetail.report.plain import Record
-from dovetail.report.table import Table
 from dovetail.search.codesign.answers import SystemAnswer
 from dovetail.search.codesign.budget_sensitivity import RAISED_FRAC, Better, BudgetSensitivity, RelaxedBudget
 from dovetail.search.codesign.sensitivity import ResourceSensitivity, Sensitivity
@@ -27,105 +37,103 @@ _SAID = {"flop_per_s": ("TFLOP/s", TERA), "bytes_per_s": ("GB/s", GIGA), "bytes"
 _DIGITS = 3  # of a gain for one unit more, which is small
 
 
-def sensitivity_tables(found: Sensitivity) -> tuple[Table, ...]:
-    resources = Table(
-        title="Resources of a device: what a little more of one would gain",
-        columns=("", "has", "more", "gain", "a unit more"),
-        rows=tuple(_resource_row(one) for one in found.resources),
-        align="lrrrr",
-        notes=("rates with the same plan, as if free; capacity with the best plan of equal stages, at its price",),
+def sensitivity_figures(found: Sensitivity, base: Chip) -> Figures:
+    """What each limit keeps away, and what a little more of each resource would gain."""
+    return (
+        _limits_list(found, base),
+        FigureList(
+            key="sensitivity.resources",
+            title="Resources of a device: what a little more of one would gain",
+            items=found.resources,
+            figures=_resource,
+            notes=("rates with the same plan, as if free; capacity with the best plan of equal stages, at its price",),
+        ),
+        FigureTable(
+            rows=(
+                Figure("sensitivity.without_limits", _relaxed_record(found.without_limits, base)),
+                Figure("sensitivity.together", _relaxed_record(found.together, base)),
+            )
+        ),
     )
-    return (_limits_table(found), resources) if found.limits else (resources,)
 
 
-def _limits_table(found: Sensitivity) -> Table:
+def _limits_list(found: Sensitivity, base: Chip) -> FigureList:
+    raised = TextOnly("raised_frac", percent(RAISED_FRAC, 0))
     unsettled = tuple(
         f"{LIMIT_LABELS[one.name]}: so many systems may be better that not all were scored"
         for one in found.limits
         if not one.is_settled
     )
     reading = "gain: of others by plans of equal stages; a unit: gain for each mm2, W or $ more"
-    return Table(
-        title=f"Limits: the first better system as one is raised by up to {percent(RAISED_FRAC, 0)}",
-        columns=("", "share", "binds", "first better at", "gain", "a unit", "without it"),
-        rows=tuple(_limit_row(one, found.together) for one in found.limits),
-        align="lrlrrrr",
+    return FigureList(
+        key="sensitivity.limits",
+        title=phrase("Limits: the first better system as one is raised by up to {}", raised) if found.limits else "",
+        items=found.limits,
+        figures=lambda one: _limit(one, found.together, base),
         notes=(*_together(found), *unsettled, reading),
     )
 
 
-def _together(found: Sensitivity) -> tuple[str, ...]:
+def _together(found: Sensitivity) -> Iterator[Part]:
     """What several limits keep away that none does alone, and what all of them do."""
     free, some = found.without_limits, found.together
     if free is None:
-        return ("without any of these limits no system is better",)
-    told = [f"without all of these limits: {gain(free.gain_frac)}{_broken(free)}"]
+        yield "without any of these limits no system is better"
+        return
     if some is not None:
-        names = " and ".join(_NAMES[name] for name in some.names)
-        told.insert(
-            0, f"none binds alone; {names} bind together: {gain(some.gain_frac)} without them{_unsettled(some)}"
+        yield phrase(
+            "none binds alone; {} bind together: {} without them{}",
+            " and ".join(_NAMES[name] for name in some.names),
+            Figure("sensitivity.together.gain_frac", some.gain_frac, gain(some.gain_frac)),
+            _unsettled(some),
         )
-    return tuple(told)
-
-
-def _broken(free: RelaxedBudget) -> str:
-    return f", by a system beyond {', '.join(_NAMES[name] for name in free.broken)}{_unsettled(free)}"
+    yield phrase(
+        "without all of these limits: {}, by a system beyond {}{}",
+        Figure("sensitivity.without_limits.gain_frac", free.gain_frac, gain(free.gain_frac)),
+        ", ".join(_NAMES[name] for name in free.broken),
+        _unsettled(free),
+    )
 
 
 def _unsettled(one: RelaxedBudget) -> str:
     return "" if one.is_settled else " at least, as not all that may be better were scored"
 
 
-def _limit_row(one: BudgetSensitivity, together: RelaxedBudget | None) -> tuple[str, ...]:
-    share, raised = percent(one.taken / one.limit), one.raised
+def _limit(one: BudgetSensitivity, together: RelaxedBudget | None, base: Chip) -> Iterator[Figure | Phrase]:
     with_others = together is not None and one.name in together.names
-    binds = "yes" if one.is_binding else "with others" if with_others else "no"
-    first = ("none", "-", "-")
-    if raised is not None:
-        first = (number(raised.taken), gain(raised.gain_frac), _small(one.gain_frac_per_unit))
-    return (LIMIT_LABELS[one.name], share, binds, *first, "-" if one.free is None else gain(one.free.gain_frac))
+    raised, free, share_frac = one.raised, one.free, one.taken / one.limit
+    per_unit = _small(one.gain_frac_per_unit) if raised else "-"
+    yield Figure("name", one.name, LIMIT_LABELS[one.name], "")
+    yield Figure("share_frac", share_frac, percent(share_frac), "share")
+    yield Figure(
+        "is_binding", one.is_binding, "yes" if one.is_binding else "with others" if with_others else "no", "binds"
+    )
+    first = Figure("raised.taken", raised.taken, number(raised.taken)) if raised else "none"
+    gained = Figure("raised.gain_frac", raised.gain_frac, gain(raised.gain_frac)) if raised else "-"
+    without = Figure("without.gain_frac", free.gain_frac, gain(free.gain_frac)) if free else "-"
+    yield phrase("{}", first, label="first better at", align="r")
+    yield phrase("{}", gained, label="gain", align="r")
+    yield Figure("gain_frac_per_unit", one.gain_frac_per_unit, per_unit, "a unit")
+    yield phrase("{}", without, label="without it", align="r")
+    yield Figure("taken", one.taken)
+    yield Figure("limit", one.limit)
+    yield Figure("is_settled", one.is_settled)
+    yield Figure("raised", _better_record(raised, base))
+    yield Figure("without", _better_record(free, base))
 
 
-def _resource_row(one: ResourceSensitivity) -> tuple[str, ...]:
+def _resource(one: ResourceSensitivity) -> Iterator[Figure]:
     unit, size = _SAID[one.unit]
-    has, more = f"{number(one.amount / size)} {unit}", f"+{number(one.more / size)}"
-    return (one.name, has, more, gain(one.gain_frac), _small(one.gain_frac_per_unit * size))
+    yield labelled("name", one.name, "")
+    yield Figure("amount", one.amount, f"{number(one.amount / size)} {unit}", "has")
+    yield Figure("more", one.more, f"+{number(one.more / size)}", "more")
+    yield Figure("gain_frac", one.gain_frac, gain(one.gain_frac), "gain")
+    yield Figure("gain_frac_per_unit", one.gain_frac_per_unit, _small(one.gain_frac_per_unit * size), "a unit more")
+    yield Figure("unit", one.unit)
 
 
 def _small(gain_frac: float) -> str:
     return f"{100 * gain_frac:+.{_DIGITS}g} %"
-
-
-def sensitivity_record(found: Sensitivity, base: Chip) -> Record:
-    return {
-        "limits": [
-            {
-                "name": one.name,
-                "taken": one.taken,
-                "limit": one.limit,
-                "share_frac": one.taken / one.limit,
-                "is_binding": one.is_binding,
-                "is_settled": one.is_settled,
-                "raised": _better_record(one.raised, base),
-                "without": _better_record(one.free, base),
-                "gain_frac_per_unit": one.gain_frac_per_unit,
-            }
-            for one in found.limits
-        ],
-        "without_limits": _relaxed_record(found.without_limits, base),
-        "together": _relaxed_record(found.together, base),
-        "resources": [
-            {
-                "name": one.name,
-                "amount": one.amount,
-                "unit": one.unit,
-                "more": one.more,
-                "gain_frac": one.gain_frac,
-                "gain_frac_per_unit": one.gain_frac_per_unit,
-            }
-            for one in found.resources
-        ],
-    }
 
 
 def _relaxed_record(lifted: RelaxedBudget | None, base: Chip) -> Record | None:
@@ -149,18 +157,3 @@ def _better_record(better: Better | None, base: Chip) -> Record | None:
 def behind_frac(common: SystemAnswer, index: int, own: SystemAnswer) -> float:
     """How far a model is behind its own best on a system that is common to several."""
     return 1.0 - own.cases[0].loss / common.cases[index].loss
-
-
-def own_best_table(
-    names: Sequence[str], common: SystemAnswer, bests: Sequence[SystemAnswer], briefs: Sequence[str]
-) -> Table:
-    rows = tuple(
-        (name, percent(behind_frac(common, index, own)), brief)
-        for index, (name, own, brief) in enumerate(zip(names, bests, briefs, strict=True))
-    )
-    return Table(
-        title="Each model against the best system for it alone",
-        columns=("model", "behind", "its own best"),
-        rows=rows,
-        align="lrl",
-    )

@@ -5,6 +5,10 @@ import pytest
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.clusters import clusters
 from dovetail.parallel.plan import Plan
+from dovetail.report.figures import record_of, tables_of
+from dovetail.report.outcome import outcome_figures
+from dovetail.report.plain import Record
+from dovetail.report.table import Table
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
@@ -13,6 +17,14 @@ def evaluated(plan: Plan, *, model: str = "llama3-8b", global_batch: int = 64, s
     entry = models[model]()
     workload = Workload(model=entry, global_batch=global_batch, seq=seq or entry.seq)
     return evaluate(workload, clusters["dgx-h100"].build(plan.num_devices), plan)
+
+
+def record(result: Outcome | Infeasible, name: str = "", *, num_tokens: float = 0.0) -> Record:
+    return record_of(outcome_figures(result, name, num_tokens=num_tokens))
+
+
+def tables(result: Outcome | Infeasible, name: str = "", *, num_tokens: float = 0.0) -> tuple[Table, ...]:
+    return tables_of(outcome_figures(result, name, num_tokens=num_tokens))
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,10 @@ from functools import cache
 
 import pytest
 
-from dovetail.report.codesigned import CodesignReport, codesigned_tables, notes, proof, sentence
-from dovetail.report.codesigned_record import codesigned_record
+from dovetail.report.codesigned import CodesignReport, codesigned_figures, notes, proof, sentence
+from dovetail.report.figures import record_of, tables_of
 from dovetail.report.nothing_fits import nothing_record, nothing_tables
+from dovetail.report.plain import Record
 from dovetail.report.table import WIDTH, text_of
 from dovetail.search.codesign.answers import answer_of, base_answer, separate, with_reference
 from dovetail.search.codesign.joint import joint_search, local_backend
@@ -26,6 +27,10 @@ WHOLE = replace(PLANS, pipeline_parallel=(1,))
 
 
 @cache
+def codesigned_record(told: CodesignReport) -> Record:
+    return record_of(codesigned_figures(told))
+
+
 def report(names: tuple[str, ...] = ("tied",), metric: str = "throughput", *, is_limited: bool = True):
     budget = Budget(area_mm2=900.0, total_power_w=4000.0) if is_limited else Budget()
     asked = question(names, VALUES, metric=metric, budget=budget, plans=WHOLE, weights=(2.0, 1.0)[: len(names)])
@@ -52,7 +57,7 @@ def report(names: tuple[str, ...] = ("tied",), metric: str = "throughput", *, is
 
 
 def as_text(some: CodesignReport) -> str:
-    text = text_of(codesigned_tables(some))
+    text = text_of(tables_of(codesigned_figures(some)))
     assert max(len(line) for line in text.splitlines()) <= WIDTH
     return text
 
@@ -112,7 +117,12 @@ def test_the_answer_says_who_runs_collectives_and_how_large_buffers_are():
     ended = replace(some, best=replace(some.best, system=some.best.system | {"endpoint": 3.0, "core_buffer_kib": 32.0}))
     assert ", ace; " in sentence(ended)
     assert "ace" not in sentence(some)
-    rows = {row[0]: row[1:3] for table in codesigned_tables(ended) for row in table.rows if table.title == "The system"}
+    rows = {
+        row[0]: row[1:3]
+        for table in tables_of(codesigned_figures(ended))
+        for row in table.rows
+        if table.title == "The system"
+    }
     assert rows["endpoint"] == ("ace", "sm")
     assert rows["buffer of a core, KiB"] == ("32", "256")
     assert codesigned_record(ended)["best"]["system"]["endpoint"] == "ace"

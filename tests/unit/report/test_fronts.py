@@ -8,9 +8,9 @@ from functools import cache
 
 import pytest
 
-from dovetail.report.fronts import FrontReport, front_tables, notes
+from dovetail.report.figures import record_of, tables_of
+from dovetail.report.fronts import FrontReport, front_figures, notes
 from dovetail.report.fronts_picture import steps
-from dovetail.report.fronts_record import front_record
 from dovetail.report.table import WIDTH, text_of
 from dovetail.search.codesign.answers import base_answer, with_reference
 from dovetail.search.codesign.pareto import checked_axes, local_backend, pareto_front
@@ -51,7 +51,7 @@ def test_where_the_base_cannot_run_all_models_the_figure_is_their_mean_in_its_ow
     assert metric == "throughput" or some.unit(metric) == "$ of chips a token"
     assert any(note.startswith(f"{metric}: {some.unit(metric)}, the weighted geometric mean") for note in notes(some))
     assert any("tpuv4-like, by which each would be measured, cannot run them all" in note for note in notes(some))
-    assert front_record(some)["is_over_base"] is False
+    assert record_of(front_figures(some))["is_over_base"] is False
     assert some.is_more_better == (metric == "throughput")
 
 
@@ -60,7 +60,7 @@ def test_several_models_are_told_as_times_as_good_as_the_base_whatever_the_metri
     some = report(metric=metric)
     assert some.unit(metric) == "times as good as tpuv4-like"
     assert some.is_more_better
-    assert front_record(some)["is_over_base"] is True
+    assert record_of(front_figures(some))["is_over_base"] is True
     figures = [some.figure(one) for one in some.found.systems]
     assert figures == sorted(figures, reverse=True)
     stairs = steps([(some.on("cost", one), some.figure(one)) for one in some.found.systems], some, metric)
@@ -71,11 +71,11 @@ def test_several_models_are_told_as_times_as_good_as_the_base_whatever_the_metri
 def test_of_one_model_the_figure_has_its_unit_in_the_text():
     some = report(("tied",))
     assert "throughput: tokens/s" in notes(some)
-    assert json.loads(json.dumps(front_record(some)))["unit"] == "tokens/s"
+    assert json.loads(json.dumps(record_of(front_figures(some))))["unit"] == "tokens/s"
 
 
 def test_a_front_is_told_on_a_narrow_screen_with_counts_in_whole():
-    text = text_of(front_tables(report()))
+    text = text_of(tables_of(front_figures(report())))
     assert max(map(len, text.splitlines())) <= WIDTH
     assert "e+06" not in text
     assert "1,000,000 x (" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -24,15 +25,15 @@ from dovetail.hardware.reliability import (
 from dovetail.parallel.plan import Plan
 from dovetail.parallel.sharding import shard
 from dovetail.report.assumptions import assumptions
-from dovetail.report.goodput import budget_record, budget_rows, goodput_record, goodput_rows
-from dovetail.report.outcome import tables
-from dovetail.report.record import record
+from dovetail.report.figures import Entry, FigureTable, entries_record, table_of
+from dovetail.report.goodput import budget_rows, goodput_rows
 from dovetail.step.goodput import Goodput
 from dovetail.step.long_run import long_run
 from dovetail.step.step import PlanSteps
 from dovetail.units import GIGA, SECONDS_PER_DAY, SECONDS_PER_HOUR
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
+from tests.unit.report.conftest import record, tables
 
 WORKLOAD = Workload(model=models["llama3-8b"](), global_batch=64, seq=8192)
 PLAN = Plan(tensor_parallel=8, sequence_parallel=True, data_parallel=8, zero_stage=1)
@@ -43,6 +44,10 @@ SAID = Reliability(
     checkpoints=Checkpoints(writes=(SharedBandwidth(bandwidth_bytes_per_s=2 * GIGA),)),
 )
 BESIDE = replace(SAID.checkpoints, copies=(DeviceBandwidth(bandwidth_bytes_per_s=20 * GIGA),))
+
+
+def shown(rows: Iterable[Entry]) -> tuple[tuple[str, ...], ...]:
+    return table_of(FigureTable(title="goodput", rows=tuple(rows))).rows
 
 
 def outcome_of(said: Reliability | NotStated = SAID) -> Outcome:
@@ -60,15 +65,15 @@ def goodput_of(said: Reliability) -> Goodput:
 def test_nothing_is_said_where_nothing_is_known():
     silent = outcome_of(NotStated())
     assert silent.goodput == NotStated()
-    assert goodput_rows(silent) == ()
-    assert goodput_record(silent) == {}
+    assert shown(goodput_rows(silent)) == ()
+    assert entries_record(goodput_rows(silent)) == {}
     assert any("no stragglers, failures" in sentence for sentence in assumptions(silent))
-    assert "without failures, of which this cluster says nothing" in budget_rows(silent, 3e11)[0][1]
-    assert "expected_s" not in budget_record(silent, 3e11)["budget"]
+    assert "without failures, of which this cluster says nothing" in shown(budget_rows(silent, 3e11))[0][1]
+    assert "expected_s" not in entries_record(budget_rows(silent, 3e11))["budget"]
 
 
 def test_rows_say_what_is_of_use_what_is_lost_and_how_often_it_is_saved():
-    (_, share), (_, saved) = goodput_rows(outcome_of())
+    (_, share), (_, saved) = shown(goodput_rows(outcome_of()))
     assert "of the time is of use" in share
     assert "to restarts" in share
     assert "to slow devices" not in share
@@ -77,13 +82,13 @@ def test_rows_say_what_is_of_use_what_is_lost_and_how_often_it_is_saved():
 
 def test_an_interval_that_is_not_the_best_is_told_beside_it():
     often = replace(SAID.checkpoints, interval=CountedInterval(num_steps=1))
-    said = goodput_rows(outcome_of(replace(SAID, checkpoints=often)))[1][1]
+    said = shown(goodput_rows(outcome_of(replace(SAID, checkpoints=often))))[1][1]
     best = goodput_of(SAID)
     assert f"(1 step, best {best.num_steps:,}: {best.useful_frac:.1%}".replace("%", " %") in said
 
 
 def test_what_runs_beside_compute_is_told_apart():
-    assert "56.2 s" in goodput_rows(outcome_of(replace(SAID, checkpoints=BESIDE)))[1][1]
+    assert "56.2 s" in shown(goodput_rows(outcome_of(replace(SAID, checkpoints=BESIDE))))[1][1]
 
 
 def test_checkpoints_beside_compute_lose_less_than_those_that_are_waited_for():
@@ -107,14 +112,14 @@ def test_slow_devices_lengthen_the_step_and_show_among_the_losses():
 
 def test_a_budget_takes_longer_by_what_is_lost():
     outcome = outcome_of()
-    budget = budget_record(outcome, 3e11)["budget"]
+    budget = entries_record(budget_rows(outcome, 3e11))["budget"]
     assert budget["num_steps"] == 572205  # of 64 x 8192 tokens, the last not full
     assert budget["ideal_s"] == pytest.approx(572205 * outcome.step.step_s)
     assert isinstance(outcome.goodput, Goodput)
     assert budget["expected_s"] == pytest.approx(budget["ideal_s"] / outcome.goodput.useful_frac)
-    assert budget_rows(outcome, 3e11)[0][0] == "300.0 B tokens"
-    assert budget_rows(outcome, 0.0) == ()
-    assert budget_record(outcome, 0.0) == {}
+    assert shown(budget_rows(outcome, 3e11))[0][0] == "300.0 B tokens"
+    assert shown(budget_rows(outcome, 0.0)) == ()
+    assert entries_record(budget_rows(outcome, 0.0)) == {}
 
 
 def test_the_answer_holds_goodput_and_says_how_failures_are_counted():
@@ -131,8 +136,8 @@ def test_the_answer_holds_goodput_and_says_how_failures_are_counted():
 
 def test_a_budget_of_less_than_a_step_takes_one():
     outcome = outcome_of(NotStated())
-    assert budget_record(outcome, 15.0)["budget"]["ideal_s"] == outcome.step.step_s
-    assert "0.0 ms" not in budget_rows(outcome, 15.0)[0][1]
+    assert entries_record(budget_rows(outcome, 15.0))["budget"]["ideal_s"] == outcome.step.step_s
+    assert "0.0 ms" not in shown(budget_rows(outcome, 15.0))[0][1]
 
 
 ONSETS = Replacement(onsets=Failures(mtbf_s=1.0), detect_s=SECONDS_PER_HOUR)
@@ -156,10 +161,10 @@ ONSETS = Replacement(onsets=Failures(mtbf_s=1.0), detect_s=SECONDS_PER_HOUR)
 def test_a_job_that_never_gets_on_keeps_its_step_and_is_told_why(said, words):
     outcome = outcome_of(said)
     assert outcome.step.step_s == outcome_of().step.step_s
-    assert f"0 % of the time is of use: this job never gets on; {words}" in goodput_rows(outcome)[0][1]
-    assert goodput_record(outcome)["goodput"]["gets_on"] is False
-    assert "never: this job does not get on" in budget_rows(outcome, 3e11)[0][1]
-    assert "expected_s" not in budget_record(outcome, 3e11)["budget"]
+    assert f"0 % of the time is of use: this job never gets on; {words}" in shown(goodput_rows(outcome))[0][1]
+    assert entries_record(goodput_rows(outcome))["goodput"]["gets_on"] is False
+    assert "never: this job does not get on" in shown(budget_rows(outcome, 3e11))[0][1]
+    assert "expected_s" not in entries_record(budget_rows(outcome, 3e11))["budget"]
 
 
 def test_failures_of_parts_are_not_modelled():

@@ -10,7 +10,8 @@ import pytest
 
 from dovetail.hardware.catalog import chips
 from dovetail.parallel.plan import Plan
-from dovetail.report.mined import MinedReport, designs_table, notes, partition_label, rivals_table, sentence
+from dovetail.report.figures import table_of
+from dovetail.report.mined import MinedReport, designs_list, notes, partition_label, rivals_list, sentence
 from dovetail.search.algorithms import algorithms
 from dovetail.search.designs import Limits, design_space
 from dovetail.search.metrics import metrics
@@ -54,7 +55,7 @@ def ahead(told):
         replace(one, answer=replace(one.answer, jobs=tuple(replace(job, loss=job.loss / 4) for job in one.answer.jobs)))
         for one in told.rivals
     ]
-    lines = rivals_table(replace(told, rivals=tuple(better))).notes
+    lines = table_of(rivals_list(replace(told, rivals=tuple(better)))).notes
     return {line.split()[0]: line for line in lines if " is ahead, " in line}
 
 
@@ -90,7 +91,7 @@ def test_what_a_single_device_does_at_once_is_told_where_it_is_not_all(plan, wor
 
 def test_a_price_is_of_what_the_model_has_with_digits_enough_to_tell_designs_apart():
     told = report("$/token")
-    table = designs_table(told)
+    table = table_of(designs_list(told))
     assert "$ of chips an image" in sentence(told)
     assert table.columns[4] == "$/image"
     figures, exact = [row[4] for row in table.rows], [one.jobs[0].figure for one in told.best]
@@ -100,7 +101,7 @@ def test_a_price_is_of_what_the_model_has_with_digits_enough_to_tell_designs_apa
 
 def test_how_far_a_design_is_behind_is_said_as_what_a_sample_takes_more():
     told = report("throughput")
-    table = designs_table(told)
+    table = table_of(designs_list(told))
     best, last = told.best[0].jobs[0], told.best[-1].jobs[0]
     assert table.rows[-1][5] == f"{100 * (last.step_s / best.step_s - 1):.1f} %"
     assert any("twice as much is 100 %" in note for note in table.notes)

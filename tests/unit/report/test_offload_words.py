@@ -10,12 +10,11 @@ from dovetail.hardware.clusters import clusters
 from dovetail.hardware.host import Host
 from dovetail.parallel.plan import Plan
 from dovetail.report.labels import plan_in_brief
-from dovetail.report.outcome import tables
-from dovetail.report.record import record
 from dovetail.report.table import text_of
 from dovetail.units import GIBI
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
+from tests.unit.report.conftest import record, tables
 
 PLAN = Plan(data_parallel=8, zero_stage=1, recompute=("light",), offload_optimizer=True, offload_activations_frac=0.5)
 

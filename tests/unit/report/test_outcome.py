@@ -7,15 +7,20 @@ import pytest
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.parallel.plan import Overlap, Plan
 from dovetail.report.assumptions import UNUSED_FIGURES, assumptions
+from dovetail.report.figures import FigureTable, table_of
 from dovetail.report.labels import counted, gain, number, one_of, plan_in_brief, seconds
-from dovetail.report.levers import excess_rows, levers_table, shorter_seq
+from dovetail.report.levers import excess_rows, levers_list, shorter_seq
 from dovetail.report.limits import limited_by
-from dovetail.report.memory import memory_table
-from dovetail.report.outcome import tables
+from dovetail.report.memory import memory_tables
 from dovetail.report.table import WIDTH, text_of
 from dovetail.units import GIBI
 from tests.messages import holds
-from tests.unit.report.conftest import evaluated
+from tests.unit.report.conftest import evaluated, tables
+
+
+def excess(result):
+    rows = table_of(FigureTable(title="excess", rows=excess_rows(result))).rows
+    return {row[0]: row[1] for row in rows}
 
 
 def titles(result):
@@ -77,8 +82,11 @@ def test_waiting_that_is_the_largest_part_of_the_step_is_said_first(outcome):
 def test_levers_that_do_not_fit_come_after_those_that_do(infeasible):
     fitting = replace(infeasible.levers[0], fits=True)
     over = replace(infeasible.levers[0], fits=False)
-    assert [row[0] for row in levers_table(replace(infeasible, levers=(over, fitting))).rows] == ["fits", "over"]
-    told = levers_table(replace(infeasible, levers=(over,)))
+    assert [row[0] for row in table_of(levers_list(replace(infeasible, levers=(over, fitting)))).rows] == [
+        "fits",
+        "over",
+    ]
+    told = table_of(levers_list(replace(infeasible, levers=(over,))))
     assert told.title == "Changes tried"
     assert "nothing tried fits" in told.notes[0]
 
@@ -87,28 +95,28 @@ def test_the_nearest_combination_is_shown_and_named_where_nothing_fits(infeasibl
     pair = replace(infeasible.levers[0], fits=False, change="zero_stage: 3 and recompute: full")
     singles = [replace(pair, change=f"microbatch: {size}") for size in range(10)]
     found = replace(infeasible, levers=(pair, *singles))
-    table = levers_table(found)
+    table = table_of(levers_list(found))
     assert table.rows[0][-1] == "zero_stage: 3, recompute: full"
     assert table.notes[1] == "the first 8 of 11 changes that need less; JSON has all"
-    nearest = dict(excess_rows(found))["would fit"]
+    nearest = excess(found)["would fit"]
     assert nearest.startswith("nothing tried does; nearest is zero_stage: 3 and recompute: full (")
-    assert dict(excess_rows(replace(found, levers=())))["would fit"] == "nothing tried needs less"
+    assert excess(replace(found, levers=()))["would fit"] == "nothing tried needs less"
 
 
 def test_a_lever_of_two_changes_is_never_called_a_single_one(infeasible):
     pair = replace(infeasible.levers[0], fits=True, change="zero_stage: 3 and recompute: full")
     single = replace(pair, change="zero_stage: 3")
     both = replace(infeasible, levers=(pair, single))
-    assert [row[-1] for row in levers_table(both).rows] == ["zero_stage: 3", "zero_stage: 3, recompute: full"]
-    assert dict(excess_rows(both))["would fit"].startswith("zero_stage: 3 (")
+    assert [row[-1] for row in table_of(levers_list(both)).rows] == ["zero_stage: 3", "zero_stage: 3, recompute: full"]
+    assert excess(both)["would fit"].startswith("zero_stage: 3 (")
     alone = replace(infeasible, levers=(pair,))
-    assert levers_table(alone).notes[0] == "no single change fits; those that do are two at a time"
-    assert dict(excess_rows(alone))["would fit"].startswith("no single change; both of zero_stage: 3 and recompute")
+    assert table_of(levers_list(alone)).notes[0] == "no single change fits; those that do are two at a time"
+    assert excess(alone)["would fit"].startswith("no single change; both of zero_stage: 3 and recompute")
 
 
 def test_no_change_is_cut_short_however_long(infeasible):
     change = "pipeline_parallel: 1024, data_parallel: 1024 and recompute: full"
-    table = levers_table(replace(infeasible, levers=(replace(infeasible.levers[0], change=change),)))
+    table = table_of(levers_list(replace(infeasible, levers=(replace(infeasible.levers[0], change=change),))))
     words = text_of((table,)).split()
     assert all(word.strip(",") in " ".join(words) for word in change.replace(" and ", " ").split())
     assert "..." not in text_of((table,))
@@ -118,23 +126,23 @@ def test_a_shorter_sequence_is_named_where_activations_dominate(infeasible):
     long = evaluated(Plan(tensor_parallel=8), model="llama3-8b", global_batch=1, seq=524_288)
     assert isinstance(long, Infeasible)
     shorter = shorter_seq(long)
-    assert dict(excess_rows(long))["or"] == f"a shorter seq needs less: --seq {shorter}"
+    assert excess(long)["or"] == f"a shorter seq needs less: --seq {shorter}"
     assert not isinstance(
         evaluated(Plan(tensor_parallel=8), model="llama3-8b", global_batch=1, seq=shorter), Infeasible
     )
     assert shorter_seq(infeasible) == 0  # what is too large there is the model
-    assert "or" not in dict(excess_rows(infeasible))
+    assert "or" not in excess(infeasible)
 
 
 def test_equal_neighbours_share_a_row():
     result = evaluated(Plan(pipeline_parallel=8, data_parallel=1), model="gpt2-345m", global_batch=1)
-    table = memory_table(result.memory, result.workload, result.plan)
+    table = table_of(memory_tables(result.memory, result.workload, result.plan)[0])
     assert [row[0] for row in table.rows] == ["0", "1-6", "7"]
 
 
 def test_of_many_different_stages_none_is_hidden():
     result = evaluated(Plan(pipeline_parallel=16, data_parallel=1), model="llama3-8b", global_batch=64)
-    table = memory_table(result.memory, result.workload, result.plan)
+    table = table_of(memory_tables(result.memory, result.workload, result.plan)[0])
     assert [row[0] for row in table.rows] == ["0", "1-13", "14", "15"]
     totals = [stage.total_bytes / GIBI for stage in result.memory.stages[1:14]]
     assert table.rows[1][-1] == f"{min(totals):.1f}-{max(totals):.1f}"
@@ -146,7 +154,7 @@ def test_memory_is_said_in_a_unit_that_suits_the_fullest_stage(outcome, num_byte
     empty = dict.fromkeys(("gradients_bytes", "optimizer_bytes", "activations_bytes", "buffers_bytes"), 0.0)
     stages = tuple(replace(stage, weights_bytes=num_bytes, **empty) for stage in outcome.memory.stages)
     use = replace(outcome.memory, stages=stages)
-    table = memory_table(use, outcome.workload, outcome.plan)
+    table = table_of(memory_tables(use, outcome.workload, outcome.plan)[0])
     assert table.title == f"Memory of a device, {symbol}"
     assert max(len(cell) for row in table.rows for cell in row) < 10
 
@@ -154,7 +162,7 @@ def test_memory_is_said_in_a_unit_that_suits_the_fullest_stage(outcome, num_byte
 def test_recompute_gets_a_column_only_where_stages_differ():
     plan = Plan(pipeline_parallel=2, data_parallel=4, recompute=("full", "none"))
     result = evaluated(plan)
-    columns = memory_table(result.memory, result.workload, plan).columns
+    columns = table_of(memory_tables(result.memory, result.workload, plan)[0]).columns
     assert columns[:3] == ("stage", "layers", "recompute")
 
 

@@ -12,7 +12,8 @@ from html.parser import HTMLParser
 import pytest
 
 from dovetail.report.charts.chart import Chart, layout
-from dovetail.report.levers import levers_table
+from dovetail.report.figures import table_of
+from dovetail.report.levers import levers_list
 from dovetail.report.page import MAX_CHARACTERS, Card, Page, Provenance, Section, page_html
 from dovetail.report.page_tables import table_html
 from dovetail.report.pages.inputs import plain_inputs
@@ -158,4 +159,4 @@ def test_a_plan_that_does_not_fit_says_what_would(infeasible):
     assert "What would make it fit" in [section.title for section in found.sections]
     hopeless = replace(infeasible, levers=tuple(replace(lever, fits=False) for lever in infeasible.levers))
     [changes] = [one for one in outcome_page(hopeless, "a job").sections if one.title == "Changes tried"]
-    assert changes.tables == (levers_table(hopeless),)
+    assert changes.tables == (table_of(levers_list(hopeless)),)

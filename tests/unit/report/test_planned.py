@@ -9,11 +9,11 @@ import pytest
 
 from dovetail.hardware.clusters import clusters
 from dovetail.parallel.plan import Plan
+from dovetail.report.figures import part_text, record_of, table_of, tables_of
 from dovetail.report.launchers.nearest import Cost
 from dovetail.report.launchers.runnable import Runnable, runnable, runnable_notes, runners
-from dovetail.report.planned import PlanReportContext, notes, planned_tables, proof, sentence
-from dovetail.report.planned_record import planned_record
-from dovetail.report.ranked import ranking_table
+from dovetail.report.planned import PlanReportContext, notes, planned_figures, proof, sentence
+from dovetail.report.ranked import ranking_list
 from dovetail.report.table import WIDTH, text_of
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.constraints import Constraint, space_under
@@ -73,10 +73,18 @@ def answers(result: Choice) -> tuple[tuple[Runnable, ...], ...]:
     return tuple(runnable(question.workload, question.cluster, one.candidate.plan) for one in result.ranking)
 
 
+def proof_lines(result):
+    return tuple(map(part_text, proof(result)))
+
+
+def ranking_table(result):
+    return table_of(ranking_list(result, answers(result)))
+
+
 @pytest.mark.parametrize("objective", ["time", "tokens/s/$", "tokens/J", "headroom"])
 def test_every_line_fits_the_page_and_the_best_comes_first(objective):
     result = chosen(objective, (OWN,))
-    text = text_of(planned_tables(result, answers(result), TOLD))
+    text = text_of(tables_of(planned_figures(result, answers(result), TOLD)))
     assert max(len(line) for line in text.splitlines()) <= WIDTH
     places = [row[0] for row in ranking_table(result).rows]
     assert places == ["1", "2", "3", "4", "own"]
@@ -115,8 +123,8 @@ def test_an_own_plan_in_the_space_and_ahead_of_its_best_breaks_the_proof():
     missed = replace(result, ranking=(behind, replace(second, behind_frac=0.0, losses=()), *rest), gap_frac=0.0)
     assert missed.is_proof_broken
     assert "in the space: the search missed it, so its proof does not hold; please file a bug" in sentence(missed)
-    assert not any("proven best" in line for line in proof(missed))
-    assert planned_record(missed, answers(missed), TOLD)["proof"]["holds"] is False
+    assert not any("proven best" in line for line in proof_lines(missed))
+    assert record_of(planned_figures(missed, answers(missed), TOLD))["proof"]["holds"] is False
     within = replace(missed, gap_frac=0.2)
     assert not within.is_proof_broken
     assert sentence(within).endswith("in the space: the search missed it, within its gap")
@@ -130,17 +138,17 @@ def test_an_own_plan_that_does_not_fit_is_said_not_to():
 
 def test_a_gap_of_nothing_is_a_proof_and_another_is_a_bound():
     result = chosen()
-    counts, proven = proof(replace(result, gap_frac=0.0, proof=replace(result.proof, is_even_only=False)))
+    counts, proven = proof_lines(replace(result, gap_frac=0.0, proof=replace(result.proof, is_even_only=False)))
     tally = result.tally
     assert holds(counts, f"{tally.num_plans:,} plans", f"{tally.num_evaluated:,}", f"{tally.num_fitting:,} fit")
     whole = replace(tally, num_evaluated=tally.num_plans)
-    assert f"all evaluated, {tally.num_fitting:,} fit" in proof(replace(result, tally=whole))[0]
+    assert f"all evaluated, {tally.num_fitting:,} fit" in proof_lines(replace(result, tally=whole))[0]
     assert proven == "proven best of the space by time (gap 0)"
-    _, even = proof(replace(result, gap_frac=0.0, proof=replace(result.proof, is_even_only=True)))
+    _, even = proof_lines(replace(result, gap_frac=0.0, proof=replace(result.proof, is_even_only=True)))
     assert holds(even, "proven best by time", "(gap 0)")
     assert even != proven
     made = replace(result.proof, num_bases=9, num_bounded_away=4, num_closed=3, num_open=2)
-    counts, bound = proof(replace(result, gap_frac=0.0125, proof=made))
+    counts, bound = proof_lines(replace(result, gap_frac=0.0125, proof=made))
     assert holds(counts, "4 ", "3 ", "2 ")
     assert "no plan of the space is ahead by more than 1.25 %" in bound
 
@@ -188,7 +196,7 @@ def test_stages_that_differ_are_written_out():
 
 def test_commands_over_several_lines_are_read_as_one():
     result = chosen()
-    *first, last = planned_tables(result, answers(result), TOLD)[-1].notes
+    *first, last = tables_of(planned_figures(result, answers(result), TOLD))[-1].notes
     assert all(line.endswith(" \\") for line in first)
     assert " ".join(line.removesuffix(" \\") for line in (*first, last)) == TOLD.commands[0].strip()
 
@@ -198,16 +206,16 @@ def test_nothing_that_fits_is_told_with_the_least_need_and_its_plan():
     assert isinstance(result, NothingFits)
     use = result.least.memory
     assert use.need_bytes == pytest.approx(result.tally.least_bytes)
-    title = planned_tables(result, (), TOLD)[0].title
+    title = tables_of(planned_figures(result, (), TOLD))[0].title
     assert title.startswith(f"None of {result.tally.num_plans:,} plans fits: the one that needs least needs")
-    said = planned_record(result, (), TOLD)
+    said = record_of(planned_figures(result, (), TOLD))
     assert (said["feasible"], said["num_fitting"]) == (False, 0)
     assert said["excess_bytes"] == pytest.approx(use.need_bytes - use.limit_bytes)
 
 
 def test_the_record_has_the_ranking_with_reasons_and_frameworks():
     result = chosen("tokens/s/$", (OWN,))
-    said = planned_record(result, answers(result), TOLD)
+    said = record_of(planned_figures(result, answers(result), TOLD))
     assert said["ranking"][0]["step_s"] == pytest.approx(said["best"]["step_s"], rel=1e-12)
     assert [one["place"] for one in said["ranking"]] == [1, 2, 3, 4, 5]
     assert {one["framework"] for one in said["ranking"][0]["frameworks"]} == {"deepspeed", "megatron-lm", "torchtitan"}
@@ -219,7 +227,9 @@ def test_the_record_has_the_ranking_with_reasons_and_frameworks():
 
 
 def test_the_record_has_a_bound_only_where_time_was_bounded():
-    by_time, by_energy = (planned_record(one, answers(one), TOLD)["proof"] for one in (chosen(), chosen("tokens/J")))
+    by_time, by_energy = (
+        record_of(planned_figures(one, answers(one), TOLD))["proof"] for one in (chosen(), chosen("tokens/J"))
+    )
     assert by_time["bound_s"] == pytest.approx(chosen().best.step.step_s)
     assert by_energy["bound_s"] is None
 

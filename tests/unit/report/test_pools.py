@@ -13,12 +13,11 @@ from dovetail.parallel.plan import Plan
 from dovetail.report.launchers.frameworks import launchers
 from dovetail.report.launchers.host_ranks import pool_notes
 from dovetail.report.launchers.launch import hosts
-from dovetail.report.outcome import tables
 from dovetail.report.pools import in_a_row_of, pool_records
-from dovetail.report.record import record
 from dovetail.units import GIGA
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
+from tests.unit.report.conftest import record, tables
 
 BETWEEN = Link(bandwidth_bytes_per_s=25 * GIGA, latency_s=0.0)
 MIXED = HeterogeneousCluster(

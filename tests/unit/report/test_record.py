@@ -9,10 +9,9 @@ from dovetail import __version__
 from dovetail.evaluate import Outcome, evaluate
 from dovetail.hardware.clusters import clusters
 from dovetail.parallel.plan import Plan
-from dovetail.report.record import record
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
-from tests.unit.report.conftest import evaluated
+from tests.unit.report.conftest import evaluated, record
 from tests.unit_rules import hides_a_prefix, says_its_unit, sounds_like_quantity
 
 

@@ -17,7 +17,8 @@ from dovetail.hardware.link import Link
 from dovetail.parallel.block_memory import kept_bytes
 from dovetail.parallel.plan import Overlap, Plan
 from dovetail.parallel.sharding import shard
-from dovetail.report.levers import levers_table
+from dovetail.report.figures import table_of
+from dovetail.report.levers import levers_list
 from dovetail.step.offload import UPDATE_FRAC
 from dovetail.step.step import Step, training_step
 from dovetail.units import GIGA, TERA
@@ -187,7 +188,7 @@ def test_a_host_with_no_room_is_told_to_hold_nothing():
     still = ways["offload_optimizer: false"]
     assert not still.fits
     assert still.of == "host"
-    told = levers_table(full)
+    told = table_of(levers_list(full))
     assert {row[0]: row[1].split(" of ")[1] for row in told.rows} == {"fits": "device", "over": "host"}
 
 

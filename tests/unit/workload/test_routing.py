@@ -13,7 +13,8 @@ from dovetail.evaluate import Outcome, evaluate
 from dovetail.hardware.clusters import clusters
 from dovetail.parallel.plan import Plan
 from dovetail.parallel.sharding import computed_flop, executed_flop, shard
-from dovetail.report.outcome import headline_table
+from dovetail.report.figures import table_of
+from dovetail.report.outcome import headline
 from dovetail.step.step import training_step
 from dovetail.step.work import COMM_AXES
 from dovetail.workload.graph import M
@@ -95,7 +96,7 @@ def test_mfu_leaves_out_what_experts_have_no_room_for():
     answer = evaluate(workload(Routing(capacity_factor=0.5)), CLUSTER, SPREAD)
     assert isinstance(answer, Outcome)
     assert answer.model_flop == half
-    [told] = [row[1] for row in headline_table(answer).rows if row[0] == "dropped"]
+    [told] = [row[1] for row in table_of(headline(answer)).rows if row[0] == "dropped"]
     assert told.startswith("50.0 % of what is routed to experts; throughput")
 
 

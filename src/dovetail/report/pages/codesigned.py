@@ -10,7 +10,8 @@ from dovetail.report.charts.convergence import convergence
 from dovetail.report.charts.resources import resources_gain
 from dovetail.report.charts.systems import systems_by_area
 from dovetail.report.charts.trail import Mark, Trail
-from dovetail.report.codesigned import CodesignReport, codesigned_tables, proof, sentence, system_in_brief, unit_of
+from dovetail.report.codesigned import CodesignReport, codesigned_figures, proof, sentence, system_in_brief, unit_of
+from dovetail.report.figures import tables_of
 from dovetail.report.labels import gain, number, percent, plan_in_brief
 from dovetail.report.page import Card, Page, Section
 from dovetail.report.pages.simulated import outcome_sections
@@ -22,7 +23,7 @@ ASKED = ("name", "metric", "algorithm", "base", "network", "preset", "budget", "
 
 def codesigned_page(report: CodesignReport, history: Sequence[Standing] = ()) -> Page:
     """`history` is what the search told as it went on, if somebody kept it."""
-    _, *tables = codesigned_tables(report)
+    _, *tables = tables_of(codesigned_figures(report))
     searched = trail_of(report, history)
     return Page(
         title=report.name or report.question.cases[0].name,

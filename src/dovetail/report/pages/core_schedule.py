@@ -6,15 +6,16 @@ from dovetail.opsched.problem import CoreSchedule
 from dovetail.opsched.tensors import peak_hbm_bytes
 from dovetail.report.charts.counters import held_over_time
 from dovetail.report.charts.tracks import tracks_chart
-from dovetail.report.core_schedule import fits, schedule_processes, schedule_tables
+from dovetail.report.core_schedule import fits, schedule_figures, schedule_processes
+from dovetail.report.figures import tables_of
 from dovetail.report.labels import percent
 from dovetail.report.page import Card, Page, Section
 from dovetail.units import format_bytes, format_s
 
 
 def schedule_page(schedule: CoreSchedule, *, model: str, block: str, chip: str, limit_s: float) -> Page:
-    """The arguments are those of `report.core_schedule.schedule_tables`."""
-    head, operators = schedule_tables(schedule, model=model, block=block, chip=chip, limit_s=limit_s)
+    """The arguments are those of `report.core_schedule.schedule_figures`."""
+    head, operators = tables_of(schedule_figures(schedule, model=model, block=block, chip=chip, limit_s=limit_s))
     processes = schedule_processes(schedule, chip)
     hbm_bytes = peak_hbm_bytes(schedule)
     gap = "the best there is" if schedule.gap_frac <= 0 else f"at most {percent(schedule.gap_frac)} could be saved"

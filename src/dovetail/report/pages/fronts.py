@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dovetail.report.charts.front import front_charts
-from dovetail.report.fronts import FrontReport, front_tables, proof, sentence
+from dovetail.report.figures import tables_of
+from dovetail.report.fronts import FrontReport, front_figures, proof, sentence
 from dovetail.report.labels import number
 from dovetail.report.page import Card, Page, Section
 from dovetail.units import GIGA, KILO, MEGA
@@ -12,7 +13,7 @@ ASKED = ("name", "axes", "metric", "base", "network", "preset", "budget", "space
 
 
 def front_page(report: FrontReport) -> Page:
-    _, shown, notes = front_tables(report)
+    _, shown, notes = tables_of(front_figures(report))
     found = report.found
     return Page(
         title=report.name or report.question.cases[0].name,

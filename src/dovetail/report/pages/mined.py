@@ -5,15 +5,16 @@ from __future__ import annotations
 from dovetail.report.charts.convergence import convergence
 from dovetail.report.charts.designs import designs_compared
 from dovetail.report.charts.trail import Mark, Trail
+from dovetail.report.figures import tables_of
 from dovetail.report.labels import counted, gain, number, percent
-from dovetail.report.mined import MinedReport, limited, mined_tables, proof, sentence
+from dovetail.report.mined import MinedReport, limited, mined_figures, proof, sentence
 from dovetail.report.page import Card, Page, Section
 
 ASKED = ("name", "metric", "algorithm", "base", "area_limit_mm2", "power_limit_w", "jobs")  # of the record
 
 
 def mined_page(report: MinedReport) -> Page:
-    _, *tables = mined_tables(report)
+    _, *tables = tables_of(mined_figures(report))
     trail = trail_of(report)
     return Page(
         title=report.name or report.tasks[0].name,
@@ -22,7 +23,7 @@ def mined_page(report: MinedReport) -> Page:
         sections=(
             Section(
                 title="Proof",
-                sentences=(proof(report.mined), *limited(report)),
+                sentences=(proof(report.mined), f"limited by: {limited(report)}"),
                 charts=(convergence(trail),) if len(trail.marks) > 1 else (),
             ),
             Section(title="The chips", charts=(designs_compared(report),)),

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dovetail.comm.one_collective import NetworkAnswer
 from dovetail.report.charts.curves import curves_chart
 from dovetail.report.charts.link_load import LinkLoad, link_load
+from dovetail.report.figures import tables_of
 from dovetail.report.labels import percent
-from dovetail.report.network import network_tables, sweep_panels, sweep_tables
+from dovetail.report.network import network_figures, sweep_figures, sweep_panels
 from dovetail.report.page import Card, Page, Section
 from dovetail.units import format_bytes, format_rate, format_s
 
@@ -18,7 +19,7 @@ def network_page(answers: Sequence[NetworkAnswer]) -> Page:
 
 
 def _one(answer: NetworkAnswer) -> Page:
-    head, *more = network_tables(answer)
+    head, *more = tables_of(network_figures(answer))
     loads = [LinkLoad(dimension=o.dimension, mean_frac=o.mean_frac, most_frac=o.most_frac) for o in answer.loads]
     job, reached = answer.job, percent(answer.bound_frac)
     return Page(
@@ -39,7 +40,7 @@ def _one(answer: NetworkAnswer) -> Page:
 
 def _sweep(answers: Sequence[NetworkAnswer]) -> Page:
     time, rate = sweep_panels(answers)
-    [table] = sweep_tables(answers)
+    [table] = tables_of(sweep_figures(answers))
     best = max(answers, key=lambda one: one.bus_bytes_per_s)
     return Page(
         title=table.title,

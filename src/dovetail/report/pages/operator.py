@@ -6,14 +6,15 @@ from dovetail.accuracy.one_operator import OpAnswer
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.estimates import estimates
 from dovetail.report.charts.roofline import Dot, Roofs, family_of, roofline
+from dovetail.report.figures import tables_of
 from dovetail.report.labels import percent
-from dovetail.report.operator import limit_label, op_tables
+from dovetail.report.operator import limit_label, op_figures
 from dovetail.report.page import Card, Page, Section
 from dovetail.units import format_rate, format_s
 
 
 def op_page(answer: OpAnswer) -> Page:
-    head, *more = op_tables(answer)
+    head, *more = tables_of(op_figures(answer))
     return Page(
         title=head.title,
         sentence=f"It takes {format_s(answer.time_s, 2)} at {format_rate(answer.flop_per_s, 'FLOP/s')},"

@@ -9,11 +9,12 @@ from dovetail.report.charts.convergence import convergence
 from dovetail.report.charts.plans import plans_compared
 from dovetail.report.charts.stage_memory import memory_by_stage
 from dovetail.report.charts.trail import Mark, Trail
+from dovetail.report.figures import part_text, tables_of
 from dovetail.report.labels import percent
 from dovetail.report.launchers.runnable import Runnable
 from dovetail.report.page import Card, Page, Section
 from dovetail.report.pages.simulated import outcome_cards, outcome_sections
-from dovetail.report.planned import PlanReportContext, nothing_sentence, planned_tables, proof, sentence
+from dovetail.report.planned import PlanReportContext, nothing_sentence, planned_figures, proof, sentence
 from dovetail.search.planners.ranking import Choice, NothingFits
 from dovetail.units import format_s
 
@@ -24,12 +25,12 @@ def planned_page(
     told: PlanReportContext,
     history: Sequence[Mark] = (),
 ) -> Page:
-    """The first three are those of `report.planned.planned_tables`; `history` is how the search came to it, in
+    """The first three are those of `report.planned.planned_figures`; `history` is how the search came to it, in
     seconds of a step by plans that were looked at.
     """
     if isinstance(found, NothingFits):
         return _nothing_page(found, by_place, told)
-    _, headline, ranking, looked_at, go_on = planned_tables(found, by_place, told)
+    _, headline, ranking, looked_at, go_on = tables_of(planned_figures(found, by_place, told))
     trail = trail_of(found, history)
     return Page(
         title=told.name or headline.title,
@@ -38,7 +39,9 @@ def planned_page(
         sections=(
             Section(title="The best plan", tables=(replace(headline, title="The best plan"),)),
             Section(
-                title="Proof", sentences=proof(found), charts=(convergence(trail),) if len(trail.marks) > 1 else ()
+                title="Proof",
+                sentences=tuple(map(part_text, proof(found))),
+                charts=(convergence(trail),) if len(trail.marks) > 1 else (),
             ),
             Section(title="The plans behind it", charts=(plans_compared(found),), tables=(ranking,)),
             *outcome_sections(found.best),
@@ -70,7 +73,7 @@ def _proof_card(found: Choice) -> Card:
 
 
 def _nothing_page(found: NothingFits, by_place: tuple[tuple[Runnable, ...], ...], told: PlanReportContext) -> Page:
-    first, _, *more = planned_tables(found, by_place, told)
+    first, _, *more = tables_of(planned_figures(found, by_place, told))
     return Page(
         title=told.name or "No plan fits",
         sentence=f"{nothing_sentence(found)}.",

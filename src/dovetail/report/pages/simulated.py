@@ -15,15 +15,16 @@ from dovetail.report.charts.pipeline import pipeline_timeline
 from dovetail.report.charts.roofline import operators_roofline
 from dovetail.report.charts.stage_memory import memory_by_stage
 from dovetail.report.charts.stage_time import time_by_stage
+from dovetail.report.figures import part_text, table_of
 from dovetail.report.labels import counted, number, percent
-from dovetail.report.levers import levers_table
+from dovetail.report.levers import levers_list
 from dovetail.report.limits import limited_by
 from dovetail.report.memory import memory_notes
-from dovetail.report.outcome import assumptions_table, headline_table, tables, time_table
+from dovetail.report.outcome import assumed, headline, outcome_figures, time_table
 from dovetail.report.page import Card, Page, Section
 from dovetail.report.pages.inputs import plain_inputs
 from dovetail.report.plain import Record
-from dovetail.report.pools import pool_tables, stage_label
+from dovetail.report.pools import pools_list
 from dovetail.report.table import Table
 from dovetail.units import format_bytes, format_energy_j, format_s
 
@@ -31,7 +32,7 @@ from dovetail.units import format_bytes, format_energy_j, format_s
 def outcome_page(
     result: Outcome | Infeasible, name: str = "", residuals: Sequence[Residual] = (), num_tokens: float = 0.0
 ) -> Page:
-    """The arguments are those of `report.outcome.tables`."""
+    """The arguments are those of `report.outcome.outcome_figures`."""
     if isinstance(result, Infeasible):
         return _infeasible_page(result, name)
     return Page(
@@ -39,7 +40,7 @@ def outcome_page(
         sentence=outcome_sentence(result, residuals),
         cards=outcome_cards(result),
         sections=(
-            Section(title="The answer", tables=(_untitled(headline_table(result, name, residuals, num_tokens)),)),
+            Section(title="The answer", tables=(_untitled(table_of(headline(result, name, residuals, num_tokens))),)),
             *outcome_sections(result),
         ),
     )
@@ -47,18 +48,15 @@ def outcome_page(
 
 def outcome_sections(outcome: Outcome) -> tuple[Section, ...]:
     """Where time and memory of one plan go, and what limits it."""
-    slowest = stage_label(outcome, int(outcome.step.slowest_stage))
-    parts = pool_tables(outcome)
+    parts = pools_list(outcome)
     return (
-        Section(
-            title="Where the time goes", charts=(time_by_stage(outcome),), tables=(time_table(outcome.step, slowest),)
-        ),
+        Section(title="Where the time goes", charts=(time_by_stage(outcome),), tables=(table_of(time_table(outcome)),)),
         Section(title="What limits it, and what more would buy", charts=(elasticities(outcome),)),
         _memory(outcome),
         Section(title="The operators", charts=(operators_roofline(outcome),)),
         *(Section(title=title, charts=charts) for title, charts in _moving(outcome) if charts),
-        *((Section(title="Parts of the cluster", tables=parts),) if parts else ()),
-        Section(title="What this assumes", tables=(assumptions_table(outcome),)),
+        *((Section(title="Parts of the cluster", tables=(table_of(parts),)),) if parts.title else ()),
+        Section(title="What this assumes", tables=(table_of(assumed(outcome)),)),
     )
 
 
@@ -107,8 +105,8 @@ def outcome_inputs(result: Outcome | Infeasible) -> Record:
 
 
 def _infeasible_page(result: Infeasible, name: str) -> Page:
-    headline, *_ = tables(result, name)
-    use, changes = result.memory, levers_table(result)
+    answer, *_ = outcome_figures(result, name)
+    use, changes = result.memory, table_of(levers_list(result))
     over = format_bytes(use.need_bytes - use.limit_bytes)
     sentence = (
         f"{_what(result)} does not fit: stage {use.fullest.stage} needs {format_bytes(use.need_bytes)} of"
@@ -121,10 +119,10 @@ def _infeasible_page(result: Infeasible, name: str) -> Page:
         title=name or _what(result),
         sentence=sentence,
         sections=(
-            Section(title="The answer", tables=(_untitled(headline),)),
+            Section(title="The answer", tables=(_untitled(table_of(answer)),)),
             _memory(result),
             Section(title=changes.title, tables=(changes,)),
-            Section(title="What this assumes", tables=(assumptions_table(result),)),
+            Section(title="What this assumes", tables=(table_of(assumed(result)),)),
         ),
     )
 
@@ -133,7 +131,7 @@ def _memory(result: Outcome | Infeasible) -> Section:
     return Section(
         title="Memory against the limit",
         charts=(memory_by_stage(result),),
-        sentences=memory_notes(result.memory),
+        sentences=tuple(map(part_text, memory_notes(result.memory))),
     )
 
 

@@ -15,8 +15,7 @@ from dovetail.papers.wham.claims import claims, holds, mean_gap_frac
 from dovetail.papers.wham.searches import Budget, forward_job, searched, within
 from dovetail.papers.wham.study import wham_study
 from dovetail.parallel.plan import Plan
-from dovetail.report.papers.wham import wham_tables
-from dovetail.report.papers.wham_record import wham_record
+from dovetail.report.papers.wham import wham_record, wham_tables
 from dovetail.report.table import text_of
 from dovetail.search.designs import design_space
 from dovetail.search.mining.task import Task, whole_batch

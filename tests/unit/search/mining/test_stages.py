@@ -14,13 +14,13 @@ from dovetail.evaluate import Infeasible
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.die import RETICLE_MM2
 from dovetail.parallel.plan import Plan
+from dovetail.report.figures import record_of, tables_of
 from dovetail.report.mined_stages import (
     planned_notes,
     planned_task_record,
     replanned_notes,
+    stages_figures,
     stages_label,
-    stages_record,
-    stages_table,
 )
 from dovetail.search.algorithms import algorithms
 from dovetail.search.algorithms.exact import proving
@@ -142,13 +142,13 @@ def test_what_is_known_of_a_stage_in_a_pool_keeps_the_limits_it_is_asked_for():
 
 def test_the_table_has_a_row_for_each_kind_and_says_how_limits_are_kept():
     pool, each = chosen("throughput", POOLED, 10), chosen("throughput", MOSAIC, 10)
-    table = stages_table(pool, "tokens/s")
+    table = tables_of(stages_figures(pool, "tokens/s"))[0]
     assert [row[0] for row in table.rows] == ["0", "1-2", "3"]
     assert "pooled" in table.title
     assert "on the mean" in table.notes[0]
     assert "proven to be these" in table.notes[1]
-    assert "every die within 606.68 mm2" in stages_table(each, "tokens/s").notes[0]
-    said = stages_record(pool)
+    assert "every die within 606.68 mm2" in tables_of(stages_figures(each, "tokens/s"))[0].notes[0]
+    said = record_of(stages_figures(pool, "tokens/s"))
     assert said["gain_frac"] == pool.gain_frac
     assert [kind["stages"] for kind in said["kinds"]] == [[0], [1, 2], [3]]
 
@@ -156,13 +156,13 @@ def test_the_table_has_a_row_for_each_kind_and_says_how_limits_are_kept():
 @pytest.mark.parametrize("way", [MOSAIC, POOLED])
 def test_designs_are_no_more_than_the_lists_that_they_are_said_to_be_from_hold(way):
     found = chosen("throughput", way, 10)
-    told = stages_table(found, "tokens/s").notes[1]
+    told = tables_of(stages_figures(found, "tokens/s"))[0].notes[1]
     lists = f"{found.num_designs} different designs in {found.num_lists} lists of the best 10: 3 lists of a kind"
     assert lists in told
     assert found.num_designs <= 10 * found.num_lists
     num_other = found.num_lists - 3 - 1
     assert (num_other > 0) == (way == POOLED) == (f"{num_other} of kinds within other limits" in told)
-    assert stages_record(found)["num_lists"] == found.num_lists
+    assert record_of(stages_figures(found, "tokens/s"))["num_lists"] == found.num_lists
 
 
 def test_stages_in_a_row_are_told_by_the_first_and_the_last():
