@@ -36,13 +36,16 @@ def command(
         asked = request.parameters if request else ()
 
         def run(**typed: Any) -> None:
+            for each in (*asked, *own):  # what was typed by an old name, unless it was typed by the new one too
+                typed[each.name] = typed.pop(f"old_{each.name}", None) or typed[each.name]
             values = {each.name: each.parse(typed[each.name]) for each in own}
             words = {each.name: typed[each.name] for each in asked}
             found = function(request.parsed(words), **values) if request else function(**values)
             if found is False:
                 raise typer.Exit(EXIT_INFEASIBLE)
 
-        parameters = [_typers(each) for each in _ordered(asked, own, before)]
+        ordered = _ordered(asked, own, before)
+        parameters = [_typers(each) for each in ordered] + [_old(each) for each in ordered if each.option.old_flag]
         run.__name__, run.__doc__ = function.__name__, function.__doc__
         run.__annotations__ = {each.name: each.annotation for each in parameters}
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -57,6 +60,16 @@ def _ordered(asked: tuple[Parameter, ...], own: tuple[Parameter, ...], before: M
         found += [one for one in own if before.get(one.name) == each.name]
         found.append(each)
     return [*found, *(one for one in own if one.name not in before)]
+
+
+def _old(each: Parameter) -> inspect.Parameter:
+    """An option by the name that it had before: read, and left out of the help."""
+    annotation: Any = bool if each.option.kind.is_flag else str | None
+    info = typer.Option(each.option.old_flag, hidden=True)
+    default = False if each.option.kind.is_flag else None
+    name = f"old_{each.name}"
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=Annotated[annotation, info])
 
 
 def _typers(each: Parameter) -> inspect.Parameter:

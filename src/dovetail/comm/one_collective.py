@@ -88,7 +88,7 @@ class Load:
 class NetworkAnswer:
     """Time of a collective, and how it was found.
 
-    `closed_s` holds the closed form's time where there is one. `timeline` is there when events were simulated.
+    `closed_form_s` holds the closed form's time where there is one. `timeline` is there when events were simulated.
     `endpoint_s` is the least time the chip needs for what it reads, adds and writes; `time_s` is no less.
     """
 
@@ -98,7 +98,7 @@ class NetworkAnswer:
     time_s: float
     bound_s: float
     engine: str
-    closed_s: tuple[float, ...]
+    closed_form_s: tuple[float, ...]
     endpoint_s: float = 0.0
     timeline: tuple[Timeline, ...] = ()
     loads: tuple[Load, ...] = ()
@@ -140,14 +140,14 @@ def network_answer(asked: CollectiveJob, watch: Watch | None = None) -> NetworkA
         bound_s = max(bound_s, bisection_bound_s(asked.payload_bytes, groups, asked.network.graph, asked.dimensions))
     found = NetworkAnswer(
         asked=asked, num_ranks=groups.shape[1], num_groups=groups.shape[0], time_s=0.0, bound_s=bound_s,
-        engine="closed form", closed_s=_closed_s(asked), endpoint_s=_endpoint_s(asked),
+        engine="closed form", closed_form_s=_closed_form_s(asked), endpoint_s=_endpoint_s(asked),
     )  # fmt: skip
     if asked.engine == "closed":
         if watch is not None:
             raise InvalidInput("a closed form has no timeline; ask the events engine for one", "--perfetto")
-        _check_closed(asked, found.closed_s)
-        return replace(found, time_s=max(found.closed_s[0], found.endpoint_s))
-    _check_size(asked, groups, has_closed=bool(found.closed_s))
+        _check_closed(asked, found.closed_form_s)
+        return replace(found, time_s=max(found.closed_form_s[0], found.endpoint_s))
+    _check_size(asked, groups, has_closed=bool(found.closed_form_s))
     timeline = simulate(asked.network.graph, _program(asked, groups), watch=watch)
     time_s = max(timeline.end_s, found.endpoint_s)
     loads = tuple(_loads(asked.network.graph, timeline, time_s))
@@ -234,7 +234,7 @@ def _endpoint_s(asked: CollectiveJob) -> float:
     return fed_s(asked.endpoint, asked.collective, asked.payload_bytes, parts, bool(asked.groups))
 
 
-def _closed_s(asked: CollectiveJob) -> tuple[float, ...]:
+def _closed_form_s(asked: CollectiveJob) -> tuple[float, ...]:
     """The closed form's time: one chunk, each dimension by the algorithm that suits it; none where there is no form."""
     named = [part for part in asked.network.parts if not asked.dimensions or part.name in asked.dimensions]
     whole = [part for part in named if isinstance(part, Dimension)]
@@ -248,10 +248,10 @@ def _closed_s(asked: CollectiveJob) -> tuple[float, ...]:
     return (float(checked_times_s(asked.collective, asked.payload_bytes, time_s)),)
 
 
-def _check_closed(asked: CollectiveJob, closed_s: tuple[float, ...]) -> None:
+def _check_closed(asked: CollectiveJob, closed_form_s: tuple[float, ...]) -> None:
     if asked.num_chunks > 1 or asked.is_themis:
         raise InvalidInput("the closed form is of one chunk; ask the events engine about several")
-    if not closed_s:
+    if not closed_form_s:
         raise InvalidInput(
             f"no closed form covers this {asked.collective}: it takes whole dimensions of equal links by their own"
             " algorithms; ask the events engine"

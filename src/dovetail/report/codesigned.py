@@ -138,12 +138,12 @@ def sentence(report: CodesignReport) -> str:
 def ruled_out(census: SearchCounts) -> str:
     """Systems that are none to choose from, and why."""
     uncut = f" {census.num_unshardable:,} that no plan cuts," if census.num_unshardable else ""
-    return f"{census.num_beyond:,} beyond the limits,{uncut} {census.num_unfit:,} that no plan fits"
+    return f"{census.num_over_limit:,} beyond the limits,{uncut} {census.num_out_of_memory:,} that no plan fits"
 
 
 def proof(report: CodesignReport) -> str:
     census = report.found.census
-    counts = f"{census.num_scored:,} scored, {census.num_bounded_away:,} no better by a bound, {ruled_out(census)}"
+    counts = f"{census.num_scored:,} scored, {census.num_pruned:,} no better by a bound, {ruled_out(census)}"
     if report.is_black_box:
         return _no_proof(report, counts)
     if report.found.gap_frac == 0:
@@ -156,7 +156,7 @@ def _no_proof(report: CodesignReport, counts: str) -> str:
     """Of a black box: what bounds of the same space leave open."""
     census = report.found.census
     message = f"no certificate: {report.algorithm} proves nothing of what it did not look at"
-    looked = f"of {census.num_systems:,} systems: {counts}, {census.num_left:,} neither"
+    looked = f"of {census.num_systems:,} systems: {counts}, {census.num_unvisited:,} neither"
     if report.found.gap_frac == 0:
         return f"{message}; bounds, which it did not use, show that none is better; {looked}"
     could = f"by bounds another could be better by {percent(1 / (1 - report.found.gap_frac) - 1)} at the most"

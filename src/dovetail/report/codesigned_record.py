@@ -8,7 +8,7 @@ from dovetail.report.budgets import beyond
 from dovetail.report.codesigned import CodesignReport, notes, proof, sentence, unit_of
 from dovetail.report.plain import Record
 from dovetail.report.record import plan_record
-from dovetail.report.sensitivities import behind_frac, sensitivity_record
+from dovetail.report.sensitivities import over_best_frac, sensitivity_record
 from dovetail.search.codesign.answers import SystemAnswer, gain_frac
 from dovetail.search.codesign.system_labels import as_labels, space_labels
 
@@ -49,7 +49,7 @@ def _own_record(report: CodesignReport, index: int) -> Record:
     own = report.per_model_best[index]
     return {
         "model": report.question.cases[index].name,
-        "behind_frac": behind_frac(report.best, index, own),
+        "over_best_frac": over_best_frac(report.best, index, own),
         "system": as_labels(report.question.base, own.system),
         "step_s": own.cases[0].step_s,
         "plan": plan_record(own.cases[0].plan),
@@ -61,7 +61,7 @@ def _optional(report: CodesignReport, answer: SystemAnswer | None) -> Record | N
 
 
 def _base_record(report: CodesignReport, base: SystemAnswer) -> Record:
-    return _answer_record(report, base) | {"beyond_limits": list(beyond(report.question.budget, base))}
+    return _answer_record(report, base) | {"exceeded_limits": list(beyond(report.question.budget, base))}
 
 
 def _answer_record(report: CodesignReport, answer: SystemAnswer) -> Record:

@@ -162,7 +162,7 @@ def proof(report: FrontReport) -> str:
     census = report.found.census
     return (
         f"exact for {census.num_systems:,} systems, each with its best plan of equal stages by {report.metric_name}:"
-        f" {census.num_scored:,} scored, {census.num_bounded_away:,} beaten by a bound,"
+        f" {census.num_scored:,} scored, {census.num_pruned:,} beaten by a bound,"
         f" {ruled_out(census)}"
     )
 
@@ -189,7 +189,7 @@ def notes(report: FrontReport) -> tuple[str, ...]:
         "figures that agree in seven digits count as equal, and the first of equal systems stands for all",
     ]
     if ENERGY in report.found.axes:
-        share = percent(report.found.energy_low_frac)
+        share = percent(report.found.energy_bound_frac)
         told.append(f"energy is of the plan that is best by {report.metric_name}")
         told.append(f"energy is bounded by static power alone: {share} of it in the middle of those scored")
     return tuple(told)

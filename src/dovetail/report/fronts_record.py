@@ -17,7 +17,7 @@ def front_record(report: FrontReport) -> Record:
     question, found = report.question, report.found
     budget = {name: limit for name, limit in asdict(question.budget).items() if limit < float("inf")}
     census = asdict(found.census)
-    counts = ("num_systems", "num_beyond", "num_unshardable", "num_unfit", "num_bounded_away", "num_scored")
+    counts = ("num_systems", "num_over_limit", "num_unshardable", "num_out_of_memory", "num_pruned", "num_scored")
     return {
         "name": report.name,
         "feasible": True,
@@ -35,7 +35,7 @@ def front_record(report: FrontReport) -> Record:
         "front": [_system_record(report, one) for one in found.systems],
         "num_front": len(found.systems),
         **{name: census[name] for name in counts},
-        "energy_low_frac": found.energy_low_frac,
+        "energy_bound_frac": found.energy_bound_frac,
         "answer": sentence(report),
         "proof": proof(report),
         "notes": list(notes(report)),

@@ -26,7 +26,7 @@ def _share(outcome: Outcome, found: Goodput) -> str:
     sample = outcome.workload.model.sample
     per_s = outcome.tokens_per_s if sample == "tokens" else outcome.samples_per_s
     words = f"{percent(found.useful_frac)} of the time is of use, {number(found.useful_frac * per_s)} {sample}/s"
-    if not found.gets_on:
+    if not found.makes_progress:
         words = f"0 % of the time is of use: this job never gets on; {_way_out(found)}"
     lost = [f"{percent(share)} {what}" for what, share in _losses(found) if share >= SHOWN_FRAC]
     return f"{words}; lost: {', '.join(lost)}" if lost else words
@@ -88,7 +88,7 @@ def budget_rows(outcome: Outcome, num_tokens: float) -> Rows:
     label, found = f"{format_count(num_tokens)} tokens", outcome.goodput
     if not isinstance(found, Goodput):
         return ((label, f"{format_duration(ideal_s)} without failures, of which this cluster says nothing"),)
-    if not found.gets_on:
+    if not found.makes_progress:
         return ((label, f"never: this job does not get on; {format_duration(ideal_s)} if nothing failed"),)
     expected_s = ideal_s / found.useful_frac
     return ((label, f"{format_duration(expected_s)} expected, {format_duration(ideal_s)} if nothing failed"),)
@@ -109,7 +109,7 @@ def goodput_record(outcome: Outcome) -> dict[str, Any]:
             "restart_frac": found.restart_frac,
             "slow_frac": found.slow_frac,
             "replace_frac": found.replace_frac,
-            "gets_on": found.gets_on,
+            "makes_progress": found.makes_progress,
             "samples_per_s": found.useful_frac * outcome.samples_per_s,
             **({"tokens_per_s": found.useful_frac * outcome.tokens_per_s} if is_of_tokens else {}),
             "slowed_step_s": found.slowed_step_s,
@@ -133,5 +133,7 @@ def budget_record(outcome: Outcome, num_tokens: float) -> dict[str, Any]:
         return {}
     num_steps, found = budget_steps(outcome, num_tokens), outcome.goodput
     ideal_s = num_steps * float(outcome.step.step_s)
-    expected = {"expected_s": ideal_s / found.useful_frac} if isinstance(found, Goodput) and found.gets_on else {}
+    expected = (
+        {"expected_s": ideal_s / found.useful_frac} if isinstance(found, Goodput) and found.makes_progress else {}
+    )
     return {"budget": {"num_tokens": num_tokens, "num_steps": num_steps, "ideal_s": ideal_s, **expected}}

@@ -68,7 +68,7 @@ def num_changes(lever: Lever) -> int:
 def levers_table(result: Infeasible) -> Table:
     """Changes, each tried: those that fit first, single ones before pairs; where none does, the nearest first."""
     ranked = _ranked(result)
-    says_where = any(lever.of == "host" for lever in ranked[:MAX_LEVERS])
+    says_where = any(lever.memory == "host" for lever in ranked[:MAX_LEVERS])
     rows = tuple(
         (
             "fits" if lever.fits else "over",
@@ -100,7 +100,7 @@ def levers_table(result: Infeasible) -> Table:
 def _need(lever: Lever, *, says_where: bool) -> str:
     """What a change needs; where some lack memory of the host and others of the device, of which."""
     need = format_bytes(lever.need_bytes)
-    return f"{need} of {lever.of}" if says_where else need
+    return f"{need} of {lever.memory}" if says_where else need
 
 
 def _ranked(result: Infeasible) -> tuple[Lever, ...]:
@@ -113,7 +113,7 @@ def _first_way_out(result: Infeasible) -> str:
         return "nothing tried needs less"
     first = _ranked(result)[0]
     lacks_host = result.memory.need_bytes <= result.memory.limit_bytes
-    where = f" of {first.of}" if lacks_host or first.of == "host" else ""
+    where = f" of {first.memory}" if lacks_host or first.memory == "host" else ""
     message = f"{first.change} ({format_bytes(first.need_bytes)}{where})"
     if not first.fits:
         return f"nothing tried does; nearest is {message}"

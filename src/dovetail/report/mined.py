@@ -108,8 +108,8 @@ def _figure(value: float) -> str:
 def proof(mined: Mined) -> str:
     """How good the best is known to be, and by what."""
     counts = (
-        f"{mined.num_scheduled:,} scheduled, {mined.num_bounded_away:,} no better by a bound,"
-        f" {mined.num_points_beyond:,} beyond the limits"
+        f"{mined.num_scheduled:,} scheduled, {mined.num_pruned:,} no better by a bound,"
+        f" {mined.num_over_limit:,} beyond the limits"
     )
     if mined.is_proven:
         return f"proven best of {mined.num_points:,} designs: {counts}"
@@ -119,7 +119,7 @@ def proof(mined: Mined) -> str:
 
 def limited(report: MinedReport) -> tuple[str, ...]:
     """What keeps the best design from being better, in two lines: what critical work waits for, and what is left."""
-    best, limits, cores = report.best[0], report.limits, CORES.get(report.mined.best.short_of, "")
+    best, limits, cores = report.best[0], report.limits, CORES.get(report.mined.best.bottleneck, "")
     area = f"{percent(best.area_mm2 / limits.area_mm2)} of the area"
     power = f"{percent(best.power_w / limits.power_w)} of the power"
     waits = f"critical work waits for {cores}" if cores else "critical work waits for no core, but for bandwidth"
@@ -140,9 +140,9 @@ def designs_table(report: MinedReport) -> Table:
 
 
 def _design_row(report: MinedReport, answer: ChipAnswer, *, has_figure: bool) -> tuple[str, ...]:
-    behind_frac = answer.loss(report.best[0]) - 1.0
+    over_best_frac = answer.loss(report.best[0]) - 1.0
     told = _figure(answer.jobs[0].figure) if has_figure else gain(report.gain_frac(answer, report.reference))
-    return (*_silicon(answer), told, percent(behind_frac) if behind_frac >= NOTHING_FRAC else "-")
+    return (*_silicon(answer), told, percent(over_best_frac) if over_best_frac >= NOTHING_FRAC else "-")
 
 
 def _silicon(answer: ChipAnswer) -> tuple[str, str, str, str]:
@@ -237,7 +237,7 @@ def nothing_rows(nothing: NothingInside) -> tuple[tuple[str, str], ...]:
     return (
         ("limits", f"{nothing.limits.area_mm2:g} mm2 and {nothing.limits.power_w:g} W"),
         ("least area", f"{nothing.least_area_mm2:,.1f} mm2, of {nothing.smallest}"),
-        ("least power", f"{nothing.least_power_w:,.1f} W, of {nothing.coolest}"),
+        ("least power", f"{nothing.least_power_w:,.1f} W, of {nothing.lowest_power}"),
         ("designs", f"{nothing.num_points:,}, all beyond a limit"),
     )
 

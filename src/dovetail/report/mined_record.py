@@ -44,13 +44,13 @@ def _proof_record(found: Mined) -> Record:
         "is_proven": found.is_proven,
         "gap_frac": found.gap_frac,
         "num_designs": found.num_points,
-        "num_beyond": found.num_points_beyond,
+        "num_over_limit": found.num_over_limit,
         "num_scheduled": found.num_scheduled,
-        "num_bounded_away": found.num_bounded_away,
+        "num_pruned": found.num_pruned,
         "num_open": found.num_open,
         "num_evaluated": found.num_evaluated,
         "improvements": [_improvement_record(one) for one in found.improvements],
-        "short_of": found.best.short_of,
+        "bottleneck": found.best.bottleneck,
         "proof": proof(found),
     }
 
@@ -78,7 +78,7 @@ def _answer_record(report: MinedReport, answer: ChipAnswer) -> Record:
         "power_w": answer.power_w,
         "price_usd": answer.price_usd,
         "gain_frac": report.gain_frac(answer, report.reference),
-        "behind_frac": answer.loss(report.best[0]) - 1.0,
+        "over_best_frac": answer.loss(report.best[0]) - 1.0,
         "jobs": [
             {
                 "model": task.name,
@@ -108,7 +108,7 @@ def _rival_record(report: MinedReport, rival: Rival) -> Record:
         "chip": rival.name,
         **_answer_record(report, rival.answer),
         "best_gain_frac": report.gain_frac(report.best[0], rival.answer),
-        "keeps_limits": rival.answer.keeps(report.limits),
+        "is_within_limits": rival.answer.keeps(report.limits),
         "interconnect_bytes_per_s": rival.interconnect_bytes_per_s,
         "fits": rival.fits,
     }
@@ -124,8 +124,8 @@ def nothing_record(nothing: NothingInside, base: str) -> Record:
         "least_area_mm2": nothing.least_area_mm2,
         "smallest": cores_record(nothing.smallest),
         "least_power_w": nothing.least_power_w,
-        "coolest": cores_record(nothing.coolest),
-        "way_out": way_out(nothing, base),
+        "lowest_power": cores_record(nothing.lowest_power),
+        "suggestion": way_out(nothing, base),
     }
 
 

@@ -39,7 +39,7 @@ def network_record(answer: NetworkAnswer, *, has_links: bool = True) -> Record:
         "num_chunks": asked.num_chunks,
         "engine": answer.engine,
         "time_s": answer.time_s,
-        "closed_s": answer.closed_s[0] if answer.closed_s else None,
+        "closed_form_s": answer.closed_form_s[0] if answer.closed_form_s else None,
         "algorithm_bytes_per_s": answer.algorithm_bytes_per_s,
         "bus_bytes_per_s": answer.bus_bytes_per_s,
         "endpoint": asked.endpoint.name,
@@ -61,12 +61,12 @@ def critical_records(answer: NetworkAnswer) -> list[dict[str, Any]]:
     """The phases that decided when the last rank was done, first to last; the endpoint, where that was later."""
     [timeline] = answer.timeline
     if answer.endpoint_s > timeline.end_s:
-        return [{"task": f"endpoint {answer.asked.endpoint.name}", "begin_s": 0.0, "end_s": answer.endpoint_s}]
+        return [{"task": f"endpoint {answer.asked.endpoint.name}", "start_s": 0.0, "end_s": answer.endpoint_s}]
     found = []
     for visit in critical_visits(timeline):
         begin_s, end_s = timeline.visits_s[visit]
-        found.append({"task": visit_label(timeline, visit), "begin_s": begin_s, "end_s": end_s})
-    return found or [{"task": answer.asked.collective, "begin_s": 0.0, "end_s": timeline.end_s}]
+        found.append({"task": visit_label(timeline, visit), "start_s": begin_s, "end_s": end_s})
+    return found or [{"task": answer.asked.collective, "start_s": 0.0, "end_s": timeline.end_s}]
 
 
 def network_tables(answer: NetworkAnswer) -> tuple[Table, ...]:
@@ -99,12 +99,12 @@ def _bound_label(collective: str) -> str:
 def _beside(answer: NetworkAnswer) -> Iterator[tuple[str, str, str]]:
     """The closed form beside events, and the endpoint beside the network, where there are any."""
     for timeline in answer.timeline:
-        for closed_s in answer.closed_s:
-            of = closed_s / timeline.end_s - 1 if timeline.end_s else 0.0
+        for closed_form_s in answer.closed_form_s:
+            of = closed_form_s / timeline.end_s - 1 if timeline.end_s else 0.0
             said = gain(of) if abs(of) >= SAME_FRAC else "the same"
             said += " as links alone" if answer.endpoint_s > timeline.end_s else ""
             chunk = " for one chunk" if answer.asked.num_chunks > 1 else ""
-            yield "closed form", format_s(closed_s), f"{said}{chunk}"
+            yield "closed form", format_s(closed_form_s), f"{said}{chunk}"
     if answer.asked.endpoint.name:
         word = "sets the time" if answer.endpoint_s >= answer.time_s else "hidden behind the links"
         yield f"endpoint {answer.asked.endpoint.name}", format_s(answer.endpoint_s), word
@@ -139,7 +139,7 @@ def sweep_tables(answers: Sequence[NetworkAnswer]) -> tuple[Table, ...]:
             *((f"{answer.num_ranks:,}",) if has_groups else ()),
             *((format_rate(memory_bytes_per_s(answer), "B/s"),) if has_memory else ()),
             format_s(answer.time_s),
-            format_s(answer.closed_s[0]) if answer.closed_s else "-",
+            format_s(answer.closed_form_s[0]) if answer.closed_form_s else "-",
             format_rate(answer.bus_bytes_per_s, "B/s"),
             percent(answer.bound_frac) if answer.is_bounded else "-",
         )
@@ -159,7 +159,7 @@ def _closed_notes(answers: Sequence[NetworkAnswer]) -> Iterator[str]:
     """What the closed form beside the times leaves out, where it leaves out anything; a sweep has one of each."""
     asked = answers[0].asked
     of = (*(("links alone",) if asked.endpoint.name else ()), *(("one chunk",) if asked.num_chunks > 1 else ()))
-    if of and any(answer.closed_s for answer in answers):
+    if of and any(answer.closed_form_s for answer in answers):
         yield f"the closed form is of {' and '.join(of)}"
 
 

@@ -37,7 +37,7 @@ def planned_record(
             _ranked_record(place, one, answers)
             for place, (one, answers) in enumerate(zip(found.ranking, by_place, strict=True), start=1)
         ],
-        "own": [record(result, told.name) for result in found.own],
+        "given_plan": [record(result, told.name) for result in found.given],
         **_question_record(found.question),
         "notes": [*notes(found, by_place), *told.notes],
         "commands": list(told.commands),
@@ -48,15 +48,15 @@ def planned_record(
 def _ranked_record(place: int, one: Ranked, answers: tuple[Runnable, ...]) -> Record:
     candidate = one.candidate
     return {
-        "place": place,
+        "position": place,
         "plan": plan_record(candidate.plan),
         "step_s": candidate.step_s,
         "energy_j": candidate.energy_j,
         "need_bytes": candidate.need_bytes,
         "figure": candidate.figure,
-        "behind_frac": one.behind_frac,
-        "losses": [{"part": loss.part, "behind_frac": loss.behind_frac} for loss in one.losses],
-        "is_own": one.is_own,
+        "over_best_frac": one.over_best_frac,
+        "breakdown": [{"component": loss.component, "over_best_frac": loss.over_best_frac} for loss in one.breakdown],
+        "is_given": one.is_given,
         "frameworks": [
             {
                 "framework": each.framework,
@@ -101,7 +101,7 @@ def _nothing_record(found: NothingFits, told: PlanReportContext) -> Record:
         "limit_bytes": use.limit_bytes,
         "excess_bytes": use.need_bytes - use.limit_bytes,
         "least": record(found.least, told.name),
-        "own": [record(result, told.name) for result in found.own],
+        "given_plan": [record(result, told.name) for result in found.given],
         **_question_record(found.question),
         "notes": [*nothing_notes(found), *told.notes],
         "version": __version__,

@@ -1,4 +1,4 @@
-"""What the parts of a cluster have of a plan: chips, stages, layers, and the memory of the fullest stage of each."""
+"""What the pools of a cluster have of a plan: chips, stages, layers, and the memory of the fullest stage of each."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def stage_label(result: Result, stage: int) -> str:
     """A stage, and where devices are not all equal, what it is on."""
     if not isinstance(result.cluster, HeterogeneousCluster):
         return f"stage {stage}"
-    part = pool_of_stage(result.plan, result.cluster, stage)
-    return f"stage {stage}, on {part.chip.name} ({part.name})"
+    pool = pool_of_stage(result.plan, result.cluster, stage)
+    return f"stage {stage}, on {pool.chip.name} ({pool.name})"
 
 
 def pool_tables(result: Result) -> tuple[Table, ...]:
-    """A row a part; nothing where all devices are equal."""
+    """A row a pool; nothing where all devices are equal."""
     if not isinstance(result.cluster, HeterogeneousCluster):
         return ()
     use, rows = result.memory, []
@@ -40,8 +40,8 @@ def pool_tables(result: Result) -> tuple[Table, ...]:
         rows.append((said["name"], said["chip"], *figures))
     return (
         Table(
-            title="What is on which part of the cluster",
-            columns=("part", "chip", "devices", "stages", "layers", "fullest device"),
+            title="What is on which pool of the cluster",
+            columns=("pool", "chip", "devices", "stages", "layers", "fullest device"),
             rows=tuple(rows),
             align="llrrrr",
         ),
@@ -56,39 +56,39 @@ def in_a_row_of(stages: list[int]) -> str:
 
 
 def pool_records(result: Result) -> list[dict[str, Any]]:
-    """The parts as JSON; none where all devices are equal."""
+    """The pools as JSON; none where all devices are equal."""
     cluster, plan = result.cluster, result.plan
     if not isinstance(cluster, HeterogeneousCluster):
         return []
     num_layers = layers_per_stage(result.workload.model.forward(result.workload.sample).num_layers, plan)
     found = []
-    for index, part in enumerate(cluster.parts):
+    for index, pool in enumerate(cluster.pools):
         stages = stages_on(plan, index)
         layers = [num_layers[stage] for stage in stages]
-        names = {"name": part.name, "chip": part.chip.name, "num_devices": part.num_devices}
+        names = {"name": pool.name, "chip": pool.chip.name, "num_devices": pool.num_devices}
         found.append({**names, "stages": stages, "num_layers": layers})
     return found
 
 
-def part_sentences(result: Result) -> tuple[str, ...]:
-    """Which stages are on which part; nothing where all devices are equal."""
-    said = [f"{in_a_row_of(part['stages'])} on {part['name']}" for part in pool_records(result)]
+def pool_sentences(result: Result) -> tuple[str, ...]:
+    """Which stages are on which pool; nothing where all devices are equal."""
+    said = [f"{in_a_row_of(pool['stages'])} on {pool['name']}" for pool in pool_records(result)]
     return (f"stages of the best plan: {'; '.join(said)}",) if said else ()
 
 
-def stages_on(plan: Plan, part: int) -> list[int]:
-    return [stage for stage, there in enumerate(plan.stage_pools) if there == part]
+def stages_on(plan: Plan, pool: int) -> list[int]:
+    return [stage for stage, there in enumerate(plan.stage_pools) if there == pool]
 
 
-def proof_on_parts(found: Choice) -> tuple[str, ...]:
+def proof_on_pools(found: Choice) -> tuple[str, ...]:
     """How many combinations there were, and how good the best is known to be."""
     made = found.proof
     counts = (
-        f"{counted(made.num_bases, 'combination')} of degrees and order of the parts, with layers and recompute by"
-        f" stage left open: {made.num_bounded_away:,} cannot be better by a bound, of {made.num_closed:,} every cut"
+        f"{counted(made.num_bases, 'combination')} of degrees and order of the pools, with layers and recompute by"
+        f" stage left open: {made.num_pruned:,} cannot be better by a bound, of {made.num_closed:,} every cut"
         f" that could be was looked at, {made.num_open:,} are still open"
     )
-    space = "of all plans in which each part is one stretch of the pipeline"
+    space = "of all plans in which each pool is one stretch of the pipeline"
     if found.gap_frac <= 0:
         return (counts, f"proven best {space} (gap 0)")
     return (counts, f"none {space} is ahead by more than {percent(found.gap_frac, 2)} (gap)")

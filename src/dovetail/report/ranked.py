@@ -13,7 +13,7 @@ from dovetail.units import GIBI, format_bytes, format_s
 
 NOTHING_FRAC = 0.0005  # a loss that shows as zero is none
 PART_WORDS = {axis: f"{axis} comm." for axis in COMM_AXES} | {"host": "host waits", "offload": "host copies"}
-POLICY_WORDS = {"selective": "sel.", "alternate": "alt."}
+POLICY_WORDS = {"selective": "sel.", "norm-activation": "norm", "selective-op": "op"}
 WHOLE_WORDS = {
     "time": "longer a step is than the best one's",
     "energy": "more energy a step takes than the best one's",
@@ -29,7 +29,7 @@ def ranking_table(found: Choice) -> Table:
     whole = WHOLE_WORDS[question.objective.aspect]
     columns, *rows = _fitting_rows(found, choices)
     return Table(
-        title="The best plans of different degrees" + (", and your own" if found.own else ""),
+        title="The best plans of different degrees" + (", and your own" if found.given else ""),
         columns=columns,
         rows=tuple(rows),
         align="r" * (len(columns) - 1) + "l",
@@ -67,7 +67,7 @@ def _all_rows(found: Choice, choices: Choices, *, shows_figure: bool, shows_amou
     figure = (found.question.objective_name,) if shows_figure else ()
     rows: list[tuple[str, ...]] = [("", "step", *figure, "behind", "GiB", *choices, "loses most by")]
     for place, one in enumerate(found.ranking, start=1):
-        cells = ["own" if one.is_own else str(place), format_s(one.candidate.step_s)]
+        cells = ["own" if one.is_given else str(place), format_s(one.candidate.step_s)]
         cells += [_short_figure(one, found.question)] if shows_figure else []
         cells += [_behind(one), f"{one.candidate.need_bytes / GIBI:.1f}"]
         cells += [say(one.candidate.plan) or "-" for say in choices.values()]
@@ -81,16 +81,16 @@ def _short_figure(one: Ranked, question: Question) -> str:
 
 
 def _behind(one: Ranked) -> str:
-    return gain(one.behind_frac) if one.losses else "best"
+    return gain(one.over_best_frac) if one.breakdown else "best"
 
 
 def most_lost(one: Ranked, *, has_amount: bool = True) -> str:
     """The part in which a plan is most behind the best, and by how much of the best's whole."""
-    if not one.losses or one.losses[0].behind_frac < NOTHING_FRAC:
+    if not one.breakdown or one.breakdown[0].over_best_frac < NOTHING_FRAC:
         return ""
-    worst = one.losses[0]
-    words = PART_WORDS.get(worst.part, worst.part)
-    return f"{words} {gain(worst.behind_frac)}" if has_amount else words
+    worst = one.breakdown[0]
+    words = PART_WORDS.get(worst.component, worst.component)
+    return f"{words} {gain(worst.over_best_frac)}" if has_amount else words
 
 
 def _more_than_one(count: int) -> str:
@@ -125,12 +125,12 @@ _CHOICES: Choices = {
 }
 _LEGEND = {
     "sp": "sp: sequence parallel",
-    "cx": "cx: context_exchange, if not gather",
+    "cx": "cx: context_comm_type, if not gather",
     "v": "v: interleave",
     "by": "by: schedule",
     "Z": "Z: ZeRO stage",
     "mb": "mb: microbatch",
-    "rec.": "rec.: recompute (selective, light, alternate, full; mixed by stage)",
+    "rec.": "rec.: recompute (selective, norm-activation, selective-op, full; mixed by stage)",
     "host": "host: what is offloaded, the optimizer (opt) and a share of activations",
 }
 

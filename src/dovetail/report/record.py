@@ -123,7 +123,7 @@ def _question_record(result: Outcome | Infeasible) -> Record:
         "workload": workload_record(result.workload),
         "cluster": {"name": result.cluster.name, "num_devices": result.cluster.num_devices},
         "chip": chip_names(result.cluster),
-        "parts": pool_records(result),
+        "pools": pool_records(result),
         **measured_record(result),
         "assumptions": list(assumptions(result)),
         "version": __version__,
@@ -137,14 +137,14 @@ def _excess_record(result: Infeasible) -> Record:
         (use.host_need_bytes, use.host_limit_bytes) if is_host else (use.need_bytes, use.limit_bytes)
     )
     return {
-        "lacking": "host" if is_host else "device",
+        "exceeded_memory": "host" if is_host else "device",
         "need_bytes": need_bytes,
         "limit_bytes": limit_bytes,
         "excess_bytes": need_bytes - limit_bytes,
         "stage": use.fullest.stage,
         "memory": memory_record(use, result.workload, result.plan),
         "levers": [
-            {name: getattr(lever, name) for name in ("change", "need_bytes", "of", "step_s", "fits")}
+            {name: getattr(lever, name) for name in ("change", "need_bytes", "memory", "step_s", "fits")}
             for lever in result.levers
         ],
     }

@@ -42,7 +42,7 @@ def _limits_table(found: Sensitivity) -> Table:
     unsettled = tuple(
         f"{LIMIT_LABELS[one.name]}: so many systems may be better that not all were scored"
         for one in found.limits
-        if not one.is_settled
+        if not one.is_complete
     )
     reading = "gain: of others by plans of equal stages; a unit: gain for each mm2, W or $ more"
     return Table(
@@ -73,7 +73,7 @@ def _broken(free: RelaxedBudget) -> str:
 
 
 def _unsettled(one: RelaxedBudget) -> str:
-    return "" if one.is_settled else " at least, as not all that may be better were scored"
+    return "" if one.is_complete else " at least, as not all that may be better were scored"
 
 
 def _limit_row(one: BudgetSensitivity, together: RelaxedBudget | None) -> tuple[str, ...]:
@@ -101,11 +101,11 @@ def sensitivity_record(found: Sensitivity, base: Chip) -> Record:
         "limits": [
             {
                 "name": one.name,
-                "taken": one.taken,
+                "used": one.taken,
                 "limit": one.limit,
                 "share_frac": one.taken / one.limit,
                 "is_binding": one.is_binding,
-                "is_settled": one.is_settled,
+                "is_complete": one.is_complete,
                 "raised": _better_record(one.raised, base),
                 "without": _better_record(one.free, base),
                 "gain_frac_per_unit": one.gain_frac_per_unit,
@@ -113,7 +113,7 @@ def sensitivity_record(found: Sensitivity, base: Chip) -> Record:
             for one in found.limits
         ],
         "without_limits": _relaxed_record(found.without_limits, base),
-        "together": _relaxed_record(found.together, base),
+        "jointly_binding": _relaxed_record(found.together, base),
         "resources": [
             {
                 "name": one.name,
@@ -135,18 +135,18 @@ def _relaxed_record(lifted: RelaxedBudget | None, base: Chip) -> Record | None:
         "limits": list(lifted.names),
         "system": as_labels(base, lifted.system),
         "gain_frac": lifted.gain_frac,
-        "broken": list(lifted.broken),
-        "is_settled": lifted.is_settled,
+        "exceeded": list(lifted.broken),
+        "is_complete": lifted.is_complete,
     }
 
 
 def _better_record(better: Better | None, base: Chip) -> Record | None:
     if better is None:
         return None
-    return {"system": as_labels(base, better.system), "taken": better.taken, "gain_frac": better.gain_frac}
+    return {"system": as_labels(base, better.system), "used": better.taken, "gain_frac": better.gain_frac}
 
 
-def behind_frac(common: SystemAnswer, index: int, own: SystemAnswer) -> float:
+def over_best_frac(common: SystemAnswer, index: int, own: SystemAnswer) -> float:
     """How far a model is behind its own best on a system that is common to several."""
     return 1.0 - own.cases[0].loss / common.cases[index].loss
 
@@ -155,7 +155,7 @@ def own_best_table(
     names: Sequence[str], common: SystemAnswer, bests: Sequence[SystemAnswer], briefs: Sequence[str]
 ) -> Table:
     rows = tuple(
-        (name, percent(behind_frac(common, index, own)), brief)
+        (name, percent(over_best_frac(common, index, own)), brief)
         for index, (name, own, brief) in enumerate(zip(names, bests, briefs, strict=True))
     )
     return Table(

@@ -47,9 +47,9 @@ class StageShapeGroup:
 
     @property
     def stage_pool(self) -> tuple[int, ...]:
-        """The part of the cluster that every stage is on; none where all devices are equal."""
-        parts = tuple(run.part for run in self.runs for _ in range(run.num_stages))
-        return parts if any(parts) else ()
+        """The pool of the cluster that every stage is on; none where all devices are equal."""
+        pools = tuple(run.pool for run in self.runs for _ in range(run.num_stages))
+        return pools if any(pools) else ()
 
 
 def alike(plans: Plans, rows: IntArray, runs: tuple[StageGroup, ...]) -> StageShapeGroup:
@@ -74,24 +74,24 @@ def by_pipeline(graph: Graph, plans: Plans) -> Iterator[StageShapeGroup]:
         yield alike(plans, np.flatnonzero(shape_of == index), runs)
 
 
-def part_columns(
+def pool_columns(
     every: PlanContext, runs: tuple[StageGroup, ...], rows: IntArray, *, fills_waits: bool
 ) -> StageColumns:
-    """The columns of plans in `rows`: of each part of the cluster those of the runs that are on it."""
+    """The columns of plans in `rows`: of each pool of the cluster those of the runs that are on it."""
     by_pool = []
-    for index, part in enumerate(every.parts):
-        here = tuple(run for run in runs if run.part == index)
+    for index, pool in enumerate(every.pools):
+        here = tuple(run for run in runs if run.pool == index)
         columns = stage_columns(
-            part.table, here, rows, every.graph, part.places, every.precision, fills_waits=fills_waits
+            pool.table, here, rows, every.graph, pool.places, every.precision, fills_waits=fills_waits
         )
         by_pool.append(columns)
-    return joined_columns(by_pool, [run.part for run in runs]) if every.others else by_pool[0]
+    return joined_columns(by_pool, [run.pool for run in runs]) if every.others else by_pool[0]
 
 
-def joined_columns(by_pool: Sequence[StageColumns], part_of_run: Sequence[int]) -> StageColumns:
-    """The columns of all runs, of which those on each part are given, in order."""
-    place = np.argsort(np.argsort(part_of_run, kind="stable"))  # of every run, where parts follow each other
-    widths = np.bincount(part_of_run, minlength=len(by_pool))
+def joined_columns(by_pool: Sequence[StageColumns], pool_of_run: Sequence[int]) -> StageColumns:
+    """The columns of all runs, of which those on each pool are given, in order."""
+    place = np.argsort(np.argsort(pool_of_run, kind="stable"))  # of every run, where pools follow each other
+    widths = np.bincount(pool_of_run, minlength=len(by_pool))
     found: dict[str, Any] = {}
     for key in _KEYS:
         first, found[key] = distinct(*(getattr(some, key) for some in by_pool))
@@ -107,8 +107,8 @@ def _side_by_side(values: Sequence[Any], rows: Sequence[IntArray], widths: IntAr
     """Values whose amounts are rows by runs as one, of some of the rows and all runs; numbers are for all of them."""
     first = values[0]
     if is_dataclass(first) and not isinstance(first, type):
-        parts = {f.name: [getattr(value, f.name) for value in values] for f in fields(first)}
-        return replace(first, **{name: _side_by_side(some, rows, widths, place) for name, some in parts.items()})
+        by_field = {f.name: [getattr(value, f.name) for value in values] for f in fields(first)}
+        return replace(first, **{name: _side_by_side(some, rows, widths, place) for name, some in by_field.items()})
     if isinstance(first, tuple):
         return tuple(_side_by_side(some, rows, widths, place) for some in zip(*values, strict=True))
     wide = [
@@ -121,23 +121,23 @@ def _side_by_side(values: Sequence[Any], rows: Sequence[IntArray], widths: IntAr
 def stages_j(
     columns: StageColumns,
     runs: Sequence[StageGroup],
-    part: int,
+    pool: int,
     chip: Chip,
     num_passes: Amount,
     tied_bytes: FloatArray,
     handed: tuple[Amount, FloatArray],
 ) -> FloatArray:
-    """Work done and bytes sent in a step by a device of each stage on `part`, all of which are of `chip`.
+    """Work done and bytes sent in a step by a device of each stage on `pool`, all of which are of `chip`.
 
     `handed`: how often a stage hands on, and the bytes of it. First and last stage send each other what is tied.
     """
-    here = np.flatnonzero([run.part == part for run in runs])
-    sizes = np.array([run.num_stages for run in runs if run.part == part], dtype=np.float64)
+    here = np.flatnonzero([run.pool == pool for run in runs])
+    sizes = np.array([run.num_stages for run in runs if run.pool == pool], dtype=np.float64)
     link_j = chip.energy.link_j_per_byte
     pass_j = ((columns.energy_j + link_j * columns.sent_bytes)[:, here] @ sizes)[columns.work_of]
     per_step_j = (columns.update_j[:, here] @ sizes)[columns.update_of]
     sent = (columns.exchange.sent_bytes[:, here] @ sizes)[columns.exchange_of]
-    num_ends = sum(end.part == part for end in (runs[0], runs[-1]))
+    num_ends = sum(end.pool == pool for end in (runs[0], runs[-1]))
     num_handed, boundary_activation_bytes = handed
     sent = sent + num_ends * tied_bytes + sizes.sum() * num_handed * boundary_activation_bytes
     return np.asarray(num_passes * pass_j + per_step_j + sent * link_j)
@@ -150,7 +150,7 @@ def by_stages(every: PlanContext, groups: list[StageShapeGroup]) -> Iterator[tup
         together.setdefault((group.runs, group.name in STRAIGHT), []).append(group)
     for (runs, is_straight), some in together.items():
         rows = np.concatenate([group.rows for group in some])
-        columns = part_columns(every, runs, rows, fills_waits=not is_straight)
+        columns = pool_columns(every, runs, rows, fills_waits=not is_straight)
         if not every.others:
             columns = with_offload(columns, every.offload, runs, rows)
         start = 0
@@ -187,10 +187,10 @@ def tied(every: PlanContext, same: StageShapeGroup) -> tuple[FloatArray, FloatAr
         tied_bytes += every.precision.reduce_bytes / ranks * most
     if not tied_bytes.any():
         return tied_bytes, tied_bytes
-    part = every.parts[same.runs[0].part]
-    if same.runs[0].part != same.runs[-1].part:
+    pool = every.pools[same.runs[0].pool]
+    if same.runs[0].pool != same.runs[-1].pool:
         return tied_bytes, timed("point-to-point", tied_bytes, every.between, every.least_link_frac)[0]
-    link_frac, places = part.cluster.chip.calibration.link_frac, part.places.at(same.rows)
+    link_frac, places = pool.cluster.chip.calibration.link_frac, pool.places.at(same.rows)
     return tied_bytes, exchanged_s("point-to-point", tied_bytes, places, "pipeline", link_frac)
 
 
@@ -262,7 +262,7 @@ class Assembly:
         columns, made = self.columns, self.columns.exchange
         reduce_s, gather_s = made.reduce_s[columns.exchange_of], made.gather_s[columns.exchange_of]
         room_s = columns.free_forward_s[columns.work_of], columns.free_backward_s[columns.work_of]
-        compute_slowdown_frac = np.array([self.shared.parts[run.part].compute_slowdown_frac for run in self.same.runs])
+        compute_slowdown_frac = np.array([self.shared.pools[run.pool].compute_slowdown_frac for run in self.same.runs])
         behind_s = hidden_s(reduce_s, gather_s, room_s, self.hiding_share, compute_slowdown_frac)
         return behind_s, reduce_s + gather_s - behind_s
 
@@ -289,11 +289,11 @@ class Assembly:
     def energy_j(self) -> FloatArray:
         """Energy of all devices: work done, bytes sent, and being on for the whole step."""
         every, same, table = self.shared, self.same, self.shared.table
-        idle_w = sum(part.table.chip_at(same.rows).energy.idle_w * part.cluster.num_devices for part in every.parts)
+        idle_w = sum(pool.table.chip_at(same.rows).energy.idle_w * pool.cluster.num_devices for pool in every.pools)
         num_handed = 2 * same.interleave * self.num_microbatches if same.num_stages > 1 else 0
         handed = num_handed, every.sharded.boundary_activation_bytes[table.cuts.of_plan[same.rows]]
         replica_j = sum(
-            stages_j(self.columns, same.runs, index, part.cluster.chip, self.num_passes, self.tied_bytes, handed)
-            for index, part in enumerate(every.parts)
+            stages_j(self.columns, same.runs, index, pool.cluster.chip, self.num_passes, self.tied_bytes, handed)
+            for index, pool in enumerate(every.pools)
         )
         return np.asarray(idle_w * self.step_s + table.num_devices / same.num_stages * replica_j)

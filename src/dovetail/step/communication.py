@@ -21,7 +21,7 @@ from dovetail.cost.op_cost import LIMITS
 from dovetail.hardware.chip import Calibration
 from dovetail.hardware.topology import Group, num_ranks
 from dovetail.parallel.exchange import MEANINGS, Meaning, payload_bytes
-from dovetail.parallel.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES
+from dovetail.parallel.plan import CONTEXT_COMM_TYPES, RECOMPUTE_POLICIES
 from dovetail.parallel.sharding import GRADIENTS, BlockRows
 from dovetail.step.work import COMM_AXES, COMPUTE, HOST, NUM_ROWS, ROWS
 from dovetail.workload.graph import Axis, BoolArray, FloatArray, IntArray, K, M, N, Ops, Phase, V
@@ -31,7 +31,7 @@ PHASES_OF_PASS = ((Phase.FORWARD,), (*GRADIENTS, Phase.RECOMPUTE))  # phases of 
 _TP, _EP = COMM_AXES.index("tp"), COMM_AXES.index("ep")
 _TO_EXPERTS = tuple(code_of(kind) for kind, meaning in MEANINGS.items() if meaning.axis == "ep")
 _EXCHANGES = tuple(code_of(kind) for kind, meaning in MEANINGS.items() if meaning.axis == "cp")
-_GATHER, _RING, _DEALT = (CONTEXT_EXCHANGES.index(name) for name in ("gather", "ring", "all-to-all"))
+_GATHER, _RING, _DEALT = (CONTEXT_COMM_TYPES.index(name) for name in ("gather", "ring", "all-to-all"))
 _IS_IN_DIRECTION = tuple(np.array([phase in phases for phase in Phase]) for phases in PHASES_OF_PASS)
 _LAUNCH = LIMITS.index("launch")
 NUM_DEALT = 4  # queries, keys, values and outputs, each by an all-to-all of its own
@@ -61,9 +61,9 @@ class CommVariants:
     num_cuts: int
     loads: FloatArray  # rows routed to the most loaded device, against the mean
     is_sequence_parallel: BoolArray
-    sends_once: BoolArray
+    deduplicated_dispatch: BoolArray
     num_context_ranks: IntArray
-    context_exchange: IntArray  # into CONTEXT_EXCHANGES
+    context_comm_type: IntArray  # into CONTEXT_COMM_TYPES
     zero_stage: IntArray
     are_ties_apart: BoolArray
     groups: tuple[Group, ...]
@@ -144,7 +144,7 @@ def block_collectives(
             ranks[here] = num_ranks(group)
             if copies > 1:
                 per_step_s = deduplicated_all_to_all_s(whole_bytes[here], group, pace.link_frac, copies)
-                took_s = np.where(senders.sends_once[chosen][:, None], per_step_s, took_s)
+                took_s = np.where(senders.deduplicated_dispatch[chosen][:, None], per_step_s, took_s)
             time_s[here] = took_s
     return CollectiveCalls(
         axis=np.array([COMM_AXES.index(meaning.axis) for meaning in meanings], dtype=np.int64),
@@ -185,7 +185,7 @@ def _kinds(meaning: Meaning, senders: CommVariants) -> Iterator[tuple[str, Group
             continue
         does = senders.is_sequence_parallel == is_sequence_parallel
         if meaning.axis == "cp":
-            does = does & (senders.context_exchange == _GATHER)
+            does = does & (senders.context_comm_type == _GATHER)
         alike = np.flatnonzero(does)
         for group, chosen in by_group(senders.groups, senders.group_of[meaning.group][alike]):
             yield collective, group, alike[chosen]
@@ -362,7 +362,7 @@ def leave_last_part(work: FloatArray, senders: CommVariants) -> None:
 
     `work` is ways by its rows by senders by policies.
     """
-    is_ring = senders.context_exchange == _RING
+    is_ring = senders.context_comm_type == _RING
     if is_ring.any():
         share = np.where(is_ring, 1.0 - 1.0 / senders.num_context_ranks, 1.0)
         work[:, [row for row in ROWS["core"] if row < work.shape[1]]] *= share[:, None]
@@ -375,7 +375,7 @@ def context_collectives(
     rows = np.flatnonzero(np.isin(block.ops.kind, _EXCHANGES))
     found = []
     for exchange, collectives_of in ((_DEALT, _dealt), (_RING, _passed_on)):
-        chosen = np.flatnonzero((senders.context_exchange == exchange) & (senders.num_context_ranks > 1))
+        chosen = np.flatnonzero((senders.context_comm_type == exchange) & (senders.num_context_ranks > 1))
         if len(rows) and len(chosen):
             found.append(collectives_of(block, rows, local, senders, chosen, pace))
     return found

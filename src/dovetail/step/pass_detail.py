@@ -81,7 +81,7 @@ class StageDetail:
     def __init__(self, made: Assembly, plan: Plan) -> None:
         self._made = made
         self._plan = plan
-        self._parts = [_PoolCosts(part) for part in made.shared.parts]
+        self._pools = [_PoolCosts(pool) for pool in made.shared.pools]
 
     def passes(self, run: int, *, is_split: bool) -> dict[str, tuple[Spell, ...]]:
         """What the passes of a microbatch on a stage of `run` hold, by kind: forward and backward.
@@ -91,13 +91,13 @@ class StageDetail:
         made, stage = self._made, self._made.same.runs[run]
         times = made.stage_times(is_transfer_free=False)
         whole_s = [float(np.asarray(way)[0, run]) for way in times.by_run]
-        stage = replace(stage, spans=ordered_parts(self._parts[stage.part].graph, stage, self._plan))
+        stage = replace(stage, spans=ordered_parts(self._pools[stage.pool].graph, stage, self._plan))
         works = [self._work(run, way) for way in range(len(PHASES_OF_PASS))]
-        repeats = [list(self._parts[stage.part].repeats(stage, way, stage_clock_frac(made, run))) for way in range(2)]
+        repeats = [list(self._pools[stage.pool].repeats(stage, way, stage_clock_frac(made, run))) for way in range(2)]
         handed_s = [0.0 if made.is_beside[0] else self._handed_s(run, way) for way in range(2)]
         found = {"forward": _laid(repeats[0], whole_s[0], _waits(works[0], repeats[0], whole_s[0], handed_s[0]))}
         if is_split:
-            full = list(self._parts[stage.part].repeats(stage, 1, 1.0))
+            full = list(self._pools[stage.pool].repeats(stage, 1, 1.0))
             return found | _split(_stretched(full, float(works[1].weight_s)), whole_s[1], whole_s[2])
         waits = _waits(works[1], repeats[1], whole_s[1], handed_s[1])
         return found | {"backward": _laid(repeats[1], whole_s[1], waits)}
@@ -121,12 +121,12 @@ def stage_clock_frac(made: Assembly, run: int) -> float:
 
 
 class _PoolCosts:
-    """The operators and collectives of one plan's blocks on one part of the cluster, costed."""
+    """The operators and collectives of one plan's blocks on one pool of the cluster, costed."""
 
-    def __init__(self, part: PlanContext) -> None:
-        self.graph, self._chip = part.graph, part.cluster.chip
-        self._frame: PlacedPlans = placed_plans(part.sharded, part.places, part.precision)
-        self._sharded = part.sharded
+    def __init__(self, pool: PlanContext) -> None:
+        self.graph, self._chip = pool.graph, pool.cluster.chip
+        self._frame: PlacedPlans = placed_plans(pool.sharded, pool.places, pool.precision)
+        self._sharded = pool.sharded
         costs = op_costs(self._sharded.local, self._chip)
         columns = np.stack([getattr(costs, name) for name in COSTS])
         walk_parts(columns, self._sharded.local, self._sharded.cuts.degrees[Axis.HOPS], self._costed)

@@ -1,6 +1,6 @@
 """Plans as columns on whatever clusters: costs by chip, collectives by network, each worked out once and kept.
 
-`PlanTable` keeps them; `Shared` is what it says of its plans on one cluster, of equal devices or of several parts.
+`PlanTable` keeps them; `Shared` is what it says of its plans on one cluster, of equal devices or of several pools.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from dovetail.workload.optimizer import Precision
 class PlanContext:
     """Sharded plans on one cluster: where they lie, the work of their blocks, what stages hand on.
 
-    On a cluster of several parts, `others` are the same plans on all but the first, which `cluster`, `places` and
-    `table` are of; `between` is how two parts are joined, and `transfer_s` has one more axis, by kind of hop.
+    On a cluster of several pools, `others` are the same plans on all but the first, which `cluster`, `places` and
+    `table` are of; `between` is how two pools are joined, and `transfer_s` has one more axis, by kind of hop.
     """
 
     sharded: ShardedPlans
@@ -58,18 +58,18 @@ class PlanContext:
         return self.sharded.plans
 
     @property
-    def parts(self) -> tuple[PlanContext, ...]:
+    def pools(self) -> tuple[PlanContext, ...]:
         return (self, *self.others)
 
     @property
     def compute_slowdown_frac(self) -> float:
-        """Share of compute that gradients and weights exchanged beside it take, on the first part."""
+        """Share of compute that gradients and weights exchanged beside it take, on the first pool."""
         return self.cluster.chip.endpoint_kind.adding_slowdown_frac
 
     @property
     def least_link_frac(self) -> float:
-        """What is reached of a link between parts: as much as the part that reaches least."""
-        return min(part.cluster.chip.calibration.link_frac for part in self.parts)
+        """What is reached of a link between pools: as much as the pool that reaches least."""
+        return min(pool.cluster.chip.calibration.link_frac for pool in self.pools)
 
 
 Where = tuple[bytes, ...]  # which group of ranks every plan has, of each kind
@@ -89,13 +89,13 @@ class PlanTable:
         self._sent: dict[tuple[Where, tuple[Group, ...], CollectiveOverheads], tuple[tuple[CommTotals, ...], ...]] = {}
 
     def on(self, cluster: AnyCluster, *, is_broken_down: bool = True) -> PlanContext:
-        """The plans on `cluster`, of equal devices or of parts of them, which they must fill.
+        """The plans on `cluster`, of equal devices or of pools of them, which they must fill.
 
         Only time and energy can be said of plans whose work is not broken down.
         """
         num_rows = NUM_ROWS if is_broken_down else NUM_TIMED
         if isinstance(cluster, HeterogeneousCluster):
-            return self._on_parts(cluster, num_rows)
+            return self._on_pools(cluster, num_rows)
         places = placements_of(self.sharded.plans, cluster.topology)
         return self._on_equal(cluster, places, num_rows, cluster.num_devices)
 
@@ -133,7 +133,7 @@ class PlanTable:
         self._costs.update(zip(new, chip_costs(self.sharded.costed_ops, new), strict=True))
 
     def _on_equal(self, cluster: Cluster, places: Placements, num_rows: int, num_devices: int) -> PlanContext:
-        """The plans where they lie so on `cluster`, which is all or a part of `num_devices`."""
+        """The plans where they lie so on `cluster`, which is all or a pool of `num_devices`."""
         sharded = self.sharded
         table = self.table(places, cluster.chip, num_devices, num_rows)
         cut = sharded.cuts.of_plan
@@ -154,18 +154,18 @@ class PlanTable:
             offload=offload_of(sharded, table, cluster, self.precision),
         )
 
-    def _on_parts(self, cluster: HeterogeneousCluster, num_rows: int) -> PlanContext:
-        """All devices together set how far the slowest is behind the mean; collectives lie within one part."""
+    def _on_pools(self, cluster: HeterogeneousCluster, num_rows: int) -> PlanContext:
+        """All devices together set how far the slowest is behind the mean; collectives lie within one pool."""
         plans, num_devices = self.sharded.plans, cluster.num_devices
         first, *others = (
-            self._on_equal(part, places, num_rows, num_devices)
-            for part, places in zip(cluster.parts, pool_places(plans, cluster), strict=True)
+            self._on_equal(pool, places, num_rows, num_devices)
+            for pool, places in zip(cluster.pools, pool_places(plans, cluster), strict=True)
         )
         every = replace(first, others=tuple(others), between=cluster.group_between)
-        columns = [part.places.group_of[name] for part in every.parts for name in ("pipeline", "tensor")]
+        columns = [pool.places.group_of[name] for pool in every.pools for name in ("pipeline", "tensor")]
         cut = self.sharded.cuts.of_plan
         rows, transfer_of = distinct(cut, plans.tensor_parallel, plans.sequence_parallel, *columns)
-        within_s = [part.transfer_s[part.transfer_of[rows]] for part in every.parts]
+        within_s = [pool.transfer_s[pool.transfer_of[rows]] for pool in every.pools]
         across_s = np.stack([*within_s, _between_s(every, rows)], axis=1)
         return replace(every, transfer_of=transfer_of, transfer_s=across_s)
 
@@ -213,21 +213,21 @@ def exchanged_s(
 
 
 def pool_places(plans: Plans, cluster: HeterogeneousCluster) -> tuple[Placements, ...]:
-    """Where the stages on each part lie; NOWHERE for plans whose axes do not nest there or do not fill it."""
+    """Where the stages on each pool lie; NOWHERE for plans whose axes do not nest there or do not fill it."""
     sizes = plans.num_devices // plans.pipeline_parallel
     found = []
-    for part in cluster.parts:
+    for pool in cluster.pools:
         one = np.ones_like(plans.interleave)
-        num_stages = np.where(part.num_devices % sizes, 1, part.num_devices // sizes)
+        num_stages = np.where(pool.num_devices % sizes, 1, pool.num_devices // sizes)
         there = replace(
             plans, pipeline_parallel=num_stages, interleave=one, schedule=0 * one, schedules=("1f1b",)
         )  # placement goes by degrees alone
-        found.append(placements_of(there, part.topology))
+        found.append(placements_of(there, pool.topology))
     return tuple(found)
 
 
 def _between_s(every: PlanContext, rows: IntArray) -> FloatArray:
-    """One hand-over between parts, as `transfer_s` has it within one: the slower of the two ways.
+    """One hand-over between pools, as `transfer_s` has it within one: the slower of the two ways.
 
     Every device sends its share over its own port; shares of what tensor ranks all hold are gathered over there.
     """
@@ -238,8 +238,8 @@ def _between_s(every: PlanContext, rows: IntArray) -> FloatArray:
     gathered_bytes = np.where(pieces > 1, boundary_activation_bytes, 0.0)
     gathers_s = [
         exchanged_s(
-            "all-gather", gathered_bytes, part.places.at(rows), "tensor", part.cluster.chip.calibration.link_frac
+            "all-gather", gathered_bytes, pool.places.at(rows), "tensor", pool.cluster.chip.calibration.link_frac
         )
-        for part in every.parts
+        for pool in every.pools
     ]
     return np.asarray(sent_s + np.max(gathers_s, axis=0))

@@ -66,7 +66,7 @@ def assembly_of(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Precis
 
 
 class PlanSteps:
-    """Steps of one sharded plan on clusters of as many devices in parts as large.
+    """Steps of one sharded plan on clusters of as many devices in pools as large.
 
     What the clusters have in common is worked out once: a step on the next takes a fraction of the first.
     """
@@ -80,7 +80,7 @@ class PlanSteps:
 
     def steps_s(self, clusters: Sequence[AnyCluster]) -> list[float]:
         """Only how long, on each of `clusters`."""
-        self._same.cost_on(part.chip for cluster in clusters for part in pools_of(cluster))
+        self._same.cost_on(pool.chip for cluster in clusters for pool in pools_of(cluster))
         found = []
         for cluster in clusters:
             found.append(self.assembly(cluster, is_broken_down=False).step_s[0].item())

@@ -95,7 +95,7 @@ def schedule(
     ] = "",
     batch: Annotated["SupportsIndex", Option("Samples at once.", "N", COUNT)] = 1,
     seq: Annotated["SupportsIndex | None", Option("Positions of one sample.", "N", COUNT)] = None,
-    recompute: Annotated["str", Option("none, light, selective, alternate or full.", "POLICY")] = "none",
+    recompute: Annotated["str", Option("none, selective, norm-activation, selective-op or full.", "POLICY")] = "none",
     exact: Annotated[
         "bool",
         Option(

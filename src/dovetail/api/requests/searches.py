@@ -272,11 +272,12 @@ def codesign(
             "Say what binds and what more would buy; left out, where that takes a moment.", kind=SWITCH, no_form=NOT_YET
         ),
     ] = None,
-    own_best: Annotated[
+    per_model_best: Annotated[
         "bool",
         Option(
-            "Of several models, also search for each one alone, and say how far behind its own best it is.",
+            "Of several models, also search for each one alone, and say how much slower than its own best it is.",
             kind=FLAG,
+            old_flag="--own-best",
             no_form="a page is of one model",
         ),
     ] = False,

@@ -41,7 +41,7 @@ def _joint_gaps() -> list[float]:
     """What bounds leave, against every system scored."""
     asked = question(is_small=True)
     bounded, every = searched(asked), searched(asked, is_exhaustive=True)
-    assert every.census.num_scored == every.census.num_systems - every.census.num_unfit, every.census
+    assert every.census.num_scored == every.census.num_systems - every.census.num_out_of_memory, every.census
     return [abs(1.0 - every.best.loss / bounded.best.loss)]
 
 

@@ -48,7 +48,7 @@ def outcome_page(
 def outcome_sections(outcome: Outcome) -> tuple[Section, ...]:
     """Where time and memory of one plan go, and what limits it."""
     slowest = stage_label(outcome, int(outcome.step.slowest_stage))
-    parts = pool_tables(outcome)
+    pools = pool_tables(outcome)
     return (
         Section(
             title="Where the time goes", charts=(time_by_stage(outcome),), tables=(time_table(outcome.step, slowest),)
@@ -57,7 +57,7 @@ def outcome_sections(outcome: Outcome) -> tuple[Section, ...]:
         _memory(outcome),
         Section(title="The operators", charts=(operators_roofline(outcome),)),
         *(Section(title=title, charts=charts) for title, charts in _moving(outcome) if charts),
-        *((Section(title="Parts of the cluster", tables=parts),) if parts else ()),
+        *((Section(title="Pools of the cluster", tables=pools),) if pools else ()),
         Section(title="What this assumes", tables=(assumptions_table(outcome),)),
     )
 

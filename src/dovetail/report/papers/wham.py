@@ -96,7 +96,7 @@ def _mean(record: Record, value: Callable[[Record], float]) -> float:
 def _tuned(record: Record) -> Table:
     picks = [
         _tuned_gain("wham-tpuv2", "as_is"),
-        lambda model: float(model["at_own_limits"]["gain"]),
+        lambda model: float(model["within_base_limits"]["gain"]),
         _tuned_gain("nvdla-like", "as_is"),
         _tuned_gain("phaze-tpuv4", "rebuilt"),
         _tuned_gain("phaze-tpuv4", "as_is"),
@@ -122,7 +122,7 @@ def _tuned_gain(chip: str, way: str) -> Callable[[Record], float]:
 
 
 def _taken(one: Record) -> str:
-    kept = "within the limits" if one["keeps_limits"] else "beyond the limits"
+    kept = "within the limits" if one["is_within_limits"] else "beyond the limits"
     return f"{cores(one)}, {one['area_mm2']:.0f} mm2 and {one['power_w']:.0f} W, {kept}"
 
 
@@ -209,7 +209,7 @@ def _verdict(model: Record) -> str:
 
 
 def _shared(record: Record) -> Table:
-    shared = record["one_for_all"]
+    shared = record["common_design"]
     rows = tuple((job["model"], percent(job["times_slower"] - 1)) for job in shared["jobs"])
     return Table(
         title=f"One chip for all: {cores(shared)}, {shared['area_mm2']:.0f} mm2, {shared['power_w']:.0f} W;"

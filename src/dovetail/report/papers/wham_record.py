@@ -22,7 +22,7 @@ def wham_record(study: WhamStudy) -> Record:
         "claims": [_claim_record(claim) for claim in claims(study)],
         "mean_gap_frac": mean_gap_frac(study),
         "models": [_model_record(study, model) for model in study.models],
-        "one_for_all": _shared_record(study, study.one_for_all),
+        "common_design": _shared_record(study, study.common_design),
         "mosaics": [_mosaic_record(one) for one in study.mosaics],
         "sizes": [{"num_multipliers": most, "times_slower": slower} for most, slower in study.by_multipliers],
     }
@@ -49,10 +49,10 @@ def _model_record(study: WhamStudy, model: WhamModel) -> Record:
         "num_stages": plan.pipeline_parallel,
         "best": _searched_record(model.best) | {"gain": model.gain(model.reference)},
         "per_watt": _searched_record(model.per_watt) | {"gain": model.per_watt_gain},
-        "at_own_limits": _searched_record(model.at_own_limits) | {"gain": model.own_limits_gain},
+        "within_base_limits": _searched_record(model.within_base_limits) | {"gain": model.own_limits_gain},
         "hand_tuned": [_tuned_record(study, model, tuned) for tuned in model.hand_tuned],
         "inference": [
-            {"reading": name, **_searched_record(chosen), "times_slower": chosen.step_s / model.best.step_s}
+            {"interpretation": name, **_searched_record(chosen), "times_slower": chosen.step_s / model.best.step_s}
             for name, chosen in model.inference
         ],
         "critical_path": _searched_record(model.grown) | {"gap_frac": model.grown_gap_frac},
@@ -67,7 +67,7 @@ def _tuned_record(study: WhamStudy, model: WhamModel, tuned: HandTuned) -> Recor
         "chip": tuned.name,
         "fits": tuned.fits,
         **{
-            key: _answer_record(answer) | {"gain": model.gain(answer), "keeps_limits": answer.keeps(study.limits)}
+            key: _answer_record(answer) | {"gain": model.gain(answer), "is_within_limits": answer.keeps(study.limits)}
             for key, answer in (("as_is", tuned.as_is), ("rebuilt", tuned.rebuilt))
         },
     }

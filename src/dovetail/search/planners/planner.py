@@ -29,7 +29,7 @@ class Proof:
     is_even_only: bool
     bound_s: float
     num_bases: int = 0
-    num_bounded_away: int = 0
+    num_pruned: int = 0
     num_closed: int = 0
     num_open: int = 0
     num_refined: int = 0  # closed or not
@@ -112,7 +112,7 @@ def _together(found: list[Planned], num_best: int) -> Planned:
     """Searches of parts of a space as one of all of it."""
     proofs, tallies = [each.proof for each in found], [each.tally for each in found]
     least = min(tallies, key=lambda tally: tally.least_bytes)
-    counts = ("num_bases", "num_bounded_away", "num_closed", "num_open", "num_refined")
+    counts = ("num_bases", "num_pruned", "num_closed", "num_open", "num_refined")
     return Planned(
         best=best_of(tuple(candidate for each in found for candidate in each.best), num_best),
         tally=replace(
@@ -146,7 +146,7 @@ def _with_uneven(even: EvenPlans, search: EvenSearch, num_most: int) -> tuple[tu
         is_even_only=False,
         bound_s=made.bound_s,
         num_bases=queue.num_all,
-        num_bounded_away=queue.num_all - made.num_closed - made.num_open,
+        num_pruned=queue.num_all - made.num_closed - made.num_open,
         num_closed=made.num_closed,
         num_open=made.num_open,
         num_refined=made.num_refined,

@@ -1,8 +1,8 @@
-"""What a step takes at least on a cluster of several parts, whatever its layers and recompute by stage.
+"""What a step takes at least on a cluster of several pools, whatever its layers and recompute by stage.
 
 A stage takes no less than the sum of the lows of its blocks on its own chip, with the recompute that its own memory
 forces (`stage_paces`). From that comes the least pace at which all layers fit on the stages. A slower pace lets faster
-parts hold more, and one microbatch through all stages takes less then: so the bound is the least over all paces of what
+pools hold more, and one microbatch through all stages takes less then: so the bound is the least over all paces of what
 the pace and the sum that goes with it give (docs/model/planning.md).
 """
 
@@ -33,7 +33,7 @@ SLOWER = (1.0, 1.001, 1.003, 1.01, 1.03, 1.1, 1.3, 3.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PoolLowerBounds:
-    """Plans of one pipeline whose stages are on the same parts of a cluster: the least that they take."""
+    """Plans of one pipeline whose stages are on the same pools of a cluster: the least that they take."""
 
     plan: Plan  # one of them
     stage_pool: tuple[int, ...]
@@ -41,7 +41,7 @@ class PoolLowerBounds:
     num_microbatches: IntArray
     table_s: FloatArray  # a microbatch on each stage, plans by stages by layers
     fixed_s: FloatArray  # of it what is no layer, plans by stages
-    layer_s: FloatArray  # a layer on each part, plans by parts
+    layer_s: FloatArray  # a layer on each pool, plans by pools
     lag_s: FloatArray  # the shortest hop that is waited for
     per_step_s: FloatArray  # that every step has beside its pipeline
 
@@ -69,9 +69,9 @@ class PoolLowerBounds:
         return np.where(fits, step_s * (1 - ROUNDING_TOLERANCE), np.inf)
 
     def _sum_s(self, table_s: FloatArray, pace_s: FloatArray) -> FloatArray:
-        """One microbatch through all stages at least, if none takes longer than `pace_s`: fastest parts are full."""
+        """One microbatch through all stages at least, if none takes longer than `pace_s`: fastest pools are full."""
         room = (table_s[:, :, 1:] <= pace_s[:, None, None]).sum(axis=2)
-        rooms = np.stack([room[:, np.array(self.stage_pool) == part].sum(axis=1) for part in range(self.num_parts)], 1)
+        rooms = np.stack([room[:, np.array(self.stage_pool) == pool].sum(axis=1) for pool in range(self.num_pools)], 1)
         fastest = np.argsort(self.layer_s, axis=1)
         rooms, layer_s = (np.take_along_axis(column, fastest, axis=1) for column in (rooms, self.layer_s))
         before = np.cumsum(rooms, axis=1) - rooms
@@ -79,7 +79,7 @@ class PoolLowerBounds:
         return np.asarray(self.fixed_s.sum(axis=1) + (held * layer_s).sum(axis=1))
 
     @property
-    def num_parts(self) -> int:
+    def num_pools(self) -> int:
         return max(self.stage_pool) + 1
 
     @property
@@ -91,13 +91,13 @@ class PoolLowerBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StageLowerBounds:
-    """Plans of one pipeline, every stage on every part: what goes for any order of the parts."""
+    """Plans of one pipeline, every stage on every pool: what goes for any order of the pools."""
 
     every: PlanContext
     rows: IntArray
     plan: Plan  # one of them
-    tables_s: tuple[FloatArray, ...]  # by part: plans by stages by layers
-    fixed_s: tuple[FloatArray, ...]  # by part: plans by stages
+    tables_s: tuple[FloatArray, ...]  # by pool: plans by stages by layers
+    fixed_s: tuple[FloatArray, ...]  # by pool: plans by stages
     layer_s: FloatArray
     per_step_s: FloatArray
 
@@ -114,12 +114,12 @@ class StageLowerBounds:
         )
 
     def on(self, stage_pool: tuple[int, ...]) -> PoolLowerBounds:
-        """With stages on the given parts."""
+        """With stages on the given pools."""
         paid_s, lag_s = _handed_s(self.every, self.rows, self.plan, stage_pool)
         table_s, fixed_s = np.empty_like(self.tables_s[0]), np.empty_like(self.fixed_s[0])
-        for part in range(len(self.tables_s)):
-            here = np.flatnonzero(np.array(stage_pool) == part)
-            table_s[:, here], fixed_s[:, here] = self.tables_s[part][:, here], self.fixed_s[part][:, here]
+        for pool in range(len(self.tables_s)):
+            here = np.flatnonzero(np.array(stage_pool) == pool)
+            table_s[:, here], fixed_s[:, here] = self.tables_s[pool][:, here], self.fixed_s[pool][:, here]
         return PoolLowerBounds(
             plan=self.plan,
             stage_pool=stage_pool,
@@ -140,10 +140,10 @@ def stage_lower_bounds(
     lows: tuple[BlockLowerBounds, ...],
     table: MemoryTable,
 ) -> StageLowerBounds:
-    """Of the plans in `rows`, which share a pipeline; `lows` are by part."""
+    """Of the plans in `rows`, which share a pipeline; `lows` are by pool."""
     plan, [layer] = every.plans.plan(int(rows[0])), layer_blocks(every.graph)
     most = every.graph.num_layers - (plan.pipeline_parallel - 1) * plan.interleave
-    senders = [part.table.comm_variant_of[rows] for part in every.parts]
+    senders = [pool.table.comm_variant_of[rows] for pool in every.pools]
     layer_s = [low.time_s[layer][s[:, None], np.array(policies)] for low, s in zip(lows, senders, strict=True)]
     fixed_s = tuple(_outer_s(every, plan, low, s, policies) for low, s in zip(lows, senders, strict=True))
     return StageLowerBounds(
@@ -151,8 +151,8 @@ def stage_lower_bounds(
         rows=rows,
         plan=plan,
         tables_s=tuple(
-            stage_times_s(part, table, rows, each_s, outer_s, policies, most)
-            for part, each_s, outer_s in zip(every.parts, layer_s, fixed_s, strict=True)
+            stage_times_s(pool, table, rows, each_s, outer_s, policies, most)
+            for pool, each_s, outer_s in zip(every.pools, layer_s, fixed_s, strict=True)
         ),
         fixed_s=fixed_s,
         layer_s=np.stack([each_s.min(axis=1) for each_s in layer_s], axis=1),
@@ -174,7 +174,7 @@ def _handed_s(
 def _outer_s(
     every: PlanContext, plan: Plan, low: BlockLowerBounds, sender: IntArray, policies: tuple[int, ...]
 ) -> FloatArray:
-    """What each stage takes beside its layers, if it is on the part of `low`: plans by stages."""
+    """What each stage takes beside its layers, if it is on the pool of `low`: plans by stages."""
     counts = stage_counts(every.graph, plan)
     outer_s = -low.call_s[sender][:, None]
     for index, block in enumerate(every.graph.blocks):
@@ -184,15 +184,15 @@ def _outer_s(
 
 
 def _once_s(every: PlanContext, rows: IntArray, plan: Plan, layer: int) -> FloatArray:
-    """Exchange and update of a stage with a full share of the layers, on whichever part that takes least."""
+    """Exchange and update of a stage with a full share of the layers, on whichever pool that takes least."""
     share = -(-every.graph.num_layers // plan.pipeline_parallel)
     run = StageGroup(first_stage=1, num_stages=1, spans=(LayerSpan(block=layer, count=share),))
     found = []
-    for part in every.parts:
-        paid_frac = 1 - (1 - part.compute_slowdown_frac) * every.plans.overlaps("data")[rows]
-        held = held_elements((run,), every.graph, part.table, rows)
-        link_frac = part.cluster.chip.calibration.link_frac
-        once = exchange(held, every.plans.zero_stage[rows], part.places.at(rows), every.precision, link_frac)
-        update_s = share * cost_of(part.table.updates[layer]).compute_s[part.table.update_variant_of[rows]]
+    for pool in every.pools:
+        paid_frac = 1 - (1 - pool.compute_slowdown_frac) * every.plans.overlaps("data")[rows]
+        held = held_elements((run,), every.graph, pool.table, rows)
+        link_frac = pool.cluster.chip.calibration.link_frac
+        once = exchange(held, every.plans.zero_stage[rows], pool.places.at(rows), every.precision, link_frac)
+        update_s = share * cost_of(pool.table.updates[layer]).compute_s[pool.table.update_variant_of[rows]]
         found.append(paid_frac * (once.reduce_s + once.gather_s)[:, 0] + update_s)
     return np.asarray(np.min(found, axis=0))
