@@ -28,7 +28,8 @@ class Renames:
 
     `keys` renames JSON keys: a key alone (`blocking_s`) wherever it stands, or with what stands before it
     (`time.host_s`, `simulate.time.host_s`: a path begins with its command). `options` renames words of commands,
-    and `values` strings that are names, such as a framework's: wherever they stand, or of one key (`key=name`). Paths that match a pattern of `ignored` are left out.
+    and `values` strings that are names, such as a framework's: wherever they stand, or of one key (`key=name`). Paths
+    that match a pattern of `ignored` are left out.
     """
 
     keys: Mapping[str, str] = field(default_factory=dict)

@@ -117,11 +117,11 @@ class Plan:
         num_chunks = self.num_chunks
         if self.layers_per_stage and len(self.layers_per_stage) != num_chunks:
             raise InvalidInput(
-                f"layers_per_stage has {len(self.layers_per_stage)} values and must have one a stage: {num_chunks}",
+                f"layers_per_stage has {len(self.layers_per_stage)} values and must have one per stage: {num_chunks}",
                 "layers_per_stage",
             )
         if self.stage_pools and len(self.stage_pools) != self.pipeline_parallel:
-            message = f"stage_pools has {len(self.stage_pools)} values and must have one a stage"
+            message = f"stage_pools has {len(self.stage_pools)} values and must have one per stage"
             raise InvalidInput(f"{message}: {self.pipeline_parallel}", "stage_pools")
 
     def _check_recompute(self) -> None:
@@ -135,7 +135,7 @@ class Plan:
             is_whole = label == "recompute_layers" and num_values == 0
             if not is_whole and num_values not in (1, self.pipeline_parallel):
                 raise InvalidInput(
-                    f"{label} has {num_values} values; give 1, or 1 a stage: {self.pipeline_parallel}", label
+                    f"{label} has {num_values} values; give 1, or 1 per stage: {self.pipeline_parallel}", label
                 )
         layers = self.recompute_layers
         if any(count < 0 for count in layers):

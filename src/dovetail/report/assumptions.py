@@ -94,7 +94,7 @@ def _pools(cluster: AnyCluster) -> tuple[str, ...]:
     if not isinstance(cluster, HeterogeneousCluster):
         return ()
     rate = format_rate(cluster.between.bandwidth_bytes_per_s, "B/s")
-    speed = f"{rate} a device and {format_s(cluster.between.latency_s)}"
+    speed = f"{rate} per device and {format_s(cluster.between.latency_s)}"
     return (
         f"{len(cluster.pools)} pools with {speed} between them; every stage lies within one, and all devices together"
         " set how far the slowest is behind; no published run behind an interval is of several chips",

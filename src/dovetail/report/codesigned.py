@@ -263,7 +263,7 @@ def notes(report: CodesignReport) -> tuple[str, ...]:
         f"network: {report.network}; space: {report.preset}; {stages}",
         "every operator runs on all cores of its kind, one after another: `dovetail schedule` says what side by side"
         " would gain",
-        "chips on paper run at their peaks: compare them with each other, not with measured ones",
+        "hypothetical chips run at their peaks: compare them with each other, not with measured ones",
     ]
     base_name = report.question.base.name
     if report.base is not None:

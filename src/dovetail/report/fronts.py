@@ -23,7 +23,7 @@ from dovetail.search.space import Point
 MANY_SAMPLES = "samples or tokens"
 MOST_AXES_WITH_WAYS = 4
 FIELDS = {"area": "area_mm2", "power": "power_w", "cost": "price_usd", ENERGY: "energy_j"}
-UNITS = {"area": "mm2", "power": "W", "cost": "$", ENERGY: "J a step"}
+UNITS = {"area": "mm2", "power": "W", "cost": "$", ENERGY: "J/step"}
 _TURNED = {"core_buffer_kib": "KiB a core", "clock_mhz": "MHz", "link_gb_per_s": "GB/s", "num_devices": "devices"}
 
 

@@ -64,7 +64,7 @@ def recompute_in_brief(plan: Plan) -> str:
     policies = tuple(dict.fromkeys(plan.recompute))
     if policies == ("none",):
         return ""
-    layers = f" of {in_a_row(plan.recompute_layers)} layers a stage" if plan.recompute_layers else ""
+    layers = f" of {in_a_row(plan.recompute_layers)} layers per stage" if plan.recompute_layers else ""
     return f"{' and '.join(policies)} recompute{layers}"
 
 

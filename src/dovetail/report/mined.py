@@ -214,8 +214,8 @@ def notes(report: MinedReport) -> tuple[str, ...]:
     found = [f"{report.metric_name}: {report.metric.summary}"]
     for task in report.tasks:
         model, workload = task.workload.model, task.workload
-        positions = f" of {workload.seq:,} positions" if model.sample == "tokens" else ""
-        batch = f"{workload.global_batch:,} samples{positions} a step"
+        positions = f" of {workload.seq:,} tokens" if model.sample == "tokens" else ""
+        batch = f"{workload.global_batch:,} samples{positions} per step"
         brief = plan_in_brief(task.plan)
         is_plain = brief == plan_in_brief(Plan(microbatch=workload.global_batch))
         where = "on one device" + ("" if is_plain else f", {brief}") if task.plan.num_devices == 1 else brief

@@ -61,9 +61,9 @@ def headline_table(
     a_unit_j = outcome.step.energy_j / num_units
     if sample == "tokens":
         a_device = number(outcome.tokens_per_s / outcome.cluster.num_devices)
-        throughput = f"{number(outcome.tokens_per_s)} tokens/s, {throughput}; {a_device} tokens/s a device"
+        throughput = f"{number(outcome.tokens_per_s)} tokens/s, {throughput}; {a_device} tokens/s per device"
     energy = f"{format_energy_j(outcome.step.energy_j, 1)} a step, {format_energy_j(a_unit_j, 1)} {one_of(sample)}"
-    power = f"{outcome.mean_w:.0f} W a device of {' or '.join(f'{chip.tdp_w:.0f}' for chip in chips)} W"
+    power = f"{outcome.mean_w:.0f} W per device of {' or '.join(f'{chip.tdp_w:.0f}' for chip in chips)} W"
     if outcome.step.clock_frac < 1:
         power += f", clock at {percent(outcome.step.clock_frac, 0)}"
     utilisation = f"MFU {percent(outcome.mfu_frac)}, HFU {percent(outcome.hfu_frac)}"
@@ -109,7 +109,7 @@ def _question_rows(result: Outcome | Infeasible) -> tuple[tuple[str, str], ...]:
     workload = result.workload
     each = f" x {workload.seq:,} {workload.model.sample}" if workload.seq > 1 else f" {workload.model.sample}"
     num_parameters = workload.model.forward(workload.sample).num_parameters
-    batch = f"{workload.global_batch:,}{each} a step"
+    batch = f"{workload.global_batch:,}{each} per step"
     precision = workload.precision
     return (
         ("model", f"{format_count(num_parameters)} parameters, {batch}, {precision.compute}, {precision.optimizer}"),

@@ -102,10 +102,10 @@ Power = Annotated[
         placeholder="300 W",
     ),
 ]
-Batch = Annotated["SupportsIndex | None", Option("Samples of one step.", "N", COUNT, form="Samples a step")]
+Batch = Annotated["SupportsIndex | None", Option("Global batch: samples per step.", "N", COUNT, form="Global batch")]
 Seq = Annotated[
     "SupportsIndex | None",
-    Option("Positions of one sample.", "N", COUNT, no_form="the address alone has it: links from a plan carry it"),
+    Option("Sequence length of a sample.", "N", COUNT, no_form="the address alone has it: links from a plan carry it"),
 ]
 Store = Annotated[
     "str | PathLike[str]",
@@ -143,7 +143,7 @@ def mine(
     ] = "",
     batch: Annotated[
         "SupportsIndex | None",
-        Option("Samples of one step; if left out, as many as fit one device.", "N", COUNT),
+        Option("Global batch: samples per step; if left out, as many as fit one device.", "N", COUNT),
     ] = None,
     seq: Seq = None,
     headroom: Headroom = None,

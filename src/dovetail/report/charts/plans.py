@@ -23,12 +23,12 @@ def plans_compared(found: Choice) -> Chart:
         [_behind(one) for one in ranking],
         [_colour(one) for one in ranking],
         "one step",
-        hover="%{customdata}<br>%{x:.4~s}s a step, %{text}",
+        hover="%{customdata}<br>%{x:.4~s}s per step, %{text}",
         details=[plan_in_brief(one.candidate.plan) for one in ranking],
         tickformat="~s",
         ticksuffix="s",
     )
-    best = f"The best plan takes {format_s(found.best.step.step_s)} a step"
+    best = f"The best plan takes {format_s(found.best.step.step_s)} per step"
     behind = [one.over_best_frac for one in ranking if one.breakdown]
     next_one = f"the next of other degrees is {gain(min(behind))} behind" if behind else "no other fits"
     return Chart(

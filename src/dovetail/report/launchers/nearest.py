@@ -48,7 +48,7 @@ class Cost:
 
     @property
     def words(self) -> str:
-        took = f"{format_s(self.step_s)} a step ({gain(self.slowdown_frac)})"
+        took = f"{format_s(self.step_s)} per step ({gain(self.slowdown_frac)})"
         if self.fits:
             return took
         limit = f"{format_bytes(self.limit_bytes)} usable"

@@ -224,14 +224,14 @@ def _recompute(shape: Transformer, plan: Plan) -> Iterator[Setting | Missing]:
     if counts and not any(counts):
         mode, option = "none", ""
     elif counts and policy != "full":
-        message = f"recompute {policy} of {max(counts)} layers a stage, written as of all"
+        message = f"recompute {policy} of {max(counts)} layers per stage, written as of all"
         yield Missing(message, "only whole layers are recomputed every n-th", (("recompute_layers", ()),))
     elif counts:
         per_stage = shape.num_layers // plan.pipeline_parallel
         every = max(1, per_stage // max(counts))
         mode, option = "selective", str(every)
         if per_stage // every != max(counts):
-            message = f"recompute full of {max(counts)} layers a stage, written as of every {ordinal(every)}"
+            message = f"recompute full of {max(counts)} layers per stage, written as of every {ordinal(every)}"
             yield Missing(message, "every n-th is recomputed", (("recompute_layers", (per_stage // every,)),))
     yield Setting(("activation_checkpoint", "mode"), mode)
     if option:
