@@ -112,7 +112,7 @@ def _row(run: StageRange, scale_bytes: float, *, has_policies: bool) -> tuple[st
     layers = str(min(run.num_layers))
     if len(set(run.num_layers)) > 1:
         layers += f"-{max(run.num_layers)}"
-    policies = " ".join(dict.fromkeys(run.recompute))
+    policies = " ".join(dict.fromkeys(policy.removesuffix("-activation") for policy in run.recompute))
     return run.label, layers, *((policies,) if has_policies else ()), *(_span(numbers, digits) for numbers in held)
 
 

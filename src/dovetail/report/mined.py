@@ -160,7 +160,7 @@ def models_table(report: MinedReport) -> Table:
         )
         for task, own, other in zip(report.tasks, report.best[0].jobs, report.reference.jobs, strict=True)
     )
-    columns = ("model", "a step", report.metric_name, f"over {report.base}")
+    columns = ("model", "step", report.metric_name, f"over {report.base}")
     return Table(title=f"Models on the best chip, in {report.unit}", columns=columns, rows=rows, align="lrrr")
 
 

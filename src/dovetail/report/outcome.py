@@ -10,7 +10,7 @@ from dovetail.evaluate import PERTURBATION_FRAC, Infeasible, Outcome
 from dovetail.hardware.heterogeneous import chips_of, devices_label
 from dovetail.report.assumptions import assumptions
 from dovetail.report.goodput import budget_rows, goodput_rows
-from dovetail.report.labels import AXIS_LABELS, counted, gain, number, one_of, percent, plan_in_brief, seconds
+from dovetail.report.labels import AXIS_LABELS, counted, gain, number, percent, plan_in_brief, seconds
 from dovetail.report.levers import excess_rows, levers_table
 from dovetail.report.limits import limited_by
 from dovetail.report.measured import measured_tables
@@ -62,7 +62,8 @@ def headline_table(
     if sample == "tokens":
         a_device = number(outcome.tokens_per_s / outcome.cluster.num_devices)
         throughput = f"{number(outcome.tokens_per_s)} tokens/s, {throughput}; {a_device} tokens/s per device"
-    energy = f"{format_energy_j(outcome.step.energy_j, 1)} a step, {format_energy_j(a_unit_j, 1)} {one_of(sample)}"
+    energy = f"{format_energy_j(outcome.step.energy_j, 1)} per step"
+    energy += f", {format_energy_j(a_unit_j, 1)} per {sample.removesuffix('s')}"
     power = f"{outcome.mean_w:.0f} W per device of {' or '.join(f'{chip.tdp_w:.0f}' for chip in chips)} W"
     if outcome.step.clock_frac < 1:
         power += f", clock at {percent(outcome.step.clock_frac, 0)}"

@@ -62,7 +62,7 @@ def _pasted(command: str) -> list[str]:
 def sentence(found: Choice) -> str:
     """The answer: the plan, what it comes to, and what it gains over the user's own."""
     question = found.question
-    best = f"Best plan: {plan_in_brief(found.best.plan)}; {format_s(found.best.step.step_s)} a step"
+    best = f"Best plan: {plan_in_brief(found.best.plan)}; {format_s(found.best.step.step_s)} per step"
     if question.objective_name != "time":
         figure = next(one.candidate.figure for one in found.ranking if not one.breakdown)
         best += f", {_figure(figure, question)}"

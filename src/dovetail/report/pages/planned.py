@@ -60,7 +60,7 @@ def trail_of(found: Choice, history: Sequence[Mark]) -> Trail:
         unit="s/step",
         is_more_better=False,
         marks=marks,
-        words=lambda step_s: f"{format_s(step_s)} a step",
+        words=lambda step_s: f"{format_s(step_s)} per step",
     )
 
 
