@@ -97,7 +97,7 @@ def test_bars_on_choosing_are_judged_by_publisher_and_shown():
     assert found["vTrain, many nodes", "Spearman"].holds
     assert found["vTrain, many nodes", "worst regret"].measured == 0.0
     assert not found["", "one factor"].holds  # half of the rows are told the other way round
-    assert found["", "memory_verdicts"].measured == pytest.approx(0.5)
+    assert found["", "decided"].measured == pytest.approx(0.5)
     assert ("B", "Spearman") not in found  # nothing is promised of it
     assert RECORD["holds"] is False
     text = text_of(accuracy_tables(RECORD))

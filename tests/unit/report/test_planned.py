@@ -79,7 +79,7 @@ def test_every_line_fits_the_page_and_the_best_comes_first(objective):
     text = text_of(planned_tables(result, answers(result), TOLD))
     assert max(len(line) for line in text.splitlines()) <= WIDTH
     places = [row[0] for row in ranking_table(result).rows]
-    assert places == ["1", "2", "3", "4", "given_plan"]
+    assert places == ["1", "2", "3", "4", "own"]
     scores = [one.candidate.score for one in result.ranking]
     assert scores == sorted(scores)
     assert "best" in ranking_table(result).rows[0]
