@@ -24,7 +24,7 @@ def graph_of(name: str, batch: int = 64):
         ({"tensor_parallel": 0}, "tensor_parallel must be at least 1; got 0"),
         ({"microbatch": -2}, "microbatch must be at least 1; got -2"),
         ({"zero_stage": 4}, "zero_stage must be 0, 1, 2 or 3; got 4"),
-        ({"recompute": ("selctive",)}, "did you mean selective?"),
+        ({"recompute": ("selctive",)}, "did you mean selective or selective-op?"),
         ({"recompute": ("none", "full")}, "recompute has 2 values; give 1"),
         ({"interleave": 2}, "interleave=2 needs pipeline_parallel above 1"),
         (
