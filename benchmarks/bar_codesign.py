@@ -76,7 +76,7 @@ def exhaustive_bar() -> Bar:
         bar="same system and throughput",
         measured=f"{'the same' if is_same else 'another'} of {every.census.num_systems:,} systems;"
         f" {pruned.census.num_scored:,} scored where bounds prune",
-        holds=is_same and every.census.num_scored == every.census.num_systems - every.census.num_unfit,
+        holds=is_same and every.census.num_scored == every.census.num_systems - every.census.num_out_of_memory,
     )
 
 

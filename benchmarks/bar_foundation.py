@@ -189,7 +189,7 @@ def _flop_errors() -> Iterator[tuple[str, float]]:
         if shape.experts is not None:
             num_up = 3 if shape.activation.endswith("_mul") else 2
             num_expert_layers = shape.num_layers - shape.num_dense_layers
-            idle = shape.experts.num_experts - shape.experts.num_chosen
+            idle = shape.experts.num_experts - shape.experts.num_experts_per_token
             num_idle = num_expert_layers * idle * num_up * shape.hidden * shape.experts.width
         multiplying = graph.num_parameters - num_looked_up - num_idle
         width = shape.num_heads * (shape.heads.key_width + shape.heads.value_width)

@@ -30,7 +30,7 @@ def bars() -> Iterator[Bar]:
         for scored in one.scored:
             yield from _judged(one, scored)
         yield from (_chosen(one, choice) for choice in one.choices)
-        yield from (_beside(beside) for beside in one.beside)
+        yield from (_beside(beside) for beside in one.peers)
 
 
 def _judged(one: ScoredSet, scored: Scored) -> Iterator[Bar]:

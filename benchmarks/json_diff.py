@@ -28,7 +28,8 @@ class Renames:
 
     `keys` renames JSON keys: a key alone (`blocking_s`) wherever it stands, or with what stands before it
     (`time.host_s`, `simulate.time.host_s`: a path begins with its command). `options` renames words of commands,
-    and `values` strings that are names, such as a framework's. Paths that match a pattern of `ignored` are left out.
+    and `values` strings that are names, such as a framework's: wherever they stand, or of one key (`key=name`). Paths
+    that match a pattern of `ignored` are left out.
     """
 
     keys: Mapping[str, str] = field(default_factory=dict)
@@ -45,7 +46,7 @@ class Renames:
 
     def leaves(self, old: Mapping[str, Leaf]) -> Leaves:
         """Leaves of the base by the names of now."""
-        return {self.path(path): self._value(value) for path, value in old.items()}
+        return {self.path(path): self._value(path, value) for path, value in old.items()}
 
     def words(self, old: Sequence[str]) -> list[str]:
         """A command of the base in the words of now; `--option=value` is renamed before its sign."""
@@ -58,8 +59,10 @@ class Renames:
     def is_ignored(self, path: str) -> bool:
         return any(fnmatchcase(path, pattern) for pattern in self.ignored)
 
-    def _value(self, value: Leaf) -> Leaf:
-        return self.values.get(value, value) if isinstance(value, str) else value
+    def _value(self, path: str, value: Leaf) -> Leaf:
+        if not isinstance(value, str):
+            return value
+        return self.values.get(f"{path.rpartition('.')[2]}={value}", self.values.get(value, value))
 
 
 def _renamed(parts: list[tuple[str, bool]], old: list[str], new: list[str]) -> list[tuple[str, bool]]:

@@ -121,7 +121,7 @@ def step(key: str) -> float:
 
 def _shared(exchange: str, **changes: object) -> dict[str, object]:
     """Llama 3 8B whose sequences eight ranks share."""
-    plan = {"context_parallel": 8, "zero_stage": 1, "recompute": "full", "context_exchange": exchange}
+    plan = {"context_parallel": 8, "zero_stage": 1, "recompute": "full", "context_comm_type": exchange}
     workload = {"model": "llama3-8b", "seq": 131072, "global_batch": 8}
     cluster = {"name": "dgx-h100", "devices": 64}
     if changes:

@@ -96,6 +96,8 @@ def test_a_renamed_name_is_the_same_only_with_the_rename():
     base, now = of({"framework": "megatron-lm"}), of({"framework": "megatron"})
     assert first(base, now) != ""
     assert first(base, now, renames=Renames(values={"megatron-lm": "megatron"})) == ""
+    assert first(base, now, renames=Renames(values={"framework=megatron-lm": "megatron"})) == ""
+    assert first(base, now, renames=Renames(values={"family=megatron-lm": "megatron"})) != ""
 
 
 def test_another_exit_code_is_a_difference_and_says_why():

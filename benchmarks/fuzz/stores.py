@@ -115,7 +115,7 @@ def _row(link: sqlite3.Connection, rng: Random) -> None:
 def _rescored(one: Scored, rng: Random) -> Scored:
     facts: dict[str, Any] = {
         "point": one.point, "loss": one.loss, "excess_frac": one.excess_frac, "also": one.also,
-        "short_of": one.short_of, "plan": one.plan,
+        "bottleneck": one.bottleneck, "plan": one.plan,
     }  # fmt: skip
     kind = rng.randrange(6)
     if kind == 0:
@@ -127,7 +127,7 @@ def _rescored(one: Scored, rng: Random) -> Scored:
             ((), one.also * 2, tuple(math.nan for _ in one.also), tuple(-1e300 for _ in one.also))
         )
     elif kind == 3:
-        facts["short_of"] = odd_word(rng)
+        facts["bottleneck"] = odd_word(rng)
     elif kind == 4 and one.plan.startswith(("{", "[")):
         facts["plan"] = turned(one.plan, rng)
     else:

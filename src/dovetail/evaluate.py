@@ -94,7 +94,7 @@ class Outcome:
     workload: Workload
     cluster: AnyCluster
     plan: Plan
-    placements: tuple[Placement, ...]  # on each part of the cluster
+    placements: tuple[Placement, ...]  # on each pool of the cluster
     num_microbatches: int
     num_parameters: int
     tokens_per_step: int
@@ -133,14 +133,14 @@ class Outcome:
 
     @property
     def placement(self) -> Placement:
-        """On all devices, where they are equal; else on those of the first part."""
+        """On all devices, where they are equal; else on those of the first pool."""
         return self.placements[0]
 
     @property
     def _peak_flop(self) -> float:
         dtype = self.workload.precision.compute
-        parts = pools_of(self.cluster)
-        return float(sum(self.step.step_s * p.num_devices * p.chip.peak_flop_per_s(dtype) for p in parts))
+        pools = pools_of(self.cluster)
+        return float(sum(self.step.step_s * p.num_devices * p.chip.peak_flop_per_s(dtype) for p in pools))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +221,7 @@ def trial(graph: Graph, cluster: AnyCluster, plan: Plan, precision: Precision) -
     step_s = PlanSteps(sharded, precision).step(cluster, placements).step_s
     if memory.need_bytes <= memory.limit_bytes and not memory.fits_host:
         host = {"need_bytes": memory.host_need_bytes, "limit_bytes": memory.host_limit_bytes}
-        return Trial(step_s=step_s, of="host", **host)
+        return Trial(step_s=step_s, memory="host", **host)
     return Trial(need_bytes=memory.need_bytes, limit_bytes=memory.limit_bytes, step_s=step_s)
 
 
@@ -238,21 +238,21 @@ def _elasticities(steps: PlanSteps, cluster: AnyCluster, plan: Plan, step_s: flo
 
 
 def _perturbed(cluster: AnyCluster) -> dict[str, AnyCluster]:
-    """The cluster with a tenth more of one resource at a time; of several parts, of one part or between them."""
+    """The cluster with a tenth more of one resource at a time; of several pools, of one pool or between them."""
     if isinstance(cluster, Cluster):
         return {**perturbed_clusters(cluster, PERTURBATION_FRAC)}
     more = 1.0 + PERTURBATION_FRAC
     link = cluster.between
     clusters: dict[str, AnyCluster] = {
-        "bandwidth between parts": replace(
+        "bandwidth between pools": replace(
             cluster, between=replace(link, bandwidth_bytes_per_s=link.bandwidth_bytes_per_s * more)
         ),
-        "latency between parts": replace(cluster, between=replace(link, latency_s=link.latency_s / more)),
+        "latency between pools": replace(cluster, between=replace(link, latency_s=link.latency_s / more)),
     }
-    for index, part in enumerate(cluster.parts):
-        for resource, changed in perturbed_clusters(part, PERTURBATION_FRAC).items():
-            parts = (*cluster.parts[:index], changed, *cluster.parts[index + 1 :])
-            clusters[f"{resource} of {part.name}"] = replace(cluster, parts=parts)
+    for index, pool in enumerate(cluster.pools):
+        for resource, changed in perturbed_clusters(pool, PERTURBATION_FRAC).items():
+            pools = (*cluster.pools[:index], changed, *cluster.pools[index + 1 :])
+            clusters[f"{resource} of {pool.name}"] = replace(cluster, pools=pools)
     return clusters
 
 

@@ -6,6 +6,7 @@ began with the names of 0.1, and these never change. Whoever
 
 - renames a class changes its key in `TYPES`, and nothing behind the key;
 - renames a field writes `new=old` in place of `old`;
+- renames a value that is a name writes the old one under `values`, and has the class read both;
 - adds a field writes it under `later`, with the value at which answers are what they were without it. At that value
   it is left out of keys and files, so studies that know nothing of the field are still found;
 - changes what a field means, so that an equal number is another fact, raises `version`: studies of the class begin
@@ -17,7 +18,7 @@ began with the names of 0.1, and these never change. Whoever
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -32,6 +33,13 @@ class StableField:
     stable: str
     is_later: bool = False  # added after 0.1: left out where it is `absent`
     absent: Any = None
+    old_values: Mapping[str, str] = field(default_factory=dict)  # of values that are names: what disks call them
+
+    def stable_value(self, value: Any) -> Any:
+        """`value` as it is called on disk."""
+        if isinstance(value, tuple) and self.old_values:
+            return tuple(self.stable_value(item) for item in value)
+        return self.old_values.get(value, value) if self.old_values else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +57,24 @@ class StableType:
 
     def python_names(self, written: Mapping[str, Any]) -> dict[str, Any]:
         """What was written under stable names, under those of the code; raises `KeyError` for a name of no field."""
-        python = {field.stable: field.python for field in self.fields}
+        python = {each.stable: each.python for each in self.fields}
         return {python[name]: value for name, value in written.items()}
 
 
-def _stable(name: str, fields: str, *, version: int = 1, later: Mapping[str, Any] = NONE) -> StableType:
-    """`fields` in order, each as `stable` or as `python=stable`; so are the keys of `later`, each with its `absent`."""
-    first = [StableField(python=word.split("=")[0], stable=word.split("=")[-1]) for word in fields.split()]
+def _stable(
+    name: str,
+    fields: str,
+    *,
+    version: int = 1,
+    later: Mapping[str, Any] = NONE,
+    values: Mapping[str, Mapping[str, str]] = NONE,
+) -> StableType:
+    """`fields` in order, each as `stable` or as `python=stable`; so are the keys of `later`, each with its `absent`.
+
+    `values` has, of fields that hold names, those that are called otherwise in the code than on disk.
+    """
+    words = [(word.split("=")[0], word.split("=")[-1]) for word in fields.split()]
+    first = [StableField(python=python, stable=old, old_values=values.get(python, NONE)) for python, old in words]
     more = [
         StableField(python=word.split("=")[0], stable=word.split("=")[-1], is_later=True, absent=absent)
         for word, absent in later.items()
@@ -77,10 +96,10 @@ def stable_names_of(kind: type) -> dict[str, str]:
 
 def stable_fields(value: Any) -> Iterator[tuple[str, Any]]:
     """(stable name, value) of the fields of a dataclass; those added later are left out where they say nothing."""
-    for field in stable_type(type(value)).fields:
-        own = getattr(value, field.python)
-        if not (field.is_later and type(own) is type(field.absent) and own == field.absent):
-            yield field.stable, own
+    for each in stable_type(type(value)).fields:
+        own = getattr(value, each.python)
+        if not (each.is_later and type(own) is type(each.absent) and own == each.absent):
+            yield each.stable, each.stable_value(own)
 
 
 def stable_facts(value: Any) -> Any:
@@ -93,6 +112,8 @@ def stable_facts(value: Any) -> Any:
         return {key: stable_facts(item) for key, item in value.items()}
     return value
 
+
+_POLICIES = {"norm-activation": "light", "selective-op": "alternate"}  # of recompute
 
 # By the name of the class in the code: its stable name, and its fields.
 TYPES: Mapping[str, StableType] = {
@@ -150,24 +171,27 @@ TYPES: Mapping[str, StableType] = {
     "Precision": _stable(
         "Precision",
         "optimizer compute weights gradients moments loss has_master_weights has_momentum "
-        "are_gradients_standing has_current_scales adds_apart casts_at_use has_compute_gradients",
+        "has_persistent_gradients=are_gradients_standing has_current_scaling=has_current_scales "
+        "has_unfused_accumulation=adds_apart has_autocast_weights=casts_at_use has_compute_gradients",
     ),
     "Limits": _stable("Limits", "area_mm2 power_w"),
     "Design": _stable("Design", "num_tensor num_rows num_cols num_vector num_lanes"),
     "Budget": _stable("Budget", "area_mm2 power_w total_area_mm2 total_power_w total_usd"),
     "Plan": _stable(
         "Plan",
-        "tensor_parallel sequence_parallel context_parallel context_exchange pipeline_parallel interleave "
-        "schedule data_parallel expert_parallel expert_tensor_parallel sends_once zero_stage microbatch "
-        "recompute recompute_layers layers_per_stage stage_pools=stage_parts offload_optimizer "
+        "tensor_parallel sequence_parallel context_parallel context_comm_type=context_exchange pipeline_parallel "
+        "interleave schedule data_parallel expert_parallel expert_tensor_parallel deduplicated_dispatch=sends_once "
+        "zero_stage microbatch recompute recompute_layers layers_per_stage stage_pools=stage_parts offload_optimizer "
         "offload_activations_frac framework axis_order overlap",
+        values={"recompute": _POLICIES, "framework": {"megatron-lm": "megatron"}},
     ),
     "Overlap": _stable("Overlap", "data tensor context expert pipeline host routing"),
     "PlanSpace": _stable(
         "PlanSpace",
-        "tensor_parallel sequence_parallel context_parallel context_exchange pipeline_parallel interleave "
-        "data_parallel expert_parallel zero_stage microbatch recompute schedule axis_order overlap "
+        "tensor_parallel sequence_parallel context_parallel context_comm_type=context_exchange pipeline_parallel "
+        "interleave data_parallel expert_parallel zero_stage microbatch recompute schedule axis_order overlap "
         "offload_optimizer offload_activations_frac",
+        values={"recompute": _POLICIES},
     ),
     "CasePlan": _stable("CasePlan", "plan loss step_s energy_j low"),
     "RefinedCase": _stable("RefinedCase", "plan loss step_s energy_j low"),

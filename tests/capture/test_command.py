@@ -218,7 +218,7 @@ def test_tables_fit_the_screen_and_say_where_the_model_went(folder, capsys):
     assert [line for line in shown.splitlines() if len(line) > WIDTH] == []
     assert "model file: Net.captured.json" in shown
     assert "dovetail plan --model Net.captured.json --cluster" in shown
-    for title in ("Blocks", "What may divide it", "Operators by kind"):
+    for title in ("Blocks", "Supported parallelism", "Operators by kind"):
         assert title in shown
 
 

@@ -22,8 +22,8 @@ def told(point):
     if sum(point) > LIMIT:
         return Scored(point=point, loss=math.inf, excess_frac=sum(point) / LIMIT - 1)
     loss = 1.0 + sum((a - b) ** 2 for a, b in zip(point, (3, 4, 1, 5, 2), strict=True))
-    short_of = "num_tensor" if point[0] < 3 else "num_vector" if point[3] < 5 else ""
-    return Scored(point=point, loss=loss, also=(1.0 + sum(point),), short_of=short_of)
+    bottleneck = "num_tensor" if point[0] < 3 else "num_vector" if point[3] < 5 else ""
+    return Scored(point=point, loss=loss, also=(1.0 + sum(point),), bottleneck=bottleneck)
 
 
 def bound(points):

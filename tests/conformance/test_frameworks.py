@@ -2,22 +2,62 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from dovetail.parallel.frameworks import frameworks
+from dovetail.accuracy.runs.row import Row
+from dovetail.accuracy.runs.stacks import stack_of
+from dovetail.api import launch
+from dovetail.files.job import load_spec
+from dovetail.parallel.frameworks import framework_name, frameworks
 from dovetail.parallel.memory import moments
 from dovetail.parallel.plan import Plan
 from dovetail.parallel.sharding import shard
+from dovetail.report.launchers.frameworks import launchers
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.training import training_graph
 
+SPEC = """
+workload: {{model: llama3-8b, global_batch: 64}}
+cluster: {{name: dgx-h100, devices: 8}}
+plan: {{zero_stage: 1, framework: {}}}
+"""
 PLANS = (
     Plan(),
     Plan(tensor_parallel=4, sequence_parallel=True, data_parallel=2, zero_stage=1),
     Plan(pipeline_parallel=4, data_parallel=2, zero_stage=3, recompute=("full",)),
 )
+
+
+NAMES = [(said, name) for name, framework in frameworks.items() for said in (name, name.upper(), *framework.aliases)]
+
+
+@pytest.mark.parametrize(("said", "name"), NAMES)
+def test_a_framework_is_read_by_all_its_names_wherever_one_is_named(said: str, name: str, tmp_path: Path) -> None:
+    assert framework_name(said) == name
+    assert Plan(framework=said) == Plan(framework=name)
+    file = tmp_path / "spec.yaml"
+    file.write_text(SPEC.format(said), encoding="utf-8")
+    assert load_spec(file).plan.framework == name
+    if name in launchers:
+        scripts = [launch(model="llama3-8b", cluster="h100x8", plan="zero1", framework=each) for each in (said, name)]
+        assert scripts[0].record == scripts[1].record
+        assert framework_name(scripts[0].record["framework"]) == name
+    assert stack_of(row(framework=said)) == stack_of(row(framework=name))
+
+
+def test_every_launcher_is_of_a_framework_and_no_name_is_of_two() -> None:
+    assert set(launchers.names()) <= set(frameworks.names())
+    said = [one for one, _ in NAMES if one == one.lower()]
+    assert len(said) == len(set(said))
+
+
+def row(**cells: str) -> Row:
+    """A run of a table of one's own, of a framework and nothing else that a stack is known by."""
+    return Row(cells={"precision": "bf16", **cells})
 
 
 @pytest.mark.parametrize("name", frameworks.names())

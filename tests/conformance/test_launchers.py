@@ -24,7 +24,7 @@ CHANGED = {
     "tensor_parallel": Plan(tensor_parallel=2, sequence_parallel=True, data_parallel=4, zero_stage=3),
     "sequence_parallel": Plan(tensor_parallel=2, sequence_parallel=True, data_parallel=4, zero_stage=3),
     "context_parallel": Plan(context_parallel=2, data_parallel=4, zero_stage=3),
-    "context_exchange": Plan(context_parallel=2, context_exchange="ring", data_parallel=4, zero_stage=3),
+    "context_comm_type": Plan(context_parallel=2, context_comm_type="ring", data_parallel=4, zero_stage=3),
     "pipeline_parallel": Plan(pipeline_parallel=2, data_parallel=4, zero_stage=1),
     "interleave": Plan(pipeline_parallel=4, interleave=2, data_parallel=2, zero_stage=1),
     "schedule": Plan(pipeline_parallel=2, schedule="gpipe", data_parallel=4, zero_stage=1),
@@ -40,16 +40,25 @@ CHANGED = {
 }
 # Choices that at least one framework has no words for.
 ODD = (
-    Plan(pipeline_parallel=4, data_parallel=2, recompute=("light",), recompute_layers=(3,), zero_stage=1),
+    Plan(pipeline_parallel=4, data_parallel=2, recompute=("norm-activation",), recompute_layers=(3,), zero_stage=1),
     Plan(pipeline_parallel=2, data_parallel=4, recompute=("full", "none"), recompute_layers=(5, 0), zero_stage=1),
-    Plan(pipeline_parallel=4, interleave=2, schedule="zb-v", data_parallel=2, recompute=("alternate",), zero_stage=1),
+    Plan(
+        pipeline_parallel=4, interleave=2, schedule="zb-v", data_parallel=2, recompute=("selective-op",), zero_stage=1
+    ),
     Plan(pipeline_parallel=4, interleave=4, data_parallel=2, recompute=("full",), recompute_layers=(3,), zero_stage=1),
     Plan(tensor_parallel=2, pipeline_parallel=2, context_parallel=2, axis_order=AXES[::-1]),
     Plan(tensor_parallel=2, data_parallel=4, zero_stage=3, overlap=Overlap(tensor=True), recompute=("selective",)),
     Plan(pipeline_parallel=4, data_parallel=2, zero_stage=1, schedule="dualpipe", layers_per_stage=(7, 9, 9, 7)),
 )
 # Told by the number and order of ranks, of experts (see the unit tests), or not for a framework to hear.
-ELSEWHERE = {"data_parallel", "expert_parallel", "expert_tensor_parallel", "sends_once", "stage_pools", "framework"}
+ELSEWHERE = {
+    "data_parallel",
+    "expert_parallel",
+    "expert_tensor_parallel",
+    "deduplicated_dispatch",
+    "stage_pools",
+    "framework",
+}
 
 
 def said(framework: str, plan: Plan) -> tuple[tuple[str, ...], str, tuple[Missing, ...]]:

@@ -56,10 +56,10 @@ def attention_parameters(shape: Transformer) -> float:
     if shape.latent is None:
         return h * shape.head_width * (2 * a + 2 * shape.num_kv_heads)
     part = shape.latent
-    key_width = part.plain_width + part.rotary_width
+    key_width = part.nope_width + part.rotary_width
     queries = part.query_rank * (h + a * key_width) if part.query_rank else h * a * key_width
     down = h * (part.kv_rank + part.rotary_width)
-    return queries + down + part.kv_rank * a * (part.plain_width + part.value_width) + a * part.value_width * h
+    return queries + down + part.kv_rank * a * (part.nope_width + part.value_width) + a * part.value_width * h
 
 
 def feed_forward_parameters(shape: Transformer, width: int) -> float:
@@ -75,7 +75,7 @@ def matmul_parameters_per_token(shape: Transformer) -> float:
         total += num_stacks_layers * feed_forward_parameters(shape, shape.ffn_width)
     else:
         experts = shape.experts
-        width = experts.num_chosen * experts.width + experts.shared_width
+        width = experts.num_experts_per_token * experts.width + experts.shared_width
         sparse = feed_forward_parameters(shape, width) + shape.hidden * experts.num_experts
         total += shape.num_expert_layers * sparse
         total += (shape.num_layers - shape.num_expert_layers) * feed_forward_parameters(shape, shape.ffn_width)

@@ -12,7 +12,7 @@ from dovetail.store import opened
 INPUTS: dict[str, Any] = {"jobs": [{"name": "bert"}], "space": {"rows": [4, 8, 16], "cols": [32, 64, 128]}}
 FIGURES = ("power_w",)
 FOUND = [
-    Scored(point=(1, 2), loss=3.25, also=(280.0,), short_of="num_vector", plan='{"tp": 8}'),
+    Scored(point=(1, 2), loss=3.25, also=(280.0,), bottleneck="num_vector", plan='{"tp": 8}'),
     Scored(point=(2, 0), loss=math.inf, excess_frac=0.5),
 ]
 

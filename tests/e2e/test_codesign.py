@@ -21,7 +21,7 @@ chip: {base: tpuv2-like, num_tensor: [1, 2, 4], num_cols: [64, 128], num_lanes: 
        num_rows: 128, sram_mib: 16, hbm_stacks: [2, 4], stack_gib: [4, 8]}
 space: {tensor_parallel: [1, 2], microbatch: [1, 2], recompute: [none, full]}
 """
-COUNTS = ("num_scored", "num_bounded_away", "num_beyond", "num_unfit")
+COUNTS = ("num_scored", "num_pruned", "num_over_limit", "num_out_of_memory")
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_one_after_the_other_is_never_better_and_exhaustive_answers_the_same(dov
     assert (ran.returncode, ran.stderr) == (0, "")
     said, first = json.loads(ran.stdout), json.loads(alone)
     assert said["best"] == first["best"]
-    assert (said["num_bounded_away"], said["num_scored"]) == (0, said["num_systems"] - said["num_unfit"])
+    assert (said["num_pruned"], said["num_scored"]) == (0, said["num_systems"] - said["num_out_of_memory"])
     gains = [said[key]["gain_frac"] for key in ("plan_then_chip", "chip_then_plan", "best")]
     assert max(gains) <= gains[2] + 1e-9
 
@@ -170,14 +170,14 @@ def test_a_black_box_says_that_it_proves_nothing_and_goes_on_from_its_store(dove
     assert said["proof"].startswith("no certificate: anneal proves nothing of what it did not look at")
     assert (said["algorithm"], exact["algorithm"]) == ("anneal", "exact")
     assert short["best"]["gain_frac"] <= said["best"]["gain_frac"] <= exact["best"]["gain_frac"] * (1 + 1e-9)
-    assert sum(said[key] for key in (*COUNTS, "num_left")) == said["num_systems"]
+    assert sum(said[key] for key in (*COUNTS, "num_unvisited")) == said["num_systems"]
     assert sum(num_rows.values()) < sum(rows_of(dovetail, store).values())
     assert num_rows.keys() == rows_of(dovetail, store).keys()
 
 
 def test_own_bests_are_kept_and_the_same_from_the_store_by_workers(dovetail, spec, tmp_path):
     store = tmp_path / "own.db"
-    words = ("codesign", spec, "--own-best", "--json")
+    words = ("codesign", spec, "--per-model-best", "--json")
     first = dovetail(*words, "--store", store)
     kept = rows_of(dovetail, store)
     again = dovetail(*words, "--store", store, "--workers", "2")

@@ -40,7 +40,7 @@ def test_the_best_chip_is_told_for_people_and_programs(dovetail, tmp_path):
     said = json.loads(found.stdout)
     assert said["is_proven"]
     assert said["gap_frac"] == 0
-    counted = ("num_scheduled", "num_bounded_away", "num_beyond", "num_open")
+    counted = ("num_scheduled", "num_pruned", "num_over_limit", "num_open")
     assert sum(said[key] for key in counted) == said["num_designs"] == 2 * 2 * 2 * 3 * 3
     gains = [design["gain_frac"] for design in said["designs"]]
     assert gains == sorted(gains, reverse=True)
@@ -97,7 +97,7 @@ def test_stages_have_designs_of_their_own_and_the_planner_says_which_stages(dove
     said = json.loads(told.stdout)
     [planned], [found], [again] = said["planned"], said["by_stage"], said["replanned"]
     assert planned["plan"]["pipeline_parallel"] == said["jobs"][0]["num_stages"] > 1
-    assert found["way"] == "pooled"
+    assert found["method"] == "pooled"
     assert found["gain_frac"] >= 0
     assert found["mean_area_mm2"] <= said["area_limit_mm2"]
     assert sorted(stage for kind in found["kinds"] for stage in kind["stages"]) == [0, 1]

@@ -31,7 +31,7 @@ def test_a_front_is_told_written_drawn_and_kept(dovetail, small, tmp_path):
     assert (told.returncode, found.returncode, told.stderr, found.stderr) == (0, 0, "", "")
     said = json.loads(found.stdout)
     assert said["axes"] == ["throughput", "area", "power", "cost"]
-    counts = ("num_scored", "num_bounded_away", "num_beyond", "num_unfit")
+    counts = ("num_scored", "num_pruned", "num_over_limit", "num_out_of_memory")
     assert sum(said[key] for key in counts) == said["num_systems"] == 3 * 2 * 2 * 2
     assert said["num_front"] == len(said["front"]) > 3
     figures = [one["figure"] for one in said["front"]]

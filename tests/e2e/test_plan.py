@@ -43,12 +43,12 @@ def test_the_answer_is_the_best_plan_with_proof_ranking_and_commands(dovetail, f
     assert holds(ran.stdout, f"{found['num_plans']:,} plans", f"{found['num_fitting']:,} fit")
     assert found["num_fitting"] <= found["num_evaluated"] <= found["num_plans"]
     counts = found["proof"]
-    assert counts["num_bases"] == counts["num_bounded_away"] + counts["num_closed"] + counts["num_open"]
+    assert counts["num_bases"] == counts["num_pruned"] + counts["num_closed"] + counts["num_open"]
     assert "(gap 0)" in ran.stdout
     assert "can run the best plan" in ran.stdout
     assert max(len(line) for line in ran.stdout.splitlines()) <= 80
     assert len(found["ranking"]) <= 10
-    behind = [one["behind_frac"] for one in found["ranking"]]
+    behind = [one["over_best_frac"] for one in found["ranking"]]
     assert behind[0] == 0
     assert behind == sorted(behind)
     assert all(one["plan"]["context_parallel"] == one["plan"]["interleave"] == 1 for one in found["ranking"])
@@ -73,21 +73,21 @@ def test_a_spec_brings_its_own_plan_and_space(dovetail, tmp_path, found):
     said = json.loads(dovetail("plan", spec, "--top", "2", "--json").stdout)
     assert said["num_plans"] == found["num_plans"]
     assert said["best"]["plan"] == found["best"]["plan"]
-    [own] = [one for one in said["ranking"] if one["is_own"]]
-    assert own["step_s"] == pytest.approx(said["own"][0]["step_s"])
-    assert own["losses"][0]["part"] == "recompute"
+    [own] = [one for one in said["ranking"] if one["is_given"]]
+    assert own["step_s"] == pytest.approx(said["given_plan"][0]["step_s"])
+    assert own["breakdown"][0]["component"] == "recompute"
     assert len(said["ranking"]) == 3
     text = dovetail("plan", spec, "--top", "2").stdout
     assert "your own plan is" in text
     fixed = json.loads(dovetail("plan", spec, "--fix", "zero_stage=2", "--json").stdout)
-    assert {one["plan"]["zero_stage"] for one in fixed["ranking"] if not one["is_own"]} <= {0, 2}
+    assert {one["plan"]["zero_stage"] for one in fixed["ranking"] if not one["is_given"]} <= {0, 2}
 
 
 def test_options_that_rule_out_a_specs_own_plan_leave_it_out_with_a_note(dovetail, tmp_path):
     spec = tmp_path / "spec.yaml"
     spec.write_text(SPEC.replace("tp: 2", "tp: 2, dp: 4"), encoding="utf-8")
     said = json.loads(dovetail("plan", spec, "--devices", "16", "--top", "1", "--json").stdout)
-    assert said["own"] == []
+    assert said["given_plan"] == []
     assert any("the spec's own plan is left out" in note for note in said["notes"])
 
 

@@ -23,7 +23,7 @@ MOVED_FRAC = 0.01  # of a recorded figure, until the page must be recorded anew
     [
         (("reproduce", "acee"), "did you mean ace"),
         (("reproduce", "ace", "--figures", "no/such/folder"), "there is no folder"),
-        (("reproduce", "ace", "--beyond", "--refit"), "--beyond is a table of its own"),
+        (("reproduce", "ace", "--modern-chips", "--refit"), "--modern-chips is a table of its own"),
         (("reproduce", "phase-dp"), "did you mean phaze-dp"),
         (("reproduce", "phaze-dp", "--refit"), "phaze-dp is one table"),
         (("reproduce", "phaze", "--figures", "."), "phaze has tables alone"),
@@ -56,7 +56,7 @@ def test_wham_of_one_model_is_as_it_was_recorded(dovetail):
     [model], recorded = record["models"], json.loads(WHAM_RUN.read_text(encoding="utf-8"))
     assert model["is_confirmed"]
     [before] = [one for one in recorded["models"] if one["model"] == WHAM_MODEL]
-    for key in ("best", "per_watt", "at_own_limits"):
+    for key in ("best", "per_watt", "within_base_limits"):
         moved = f"{key} moved from what {WHAM_RUN.name} has; record it anew as docs/model/wham.md says"
         assert model[key]["gain"] == pytest.approx(before[key]["gain"], rel=MOVED_FRAC), moved
     slower = [[one["times_slower"] for one in asked["inference"]] for asked in (model, before)]

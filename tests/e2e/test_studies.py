@@ -25,7 +25,7 @@ INPUTS = {
 }
 PLAN = '{"tensor_parallel": 8, "recompute": ["full"]}'
 FOUND = [
-    Scored(point=(1, 1, 0), loss=0.1 + 0.2, also=(280.0, 1e-3), short_of="num_tensor", plan=PLAN),
+    Scored(point=(1, 1, 0), loss=0.1 + 0.2, also=(280.0, 1e-3), bottleneck="num_tensor", plan=PLAN),
     Scored(point=(0, 0, 1), loss=0.75, also=(120.0, math.inf)),
     Scored(point=(2, 1, 1), loss=math.inf, excess_frac=0.5),
 ]

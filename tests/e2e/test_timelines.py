@@ -56,7 +56,7 @@ def check_links(found, links, num_devices, *, is_complete):
     for track, slices in by_track.items():
         link = known[track]
         assert sum(one.notes["duration_s"] for one in slices) == pytest.approx(link["busy_s"], rel=1e-9)
-        assert sum(one.notes["bytes"] for one in slices) == pytest.approx(link["carried_bytes"], rel=1e-6)
+        assert sum(one.notes["bytes"] for one in slices) == pytest.approx(link["traffic_bytes"], rel=1e-6)
         shown_s = sum(one.end_ns - one.begin_ns for one in slices) * 1e-9
         assert shown_s == pytest.approx(link["busy_s"], abs=1e-9 * len(slices))
 
@@ -140,7 +140,7 @@ def test_the_timeline_of_a_trace_shows_streams_links_and_waits(dovetail, step):
     assert len({one.track for one in own}) == 2, "what lies beside each other needs tracks of its own"
     assert [float(row["end_s"]) for row in table(step / "out.csv")] == [rank["end_s"] for rank in record["ranks"]]
     assert [row["task"] for row in table(step / "out.critical.csv")] == [one["task"] for one in record["critical_path"]]
-    assert sum(float(row["carried_bytes"]) for row in table(step / "out.links.csv")) > 2**20
+    assert sum(float(row["traffic_bytes"]) for row in table(step / "out.links.csv")) > 2**20
 
 
 def test_the_timeline_of_the_compatibility_mode_shows_streams(dovetail, step):

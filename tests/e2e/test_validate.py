@@ -234,7 +234,7 @@ def test_published_runs_are_asked_for_by_name_or_brought_along(dovetail, tmp_pat
     assert {"published_training", "published_memory"} <= {each["set"] for each in shipped}
     assert one["scores"][0]["num_rows"] == 3
     assert one["scores"][0]["ranking"]["num_picked"] == 1
-    assert one["decided"][0] == {"kind": "", "num_ran": 3, "num_false": 0, "num_failed": 0, "num_missed": 0}
+    assert one["memory_verdicts"][0] == {"kind": "", "num_ran": 3, "num_false": 0, "num_failed": 0, "num_missed": 0}
     assert [part["what"] for part in one["skipped"]] == [
         "rows not expressed: layers is 'four', not a number of 0 or more"
     ]
@@ -265,7 +265,7 @@ def test_all_of_it_is_one_page_of_accuracy_speed_and_gaps(dovetail, tmp_path):
         "events",
         "codesign",
     }
-    assert all(one["each_s"] > 0 and one["peers"] for one in record["speeds"])
+    assert all(one["per_item_s"] > 0 and one["peers"] for one in record["speeds"])
     now = [gap for gap in record["gaps"] if gap["source"] == "now"]
     assert {"plan of Llama 3 70B on 512 H100", "bounds against all of a small space of chips"} <= {
         gap["what"] for gap in now

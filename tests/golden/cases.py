@@ -42,7 +42,8 @@ NETWORK_LABELS = (
 )  # fmt: skip
 PLAN_LABELS = (
     "feasible", "num_*", "gap_frac", "proof.*", "best.step_s", "best.energy_j", "best.memory.need_bytes", "best.plan.*",
-    "ranking.*.step_s", "ranking.*.figure", "ranking.*.behind_frac", "need_bytes", "limit_bytes", "least.*",
+    "ranking.*.step_s", "ranking.*.figure", "ranking.*.behind_frac", "ranking.*.slowdown_frac", "need_bytes",
+    "limit_bytes", "least.*",
 )  # fmt: skip
 
 
@@ -166,12 +167,12 @@ def steps() -> Iterator[tuple[str, Spec]]:
 
 def _contexts() -> Iterator[tuple[str, Spec]]:
     for exchange, cp in product(("gather", "ring", "all-to-all"), (2, 4, 8)):
-        plan = _plan(cp=cp, context_exchange=exchange, recompute="full")
+        plan = _plan(cp=cp, context_comm_type=exchange, recompute="full")
         yield f"cp {cp} by {exchange}, llama3-8b", _spec(*LLAMA8, plan, 32, seq=32768)
-        plan = _plan(tp=1 if cp == 8 else 2, pp=8, cp=cp, context_exchange=exchange, recompute="full")
+        plan = _plan(tp=1 if cp == 8 else 2, pp=8, cp=cp, context_comm_type=exchange, recompute="full")
         yield f"cp {cp} by {exchange}, llama3-70b", _spec(*LLAMA70, plan, 32, seq=16384)
     for exchange in ("gather", "ring", "all-to-all"):
-        plan = _plan(tp=2, cp=4, context_exchange=exchange, recompute="full", overlap={"context": False})
+        plan = _plan(tp=2, cp=4, context_comm_type=exchange, recompute="full", overlap={"context": False})
         yield f"cp 4 by {exchange} without overlap", _spec(*LLAMA8, plan, 16, seq=32768)
 
 
@@ -180,7 +181,7 @@ ROUTINGS: dict[str, Spec] = {
     "imbalance 1.3": {"expert_imbalance": 1.3},
     "capacity 1.25": {"capacity_factor": 1.25},
     "capacity 0.8": {"capacity_factor": 0.8},
-    "padded to 1.25, imbalance 1.5": {"expert_imbalance": 1.5, "capacity_factor": 1.25, "pads": True},
+    "padded to 1.25, imbalance 1.5": {"expert_imbalance": 1.5, "capacity_factor": 1.25, "pads_to_capacity": True},
 }
 
 
@@ -194,7 +195,7 @@ def _experts() -> Iterator[tuple[str, Spec]]:
         yield f"routing {name}, deepseek-v3", _spec("deepseek-v3", "h100x512", plan, 512, routing=routing)
     for once, hidden in product((False, True), repeat=2):
         words = f"{'sent once' if once else 'sent to each expert'}, {'overlapped' if hidden else 'exposed'}"
-        plan = _plan(pp=8, ep=64, sends_once=once, recompute="full", overlap={"expert": hidden})
+        plan = _plan(pp=8, ep=64, deduplicated_dispatch=once, recompute="full", overlap={"expert": hidden})
         yield f"deepseek-v3 rows {words}", _spec("deepseek-v3", "h100x512", plan, 1024)
     for etp in (1, 4):
         plan = _plan(tp=4, sp=True, pp=2, ep=4, expert_tensor_parallel=etp)
@@ -238,13 +239,13 @@ def _precisions() -> Iterator[tuple[str, Spec]]:
         plan = _plan(tp=4, sp=True, pp=2)
         yield f"computed in {dtype}, b200", _spec("llama3-70b", "b200x64", plan, 64, precision={"compute": dtype})
     precisions: dict[str, Spec] = {
-        "fp8 with current scales": {"compute": "fp8", "current_scales": True},
+        "fp8 with current scales": {"compute": "fp8", "current_scaling": True},
         "fp8 with weights in fp32": {"compute": "fp8", "weights": "fp32"},
         "gradients in bf16": {"gradients": "bf16"},
         "moments in bf16": {"moments": "bf16"},
         "no master weights": {"master_weights": False},
-        "standing gradients": {"standing_gradients": True},
-        "gradients added apart": {"adds_apart": True},
+        "standing gradients": {"persistent_gradients": True},
+        "gradients added apart": {"unfused_accumulation": True},
         "weights cast at use": {"casts_at_use": True},
         "compute gradients": {"compute_gradients": True},
         "loss in bf16": {"loss": "bf16"},
@@ -396,7 +397,10 @@ OTHER_STEPS: dict[str, Spec] = {
     "microbatch 4": _spec("llama3-8b", "h200x32", _plan(tp=4, sp=True, microbatch=4, recompute="selective"), 64),
     "expert axis of deepseek-v3 with dualpipe and routing overlap": _spec(
         "deepseek-v3", "h200x512",
-        _plan(pp=8, ep=64, schedule="dualpipe", recompute="full", sends_once=True, overlap={"expert": True}), 1024,
+        _plan(
+            pp=8, ep=64, schedule="dualpipe", recompute="full", deduplicated_dispatch=True, overlap={"expert": True}
+        ),
+        1024,
     ),
     # clusters of one's own, failures, engines of collectives
     "cluster written out": _spec("llama3-8b", _OWN, "zero3", 128),
@@ -483,7 +487,7 @@ PLANS: dict[str, Record] = {
     },
     "context parallel by all exchanges": {
         "": {**_open("llama3-8b", "h100x16", 16, seq=32768), "space": {
-            "cp": [4], "tp": [1, 2], "context_exchange": ["gather", "ring", "all-to-all"], "microbatch": 1,
+            "cp": [4], "tp": [1, 2], "context_comm_type": ["gather", "ring", "all-to-all"], "microbatch": 1,
             "recompute": "full", "stages": "even"}},
     },
     "every schedule": {

@@ -23,7 +23,7 @@ def test_a_mean_gap_is_between_nothing_and_the_worst_and_the_order_of_answers_do
 def test_who_takes_twice_as_long_is_half_as_fast_beside_others(ours_s, other_s):
     peer = PeerSpeed(operation="it", peer="other", least_s=other_s, most_s=other_s, source="run: so long")
     once, twice = (
-        Speed(operation="it", what="it", noun="", each_s=each_s, num_runs=1, peers=(peer,)).ratio_to(peer)
-        for each_s in (ours_s, 2 * ours_s)
+        Speed(operation="it", what="it", item="", per_item_s=per_item_s, num_runs=1, peers=(peer,)).ratio_to(peer)
+        for per_item_s in (ours_s, 2 * ours_s)
     )
     assert once == 2 * twice

@@ -87,9 +87,15 @@ def loss_of(scorer: Scorer, point: Point, plan: Plan) -> float:
 def test_no_plan_even_or_not_is_better_than_the_lows_of_its_system(case, base, network, metric, seed):
     scorer, rng = wide(case, base, network, metric), Random(seed)
     points = sampled(scorer, rng, 2)
-    lower_bounds, [num_systems, num_beyond, num_unshardable, num_unfit] = scorer.lower_bounds(places_of(points))
+    lower_bounds, [num_systems, num_over_limit, num_unshardable, num_out_of_memory] = scorer.lower_bounds(
+        places_of(points)
+    )
     scores = scorer.score(points, np.inf)
-    assert (num_systems, num_beyond, num_unshardable + num_unfit) == (2, 0, int(np.isinf(lower_bounds).sum()))
+    assert (num_systems, num_over_limit, num_unshardable + num_out_of_memory) == (
+        2,
+        0,
+        int(np.isinf(lower_bounds).sum()),
+    )
     for low, score, point in zip(lower_bounds, scores, points, strict=True):
         assert low <= score.low * (1 + ROUNDING)
         assert score.low <= score.loss

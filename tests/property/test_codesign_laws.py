@@ -74,15 +74,15 @@ def test_what_bounds_leave_out_is_never_the_best(seed):
     for found in (pruned, every):
         census = found.census
         closed = (
-            census.num_beyond,
+            census.num_over_limit,
             census.num_unshardable,
-            census.num_unfit,
-            census.num_bounded_away,
+            census.num_out_of_memory,
+            census.num_pruned,
             census.num_scored,
         )
         assert sum(closed) == census.num_systems == asked.space.num_points
         assert (found.gap_frac == 0) == (census.num_open == 0)
-    assert every.census.num_bounded_away == 0
+    assert every.census.num_pruned == 0
 
 
 @settings(max_examples=3)

@@ -114,10 +114,10 @@ def test_any_plan_is_read_or_refused(tmp_path, model, plan):
 @MANY
 @given(
     st.dictionaries(st.sampled_from(sorted(written_keys(Transformer))), wholes | scalars, max_size=5),
-    st.none() | st.fixed_dictionaries({"num_experts": wholes, "num_chosen": wholes, "width": wholes}),
+    st.none() | st.fixed_dictionaries({"num_experts": wholes, "num_experts_per_token": wholes, "width": wholes}),
     st.none()
     | st.fixed_dictionaries(
-        dict.fromkeys(("query_rank", "kv_rank", "plain_width", "rotary_width", "value_width"), wholes)
+        dict.fromkeys(("query_rank", "kv_rank", "nope_width", "rotary_width", "value_width"), wholes)
     ),
 )
 def test_any_model_is_read_or_refused(tmp_path, fields, experts, latent):

@@ -17,7 +17,7 @@ from dovetail.files.job import load_plan
 from dovetail.files.plan_text import plan_text
 from dovetail.hardware.clusters import clusters
 from dovetail.parallel.frameworks import frameworks
-from dovetail.parallel.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan
+from dovetail.parallel.plan import AXES, CONTEXT_COMM_TYPES, RECOMPUTE_POLICIES, Overlap, Plan
 from dovetail.report.launchers.frameworks import launchers
 from dovetail.report.launchers.launch import Launch, launch_text
 from dovetail.workload.experts import Experts
@@ -29,7 +29,7 @@ NUM_MICROBATCHES = 16
 DENSE = Transformer(
     name="wide", num_layers=64, hidden=1024, num_heads=16, num_kv_heads=8, head_width=64, ffn_width=4096, vocab=1000
 )
-SPARSE = replace(DENSE, name="sparse", experts=Experts(num_experts=8, num_chosen=2, width=1024))
+SPARSE = replace(DENSE, name="sparse", experts=Experts(num_experts=8, num_experts_per_token=2, width=1024))
 SETTINGS = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 powers = st.sampled_from([1, 2, 4])
 
@@ -48,7 +48,7 @@ def plans_for(draw: st.DrawFn, shape: Transformer) -> Plan:
     tp, cp, pp, dp = draw(powers), draw(powers), draw(powers), draw(powers)
     has_experts = shape.experts is not None
     is_dealt = shape.num_kv_heads % (tp * cp) == 0  # all-to-all deals heads out
-    exchanges = [name for name in CONTEXT_EXCHANGES if is_dealt or name != "all-to-all"]
+    exchanges = [name for name in CONTEXT_COMM_TYPES if is_dealt or name != "all-to-all"]
     interleave = draw(st.sampled_from([1, 2, 4])) if pp > 1 else 1
     schedule = draw(st.sampled_from(["1f1b", "gpipe", "zb-h1"] if interleave == 1 and pp > 1 else ["1f1b"]))
     if interleave == 2:
@@ -64,14 +64,14 @@ def plans_for(draw: st.DrawFn, shape: Transformer) -> Plan:
         tensor_parallel=tp,
         sequence_parallel=draw(st.booleans()) or has_experts,
         context_parallel=cp,
-        context_exchange=draw(st.sampled_from(exchanges)),
+        context_comm_type=draw(st.sampled_from(exchanges)),
         pipeline_parallel=pp,
         interleave=interleave,
         schedule=schedule,
         data_parallel=dp,
         expert_parallel=ep,
         expert_tensor_parallel=draw(st.sampled_from([1, tp])) if has_experts else 1,
-        sends_once=draw(st.booleans()),
+        deduplicated_dispatch=draw(st.booleans()),
         zero_stage=draw(st.integers(0, 3)),
         microbatch=draw(st.integers(1, 3)),
         recompute=recompute,

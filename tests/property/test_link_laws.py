@@ -72,8 +72,8 @@ def test_over_whole_dimensions_closed_form_and_events_agree(
     collective: str, parts: tuple[Dimension, ...], payload_bytes: float
 ) -> None:
     found = answer(collective, payload_bytes, parts)
-    [closed_s] = found.closed_s
-    assert closed_s == pytest.approx(found.time_s, rel=1e-9)
+    [closed_form_s] = found.closed_form_s
+    assert closed_form_s == pytest.approx(found.time_s, rel=1e-9)
 
 
 def interleaved(num_devices: int, num_ranks: int, stride: int) -> tuple[tuple[int, ...], ...]:
@@ -104,9 +104,9 @@ def test_of_groups_in_part_of_a_dimension_closed_form_and_events_agree(
     num_devices, num_ranks, stride = shape
     part = data.draw(dimensions("x", kind=kind, num_devices=num_devices))
     span = Span(dimension=part, num_ranks=num_ranks, stride=stride)
-    closed_s = collectives[collective](payload_bytes, (span,), 1.0)
+    closed_form_s = collectives[collective](payload_bytes, (span,), 1.0)
     found = answer(collective, payload_bytes, (part,), interleaved(*shape))
-    assert closed_s == pytest.approx(found.time_s, rel=apart_frac(collective, span))
+    assert closed_form_s == pytest.approx(found.time_s, rel=apart_frac(collective, span))
 
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Link)])
@@ -117,4 +117,4 @@ def test_every_field_of_a_link_moves_the_closed_form_as_it_moves_events(collecti
         other = replace(plain, link=replace(PLAIN, **{field: 1.5 * getattr(PLAIN, field)}))
         before, after = (answer(collective, 1 * MEGA, (part,)) for part in (plain, other))
         assert after.time_s != before.time_s, f"{field} moves nothing on a {kind}"
-        assert after.closed_s[0] - before.closed_s[0] == pytest.approx(after.time_s - before.time_s, rel=1e-6)
+        assert after.closed_form_s[0] - before.closed_form_s[0] == pytest.approx(after.time_s - before.time_s, rel=1e-6)

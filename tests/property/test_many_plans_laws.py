@@ -19,7 +19,7 @@ from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension, Topology
 from dovetail.parallel.check import check_plan
 from dovetail.parallel.placement import placement
-from dovetail.parallel.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
+from dovetail.parallel.plan import AXES, CONTEXT_COMM_TYPES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
 from dovetail.step.pipelines import PipelineShape, StageTimes, check_schedule, pipelines
 from dovetail.step.step import Step, step_times, training_step, training_steps
 from dovetail.units import GIGA, MICRO
@@ -68,13 +68,13 @@ def plans(draw: st.DrawFn) -> Plan:
         tensor_parallel=tensor,
         sequence_parallel=draw(st.booleans()),
         context_parallel=context,
-        context_exchange=draw(st.sampled_from(CONTEXT_EXCHANGES)),
+        context_comm_type=draw(st.sampled_from(CONTEXT_COMM_TYPES)),
         pipeline_parallel=stages,
         interleave=draw(st.sampled_from(chunks)),
         data_parallel=max(1, NUM_DEVICES // (tensor * context * stages)),
         expert_parallel=experts,
         expert_tensor_parallel=draw(st.sampled_from((1, tensor))),
-        sends_once=draw(st.booleans()),
+        deduplicated_dispatch=draw(st.booleans()),
         zero_stage=draw(st.integers(0, 3)),
         microbatch=draw(st.sampled_from((1, 1, 2))),
         recompute=(draw(st.sampled_from(RECOMPUTE_POLICIES)),),

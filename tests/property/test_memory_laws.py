@@ -15,7 +15,7 @@ from dovetail.errors import InvalidInput
 from dovetail.evaluate import memory_use
 from dovetail.parallel.check import check_plan
 from dovetail.parallel.frameworks import frameworks
-from dovetail.parallel.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
+from dovetail.parallel.plan import AXES, CONTEXT_COMM_TYPES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
 from dovetail.parallel.sharding import shard, shard_plans
 from dovetail.step.memory_needs import need_bytes
 from dovetail.step.pipelines import check_schedule, pipelines
@@ -30,7 +30,7 @@ MODELS = ("gpt2-345m", "llama3-8b", "mixtral-8x7b", "deepseek-v3", "t5-large", "
 PRECISIONS = {
     "mixed": Precision(),
     "gradients in bf16": Precision(gradients="bf16"),
-    "fp32 weights": Precision(weights="fp32", has_master_weights=False, are_gradients_standing=False),
+    "fp32 weights": Precision(weights="fp32", has_master_weights=False, has_persistent_gradients=False),
 }
 
 
@@ -55,7 +55,7 @@ def plans(draw: st.DrawFn) -> Plan:
         tensor_parallel=tensor,
         sequence_parallel=is_sequence,
         context_parallel=draw(st.sampled_from((1, 1, 2))),
-        context_exchange=draw(st.sampled_from(CONTEXT_EXCHANGES)),
+        context_comm_type=draw(st.sampled_from(CONTEXT_COMM_TYPES)),
         pipeline_parallel=stages,
         interleave=draw(st.sampled_from(chunks)),
         schedule=schedule if stages > 1 else "1f1b",

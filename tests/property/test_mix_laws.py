@@ -86,7 +86,7 @@ def workload(num_layers: int, num_dense: int, pattern: LayerPattern = ()) -> Wor
         vocab=32_000,
         hidden=4096,
         ffn_width=8192,
-        experts=Experts(num_experts=4, num_chosen=2, width=4096, shared_width=4096, router_bias=True),
+        experts=Experts(num_experts=4, num_experts_per_token=2, width=4096, shared_width=4096, router_bias=True),
     )
     return Workload(model=replace(model, architecture=small), global_batch=16, seq=4096)
 

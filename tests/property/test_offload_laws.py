@@ -259,9 +259,9 @@ def test_copies_played_out_layer_by_layer_agree_with_the_longer_of_compute_and_c
     """
     times = LayerTimes(num_layers=num_layers, forward_s=layer_s[0], backward_s=layer_s[1], copy_s=copy_s)
     played_s = passes_end_s(in_turns(num_ahead, num_microbatches), times)
-    closed_s = num_microbatches * num_layers * sum(max(each_s, copy_s) for each_s in layer_s)
+    closed_form_s = num_microbatches * num_layers * sum(max(each_s, copy_s) for each_s in layer_s)
     spared_s = 2 * num_microbatches * sum(max(0.0, copy_s - each_s) for each_s in layer_s)
-    assert closed_s - spared_s - NEAR <= played_s <= closed_s + 2 * copy_s + NEAR
+    assert closed_form_s - spared_s - NEAR <= played_s <= closed_form_s + 2 * copy_s + NEAR
 
 
 @given(num_layers=st.integers(2, 12), num_microbatches=st.integers(2, 10), share=st.floats(0, 1))

@@ -89,7 +89,13 @@ def same_front(scorer: Scorer, axes: tuple[str, ...]) -> None:
     }
     assert {one.score.point for one in found.systems} == expected
     census = found.census
-    parts = census.num_beyond + census.num_unshardable + census.num_unfit + census.num_bounded_away + census.num_scored
+    parts = (
+        census.num_over_limit
+        + census.num_unshardable
+        + census.num_out_of_memory
+        + census.num_pruned
+        + census.num_scored
+    )
     assert parts == census.num_systems == scorer.question.space.num_points
 
 

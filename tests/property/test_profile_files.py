@@ -128,5 +128,5 @@ def test_a_chakra_trace_that_is_cut_or_changed_anywhere_is_read_or_refused(data)
 def test_the_good_ones_are_read():
     found = loaded(json.dumps(GOOD).encode())
     assert [one.kind for one in found.ops] == ["linear", "linear"]
-    assert len(found.exchanges) == 1
+    assert len(found.collectives) == 1
     assert loaded(CHAKRA, "trace.0.et").ops[0].time_s == pytest.approx(80e-6)

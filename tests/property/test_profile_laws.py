@@ -167,7 +167,7 @@ def profiles(draw):
 @given(profiles())
 def test_all_the_time_of_a_profile_is_compared_or_left_out(profile):
     found = profiled(profile, CHIP)
-    left_s = sum(one.total_s for one in found.left_out) + sum(one.total_s for one in found.exchanges)
+    left_s = sum(one.total_s for one in found.left_out) + sum(one.total_s for one in found.collectives)
     assert found.measured_s + left_s == pytest.approx(profile.busy_s)
     assert sum(row.op.num_runs for row in found.rows) == sum(op.num_runs for op in profile.ops)
 

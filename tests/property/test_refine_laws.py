@@ -18,7 +18,7 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.endpoints import endpoint_names
 from dovetail.parallel.check import check_plan
-from dovetail.parallel.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
+from dovetail.parallel.plan import CONTEXT_COMM_TYPES, RECOMPUTE_POLICIES, Overlap, Plan, columns_of
 from dovetail.parallel.sharding import shard
 from dovetail.search.planners import refine
 from dovetail.search.planners.bounds.pipeline_lower_bounds import pipeline_lower_bound_s
@@ -133,7 +133,7 @@ def short(name: str, num_layers: int) -> Model:
     model = models[name]()
     fewer: dict[str, Any] = {"num_layers": num_layers}
     if name == "deepseek-v3":
-        experts = Experts(num_experts=4, num_chosen=2, width=2048, shared_width=2048, router_bias=True)
+        experts = Experts(num_experts=4, num_experts_per_token=2, width=2048, shared_width=2048, router_bias=True)
         fewer |= {"num_dense_layers": 2, "hidden": 4096, "experts": experts}
     return replace(model, architecture=replace(model.architecture, **fewer))  # type: ignore[type-var]
 
@@ -149,7 +149,7 @@ def bases(draw: st.DrawFn, num_layers: int) -> Plan:
         tensor_parallel=tensor,
         sequence_parallel=tensor > 1 and draw(st.booleans()),
         context_parallel=draw(st.sampled_from((1, 1, 2))),
-        context_exchange=draw(st.sampled_from(CONTEXT_EXCHANGES)),
+        context_comm_type=draw(st.sampled_from(CONTEXT_COMM_TYPES)),
         pipeline_parallel=num_stages,
         interleave=draw(st.sampled_from([v for v in chunks if num_stages * v <= num_layers])),
         schedule=schedule,

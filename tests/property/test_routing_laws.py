@@ -47,7 +47,7 @@ def plans(draw: st.DrawFn) -> Plan:
         data_parallel=32 // (tensor * pipeline),
         expert_parallel=draw(st.sampled_from((1, 2, 4))),
         expert_tensor_parallel=draw(st.sampled_from((1, tensor))),
-        sends_once=draw(st.booleans()),
+        deduplicated_dispatch=draw(st.booleans()),
         zero_stage=draw(st.integers(0, 3)),
         recompute=(draw(st.sampled_from(RECOMPUTE_POLICIES)),),
         overlap=Overlap(expert=draw(st.booleans()), routing=draw(st.booleans())),
@@ -81,7 +81,7 @@ def test_no_imbalance_costs_more_than_the_capacity_and_padding_costs_all_of_it(
     name: str, plan: Plan, imbalance: float, capacity: float
 ) -> None:
     capped = step_s(routed(name, expert_imbalance=imbalance, capacity_factor=capacity), plan)
-    padded = step_s(routed(name, expert_imbalance=imbalance, capacity_factor=capacity, pads=True), plan)
+    padded = step_s(routed(name, expert_imbalance=imbalance, capacity_factor=capacity, pads_to_capacity=True), plan)
     assert capped <= padded * (1 + EQUAL)
     if capacity <= min(imbalance, plan.expert_parallel):
         assert capped == pytest.approx(padded, rel=EQUAL)

@@ -34,7 +34,7 @@ PLANS = {
     "gpt2-345m": (
         Plan(data_parallel=16, zero_stage=3),
         Plan(pipeline_parallel=4, interleave=2, data_parallel=4, recompute=("selective",)),
-        Plan(tensor_parallel=2, context_parallel=4, context_exchange="ring", data_parallel=2, zero_stage=2),
+        Plan(tensor_parallel=2, context_parallel=4, context_comm_type="ring", data_parallel=2, zero_stage=2),
     ),
     "mixtral-8x7b": (
         Plan(tensor_parallel=4, sequence_parallel=True, data_parallel=4, expert_parallel=4, zero_stage=1),
@@ -70,8 +70,8 @@ def test_steps_on_many_clusters_are_those_of_each_alone(model, plan, more_frac):
 def test_steps_on_clusters_of_several_parts_are_those_of_each_alone():
     between = Link(bandwidth_bytes_per_s=20 * GIGA, latency_s=8 * MICRO)
     parts = (cluster("dgx-h100", 8), cluster("dgx-a100", 8))
-    whole = HeterogeneousCluster(name="mixed", parts=parts, between=between)
-    faster = [replace(whole, parts=(first, parts[1])) for first in perturbed_clusters(parts[0], 0.1).values()] + [
+    whole = HeterogeneousCluster(name="mixed", pools=parts, between=between)
+    faster = [replace(whole, pools=(first, parts[1])) for first in perturbed_clusters(parts[0], 0.1).values()] + [
         replace(whole, between=replace(between, latency_s=4 * MICRO))
     ]
     graph, plan = graph_of("gpt2-345m"), Plan(tensor_parallel=4, pipeline_parallel=4, data_parallel=1)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dovetail.parallel.block_memory import kept_bytes
 from dovetail.parallel.check import check_plan
 from dovetail.parallel.layout import layers_per_chunk
-from dovetail.parallel.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Plan
+from dovetail.parallel.plan import CONTEXT_COMM_TYPES, RECOMPUTE_POLICIES, Plan
 from dovetail.parallel.sharding import executed_flop, shard
 from dovetail.workload.graph import Axis, Graph, Phase
 from dovetail.workload.layers import Sample
@@ -98,7 +98,7 @@ def test_flop_of_all_shards_sum_to_the_whole(name: str, data: st.DataObject) -> 
 def test_executed_flop_are_those_of_the_operators_that_devices_run(name: str, data: st.DataObject) -> None:
     """Those of a microbatch with each, attention over every part that comes round a ring, and the update once."""
     plan = data.draw(plans(sequence_parallel=True, has_experts=name == "mixtral-8x7b"))
-    plan = replace(plan, context_exchange=data.draw(st.sampled_from(CONTEXT_EXCHANGES)))
+    plan = replace(plan, context_comm_type=data.draw(st.sampled_from(CONTEXT_COMM_TYPES)))
     graph = graph_of(name, batch=plan.data_parallel * plan.microbatch * 2)
     cut = shard(graph, plan)
     per_microbatch = once = 0.0
@@ -172,7 +172,7 @@ def test_recompute_never_keeps_more(plan: Plan) -> None:
     graph = graph_of("gpt2-345m", batch=plan.data_parallel * plan.microbatch, attention="unfused")
     block = next(block for _, block in shard(graph, replace(plan, recompute=("none",))).held(0) if block.is_layer)
     assert kept_bytes(block, "full") < kept_bytes(block, "selective") < kept_bytes(block, "none")
-    assert kept_bytes(block, "full") < kept_bytes(block, "light") < kept_bytes(block, "none")
+    assert kept_bytes(block, "full") < kept_bytes(block, "norm-activation") < kept_bytes(block, "none")
 
 
 def test_an_axis_code_is_one_bit_each() -> None:

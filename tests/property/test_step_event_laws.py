@@ -49,7 +49,7 @@ def cluster() -> Cluster:
 def mixed() -> HeterogeneousCluster:
     parts = (clusters["dgx-h100"].build(8), clusters["dgx-a100"].build(8))
     return HeterogeneousCluster(
-        name="mixed", parts=parts, between=Link(bandwidth_bytes_per_s=10 * GIGA, latency_s=1e-5)
+        name="mixed", pools=parts, between=Link(bandwidth_bytes_per_s=10 * GIGA, latency_s=1e-5)
     )
 
 
@@ -64,7 +64,7 @@ def plans(draw: st.DrawFn) -> Plan:
         tensor_parallel=tp,
         sequence_parallel=tp > 1 and draw(st.booleans()),
         context_parallel=cp,
-        context_exchange=draw(st.sampled_from(("gather", "ring", "all-to-all"))) if cp > 1 else "gather",
+        context_comm_type=draw(st.sampled_from(("gather", "ring", "all-to-all"))) if cp > 1 else "gather",
         pipeline_parallel=pp,
         data_parallel=NUM_DEVICES // (pp * tp * cp),
         interleave=SCHEDULES[schedule] if schedule != "dualpipe" else 1,

@@ -17,7 +17,7 @@ SCORED = st.builds(
     loss=NUMBERS.filter(lambda loss: loss > float("-inf")),
     excess_frac=st.floats(0, 10),
     also=st.lists(NUMBERS, max_size=8).map(tuple),
-    short_of=st.sampled_from(["", "num_tensor"]),
+    bottleneck=st.sampled_from(["", "num_tensor"]),
     plan=st.text(st.characters(codec="utf-8")),
 )
 
@@ -35,9 +35,9 @@ def test_a_row_comes_back_as_it_was(one, seed):
 
 @given(SCORED, st.data())
 def test_a_bit_turned_in_the_numbers_never_passes(one, data):
-    point, loss, told, short_of, plan = row_of(one, 1)
+    point, loss, told, bottleneck, plan = row_of(one, 1)
     bit = data.draw(st.integers(0, 8 * len(told) - 1))
     turned = bytearray(told)
     turned[bit // 8] ^= 1 << bit % 8
     with pytest.raises(DamagedRow):
-        list(scored_rows([(point, loss, bytes(turned), short_of, plan)], 1))
+        list(scored_rows([(point, loss, bytes(turned), bottleneck, plan)], 1))

@@ -17,7 +17,7 @@ from dovetail.hardware.catalog import chips
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import DIMENSION_KINDS, Dimension, Span, Topology
-from dovetail.parallel.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Overlap, Plan
+from dovetail.parallel.plan import CONTEXT_COMM_TYPES, RECOMPUTE_POLICIES, Overlap, Plan
 from dovetail.step.step import training_step
 from dovetail.units import GIGA, MICRO
 from dovetail.workload.graph import Graph
@@ -48,18 +48,18 @@ def plans(draw: st.DrawFn) -> Plan:
     interleave = draw(st.sampled_from((1, 2))) if pipeline > 1 else 1
     flags = {field.name: draw(st.booleans()) for field in fields(Overlap)}
     experts = draw(st.sampled_from((1, 2, 4)))
-    exchanges = [e for e in CONTEXT_EXCHANGES if e != "all-to-all" or tensor * context <= 8]  # key-value heads
+    exchanges = [e for e in CONTEXT_COMM_TYPES if e != "all-to-all" or tensor * context <= 8]  # key-value heads
     return Plan(
         tensor_parallel=tensor,
         sequence_parallel=True,
         context_parallel=context,
-        context_exchange=draw(st.sampled_from(exchanges)),
+        context_comm_type=draw(st.sampled_from(exchanges)),
         pipeline_parallel=pipeline,
         interleave=interleave,
         data_parallel=64 // (tensor * pipeline * context),
         expert_parallel=experts,
         expert_tensor_parallel=1,
-        sends_once=draw(st.booleans()),
+        deduplicated_dispatch=draw(st.booleans()),
         zero_stage=draw(st.integers(0, 3)),
         recompute=(draw(st.sampled_from(RECOMPUTE_POLICIES)),),
         axis_order=tuple(draw(st.permutations(("tp", "cp", "dp", "pp")))),

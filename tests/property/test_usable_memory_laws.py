@@ -127,7 +127,7 @@ def test_parts_of_a_cluster_are_each_held_to_their_own_usable_memory(headroom_fr
     cluster = clusters["dgx-h100"].build(8)
     parts = (replace(cluster.with_headroom(headroom_frac), name="other"), cluster)
     mixed = HeterogeneousCluster(
-        name="two", parts=parts, between=Link(bandwidth_bytes_per_s=25 * GIGA, latency_s=8 * MICRO), sources=()
+        name="two", pools=parts, between=Link(bandwidth_bytes_per_s=25 * GIGA, latency_s=8 * MICRO), sources=()
     )
     plan = Plan(pipeline_parallel=2, tensor_parallel=8, stage_pools=(1, 0))
     assert usable_by_stage(plan, mixed) == (parts[1].usable_bytes, parts[0].usable_bytes)

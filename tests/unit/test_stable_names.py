@@ -16,6 +16,7 @@ from dovetail.parallel.plan import Overlap, Plan
 from dovetail.search.codesign.rows import plan_facts, question_facts
 from dovetail.search.mining.identity import digest_of
 from dovetail.search.mining.task import whole_batch
+from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.stable_names import TYPES, StableField, StableType, stable_facts, stable_type
 from dovetail.workload.operators import DTYPES, OPERATORS
 from tests.codesign_questions import CASES, question, workload
@@ -281,3 +282,11 @@ def test_a_type_without_a_stable_name_is_named():
     unknown: Any = {"no_such_field": 1}
     with pytest.raises(KeyError, match="no_such_field"):
         stable_type(Plan).python_names(unknown)
+
+
+def test_a_value_that_was_renamed_is_hashed_and_kept_by_its_old_name_and_read_by_both() -> None:
+    plan = Plan(recompute=("norm-activation",), framework="megatron-lm")
+    assert plan_facts(plan) == {"recompute": ["light"], "framework": "megatron"}
+    assert plan == Plan(recompute=("light",), framework="megatron")
+    assert PlanSpace(recompute=("alternate", "full")).recompute == ("selective-op", "full")
+    assert stable_facts(PlanSpace(recompute=("selective-op",)))["recompute"] == ("alternate",)

@@ -129,10 +129,10 @@ def test_the_command_shows_the_study_as_tables_json_and_figures(study, monkeypat
 
 def test_beyond_is_json_for_programs(found, monkeypatch, capsys):
     monkeypatch.setattr(reproduced, "beyond", lambda: found)
-    record = json.loads(said(capsys, "--beyond", "--json"))
+    record = json.loads(said(capsys, "--modern-chips", "--json"))
     assert {"resnet-50", "gnmt", "dlrm"} < {row["workload"] for row in record["rows"]}
     assert record["verdict"]
-    assert said(capsys, "--beyond") == text_of(beyond_tables(beyond_record(found)))
+    assert said(capsys, "--modern-chips") == text_of(beyond_tables(beyond_record(found)))
     page = (ROOT / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
     assert {key for key in keys(record) if f"`{key}`" not in page} == set()
 

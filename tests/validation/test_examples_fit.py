@@ -45,7 +45,7 @@ def test_the_plan_of_an_example_leaves_4_percent_free(file):
 def test_plans_found_for_an_example_leave_4_percent_free(file):
     job = load_spec(str(file))
     if not isinstance(job.cluster, Cluster):
-        job_cluster = job.cluster.parts[0]  # planned by itself; parts together are under test_usable_memory_laws
+        job_cluster = job.cluster.pools[0]  # planned by itself; parts together are under test_usable_memory_laws
     else:
         job_cluster = job.cluster
     found = search_plans(

@@ -61,7 +61,7 @@ def check_is_as_recorded(record):
 def test_our_plan_in_phazes_space_is_no_worse_than_its_experts_and_every_key_is_explained(rows):
     def joint(case, terms) -> Joint:
         """Not searched here: what is looked at are the words for it."""
-        counts = {"num_chips": 4, "num_evaluated": 1, "num_bounded_away": 2, "num_infeasible": 1, "stopped_chips": 2}
+        counts = {"num_chips": 4, "num_evaluated": 1, "num_pruned": 2, "num_infeasible": 1, "stopped_chips": 2}
         found = expert_placement(case, terms)
         assert found is not None
         rate = found.sequences_per_s

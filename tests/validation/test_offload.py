@@ -23,8 +23,8 @@ TOLERANCE = 0.04
 @pytest.mark.parametrize("kept_mib", MEASURED_S)
 def test_a_pass_takes_as_long_as_its_compute_or_its_copies(kept_mib: int):
     copied_s = NUM_MICROBATCHES * NUM_LAYERS * kept_mib * MEBI / COPIED_BYTES_PER_S
-    closed_s = max(FORWARD_S, copied_s) + max(BACKWARD_S, copied_s)
-    assert closed_s == pytest.approx(MEASURED_S[kept_mib], rel=TOLERANCE)
+    closed_form_s = max(FORWARD_S, copied_s) + max(BACKWARD_S, copied_s)
+    assert closed_form_s == pytest.approx(MEASURED_S[kept_mib], rel=TOLERANCE)
 
 
 @pytest.mark.parametrize("kept_mib", MEASURED_S)

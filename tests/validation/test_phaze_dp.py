@@ -32,7 +32,7 @@ def test_our_optimum_is_the_recorded_one(study, name):
     [case] = [case for case in study.cases if case.name == name]
     assert case.ours.batch_s == pytest.approx(case.recorded.batch_s, abs=1e-9, rel=0)
     assert case.ours.expert_batch_s == pytest.approx(case.recorded.expert_batch_s, abs=1e-9, rel=0)
-    assert case.is_same_cut
+    assert case.is_same_partition
     assert case.holds
 
 

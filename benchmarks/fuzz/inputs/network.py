@@ -19,7 +19,7 @@ links:
   - {source: c, target: d, bandwidth: 50 GB/s, latency: 500 ns}
   - {source: d, target: a, bandwidth: 50 GB/s, latency: 500 ns}
   - {source: a, target: 4, bandwidth: 25 GB/s, latency: 1 us}
-  - {source: 4, target: c, bandwidth: 25 GB/s, latency: 1 us, oneway: true}
+  - {source: 4, target: c, bandwidth: 25 GB/s, latency: 1 us, one_way: true}
 """
 THEIRS = "topology: [ Switch, Ring ]\nnpus_count: [ 2, 2 ]\nbandwidth: [ 400.0, 50.0 ]\nlatency: [ 250.0, 1000.0 ]\n"
 SYSTEM = {

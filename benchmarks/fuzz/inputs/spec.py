@@ -25,13 +25,13 @@ MODEL = """\
 """
 MIXTURE = """\
 workload:
-  model: {base: mixtral-8x7b, num_layers: 4, experts: {num_experts: 8, num_chosen: 2, width: 1024}}
+  model: {base: mixtral-8x7b, num_layers: 4, experts: {num_experts: 8, num_experts_per_token: 2, width: 1024}}
   global_batch: 32
   seq: 512
   attention: flash-2
   kernels: compiled
   precision: {optimizer: adam, compute: fp8, weights: bf16, gradients: fp32, moments: fp32, master_weights: true}
-  routing: {expert_imbalance: 1.3, capacity_factor: 1.25, pads: true}
+  routing: {expert_imbalance: 1.3, capacity_factor: 1.25, pads_to_capacity: true}
 cluster:
   name: llama3-grandteton
   devices: 16
@@ -54,7 +54,7 @@ plan:
   recompute_layers: [1, 1]
   offload_activations_frac: 0.5
   offload_optimizer: true
-  framework: megatron
+  framework: megatron-lm
   axis_order: [tp, cp, dp, pp]
   overlap: {data: true, tensor: false, expert: true}
 """

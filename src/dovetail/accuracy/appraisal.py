@@ -25,18 +25,18 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """CPU seconds for one of `noun`, the median of `num_runs`; with no `noun`, for the operation as a whole."""
+    """CPU seconds for one of `item`, the median of `num_runs`; with no `item`, for the operation as a whole."""
 
     operation: str
     what: str
-    noun: str
-    each_s: float
+    item: str
+    per_item_s: float
     num_runs: int
     peers: tuple[PeerSpeed, ...]
 
     def ratio_to(self, peer: PeerSpeed) -> float:
         """How many times as long the peer takes, by the best that was recorded of it."""
-        return peer.least_s / self.each_s
+        return peer.least_s / self.per_item_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Appraisal:
     machine: Machine
     speeds: tuple[Speed, ...]
     gaps: tuple[Gap, ...]
-    untried: tuple[Untried, ...] = ()
+    not_measured: tuple[Untried, ...] = ()
 
 
 def gap_over(what: str, gaps_frac: list[float], source: str) -> Gap:

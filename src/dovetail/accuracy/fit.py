@@ -34,7 +34,7 @@ class Fit:
 
     chip: Chip
     fitted: tuple[tuple[str, float, float], ...]  # number, before, after
-    untouched: tuple[str, ...]  # numbers that no row tells anything about, or that were right
+    unchanged: tuple[str, ...]  # numbers that no row tells anything about, or that were right
     num_rows: int
     before_frac: float
     after_frac: float
@@ -68,7 +68,7 @@ def fit(prepared: Sequence[Prepared], chip: Chip, told: Told = lambda _: None) -
     return Fit(
         chip=best,
         fitted=tuple(pair for pair in pairs if pair[1] != pair[2]),
-        untouched=tuple(name for name, before, after in pairs if before == after),
+        unchanged=tuple(name for name, before, after in pairs if before == after),
         num_rows=len(measured),
         before_frac=float(errors_frac(chip).mean()),
         after_frac=float(errors_frac(best).mean()),

@@ -24,7 +24,7 @@ from dovetail.workload.transformer import Transformer
 
 # torch on one device: everything in bf16, gradients freed at each step
 PURE_BF16 = Precision(
-    gradients="bf16", moments="bf16", loss="bf16", has_master_weights=False, are_gradients_standing=False
+    gradients="bf16", moments="bf16", loss="bf16", has_master_weights=False, has_persistent_gradients=False
 )
 # hidden, heads, vocabulary of the measured GPTs
 GPT_SHAPES = {

@@ -22,7 +22,7 @@ from dovetail.workload.optimizer import Precision
 from dovetail.workload.transformer import Transformer
 
 Fields = Mapping[str, str]
-FRAMEWORK_WORDS = ("megatron", "deepspeed", "torchtitan")
+FRAMEWORK_WORDS = ("megatron", "deepspeed", "torchtitan")  # as sources have them
 # Microbatches that zero-bubble schedules hold, on every stage: ZB-1p no more than 1F1B's first stage, ZB-2p up to
 # 2p - 1 (Qi et al. 2024, table 2 and section 4.1)
 ZERO_BUBBLE: Mapping[str, Callable[[int, int], float]] = {
@@ -31,7 +31,7 @@ ZERO_BUBBLE: Mapping[str, Callable[[int, int], float]] = {
 }
 MEGATRON = Precision()
 # FSDP2 as TorchTitan runs it: fp32 parameters, gradients and moments, all sharded; bf16 when gathered
-FSDP = Precision(weights="fp32", has_master_weights=False, are_gradients_standing=False)
+FSDP = Precision(weights="fp32", has_master_weights=False, has_persistent_gradients=False)
 # Megatron-LM with --fp16 accumulates gradients in fp16, as the script of the zero-bubble runs has it
 MEGATRON_FP16 = Precision(compute="fp16", gradients="fp16")
 # DeepSpeed ZeRO-1 with fp16: gradients as fp16; with bf16 they are accumulated in fp32
@@ -118,7 +118,7 @@ def _simumax_job(row: Fields) -> Job:
         expert_parallel=_whole(row, "ep", 1),
         zero_stage=1,
         microbatch=batch,
-        framework="megatron",
+        framework="megatron-lm",
     )
     sample = Sample(batch=batch * dp * 4 * pp, seq=_whole(row, "seq"), dtype="bf16")
     return Job(model=_cut(row["model"], _whole(row, "layers")), sample=sample, plan=plan, precision=MEGATRON)
@@ -142,7 +142,7 @@ def _torchtitan_job(row: Fields) -> Job:
         context_parallel=_whole(row, "cp", 1),
         zero_stage=3,
         microbatch=local_batch // pp,
-        recompute=("full" if row["recompute"] == "full" else "alternate",),
+        recompute=("full" if row["recompute"] == "full" else "selective-op",),
         framework="torchtitan",
     )
     kernels = "compiled" if "compile" in row["notes"] and "_2025" in row["source"] else "eager"
@@ -207,12 +207,12 @@ def _num_layers_called(name: str, hidden: int, num_stages: int) -> int:
 
 def _cut(name: str, layers: int) -> Transformer:
     """A model by the publisher's name, cut to some layers."""
-    latent = LatentAttention(query_rank=1536, kv_rank=512, plain_width=128, rotary_width=64, value_width=128)
+    latent = LatentAttention(query_rank=1536, kv_rank=512, nope_width=128, rotary_width=64, value_width=128)
     if name.startswith("deepseekv2"):
-        experts = Experts(num_experts=160, num_chosen=6, width=1536, shared_width=2 * 1536)
+        experts = Experts(num_experts=160, num_experts_per_token=6, width=1536, shared_width=2 * 1536)
         shape = {"hidden": 5120, "ffn_width": 12_288, "vocab": 102_400, "experts": experts}
     elif name.startswith("deepseekv3"):
-        experts = Experts(num_experts=256, num_chosen=8, width=2048, shared_width=2048)
+        experts = Experts(num_experts=256, num_experts_per_token=8, width=2048, shared_width=2048)
         shape = {"hidden": 7168, "ffn_width": 18_432, "vocab": 129_280, "experts": experts}
     else:
         known = {"llama3_70b": "llama3-70b", "llama3_405b": "llama3-405b"}.get(name.split(" ")[0], name)

@@ -60,8 +60,8 @@ class Profiled:
         return sum(row.op.num_runs * row.predicted_s for row in self.rows)
 
     @property
-    def exchanges(self) -> tuple[MeasuredExchange, ...]:
-        return self.profile.exchanges
+    def collectives(self) -> tuple[MeasuredExchange, ...]:
+        return self.profile.collectives
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -118,7 +118,7 @@ def as_profiled(chip: Chip, profile: Profile) -> Chip:
 
     Profilers time a kernel from its start to its end. What passes until the next one starts is a step's all the same.
     """
-    calibration = chip.calibration if profile.is_of_host else replace(chip.calibration, launch_s=0.0)
+    calibration = chip.calibration if profile.is_host_time else replace(chip.calibration, launch_s=0.0)
     return replace(chip, measured=NOT_MEASURED, calibration=calibration)
 
 

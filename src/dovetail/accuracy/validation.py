@@ -74,11 +74,11 @@ class ScoredSet:
     rows: tuple[Compared, ...]
     scored: tuple[Scored, ...]
     skipped: tuple[tuple[str, int], ...]
-    decided: tuple[Decided, ...] = ()
-    beside: tuple[Beside, ...] = ()
+    memory_verdicts: tuple[Decided, ...] = ()
+    peers: tuple[Beside, ...] = ()
     choices: tuple[Choice, ...] = ()
-    unjudged: tuple[Unjudged, ...] = ()  # bars on choosing, and peers, of publishers that have no rows here
-    peers_alone: tuple[Peer, ...] = ()
+    not_judged: tuple[Unjudged, ...] = ()  # bars on choosing, and peers, of publishers that have no rows here
+    peers_without_rows: tuple[Peer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,12 +114,12 @@ def validation(
 ) -> Validation:
     sets = [scored_set(one, num_worst) for one in prepared]
     judged = {choice.kind for one in sets for choice in one.choices}
-    met = {beside.peer for one in sets for beside in one.beside}
+    met = {beside.peer for one in sets for beside in one.peers}
     told = tuple(
         replace(
             one,  # what another set has rows of is judged there
-            unjudged=tuple(unjudged for unjudged in one.unjudged if unjudged.kind not in judged),
-            peers_alone=tuple(peer for peer in one.peers_alone if peer not in met),
+            not_judged=tuple(not_judged for not_judged in one.not_judged if not_judged.kind not in judged),
+            peers_without_rows=tuple(peer for peer in one.peers_without_rows if peer not in met),
         )
         for one in sets
     )
@@ -142,11 +142,11 @@ def scored_set(prepared: Prepared, num_worst: int = NUM_WORST) -> ScoredSet:
         rows=rows,
         scored=tuple(scored),
         skipped=prepared.skipped,
-        decided=decided,
-        beside=tuple(_beside(rows)) if has_promises else (),
+        memory_verdicts=decided,
+        peers=tuple(_beside(rows)) if has_promises else (),
         choices=tuple(_choices(scored, kinds, decided)) if prepared.promise else (),
-        unjudged=tuple(unjudged_choices(kinds)) if is_of_many else (),
-        peers_alone=tuple(peer for peer in PEERS if not {*peer.publishers} & {*kinds}) if is_of_many else (),
+        not_judged=tuple(unjudged_choices(kinds)) if is_of_many else (),
+        peers_without_rows=tuple(peer for peer in PEERS if not {*peer.publishers} & {*kinds}) if is_of_many else (),
     )
 
 

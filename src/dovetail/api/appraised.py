@@ -46,16 +46,16 @@ def machine() -> Machine:
 def timed(operation: Operation, clock: Clock = time.process_time) -> Speed:
     """The median of several runs of a warm operation, in CPU seconds of this process."""
     run = operation.made()
-    each_s = []
+    per_item_s = []
     for _ in range(operation.num_runs):
         began_s = clock()
         num_done = run()
-        each_s.append((clock() - began_s) / num_done)
+        per_item_s.append((clock() - began_s) / num_done)
     return Speed(
         operation=operation.name,
         what=operation.what,
-        noun=operation.noun,
-        each_s=median(each_s),
+        item=operation.item,
+        per_item_s=median(per_item_s),
         num_runs=operation.num_runs,
         peers=peers_of(operation.name),
     )
@@ -84,7 +84,7 @@ def appraised(
         machine=machine(),
         speeds=tuple(speeds),
         gaps=(*gaps, *load_gaps()),
-        untried=tuple(_untried(one) for one in needed if not _is_here(one, has)),
+        not_measured=tuple(_not_measured(one) for one in needed if not _is_here(one, has)),
     )
 
 
@@ -92,5 +92,5 @@ def _is_here(one: Needy, has: Has) -> bool:
     return not one.needs or has(one.needs)
 
 
-def _untried(one: Needy) -> Untried:
+def _not_measured(one: Needy) -> Untried:
     return Untried(what=one.what, why=f"{EXTRAS[one.needs]} is not installed; pip install 'dovetail-codesign[mine]'")

@@ -59,7 +59,7 @@ def searched(
         if found is None:
             return no_system(spec, question), tuple(history)
         report = _report(request, spec, metric, question, found, base, context)
-        if request.own_best:  # the last of all, as its searches take the place of this one in every worker
+        if request.per_model_best:  # the last of all, as its searches take the place of this one in every worker
             report = replace(report, per_model_best=_own_bests(request, spec, question, store, context))
         return report, tuple(history)
 

@@ -120,7 +120,7 @@ def _open_job_of(request: JobRequest) -> tuple[OpenJob, tuple[str, ...]]:
     with placed_in(request.spec):
         constraints = load_constraints(request.spec) if request.spec else ()
         own_plan, notes = _own_plan(request, workload, cluster)
-    job = OpenJob(workload=workload, cluster=cluster, own=own_plan, constraints=constraints, name=_name(request))
+    job = OpenJob(workload=workload, cluster=cluster, given=own_plan, constraints=constraints, name=_name(request))
     return job, notes
 
 
@@ -131,7 +131,7 @@ def _on_terms(request: JobRequest, cluster: AnyCluster) -> AnyCluster:
         return found
     try:
         if isinstance(found, HeterogeneousCluster):
-            return replace(found, parts=tuple(part.with_headroom(request.headroom) for part in found.parts))
+            return replace(found, pools=tuple(pool.with_headroom(request.headroom) for pool in found.pools))
         return found.with_headroom(request.headroom)
     except InvalidInput as error:
         raise InvalidInput(error.message, "--headroom") from None
@@ -249,7 +249,7 @@ def _cluster(request: JobRequest) -> AnyCluster:
     if not request.devices or request.devices == cluster.num_devices:
         return cluster
     if isinstance(cluster, HeterogeneousCluster):
-        raise InvalidInput("--devices resizes catalogue clusters, and this one has parts; change their devices instead")
+        raise InvalidInput("--devices resizes catalogue clusters, and this one has pools; change their devices instead")
     try:
         return _cluster_of(request, request.devices)
     except DovetailError as error:

@@ -12,6 +12,7 @@ from dovetail.api.requests.jobs import LaunchRequest
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.job import Job
 from dovetail.files.written import write_file
+from dovetail.parallel.frameworks import framework_name
 from dovetail.report.launchers.fallbacks import as_run
 from dovetail.report.launchers.frameworks import launchers
 from dovetail.report.launchers.launch import Launch, launch_record, launch_text
@@ -82,18 +83,24 @@ class LaunchScript(Answer):
 
 
 def launched(request: LaunchRequest) -> LaunchScript:
-    check_framework(request.framework)
+    framework = launcher_name(request.framework)
     job = job_of(request.part(JobRequest))
     with placed_in(request.spec):
-        found = nearest(launchers[request.framework], job.workload, job.cluster, job.plan)
+        found = nearest(launchers[framework], job.workload, job.cluster, job.plan)
     answer = LaunchScript(outcome=found, job=job, costs=_costs(found, job), call=request.call)
     return replace(answer, outcome=replace(found, notes=(*found.notes, *answer.differing)))
 
 
-def check_framework(name: str) -> None:
-    if not name:
+def launcher_name(said: str) -> str:
+    """The framework that is called `said`, by its one name; raises where a plan cannot be written for it."""
+    if not said:
         raise InvalidInput(f"--framework is missing; known: {', '.join(launchers.names())}")
+    try:
+        name = framework_name(said)
+    except InvalidInput:
+        name = said
     launchers[name]  # raises, naming what is close
+    return name
 
 
 def _costs(launch: Launch, job: Job) -> tuple[Cost, ...]:

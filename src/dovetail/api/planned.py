@@ -167,7 +167,7 @@ def question_of(job: OpenJob, request: PlanRequest) -> Question:
         objective=objectives[request.objective],
         constraints=constraints,
         space=space_under(constraints, job.workload.training_graph(), job.cluster.num_devices),
-        own=job.own,
+        given=job.given,
     )
 
 
@@ -202,7 +202,7 @@ def _searched(
                 num_refined=request.limit,
             )
         if is_even_only:
-            rule = "on a cluster of several parts stages hold as many layers as their chips are fast"
+            rule = "on a cluster of several pools stages hold as many layers as their chips are fast"
             raise InvalidInput(f"{rule}; leave uneven ones allowed", "stages")
         return search_plans_on_pools(
             question.workload,

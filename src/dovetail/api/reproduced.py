@@ -68,7 +68,7 @@ class Reproduction(Answer):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return TABLES["beyond" if self.request.beyond else self.request.paper](self.found)
+        return TABLES["beyond" if self.request.modern_chips else self.request.paper](self.found)
 
     @property
     def _record(self) -> Record:
@@ -86,7 +86,7 @@ class Reproduction(Answer):
     @property
     def figures(self) -> dict[str, str]:
         """The paper's figures as SVG, by the names of their files; ace alone has some."""
-        has_some = self.request.paper == "ace" and not self.request.beyond
+        has_some = self.request.paper == "ace" and not self.request.modern_chips
         return ace_figures(self.found) if has_some else {}
 
     def to_svg(self, folder: str | PathLike[str]) -> None:
@@ -109,16 +109,16 @@ def reproduced(request: ReproduceRequest, watched: Watched) -> Reproduction:
 
 def check_request(request: ReproduceRequest, *, has_figures: bool = False) -> None:
     """Raises where there is no such paper, or it has not what is asked of it; `has_figures` asks for its figures."""
-    paper, has_more = request.paper, request.beyond or request.refit or has_figures
+    paper, has_more = request.paper, request.modern_chips or request.refit or has_figures
     if paper not in PAPERS:
         raise InvalidInput(f"no paper is named {one_line(paper)!r}{did_you_mean(paper, PAPERS)}")
     if paper not in ("phaze", "wham") and (request.model or request.quick):
         raise InvalidInput("--model and --quick belong to phaze and wham; say them with one of these")
     if paper != "ace" and has_more:
         has = "is one table" if paper == "phaze-dp" else "has tables alone"
-        raise InvalidInput(f"{paper} {has}; say --beyond, --refit and --figures with ace")
-    if request.beyond and (has_figures or request.refit):
-        raise InvalidInput("--beyond is a table of its own; say --figures or --refit without it")
+        raise InvalidInput(f"{paper} {has}; say --modern-chips, --refit and --figures with ace")
+    if request.modern_chips and (has_figures or request.refit):
+        raise InvalidInput("--modern-chips is a table of its own; say --figures or --refit without it")
 
 
 def _record(request: ReproduceRequest, watched: Watched) -> Record:
@@ -128,7 +128,7 @@ def _record(request: ReproduceRequest, watched: Watched) -> Record:
         return phaze(request.model, watched.stepping, is_quick=request.quick)
     if request.paper == "phaze-dp":
         return _phaze_dp(watched)
-    if request.beyond:
+    if request.modern_chips:
         with watched.announced("simulating chips of 2026"):
             return beyond_record(beyond())
     with watched.announced("simulating the paper's sweeps"):

@@ -15,7 +15,7 @@ from dovetail.opsched.exact import Limit, exact_schedule
 from dovetail.opsched.fast import list_schedule
 from dovetail.opsched.problem import CoreSchedule
 from dovetail.opsched.work import core_problem, work_of
-from dovetail.parallel.plan import RECOMPUTE_POLICIES
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, recompute_policies
 from dovetail.report.core_schedule import fits, schedule_figures, schedule_processes
 from dovetail.report.figures import Figures, record_of, tables_of
 from dovetail.report.page import Page
@@ -91,10 +91,11 @@ def scheduled(request: ScheduleRequest) -> BlockSchedule:
     chip, model = as_chip(request.chip), as_model(request.model, request.seq)
     workload = Workload(model=model, global_batch=request.batch, seq=request.seq or model.seq)
     block = _block_named(workload.training_graph(), request.block)
-    if request.recompute not in RECOMPUTE_POLICIES:
-        hint = did_you_mean(request.recompute, RECOMPUTE_POLICIES)
-        raise InvalidInput(f"no recompute policy is named {request.recompute!r}{hint}", "--recompute")
-    work = work_of(with_recompute(block.ops, request.recompute), workload.precision, is_layer=block.is_layer)
+    [policy] = recompute_policies((request.recompute,))
+    if policy not in RECOMPUTE_POLICIES:
+        hint = did_you_mean(policy, RECOMPUTE_POLICIES)
+        raise InvalidInput(f"no recompute policy is named {policy!r}{hint}", "--recompute")
+    work = work_of(with_recompute(block.ops, policy), workload.precision, is_layer=block.is_layer)
     problem = core_problem(work, chip)
     found = exact_schedule(problem, limit) if request.exact else list_schedule(problem)
     names = {"model": model.name, "block": block.name, "chip": chip.name}

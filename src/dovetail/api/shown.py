@@ -88,10 +88,10 @@ def _records(name: str, kind: str) -> tuple[Record, ...]:
 
 
 def _with_chip(cluster: AnyCluster) -> tuple[Record, ...]:
-    """A cluster of one's own, its parts if it has several, and every figure of its chips."""
+    """A cluster of one's own, its pools if it has several, and every figure of its chips."""
     whole = (mixed_cluster_record(cluster),) if isinstance(cluster, HeterogeneousCluster) else ()
-    parts = tuple(cluster_record(part) for part in pools_of(cluster))
-    return (*whole, *parts, *(chip_record(chip) for chip in chips_of(cluster)))
+    pools = tuple(cluster_record(pool) for pool in pools_of(cluster))
+    return (*whole, *pools, *(chip_record(chip) for chip in chips_of(cluster)))
 
 
 def _spec_records(name: str) -> tuple[Record, ...]:

@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {  # of options and arguments, where thei
 }
 LABELS: dict[str, tuple[str, ...]] = {  # and of others the words that they take
     "--kind": ("model", "chip", "cluster", "plan"),
-    "--recompute": ("none", "light", "selective", "alternate", "full"),
+    "--recompute": ("none", "norm-activation", "selective", "selective-op", "full"),
     "--objective": ("time", "tokens/s", "tokens/s/$", "tokens/J", "headroom"),
     "--metric": ("throughput", "perf/tdp", "tokens/J", "$/token"),
     "--stages": ("one", "mosaic", "pooled"),

@@ -26,7 +26,7 @@ def launch(
 
     SPEC and its options are those of simulate. What the framework has no words for is named: not expressed.
     """
-    from dovetail.api.launched import check_framework, launched
+    from dovetail.api.launched import launched, launcher_name
     from dovetail.api.planned import title_of
     from dovetail.cli.html import check_html, show_html
     from dovetail.cli.results import check_plan_file
@@ -36,7 +36,7 @@ def launch(
     from dovetail.files.text import one_line
     from dovetail.files.written import check_writable, write_file
 
-    check_framework(request.framework)
+    launcher_name(request.framework)
     check_html(html)
     check_needed("--force", {"--out": bool(out), "--plan-file": bool(plan_file)}, is_said=force)
     if out:

@@ -36,6 +36,8 @@ def command(
         asked = request.parameters if request else ()
 
         def run(**typed: Any) -> None:
+            for each in (*asked, *own):  # what was typed by an old name, unless it was typed by the new one too
+                typed[each.name] = typed.pop(f"old_{each.name}", None) or typed[each.name]
             values = {each.name: each.parse(typed[each.name]) for each in own}
             words = {each.name: typed[each.name] for each in asked}
             found = function(request.parsed(words), **values) if request else function(**values)
@@ -56,7 +58,8 @@ _OPTIONS: dict[Callable[..., None], Callable[[], list[Parameter]]] = {}
 def add_options(run: Callable[..., None]) -> None:
     """Gives a command the signature that Typer reads; the list of all commands does without, and is quick."""
     if run in _OPTIONS:
-        parameters = [_typers(each) for each in _OPTIONS.pop(run)()]
+        ordered = _OPTIONS.pop(run)()
+        parameters = [_typers(each) for each in ordered] + [_old(each) for each in ordered if each.option.old_flag]
         run.__annotations__ = {each.name: each.annotation for each in parameters}
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
 
@@ -67,6 +70,16 @@ def _ordered(asked: tuple[Parameter, ...], own: tuple[Parameter, ...], before: M
         found += [one for one in own if before.get(one.name) == each.name]
         found.append(each)
     return [*found, *(one for one in own if one.name not in before)]
+
+
+def _old(each: Parameter) -> inspect.Parameter:
+    """An option by the name that it had before: read, and left out of the help."""
+    annotation: Any = bool if each.option.kind.is_flag else str | None
+    info = typer.Option(each.option.old_flag, hidden=True)
+    default = False if each.option.kind.is_flag else None
+    name = f"old_{each.name}"
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=Annotated[annotation, info])
 
 
 def _typers(each: Parameter) -> inspect.Parameter:

@@ -88,7 +88,7 @@ class Load:
 class NetworkAnswer:
     """Time of a collective, and how it was found.
 
-    `closed_s` holds the closed form's time where there is one. `timeline` is there when events were simulated.
+    `closed_form_s` holds the closed form's time where there is one. `timeline` is there when events were simulated.
     `endpoint_s` is the least time the chip needs for what it reads, adds and writes; `time_s` is no less.
     """
 
@@ -98,7 +98,7 @@ class NetworkAnswer:
     time_s: float
     bound_s: float
     engine: str
-    closed_s: tuple[float, ...]
+    closed_form_s: tuple[float, ...]
     endpoint_s: float = 0.0
     timeline: tuple[Timeline, ...] = ()
     loads: tuple[Load, ...] = ()
@@ -138,14 +138,14 @@ def network_answer(job: CollectiveJob, watch: Watch | None = None) -> NetworkAns
         bound_s = max(bound_s, bisection_bound_s(job.payload_bytes, groups, job.network.graph, job.dimensions))
     found = NetworkAnswer(
         job=job, num_ranks=groups.shape[1], num_groups=groups.shape[0], time_s=0.0, bound_s=bound_s,
-        engine="closed form", closed_s=_closed_s(job), endpoint_s=_endpoint_s(job),
+        engine="closed form", closed_form_s=_closed_form_s(job), endpoint_s=_endpoint_s(job),
     )  # fmt: skip
     if job.engine == "closed":
         if watch is not None:
             raise InvalidInput("a closed form has no timeline; ask the events engine for one", "--perfetto")
-        _check_closed(job, found.closed_s)
-        return replace(found, time_s=max(found.closed_s[0], found.endpoint_s))
-    _check_size(job, groups, has_closed=bool(found.closed_s))
+        _check_closed(job, found.closed_form_s)
+        return replace(found, time_s=max(found.closed_form_s[0], found.endpoint_s))
+    _check_size(job, groups, has_closed=bool(found.closed_form_s))
     timeline = simulate(job.network.graph, _program(job, groups), watch=watch)
     time_s = max(timeline.end_s, found.endpoint_s)
     loads = tuple(_loads(job.network.graph, timeline, time_s))
@@ -232,7 +232,7 @@ def _endpoint_s(job: CollectiveJob) -> float:
     return fed_s(job.endpoint, job.collective, job.payload_bytes, parts, bool(job.groups))
 
 
-def _closed_s(job: CollectiveJob) -> tuple[float, ...]:
+def _closed_form_s(job: CollectiveJob) -> tuple[float, ...]:
     """The closed form's time: one chunk, each dimension by the algorithm that suits it; none where there is no form."""
     named = [part for part in job.network.parts if not job.dimensions or part.name in job.dimensions]
     whole = [part for part in named if isinstance(part, Dimension)]
@@ -246,10 +246,10 @@ def _closed_s(job: CollectiveJob) -> tuple[float, ...]:
     return (float(checked_times_s(job.collective, job.payload_bytes, time_s)),)
 
 
-def _check_closed(job: CollectiveJob, closed_s: tuple[float, ...]) -> None:
+def _check_closed(job: CollectiveJob, closed_form_s: tuple[float, ...]) -> None:
     if job.num_chunks > 1 or job.is_themis:
         raise InvalidInput("the closed form is of one chunk; ask the events engine about several")
-    if not closed_s:
+    if not closed_form_s:
         raise InvalidInput(
             f"no closed form covers this {job.collective}: it takes whole dimensions of equal links by their own"
             " algorithms; ask the events engine"

@@ -97,12 +97,12 @@ def altered_cluster(state: State, job: OpenJob) -> AnyCluster:
     if not factors:
         return job.cluster
     if isinstance(job.cluster, HeterogeneousCluster):
-        raise InvalidInput("figures are changed of clusters of equal devices; change the file of one of several parts")
+        raise InvalidInput("figures are changed of clusters of equal devices; change the file of one of several pools")
     return altered(job.cluster, factors, job.workload.precision.compute)
 
 
 def figures_of_job(job: OpenJob) -> tuple[Figure, ...]:
-    """What may be changed of the job's hardware: nothing of a cluster of several parts."""
+    """What may be changed of the job's hardware: nothing of a cluster of several pools."""
     return figures_of(job.cluster, job.workload.precision.compute) if isinstance(job.cluster, Cluster) else ()
 
 

@@ -30,7 +30,7 @@ def cluster_groups(file: Upload | None = None, design: str = "") -> dict[str, Op
 
 
 def chip_groups() -> dict[str, Options]:
-    return {"": [("", "as the space has it"), *named(chips.names())]}
+    return {"": [("", "search-space value"), *named(chips.names())]}
 
 
 def named(names: Iterable[str]) -> Options:

@@ -122,7 +122,7 @@ def _column(state: State) -> Column:
     job = own.job
     facts = {
         "model": job.workload.model.name,
-        "samples a step": f"{job.workload.global_batch:,} x {job.workload.seq:,}",
+        "global batch": f"{job.workload.global_batch:,} x {job.workload.seq:,}",
         "compute": job.workload.precision.compute,
         "cluster": job.cluster.name,
         "devices": f"{job.cluster.num_devices:,}",

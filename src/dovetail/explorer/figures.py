@@ -49,7 +49,7 @@ def measures_of(result: Outcome | Infeasible) -> Measures:
                 note="of the peak, by the model's own FLOP"),
         _memory(result),
         Measure(key="energy", label="Energy a step", shown=format_energy_j(step.energy_j, 1), value=step.energy_j,
-                is_less_better=True, note=f"{result.mean_w:.0f} W a device"),
+                is_less_better=True, note=f"{result.mean_w:.0f} W per device"),
     )  # fmt: skip
     return (*found, limit_of(result)) if result.elasticities else found
 

@@ -84,7 +84,7 @@ def _system_table(report: FrontReport, one: FrontSystem, system: dict[str, float
     knobs = [(KNOB_WORDS.get(name, name), _shown(value)) for name, value in told_system.items()]
     figures = [(f"{axis}, {report.unit(axis)}", number(report.on(axis, one))) for axis in report.found.axes]
     told = [
-        (f"plan for {case.name}", f"{plan_in_brief(plan)}; {own.step_s:.4g} s a step")
+        (f"plan for {case.name}", f"{plan_in_brief(plan)}; {own.step_s:.4g} s per step")
         for case, own, plan in zip(report.question.cases, one.score.cases, plans, strict=True)
     ]
     return Table(title="The system", rows=(*figures, *knobs, *told))

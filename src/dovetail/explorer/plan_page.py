@@ -27,7 +27,7 @@ from dovetail.explorer.turns import Turns
 from dovetail.files.job import OpenJob
 from dovetail.report.page import Page
 
-LEAD = "Choose a model and a cluster, get the best plan, and turn the hardware to see what moves."
+LEAD = "Choose a model and a cluster, get the best plan, and change the hardware to see what moves."
 SETTLED_S = 0.35  # without a turn: then everything is worked out anew
 TOO_LONG = "This upload is too large for a link: the page keeps it until it is closed."
 
@@ -56,10 +56,10 @@ class PlanView:
                 with box("panel first", "section", aria_label="What is trained, and on what"):
                     self._form = PlanForm(self)
                 with box("panel third", "section", aria_label="Hardware"):
-                    words("Turn the hardware", "h2")
+                    words("Change the hardware", "h2")
                     self._turns = Turns(self)
                     with box("row"):
-                        self._anew = button("Plan anew", self.replan, id="plan-anew")
+                        self._anew = button("Re-plan", self.replan, id="plan-anew")
                         self._reset = button("Reset", self.reset, is_quiet=True, id="reset")
                     words("The plan stays the same until it is planned anew.", "p", "note")
             with box("side", "div"):

@@ -89,7 +89,7 @@ class SearchForm:
             choice_field("metric", LABELS["metric"], {"": named(metrics.names())}, asked.metric, self._choose("metric"))
         if asked.kind == FRONT:
             choice_field("axes", LABELS["axes"], {"": list(AXES)}, ",".join(asked.axes), self._choose_axes)
-        networks = {"": [("", "as the space has it"), *named(NETWORKS)]}
+        networks = {"": [("", "search-space value"), *named(NETWORKS)]}
         choice_field("network", LABELS["network"], networks, asked.network, self._choose("network"))
         choice_field("base", LABELS["base"], chip_groups(), asked.base, self._choose("base"))
         with box("pair"):

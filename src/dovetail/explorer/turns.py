@@ -46,7 +46,7 @@ class Turns:
                 self._figure(figure, state.factors.get(figure.key, 1.0))
             self._devices(state, job)
             if not self._outputs:
-                words("A cluster of several parts is changed in its file.", "p", "note")
+                words("A cluster of several pools is changed in its file.", "p", "note")
 
     def show_factor(self, key: str, factor: float) -> None:
         output, said = self._outputs[key]

@@ -23,6 +23,7 @@ from dovetail.units import share_frac
 
 MAX_DEVICES = 2**20  # style: a count; ten times the largest cluster known, and small enough to search for divisors
 MAX_DIMENSIONS = 16
+KEY, OLD_KEY = "pools", "parts"  # of clusters of several pools, and as 0.1 had it
 
 
 class DimensionShape(Shape):
@@ -98,6 +99,11 @@ def load_cluster(reference: str) -> Cluster:
     return cluster_of(spoken(reference))
 
 
+def pools_key(entry: Entry) -> str:
+    """The key that a cluster's pools are written under; empty where its devices are equal."""
+    return next((key for key in (KEY, OLD_KEY) if entry.has(key)), "")
+
+
 def cluster_of(entry: Entry, num_devices: int = 0) -> Cluster:
     """The cluster `entry` names or describes; with `num_devices`, of that size: a catalogue one, or based on one."""
     entry, num_devices = sized_name(entry, num_devices)
@@ -106,8 +112,8 @@ def cluster_of(entry: Entry, num_devices: int = 0) -> Cluster:
         with placed(entry):
             family = clusters[entry.value]
             return family.build(num_devices or family.default_devices)
-    if entry.has("parts"):
-        raise entry.child("parts").refused("here a cluster is of equal devices; name one without parts")
+    if key := pools_key(entry):
+        raise entry.child(key).refused(f"here a cluster is of equal devices; name one without {key}")
     if entry.has("base"):
         cluster = _calibrated(entry, num_devices)
     elif entry.has("topology") or entry.has("chip"):

@@ -18,7 +18,7 @@ DEGREES = ("tensor_parallel", "context_parallel", "pipeline_parallel")
 def filling(plan: Plan, graph: Graph, num_by_pool: tuple[int, ...]) -> Plan:
     """`plan` with as many copies as the cluster holds; raises at the degree to blame where that is no whole number.
 
-    `num_by_pool` are devices of the parts of a cluster, one or more; each must be filled by whole stages.
+    `num_by_pool` are devices of the pools of a cluster, one or more; each must be filled by whole stages.
     """
     rest, num_devices = plan.num_devices, sum(num_by_pool)
     if num_devices % rest == 0:
@@ -40,13 +40,13 @@ def filling(plan: Plan, graph: Graph, num_by_pool: tuple[int, ...]) -> Plan:
 
 
 def check_fills(plan: Plan, num_by_pool: tuple[int, ...]) -> None:
-    """Raises where `plan` takes more or fewer devices than there are in several parts, and says how many would do."""
+    """Raises where `plan` takes more or fewer devices than there are in several pools, and says how many would do."""
     num_devices, rest = sum(num_by_pool), plan.num_devices // plan.data_parallel
     if len(num_by_pool) == 1 or plan.num_devices == num_devices:
         return
     copies, left = divmod(num_devices, rest)
     size = copies * rest // plan.pipeline_parallel
-    way_out = f"; try data_parallel={copies}" if not left and not any(part % size for part in num_by_pool) else ""
+    way_out = f"; try data_parallel={copies}" if not left and not any(pool % size for pool in num_by_pool) else ""
     degrees = f"{plan.tensor_parallel} x {plan.context_parallel} x {plan.pipeline_parallel} x {plan.data_parallel}"
     message = f"tensor x context x pipeline x data = {degrees} = {plan.num_devices} must equal the cluster's"
     raise InvalidInput(f"{message} {num_devices} devices{way_out}", "data_parallel")
@@ -86,7 +86,7 @@ def _suits(plan: Plan, field: str, degree: int, graph: Graph, num_by_pool: tuple
     plain = replace(plan, interleave=1, layers_per_stage=(), recompute=("none",), recompute_layers=(), stage_pools=())
     whole = replace(plain, **changed)
     copies, size = sum(num_by_pool) // whole.num_devices, sum(num_by_pool) // whole.pipeline_parallel
-    if graph.batch % (copies * plan.microbatch) or any(part % size for part in num_by_pool if len(num_by_pool) > 1):
+    if graph.batch % (copies * plan.microbatch) or any(pool % size for pool in num_by_pool if len(num_by_pool) > 1):
         return False
     try:
         _check_shape(replace(plain, **changed), graph)

@@ -51,7 +51,7 @@ class OpenJob:
 
     workload: Workload
     cluster: AnyCluster
-    own: tuple[Plan, ...]
+    given: tuple[Plan, ...]
     constraints: tuple[Constraint, ...]
     name: str
 
@@ -59,7 +59,7 @@ class OpenJob:
 def load_spec(spec: Spec) -> Job:
     """The job in the file at `spec`, with a plan that can cut its model for its cluster."""
     found = _job_of(_checked_spec(spec, SECTIONS), spec)
-    return Job(workload=found.workload, cluster=found.cluster, plan=found.own[0], name=found.name)
+    return Job(workload=found.workload, cluster=found.cluster, plan=found.given[0], name=found.name)
 
 
 def load_open_spec(spec: Spec) -> OpenJob:
@@ -111,7 +111,7 @@ def _job_of(spec: Entry, given: Spec) -> OpenJob:
     return OpenJob(
         workload=workload,
         cluster=cluster,
-        own=(plan_on(spec.child("plan"), graph, cluster),) if spec.has("plan") else (),
+        given=(plan_on(spec.child("plan"), graph, cluster),) if spec.has("plan") else (),
         constraints=space_of(spec.child("space")) if spec.has("space") else (),
         name=shape.name or spec_name(given),
     )
@@ -133,7 +133,7 @@ def load_plan(reference: Spec, workload: Workload, cluster: AnyCluster) -> Plan:
 
 
 def plan_on(entry: Entry, graph: Graph, cluster: AnyCluster) -> Plan:
-    plan = plan_of(entry, graph, *(part.num_devices for part in pools_of(cluster)))
+    plan = plan_of(entry, graph, *(pool.num_devices for pool in pools_of(cluster)))
     with placed(entry):
         return on_pools(plan, cluster)
 

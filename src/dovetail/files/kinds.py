@@ -56,7 +56,7 @@ def kind_of_file(name: str) -> str:
         "model": {*written_keys(Transformer).values(), "seq", "batch"},
         "workload": {field.name for field in dataclasses.fields(Workload)},
         "chip": set(written_keys(Chip).values()),
-        "cluster": {"chip", "topology", "devices", "parts", "between"},
+        "cluster": {"chip", "topology", "devices", "pools", "parts", "between"},
         "plan": {*written_keys(Plan).values(), *SHORT_NAMES, *OLD_NAMES},
     }
     ranked = sorted(known, key=lambda kind: -len(keys & (known[kind] - {"name"})))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
@@ -42,11 +42,12 @@ def _vertices(said: object) -> object:
 class LinkShape(Shape):
     """One link of a graph, as written; it goes both ways unless it says otherwise."""
 
+    old_keys: ClassVar = {"oneway": "one_way"}
     source: Annotated[Any, BeforeValidator(_end)]
     target: Annotated[Any, BeforeValidator(_end)]
     bandwidth: amount("bytes_per_s")  # type: ignore[valid-type]
     latency: amount("s")  # type: ignore[valid-type]
-    oneway: bool = False
+    one_way: bool = False
 
 
 class GraphShape(Shape):
@@ -97,4 +98,4 @@ def _wires(shape: LinkShape, numbers: dict[str, int], num_vertices: int, entry: 
     with placed(entry):
         link = Link(bandwidth_bytes_per_s=shape.bandwidth, latency_s=shape.latency)
     wires = both_ways(ends[0], ends[1], link)
-    return wires[:1] if shape.oneway else wires
+    return wires[:1] if shape.one_way else wires

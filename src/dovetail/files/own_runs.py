@@ -17,7 +17,7 @@ from dovetail.files.cluster import cluster_of
 from dovetail.files.entry import Document, Entry, is_file_name, placed
 from dovetail.files.job import check_dtype, workload_of
 from dovetail.files.measurements import load_measurements
-from dovetail.files.plan import SHORT_NAMES, plan_of
+from dovetail.files.plan import OLD_NAMES, SHORT_NAMES, plan_of
 from dovetail.files.schema import written_keys
 from dovetail.files.text import quoted
 from dovetail.files.tree import Node
@@ -97,7 +97,7 @@ def _value(cell: str) -> int | bool | str:
 
 
 def _plan_columns() -> tuple[str, ...]:
-    return (*(key for key in written_keys(Plan).values() if key != "overlap"), *SHORT_NAMES)
+    return (*(key for key in written_keys(Plan).values() if key != "overlap"), *SHORT_NAMES, *OLD_NAMES)
 
 
 def _overlap_columns() -> tuple[str, ...]:

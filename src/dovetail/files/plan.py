@@ -28,13 +28,17 @@ SHORT_NAMES = {
     "ep": "expert_parallel",
     "etp": "expert_tensor_parallel",
 }
-OLD_NAMES = {"stage_parts": "stage_pools"}  # as 0.1 wrote them: still read
+OLD_NAMES = {  # as 0.1 wrote them: still read
+    "context_exchange": "context_comm_type",
+    "sends_once": "deduplicated_dispatch",
+    "stage_parts": "stage_pools",
+}
 
 Draft = dict[str, Any]  # the decisions taken so far, by field of Plan; what is left out is decided by `plan_of`
 
 
 def plan_of(entry: Entry, graph: Graph, *num_by_pool: int) -> Plan:
-    """The plan `entry` names or describes, completed and checked for `graph` on so many devices, of each part.
+    """The plan `entry` names or describes, completed and checked for `graph` on so many devices, of each pool.
 
     Data parallelism left out fills the cluster. Expert tensor parallelism left out follows tensor parallelism where
     there are experts to cut, as Megatron-LM has it, and is 1 elsewhere. ZB-V comes past each stage twice, unasked.
@@ -55,7 +59,7 @@ def plan_of(entry: Entry, graph: Graph, *num_by_pool: int) -> Plan:
 
 
 def suited(plan: Plan, graph: Graph, *num_by_pool: int) -> Plan:
-    """`plan`, complete as it is, once it is checked for `graph` on so many devices, of each part."""
+    """`plan`, complete as it is, once it is checked for `graph` on so many devices, of each pool."""
     check_fills(plan, num_by_pool)
     check_plan(plan, graph, sum(num_by_pool))
     check_schedule(plan, plan.num_microbatches(graph.batch))

@@ -9,10 +9,10 @@ from typing import Any
 
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.files.entry import Entry, described, placed
-from dovetail.files.plan import SHORT_NAMES
+from dovetail.files.plan import OLD_NAMES, SHORT_NAMES
 from dovetail.files.schema import MAX_LIST, MAX_WHOLE
 from dovetail.files.text import quoted
-from dovetail.parallel.plan import AXES, CONTEXT_EXCHANGES, RECOMPUTE_POLICIES
+from dovetail.parallel.plan import AXES, CONTEXT_COMM_TYPES, RECOMPUTE_POLICIES, recompute_policies
 from dovetail.search.planners.constraints import EVEN, FEATURES, KEYS, OVERLAP, STAGES, Constraint, without
 from dovetail.step.pipelines import pipelines
 
@@ -20,7 +20,7 @@ ZERO_STAGES = (0, 1, 2, 3)
 MAX_SHOWN = 8  # of a list that is refused
 _ORDER_RULE = f"axis_order must hold each of {', '.join(AXES)} once, as in {'-'.join(AXES)}"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")  # Python refuses to read longer ones
-_SHORT = {short: long for short, long in SHORT_NAMES.items() if long in KEYS}
+_SHORT = {short: long for short, long in (SHORT_NAMES | OLD_NAMES).items() if long in KEYS}
 _NOT_IN_SPACE = {
     "fix": "keys of space are choices themselves, as in tp: [4, 8]; write the choice without fix",
     "forbid": "space says which values are left, as in zero_stage: [0, 1]; say --forbid to leave some out instead",
@@ -113,7 +113,7 @@ def _brief(words: str) -> str:
 def _key(name: str, noun: str) -> str:
     key = _SHORT.get(name, name)
     if key not in KEYS:
-        raise InvalidInput(f"{noun} is named {quoted(name)}{did_you_mean(name[:100], (*KEYS, *_SHORT))}")
+        raise InvalidInput(f"{noun} is named {quoted(name)}{did_you_mean(name[:100], (*KEYS, *SHORT_NAMES))}")
     return key
 
 
@@ -153,9 +153,11 @@ def _value(key: str, item: Any) -> Any:
         if item != EVEN:
             raise InvalidInput(f"stages must be even, or be left out for uneven ones too; got {described(item)}")
         return item
-    if key in ("recompute", "schedule", "context_exchange"):
-        named = {"recompute": RECOMPUTE_POLICIES, "context_exchange": CONTEXT_EXCHANGES}
+    if key in ("recompute", "schedule", "context_comm_type"):
+        named = {"recompute": RECOMPUTE_POLICIES, "context_comm_type": CONTEXT_COMM_TYPES}
         known = named.get(key) or pipelines.names()
+        if key == "recompute" and isinstance(item, str):
+            [item] = recompute_policies((item,))
         if item not in known:
             shown = str(item)[:100]
             raise InvalidInput(f"{key} must be one of {', '.join(known)}; got {described(item)}{_close(shown, known)}")

@@ -61,14 +61,14 @@ def with_profile(cluster: AnyCluster, profile: Profile, chip: str = "") -> AnyCl
         )
         way_out = f"say profile: {{file: {profile.source}, chip: NAME}} in the spec"
         raise InvalidInput(f"the profile does not say which chip it is of: {message}; {way_out}")
-    if named not in [part.chip.name for part in pools_of(cluster)]:
+    if named not in [pool.chip.name for pool in pools_of(cluster)]:
         rule = f"the profile is of {named}, and the cluster has {chip_names(cluster)}"
         raise InvalidInput(f"{rule}; times of one chip say nothing of another")
-    parts = tuple(_measured(part, profile) if part.chip.name == named else part for part in pools_of(cluster))
-    return replace(cluster, parts=parts) if isinstance(cluster, HeterogeneousCluster) else parts[0]
+    pools = tuple(_measured(pool, profile) if pool.chip.name == named else pool for pool in pools_of(cluster))
+    return replace(cluster, pools=pools) if isinstance(cluster, HeterogeneousCluster) else pools[0]
 
 
-def _measured(part: Cluster, profile: Profile) -> Cluster:
+def _measured(pool: Cluster, profile: Profile) -> Cluster:
     from dovetail.accuracy.profiled import measured_on
 
-    return replace(part, chip=replace(part.chip, measured=measured_on(profile, part.chip)))
+    return replace(pool, chip=replace(pool.chip, measured=measured_on(profile, pool.chip)))

@@ -13,20 +13,32 @@ import typing
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from dovetail.errors import DovetailError, did_you_mean
 from dovetail.files.complaints import complaint
 from dovetail.files.entry import Entry, described, placed
 from dovetail.files.text import quoted
-from dovetail.hardware.chip import Calibration, TensorUnits, Tiling, VectorUnits
+from dovetail.hardware.chip import Calibration, EnergyCosts, TensorUnits, Tiling, VectorUnits
 from dovetail.hardware.die import Die
 from dovetail.units import quantity, share_frac
+from dovetail.workload.experts import Experts
+from dovetail.workload.latent import LatentAttention
 from dovetail.workload.operators import DTYPES
 from dovetail.workload.optimizer import Precision
+from dovetail.workload.routing import Routing
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -42,11 +54,21 @@ _WRITTEN: dict[type, dict[str, str]] = {
     Precision: {
         "has_master_weights": "master_weights",
         "has_momentum": "momentum",
-        "are_gradients_standing": "standing_gradients",
+        "has_persistent_gradients": "persistent_gradients",
         "has_compute_gradients": "compute_gradients",
-        "has_current_scales": "current_scales",
+        "has_current_scaling": "current_scaling",
+        "has_unfused_accumulation": "unfused_accumulation",
+        "has_autocast_weights": "autocast_weights",
     },
-    Calibration: {"tile_step_s": "step"},
+    Calibration: {
+        "tile_step_s": "step",
+        "exchange_s": "collective",
+        "alone_s": "cold_start",
+        "wait_s": "memory_round_trip",
+        "host_exchange_s": "host_collective",
+        "host_rerun_s": "host_recompute",
+    },
+    EnergyCosts: {"still_frac": "data_independent_frac"},
     TensorUnits: {"num_units": "units", "num_rows": "rows", "num_cols": "cols"},
     Tiling: {"num_steps": "steps", "is_output_hidden": "output_hidden"},
     VectorUnits: {"num_units": "units", "num_lanes": "lanes"},
@@ -63,15 +85,47 @@ _WRITTEN: dict[type, dict[str, str]] = {
         "num_pcie_lanes": "pcie_lanes",
     },
 }
+# Keys as 0.1 had them, which are still read, and what they are called now.
+_OLD_KEYS: dict[type, dict[str, str]] = {
+    Precision: {
+        "standing_gradients": "persistent_gradients",
+        "current_scales": "current_scaling",
+        "adds_apart": "unfused_accumulation",
+        "casts_at_use": "autocast_weights",
+    },
+    Routing: {"pads": "pads_to_capacity"},
+    Experts: {"num_chosen": "num_experts_per_token"},
+    LatentAttention: {"plain_width": "nope_width"},
+    Calibration: {
+        "exchange": "collective",
+        "alone": "cold_start",
+        "wait": "memory_round_trip",
+        "host_exchange": "host_collective",
+        "host_rerun": "host_recompute",
+    },
+    EnergyCosts: {"still_frac": "data_independent_frac"},
+}
 _NOT_WRITTEN = {"sources", "facts", "measured"}  # kept by us
 
 T = TypeVar("T", bound="DataclassInstance")
 
 
 class Shape(BaseModel):
-    """A mapping with known keys."""
+    """A mapping with known keys; `old_keys` are those that were renamed, old to new, and are read all the same."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
+    old_keys: ClassVar[Mapping[str, str]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_new_keys(cls, written: Any) -> Any:
+        if not isinstance(written, dict) or not cls.old_keys.keys() & written.keys():
+            return written
+        for old, new in cls.old_keys.items():
+            if old in written and new in written:
+                message = f"{old} is the old name of {new}; remove {old}"
+                raise PydanticCustomError("told", "{message}", {"message": message})
+        return {cls.old_keys.get(key, key): value for key, value in written.items()}
 
 
 def amount(unit: str, example: str = "") -> Any:
@@ -195,7 +249,9 @@ def shape_of(value_type: type[DataclassInstance], *, is_partial: bool = False) -
             _shape(hints[field.name], field.name, is_partial),
             Field(default, alias=keys[field.name]),
         )
-    return create_model(f"{value_type.__name__}Shape", __base__=Shape, **members)
+    shape = create_model(f"{value_type.__name__}Shape", __base__=Shape, **members)
+    shape.old_keys = _OLD_KEYS.get(value_type, {})
+    return shape
 
 
 def _shape(hint: Any, name: str, is_partial: bool) -> Any:

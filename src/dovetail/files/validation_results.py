@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
@@ -123,16 +123,22 @@ class _Coverage(Shape):
 
 
 class _Set(Shape):
+    old_keys: ClassVar = {
+        "decided": "memory_verdicts",
+        "beside": "peers",
+        "unjudged": "not_judged",
+        "peers_alone": "peers_without_rows",
+    }
     set: Text
     chip: str
     unit: Text
     scores: list[_Score]
     skipped: list[_Skipped]
-    decided: list[_Decided] = Field(default_factory=list)
-    beside: list[_Beside] = Field(default_factory=list)
+    memory_verdicts: list[_Decided] = Field(default_factory=list)
+    peers: list[_Beside] = Field(default_factory=list)
     choices: list[_Choice] = Field(default_factory=list)
-    unjudged: list[_Unjudged] = Field(default_factory=list)
-    peers_alone: list[_Peer] = Field(default_factory=list)
+    not_judged: list[_Unjudged] = Field(default_factory=list)
+    peers_without_rows: list[_Peer] = Field(default_factory=list)
 
 
 class _ProfiledRow(Shape):
@@ -165,12 +171,13 @@ class _Exchange(Shape):
 
 
 class _Profile(Shape):
+    old_keys: ClassVar = {"is_of_host": "is_host_time", "exchanges": "collectives"}
     source: Text
     device: str
     chip: Text
     num_steps: Whole
     num_ranks: Whole
-    is_of_host: bool
+    is_host_time: bool
     busy_s: Number
     measured_s: Number
     predicted_s: Number
@@ -179,7 +186,7 @@ class _Profile(Shape):
     p90_frac: Number
     rows: list[_ProfiledRow]
     left_out: list[_LeftOut]
-    exchanges: list[_Exchange]
+    collectives: list[_Exchange]
 
 
 class _Machine(Shape):
@@ -199,10 +206,11 @@ class _PeerSpeed(Shape):
 
 
 class _Speed(Shape):
+    old_keys: ClassVar = {"noun": "item", "each_s": "per_item_s"}
     operation: Text
     what: Text
-    noun: str
-    each_s: Number
+    item: str
+    per_item_s: Number
     num_runs: Whole
     peers: list[_PeerSpeed]
 
@@ -222,6 +230,7 @@ class _Untried(Shape):
 
 
 class _Results(Shape):
+    old_keys: ClassVar = {"untried": "not_measured"}
     schema_version: Whole = 1  # of its keys; 0.1 did not say it
     holds: bool
     sets: list[_Set]
@@ -231,7 +240,7 @@ class _Results(Shape):
     machine: _Machine | None = None  # with the three below: of --all, read and not shown again
     speeds: list[_Speed] = Field(default_factory=list)
     gaps: list[_Gap] = Field(default_factory=list)
-    untried: list[_Untried] = Field(default_factory=list)
+    not_measured: list[_Untried] = Field(default_factory=list)
     recorded: str = ""
     commit: str = ""
 

@@ -85,15 +85,15 @@ class Profile:
     source: str
     device: str = ""  # as its driver calls it; empty where the trace does not say
     ops: tuple[MeasuredOp, ...] = ()
-    exchanges: tuple[MeasuredExchange, ...] = ()
+    collectives: tuple[MeasuredExchange, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     num_steps: int = 0
     num_ranks: int = 1
-    is_of_host: bool = False  # no kernel of a device is in it: times are the host's
+    is_host_time: bool = False  # no kernel of a device is in it: times are the host's
 
     @property
     def busy_s(self) -> float:
-        parts: tuple[MeasuredOp | MeasuredExchange | LeftOut, ...] = (*self.ops, *self.exchanges, *self.left_out)
+        parts: tuple[MeasuredOp | MeasuredExchange | LeftOut, ...] = (*self.ops, *self.collectives, *self.left_out)
         return sum(one.total_s for one in parts)
 
 

@@ -17,13 +17,13 @@ class BatchTimes:
     """Of each chip: the makespan, and the cores that critical operators lack (TENSOR, VECTOR, or neither: -1)."""
 
     makespan_s: FloatArray
-    short_of: IntArray
+    bottleneck: IntArray
 
 
 def scheduled(batch: ChipBatch, effort: Effort = QUICK) -> BatchTimes:
     """The best list schedule of `effort`'s rules on each chip; nothing is tightened or searched."""
-    found, short_of = np.empty(len(batch.chips), np.int64), np.empty(len(batch.chips), np.int64)
+    found, bottleneck = np.empty(len(batch.chips), np.int64), np.empty(len(batch.chips), np.int64)
     rules = np.array(effort.rules, dtype=np.int64)
     loops = compiled_loops()
-    loops.batch_schedules(batch.work.dag, batch.modes, batch.stock, rules, effort.width, found, short_of)
-    return BatchTimes(makespan_s=found * batch.beat_s, short_of=short_of)
+    loops.batch_schedules(batch.work.dag, batch.modes, batch.stock, rules, effort.width, found, bottleneck)
+    return BatchTimes(makespan_s=found * batch.beat_s, bottleneck=bottleneck)

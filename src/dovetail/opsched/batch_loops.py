@@ -20,10 +20,10 @@ def batch_schedules(
     for chip in range(len(makespan)):
         own = Modes(modes.start[chip], modes.beats, modes.need, modes.share_beats)
         makespan[chip] = best_rule(dag, own, stock[chip], rules, width, start, mode)
-        short[chip] = short_of(dag, own, stock[chip], start, mode)
+        short[chip] = bottleneck(dag, own, stock[chip], start, mode)
 
 
-def short_of(dag: Dag, modes: Modes, stock: IntArray, start: IntArray, mode: IntArray) -> int:
+def bottleneck(dag: Dag, modes: Modes, stock: IntArray, start: IntArray, mode: IntArray) -> int:
     """The kind of cores that critical operators spend most time on, those apart whose bytes set their time."""
     found = np.empty(len(start), np.int64)
     num_critical = critical(dag, modes, start, mode, found)

@@ -79,14 +79,14 @@ def _left_bytes(ops: Ops, precision: Precision, reads: Reads) -> FloatArray:
 def _is_written(ops: Ops, precision: Precision) -> FloatArray:
     """Whether a row leaves a new tensor of its own: no sum, no update, no gradient added to one that stands."""
     is_sum = (ops.unit == Unit.VECTOR) & (NUM_WRITES[ops.is_backward.astype(np.int64), ops.kind] == 0)
-    is_standing = (ops.phase == Phase.WEIGHT_GRAD) & precision.are_gradients_standing
+    is_standing = (ops.phase == Phase.WEIGHT_GRAD) & precision.has_persistent_gradients
     return np.where(is_sum | is_standing | (ops.phase == Phase.UPDATE), 0.0, 1.0)
 
 
 def _resident_bytes(ops: Ops, precision: Precision, *, is_layer: bool) -> float:
     owned = ~ops.is_tied & (ops.phase == Phase.FORWARD)
     num_parameters = float((ops.weight_elements + ops.bias_elements)[owned].sum())
-    gradient_bytes = precision.gradient_bytes if precision.are_gradients_standing else 0.0
+    gradient_bytes = precision.gradient_bytes if precision.has_persistent_gradients else 0.0
     resident_bytes = num_parameters * (precision.weight_bytes + precision.optimizer_bytes + gradient_bytes)
     is_matrix = owned & are_matrices(ops, precision.entry, is_layer=is_layer)
     if not is_matrix.any():

@@ -68,7 +68,7 @@ class NestCase:
         return (each - 1, *(each,) * (self.num_stages - 2), each + 1)
 
     @property
-    def cut_ratio(self) -> float:
+    def last_stage_ratio(self) -> float:
         """How much longer the last of those stages is than an equal share of the layers."""
         return self.lopsided[-1] * self.num_stages / self.num_layers
 

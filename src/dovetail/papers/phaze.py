@@ -55,7 +55,7 @@ class Joint:
     found: Found
     num_chips: int
     num_evaluated: int
-    num_bounded_away: int
+    num_pruned: int
     num_infeasible: int
     searched_sequences_per_s: float
     plan_then_chip_sequences_per_s: float | None

@@ -40,7 +40,7 @@ class PhazeCase:
         return self.ours.expert_batch_s - self.recorded.expert_batch_s
 
     @property
-    def is_same_cut(self) -> bool:
+    def is_same_partition(self) -> bool:
         """Whether degrees and stages agree too; where two placements are equally fast they need not."""
         cuts = [(one.tensor_parallel, one.data_parallel, one.num_stages) for one in (self.ours, self.recorded)]
         return cuts[0] == cuts[1]

@@ -15,7 +15,7 @@ from dovetail.parallel.frameworks import Framework
 from dovetail.parallel.sharding import forward_ops
 from dovetail.units import Amount
 from dovetail.workload.graph import Axis, Block, BoolArray, FloatArray, IntArray, K, M, N, Need, Ops, V
-from dovetail.workload.operators import DTYPE_BYTES, LIGHT, Unit, code_of, dtype_bytes
+from dovetail.workload.operators import DTYPE_BYTES, RECOMPUTED_FROM_INPUT, Unit, code_of, dtype_bytes
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.recompute import saved_frac
 
@@ -27,7 +27,7 @@ class BlockMemory:
     """One repeat of a block on one device.
 
     `kept_bytes` stay from a microbatch's forward pass to its backward pass, `passing_bytes` are held for a moment of
-    the latter, and `stranded_bytes` are free again by then, in blocks of the allocator that nothing else fits into.
+    the latter, and `fragmentation_bytes` are free by then, in blocks of the allocator that nothing else fits into.
     `placeholders` has a row (depth, width) for each weight that a framework keeps an unused gradient in the shape of.
     Of many cuts at once, the first two are cuts by recompute policies, the others by cut.
     """
@@ -36,7 +36,7 @@ class BlockMemory:
     is_loss: bool
     kept_bytes: Amount
     passing_bytes: Amount
-    stranded_bytes: Amount
+    fragmentation_bytes: Amount
     placeholders: IntArray
 
     def at(self, cut: int | IntArray, policy: int | IntArray) -> BlockMemory:
@@ -45,7 +45,7 @@ class BlockMemory:
             self,
             kept_bytes=self.kept_bytes[cut, policy],
             passing_bytes=self.passing_bytes[cut, policy],
-            stranded_bytes=self.stranded_bytes[cut],
+            fragmentation_bytes=self.fragmentation_bytes[cut],
             placeholders=self.placeholders[cut],
         )
 
@@ -89,7 +89,7 @@ def block_memories(
         is_loss=not block.is_layer and bool(is_loss.any()),
         kept_bytes=kept,
         passing_bytes=passing + arriving[:, None],
-        stranded_bytes=_stranded_bytes(rows),
+        fragmentation_bytes=_fragmentation_bytes(rows),
         placeholders=_weight_shapes(rows) if has_placeholders else np.zeros((len(kept), 0, 2), dtype=np.int64),
     )
 
@@ -123,13 +123,13 @@ def _kept_fracs(ops: Ops, policy: str) -> tuple[FloatArray, FloatArray]:
     is_input = (ops.kind == code_of("input")).astype(np.float64)
     if policy == "full":
         return is_input, np.zeros(len(ops))
-    if policy == "alternate":
+    if policy == "selective-op":
         saved = saved_frac(ops)
         return is_input + saved, saved
     needed = ops.need != Need.NONE
     has_side = np.ones(len(ops))
-    if policy == "light":
-        needed = needed & ~np.isin(ops.kind, LIGHT)
+    if policy == "norm-activation":
+        needed = needed & ~np.isin(ops.kind, RECOMPUTED_FROM_INPUT)
     if policy == "selective":
         needed = np.where(ops.is_core, (ops.need & Need.OUTSIDE) != 0, needed)
         has_side = (~ops.is_core).astype(np.float64)
@@ -139,7 +139,7 @@ def _kept_fracs(ops: Ops, policy: str) -> tuple[FloatArray, FloatArray]:
 def _formed_again_bytes(rows: _Rows, policies: tuple[str, ...]) -> FloatArray:
     """Outputs that the next block keeps, which a block that is recomputed has formed anew; cuts by policies."""
     is_by_next = (rows.ops.need & Need.BY_NEXT) != 0
-    is_anew = np.array([policy in ("full", "alternate") for policy in policies])
+    is_anew = np.array([policy in ("full", "selective-op") for policy in policies])
     return np.where(is_anew, (rows.output_bytes @ is_by_next.astype(np.float64))[:, None], 0.0)
 
 
@@ -180,7 +180,7 @@ def _arriving_bytes(rows: _Rows, precision: Precision, framework: Framework, *, 
 
     Where a framework keeps placeholders, products of layers add to the standing gradient themselves.
     """
-    is_added = precision.are_gradients_standing and precision.gradients != precision.storage
+    is_added = precision.has_persistent_gradients and precision.gradients != precision.storage
     is_added = is_added and not precision.has_compute_gradients
     if not is_added or (is_layer and framework.has_placeholder_gradients):
         return np.zeros(len(rows.gradient_elements))
@@ -200,7 +200,7 @@ def _loss_buffers_bytes(rows: _Rows, split_copies: IntArray) -> FloatArray:
     return np.where(ops.kind == code_of("cross_entropy"), out_of_place, 0.0)
 
 
-def _stranded_bytes(rows: _Rows) -> FloatArray:
+def _fragmentation_bytes(rows: _Rows) -> FloatArray:
     """Logits freed before their wider gradients are made, which do not fit where they were; by cut."""
     ops = rows.ops
     is_stranded = (ops.kind == code_of("cross_entropy")) & (ops.kept_bytes_per_element > DTYPE_BYTES[ops.dtype])
@@ -220,7 +220,7 @@ def _kept_whole_bytes(rows: _Rows, policies: tuple[str, ...]) -> tuple[FloatArra
     Where the layer is recomputed they are gathered anew with the rest of it, and as wide a gradient with them.
     """
     wholes, part = _gathered_bytes(rows)
-    is_anew = np.array([policy in ("full", "alternate") for policy in policies])
+    is_anew = np.array([policy in ("full", "selective-op") for policy in policies])
     others = np.where(wholes > 0.0, wholes - part[:, None], 0.0).sum(axis=1)
     anew = wholes.sum(axis=1) + wholes.max(axis=1, initial=0.0)
     return np.where(is_anew, 0.0, others[:, None]), np.where(is_anew, anew[:, None], 0.0)

@@ -35,8 +35,8 @@ def check_plan(plan: Plan, graph: Graph, num_devices: int) -> None:
         raise InvalidInput(
             f"tensor_parallel={tp} must divide num_kv_heads={kv} or be a multiple of it", "tensor_parallel"
         )
-    if problem := context_problem(graph, plan.context_exchange, tp, plan.context_parallel):
-        raise InvalidInput(problem, "context_exchange")
+    if problem := context_problem(graph, plan.context_comm_type, tp, plan.context_parallel):
+        raise InvalidInput(problem, "context_comm_type")
     _check_devices(plan, num_devices)
     plan.num_microbatches(graph.batch)
     _check_experts(plan, graph)

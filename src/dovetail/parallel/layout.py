@@ -31,13 +31,13 @@ class LayerSpan:
 class StageGroup:
     """Stages that hold the same: the first of them, how many, and what each holds.
 
-    `part` is the part of the cluster that they are on. All of them have neighbours on the same parts.
+    `pool` is the pool of the cluster that they are on. All of them have neighbours on the same pools.
     """
 
     first_stage: int
     num_stages: int
     spans: tuple[LayerSpan, ...]
-    part: int = 0
+    pool: int = 0
 
     @property
     def num_blocks(self) -> int:
@@ -139,13 +139,13 @@ def ordered_parts(graph: Graph, run: StageGroup, plan: Plan) -> tuple[LayerSpan,
 
 
 def _runs(stages: list[tuple[LayerSpan, ...]], stage_pools: tuple[int, ...] = ()) -> tuple[StageGroup, ...]:
-    """Neighbours that hold the same, on the same part of the cluster and beside the same parts, together."""
+    """Neighbours that hold the same, on the same pool of the cluster and beside the same pools, together."""
     pools_of = stage_pools or (0,) * len(stages)
     beside = zip((pools_of[-1], *pools_of[:-1]), pools_of, (*pools_of[1:], pools_of[0]), strict=True)
     kinds = list(zip(stages, beside, strict=True))
     starts = [stage for stage, kind in enumerate(kinds) if stage == 0 or kind != kinds[stage - 1]]
     ends = [*starts[1:], len(stages)]
     return tuple(
-        StageGroup(first_stage=start, num_stages=end - start, spans=stages[start], part=pools_of[start])
+        StageGroup(first_stage=start, num_stages=end - start, spans=stages[start], pool=pools_of[start])
         for start, end in zip(starts, ends, strict=True)
     )

@@ -20,7 +20,7 @@ class Trial:
     need_bytes: float
     limit_bytes: float
     step_s: float
-    of: str = "device"  # whose memory is meant: device, or host where the device has room and its host has not
+    memory: str = "device"  # whose memory is meant: device, or host where the device has room and its host has not
 
     @property
     def over_bytes(self) -> float:
@@ -37,7 +37,7 @@ class Lever:
     need_bytes: float
     step_s: float
     fits: bool
-    of: str = "device"  # whose memory it needs: device or host
+    memory: str = "device"  # whose memory it needs: device or host
 
 
 def levers(plan: Plan, tried: Callable[[Plan], Trial], *, can_offload: bool = False) -> tuple[Lever, ...]:
@@ -78,12 +78,14 @@ def _helping(
         if trial.over_bytes < current_bytes:
             fits = trial.need_bytes <= trial.limit_bytes
             figures = {"need_bytes": trial.need_bytes, "step_s": trial.step_s}
-            helping.append((trial.over_bytes, Lever(change=change, plan=changed, fits=fits, of=trial.of, **figures)))
+            helping.append(
+                (trial.over_bytes, Lever(change=change, plan=changed, fits=fits, memory=trial.memory, **figures))
+            )
     return helping
 
 
 def _changes(plan: Plan) -> Iterator[Fields]:
-    for policy in ("light", "selective", "full"):
+    for policy in ("norm-activation", "selective", "full"):
         if set(plan.recompute) != {policy}:
             yield {"recompute": (policy,)}
     if plan.tensor_parallel > 1 and not plan.sequence_parallel:

@@ -50,8 +50,8 @@ class StageMemory:
     """Memory of one device of one stage at its peak.
 
     `activations_bytes` are kept from forward to backward; `buffers_bytes` are what passes: recomputed layers,
-    logits and their gradients, gathered parameters, communication buckets. Stated apart: `stranded_bytes`, free at the
-    peak but held by the allocator in blocks that nothing then fits into, and `host_bytes`, what the plan offloads.
+    logits and their gradients, gathered parameters, communication buckets. Stated apart: `fragmentation_bytes`, free at
+    the peak but held by the allocator in blocks that nothing then fits into, and `host_bytes`, what the plan offloads.
     Every amount may be an array: then this is a stage of as many plans.
     """
 
@@ -61,7 +61,7 @@ class StageMemory:
     optimizer_bytes: Amount
     activations_bytes: Amount
     buffers_bytes: Amount
-    stranded_bytes: Amount = 0.0
+    fragmentation_bytes: Amount = 0.0
     host_bytes: Amount = 0.0
 
     @property
@@ -72,7 +72,7 @@ class StageMemory:
     @property
     def reserve_bytes(self) -> Amount:
         """What the allocator holds beside what is in use at the peak."""
-        return self.stranded_bytes + ALLOCATOR_RESERVE_FRAC * (self.total_bytes + self.stranded_bytes)
+        return self.fragmentation_bytes + ALLOCATOR_RESERVE_FRAC * (self.total_bytes + self.fragmentation_bytes)
 
     @property
     def reserved_bytes(self) -> Amount:
@@ -343,10 +343,10 @@ def load_moments(load: Load, precision: Precision) -> tuple[StageMemory, ...]:
     last = next((memory for memory in load.memories if memory.is_layer), load.memories[0])
     begin = replace(
         states,
-        gradients_bytes=states.gradients_bytes if precision.are_gradients_standing else 0.0,
+        gradients_bytes=states.gradients_bytes if precision.has_persistent_gradients else 0.0,
         activations_bytes=kept - gone,
         buffers_bytes=passing + in_transit + standing_bytes,
-        stranded_bytes=_stranded_bytes(load, precision, widened_bytes),
+        fragmentation_bytes=_fragmentation_bytes(load, precision, widened_bytes),
         host_bytes=states.host_bytes + offloaded,
     )
     end = replace(begin, gradients_bytes=states.gradients_bytes, activations_bytes=0.0)
@@ -396,10 +396,10 @@ def _passing_bytes(memories: tuple[BlockMemory, ...]) -> tuple[Amount, Amount]:
     return np.where(is_in_loss, in_loss, in_layers), np.where(is_in_loss, 0.0, loss)
 
 
-def _stranded_bytes(load: Load, precision: Precision, widened_bytes: Amount) -> Amount:
+def _fragmentation_bytes(load: Load, precision: Precision, widened_bytes: Amount) -> Amount:
     """Free at the peak, in blocks of the allocator that nothing then fits into."""
-    stranded = largest_of([memory.stranded_bytes for memory in load.memories])
-    if not load.chosen.framework.strands_update_buffers:
+    stranded = largest_of([memory.fragmentation_bytes for memory in load.memories])
+    if not load.chosen.framework.fragments_update_buffers:
         return stranded
     return stranded + widened_bytes + bucket_bytes(load, precision)
 
@@ -485,7 +485,7 @@ def optimizer_state_bytes(
 def unborn_bytes(load: Load, precision: Precision) -> Amount:
     """Gradients that are not there yet when the backward pass reaches its last layer: its own and the embedding's."""
     layer = next((piece for piece in load.pieces if piece.memory.is_layer), None)
-    if precision.are_gradients_standing or layer is None:
+    if precision.has_persistent_gradients or layer is None:
         return 0.0
     before = load.pieces[0]
     blocks = (layer,) if before.memory.is_layer else (layer, before)
@@ -533,7 +533,7 @@ def _gathered_bytes(load: Load, precision: Precision) -> Amount:
     root = sum(size for size, is_layer in sizes if not is_layer)
     layer = largest_of([size for size, is_layer in sizes if is_layer])
     gathered = np.minimum(root + NUM_PREFETCHED_BLOCKS * layer, whole)
-    unreduced_bytes = 0.0 if precision.are_gradients_standing else dtype_bytes(precision.storage)
+    unreduced_bytes = 0.0 if precision.has_persistent_gradients else dtype_bytes(precision.storage)
     largest = largest_of([size for size, _ in sizes])
     by_block = gathered * precision.gather_bytes + largest * (unreduced_bytes + precision.reduce_bytes)
     if not load.chosen.framework.gathers_stages_whole:

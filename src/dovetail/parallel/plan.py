@@ -15,11 +15,14 @@ import numpy as np
 
 from dovetail.columns import check_rows, distinct
 from dovetail.errors import InvalidInput, did_you_mean, require_positive
-from dovetail.parallel.frameworks import frameworks
+from dovetail.parallel.frameworks import framework_name
 from dovetail.workload.graph import BoolArray, IntArray
 
-RECOMPUTE_POLICIES = ("none", "selective", "light", "alternate", "full")  # by what they save with flash attention
-CONTEXT_EXCHANGES = ("gather", "ring", "all-to-all")  # how the devices of one sequence attend to all of it
+# By what they save with flash attention. selective: the attention core, as Megatron-LM has it; norm-activation: norms
+# and activations, its recompute_modules layernorm and moe_act; selective-op: TorchTitan's selective_ac_option "op".
+RECOMPUTE_POLICIES = ("none", "selective", "norm-activation", "selective-op", "full")
+OLD_POLICIES = {"light": "norm-activation", "alternate": "selective-op"}  # as 0.1 called them: still read
+CONTEXT_COMM_TYPES = ("gather", "ring", "all-to-all")  # how the devices of one sequence attend to all of it
 AXES = ("tp", "cp", "dp", "pp")  # the axes that devices are counted by; expert groups lie inside tp, cp and dp
 
 
@@ -46,6 +49,11 @@ class Overlap:
     routing: bool = True
 
 
+def recompute_policies(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Policies by the names that they have now."""
+    return tuple(OLD_POLICIES.get(name, name) for name in names)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """One way to run a model on a cluster.
@@ -56,8 +64,8 @@ class Plan:
     names a pipeline schedule; 1f1b of several chunks a stage is interleaved 1F1B. `recompute_layers` says of how many
     layers of each stage the policy goes, one value or one a stage; none means of all. `offload_optimizer` puts the
     optimizer's state and update on the host, `offload_activations_frac` that share of what layers keep. `framework`
-    names whose own buffers are counted. On a cluster of several parts `stage_pools` says on which of them, counted from
-    0, each stage is; none means in the order of the parts. `context_exchange` says how devices that share a sequence
+    names whose own buffers are counted. On a cluster of several pools `stage_pools` says on which of them, counted from
+    0, each stage is; none means in the order of the pools. `context_comm_type` says how devices that share a sequence
     attend to all of it: they gather all keys and values, pass them round a ring, or deal heads out for positions all to
     all (Ulysses).
     """
@@ -65,14 +73,16 @@ class Plan:
     tensor_parallel: int = 1
     sequence_parallel: bool = False
     context_parallel: int = 1
-    context_exchange: str = "gather"
+    context_comm_type: str = "gather"
     pipeline_parallel: int = 1
     interleave: int = 1
     schedule: str = "1f1b"
     data_parallel: int = 1
     expert_parallel: int = 1
     expert_tensor_parallel: int = 1
-    sends_once: bool = False  # a row bound for several experts of one device or node crosses the network to it once
+    deduplicated_dispatch: bool = (
+        False  # a row bound for several experts of one device or node crosses the network to it once
+    )
     zero_stage: int = 0
     microbatch: int = 1
     recompute: tuple[str, ...] = ("none",)
@@ -86,6 +96,8 @@ class Plan:
     overlap: Overlap = field(default_factory=Overlap)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "recompute", recompute_policies(self.recompute))
+        object.__setattr__(self, "framework", framework_name(self.framework))
         self._check_counts()
         self._check_recompute()
         self._check_memory_choices()
@@ -93,19 +105,23 @@ class Plan:
             raise InvalidInput(
                 f"axis_order must hold each of {', '.join(AXES)} once; got {', '.join(self.axis_order)}", "axis_order"
             )
-        if self.context_exchange not in CONTEXT_EXCHANGES:
-            message = f"context_exchange must be one of {', '.join(CONTEXT_EXCHANGES)}; got {self.context_exchange!r}"
-            raise InvalidInput(f"{message}{did_you_mean(self.context_exchange, CONTEXT_EXCHANGES)}", "context_exchange")
+        if self.context_comm_type not in CONTEXT_COMM_TYPES:
+            message = (
+                f"context_comm_type must be one of {', '.join(CONTEXT_COMM_TYPES)}; got {self.context_comm_type!r}"
+            )
+            raise InvalidInput(
+                f"{message}{did_you_mean(self.context_comm_type, CONTEXT_COMM_TYPES)}", "context_comm_type"
+            )
         if self.interleave > 1 and self.pipeline_parallel == 1:
             raise InvalidInput(f"interleave={self.interleave} needs pipeline_parallel above 1; got 1", "interleave")
         num_chunks = self.num_chunks
         if self.layers_per_stage and len(self.layers_per_stage) != num_chunks:
             raise InvalidInput(
-                f"layers_per_stage has {len(self.layers_per_stage)} values and must have one a stage: {num_chunks}",
+                f"layers_per_stage has {len(self.layers_per_stage)} values and must have one per stage: {num_chunks}",
                 "layers_per_stage",
             )
         if self.stage_pools and len(self.stage_pools) != self.pipeline_parallel:
-            message = f"stage_pools has {len(self.stage_pools)} values and must have one a stage"
+            message = f"stage_pools has {len(self.stage_pools)} values and must have one per stage"
             raise InvalidInput(f"{message}: {self.pipeline_parallel}", "stage_pools")
 
     def _check_recompute(self) -> None:
@@ -119,7 +135,7 @@ class Plan:
             is_whole = label == "recompute_layers" and num_values == 0
             if not is_whole and num_values not in (1, self.pipeline_parallel):
                 raise InvalidInput(
-                    f"{label} has {num_values} values; give 1, or 1 a stage: {self.pipeline_parallel}", label
+                    f"{label} has {num_values} values; give 1, or 1 per stage: {self.pipeline_parallel}", label
                 )
         layers = self.recompute_layers
         if any(count < 0 for count in layers):
@@ -134,12 +150,6 @@ class Plan:
             raise InvalidInput(
                 f"offload_activations_frac must be from 0 to 1; got {self.offload_activations_frac:g}",
                 "offload_activations_frac",
-            )
-        if self.framework not in frameworks:
-            known = frameworks.names()
-            hint = did_you_mean(self.framework, known)
-            raise InvalidInput(
-                f"framework must be one of {', '.join(known)}; got {self.framework!r}{hint}", "framework"
             )
 
     def _check_counts(self) -> None:
@@ -236,21 +246,21 @@ OVERLAPS = tuple(field.name for field in fields(Overlap))
 class Plans:
     """Columns of plans whose layers are spread evenly and whose stages all recompute alike.
 
-    `recompute`, `context_exchange`, `schedule` and `axis_order` are indices: into RECOMPUTE_POLICIES,
-    CONTEXT_EXCHANGES, `schedules` and `axis_orders`.
+    `recompute`, `context_comm_type`, `schedule` and `axis_order` are indices: into RECOMPUTE_POLICIES,
+    CONTEXT_COMM_TYPES, `schedules` and `axis_orders`.
     `overlap` has one column for each of OVERLAPS. Framework and offload are the same for all.
     """
 
     tensor_parallel: IntArray
     sequence_parallel: BoolArray
     context_parallel: IntArray
-    context_exchange: IntArray
+    context_comm_type: IntArray
     pipeline_parallel: IntArray
     interleave: IntArray
     data_parallel: IntArray
     expert_parallel: IntArray
     expert_tensor_parallel: IntArray
-    sends_once: BoolArray
+    deduplicated_dispatch: BoolArray
     zero_stage: IntArray
     microbatch: IntArray
     recompute: IntArray
@@ -290,8 +300,8 @@ class Plans:
             **counts,
             **{name: getattr(self, name) for name in _COMMON},
             sequence_parallel=bool(self.sequence_parallel[row]),
-            sends_once=bool(self.sends_once[row]),
-            context_exchange=CONTEXT_EXCHANGES[self.context_exchange[row]],
+            deduplicated_dispatch=bool(self.deduplicated_dispatch[row]),
+            context_comm_type=CONTEXT_COMM_TYPES[self.context_comm_type[row]],
             recompute=(RECOMPUTE_POLICIES[self.recompute[row]],),
             schedule=self.schedules[self.schedule[row]],
             axis_order=self.axis_orders[self.axis_order[row]],
@@ -345,8 +355,8 @@ def columns_of(plans: Sequence[Plan]) -> Plans:
     return Plans(
         **counts,
         sequence_parallel=np.array([plan.sequence_parallel for plan in plans]),
-        sends_once=np.array([plan.sends_once for plan in plans]),
-        context_exchange=np.array([CONTEXT_EXCHANGES.index(plan.context_exchange) for plan in plans]),
+        deduplicated_dispatch=np.array([plan.deduplicated_dispatch for plan in plans]),
+        context_comm_type=np.array([CONTEXT_COMM_TYPES.index(plan.context_comm_type) for plan in plans]),
         recompute=np.array([RECOMPUTE_POLICIES.index(plan.recompute[0]) for plan in plans]),
         schedule=np.array([schedules.index(plan.schedule) for plan in plans]),
         axis_order=np.array([orders.index(plan.axis_order) for plan in plans]),

@@ -10,15 +10,15 @@ from dovetail.parallel.pools import stages_by_pool
 
 
 def stage_of(plan: Plan, cluster: AnyCluster, device: int) -> int:
-    """The stage that `device` is of; on several parts, whose devices follow each other, `plan` must say the parts."""
+    """The stage that `device` is of; on several pools, whose devices follow each other, `plan` must say the pools."""
     assert 0 <= device < cluster.num_devices, device
     inside = _inside(plan)
     if not isinstance(cluster, HeterogeneousCluster):
         return device // inside % plan.pipeline_parallel
     counts = stages_by_pool(plan, cluster)
-    for part, (equal, count) in enumerate(zip(cluster.parts, counts, strict=True)):
+    for pool, (equal, count) in enumerate(zip(cluster.pools, counts, strict=True)):
         if device < equal.num_devices:
-            stages = [stage for stage, stage_part in enumerate(plan.stage_pools) if stage_part == part]
+            stages = [stage for stage, stage_pool in enumerate(plan.stage_pools) if stage_pool == pool]
             return stages[device // inside % count]
         device -= equal.num_devices
     raise AssertionError(device)
@@ -29,9 +29,9 @@ def first_device(plan: Plan, cluster: AnyCluster, stage: int) -> int:
     inside = _inside(plan)
     if not isinstance(cluster, HeterogeneousCluster):
         return stage * inside
-    part = plan.stage_pools[stage]
-    before = sum(equal.num_devices for equal in cluster.parts[:part])
-    return before + plan.stage_pools[:stage].count(part) * inside
+    pool = plan.stage_pools[stage]
+    before = sum(equal.num_devices for equal in cluster.pools[:pool])
+    return before + plan.stage_pools[:stage].count(pool) * inside
 
 
 def _inside(plan: Plan) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 
 from dovetail.columns import check_rows, distinct
 from dovetail.parallel.layout import LayerSpan, StageGroup, runs_of
-from dovetail.parallel.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES, Plan, Plans, are_ties_apart, columns_of
+from dovetail.parallel.plan import CONTEXT_COMM_TYPES, RECOMPUTE_POLICIES, Plan, Plans, are_ties_apart, columns_of
 from dovetail.units import Amount
 from dovetail.workload.graph import Axis, B, Block, BoolArray, FloatArray, Graph, IntArray, N, Ops, Phase
 from dovetail.workload.matrices import are_matrices, matrix_shapes
@@ -28,7 +28,7 @@ _CUT_BY = (
     "tensor_parallel",
     "sequence_parallel",
     "context_parallel",
-    "context_exchange",
+    "context_comm_type",
     "expert_parallel",
     "expert_tensor_parallel",
     "microbatch",
@@ -77,7 +77,7 @@ def cuts_of(plans: Plans, graph: Graph) -> Cuts:
 def degrees_of(plans: Plans, graph: Graph) -> dict[Axis, IntArray]:
     """The number of shards along each axis for each of `plans`; DATA includes microbatches."""
     tp, cp = plans.tensor_parallel, plans.context_parallel
-    is_ring, is_dealt = (plans.context_exchange == CONTEXT_EXCHANGES.index(name) for name in ("ring", "all-to-all"))
+    is_ring, is_dealt = (plans.context_comm_type == CONTEXT_COMM_TYPES.index(name) for name in ("ring", "all-to-all"))
     num_parts = graph.batch // plans.microbatch  # replicas times microbatches
     experts = plans.expert_parallel * plans.expert_tensor_parallel
     shards_state = plans.zero_stage >= 1

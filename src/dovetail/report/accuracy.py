@@ -38,12 +38,14 @@ def validation_record(validation: Validation) -> Record:
 def judged_once(sets: Sequence[Record]) -> list[Record]:
     """`sets`, of several runs, without bars and peers left open in one whose rows are in another."""
     judged = {choice["kind"] for one in sets for choice in one.get("choices", ())}
-    met = {(beside["peer"], beside["what"]) for one in sets for beside in one.get("beside", ())}
+    met = {(beside["peer"], beside["what"]) for one in sets for beside in one.get("peers", ())}
     return [
         one
         | {
-            "unjudged": [left for left in one.get("unjudged", ()) if left["kind"] not in judged],
-            "peers_alone": [peer for peer in one.get("peers_alone", ()) if (peer["peer"], peer["what"]) not in met],
+            "not_judged": [left for left in one.get("not_judged", ()) if left["kind"] not in judged],
+            "peers_without_rows": [
+                peer for peer in one.get("peers_without_rows", ()) if (peer["peer"], peer["what"]) not in met
+            ],
         }
         for one in sets
     ]
@@ -70,11 +72,11 @@ def _set_record(one: ScoredSet) -> Record:
         "unit": one.unit,
         "scores": [_score_record(scored) for scored in one.scored],
         "skipped": [{"what": what, "num_rows": count} for what, count in one.skipped],
-        "decided": [asdict(decided) for decided in one.decided],
-        "beside": [_beside_record(beside) for beside in one.beside],
+        "memory_verdicts": [asdict(decided) for decided in one.memory_verdicts],
+        "peers": [_beside_record(beside) for beside in one.peers],
         "choices": [asdict(choice) | {"holds": choice.holds} for choice in one.choices],
-        "unjudged": [asdict(unjudged) for unjudged in one.unjudged],
-        "peers_alone": [_peer_record(peer) for peer in one.peers_alone],
+        "not_judged": [asdict(not_judged) for not_judged in one.not_judged],
+        "peers_without_rows": [_peer_record(peer) for peer in one.peers_without_rows],
     }
 
 

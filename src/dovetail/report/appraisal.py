@@ -29,7 +29,7 @@ def appraisal_record(appraisal: Appraisal) -> Record:
         "machine": asdict(appraisal.machine),
         "speeds": [_speed_record(speed) for speed in appraisal.speeds],
         "gaps": [asdict(gap) for gap in appraisal.gaps],
-        "untried": [asdict(untried) for untried in appraisal.untried],
+        "not_measured": [asdict(not_measured) for not_measured in appraisal.not_measured],
     }
 
 
@@ -37,8 +37,8 @@ def _speed_record(speed: Speed) -> Record:
     return {
         "operation": speed.operation,
         "what": speed.what,
-        "noun": speed.noun,
-        "each_s": speed.each_s,
+        "item": speed.item,
+        "per_item_s": speed.per_item_s,
         "num_runs": speed.num_runs,
         "peers": [
             {
@@ -126,29 +126,29 @@ def speed_table(appraisal: Appraisal) -> Table:
         " recorded of it, run: its released code on 2 cores of a shared x86 machine, paper: its authors' figure; times:"
         " that over ours. `--json` has sources and ranges, docs/comparison.md more"
     )
-    untried = [f"- {one.what}: not tried, {one.why}" for one in appraisal.untried]
+    not_measured = [f"- {one.what}: not tried, {one.why}" for one in appraisal.not_measured]
     return Table(
         title=f"speed: {counted(here.num_cores, 'core')}, {here.processor}, Python {here.python}, NumPy {here.numpy},"
         f" {here.date}",
         columns=("operation", "ours", "other", "times", "who"),
         rows=rows,
         align="lrrrl",
-        notes=(meaning, *untried),
+        notes=(meaning, *not_measured),
     )
 
 
 def _speed_rows(speed: Speed) -> Iterable[tuple[str, ...]]:
-    first = (speed.what, _pace(speed.each_s, speed.noun))
+    first = (speed.what, _pace(speed.per_item_s, speed.item))
     for peer in speed.peers:
-        yield (*first, _pace(peer.least_s, speed.noun), _times(speed.ratio_to(peer)), f"{peer.peer}, {peer.how}")
+        yield (*first, _pace(peer.least_s, speed.item), _times(speed.ratio_to(peer)), f"{peer.peer}, {peer.how}")
         first = ("", "")
 
 
-def _pace(each_s: float, noun: str) -> str:
+def _pace(per_item_s: float, item: str) -> str:
     """Seconds of one, or how many a second where there are many."""
-    if noun:
-        return f"{format_count(1 / each_s)}/s"
-    return format_s(each_s, 1) if each_s < SECONDS_PER_MINUTE else format_duration(each_s)
+    if item:
+        return f"{format_count(1 / per_item_s)}/s"
+    return format_s(per_item_s, 1) if per_item_s < SECONDS_PER_MINUTE else format_duration(per_item_s)
 
 
 def _times(ratio: float) -> str:

@@ -59,7 +59,7 @@ def assumptions(result: Outcome | Infeasible) -> tuple[str, ...]:
         *_own_costs(workload, chips),
         *(_reached(chip) for chip in chips),
         *(told for chip in chips for told in _unused_figures(chip)),
-        *_parts(result.cluster),
+        *_pools(result.cluster),
         *_overlap(plan),
         *(_ended(chip) for chip in chips if chip.endpoint != SM_DRIVEN),
         *_context(graph, plan),
@@ -90,13 +90,13 @@ def _left_out(result: Outcome | Infeasible) -> tuple[str, ...]:
     return (f"goodput: {counted} its share of a checkpoint{source}", LEFT_OUT_OF_GOODPUT)
 
 
-def _parts(cluster: AnyCluster) -> tuple[str, ...]:
+def _pools(cluster: AnyCluster) -> tuple[str, ...]:
     if not isinstance(cluster, HeterogeneousCluster):
         return ()
     rate = format_rate(cluster.between.bandwidth_bytes_per_s, "B/s")
-    speed = f"{rate} a device and {format_s(cluster.between.latency_s)}"
+    speed = f"{rate} per device and {format_s(cluster.between.latency_s)}"
     return (
-        f"{len(cluster.parts)} parts with {speed} between them; every stage lies within one, and all devices together"
+        f"{len(cluster.pools)} pools with {speed} between them; every stage lies within one, and all devices together"
         " set how far the slowest is behind; no published run behind an interval is of several chips",
     )
 
@@ -222,8 +222,8 @@ def _context(graph: Graph, plan: Plan) -> tuple[str, ...]:
         "ring": "keys and values go round a ring; positions are dealt out so that every part takes as long (zigzag)",
         "all-to-all": "attention waits for heads dealt out all to all, four times a pass",
     }
-    is_used = plan.context_parallel > 1 and _has_attention(graph) and plan.context_exchange in words
-    return (words[plan.context_exchange],) if is_used else ()
+    is_used = plan.context_parallel > 1 and _has_attention(graph) and plan.context_comm_type in words
+    return (words[plan.context_comm_type],) if is_used else ()
 
 
 def _experts(graph: Graph, plan: Plan) -> tuple[str, ...]:
@@ -235,7 +235,7 @@ def _experts(graph: Graph, plan: Plan) -> tuple[str, ...]:
     if most != 1.0:
         message = f"the most loaded device's experts get {most:g} times the mean of tokens; energy counts all as it"
     if routing.capacity_factor:
-        beyond = "and is padded to that" if routing.pads else "and tokens beyond are dropped"
+        beyond = "and is padded to that" if routing.pads_to_capacity else "and tokens beyond are dropped"
         message += f"; an expert takes at most {routing.capacity_factor:g} times the mean, {beyond}"
     return (message,)
 

@@ -21,7 +21,7 @@ def fit_record(found: Fit, skipped: tuple[str, ...]) -> Record:
         "after_mape_frac": found.after_frac,
         "cross_validated_mape_frac": found.cross_validated_frac,
         "fitted": [{"figure": names[n], "before": before, "after": after} for n, before, after in found.fitted],
-        "untouched": [names[name] for name in found.untouched],
+        "unchanged": [names[name] for name in found.unchanged],
         "notes": list(skipped),
     }
 
@@ -37,7 +37,7 @@ def fit_tables(found: Fit, written: str, skipped: tuple[str, ...]) -> tuple[Tabl
         (names[name], _words(name, before), _words(name, after), gain(after / before - 1) if before else "")
         for name, before, after in found.fitted
     )
-    notes = [f"- left as they are: {', '.join(names[name] for name in found.untouched)}"] if found.untouched else []
+    notes = [f"- left as they are: {', '.join(names[name] for name in found.unchanged)}"] if found.unchanged else []
     notes += [f"- {note}" for note in skipped]
     return (
         Table(title=f"mean error over {found.chip.calibration.fitted_on}", rows=errors, align="lrl"),

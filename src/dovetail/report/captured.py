@@ -1,4 +1,4 @@
-"""A captured model as plain data: what it computes, holds and repeats, and what may divide it."""
+"""A captured model as plain data: what it computes, holds and repeats, and its supported parallelism."""
 
 from __future__ import annotations
 

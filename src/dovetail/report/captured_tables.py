@@ -1,4 +1,4 @@
-"""A captured model as tables: in brief, its blocks, what may divide it, and its operators by kind."""
+"""A captured model as tables: in brief, its blocks, its supported parallelism, and its operators by kind."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _blocks(record: Record) -> Table:
 
 def _sharding(record: Record) -> Table:
     rows = tuple((one["axis"], "yes" if one["can_divide"] else "no", _message(one)) for one in record["sharding"])
-    return Table(title="What may divide it", columns=("parallelism", "can", "how, or why not"), rows=rows)
+    return Table(title="Supported parallelism", columns=("parallelism", "can", "how, or why not"), rows=rows)
 
 
 def _message(one: Record) -> str:

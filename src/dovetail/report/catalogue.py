@@ -169,14 +169,14 @@ def host_record(host: Host) -> Record:
 
 
 def mixed_cluster_record(cluster: HeterogeneousCluster) -> Record:
-    """A cluster of several parts, whose one dimension is what joins them."""
+    """A cluster of several pools, whose one dimension is what joins them."""
     [span] = cluster.group_between
     return {
         "kind": "cluster",
         "name": cluster.name,
         "chip": chip_names(cluster),
         "num_devices": cluster.num_devices,
-        "summary": f"{len(cluster.parts)} parts: {', '.join(part.name for part in cluster.parts)}",
+        "summary": f"{len(cluster.pools)} pools: {', '.join(pool.name for pool in cluster.pools)}",
         "dimensions": [dimension_record(span.dimension) | {"num_devices": cluster.num_devices}],
         "hosts": [],
         "sources": [{"figure": figure, "source": source} for figure, source in cluster.sources],

@@ -95,8 +95,8 @@ def _bar_rows(one: Record) -> Iterable[tuple[str, ...]]:
         found = (f"{choice['num_judged']:,}", words(choice["measured"]), _bar_label(choice), verdict)
         yield of, choice["statistic"], *found
 
-    for unjudged in one.get("unjudged", ()):
-        yield unjudged["kind"], unjudged["statistic"], "0", "-", _bar_label(unjudged), NOT_JUDGED
+    for not_judged in one.get("not_judged", ()):
+        yield not_judged["kind"], not_judged["statistic"], "0", "-", _bar_label(not_judged), NOT_JUDGED
 
 
 def _bar_label(judged: Record) -> str:
@@ -105,15 +105,15 @@ def _bar_label(judged: Record) -> str:
 
 
 def _decided_rows(one: Record) -> Iterable[tuple[str, ...]]:
-    for decided in one.get("decided", ()):
+    for decided in one.get("memory_verdicts", ()):
         name = f"  {decided['kind']}" if decided["kind"] else one["set"]
         yield (name, *(f"{decided[key]:,}" for key in ("num_ran", "num_false", "num_failed", "num_missed")))
 
 
 def _beside_rows(one: Record) -> Iterable[tuple[str, ...]]:
-    for beside in one.get("beside", ()):
+    for beside in one.get("peers", ()):
         yield beside["what"], f"{beside['num_rows']:,}", _percent(beside["mape_frac"]), _others(beside), beside["peer"]
-    for peer in one.get("peers_alone", ()):
+    for peer in one.get("peers_without_rows", ()):
         yield peer["what"], "0", "-", _others(peer), f"{peer['peer']}; {NOT_JUDGED}"
 
 

@@ -24,7 +24,7 @@ from dovetail.report.figures import (
 )
 from dovetail.report.labels import counted, gain, number, percent, plan_in_brief
 from dovetail.report.outcome import plan_record
-from dovetail.report.sensitivities import behind_frac, sensitivity_figures
+from dovetail.report.sensitivities import over_best_frac, sensitivity_figures
 from dovetail.search.codesign.answers import Separate, SystemAnswer, gain_frac
 from dovetail.search.codesign.joint import JointFound, SearchCounts
 from dovetail.search.codesign.question import JointQuestion
@@ -148,7 +148,7 @@ def codesigned_figures(report: CodesignReport) -> Figures:
             key="per_model_best",
             title="Each model against the best system for it alone" if report.per_model_best else "",
             items=range(len(report.per_model_best)),
-            figures=lambda index: _own_best(report, index),
+            figures=lambda index: _per_model_best(report, index),
         ),
         *((FigureTable(rows=(Figure("sensitivity", None),)),) if report.sensitivity is None else ()),
         *(() if report.sensitivity is None else sensitivity_figures(report.sensitivity, base)),
@@ -207,12 +207,12 @@ def _model(report: CodesignReport, index: int, answer: SystemAnswer) -> Iterator
     yield Figure("energy_j", own.energy_j)
 
 
-def _own_best(report: CodesignReport, index: int) -> Iterator[Figure]:
+def _per_model_best(report: CodesignReport, index: int) -> Iterator[Figure]:
     """How far the best system is behind the one that a model would have alone."""
     own = report.per_model_best[index]
-    behind = behind_frac(report.best, index, own)
+    behind = over_best_frac(report.best, index, own)
     yield labelled("model", report.question.cases[index].name, "model")
-    yield Figure("behind_frac", behind, percent(behind), "behind")
+    yield Figure("over_best_frac", behind, percent(behind), "behind")
     yield Figure("system", as_labels(report.question.base, own.system), system_in_brief(own.system), "its own best")
     yield Figure("step_s", own.cases[0].step_s)
     yield Figure("plan", plan_record(own.cases[0].plan))
@@ -235,12 +235,12 @@ def sentence(report: CodesignReport) -> str:
 def ruled_out(census: SearchCounts) -> str:
     """Systems that are none to choose from, and why."""
     uncut = f" {census.num_unshardable:,} that no plan cuts," if census.num_unshardable else ""
-    return f"{census.num_beyond:,} beyond the limits,{uncut} {census.num_unfit:,} that no plan fits"
+    return f"{census.num_over_limit:,} beyond the limits,{uncut} {census.num_out_of_memory:,} that no plan fits"
 
 
 def proof(report: CodesignReport) -> str:
     census = report.found.census
-    counts = f"{census.num_scored:,} scored, {census.num_bounded_away:,} no better by a bound, {ruled_out(census)}"
+    counts = f"{census.num_scored:,} scored, {census.num_pruned:,} no better by a bound, {ruled_out(census)}"
     if report.is_black_box:
         return _no_proof(report, counts)
     if report.found.gap_frac == 0:
@@ -253,7 +253,7 @@ def _no_proof(report: CodesignReport, counts: str) -> str:
     """Of a black box: what bounds of the same space leave open."""
     census = report.found.census
     message = f"no certificate: {report.algorithm} proves nothing of what it did not look at"
-    looked = f"of {census.num_systems:,} systems: {counts}, {census.num_left:,} neither"
+    looked = f"of {census.num_systems:,} systems: {counts}, {census.num_unvisited:,} neither"
     if report.found.gap_frac == 0:
         return f"{message}; bounds, which it did not use, show that none is better; {looked}"
     could = f"by bounds another could be better by {percent(1 / (1 - report.found.gap_frac) - 1)} at the most"
@@ -324,7 +324,7 @@ def _separate_table(report: CodesignReport) -> FigureTable:
         ("the best chip for a plan by rule of thumb, then its best plan", "chip_then_plan", chip_first),
         ("both together", "best", report.best),
     )
-    beyond_limits = () if report.base is None else beyond(report.question.budget, report.base)
+    exceeded_limits = () if report.base is None else beyond(report.question.budget, report.base)
     return FigureTable(
         title="One search after the other, and both together" if separate else "",
         columns=("", "behind", "cores and plan"),
@@ -332,7 +332,7 @@ def _separate_table(report: CodesignReport) -> FigureTable:
         rows=(
             *(_way(report, label, key, answer) for label, key, answer in ways),
             *(Figure(key, answer and entries_record(_system(report, answer))) for _, key, answer in ways),
-            *(() if report.base is None else (Figure("base_system.beyond_limits", list(beyond_limits)),)),
+            *(() if report.base is None else (Figure("base_system.exceeded_limits", list(exceeded_limits)),)),
         ),
     )
 
@@ -362,7 +362,7 @@ def notes(report: CodesignReport) -> tuple[str, ...]:
         f"network: {report.network}; space: {report.preset}; {stages}",
         "every operator runs on all cores of its kind, one after another: `dovetail schedule` says what side by side"
         " would gain",
-        "chips on paper run at their peaks: compare them with each other, not with measured ones",
+        "hypothetical chips run at their peaks: compare them with each other, not with measured ones",
     ]
     base_name = report.question.base.name
     if report.base is not None:

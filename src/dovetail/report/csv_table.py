@@ -26,9 +26,9 @@ def _cell(value: Any) -> Any:
 
 
 RANK_COLUMNS = ("rank", "end_s", "compute_s", "exposed_s")
-CRITICAL_COLUMNS = ("task", "begin_s", "end_s")
+CRITICAL_COLUMNS = ("task", "start_s", "end_s")
 LINK_COLUMNS = (
-    "source", "target", "dimension", "bandwidth_bytes_per_s", "latency_s", "carried_bytes", "busy_s", "busy_frac",
+    "source", "target", "dimension", "bandwidth_bytes_per_s", "latency_s", "traffic_bytes", "busy_s", "busy_frac",
 )  # fmt: skip
 
 

@@ -37,8 +37,8 @@ from dovetail.search.space import Point
 MANY_SAMPLES = "samples or tokens"
 MOST_AXES_WITH_WAYS = 4
 FIELDS = {"area": "area_mm2", "power": "power_w", "cost": "price_usd", ENERGY: "energy_j"}
-UNITS = {"area": "mm2", "power": "W", "cost": "$", ENERGY: "J a step"}
-COUNTS = ("num_systems", "num_beyond", "num_unshardable", "num_unfit", "num_bounded_away", "num_scored")
+UNITS = {"area": "mm2", "power": "W", "cost": "$", ENERGY: "J/step"}
+COUNTS = ("num_systems", "num_over_limit", "num_unshardable", "num_out_of_memory", "num_pruned", "num_scored")
 _TURNED = {"core_buffer_kib": "KiB a core", "clock_mhz": "MHz", "link_gb_per_s": "GB/s", "num_devices": "devices"}
 
 
@@ -153,7 +153,7 @@ def front_figures(report: FrontReport) -> Figures:
             rows=(
                 num_front,
                 *(Figure(name, census[name]) for name in COUNTS),
-                Figure("energy_low_frac", found.energy_low_frac),
+                Figure("energy_bound_frac", found.energy_bound_frac),
             ),
             notes=(Sentences("notes", notes(report)),),
         ),
@@ -241,7 +241,7 @@ def proof(report: FrontReport) -> str:
     census = report.found.census
     return (
         f"exact for {census.num_systems:,} systems, each with its best plan of equal stages by {report.metric_name}:"
-        f" {census.num_scored:,} scored, {census.num_bounded_away:,} beaten by a bound,"
+        f" {census.num_scored:,} scored, {census.num_pruned:,} beaten by a bound,"
         f" {ruled_out(census)}"
     )
 
@@ -268,7 +268,7 @@ def notes(report: FrontReport) -> tuple[str, ...]:
         "figures that agree in seven digits count as equal, and the first of equal systems stands for all",
     ]
     if ENERGY in report.found.axes:
-        share = percent(report.found.energy_low_frac)
+        share = percent(report.found.energy_bound_frac)
         told.append(f"energy is of the plan that is best by {report.metric_name}")
         told.append(f"energy is bounded by static power alone: {share} of it in the middle of those scored")
     return tuple(told)

@@ -22,7 +22,7 @@ def goodput_rows(outcome: Outcome) -> Iterator[Entry]:
     yield _share(outcome, found)
     yield _checkpoints(found)
     yield Figure("goodput.useful_frac", found.useful_frac)
-    yield Figure("goodput.gets_on", found.gets_on)
+    yield Figure("goodput.makes_progress", found.makes_progress)
     yield Figure("goodput.samples_per_s", found.useful_frac * outcome.samples_per_s)
     if outcome.workload.model.sample == "tokens":
         yield Figure("goodput.tokens_per_s", found.useful_frac * outcome.tokens_per_s)
@@ -45,7 +45,7 @@ def _share(outcome: Outcome, found: Goodput) -> Phrase:
         Figure(f"goodput.{noun}_per_s", useful_per_s, number(useful_per_s)),
         labelled("workload.sample", sample),
     )
-    if not found.gets_on:
+    if not found.makes_progress:
         said = phrase(
             "{} of the time is of use: this job never gets on; {}",
             TextOnly("no share", "0 %"),
@@ -127,7 +127,7 @@ def budget_rows(outcome: Outcome, num_tokens: float) -> Iterator[Entry]:
     ideal_s = num_steps * float(outcome.step.step_s)
     ideal = Figure("budget.ideal_s", ideal_s, format_duration(ideal_s))
     took = phrase("{} without failures, of which this cluster says nothing", ideal)
-    if isinstance(found, Goodput) and found.gets_on:
+    if isinstance(found, Goodput) and found.makes_progress:
         expected_s = ideal_s / found.useful_frac
         expected = Figure("budget.expected_s", expected_s, format_duration(expected_s))
         took = phrase("{} expected, {} if nothing failed", expected, ideal)

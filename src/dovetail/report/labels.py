@@ -52,7 +52,7 @@ def one_of(nouns: str) -> str:
 
 
 def in_a_row(values: Iterable[object]) -> str:
-    """Values of stages in order, alike ones together: 11,12x6,11 of counts, light x 2, none x 2 of words."""
+    """Values of stages in order, alike ones together: 11,12x6,11 of counts, full x 2, none x 2 of words."""
     alike = [(value, len(list(some))) for value, some in itertools.groupby(values)]
     are_counts = all(isinstance(value, int) for value, _ in alike)
     times, apart = ("x", ",") if are_counts else (" x ", ", ")
@@ -64,7 +64,7 @@ def recompute_in_brief(plan: Plan) -> str:
     policies = tuple(dict.fromkeys(plan.recompute))
     if policies == ("none",):
         return ""
-    layers = f" of {in_a_row(plan.recompute_layers)} layers a stage" if plan.recompute_layers else ""
+    layers = f" of {in_a_row(plan.recompute_layers)} layers per stage" if plan.recompute_layers else ""
     return f"{' and '.join(policies)} recompute{layers}"
 
 
@@ -78,7 +78,7 @@ def offload_in_brief(plan: Plan) -> str:
 
 def exchange_in_brief(plan: Plan) -> str:
     """How devices that share a sequence attend to all of it; empty where they gather keys and values."""
-    return plan.context_exchange if plan.context_parallel > 1 and plan.context_exchange != "gather" else ""
+    return plan.context_comm_type if plan.context_parallel > 1 and plan.context_comm_type != "gather" else ""
 
 
 def plan_in_brief(plan: Plan) -> str:

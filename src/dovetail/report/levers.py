@@ -82,11 +82,11 @@ def levers_list(result: Infeasible) -> FigureList:
     """Changes, each tried: those that fit first, single ones before pairs; where none does, the nearest first."""
     ranked = _ranked(result)
     shown = ranked[:MAX_LEVERS]
-    says_where = any(lever.of == "host" for lever in shown)
+    says_where = any(lever.memory == "host" for lever in shown)
 
     def figures(lever: Lever) -> Iterator[Figure | Phrase]:
         need = Figure("need_bytes", lever.need_bytes, format_bytes(lever.need_bytes))
-        of = labelled("of", lever.of)
+        of = labelled("of", lever.memory)
         yield Figure("fits", lever.fits, "fits" if lever.fits else "over", "")
         # where some lack memory of the host and others of the device, of which
         yield phrase("{} of {}" if says_where else "{}", need, of, label="need", align="r")
@@ -133,7 +133,7 @@ def _first_way_out(result: Infeasible, within: str) -> Part:
         "{} ({}{})",
         labelled(f"{place}.change", first.change),
         Figure(f"{place}.need_bytes", first.need_bytes, format_bytes(first.need_bytes)),
-        phrase(" of {}", labelled(f"{place}.of", first.of)) if lacks_host(result) or first.of == "host" else "",
+        phrase(" of {}", labelled(f"{place}.of", first.memory)) if lacks_host(result) or first.memory == "host" else "",
     )
     if not first.fits:
         return phrase("nothing tried does; nearest is {}", message)

@@ -15,7 +15,7 @@ WAITS = {
     "tp": ("tensor-parallel communication", "fewer ranks, or a faster network under them"),
     "cp": ("key-value exchange", "fewer ranks, or a faster network under them"),
     "ep": ("expert all-to-all", "fewer ranks, or a faster network under them"),
-    "dp": ("data-parallel communication", "more samples a step, fewer copies, or a faster network under them"),
+    "dp": ("data-parallel communication", "a larger global batch, fewer copies, or a faster network under them"),
     "pp": ("transfers between stages", "fewer stages, or a faster network under them"),
     "offload": ("copies to the host", "less of activations offloaded, or more recompute"),
 }

@@ -37,7 +37,7 @@ def link_records(
                 "dimension": dimension,
                 "bandwidth_bytes_per_s": rate,
                 "latency_s": float(graph.latency_s[link]),
-                "carried_bytes": busy_s * rate,
+                "traffic_bytes": busy_s * rate,
                 "busy_s": busy_s,
                 "busy_frac": busy_s / time_s if time_s else 0.0,
             }

@@ -139,7 +139,7 @@ def _row(run: StageRange, scale_bytes: float, *, has_policies: bool) -> FigureRo
     least, most = (pick(run.num_layers) for pick in (min, max))
     first, last = _stage(run.first, "stage", run.first), _stage(run.last, "stage", run.last)
     layers = [_stage(run.place(run.num_layers.index(count)), "num_layers", count) for count in (least, most)]
-    policies = " ".join(dict.fromkeys(run.recompute))
+    policies = " ".join(dict.fromkeys(policy.removesuffix("-activation") for policy in run.recompute))
     return FigureRow(
         (
             first if run.first == run.last else phrase("{}-{}", first, last),

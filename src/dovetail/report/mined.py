@@ -176,16 +176,16 @@ def _proof_figures(found: Mined) -> Iterator[Figure]:
     yield Figure("is_proven", found.is_proven)
     yield Figure("gap_frac", found.gap_frac)
     yield Figure("num_designs", found.num_points)
-    yield Figure("num_beyond", found.num_points_beyond)
+    yield Figure("num_over_limit", found.num_over_limit)
     yield Figure("num_scheduled", found.num_scheduled)
-    yield Figure("num_bounded_away", found.num_bounded_away)
+    yield Figure("num_pruned", found.num_pruned)
     yield Figure("num_open", found.num_open)
     yield Figure("num_evaluated", found.num_evaluated)
     improvements = (
         {"num_evaluated": one.num_evaluated, "gain_frac": 1.0 / one.loss - 1.0} for one in found.improvements
     )
     yield Figure("improvements", list(improvements))
-    yield Figure("short_of", found.best.short_of)
+    yield Figure("bottleneck", found.best.bottleneck)
 
 
 def _job_record(task: Task) -> Record:
@@ -213,7 +213,7 @@ def _job(report: MinedReport, answer: ChipAnswer, index: int) -> Iterator[Figure
 def _design(report: MinedReport, answer: ChipAnswer) -> Iterator[Figure | Phrase]:
     """A chip: its cores, what they take, and what models come to on it."""
     gain_frac = report.gain_frac(answer, report.reference)
-    behind_frac = answer.loss(report.best[0]) - 1.0
+    over_best_frac = answer.loss(report.best[0]) - 1.0
     figure = answer.jobs[0].figure
     unit = report.unit if len(report.unit) <= 16 else report.metric_of_sample
     yield cores_phrase(answer.design, "cores")
@@ -221,7 +221,9 @@ def _design(report: MinedReport, answer: ChipAnswer) -> Iterator[Figure | Phrase
     if report.is_single:
         yield phrase("{}", Figure("jobs[0].figure", figure, _figure(figure)), label=unit, align="r")
     yield Figure("gain_frac", gain_frac, gain(gain_frac), None if report.is_single else "gain")
-    yield Figure("behind_frac", behind_frac, percent(behind_frac) if behind_frac >= NOTHING_FRAC else "-", "behind")
+    yield Figure(
+        "over_best_frac", over_best_frac, percent(over_best_frac) if over_best_frac >= NOTHING_FRAC else "-", "behind"
+    )
     yield Figure("jobs", [entries_record(_job(report, answer, index)) for index in range(len(report.tasks))])
 
 
@@ -252,7 +254,7 @@ def _rival(report: MinedReport, rival: Rival) -> Iterator[Figure | Phrase]:
     yield labelled("chip", rival.name, "chip")
     yield from _silicon(rival.answer)
     yield Figure("best_gain_frac", best_gain_frac, gain(best_gain_frac), "the best gains")
-    yield Figure("keeps_limits", rival.answer.keeps(report.limits), _broken(report, rival), "")
+    yield Figure("is_within_limits", rival.answer.keeps(report.limits), _broken(report, rival), "")
     yield Figure("interconnect_bytes_per_s", rival.interconnect_bytes_per_s)
     yield Figure("fits", rival.fits)
     for entry in _design(report, rival.answer):
@@ -285,8 +287,8 @@ def _figure(value: float) -> str:
 def proof(mined: Mined) -> str:
     """How good the best is known to be, and by what."""
     counts = (
-        f"{mined.num_scheduled:,} scheduled, {mined.num_bounded_away:,} no better by a bound,"
-        f" {mined.num_points_beyond:,} beyond the limits"
+        f"{mined.num_scheduled:,} scheduled, {mined.num_pruned:,} no better by a bound,"
+        f" {mined.num_over_limit:,} beyond the limits"
     )
     if mined.is_proven:
         return f"proven best of {mined.num_points:,} designs: {counts}"
@@ -296,7 +298,7 @@ def proof(mined: Mined) -> str:
 
 def limited(report: MinedReport) -> str:
     """What keeps the best design from being better: what critical work waits for, and what is left."""
-    best, limits, cores = report.best[0], report.limits, CORES.get(report.mined.best.short_of, "")
+    best, limits, cores = report.best[0], report.limits, CORES.get(report.mined.best.bottleneck, "")
     area = f"{percent(best.area_mm2 / limits.area_mm2)} of the area"
     power = f"{percent(best.power_w / limits.power_w)} of the power"
     waits = f"critical work waits for {cores}" if cores else "critical work waits for no core, but for bandwidth"
@@ -344,8 +346,8 @@ def notes(report: MinedReport) -> tuple[str, ...]:
     found = [f"{report.metric_name}: {report.metric.summary}"]
     for task in report.tasks:
         model, workload = task.workload.model, task.workload
-        positions = f" of {workload.seq:,} positions" if model.sample == "tokens" else ""
-        batch = f"{workload.global_batch:,} samples{positions} a step"
+        positions = f" of {workload.seq:,} tokens" if model.sample == "tokens" else ""
+        batch = f"{workload.global_batch:,} samples{positions} per step"
         brief = plan_in_brief(task.plan)
         is_plain = brief == plan_in_brief(Plan(microbatch=workload.global_batch))
         where = "on one device" + ("" if is_plain else f", {brief}") if task.plan.num_devices == 1 else brief
@@ -383,7 +385,7 @@ def nothing_figures(nothing: NothingInside, base: str) -> Figures:
                 phrase(
                     "{} W, of {}",
                     Figure("least_power_w", nothing.least_power_w, f"{nothing.least_power_w:,.1f}"),
-                    _within("coolest", nothing.coolest),
+                    _within("lowest_power", nothing.lowest_power),
                     label="least power",
                 ),
                 phrase(
@@ -392,7 +394,7 @@ def nothing_figures(nothing: NothingInside, base: str) -> Figures:
                     label="designs",
                 ),
             ),
-            notes=(labelled("way_out", way_out(nothing, base)),),
+            notes=(labelled("suggestion", way_out(nothing, base)),),
         ),
     )
 

@@ -32,7 +32,7 @@ def stages_figures(found: ByStage, unit: str) -> Figures:
             key="kinds",
             title=phrase(
                 "Designs by stage ({}): {} {}, {} over the best single design",
-                labelled("way", found.way),
+                labelled("method", found.way),
                 Figure("figure", chosen.figure, number(chosen.figure)),
                 unit,
                 Figure("gain_frac", found.gain_frac, gain(found.gain_frac)),
@@ -126,7 +126,7 @@ def planned_notes(planned: tuple[PlannedTask, ...]) -> tuple[str, ...]:
         chips = counted(one.task.plan.num_devices, "chip")
         message = f"{one.task.name}: the plan is the planner's for {chips} of the base, {_gap(one)}"
         found.append(message)
-        found += [_freer(one.task.name, free) for free in one.freer]
+        found += [_unconstrained(one.task.name, free) for free in one.unconstrained]
     return tuple(found)
 
 
@@ -137,7 +137,7 @@ def _gap(one: PlannedTask) -> str:
     return f"proven fastest by the step model, of plans {of_which}"
 
 
-def _freer(name: str, free: Replanned) -> str:
+def _unconstrained(name: str, free: Replanned) -> str:
     if free.is_same:
         return f"{name}: no plan of a single stage is faster by the step model"
     brief = f"{plan_in_brief(free.plan)}, {gain(free.gain_frac)} by the step model on the base"
@@ -164,8 +164,8 @@ def planned_task_record(one: PlannedTask) -> Record:
         "plan": plan_record(one.task.plan),
         "step_s": one.step_s,
         "gap_frac": one.gap_frac,
-        "of_plans": ["without interleaving", *one.kept],
-        "freer": [replanned_record(one.task.name, free) for free in one.freer],
+        "common_settings": ["without interleaving", *one.kept],
+        "unconstrained": [replanned_record(one.task.name, free) for free in one.unconstrained],
     }
 
 
@@ -175,7 +175,7 @@ def replanned_record(name: str, one: Replanned) -> Record:
         "is_same": one.is_same,
         "plan": plan_record(one.plan),
         "step_s": one.step_s,
-        "own_step_s": one.own_step_s,
+        "current_step_s": one.current_step_s,
         "gain_frac": one.gain_frac,
         "gap_frac": one.gap_frac,
     }

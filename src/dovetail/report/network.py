@@ -49,7 +49,7 @@ def _point(
 ) -> Iterator[Figure | TextOnly | Phrase]:
     """What is known of one collective; labels are those of a sweep, where groups and memory may have a column."""
     job, num_devices = answer.job, answer.job.network.graph.num_devices
-    memory, closed_s = memory_bytes_per_s(answer), answer.closed_s[0] if answer.closed_s else None
+    memory, closed_form_s = memory_bytes_per_s(answer), answer.closed_form_s[0] if answer.closed_form_s else None
     yield labelled("collective", job.collective)
     yield labelled("topology", job.network.name)
     yield Figure("size_bytes", job.payload_bytes, format_bytes(job.payload_bytes), "size")
@@ -61,7 +61,7 @@ def _point(
     yield Figure("num_chunks", job.num_chunks)
     yield Figure("engine", answer.engine)
     yield Figure("time_s", answer.time_s, format_s(answer.time_s), "time")
-    closed = Figure("closed_s", closed_s, "-" if closed_s is None else format_s(closed_s))
+    closed = Figure("closed_form_s", closed_form_s, "-" if closed_form_s is None else format_s(closed_form_s))
     yield phrase("{}", closed, label="closed form", align="r")
     yield Figure(
         "algorithm_bytes_per_s", answer.algorithm_bytes_per_s, format_rate(answer.algorithm_bytes_per_s, "B/s")
@@ -91,12 +91,12 @@ def critical_records(answer: NetworkAnswer) -> list[dict[str, Any]]:
     """The phases that decided when the last rank was done, first to last; the endpoint, where that was later."""
     [timeline] = answer.timeline
     if answer.endpoint_s > timeline.end_s:
-        return [{"task": f"endpoint {answer.job.endpoint.name}", "begin_s": 0.0, "end_s": answer.endpoint_s}]
+        return [{"task": f"endpoint {answer.job.endpoint.name}", "start_s": 0.0, "end_s": answer.endpoint_s}]
     found = []
     for visit in critical_visits(timeline):
         begin_s, end_s = timeline.visits_s[visit]
-        found.append({"task": visit_label(timeline, visit), "begin_s": begin_s, "end_s": end_s})
-    return found or [{"task": answer.job.collective, "begin_s": 0.0, "end_s": timeline.end_s}]
+        found.append({"task": visit_label(timeline, visit), "start_s": begin_s, "end_s": end_s})
+    return found or [{"task": answer.job.collective, "start_s": 0.0, "end_s": timeline.end_s}]
 
 
 def network_figures(answer: NetworkAnswer) -> Figures:
@@ -146,12 +146,12 @@ def _bounds(answer: NetworkAnswer, said: Mapping[str, Figure]) -> Iterator[Figur
 def _beside(answer: NetworkAnswer, said: Mapping[str, Figure]) -> Iterator[FigureRow]:
     """The closed form beside events, and the endpoint beside the network, where there are any."""
     for timeline in answer.timeline:
-        for closed_s in answer.closed_s:
-            of = closed_s / timeline.end_s - 1 if timeline.end_s else 0.0
-            beside = TextOnly("closed_s against events", gain(of) if abs(of) >= SAME_FRAC else "the same")
+        for closed_form_s in answer.closed_form_s:
+            of = closed_form_s / timeline.end_s - 1 if timeline.end_s else 0.0
+            beside = TextOnly("closed_form_s against events", gain(of) if abs(of) >= SAME_FRAC else "the same")
             links = " as links alone" if answer.endpoint_s > timeline.end_s else ""
             chunk = " for one chunk" if answer.job.num_chunks > 1 else ""
-            yield FigureRow(("closed form", said["closed_s"], phrase("{}{}{}", beside, links, chunk)))
+            yield FigureRow(("closed form", said["closed_form_s"], phrase("{}{}{}", beside, links, chunk)))
     if answer.job.endpoint.name:
         word = "sets the time" if answer.endpoint_s >= answer.time_s else "hidden behind the links"
         yield FigureRow((phrase("endpoint {}", answer.job.endpoint.name), said["endpoint_s"], word))
@@ -185,7 +185,7 @@ def _closed_notes(answers: Sequence[NetworkAnswer]) -> Iterator[str]:
     """What the closed form beside the times leaves out, where it leaves out anything; a sweep has one of each."""
     job = answers[0].job
     of = (*(("links alone",) if job.endpoint.name else ()), *(("one chunk",) if job.num_chunks > 1 else ()))
-    if of and any(answer.closed_s for answer in answers):
+    if of and any(answer.closed_form_s for answer in answers):
         yield f"the closed form is of {' and '.join(of)}"
 
 

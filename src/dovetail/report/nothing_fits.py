@@ -40,7 +40,7 @@ def nothing_record(name: str, question: JointQuestion, assumed: Sequence[str] = 
         "budget": budget,
         "assumed_limits": list(assumed),
         "reason": "limits" if not len(inside) else "cuts" if uncut else "memory",
-        "uncut": uncut,
+        "unshardable": uncut,
         "least_area_mm2": float(built.area_mm2.min()),
         "least_power_w": float(built.power_w.min()),
         "most_hbm_bytes": float(built.hbm_bytes.max()),
@@ -69,7 +69,7 @@ def nothing_tables(record: Record) -> tuple[Table, ...]:
         notes = (f"systems take {least} at the least, each by another one", *told, way_out)
         return (Table(title="No system of the space keeps the limits", notes=notes),)
     if record["reason"] == "cuts":
-        few = record["uncut"][:NUM_SHOWN]
+        few = record["unshardable"][:NUM_SHOWN]
         cuts = (
             f"no plan of the space cuts {one['model']} for {one['num_devices']} devices of this network" for one in few
         )

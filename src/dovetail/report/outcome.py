@@ -133,7 +133,7 @@ def _throughput(outcome: Outcome) -> Phrase:
         return phrase("{} {}/s", samples, sample, label="throughput")
     per_device = outcome.tokens_per_s / outcome.cluster.num_devices
     return phrase(
-        "{} tokens/s, {} samples/s; {} tokens/s a device",
+        "{} tokens/s, {} samples/s; {} tokens/s per device",
         Figure("tokens_per_s", outcome.tokens_per_s, number(outcome.tokens_per_s)),
         samples,
         TextOnly("tokens_per_s per device", number(per_device)),
@@ -154,7 +154,7 @@ def _energy_rows(outcome: Outcome) -> Iterator[Entry]:
     tdp = " or ".join(f"{chip.tdp_w:.0f}" for chip in chips_of(outcome.cluster))
     clock = Figure("time.clock_frac", clock_frac, percent(clock_frac, 0))
     yield phrase(
-        "{} a step, {} {}; {} W a device of {} W{}",
+        "{} a step, {} {}; {} W per device of {} W{}",
         Figure("energy_j", energy_j, format_energy_j(energy_j, 1)),
         each,
         one_of(sample),

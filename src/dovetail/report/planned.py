@@ -28,7 +28,7 @@ from dovetail.report.launchers.runnable import Runnable, runnable_notes
 from dovetail.report.levers import excess_rows, levers_list
 from dovetail.report.memory import memory_tables
 from dovetail.report.outcome import outcome_figures, plain, plan_record, workload_record
-from dovetail.report.pools import part_sentences, proof_counts, proof_on_parts
+from dovetail.report.pools import pool_sentences, proof_counts, proof_on_pools
 from dovetail.report.ranked import ranking_list
 from dovetail.report.table import GAP, WIDTH
 from dovetail.search.planners.membership import holds
@@ -100,7 +100,7 @@ def _question(found: Choice | NothingFits, told: PlanReportContext) -> FigureTab
             Figure("objective", question.objective_name),
             Figure("num_plans", found.tally.num_plans),
             Figure("num_fitting", found.tally.num_fitting),
-            Figure("own", lambda: [record_of(outcome_figures(result, told.name)) for result in found.own]),
+            Figure("given_plan", lambda: [record_of(outcome_figures(result, told.name)) for result in found.given]),
             Figure(
                 "constraints",
                 [
@@ -128,22 +128,22 @@ def _pasted(command: str) -> list[str]:
 def sentence(found: Choice) -> str:
     """The answer: the plan, what it comes to, and what it gains over the user's own."""
     question = found.question
-    best = f"Best plan: {plan_in_brief(found.best.plan)}; {format_s(found.best.step.step_s)} a step"
+    best = f"Best plan: {plan_in_brief(found.best.plan)}; {format_s(found.best.step.step_s)} per step"
     if question.objective_name != "time":
-        figure = next(one.candidate.figure for one in found.ranking if not one.losses)
+        figure = next(one.candidate.figure for one in found.ranking if not one.breakdown)
         best += f", {_figure(figure, question)}"
-    own = [one for one in found.ranking if one.is_own]
-    if found.own and not own:
+    own = [one for one in found.ranking if one.is_given]
+    if found.given and not own:
         return f"{best}; your own plan does not fit"
     return best + "".join(_beside_own(one, found) for one in own)
 
 
 def _beside_own(own: Ranked, found: Choice) -> str:
-    if not own.losses:
+    if not own.breakdown:
         return "; it is your own plan"
-    if own.behind_frac >= -SAME_FRAC:
-        return f"; your own plan is {percent(max(0.0, own.behind_frac))} behind it"
-    ahead = f"; your own plan is {percent(-own.behind_frac)} ahead of it"
+    if own.over_best_frac >= -SAME_FRAC:
+        return f"; your own plan is {percent(max(0.0, own.over_best_frac))} behind it"
+    ahead = f"; your own plan is {percent(-own.over_best_frac)} ahead of it"
     if own not in found.missed:
         return f"{ahead}, by choices outside of the space"
     if found.is_proof_broken:
@@ -163,7 +163,7 @@ def proof(found: Choice) -> tuple[Phrase, ...]:
     tally, made = found.tally, found.proof
     objective = labelled("objective", found.question.objective_name)
     if found.best.plan.stage_pools:
-        told = proof_on_parts(found)
+        told = proof_on_pools(found)
         return (told[0], phrase(BROKEN)) if found.is_proof_broken else told
     plans = Figure("num_plans", tally.num_plans, counted(tally.num_plans, "plan"))
     fitting = Figure("num_fitting", tally.num_fitting, f"{tally.num_fitting:,}")
@@ -198,7 +198,7 @@ def notes(found: Choice, by_place: tuple[tuple[Runnable, ...], ...]) -> tuple[st
         *space_notes(found.question),
         *_even_notes(found),
         *placed,
-        *part_sentences(found.best),
+        *pool_sentences(found.best),
         *_stage_notes(found.best.plan),
         *runnable_notes(of_best(found, by_place), by_place, found.question.objective_name),
     )
@@ -206,7 +206,7 @@ def notes(found: Choice, by_place: tuple[tuple[Runnable, ...], ...]) -> tuple[st
 
 def of_best(found: Choice, by_place: tuple[tuple[Runnable, ...], ...]) -> tuple[Runnable, ...]:
     """Who can run the best plan, of who can run each plan of the ranking."""
-    [best] = [answers for one, answers in zip(found.ranking, by_place, strict=True) if not one.losses]
+    [best] = [answers for one, answers in zip(found.ranking, by_place, strict=True) if not one.breakdown]
     return best
 
 
@@ -267,7 +267,7 @@ def nothing_sentence(found: NothingFits) -> str:
 def nothing_notes(found: NothingFits) -> Iterator[str]:
     """Sentences: what was looked at, the user's own plan, and the way out."""
     yield from space_notes(found.question)
-    for result in found.own:
+    for result in found.given:
         fits = "does not fit either" if isinstance(result, Infeasible) else "fits, by choices outside of the space"
         if isinstance(result, Outcome) and holds(found.question.space, result.plan, is_even_only=True):
             fits = "fits and is in the space: the search missed it; please file a bug"

@@ -29,7 +29,7 @@ def profiled_record(found: Profiled) -> Record:
         "chip": found.chip,
         "num_steps": profile.num_steps,
         "num_ranks": profile.num_ranks,
-        "is_of_host": profile.is_of_host,
+        "is_host_time": profile.is_host_time,
         "busy_s": profile.busy_s,
         "measured_s": found.measured_s,
         "predicted_s": found.predicted_s,
@@ -41,7 +41,7 @@ def profiled_record(found: Profiled) -> Record:
             {"name": one.name, "why": one.why, "num_runs": one.num_runs, "total_s": one.total_s}
             for one in found.left_out
         ],
-        "exchanges": [_exchange_record(one) for one in found.exchanges],
+        "collectives": [_exchange_record(one) for one in found.collectives],
     }
 
 
@@ -88,7 +88,7 @@ def profiled_tables(found: Profiled) -> tuple[Table, ...]:
     tables = [_operators_table(found)]
     if found.left_out:
         tables.append(_left_out_table(found))
-    if found.exchanges:
+    if found.collectives:
         tables.append(_exchanges_table(found))
     return tuple(tables)
 
@@ -104,7 +104,7 @@ def _operators_table(found: Profiled) -> Table:
     if rest := found.rows[NUM_SHOWN:]:
         rows.append(_sum_row(f"{len(rest)} more", rest))
     rows.append(_sum_row("all that is compared", found.rows))
-    notes = [profiled_sentence(found), OF_HOST if found.profile.is_of_host else AT_FULL_CLOCK]
+    notes = [profiled_sentence(found), OF_HOST if found.profile.is_host_time else AT_FULL_CLOCK]
     return Table(
         title=f"{found.profile.source}: operators, a run of each",
         columns=("operator", "shape", "runs", "measured", "predicted", "error"),
@@ -148,7 +148,7 @@ def _left_out_table(found: Profiled) -> Table:
 
 def _exchanges_table(found: Profiled) -> Table:
     """Collectives are shown and not compared: a trace does not say what its links are."""
-    rest = found.exchanges[NUM_EXCHANGES:]
+    rest = found.collectives[NUM_EXCHANGES:]
     more = (f"and {len(rest)} more, {format_s(sum(one.total_s for one in rest), 1)}",) if rest else ()
     return Table(
         title=f"{found.profile.source}: collectives, not compared",
@@ -161,7 +161,7 @@ def _exchanges_table(found: Profiled) -> Table:
                 f"{one.num_runs:,}",
                 format_s(one.time_s, 1),
             )
-            for one in found.exchanges[:NUM_EXCHANGES]
+            for one in found.collectives[:NUM_EXCHANGES]
         ),
         align="lrrrr",
         notes=(*more, "a trace does not say what its links are; dovetail network predicts collectives on yours"),

@@ -19,7 +19,7 @@ from dovetail.units import GIBI, format_bytes, format_s
 
 NOTHING_FRAC = 0.0005  # a loss that shows as zero is none
 PART_WORDS = {axis: f"{axis} comm." for axis in COMM_AXES} | {"host": "host waits", "offload": "host copies"}
-POLICY_WORDS = {"selective": "sel.", "alternate": "alt."}
+POLICY_WORDS = {"selective": "sel.", "norm-activation": "norm", "selective-op": "op"}
 WHOLE_WORDS = {
     "time": "longer a step is than the best one's",
     "energy": "more energy a step takes than the best one's",
@@ -40,7 +40,7 @@ def ranking_list(found: Choice, by_place: Sequence[tuple[Runnable, ...]]) -> Fig
     has_figure = found.question.objective_name != "time"
     ranking = FigureList(
         key="ranking",
-        title="The best plans of different degrees" + (", and your own" if found.own else ""),
+        title="The best plans of different degrees" + (", and your own" if found.given else ""),
         items=tuple(zip(range(1, len(plans) + 1), found.ranking, by_place, strict=True)),
         notes=(phrase("behind: how much {}; loses most by: the largest part of that", whole), *_legend(choices)),
     )
@@ -75,18 +75,23 @@ def _figures(
         place, one, answers = item
         candidate, figure = one.candidate, one.candidate.figure
         label = question.objective_name if shows_figure else None
-        yield Figure("place", place, "own" if one.is_own else str(place), "")
+        yield Figure("position", place, "own" if one.is_given else str(place), "")
         yield Figure("step_s", candidate.step_s, format_s(candidate.step_s), "step")
         yield Figure("figure", figure, format_bytes(figure) if is_memory else number(figure), label)
-        yield Figure("behind_frac", one.behind_frac, gain(one.behind_frac) if one.losses else "best", "behind")
+        yield Figure(
+            "over_best_frac", one.over_best_frac, gain(one.over_best_frac) if one.breakdown else "best", "behind"
+        )
         yield Figure("need_bytes", candidate.need_bytes, f"{candidate.need_bytes / GIBI:.1f}", "GiB")
         plan = plan_record(candidate.plan)
         for name, say in choices.items():
             yield phrase("{}", Figure("plan", plan, say(candidate.plan) or "-"), label=name, align="r")
         yield phrase("{}", most_lost(one, has_amount=shows_amount), label="loses most by")
         yield Figure("energy_j", candidate.energy_j)
-        yield Figure("losses", [{"part": loss.part, "behind_frac": loss.behind_frac} for loss in one.losses])
-        yield Figure("is_own", one.is_own)
+        yield Figure(
+            "breakdown",
+            [{"component": loss.component, "over_best_frac": loss.over_best_frac} for loss in one.breakdown],
+        )
+        yield Figure("is_given", one.is_given)
         yield Figure("frameworks", [_runnable_record(each) for each in answers])
 
     return figures
@@ -105,11 +110,11 @@ def _runnable_record(one: Runnable) -> Record:
 
 def most_lost(one: Ranked, *, has_amount: bool = True) -> Part:
     """The part in which a plan is most behind the best, and by how much of the best's whole."""
-    if not one.losses or one.losses[0].behind_frac < NOTHING_FRAC:
+    if not one.breakdown or one.breakdown[0].over_best_frac < NOTHING_FRAC:
         return ""
-    worst = one.losses[0]
-    part = Figure("losses[0].part", worst.part, PART_WORDS.get(worst.part, worst.part))
-    amount = Figure("losses[0].behind_frac", worst.behind_frac, gain(worst.behind_frac))
+    worst = one.breakdown[0]
+    part = Figure("losses[0].part", worst.component, PART_WORDS.get(worst.component, worst.component))
+    amount = Figure("losses[0].over_best_frac", worst.over_best_frac, gain(worst.over_best_frac))
     return phrase("{} {}", part, amount) if has_amount else part
 
 
@@ -145,12 +150,12 @@ _CHOICES: Choices = {
 }
 _LEGEND = {
     "sp": "sp: sequence parallel",
-    "cx": "cx: context_exchange, if not gather",
+    "cx": "cx: context_comm_type, if not gather",
     "v": "v: interleave",
     "by": "by: schedule",
     "Z": "Z: ZeRO stage",
     "mb": "mb: microbatch",
-    "rec.": "rec.: recompute (selective, light, alternate, full; mixed by stage)",
+    "rec.": "rec.: recompute (selective, norm-activation, selective-op, full; mixed by stage)",
     "host": "host: what is offloaded, the optimizer (opt) and a share of activations",
 }
 

@@ -62,7 +62,7 @@ def _limits_list(found: Sensitivity, base: Chip) -> FigureList:
     unsettled = tuple(
         f"{LIMIT_LABELS[one.name]}: so many systems may be better that not all were scored"
         for one in found.limits
-        if not one.is_settled
+        if not one.is_complete
     )
     reading = "gain: of others by plans of equal stages; a unit: gain for each mm2, W or $ more"
     return FigureList(
@@ -96,7 +96,7 @@ def _together(found: Sensitivity) -> Iterator[Part]:
 
 
 def _unsettled(one: RelaxedBudget) -> str:
-    return "" if one.is_settled else " at least, as not all that may be better were scored"
+    return "" if one.is_complete else " at least, as not all that may be better were scored"
 
 
 def _limit(one: BudgetSensitivity, together: RelaxedBudget | None, base: Chip) -> Iterator[Figure | Phrase]:
@@ -115,9 +115,9 @@ def _limit(one: BudgetSensitivity, together: RelaxedBudget | None, base: Chip) -
     yield phrase("{}", gained, label="gain", align="r")
     yield Figure("gain_frac_per_unit", one.gain_frac_per_unit, per_unit, "a unit")
     yield phrase("{}", without, label="without it", align="r")
-    yield Figure("taken", one.taken)
+    yield Figure("used", one.taken)
     yield Figure("limit", one.limit)
-    yield Figure("is_settled", one.is_settled)
+    yield Figure("is_complete", one.is_complete)
     yield Figure("raised", _better_record(raised, base))
     yield Figure("without", _better_record(free, base))
 
@@ -143,17 +143,17 @@ def _relaxed_record(lifted: RelaxedBudget | None, base: Chip) -> Record | None:
         "limits": list(lifted.names),
         "system": as_labels(base, lifted.system),
         "gain_frac": lifted.gain_frac,
-        "broken": list(lifted.broken),
-        "is_settled": lifted.is_settled,
+        "exceeded": list(lifted.broken),
+        "is_complete": lifted.is_complete,
     }
 
 
 def _better_record(better: Better | None, base: Chip) -> Record | None:
     if better is None:
         return None
-    return {"system": as_labels(base, better.system), "taken": better.taken, "gain_frac": better.gain_frac}
+    return {"system": as_labels(base, better.system), "used": better.taken, "gain_frac": better.gain_frac}
 
 
-def behind_frac(common: SystemAnswer, index: int, own: SystemAnswer) -> float:
+def over_best_frac(common: SystemAnswer, index: int, own: SystemAnswer) -> float:
     """How far a model is behind its own best on a system that is common to several."""
     return 1.0 - own.cases[0].loss / common.cases[index].loss

@@ -103,7 +103,7 @@ def _link_name(name: str, place: Placement) -> str:
     group: Group = getattr(place, GROUPS[name[:2]])
     dimensions = " x ".join(dict.fromkeys(span.dimension.name for span in group))
     if not dimensions and name in (ON, BACK):
-        dimensions = "between parts"
+        dimensions = "between pools"
     return f"{name} ({dimensions})" if dimensions else name
 
 

@@ -117,7 +117,7 @@ def study_tables(study: StudyRecord, best: Best) -> tuple[Table, ...]:
     """One study: what was asked, how far it is, and its best rows."""
     version = study.model_version + ("" if study.is_current else f", {OTHER}")
     facts = {
-        "asked": question_label(study) or "-",
+        "question": question_label(study) or "-",
         "rows": f"{study.num_rows:,} of {study.num_points:,} designs" if study.knobs else f"{study.num_rows:,}",
         "started": study.started,
         "last written": study.written,
@@ -186,7 +186,7 @@ def study_record(study: StudyRecord, best: Best) -> Record:
         "study": study.key,
         "kind": study.kind,
         "models": list(study.job_names),
-        "asked": question_label(study),
+        "question": question_label(study),
         "num_designs": study.num_points if study.knobs else None,
         "num_rows": study.num_rows,
         "best": design_record(study, best[0]) if best else None,
@@ -208,7 +208,7 @@ def design_record(study: StudyRecord, one: Scored) -> Record:
         "knobs": study.values(one.point) if study.knobs else {"point": list(one.point)},
         "loss": _finite(one.loss),
         "figures": {name: _finite(one.also[at]) for at, name in study.told_figures if at < len(one.also)},
-        "short_of": one.short_of,
+        "bottleneck": one.bottleneck,
         "plan": one.plan,
     }
 

@@ -29,7 +29,7 @@ ASKED = {
 }  # of the study
 LIMIT = "limit_"  # the beginning of a column of what a design may take at the most
 LOSSES = {"loss": float, "excess_frac": float}
-AFTER = {"short_of": str, "plan": str}
+AFTER = {"bottleneck": str, "plan": str}
 
 
 def row_columns(studies: Sequence[StudyRecord]) -> dict[str, type]:
@@ -66,7 +66,7 @@ def row_cells(study: StudyRecord, columns: dict[str, type]) -> Callable[[Scored]
     for name, told in _study_cells(study).items():
         blank[places[name]] = told
     plans = plans_text(study)
-    loss, excess, short_of, plan = (places[name] for name in (*LOSSES, *AFTER))
+    loss, excess, bottleneck, plan = (places[name] for name in (*LOSSES, *AFTER))
 
     def cells(one: Scored) -> list[Any]:
         row = blank.copy()
@@ -79,7 +79,7 @@ def row_cells(study: StudyRecord, columns: dict[str, type]) -> Callable[[Scored]
         for figure, place in figures:
             row[place] = one.also[figure] if figure < len(one.also) else None
         row[loss], row[excess] = (one.loss if one.loss < math.inf else None), one.excess_frac
-        row[short_of], row[plan] = one.short_of, one.plan or plans
+        row[bottleneck], row[plan] = one.bottleneck, one.plan or plans
         return row
 
     return cells

@@ -28,7 +28,7 @@ def trace_record(outcome: TraceOutcome) -> Record:
             {"rank": one.rank, "end_s": one.end_s, "compute_s": one.compute_s, "exposed_s": one.exposed_s}
             for one in outcome.ranks
         ],
-        "critical_path": [{"task": one.task, "begin_s": one.begin_s, "end_s": one.end_s} for one in outcome.critical],
+        "critical_path": [{"task": one.task, "start_s": one.begin_s, "end_s": one.end_s} for one in outcome.critical],
         "links": trace_links(outcome),
         "notes": list(outcome.notes),
     }

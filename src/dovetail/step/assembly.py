@@ -1,6 +1,6 @@
 """A training step assembled from its stages, for plans of one pipeline shape, in columns.
 
-A step is the pipeline (`pipeline_s`, bubble included), then the part of the gradient sync that the backward pass does
+A step is the pipeline (`pipeline_s`, bubble included), then the pool of the gradient sync that the backward pass does
 not hide (`Assembly._gradient_sync_s`), then the optimizer's update. Energy comes last.
 """
 
@@ -51,9 +51,9 @@ class StageShapeGroup:
 
     @property
     def stage_pool(self) -> tuple[int, ...]:
-        """The part of the cluster that every stage is on; none where all devices are equal."""
-        parts = tuple(run.part for run in self.runs for _ in range(run.num_stages))
-        return parts if any(parts) else ()
+        """The pool of the cluster that every stage is on; none where all devices are equal."""
+        pools = tuple(run.pool for run in self.runs for _ in range(run.num_stages))
+        return pools if any(pools) else ()
 
 
 def stage_shape_group(plans: Plans, rows: IntArray, runs: tuple[StageGroup, ...]) -> StageShapeGroup:
@@ -78,24 +78,24 @@ def by_pipeline(graph: Graph, plans: Plans) -> Iterator[StageShapeGroup]:
         yield stage_shape_group(plans, np.flatnonzero(shape_of == index), runs)
 
 
-def part_columns(
+def pool_columns(
     context: PlanContext, runs: tuple[StageGroup, ...], rows: IntArray, *, fills_waits: bool
 ) -> StageColumns:
-    """Stage columns of the plans in `rows`; each run of stages is costed on the part of the cluster it is on."""
+    """Stage columns of the plans in `rows`; each run of stages is costed on the pool of the cluster it is on."""
     by_pool = []
-    for index, part in enumerate(context.parts):
-        stage_groups = tuple(run for run in runs if run.part == index)
+    for index, pool in enumerate(context.pools):
+        stage_groups = tuple(run for run in runs if run.pool == index)
         columns = stage_columns(
-            part.table, stage_groups, rows, context.graph, part.places, context.precision, fills_waits=fills_waits
+            pool.table, stage_groups, rows, context.graph, pool.places, context.precision, fills_waits=fills_waits
         )
         by_pool.append(columns)
-    return joined_columns(by_pool, [run.part for run in runs]) if context.others else by_pool[0]
+    return joined_columns(by_pool, [run.pool for run in runs]) if context.others else by_pool[0]
 
 
-def joined_columns(by_pool: Sequence[StageColumns], part_of_run: Sequence[int]) -> StageColumns:
-    """The columns of all runs of stages in pipeline order, from the columns of each part of the cluster."""
-    place = np.argsort(np.argsort(part_of_run, kind="stable"))  # of every run, where parts follow each other
-    widths = np.bincount(part_of_run, minlength=len(by_pool))
+def joined_columns(by_pool: Sequence[StageColumns], pool_of_run: Sequence[int]) -> StageColumns:
+    """The columns of all runs of stages in pipeline order, from the columns of each pool of the cluster."""
+    place = np.argsort(np.argsort(pool_of_run, kind="stable"))  # of every run, where pools follow each other
+    widths = np.bincount(pool_of_run, minlength=len(by_pool))
     found: dict[str, Any] = {}
     for key in _KEYS:
         first, found[key] = distinct(*(getattr(columns, key) for columns in by_pool))
@@ -108,11 +108,11 @@ def joined_columns(by_pool: Sequence[StageColumns], part_of_run: Sequence[int]) 
 
 
 def _side_by_side(values: Sequence[Any], rows: Sequence[IntArray], widths: IntArray, place: IntArray) -> Any:
-    """`values` of each part, amounts rows by runs, joined along the runs; a plain number holds for all of them."""
+    """`values` of each pool, amounts rows by runs, joined along the runs; a plain number holds for all of them."""
     first = values[0]
     if is_dataclass(first) and not isinstance(first, type):
-        parts = {f.name: [getattr(value, f.name) for value in values] for f in fields(first)}
-        return replace(first, **{name: _side_by_side(amounts, rows, widths, place) for name, amounts in parts.items()})
+        pools = {f.name: [getattr(value, f.name) for value in values] for f in fields(first)}
+        return replace(first, **{name: _side_by_side(amounts, rows, widths, place) for name, amounts in pools.items()})
     if isinstance(first, tuple):
         return tuple(_side_by_side(amounts, rows, widths, place) for amounts in zip(*values, strict=True))
     columns = [
@@ -125,24 +125,24 @@ def _side_by_side(values: Sequence[Any], rows: Sequence[IntArray], widths: IntAr
 def stages_j(
     columns: StageColumns,
     runs: Sequence[StageGroup],
-    part: int,
+    pool: int,
     chip: Chip,
     num_passes: Amount,
     tied_bytes: FloatArray,
     handed: tuple[Amount, FloatArray],
 ) -> FloatArray:
-    """Joules of one step, summed over one device of each stage on `part`: compute and bytes sent, without idle power.
+    """Joules of one step, summed over one device of each stage on `pool`: compute and bytes sent, without idle power.
 
-    `handed` is how often a stage sends boundary activations, and their bytes. All devices of `part` have `chip`. First
+    `handed` is how often a stage sends boundary activations, and their bytes. All devices of `pool` have `chip`. First
     and last stage send each other the gradients of tied weights.
     """
-    of_part = np.flatnonzero([run.part == part for run in runs])
-    sizes = np.array([run.num_stages for run in runs if run.part == part], dtype=np.float64)
+    of_pool = np.flatnonzero([run.pool == pool for run in runs])
+    sizes = np.array([run.num_stages for run in runs if run.pool == pool], dtype=np.float64)
     link_j = chip.energy.link_j_per_byte
-    pass_j = ((columns.energy_j + link_j * columns.sent_bytes)[:, of_part] @ sizes)[columns.work_of]
-    per_step_j = (columns.update_j[:, of_part] @ sizes)[columns.update_of]
-    sent = (columns.grad_sync.sent_bytes[:, of_part] @ sizes)[columns.grad_sync_of]
-    num_ends = sum(end.part == part for end in (runs[0], runs[-1]))
+    pass_j = ((columns.energy_j + link_j * columns.sent_bytes)[:, of_pool] @ sizes)[columns.work_of]
+    per_step_j = (columns.update_j[:, of_pool] @ sizes)[columns.update_of]
+    sent = (columns.grad_sync.sent_bytes[:, of_pool] @ sizes)[columns.grad_sync_of]
+    num_ends = sum(end.pool == pool for end in (runs[0], runs[-1]))
     num_handed, boundary_activation_bytes = handed
     sent = sent + num_ends * tied_bytes + sizes.sum() * num_handed * boundary_activation_bytes
     return np.asarray(num_passes * pass_j + per_step_j + sent * link_j)
@@ -155,7 +155,7 @@ def by_stages(context: PlanContext, groups: list[StageShapeGroup]) -> Iterator[t
         together.setdefault((group.runs, group.name in STRAIGHT), []).append(group)
     for (runs, is_straight), members in together.items():
         rows = np.concatenate([group.rows for group in members])
-        columns = part_columns(context, runs, rows, fills_waits=not is_straight)
+        columns = pool_columns(context, runs, rows, fills_waits=not is_straight)
         if not context.others:
             columns = with_offload(columns, context.offload, runs, rows)
         start = 0
@@ -192,10 +192,10 @@ def tied(context: PlanContext, group: StageShapeGroup) -> tuple[FloatArray, Floa
         tied_bytes += context.precision.reduce_bytes / ranks * most
     if not tied_bytes.any():
         return tied_bytes, tied_bytes
-    part = context.parts[group.runs[0].part]
-    if group.runs[0].part != group.runs[-1].part:
+    pool = context.pools[group.runs[0].pool]
+    if group.runs[0].pool != group.runs[-1].pool:
         return tied_bytes, timed("point-to-point", tied_bytes, context.between, context.least_link_frac)[0]
-    link_frac, places = part.cluster.chip.calibration.link_frac, part.places.at(group.rows)
+    link_frac, places = pool.cluster.chip.calibration.link_frac, pool.places.at(group.rows)
     return tied_bytes, collective_s("point-to-point", tied_bytes, places, "pipeline", link_frac)
 
 
@@ -225,7 +225,7 @@ class Assembly:
         return np.asarray(self.pipeline_s + self.tied_s + self.synced_s + self.landing_s + self.update_s)
 
     def stage_times(self, *, is_transfer_free: bool) -> StageTimes:
-        """One microbatch on each stage, for `pipe_rows`; transfers that do not overlap are part of a pass."""
+        """One microbatch on each stage, for `pipe_rows`; transfers that do not overlap are pool of a pass."""
         group, columns = self.group, self.columns
         transfer_s, is_beside = self.transfer_s[self.pipe_rows], self.is_beside[self.pipe_rows, None]
         share = group.num_copies * group.interleave
@@ -268,7 +268,7 @@ class Assembly:
         reduce_s, gather_s = sync.reduce_s[columns.grad_sync_of], sync.gather_s[columns.grad_sync_of]
         room_s = columns.free_forward_s[columns.work_of], columns.free_backward_s[columns.work_of]
         compute_slowdown_frac = np.array(
-            [self.context.parts[run.part].compute_slowdown_frac for run in self.group.runs]
+            [self.context.pools[run.pool].compute_slowdown_frac for run in self.group.runs]
         )
         behind_s = hidden_s(reduce_s, gather_s, room_s, self.num_hiding_passes, compute_slowdown_frac)
         return behind_s, reduce_s + gather_s - behind_s
@@ -296,11 +296,11 @@ class Assembly:
     def energy_j(self) -> FloatArray:
         """Energy of all devices: compute, bytes sent, and idle power over the whole step."""
         context, group, table = self.context, self.group, self.context.table
-        idle_w = sum(part.table.chip_at(group.rows).energy.idle_w * part.cluster.num_devices for part in context.parts)
+        idle_w = sum(pool.table.chip_at(group.rows).energy.idle_w * pool.cluster.num_devices for pool in context.pools)
         num_handed = 2 * group.interleave * self.num_microbatches if group.num_stages > 1 else 0
         handed = num_handed, context.sharded.boundary_activation_bytes[table.cuts.of_plan[group.rows]]
         replica_j = sum(
-            stages_j(self.columns, group.runs, index, part.cluster.chip, self.num_passes, self.tied_bytes, handed)
-            for index, part in enumerate(context.parts)
+            stages_j(self.columns, group.runs, index, pool.cluster.chip, self.num_passes, self.tied_bytes, handed)
+            for index, pool in enumerate(context.pools)
         )
         return np.asarray(idle_w * self.step_s + table.num_devices / group.num_stages * replica_j)

@@ -24,7 +24,7 @@ from dovetail.cost.op_cost import LIMITS
 from dovetail.hardware.chip import Calibration
 from dovetail.hardware.topology import Group, num_ranks
 from dovetail.parallel.collectives import OP_COLLECTIVES, OpCollective, op_payload_bytes
-from dovetail.parallel.plan import CONTEXT_EXCHANGES, RECOMPUTE_POLICIES
+from dovetail.parallel.plan import CONTEXT_COMM_TYPES, RECOMPUTE_POLICIES
 from dovetail.parallel.sharding import GRADIENTS, BlockRows
 from dovetail.step.work import COMM_AXES, COMPUTE, HOST, NUM_ROWS, ROWS
 from dovetail.workload.graph import Axis, BoolArray, FloatArray, IntArray, K, M, N, Ops, Phase, V
@@ -34,7 +34,7 @@ PHASES_OF_PASS = ((Phase.FORWARD,), (*GRADIENTS, Phase.RECOMPUTE))  # phases of 
 _TP, _EP = COMM_AXES.index("tp"), COMM_AXES.index("ep")
 _TO_EXPERTS = tuple(code_of(kind) for kind, meaning in OP_COLLECTIVES.items() if meaning.axis == "ep")
 _EXCHANGES = tuple(code_of(kind) for kind, meaning in OP_COLLECTIVES.items() if meaning.axis == "cp")
-_GATHER, _RING, _ALL_TO_ALL = (CONTEXT_EXCHANGES.index(name) for name in ("gather", "ring", "all-to-all"))
+_GATHER, _RING, _ALL_TO_ALL = (CONTEXT_COMM_TYPES.index(name) for name in ("gather", "ring", "all-to-all"))
 _IS_IN_DIRECTION = tuple(np.array([phase in phases for phase in Phase]) for phases in PHASES_OF_PASS)
 _LAUNCH = LIMITS.index("launch")
 NUM_ALL_TO_ALLS = 4  # queries, keys, values and outputs, each by an all-to-all of its own
@@ -64,9 +64,9 @@ class CommVariants:
     num_cuts: int
     loads: FloatArray  # rows routed to the most loaded device, against the mean
     is_sequence_parallel: BoolArray
-    sends_once: BoolArray
+    deduplicated_dispatch: BoolArray
     num_context_ranks: IntArray
-    context_exchange: IntArray  # into CONTEXT_EXCHANGES
+    context_comm_type: IntArray  # into CONTEXT_COMM_TYPES
     zero_stage: IntArray
     are_ties_apart: BoolArray
     groups: tuple[Group, ...]
@@ -147,7 +147,7 @@ def block_collectives(
             ranks[cells] = num_ranks(group)
             if copies > 1:
                 deduplicated_s = deduplicated_all_to_all_s(payload_bytes[cells], group, overheads.link_frac, copies)
-                call_s = np.where(variants.sends_once[chosen][:, None], deduplicated_s, call_s)
+                call_s = np.where(variants.deduplicated_dispatch[chosen][:, None], deduplicated_s, call_s)
             time_s[cells] = call_s
     return CollectiveCalls(
         axis=np.array([COMM_AXES.index(op.axis) for op in op_collectives], dtype=np.int64),
@@ -188,7 +188,7 @@ def _calls_of(op: OpCollective, variants: CommVariants) -> Iterator[tuple[str, G
             continue
         is_matching = variants.is_sequence_parallel == is_sequence_parallel
         if op.axis == "cp":
-            is_matching = is_matching & (variants.context_exchange == _GATHER)
+            is_matching = is_matching & (variants.context_comm_type == _GATHER)
         matching = np.flatnonzero(is_matching)
         for group, chosen in by_group(variants.groups, variants.group_of[op.group][matching]):
             yield collective, group, matching[chosen]
@@ -367,7 +367,7 @@ def exclude_last_ring_part(work: FloatArray, variants: CommVariants) -> None:
 
     `work` is directions by rows by variants by policies.
     """
-    is_ring = variants.context_exchange == _RING
+    is_ring = variants.context_comm_type == _RING
     if is_ring.any():
         share = np.where(is_ring, 1.0 - 1.0 / variants.num_context_ranks, 1.0)
         work[:, [row for row in ROWS["core"] if row < work.shape[1]]] *= share[:, None]
@@ -380,7 +380,7 @@ def context_collectives(
     rows = np.flatnonzero(np.isin(block.ops.kind, _EXCHANGES))
     found = []
     for kind, collectives_of in ((_ALL_TO_ALL, _all_to_alls), (_RING, _ring_hops)):
-        chosen = np.flatnonzero((variants.context_exchange == kind) & (variants.num_context_ranks > 1))
+        chosen = np.flatnonzero((variants.context_comm_type == kind) & (variants.num_context_ranks > 1))
         if len(rows) and len(chosen):
             found.append(collectives_of(block, rows, local, variants, chosen, overheads))
     return found

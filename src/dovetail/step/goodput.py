@@ -153,7 +153,7 @@ class Goodput:
     checkpoint_bytes: float
 
     @property
-    def gets_on(self) -> bool:
+    def makes_progress(self) -> bool:
         """Whether so much is of use that the run comes to an end."""
         return self.useful_frac >= MIN_USEFUL_FRAC
 

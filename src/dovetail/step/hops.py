@@ -1,7 +1,7 @@
-"""Hand-overs between neighbouring stages by where they lie: within a part of the cluster, or between two.
+"""Hand-overs between neighbouring stages by where they lie: within a pool of the cluster, or between two.
 
-A hop is of the kind of the part that both stages are on, and of a kind of its own, the last, where they are on two.
-Where all devices are equal there is one part, so one kind. No value for `stage_pool` means that.
+A hop is of the kind of the pool that both stages are on, and of a kind of its own, the last, where they are on two.
+Where all devices are equal there is one pool, so one kind. No value for `stage_pool` means that.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ def num_kinds(stage_pool: tuple[int, ...]) -> int:
 
 def hop_kinds(a: IntArray, b: IntArray, stage_pool: tuple[int, ...]) -> IntArray:
     """The kind of each hop from stage `a` to stage `b`; NO_HOP where that is the same stage."""
-    part = np.array(stage_pool or (0,) * (1 + max(int(a.max()), int(b.max()))))
+    pool = np.array(stage_pool or (0,) * (1 + max(int(a.max()), int(b.max()))))
     between = num_kinds(stage_pool) - 1
-    return np.where(a == b, NO_HOP, np.where(part[a] == part[b], part[a], between))
+    return np.where(a == b, NO_HOP, np.where(pool[a] == pool[b], pool[a], between))
 
 
 def hops_before(num_stages: int, stage_pool: tuple[int, ...]) -> FloatArray:

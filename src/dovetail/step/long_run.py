@@ -21,9 +21,9 @@ def long_run(
     `steps` are those of `sharded`.
     """
     if isinstance(cluster, HeterogeneousCluster):
-        if any(isinstance(part.reliability, Reliability) for part in cluster.parts):
-            message = "reliability is not modelled for clusters of several parts"
-            raise NotModelled(f"{message}; leave it out of its parts", "reliability")
+        if any(isinstance(pool.reliability, Reliability) for pool in cluster.pools):
+            message = "reliability is not modelled for clusters of several pools"
+            raise NotModelled(f"{message}; leave it out of its pools", "reliability")
         return NotStated()
     reliability = cluster.reliability
     if isinstance(reliability, NotStated):

@@ -81,7 +81,7 @@ class StageDetail:
     def __init__(self, assembly: Assembly, plan: Plan) -> None:
         self._assembly = assembly
         self._plan = plan
-        self._parts = [_PoolCosts(part) for part in assembly.context.parts]
+        self._pools = [_PoolCosts(pool) for pool in assembly.context.pools]
 
     def passes(self, run: int, *, is_split: bool) -> dict[str, tuple[Spell, ...]]:
         """What the passes of a microbatch on a stage of `run` hold, by kind: forward and backward.
@@ -91,16 +91,16 @@ class StageDetail:
         assembly, stage = self._assembly, self._assembly.group.runs[run]
         times = assembly.stage_times(is_transfer_free=False)
         whole_s = [float(np.asarray(direction)[0, run]) for direction in times.by_run]
-        stage = replace(stage, spans=ordered_parts(self._parts[stage.part].graph, stage, self._plan))
+        stage = replace(stage, spans=ordered_parts(self._pools[stage.pool].graph, stage, self._plan))
         works = [self._work(run, direction) for direction in range(len(PHASES_OF_PASS))]
         repeats = [
-            list(self._parts[stage.part].repeats(stage, direction, stage_clock_frac(assembly, run)))
+            list(self._pools[stage.pool].repeats(stage, direction, stage_clock_frac(assembly, run)))
             for direction in range(2)
         ]
         handed_s = [0.0 if assembly.is_beside[0] else self._handed_s(run, direction) for direction in range(2)]
         found = {"forward": _laid(repeats[0], whole_s[0], _waits(works[0], repeats[0], whole_s[0], handed_s[0]))}
         if is_split:
-            full = list(self._parts[stage.part].repeats(stage, 1, 1.0))
+            full = list(self._pools[stage.pool].repeats(stage, 1, 1.0))
             return found | _split(_stretched(full, float(works[1].weight_s)), whole_s[1], whole_s[2])
         waits = _waits(works[1], repeats[1], whole_s[1], handed_s[1])
         return found | {"backward": _laid(repeats[1], whole_s[1], waits)}
@@ -124,7 +124,7 @@ def stage_clock_frac(assembly: Assembly, run: int) -> float:
 
 
 class _PoolCosts:
-    """The operators and collectives of one plan's blocks on one part of the cluster, costed."""
+    """The operators and collectives of one plan's blocks on one pool of the cluster, costed."""
 
     def __init__(self, context: PlanContext) -> None:
         self.graph, self._chip = context.graph, context.cluster.chip

@@ -1,6 +1,6 @@
 """Plans as columns on any cluster: operators are costed once per chip and collectives once per network, and kept.
 
-`PlanTable` keeps these costs; `PlanContext` is its plans on one cluster, of equal devices or of several parts.
+`PlanTable` keeps these costs; `PlanContext` is its plans on one cluster, of equal devices or of several pools.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from dovetail.workload.optimizer import Precision
 class PlanContext:
     """Sharded plans on one cluster: their placement, the work of their blocks, transfers between stages.
 
-    On a cluster of several parts, `cluster`, `places` and `table` are of the first part and `others` are the same
-    plans on each other part; `between` joins two parts, and `transfer_s` has one more axis, by kind of hop.
+    On a cluster of several pools, `cluster`, `places` and `table` are of the first pool and `others` are the same
+    plans on each other pool; `between` joins two pools, and `transfer_s` has one more axis, by kind of hop.
     """
 
     sharded: ShardedPlans
@@ -58,18 +58,18 @@ class PlanContext:
         return self.sharded.plans
 
     @property
-    def parts(self) -> tuple[PlanContext, ...]:
+    def pools(self) -> tuple[PlanContext, ...]:
         return (self, *self.others)
 
     @property
     def compute_slowdown_frac(self) -> float:
-        """Share of compute that the gradient sync takes while it overlaps, on the first part."""
+        """Share of compute that the gradient sync takes while it overlaps, on the first pool."""
         return self.cluster.chip.endpoint_kind.adding_slowdown_frac
 
     @property
     def least_link_frac(self) -> float:
-        """Share of a link's bandwidth that is reached between parts: that of the part which reaches least."""
-        return min(part.cluster.chip.calibration.link_frac for part in self.parts)
+        """Share of a link's bandwidth that is reached between pools: that of the pool which reaches least."""
+        return min(pool.cluster.chip.calibration.link_frac for pool in self.pools)
 
 
 Where = tuple[bytes, ...]  # which group of ranks every plan has, of each kind
@@ -89,14 +89,14 @@ class PlanTable:
         self._sent: dict[tuple[Where, tuple[Group, ...], CollectiveOverheads], tuple[tuple[CommTotals, ...], ...]] = {}
 
     def on(self, cluster: AnyCluster, places: Sequence[Placements] = (), *, is_broken_down: bool = True) -> PlanContext:
-        """The plans on `cluster`, which they must fill. Its devices are equal, or equal within each of its parts.
+        """The plans on `cluster`, which they must fill. Its devices are equal, or equal within each of its pools.
 
-        `places` are their placements on each part, computed here where they are not given. Without `is_broken_down`
+        `places` are their placements on each pool, computed here where they are not given. Without `is_broken_down`
         only time and energy are known, not where the time goes.
         """
         num_rows, plans = NUM_ROWS if is_broken_down else NUM_TIMED, self.sharded.plans
         if isinstance(cluster, HeterogeneousCluster):
-            return self._on_parts(cluster, places or pool_places(plans, cluster), num_rows)
+            return self._on_pools(cluster, places or pool_places(plans, cluster), num_rows)
         [equal] = places or [placements_of(plans, cluster.topology)]
         return self._on_equal(cluster, equal, num_rows, cluster.num_devices)
 
@@ -134,7 +134,7 @@ class PlanTable:
         self._costs.update(zip(new, chip_costs(self.sharded.costed_ops, new), strict=True))
 
     def _on_equal(self, cluster: Cluster, places: Placements, num_rows: int, num_devices: int) -> PlanContext:
-        """The plans placed at `places` on `cluster`, which is all or one part of `num_devices`."""
+        """The plans placed at `places` on `cluster`, which is all or one pool of `num_devices`."""
         sharded = self.sharded
         table = self.table(places, cluster.chip, num_devices, num_rows)
         cut = sharded.cuts.of_plan
@@ -155,20 +155,20 @@ class PlanTable:
             offload=offload_of(sharded, table, cluster, self.precision),
         )
 
-    def _on_parts(
+    def _on_pools(
         self, cluster: HeterogeneousCluster, pool_placements: Sequence[Placements], num_rows: int
     ) -> PlanContext:
-        """The plans on several parts; collectives lie within one part, and the slowest device is that of all parts."""
+        """The plans on several pools; collectives lie within one pool, and the slowest device is that of all pools."""
         plans, num_devices = self.sharded.plans, cluster.num_devices
         first, *others = (
-            self._on_equal(part, places, num_rows, num_devices)
-            for part, places in zip(cluster.parts, pool_placements, strict=True)
+            self._on_equal(pool, places, num_rows, num_devices)
+            for pool, places in zip(cluster.pools, pool_placements, strict=True)
         )
         context = replace(first, others=tuple(others), between=cluster.group_between)
-        columns = [part.places.group_of[name] for part in context.parts for name in ("pipeline", "tensor")]
+        columns = [pool.places.group_of[name] for pool in context.pools for name in ("pipeline", "tensor")]
         cut = self.sharded.cuts.of_plan
         rows, transfer_of = distinct(cut, plans.tensor_parallel, plans.sequence_parallel, *columns)
-        within_s = [part.transfer_s[part.transfer_of[rows]] for part in context.parts]
+        within_s = [pool.transfer_s[pool.transfer_of[rows]] for pool in context.pools]
         across_s = np.stack([*within_s, _between_s(context, rows)], axis=1)
         return replace(context, transfer_of=transfer_of, transfer_s=across_s)
 
@@ -216,21 +216,21 @@ def collective_s(
 
 
 def pool_places(plans: Plans, cluster: HeterogeneousCluster) -> tuple[Placements, ...]:
-    """Placements of the stages on each part; NOWHERE for plans whose axes do not nest there or do not fill it."""
+    """Placements of the stages on each pool; NOWHERE for plans whose axes do not nest there or do not fill it."""
     sizes = plans.num_devices // plans.pipeline_parallel
     placements = []
-    for part in cluster.parts:
+    for pool in cluster.pools:
         one = np.ones_like(plans.interleave)
-        num_stages = np.where(part.num_devices % sizes, 1, part.num_devices // sizes)
-        stages_on_part = replace(
+        num_stages = np.where(pool.num_devices % sizes, 1, pool.num_devices // sizes)
+        stages_on_pool = replace(
             plans, pipeline_parallel=num_stages, interleave=one, schedule=0 * one, schedules=("1f1b",)
         )  # placement goes by degrees alone
-        placements.append(placements_of(stages_on_part, part.topology))
+        placements.append(placements_of(stages_on_pool, pool.topology))
     return tuple(placements)
 
 
 def _between_s(context: PlanContext, rows: IntArray) -> FloatArray:
-    """Seconds of sending boundary activations to a stage on another part: the slower of the two directions.
+    """Seconds of sending boundary activations to a stage on another pool: the slower of the two directions.
 
     As in `transfer_s`, each device sends its piece over its own port, and pieces are gathered on the other side.
     """
@@ -241,8 +241,8 @@ def _between_s(context: PlanContext, rows: IntArray) -> FloatArray:
     gathered_bytes = np.where(pieces > 1, boundary_activation_bytes, 0.0)
     gathers_s = [
         collective_s(
-            "all-gather", gathered_bytes, part.places.at(rows), "tensor", part.cluster.chip.calibration.link_frac
+            "all-gather", gathered_bytes, pool.places.at(rows), "tensor", pool.cluster.chip.calibration.link_frac
         )
-        for part in context.parts
+        for pool in context.pools
     ]
     return np.asarray(sent_s + np.max(gathers_s, axis=0))

@@ -82,7 +82,7 @@ class PlanSteps:
 
     def steps_s(self, clusters: Sequence[AnyCluster]) -> list[float]:
         """Only the step time, on each of `clusters`."""
-        self._table.cost_on(part.chip for cluster in clusters for part in pools_of(cluster))
+        self._table.cost_on(pool.chip for cluster in clusters for pool in pools_of(cluster))
         found = []
         for cluster in clusters:
             found.append(self.assembly(cluster, is_broken_down=False).step_s[0].item())

@@ -80,19 +80,19 @@ def row_of(one: Scored, seed: int) -> Row:
     """What is written of `one`; an infinite loss is no value, so that SQL's own least loss is the best design's."""
     assert one.loss > -math.inf, f"{one} has no rank"
     point, numbers = point_bytes(one.point), _numbers(len(one.also)).pack(one.loss, one.excess_frac, *one.also)
-    checksum = zlib.crc32(point + numbers + (one.short_of + one.plan).encode(), seed)
+    checksum = zlib.crc32(point + numbers + (one.bottleneck + one.plan).encode(), seed)
     told = checksum.to_bytes(_NUM_CHECKSUM, "little") + numbers
-    return point, None if one.loss == math.inf else one.loss, told, one.short_of, one.plan
+    return point, None if one.loss == math.inf else one.loss, told, one.bottleneck, one.plan
 
 
 def scored_rows(rows: Iterable[Row], seed: int) -> Iterator[Scored]:
     """What was kept, row by row; raises `DamagedRow` at one that is not what was written."""
     texts: dict[str, str] = {}  # plans repeat, and one copy of each will do
     one_copy, crc32, inf = texts.setdefault, zlib.crc32, math.inf
-    for point, shown, told, short_of, plan in rows:
+    for point, shown, told, bottleneck, plan in rows:
         try:
             numbers = _layout(len(told)).unpack(told)
-            is_whole = crc32(point + told[_NUM_CHECKSUM:] + (short_of + plan).encode(), seed) == numbers[0]
+            is_whole = crc32(point + told[_NUM_CHECKSUM:] + (bottleneck + plan).encode(), seed) == numbers[0]
         except TypeError:  # a column of another type than was written
             raise DamagedRow from None
         if not is_whole or numbers[1] != (inf if shown is None else shown):
@@ -102,6 +102,6 @@ def scored_rows(rows: Iterable[Row], seed: int) -> Iterator[Scored]:
             loss=numbers[1],
             excess_frac=numbers[2],
             also=numbers[3:],
-            short_of=one_copy(short_of, short_of),
+            bottleneck=one_copy(bottleneck, bottleneck),
             plan=one_copy(plan, plan),
         )

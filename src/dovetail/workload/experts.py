@@ -16,7 +16,7 @@ class Experts:
     """A mixture of experts in place of a feed-forward layer; how evenly rows are spread over them is `Routing`'s."""
 
     num_experts: int
-    num_chosen: int
+    num_experts_per_token: int
     width: int
     shared_width: int = 0  # an always-on expert beside the chosen ones
     router_bias: bool = False  # a score correction per expert
@@ -24,20 +24,22 @@ class Experts:
     has_bias: bool = False  # on the router's product and both of every expert
 
     def __post_init__(self) -> None:
-        require_positive(self, "num_experts", "num_chosen", "width")
+        require_positive(self, "num_experts", "num_experts_per_token", "width")
         if self.shared_width < 0:
             raise InvalidInput(f"shared_width must not be negative; got {self.shared_width}", "shared_width")
         if self.shared_gate and not self.shared_width:
             raise InvalidInput("shared_gate needs a shared expert; give shared_width or remove it", "shared_gate")
-        if self.num_chosen > self.num_experts:
-            few, many = self.num_chosen, self.num_experts
-            raise InvalidInput(f"num_chosen={few} must not exceed num_experts={many}", "num_chosen")
+        if self.num_experts_per_token > self.num_experts:
+            few, many = self.num_experts_per_token, self.num_experts
+            raise InvalidInput(
+                f"num_experts_per_token={few} must not exceed num_experts={many}", "num_experts_per_token"
+            )
 
 
 def mixture(build: BlockBuilder, sample: Sample, x: int, hidden: int, experts: Experts, activation: str) -> int:
     """Route, dispatch, expert feed-forward, combine; returns rows as they were before routing."""
     rows = sample.shared_tokens
-    routed_rows: Extent = (rows[0] * experts.num_chosen, SHARED_TOKENS)
+    routed_rows: Extent = (rows[0] * experts.num_experts_per_token, SHARED_TOKENS)
     gate = build.linear(
         x,
         rows,
@@ -48,7 +50,7 @@ def mixture(build: BlockBuilder, sample: Sample, x: int, hidden: int, experts: E
     )
     choice = build.vector("router", (gate,), rows, whole(experts.num_experts))
     y = build.vector("permute", (x, choice), routed_rows, whole(hidden))
-    copies = experts.num_chosen
+    copies = experts.num_experts_per_token
     arrived: Extent = (routed_rows[0], SHARED_TOKENS | Axis.ROUTED)
     y = build.collective("dispatch", y, arrived, whole(hidden), num_copies=copies)
     gathered: Extent = (routed_rows[0], TOKENS | Axis.ROUTED)

@@ -16,17 +16,17 @@ class LatentAttention:
 
     query_rank: int  # 0: queries are projected directly
     kv_rank: int
-    plain_width: int  # part of a head's key without positions
+    nope_width: int  # part of a head's key without positions
     rotary_width: int  # part with positions, shared by all heads
     value_width: int
 
     def __post_init__(self) -> None:
-        require_positive(self, "kv_rank", "plain_width", "rotary_width", "value_width")
+        require_positive(self, "kv_rank", "nope_width", "rotary_width", "value_width")
         if self.query_rank < 0:
             raise InvalidInput(f"query_rank must not be negative; got {self.query_rank}", "query_rank")
 
     def heads(self, num_heads: int) -> Heads:
-        key_width = self.plain_width + self.rotary_width
+        key_width = self.nope_width + self.rotary_width
         return Heads(num_heads=num_heads, num_kv_heads=num_heads, key_width=key_width, value_width=self.value_width)
 
 
@@ -42,7 +42,7 @@ def latent_qkv(
     compressed = build.vector("rmsnorm", (down,), rows, rank, name="kv_norm", weight=rank)
     shared_key = build.vector("rope", (down,), rows, whole(latent.rotary_width), name="rope_k")
     opened = build.collective("gather", compressed, sample.tokens, kv_cols, name="gather_kv")
-    up_cols = (num_heads * (latent.plain_width + latent.value_width), Axis.TENSOR)
+    up_cols = (num_heads * (latent.nope_width + latent.value_width), Axis.TENSOR)
     kv = build.linear(opened, sample.tokens, rank, up_cols, name="kv_up")
     # every head's key is its own plain part beside the shared rotary part
     cols = (num_heads * (heads.key_width + heads.value_width), Axis.TENSOR)

@@ -36,10 +36,10 @@ __all__ = [
     "FLOP_PER_ELEMENT",
     "KEEPS_INPUT",
     "KEEPS_OUTPUT",
-    "LIGHT",
     "NUM_READS",
     "NUM_WRITES",
     "OPERATORS",
+    "RECOMPUTED_FROM_INPUT",
     "SIDE_BYTES_PER_ELEMENT",
     "UNIT",
     "Operator",
@@ -260,8 +260,9 @@ for _, _optimizer in optimizers.items():
 ATTENTIONS = ("attention", "attention_1", "attention_2")
 ATTENTION_CODES = tuple(code_of(name) for name in ATTENTIONS)
 
-# Vector operators whose output can be formed again from an input that is kept anyway: what light recompute drops.
-LIGHT = tuple(
+# Vector operators whose output can be formed again from an input that is kept anyway: what the recompute policy
+# norm-activation drops.
+RECOMPUTED_FROM_INPUT = tuple(
     code_of(name) for name in ("layernorm", "rmsnorm", "gelu", "silu", "silu_mul", "gelu_mul", "mul", "hardswish")
 )
 

@@ -22,7 +22,7 @@ class Precision:
     Weights are kept as activations are unless said otherwise, with an fp32 master copy unless they are fp32 themselves.
     So the defaults are mixed-precision Adam as Megatron-LM keeps it: bf16 weights, fp32 gradients, fp32 master
     weights and two fp32 moments, 18 bytes a parameter (Korthikanti et al. 2022).
-    `are_gradients_standing` says that gradient memory is held through the whole step (Megatron's main gradients,
+    `has_persistent_gradients` says that gradient memory is held through the whole step (Megatron's main gradients,
     DDP buckets) and not given back between the update and the next backward pass. `has_compute_gradients` is how
     DeepSpeed's bf16 optimizer accumulates: bf16 gradients of the whole stage, then added to fp32 ones.
     """
@@ -35,10 +35,14 @@ class Precision:
     loss: str = "fp32"  # of the probabilities kept for the loss gradient
     has_master_weights: bool = _NOT_SAID  # not said: where weights are narrower than fp32; filled in when built
     has_momentum: bool = True  # of optimizers whose momentum is optional: SGD
-    are_gradients_standing: bool = True
-    has_current_scales: bool = False  # 8-bit tensors are swept for their largest element before they are cast
-    adds_apart: bool = False  # gradients of a microbatch are written out, then added by a kernel of their own
-    casts_at_use: bool = False  # weights are gathered as they are kept, and cast for every product that reads them
+    has_persistent_gradients: bool = True
+    has_current_scaling: bool = False  # 8-bit tensors are swept for their largest element before they are cast
+    has_unfused_accumulation: bool = (
+        False  # gradients of a microbatch are written out, then added by a kernel of their own
+    )
+    has_autocast_weights: bool = (
+        False  # weights are gathered as they are kept, and cast for every product that reads them
+    )
     has_compute_gradients: bool = False  # gradients in the storage dtype are kept beside the accumulated ones
 
     def __post_init__(self) -> None:
@@ -87,7 +91,7 @@ class Precision:
     @property
     def gather_bytes(self) -> float:
         """Bytes a parameter takes when gathered for use: as products read it, or as it is kept if that is less."""
-        return self.weight_bytes if self.casts_at_use else min(self.weight_bytes, dtype_bytes(self.storage))
+        return self.weight_bytes if self.has_autocast_weights else min(self.weight_bytes, dtype_bytes(self.storage))
 
     @property
     def reduce_bytes(self) -> float:

@@ -18,15 +18,15 @@ class Routing:
     """Rows that routing sends to the experts of one device, against the mean of all devices.
 
     `expert_imbalance` is what the most loaded device gets; it can get no more than all, and alone it gets the mean.
-    `capacity_factor` is what an expert takes at most, others are dropped; 0: it takes all that come. Where it `pads`,
-    every expert computes and is sent exactly its capacity, whatever was routed to it (GShard, Lepikhin et al. 2020,
-    arXiv:2006.16668, section 2.2; Switch Transformer, Fedus et al. 2021, arXiv:2101.03961, section 2.2, equation 3;
-    Megatron-LM's --moe-expert-capacity-factor and --moe-pad-expert-input-to-capacity).
+    `capacity_factor` is what an expert takes at most, others are dropped; 0: it takes all that come. Where it
+    `pads_to_capacity`, every expert computes and is sent exactly its capacity, whatever was routed to it (GShard,
+    Lepikhin et al. 2020, arXiv:2006.16668, section 2.2; Switch Transformer, Fedus et al. 2021, arXiv:2101.03961,
+    section 2.2, equation 3; Megatron-LM's --moe-expert-capacity-factor and --moe-pad-expert-input-to-capacity).
     """
 
     expert_imbalance: float = 1.0
     capacity_factor: float = 0.0
-    pads: bool = False
+    pads_to_capacity: bool = False
 
     def __post_init__(self) -> None:
         if not 1.0 <= self.expert_imbalance < math.inf:
@@ -38,22 +38,25 @@ class Routing:
         if self.capacity_factor and not MIN_CAPACITY <= self.capacity_factor <= MAX_CAPACITY:
             message = f"capacity_factor must be {MIN_CAPACITY:g} to {MAX_CAPACITY:g} times the mean, or 0 for none"
             raise InvalidInput(f"{message}; got {self.capacity_factor:g}; 1 to 2 is usual", "capacity_factor")
-        if self.pads and not self.capacity_factor:
-            raise InvalidInput("pads needs a capacity to pad to; give capacity_factor or leave pads out", "pads")
+        if self.pads_to_capacity and not self.capacity_factor:
+            raise InvalidInput(
+                "pads_to_capacity needs a capacity to pad to; give capacity_factor or leave pads_to_capacity out",
+                "pads_to_capacity",
+            )
 
     def most(self, num_devices: Amount) -> Amount:
         """Rows of the most loaded of `num_devices` that share the experts, against the mean of what was routed."""
         came = np.minimum(self.expert_imbalance, num_devices)
         if not self.capacity_factor:
             return came
-        return np.minimum(np.where(self.pads, self.capacity_factor, came), self.capacity_factor)
+        return np.minimum(np.where(self.pads_to_capacity, self.capacity_factor, came), self.capacity_factor)
 
     @property
     def mean(self) -> float:
         """Rows of a mean device. Without padding, of what overfull experts drop only what none has room for counts."""
         if not self.capacity_factor:
             return 1.0
-        return self.capacity_factor if self.pads else min(1.0, self.capacity_factor)
+        return self.capacity_factor if self.pads_to_capacity else min(1.0, self.capacity_factor)
 
     @property
     def kept_frac(self) -> float:

@@ -11,8 +11,8 @@ from dovetail.workload.matrices import are_matrices, matrix_shapes
 from dovetail.workload.operators import (
     ATTENTIONS,
     DTYPES,
-    LIGHT,
     OPERATORS,
+    RECOMPUTED_FROM_INPUT,
     SIDE_BYTES_PER_ELEMENT,
     Unit,
     code_of,
@@ -41,8 +41,8 @@ def training_graph(forward: Graph, precision: Precision) -> Graph:
 def with_recompute(ops: Ops, policy: str) -> Ops:
     """The rows that run under recompute `policy`.
 
-    'none'; 'light': norms and activations, from inputs that are kept anyway; 'selective': the attention core;
-    'alternate': all but attention and every second product with a weight; 'full'.
+    'none'; 'norm-activation': norms and activations, from inputs that are kept anyway; 'selective': the attention core;
+    'selective-op': all but attention and every second product with a weight; 'full'.
     """
     frac = run_frac(ops, policy)
     return replace(ops, work_frac=ops.work_frac * frac).where(frac > 0.0)
@@ -51,14 +51,19 @@ def with_recompute(ops: Ops, policy: str) -> Ops:
 def run_frac(ops: Ops, policy: str) -> FloatArray:
     """Share of each row that runs under recompute `policy`.
 
-    Under 'alternate', rows that were saved whole do not run again, and those saved in part run for the rest.
+    Under 'selective-op', rows that were saved whole do not run again, and those saved in part run for the rest.
     """
     again = ops.phase == Phase.RECOMPUTE
-    if policy == "alternate":
+    if policy == "selective-op":
         saved = dict(zip(ops.names, saved_frac(ops), strict=True))
         left = np.array([1.0 - saved.get(name.removesuffix(AGAIN), 0.0) for name in ops.names])
         return np.where(again, left, 1.0)
-    runs_again = {"none": False, "light": np.isin(ops.kind, LIGHT), "selective": ops.is_core, "full": True}[policy]
+    runs_again = {
+        "none": False,
+        "norm-activation": np.isin(ops.kind, RECOMPUTED_FROM_INPUT),
+        "selective": ops.is_core,
+        "full": True,
+    }[policy]
     return np.where(~again | runs_again, 1.0, 0.0)
 
 
@@ -136,7 +141,7 @@ def _row(ops: Ops, i: int, inputs: tuple[int, ...]) -> Row:
 
 def _cast_rows(forward: list[Row], precision: Precision, *, is_rerun: bool) -> list[Row]:
     """Weights cast for use, forward and again; their gradients cast to what they are kept in, and to what is sent."""
-    if not precision.casts_at_use:
+    if not precision.has_autocast_weights:
         return []
     phases = (Phase.FORWARD, *((Phase.RECOMPUTE,) if is_rerun else ()), Phase.WEIGHT_GRAD, Phase.WEIGHT_GRAD)
     return [
@@ -169,7 +174,7 @@ def _quantize_rows(forward: list[Row], precision: Precision, *, is_rerun: bool) 
         phases = [(Phase.FORWARD, k), (Phase.INPUT_GRAD, n), *([(Phase.RECOMPUTE, k)] if is_rerun else [])]
         for phase, cols in phases:
             shape: dict[str, object] = {"extents": (b, m, cols, ONE, ONE), "distinct_frac": (1.0, 1.0, 1.0)}
-            for kind in ("amax", "quantize") if precision.has_current_scales else ("quantize",):
+            for kind in ("amax", "quantize") if precision.has_current_scaling else ("quantize",):
                 found.append(_bare(row, phase, kind=kind, name=f"{row.name}:{kind}", math="", **shape))
     return found
 
@@ -187,9 +192,9 @@ def _with_precision(row: Row, precision: Precision, *, is_layer: bool) -> Row:
 
 def _accumulating(row: Row, precision: Precision) -> Row:
     """A weight gradient that is added to one that stands: read and written in its dtype, not only written."""
-    if row.phase != Phase.WEIGHT_GRAD or row.kind not in _WEIGHTED or not precision.are_gradients_standing:
+    if row.phase != Phase.WEIGHT_GRAD or row.kind not in _WEIGHTED or not precision.has_persistent_gradients:
         return row
-    apart_bytes = 2 * dtype_bytes(row.dtype) if precision.adds_apart else 0.0
+    apart_bytes = 2 * dtype_bytes(row.dtype) if precision.has_unfused_accumulation else 0.0
     return replace(row, side_bytes_per_element=2 * precision.reduce_bytes - dtype_bytes(row.dtype) + apart_bytes)
 
 

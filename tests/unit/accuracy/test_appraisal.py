@@ -7,8 +7,10 @@ from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.peer_speeds import PEER_SPEEDS, PeerSpeed, peers_of
 
 
-def speed(each_s: float) -> Speed:
-    return Speed(operation="plans", what="plans", noun="plans", each_s=each_s, num_runs=3, peers=peers_of("plans"))
+def speed(per_item_s: float) -> Speed:
+    return Speed(
+        operation="plans", what="plans", item="plans", per_item_s=per_item_s, num_runs=3, peers=peers_of("plans")
+    )
 
 
 def test_a_peer_takes_as_many_times_as_long_as_its_best_is_over_ours():

@@ -55,7 +55,7 @@ def test_a_number_that_was_zero_can_be_found_too():
 def test_a_fit_says_what_it_left_and_leaves_it():
     found = fit([measured_on()], H200)
     assert found.fitted == ()
-    assert "link_frac" in found.untouched
+    assert "link_frac" in found.unchanged
     assert found.chip == H200
     assert found.after_frac == found.before_frac == 0
 

@@ -30,7 +30,7 @@ def test_a_publisher_nobody_knows_is_taken_at_its_word() -> None:
     assert (job.model.num_layers, job.model.hidden, job.plan.zero_stage) == (24, 2048, 1)
     assert (job.plan.num_devices, job.plan.microbatch, job.plan.recompute) == (8, 2, ("full",))
     assert job.plan.framework == "plain"
-    assert memory_job(STATED | {"source": "logs of Megatron-LM"}).plan.framework == "megatron"
+    assert memory_job(STATED | {"source": "logs of Megatron-LM"}).plan.framework == "megatron-lm"
 
 
 @pytest.mark.parametrize(

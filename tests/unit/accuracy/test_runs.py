@@ -151,7 +151,7 @@ def test_a_gpt_pads_its_vocabulary_to_its_tensor_ranks():
 
 def test_mixtures_are_known_by_their_name_and_cut_to_the_rows_depth():
     shape = model_of(row(model="DeepSeekV3", layers="4", hidden="7168", heads="128", vocab="129280"))
-    assert shape.experts == Experts(num_experts=256, num_chosen=8, width=2048, shared_width=2048)
+    assert shape.experts == Experts(num_experts=256, num_experts_per_token=8, width=2048, shared_width=2048)
     assert (shape.num_layers, shape.num_dense_layers, shape.hidden) == (4, 3, 7168)
     assert shape.latent is not None
     one = model_of(row(model="Qwen3_30B", layers="1"))
@@ -193,11 +193,11 @@ def test_hosts_wait_for_the_routing_of_mixtures_until_graphs_need_no_host():
     assert not before.overlap.routing
     assert since.overlap.routing
     assert since.overlap.expert
-    assert before.sends_once
-    assert since.sends_once
+    assert before.deduplicated_dispatch
+    assert since.deduplicated_dispatch
     dropping = stack_of(row(**cells | {"model": "DeepSeekV3 (tokendrop)"}))
     assert dropping.overlap.routing
-    assert not dropping.sends_once
+    assert not dropping.deduplicated_dispatch
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_hosts_wait_for_the_routing_of_mixtures_until_graphs_need_no_host():
 )
 def test_dispatchers_of_mixtures_are_those_of_their_recipes(model, gpu, container, is_once):
     cells = {"framework": "Megatron-Bridge", "model": model, "gpu": gpu, "ep": "8", "precision": "bf16"}
-    assert stack_of(row(**cells, source_location=f"{container} container")).sends_once == is_once
+    assert stack_of(row(**cells, source_location=f"{container} container")).deduplicated_dispatch == is_once
 
 
 def test_exchange_runs_beside_compute_where_a_recipe_says_so():
@@ -246,7 +246,7 @@ def test_plans_say_what_rows_say_and_conventions_the_rest():
     assert (plan.zero_stage, plan.recompute, plan.microbatch) == (1, ("full",), 2)
     assert not plan.sequence_parallel
     titan = row(framework="torchtitan", recompute="selective (op)", precision="bf16")
-    assert plan_of(titan, stack_of(titan)).recompute == ("alternate",)
+    assert plan_of(titan, stack_of(titan)).recompute == ("selective-op",)
     assert plan_of(titan, stack_of(titan)).sequence_parallel
 
 

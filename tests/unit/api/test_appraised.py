@@ -43,7 +43,7 @@ class Clock:
 
 def operation(clock: Clock, num_runs: int = 3, needs: str = "") -> Operation:
     return Operation(
-        name="plans", what="ten plans", noun="plans", made=lambda: warm(clock.work), num_runs=num_runs, needs=needs
+        name="plans", what="ten plans", item="plans", made=lambda: warm(clock.work), num_runs=num_runs, needs=needs
     )
 
 
@@ -54,7 +54,7 @@ def around(told: list[str]) -> CallContext:
 def test_the_median_of_several_runs_is_told_after_one_that_does_not_count():
     clock = Clock(100.0, 3.0, 1.0, 2.0)
     found = timed(operation(clock), clock)
-    assert (found.each_s, found.num_runs, clock.num_done) == (0.2, 3, 4)
+    assert (found.per_item_s, found.num_runs, clock.num_done) == (0.2, 3, 4)
     assert [peer.peer for peer in found.peers] == ["Calculon"]
 
 
@@ -65,9 +65,9 @@ def test_what_lacks_its_library_is_named_and_not_tried():
         around(told), (operation(clock), operation(clock, needs="numba")), (proof,), clock=clock, has=lambda _: False
     )
     assert len(found.speeds) == 1
-    assert [one.what for one in found.untried] == ["ten plans", "a schedule"]
-    assert "Numba is not installed" in found.untried[0].why
-    assert "pip install 'dovetail-codesign[mine]'" in found.untried[1].why
+    assert [one.what for one in found.not_measured] == ["ten plans", "a schedule"]
+    assert "Numba is not installed" in found.not_measured[0].why
+    assert "pip install 'dovetail-codesign[mine]'" in found.not_measured[1].why
     assert told == ["timing operations: 0 of 1"]
 
 
@@ -127,9 +127,9 @@ def test_the_whole_is_the_comparison_with_speeds_and_gaps_beside(whole):
     plain = dv.validate("dies").record
     assert whole.record["sets"] == plain["sets"]
     assert whole.fits == plain["holds"]
-    assert not {"machine", "speeds", "gaps", "untried"} & set(plain)
+    assert not {"machine", "speeds", "gaps", "not_measured"} & set(plain)
     [speed] = whole.record["speeds"]
-    assert speed["each_s"] == 0.1
+    assert speed["per_item_s"] == 0.1
     assert speed["peers"][0]["times"] == pytest.approx(1 / 158 / 0.1)
     assert whole.record["gaps"][0]["num_best"] == 1
 

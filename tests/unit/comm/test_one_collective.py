@@ -38,23 +38,23 @@ def test_a_ring_without_latency_reaches_its_bound_and_fills_its_links():
 
 
 def test_the_closed_form_stands_beside_events_where_it_applies():
-    assert network_answer(asked(parts=TWO)).closed_s[0] == pytest.approx(network_answer(asked(parts=TWO)).time_s)
+    assert network_answer(asked(parts=TWO)).closed_form_s[0] == pytest.approx(network_answer(asked(parts=TWO)).time_s)
     assert network_answer(asked(parts=TWO, engine="closed")).engine == "closed form"
-    assert network_answer(asked(algorithms=(("*", "direct"),))).closed_s == ()
-    assert network_answer(asked("broadcast")).closed_s == ()
+    assert network_answer(asked(algorithms=(("*", "direct"),))).closed_form_s == ()
+    assert network_answer(asked("broadcast")).closed_form_s == ()
 
 
 def test_point_to_point_goes_from_the_first_of_a_group_to_the_second():
     found = network_answer(asked("point-to-point", groups=((0, 2, 5),)))
     assert found.num_ranks == 2
     assert found.time_s == pytest.approx(PAYLOAD_BYTES / 5e10)  # one of two ports
-    assert network_answer(asked("point-to-point")).closed_s[0] == pytest.approx(PAYLOAD_BYTES / 5e10)
+    assert network_answer(asked("point-to-point")).closed_form_s[0] == pytest.approx(PAYLOAD_BYTES / 5e10)
 
 
 def test_the_neighbour_of_a_device_alone_in_its_first_dimension_is_along_the_next():
     parts = (dimension("x", "switch", 1), dimension("y", "bidirectional-ring", 8))
     found = network_answer(asked("point-to-point", parts=parts))
-    assert found.closed_s[0] == pytest.approx(found.time_s)
+    assert found.closed_form_s[0] == pytest.approx(found.time_s)
     assert found.time_s > 0
 
 

@@ -37,7 +37,7 @@ def written(folder: Path, text: str) -> Path:
 def test_parts_and_what_joins_them_are_read(tmp_path: Path):
     found = load_any_cluster(str(written(tmp_path, PARTS)))
     assert isinstance(found, HeterogeneousCluster)
-    assert [(part.name, part.num_devices) for part in found.parts] == [("dgx-h100", 16), ("dgx-a100", 8)]
+    assert [(part.name, part.num_devices) for part in found.pools] == [("dgx-h100", 16), ("dgx-a100", 8)]
     assert found.between == Link(bandwidth_bytes_per_s=25 * GIGA, latency_s=8 * MICRO)
     assert found.name == "dgx-h100 + dgx-a100"
 
@@ -50,7 +50,7 @@ def test_parts_of_one_family_are_told_apart_by_name(tmp_path: Path):
     text = PARTS.replace("{name: dgx-a100, devices: 8}", "{base: dgx-h100, devices: 8, name: older}")
     found = load_any_cluster(str(written(tmp_path, text)))
     assert isinstance(found, HeterogeneousCluster)
-    assert [part.name for part in found.parts] == ["dgx-h100", "older"]
+    assert [part.name for part in found.pools] == ["dgx-h100", "older"]
 
 
 def test_stages_are_put_on_parts_and_a_plan_file_says_where(tmp_path: Path):
@@ -61,7 +61,7 @@ def test_stages_are_put_on_parts_and_a_plan_file_says_where(tmp_path: Path):
     assert turned.plan.stage_pools == (1, 0, 0)
     as_before = load_spec(written(tmp_path, SPEC % ", stage_parts: [1, 0, 0]"))  # the key of 0.1
     assert as_before.plan.stage_pools == (1, 0, 0)
-    assert load_open_spec(written(tmp_path, SPEC % "")).own == (job.plan,)
+    assert load_open_spec(written(tmp_path, SPEC % "")).given == (job.plan,)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ workload:
   seq: 4096
   attention: unfused
   kernels: eager
-  precision: {optimizer: sgd, compute: fp16, master_weights: false, momentum: false, standing_gradients: false}
+  precision: {optimizer: sgd, compute: fp16, master_weights: false, momentum: false, persistent_gradients: false}
 cluster: {name: dgx-h100, devices: 64}
 plan:
   tensor_parallel: 4
@@ -50,7 +50,7 @@ def test_every_line_of_a_spec_arrives(write):
     assert (job.workload.model.name, job.workload.global_batch, job.workload.seq) == ("llama3-8b", 64, 4096)
     assert (job.workload.attention, job.workload.kernels) == ("unfused", "eager")
     assert job.workload.precision == Precision(
-        optimizer="sgd", compute="fp16", has_master_weights=False, has_momentum=False, are_gradients_standing=False
+        optimizer="sgd", compute="fp16", has_master_weights=False, has_momentum=False, has_persistent_gradients=False
     )
     assert (job.cluster.name, job.cluster.num_devices) == ("dgx-h100", 64)
     assert job.plan == Plan(
@@ -167,8 +167,9 @@ def test_a_byte_order_mark_is_forgiven(write):
 def test_a_model_written_out_is_the_transformer_it_says(write):
     text = """\
 {name: tiny, num_layers: 4, hidden: 256, num_heads: 8, num_kv_heads: 2, head_width: 32, ffn_width: 512, vocab: 1000,
- is_tied: true, seq: 128, batch: 16, experts: {num_experts: 4, num_chosen: 2, width: 64}, num_dense_layers: 1,
- latent: {query_rank: 0, kv_rank: 16, plain_width: 16, rotary_width: 16, value_width: 32}}
+ is_tied: true, seq: 128, batch: 16, num_dense_layers: 1,
+ experts: {num_experts: 4, num_experts_per_token: 2, width: 64},
+ latent: {query_rank: 0, kv_rank: 16, nope_width: 16, rotary_width: 16, value_width: 32}}
 """
     model = load_model(str(write(text, "tiny.yaml")))
     assert isinstance(model.architecture, Transformer)
@@ -249,9 +250,10 @@ def test_a_name_taken_from_a_file_is_printable(write, name):
 
 
 def test_a_routing_is_read_with_the_workload(write):
-    workload = "workload: {model: mixtral-8x7b, routing: {expert_imbalance: 1.5, capacity_factor: 1.25, pads: true}}\n"
+    routing = "{expert_imbalance: 1.5, capacity_factor: 1.25, pads_to_capacity: true}"
+    workload = f"workload: {{model: mixtral-8x7b, routing: {routing}}}\n"
     job = load_spec(write(workload + "cluster: {name: dgx-h100, devices: 8}\nplan: {zero_stage: 1}\n"))
-    assert job.workload.routing == Routing(expert_imbalance=1.5, capacity_factor=1.25, pads=True)
+    assert job.workload.routing == Routing(expert_imbalance=1.5, capacity_factor=1.25, pads_to_capacity=True)
 
 
 @pytest.mark.parametrize(

@@ -108,4 +108,4 @@ def test_yaml_reads_what_is_written_as_it_was():
         "rows": [{"x": 1, "y": [[1, 2]]}, {"x": 2}],
     }
     assert yaml.safe_load("\n".join(yaml_lines(words))) == words
-    assert entries_of(Routing())["pads"] is False
+    assert entries_of(Routing())["pads_to_capacity"] is False

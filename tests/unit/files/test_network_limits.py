@@ -46,7 +46,7 @@ def test_a_graph_that_cannot_be_is_refused(tmp_path, nodes, switches, links, tol
 
 
 def test_two_links_one_way_each_are_no_link_given_twice(tmp_path):
-    links = ("source: 0, target: 1, oneway: true", "source: 1, target: 0, oneway: true")
+    links = ("source: 0, target: 1, one_way: true", "source: 1, target: 0, one_way: true")
     assert len(graph(tmp_path, 2, *links).source) == 2
 
 

@@ -20,7 +20,7 @@ def values(constraints: tuple[Constraint, ...]) -> dict[str, tuple[object, ...]]
 def test_a_space_fixes_choices_to_one_value_or_several(write):
     space = "space: {tp: [2, 4], recompute: none, sequence_parallel: true, overlap: {tensor: [true, false]}}\n"
     job = load_open_spec(write(WORKLOAD + CLUSTER + space))
-    assert job.own == ()
+    assert job.given == ()
     assert values(job.constraints) == {
         "tensor_parallel": (2, 4),
         "recompute": ("none",),
@@ -46,7 +46,7 @@ def test_an_axis_order_is_words_with_hyphens_or_a_list(write, written, orders):
 
 def test_a_plan_beside_a_space_is_the_users_own(write):
     job = load_open_spec(write(WORKLOAD + CLUSTER + PLAN + "space: {zero_stage: 1}\n"))
-    assert [plan.tensor_parallel for plan in job.own] == [8]
+    assert [plan.tensor_parallel for plan in job.given] == [8]
 
 
 def test_simulate_takes_a_spec_with_a_space(write):
@@ -145,8 +145,8 @@ def test_what_cannot_be_offloaded_is_refused(words):
 
 
 def test_a_space_lists_how_a_sequence_is_shared(write):
-    job = load_open_spec(write(f"{WORKLOAD}{CLUSTER}space: {{context_exchange: [ring, all-to-all]}}\n"))
-    assert values(job.constraints) == {"context_exchange": ("ring", "all-to-all")}
-    assert fixed_by("context_exchange=ring").values == ("ring",)
-    with pytest.raises(InvalidInput, match="context_exchange must be one of gather, ring, all-to-all; got 'rng'"):
-        fixed_by("context_exchange=rng")
+    job = load_open_spec(write(f"{WORKLOAD}{CLUSTER}space: {{context_comm_type: [ring, all-to-all]}}\n"))
+    assert values(job.constraints) == {"context_comm_type": ("ring", "all-to-all")}
+    assert fixed_by("context_comm_type=ring").values == ("ring",)
+    with pytest.raises(InvalidInput, match="context_comm_type must be one of gather, ring, all-to-all; got 'rng'"):
+        fixed_by("context_comm_type=rng")

@@ -48,7 +48,7 @@ def test_kernels_belong_to_the_operator_around_the_call_that_launched_them(profi
     assert (one.kind, one.phase, one.dtype, one.extents) == ("linear", "forward", "bf16", (1, 2048, 1024, 4096, 1))
     assert (one.num_runs, one.num_kernels, one.stream, one.name) == (1, 2, "0:7", "aten::mm")
     assert one.time_s == pytest.approx(82 * MICRO)
-    assert (found.device, found.is_of_host, found.left_out) == ("NVIDIA H200", False, ())
+    assert (found.device, found.is_host_time, found.left_out) == ("NVIDIA H200", False, ())
 
 
 def test_a_linear_without_a_product_beneath_it_is_one_itself(profile):
@@ -127,7 +127,7 @@ def test_a_collective_has_the_larger_side_of_its_message(profile):
             distributedInfo={"world_size": 16},
         )
     )
-    [one] = found.exchanges
+    [one] = found.collectives
     assert (one.name, one.message_bytes, one.num_ranks, found.num_ranks) == ("reduce_scatter", 1600, 8, 16)
     assert found.left_out[0].why == "the trace does not say the size of its message"
 
@@ -141,7 +141,7 @@ def test_without_kernels_an_operator_has_all_of_its_call_and_others_what_is_left
             device="",
         )
     )
-    assert found.is_of_host
+    assert found.is_host_time
     assert found.ops[0].time_s == pytest.approx(50 * MICRO)
     assert {one.name: one.total_s for one in found.left_out} == {"aten::linear": pytest.approx(50 * MICRO)}
     assert found.busy_s == pytest.approx(100 * MICRO)
@@ -204,7 +204,7 @@ def test_what_has_no_row_says_why(profile, name, dims, values, why):
 
 def test_a_trace_of_one_h200_is_read_whole():
     found = load_profile(EXAMPLE)
-    assert (found.device, found.num_steps, found.is_of_host) == ("NVIDIA H200", 1, False)
+    assert (found.device, found.num_steps, found.is_host_time) == ("NVIDIA H200", 1, False)
     assert found.busy_s == pytest.approx(15_262.2 * MICRO, rel=1e-4)  # all its kernels, as the trace has them
     products = shapes(found)
     assert products["linear", "forward", (1, 2048, 28672, 4096, 1)].num_runs == 2

@@ -149,7 +149,7 @@ def test_a_plan_that_contradicts_itself_or_the_model_is_refused_where_it_was_dec
             "seq=4096 exceeds the 1024 ",
         ),
         (
-            "{model: {base: mixtral-8x7b, experts: {num_experts: 16, num_chosen: 16, width: 64}, seq: 64},"
+            "{model: {base: mixtral-8x7b, experts: {num_experts: 16, num_experts_per_token: 16, width: 64}, seq: 64},"
             " seq: 1000000000, global_batch: 1000000000}",
             "the sizes of this workload multiply to more than can be counted",
         ),
@@ -158,11 +158,12 @@ def test_a_plan_that_contradicts_itself_or_the_model_is_refused_where_it_was_dec
             "no key of model is named 'num_kv_head'; did you mean num_kv_heads",
         ),
         (
-            f"{{model: {{{SHAPE}, experts: {{num_experts: 4, num_chosen: 5, width: 8}}}}}}",
-            "num_chosen=5 must not exceed num_experts=4 (spec.yaml:1: workload.model.experts.num_chosen)",
+            f"{{model: {{{SHAPE}, experts: {{num_experts: 4, num_experts_per_token: 5, width: 8}}}}}}",
+            "num_experts_per_token=5 must not exceed num_experts=4"
+            " (spec.yaml:1: workload.model.experts.num_experts_per_token)",
         ),
         (
-            f"{{model: {{{SHAPE}, experts: {{num_experts: 0, num_chosen: 0, width: 8}}}}}}",
+            f"{{model: {{{SHAPE}, experts: {{num_experts: 0, num_experts_per_token: 0, width: 8}}}}}}",
             "num_experts must be at least 1; got 0 (spec.yaml:1: workload.model.experts.num_experts)",
         ),
         (f"{{model: {{{SHAPE}, num_dense_layers: 2}}}}", "num_dense_layers needs experts"),
@@ -257,8 +258,8 @@ def test_a_bad_network_dimension_is_refused_where_it_stands(refusal, figure, mes
         ("tensor: {tiling: {num_steps: 8}}", "no key of tiling is named 'num_steps'; did you mean steps"),
         ("tensor: {tiling: {output_hidden: 1}}", "output_hidden must be true or false; got 1"),
         (
-            "calibration: {wait: -1 us}",
-            "wait must not be negative; got '-1 us' (spec.yaml:2: cluster.chip.calibration.wait)",
+            "calibration: {memory_round_trip: -1 us}",
+            "memory_round_trip must not be negative; got '-1 us' (spec.yaml:2: cluster.chip.calibration.memory_round",
         ),
         ("calibration: {sram_reuse: 0}", "sram_reuse must be at least 1; got 0"),
         ("energy: {sram_per_byte: 30}", "a quantity needs its unit, as in '"),

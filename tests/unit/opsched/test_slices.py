@@ -122,7 +122,7 @@ def test_a_batch_gives_each_chip_its_own_problem():
 def test_a_batch_says_which_cores_are_short():
     base = chips["tpuv2-like"]()
     few = replace(base, vector=replace(base.vector, num_units=1, num_lanes=1, peak_flop_per_s=base.clock_hz * 2))
-    assert scheduled(chip_batch(work(), (few,))).short_of.tolist() == [VECTOR]
+    assert scheduled(chip_batch(work(), (few,))).bottleneck.tolist() == [VECTOR]
 
 
 def test_exchanges_take_the_time_they_are_given_and_no_cores():

@@ -87,7 +87,7 @@ def test_the_peak_of_a_layer_does_not_rise_with_recompute(name):
     assert peaks[2] <= peaks[1] <= peaks[0]
 
 
-@pytest.mark.parametrize("policy", [*POLICIES, "light"])
+@pytest.mark.parametrize("policy", [*POLICIES, "norm-activation"])
 @pytest.mark.parametrize("name", [*SHAPES, "mixtral-8x7b", "deepseek-v3"])
 def test_what_the_forward_pass_leaves_for_later_rows_is_what_the_step_model_keeps(name, policy):
     ops, found = tensors(name, policy)
@@ -139,7 +139,7 @@ def test_gradients_of_rows_sent_to_experts_and_back_are_as_large_as_what_was_sen
 
 
 def test_updates_hold_gradients_of_weights_and_no_others():
-    ops, found = tensors("bert-large", precision=Precision(are_gradients_standing=False))
+    ops, found = tensors("bert-large", precision=Precision(has_persistent_gradients=False))
     users = np.repeat(np.arange(len(found.maker)), np.diff(found.use_start))
     held = found.maker[users[ops.phase[found.use_to] == Phase.UPDATE]]
     assert set(ops.phase[held].tolist()) == {Phase.WEIGHT_GRAD}

@@ -43,7 +43,7 @@ def four_times_as_fast(case, terms) -> Joint:
         found=best,
         num_chips=10,
         num_evaluated=2,
-        num_bounded_away=7,
+        num_pruned=7,
         num_infeasible=1,
         searched_sequences_per_s=100.0,
         plan_then_chip_sequences_per_s=80.0,
@@ -137,7 +137,7 @@ def test_what_nest_gains_over_manual_is_its_lopsided_cut(case):
     without_pipeline = (32 + 7) / 32 if case.name == "BERT-large" else 1.0
     idle = 1024 / 960 if case.name == "Llama3-70B" else 1.0
     assert sum(case.lopsided) == case.num_layers
-    assert 1.0 <= case.nest / case.manual / (case.cut_ratio * without_pipeline) * (1 + 1e-3) <= 1.01 * idle
+    assert 1.0 <= case.nest / case.manual / (case.last_stage_ratio * without_pipeline) * (1 + 1e-3) <= 1.01 * idle
 
 
 def test_manual_is_slower_by_the_cut_of_its_code_than_with_equal_stages():

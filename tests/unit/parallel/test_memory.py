@@ -27,7 +27,7 @@ LLAMA = models["llama3-8b"]().architecture
 assert isinstance(LLAMA, Transformer)
 SEQ, HIDDEN, FFN, KV, VOCAB = 4096, 4096, 14_336, 1024, 128_256
 MIXED = Precision()
-FP32_LOSS_FSDP = Precision(weights="fp32", has_master_weights=False, are_gradients_standing=False)
+FP32_LOSS_FSDP = Precision(weights="fp32", has_master_weights=False, has_persistent_gradients=False)
 
 
 def cut(plan: Plan, precision: Precision = MIXED, *, num_microbatches: int = 8, **changes: str) -> ShardedPlan:
@@ -63,7 +63,7 @@ def test_every_second_product_and_attention_are_saved() -> None:
     layer = next(block for _, block in cut(Plan(), kernels="eager").held(0) if block.is_layer)
     columns = HIDDEN + HIDDEN + KV + HIDDEN + FFN + HIDDEN
     statistics = 4 * 32
-    assert kept_bytes(layer, "alternate") == pytest.approx(SEQ * (2 * columns + statistics))
+    assert kept_bytes(layer, "selective-op") == pytest.approx(SEQ * (2 * columns + statistics))
 
 
 def test_recompute_runs_again_only_what_was_not_saved() -> None:
@@ -72,7 +72,7 @@ def test_recompute_runs_again_only_what_was_not_saved() -> None:
         rows = zip(layer.ops.names, layer.ops.flop, strict=True)
         return {name.removesuffix(":again"): flop for name, flop in rows if name.endswith(":again")}
 
-    every, some = again("full"), again("alternate")
+    every, some = again("full"), again("selective-op")
     assert {"q", "attention", "ffn_down"} & set(some) == set()
     assert some["ffn_up"] == pytest.approx(every["ffn_up"] / 2)
     assert some["attention_out"] == every["attention_out"]
@@ -101,7 +101,7 @@ def test_every_moment_of_a_step_has_all_that_is_offloaded_on_the_host() -> None:
 
 
 def test_transformer_engine_keeps_an_unused_gradient_for_each_shape_of_weight() -> None:
-    plain, megatron = begin(Plan()), begin(Plan(framework="megatron"))
+    plain, megatron = begin(Plan()), begin(Plan(framework="megatron-lm"))
     attention = HIDDEN * (HIDDEN + 2 * KV) + HIDDEN * HIDDEN
     expected = 2 * (attention + 3 * HIDDEN * FFN)
     assert megatron.buffers_bytes - plain.buffers_bytes == pytest.approx(expected)
@@ -113,8 +113,8 @@ def test_deepspeed_stands_what_stages_hand_on_and_strands_its_buckets() -> None:
     deepspeed = begin(replace(plan, framework="deepspeed"), in_flight=4.0)
     handed_on = SEQ * HIDDEN * 2
     assert deepspeed.buffers_bytes - plain.buffers_bytes == pytest.approx((4 + 3) * handed_on)
-    assert plain.stranded_bytes == 0
-    assert deepspeed.stranded_bytes == pytest.approx(500_000_000 * (4 + 2))
+    assert plain.fragmentation_bytes == 0
+    assert deepspeed.fragmentation_bytes == pytest.approx(500_000_000 * (4 + 2))
 
 
 def test_without_zero_deepspeed_widens_gradients_twice() -> None:
@@ -138,18 +138,18 @@ def test_torchtitan_gathers_the_stages_of_a_pipeline_whole() -> None:
 
 def test_eager_logits_are_stranded_when_their_gradient_is_wider() -> None:
     wide, narrow = Precision(loss="fp32"), Precision(loss="bf16")
-    assert begin(Plan(), wide, kernels="eager").stranded_bytes == SEQ * VOCAB * 2
-    assert begin(Plan(), narrow, kernels="eager").stranded_bytes == 0
-    assert begin(Plan(), wide).stranded_bytes == 0
+    assert begin(Plan(), wide, kernels="eager").fragmentation_bytes == SEQ * VOCAB * 2
+    assert begin(Plan(), narrow, kernels="eager").fragmentation_bytes == 0
+    assert begin(Plan(), wide).fragmentation_bytes == 0
 
 
 def test_what_is_stranded_is_stated_apart_and_needed_all_the_same() -> None:
     pieces = cut(Plan(), kernels="eager")
     use = memory_use(pieces, Precision(), 1e12)
     fullest = use.fullest
-    assert fullest.stranded_bytes > 0
-    assert use.reserve_bytes == fullest.stranded_bytes + ALLOCATOR_RESERVE_FRAC * (
-        fullest.total_bytes + fullest.stranded_bytes
+    assert fullest.fragmentation_bytes > 0
+    assert use.reserve_bytes == fullest.fragmentation_bytes + ALLOCATOR_RESERVE_FRAC * (
+        fullest.total_bytes + fullest.fragmentation_bytes
     )
     assert use.need_bytes == fullest.total_bytes + use.reserve_bytes + use.runtime_bytes
 
@@ -172,7 +172,7 @@ def test_torchtitan_keeps_gathered_inputs_where_others_gather_again() -> None:
         ({"offload_activations_frac": 1.5}, "from 0 to 1; got 1.5"),
         ({"framework": "deepsped"}, "did you mean deepspeed"),
         ({"recompute_layers": (3,)}, "say recompute: full"),
-        ({"recompute": ("full",), "recompute_layers": (3, 4)}, "give 1, or 1 a stage: 1"),
+        ({"recompute": ("full",), "recompute_layers": (3, 4)}, "give 1, or 1 per stage: 1"),
         ({"recompute": ("full",), "recompute_layers": (-1,)}, "must not be negative"),
     ],
 )
@@ -263,7 +263,7 @@ def test_attention_holds_what_devices_of_one_sequence_exchange(exchange, kv_part
         memory = block_memory(core, "none", MIXED, frameworks["plain"], pieces.table.cuts.degrees)
         return float(memory.passing_bytes)
 
-    alone, shared = in_attention(Plan()), in_attention(Plan(context_parallel=16, context_exchange=exchange))
+    alone, shared = in_attention(Plan()), in_attention(Plan(context_parallel=16, context_comm_type=exchange))
     part_bytes = SEQ // 16 * HIDDEN * 2
     assert shared - alone / 16 == pytest.approx((2 * kv_parts + query_parts) * part_bytes)
 

@@ -24,7 +24,7 @@ def graph_of(name: str, batch: int = 64):
         ({"tensor_parallel": 0}, "tensor_parallel must be at least 1; got 0"),
         ({"microbatch": -2}, "microbatch must be at least 1; got -2"),
         ({"zero_stage": 4}, "zero_stage must be 0, 1, 2 or 3; got 4"),
-        ({"recompute": ("selctive",)}, "did you mean selective?"),
+        ({"recompute": ("selctive",)}, "did you mean selective or selective-op?"),
         ({"recompute": ("none", "full")}, "recompute has 2 values; give 1"),
         ({"interleave": 2}, "interleave=2 needs pipeline_parallel above 1"),
         (
@@ -32,8 +32,8 @@ def graph_of(name: str, batch: int = 64):
             "layers_per_stage has 1 values and must have ",
         ),
         (
-            {"context_exchange": "rings"},
-            "context_exchange must be one of gather, ring, all-to-all; got 'rings'; did you mean ring",
+            {"context_comm_type": "rings"},
+            "context_comm_type must be one of gather, ring, all-to-all; got 'rings'; did you mean ring",
         ),
         ({"axis_order": ("tp", "dp", "pp")}, "axis_order must hold each of tp, cp, dp, pp once"),
         (
@@ -88,12 +88,12 @@ def test_an_impossible_plan_is_refused_with_rule_and_value(fields, words):
         ),
         (
             "llama3-8b",
-            Plan(context_parallel=16, context_exchange="all-to-all"),
+            Plan(context_parallel=16, context_comm_type="all-to-all"),
             "tensor x context parallel = 1 x 16 must divide num_kv_heads=8; use a smaller context_parallel, or ring",
         ),
         (
             "gpt3-175b",
-            Plan(tensor_parallel=8, context_parallel=8, context_exchange="all-to-all"),
+            Plan(tensor_parallel=8, context_parallel=8, context_comm_type="all-to-all"),
             "tensor x context parallel = 8 x 8 must divide num_heads=96",
         ),
     ],
@@ -115,16 +115,16 @@ def test_a_ring_over_a_window_is_refused():
     windowed = replace(model, architecture=replace(model.architecture, window=1024))  # type: ignore[type-var]
     graph = windowed.forward(Sample(batch=8, seq=8192, dtype="bf16"))
     with pytest.raises(InvalidInput, match="llama3-8b has layers that attend to a window"):
-        check_plan(Plan(context_parallel=2, context_exchange="ring"), graph, 2)
-    check_plan(Plan(context_parallel=2, context_exchange="all-to-all"), graph, 2)
+        check_plan(Plan(context_parallel=2, context_comm_type="ring"), graph, 2)
+    check_plan(Plan(context_parallel=2, context_comm_type="all-to-all"), graph, 2)
 
 
 def test_a_ring_needs_the_sums_that_fused_attention_keeps():
     model = models["llama3-8b"]()
     graph = model.forward(Sample(batch=8, seq=1024, dtype="bf16", attention="unfused"))
     with pytest.raises(InvalidInput, match="use attention: flash, or gather"):
-        check_plan(Plan(context_parallel=2, context_exchange="ring"), graph, 2)
-    check_plan(Plan(context_parallel=2, context_exchange="all-to-all"), graph, 2)
+        check_plan(Plan(context_parallel=2, context_comm_type="ring"), graph, 2)
+    check_plan(Plan(context_parallel=2, context_comm_type="all-to-all"), graph, 2)
 
 
 def test_a_plan_for_another_number_of_devices_says_what_would_fill_the_cluster():

@@ -16,39 +16,39 @@ from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
 H100, A100 = clusters["dgx-h100"].build(32), clusters["dgx-a100"].build(16)
-MIXED = HeterogeneousCluster(name="mixed", parts=(H100, A100), between=Link(bandwidth_bytes_per_s=GIGA, latency_s=0.0))
+MIXED = HeterogeneousCluster(name="mixed", pools=(H100, A100), between=Link(bandwidth_bytes_per_s=GIGA, latency_s=0.0))
 PLAN = Plan(tensor_parallel=8, pipeline_parallel=6, data_parallel=1)
 
 
-def test_stages_fill_the_parts_in_their_order_unless_the_plan_says_otherwise():
+def test_stages_fill_the_pools_in_their_order_unless_the_plan_says_otherwise():
     assert stages_by_pool(PLAN, MIXED) == (4, 2)
     assert on_pools(PLAN, MIXED).stage_pools == (0, 0, 0, 0, 1, 1)
     turned = replace(PLAN, stage_pools=(1, 1, 0, 0, 0, 0))
     assert on_pools(turned, MIXED) == turned
 
 
-def test_memory_and_chip_of_a_stage_are_those_of_its_part():
+def test_memory_and_chip_of_a_stage_are_those_of_its_pool():
     plan = on_pools(replace(PLAN, stage_pools=(1, 0, 0, 0, 0, 1)), MIXED)
     assert pool_of_stage(plan, MIXED, 5) is A100
     assert pool_of_stage(plan, H100, 5) is H100
     assert usable_by_stage(plan, MIXED) == (A100.usable_bytes, *(H100.usable_bytes,) * 4, A100.usable_bytes)
 
 
-def test_groups_lie_within_each_part():
+def test_groups_lie_within_each_pool():
     first, second = pool_placements(on_pools(PLAN, MIXED), MIXED)
     assert [span.num_ranks for span in first.pipeline] == [4]
     assert [span.num_ranks for span in second.pipeline] == [2]
     assert [span.dimension.num_devices for span in first.tensor] == [8]
 
 
-def test_runs_end_where_the_part_or_a_neighbours_part_changes():
+def test_runs_end_where_the_pool_or_a_neighbours_pool_changes():
     model = models["llama3-70b"]()
     graph = Workload(model=model, global_batch=64, seq=2048).training_graph()
     layers = (14, 14, 14, 14, 12, 12)
     runs = runs_of(graph, replace(PLAN, layers_per_stage=layers, stage_pools=(0, 0, 0, 0, 1, 1)))
-    assert [run.part for run in runs] == [0, 0, 0, 1, 1]
+    assert [run.pool for run in runs] == [0, 0, 0, 1, 1]
     assert [run.first_stage for run in runs] == [0, 1, 3, 4, 5]
-    assert [run.part for run in runs_of(graph, PLAN)] == [0] * len(runs_of(graph, PLAN))
+    assert [run.pool for run in runs_of(graph, PLAN)] == [0] * len(runs_of(graph, PLAN))
 
 
 @pytest.mark.parametrize(
@@ -63,23 +63,23 @@ def test_runs_end_where_the_part_or_a_neighbours_part_changes():
         (Plan(tensor_parallel=8, pipeline_parallel=2, data_parallel=3), "= 24 devices, .* 32"),
     ],
 )
-def test_what_does_not_fill_the_parts_is_refused(plan: Plan, told: str):
+def test_what_does_not_fill_the_pools_is_refused(plan: Plan, told: str):
     with pytest.raises(InvalidInput, match=told):
         on_pools(plan, MIXED)
 
 
-def test_parts_are_refused_where_all_devices_are_equal():
+def test_pools_are_refused_where_all_devices_are_equal():
     assert on_pools(replace(PLAN, stage_pools=(0,) * 6), H100) == PLAN
     with pytest.raises(InvalidInput, match="dgx-h100"):
         on_pools(replace(PLAN, stage_pools=(0, 0, 0, 0, 0, 1)), H100)
 
 
-def test_a_part_a_stage_is_named():
+def test_a_pool_a_stage_is_named():
     with pytest.raises(InvalidInput, match=r"has 2 values and must have .*: 6"):
         replace(PLAN, stage_pools=(0, 1))
 
 
 @pytest.mark.parametrize("change", [{"schedule": "dualpipe"}, {"offload_optimizer": True}])
-def test_what_is_not_modelled_on_parts_says_so(change):
+def test_what_is_not_modelled_on_pools_says_so(change):
     with pytest.raises(NotModelled, match="not modelled"):
         on_pools(replace(PLAN, **change), MIXED)

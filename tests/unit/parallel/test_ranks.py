@@ -15,7 +15,7 @@ from dovetail.parallel.ranks import first_device, stage_of
 from dovetail.units import GIGA
 
 H100, A100 = clusters["dgx-h100"].build(32), clusters["dgx-a100"].build(16)
-MIXED = HeterogeneousCluster(name="mixed", parts=(H100, A100), between=Link(bandwidth_bytes_per_s=GIGA, latency_s=0.0))
+MIXED = HeterogeneousCluster(name="mixed", pools=(H100, A100), between=Link(bandwidth_bytes_per_s=GIGA, latency_s=0.0))
 PLAN = Plan(tensor_parallel=4, pipeline_parallel=4, data_parallel=2)
 
 

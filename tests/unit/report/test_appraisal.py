@@ -17,8 +17,8 @@ JSON_PAGE = Path(__file__).parents[3] / "docs" / "reference" / "json.md"
 MACHINE = Machine(num_cores=2, processor="x86_64", python="3.11.7", numpy="2.0.0", date="2026-01-31")
 
 
-def speed(name: str, each_s: float, noun: str = "") -> Speed:
-    return Speed(operation=name, what=f"the {name}", noun=noun, each_s=each_s, num_runs=3, peers=peers_of(name))
+def speed(name: str, per_item_s: float, item: str = "") -> Speed:
+    return Speed(operation=name, what=f"the {name}", item=item, per_item_s=per_item_s, num_runs=3, peers=peers_of(name))
 
 
 def gap(what: str, worst_frac: float, source: str = NOW) -> Gap:
@@ -29,7 +29,7 @@ APPRAISAL = Appraisal(
     machine=MACHINE,
     speeds=(speed("operators", 2e-7, "pairs"), speed("plan-search", 2.0)),
     gaps=(gap("a plan", 0.0), gap("a chip", 0.094, "benchmarks/results/phaze-joint.json"), gap("a trifle", 1e-6)),
-    untried=(Untried(what="a schedule", why="OR-Tools is not installed"),),
+    not_measured=(Untried(what="a schedule", why="OR-Tools is not installed"),),
 )
 
 

@@ -64,16 +64,16 @@ def test_a_set_whose_rows_are_nothing_to_choose_between_has_neither():
 
 
 def test_decisions_on_memory_are_counted_false_and_missed():
-    whole, b, c = FOUND.decided
+    whole, b, c = FOUND.memory_verdicts
     assert (whole.num_ran, whole.num_false, whole.num_failed, whole.num_missed) == (2, 1, 2, 1)
     assert (b.kind, b.num_missed, c.kind, c.num_missed) == ("B", 1, "C", 0)
 
 
 def test_a_peer_stands_beside_us_on_the_rows_of_its_publishers_alone():
-    [beside] = FOUND.beside
+    [beside] = FOUND.peers
     assert (beside.peer.name, beside.num_rows) == ("Calculon", 5)
     assert beside.mape_frac == pytest.approx(0.1)
-    assert scored_set(prepared(promise="")).beside == ()
+    assert scored_set(prepared(promise="")).peers == ()
 
 
 def test_the_tables_show_what_the_record_holds_in_eighty_columns():
@@ -125,11 +125,11 @@ def test_promises_and_peers_without_rows_are_told_to_be_unjudged():
     shown = " ".join(text_of(accuracy_tables(validation_record(Validation(sets=(FOUND,))))).split())
     assert "vTrain, one node Spearman 0 - >= 0.90 not judged: no rows" in shown
     assert "small models, one node 0 - 51.0 Calculon; not judged: no rows" in shown
-    assert scored_set(prepared(promise="")).unjudged == ()
+    assert scored_set(prepared(promise="")).not_judged == ()
     alone = prepared(kinds=("vTrain, one node",) * len(KINDS), name="more")
     both = validation([prepared(), alone])
-    assert {one.kind for one in both.sets[0].unjudged} == {"BLOOM's tuning"}  # the other set has the rest
-    assert "small models, one node" not in {peer.what for peer in both.sets[0].peers_alone}
+    assert {one.kind for one in both.sets[0].not_judged} == {"BLOOM's tuning"}  # the other set has the rest
+    assert "small models, one node" not in {peer.what for peer in both.sets[0].peers_without_rows}
 
 
 def test_what_a_recorded_set_has_rows_of_is_judged_there():
@@ -137,9 +137,9 @@ def test_what_a_recorded_set_has_rows_of_is_judged_there():
     now, recorded = (validation_record(one)["sets"][0] for one in (Validation(sets=(FOUND,)), alone))
     both = judged_once([now, recorded])
     assert both == judged_once([recorded, now])[::-1]
-    assert {left["kind"] for left in now["unjudged"]} > {left["kind"] for left in both[0]["unjudged"]}
-    assert "vTrain, one node" not in {left["kind"] for one in both for left in one["unjudged"]}
-    assert "small models, one node" not in {peer["what"] for one in both for peer in one["peers_alone"]}
+    assert {left["kind"] for left in now["not_judged"]} > {left["kind"] for left in both[0]["not_judged"]}
+    assert "vTrain, one node" not in {left["kind"] for one in both for left in one["not_judged"]}
+    assert "small models, one node" not in {peer["what"] for one in both for peer in one["peers_without_rows"]}
     assert [one["choices"] for one in both] == [now["choices"], recorded["choices"]]
 
 

@@ -87,10 +87,10 @@ def test_the_sentence_names_system_figure_and_gain():
 def test_the_proof_counts_all_systems():
     some = report()
     census = some.found.census
-    counted = census.num_scored + census.num_bounded_away + census.num_beyond + census.num_unfit
+    counted = census.num_scored + census.num_pruned + census.num_over_limit + census.num_out_of_memory
     assert counted == census.num_systems == 20
     assert proof(some).startswith("proven best of 20 systems with every plan of the space: ")
-    assert f"{census.num_beyond} beyond the limits" in proof(some)
+    assert f"{census.num_over_limit} beyond the limits" in proof(some)
 
 
 def test_where_a_gap_is_left_the_proof_says_how_much_better_another_could_be():
@@ -162,7 +162,7 @@ def test_limits_that_nothing_keeps_are_told_with_the_least_that_systems_take():
 def test_devices_that_no_plan_cuts_are_told_by_number_and_counted_in_a_proof():
     whole = replace(PLANS, pipeline_parallel=(1, 2))
     record = nothing_record("", question(("tied",), {**VALUES, "num_devices": (7, 11)}, plans=whole))
-    assert (record["reason"], record["uncut"]) == (
+    assert (record["reason"], record["unshardable"]) == (
         "cuts",
         [{"model": "gpt2-345m", "num_devices": 7}, {"model": "gpt2-345m", "num_devices": 11}],
     )
@@ -192,9 +192,9 @@ def test_a_base_beyond_the_limits_is_told_with_what_it_breaks():
     told = replace(some, question=tight)
     assert "over tpuv4-like, itself beyond the limits, with its best plan" in sentence(told)
     assert f"power of all {base_w:,.0f} of 1,500 W" in " ".join(as_text(told).split())
-    assert codesigned_record(told)["base_system"]["beyond_limits"] == ["total_power_w"]
+    assert codesigned_record(told)["base_system"]["exceeded_limits"] == ["total_power_w"]
     assert "beyond" not in sentence(some)
-    assert codesigned_record(some)["base_system"]["beyond_limits"] == []
+    assert codesigned_record(some)["base_system"]["exceeded_limits"] == []
 
 
 def test_a_limit_that_nobody_said_is_told():

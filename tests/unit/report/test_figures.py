@@ -48,7 +48,7 @@ TEXT_ONLY = {
     "answer",
     "bar",
     "behind the best",
-    "closed_s against events",
+    "closed_form_s against events",
     "devices of every part",
     "gain of one model",
     "interval_s and write_s",
@@ -80,7 +80,7 @@ NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 
 def on_pools() -> Outcome | Infeasible:
     parts = tuple(clusters[name].build(8) for name in ("dgx-h100", "selene"))
-    cluster = HeterogeneousCluster(name="both", parts=parts, between=parts[0].topology.dimensions[-1].link)
+    cluster = HeterogeneousCluster(name="both", pools=parts, between=parts[0].topology.dimensions[-1].link)
     workload = Workload(model=models["llama3-8b"](), global_batch=16, seq=2048)
     plan = Plan(tensor_parallel=8, pipeline_parallel=2, stage_pools=(0, 1))
     return evaluate(workload, cluster, plan)

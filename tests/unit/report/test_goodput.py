@@ -162,14 +162,14 @@ def test_a_job_that_never_gets_on_keeps_its_step_and_is_told_why(said, words):
     outcome = outcome_of(said)
     assert outcome.step.step_s == outcome_of().step.step_s
     assert f"0 % of the time is of use: this job never gets on; {words}" in shown(goodput_rows(outcome))[0][1]
-    assert entries_record(goodput_rows(outcome))["goodput"]["gets_on"] is False
+    assert entries_record(goodput_rows(outcome))["goodput"]["makes_progress"] is False
     assert "never: this job does not get on" in shown(budget_rows(outcome, 3e11))[0][1]
     assert "expected_s" not in entries_record(budget_rows(outcome, 3e11))["budget"]
 
 
 def test_failures_of_parts_are_not_modelled():
     parts = tuple(replace(CLUSTER, name=name, reliability=SAID) for name in ("a", "b"))
-    mixed = HeterogeneousCluster(name="both", parts=parts, between=CLUSTER.topology.dimensions[-1].link)
+    mixed = HeterogeneousCluster(name="both", pools=parts, between=CLUSTER.topology.dimensions[-1].link)
     sharded = shard(WORKLOAD.training_graph(), PLAN)
     steps = PlanSteps(sharded, WORKLOAD.precision)
     with pytest.raises(NotModelled, match="reliability is not modelled"):

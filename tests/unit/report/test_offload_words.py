@@ -16,7 +16,9 @@ from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 from tests.unit.report.conftest import record, tables
 
-PLAN = Plan(data_parallel=8, zero_stage=1, recompute=("light",), offload_optimizer=True, offload_activations_frac=0.5)
+PLAN = Plan(
+    data_parallel=8, zero_stage=1, recompute=("norm-activation",), offload_optimizer=True, offload_activations_frac=0.5
+)
 
 
 @cache
@@ -54,7 +56,7 @@ def test_a_host_without_room_is_what_is_lacking():
     assert "on the host for a device" in told
     assert "10.0 GiB, a device's share of the host's memory" in told
     found = record(result)
-    assert found["lacking"] == "host"
+    assert found["exceeded_memory"] == "host"
     assert found["limit_bytes"] == 10 * GIBI
     assert found["excess_bytes"] == found["need_bytes"] - found["limit_bytes"] > 0
     assert not found["memory"]["fits"]
@@ -63,7 +65,7 @@ def test_a_host_without_room_is_what_is_lacking():
 def test_a_device_without_room_is_what_is_lacking_whatever_the_host_has():
     result = answer(plan=Plan(data_parallel=8, microbatch=2, offload_activations_frac=0.1))
     assert isinstance(result, Infeasible)
-    assert record(result)["lacking"] == "device"
+    assert record(result)["exceeded_memory"] == "device"
 
 
 def test_what_is_copied_is_in_the_record_of_time():

@@ -197,7 +197,7 @@ def test_images_are_counted_as_images():
     assert not isinstance(result, Infeasible)
     told = text_of(tables(result))
     assert "images/s" in told
-    assert "an image" in told
+    assert "per image" in told
     assert "tokens" not in told
 
 

@@ -31,7 +31,7 @@ TOLD = PlanReportContext(name="a job", commands=("dovetail simulate " + "--very-
 @cache
 def found(
     objective: str = "time",
-    own: tuple[Plan, ...] = (),
+    given: tuple[Plan, ...] = (),
     model: str = "llama3-8b",
     tensor: tuple[int, ...] = (1, 2, 4, 8),
 ) -> Choice | NothingFits:
@@ -46,7 +46,7 @@ def found(
         objective=wanted,
         constraints=wishes,
         space=space_under(wishes, workload.training_graph(), cluster.num_devices),
-        own=own,
+        given=given,
     )
     usd = cluster_usd(cluster, wanted)
     searched = search_plans(
@@ -62,8 +62,8 @@ def found(
     return choice(question, searched)
 
 
-def chosen(objective: str = "time", own: tuple[Plan, ...] = ()) -> Choice:
-    result = found(objective, own)
+def chosen(objective: str = "time", given: tuple[Plan, ...] = ()) -> Choice:
+    result = found(objective, given)
     assert isinstance(result, Choice)
     return result
 
@@ -94,33 +94,33 @@ def test_every_line_fits_the_page_and_the_best_comes_first(objective):
 
 
 def test_the_users_own_plan_is_ranked_and_what_it_loses_by_is_said():
-    result = chosen(own=(OWN,))
+    result = chosen(given=(OWN,))
     own = result.ranking[-1]
-    assert own.is_own
-    assert own.behind_frac == pytest.approx(own.candidate.step_s / result.best.step.step_s - 1)
-    assert f"your own plan is {own.behind_frac:.1%}".replace("%", " %") in sentence(result)
-    assert sum(loss.behind_frac for loss in own.losses) == pytest.approx(own.behind_frac, rel=1e-6)
-    assert own.losses[0].part == "tp"
+    assert own.is_given
+    assert own.over_best_frac == pytest.approx(own.candidate.step_s / result.best.step.step_s - 1)
+    assert f"your own plan is {own.over_best_frac:.1%}".replace("%", " %") in sentence(result)
+    assert sum(loss.over_best_frac for loss in own.breakdown) == pytest.approx(own.over_best_frac, rel=1e-6)
+    assert own.breakdown[0].component == "tp"
 
 
 def test_the_best_plan_as_the_users_own_is_said_to_be_it():
-    result = chosen(own=(chosen().best.plan,))
+    result = chosen(given=(chosen().best.plan,))
     assert sentence(result).endswith("it is your own plan")
-    assert [one.is_own for one in result.ranking] == [True, False, False, False]
+    assert [one.is_given for one in result.ranking] == [True, False, False, False]
 
 
 def test_an_own_plan_ahead_of_the_space_is_not_hidden():
-    result = found(own=(chosen().best.plan,), tensor=(4, 8))
+    result = found(given=(chosen().best.plan,), tensor=(4, 8))
     assert isinstance(result, Choice)
-    assert result.ranking[0].is_own
+    assert result.ranking[0].is_given
     assert "ahead of it, by choices outside of the space" in sentence(result)
 
 
 def test_an_own_plan_in_the_space_and_ahead_of_its_best_breaks_the_proof():
-    result = chosen(own=(chosen().best.plan,))
+    result = chosen(given=(chosen().best.plan,))
     best, second, *rest = result.ranking
-    behind = replace(best, is_own=True, behind_frac=-0.1, losses=second.losses)
-    missed = replace(result, ranking=(behind, replace(second, behind_frac=0.0, losses=()), *rest), gap_frac=0.0)
+    behind = replace(best, is_given=True, over_best_frac=-0.1, breakdown=second.breakdown)
+    missed = replace(result, ranking=(behind, replace(second, over_best_frac=0.0, breakdown=()), *rest), gap_frac=0.0)
     assert missed.is_proof_broken
     assert "in the space: the search missed it, so its proof does not hold; please file a bug" in sentence(missed)
     assert not any("proven best" in line for line in proof_lines(missed))
@@ -133,7 +133,7 @@ def test_an_own_plan_in_the_space_and_ahead_of_its_best_breaks_the_proof():
 
 
 def test_an_own_plan_that_does_not_fit_is_said_not_to():
-    assert sentence(chosen(own=(Plan(data_parallel=8),))).endswith("your own plan does not fit")
+    assert sentence(chosen(given=(Plan(data_parallel=8),))).endswith("your own plan does not fit")
 
 
 def test_a_gap_of_nothing_is_a_proof_and_another_is_a_bound():
@@ -147,7 +147,7 @@ def test_a_gap_of_nothing_is_a_proof_and_another_is_a_bound():
     _, even = proof_lines(replace(result, gap_frac=0.0, proof=replace(result.proof, is_even_only=True)))
     assert holds(even, "proven best by time", "(gap 0)")
     assert even != proven
-    made = replace(result.proof, num_bases=9, num_bounded_away=4, num_closed=3, num_open=2)
+    made = replace(result.proof, num_bases=9, num_pruned=4, num_closed=3, num_open=2)
     counts, bound = proof_lines(replace(result, gap_frac=0.0125, proof=made))
     assert holds(counts, "4 ", "3 ", "2 ")
     assert "no plan of the space is ahead by more than 1.25 %" in bound
@@ -158,9 +158,9 @@ def test_figures_of_the_ranking_stay_whole_however_many_policies_a_plan_mixes():
     many = Plan(
         tensor_parallel=4, sequence_parallel=True, context_parallel=2, pipeline_parallel=16, interleave=4,
         schedule="zb-v", data_parallel=256, expert_parallel=64, zero_stage=3, microbatch=16,
-        recompute=("selective", "light", "alternate", "full") * 4,
+        recompute=("selective", "norm-activation", "selective-op", "full") * 4,
     )  # fmt: skip
-    [last] = [one for one in result.ranking if one.is_own]
+    [last] = [one for one in result.ranking if one.is_given]
     wide = replace(last, candidate=replace(last.candidate, plan=many, step_s=14.123))
     table = ranking_table(replace(result, ranking=(*result.ranking[:-1], wide)))
     laid = text_of((table,))
@@ -176,7 +176,7 @@ def test_a_table_of_every_choice_still_fits_the_page():
         tensor_parallel=4, sequence_parallel=True, context_parallel=16, pipeline_parallel=16, interleave=2,
         schedule="zb-v", data_parallel=1024, expert_parallel=64, zero_stage=3, microbatch=16, recompute=("selective",),
     )  # fmt: skip
-    [last] = [one for one in result.ranking if one.is_own]
+    [last] = [one for one in result.ranking if one.is_given]
     wide = replace(last, candidate=replace(last.candidate, plan=many, step_s=123.4))
     table = ranking_table(replace(result, ranking=(*result.ranking[:-1], wide)))
     text = text_of((table,))
@@ -217,7 +217,7 @@ def test_the_record_has_the_ranking_with_reasons_and_frameworks():
     result = chosen("tokens/s/$", (OWN,))
     said = record_of(planned_figures(result, answers(result), TOLD))
     assert said["ranking"][0]["step_s"] == pytest.approx(said["best"]["step_s"], rel=1e-12)
-    assert [one["place"] for one in said["ranking"]] == [1, 2, 3, 4, 5]
+    assert [one["position"] for one in said["ranking"]] == [1, 2, 3, 4, 5]
     assert {one["framework"] for one in said["ranking"][0]["frameworks"]} == {"deepspeed", "megatron-lm", "torchtitan"}
     assert said["constraints"][0] == {
         "key": "zero_stage", "values": [1, 2], "forbids": False, "where": "--fix zero_stage",
@@ -247,7 +247,7 @@ def test_a_plan_that_nobody_can_run_is_named_with_the_first_that_somebody_can():
 
 
 def test_a_plan_that_a_framework_changes_is_another_plan_with_a_cost():
-    cost = Cost(wanted_s=10.0, step_s=11.0, need_bytes=70.0 * GIBI, limit_bytes=80.0 * GIBI)
+    cost = Cost(requested_step_s=10.0, step_s=11.0, need_bytes=70.0 * GIBI, limit_bytes=80.0 * GIBI)
     changed = Runnable(
         framework="a", differs=("interleave 2, written as 1",), costs=(cost,), not_expressed=("a window",)
     )
@@ -264,7 +264,7 @@ def test_a_plan_that_a_framework_changes_is_another_plan_with_a_cost():
 
 def test_the_framework_that_loses_least_goes_first_and_what_does_not_fit_goes_nowhere():
     def at(name: str, step_s: float, need_bytes: float = 1.0) -> Runnable:
-        cost = Cost(wanted_s=10.0, step_s=step_s, need_bytes=need_bytes, limit_bytes=2.0)
+        cost = Cost(requested_step_s=10.0, step_s=step_s, need_bytes=need_bytes, limit_bytes=2.0)
         return Runnable(framework=name, differs=("recompute",), costs=(cost,))
 
     exact, unknown = Runnable(framework="exact"), Runnable(framework="unknown", differs=("schedule",))

@@ -110,7 +110,7 @@ def test_an_infeasible_record_says_need_limit_excess_and_levers(infeasible):
     assert said["excess_bytes"] > 0
     assert said["memory"]["fits"] is False
     assert said["levers"]
-    assert set(said["levers"][0]) == {"change", "need_bytes", "of", "step_s", "fits"}
+    assert set(said["levers"][0]) == {"change", "need_bytes", "memory", "step_s", "fits"}
     assert "step_s" not in said
 
 

@@ -28,7 +28,7 @@ def test_columns_are_those_of_all_studies_with_the_widest_type():
     one, other = study({"a": [1, 2], "b": [1, 2]}), study({"a": [1.5], "b": ["x"], "c": [True]}, ("step_s",))
     columns = row_columns([one, other])
     assert {name: columns[name] for name in "abc"} == {"a": float, "b": str, "c": str}
-    assert list(columns)[14:] == ["a", "b", "c", "loss", "excess_frac", "power_w", "step_s", "short_of", "plan"]
+    assert list(columns)[14:] == ["a", "b", "c", "loss", "excess_frac", "power_w", "step_s", "bottleneck", "plan"]
 
 
 def test_a_study_leaves_empty_what_others_have():

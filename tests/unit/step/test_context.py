@@ -13,7 +13,7 @@ from dovetail.cost.costs import op_costs
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.parallel.placement import placement
-from dovetail.parallel.plan import CONTEXT_EXCHANGES, Overlap, Plan, columns_of
+from dovetail.parallel.plan import CONTEXT_COMM_TYPES, Overlap, Plan, columns_of
 from dovetail.parallel.sharding import degrees_of, local_ops, shard
 from dovetail.step.communication import add_ring_parts
 from dovetail.step.step import Step, training_step
@@ -42,7 +42,7 @@ def graph(seq: int, kernels: str = "fused") -> Graph:
 def plan(exchange: str, *, is_beside: bool = False, recompute: str = "none") -> Plan:
     return Plan(
         context_parallel=RANKS,
-        context_exchange=exchange,
+        context_comm_type=exchange,
         data_parallel=4,
         recompute=(recompute,),
         overlap=Overlap(context=is_beside),
@@ -65,7 +65,8 @@ def per_step_s(collective: str, payload_bytes: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("recompute", "num_again"), [("none", 0), ("light", 0), ("selective", 1), ("alternate", 0), ("full", 1)]
+    ("recompute", "num_again"),
+    [("none", 0), ("norm-activation", 0), ("selective", 1), ("selective-op", 0), ("full", 1)],
 )
 def test_a_ring_passes_keys_on_each_way_and_their_gradients_home(recompute, num_again):
     """Past all others with every pass over attention; gradients one hop further."""
@@ -91,7 +92,7 @@ def test_every_call_takes_its_start_and_the_host():
         return float(started - free) / MILLI / (2 * NUM_LAYERS)
 
     expected = {"gather": 3, "ring": 3 * (RANKS - 1) + 1, "all-to-all": 8}
-    assert {name: calls(plan(name)) for name in CONTEXT_EXCHANGES} == pytest.approx(expected)
+    assert {name: calls(plan(name)) for name in CONTEXT_COMM_TYPES} == pytest.approx(expected)
     quick, slow = (step(plan("ring"), seq=512, cluster=calibrated(host_exchange_s=s)) for s in (0.0, MILLI))
     assert slow.host_s > quick.host_s
 
@@ -154,7 +155,7 @@ def test_devices_that_deal_heads_out_attend_to_all_positions_with_some_heads():
     assert attention("all-to-all") == [32 // RANKS, 8192, 8192]
 
 
-@pytest.mark.parametrize("exchange", CONTEXT_EXCHANGES)
+@pytest.mark.parametrize("exchange", CONTEXT_COMM_TYPES)
 def test_one_device_exchanges_nothing(exchange):
     alone = Plan(data_parallel=8, tensor_parallel=2, sequence_parallel=True)
-    assert step(replace(alone, context_exchange=exchange)) == step(alone)
+    assert step(replace(alone, context_comm_type=exchange)) == step(alone)

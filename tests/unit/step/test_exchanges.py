@@ -101,7 +101,7 @@ def test_a_host_that_must_see_how_rows_were_routed_is_waited_for_in_blocks_of_ex
 
 
 def test_rows_that_are_sent_once_take_less_of_the_network():
-    plain, once = (step(replace(EXPERTS, sends_once=flag), "mixtral-8x7b") for flag in (False, True))
+    plain, once = (step(replace(EXPERTS, deduplicated_dispatch=flag), "mixtral-8x7b") for flag in (False, True))
     assert exposed_s(once, "ep") < exposed_s(plain, "ep")
     assert once.compute_s == pytest.approx(plain.compute_s, rel=0.01)
 

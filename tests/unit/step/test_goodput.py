@@ -201,9 +201,9 @@ def test_devices_that_turn_slow_all_the_time_lose_their_pace_at_most_and_the_res
 def test_a_job_that_never_gets_on_is_an_answer():
     hopeless = Recovery(mtbf_s=1.0, stall_s=60.0, write_s=0.0, restart_s=600.0)
     found = goodput(hopeless, UNSLOWED, BestInterval(), 0.0)
-    assert not found.gets_on
+    assert not found.makes_progress
     assert (found.useful_frac, found.restart_frac) == pytest.approx((0.0, 1.0))
-    assert goodput(SYNCHRONOUS, UNSLOWED, BestInterval(), 0.0).gets_on
+    assert goodput(SYNCHRONOUS, UNSLOWED, BestInterval(), 0.0).makes_progress
 
 
 def test_llama_3s_failures_leave_the_nine_tenths_that_its_paper_reports():

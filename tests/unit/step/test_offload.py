@@ -157,7 +157,7 @@ def test_a_cluster_must_say_what_its_hosts_are(changes: dict[str, float]):
 def test_offload_on_a_cluster_of_several_parts_is_refused():
     parts = tuple(clusters[name].build(8) for name in ("dgx-h100", "dgx-a100"))
     between = Link(bandwidth_bytes_per_s=50 * GIGA, latency_s=0.0)
-    mixed = HeterogeneousCluster(name="both", parts=parts, between=between)
+    mixed = HeterogeneousCluster(name="both", pools=parts, between=between)
     plan = Plan(data_parallel=8, pipeline_parallel=2, offload_optimizer=True)
     with pytest.raises(NotModelled, match="offload is not modelled"):
         evaluate(workload(), mixed, plan)
@@ -184,10 +184,10 @@ def test_a_host_with_no_room_is_told_to_hold_nothing():
     ways = {lever.change: lever for lever in full.levers}
     both = ways["offload_optimizer: false, offload_activations_frac: 0"]
     assert both.fits
-    assert both.of == "device"
+    assert both.memory == "device"
     still = ways["offload_optimizer: false"]
     assert not still.fits
-    assert still.of == "host"
+    assert still.memory == "host"
     told = table_of(levers_list(full))
     assert {row[0]: row[1].split(" of ")[1] for row in told.rows} == {"fits": "device", "over": "host"}
 

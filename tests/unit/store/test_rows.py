@@ -9,7 +9,7 @@ import pytest
 from dovetail.search.algorithms import Scored
 from dovetail.store.rows import DamagedRow, point_bytes, point_of, row_of, scored_rows
 
-ONE = Scored(point=(1, 127), loss=0.1, also=(280.0, math.inf), short_of="num_vector", plan='{"tensor_parallel": 8}')
+ONE = Scored(point=(1, 127), loss=0.1, also=(280.0, math.inf), bottleneck="num_vector", plan='{"tensor_parallel": 8}')
 BEYOND = Scored(point=(0, 0), loss=math.inf, excess_frac=0.5)
 
 
@@ -40,9 +40,9 @@ def test_a_row_with_anything_changed_is_damaged(place):
 
 @pytest.mark.parametrize("told", [b"", b"abc", bytes(21), 5, None])
 def test_numbers_of_another_length_or_type_are_damaged(told):
-    point, loss, _, short_of, plan = row_of(ONE, 7)
+    point, loss, _, bottleneck, plan = row_of(ONE, 7)
     with pytest.raises(DamagedRow):
-        list(scored_rows([(point, loss, told, short_of, plan)], 7))
+        list(scored_rows([(point, loss, told, bottleneck, plan)], 7))
 
 
 def test_a_row_of_another_study_is_damaged():

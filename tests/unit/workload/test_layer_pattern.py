@@ -78,7 +78,7 @@ def test_attention_and_experts_can_be_interleaved_each_by_a_pattern_of_its_own()
     shape = replace(
         local_and_global((LOCAL, 3), (GLOBAL, 1), num_layers=8),
         mlp_layer_types=(("dense", 1), ("sparse", 1)),
-        experts=Experts(num_experts=4, num_chosen=2, width=256),
+        experts=Experts(num_experts=4, num_experts_per_token=2, width=256),
     )
     assert layers_of(shape)[:4] == [(LOCAL, "dense"), (LOCAL, "sparse"), (LOCAL, "dense"), (GLOBAL, "sparse")]
     graph = graph_of(shape)
@@ -90,7 +90,7 @@ def test_dense_layers_before_experts_keep_their_place_under_a_pattern_of_attenti
     shape = replace(
         local_and_global((LOCAL, 1), (GLOBAL, 1), num_layers=6),
         num_dense_layers=1,
-        experts=Experts(num_experts=4, num_chosen=2, width=256),
+        experts=Experts(num_experts=4, num_experts_per_token=2, width=256),
     )
     assert layers_of(shape)[:3] == [(LOCAL, "dense"), (GLOBAL, "sparse"), (LOCAL, "sparse")]
     plain = replace(shape, window=0, layer_types=())

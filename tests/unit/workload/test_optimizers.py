@@ -147,7 +147,7 @@ def test_zero_gathers_every_matrix_in_bf16_before_the_update():
     plan = Plan(data_parallel=8, zero_stage=1)
     more = sent_bytes("muon", plan) - sent_bytes("adam", plan)
     assert more == pytest.approx(2 * MATRICES * 7 / 8, rel=1e-12)
-    fp32 = Precision(weights="fp32", casts_at_use=True)
+    fp32 = Precision(weights="fp32", has_autocast_weights=True)
     both = fp32.reduce_bytes + fp32.gather_bytes
     assert (both + 2.0) / both == 1.25
 

@@ -47,7 +47,7 @@ def rows(routing: Routing, name: str, plan: Plan = SPREAD) -> int:
         ({"expert_imbalance": math.nan}, "at least 1; got nan"),
         ({"capacity_factor": -1.0}, "capacity_factor must be positive, or 0 for none; got -1"),
         ({"capacity_factor": 1e-9}, "must be 0.1 to 1024 times the mean, or 0 for none; got 1e-09; 1 to 2 is usual"),
-        ({"pads": True}, "pads needs a capacity to pad to"),
+        ({"pads_to_capacity": True}, "pads_to_capacity needs a capacity to pad to"),
     ],
 )
 def test_a_routing_that_cannot_be_is_refused(changes, message):
@@ -63,7 +63,7 @@ def test_a_routing_that_cannot_be_is_refused(changes, message):
         (Routing(expert_imbalance=20.0), 8.0, 1.0),  # all rows of eight devices
         (Routing(expert_imbalance=1.5, capacity_factor=1.25), 1.25, 1.0),
         (Routing(expert_imbalance=1.1, capacity_factor=1.25), 1.1, 1.0),
-        (Routing(expert_imbalance=1.1, capacity_factor=1.25, pads=True), 1.25, 1.25),
+        (Routing(expert_imbalance=1.1, capacity_factor=1.25, pads_to_capacity=True), 1.25, 1.25),
         (Routing(capacity_factor=0.5), 0.5, 0.5),
     ],
 )
@@ -80,7 +80,7 @@ def test_a_capacity_caps_what_the_most_loaded_device_gets(routing, most, mean):
         (Routing(capacity_factor=1.25), 0.0),
         (Routing(capacity_factor=0.75), 0.25),
         (Routing(expert_imbalance=3.0, capacity_factor=1.0), 0.25),  # two of eight devices' worth
-        (Routing(expert_imbalance=3.0, capacity_factor=0.5, pads=True), 0.5),
+        (Routing(expert_imbalance=3.0, capacity_factor=0.5, pads_to_capacity=True), 0.5),
     ],
 )
 def test_what_a_capacity_drops_at_least(routing, dropped):
@@ -133,7 +133,7 @@ def test_work_that_is_executed_is_that_of_the_mean_device_and_of_padding():
 
     even = flop(Routing())
     assert flop(Routing(expert_imbalance=1.5)) == pytest.approx(even)
-    padded, halved = flop(Routing(capacity_factor=1.5, pads=True)), flop(Routing(capacity_factor=0.5))
+    padded, halved = flop(Routing(capacity_factor=1.5, pads_to_capacity=True)), flop(Routing(capacity_factor=0.5))
     assert padded - even == pytest.approx(even - halved)
     assert padded > even
 

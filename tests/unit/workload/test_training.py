@@ -96,10 +96,10 @@ def test_light_recompute_repeats_norms_and_activations_and_keeps_their_inputs():
         ).blocks
         if b.is_layer
     )
-    light = with_recompute(layer.ops, "light")
+    light = with_recompute(layer.ops, "norm-activation")
     assert rows(light, Phase.RECOMPUTE) == ["norm_1:again", "norm_2:again", "ffn_silu_mul:again"]
     width, tokens = 2 * 4096 + 14336, 1024
-    assert kept_bytes(layer, "none") - kept_bytes(layer, "light") == 2 * tokens * width
+    assert kept_bytes(layer, "none") - kept_bytes(layer, "norm-activation") == 2 * tokens * width
 
 
 def test_the_update_covers_every_parameter_once():
@@ -138,7 +138,7 @@ def test_what_narrow_products_read_is_cast_both_ways_and_nothing_of_it_is_kept(c
 
 
 def test_scales_of_the_moment_need_a_sweep_before_every_cast():
-    scaled = training_block(tiny_block(), Precision(compute="fp8", has_current_scales=True)).ops
+    scaled = training_block(tiny_block(), Precision(compute="fp8", has_current_scaling=True)).ops
     assert (scaled.kind == code_of("amax")).sum() == (scaled.kind == code_of("quantize")).sum() > 0
     delayed = training_block(tiny_block(), Precision(compute="fp8")).ops
     assert (delayed.kind == code_of("amax")).sum() == 0
@@ -152,7 +152,7 @@ def test_embedding_and_head_stay_as_wide_as_they_are_stored():
 
 def test_weights_cast_at_use_are_cast_for_every_pass_and_their_gradients_twice():
     plain = training_block(tiny_block(), Precision(weights="fp32")).ops
-    ops = training_block(tiny_block(), Precision(weights="fp32", casts_at_use=True)).ops
+    ops = training_block(tiny_block(), Precision(weights="fp32", has_autocast_weights=True)).ops
     casts = ops.where(ops.kind == code_of("cast"))
     assert (plain.kind == code_of("cast")).sum() == 0
     num_products = ((ops.kind == code_of("linear")) & (ops.phase == Phase.FORWARD)).sum()
@@ -163,7 +163,7 @@ def test_weights_cast_at_use_are_cast_for_every_pass_and_their_gradients_twice()
 
 def test_gradients_added_by_a_kernel_of_their_own_are_written_and_read_once_more():
     together = training_block(tiny_block(), Precision()).ops
-    apart = training_block(tiny_block(), Precision(adds_apart=True)).ops
+    apart = training_block(tiny_block(), Precision(has_unfused_accumulation=True)).ops
     row = together.names.index("up:dw")
     assert (apart.write_bytes - together.write_bytes)[row] == 32 * 128 * (2 + 2)
 
@@ -263,7 +263,7 @@ def test_tf32_takes_products_of_all_kinds_and_fp8_only_those_with_weights():
 
 def test_standing_gradients_are_read_and_written_in_their_dtype():
     standing = training_block(tiny_block(), Precision()).ops
-    fresh = training_block(tiny_block(), Precision(are_gradients_standing=False)).ops
+    fresh = training_block(tiny_block(), Precision(has_persistent_gradients=False)).ops
     row = standing.names.index("up:dw")
     extra = (standing.write_bytes - fresh.write_bytes)[row]
     assert extra == 32 * 128 * (4 + 4 - 2)

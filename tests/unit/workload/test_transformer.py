@@ -23,7 +23,7 @@ SHAPE = Transformer(
 )
 SAMPLE = Sample(batch=2, seq=32, dtype="bf16")
 UNFUSED = replace(SAMPLE, attention="unfused")
-EXPERTS = Experts(num_experts=8, num_chosen=2, width=48, shared_width=24)
+EXPERTS = Experts(num_experts=8, num_experts_per_token=2, width=48, shared_width=24)
 
 
 def graph(sample: Sample = SAMPLE, **changes: Any) -> Graph:
@@ -142,7 +142,7 @@ def test_every_element_wise_operator_that_is_allowed_can_be_built():
     assert graph(UNFUSED, **kinds_everywhere).num_parameters == graph().num_parameters
 
 
-LATENT = LatentAttention(query_rank=24, kv_rank=16, plain_width=8, rotary_width=4, value_width=6)
+LATENT = LatentAttention(query_rank=24, kv_rank=16, nope_width=8, rotary_width=4, value_width=6)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_what_no_layer_is_written_for_is_refused_and_not_left_out(changes, where
 
 def test_a_gate_needs_a_shared_expert():
     with pytest.raises(InvalidInput, match="shared_gate needs a shared expert"):
-        Experts(num_experts=8, num_chosen=2, width=48, shared_gate=True)
+        Experts(num_experts=8, num_experts_per_token=2, width=48, shared_gate=True)
 
 
 def test_the_part_of_a_latent_key_that_turns_is_said_by_its_width():
@@ -308,7 +308,7 @@ def test_plans_may_divide_only_widths_that_layers_have():
 
 @pytest.mark.parametrize("query_rank", [0, 24])
 def test_latent_attention_has_the_weights_of_its_low_rank_products(query_rank):
-    latent = LatentAttention(query_rank=query_rank, kv_rank=16, plain_width=8, rotary_width=4, value_width=6)
+    latent = LatentAttention(query_rank=query_rank, kv_rank=16, nope_width=8, rotary_width=4, value_width=6)
     queries = 64 * 24 + 24 + 24 * 8 * 12 if query_rank else 64 * 8 * 12
     keys_and_values = 64 * (16 + 4) + 16 + 16 * 8 * (8 + 6)
     plain = 64 * 8 * (8 + 4 + 4)
@@ -317,7 +317,7 @@ def test_latent_attention_has_the_weights_of_its_low_rank_products(query_rank):
 
 
 def test_latent_attention_gives_every_head_a_key_and_a_value():
-    latent = LatentAttention(query_rank=24, kv_rank=16, plain_width=8, rotary_width=4, value_width=6)
+    latent = LatentAttention(query_rank=24, kv_rank=16, nope_width=8, rotary_width=4, value_width=6)
     block = graph(latent=latent).blocks[1]
     assert block.ops.extents[row(block, "attention")].tolist() == [2 * 8, 32, 32, 12, 6]
     assert graph(latent=latent).num_kv_heads == 8

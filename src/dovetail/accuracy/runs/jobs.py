@@ -91,7 +91,7 @@ def plan_of(row: Row, stack: Stack) -> Plan:
         interleave=interleave,
         data_parallel=dp,
         expert_parallel=ep,
-        sends_once=stack.sends_once,
+        deduplicated_dispatch=stack.deduplicated_dispatch,
         zero_stage=_zero_stage(row, stack),
         microbatch=row.count("micro_batch"),
         recompute=(_recompute(row, stack),),
@@ -119,5 +119,5 @@ def _zero_stage(row: Row, stack: Stack) -> int:
 def _recompute(row: Row, stack: Stack) -> str:
     said = row.word("recompute").split(" ")[0]
     if said == "selective" and row.says("framework", "torchtitan"):
-        return "alternate"  # its selective policy keeps every other product
+        return "selective-op"  # its selective policy keeps every other product
     return said or stack.recompute

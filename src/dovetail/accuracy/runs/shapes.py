@@ -15,7 +15,7 @@ from dovetail.workload.transformer import Transformer
 GPT2_VOCAB = 50_257  # the tokenizer of GPT-2, which Megatron's recipes use where nothing else is said
 PADDED_TO = 128  # Megatron pads the vocabulary to this many words a tensor rank (--make-vocab-size-divisible-by)
 FUSED_CLAMP_SINCE = (26, 6)  # container
-DEEPSEEK_LATENT = LatentAttention(query_rank=1536, kv_rank=512, plain_width=128, rotary_width=64, value_width=128)
+DEEPSEEK_LATENT = LatentAttention(query_rank=1536, kv_rank=512, nope_width=128, rotary_width=64, value_width=128)
 # Released config.json of each: experts, chosen, width of one, width of the shared one, dense layers before them.
 EXPERTS = {
     "deepseekv3": (256, 8, 2048, 2048, 3),
@@ -105,7 +105,7 @@ def _nemotron(row: Row) -> Transformer:
 
 
 def _mixture(row: Row, family: str) -> Transformer:
-    num_experts, num_chosen, width, shared_width, num_dense = EXPERTS[family]
+    num_experts, num_experts_per_token, width, shared_width, num_dense = EXPERTS[family]
     shape = _llama(row)
     is_latent = "deepseek" in family or "kimi" in family
     return replace(
@@ -113,7 +113,9 @@ def _mixture(row: Row, family: str) -> Transformer:
         num_kv_heads=shape.num_heads if is_latent else shape.num_kv_heads,
         head_width=next((w for known, w in HEAD_WIDTH.items() if known in family), shape.head_width),
         ffn_width=DENSE_FFN.get(family, width),
-        experts=Experts(num_experts=num_experts, num_chosen=num_chosen, width=width, shared_width=shared_width),
+        experts=Experts(
+            num_experts=num_experts, num_experts_per_token=num_experts_per_token, width=width, shared_width=shared_width
+        ),
         num_dense_layers=min(num_dense, shape.num_layers - 1),
         latent=DEEPSEEK_LATENT if is_latent else None,
         qk_norm="qwen3" in family,

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field, replace
 
 from dovetail.accuracy.runs.row import Row
 from dovetail.errors import NotModelled
+from dovetail.parallel.frameworks import frameworks
 from dovetail.parallel.plan import Overlap
 from dovetail.workload.optimizer import Precision
 
+MEGATRON = "megatron-lm"
 NOTHING_OVERLAPS = Overlap(data=False, tensor=False, context=False, expert=False, pipeline=False)
 
 
@@ -24,34 +26,34 @@ class Stack:
     has_sequence_parallel: bool = False  # wherever there is tensor parallelism
     recompute: str = "none"
     has_wide_residual: bool = False
-    sends_once: bool = False
+    deduplicated_dispatch: bool = False
     has_fused_loss: bool = False
-    framework: str = "megatron"  # whose memory a plan's is taken to be
+    framework: str = "megatron-lm"  # whose memory a plan's is taken to be
 
 
 # Megatron-LM of 2021 and 2022: softmax fused with mask and scale, but scores written out; one all-reduce of 16-bit
 # gradients after the last backward pass; sends between stages wait (arXiv:2104.04473, section 4).
 MEGATRON_2021 = Stack(
     attention="unfused",
-    precision=Precision(compute="fp16", weights="fp16", gradients="fp16", adds_apart=True),
+    precision=Precision(compute="fp16", weights="fp16", gradients="fp16", has_unfused_accumulation=True),
     overlap=NOTHING_OVERLAPS,
 )
 DEEPSPEED_2022 = replace(MEGATRON_2021, framework="deepspeed")
-DEEPSPEED_BF16 = Precision(has_compute_gradients=True, adds_apart=True)
+DEEPSPEED_BF16 = Precision(has_compute_gradients=True, has_unfused_accumulation=True)
 # Composer's FSDP: flash attention in Triton, eager PyTorch otherwise; fp32 shards; gathers and reductions overlap.
 COMPOSER = Stack(
     has_fused_loss=True,  # fused_crossentropy is the default of its MPT models
     has_wide_residual=True,  # estimate: autocast runs norms in fp32, or fp32 embeddings hand on fp32; not stated
     attention="flash-1",
     kernels="classic",
-    precision=Precision(weights="fp32", gradients="bf16", has_master_weights=False, are_gradients_standing=False),
+    precision=Precision(weights="fp32", gradients="bf16", has_master_weights=False, has_persistent_gradients=False),
     zero_stage=3,
     framework="plain",
 )
 TORCHTITAN = Stack(
     attention="flash-2",  # what PyTorch chooses by itself
     kernels="eager",
-    precision=Precision(weights="fp32", has_master_weights=False, are_gradients_standing=False),
+    precision=Precision(weights="fp32", has_master_weights=False, has_persistent_gradients=False),
     zero_stage=3,
     has_sequence_parallel=True,
     framework="torchtitan",
@@ -79,18 +81,18 @@ def stack_of(row: Row) -> Stack:
     if "te 2" in framework or "23e00ed" in framework:
         stack = _with_precision(SIMUMAX, row)
         return stack if row.count("EP", 1) == 1 else replace(stack, overlap=replace(stack.overlap, routing=False))
-    if framework == "megatron-lm":
+    if framework in (MEGATRON, *frameworks[MEGATRON].aliases):
         return MEGATRON_2021
     if "bridge" in framework:
         return _bridge(row)
     if "hai-llm" in framework:  # DualPipe hides exchange behind the other direction's compute (arXiv:2412.19437)
-        stack = replace(_with_precision(MEGATRON_CORE, row), sends_once=True)
+        stack = replace(_with_precision(MEGATRON_CORE, row), deduplicated_dispatch=True)
         return replace(stack, overlap=replace(stack.overlap, expert=True))
     return _with_precision(MEGATRON_CORE, row)
 
 
 def _with_precision(stack: Stack, row: Row) -> Stack:
-    precision = replace(stack.precision, compute=compute_of(row), weights="bf16", has_current_scales=_is_current(row))
+    precision = replace(stack.precision, compute=compute_of(row), weights="bf16", has_current_scaling=_is_current(row))
     return replace(stack, precision=precision)
 
 
@@ -134,7 +136,7 @@ GRAPHED_SINCE = (26, 6)
 
 def _bridge(row: Row) -> Stack:
     """Megatron-Bridge's recipes; until 2026 the host waits for each routing."""
-    stack = replace(_with_precision(MEGATRON_CORE, row), sends_once=_is_sent_once(row), has_fused_loss=True)
+    stack = replace(_with_precision(MEGATRON_CORE, row), deduplicated_dispatch=_is_sent_once(row), has_fused_loss=True)
     if row.count("EP", 1) == 1 or row.says("model", "tokendrop"):
         return stack  # with a capacity, shapes are known beforehand
     if row.container >= GRAPHED_SINCE:
@@ -166,7 +168,7 @@ def _deepspeed(row: Row) -> Stack:
 def _composer(row: Row) -> Stack:
     is_fp8 = row.says("precision", "fp8")
     casts = row.says("notes", "mode DEFAULT")  # shards are gathered in fp32, and autocast casts them
-    precision = replace(COMPOSER.precision, compute="fp8" if is_fp8 else "bf16", casts_at_use=casts)
+    precision = replace(COMPOSER.precision, compute="fp8" if is_fp8 else "bf16", has_autocast_weights=casts)
     return replace(COMPOSER, precision=precision)
 
 
@@ -177,5 +179,5 @@ def _torchtitan(row: Row) -> Stack:
         TORCHTITAN,
         kernels="compiled" if is_compiled else "eager",
         overlap=Overlap(tensor=is_async),
-        precision=replace(TORCHTITAN.precision, compute=compute_of(row), has_current_scales=True),
+        precision=replace(TORCHTITAN.precision, compute=compute_of(row), has_current_scaling=True),
     )

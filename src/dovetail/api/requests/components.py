@@ -50,9 +50,9 @@ def op(
     batch: Annotated["SupportsIndex", Option("Products, samples or images at once.", "N", COUNT)] = 1,
     heads: Annotated["SupportsIndex", Option("Attention heads.", "N", COUNT)] = 1,
     kv_heads: Annotated["SupportsIndex | None", Option("Key-value heads, where fewer.", "N", COUNT)] = None,
-    seq: Annotated["SupportsIndex | None", Option("Positions that attend to each other.", "N", COUNT)] = None,
+    seq: Annotated["SupportsIndex | None", Option("Sequence length of attention.", "N", COUNT)] = None,
     head_dim: Annotated["SupportsIndex | None", Option("Width of an attention head.", "N", COUNT)] = None,
-    causal: Annotated["bool", Option("Attention to earlier positions only.", kind=FLAG)] = False,
+    causal: Annotated["bool", Option("Attention to earlier tokens only.", kind=FLAG)] = False,
     kernel: Annotated["SupportsIndex", Option("Side of a convolution's window.", "N", COUNT)] = 1,
     stride: Annotated["SupportsIndex", Option("Stride of a convolution.", "N", COUNT)] = 1,
     table_rows: Annotated["SupportsIndex", Option("Rows of the table an embedding looks up in.", "N", COUNT)] = 1,
@@ -94,8 +94,8 @@ def schedule(
         "str", Option("A block of the model, such as layer or head; the layer that repeats most if none.", "NAME")
     ] = "",
     batch: Annotated["SupportsIndex", Option("Samples at once.", "N", COUNT)] = 1,
-    seq: Annotated["SupportsIndex | None", Option("Positions of one sample.", "N", COUNT)] = None,
-    recompute: Annotated["str", Option("none, light, selective, alternate or full.", "POLICY")] = "none",
+    seq: Annotated["SupportsIndex | None", Option("Sequence length of a sample.", "N", COUNT)] = None,
+    recompute: Annotated["str", Option("none, selective, norm-activation, selective-op or full.", "POLICY")] = "none",
     exact: Annotated[
         "bool",
         Option(

@@ -51,11 +51,11 @@ def capture(
         Option("Samples of the example, of a configuration or ONNX file; the model is for any batch.", "N", COUNT),
     ] = None,
     seq: Annotated[
-        "SupportsIndex | None", Option("Positions of a sample, of a configuration or ONNX file.", "N", COUNT)
+        "SupportsIndex | None", Option("Sequence length, of a configuration or ONNX file.", "N", COUNT)
     ] = None,
     seq_dim: Annotated[
         "SupportsIndex | None",
-        Option("Which dim of the inputs counts positions; else the second of those with whole numbers.", "N", DIM),
+        Option("Which dim of the inputs is the sequence; else the second of those with whole numbers.", "N", DIM),
     ] = None,
     cache: Annotated[
         "bool",

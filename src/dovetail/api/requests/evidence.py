@@ -73,7 +73,10 @@ class ValidateRequest(Request, of=validate):
 def reproduce(
     paper: Annotated["str", argument("Whose results: ace, phaze, phaze-dp, wham.", "PAPER")],
     *,
-    beyond: Annotated["bool", Option("The same question on chips of 2026, by mechanism.", kind=FLAG)] = False,
+    modern_chips: Annotated[
+        "bool",
+        Option("With ace: the same question on chips of 2026, by mechanism.", kind=FLAG, old_flag="--beyond"),
+    ] = False,
     refit: Annotated["bool", Option("Fit the declared compute scales again.", kind=FLAG)] = False,
     model: Annotated[
         "str | Sequence[str]",
@@ -86,9 +89,9 @@ def reproduce(
 ) -> "Reproduction":
     """A paper's tables and sweeps, ours beside the paper's: ace, phaze, phaze-dp or wham.
 
-    `beyond` asks ace's question of chips of 2026; `refit` fits its declared compute scales again. With phaze and wham,
-    `model` is one of their models, or some; `quick` leaves out what takes longest, the search for chips with phaze and
-    scheduling every design with wham. `fits` says whether every number that must meet the paper's does.
+    `modern_chips` asks ace's question of chips of 2026; `refit` fits its declared compute scales again. With phaze and
+    wham, `model` is one of their models, or some; `quick` leaves out what takes longest, the search for chips with
+    phaze and scheduling every design with wham. `fits` says whether every number that must meet the paper's does.
     """
     request = ReproduceRequest.of_arguments(locals())
     from dovetail.api.reproduced import called, reproduced

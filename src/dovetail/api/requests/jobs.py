@@ -43,9 +43,9 @@ Model = Annotated[
 Cluster = Annotated["ClusterLike", Option("A cluster: name or file.", "NAME", VALUE, no_form=CHOSEN)]
 Devices = Annotated["SupportsIndex | None", Option("Devices of a catalogue cluster.", "N", COUNT, form="Devices")]
 GlobalBatch = Annotated[
-    "SupportsIndex | None", Option("Samples of one step.", "N", COUNT, form="Samples a step", address="batch")
+    "SupportsIndex | None", Option("Global batch: samples per step.", "N", COUNT, form="Global batch", address="batch")
 ]
-Seq = Annotated["SupportsIndex | None", Option("Positions of one sample.", "N", COUNT, form="Positions a sample")]
+Seq = Annotated["SupportsIndex | None", Option("Sequence length of a sample.", "N", COUNT, form="Sequence length")]
 COMPUTE = Option(
     "What matrix products are computed in, such as fp16: the workload's precision.compute.", "DTYPE", form="Compute in"
 )

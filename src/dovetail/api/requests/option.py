@@ -127,13 +127,15 @@ class Option:
 
     `form` is its label in the explorer's form; a call that the explorer has a page for says of every other parameter
     in `no_form` why that page does not offer it. `address` is its word in the explorer's addresses where that is not
-    the parameter's name; `flag` is its name on the command line, likewise.
+    the parameter's name; `flag` is its name on the command line, likewise, and `old_flag` one that it had before, which
+    is still read and told of nowhere.
     """
 
     help: str
     metavar: str = ""
     kind: Kind = TEXT
     flag: str = ""
+    old_flag: str = ""
     is_argument: bool = False  # given by place
     form: str = ""
     placeholder: str = ""  # an example, in the empty field of a form

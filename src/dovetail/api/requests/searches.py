@@ -102,10 +102,10 @@ Power = Annotated[
         placeholder="300 W",
     ),
 ]
-Batch = Annotated["SupportsIndex | None", Option("Samples of one step.", "N", COUNT, form="Samples a step")]
+Batch = Annotated["SupportsIndex | None", Option("Global batch: samples per step.", "N", COUNT, form="Global batch")]
 Seq = Annotated[
     "SupportsIndex | None",
-    Option("Positions of one sample.", "N", COUNT, no_form="the address alone has it: links from a plan carry it"),
+    Option("Sequence length of a sample.", "N", COUNT, no_form="the address alone has it: links from a plan carry it"),
 ]
 Store = Annotated[
     "str | PathLike[str]",
@@ -143,7 +143,7 @@ def mine(
     ] = "",
     batch: Annotated[
         "SupportsIndex | None",
-        Option("Samples of one step; if left out, as many as fit one device.", "N", COUNT),
+        Option("Global batch: samples per step; if left out, as many as fit one device.", "N", COUNT),
     ] = None,
     seq: Seq = None,
     headroom: Headroom = None,
@@ -272,11 +272,12 @@ def codesign(
             "Say what binds and what more would buy; left out, where that takes a moment.", kind=SWITCH, no_form=NOT_YET
         ),
     ] = None,
-    own_best: Annotated[
+    per_model_best: Annotated[
         "bool",
         Option(
-            "Of several models, also search for each one alone, and say how far behind its own best it is.",
+            "Of several models, also search for each one alone, and say how much slower than its own best it is.",
             kind=FLAG,
+            old_flag="--own-best",
             no_form="a page is of one model",
         ),
     ] = False,

@@ -56,5 +56,5 @@ def phaze_columns() -> ChipColumns:
 
 
 OPERATIONS = (
-    Operation(name="operators", what="100 operators on 29,360 chips", made=_operators, noun="pairs", num_runs=3),
+    Operation(name="operators", what="100 operators on 29,360 chips", made=_operators, item="pairs", num_runs=3),
 )

@@ -50,5 +50,5 @@ def _by_events(*, has_messages: bool) -> Run:
 OPERATIONS = (
     Operation(name="ring-closed", what="ring all-reduce of 1,024, closed", made=_closed),
     Operation(name="ring", what="the same by events", made=partial(_by_events, has_messages=False)),
-    Operation(name="events", what="messages of that", made=partial(_by_events, has_messages=True), noun="events"),
+    Operation(name="events", what="messages of that", made=partial(_by_events, has_messages=True), item="events"),
 )

@@ -12,13 +12,13 @@ Run = Callable[[], float]  # does the work once, and gives how many things that 
 class Operation:
     """One operation: `made` builds all but the work itself, warms it up, and gives it as a function.
 
-    Of `noun` a run does many; with none it does the whole operation. `needs` names a library of an extra.
+    Of `item` a run does many; with none it does the whole operation. `needs` names a library of an extra.
     """
 
     name: str
     what: str
     made: Callable[[], Run]
-    noun: str = ""
+    item: str = ""
     num_runs: int = 5
     needs: str = ""
 

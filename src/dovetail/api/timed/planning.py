@@ -128,7 +128,7 @@ def _placement() -> Run:
 OPERATIONS = (
     Operation(name="evaluate", what="evaluate GPT-3 175B on 1,024 A100", made=_evaluate),
     Operation(name="step", what="its step alone", made=_step),
-    Operation(name="plans", what="plans of it on 512 A100, columns", made=_plans, noun="plans", num_runs=3),
+    Operation(name="plans", what="plans of it on 512 A100, columns", made=_plans, item="plans", num_runs=3),
     Operation(name="plan-search", what="best plan of it on 512, proven", made=_plan_search, num_runs=3),
     Operation(name="placement", what="97 layers placed on 1,024 devices", made=_placement),
 )

@@ -41,7 +41,7 @@ def _joint_gaps() -> list[float]:
     """What bounds leave, against every system scored."""
     small_question = question(is_small=True)
     bounded, exhaustive = searched(small_question), searched(small_question, is_exhaustive=True)
-    assert exhaustive.census.num_scored == exhaustive.census.num_systems - exhaustive.census.num_unfit, (
+    assert exhaustive.census.num_scored == exhaustive.census.num_systems - exhaustive.census.num_out_of_memory, (
         exhaustive.census
     )
     return [abs(1.0 - exhaustive.best.loss / bounded.best.loss)]

@@ -42,7 +42,7 @@ class _Sums:
     """Seconds and runs by what they are of: name, row and stream; a collective; name and why it is left out."""
 
     ops: defaultdict[tuple[str, Row, str], _Sum] = field(default_factory=lambda: defaultdict(_Sum))
-    exchanges: defaultdict[Kernel, _Sum] = field(default_factory=lambda: defaultdict(_Sum))
+    collectives: defaultdict[Kernel, _Sum] = field(default_factory=lambda: defaultdict(_Sum))
     left: defaultdict[tuple[str, str], _Sum] = field(default_factory=lambda: defaultdict(_Sum))
 
     def leave_out(self, name: str, why: str, took_s: float) -> None:
@@ -52,8 +52,8 @@ class _Sums:
 def profile_of(events: Events, tree: CallTree, source: str) -> Profile:
     """What `events` measured, of the calls in `tree`."""
     sums = _Sums()
-    is_of_host = not len(events.kernel)
-    if is_of_host:
+    is_host_time = not len(events.kernel)
+    if is_host_time:
         _add_host_times(events, tree, sums)
     else:
         _add_kernels(events, tree, sums)
@@ -61,11 +61,11 @@ def profile_of(events: Events, tree: CallTree, source: str) -> Profile:
         source=source,
         device=events.devices[0] if len(events.devices) == 1 else "",
         ops=tuple(_ops(sums)),
-        exchanges=tuple(_exchanges(sums)),
+        collectives=tuple(_exchanges(sums)),
         left_out=tuple(_left_out(sums)),
         num_steps=len(events.steps),
         num_ranks=events.num_ranks,
-        is_of_host=is_of_host,
+        is_host_time=is_host_time,
     )
 
 
@@ -77,7 +77,7 @@ def _add_kernels(events: Events, tree: CallTree, sums: _Sums) -> None:
     for took_s, number, launch, code in columns:
         kernel = kernels[code]
         if kernel.collective:
-            sums.exchanges[kernel].add(took_s)
+            sums.collectives[kernel].add(took_s)
             continue
         index = place.get(number, place.get(events.launched_by.get(launch, 0), NO_CALL))
         owner = NO_CALL if index == NO_CALL else tree.owner[index]
@@ -140,7 +140,7 @@ def _ops(sums: _Sums) -> Iterable[MeasuredOp]:
 
 
 def _exchanges(sums: _Sums) -> Iterable[MeasuredExchange]:
-    for kernel, found in _longest_first(sums.exchanges):
+    for kernel, found in _longest_first(sums.collectives):
         yield MeasuredExchange(
             name=one_line(kernel.collective),
             message_bytes=kernel.message_bytes,

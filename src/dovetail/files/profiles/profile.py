@@ -86,7 +86,7 @@ def _events(stream: BinaryIO) -> Events:
 
 def _check_holds(profile: Profile) -> None:
     """Raises where nothing in the profile could be compared, and says what there is."""
-    if profile.ops or profile.exchanges:
+    if profile.ops or profile.collectives:
         return
     if not profile.left_out:
         raise InvalidInput("the trace holds no operator; profile with ProfilerActivity.CPU, and .CUDA on a GPU")

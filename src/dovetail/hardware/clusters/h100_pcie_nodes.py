@@ -61,6 +61,6 @@ clusters.register("h100-pcie-nodes")(
     ClusterEntry(
         build=h100_pcie_nodes,
         default_devices=8,
-        summary="H100 PCIe, bridged pairs (300 GB/s), PCIe Gen5 in the server, 200 Gb/s a GPU between servers",
+        summary="H100 PCIe, bridged pairs (300 GB/s), PCIe Gen5 in the server, 200 Gb/s per GPU between servers",
     )
 )

@@ -81,6 +81,6 @@ clusters.register("llama3-grandteton")(
     ClusterEntry(
         build=llama3_grandteton,
         default_devices=16384,
-        summary="H100 SXM, RoCE 400 Gb/s a GPU, pods of 3072 with full bisection, 1:7 between eight pods",
+        summary="H100 SXM, RoCE 400 Gb/s per GPU, pods of 3072 with full bisection, 1:7 between eight pods",
     )
 )

@@ -56,6 +56,6 @@ clusters.register("mi300x-nodes")(
     ClusterEntry(
         build=mi300x_nodes,
         default_devices=64,
-        summary="MI300X, 8 fully connected (448 GB/s in all), 400 Gb/s a device between platforms",
+        summary="MI300X, 8 fully connected (448 GB/s in all), 400 Gb/s per device between platforms",
     )
 )

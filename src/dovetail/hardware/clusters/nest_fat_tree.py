@@ -51,6 +51,6 @@ clusters.register("nest-fat-tree")(
     ClusterEntry(
         build=nest_fat_tree,
         default_devices=1024,
-        summary="NEST's TPU v4 of 64 GB, 8 a node (900 GB/s), 100 GB/s a node into a non-blocking tree",
+        summary="NEST's TPU v4 of 64 GB, 8 a node (900 GB/s), 100 GB/s per node into a non-blocking tree",
     )
 )

@@ -114,6 +114,6 @@ def is_whole(study: WhamStudy) -> bool:
 
 def holds(study: WhamStudy) -> bool:
     """Whether what must be met is, and every design that is called the best is known to be."""
-    shared = study.one_for_all
+    shared = study.common_design
     is_confirmed = all(model.is_confirmed for model in study.models) and shared.is_proven
     return is_confirmed and mean_gap_frac(study) <= MOST_GAP_FRAC and all(claim.holds for claim in claims(study))

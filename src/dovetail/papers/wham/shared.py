@@ -39,7 +39,7 @@ class Mosaic:
     pooled: ByStage  # limits kept on the mean over devices
 
 
-def one_for_all(
+def common_design(
     budget: Budget,
     jobs: Sequence[TrainingJob],
     best: Sequence[Searched],

@@ -20,7 +20,7 @@ from dovetail.papers.wham.searches import (
     trained_on,
     within,
 )
-from dovetail.papers.wham.shared import Mosaic, OneForAll, mosaic_of, one_for_all
+from dovetail.papers.wham.shared import Mosaic, OneForAll, common_design, mosaic_of
 from dovetail.search.designs import Limits
 from dovetail.search.metrics import metrics
 from dovetail.search.mining.answers import ChipAnswer, base_answer
@@ -63,7 +63,7 @@ class WhamModel:
     hand_tuned: tuple[HandTuned, ...]
     best: Searched
     per_watt: Searched  # by throughput/TDP
-    at_own_limits: Searched  # within the area and power that WHAM's TPU v2 takes
+    within_base_limits: Searched  # within the area and power that WHAM's TPU v2 takes
     grown: Searched  # by the critical-path heuristic
     counted: Searched  # by its exact mode
     inference: tuple[tuple[str, Searched], ...]
@@ -79,7 +79,7 @@ class WhamModel:
 
     @property
     def own_limits_gain(self) -> float:
-        return self.reference.jobs[0].step_s / self.at_own_limits.step_s
+        return self.reference.jobs[0].step_s / self.within_base_limits.step_s
 
     @property
     def per_watt_gain(self) -> float:
@@ -121,7 +121,7 @@ class WhamStudy:
     limits: Limits
     num_designs: int  # of the space
     models: tuple[WhamModel, ...]
-    one_for_all: OneForAll
+    common_design: OneForAll
     mosaics: tuple[Mosaic, ...]
     by_multipliers: tuple[tuple[int, float], ...]
 
@@ -136,13 +136,13 @@ def wham_study(tasks: Sequence[Task], budget: Budget, *, is_exhaustive: bool, to
         models.append(found)
         steps += [step_s] if step_s is not None else []
     told("one chip for all models")
-    shared = one_for_all(budget, jobs, [model.best for model in models], designs, steps)
+    shared = common_design(budget, jobs, [model.best for model in models], designs, steps)
     several = [job for job in jobs if job.num_stages > 1]
     return WhamStudy(
         limits=budget.limits,
         num_designs=budget.space.num_points,
         models=tuple(models),
-        one_for_all=shared,
+        common_design=shared,
         mosaics=tuple(mosaic_of(budget, job, _prefixed(told, job.name)) for job in several),
         by_multipliers=_by_multipliers(designs, steps) if designs is not None else (),
     )
@@ -162,7 +162,7 @@ def _model(
     own_limits = replace(budget, limits=Limits(area_mm2=own.area_mm2, power_w=own.power_w))
     told("proven best")
     best, per_watt = (searched(budget, job, job, metric=metric) for metric in ("throughput", "perf/tdp"))
-    at_own_limits = searched(own_limits, job, job)
+    within_base_limits = searched(own_limits, job, job)
     told("critical-path")
     grown, counted = (searched(budget, job, job, algorithm=name) for name in ("critical-path", "critical-path-exact"))
     told("searched for inference")
@@ -173,7 +173,7 @@ def _model(
         hand_tuned=tuned,
         best=best,
         per_watt=per_watt,
-        at_own_limits=at_own_limits,
+        within_base_limits=within_base_limits,
         grown=grown,
         counted=counted,
         inference=inference,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.registry import Registry
 
 
@@ -11,13 +12,14 @@ from dovetail.registry import Registry
 class Framework:
     """What a framework keeps on a device of its own accord. Defaults: nothing.
 
+    `aliases` are other names that it is read by, wherever a framework can be named.
     `has_placeholder_gradients`: one unused gradient of every shape of weight in its layers stays allocated.
     `keeps_stage_outputs`: what a stage hands on is held until that microbatch's backward pass.
     `num_boundary_buffers`: further tensors of that size that stand; `num_boundary_buffers_per_microbatch`: as many
     for every microbatch of a step.
     `bucket_elements`: of the buffers that gradients are reduced from and parameters gathered into.
     `widens_by_tensor`: gradients are widened one by one, then flattened, so both copies exist at once (ZeRO 0 only).
-    `strands_update_buffers`: what the update and the buckets need finds no hole among freed activations.
+    `fragments_update_buffers`: what the update and the buckets need finds no hole among freed activations.
     `gathers_stages_whole`: under ZeRO-3 with a pipeline, parameters of a stage stay gathered for the whole step,
     and its gradients are summed whole.
     `keeps_gathered_inputs`: what sequence parallelism gathers is kept whole, where others keep parts and gather again.
@@ -26,16 +28,33 @@ class Framework:
 
     summary: str
     source: str
+    aliases: tuple[str, ...] = ()
     has_placeholder_gradients: bool = False
     keeps_stage_outputs: bool = False
     num_boundary_buffers: int = 0
     num_boundary_buffers_per_microbatch: int = 0
     bucket_elements: int = 0
     widens_by_tensor: bool = False
-    strands_update_buffers: bool = False
+    fragments_update_buffers: bool = False
     gathers_stages_whole: bool = False
     keeps_gathered_inputs: bool = False
     num_split_loss_copies: int = 0
 
 
 frameworks: Registry[Framework] = Registry("framework", __name__)
+
+
+def framework_name(said: str) -> str:
+    """The one name of the framework that is called `said` in a spec, an option or a table, however it is capitalised.
+
+    Raises `InvalidInput` where there is none.
+    """
+    name = said.lower()
+    if name in frameworks:
+        return name
+    aliases = {alias: found for found, framework in frameworks.items() for alias in framework.aliases}
+    if name not in aliases:
+        known = frameworks.names()
+        hint = did_you_mean(said, (*known, *aliases))
+        raise InvalidInput(f"framework must be one of {', '.join(known)}; got {said!r}{hint}", "framework")
+    return aliases[name]

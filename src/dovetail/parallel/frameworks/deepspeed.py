@@ -12,10 +12,11 @@ frameworks.register("deepspeed")(
     Framework(
         summary="DeepSpeed's pipeline engine and ZeRO optimizers at default bucket sizes",
         source="DeepSpeed 0.6, runtime/pipe/engine.py, runtime/zero/stage_1_and_2.py, runtime/fp16/fused_optimizer.py",
+        aliases=("megatron-deepspeed",),
         keeps_stage_outputs=True,
         num_boundary_buffers=3,
         bucket_elements=500_000_000,
         widens_by_tensor=True,
-        strands_update_buffers=True,
+        fragments_update_buffers=True,
     )
 )

@@ -17,8 +17,8 @@ def _plan(context_parallel: int, data_parallel: int) -> Plan:
     """The published degrees; how memory was saved is our reading.
 
     The paper shards optimizer state, accumulates gradients in fp32 over microbatches before one reduce-scatter (ZeRO-1
-    here), and fits without layer recompute by freeing tensors early in ways it does not name; light recompute stands
-    in for them.
+    here), and fits without layer recompute by freeing tensors early in ways it does not name; recompute of norms
+    and activations stands in for them.
     """
     return Plan(
         tensor_parallel=8,
@@ -28,7 +28,7 @@ def _plan(context_parallel: int, data_parallel: int) -> Plan:
         interleave=_NUM_CHUNKS_A_STAGE,
         data_parallel=data_parallel,
         zero_stage=1,
-        recompute=("light",),
+        recompute=("norm-activation",),
         layers_per_stage=_LAYERS_PER_CHUNK,
         axis_order=("tp", "cp", "pp", "dp"),
     )

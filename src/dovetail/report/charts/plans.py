@@ -23,13 +23,13 @@ def plans_compared(found: Choice) -> Chart:
         [_behind(one) for one in ranking],
         [_colour(one) for one in ranking],
         "one step",
-        hover="%{customdata}<br>%{x:.4~s}s a step, %{text}",
+        hover="%{customdata}<br>%{x:.4~s}s per step, %{text}",
         details=[plan_in_brief(one.candidate.plan) for one in ranking],
         tickformat="~s",
         ticksuffix="s",
     )
-    best = f"The best plan takes {format_s(found.best.step.step_s)} a step"
-    behind = [one.behind_frac for one in ranking if one.losses]
+    best = f"The best plan takes {format_s(found.best.step.step_s)} per step"
+    behind = [one.over_best_frac for one in ranking if one.breakdown]
     next_one = f"the next of other degrees is {gain(min(behind))} behind" if behind else "no other fits"
     return Chart(
         name="plans",
@@ -46,10 +46,10 @@ def _table(ranking: tuple[Ranked, ...]) -> Table:
         columns=("plan", "one step", "fullest device", "behind", "loses most by"),
         rows=tuple(
             (
-                plan_in_brief(one.candidate.plan) + (" (your own)" if one.is_own else ""),
+                plan_in_brief(one.candidate.plan) + (" (your own)" if one.is_given else ""),
                 format_s(one.candidate.step_s),
                 format_bytes(one.candidate.need_bytes),
-                gain(one.behind_frac),
+                gain(one.over_best_frac),
                 _loss(one),
             )
             for one in ranking
@@ -64,19 +64,19 @@ def _brief(one: Ranked) -> str:
     words += [f"ep {plan.expert_parallel}"] if plan.expert_parallel > 1 else []
     told = ", ".join(words) or "one device"
     told = told if len(told) <= MOST_CHARACTERS else f"{told[: MOST_CHARACTERS - 3]}..."
-    return f"{told} (yours)" if one.is_own else told
+    return f"{told} (yours)" if one.is_given else told
 
 
 def _behind(one: Ranked) -> str:
-    return "best" if not one.losses else gain(one.behind_frac)
+    return "best" if not one.breakdown else gain(one.over_best_frac)
 
 
 def _colour(one: Ranked) -> str:
-    return ORANGE if one.is_own else PALE if one.losses else BLUE
+    return ORANGE if one.is_given else PALE if one.breakdown else BLUE
 
 
 def _loss(one: Ranked) -> str:
-    if not one.losses:
+    if not one.breakdown:
         return ""
-    most = one.losses[0]
-    return f"{PART_WORDS.get(most.part, most.part)} ({gain(most.behind_frac)})"
+    most = one.breakdown[0]
+    return f"{PART_WORDS.get(most.component, most.component)} ({gain(most.over_best_frac)})"

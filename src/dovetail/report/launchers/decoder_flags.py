@@ -70,12 +70,12 @@ def megatron_deepspeed_shape(shape: Transformer, workload: Workload) -> Iterator
     experts = shape.experts
     if experts is not None:
         yield flag("--num-experts", experts.num_experts)
-        yield flag("--topk", experts.num_chosen)
+        yield flag("--topk", experts.num_experts_per_token)
         yield flag("--create-moe-param-group")
         yield from _capacity(workload.routing)
         if experts.width != shape.ffn_width:
             yield Missing(f"experts of width {experts.width}", f"all layers share ffn-hidden-size {shape.ffn_width}")
-        yield from _unsaid_experts(experts, {"num_experts", "num_chosen", "width"})
+        yield from _unsaid_experts(experts, {"num_experts", "num_experts_per_token", "width"})
     yield from unsaid(shape, _BASIC, _NO_FLAG)
 
 
@@ -158,7 +158,7 @@ def _latent(shape: Transformer) -> Iterator[Flag]:
     if latent.query_rank:
         yield flag("--q-lora-rank", latent.query_rank)
     yield flag("--kv-lora-rank", latent.kv_rank)
-    yield flag("--qk-head-dim", latent.plain_width)
+    yield flag("--qk-head-dim", latent.nope_width)
     yield flag("--qk-pos-emb-head-dim", latent.rotary_width)
     yield flag("--v-head-dim", latent.value_width)
     yield flag("--rope-type", "rope")  # latent attention would take yarn
@@ -166,13 +166,13 @@ def _latent(shape: Transformer) -> Iterator[Flag]:
 
 def _experts(shape: Transformer, experts: Experts, workload: Workload) -> Iterator[Flag | Missing]:
     yield flag("--num-experts", experts.num_experts)
-    yield flag("--moe-router-topk", experts.num_chosen)
+    yield flag("--moe-router-topk", experts.num_experts_per_token)
     yield flag("--moe-ffn-hidden-size", experts.width)
     if workload.precision.storage == "bf16":
         yield flag("--moe-grouped-gemm")
     if workload.routing.capacity_factor:
         yield flag("--moe-expert-capacity-factor", f"{workload.routing.capacity_factor:g}")
-    if workload.routing.pads:
+    if workload.routing.pads_to_capacity:
         yield flag("--moe-pad-expert-input-to-capacity")
     if shape.num_dense_layers or shape.mlp_layer_types:
         yield flag("--moe-layer-freq", _zeros_and_ones(shape, "sparse"))
@@ -181,7 +181,9 @@ def _experts(shape: Transformer, experts: Experts, workload: Workload) -> Iterat
     if experts.router_bias:
         yield flag("--moe-router-score-function", "sigmoid")  # expert bias goes with it only
         yield flag("--moe-router-enable-expert-bias")
-    yield from _unsaid_experts(experts, {"num_experts", "num_chosen", "width", "shared_width", "router_bias"})
+    yield from _unsaid_experts(
+        experts, {"num_experts", "num_experts_per_token", "width", "shared_width", "router_bias"}
+    )
 
 
 def _capacity(routing: Routing) -> Iterator[Flag | Missing]:
@@ -190,9 +192,9 @@ def _capacity(routing: Routing) -> Iterator[Flag | Missing]:
         yield flag("--disable-moe-token-dropping")
         return
     yield flag("--moe-train-capacity-factor", f"{routing.capacity_factor:g}")
-    if not routing.pads:
-        instead = (("workload.routing", replace(routing, pads=True)),)
-        yield Missing("pads false, written as true", "every expert is padded to its capacity", instead)
+    if not routing.pads_to_capacity:
+        instead = (("workload.routing", replace(routing, pads_to_capacity=True)),)
+        yield Missing("pads_to_capacity false, written as true", "every expert is padded to its capacity", instead)
 
 
 def _unsaid_experts(experts: Experts, said: set[str]) -> Iterator[Missing]:

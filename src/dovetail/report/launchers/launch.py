@@ -25,10 +25,10 @@ NUM_TIMED_STEPS = 50  # a stand-in: long enough to time a step after warm-up
 LEARNING_RATE = "1.0e-5"  # a stand-in: low enough for any model's few steps
 _NOT_GPUS = ("Google", "AWS")  # their chips run other builds: JAX or XLA, and Neuron
 CHOICES = {  # of a plan, that every launcher tells its framework or names as missing
-    "tensor_parallel", "sequence_parallel", "context_parallel", "context_exchange", "pipeline_parallel", "interleave",
+    "tensor_parallel", "sequence_parallel", "context_parallel", "context_comm_type", "pipeline_parallel", "interleave",
     "schedule", "data_parallel", "expert_parallel", "expert_tensor_parallel", "zero_stage", "microbatch", "recompute",
     "recompute_layers", "layers_per_stage", "stage_pools", "offload_optimizer", "offload_activations_frac",
-    "axis_order", "overlap", "sends_once", "framework",
+    "axis_order", "overlap", "deduplicated_dispatch", "framework",
 }  # fmt: skip
 OVERLAPS = {"data", "tensor", "context", "expert", "pipeline"}
 _PLAIN = re.compile(r"[\w@%+=:,./-]+")

@@ -33,14 +33,14 @@ at_withdrawal(_graph.cache_clear)
 class Cost:
     """A plan as it runs beside the plan as it was wanted."""
 
-    wanted_s: float
+    requested_step_s: float
     step_s: float
     need_bytes: float
     limit_bytes: float
 
     @property
-    def behind_frac(self) -> float:
-        return self.step_s / self.wanted_s - 1.0
+    def slowdown_frac(self) -> float:
+        return self.step_s / self.requested_step_s - 1.0
 
     @property
     def fits(self) -> bool:
@@ -48,7 +48,7 @@ class Cost:
 
     @property
     def words(self) -> str:
-        took = f"{format_s(self.step_s)} a step ({gain(self.behind_frac)})"
+        took = f"{format_s(self.step_s)} per step ({gain(self.slowdown_frac)})"
         if self.fits:
             return took
         limit = f"{format_bytes(self.limit_bytes)} usable"
@@ -57,7 +57,7 @@ class Cost:
 
 def cost_record(cost: Cost) -> dict[str, Any]:
     """A cost as JSON."""
-    return asdict(cost) | {"behind_frac": cost.behind_frac, "fits": cost.fits}
+    return asdict(cost) | {"slowdown_frac": cost.slowdown_frac, "fits": cost.fits}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ def costs(launch: Launch, workload: Workload, cluster: AnyCluster, plan: Plan) -
     found = Launched(workload=workload, cluster=cluster, plan=plan, launch=launch).trial
     return (
         Cost(
-            wanted_s=float(wanted.step_s),
+            requested_step_s=float(wanted.step_s),
             step_s=float(found.step_s),
             need_bytes=float(found.need_bytes),
             limit_bytes=float(found.limit_bytes),

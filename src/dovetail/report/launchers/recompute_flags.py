@@ -21,11 +21,11 @@ def recompute_flags(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
     yield from mixed_recompute(plan, "one policy goes for all stages")
     if policy == "none" or (counts and not any(counts)):
         return
-    is_dense = policy == "light" and shape.experts is None
-    if policy == "alternate" or is_dense:
+    is_dense = policy == "norm-activation" and shape.experts is None
+    if policy == "selective-op" or is_dense:
         why = _DENSE_LIGHT if is_dense else "layers are recomputed whole or by named parts"
         yield Missing(f"recompute {policy}, written as full", why, (("recompute", ("full",)),))
-    if policy in ("alternate", "full") or is_dense:
+    if policy in ("selective-op", "full") or is_dense:
         yield flag("--recompute-granularity", "full")
         yield from _recomputed_layers(plan)
         return
@@ -43,9 +43,11 @@ def _light_experts(shape: Transformer) -> Iterator[Flag | Missing]:
     """Norms that are kernels of their own, and activations of experts; others are parts of products that keep them."""
     yield flag("--recompute-modules", "layernorm", "moe_act")
     if shape.latent is None:
-        yield Missing("recompute light of the norm before attention", "the product behind it holds it and keeps it")
+        yield Missing(
+            "recompute norm-activation of the norm before attention", "the product behind it holds it and keeps it"
+        )
     if shape.num_expert_layers < shape.num_layers:
-        yield Missing("recompute light of dense layers' activations", "moe_act is for those of experts")
+        yield Missing("recompute norm-activation of dense layers' activations", "moe_act is for those of experts")
 
 
 def _recomputed_layers(plan: Plan) -> Iterator[Flag | Missing]:

@@ -77,8 +77,8 @@ def runners(answers: tuple[Runnable, ...]) -> tuple[str, ...]:
 
 def _loss(one: Runnable) -> tuple[bool, float, int]:
     """What is known to be lost; a difference of unknown cost comes after all known ones."""
-    behind_frac = sum(cost.behind_frac for cost in one.costs)
-    return bool(one.differs) and not one.costs, behind_frac, len(one.not_expressed)
+    slowdown_frac = sum(cost.slowdown_frac for cost in one.costs)
+    return bool(one.differs) and not one.costs, slowdown_frac, len(one.not_expressed)
 
 
 def runnable_notes(

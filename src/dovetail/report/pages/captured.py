@@ -1,4 +1,4 @@
-"""A captured model as a page: key figures, where its work is, and what may divide it."""
+"""A captured model as a page: key figures, where its work is, and its supported parallelism."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def captured_page(record: Record, sentence: str) -> Page:
         sections=(
             Section(title="The model", tables=(head,)),
             Section(title="Blocks", charts=(block_shares(record),), tables=(blocks,)),
-            Section(title="What may divide it", tables=(sharding,)),
+            Section(title="Supported parallelism", tables=(sharding,)),
             Section(title="Operators by kind", charts=(operator_shares(record),), tables=(operators,)),
         ),
     )

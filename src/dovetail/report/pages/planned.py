@@ -60,10 +60,10 @@ def trail_of(found: Choice, history: Sequence[Mark]) -> Trail:
     return Trail(
         counted="plans",
         done="evaluated or ruled out by a bound",
-        unit="s a step",
+        unit="s per step",
         is_more_better=False,
         marks=marks,
-        words=lambda step_s: f"{format_s(step_s)} a step",
+        words=lambda step_s: f"{format_s(step_s)} per step",
     )
 
 

@@ -55,7 +55,7 @@ def outcome_sections(outcome: Outcome) -> tuple[Section, ...]:
         _memory(outcome),
         Section(title="The operators", charts=(operators_roofline(outcome),)),
         *(Section(title=title, charts=charts) for title, charts in _moving(outcome) if charts),
-        *((Section(title="Parts of the cluster", tables=(table_of(parts),)),) if parts.title else ()),
+        *((Section(title="Pools of the cluster", tables=(table_of(parts),)),) if parts.title else ()),
         Section(title="What this assumes", tables=(table_of(assumed(outcome)),)),
     )
 
@@ -90,7 +90,7 @@ def outcome_cards(outcome: Outcome) -> tuple[Card, ...]:
         Card(
             label="Energy",
             value=format_energy_j(outcome.step.energy_j, 1),
-            note=f"a step; {outcome.mean_w:.0f} W a device of {powers} W",
+            note=f"per step; {outcome.mean_w:.0f} W per device of {powers} W",
         ),
     )
 
@@ -114,7 +114,7 @@ def _infeasible_page(result: Infeasible, name: str) -> Page:
     )
     if use.need_bytes <= use.limit_bytes:  # then it is the host's memory that lacks
         need, limit = format_bytes(use.host_need_bytes), format_bytes(use.host_limit_bytes)
-        sentence = f"{_what(result)} does not fit: what is kept on the host needs {need} of {limit} a device."
+        sentence = f"{_what(result)} does not fit: what is kept on the host needs {need} of {limit} per device."
     return Page(
         title=name or _what(result),
         sentence=sentence,

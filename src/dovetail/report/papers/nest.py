@@ -35,7 +35,7 @@ def _row_record(row: NestRow) -> Record:
         "holds": row.check.holds,
         "gain": row.gain,
         "reported_gain": row.published_gain,
-        "cut_ratio": case.cut_ratio,
+        "last_stage_ratio": case.last_stage_ratio,
         "filled_ratio": case.filled_ratio,
         "reported": {"manual": case.manual, "mcmc": case.mcmc, "phaze": case.phaze, "nest": case.nest},
         "placements": [_found_record(row, name, getattr(row, name)) for name in names],
@@ -88,7 +88,7 @@ def _gains(rows: Sequence[Record]) -> Table:
         free = f"{by_name['free']['sequences_per_s'] / by_name['manual']['sequences_per_s']:.2f}"
         gap = f"{100 * by_name['ours']['gap_frac']:.1f} %"
         verdict = "ok" if row["holds"] else "MISSED"
-        gains = [f"{row[key]:.2f}" for key in ("gain", "reported_gain", "cut_ratio")]
+        gains = [f"{row[key]:.2f}" for key in ("gain", "reported_gain", "last_stage_ratio")]
         cells.append((row["reported_as"], *gains, *over, free, gap, verdict))
     return Table(
         title="What our placement gains on NEST's system, over manual and over better baselines",

@@ -92,7 +92,7 @@ def _joint_record(one: Compared, joint: Joint) -> Record:
         "gain_over_chip_then_plan": joint.over_chip_then_plan,
         "num_chips": joint.num_chips,
         "num_evaluated": joint.num_evaluated,
-        "num_bounded_away": joint.num_bounded_away,
+        "num_pruned": joint.num_pruned,
         "num_infeasible": joint.num_infeasible,
         "stopped_chips": joint.stopped_chips,
         "stopped_frac": joint.stopped_sequences_per_s / joint.found.sequences_per_s,

@@ -25,7 +25,7 @@ def _case_record(case: PhazeCase) -> Record:
         "ours": _placed_record(case.ours),
         "gap_s": case.gap_s,
         "expert_gap_s": case.expert_gap_s,
-        "is_same_cut": case.is_same_cut,
+        "is_same_partition": case.is_same_partition,
         "holds": case.holds,
     }
 
@@ -49,7 +49,7 @@ def phaze_dp_tables(record: Record) -> tuple[Table, ...]:
             f"{case['recorded']['batch_s']:.6f}",
             f"{case['gap_s']:.0e}",
             "/".join(str(case["ours"][key]) for key in ("num_stages", "data_parallel", "tensor_parallel")),
-            "same" if case["is_same_cut"] else "other",
+            "same" if case["is_same_partition"] else "other",
             "ok" if case["holds"] else "MISSED",
         )
         for case in record["cases"]

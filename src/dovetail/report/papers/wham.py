@@ -35,7 +35,7 @@ def wham_record(study: WhamStudy) -> Record:
         "claims": [_claim_record(claim) for claim in claims(study)],
         "mean_gap_frac": mean_gap_frac(study),
         "models": [_model_record(study, model) for model in study.models],
-        "one_for_all": _shared_record(study, study.one_for_all),
+        "common_design": _shared_record(study, study.common_design),
         "mosaics": [_mosaic_record(one) for one in study.mosaics],
         "sizes": [{"num_multipliers": most, "times_slower": slower} for most, slower in study.by_multipliers],
     }
@@ -62,10 +62,10 @@ def _model_record(study: WhamStudy, model: WhamModel) -> Record:
         "num_stages": plan.pipeline_parallel,
         "best": _searched_record(model.best) | {"gain": model.gain(model.reference)},
         "per_watt": _searched_record(model.per_watt) | {"gain": model.per_watt_gain},
-        "at_own_limits": _searched_record(model.at_own_limits) | {"gain": model.own_limits_gain},
+        "within_base_limits": _searched_record(model.within_base_limits) | {"gain": model.own_limits_gain},
         "hand_tuned": [_tuned_record(study, model, tuned) for tuned in model.hand_tuned],
         "inference": [
-            {"reading": name, **_searched_record(chosen), "times_slower": chosen.step_s / model.best.step_s}
+            {"interpretation": name, **_searched_record(chosen), "times_slower": chosen.step_s / model.best.step_s}
             for name, chosen in model.inference
         ],
         "critical_path": _searched_record(model.grown) | {"gap_frac": model.grown_gap_frac},
@@ -80,7 +80,7 @@ def _tuned_record(study: WhamStudy, model: WhamModel, tuned: HandTuned) -> Recor
         "chip": tuned.name,
         "fits": tuned.fits,
         **{
-            key: _answer_record(answer) | {"gain": model.gain(answer), "keeps_limits": answer.keeps(study.limits)}
+            key: _answer_record(answer) | {"gain": model.gain(answer), "is_within_limits": answer.keeps(study.limits)}
             for key, answer in (("as_is", tuned.as_is), ("rebuilt", tuned.rebuilt))
         },
     }
@@ -226,7 +226,7 @@ def _mean(record: Record, value: Callable[[Record], float]) -> float:
 def _tuned(record: Record) -> Table:
     picks = [
         _tuned_gain("wham-tpuv2", "as_is"),
-        lambda model: float(model["at_own_limits"]["gain"]),
+        lambda model: float(model["within_base_limits"]["gain"]),
         _tuned_gain("nvdla-like", "as_is"),
         _tuned_gain("phaze-tpuv4", "rebuilt"),
         _tuned_gain("phaze-tpuv4", "as_is"),
@@ -252,7 +252,7 @@ def _tuned_gain(chip: str, way: str) -> Callable[[Record], float]:
 
 
 def _taken(one: Record) -> str:
-    kept = "within the limits" if one["keeps_limits"] else "beyond the limits"
+    kept = "within the limits" if one["is_within_limits"] else "beyond the limits"
     return f"{cores(one)}, {one['area_mm2']:.0f} mm2 and {one['power_w']:.0f} W, {kept}"
 
 
@@ -339,7 +339,7 @@ def _verdict(model: Record) -> str:
 
 
 def _shared(record: Record) -> Table:
-    shared = record["one_for_all"]
+    shared = record["common_design"]
     rows = tuple((job["model"], percent(job["times_slower"] - 1)) for job in shared["jobs"])
     return Table(
         title=f"One chip for all: {cores(shared)}, {shared['area_mm2']:.0f} mm2, {shared['power_w']:.0f} W;"

@@ -22,15 +22,15 @@ class Scored:
     """What a point came to. `loss` is least for the best; where a point breaks a limit, it is infinite.
 
     `excess_frac` is how far beyond its worst limit it is, 0 where it keeps all. `also` are further figures to keep
-    small, for searches of several aims. `short_of` names the knob of which one more would have let critical work start
-    earlier, if any. `plan` is the plan that it came to this by, as JSON, where plans are searched too.
+    small, for searches of several aims. `bottleneck` names the knob of which one more would have let critical work
+    start earlier, if any. `plan` is the plan that it came to this by, as JSON, where plans are searched too.
     """
 
     point: Point
     loss: float
     excess_frac: float = 0.0
     also: tuple[float, ...] = ()
-    short_of: str = NOTHING
+    bottleneck: str = NOTHING
     plan: str = NOTHING
 
 

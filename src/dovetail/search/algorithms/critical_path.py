@@ -1,6 +1,6 @@
 """WHAM's local search: core sizes from large to small, and cores added where critical work waits for one.
 
-Sizes are walked as `_dimensions` has it. For each, counts grow from one of everything by what `Scored.short_of` names,
+Sizes are walked as `_dimensions` has it. For each, counts grow from one of everything by what `Scored.bottleneck` says,
 a core of a kind at a time: the backward pass mirrors the forward one, so a core that ends a wait in one ends its mirror
 in the other. Where limits leave no room, a kind gives way to the other while that pays, which WHAM does not try.
 """
@@ -29,7 +29,7 @@ def _grown(space: Space, start: Point, place_of: dict[str, int]) -> Counted:
     while math.isfinite(best.loss):
         before = best.loss
         full: set[str] = set()
-        while wanted := next((n for n in (best.short_of, *place_of) if n in place_of and n not in full), ""):
+        while wanted := next((n for n in (best.bottleneck, *place_of) if n in place_of and n not in full), ""):
             tried = yield from _tried(space, best, {place_of[wanted]: 1})
             if tried is best:
                 full.add(wanted)

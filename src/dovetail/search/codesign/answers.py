@@ -95,7 +95,7 @@ def only_plan(plan: Plan, space: PlanSpace) -> PlanSpace:
         tensor_parallel=(plan.tensor_parallel,),
         sequence_parallel=(plan.sequence_parallel,),
         context_parallel=(plan.context_parallel,),
-        context_exchange=(plan.context_exchange,),
+        context_comm_type=(plan.context_comm_type,),
         pipeline_parallel=(plan.pipeline_parallel,),
         interleave=(plan.interleave,),
         data_parallel=(plan.data_parallel,),

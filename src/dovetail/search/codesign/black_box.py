@@ -144,9 +144,9 @@ class _Telling:
             scored=tuple(scored),
             census=replace(
                 census,
-                num_bounded_away=int(np.isfinite(self._open).sum()) - num_left,
+                num_pruned=int(np.isfinite(self._open).sum()) - num_left,
                 num_scored=len(scored),
-                num_left=num_left,
+                num_unvisited=num_left,
                 num_refined=1,
                 num_open=num_left + sum(lower_bound < least for lower_bound in lower_bounds_left),
             ),

@@ -40,7 +40,7 @@ class BudgetSensitivity:
     in the unit that its name ends with.
 
     `raised` is the first better system as the limit is raised, to a quarter more; `free` the best without it. Where
-    `is_settled` is false, so many systems may be better that not all were scored.
+    `is_complete` is false, so many systems may be better that not all were scored.
     """
 
     name: str
@@ -48,7 +48,7 @@ class BudgetSensitivity:
     limit: float
     raised: Better | None
     free: Better | None
-    is_settled: bool
+    is_complete: bool
 
     @property
     def is_binding(self) -> bool:
@@ -64,14 +64,14 @@ class BudgetSensitivity:
 class RelaxedBudget:
     """The best system where the limits in `names` are lifted, its gain over the best within, and those it breaks.
 
-    Where `is_settled` is false, so many systems may be better that not all were scored.
+    Where `is_complete` is false, so many systems may be better that not all were scored.
     """
 
     names: tuple[str, ...]
     system: dict[str, float]
     gain_frac: float
     broken: tuple[str, ...]
-    is_settled: bool
+    is_complete: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,12 +161,12 @@ class _Beyond:
             limit=limit,
             raised=self._better(first, name),
             free=self._better(least, name),
-            is_settled=is_first_settled and is_best_settled,
+            is_complete=is_first_settled and is_best_settled,
         )
 
     def lifted(self, names: tuple[str, ...]) -> RelaxedBudget | None:
         """The best where only the other limits hold; nothing where it is no better."""
-        row, is_settled = self._best(self._rows(names))
+        row, is_complete = self._best(self._rows(names))
         if row is None:
             return None
         score = self._known[row]
@@ -175,7 +175,7 @@ class _Beyond:
             system=system_at(self._scorer.question, score.point),
             gain_frac=self._loss / score.loss - 1.0,
             broken=tuple(name for name in names if self._ahead.taken[name][row] > self._limits[name]),
-            is_settled=is_settled,
+            is_complete=is_complete,
         )
 
     def _rows(self, names: Iterable[str]) -> IntArray:

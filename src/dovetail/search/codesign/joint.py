@@ -43,12 +43,12 @@ class SearchCounts:
     """What became of all systems of a space; they add up."""
 
     num_systems: int = 0
-    num_beyond: int = 0  # over a limit
+    num_over_limit: int = 0  # over a limit
     num_unshardable: int = 0  # no plan cuts some case for so many devices
-    num_unfit: int = 0  # no plan of some case can fit
-    num_bounded_away: int = 0
+    num_out_of_memory: int = 0  # no plan of some case can fit
+    num_pruned: int = 0
     num_scored: int = 0
-    num_left: int = 0  # neither of these: what a black box did not come to
+    num_unvisited: int = 0  # neither of these: what a black box did not come to
     num_refined: int = 0  # of those scored: uneven plans searched
     num_open: int = 0  # of those scored or left: may still be better than the best
 
@@ -121,7 +121,7 @@ def joint_search(scorer: Scorer, backend: SearchBackend, *, is_exhaustive: bool 
         scored=tuple(sorted(scored, key=lambda score: (score.loss, score.point))),
         census=replace(
             census,
-            num_bounded_away=len(order) - len(scored),
+            num_pruned=len(order) - len(scored),
             num_scored=len(scored),
             num_refined=len(refined),
             num_open=num_open,
@@ -143,9 +143,12 @@ def bounded(scorer: Scorer) -> tuple[FloatArray, SearchCounts]:
 
 def counted(counts: IntArray) -> SearchCounts:
     """What bounds alone say of all systems, as `Scorer.lows` counts them."""
-    num_systems, num_beyond, num_unshardable, num_unfit = counts.tolist()
+    num_systems, num_over_limit, num_unshardable, num_out_of_memory = counts.tolist()
     return SearchCounts(
-        num_systems=num_systems, num_beyond=num_beyond, num_unshardable=num_unshardable, num_unfit=num_unfit
+        num_systems=num_systems,
+        num_over_limit=num_over_limit,
+        num_unshardable=num_unshardable,
+        num_out_of_memory=num_out_of_memory,
     )
 
 

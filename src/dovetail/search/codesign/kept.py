@@ -106,8 +106,8 @@ def front_of_scores(question: JointQuestion, scores: Sequence[SystemScore], axes
         ranked = Ranked(number=np.arange(len(systems)), figures=figures)
         ranked = ranked.at(sorted_rows(ranked))
         on_front = tuple(systems[number] for number in ranked.at(front_of(ranked)).number.tolist())
-    census = SearchCounts(num_systems=len(scores), num_unfit=len(scores) - len(known), num_scored=len(known))
-    return ParetoFound(axes=axes, systems=on_front, census=census, energy_low_frac=0.0)
+    census = SearchCounts(num_systems=len(scores), num_out_of_memory=len(scores) - len(known), num_scored=len(known))
+    return ParetoFound(axes=axes, systems=on_front, census=census, energy_bound_frac=0.0)
 
 
 def _on(axis: str, one: FrontSystem) -> float:

@@ -1,4 +1,4 @@
-"""Ways to join so many devices of a chip on paper, by name."""
+"""Ways to join so many devices of a hypothetical chip, by name."""
 
 from __future__ import annotations
 

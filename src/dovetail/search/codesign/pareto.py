@@ -82,7 +82,7 @@ class ParetoFound:
     axes: tuple[str, ...]
     systems: tuple[FrontSystem, ...]
     census: SearchCounts
-    energy_low_frac: float  # the bound on a step's joules over what was scored, at the middle; 0 without systems
+    energy_bound_frac: float  # the bound on a step's joules over what was scored, at the middle; 0 without systems
 
 
 Span = tuple[int, int]
@@ -223,10 +223,10 @@ class _Sweep:
             systems=front_systems(self._question, scores, self._energy_j(scores) if scores else np.zeros(0)),
             census=replace(
                 counted(self._counts),
-                num_bounded_away=num_open - self._num_scored,
+                num_pruned=num_open - self._num_scored,
                 num_scored=self._num_scored,
             ),
-            energy_low_frac=float(np.median(shares)) if len(shares) else 0.0,
+            energy_bound_frac=float(np.median(shares)) if len(shares) else 0.0,
         )
 
     def _tell(self, num_bounded: int, num_open: int) -> None:

@@ -1,4 +1,4 @@
-"""Systems on paper: a template chip with its memories, clock and links, and how many; as columns, in one call."""
+"""Hypothetical systems: a template chip with its memories, clock and links, and how many; as columns, in one call."""
 
 from __future__ import annotations
 

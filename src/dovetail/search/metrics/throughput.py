@@ -20,6 +20,6 @@ metrics.register("throughput")(
         figure=_figure,
         unit="samples or tokens/s",
         loss_unit="s a sample or token",
-        summary="the most samples or tokens a second",
+        summary="the most samples or tokens per second",
     )
 )

@@ -20,6 +20,6 @@ metrics.register("perf/tdp")(
         figure=_figure,
         unit="samples or tokens/s/W",
         loss_unit="W s a sample or token",
-        summary="the most samples or tokens a second for each watt of all devices busy",
+        summary="the most samples or tokens per second for each watt of all devices busy",
     )
 )

@@ -155,7 +155,7 @@ class NothingInside:
     limits: Limits
     smallest: Design
     least_area_mm2: float
-    coolest: Design
+    lowest_power: Design
     least_power_w: float
     num_points: int
 
@@ -171,7 +171,7 @@ def nothing_inside(question: Question) -> NothingInside | None:
         limits=question.limits,
         smallest=designs[small],
         least_area_mm2=float(silicon.area_mm2[small]),
-        coolest=designs[cool],
+        lowest_power=designs[cool],
         least_power_w=float(silicon.power_w[cool]),
         num_points=len(designs),
     )

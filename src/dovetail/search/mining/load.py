@@ -112,8 +112,8 @@ def check_mined(plan: Plan) -> None:
     for key, is_plain, value in (
         ("offload_optimizer", not plan.offload_optimizer, "false"),
         ("offload_activations_frac", plan.offload_activations_frac == 0, "0"),
-        ("context_exchange", plan.context_exchange == "gather" or plan.context_parallel == 1, "gather"),
-        ("sends_once", not plan.sends_once, "false"),
+        ("context_comm_type", plan.context_comm_type == "gather" or plan.context_parallel == 1, "gather"),
+        ("deduplicated_dispatch", not plan.deduplicated_dispatch, "false"),
     ):
         if not is_plain:
             raise NotModelled(f"chips are mined for plans without {key}; choose {key}: {value}", key)

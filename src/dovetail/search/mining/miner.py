@@ -51,7 +51,7 @@ class Mined:
     improvements: tuple[Improvement, ...]
     num_evaluated: int  # different designs asked for, those beyond a limit too
     num_points: int  # of the space
-    num_points_beyond: int
+    num_over_limit: int
     num_open: int  # neither scheduled nor shown to be no better
     bound: float
     open_bound: float  # what no design is below that was not scheduled; infinite where all were
@@ -75,9 +75,9 @@ class Mined:
         return len(self.found)
 
     @property
-    def num_bounded_away(self) -> int:
+    def num_pruned(self) -> int:
         """Designs within the limits of which a bound alone says that they are no better."""
-        return self.num_points - self.num_points_beyond - self.num_scheduled - self.num_open
+        return self.num_points - self.num_over_limit - self.num_scheduled - self.num_open
 
     @property
     def gap_frac(self) -> float:
@@ -171,7 +171,7 @@ class _Telling:
             improvements=tuple(self.improvements),
             num_evaluated=now.num_evaluated,
             num_points=len(self._lower_bounds),
-            num_points_beyond=int(np.isinf(self._lower_bounds).sum()),
+            num_over_limit=int(np.isinf(self._lower_bounds).sum()),
             num_open=now.num_open,
             bound=now.bound,
             open_bound=float(self._open.min()),

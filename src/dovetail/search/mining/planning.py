@@ -27,7 +27,7 @@ class Replanned:
     """What the planner would choose on another chip, beside the plan that is in use: both by the step model."""
 
     own: Plan
-    own_step_s: float
+    current_step_s: float
     plan: Plan
     step_s: float
     gap_frac: float
@@ -39,22 +39,22 @@ class Replanned:
     @property
     def gain_frac(self) -> float:
         """How much faster a step is by the planner's choice."""
-        return self.own_step_s / self.step_s - 1.0
+        return self.current_step_s / self.step_s - 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTask:
     """A task whose plan the planner chose, and by how much another may be faster at the most.
 
-    `kept` says in words what all plans that it chose from had; `freer` is its choice where they need not have several
-    stages, if that was not asked for but follows from asking for designs by stage.
+    `kept` says in words what all plans that it chose from had; `unconstrained` is its choice where they need not have
+    several stages, if that was not asked for but follows from asking for designs by stage.
     """
 
     task: Task
     step_s: float  # of the step model, on the chip that it was planned for
     gap_frac: float
     kept: tuple[str, ...] = ()
-    freer: tuple[Replanned, ...] = ()
+    unconstrained: tuple[Replanned, ...] = ()
 
 
 def several_stages(num_devices: int) -> Constraint:
@@ -119,7 +119,7 @@ def with_freer(
     """`found` with the choice under `asked_constraints` alone, where `constraints` are more than those."""
     if tuple(asked_constraints) == tuple(constraints):
         return found
-    return replace(found, freer=(replanned(found.task, chip, asked_constraints, progress),))
+    return replace(found, unconstrained=(replanned(found.task, chip, asked_constraints, progress),))
 
 
 def replanned(task: Task, chip: Chip, constraints: Sequence[Constraint], progress: PlanProgress) -> Replanned:
@@ -130,9 +130,9 @@ def replanned(task: Task, chip: Chip, constraints: Sequence[Constraint], progres
     current_s = current.step.step_s
     if isinstance(found, Infeasible) or found.step_s >= current_s:  # its own may be outside of the planner's choices
         gap_frac = 0.0 if isinstance(found, Infeasible) else found.gap_frac
-        return Replanned(own=task.plan, own_step_s=current_s, plan=task.plan, step_s=current_s, gap_frac=gap_frac)
+        return Replanned(own=task.plan, current_step_s=current_s, plan=task.plan, step_s=current_s, gap_frac=gap_frac)
     return Replanned(
-        own=task.plan, own_step_s=current_s, plan=found.task.plan, step_s=found.step_s, gap_frac=found.gap_frac
+        own=task.plan, current_step_s=current_s, plan=found.task.plan, step_s=found.step_s, gap_frac=found.gap_frac
     )
 
 

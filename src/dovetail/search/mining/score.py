@@ -47,7 +47,7 @@ class WorkTimes:
 
     time_s: FloatArray
     energy_j: FloatArray
-    short_of: IntArray
+    bottleneck: IntArray
 
 
 def work_times(works: Sequence[Work], chips: Sequence[Chip]) -> list[WorkTimes]:
@@ -60,7 +60,7 @@ def work_times(works: Sequence[Work], chips: Sequence[Chip]) -> list[WorkTimes]:
         work_costs = SliceCosts(slices=costs.slices, compute_s=costs.compute_s[start:end], need=costs.need[start:end])
         times = scheduled(chip_batch(work, chips, work_costs))
         work_j = energy_j[start:end].sum(axis=0)
-        found.append(WorkTimes(time_s=times.makespan_s, energy_j=work_j, short_of=times.short_of))
+        found.append(WorkTimes(time_s=times.makespan_s, energy_j=work_j, bottleneck=times.bottleneck))
     return found
 
 
@@ -83,7 +83,7 @@ def stage_times(job: TrainingJob, chips: Sequence[Chip]) -> StageTimes:
             pass_s[:, place] += repeated.count * found.time_s
             pass_j[:, place] += repeated.count * found.energy_j
             for kind, code in enumerate(KNOB_OF):
-                lost_s[kind] += np.where(found.short_of == code, repeated.count * found.time_s, 0.0)
+                lost_s[kind] += np.where(found.bottleneck == code, repeated.count * found.time_s, 0.0)
         for repeated in stage.updates:
             found = known[id(repeated.work)]
             per_step_s[:, place] += repeated.count * found.time_s
@@ -192,6 +192,6 @@ def scored(question: Question, points: list[Point]) -> list[Scored]:
             point=points[row],
             loss=float(mean[place]),
             also=(*(float(getattr(kept, name)[place]) for name in FIGURE_NAMES), *map(float, steps_s[place])),
-            short_of=tuple(KNOB_OF.values())[kind] if lost[kind, place] > 0 else NOTHING,
+            bottleneck=tuple(KNOB_OF.values())[kind] if lost[kind, place] > 0 else NOTHING,
         )
     return found

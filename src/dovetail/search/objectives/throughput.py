@@ -1,4 +1,4 @@
-"""Most tokens a second."""
+"""Most tokens per second."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ objectives.register("tokens/s")(
         score=lambda f: f.step_s,
         figure=lambda f: f.num_tokens / f.step_s,
         unit="tokens/s",
-        summary="most tokens a second; on one cluster the shortest step",
+        summary="most tokens per second; on one cluster the shortest step",
     )
 )

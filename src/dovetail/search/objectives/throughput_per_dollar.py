@@ -1,4 +1,4 @@
-"""Most tokens a second for what the chips cost."""
+"""Most tokens per second for what the chips cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ objectives.register("tokens/s/$")(
         score=lambda f: f.step_s * f.cluster_usd,
         figure=lambda f: f.num_tokens / f.step_s / f.cluster_usd,
         unit="tokens/s a dollar of chips",
-        summary="most tokens a second for what the chips cost to make",
+        summary="most tokens per second for what the chips cost to make",
         is_priced=True,
     )
 )

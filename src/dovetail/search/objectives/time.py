@@ -8,7 +8,7 @@ objectives.register("time")(
     Objective(
         score=lambda f: f.step_s,
         figure=lambda f: f.step_s,
-        unit="s a step",
+        unit="s per step",
         summary="the shortest step",
     )
 )

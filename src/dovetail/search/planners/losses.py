@@ -1,4 +1,4 @@
-"""Why one plan is behind another: the parts of its step, of its energy or of its memory, each against the other's."""
+"""Why one plan is slower than another: the components of its step, energy or memory, each against the other's."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dovetail.step.work import COMM_AXES
 from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
 
-Parts = dict[str, float]
+Components = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """By how much a part is more than the best plan's, over all of the best's; below 0 where it is less."""
+    """By how much a component is more than the best plan's, over all of the best's; below 0 where it is less."""
 
-    part: str
-    behind_frac: float
+    component: str
+    over_best_frac: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +35,14 @@ class Setting:
     precision: Precision
 
 
-def losses(best: Parts, other: Parts) -> tuple[Loss, ...]:
-    """Every part of `other` against `best`, the one that is most behind first."""
+def losses(best: Components, other: Components) -> tuple[Loss, ...]:
+    """Every component of `other` against `best`, the one that is most behind first."""
     whole = sum(best.values())
-    found = [Loss(part=part, behind_frac=(amount - best[part]) / whole) for part, amount in other.items()]
-    return tuple(sorted(found, key=lambda loss: -loss.behind_frac))
+    found = [Loss(component=name, over_best_frac=(amount - best[name]) / whole) for name, amount in other.items()]
+    return tuple(sorted(found, key=lambda loss: -loss.over_best_frac))
 
 
-def time_parts(plan: Plan, setting: Setting) -> Parts:
+def time_components(plan: Plan, setting: Setting) -> Components:
     """Seconds of the step by kind; they add up to the step."""
     step = training_step(setting.graph, plan, setting.cluster, setting.precision)
     waits_s = {axis: float(comm.exposed_s) for axis, comm in zip(COMM_AXES, step.comm, strict=True)}
@@ -57,15 +57,15 @@ def time_parts(plan: Plan, setting: Setting) -> Parts:
     }
 
 
-def energy_parts(plan: Plan, setting: Setting) -> Parts:
+def energy_components(plan: Plan, setting: Setting) -> Components:
     """Joules of the step: what devices draw whatever they do, and what their work adds."""
     step = training_step(setting.graph, plan, setting.cluster, setting.precision)
-    parts = pools_of(setting.cluster)
-    idle_j = sum(part.chip.energy.idle_w * part.num_devices * float(step.step_s) for part in parts)
+    pools = pools_of(setting.cluster)
+    idle_j = sum(pool.chip.energy.idle_w * pool.num_devices * float(step.step_s) for pool in pools)
     return {"idle power": idle_j, "work": float(step.energy_j) - idle_j}
 
 
-def memory_parts(plan: Plan, setting: Setting) -> Parts:
+def memory_components(plan: Plan, setting: Setting) -> Components:
     """Bytes of the fullest device by kind; they add up to what it needs."""
     use = memory_use(shard(setting.graph, plan), setting.precision, *usable_by_stage(plan, setting.cluster))
     stage = use.fullest
@@ -80,8 +80,8 @@ def memory_parts(plan: Plan, setting: Setting) -> Parts:
     }
 
 
-PARTS: dict[str, Callable[[Plan, Setting], Parts]] = {
-    "time": time_parts,
-    "energy": energy_parts,
-    "memory": memory_parts,
+COMPONENTS: dict[str, Callable[[Plan, Setting], Components]] = {
+    "time": time_components,
+    "energy": energy_components,
+    "memory": memory_components,
 }

@@ -22,7 +22,7 @@ def holds(space: PlanSpace, plan: Plan, *, is_even_only: bool) -> bool:
         and _has_ranks(space, plan)
         and _has_recompute(space, plan)
         and (not is_even_only or _is_even(plan))
-        and len(list(groupby(plan.stage_pools))) == len(set(plan.stage_pools))  # each part is one stretch
+        and len(list(groupby(plan.stage_pools))) == len(set(plan.stage_pools))  # each pool is one stretch
     )
 
 
@@ -40,10 +40,10 @@ def _has_ranks(space: PlanSpace, plan: Plan) -> bool:
     orders = (_axes(plan, order) for order in space.axis_order)
     return (
         (plan.tensor_parallel == 1 or plan.sequence_parallel in space.sequence_parallel)
-        and (plan.context_parallel == 1 or plan.context_exchange in space.context_exchange)
+        and (plan.context_parallel == 1 or plan.context_comm_type in space.context_comm_type)
         and (is_alone or plan.zero_stage in space.zero_stage)
         and plan.expert_tensor_parallel in (1, plan.tensor_parallel)
-        and not plan.sends_once
+        and not plan.deduplicated_dispatch
         and plan.framework == Plan().framework
         and plan.overlap in space.overlap
         and plan.offload_optimizer in space.offload_optimizer

@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 
 from dovetail.parallel.check import context_problem
-from dovetail.parallel.plan import AXES, CONTEXT_EXCHANGES, OVERLAPS, RECOMPUTE_POLICIES, Overlap, Plans
+from dovetail.parallel.plan import (
+    AXES,
+    CONTEXT_COMM_TYPES,
+    OVERLAPS,
+    RECOMPUTE_POLICIES,
+    Overlap,
+    Plans,
+    recompute_policies,
+)
 from dovetail.step.pipelines import PipelineShape, pipelines
 from dovetail.workload.graph import Axis, BoolArray, Graph
 
@@ -26,7 +34,7 @@ class PlanSpace:
     tensor_parallel: tuple[int, ...] = ()  # none given: every degree that the model and the cluster allow
     sequence_parallel: tuple[bool, ...] = (False, True)
     context_parallel: tuple[int, ...] = ()
-    context_exchange: tuple[str, ...] = ("gather",)
+    context_comm_type: tuple[str, ...] = ("gather",)
     pipeline_parallel: tuple[int, ...] = ()
     interleave: tuple[int, ...] = ()
     data_parallel: tuple[int, ...] = ()
@@ -39,6 +47,9 @@ class PlanSpace:
     overlap: tuple[Overlap, ...] = field(default_factory=lambda: (Overlap(),))
     offload_optimizer: tuple[bool, ...] = (False,)
     offload_activations_frac: tuple[float, ...] = (0.0,)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "recompute", recompute_policies(self.recompute))
 
     @property
     def by_offload(self) -> tuple[PlanSpace, ...]:
@@ -99,13 +110,13 @@ def _plans(space: PlanSpace, graph: Graph, tp: int, cp: int, pp: int, dp: int) -
     plans = Plans(
         **degrees,
         sequence_parallel=sequence,
-        context_exchange=exchange,
+        context_comm_type=exchange,
         schedule=pipe[:, 0],
         interleave=pipe[:, 1],
         microbatch=pipe[:, 2],
         expert_parallel=expert[:, 0],
         expert_tensor_parallel=expert[:, 1],
-        sends_once=np.zeros(chosen.shape[1], dtype=bool),
+        deduplicated_dispatch=np.zeros(chosen.shape[1], dtype=bool),
         zero_stage=zero,
         recompute=recompute,
         axis_order=order,
@@ -126,7 +137,7 @@ def _choices(space: PlanSpace, graph: Graph, tp: int, cp: int, pp: int, dp: int)
         m for m in space.microbatch or divisors(each) if each % m == 0 and (space.microbatch or m <= MAX_MICROBATCH)
     ]
     zeros = [z for z in space.zero_stage if z == 0 or dp * cp > 1] or [0]
-    exchanges = [CONTEXT_EXCHANGES.index(e) for e in space.context_exchange if not context_problem(graph, e, tp, cp)]
+    exchanges = [CONTEXT_COMM_TYPES.index(e) for e in space.context_comm_type if not context_problem(graph, e, tp, cp)]
     policies = [RECOMPUTE_POLICIES.index(policy) for policy in space.recompute]
     return (
         np.array(list(_pipes(space, graph, pp, each, microbatches)), dtype=np.int64).reshape(-1, 3),

@@ -29,7 +29,7 @@ class Proof:
     is_even_only: bool
     bound_s: float
     num_bases: int = 0
-    num_bounded_away: int = 0
+    num_pruned: int = 0
     num_closed: int = 0
     num_open: int = 0
     num_refined: int = 0  # closed or not
@@ -115,7 +115,7 @@ def _joined_results(results: list[PlanSearchResult], num_best: int) -> PlanSearc
     """The results of searches of subspaces as the result of the whole space."""
     proofs, tallies = [each.proof for each in results], [each.tally for each in results]
     least = min(tallies, key=lambda tally: tally.least_bytes)
-    counts = ("num_bases", "num_bounded_away", "num_closed", "num_open", "num_refined")
+    counts = ("num_bases", "num_pruned", "num_closed", "num_open", "num_refined")
     return PlanSearchResult(
         best=best_of(tuple(candidate for each in results for candidate in each.best), num_best),
         tally=replace(
@@ -149,7 +149,7 @@ def _with_uneven(even: EvenPlans, search: EvenSearch, num_most: int) -> tuple[tu
         is_even_only=False,
         bound_s=uneven_search.bound_s,
         num_bases=queue.num_all,
-        num_bounded_away=queue.num_all - uneven_search.num_closed - uneven_search.num_open,
+        num_pruned=queue.num_all - uneven_search.num_closed - uneven_search.num_open,
         num_closed=uneven_search.num_closed,
         num_open=uneven_search.num_open,
         num_refined=uneven_search.num_refined,

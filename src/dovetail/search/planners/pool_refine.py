@@ -1,4 +1,4 @@
-"""Base plans on a cluster of several parts with their layers and recompute set by stage: the best cut of each, proven.
+"""Base plans on a cluster of several pools with their layers and recompute set by stage: the best cut of each, proven.
 
 What a stage is asked about follows from bounds: at the pace that the best plan so far leaves, no stage can hold more
 layers than its low says, and none fewer than the others leave it. What was not asked about is in no better cut.
@@ -82,7 +82,7 @@ def _lower_bounds(
     job: PoolJob, context: PlanContext, plans: Plans, stage_pools: tuple[tuple[int, ...], ...]
 ) -> list[PoolLowerBounds]:
     """Of each base plan; `context` has them under each policy."""
-    block_bounds = tuple(block_lower_bounds(job.graph, part.table) for part in context.parts)
+    block_bounds = tuple(block_lower_bounds(job.graph, pool.table) for pool in context.pools)
     memory = memory_table(context.sharded, job.precision)
     found: dict[int, PoolLowerBounds] = {}
     for group in by_pipeline(job.graph, plans):
@@ -104,15 +104,15 @@ def _layer_ranges(bounds: PoolLowerBounds, best_s: float, slack: float) -> _Rang
 def _options(
     context: PlanContext, stage_pools: tuple[tuple[int, ...], ...], ranges: list[_Range], policies: tuple[int, ...]
 ) -> StageOptions:
-    """What stages can be, each on its part."""
+    """What stages can be, each on its pool."""
 
-    def wanted(part: int, plan: int, stage: int) -> StageLayers:
+    def wanted(pool: int, plan: int, stage: int) -> StageLayers:
         fewest, most = ranges[plan]
-        is_here = stage_pools[plan][stage] == part
+        is_here = stage_pools[plan][stage] == pool
         counts = np.arange(fewest[stage], most[stage] + 1 if is_here else fewest[stage])[:, None]
         return StageLayers(counts=counts, start=np.zeros(len(counts), dtype=np.int64))
 
-    found = [stage_options(part, policies, partial(wanted, index)) for index, part in enumerate(context.parts)]
+    found = [stage_options(pool, policies, partial(wanted, index)) for index, pool in enumerate(context.pools)]
     names = [field.name for field in fields(StageOptions)]
     return StageOptions(
         **{name: np.concatenate([getattr(stage_ranges, name) for stage_ranges in found]) for name in names}
@@ -171,7 +171,7 @@ def _found(context: PlanContext, row: int, table: PoolTable, layers: IntArray) -
     [(_, columns)] = by_stages(context, [group])
     assembly = Assembly(context, group, columns)
     need_bytes = table.options.need_bytes[table.row[np.arange(len(layers)), layers]]
-    limits_bytes = np.array([context.parts[part].cluster.usable_bytes for part in plan.stage_pools])
+    limits_bytes = np.array([context.pools[pool].cluster.usable_bytes for pool in plan.stage_pools])
     return Found(
         plan=plan,
         step_s=float(assembly.step_s[0]),

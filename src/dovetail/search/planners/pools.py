@@ -1,6 +1,6 @@
-"""The best plans for a cluster of several parts: degrees, the order of the parts, and layers by stage, with a gap.
+"""The best plans for a cluster of several pools: degrees, the order of the pools, and layers by stage, with a gap.
 
-The space: every combination of degrees whose stages fill each part in whole numbers; the parts one after the other
+The space: every combination of degrees whose stages fill each pool in whole numbers; the pools one after the other
 along the pipeline, in any order; a layer or more in every chunk, and on every stage the recompute that makes it fastest
 among all that its memory allows. A base plan leaves layers and recompute open. It is bounded away
 (`pool_lower_bounds`), or
@@ -38,7 +38,7 @@ from dovetail.step.plan_table import plan_context, pool_places
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.workload import Workload
 
-MAX_PARTS = 4  # whose orders are tried: 24
+MAX_POOLS = 4  # whose orders are tried: 24
 TABLE_ELEMENTS = 2**20  # style: a count; of one table of times, so that tables stay small
 PLAN_BATCH = 32  # cut anew together, before the next look at the best
 OPTIONS_AT_ONCE = 2**17  # style: a count; of their stages by layers, so that the options of deep models stay small
@@ -51,7 +51,7 @@ NUM_FIRST, NUM_OF_KIND = 2, 18  # base plans of each combination of degrees show
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PoolBasePlans:
-    """Base plans, the parts of their stages, and a lower bound on the step of each."""
+    """Base plans, the pools of their stages, and a lower bound on the step of each."""
 
     plans: Plans
     stage_pools: tuple[tuple[int, ...], ...]
@@ -95,15 +95,15 @@ def search_plans_on_pools(
 
 def _check(graph: Graph, cluster: HeterogeneousCluster, space: PlanSpace, objective: Objective) -> None:
     """Raises where the space is one that this search cannot have."""
-    where = "clusters of several parts"
+    where = "clusters of several pools"
     if objective.aspect != "time":
         message = f"for {where} plans are found by time alone"
         raise NotModelled(f"{message}; ask for time, tokens/s or tokens/s/$", "--objective")
     if len(layer_blocks(graph)) != 1:
         raise NotModelled(f"plans for {where} are found where all layers are alike; write a plan and simulate it")
     check_depth(graph, "write a plan and simulate it")
-    if len(cluster.parts) > MAX_PARTS:
-        raise NotModelled(f"plans are found for up to {MAX_PARTS} parts; got {len(cluster.parts)}; join some", "parts")
+    if len(cluster.pools) > MAX_POOLS:
+        raise NotModelled(f"plans are found for up to {MAX_POOLS} pools; got {len(cluster.pools)}; join some", "pools")
     if "dualpipe" in space.schedule:
         raise NotModelled(f"dualpipe is not modelled for {where}; leave it out of schedule", "schedule")
     if any(space.offload_optimizer) or any(space.offload_activations_frac):
@@ -133,8 +133,8 @@ def _by_length(batches_of_plans: Iterator[Plans]) -> list[Plans]:
 
 
 def _placed(plans: Plans, cluster: HeterogeneousCluster) -> Plans:
-    """Those of `plans`, all with as many stages, that fill every part and nest in its network."""
-    if any(part.num_devices % _stage_devices(plans) for part in cluster.parts):
+    """Those of `plans`, all with as many stages, that fill every pool and nest in its network."""
+    if any(pool.num_devices % _stage_devices(plans) for pool in cluster.pools):
         return plans.at(np.empty(0, dtype=np.int64))
     is_placed = [places.group_of["tensor"] != NOWHERE for places in pool_places(plans, cluster)]
     return plans.at(np.flatnonzero(np.all(is_placed, axis=0)))
@@ -151,10 +151,10 @@ def _needs(job: PoolJob, plans: Plans) -> tuple[Plans, FloatArray]:
 
 
 def _bases(job: PoolJob, plans: Plans) -> Iterator[PoolBasePlans]:
-    """The base plans of `plans`, all with as many stages, with the parts in any order; none whose layers do not fit."""
-    counts = [part.num_devices // _stage_devices(plans) for part in job.cluster.parts]
+    """The base plans of `plans`, all with as many stages, with the pools in any order; none whose layers do not fit."""
+    counts = [pool.num_devices // _stage_devices(plans) for pool in job.cluster.pools]
     context = plan_context(job.graph, plans, job.cluster, job.precision)
-    block_bounds = tuple(block_lower_bounds(job.graph, part.table) for part in context.parts)
+    block_bounds = tuple(block_lower_bounds(job.graph, pool.table) for pool in context.pools)
     table = memory_table(context.sharded, job.precision)
     for group in by_pipeline(job.graph, plans):
         each = max(1, TABLE_ELEMENTS // (group.num_stages * job.graph.num_layers))
@@ -162,7 +162,7 @@ def _bases(job: PoolJob, plans: Plans) -> Iterator[PoolBasePlans]:
             rows = group.rows[start : start + each]
             on = stage_lower_bounds(context, rows, job.policies, block_bounds, table).on
             for order in permutations(range(len(counts))):
-                stage_pool = tuple(part for part in order for _ in range(counts[part]))
+                stage_pool = tuple(pool for pool in order for _ in range(counts[pool]))
                 bounds = on(stage_pool)
                 bounds_s = bounds.bounds_s(bounds.table_s)
                 fits = np.flatnonzero(np.isfinite(bounds_s))
@@ -202,7 +202,7 @@ def _searched(
         is_even_only=False,
         bound_s=float(min(open_s.min(initial=np.inf), best_s)) if found else np.inf,  # nothing fits, nothing to bound
         num_bases=len(order),
-        num_bounded_away=num_away,
+        num_pruned=num_away,
         num_closed=len(order) - num_away - len(open_s),
         num_open=len(open_s),
         num_refined=num_done,
@@ -292,7 +292,7 @@ def _candidate(
         step_s=found.step_s,
         energy_j=found.energy_j,
         need_bytes=found.need_bytes,
-        limit_bytes=max(part.usable_bytes for part in cluster.parts),
+        limit_bytes=max(pool.usable_bytes for pool in cluster.pools),
         num_tokens=graph.num_tokens,
         cluster_usd=cluster_usd,
     )

@@ -13,7 +13,7 @@ from dovetail.parallel.plan import Plan
 from dovetail.search.objectives import Figures, Objective
 from dovetail.search.planners.candidates import Candidate, Tally
 from dovetail.search.planners.constraints import Constraint
-from dovetail.search.planners.losses import PARTS, Loss, Setting, losses
+from dovetail.search.planners.losses import COMPONENTS, Loss, Setting, losses
 from dovetail.search.planners.membership import holds
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.planners.planner import PlanSearchResult, Proof
@@ -32,7 +32,7 @@ class Question:
     objective: Objective
     constraints: tuple[Constraint, ...]
     space: PlanSpace
-    own: tuple[Plan, ...] = ()
+    given: tuple[Plan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +40,9 @@ class Ranked:
     """A plan, what it comes to, and how far it is behind the best of the space: below 0 it is ahead."""
 
     candidate: Candidate
-    behind_frac: float
-    losses: tuple[Loss, ...]  # most behind first; none of the best
-    is_own: bool
+    over_best_frac: float
+    breakdown: tuple[Loss, ...]  # most behind first; none of the best
+    is_given: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Choice:
     question: Question
     best: Outcome
     ranking: tuple[Ranked, ...]
-    own: tuple[Outcome | Infeasible, ...]
+    given: tuple[Outcome | Infeasible, ...]
     tally: Tally
     proof: Proof
     gap_frac: float
@@ -61,13 +61,13 @@ class Choice:
     def missed(self) -> tuple[Ranked, ...]:
         """The user's own plan, where it lies in the space that was searched and the search did not find it."""
         space, is_even_only = self.question.space, self.proof.is_even_only
-        ahead = (one for one in self.ranking if one.is_own and one.behind_frac < -SAME_FRAC)
+        ahead = (one for one in self.ranking if one.is_given and one.over_best_frac < -SAME_FRAC)
         return tuple(one for one in ahead if holds(space, one.candidate.plan, is_even_only=is_even_only))
 
     @property
     def is_proof_broken(self) -> bool:
         """Whether a plan that the search missed is further ahead than its gap allows."""
-        return any(-one.behind_frac > self.gap_frac + SAME_FRAC for one in self.missed)
+        return any(-one.over_best_frac > self.gap_frac + SAME_FRAC for one in self.missed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class NothingFits:
 
     question: Question
     least: Infeasible
-    own: tuple[Outcome | Infeasible, ...]
+    given: tuple[Outcome | Infeasible, ...]
     tally: Tally
 
 
@@ -84,7 +84,7 @@ def cluster_usd(cluster: AnyCluster, objective: Objective) -> float:
     """What all chips cost to make, where `objective` asks; else 1, which changes no rank."""
     if not objective.is_priced:
         return 1.0
-    return sum(part.num_devices * _chip_usd(part.chip) for part in pools_of(cluster))
+    return sum(pool.num_devices * _chip_usd(pool.chip) for pool in pools_of(cluster))
 
 
 def _chip_usd(chip: Chip) -> float:
@@ -98,20 +98,20 @@ def _chip_usd(chip: Chip) -> float:
 def choice(question: Question, found: PlanSearchResult) -> Choice | NothingFits:
     """What `found` comes to; raises `InvalidInput` where no plan of the space lies on the network."""
     workload, cluster = question.workload, question.cluster
-    own = tuple(evaluate(workload, cluster, plan) for plan in question.own)
+    own = tuple(evaluate(workload, cluster, plan) for plan in question.given)
     if not found.best:
         if not found.tally.least:
             raise _nowhere(question, found.tally)
-        least = evaluate(workload, cluster, found.tally.least[0])  # its parts in order, where there are several
+        least = evaluate(workload, cluster, found.tally.least[0])  # its pools in order, where there are several
         assert isinstance(least, Infeasible), f"{found.tally.least[0]} does not fit in the search and fits by itself"
-        return NothingFits(question=question, least=least, own=own, tally=found.tally)
+        return NothingFits(question=question, least=least, given=own, tally=found.tally)
     best = evaluate(workload, cluster, found.best[0].plan)
     assert isinstance(best, Outcome), f"{found.best[0].plan} fits in the search and not by itself"
     return Choice(
         question=question,
         best=best,
         ranking=_ranking(question, found, own),
-        own=own,
+        given=own,
         tally=found.tally,
         proof=found.proof,
         gap_frac=found.gap_frac,
@@ -119,7 +119,7 @@ def choice(question: Question, found: PlanSearchResult) -> Choice | NothingFits:
 
 
 def _nowhere(question: Question, tally: Tally) -> InvalidInput:
-    networks = [part.topology.dimensions for part in pools_of(question.cluster)]
+    networks = [pool.topology.dimensions for pool in pools_of(question.cluster)]
     sizes = " and ".join(" x ".join(str(dimension.num_devices) for dimension in each) for each in networks)
     message = f"none of the {tally.num_plans:,} plans nests in the cluster's network of {sizes} devices"
     return InvalidInput(f"{message}; leave other degrees or axis orders to choose from")
@@ -135,14 +135,14 @@ def _ranking(question: Question, found: PlanSearchResult, own: tuple[Outcome | I
     )
     graph = question.workload.training_graph()
     setting = Setting(graph=graph, cluster=question.cluster, precision=question.workload.precision)
-    parts_of, best = PARTS[question.objective.aspect], found.best[0]
+    parts_of, best = COMPONENTS[question.objective.aspect], found.best[0]
     best_parts = parts_of(best.plan, setting)
     return tuple(
         Ranked(
             candidate=one,
-            behind_frac=one.score / best.score - 1.0,
-            losses=losses(best_parts, parts_of(one.plan, setting)) if one.plan != best.plan else (),
-            is_own=one.plan in question.own,
+            over_best_frac=one.score / best.score - 1.0,
+            breakdown=losses(best_parts, parts_of(one.plan, setting)) if one.plan != best.plan else (),
+            is_given=one.plan in question.given,
         )
         for one in candidates
     )

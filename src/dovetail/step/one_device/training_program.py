@@ -19,7 +19,7 @@ FP16_BYTES = 2
 PRODUCTS = ("linear", "convolution", "recurrent_linear")
 TABLES = "embedding_bag"  # split over devices, so that their gradients go by all-to-all
 RUNS = (Phase.FORWARD, Phase.INPUT_GRAD, Phase.WEIGHT_GRAD)
-PRECISION = Precision(compute="fp16", gradients="fp16", are_gradients_standing=False)
+PRECISION = Precision(compute="fp16", gradients="fp16", has_persistent_gradients=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,6 +84,6 @@ pipelines.register("interleaved")(
         waiting=none_waiting,
         problem=problem,
         worst_short_frac=(0.05, 0.05, 0.05),
-        summary="1F1B over several chunks of layers a device",
+        summary="1F1B over several chunks of layers per device",
     )
 )

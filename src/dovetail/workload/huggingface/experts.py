@@ -29,7 +29,9 @@ def mixtral(fields: Fields, name: str) -> Shape:
     shape = with_window(fields, llama_like(fields, name, num_kv_heads=8))
     num_experts = fields.count("num_local_experts")
     fields.ignore("router_jitter_noise")  # scales the few router inputs
-    experts = Experts(num_experts=num_experts, num_chosen=_chosen(fields, num_experts), width=shape.ffn_width)
+    experts = Experts(
+        num_experts=num_experts, num_experts_per_token=_chosen(fields, num_experts), width=shape.ffn_width
+    )
     return Shape(transformer=replace(shape, experts=experts), seq=fields.positions("max_position_embeddings"))
 
 
@@ -40,13 +42,13 @@ def phimoe(fields: Fields, name: str) -> Shape:
     fields.ignore("router_jitter_noise", "input_jitter_noise")  # scales the few router inputs
     fields.must_be("hidden_dropout", 0.0, 0)
     num_experts = fields.count("num_local_experts", 16)
-    num_chosen = fields.count("num_experts_per_tok", 2, most=num_experts)
+    num_experts_per_token = fields.count("num_experts_per_tok", 2, most=num_experts)
     shape = replace(
         shape,
         norm="layernorm",
         norm_has_bias=True,
         head_bias=fields.flag("lm_head_bias", False),
-        experts=Experts(num_experts=num_experts, num_chosen=num_chosen, width=shape.ffn_width),
+        experts=Experts(num_experts=num_experts, num_experts_per_token=num_experts_per_token, width=shape.ffn_width),
     )
     return Shape(transformer=shape, seq=fields.positions("max_position_embeddings"))
 
@@ -59,8 +61,10 @@ def gpt_oss(fields: Fields, name: str) -> Shape:
     shape = with_window(fields, shape, default=128, layer_types=every_other)
     has_bias = fields.flag("attention_bias", True)
     num_experts = fields.count("num_local_experts", 128)
-    num_chosen = fields.count("num_experts_per_tok", 4, most=num_experts)
-    fields.must_be("experts_per_token", num_chosen)  # an older name, which released configs have beside the other
+    num_experts_per_token = fields.count("num_experts_per_tok", 4, most=num_experts)
+    fields.must_be(
+        "experts_per_token", num_experts_per_token
+    )  # an older name, which released configs have beside the other
     fields.ignore("swiglu_limit", "initial_context_length")  # where the gate is clamped; before yarn stretched it
     shape = replace(
         shape,
@@ -68,7 +72,9 @@ def gpt_oss(fields: Fields, name: str) -> Shape:
         output_bias=has_bias,
         has_attention_sinks=True,
         activation="clamped_silu_mul",
-        experts=Experts(num_experts=num_experts, num_chosen=num_chosen, width=shape.ffn_width, has_bias=True),
+        experts=Experts(
+            num_experts=num_experts, num_experts_per_token=num_experts_per_token, width=shape.ffn_width, has_bias=True
+        ),
     )
     return Shape(transformer=shape, seq=fields.positions("max_position_embeddings", 131072))
 
@@ -78,7 +84,7 @@ def _with_qwen_experts(fields: Fields, shape: Transformer, *, has_shared: bool) 
     num_experts = fields.count("num_experts")
     experts = Experts(
         num_experts=num_experts,
-        num_chosen=_chosen(fields, num_experts),
+        num_experts_per_token=_chosen(fields, num_experts),
         width=fields.count("moe_intermediate_size"),
         shared_width=fields.count("shared_expert_intermediate_size") if has_shared else 0,
         shared_gate=has_shared,
@@ -129,11 +135,11 @@ def _deepseek(fields: Fields, name: str, *, has_router_bias: bool) -> Shape:
     latent = LatentAttention(
         query_rank=fields.count("q_lora_rank", 0, least=0),
         kv_rank=fields.count("kv_lora_rank"),
-        plain_width=fields.count("qk_nope_head_dim"),
+        nope_width=fields.count("qk_nope_head_dim"),
         rotary_width=fields.count("qk_rope_head_dim"),
         value_width=fields.count("v_head_dim"),
     )
-    key_width = latent.plain_width + latent.rotary_width
+    key_width = latent.nope_width + latent.rotary_width
     fields.must_be("head_dim", latent.rotary_width, key_width)  # derived widths, written by newer versions
     fields.must_be("qk_head_dim", key_width)
     shape = replace(llama_like(fields, name, head_width=key_width), head_width=key_width, latent=latent)
@@ -161,7 +167,7 @@ def _deepseek_experts(fields: Fields, has_router_bias: bool) -> Experts:
     fields.ignore("rope_interleave")
     return Experts(
         num_experts=num_experts,
-        num_chosen=_chosen(fields, num_experts),
+        num_experts_per_token=_chosen(fields, num_experts),
         width=width,
         shared_width=fields.count("n_shared_experts", 0, least=0) * width,
         router_bias=has_router_bias,

@@ -24,9 +24,9 @@ def deepseek_v3() -> Model:
         head_width=192,
         ffn_width=18432,
         vocab=129280,
-        experts=Experts(num_experts=256, num_chosen=8, width=2048, shared_width=2048, router_bias=True),
+        experts=Experts(num_experts=256, num_experts_per_token=8, width=2048, shared_width=2048, router_bias=True),
         num_dense_layers=3,
-        latent=LatentAttention(query_rank=1536, kv_rank=512, plain_width=128, rotary_width=64, value_width=128),
+        latent=LatentAttention(query_rank=1536, kv_rank=512, nope_width=128, rotary_width=64, value_width=128),
     )
     return Model(
         architecture=shape,

@@ -26,7 +26,7 @@ def gpt_oss(name: str, num_parameters: int, num_layers: int, num_experts: int) -
         window=128,
         layer_types=LAYER_TYPES,
         has_attention_sinks=True,
-        experts=Experts(num_experts=num_experts, num_chosen=4, width=2880, has_bias=True),
+        experts=Experts(num_experts=num_experts, num_experts_per_token=4, width=2880, has_bias=True),
     )
     return Model(
         architecture=shape,

@@ -19,7 +19,7 @@ def mixtral_8x7b() -> Model:
         head_width=128,
         ffn_width=14336,
         vocab=32000,
-        experts=Experts(num_experts=8, num_chosen=2, width=14336),
+        experts=Experts(num_experts=8, num_experts_per_token=2, width=14336),
     )
     return Model(
         architecture=shape,

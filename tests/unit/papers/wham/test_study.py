@@ -51,7 +51,7 @@ def test_the_proven_best_is_the_best_of_every_design():
         assert model.every.num_designs == len(within(BUDGET).designs) < SPACE.num_points
         assert model.best.num_scheduled < model.every.num_designs
         assert model.best.step_s == pytest.approx(model.every.step_s, rel=1e-12)
-    assert study().one_for_all.gain == pytest.approx(study().one_for_all.every_gain, rel=1e-12)
+    assert study().common_design.gain == pytest.approx(study().common_design.every_gain, rel=1e-12)
     assert holds(study())
 
 
@@ -86,11 +86,17 @@ def test_nothing_is_faster_than_the_best_within_the_limits():
     for model in study().models:
         assert model.gain(model.reference) >= model.own_limits_gain >= 1
         assert model.per_watt_gain >= 1
-        others = (model.per_watt, model.at_own_limits, model.grown, model.counted, *(one for _, one in model.inference))
+        others = (
+            model.per_watt,
+            model.within_base_limits,
+            model.grown,
+            model.counted,
+            *(one for _, one in model.inference),
+        )
         assert all(other.step_s >= model.best.step_s * (1 - 1e-12) for other in others)
         assert all(other.answer.keeps(LIMITS) for other in (model.best, *others))
-        assert model.at_own_limits.answer.area_mm2 <= model.reference.area_mm2
-    assert min(study().one_for_all.slower) >= 1 - 1e-12
+        assert model.within_base_limits.answer.area_mm2 <= model.reference.area_mm2
+    assert min(study().common_design.slower) >= 1 - 1e-12
 
 
 def test_chips_by_stage_are_told_of_models_that_are_cut_and_are_never_worse():
@@ -113,7 +119,7 @@ def test_without_scheduling_every_design_the_same_is_found_by_proofs():
     assert quick.by_multipliers == ()
     assert [model.best.design for model in quick.models] == [model.best.design for model in whole.models]
     assert all(model.every is None and model.is_confirmed for model in quick.models)
-    assert quick.one_for_all.answer == whole.one_for_all.answer
+    assert quick.common_design.answer == whole.common_design.answer
 
 
 def test_who_waits_hears_of_every_model():
@@ -143,7 +149,7 @@ def test_all_models_must_meet_the_papers_gain(monkeypatch):
     first, own, *others = claims(study())
     assert first.least == own.least == 1.23
     assert not any(claim.least for claim in others)
-    missed = replace(study(), models=tuple(replace(m, best=m.at_own_limits) for m in study().models))
+    missed = replace(study(), models=tuple(replace(m, best=m.within_base_limits) for m in study().models))
     assert said.claims(missed)[0].ours < first.ours
     record = wham_record(study())
     assert record["claims"][0]["must_hold"]

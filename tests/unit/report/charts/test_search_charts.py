@@ -87,7 +87,7 @@ def test_a_long_history_keeps_its_ends_and_its_changes():
 
 
 def test_the_best_plans_are_there_with_the_users_own():
-    found = test_planned.chosen(own=(test_planned.OWN,))
+    found = test_planned.chosen(given=(test_planned.OWN,))
     [trace] = check_chart(plans_compared(found))
     assert trace["x"] == [one.candidate.step_s for one in found.ranking]
     assert [text for text in trace["text"] if text == "best"] == ["best"]

@@ -115,11 +115,11 @@ def test_mixtral_with_expert_parallelism_on_megatron_lm():
 
 
 def test_rows_that_cross_the_network_once_are_deepep():
-    once = replace(MIXTRAL, sends_once=True)
+    once = replace(MIXTRAL, deduplicated_dispatch=True)
     assert "--moe-enable-deepep" in flags(launch("megatron-lm", "mixtral-8x7b", once))
     job = tomllib.loads(launch("torchtitan", "mixtral-8x7b", once).config)
     assert job["parallelism"]["expert_parallel_comm_backend"] == "deepep"
-    assert "sends_once" in told(launch("deepspeed", "mixtral-8x7b", once))
+    assert "deduplicated_dispatch" in told(launch("deepspeed", "mixtral-8x7b", once))
 
 
 def test_deepseek_v3_is_said_to_megatron_lm_with_its_latent_attention_and_dense_layers():
@@ -148,8 +148,8 @@ def test_from_zero_2_on_megatron_lm_is_told_to_use_its_fsdp(stage, strategy):
         (Plan(recompute=("selective",)), {"--recompute-granularity": "selective", "--recompute-modules": "core_attn"}),
         (Plan(context_parallel=2, overlap=Overlap(context=False)),
          {"--context-parallel-size": "2", "--cp-comm-type": "all_gather"}),
-        (Plan(context_parallel=2, context_exchange="ring"), {"--cp-comm-type": "p2p"}),
-        (Plan(context_parallel=2, context_exchange="all-to-all"), {"--cp-comm-type": "a2a"}),
+        (Plan(context_parallel=2, context_comm_type="ring"), {"--cp-comm-type": "p2p"}),
+        (Plan(context_parallel=2, context_comm_type="all-to-all"), {"--cp-comm-type": "a2a"}),
         (Plan(tensor_parallel=2, sequence_parallel=True, overlap=Overlap(tensor=True)), {"--tp-comm-overlap": ""}),
         (Plan(data_parallel=2, zero_stage=1, offload_optimizer=True),
          {"--optimizer-cpu-offload": "", "--overlap-cpu-optimizer-d2h-h2d": "", "--use-precision-aware-optimizer": ""}),
@@ -176,7 +176,7 @@ def test_a_run_in_fp8_is_bf16_with_float8_products():
         ("megatron-lm", Plan(pipeline_parallel=4, schedule="dualpipe"), "schedule dualpipe, written as 1F1B"),
         ("megatron-lm", Plan(pipeline_parallel=4, interleave=2, schedule="zb-v"), "written as interleaved 1F1B"),
         ("megatron-lm", Plan(pipeline_parallel=2, recompute=("full", "none")), "full, none by stage, written as full"),
-        ("megatron-lm", Plan(recompute=("alternate",)), "recompute alternate, written as full"),
+        ("megatron-lm", Plan(recompute=("selective-op",)), "recompute selective-op, written as full"),
         ("megatron-lm", Plan(pipeline_parallel=2, tensor_parallel=2, axis_order=AXES[::-1]), "axis_order pp, dp"),
         ("megatron-lm", Plan(offload_optimizer=True), "offload_optimizer"),
         ("megatron-lm", Plan(tensor_parallel=2, overlap=Overlap(tensor=True)), "overlap.tensor"),
@@ -190,10 +190,10 @@ def test_a_run_in_fp8_is_bf16_with_float8_products():
         ("deepspeed", Plan(pipeline_parallel=4, interleave=2), "interleave 2, written as 1"),
         ("deepspeed", Plan(pipeline_parallel=4, layers_per_stage=(7, 9, 9, 7)), "layers_per_stage 7,9x2,7, written as"),
         ("megatron-lm", Plan(context_parallel=2), "overlap.context true"),
-        ("megatron-lm", Plan(context_parallel=2, context_exchange="ring", overlap=Overlap(context=False)),
+        ("megatron-lm", Plan(context_parallel=2, context_comm_type="ring", overlap=Overlap(context=False)),
          "overlap.context false"),
-        ("torchtitan", Plan(context_parallel=2, context_exchange="all-to-all"), "written as ring"),
-        ("deepspeed", Plan(context_parallel=2), "context_exchange gather, written as all-to-all, because context"),
+        ("torchtitan", Plan(context_parallel=2, context_comm_type="all-to-all"), "written as ring"),
+        ("deepspeed", Plan(context_parallel=2), "context_comm_type gather, written as all-to-all, because context"),
         ("deepspeed", Plan(recompute=("full",)), "the script makes its checkpoints itself"),
         ("deepspeed", Plan(offload_activations_frac=0.5), "offload_activations_frac 0.5"),
     ],
@@ -272,7 +272,7 @@ def test_a_pipeline_on_torchtitan_takes_a_step_in_one_go_and_has_its_modules_wri
     ("policy", "layers", "expected"),
     [
         ("none", (), {"mode": "none"}),
-        ("alternate", (), {"mode": "selective", "selective_ac_option": "op"}),
+        ("selective-op", (), {"mode": "selective", "selective_ac_option": "op"}),
         ("full", (16,), {"mode": "selective", "selective_ac_option": "2"}),
         ("full", (0,), {"mode": "none"}),
     ],

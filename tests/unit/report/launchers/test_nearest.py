@@ -44,13 +44,15 @@ def test_a_plan_with_words_for_everything_is_launched_as_it_is_and_costs_nothing
 
 @pytest.mark.parametrize("framework", launchers.names())
 def test_a_recompute_without_words_becomes_the_fastest_that_fits(framework):
-    plan = replace(PIPED, recompute=("light", "light", "none", "none"), recompute_layers=(4, 2, 0, 0))
+    plan = replace(
+        PIPED, recompute=("norm-activation", "norm-activation", "none", "none"), recompute_layers=(4, 2, 0, 0)
+    )
     launch = nearest(launchers[framework], WORKLOAD, CLUSTER, plan)
     _, run = as_run(WORKLOAD, plan, launch.missing)
     assert len(set(run.recompute)) == 1
     [cost] = costs(launch, WORKLOAD, CLUSTER, plan)
     assert cost.fits
-    for other in ("none", "alternate", "full"):
+    for other in ("none", "selective-op", "full"):
         rival = replace(plan, recompute=(other,), recompute_layers=())
         said = launchers[framework](WORKLOAD, CLUSTER, rival)
         workload, as_launched = as_run(WORKLOAD, rival, said.missing)
@@ -67,9 +69,9 @@ def test_the_cost_is_that_of_simulating_what_runs():
     here, there = evaluate(workload, CLUSTER, plan), evaluate(workload, CLUSTER, run)
     assert isinstance(here, Outcome)
     assert isinstance(there, Outcome)
-    assert (cost.wanted_s, cost.step_s) == (here.step.step_s, there.step.step_s)
+    assert (cost.requested_step_s, cost.step_s) == (here.step.step_s, there.step.step_s)
     assert cost.need_bytes == there.memory.need_bytes
-    assert cost.behind_frac == pytest.approx(there.step.step_s / here.step.step_s - 1)
+    assert cost.slowdown_frac == pytest.approx(there.step.step_s / here.step.step_s - 1)
 
 
 def test_what_does_not_fit_as_it_runs_is_said():
@@ -89,14 +91,16 @@ def test_what_does_not_fit_as_it_runs_is_said():
         ("megatron-lm", PIPED, ()),
         (
             "megatron-lm",
-            replace(PIPED, recompute=("light", "light", "none", "none"), recompute_layers=(4, 2, 0, 0)),
+            replace(
+                PIPED, recompute=("norm-activation", "norm-activation", "none", "none"), recompute_layers=(4, 2, 0, 0)
+            ),
             ("--fix recompute=none,selective,full", "--forbid uneven"),
         ),
         ("megatron-lm", replace(PIPED, overlap=Overlap()), ("--fix overlap.pipeline=false",)),
         (
             "torchtitan",
-            replace(PIPED, overlap=Overlap(), recompute=("light",)),
-            ("--fix zero_stage=2,3", "--fix recompute=none,alternate,full", "--forbid uneven"),
+            replace(PIPED, overlap=Overlap(), recompute=("norm-activation",)),
+            ("--fix zero_stage=2,3", "--fix recompute=none,selective-op,full", "--forbid uneven"),
         ),
         (
             "deepspeed",

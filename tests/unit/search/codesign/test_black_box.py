@@ -41,8 +41,14 @@ def test_a_black_box_is_never_better_than_the_proven_best_nor_worse_than_its_fir
     assert proven.best.loss * (1 - 1e-9) <= found.best.loss <= kept[0].loss
     assert found.bound <= proven.best.loss * (1 + 1e-9)  # a bound of all systems, whoever searches
     census = found.census
-    counted = (census.num_beyond, census.num_unshardable, census.num_unfit, census.num_bounded_away, census.num_scored)
-    assert sum(counted) + census.num_left == census.num_systems == 24
+    counted = (
+        census.num_over_limit,
+        census.num_unshardable,
+        census.num_out_of_memory,
+        census.num_pruned,
+        census.num_scored,
+    )
+    assert sum(counted) + census.num_unvisited == census.num_systems == 24
     assert census.num_unshardable == 12
     assert 0 < census.num_scored == len(kept) <= 12
 
@@ -78,7 +84,7 @@ def test_all_points_looked_at_are_as_good_as_a_proof():
     proven = joint_search(SCORER, local_backend(SCORER))
     assert proven is not None
     assert found.scored[0].loss == pytest.approx(min(score.loss for score in proven.scored))
-    assert (found.census.num_left, found.census.num_scored) == (0, 12)
+    assert (found.census.num_unvisited, found.census.num_scored) == (0, 12)
     losses = [one.loss for one in told]
     assert losses == sorted(losses, reverse=True)
     assert told[-1].num_open == 0
@@ -89,7 +95,7 @@ def test_limits_are_kept_and_what_lies_beyond_is_not_scored():
     limit_mm2 = 0.9 * answer_of(SCORER.question, free.best).area_mm2
     asked = question(("tied",), VALUES, plans=WHOLE, budget=Budget(area_mm2=limit_mm2))
     found = found_by("anneal", 24, scorer=Scorer(asked))
-    assert found.census.num_beyond > 0
+    assert found.census.num_over_limit > 0
     assert found.best.loss >= free.best.loss
     assert answer_of(asked, found.best).area_mm2 <= limit_mm2
     assert all(math.isfinite(score.low) for score in found.scored)

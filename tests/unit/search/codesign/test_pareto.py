@@ -100,13 +100,13 @@ def test_where_nothing_is_within_the_limits_the_front_is_empty():
     scorer = Scorer(question(("dense",), VALUES, budget=Budget(area_mm2=1.0)))
     found = pareto_front(scorer.question, local_backend(scorer), AXES)
     assert found.systems == ()
-    assert found.census.num_beyond == found.census.num_systems == 36
+    assert found.census.num_over_limit == found.census.num_systems == 36
 
 
 def test_energy_says_how_tight_its_bound_is():
     scorer = Scorer(question(("dense",), VALUES))
     found = pareto_front(scorer.question, local_backend(scorer), checked_axes(("throughput", "energy")))
-    assert 0 < found.energy_low_frac <= 1
+    assert 0 < found.energy_bound_frac <= 1
 
 
 def test_devices_that_no_plan_cuts_are_counted_and_leave_the_front_as_it_is():

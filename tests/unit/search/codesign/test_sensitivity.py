@@ -72,7 +72,7 @@ def test_without_a_binding_limit_the_best_is_that_of_a_search_without_it():
     free = limit("area_mm2").free
     assert free is not None
     assert free.gain_frac == pytest.approx(best.loss / best_loss(math.inf) - 1, rel=1e-9)
-    assert limit("area_mm2").is_settled
+    assert limit("area_mm2").is_complete
 
 
 def test_raised_to_the_first_better_system_a_limit_allows_it_and_a_little_less_allows_nothing():
@@ -132,7 +132,7 @@ def test_limits_that_bind_only_together_are_named_with_what_they_keep_away():
     assert [one.is_binding for one in found.limits] == [False, False, False]
     assert found.together is not None
     assert found.without_limits is not None
-    assert (found.together.names, found.together.is_settled) == (("area_mm2", "power_w"), True)
+    assert (found.together.names, found.together.is_complete) == (("area_mm2", "power_w"), True)
     assert found.together.gain_frac == pytest.approx(best.loss / losses.min() - 1, rel=1e-9)
     assert found.without_limits.gain_frac == found.together.gain_frac
     assert found.without_limits.names == ("area_mm2", "power_w", "total_usd")

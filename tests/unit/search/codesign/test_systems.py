@@ -1,4 +1,4 @@
-"""Systems on paper: what more of anything takes, and where buffers are."""
+"""Hypothetical systems: what more of anything takes, and where buffers are."""
 
 from __future__ import annotations
 

@@ -78,9 +78,9 @@ def test_exact_finds_what_scheduling_every_design_finds(metric):
     assert found.is_proven
     assert found.gap_frac == 0.0
     assert found.num_points == SPACE.num_points
-    assert found.num_points_beyond == sum(math.isinf(one.loss) for one in everything(metric))
-    assert found.num_scheduled < SPACE.num_points - found.num_points_beyond
-    counts = (found.num_scheduled, found.num_bounded_away, found.num_points_beyond, found.num_open)
+    assert found.num_over_limit == sum(math.isinf(one.loss) for one in everything(metric))
+    assert found.num_scheduled < SPACE.num_points - found.num_over_limit
+    counts = (found.num_scheduled, found.num_pruned, found.num_over_limit, found.num_open)
     assert sum(counts) == SPACE.num_points
 
 

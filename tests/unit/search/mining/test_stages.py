@@ -215,12 +215,12 @@ def test_a_proof_says_of_which_plans_and_what_others_would_gain():
     free = with_freer(staged, BASE, (), (several_stages(2),), lambda *_: None)
     told = planned_notes((free,))
     assert "proven fastest by the step model, of plans without interleaving and with several stages" in told[0]
-    [other] = free.freer
+    [other] = free.unconstrained
     assert other.step_s == planned_for(2).step_s < staged.step_s
     assert other.plan.pipeline_parallel == 1
     assert f"dp 2, ZeRO-1, microbatch {other.plan.microbatch}, +" in told[1]
     assert "--stages one" in told[1]
-    assert planned_task_record(free)["freer"][0]["gain_frac"] == other.gain_frac > 0
+    assert planned_task_record(free)["unconstrained"][0]["gain_frac"] == other.gain_frac > 0
 
 
 def test_where_nothing_but_what_was_said_holds_there_is_no_other_choice_to_tell():

@@ -117,7 +117,7 @@ def test_on_one_stage_the_update_of_one_microbatch_runs_beside_the_backward_pass
         {"interleave": 2, "pipeline_parallel": 2},
         {"offload_optimizer": True},
         {"offload_activations_frac": 0.5},
-        {"context_parallel": 2, "context_exchange": "ring"},
+        {"context_parallel": 2, "context_comm_type": "ring"},
     ],
 )
 def test_what_no_graph_holds_is_refused_rather_than_free(change):

@@ -28,7 +28,7 @@ SPACE = PlanSpace(
 )
 POOL = HeterogeneousCluster(
     name="pool",
-    parts=(clusters["dgx-h100"].build(8), clusters["dgx-a100"].build(8)),
+    pools=(clusters["dgx-h100"].build(8), clusters["dgx-a100"].build(8)),
     between=Link(bandwidth_bytes_per_s=20 * GIGA, latency_s=8 * MICRO),
 )
 

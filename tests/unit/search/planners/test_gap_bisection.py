@@ -58,7 +58,7 @@ def test_aims_leave_a_smaller_gap_and_no_worse_plan(monkeypatch):
     assert found.best[0].step_s <= without.best[0].step_s
     assert without.bound_s < found.bound_s <= found.best[0].step_s
     proof = found.proof
-    assert proof.num_bounded_away + proof.num_closed + proof.num_open == proof.num_bases
+    assert proof.num_pruned + proof.num_closed + proof.num_open == proof.num_bases
     assert proof.num_refined == without.proof.num_refined
     scores = [score for *_, score, _ in told if score < float("inf")]
     assert scores == sorted(scores, reverse=True)  # an aim is not the best, and is not told as if it were

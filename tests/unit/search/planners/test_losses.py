@@ -8,7 +8,7 @@ from dovetail.evaluate import memory_use
 from dovetail.hardware.clusters import clusters
 from dovetail.parallel.plan import Plan
 from dovetail.parallel.sharding import shard
-from dovetail.search.planners.losses import Loss, Setting, energy_parts, losses, memory_parts, time_parts
+from dovetail.search.planners.losses import Loss, Setting, energy_components, losses, memory_components, time_components
 from dovetail.step.step import training_step
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
@@ -24,12 +24,15 @@ def setting() -> Setting:
 
 def test_the_part_that_is_most_behind_comes_first():
     best, other = {"compute": 8.0, "bubble": 2.0}, {"compute": 7.0, "bubble": 6.0}
-    assert losses(best, other) == (Loss(part="bubble", behind_frac=0.4), Loss(part="compute", behind_frac=-0.1))
+    assert losses(best, other) == (
+        Loss(component="bubble", over_best_frac=0.4),
+        Loss(component="compute", over_best_frac=-0.1),
+    )
 
 
 def test_parts_of_the_step_add_up_to_it(setting):
     step = training_step(setting.graph, PLAN, setting.cluster, setting.precision)
-    parts = time_parts(PLAN, setting)
+    parts = time_components(PLAN, setting)
     assert sum(parts.values()) == pytest.approx(step.step_s, rel=1e-9)
     assert parts["recompute"] > 0
     assert parts["bubble"] > 0
@@ -37,11 +40,11 @@ def test_parts_of_the_step_add_up_to_it(setting):
 
 def test_parts_of_the_energy_add_up_to_it(setting):
     step = training_step(setting.graph, PLAN, setting.cluster, setting.precision)
-    parts = energy_parts(PLAN, setting)
+    parts = energy_components(PLAN, setting)
     assert sum(parts.values()) == pytest.approx(step.energy_j, rel=1e-12)
     assert min(parts.values()) > 0
 
 
 def test_parts_of_the_memory_add_up_to_what_is_needed(setting):
     use = memory_use(shard(setting.graph, PLAN), setting.precision, setting.cluster.usable_bytes)
-    assert sum(memory_parts(PLAN, setting).values()) == pytest.approx(use.need_bytes, rel=1e-12)
+    assert sum(memory_components(PLAN, setting).values()) == pytest.approx(use.need_bytes, rel=1e-12)

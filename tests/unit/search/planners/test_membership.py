@@ -29,9 +29,9 @@ def test_a_plain_plan_is_in_the_whole_space_stages_alike_or_not():
         {"schedule": "gpipe"},
         {"overlap": Overlap(tensor=True)},
         {"offload_optimizer": True},
-        {"sends_once": True},
+        {"deduplicated_dispatch": True},
         {"axis_order": ("pp", *(axis for axis in AXES if axis != "pp"))},
-        {"context_parallel": 2, "context_exchange": "ring"},
+        {"context_parallel": 2, "context_comm_type": "ring"},
         {"stage_pools": (0, 1, 0, 1)},
     ],
 )
@@ -53,5 +53,5 @@ def test_what_was_fixed_otherwise_is_outside(space):
 
 
 def test_choices_that_change_nothing_are_not_told_apart():
-    alone = Plan(schedule="gpipe", context_exchange="ring", zero_stage=3, axis_order=tuple(reversed(AXES)))
+    alone = Plan(schedule="gpipe", context_comm_type="ring", zero_stage=3, axis_order=tuple(reversed(AXES)))
     assert holds(PlanSpace(zero_stage=(0,)), alone, is_even_only=True)

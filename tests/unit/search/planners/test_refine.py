@@ -119,7 +119,7 @@ def test_every_base_plan_is_bounded_away_or_refined_or_left_open():
         proof = search(workload(6), cluster(8, 30 * GIBI), SMALL, num_refined=num_refined).proof
         assert proof.num_bases > proof.num_refined
         assert proof.num_closed <= proof.num_refined <= num_refined
-        assert proof.num_bases == proof.num_bounded_away + proof.num_closed + proof.num_open
+        assert proof.num_bases == proof.num_pruned + proof.num_closed + proof.num_open
 
 
 def test_energy_and_memory_are_asked_of_even_plans_only():

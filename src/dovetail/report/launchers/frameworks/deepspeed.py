@@ -200,10 +200,10 @@ def _degrees(plan: Plan) -> Iterator[Flag | Missing]:
         yield flag("--no-pipeline-parallel")
     if plan.context_parallel > 1:
         yield flag("--ds-sequence-parallel-size", plan.context_parallel)
-        if plan.context_exchange != "all-to-all":
-            message = f"context_exchange {plan.context_exchange}, written as all-to-all"
+        if plan.context_comm_type != "all-to-all":
+            message = f"context_comm_type {plan.context_comm_type}, written as all-to-all"
             why = "context parallelism is Ulysses: heads are dealt out all to all"
-            yield Missing(message, why, (("context_exchange", "all-to-all"),))
+            yield Missing(message, why, (("context_comm_type", "all-to-all"),))
     if plan.sequence_parallel and plan.context_parallel > 1:
         why = "it does not go with ds-sequence-parallel-size"
         yield Missing("sequence_parallel", why, (("sequence_parallel", False),))
@@ -213,8 +213,8 @@ def _degrees(plan: Plan) -> Iterator[Flag | Missing]:
         yield flag("--moe-expert-parallel-size", plan.expert_parallel)
     if plan.expert_tensor_parallel > 1:
         yield flag("--enable-expert-tensor-parallelism")
-    if plan.sends_once and plan.expert_parallel > 1:
-        yield Missing("sends_once", "a row goes to each of its experts", (("sends_once", False),))
+    if plan.deduplicated_dispatch and plan.expert_parallel > 1:
+        yield Missing("deduplicated_dispatch", "a row goes to each of its experts", (("deduplicated_dispatch", False),))
     yield from _waits(plan)
     yield from plain_order(plan)
 

@@ -98,9 +98,9 @@ def _degrees(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
     yield flag("--pipeline-model-parallel-size", plan.pipeline_parallel)
     yield flag("--context-parallel-size", plan.context_parallel)
     if plan.context_parallel > 1:
-        yield flag("--cp-comm-type", _CONTEXT_TYPES[plan.context_exchange])
-        if plan.context_exchange != "all-to-all" and plan.overlap.context != (plan.context_exchange == "ring"):
-            instead = (("overlap.context", plan.context_exchange == "ring"),)
+        yield flag("--cp-comm-type", _CONTEXT_TYPES[plan.context_comm_type])
+        if plan.context_comm_type != "all-to-all" and plan.overlap.context != (plan.context_comm_type == "ring"):
+            instead = (("overlap.context", plan.context_comm_type == "ring"),)
             message = f"overlap.context {str(plan.overlap.context).lower()}"
             yield Missing(message, "a ring runs beside attention, and a gather before it", instead)
     if plan.sequence_parallel and plan.tensor_parallel > 1:
@@ -109,8 +109,8 @@ def _degrees(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
         yield flag("--expert-model-parallel-size", plan.expert_parallel)
     if shape.experts is not None:
         yield flag("--expert-tensor-parallel-size", plan.expert_tensor_parallel)
-        yield flag("--moe-token-dispatcher-type", "flex" if plan.sends_once else "alltoall")
-        if plan.sends_once:
+        yield flag("--moe-token-dispatcher-type", "flex" if plan.deduplicated_dispatch else "alltoall")
+        if plan.deduplicated_dispatch:
             yield flag("--moe-enable-deepep")
     yield from _order(plan)
 
@@ -190,7 +190,7 @@ def _overlaps(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
 def _expert_overlap(plan: Plan) -> Iterator[Flag | Missing]:
     if plan.pipeline_parallel > 1 and plan.interleave == 1:
         yield Missing("overlap.expert", "under a pipeline it needs interleaved 1F1B", (("overlap.expert", False),))
-    elif heaviest_recompute(plan) in ("alternate", "full"):
+    elif heaviest_recompute(plan) in ("selective-op", "full"):
         yield Missing("overlap.expert", "it does not go with full recompute", (("overlap.expert", False),))
     else:
         yield flag("--overlap-moe-expert-parallel-comm")

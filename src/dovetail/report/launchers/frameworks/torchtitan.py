@@ -149,11 +149,11 @@ def _degrees(plan: Plan) -> Iterator[Setting | Missing]:
     yield Setting(("parallelism", "context_parallel_degree"), plan.context_parallel)
     yield Setting(("parallelism", "pipeline_parallel_degree"), plan.pipeline_parallel)
     if plan.context_parallel > 1:
-        method = "allgather" if plan.context_exchange == "gather" else "alltoall"  # which shifts parts round
+        method = "allgather" if plan.context_comm_type == "gather" else "alltoall"  # which shifts parts round
         yield Setting(("parallelism", "context_parallel_rotate_method"), method)
-        if plan.context_exchange == "all-to-all":
+        if plan.context_comm_type == "all-to-all":
             why = "keys and values are gathered or shifted round, heads stay where they are"
-            yield Missing("context_exchange all-to-all, written as ring", why, (("context_exchange", "ring"),))
+            yield Missing("context_comm_type all-to-all, written as ring", why, (("context_comm_type", "ring"),))
     if plan.tensor_parallel > 1 and not plan.sequence_parallel:
         why = "tensor parallelism always cuts the sequence between its regions"
         yield Missing("sequence_parallel false", why, (("sequence_parallel", True),))
@@ -188,12 +188,14 @@ def _modules(chunks: tuple[int, ...]) -> list[list[str]]:
 
 def _experts(workload: Workload, plan: Plan) -> Iterator[Setting | Missing]:
     if workload.routing.capacity_factor:
-        instead = (("workload.routing", replace(workload.routing, capacity_factor=0.0, pads=False)),)
+        instead = (("workload.routing", replace(workload.routing, capacity_factor=0.0, pads_to_capacity=False)),)
         yield Missing(f"capacity_factor {workload.routing.capacity_factor:g}", "experts take all that come", instead)
     if plan.expert_parallel > 1:
         yield Setting(("parallelism", "expert_parallel_degree"), plan.expert_parallel)
         yield Setting(("parallelism", "expert_tensor_parallel_degree"), plan.expert_tensor_parallel)
-        yield Setting(("parallelism", "expert_parallel_comm_backend"), "deepep" if plan.sends_once else "standard")
+        yield Setting(
+            ("parallelism", "expert_parallel_comm_backend"), "deepep" if plan.deduplicated_dispatch else "standard"
+        )
 
 
 def _overlaps(plan: Plan) -> Iterator[Setting | Missing]:
@@ -214,20 +216,22 @@ def _recompute(shape: Transformer, plan: Plan) -> Iterator[Setting | Missing]:
     policy, counts = heaviest_recompute(plan), plan.recompute_layers
     yield from mixed_recompute(plan, "one mode goes for all stages")
     mode, option = {"none": ("none", ""), "full": ("full", "")}.get(policy, ("selective", "op"))
-    if policy in ("selective", "light"):
+    if policy in ("selective", "norm-activation"):
         message = f"recompute {policy}, written as op-level selective, which keeps less"
-        yield Missing(message, "it picks by operator: every second product is kept", (("recompute", ("alternate",)),))
+        yield Missing(
+            message, "it picks by operator: every second product is kept", (("recompute", ("selective-op",)),)
+        )
     if counts and not any(counts):
         mode, option = "none", ""
     elif counts and policy != "full":
-        message = f"recompute {policy} of {max(counts)} layers a stage, written as of all"
+        message = f"recompute {policy} of {max(counts)} layers per stage, written as of all"
         yield Missing(message, "only whole layers are recomputed every n-th", (("recompute_layers", ()),))
     elif counts:
         per_stage = shape.num_layers // plan.pipeline_parallel
         every = max(1, per_stage // max(counts))
         mode, option = "selective", str(every)
         if per_stage // every != max(counts):
-            message = f"recompute full of {max(counts)} layers a stage, written as of every {ordinal(every)}"
+            message = f"recompute full of {max(counts)} layers per stage, written as of every {ordinal(every)}"
             yield Missing(message, "every n-th is recomputed", (("recompute_layers", (per_stage // every,)),))
     yield Setting(("activation_checkpoint", "mode"), mode)
     if option:

@@ -1,8 +1,8 @@
-"""What a step takes at least on a cluster of several parts, whatever its layers and recompute by stage.
+"""What a step takes at least on a cluster of several pools, whatever its layers and recompute by stage.
 
 A stage takes no less than the sum of the lows of its blocks on its own chip, with the recompute that its own memory
 forces (`stage_paces`). From that comes the least pace at which all layers fit on the stages. A slower pace lets faster
-parts hold more, and one microbatch through all stages takes less then: so the bound is the least over all paces of what
+pools hold more, and one microbatch through all stages takes less then: so the bound is the least over all paces of what
 the pace and the sum that goes with it give (docs/model/planning.md).
 """
 
@@ -33,7 +33,7 @@ SLOWER = (1.0, 1.001, 1.003, 1.01, 1.03, 1.1, 1.3, 3.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PoolLowerBounds:
-    """Plans of one pipeline whose stages are on the same parts of a cluster: the least that they take."""
+    """Plans of one pipeline whose stages are on the same pools of a cluster: the least that they take."""
 
     plan: Plan  # one of them
     stage_pool: tuple[int, ...]
@@ -41,7 +41,7 @@ class PoolLowerBounds:
     num_microbatches: IntArray
     table_s: FloatArray  # a microbatch on each stage, plans by stages by layers
     fixed_s: FloatArray  # of it what is no layer, plans by stages
-    layer_s: FloatArray  # a layer on each part, plans by parts
+    layer_s: FloatArray  # a layer on each pool, plans by pools
     lag_s: FloatArray  # the shortest hop that is waited for
     per_step_s: FloatArray  # that every step has beside its pipeline
 
@@ -71,9 +71,9 @@ class PoolLowerBounds:
         return np.where(fits, step_s * (1 - ROUNDING_TOLERANCE), np.inf)
 
     def _sum_s(self, table_s: FloatArray, pace_s: FloatArray) -> FloatArray:
-        """One microbatch through all stages at least, if none takes longer than `pace_s`: fastest parts are full."""
+        """One microbatch through all stages at least, if none takes longer than `pace_s`: fastest pools are full."""
         room = (table_s[:, :, 1:] <= pace_s[:, None, None]).sum(axis=2)
-        rooms = np.stack([room[:, np.array(self.stage_pool) == part].sum(axis=1) for part in range(self.num_parts)], 1)
+        rooms = np.stack([room[:, np.array(self.stage_pool) == pool].sum(axis=1) for pool in range(self.num_pools)], 1)
         fastest = np.argsort(self.layer_s, axis=1)
         rooms, layer_s = (np.take_along_axis(column, fastest, axis=1) for column in (rooms, self.layer_s))
         before = np.cumsum(rooms, axis=1) - rooms
@@ -81,7 +81,7 @@ class PoolLowerBounds:
         return np.asarray(self.fixed_s.sum(axis=1) + (held * layer_s).sum(axis=1))
 
     @property
-    def num_parts(self) -> int:
+    def num_pools(self) -> int:
         return max(self.stage_pool) + 1
 
     @property
@@ -93,13 +93,13 @@ class PoolLowerBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StageLowerBounds:
-    """Plans of one pipeline, every stage on every part: what goes for any order of the parts."""
+    """Plans of one pipeline, every stage on every pool: what goes for any order of the pools."""
 
     context: PlanContext
     rows: IntArray
     plan: Plan  # one of them
-    tables_s: tuple[FloatArray, ...]  # by part: plans by stages by layers
-    fixed_s: tuple[FloatArray, ...]  # by part: plans by stages
+    tables_s: tuple[FloatArray, ...]  # by pool: plans by stages by layers
+    fixed_s: tuple[FloatArray, ...]  # by pool: plans by stages
     layer_s: FloatArray
     per_step_s: FloatArray
 
@@ -116,12 +116,12 @@ class StageLowerBounds:
         )
 
     def on(self, stage_pool: tuple[int, ...]) -> PoolLowerBounds:
-        """With stages on the given parts."""
+        """With stages on the given pools."""
         paid_s, lag_s = _handed_s(self.context, self.rows, self.plan, stage_pool)
         table_s, fixed_s = np.empty_like(self.tables_s[0]), np.empty_like(self.fixed_s[0])
-        for part in range(len(self.tables_s)):
-            stages = np.flatnonzero(np.array(stage_pool) == part)
-            table_s[:, stages], fixed_s[:, stages] = self.tables_s[part][:, stages], self.fixed_s[part][:, stages]
+        for pool in range(len(self.tables_s)):
+            stages = np.flatnonzero(np.array(stage_pool) == pool)
+            table_s[:, stages], fixed_s[:, stages] = self.tables_s[pool][:, stages], self.fixed_s[pool][:, stages]
         return PoolLowerBounds(
             plan=self.plan,
             stage_pool=stage_pool,
@@ -142,25 +142,25 @@ def stage_lower_bounds(
     block_bounds: tuple[BlockLowerBounds, ...],
     table: MemoryTable,
 ) -> StageLowerBounds:
-    """Of the plans in `rows`, which share a pipeline; `block_bounds` are by part."""
+    """Of the plans in `rows`, which share a pipeline; `block_bounds` are by pool."""
     plan, [layer] = context.plans.plan(int(rows[0])), layer_blocks(context.graph)
     most = context.graph.num_layers - (plan.pipeline_parallel - 1) * plan.interleave
-    variants = [part.table.comm_variant_of[rows] for part in context.parts]
+    variants = [pool.table.comm_variant_of[rows] for pool in context.pools]
     layer_s = [
-        bounds_of_part.time_s[layer][s[:, None], np.array(policies)]
-        for bounds_of_part, s in zip(block_bounds, variants, strict=True)
+        bounds_of_pool.time_s[layer][s[:, None], np.array(policies)]
+        for bounds_of_pool, s in zip(block_bounds, variants, strict=True)
     ]
     fixed_s = tuple(
-        _outer_s(context, plan, bounds_of_part, s, policies)
-        for bounds_of_part, s in zip(block_bounds, variants, strict=True)
+        _outer_s(context, plan, bounds_of_pool, s, policies)
+        for bounds_of_pool, s in zip(block_bounds, variants, strict=True)
     )
     return StageLowerBounds(
         context=context,
         rows=rows,
         plan=plan,
         tables_s=tuple(
-            stage_times_s(part, table, rows, each_s, outer_s, policies, most)
-            for part, each_s, outer_s in zip(context.parts, layer_s, fixed_s, strict=True)
+            stage_times_s(pool, table, rows, each_s, outer_s, policies, most)
+            for pool, each_s, outer_s in zip(context.pools, layer_s, fixed_s, strict=True)
         ),
         fixed_s=fixed_s,
         layer_s=np.stack([each_s.min(axis=1) for each_s in layer_s], axis=1),
@@ -180,27 +180,27 @@ def _handed_s(
 
 
 def _outer_s(
-    context: PlanContext, plan: Plan, bounds_of_part: BlockLowerBounds, variant: IntArray, policies: tuple[int, ...]
+    context: PlanContext, plan: Plan, bounds_of_pool: BlockLowerBounds, variant: IntArray, policies: tuple[int, ...]
 ) -> FloatArray:
-    """What each stage takes beside its layers, if it is on the part of `bounds_of_part`: plans by stages."""
+    """What each stage takes beside its layers, if it is on the pool of `bounds_of_pool`: plans by stages."""
     counts = stage_counts(context.graph, plan)
-    outer_s = -bounds_of_part.call_s[variant][:, None]
+    outer_s = -bounds_of_pool.call_s[variant][:, None]
     for index, block in enumerate(context.graph.blocks):
         if not block.is_layer:
-            outer_s = outer_s + counts[index] * bounds_of_part.least_s(index, policies)[variant][:, None]
+            outer_s = outer_s + counts[index] * bounds_of_pool.least_s(index, policies)[variant][:, None]
     return np.asarray(outer_s)
 
 
 def _per_step_s(context: PlanContext, rows: IntArray, plan: Plan, layer: int) -> FloatArray:
-    """Exchange and update of a stage with a full share of the layers, on whichever part that takes least."""
+    """Exchange and update of a stage with a full share of the layers, on whichever pool that takes least."""
     share = -(-context.graph.num_layers // plan.pipeline_parallel)
     run = StageGroup(first_stage=1, num_stages=1, spans=(LayerSpan(block=layer, count=share),))
     found = []
-    for part in context.parts:
-        paid_frac = 1 - (1 - part.compute_slowdown_frac) * context.plans.overlaps("data")[rows]
-        held = held_elements((run,), context.graph, part.table, rows)
-        link_frac = part.cluster.chip.calibration.link_frac
-        once = gradient_sync(held, context.plans.zero_stage[rows], part.places.at(rows), context.precision, link_frac)
-        update_s = share * cost_of(part.table.updates[layer]).compute_s[part.table.update_variant_of[rows]]
+    for pool in context.pools:
+        paid_frac = 1 - (1 - pool.compute_slowdown_frac) * context.plans.overlaps("data")[rows]
+        held = held_elements((run,), context.graph, pool.table, rows)
+        link_frac = pool.cluster.chip.calibration.link_frac
+        once = gradient_sync(held, context.plans.zero_stage[rows], pool.places.at(rows), context.precision, link_frac)
+        update_s = share * cost_of(pool.table.updates[layer]).compute_s[pool.table.update_variant_of[rows]]
         found.append(paid_frac * (once.reduce_s + once.gather_s)[:, 0] + update_s)
     return np.asarray(np.min(found, axis=0))

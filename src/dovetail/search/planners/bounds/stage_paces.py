@@ -129,7 +129,7 @@ def state_bytes(table: MemoryTable, block: int, rows: IntArray) -> FloatArray:
     elements, precision = table.elements[block].at(table.cuts.of_plan[rows]), table.precision
     kept: list[tuple[Owned, float, int]] = [
         (elements.parameters, precision.weight_bytes, 3),
-        (elements.gradients, precision.gradient_bytes if precision.are_gradients_standing else 0.0, 2),
+        (elements.gradients, precision.gradient_bytes if precision.has_persistent_gradients else 0.0, 2),
     ]
     chosen, state = table.choices.at(rows), (elements.parameters, elements.matrices, elements.factors)
     optimizer_bytes = 0.0 if chosen.offload_optimizer else optimizer_state_bytes(chosen, *state, precision)

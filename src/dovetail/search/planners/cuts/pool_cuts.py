@@ -1,4 +1,4 @@
-"""Layers by stage of one plan on a cluster of several parts: what each stage takes with so many, and the best cut."""
+"""Layers by stage of one plan on a cluster of several pools: what each stage takes with so many, and the best cut."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ MAX_MOVES = 48  # layers that are moved one after the other
 class PoolTable:
     """The fastest option for every stage and number of layers of one plan; its row, or -1 where nothing fits.
 
-    Numbers of layers that were not asked about have none either: they are known to be of no use (`parts`).
+    Numbers of layers that were not asked about have none either: they are known to be of no use (`pools`).
     """
 
-    plan: Plan  # with its stages on parts
+    plan: Plan  # with its stages on pools
     options: StageOptions
     row: IntArray  # stages by layers, from none on
     num_layers: int

@@ -1,4 +1,4 @@
-"""`dovetail plan` on a cluster of several parts: found, proven, written, and taken back."""
+"""`dovetail plan` on a cluster of several pools: found, proven, written, and taken back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.messages import holds
 SPEC = """\
 workload: {model: llama3-8b, global_batch: 32, seq: 4096}
 cluster:
-  parts: [{name: dgx-h100, devices: 8}, {name: dgx-a100, devices: 8}]
+  pools: [{name: dgx-h100, devices: 8}, {name: dgx-a100, devices: 8}]
   between: {bandwidth: 25 GB/s, latency: 8 us}
 space: {recompute: [none, full], zero_stage: 1, context_parallel: 1, interleave: 1, microbatch: [1, 2]}
 """
@@ -20,19 +20,19 @@ space: {recompute: [none, full], zero_stage: 1, context_parallel: 1, interleave:
 
 @pytest.fixture(scope="module")
 def spec(tmp_path_factory):
-    file = tmp_path_factory.mktemp("parts") / "mixed.yaml"
+    file = tmp_path_factory.mktemp("pools") / "mixed.yaml"
     file.write_text(SPEC, encoding="utf-8")
     return file
 
 
-def test_the_best_plan_gives_the_faster_part_more_layers_and_is_taken_back(dovetail, tmp_path, spec):
+def test_the_best_plan_gives_the_faster_pool_more_layers_and_is_taken_back(dovetail, tmp_path, spec):
     file = tmp_path / "best.yaml"
     ran = dovetail("plan", spec, "--plan-file", file, "--json")
     assert (ran.returncode, ran.stderr) == (0, "")
     said = json.loads(ran.stdout)
     assert said["gap_frac"] == 0
     assert said["proof"]["num_open"] == 0
-    fast, slow = said["best"]["parts"]
+    fast, slow = said["best"]["pools"]
     assert min(fast["num_layers"]) > max(slow["num_layers"])
     assert sum(fast["num_layers"]) + sum(slow["num_layers"]) == 32
     again = json.loads(dovetail("simulate", spec, "--plan", file, "--json").stdout)

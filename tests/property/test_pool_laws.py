@@ -1,4 +1,4 @@
-"""Laws of clusters of several parts: equal parts are one cluster, and what the search finds is the best of all cuts."""
+"""Laws of clusters of several pools: equal pools are one cluster, and what the search finds is the best of all cuts."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def part(name: str, num_devices: int, hbm_bytes: float = 80 * GIBI, called: str 
     return replace(made, chip=chip, name=called or name)
 
 
-def mixed(*parts: Cluster, between: Link = BETWEEN) -> HeterogeneousCluster:
-    return HeterogeneousCluster(name="mixed", parts=parts, between=between)
+def mixed(*pools: Cluster, between: Link = BETWEEN) -> HeterogeneousCluster:
+    return HeterogeneousCluster(name="mixed", pools=pools, between=between)
 
 
 def search(of: Workload, on: HeterogeneousCluster, space: PlanSpace) -> PlanSearchResult:
@@ -91,10 +91,10 @@ PLANS = st.builds(
 def test_equal_parts_joined_by_their_own_network_are_one_cluster(plan: Plan, num_first: int):
     of, whole = workload(10, 64), clusters["dgx-h100"].build(64)
     network = whole.topology.dimensions[-1].link
-    parts = (part("dgx-h100", 16 * num_first, called="a"), part("dgx-h100", 64 - 16 * num_first, called="b"))
+    pools = (part("dgx-h100", 16 * num_first, called="a"), part("dgx-h100", 64 - 16 * num_first, called="b"))
     graph = of.training_graph()
     one = training_step(graph, plan, whole, of.precision)
-    two = training_step(graph, plan, mixed(*parts, between=network), of.precision)
+    two = training_step(graph, plan, mixed(*pools, between=network), of.precision)
     assert two.step_s == pytest.approx(one.step_s, rel=1e-9)
     assert two.energy_j == pytest.approx(one.energy_j, rel=1e-9)
     assert two.bubble_s == pytest.approx(one.bubble_s, rel=1e-9)
@@ -103,7 +103,7 @@ def test_equal_parts_joined_by_their_own_network_are_one_cluster(plan: Plan, num
 
 @given(
     name=st.sampled_from(("1f1b", "gpipe", "interleaved", "zb-h1", "zb-v")),
-    stage_pool=st.lists(st.integers(0, 1), min_size=2, max_size=6).filter(lambda parts: len(set(parts)) == 2),
+    stage_pool=st.lists(st.integers(0, 1), min_size=2, max_size=6).filter(lambda pools: len(set(pools)) == 2),
     rounds=st.integers(2, 5),
     index=st.sampled_from(range(len(TRANSFER_FRACS))),
     draw=st.randoms(use_true_random=False),
@@ -125,16 +125,16 @@ def test_hand_overs_of_different_length_are_as_in_the_schedule_played_out(name, 
     )
     order = pipelines[name].order(shape)
     exact_s = played(order, times.chunk_times(order)).pipeline_s
-    closed_s = float(pipelines[name].pipeline_s(times, shape))
-    assert closed_s <= exact_s * (1 + 1e-9)
-    assert closed_s >= exact_s * (1 - pipelines[name].worst_short_frac[index] - 1e-9)
+    closed_form_s = float(pipelines[name].pipeline_s(times, shape))
+    assert closed_form_s <= exact_s * (1 + 1e-9)
+    assert closed_form_s >= exact_s * (1 - pipelines[name].worst_short_frac[index] - 1e-9)
 
 
 def best_of_all_s(of: Workload, on: HeterogeneousCluster, base: Plan) -> float:
-    """The fastest that fits of all orders of the parts, layers and recompute by stage, each evaluated by itself."""
+    """The fastest that fits of all orders of the pools, layers and recompute by stage, each evaluated by itself."""
     graph, found = of.training_graph(), []
-    counts = [each.num_devices * base.pipeline_parallel // base.num_devices for each in on.parts]
-    for order in permutations(range(len(on.parts))):
+    counts = [each.num_devices * base.pipeline_parallel // base.num_devices for each in on.pools]
+    for order in permutations(range(len(on.pools))):
         stage_pools = tuple(index for index in order for _ in range(counts[index]))
         for layers in splits(graph.num_layers, base.pipeline_parallel):
             for chosen in product(*(recomputes(POLICIES, n) for n in layers)):
@@ -165,7 +165,7 @@ def best_of_all_s(of: Workload, on: HeterogeneousCluster, base: Plan) -> float:
 def test_the_plan_found_is_the_best_of_all_orders_layers_and_recompute(num_layers, counts, hbm_bytes, schedule):
     of = workload(num_layers, 64)
     on = mixed(part("dgx-h100", counts[0], hbm_bytes[0]), part("dgx-a100", counts[1], hbm_bytes[1]))
-    roomy = mixed(*(part(each.name, each.num_devices, 640 * GIBI) for each in on.parts))
+    roomy = mixed(*(part(each.name, each.num_devices, 640 * GIBI) for each in on.pools))
     base = Plan(pipeline_parallel=sum(counts), microbatch=8, schedule=schedule)
     space = PlanSpace(
         pipeline_parallel=(sum(counts),), interleave=(1,), microbatch=(8,), recompute=POLICIES, schedule=(schedule,)
@@ -198,8 +198,8 @@ def test_no_layers_and_recompute_beat_the_bound(
     schedule, is_turned, overlaps, zero_stage, microbatch, policy, ends, draw
 ):
     plain = (part("dgx-h100", 16, 640 * GIBI), part("dgx-a100", 16, 640 * GIBI))
-    parts = (replace(one, chip=replace(one.chip, endpoint=name)) for one, name in zip(plain, ends, strict=True))
-    of, on = workload(14, 64), mixed(*parts)
+    pools = (replace(one, chip=replace(one.chip, endpoint=name)) for one, name in zip(plain, ends, strict=True))
+    of, on = workload(14, 64), mixed(*pools)
     graph, interleave = of.training_graph(), 2 if schedule in ("interleaved", "zb-v") else 1
     stage_pools = (1, 1, 0, 0) if is_turned else (0, 0, 1, 1)
     base = Plan(
@@ -214,7 +214,7 @@ def test_no_layers_and_recompute_beat_the_bound(
     )
     plans, codes = columns_of([base]), tuple(range(len(RECOMPUTE_POLICIES)))
     every = plan_context(graph, plans, on, of.precision)
-    lows = tuple(block_lower_bounds(graph, each.table) for each in every.parts)
+    lows = tuple(block_lower_bounds(graph, each.table) for each in every.pools)
     memory = memory_table(every.sharded, of.precision)
     low = stage_lower_bounds(every, np.zeros(1, dtype=np.int64), codes, lows, memory).on(stage_pools)
     [bound_s] = low.bounds_s(low.table_s)
