@@ -48,7 +48,7 @@ def measures_of(result: Outcome | Infeasible) -> Measures:
         Measure(key="mfu", label="Utilisation", shown=percent(result.mfu_frac), value=result.mfu_frac,
                 note="of the peak, by the model's own FLOP"),
         _memory(result),
-        Measure(key="energy", label="Energy a step", shown=format_energy_j(step.energy_j, 1), value=step.energy_j,
+        Measure(key="energy", label="Energy per step", shown=format_energy_j(step.energy_j, 1), value=step.energy_j,
                 is_less_better=True, note=f"{result.mean_w:.0f} W per device"),
     )  # fmt: skip
     return (*found, limit_of(result)) if result.elasticities else found

@@ -210,7 +210,7 @@ def _layers(graph: Graph, plan: Plan) -> str:
     if stages == 1:
         return ""
     if min(counts) == max(counts):
-        return f"{graph.num_layers} layers spread evenly over {stages} stages, {counts[0]} a stage"
+        return f"{graph.num_layers} layers spread evenly over {stages} stages, {counts[0]} per stage"
     by_count = ", ".join(f"{times} with {count}" for count, times in sorted(Counter(counts).items()))
     how = "as the plan says" if plan.layers_per_stage else "they do not divide, so the middle takes the rest"
     return f"{graph.num_layers} layers over {stages} stages: {by_count}; {how}"

@@ -23,10 +23,10 @@ def _head(record: Record) -> Table:
         ("sample", f"{record['seq']:,} {record['sample']}{_lengths(record)}" if record["seq"] > 1 else "no positions"),
         (
             "training",
-            f"{_flop(record['training_flop'])} a sample: forward {_flop(record['forward_flop'])},"
+            f"{_flop(record['training_flop'])} per sample: forward {_flop(record['forward_flop'])},"
             f" backward {_flop(record['backward_flop'])}",
         ),
-        ("activations", f"{format_bytes(record['activation_bytes'])} a sample in bf16, without recompute"),
+        ("activations", f"{format_bytes(record['activation_bytes'])} per sample in bf16, without recompute"),
         ("layers", f"{layers:,} in {counted(len(record['blocks']), 'block')}"),
         ("recorded", f"{record['recorded_operators']:,} operators with {record['tool']}{_kept(record)}"),
         *(("note", note) for note in record["notes"] if not any(note.endswith(why) for why in told)),

@@ -104,7 +104,7 @@ def _model_tables(record: Record) -> tuple[Table, ...]:
         ("layers", str(record["num_layers"])),
         ("sample", f"{record['seq']:,} {record['sample']} by default" if record["seq"] > 1 else record["sample"]),
         ("batch", f"{record['global_batch']:,} samples per step by default"),
-        ("training", f"{format_rate(record['model_flop'], 'FLOP')} a sample, forward and backward"),
+        ("training", f"{format_rate(record['model_flop'], 'FLOP')} per sample, forward and backward"),
         ("source", record["source"]),
         *(("note", note) for note in record["notes"]),
     )

@@ -34,7 +34,7 @@ def excess_rows(result: Infeasible, within: str = "") -> tuple[Entry, ...]:
     fullest = Figure(f"{within}stage", stage, str(stage))
     shorter = 0 if is_host else shorter_seq(result)
     return (
-        Figure(f"{within}lacking", "host" if is_host else "device"),
+        Figure(f"{within}exceeded_memory", "host" if is_host else "device"),
         fullest,
         phrase("{} on the host for a device", need, label="need")
         if is_host
@@ -86,7 +86,7 @@ def levers_list(result: Infeasible) -> FigureList:
 
     def figures(lever: Lever) -> Iterator[Figure | Phrase]:
         need = Figure("need_bytes", lever.need_bytes, format_bytes(lever.need_bytes))
-        of = labelled("of", lever.memory)
+        of = labelled("memory", lever.memory)
         yield Figure("fits", lever.fits, "fits" if lever.fits else "over", "")
         # where some lack memory of the host and others of the device, of which
         yield phrase("{} of {}" if says_where else "{}", need, of, label="need", align="r")

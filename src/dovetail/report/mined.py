@@ -204,7 +204,7 @@ def _job(report: MinedReport, answer: ChipAnswer, index: int) -> Iterator[Figure
     own, other = answer.jobs[index], report.reference.jobs[index]
     gain_frac = other.loss / own.loss - 1.0
     yield labelled("model", report.tasks[index].name, "model")
-    yield Figure("step_s", own.step_s, format_s(own.step_s), "a step")
+    yield Figure("step_s", own.step_s, format_s(own.step_s), "step")
     yield Figure("figure", own.figure, _figure(own.figure), report.metric_name)
     yield Figure("gain_frac", gain_frac, gain(gain_frac), phrase("over {}", report.base))
     yield Figure("energy_j", own.energy_j)

@@ -32,7 +32,7 @@ from dovetail.report.figures import (
     phrase,
 )
 from dovetail.report.goodput import budget_rows, goodput_rows
-from dovetail.report.labels import AXIS_LABELS, counted, gain, number, one_of, percent, plan_in_brief, seconds
+from dovetail.report.labels import AXIS_LABELS, counted, gain, number, percent, plan_in_brief, seconds
 from dovetail.report.levers import excess_rows, levers_list
 from dovetail.report.limits import limited_by
 from dovetail.report.measured import measured_tables
@@ -154,10 +154,10 @@ def _energy_rows(outcome: Outcome) -> Iterator[Entry]:
     tdp = " or ".join(f"{chip.tdp_w:.0f}" for chip in chips_of(outcome.cluster))
     clock = Figure("time.clock_frac", clock_frac, percent(clock_frac, 0))
     yield phrase(
-        "{} a step, {} {}; {} W per device of {} W{}",
+        "{} per step, {} per {}; {} W per device of {} W{}",
         Figure("energy_j", energy_j, format_energy_j(energy_j, 1)),
         each,
-        one_of(sample),
+        sample.removesuffix("s"),
         Figure("mean_w", outcome.mean_w, f"{outcome.mean_w:.0f}"),
         TextOnly("tdp_w", tdp),
         phrase(", clock at {}", clock) if clock_frac < 1 else "",
@@ -206,7 +206,7 @@ def _title(result: Outcome | Infeasible, name: str) -> Phrase:
     what = phrase(
         "{} on {}",
         labelled("workload.model", result.workload.model.name),
-        TextOnly("devices of every part", devices) if len(chips_of(result.cluster)) > 1 else num_devices,
+        TextOnly("devices of every pool", devices) if len(chips_of(result.cluster)) > 1 else num_devices,
     )
     return phrase("{}: {}", labelled("name", name), what) if name else what
 
@@ -217,7 +217,7 @@ def _question_rows(result: Outcome | Infeasible, num_parameters: Part) -> tuple[
     each: Part = phrase(" x {}", Figure("workload.seq", workload.seq, f"{workload.seq:,}")) if workload.seq > 1 else ""
     return (
         phrase(
-            "{} parameters, {}{} {} a step, {}, {}",
+            "{} parameters, {}{} {} per step, {}, {}",
             num_parameters,
             batch,
             each,

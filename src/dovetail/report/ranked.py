@@ -113,8 +113,8 @@ def most_lost(one: Ranked, *, has_amount: bool = True) -> Part:
     if not one.breakdown or one.breakdown[0].over_best_frac < NOTHING_FRAC:
         return ""
     worst = one.breakdown[0]
-    part = Figure("losses[0].part", worst.component, PART_WORDS.get(worst.component, worst.component))
-    amount = Figure("losses[0].over_best_frac", worst.over_best_frac, gain(worst.over_best_frac))
+    part = Figure("breakdown[0].component", worst.component, PART_WORDS.get(worst.component, worst.component))
+    amount = Figure("breakdown[0].over_best_frac", worst.over_best_frac, gain(worst.over_best_frac))
     return phrase("{} {}", part, amount) if has_amount else part
 
 

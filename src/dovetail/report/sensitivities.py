@@ -51,7 +51,7 @@ def sensitivity_figures(found: Sensitivity, base: Chip) -> Figures:
         FigureTable(
             rows=(
                 Figure("sensitivity.without_limits", _relaxed_record(found.without_limits, base)),
-                Figure("sensitivity.together", _relaxed_record(found.together, base)),
+                Figure("sensitivity.jointly_binding", _relaxed_record(found.together, base)),
             )
         ),
     )
@@ -84,7 +84,7 @@ def _together(found: Sensitivity) -> Iterator[Part]:
         yield phrase(
             "none binds alone; {} bind together: {} without them{}",
             " and ".join(_NAMES[name] for name in some.names),
-            Figure("sensitivity.together.gain_frac", some.gain_frac, gain(some.gain_frac)),
+            Figure("sensitivity.jointly_binding.gain_frac", some.gain_frac, gain(some.gain_frac)),
             _unsettled(some),
         )
     yield phrase(

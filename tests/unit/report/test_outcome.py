@@ -175,7 +175,7 @@ def test_overlap_is_stated_for_the_axes_in_use(outcome):
 
 
 def test_even_and_uneven_layers_are_told_apart(outcome):
-    assert "32 layers spread evenly over 4 stages, 8 a stage" in assumptions(outcome)
+    assert "32 layers spread evenly over 4 stages, 8 per stage" in assumptions(outcome)
     uneven = replace(outcome, plan=replace(outcome.plan, layers_per_stage=(7, 9, 9, 7)))
     assert "32 layers over 4 stages: 2 with 7, 2 with 9; as the plan says" in assumptions(uneven)
 

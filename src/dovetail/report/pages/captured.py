@@ -16,9 +16,11 @@ def captured_page(record: Record, sentence: str) -> Page:
         sentence=sentence,
         cards=(
             Card(label="Parameters", value=format_count(record["num_parameters"])),
-            Card(label="Training", value=format_rate(record["training_flop"], "FLOP"), note="a sample"),
+            Card(label="Training", value=format_rate(record["training_flop"], "FLOP"), note="per sample"),
             Card(
-                label="Activations", value=format_bytes(record["activation_bytes"]), note="a sample, kept for backward"
+                label="Activations",
+                value=format_bytes(record["activation_bytes"]),
+                note="per sample, kept for backward",
             ),
         ),
         sections=(

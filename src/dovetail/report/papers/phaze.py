@@ -117,7 +117,7 @@ def _placements(terms: str, models: Sequence[Record]) -> Table:
         gap = f"{100 * ours['gap_frac']:.1f} %" if ours else "-"
         rows.append((one["reported_as"], *cells, gap, f"{gain:.2f}" if gain else "-"))
     return Table(
-        title=f"PHAZE's models on its TPU v4, {terms} terms: sequences a second",
+        title=f"PHAZE's models on its TPU v4, {terms} terms: sequences per second",
         columns=("model", "experts", "GiB", "seq/s", "ours", "GiB", "seq/s", "gap", "gain"),
         rows=tuple(rows),
         align="llrrlrrrr",
