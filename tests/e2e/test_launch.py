@@ -77,7 +77,7 @@ def test_options_of_simulate_are_options_here(dovetail):
     ("arguments", "words"),
     [
         ((SPEC,), "--framework is missing; known: deepspeed, megatron-lm, torchtitan"),
-        ((SPEC, "--framework", "megatron"), "did you mean megatron-lm"),
+        ((SPEC, "--framework", "megatorn"), "did you mean megatron-lm"),
         ((SPEC, "--framework", "deepspeed", "--plan", "nope"), "no plan is named 'nope'"),
         (("nowhere.yaml", "--framework", "deepspeed"), "there is no file"),
         ((SPEC, "--framework", "deepspeed", "--out", "nowhere/x.sh"), "there is no folder"),

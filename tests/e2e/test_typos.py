@@ -28,7 +28,7 @@ TYPOS = {
     f"plan {SMALL} --fix zerostage=1": "zero_stage",
     f"plan {SMALL} --fix recompute=ful": "full",
     f"plan {SMALL} --forbid pipelin": "pipeline",
-    "launch examples/my-cluster.yaml --framework megatron": "megatron-lm",
+    "launch examples/my-cluster.yaml --framework megatorn": "megatron-lm",
     "op matmull 8 8 8 --chip h200": "matmul",
     "op matmul 8 8 8 --chip h100sxm": "h100-sxm",
     "op matmul 8 8 8 --chip h200 --dtype bf17": "bf16",
