@@ -76,7 +76,7 @@ def surface() -> dict[str, list[str]]:
     for command, options in options_of().items():
         for option in options:
             found[option].append(f"an option of dovetail {command}".rstrip())
-    for request in _below(Request):
+    for request in (one for one in _below(Request) if one.__module__.startswith("dovetail.")):
         for each in request.parameters:
             found[each.name].append(f"an argument of dovetail.{request.function.__name__}")
     for shape in _shapes():

@@ -145,7 +145,7 @@ def test_results_of_validate_in_old_keys_are_read(tmp_path: Path) -> None:
 def test_an_option_is_read_by_its_old_name_and_told_by_its_new_one(request_type: type, name: str, old: str) -> None:
     import typer
 
-    from dovetail.cli.options import command
+    from dovetail.cli.options import add_options, command
 
     asked = []
     app = typer.Typer()
@@ -154,7 +154,9 @@ def test_an_option_is_read_by_its_old_name_and_told_by_its_new_one(request_type:
         """Runs."""
         asked.append(getattr(request, name))
 
-    app.command()(command(request_type)(run))
+    made = command(request_type)(run)
+    add_options(made)
+    app.command()(made)
     words = ["ace"] if request_type is ReproduceRequest else []
     for typed in ([old], [f"--{name.replace('_', '-')}"], []):
         assert CliRunner().invoke(app, [*words, *typed]).exit_code == 0

@@ -73,7 +73,7 @@ def test_the_peak_of_a_layer_is_near_what_the_step_model_keeps_and_passes(name, 
     and so do the layer's output and the gradients on the residual path."""
     block = layer(name)
     degrees = {axis: np.ones(1, np.int64) for axis in Axis}
-    held = block_memory(block, policy, Precision(), frameworks["megatron"], degrees)  # products add to gradients
+    held = block_memory(block, policy, Precision(), frameworks["megatron-lm"], degrees)  # products add to gradients
     known_bytes = float(held.kept_bytes + held.passing_bytes)
     forward = block.ops.phase == Phase.FORWARD
     largest_bytes = 2.0 * float(block.ops.output_elements[forward].max())
