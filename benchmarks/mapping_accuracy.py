@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.bar import REPOSITORY, reference_data
 from dovetail.accuracy.measurements import Measurements
 from dovetail.cost.mapping.convolution import convolution_shapes
-from dovetail.cost.mapping.mapper import mapped_table
+from dovetail.cost.mapping.mapper import MappedTable, mapped_table
 from dovetail.cost.mapping.simulators import scale_sim_cycles, zigzag_cycles, zigzag_energy_j
 from dovetail.cost.mapping.tables import (
     ArrayChips,
@@ -25,17 +25,17 @@ from dovetail.cost.mapping.tables import (
     product_shapes,
 )
 from dovetail.cost.mapping.vector_work import (
-    REGISTER_ELEMENTS,
     TPU_V4_FP16,
-    ConvertedProducts,
+    ConvertedOperands,
+    compiled_product_s,
     compiler_tiles,
-    converted_product_s,
+    conversion_slots,
     least_visit_tiles,
     operand_visits,
 )
 from dovetail.cost.systolic import convolution_product
 from dovetail.files.measurements import load_measurements
-from dovetail.units import BITS_PER_BYTE, GIGA, MEBI, MEGA, MICRO, PERCENT, PICO
+from dovetail.units import BITS_PER_BYTE, GIGA, KIBI, MEBI, MEGA, MICRO, PERCENT, PICO
 from dovetail.workload.graph import BoolArray, FloatArray
 
 SCALE_SIM = REPOSITORY / "src/dovetail/accuracy/data/array-sims/dse_peer_runs.csv"
@@ -45,7 +45,7 @@ MAPPERS = REPOSITORY / "tests/data/array_mappers.csv"
 TILES, PRODUCTS = "third_party/tpu_v4_fp16_tiles.csv", "third_party/tpu_measured_gemm.csv"
 CLOCK_HZ = 1.05 * GIGA  # TPU v4 (Jouppi et al., ISCA 2023)
 MACS_PER_S = 8 * 128 * 128 * CLOCK_HZ  # two cores of four arrays
-VMEM_BYTES = 2 * 16 * MEBI  # of both cores (JAX, TPU info)
+NUM_LANES = 2 * 8 * 128.0  # two cores of 128 lanes x 8 sublanes
 NUM_FOLDS = 5
 RATIOS = np.arange(1.0, 4.0, 0.02)  # of visits, tried one by one
 NUM_REWEIGHTED = 30
@@ -211,59 +211,89 @@ def sunstone_scores(table: Measurements) -> list[Score]:
     return found
 
 
+def tpu_v4() -> ArrayChips:
+    """Two cores as one: VMEM at 22 times HBM (scaling book), CMEM and HBM as the profiles have them for each core."""
+    hbm_bytes_per_s = 2 * 614 * GIGA
+    return array_chips(
+        levels=((2 * 16 * MEBI, 22 * hbm_bytes_per_s), (128 * MEBI, 2 * 2151 * GIGA)),
+        dataflows=(Dataflow.WEIGHT_STATIONARY,),
+        num_arrays=8.0,
+        num_rows=128.0,
+        num_cols=128.0,
+        clock_hz=CLOCK_HZ,
+        core_buffer_bytes=128 * KIBI,  # accumulators: an estimate, eight times as much changes nothing here
+        hbm_bytes_per_s=hbm_bytes_per_s,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """Products of one TPU v4 in fp16 with their times."""
+    """Products of one TPU v4 in fp16 with their times, mapped onto it."""
 
-    shapes: ProductShapes
+    table: MappedTable
     time_s: FloatArray
+    mapped_s: FloatArray
 
     def __len__(self) -> int:
         return len(self.time_s)
 
+    @property
+    def shapes(self) -> ProductShapes:
+        return self.table.shapes
+
+    @property
+    def vmem_bytes(self) -> FloatArray:
+        return self.table.chips.memories[0].capacity_bytes
+
     def part(self, which: BoolArray) -> Timed:
-        return Timed(shapes=self.shapes.rows(np.flatnonzero(which)), time_s=self.time_s[which])
+        return timed_products(self.shapes.rows(np.flatnonzero(which)), self.time_s[which])
+
+
+def timed_products(shapes: ProductShapes, time_s: FloatArray) -> Timed:
+    table = mapped_table(shapes, tpu_v4())
+    return Timed(table=table, time_s=time_s, mapped_s=table.time_s()[:, 0])
 
 
 def timed(table: Measurements, column: str) -> Timed:
     m, n, k = (table.counts(c).astype(np.float64) for c in ("m", "n", "k"))
-    return Timed(shapes=product_shapes(m, n, k), time_s=table.positive(column) * MICRO)
+    return timed_products(product_shapes(m, n, k), table.positive(column) * MICRO)
 
 
-def predicted_s(rows: Timed, tiles: tuple[FloatArray, FloatArray], constants: ConvertedProducts) -> FloatArray:
-    return converted_product_s(rows.shapes, tiles, constants, MACS_PER_S, CLOCK_HZ)
+def predicted_s(rows: Timed, constants: ConvertedOperands) -> FloatArray:
+    """With the mapper's own tiles and the compiler's stated loss."""
+    return compiled_product_s(rows.table, constants, np.array([NUM_LANES]))[:, 0]
 
 
-def own_tiles(rows: Timed, constants: ConvertedProducts) -> tuple[FloatArray, FloatArray]:
-    return compiler_tiles(rows.shapes, VMEM_BYTES, constants)
+def with_tiles_s(rows: Timed, tiles: tuple[FloatArray, FloatArray], visit_slots: float) -> FloatArray:
+    """Where tiles are known: products at peak plus visits, one constant."""
+    visits_s = operand_visits(rows.shapes, *tiles) / (NUM_LANES * CLOCK_HZ)
+    return np.asarray(rows.shapes.macs / MACS_PER_S + visit_slots * visits_s)
 
 
-def fitted_visit_cycles(rows: Timed, tiles: tuple[FloatArray, FloatArray]) -> float:
-    """Clocks of one core per visited element, where tiles are known: one constant, products at peak beside it."""
-    visits_s = operand_visits(rows.shapes, *tiles) / 2 / CLOCK_HZ
-    rest_s = rows.time_s - rows.shapes.macs / MACS_PER_S
-    order = np.argsort(rest_s / visits_s)  # the weighted median minimises the mean absolute relative error
+def fitted_visit_slots(rows: Timed, tiles: tuple[FloatArray, FloatArray]) -> float:
+    """Slots per visited element, where tiles are known: the weighted median minimises the mean absolute error."""
+    visits_s = operand_visits(rows.shapes, *tiles) / (NUM_LANES * CLOCK_HZ)
+    slots = (rows.time_s - rows.shapes.macs / MACS_PER_S) / visits_s
+    order = np.argsort(slots)
     weights = np.cumsum((visits_s / rows.time_s)[order])
-    return float((rest_s / visits_s)[order][np.searchsorted(weights, weights[-1] / 2)])
+    return float(slots[order][np.searchsorted(weights, weights[-1] / 2)])
 
 
-def fitted_constants(rows: Timed, visit_cycles_per_element: float, *, has_result: bool = True) -> ConvertedProducts:
-    """Launch, the compiler's ratio of visits and a result's clocks, where tiles are the mapper's own."""
+def fitted_constants(rows: Timed, visit_slots: float, *, has_result: bool = True) -> ConvertedOperands:
+    """Launch, the compiler's ratio of visits and slots of a result, where tiles are the mapper's own."""
     best, least_frac = TPU_V4_FP16, np.inf
-    work = rows.shapes.macs / MACS_PER_S
-    results_s = rows.shapes.b * rows.shapes.m * rows.shapes.n / 2 / CLOCK_HZ
+    per_slot_s = 1 / (NUM_LANES * CLOCK_HZ)
+    results_s = rows.shapes.b * rows.shapes.m * rows.shapes.n * per_slot_s
+    columns = np.stack([np.ones(len(rows)), results_s][: 1 + has_result], axis=1)
     for ratio in RATIOS:
-        one = replace(TPU_V4_FP16, visits_ratio=float(ratio), visit_cycles_per_element=visit_cycles_per_element)
-        visits = operand_visits(rows.shapes, *own_tiles(rows, one))
-        known_s = work + visit_cycles_per_element * visits / 2 / CLOCK_HZ
-        columns = np.stack([np.ones(len(rows)), results_s][: 1 + has_result], axis=1)
-        # what is known is taken off, and errors stay relative to what was measured
+        one = replace(TPU_V4_FP16, visits_ratio=float(ratio), visit_slots=visit_slots, result_slots=0.0)
+        slots = conversion_slots(rows.shapes, compiler_tiles(rows.shapes, rows.vmem_bytes, one), one)[:, 0]
+        known_s = rows.mapped_s + slots * per_slot_s
         found = _least_rest(columns, rows.time_s - known_s, rows.time_s)
         error = float(np.abs((known_s + columns @ found) / rows.time_s - 1).mean())
         if error < least_frac:
             least_frac = error
-            result = float(found[1]) if has_result else 0.0
-            best = replace(one, launch_s=float(found[0]), result_cycles_per_element=result)
+            best = replace(one, launch_s=float(found[0]), result_slots=float(found[1]) if has_result else 0.0)
     return best
 
 
@@ -279,50 +309,45 @@ def _least_rest(columns: FloatArray, rest: FloatArray, whole: FloatArray) -> Flo
     return found
 
 
-def five_fold_s(rows: Timed, fit: Callable[[Timed], ConvertedProducts]) -> FloatArray:
+def five_fold_s(rows: Timed, fit: Callable[[Timed], ConvertedOperands]) -> FloatArray:
     """Each row by constants fitted on the four fifths that it is not in."""
     fold = np.random.default_rng(0).permutation(len(rows)) % NUM_FOLDS
     found = np.zeros(len(rows))
     for one in range(NUM_FOLDS):
-        constants, held = fit(rows.part(fold != one)), rows.part(fold == one)
-        found[fold == one] = predicted_s(held, own_tiles(held, constants), constants)
+        found[fold == one] = predicted_s(rows.part(fold == one), fit(rows.part(fold != one)))
     return found
 
 
 def tpu_scores(profiles: Measurements, products: Measurements) -> list[Score]:
     """A TPU v4 in fp16: XLA's tiles known, and the mapper's own with a stated loss of the compiler."""
-    known = timed(profiles, "time_us")
+    known, rows = timed(profiles, "time_us"), timed(products, "time_us_avg")
     tiles = (profiles.numbers("tiles_m"), profiles.numbers("tiles_n"))
-    visit = fitted_visit_cycles(known, tiles)
-    plain = replace(TPU_V4_FP16, visit_cycles_per_element=visit, result_cycles_per_element=0.0, launch_s=0.0)
-    name = f"TPU v4, XLA's tiles: {visit * REGISTER_ELEMENTS:.2f} clocks per 1,024"
-    found = [score(name, predicted_s(known, tiles, plain), known.time_s, "products at peak plus visits; 1 constant")]
-    rows = timed(products, "time_us_avg")
+    slots = fitted_visit_slots(known, tiles)
+    name = f"TPU v4, XLA's tiles: {slots:.2f} slots per visit"
+    found = [score(name, with_tiles_s(known, tiles, slots), known.time_s, "products at peak plus visits; 1 constant")]
     for has_result in (False, True):
 
-        def fit(part: Timed, has_result: bool = has_result) -> ConvertedProducts:
-            return fitted_constants(part, visit, has_result=has_result)
+        def fit(part: Timed, has_result: bool = has_result) -> ConvertedOperands:
+            return fitted_constants(part, slots, has_result=has_result)
 
         one = fit(rows)
         figures = f"launch {one.launch_s / MICRO:.3f} us, visits x{one.visits_ratio:.2f}"
-        figures += f", {one.result_cycles_per_element * REGISTER_ELEMENTS:.2f} clocks per 1,024 results"
+        figures += f", {one.result_slots:.2f} slots per result"
         label = f"TPU v4, own tiles, {2 + has_result} constants"
-        found.append(score(label, predicted_s(rows, own_tiles(rows, one), one), rows.time_s, figures))
+        found.append(score(label, predicted_s(rows, one), rows.time_s, figures))
         found.append(score(".. five-fold", five_fold_s(rows, fit), rows.time_s, ""))
-        judged = predicted_s(known, own_tiles(known, one), one)
+        judged = predicted_s(known, one)
         found.append(score(".. judged on the 100 profiles", judged, known.time_s, "no rule for XLA's tiles transfers"))
-    shipped = predicted_s(rows, own_tiles(rows, TPU_V4_FP16), TPU_V4_FP16)
-    found.append(score("TPU v4, constants that ship", shipped, rows.time_s, ""))
+    found.append(score("TPU v4, constants that ship", predicted_s(rows, TPU_V4_FP16), rows.time_s, ""))
     return found + loss_lines(known, tiles, rows)
 
 
 def loss_lines(known: Timed, tiles: tuple[FloatArray, FloatArray], rows: Timed) -> list[Score]:
     """What the compiler loses beyond the mapper's bound, in visits where tiles are known and in time elsewhere."""
-    best = operand_visits(known.shapes, *least_visit_tiles(known.shapes, VMEM_BYTES))
-    ratio = operand_visits(known.shapes, *tiles) / best
-    found = [_interval("visits of XLA over the mapper's", ratio)]
+    least = operand_visits(known.shapes, *least_visit_tiles(known.shapes, known.vmem_bytes))[:, 0]
+    found = [_interval("visits of XLA over the mapper's", operand_visits(known.shapes, *tiles) / least)]
     for name, one in (("615 products", rows), ("100 profiles", known)):
-        bound_s = predicted_s(one, least_visit_tiles(one.shapes, VMEM_BYTES), TPU_V4_FP16)
+        bound_s = predicted_s(one, replace(TPU_V4_FP16, visits_ratio=1.0))
         found.append(_interval(f"time over the mapper's bound, {name}", one.time_s / bound_s))
     return found
 

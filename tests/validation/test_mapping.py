@@ -17,6 +17,7 @@ from benchmarks.mapping_accuracy import (
     tpu_scores,
     zigzag_scores,
 )
+from dovetail.cost.mapping.vector_work import COMPILER_LOSS, COMPILER_LOSS_UNALIGNED
 from dovetail.files.measurements import load_measurements
 
 
@@ -61,3 +62,9 @@ def test_a_tpu_v4_in_fp16_is_met_with_tiles_known_and_with_our_own():
     assert own.mean_frac <= 0.13
     assert own_folds.mean_frac <= 0.14
     assert named(found)["TPU v4, constants that ship"].mean_frac <= 0.08
+    for name, (low, middle, high) in (
+        ("615 products", COMPILER_LOSS),
+        ("100 profiles", COMPILER_LOSS_UNALIGNED),
+    ):
+        stated = f"median {middle:.2f}, 80 % between {low:.2f} and {high:.2f}"
+        assert named(found)[f"time over the mapper's bound, {name}"].assumes == stated

@@ -11,82 +11,92 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.cost.mapping.mapper import MappedTable
 from dovetail.cost.mapping.memory_level import PARTIAL_BYTES, SLAB, tile_counts
-from dovetail.cost.mapping.tables import ProductShapes
+from dovetail.cost.mapping.tables import ProductShapes, distinct_rows
 from dovetail.units import MICRO
 from dovetail.workload.graph import FloatArray
 
 
-def operand_visits(shapes: ProductShapes, num_tiles_m: FloatArray, num_tiles_n: FloatArray) -> FloatArray:
-    """Operand elements brought in for all tiles of results: inputs for each column of tiles, weights for each row."""
-    s = shapes
-    return np.asarray(s.b * (s.m * s.k * num_tiles_n + s.k * s.n * num_tiles_m))
-
-
-def least_visit_tiles(shapes: ProductShapes, capacity_bytes: float) -> tuple[FloatArray, FloatArray]:
-    """How many tiles of results m and n are cut into for the fewest operand visits, in a memory of that size."""
-    s = shapes
-    counts = tile_counts(float(s.m.max()))
-    num_m = np.minimum(counts, s.m[:, None])
-    tile_m = np.ceil(s.m[:, None] / num_m)
-    slab = 2 * (s.operand_bytes * np.minimum(s.k, SLAB))[:, None]
-    tile_n = np.minimum(np.floor((capacity_bytes - slab * tile_m) / (PARTIAL_BYTES * tile_m + slab)), s.n[:, None])
-    num_n = np.where(tile_n >= 1, np.ceil(s.n[:, None] / np.maximum(tile_n, 1.0)), np.inf)
-    chosen = (s.m[:, None] * num_n + s.n[:, None] * num_m).argmin(axis=1)[:, None]
-    num_tiles_m, num_tiles_n = (np.take_along_axis(table, chosen, axis=1)[:, 0] for table in (num_m, num_n))
-    return num_tiles_m, num_tiles_n
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvertedProducts:
-    """Constants of a chip whose vector unit converts operands at every visit, in clocks of one core."""
+class ConvertedOperands:
+    """Constants of products whose operands the vector unit converts; a slot is one lane for one clock."""
 
-    visit_cycles_per_element: float
-    result_cycles_per_element: float
+    visit_slots: float  # of an operand element, each time a tile asks for it
+    result_slots: float  # of a result element
     visits_ratio: float  # the compiler's visits along an extent, over the mapper's
+    least_tile: float  # no tile is smaller along an extent
     launch_s: float
-    visit_tile: float  # no tile is smaller along an extent
 
 
-REGISTER_ELEMENTS = 8 * 128  # of a vector register of a TPU, 8 sublanes of 128 lanes
-# Fitted by `python -m benchmarks.mapping_accuracy`, which prints errors and intervals beside each.
-TPU_V4_FP16 = ConvertedProducts(
-    visit_cycles_per_element=7.95
-    / REGISTER_ELEMENTS,  # 100 XLA profiles of one TPU v4, tiles known (SCALE-Sim-validation, 45818f1)
-    result_cycles_per_element=11.95 / REGISTER_ELEMENTS,  # 615 products of the same chip, means of 20 runs (the same)
-    visits_ratio=1.68,  # the same 615; the compiler's loss beyond the mapper's bound
-    launch_s=1.04 * MICRO,  # the same 615: what products below 128 cubed take
-    visit_tile=128.0,  # lanes of a TPU's vector register, and the width of its array
+# Fitted by `python -m benchmarks.mapping_accuracy`, which prints errors and intervals beside each. All are of one
+# TPU v4 in fp16: XLA profiles and means of 20 runs of SCALE-Sim-validation, commit 45818f1.
+TPU_V4_FP16 = ConvertedOperands(
+    visit_slots=7.95,  # 100 profiles, tiles known
+    result_slots=12.07,  # 615 products
+    visits_ratio=1.66,  # the same 615: the compiler's loss beyond the mapper's tiles
+    least_tile=128.0,  # lanes of a vector register, and the width of an array (Jouppi et al., ISCA 2023)
+    launch_s=0.56 * MICRO,  # the same 615: what the smallest take beside the fill of an array
 )
 # Measured time over the mapper's bound (its own tiles, all else equal), least, median and most of the middle 80 %: what
-# XLA loses. On 615 products of multiples of 16, and on 100 profiles most of whose extents are odd.
+# XLA loses. On 615 products of multiples of 16, and on 100 profiles whose extents are mostly no multiples of 128.
 COMPILER_LOSS = (0.98, 1.12, 1.39)
-COMPILER_LOSS_UNALIGNED = (1.23, 1.72, 3.03)
-TPU_V4_CORES = 2.0  # each with its vector unit (Jouppi et al., ISCA 2023, table 4)
+COMPILER_LOSS_UNALIGNED = (1.18, 1.68, 2.93)
 
 
-def converted_product_s(
-    shapes: ProductShapes,
-    num_tiles: tuple[FloatArray, FloatArray],
-    constants: ConvertedProducts,
-    macs_per_s: float,
-    clock_hz: float,
-    num_cores: float = TPU_V4_CORES,
-) -> FloatArray:
-    """Launch, products at peak, and the vector unit's visits and results, one after another."""
-    visits = operand_visits(shapes, *num_tiles)
-    results = shapes.b * shapes.m * shapes.n
-    vector_cycles = (
-        constants.visit_cycles_per_element * visits + constants.result_cycles_per_element * results
-    ) / num_cores
-    return np.asarray(constants.launch_s + shapes.macs / macs_per_s + vector_cycles / clock_hz)
+def operand_visits(shapes: ProductShapes, num_tiles_m: FloatArray, num_tiles_n: FloatArray) -> FloatArray:
+    """Operand elements brought in for all tiles of results: inputs for each column of tiles, weights for each row.
+
+    Counts of tiles may have further axes after that of the products.
+    """
+    b, m, n, k = (column.reshape(-1, *(1,) * (num_tiles_m.ndim - 1)) for column in _extents(shapes))
+    return np.asarray(b * (m * k * num_tiles_n + k * n * num_tiles_m))
+
+
+def _extents(shapes: ProductShapes) -> tuple[FloatArray, ...]:
+    return shapes.b, shapes.m, shapes.n, shapes.k
+
+
+def least_visit_tiles(shapes: ProductShapes, capacity_bytes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """How many tiles of results m and n are cut into for the fewest operand visits: products by memories."""
+    _, m, n, k = (column[:, None, None] for column in _extents(shapes))
+    num_m = np.minimum(tile_counts(float(shapes.m.max())), m)
+    tile_m = np.ceil(m / num_m)
+    slab_bytes = 2 * shapes.operand_bytes[:, None, None] * np.minimum(k, SLAB)
+    room_bytes = capacity_bytes[None, :, None] - slab_bytes * tile_m
+    tile_n = np.minimum(np.floor(room_bytes / (PARTIAL_BYTES * tile_m + slab_bytes)), n)
+    num_n = np.where(tile_n >= 1, np.ceil(n / np.maximum(tile_n, 1.0)), np.inf)
+    chosen = (m * num_n + n * num_m).argmin(axis=2)[:, :, None]
+    whole = np.broadcast_to(num_m, num_n.shape)
+    return np.take_along_axis(whole, chosen, axis=2)[..., 0], np.take_along_axis(num_n, chosen, axis=2)[..., 0]
 
 
 def compiler_tiles(
-    shapes: ProductShapes, capacity_bytes: float, constants: ConvertedProducts
+    shapes: ProductShapes, capacity_bytes: FloatArray, constants: ConvertedOperands
 ) -> tuple[FloatArray, FloatArray]:
     """Tiles that a compiler is taken to choose: more visits than the mapper's by a constant, down to its least tile."""
     least = least_visit_tiles(shapes, capacity_bytes)
-    most = (np.ceil(extent / constants.visit_tile) for extent in (shapes.m, shapes.n))
+    most = (np.ceil(extent[:, None] / constants.least_tile) for extent in (shapes.m, shapes.n))
     num_m, num_n = (np.minimum(limit, constants.visits_ratio * count) for limit, count in zip(most, least, strict=True))
     return num_m, num_n
+
+
+def conversion_slots(
+    shapes: ProductShapes, num_tiles: tuple[FloatArray, FloatArray], constants: ConvertedOperands
+) -> FloatArray:
+    """Vector slots of a product's conversions, whatever tiles it runs with."""
+    visits = operand_visits(shapes, *num_tiles)
+    results = (shapes.b * shapes.m * shapes.n).reshape(-1, *(1,) * (visits.ndim - 1))
+    return np.asarray(constants.visit_slots * visits + constants.result_slots * results)
+
+
+def compiled_product_s(table: MappedTable, constants: ConvertedOperands, num_lanes: FloatArray) -> FloatArray:
+    """Products by chips: launch, the mapping's time, and conversions of operands one after another.
+
+    Tiles of results are those of the memory nearest the arrays, with the compiler's loss; chips have `num_lanes` lanes.
+    """
+    first, of_chip = distinct_rows(table.chips.memories[0].capacity_bytes)
+    capacity_bytes = table.chips.memories[0].capacity_bytes[first]
+    slots = conversion_slots(table.shapes, compiler_tiles(table.shapes, capacity_bytes, constants), constants)
+    vector_s = slots[:, of_chip] / (num_lanes * table.chips.clock_hz)
+    return np.asarray(constants.launch_s + table.time_s() + vector_s)
