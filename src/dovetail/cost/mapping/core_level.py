@@ -2,8 +2,8 @@
 
 A work item is what one array does with one tile in its buffer. Five mappings say which tile that is and which dataflow
 the array runs on it; what is stationary in the PEs lies in their registers. Candidates are tiles of fixed sizes (an
-array's width times powers of two, and a whole, a half and a third of an extent), so neither capacity nor bandwidth nor
-the number of arrays changes what a candidate costs other than for the better: the laws of the tests are theorems.
+array's width times powers of two) and extents cut into a few equal tiles, so neither capacity nor bandwidth nor the
+number of arrays changes what a candidate costs other than for the better: the laws of the tests are theorems.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
 SPLITS = (1.0, 2.0, 4.0, 8.0, 16.0)  # parts of what streams, while work items are fewer than arrays
 NESTED_FRAC = 0.25  # of the memory above the cores that their tiles may take: what is left holds its own tiles
-BELOW = (-4, -2, -1)  # tiles narrower than an array, in powers of two: for buffers too small for its width
-SHARES = (2.0, 3.0)  # a half and a third of an extent, beside the whole
+BELOW = (-3, -1)  # tiles narrower than an array, in powers of two: for buffers too small for its width
+COUNTS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0)  # equal tiles that an extent is cut into
+COARSE = 3  # tiles within so many doublings of an extent are left to COUNTS, which has all of up to 2^3
 CHUNK = 1 << 16  # candidates costed at once: about what a processor's cache holds
 
 _OS, _WS, _IS = Dataflow.OUTPUT_STATIONARY, Dataflow.WEIGHT_STATIONARY, Dataflow.INPUT_STATIONARY
@@ -216,8 +217,8 @@ def _chunks(mapping: CoreMapping, bases: _Bases, feeds: _Feeds, allowed: IntArra
     """Rows whose grids of tiles are equally long, in the order of their bases, few enough to stay in a cache."""
     of_p, of_q, unit_p, unit_q = _extents(mapping, bases)
     long_p, long_q = _doublings(of_p, unit_p), _doublings(of_q, unit_q)
-    num_more = len(BELOW) + len(SHARES) + 2
-    num_tiles = (long_p + num_more) * (long_q + num_more)
+    num_more = len(BELOW) + len(COUNTS) + 1
+    num_tiles = (np.maximum(long_p - COARSE, 0) + num_more) * (np.maximum(long_q - COARSE, 0) + num_more)
     code = (long_p * 64 + long_q).astype(np.int64)[feeds.base[allowed]]
     order = np.lexsort((feeds.base[allowed], code))
     edges = np.flatnonzero(np.diff(code[order], prepend=-1, append=-1))
@@ -230,12 +231,12 @@ def _chunks(mapping: CoreMapping, bases: _Bases, feeds: _Feeds, allowed: IntArra
 def _tiles(extent: FloatArray, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Tile sizes tried along one extent, rows by sizes, and how many tiles each makes."""
     last = int(_doublings(extent, unit).max())
-    powers = np.exp2(np.array([*BELOW, *range(last + 1)], dtype=np.float64))
+    powers = np.exp2(np.array([*BELOW, *range(last - COARSE)], dtype=np.float64))
     fixed = np.minimum(np.ceil(unit[:, None] * powers), extent[:, None])
-    shares = np.minimum(np.array(SHARES), extent[:, None])
+    counts = np.minimum(np.array(COUNTS), extent[:, None])
     one = np.ones((len(extent), 1))
-    tiles = np.concatenate([one, fixed, np.ceil(extent[:, None] / shares)], axis=1)
-    return tiles, np.concatenate([extent[:, None], np.ceil(extent[:, None] / fixed), shares], axis=1)
+    tiles = np.concatenate([one, fixed, np.ceil(extent[:, None] / counts)], axis=1)
+    return tiles, np.concatenate([extent[:, None], np.ceil(extent[:, None] / fixed), counts], axis=1)
 
 
 def _least(mapping: CoreMapping, x: _Bases, feed: _Feeds, fill: Fill) -> dict[str, FloatArray]:

@@ -31,10 +31,11 @@ class Case:
 def sizes(extent: int, unit: int) -> list[tuple[int, int]]:
     """Tiles that are tried along an extent, and how many there are of each."""
     found = [(1, extent)]
-    for power in (-4, -2, -1, *range(max(ceil(log2(extent / unit)), 0) + 1)):
+    for power in (-3, -1, *range(ceil(log2(extent / unit)) - 3)):
         tile = min(ceil(unit * 2.0**power), extent)
         found.append((tile, ceil(extent / tile)))
-    return found + [(ceil(extent / min(share, extent)), min(share, extent)) for share in (2, 3)]
+    counts = (min(count, extent) for count in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12))
+    return found + [(ceil(extent / count), count) for count in counts]
 
 
 def least_cycles(case: Case, flows: tuple[Dataflow, ...], fill: Fill) -> tuple[float, float]:
