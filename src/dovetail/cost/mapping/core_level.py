@@ -23,7 +23,7 @@ NESTED_FRAC = 0.25  # of the memory above the cores that their tiles may take: w
 BELOW = (-3, -1)  # tiles narrower than an array, in powers of two: for buffers too small for its width
 COUNTS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0)  # equal tiles that an extent is cut into
 COARSE = 3  # tiles within so many doublings of an extent are left to COUNTS, which has all of up to 2^3
-CHUNK = 1 << 16  # candidates costed at once: about what a processor's cache holds
+CHUNK = 1 << 17  # candidates costed at once: about what a processor's cache holds
 
 _OS, _WS, _IS = Dataflow.OUTPUT_STATIONARY, Dataflow.WEIGHT_STATIONARY, Dataflow.INPUT_STATIONARY
 
@@ -214,18 +214,36 @@ def _doublings(extent: FloatArray, unit: FloatArray) -> FloatArray:
 
 
 def _chunks(mapping: CoreMapping, bases: _Bases, feeds: _Feeds, allowed: IntArray) -> Iterator[IntArray]:
-    """Rows whose grids of tiles are equally long, in the order of their bases, few enough to stay in a cache."""
+    """Rows in the order of their bases whose grids of tiles are about equally long, few enough to stay in a cache.
+
+    A row in a chunk of longer grids gets tiles that are no better than the equal parts it has, which come first.
+    """
+    if not len(allowed):
+        return
     of_p, of_q, unit_p, unit_q = _extents(mapping, bases)
-    long_p, long_q = _doublings(of_p, unit_p), _doublings(of_q, unit_q)
-    num_more = len(BELOW) + len(COUNTS) + 1
-    num_tiles = (np.maximum(long_p - COARSE, 0) + num_more) * (np.maximum(long_q - COARSE, 0) + num_more)
-    code = (long_p * 64 + long_q).astype(np.int64)[feeds.base[allowed]]
-    order = np.lexsort((feeds.base[allowed], code))
-    edges = np.flatnonzero(np.diff(code[order], prepend=-1, append=-1))
-    for start, end in pairwise(edges.tolist()):
-        step = max(1, int(CHUNK / num_tiles[feeds.base[allowed[order[start]]]]))
-        for at in range(start, end, step):
-            yield allowed[order[at : min(at + step, end)]]
+    num_p, num_q = (
+        np.maximum(_doublings(extent, unit) - COARSE, 0).astype(np.int64) + len(BELOW) + len(COUNTS) + 1
+        for extent, unit in ((of_p, unit_p), (of_q, unit_q))
+    )
+    code = num_p * 64 + num_q
+    order = allowed[np.lexsort((feeds.base[allowed], code[feeds.base[allowed]]))]
+    edges = np.flatnonzero(np.diff(code[feeds.base[order]], prepend=-1, append=-1)).tolist()
+    begin, longest = 0, (0, 0)
+    for start, end in pairwise(edges):
+        base = feeds.base[order[start]]
+        longer = max(longest[0], int(num_p[base])), max(longest[1], int(num_q[base]))
+        if start > begin and (end - begin) * longer[0] * longer[1] > CHUNK:
+            yield from _parts(order[begin:start], feeds, longest)
+            begin, longer = start, (int(num_p[base]), int(num_q[base]))
+        longest = longer
+    yield from _parts(order[begin:], feeds, longest)
+
+
+def _parts(rows: IntArray, feeds: _Feeds, longest: tuple[int, int]) -> Iterator[IntArray]:
+    rows = rows[np.argsort(feeds.base[rows], kind="stable")]
+    step = max(1, CHUNK // (longest[0] * longest[1]))
+    for at in range(0, len(rows), step):
+        yield rows[at : at + step]
 
 
 def _tiles(extent: FloatArray, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -235,8 +253,8 @@ def _tiles(extent: FloatArray, unit: FloatArray) -> tuple[FloatArray, FloatArray
     fixed = np.minimum(np.ceil(unit[:, None] * powers), extent[:, None])
     counts = np.minimum(np.array(COUNTS), extent[:, None])
     one = np.ones((len(extent), 1))
-    tiles = np.concatenate([one, fixed, np.ceil(extent[:, None] / counts)], axis=1)
-    return tiles, np.concatenate([extent[:, None], np.ceil(extent[:, None] / fixed), counts], axis=1)
+    tiles = np.concatenate([np.ceil(extent[:, None] / counts), fixed, one], axis=1)
+    return tiles, np.concatenate([counts, np.ceil(extent[:, None] / fixed), extent[:, None]], axis=1)
 
 
 def _least(mapping: CoreMapping, x: _Bases, feed: _Feeds, fill: Fill) -> dict[str, FloatArray]:
