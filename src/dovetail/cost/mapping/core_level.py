@@ -273,9 +273,8 @@ def _least(mapping: CoreMapping, x: _Bases, feed: _Feeds, fill: Fill) -> dict[st
     row_needed, row_items = needed[of], items[of]
     can = row_needed <= feed.buffer_bytes[:, None]
     busy = arrays
-    if bool(
-        (feed.nested_bytes < feed.arrays * feed.buffer_bytes).any()
-    ):  # the memory above holds fewer tiles than there are arrays
+    has_room = feed.nested_bytes >= feed.arrays * feed.buffer_bytes  # for the tiles of all arrays at once
+    if not bool(has_room.all()):
         busy = np.minimum(arrays, np.floor(feed.nested_bytes[:, None] / row_needed))
         can &= busy >= 1
         busy = np.maximum(busy, 1.0)
