@@ -58,7 +58,8 @@ NETWORK = "topology: [{name: a, kind: switch, devices: 64, bandwidth: 1 GB/s, la
         ("{zero_stage: 4}", "zero_stage must be 0, 1, 2 or 3; got 4 (spec.yaml:3: plan.zero_stage)"),
         (
             "{recompute: selectiv}",
-            "no recompute policy is named 'selectiv'; did you mean selective or selective-op? (spec.yaml:3: plan.recompute)",
+            "no recompute policy is named 'selectiv'; did you mean selective or selective-op?"
+            " (spec.yaml:3: plan.recompute)",
         ),
         ("{recompute: [none, 3]}", "recompute[1] must be text; got 3 (spec.yaml:3: plan.recompute[1])"),
         (

@@ -1,0 +1,77 @@
+"""Mapping of products onto arrays: simulators, one TPU v4, and pairs per CPU-second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from benchmarks.bar import Bar, reference_data
+from benchmarks.mapping_accuracy import (
+    MAPPERS,
+    PRODUCTS,
+    SCALE_SIM,
+    TILES,
+    Score,
+    accelforge_scores,
+    scale_sim_scores,
+    tpu_scores,
+    zigzag_scores,
+)
+from benchmarks.mapping_speed import pace, phaze_systems, transformer_products
+from dovetail.cost.mapping.tables import Dataflow
+from dovetail.files.measurements import load_measurements
+from dovetail.units import MEGA, PERCENT
+
+ISSUE = 22
+LEAST_PAIRS_PER_S = 1 * MEGA
+NO_TABLES = "the TPU's tables are not on this machine"
+
+
+def bars() -> Iterator[Bar]:
+    """Every figure that the mapping model owes."""
+    [equal] = scale_sim_scores(load_measurements(SCALE_SIM))
+    yield Bar(
+        name="SCALE-Sim through the mapper",
+        issue=ISSUE,
+        bar="equal",
+        measured=equal.assumes,
+        holds=equal.num_rows == 411 and equal.assumes.startswith("411 of 411 "),
+    )
+    mappers = load_measurements(MAPPERS)
+    zigzag, accelforge = (
+        {one.name: one for one in found} for found in (zigzag_scores(mappers), accelforge_scores(mappers))
+    )
+    yield _error(zigzag["ZigZag's rules, cycles"], 0.06)
+    yield _error(zigzag["ZigZag's rules, energy"], 0.12)
+    yield _error(accelforge["AccelForge through the mapper, cycles"], 0.15)
+    yield from _tpu()
+    for flows in ((Dataflow.WEIGHT_STATIONARY,), tuple(Dataflow)):
+        found = pace(transformer_products(), phaze_systems(flows))
+        yield Bar(
+            name=f"mapped pairs, {len(flows)} dataflows",
+            issue=ISSUE,
+            bar=f"at least {LEAST_PAIRS_PER_S / MEGA:.0f} M per CPU-s",
+            measured=f"{found.pairs_per_s / MEGA:.1f} M of {found.num_pairs:,}",
+            holds=found.pairs_per_s >= LEAST_PAIRS_PER_S,
+        )
+
+
+def _error(one: Score, most_frac: float) -> Bar:
+    return Bar(
+        name=one.name,
+        issue=ISSUE,
+        bar=f"mean at most {most_frac * PERCENT:.0f} %",
+        measured=f"{one.mean_frac * PERCENT:.1f} % of {one.num_rows} rows",
+        holds=one.mean_frac <= most_frac,
+    )
+
+
+def _tpu() -> Iterator[Bar]:
+    profiles, products = reference_data(TILES), reference_data(PRODUCTS)
+    if profiles is None or products is None:
+        yield Bar(name="TPU v4", issue=ISSUE, bar="mean at most 4 %", measured="-", holds=None, note=NO_TABLES)
+        return
+    known, own, folds, *_ = tpu_scores(load_measurements(profiles), load_measurements(products))
+    yield _error(known, 0.04)
+    yield _error(own, 0.13)
+    yield _error(replace(folds, name=f"{own.name}, five-fold"), 0.14)

@@ -1,0 +1,380 @@
+"""How far the mapping model is off: against array simulators and a TPU v4. `python -m benchmarks.mapping_accuracy`.
+
+Prints one line for each comparison, and the constants of `cost/mapping/vector_work.py` as the data give them today. The
+TPU's tables are others' and do not travel with this repository; without them the simulators alone are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from benchmarks.bar import REPOSITORY, reference_data
+from dovetail.accuracy.measurements import Measurements
+from dovetail.cost.mapping.convolution import convolution_shapes
+from dovetail.cost.mapping.mapper import MappedTable, mapped_table
+from dovetail.cost.mapping.simulators import scale_sim_cycles, zigzag_cycles, zigzag_energy_j
+from dovetail.cost.mapping.tables import (
+    ArrayChips,
+    Dataflow,
+    ProductShapes,
+    WindowMapping,
+    array_chips,
+    product_shapes,
+)
+from dovetail.cost.mapping.vector_work import (
+    TPU_V4_FP16,
+    ConvertedOperands,
+    compiled_product_s,
+    compiler_tiles,
+    conversion_slots,
+    least_visit_tiles,
+    operand_visits,
+)
+from dovetail.cost.systolic import convolution_product
+from dovetail.files.measurements import load_measurements
+from dovetail.units import BITS_PER_BYTE, GIGA, KIBI, MEBI, MEGA, MICRO, PERCENT, PICO
+from dovetail.workload.graph import BoolArray, FloatArray
+
+SCALE_SIM = REPOSITORY / "src/dovetail/accuracy/data/array-sims/dse_peer_runs.csv"
+# Runs made for this project: ZigZag 3.9.1 (16 MiB of SRAM, 2,048 accumulators per column), AccelForge 1.0.467 (its
+# tpu_v4i.yaml), Sunstone as PHAZE calls it (16 MiB, 256 words per clock from it and 128 from DRAM, made-up energies).
+MAPPERS = REPOSITORY / "tests/data/array_mappers.csv"
+TILES, PRODUCTS = "third_party/tpu_v4_fp16_tiles.csv", "third_party/tpu_measured_gemm.csv"
+CLOCK_HZ = 1.05 * GIGA  # TPU v4 (Jouppi et al., ISCA 2023)
+MACS_PER_S = 8 * 128 * 128 * CLOCK_HZ  # two cores of four arrays
+NUM_LANES = 2 * 8 * 128.0  # two cores of 128 lanes x 8 sublanes
+NUM_FOLDS = 5
+RATIOS = np.arange(1.0, 4.0, 0.02)  # of visits, tried one by one
+NUM_REWEIGHTED = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """Errors of one comparison, as shares of what was measured or simulated."""
+
+    name: str
+    num_rows: int
+    mean_frac: float
+    p90_frac: float
+    bias_frac: float
+    assumes: str
+
+    def __str__(self) -> str:
+        figures = f"{self.mean_frac * PERCENT:7.2f} {self.p90_frac * PERCENT:7.1f} {self.bias_frac * PERCENT:+7.1f}"
+        return f"{self.name:44} {self.num_rows:4} {figures}  {self.assumes}"
+
+
+def score(name: str, predicted: FloatArray, measured: FloatArray, assumes: str) -> Score:
+    errors = predicted / measured - 1
+    return Score(
+        name=name,
+        num_rows=len(errors),
+        mean_frac=float(np.abs(errors).mean()),
+        p90_frac=float(np.percentile(np.abs(errors), 90)),
+        bias_frac=float(errors.mean()),
+        assumes=assumes,
+    )
+
+
+def _filled(table: Measurements, *columns: str) -> BoolArray:
+    return np.array([all(cells) for cells in zip(*(table.words(c) for c in columns), strict=True)])
+
+
+def _of_tool(table: Measurements, tool: str) -> Measurements:
+    return table.where((np.array(table.words("tool")) == tool) & _filled(table, "cycles"))
+
+
+def scale_sim_scores(table: Measurements) -> list[Score]:
+    """Every row that ran, waiting for memory taken off, as the mapper with one dataflow and fill per pass."""
+    rows = _of_tool(table, "SCALE-Sim")
+    rows = rows.where(_filled(rows, "stall_cycles"))
+    is_image = _filled(rows, "h_padded", "fh")
+    extents = np.zeros((3, len(rows)), dtype=np.int64)
+    extents[:, ~is_image] = [rows.where(~is_image).counts(column) for column in ("m", "n", "k")]
+    height, width, *window, cin, cout, stride = (
+        rows.where(is_image).counts(c) for c in ("h_padded", "w_padded", "fh", "fw", "cin", "cout", "stride")
+    )
+    extents[:, is_image] = convolution_product(height, width, (window[0], window[1]), cin, cout, stride)
+    shapes = product_shapes(*extents.astype(np.float64))
+    num_rows, num_cols = (rows.counts(c).astype(np.float64) for c in ("array_rows", "array_cols"))
+    measured = rows.positive("cycles") - rows.numbers("stall_cycles")
+    predicted = np.zeros(len(rows))
+    flows = np.array(rows.words("dataflow"))
+    for flow in Dataflow:
+        own = np.flatnonzero(flows == flow.value[0] + "s")
+        predicted[own] = scale_sim_cycles(shapes.rows(own), num_rows[own], num_cols[own], flow)
+    num_equal = int((predicted == measured).sum())
+    return [score("SCALE-Sim, cycles", predicted, measured, f"{num_equal} of {len(rows)} equal; fill per pass")]
+
+
+def zigzag_shapes(rows: Measurements) -> ProductShapes:
+    """Products and convolutions in ZigZag's words, in the order of the rows."""
+    is_image = _filled(rows, "fh")
+    size = rows.numbers("precision_bits") / BITS_PER_BYTE
+    m, n, k = (rows.counts(column).astype(np.float64) for column in ("m", "n", "k"))
+    window, reuse = np.ones(len(rows)), np.ones(len(rows))
+    images = rows.where(is_image)
+    height, width, cin, cout, stride = (
+        images.counts(c).astype(np.float64) for c in ("fh", "fw", "cin", "cout", "stride")
+    )
+    found = convolution_shapes(m[is_image], (height, width), cin, cout, stride)
+    window[is_image], reuse[is_image] = found.window, found.input_reuse
+    return product_shapes(m, n, k, operand_bytes=size, result_bytes=size, window=window, input_reuse=reuse)
+
+
+def zigzag_scores(table: Measurements) -> list[Score]:
+    """By ZigZag's rules, and through the mapper on a chip that has what ZigZag's has."""
+    rows = _of_tool(table, "ZigZag")
+    shapes, width = zigzag_shapes(rows), rows.counts("array_rows").astype(np.float64)
+    per_cycle = rows.numbers("dram_bw") / BITS_PER_BYTE
+    cycles, energy_j = rows.positive("cycles"), rows.positive("energy_pj") * PICO
+    is_image = _filled(rows, "fh")
+    own, own_j = zigzag_cycles(shapes, width, per_cycle), zigzag_energy_j(shapes, width)
+    found = [score("ZigZag's rules, cycles", own, cycles, "one array, SRAM feeds a row of words per clock")]
+    found += [score("ZigZag's rules, energy", own_j, energy_j, "DRAM once, partial sums through the SRAM")]
+    for name, which in (("products", ~is_image), ("convolutions", is_image)):
+        found.append(score(f".. {name}, cycles", own[which], cycles[which], ""))
+        found.append(score(f".. {name}, energy", own_j[which], energy_j[which], ""))
+    chips = array_chips(
+        len(rows),
+        levels=((16 * MEBI, width * shapes.operand_bytes * 3),),
+        dataflows=(Dataflow.WEIGHT_STATIONARY,),
+        num_arrays=1.0,
+        num_rows=width,
+        num_cols=width,
+        clock_hz=1.0,
+        core_buffer_bytes=2048 * width * 4,
+        hbm_bytes_per_s=per_cycle,
+    )
+    mapped = np.diag(mapped_table(shapes, chips, window=WindowMapping.IN_TIME).time_s())
+    found.append(score("ZigZag through the mapper, cycles", mapped, cycles, "the same array; all overlaps"))
+    return found
+
+
+def accelforge_scores(table: Measurements) -> list[Score]:
+    rows = _of_tool(table, "AccelForge")
+    shapes = _plain_shapes(rows)
+    chip = tpu_v4i()
+    cycles = rows.positive("cycles")
+    mapped = mapped_table(shapes, chip)
+    found = [score("AccelForge through the mapper, cycles", mapped.time_s()[:, 0] * CLOCK_HZ, cycles, "its one fill")]
+    plain = mapped.roofline_s()[:, 0] * CLOCK_HZ
+    return [*found, score("AccelForge by a roofline, cycles", plain, cycles, "peak, and every byte once from HBM")]
+
+
+def _plain_shapes(rows: Measurements) -> ProductShapes:
+    m, n, k = (rows.counts(column).astype(np.float64) for column in ("m", "n", "k"))
+    size = rows.numbers("precision_bits") / BITS_PER_BYTE
+    return product_shapes(m, n, k, operand_bytes=size, result_bytes=size)
+
+
+def tpu_v4i() -> ArrayChips:
+    """AccelForge's tpu_v4i.yaml: four arrays, 128 MB of CMEM, HBM at 614 GB/s."""
+    return array_chips(
+        levels=((128 * MEGA, 2000 * GIGA),),
+        dataflows=(Dataflow.WEIGHT_STATIONARY,),
+        num_arrays=4.0,
+        num_rows=128.0,
+        num_cols=128.0,
+        clock_hz=CLOCK_HZ,
+        core_buffer_bytes=4 * MEBI,
+        hbm_bytes_per_s=614 * GIGA,
+    )
+
+
+def sunstone_scores(table: Measurements) -> list[Score]:
+    """Sunstone picks the least energy-delay product on made-up energies; its bandwidths are fixed words per clock."""
+    rows = _of_tool(table, "Sunstone")
+    shapes = _plain_shapes(rows)
+    width, arrays = (rows.counts(c).astype(np.float64) for c in ("array_rows", "num_arrays"))
+    word_bytes = 2.0
+    chips = array_chips(
+        len(rows),
+        levels=((16 * MEBI, 256 * word_bytes),),
+        num_arrays=arrays,
+        num_rows=width,
+        num_cols=width,
+        clock_hz=1.0,
+        core_buffer_bytes=rows.numbers("core_buffer_bytes"),
+        hbm_bytes_per_s=128 * word_bytes,
+    )
+    mapped = np.diag(mapped_table(shapes, chips).time_s())
+    cycles = rows.positive("cycles")
+    assumes = "least energy-delay on made-up energies: no target"
+    found = [score("Sunstone through the mapper, cycles", mapped, cycles, assumes)]
+    for count in (1, 8):
+        own = arrays == count
+        found.append(score(f".. {count} arrays", mapped[own], cycles[own], ""))
+    return found
+
+
+def tpu_v4() -> ArrayChips:
+    """Two cores as one: VMEM at 22 times HBM (scaling book), CMEM and HBM as the profiles have them for each core."""
+    hbm_bytes_per_s = 2 * 614 * GIGA
+    return array_chips(
+        levels=((2 * 16 * MEBI, 22 * hbm_bytes_per_s), (128 * MEBI, 2 * 2151 * GIGA)),
+        dataflows=(Dataflow.WEIGHT_STATIONARY,),
+        num_arrays=8.0,
+        num_rows=128.0,
+        num_cols=128.0,
+        clock_hz=CLOCK_HZ,
+        core_buffer_bytes=128 * KIBI,  # accumulators: an estimate, eight times as much changes nothing here
+        hbm_bytes_per_s=hbm_bytes_per_s,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed:
+    """Products of one TPU v4 in fp16 with their times, mapped onto it."""
+
+    table: MappedTable
+    time_s: FloatArray
+    mapped_s: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.time_s)
+
+    @property
+    def shapes(self) -> ProductShapes:
+        return self.table.shapes
+
+    @property
+    def vmem_bytes(self) -> FloatArray:
+        return self.table.chips.memories[0].capacity_bytes
+
+    def part(self, which: BoolArray) -> Timed:
+        return timed_products(self.shapes.rows(np.flatnonzero(which)), self.time_s[which])
+
+
+def timed_products(shapes: ProductShapes, time_s: FloatArray) -> Timed:
+    table = mapped_table(shapes, tpu_v4())
+    return Timed(table=table, time_s=time_s, mapped_s=table.time_s()[:, 0])
+
+
+def timed(table: Measurements, column: str) -> Timed:
+    m, n, k = (table.counts(c).astype(np.float64) for c in ("m", "n", "k"))
+    return timed_products(product_shapes(m, n, k), table.positive(column) * MICRO)
+
+
+def predicted_s(rows: Timed, constants: ConvertedOperands) -> FloatArray:
+    """With the mapper's own tiles and the compiler's stated loss."""
+    return compiled_product_s(rows.table, constants, np.array([NUM_LANES]))[:, 0]
+
+
+def with_tiles_s(rows: Timed, tiles: tuple[FloatArray, FloatArray], visit_slots: float) -> FloatArray:
+    """Where tiles are known: products at peak plus visits, one constant."""
+    visits_s = operand_visits(rows.shapes, *tiles) / (NUM_LANES * CLOCK_HZ)
+    return np.asarray(rows.shapes.macs / MACS_PER_S + visit_slots * visits_s)
+
+
+def fitted_visit_slots(rows: Timed, tiles: tuple[FloatArray, FloatArray]) -> float:
+    """Slots per visited element, where tiles are known: the weighted median minimises the mean absolute error."""
+    visits_s = operand_visits(rows.shapes, *tiles) / (NUM_LANES * CLOCK_HZ)
+    slots = (rows.time_s - rows.shapes.macs / MACS_PER_S) / visits_s
+    order = np.argsort(slots)
+    weights = np.cumsum((visits_s / rows.time_s)[order])
+    return float(slots[order][np.searchsorted(weights, weights[-1] / 2)])
+
+
+def fitted_constants(rows: Timed, visit_slots: float, *, has_result: bool = True) -> ConvertedOperands:
+    """Launch, the compiler's ratio of visits and slots of a result, where tiles are the mapper's own."""
+    best, least_frac = TPU_V4_FP16, np.inf
+    per_slot_s = 1 / (NUM_LANES * CLOCK_HZ)
+    results_s = rows.shapes.b * rows.shapes.m * rows.shapes.n * per_slot_s
+    columns = np.stack([np.ones(len(rows)), results_s][: 1 + has_result], axis=1)
+    for ratio in RATIOS:
+        one = replace(TPU_V4_FP16, visits_ratio=float(ratio), visit_slots=visit_slots, result_slots=0.0)
+        slots = conversion_slots(rows.shapes, compiler_tiles(rows.shapes, rows.vmem_bytes, one), one)[:, 0]
+        known_s = rows.mapped_s + slots * per_slot_s
+        found = _least_rest(columns, rows.time_s - known_s, rows.time_s)
+        error = float(np.abs((known_s + columns @ found) / rows.time_s - 1).mean())
+        if error < least_frac:
+            least_frac = error
+            best = replace(one, launch_s=float(found[0]), result_slots=float(found[1]) if has_result else 0.0)
+    return best
+
+
+def _least_rest(columns: FloatArray, rest: FloatArray, whole: FloatArray) -> FloatArray:
+    """Coefficients of least mean absolute error, relative to `whole`, by reweighted least squares."""
+    scaled, target = columns / whole[:, None], rest / whole
+    weights = np.ones(len(rest))
+    found: FloatArray = np.zeros(columns.shape[1])
+    for _ in range(NUM_REWEIGHTED):
+        weighted = scaled.T * weights
+        found = np.asarray(np.linalg.solve(weighted @ scaled, weighted @ target), dtype=np.float64)
+        weights = 1 / np.maximum(np.abs(scaled @ found - target), 1e-4)  # style: a floor of weights
+    return found
+
+
+def five_fold_s(rows: Timed, fit: Callable[[Timed], ConvertedOperands]) -> FloatArray:
+    """Each row by constants fitted on the four fifths that it is not in."""
+    fold = np.random.default_rng(0).permutation(len(rows)) % NUM_FOLDS
+    found = np.zeros(len(rows))
+    for one in range(NUM_FOLDS):
+        found[fold == one] = predicted_s(rows.part(fold == one), fit(rows.part(fold != one)))
+    return found
+
+
+def tpu_scores(profiles: Measurements, products: Measurements) -> list[Score]:
+    """A TPU v4 in fp16: XLA's tiles known, and the mapper's own with a stated loss of the compiler."""
+    known, rows = timed(profiles, "time_us"), timed(products, "time_us_avg")
+    tiles = (profiles.numbers("tiles_m"), profiles.numbers("tiles_n"))
+    slots = fitted_visit_slots(known, tiles)
+    name = f"TPU v4, XLA's tiles: {slots:.2f} slots per visit"
+    found = [score(name, with_tiles_s(known, tiles, slots), known.time_s, "products at peak plus visits; 1 constant")]
+    for has_result in (False, True):
+
+        def fit(part: Timed, has_result: bool = has_result) -> ConvertedOperands:
+            return fitted_constants(part, slots, has_result=has_result)
+
+        one = fit(rows)
+        figures = f"launch {one.launch_s / MICRO:.3f} us, visits x{one.visits_ratio:.2f}"
+        figures += f", {one.result_slots:.2f} slots per result"
+        label = f"TPU v4, own tiles, {2 + has_result} constants"
+        found.append(score(label, predicted_s(rows, one), rows.time_s, figures))
+        found.append(score(".. five-fold", five_fold_s(rows, fit), rows.time_s, ""))
+        judged = predicted_s(known, one)
+        found.append(score(".. judged on the 100 profiles", judged, known.time_s, "no rule for XLA's tiles transfers"))
+    found.append(score("TPU v4, constants that ship", predicted_s(rows, TPU_V4_FP16), rows.time_s, ""))
+    return found + loss_lines(known, tiles, rows)
+
+
+def loss_lines(known: Timed, tiles: tuple[FloatArray, FloatArray], rows: Timed) -> list[Score]:
+    """What the compiler loses beyond the mapper's bound, in visits where tiles are known and in time elsewhere."""
+    least = operand_visits(known.shapes, *least_visit_tiles(known.shapes, known.vmem_bytes))[:, 0]
+    found = [_interval("visits of XLA over the mapper's", operand_visits(known.shapes, *tiles) / least)]
+    for name, one in (("615 products", rows), ("100 profiles", known)):
+        bound_s = predicted_s(one, replace(TPU_V4_FP16, visits_ratio=1.0))
+        found.append(_interval(f"time over the mapper's bound, {name}", one.time_s / bound_s))
+    return found
+
+
+def _interval(name: str, ratio: FloatArray) -> Score:
+    low, middle, high = np.percentile(ratio, [10, 50, 90])
+    return score(name, ratio, np.ones(len(ratio)), f"median {middle:.2f}, 80 % between {low:.2f} and {high:.2f}")
+
+
+def scores() -> list[Score]:
+    """All comparisons that this machine has the data for."""
+    found = scale_sim_scores(load_measurements(SCALE_SIM))
+    mappers = load_measurements(MAPPERS)
+    for compared in (zigzag_scores, accelforge_scores, sunstone_scores):
+        found += compared(mappers)
+    profiles, products = reference_data(TILES), reference_data(PRODUCTS)
+    if profiles is not None and products is not None:
+        found += tpu_scores(load_measurements(profiles), load_measurements(products))
+    return found
+
+
+def main() -> None:
+    found = scores()
+    print(f"{'comparison':44} rows  mean %   p90 %  bias %  assumes")
+    for one in found:
+        print(one)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Mapping of matrix products onto systolic arrays: dataflow, tiles per level, traffic, cycles, time, energy."""

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dovetail.cost.mapping.mapper import mapped_table
+from dovetail.cost.mapping.tables import array_chips, product_shapes
+from dovetail.cost.mapping.vector_work import (
+    COMPILER_LOSS,
+    COMPILER_LOSS_UNALIGNED,
+    TPU_V4_FP16,
+    compiled_product_s,
+    compiler_tiles,
+    conversion_slots,
+    least_visit_tiles,
+    operand_visits,
+)
+from dovetail.units import GIGA, KIBI, MEBI, MICRO, TERA
+
+CLOCK_HZ = 1.05 * GIGA
+LANES = 2048.0
+CUBE = product_shapes(np.array([1024.0]), np.array([1024.0]), np.array([1024.0]))
+VMEM = np.array([32 * MEBI])
+
+
+def test_inputs_are_visited_for_each_column_of_tiles_and_weights_for_each_row():
+    shapes = product_shapes(np.array([10.0]), np.array([20.0]), np.array([30.0]), b=2.0)
+    assert operand_visits(shapes, np.array([3.0]), np.array([5.0])) == [2 * (10 * 30 * 5 + 30 * 20 * 3)]
+
+
+def test_a_cube_with_the_tiles_of_its_profile_takes_what_was_measured():
+    # the profile: 1 x 8 tiles, 43.84 us
+    visits = operand_visits(CUBE, np.array([1.0]), np.array([8.0]))
+    found = CUBE.macs / (8 * 128 * 128 * CLOCK_HZ) + TPU_V4_FP16.visit_slots * visits / (LANES * CLOCK_HZ)
+    assert found[0] == pytest.approx(43.84 * MICRO, rel=0.06)
+
+
+def test_what_fits_whole_is_visited_once_and_the_compiler_visits_more_down_to_its_least_tile():
+    assert [one[0, 0] for one in least_visit_tiles(CUBE, VMEM)] == [1, 1]
+    assert [one[0, 0] for one in compiler_tiles(CUBE, VMEM, TPU_V4_FP16)] == [TPU_V4_FP16.visits_ratio] * 2
+    small = product_shapes(np.array([100.0]), np.array([1000.0]), np.array([64.0]))
+    assert compiler_tiles(small, VMEM, TPU_V4_FP16)[0][0, 0] == 1
+
+
+def test_less_memory_means_more_visits():
+    large = product_shapes(np.array([8192.0]), np.array([8192.0]), np.array([4096.0]))
+    visits = operand_visits(large, *least_visit_tiles(large, np.array([64, 32, 16, 4, 1]) * MEBI))[0].tolist()
+    assert visits == sorted(visits)
+    assert visits[0] < visits[-1]
+
+
+def test_conversions_are_added_to_the_mapping_and_take_half_as_long_on_twice_the_lanes():
+    chips = array_chips(
+        3, levels=((np.array([32.0, 32.0, 1.0]) * MEBI, 20 * TERA),), num_arrays=8, num_rows=128, num_cols=128,
+        clock_hz=CLOCK_HZ, core_buffer_bytes=128 * KIBI, hbm_bytes_per_s=TERA,
+    )  # fmt: skip
+    shapes = product_shapes(np.array([1024.0, 4096.0]), np.array([1024.0, 4096.0]), np.array([1024.0, 4096.0]))
+    table = mapped_table(shapes, chips)
+    found = compiled_product_s(table, TPU_V4_FP16, np.array([LANES, 2 * LANES, LANES]))
+    added = found - table.time_s() - TPU_V4_FP16.launch_s
+    assert added[:, 0] == pytest.approx(2 * added[:, 1])
+    slots = conversion_slots(shapes, compiler_tiles(shapes, VMEM, TPU_V4_FP16), TPU_V4_FP16)[:, 0]
+    assert added[:, 0] == pytest.approx(slots / (LANES * CLOCK_HZ))
+    assert added[1, 2] > added[1, 0]  # tiles of the smaller memory are visited more often
+
+
+def test_the_loss_of_the_compiler_is_an_interval():
+    for low, middle, high in (COMPILER_LOSS, COMPILER_LOSS_UNALIGNED):
+        assert low < middle < high
