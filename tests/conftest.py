@@ -14,10 +14,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The same examples every time: a failure in CI is the failure you get at home. No deadline: CI machines stall. Half of
-# hypothesis' own hundred: the examples are the same every time, so the second half would find what it found last time.
+# The same examples every time: a failure in CI is the failure you get at home. No deadline: CI machines stall. As they
+# are the same, more of them find nothing new the second time: DOVETAIL_EXAMPLES=300 tries more where a law is changed.
 settings.register_profile(
-    "dovetail", derandomize=True, deadline=None, max_examples=50, suppress_health_check=(HealthCheck.too_slow,)
+    "dovetail",
+    derandomize=True,
+    deadline=None,
+    max_examples=int(os.environ.get("DOVETAIL_EXAMPLES", "30")),
+    suppress_health_check=(HealthCheck.too_slow,),
 )
 settings.load_profile("dovetail")
 
