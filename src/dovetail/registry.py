@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -98,7 +98,7 @@ class Registry(Generic[T]):
         for name, value in self.items():
             try:
                 found.append(made(name, value))
-            except (TypeError, ValueError, AssertionError) as error:  # such as an argument that was forgotten
+            except (TypeError, ValueError, AssertionError, DovetailError) as error:  # an argument that was forgotten
                 raise InvalidInput(f"the {self.noun} {name!r} cannot be made: {error}") from error
         return found
 

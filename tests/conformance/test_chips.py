@@ -168,8 +168,9 @@ def test_calibration_says_whether_it_was_fitted_on_this_chip(name: str) -> None:
     fitted_on = chip.calibration.fitted_on
     shared = [words for prefix, words in FITTED.items() if name.startswith(prefix)]
     if not shared:
-        assert fitted_on.startswith("not fitted: ")
-        assert "estimate: " in source_of(chip, "calibration")
+        way_out = f"{name} has no calibration of its own: take borrowed_gpu_calibration, or say 'not fitted: ' and why"
+        assert fitted_on.startswith("not fitted: "), way_out
+        assert "estimate: " in source_of(chip, "calibration"), f"the source of {name}'s calibration says 'estimate: '"
     for words in shared:
         assert re.match(r"[\d,]+ .*GEMMs of .*" + words, fitted_on)
         assert source_of(chip, "calibration").startswith("fitted on ")

@@ -26,7 +26,7 @@ from dovetail.files.job import (
     spec_name,
     whole_spec,
 )
-from dovetail.files.kinds import CATALOGUES, kind_of_file
+from dovetail.files.kinds import CATALOGUES, SEARCH, kind_of_file
 from dovetail.files.profiled_cluster import ProfileLike, profiled_cluster
 from dovetail.files.python_values import (
     ClusterLike,
@@ -182,6 +182,8 @@ def _check_is_spec(request: JobRequest, options: tuple[str, ...]) -> None:
         kind = kind_of_file(name) if os.path.isfile(name) else "spec"
     else:
         kind = next((kind for kind, registry in CATALOGUES.items() if name in registry), "spec")
+    if kind == SEARCH:
+        raise InvalidInput(f"{name!r} describes a search of chips; run dovetail codesign, pareto or mine on it")
     if kind == "chip":
         raise InvalidInput(f"{name!r} is a chip, not a spec; name it in a cluster: {{chip: {name}, topology: [...]}}")
     if kind in options:

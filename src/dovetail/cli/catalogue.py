@@ -43,7 +43,7 @@ def plans(*, as_json: AsJson = False) -> None:
 
 @command()
 def methods(*, as_json: AsJson = False) -> None:
-    """List pipeline schedules, collectives and algorithms."""
+    """List pipeline schedules, collectives, optimizers and algorithms."""
     from dovetail.api.catalogue import methods as listed
 
     _show(listed(), as_json=as_json)

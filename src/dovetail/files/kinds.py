@@ -21,6 +21,8 @@ from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
 
 CATALOGUES: dict[str, Registry[object]] = {"model": models, "chip": chips, "cluster": clusters, "plan": plans}  # type: ignore[dict-item]
+SEARCH = "search"  # of chips: what `dovetail mine`, `codesign` and `pareto` read
+SEARCH_KEYS = {"models", "weights", "stages", "keep"}
 
 
 def kind_of(name: str) -> str:
@@ -46,6 +48,8 @@ def kind_of_file(name: str) -> str:
     """What a file describes, by the keys it holds; empty where they could be of two things or of none."""
     whole = opened(Path(name))
     keys = set(whole.value)
+    if keys & SEARCH_KEYS or {"chip", "devices", "budget"} <= keys:
+        return SEARCH
     if any(whole.has(section) for section in SECTIONS):
         return "spec"
     if (HUGGING_FACE_KEYS | {FORMAT_KEY}) & keys:
@@ -66,6 +70,6 @@ def kind_of_file(name: str) -> str:
 
 def _kind_or_refusal(name: str) -> str:
     kind = kind_of_file(name)
-    if not kind:
+    if kind in ("", SEARCH):
         raise InvalidInput("cannot tell what this file describes; say it: --kind model, chip or cluster", name)
     return kind

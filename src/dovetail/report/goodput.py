@@ -126,7 +126,7 @@ def budget_rows(outcome: Outcome, num_tokens: float) -> Iterator[Entry]:
     num_steps, found = budget_steps(outcome, num_tokens), outcome.goodput
     ideal_s = num_steps * float(outcome.step.step_s)
     ideal = Figure("budget.ideal_s", ideal_s, format_duration(ideal_s))
-    took = phrase("{} without failures, of which this cluster says nothing", ideal)
+    took = phrase("{} if nothing fails; no failure rate is known for this cluster", ideal)
     if isinstance(found, Goodput) and found.makes_progress:
         expected_s = ideal_s / found.useful_frac
         expected = Figure("budget.expected_s", expected_s, format_duration(expected_s))

@@ -65,7 +65,9 @@ def recompute_in_brief(plan: Plan) -> str:
     if policies == ("none",):
         return ""
     layers = f" of {in_a_row(plan.recompute_layers)} layers per stage" if plan.recompute_layers else ""
-    return f"{' and '.join(policies)} recompute{layers}"
+    named = [policy for policy in policies if policy != "none"]
+    stages = " on some stages" if len(named) < len(policies) and not plan.recompute_layers else ""
+    return f"{' and '.join(named)} recompute{layers}{stages}"
 
 
 def offload_in_brief(plan: Plan) -> str:

@@ -64,7 +64,7 @@ def _limits_list(found: Sensitivity, base: Chip) -> FigureList:
         for one in found.limits
         if not one.is_complete
     )
-    reading = "gain: of others by plans of equal stages; a unit: gain for each mm2, W or $ more"
+    reading = "other systems are compared by plans with equal stages; per unit: the gain for each mm2, W or $ more"
     return FigureList(
         key="sensitivity.limits",
         title=phrase("Limits: the first better system as one is raised by up to {}", raised) if found.limits else "",
@@ -113,7 +113,7 @@ def _limit(one: BudgetSensitivity, together: RelaxedBudget | None, base: Chip) -
     without = Figure("without.gain_frac", free.gain_frac, gain(free.gain_frac)) if free else "-"
     yield phrase("{}", first, label="first better at", align="r")
     yield phrase("{}", gained, label="gain", align="r")
-    yield Figure("gain_frac_per_unit", one.gain_frac_per_unit, per_unit, "a unit")
+    yield Figure("gain_frac_per_unit", one.gain_frac_per_unit, per_unit, "per unit")
     yield phrase("{}", without, label="without it", align="r")
     yield Figure("used", one.taken)
     yield Figure("limit", one.limit)

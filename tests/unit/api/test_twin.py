@@ -16,6 +16,7 @@ from dovetail.cli.launch import launch
 from dovetail.cli.mine import mine
 from dovetail.cli.network import network
 from dovetail.cli.op import op
+from dovetail.cli.options import add_options
 from dovetail.cli.pareto import pareto
 from dovetail.cli.plan import plan
 from dovetail.cli.reproduce import reproduce
@@ -40,6 +41,7 @@ BY_PLACE = {"capture": 2}  # a module and what it is called with, as PyTorch's o
 
 
 def arguments_of(call: Callable[..., Any]) -> dict[str, Any]:
+    add_options(call)
     return {name: each.default for name, each in inspect.signature(call).parameters.items()}
 
 

@@ -68,7 +68,7 @@ def test_nothing_is_said_where_nothing_is_known():
     assert shown(goodput_rows(silent)) == ()
     assert entries_record(goodput_rows(silent)) == {}
     assert any("no stragglers, failures" in sentence for sentence in assumptions(silent))
-    assert "without failures, of which this cluster says nothing" in shown(budget_rows(silent, 3e11))[0][1]
+    assert "if nothing fails; no failure rate is known for this cluster" in shown(budget_rows(silent, 3e11))[0][1]
     assert "expected_s" not in entries_record(budget_rows(silent, 3e11))["budget"]
 
 

@@ -191,7 +191,7 @@ def test_stages_that_differ_are_written_out():
     said = notes(replace(result, best=best), answers(result))
     assert "recompute of the best plan by stage: full, none" in said
     title = sentence(replace(result, best=best))
-    assert holds(title, "full and none", "3,0", "17,15 layers")
+    assert holds(title, "full recompute", "3,0", "17,15 layers")
 
 
 def test_commands_over_several_lines_are_read_as_one():

@@ -10,7 +10,7 @@ from dovetail.units import Amount
 
 @collectives.register("all-gather")
 def all_gather_s(payload_bytes: Amount, group: Group, link_frac: float) -> Amount:
-    """Time until every rank has all `payload_bytes` in its receive buffer: outermost dimension first, small parts."""
+    """Time until every rank holds the whole receive buffer: outermost dimension first, where shards are smallest."""
     time_s, held_bytes = 0.0, payload_bytes
     for span in group:  # innermost last in time, and it moves the most: walk from the whole down
         time_s += gather_s(held_bytes, span, link_frac)

@@ -13,6 +13,7 @@ from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.heterogeneous import AnyCluster, chip_names, chips_of, pools_of
 from dovetail.parallel.plan import Plan
+from dovetail.report.labels import counted
 from dovetail.workload.recorded.captured import Captured
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
@@ -210,7 +211,7 @@ def _hosts(cluster: Cluster) -> tuple[int, int]:
 def host_note(cluster: AnyCluster) -> str:
     num_hosts, per_host = hosts(cluster)
     chips = " or ".join(chip.name for chip in chips_of(cluster))
-    return f"for {num_hosts:,} hosts of {per_host} {chips}; say other numbers where hosts differ"
+    return f"for {counted(num_hosts, 'host')} of {per_host} {chips}; say other numbers where hosts differ"
 
 
 def torchrun(cluster: AnyCluster) -> tuple[Flag, ...]:
