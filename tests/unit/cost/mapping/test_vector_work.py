@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dovetail.cost.mapping.mapper import mapped_table
+from dovetail.cost.mapping.memory_level import PARTIAL_BYTES, SLAB
 from dovetail.cost.mapping.tables import array_chips, product_shapes
 from dovetail.cost.mapping.vector_work import (
     COMPILER_LOSS,
@@ -67,3 +68,14 @@ def test_conversions_are_added_to_the_mapping_and_take_half_as_long_on_twice_the
 def test_the_loss_of_the_compiler_is_an_interval():
     for low, middle, high in (COMPILER_LOSS, COMPILER_LOSS_UNALIGNED):
         assert low < middle < high
+
+
+def test_tiles_of_fewest_visits_fit_the_memory_with_what_streams_past_them():
+    shapes = product_shapes(b=[1.0, 1.0], m=[4096.0, 777.0], n=[1024.0, 5000.0], k=[2048.0, 96.0])
+    capacity_bytes = np.array([256.0 * KIBI, 1.0 * MEBI, 8.0 * MEBI])
+    num_m, num_n = least_visit_tiles(shapes, capacity_bytes)
+    rows, cols = np.ceil(shapes.m[:, None] / num_m), np.ceil(shapes.n[:, None] / num_n)
+    slab_bytes = 2 * shapes.operand_bytes * np.minimum(shapes.k, SLAB)  # two, as the next streams in
+    held_bytes = PARTIAL_BYTES * rows * cols + slab_bytes[:, None] * (rows + cols)
+    assert np.all(held_bytes <= capacity_bytes)
+    assert np.all(held_bytes > 0.3 * np.minimum(capacity_bytes, held_bytes.max(axis=1)[:, None]))
