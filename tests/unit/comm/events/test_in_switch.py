@@ -8,10 +8,11 @@ import pytest
 from dovetail.comm.events.schedules import Ask, algorithms
 
 
-def sent(collective: str, root: int) -> tuple[list[int], list[int]]:
+def sent(collective: str, root: int) -> tuple[list[int], ...]:
     """Ranks that send up to the switch, and ranks that it sends down to."""
     ((up, down),) = algorithms["in-switch"](Ask(collective=collective, num_ranks=6, payload_bytes=1e6, root=root))
-    return tuple(np.flatnonzero(part.rounds[0].listed >= 0).tolist() for part in (up, down))
+    listed = [np.asarray(level.rounds[0].listed) for level in (up, down)]
+    return tuple(np.flatnonzero(ranks >= 0).tolist() for ranks in listed)
 
 
 @pytest.mark.parametrize("root", [0, 4])

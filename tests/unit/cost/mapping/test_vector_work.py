@@ -71,7 +71,7 @@ def test_the_loss_of_the_compiler_is_an_interval():
 
 
 def test_tiles_of_fewest_visits_fit_the_memory_with_what_streams_past_them():
-    shapes = product_shapes(b=[1.0, 1.0], m=[4096.0, 777.0], n=[1024.0, 5000.0], k=[2048.0, 96.0])
+    shapes = product_shapes(np.array([4096.0, 777.0]), np.array([1024.0, 5000.0]), np.array([2048.0, 96.0]))
     capacity_bytes = np.array([256.0 * KIBI, 1.0 * MEBI, 8.0 * MEBI])
     num_m, num_n = least_visit_tiles(shapes, capacity_bytes)
     rows, cols = np.ceil(shapes.m[:, None] / num_m), np.ceil(shapes.n[:, None] / num_n)
