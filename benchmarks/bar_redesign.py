@@ -35,6 +35,7 @@ from dovetail.search.codesign.answers import base_question
 from dovetail.search.codesign.systems import built_systems
 from dovetail.search.metrics import metrics
 from tests.source_tree import source_modules
+from tests.test_glossary import surface, unknown_words
 from tests.test_vocabulary import REPLACED, replaced_names
 from tests.validation.test_examples_fit import EXAMPLES, MOST_FRAC, fullest_frac
 
@@ -57,6 +58,7 @@ def bars() -> Iterator[Bar]:
     yield memory_bar()
     yield token_bar()
     yield vocabulary_bar()
+    yield glossary_bar()
     yield walk_bar()
     yield size_bar()
     file = newest_result(WHAT)
@@ -134,6 +136,18 @@ def vocabulary_bar() -> Bar:
     num_patterns = sum(len(rule.old) for rule in REPLACED)
     where = f"first: {found[0]}" if found else f"{num_patterns} names and patterns, tests/test_vocabulary.py"
     return _bar("names in src of the vocabulary that was replaced", "0", str(len(found)), not found, where)
+
+
+def glossary_bar() -> Bar:
+    found = unknown_words()
+    where = (
+        f"first: {found[0]}"
+        if found
+        else f"{len(surface()):,} options, keys, classes and functions, tests/test_glossary.py"
+    )
+    return _bar(
+        "words of options, keys and public names that the glossary lacks", "0", str(len(found)), not found, where
+    )
 
 
 def walk_bar(module: str = "benchmarks.walk") -> Bar:
