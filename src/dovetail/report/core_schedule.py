@@ -119,18 +119,18 @@ def schedule_figures(schedule: CoreSchedule, *, model: str, block: str, chip: st
 
 
 def _operator_figures(schedule: CoreSchedule, i: int) -> Iterator[Figure | TextOnly | Phrase]:
-    said = _operator(schedule, i)
+    record = _operator(schedule, i)
     need = {f"num_{word}_cores": word[0] for word in KINDS.values()}
-    cores = [Figure(key, said[key], f"{said[key]}{letter}") for key, letter in need.items() if said[key]]
+    cores = [Figure(key, record[key], f"{record[key]}{letter}") for key, letter in need.items() if record[key]]
     scale = CHART_WIDTH / schedule.makespan_beats
     begin, end = int(schedule.start_beats[i] * scale), int(np.ceil(schedule.end_beats[i] * scale))
     drawn = "·" * begin + "█" * max(end - begin, 1)
     lasts_s = float(schedule.end_beats[i] - schedule.start_beats[i]) * schedule.problem.beat_s
-    yield labelled("name", said["name"], "operator")
+    yield labelled("name", record["name"], "operator")
     yield replace(joined(" ", cores or ("-",), "cores"), align="r")
     yield TextOnly("end_s less start_s", format_s(lasts_s, 2), "time")
     yield TextOnly("bar", drawn[:CHART_WIDTH].ljust(CHART_WIDTH, "·"), "from the start to the end", "l")
-    yield from (Figure(key, value) for key, value in said.items())
+    yield from (Figure(key, value) for key, value in record.items())
 
 
 def _operator(schedule: CoreSchedule, i: int) -> Record:
@@ -191,10 +191,10 @@ def _lanes(schedule: CoreSchedule, kind: int) -> Iterator[Track]:
 
 def _slices(schedule: CoreSchedule, lane: Sequence[int], category: str) -> Iterator[Slice]:
     for i in lane:
-        said = _operator(schedule, i)
-        notes = tuple((key, said[key]) for key in ("num_tensor_cores", "num_vector_cores", "hbm_frac"))
+        record = _operator(schedule, i)
+        notes = tuple((key, record[key]) for key in ("num_tensor_cores", "num_vector_cores", "hbm_frac"))
         yield Slice(
-            name=said["name"], begin_s=said["start_s"], end_s=said["end_s"], category=category, notes=notes
+            name=record["name"], begin_s=record["start_s"], end_s=record["end_s"], category=category, notes=notes
         )  # fmt: skip
 
 

@@ -196,23 +196,23 @@ def visible_label(chip: Chip) -> str:
 def memory_notes(use: MemoryUse) -> Iterator[Phrase]:
     """Sentences: what the fullest stage needs, all counted, and what its host keeps."""
 
-    def said(key: str) -> Figure:
+    def figure_of(key: str) -> Figure:
         value_bytes = getattr(use, key)
         return Figure(f"memory.{key}", value_bytes, format_bytes(value_bytes))
 
     yield phrase(
         "stage {} is fullest: with {} that the allocator reserves and {} of runtime it needs {} of {} usable: {}",
         _stage(use.fullest.stage, "stage", use.fullest.stage),
-        said("reserve_bytes"),
-        said("runtime_bytes"),
-        said("need_bytes"),
-        said("limit_bytes"),
+        figure_of("reserve_bytes"),
+        figure_of("runtime_bytes"),
+        figure_of("need_bytes"),
+        figure_of("limit_bytes"),
         _verdict(use.need_bytes, use.limit_bytes),
     )
     if use.host_need_bytes > 0:
         yield phrase(
             "the host keeps {} for a device, of {}: {}",
-            said("host_need_bytes"),
-            said("host_limit_bytes"),
+            figure_of("host_need_bytes"),
+            figure_of("host_limit_bytes"),
             _verdict(use.host_need_bytes, use.host_limit_bytes),
         )

@@ -101,21 +101,21 @@ def critical_records(answer: NetworkAnswer) -> list[dict[str, Any]]:
 
 def network_figures(answer: NetworkAnswer) -> Figures:
     """One collective: its time beside the bound, and how busy links were."""
-    said = {figure.key: figure for figure in figures_in(_point(answer))}
-    among: Part = replace(said["num_ranks"], text=counted(answer.num_ranks, "device"))
+    by_key = {figure.key: figure for figure in figures_in(_point(answer))}
+    among: Part = replace(by_key["num_ranks"], text=counted(answer.num_ranks, "device"))
     if answer.num_groups != 1:
         groups = Figure("num_groups", answer.num_groups, counted(answer.num_groups, "group"))
         among = phrase("{} of {}", groups, among)
     return (
         FigureTable(
-            title=phrase("{} of {} over {}: {}", said["collective"], said["size_bytes"], among, said["topology"]),
+            title=phrase("{} of {} over {}: {}", by_key["collective"], by_key["size_bytes"], among, by_key["topology"]),
             align="lrl",
             rows=(
-                FigureRow(("time", said["time_s"], ENGINE_WORDS[answer.engine])),
-                *_beside(answer, said),
-                FigureRow(("algorithm bandwidth", said["algorithm_bytes_per_s"], "payload over time")),
-                *_bounds(answer, said),
-                *(replace(figure, label=None) for figure in said.values()),
+                FigureRow(("time", by_key["time_s"], ENGINE_WORDS[answer.engine])),
+                *_beside(answer, by_key),
+                FigureRow(("algorithm bandwidth", by_key["algorithm_bytes_per_s"], "payload over time")),
+                *_bounds(answer, by_key),
+                *(replace(figure, label=None) for figure in by_key.values()),
                 *_links(answer),
             ),
         ),
@@ -135,15 +135,15 @@ def network_figures(answer: NetworkAnswer) -> Figures:
     )
 
 
-def _bounds(answer: NetworkAnswer, said: Mapping[str, Figure]) -> Iterator[FigureRow]:
+def _bounds(answer: NetworkAnswer, by_key: Mapping[str, Figure]) -> Iterator[FigureRow]:
     """What must pass the ports, and how near that is; nothing of a plugin's collective."""
     if answer.is_bounded:
-        yield FigureRow(("bus bandwidth", said["bus_bytes_per_s"], "of what must pass each rank"))
+        yield FigureRow(("bus bandwidth", by_key["bus_bytes_per_s"], "of what must pass each rank"))
         label = "bound of ports and middle" if answer.job.collective == "all-to-all" else "bound of the ports"
-        yield FigureRow((label, said["bound_s"], phrase("reached to {}", said["bound_frac"])))
+        yield FigureRow((label, by_key["bound_s"], phrase("reached to {}", by_key["bound_frac"])))
 
 
-def _beside(answer: NetworkAnswer, said: Mapping[str, Figure]) -> Iterator[FigureRow]:
+def _beside(answer: NetworkAnswer, by_key: Mapping[str, Figure]) -> Iterator[FigureRow]:
     """The closed form beside events, and the endpoint beside the network, where there are any."""
     for timeline in answer.timeline:
         for closed_form_s in answer.closed_form_s:
@@ -151,10 +151,10 @@ def _beside(answer: NetworkAnswer, said: Mapping[str, Figure]) -> Iterator[Figur
             beside = TextOnly("closed_form_s against events", gain(of) if abs(of) >= SAME_FRAC else "the same")
             links = " as links alone" if answer.endpoint_s > timeline.end_s else ""
             chunk = " for one chunk" if answer.job.num_chunks > 1 else ""
-            yield FigureRow(("closed form", said["closed_form_s"], phrase("{}{}{}", beside, links, chunk)))
+            yield FigureRow(("closed form", by_key["closed_form_s"], phrase("{}{}{}", beside, links, chunk)))
     if answer.job.endpoint.name:
         word = "sets the time" if answer.endpoint_s >= answer.time_s else "hidden behind the links"
-        yield FigureRow((phrase("endpoint {}", answer.job.endpoint.name), said["endpoint_s"], word))
+        yield FigureRow((phrase("endpoint {}", answer.job.endpoint.name), by_key["endpoint_s"], word))
         grant = answer.job.endpoint.grant
         if math.isfinite(grant.num_sms):
             rate = TextOnly("sm_bytes_per_s", format_rate(grant.sm_bytes_per_s, "B/s"))
@@ -190,7 +190,7 @@ def _closed_notes(answers: Sequence[NetworkAnswer]) -> Iterator[str]:
 
 
 def memory_bytes_per_s(answer: NetworkAnswer) -> float:
-    """Memory bandwidth given to the endpoint; infinite where no limit was said."""
+    """Memory bandwidth given to the endpoint; infinite where no limit was given."""
     return answer.job.endpoint.grant.memory_bytes_per_s
 
 

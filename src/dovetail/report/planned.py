@@ -53,20 +53,20 @@ class PlanReportContext:
 
 
 def planned_figures(
-    found: Choice | NothingFits, by_place: tuple[tuple[Runnable, ...], ...], told: PlanReportContext
+    found: Choice | NothingFits, by_place: tuple[tuple[Runnable, ...], ...], context: PlanReportContext
 ) -> Figures:
     """Everything known of what was found, the answer first; `by_place` is who can run each plan of the ranking."""
     if isinstance(found, NothingFits):
-        return _nothing_figures(found, told)
-    head, *rest = outcome_figures(found.best, told.name, told.residuals)
-    looked_at = (*notes(found, by_place), *told.notes)
-    commands = list(told.commands)
-    lines = (line for command in told.commands for line in _pasted(command))
+        return _nothing_figures(found, context)
+    head, *rest = outcome_figures(found.best, context.name, context.residuals)
+    looked_at = (*notes(found, by_place), *context.notes)
+    commands = list(context.commands)
+    lines = (line for command in context.commands for line in _pasted(command))
     return (
         FigureTable(
             title=labelled("answer", sentence(found)),
             rows=(
-                Figure("name", told.name),
+                Figure("name", context.name),
                 Figure("feasible", True),
                 Figure("unit", found.question.objective.unit),
                 Figure("gap_frac", found.gap_frac),
@@ -80,7 +80,7 @@ def planned_figures(
         FigureTable(title="What was looked at, and who can run it", notes=(Sentences("notes", looked_at),)),
         FigureTable(title="Go on with", notes=tuple(Figure("commands", commands, line) for line in lines)),
         *under("best", hidden(tuple(rest))),
-        _question(found, told),
+        _question(found, context),
         FigureTable(rows=(Figure("commands", commands),)),
     )
 
@@ -91,7 +91,7 @@ def _proof_record(found: Choice) -> Iterator[Figure]:
     yield Figure("proof.holds", not found.is_proof_broken)
 
 
-def _question(found: Choice | NothingFits, told: PlanReportContext) -> FigureTable:
+def _question(found: Choice | NothingFits, context: PlanReportContext) -> FigureTable:
     """What was asked, of which plans, and how many there were."""
     question, space = found.question, found.question.space
     axes = {field.name: plain(getattr(space, field.name)) for field in fields(space) if field.name != "overlap"}
@@ -100,7 +100,7 @@ def _question(found: Choice | NothingFits, told: PlanReportContext) -> FigureTab
             Figure("objective", question.objective_name),
             Figure("num_plans", found.tally.num_plans),
             Figure("num_fitting", found.tally.num_fitting),
-            Figure("given_plan", lambda: [record_of(outcome_figures(result, told.name)) for result in found.given]),
+            Figure("given_plan", lambda: [record_of(outcome_figures(result, context.name)) for result in found.given]),
             Figure(
                 "constraints",
                 [
@@ -163,8 +163,8 @@ def proof(found: Choice) -> tuple[Phrase, ...]:
     tally, made = found.tally, found.proof
     objective = labelled("objective", found.question.objective_name)
     if found.best.plan.stage_pools:
-        told = proof_on_pools(found)
-        return (told[0], phrase(BROKEN)) if found.is_proof_broken else told
+        lines = proof_on_pools(found)
+        return (lines[0], phrase(BROKEN)) if found.is_proof_broken else lines
     plans = Figure("num_plans", tally.num_plans, counted(tally.num_plans, "plan"))
     fitting = Figure("num_fitting", tally.num_fitting, f"{tally.num_fitting:,}")
     evaluated = Figure("num_evaluated", tally.num_evaluated, f"{tally.num_evaluated:,}")
@@ -232,16 +232,16 @@ def space_notes(question: Question) -> Iterator[str]:
     yield f"looked at: {', '.join(limits)}; --fix KEY=VALUE,VALUE looks at others"
 
 
-def _nothing_figures(found: NothingFits, told: PlanReportContext) -> Figures:
+def _nothing_figures(found: NothingFits, context: PlanReportContext) -> Figures:
     """Need against limit of the plan that needs least, and what it holds."""
     least, use = found.least, found.least.memory
-    sentences = (*nothing_notes(found), *told.notes)
+    sentences = (*nothing_notes(found), *context.notes)
     has_levers = any(lever.fits for lever in least.levers)
     return (
         FigureTable(
             title=labelled("answer", nothing_sentence(found)),
             rows=(
-                Figure("name", told.name),
+                Figure("name", context.name),
                 Figure("feasible", False),
                 Figure("least.plan", plan_record(least.plan), plan_in_brief(least.plan), "plan"),
                 *excess_rows(least, "least."),
@@ -253,8 +253,8 @@ def _nothing_figures(found: NothingFits, told: PlanReportContext) -> Figures:
         *under("least", memory_tables(use, least.workload, least.plan)),
         *under("least", (levers_list(least),) if has_levers else ()),
         FigureTable(title="What was looked at", notes=(Sentences("notes", sentences),)),
-        *under("least", hidden(outcome_figures(least, told.name))),
-        _question(found, told),
+        *under("least", hidden(outcome_figures(least, context.name))),
+        _question(found, context),
     )
 
 
