@@ -132,12 +132,17 @@ TYPES: Mapping[str, StableType] = {
         "Chip",
         "name vendor year process clock_hz tensor vector core_buffer_bytes sram hbm tdp_w "
         "interconnect_bytes_per_s calibration energy die sources facts endpoint measured",
-        later={"hbm_visible_frac": 1.0, "hbm_reserve_frac": 0.04},
+        later={"hbm_visible_frac": 1.0, "hbm_reserve_frac": 0.04, "vector_memory": None},
     ),
-    "TensorUnits": _stable("TensorUnits", "num_units num_rows num_cols tiling rates"),
+    "TensorUnits": _stable(
+        "TensorUnits",
+        "num_units num_rows num_cols tiling rates",
+        later={"buffer_bytes": 131072, "converted": ()},
+    ),
     "Tiling": _stable(
         "Tiling",
         "tiles stationary num_steps fill staging_bytes is_output_hidden num_cluster_units num_groups",
+        later={"is_array": False, "num_loaded_rows": 1},
     ),
     "VectorUnits": _stable("VectorUnits", "num_units num_lanes peak_flop_per_s"),
     "Memory": _stable("Memory", "capacity_bytes bandwidth_bytes_per_s"),
@@ -147,10 +152,17 @@ TYPES: Mapping[str, StableType] = {
         "sram_reuse stream_frac write_frac wait_s clock_spread_frac power_loop_s host_kernel_s "
         "host_gradient_s host_autograd_s host_exchange_s host_op_s host_call_s host_backward_s host_rerun_s "
         "fitted_on",
+        later={
+            "conversion_slots": 0.0,
+            "conversion_result_slots": 0.0,
+            "visits_ratio": 1.0,
+            "overlap_frac": 0.0,
+        },
     ),
     "EnergyCosts": _stable(
         "EnergyCosts",
         "tensor_j_per_flop vector_j_per_flop sram_j_per_byte hbm_j_per_byte link_j_per_byte idle_w still_frac",
+        later={"vector_memory_j_per_byte": 0.0},
     ),
     "Die": _stable(
         "Die",

@@ -49,8 +49,8 @@ BARS = (
     Bar(promise="published training", statistic="MAPE", limit_frac=0.12),
     Bar(promise="published training", statistic="median", limit_frac=0.08),
     Bar(promise="published memory", statistic="MAPE", limit_frac=0.05),
-    Bar(promise="tpu gemm", statistic="median", limit_frac=0.06),
-    Bar(promise="tpu gemm", statistic="p90", limit_frac=0.15),
+    Bar(promise="tpu gemm", statistic="MAPE", limit_frac=0.13),
+    Bar(promise="tpu gemm, tiles known", statistic="MAPE", limit_frac=0.04),
     Bar(promise="scale-sim", statistic="worst", limit_frac=0.0),
     Bar(promise="phaze area", statistic="worst", limit_frac=1e-9),  # style: a tolerance, exact but for the last digits
     Bar(promise="die area", statistic="worst", limit_frac=0.10),

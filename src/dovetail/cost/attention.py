@@ -4,8 +4,7 @@ A tile of one head is one piece of work for one unit. Every position it walks pa
 exponentials on the vector lanes, partly side by side. Causal tiles differ in length and start in index order, so the
 units end unevenly. The backward pass also prepares and finishes its gradients in kernels of their own.
 
-On GPUs lanes belong to a unit. Beside systolic arrays they are a pool: they serve those tiles that are in work,
-whichever arrays these are on, and where tiles are fewer than arrays several of these share a tile's walk (`_pooled`).
+On GPUs, that is; `cost.mapping.attention` has arrays.
 """
 
 from __future__ import annotations
@@ -41,9 +40,6 @@ SYNCHRONOUS_FRAC = 0.50
 # List scheduling of causal tiles, head after head, over the units: the mean end beyond total / units, in longest tiles.
 # Simulated: 0.59-0.68 shortest first (forward); 0.62 (1 - x^2), x = tiles of a head / units, longest first (backward).
 UNEVEN_FRAC = 0.62
-SPLITS = (2, 4, 8, 16, 32, 64)  # parts of a tile's walk, each on an array of its own, as flash-decoding has them
-PARTIAL_BYTES = 2 * 4.0  # an element of a partial result: fp32, written and read again
-NUM_STATISTICS = 2  # of a row, beside its partial output: maximum and sum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,20 +60,11 @@ class Attentions:
     element_bytes: FloatArray
 
 
-def attention_unit_s(
-    shape: Attentions, chips: ChipColumns, overlappable_s: FloatArray, bytes_per_s: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Seconds the units take at full clock, all kernels but those before and after the gradients.
+def attention_unit_s(shape: Attentions, chips: ChipColumns) -> FloatArray:
+    """Seconds the units take at full clock, with their share of the lanes each, in work or not.
 
-    And bytes of partial results, at `bytes_per_s`, where units share a walk; memory takes `overlappable_s` meanwhile.
+    All kernels but those before and after the gradients.
     """
-    if chips.are_arrays:
-        return _pooled(shape, chips, overlappable_s, bytes_per_s)
-    return _bound_s(shape, chips), np.zeros(())
-
-
-def _bound_s(shape: Attentions, chips: ChipColumns) -> FloatArray:
-    """Of units with their share of the lanes each, in work or not."""
     tiled, streamed = _tiled_and_streamed(shape)
     product_s = _product_s(shape) / shape.product_frac
     tile_step_s = TILE * chips.num_units * np.hypot(product_s, _score_s(shape, chips)) / shape.pace_frac
@@ -105,55 +92,6 @@ def _rest(shape: Attentions, per_head: FloatArray, chips: ChipColumns) -> FloatA
     uneven = np.minimum(1.0, 2 - 2 * shape.work_frac)  # 0: all tiles alike; 1: causal
     order = np.maximum(0.0, 1 - (per_head / chips.num_units) ** 2) if shape.is_backward else 1.0
     return np.asarray((1 - uneven) * (np.ceil(waves) - waves) + uneven * UNEVEN_FRAC * order * (waves > 1))
-
-
-def _pooled(
-    shape: Attentions, chips: ChipColumns, overlappable_s: FloatArray, bytes_per_s: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Seconds that arrays and a pool of lanes take, and bytes of partial results that are put together after them.
-
-    Walks are cut as is soonest done beside `overlappable_s` of memory, where arrays suffice for all parts at once.
-    So more arrays of a kind never make it slower, and neither do more lanes.
-    """
-    unit_s = _pooled_s(shape, chips, 1)
-    merged_bytes = np.zeros_like(unit_s)
-    tiled, _ = _tiled_and_streamed(shape)
-    num_tiles = shape.heads * np.ceil(tiled / TILE)
-    for num_parts in SPLITS:
-        is_idle = num_parts * num_tiles <= chips.num_units
-        if not bool(is_idle.any()):
-            break
-        parted_s, parted_bytes = _pooled_s(shape, chips, num_parts), _partial_bytes(shape, num_parts)
-        busy_s = np.maximum(unit_s, overlappable_s) + merged_bytes / bytes_per_s
-        is_sooner = is_idle & (np.maximum(parted_s, overlappable_s) + parted_bytes / bytes_per_s < busy_s)
-        unit_s, merged_bytes = np.where(is_sooner, parted_s, unit_s), np.where(is_sooner, parted_bytes, merged_bytes)
-    return unit_s, merged_bytes
-
-
-def _pooled_s(shape: Attentions, chips: ChipColumns, num_parts: int) -> FloatArray:
-    """Products of tiles on arrays, and all scores on all lanes, partly side by side; walks cut into so many parts."""
-    tiled, streamed = _tiled_and_streamed(shape)
-    num_tiles = np.ceil(tiled / TILE)
-    per_head = num_tiles * num_parts
-    mean, longest = _positions(shape, streamed / num_parts)
-    waves = shape.heads * per_head / chips.num_units
-    positions = np.maximum(longest, waves * mean + _rest(shape, per_head, chips) * longest)
-    if shape.is_backward:  # as many arrays as a head has tiles end together, so no more need be used than that
-        positions = np.where(
-            per_head <= chips.num_units, np.minimum(positions, np.maximum(longest, shape.heads * mean)), positions
-        )
-    array_s = positions * chips.num_units * _product_s(shape) / shape.product_frac
-    lanes_s = shape.heads * per_head * mean * _score_s(shape, chips)
-    return np.asarray(TILE * np.hypot(array_s, lanes_s) / shape.pace_frac)
-
-
-def _partial_bytes(shape: Attentions, num_parts: int) -> FloatArray:
-    """What parts of a walk write and what puts them together reads: outputs, or gradients of keys and values."""
-    if shape.is_backward:
-        elements = shape.heads * shape.keys * (shape.key_width + shape.value_width)
-    else:
-        elements = shape.heads * shape.queries * (shape.value_width + NUM_STATISTICS)
-    return np.asarray(PARTIAL_BYTES * num_parts * elements)
 
 
 def _product_s(shape: Attentions) -> FloatArray:

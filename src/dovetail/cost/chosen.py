@@ -117,10 +117,7 @@ def _tried(ops: Ops, whole: ChipColumns, left: ChipColumns, is_clustered: bool) 
         element_bytes=rows.element_bytes,
     )
     tried = [
-        (tile[0] * tile[1], cut)
-        for held in whole.stationary
-        for tile in _tiles(whole, is_clustered)
-        for cut in _cuts(shape, whole, left, held, tile)
+        (tile[0] * tile[1], cut) for tile in _tiles(whole, is_clustered) for cut in _cuts(shape, whole, left, tile)
     ]
     areas = np.array([area for area, _ in tried])[:, None]
     return areas, [np.stack(column) for column in zip(*(cut for _, cut in tried), strict=True)]
@@ -132,13 +129,13 @@ def _tiles(whole: ChipColumns, is_clustered: bool) -> list[tuple[float, float]]:
 
 
 def _cuts(
-    shape: Products, whole: ChipColumns, left: ChipColumns, held: str, tile: tuple[float, float]
+    shape: Products, whole: ChipColumns, left: ChipColumns, tile: tuple[float, float]
 ) -> Iterator[tuple[FloatArray, ...]]:
     """For each split: seconds on the whole chip, pieces, then seconds of a wave and of the sum, alone and beside.
 
     Contractions are split only where whole tiles leave units idle.
     """
-    tiled = tiled_product(held, shape, whole, np.array([tile[0]]), np.array([tile[1]]))
+    tiled = tiled_product(shape, whole, np.array([tile[0]]), np.array([tile[1]]))
     is_idle = tiled.num_tiles < whole.num_units
     for split in SPLITS if bool(is_idle.any()) else SPLITS[:1]:
         pieces = split * tiled.num_tiles
@@ -153,7 +150,7 @@ def _wave_and_sum_s(tiled: Tiled, shape: Products, chips: ChipColumns, split: in
     pieces, groups = split * tiled.num_tiles, np.ceil(tiled.num_groups / split)
     per_byte = np.maximum(np.minimum(pieces, chips.num_units) / chips.sram_bytes_per_s, 1 / UNIT_BYTES_PER_S)
     wave_s = np.maximum(tiled.least_s, tiled.tile_bytes * chips.num_steps * per_byte) * groups + tiled.fill_s
-    if tiled.held != "output" or split == 1:
+    if split == 1:
         return wave_s, np.zeros_like(pieces)
     added_s = chips.calibration["split_s"] + split * partial_sums_s(shape, chips)
     return wave_s, np.asarray(np.where(groups >= MIN_STEPS, added_s, np.inf))

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dovetail.errors import InvalidInput, NotModelled
-from dovetail.hardware.chip import Calibration, Chip
+from dovetail.hardware.chip import STATIONARY, Calibration, Chip
+from dovetail.hardware.memory import Memory
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 from dovetail.workload.operators import DTYPES
 
@@ -23,15 +24,17 @@ NOT_MODELLED = 0.0  # a chip has no rate for a dtype
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChipColumns:
-    """Figures of many chips that are tiled alike: the same number of tile sizes, the same operands held still.
+    """Figures of many chips that are tiled alike: the same number of tile sizes, all systolic arrays or none.
 
-    All arrays have one entry a chip; `tile_rows` and `tile_cols` also one row a tile, and `dtype_flop_per_s` one row a
-    dtype, 0 where a chip cannot multiply in it.
+    All arrays have one entry a chip; `tile_rows` and `tile_cols` also one row a tile, `dataflows` one row for each of
+    `STATIONARY`, and `dtype_flop_per_s` and `is_converted` one row a dtype, the former 0 where a chip cannot multiply
+    in it. Of a chip without vector memory, that is the shared SRAM itself.
     """
 
     name: NameArray
-    stationary: tuple[str, ...]
+    are_arrays: bool  # lanes a pool beside them; else as on GPUs
     fill: str
+    dataflows: BoolArray
     num_units: FloatArray
     tile_rows: FloatArray
     tile_cols: FloatArray
@@ -39,16 +42,23 @@ class ChipColumns:
     staging_bytes: FloatArray
     is_output_hidden: BoolArray
     dtype_flop_per_s: FloatArray
+    is_converted: BoolArray
+    num_loaded_rows: FloatArray
+    array_buffer_bytes: FloatArray
     num_lanes: FloatArray
     vector_flop_per_s: FloatArray
     clock_hz: FloatArray
     core_buffer_bytes: FloatArray
+    has_vector_memory: BoolArray
+    vector_memory_bytes: FloatArray
+    vector_memory_bytes_per_s: FloatArray
     sram_bytes: FloatArray
     sram_bytes_per_s: FloatArray
     hbm_bytes_per_s: FloatArray
     tdp_w: FloatArray
     tensor_j_per_flop: FloatArray
     vector_j_per_flop: FloatArray
+    vector_memory_j_per_byte: FloatArray
     sram_j_per_byte: FloatArray
     hbm_j_per_byte: FloatArray
     idle_w: FloatArray
@@ -56,11 +66,6 @@ class ChipColumns:
 
     def __len__(self) -> int:
         return len(self.num_units)
-
-    @property
-    def are_arrays(self) -> bool:
-        """Whether units are arrays that hold an operand still, lanes a pool beside them; else as on GPUs."""
-        return self.stationary != ("output",)
 
     def rate_flop_per_s(self, dtype: int) -> FloatArray:
         """Peak FLOP/s in a dtype; raises where a chip has none."""
@@ -91,8 +96,9 @@ def chip_columns(chips: Sequence[Chip]) -> ChipColumns:
     sizes = np.array([tiling.tiles for tiling in tilings], dtype=np.float64)
     return ChipColumns(
         name=np.array([chip.name for chip in chips], dtype=object),
-        stationary=tilings[0].stationary,
+        are_arrays=tilings[0].is_array,
         fill=tilings[0].fill,
+        dataflows=np.array([[held in tiling.stationary for tiling in tilings] for held in STATIONARY]),
         num_units=_array(chip.tensor.num_units for chip in chips),
         tile_rows=sizes[:, :, 0].T,
         tile_cols=sizes[:, :, 1].T,
@@ -102,17 +108,38 @@ def chip_columns(chips: Sequence[Chip]) -> ChipColumns:
         dtype_flop_per_s=np.array(
             [[dict(chip.tensor.rates).get(dtype, NOT_MODELLED) for chip in chips] for dtype in DTYPES]
         ),
+        is_converted=np.array([[dtype in chip.tensor.converted for chip in chips] for dtype in DTYPES]),
+        num_loaded_rows=_array(tiling.num_loaded_rows for tiling in tilings),
+        array_buffer_bytes=_array(array_buffer_bytes(chip) for chip in chips),
         num_lanes=_array(chip.vector.num_units * chip.vector.num_lanes for chip in chips),
         vector_flop_per_s=_array(chip.vector.peak_flop_per_s for chip in chips),
         clock_hz=_array(chip.clock_hz for chip in chips),
         core_buffer_bytes=_array(chip.core_buffer_bytes for chip in chips),
+        has_vector_memory=np.array([chip.vector_memory is not None for chip in chips]),
+        vector_memory_bytes=_array(_nearest(chip).capacity_bytes for chip in chips),
+        vector_memory_bytes_per_s=_array(_nearest(chip).bandwidth_bytes_per_s for chip in chips),
         sram_bytes=_array(chip.sram.capacity_bytes for chip in chips),
         sram_bytes_per_s=_array(chip.sram.bandwidth_bytes_per_s for chip in chips),
         hbm_bytes_per_s=_array(chip.hbm.bandwidth_bytes_per_s for chip in chips),
         tdp_w=_array(chip.tdp_w for chip in chips),
+        vector_memory_j_per_byte=_array(_nearest_j_per_byte(chip) for chip in chips),
         **{name: _array(getattr(chip.energy, name) for chip in chips) for name in _ENERGIES},
         calibration={name: _array(getattr(chip.calibration, name) for chip in chips) for name in _NUMBERS},
     )
+
+
+def array_buffer_bytes(chip: Chip) -> float:
+    """What an array keeps for itself: the core buffer where each has one of its own, else its accumulators."""
+    return chip.core_buffer_bytes if chip.die.buffered_units == "tensor" else chip.tensor.buffer_bytes
+
+
+def _nearest(chip: Chip) -> Memory:
+    """The memory that feeds the arrays."""
+    return chip.vector_memory or chip.sram
+
+
+def _nearest_j_per_byte(chip: Chip) -> float:
+    return chip.energy.sram_j_per_byte if chip.vector_memory is None else chip.energy.vector_memory_j_per_byte
 
 
 def grouped(chips: Sequence[Chip]) -> list[tuple[list[int], ChipColumns]]:
@@ -139,9 +166,9 @@ def varied(chip: Chip, num_chips: int, **columns: FloatArray) -> ChipColumns:
     return replace(copies, **changes)
 
 
-def _key(chip: Chip) -> tuple[int, tuple[str, ...], str]:
+def _key(chip: Chip) -> tuple[int, bool, str]:
     tiling = chip.tensor.tiling
-    return len(tiling.tiles), tiling.stationary, tiling.fill
+    return len(tiling.tiles), tiling.is_array, tiling.fill
 
 
 def _array(values: Any) -> FloatArray:

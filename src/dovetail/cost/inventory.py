@@ -71,6 +71,8 @@ def inventory(chip: Chip) -> Inventory:
     built = 1 / (1 - die.spare_core_frac)
     num_cores = vector.num_units * built
     num_buffers = {"tensor": tensor.num_units, "vector": vector.num_units, "none": 0}[die.buffered_units] * built
+    has_accumulators = tensor.tiling.is_array and die.buffered_units != "tensor"
+    accumulator_bytes = tensor.num_units * built * tensor.buffer_bytes if has_accumulators else 0.0
     # Where the shared SRAM is the cores' own buffers, only HBM traffic crosses the die.
     crossing = chip.hbm if die.buffered_units == "none" else chip.sram
     endpoint_mm2, endpoint_w = engines_of(chip)
@@ -86,7 +88,7 @@ def inventory(chip: Chip) -> Inventory:
         num_fp64_lanes=num_cores * die.num_fp64_lanes,
         num_schedulers=num_cores * die.num_schedulers,
         register_bytes=num_cores * die.register_bytes,
-        buffer_bytes=num_buffers * chip.core_buffer_bytes,
+        buffer_bytes=num_buffers * chip.core_buffer_bytes + accumulator_bytes,
         sram_bytes=chip.sram.capacity_bytes / (1 - die.spare_sram_frac),
         noc_bytes_per_clock=crossing.bandwidth_bytes_per_s / chip.clock_hz,
         num_hbm_phys=die.num_hbm_stacks + die.num_spare_hbm_phys,

@@ -1,8 +1,8 @@
-"""Matrix products on tiled units: tiles, waves, the streamed extent with fill and drain, and split contractions.
+"""Matrix products on the tiled units of GPUs: tiles, waves, the contraction in groups of steps, and split contractions.
 
-One formula for GPUs, TPUs and arrays on paper. A unit holds a tile of one operand still while the third extent streams
-past it (`hardware.chip.Tiling`); tiles run in waves over the units; a wave takes as long as its slowest member. Shapes
-are arrays of one column (an operator a row), chips arrays of one row, and everything broadcasts.
+A unit holds a tile of results while the contraction streams past it (`hardware.chip.Tiling`); tiles run in waves over
+the units; a wave takes as long as its slowest member. Shapes are arrays of one column (an operator a row), chips arrays
+of one row, and everything broadcasts. Systolic arrays are mapped instead (`cost.mapping`).
 """
 
 from __future__ import annotations
@@ -35,22 +35,19 @@ def unit_s(products: Products, chips: ChipColumns) -> tuple[FloatArray, FloatArr
     """Seconds the tensor units take at full clock, by the best tile and split; and bytes from the shared SRAM."""
     best_s: FloatArray = np.full((), np.inf)
     best_bytes: FloatArray = np.zeros(())
-    for held in chips.stationary:
-        for tile_rows, tile_cols in zip(chips.tile_rows, chips.tile_cols, strict=True):
-            tiled = tiled_product(held, products, chips, tile_rows, tile_cols)
-            time_s = _tile_s(tiled, products, chips)
-            sram_bytes = tiled.num_tiles * tiled.tile_bytes * tiled.streamed
-            best_bytes = np.where(time_s < best_s, sram_bytes, best_bytes)
-            best_s = np.minimum(time_s, best_s)
+    for tile_rows, tile_cols in zip(chips.tile_rows, chips.tile_cols, strict=True):
+        tiled = tiled_product(products, chips, tile_rows, tile_cols)
+        time_s = _tile_s(tiled, products, chips)
+        sram_bytes = tiled.num_tiles * tiled.tile_bytes * products.k
+        best_bytes = np.where(time_s < best_s, sram_bytes, best_bytes)
+        best_s = np.minimum(time_s, best_s)
     return best_s, best_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tiled:
-    """A product cut for one tile and one operand held still, before it is split and dealt over units."""
+    """A product cut into tiles of results, before it is split and dealt over units."""
 
-    held: str
-    streamed: FloatArray
     num_tiles: FloatArray
     num_groups: FloatArray  # of steps that stream past a tile
     tile_bytes: FloatArray  # operands of one step
@@ -58,38 +55,29 @@ class Tiled:
     least_s: FloatArray  # of one group of steps, the SRAM not in the way
 
 
-def tiled_product(
-    held: str, products: Products, chips: ChipColumns, tile_rows: FloatArray, tile_cols: FloatArray
-) -> Tiled:
-    rows, cols, streamed = _roles(held, products)
+def tiled_product(products: Products, chips: ChipColumns, tile_rows: FloatArray, tile_cols: FloatArray) -> Tiled:
     calibration = chips.calibration
     math_s = 2.0 * tile_rows * tile_cols * chips.num_steps * chips.num_units / products.rate_flop_per_s
     return Tiled(
-        held=held,
-        streamed=streamed,
-        num_tiles=products.b * np.ceil(rows / tile_rows) * np.ceil(cols / tile_cols),
-        num_groups=np.ceil(streamed / chips.num_steps),
+        num_tiles=products.b * np.ceil(products.m / tile_rows) * np.ceil(products.n / tile_cols),
+        num_groups=np.ceil(products.k / chips.num_steps),
         tile_bytes=(tile_rows + tile_cols) * products.element_bytes / calibration["sram_reuse"],
-        fill_s=calibration["fill_s"] + _exposed_steps(held, chips, tile_rows, tile_cols) / chips.clock_hz,
+        fill_s=calibration["fill_s"],
         least_s=np.maximum(math_s, calibration["tile_step_s"]),
     )
 
 
 def _tile_s(tiled: Tiled, products: Products, chips: ChipColumns) -> FloatArray:
-    """Seconds with one tile, by the best split of what streams past it.
-
-    Parts of a contraction meet in the SRAM to be added up; dividing the rows of an operand costs nothing.
-    """
+    """Seconds with one tile, by the best split of the contraction, whose parts meet in the SRAM to be added up."""
     fill_s, least_s = tiled.fill_s, tiled.least_s
     load_s = tiled.tile_bytes * chips.num_steps / chips.sram_bytes_per_s  # of one unit's operands, a group of steps
     best_s = _waves_s(tiled.num_tiles, tiled.num_groups, fill_s, least_s, load_s, chips)
-    partial_s = partial_sums_s(products, chips) if tiled.held == "output" else np.zeros(())
+    partial_s = partial_sums_s(products, chips)
     for split in SPLITS[1:]:
         groups = np.ceil(tiled.num_groups / split)
         time_s = _waves_s(split * tiled.num_tiles, groups, fill_s, least_s, load_s, chips)
-        if tiled.held == "output":
-            time_s = time_s + chips.calibration["split_s"] + split * partial_s
-            time_s = np.where(groups >= MIN_STEPS, time_s, np.inf)
+        time_s = time_s + chips.calibration["split_s"] + split * partial_s
+        time_s = np.where(groups >= MIN_STEPS, time_s, np.inf)
         best_s = np.minimum(time_s, best_s)
     return best_s
 
@@ -102,36 +90,15 @@ def _waves_s(
     load_s: FloatArray,
     chips: ChipColumns,
 ) -> FloatArray:
-    """Waves of pieces over the units; the SRAM feeds all units that work.
-
-    On arrays waves are alike, so that no unit more than these need takes its share of the SRAM.
-    """
+    """Waves of pieces over the units; the SRAM feeds all units that work."""
     waves = np.ceil(pieces / chips.num_units)
-    waves_s = pieces / waves if chips.are_arrays else np.minimum(pieces, chips.num_units)
+    waves_s = np.minimum(pieces, chips.num_units)
     waves_s *= load_s
     np.maximum(waves_s, least_s, out=waves_s)
     waves_s *= groups
     waves_s += fill_s
     waves_s *= waves
     return waves_s
-
-
-def _roles(held: str, products: Products) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The two extents of the tile that is held still, and the one that streams past."""
-    if held == "output":
-        return products.m, products.n, products.k
-    if held == "weight":
-        return products.k, products.n, products.m
-    return products.k, products.m, products.n
-
-
-def _exposed_steps(held: str, chips: ChipColumns, tile_rows: FloatArray, tile_cols: FloatArray) -> FloatArray:
-    """Clocks of a tile's start and end that nothing hides; `whole` is what SCALE-Sim counts."""
-    if chips.fill == "hidden":
-        return np.zeros_like(tile_rows)
-    if chips.fill == "load":
-        return tile_rows
-    return (tile_rows if held == "output" else 2 * tile_rows) + tile_cols - 2
 
 
 def partial_sums_s(products: Products, chips: ChipColumns) -> FloatArray:

@@ -70,7 +70,12 @@ _WRITTEN: dict[type, dict[str, str]] = {
     },
     EnergyCosts: {"still_frac": "data_independent_frac"},
     TensorUnits: {"num_units": "units", "num_rows": "rows", "num_cols": "cols"},
-    Tiling: {"num_steps": "steps", "is_output_hidden": "output_hidden"},
+    Tiling: {
+        "num_steps": "steps",
+        "is_output_hidden": "output_hidden",
+        "is_array": "array",
+        "num_loaded_rows": "loaded_rows",
+    },
     VectorUnits: {"num_units": "units", "num_lanes": "lanes"},
     Die: {
         "num_dies": "dies",

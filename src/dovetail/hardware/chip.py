@@ -9,6 +9,7 @@ from dovetail.hardware.die import Die
 from dovetail.hardware.endpoints import SM_DRIVEN, Endpoint, endpoints
 from dovetail.hardware.measured import NOT_MEASURED, Measured
 from dovetail.hardware.memory import MAX_RESERVE_FRAC, PLAN_RESERVE_FRAC, Memory
+from dovetail.units import KIBI
 
 STATIONARY = ("output", "weight", "input")
 FILLS = ("hidden", "load", "whole")
@@ -20,13 +21,17 @@ MAX_CLOCK_SPREAD_FRAC = 0.2  # more, and the slowest of a thousand would be at h
 class Tiling:
     """How a product C[m,n] = A[m,k] B[k,n] is cut into what one unit does in one go.
 
-    A unit holds a tile of one operand still (`stationary`: of C, B or A) and lets the third extent stream past it, in
-    groups of `num_steps`. The best of all `tiles` (rows x cols of the tile held) and `stationary` is taken. `fill` is
-    what is not hidden of a tile's start and end on an array: nothing ("hidden": double-buffered operands), loading the
-    held tile row by row ("load"), or all of it ("whole": what SCALE-Sim counts). A chip that stages operands in a
-    buffer its software manages loads `staging_bytes` before the first product; one whose cores write their own results
-    cannot multiply meanwhile (`is_output_hidden` false). Kernels of products run as clusters of `num_cluster_units`
-    units, each of which must lie in one of the chip's `num_groups` groups of units.
+    A unit holds a tile of one operand still (`stationary`: of C, B or A) and lets the third extent stream past it.
+
+    Systolic arrays (`is_array`, which any that hold B or A are) are mapped: `stationary` lists their dataflows, one
+    where it is fixed, and tiles follow from their memories (`cost.mapping`). `fill` is how often the fill and drain of
+    an array shows: once a product ("hidden": double-buffered operands), for every tile in its buffer ("load"), or for
+    every pass ("whole": what SCALE-Sim counts). An array loads `num_loaded_rows` rows of what it holds per clock.
+
+    GPUs take the best of all `tiles` (rows x cols of the tile held), in groups of `num_steps`. One that stages operands
+    in a buffer its software manages loads `staging_bytes` before the first product; one whose cores write their own
+    results cannot multiply meanwhile (`is_output_hidden` false). Kernels of products run as clusters of
+    `num_cluster_units` units, each of which must lie in one of the chip's `num_groups` groups of units.
     """
 
     tiles: tuple[tuple[int, int], ...]
@@ -37,8 +42,14 @@ class Tiling:
     is_output_hidden: bool = True
     num_cluster_units: int = 1
     num_groups: int = 1
+    is_array: bool = False
+    num_loaded_rows: int = 1
 
     def __post_init__(self) -> None:
+        if self.stationary != ("output",):
+            object.__setattr__(self, "is_array", True)
+        if self.num_loaded_rows < 1:
+            raise InvalidInput(f"num_loaded_rows must be at least 1; got {self.num_loaded_rows}", "num_loaded_rows")
         if self.num_cluster_units < 1 or self.num_groups < 1:
             got = f"{self.num_cluster_units} units a cluster in {self.num_groups} groups"
             raise InvalidInput(f"a cluster needs at least one unit and one group; got {got}", "num_cluster_units")
@@ -61,7 +72,8 @@ class TensorUnits:
 
     One unit is what takes one tile at a time: a systolic array, or all tensor cores of one GPU SM.
     `num_rows * num_cols` is its multiply-accumulates a clock in bf16 (fp16, or int8 where it has neither);
-    `rates` are the datasheet peaks per dtype for the whole chip; `tiling` is how products are cut for a unit.
+    `rates` are the datasheet peaks per dtype for the whole chip; `tiling` is how products are cut for a unit. Operands
+    in a dtype of `converted` pass the vector lanes on their way to an array, each time a tile asks for them.
     """
 
     num_units: int
@@ -69,6 +81,10 @@ class TensorUnits:
     num_cols: int
     tiling: Tiling
     rates: tuple[tuple[str, float], ...]  # style: (dtype, FLOP/s) pairs, read through peak_flop_per_s
+    buffer_bytes: float = (
+        128 * KIBI
+    )  # of each array: its accumulators; not read where it owns a core buffer, or on GPUs
+    converted: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for label, count in (("num_units", self.num_units), ("num_rows", self.num_rows), ("num_cols", self.num_cols)):
@@ -76,6 +92,10 @@ class TensorUnits:
                 raise InvalidInput(f"{label} must be at least 1; got {count}", label)
         if not self.rates or any(not rate > 0 for _, rate in self.rates):
             raise InvalidInput(f"every dtype needs a positive peak rate; got {dict(self.rates)}", "rates")
+        if not self.buffer_bytes > 0:
+            raise InvalidInput(f"the buffer of an array must be positive; got {self.buffer_bytes:g} bytes", "buffer")
+        for dtype in self.converted:
+            self.peak_flop_per_s(dtype)
 
     def peak_flop_per_s(self, dtype: str) -> float:
         for known, rate in self.rates:
@@ -124,6 +144,12 @@ class Calibration:
     sram_reuse: float = 1.0  # uses of an operand byte for each time it leaves the shared SRAM
     stream_frac: float = 1.0  # of hbm_frac: a kernel with a single input stream
     write_frac: float = 1.0  # of hbm_frac: a kernel that only writes
+    conversion_slots: float = (
+        0.0  # arrays: lane clocks of an operand in a converted dtype, each time a tile asks for it
+    )
+    conversion_result_slots: float = 0.0  # arrays: and of a result
+    visits_ratio: float = 1.0  # arrays: how often the compiler's tiles ask for an operand, over those of the mapper
+    overlap_frac: float = 0.0  # arrays: of the shorter of products and softmax in attention, what the longer hides
     wait_s: float = 0.0  # one memory round trip or barrier of a row of a norm, softmax or loss
     clock_spread_frac: float = 0.0  # standard deviation of the pace of equal devices, of its mean
     power_loop_s: float = 0.0  # how long a kernel runs until half of the power limit's effect shows
@@ -144,13 +170,19 @@ class Calibration:
                 if not 0 <= value <= MAX_CLOCK_SPREAD_FRAC:
                     bound = f"from 0 to {MAX_CLOCK_SPREAD_FRAC:g}"
                     raise InvalidInput(f"clock_spread_frac must be {bound}; got {value:g}", field.name)
+            elif field.name == "overlap_frac":
+                if not 0 <= value <= 1:
+                    raise InvalidInput(f"overlap_frac must be from 0 to 1; got {value:g}", field.name)
             elif field.name.endswith("_frac") and not LEAST_FRAC <= value <= 1:
                 raise InvalidInput(f"{field.name} must be from {LEAST_FRAC:g} to 1; got {value:g}", field.name)
             if field.name.endswith("_s") and not value >= 0:
                 label = field.name.removesuffix("_s")
                 raise InvalidInput(f"{label} time must not be negative; got {value:g} s", label)
-        if not self.sram_reuse >= 1:
-            raise InvalidInput(f"sram_reuse must be at least 1; got {self.sram_reuse:g}", "sram_reuse")
+            if field.name.endswith("_slots") and not value >= 0:
+                raise InvalidInput(f"{field.name} must not be negative; got {value:g}", field.name)
+        for label in ("sram_reuse", "visits_ratio"):
+            if not getattr(self, label) >= 1:
+                raise InvalidInput(f"{label} must be at least 1; got {getattr(self, label):g}", label)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,10 +191,11 @@ class EnergyCosts:
 
     tensor_j_per_flop: float  # bf16, operand delivery included
     vector_j_per_flop: float
-    sram_j_per_byte: float  # from the shared SRAM to a core and back
+    sram_j_per_byte: float  # from the shared SRAM to a core or to vector memory, and back
     hbm_j_per_byte: float  # between HBM and the shared SRAM
     link_j_per_byte: float
     idle_w: float
+    vector_memory_j_per_byte: float = 0.0  # from vector memory to an array and back, on a chip that has it
     still_frac: float = 1.0  # share of the cores' energy that is drawn even where no operand ever toggles
 
     def __post_init__(self) -> None:
@@ -188,7 +221,7 @@ class Chip:
     tensor: TensorUnits
     vector: VectorUnits
     core_buffer_bytes: float  # per core: shared memory / VMEM / L2 buffer of a template core
-    sram: Memory  # shared by all cores: L2, CMEM, global buffer
+    sram: Memory  # shared by all cores: L2, CMEM, global buffer; VMEM where that is the largest on-chip memory
     hbm: Memory
     tdp_w: float
     interconnect_bytes_per_s: float  # out of the chip, one direction, scale-up network
@@ -200,6 +233,7 @@ class Chip:
     endpoint: str = SM_DRIVEN  # who runs its collectives, of `endpoints`; watts of its engines are in energy.idle_w
     hbm_visible_frac: float = 1.0  # of HBM, what the framework sees: torch's total_memory; ECC and driver have the rest
     hbm_reserve_frac: float = PLAN_RESERVE_FRAC  # of what it sees, what a plan must leave free
+    vector_memory: Memory | None = None  # of all cores, between arrays and the shared SRAM: VMEM beside a CMEM
     measured: Measured = NOT_MEASURED  # times of operators that go before predictions; of this very chip, unaltered
 
     def __post_init__(self) -> None:
@@ -216,6 +250,8 @@ class Chip:
             known = ", ".join(endpoints.names())
             hint = did_you_mean(self.endpoint, endpoints.names())
             raise InvalidInput(f"endpoint must be one of {known}; got {self.endpoint!r}{hint}", "endpoint")
+        if self.vector_memory is not None and not self.energy.vector_memory_j_per_byte > 0:
+            raise InvalidInput("a chip with vector memory needs energy.vector_memory_j_per_byte above 0", "energy")
         if not self.tdp_w > self.energy.idle_w:
             message = f"tdp must be above what the chip draws idle, {self.energy.idle_w:g} W; got {self.tdp_w:g} W"
             raise InvalidInput(f"{message}; lower energy.idle or raise tdp", "tdp")

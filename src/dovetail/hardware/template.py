@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-from dovetail.errors import InvalidInput
-from dovetail.hardware.catalog._templates import template_tensor, template_vector
-from dovetail.hardware.chip import Chip
+import numpy as np
 
-REGISTER_BYTES_PER_LANE = 12  # PHAZE's vector core: three operands of 4 bytes a lane
+from dovetail.errors import InvalidInput
+from dovetail.hardware.chip import Chip, VectorUnits
+from dovetail.hardware.memory import Memory
+from dovetail.units import Amount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,25 +32,74 @@ class Design:
 
 
 def template_chip(base: Chip, design: Design) -> Chip:
-    """`base` with the cores of `design`, its memories, clock, links and node as they are.
+    """`base` with the cores of `design`: its clock, links, node, shared SRAM, HBM and dataflows as they are.
 
-    The shared SRAM is the cores' own buffers, so it is cut into as many as there are vector cores. A sequencer drives
-    a tensor core together with a vector core; where there are more tensor cores, each of those has its own.
+    What belongs to a core grows with it. A vector core has the base's registers per lane and its share of vector
+    memory; an array has accumulators for its columns, and a buffer of its own for its multipliers where the base's have
+    one; where the shared SRAM is the cores' own buffers, it is cut into as many as there are vector cores. So the base's
+    own cores give the base.
     """
-    dtypes = tuple(dtype for dtype, _ in base.tensor.rates)
-    tensor = template_tensor(design.num_tensor, design.num_rows, design.num_cols, base.clock_hz, dtypes)
+    own, tensor, vector = base.die, base.tensor, base.vector
+    num_macs = design.num_rows * design.num_cols
+    macs_ratio = design.num_tensor * num_macs / (tensor.num_units * tensor.num_rows * tensor.num_cols)
     return replace(
         base,
         name=f"{base.name}, {design}",
-        tensor=tensor,
-        vector=template_vector(design.num_vector, design.num_lanes, base.clock_hz),
-        core_buffer_bytes=base.sram.capacity_bytes / design.num_vector,
-        die=replace(
-            base.die,
-            register_bytes=REGISTER_BYTES_PER_LANE * design.num_lanes,
-            num_schedulers=-(-max(design.num_tensor, design.num_vector) // design.num_vector),
-            buffered_units="none",
+        tensor=replace(
+            tensor,
+            num_units=design.num_tensor,
+            num_rows=design.num_rows,
+            num_cols=design.num_cols,
+            tiling=replace(tensor.tiling, tiles=((design.num_rows, design.num_cols),), is_array=True),
+            rates=tuple((dtype, rate * macs_ratio) for dtype, rate in tensor.rates),
+            buffer_bytes=tensor.buffer_bytes * design.num_cols / tensor.num_cols,
         ),
+        vector=VectorUnits(
+            num_units=design.num_vector,
+            num_lanes=design.num_lanes,
+            peak_flop_per_s=vector.peak_flop_per_s
+            * (design.num_vector * design.num_lanes / (vector.num_units * vector.num_lanes)),
+        ),
+        core_buffer_bytes=_core_buffer_bytes(base, design),
+        vector_memory=_vector_memory(base, design),
+        die=replace(
+            own,
+            register_bytes=register_bytes_per_lane(base) * design.num_lanes,
+            num_schedulers=int(num_schedulers(base, design.num_tensor, design.num_vector)),
+        ),
+    )
+
+
+def num_schedulers(base: Chip, num_tensor: Amount, num_vector: Amount) -> Amount:
+    """Sequencers of a vector core: the base's, and as many more as it has more tensor cores to drive."""
+    more = np.maximum(1.0, num_tensor / num_vector / (base.tensor.num_units / base.vector.num_units))
+    return np.ceil(base.die.num_schedulers * more)
+
+
+def register_bytes_per_lane(base: Chip) -> float:
+    return base.die.register_bytes / base.vector.num_lanes
+
+
+def _core_buffer_bytes(base: Chip, design: Design) -> float:
+    if base.die.buffered_units == "tensor":
+        return base.core_buffer_bytes * own_buffer_ratio(base, design)
+    if base.die.buffered_units == "vector":
+        return base.core_buffer_bytes
+    return base.sram.capacity_bytes / design.num_vector
+
+
+def own_buffer_ratio(base: Chip, design: Design) -> float:
+    """Buffer of an array over the base's: as many bytes for each multiplier."""
+    return design.num_rows * design.num_cols / (base.tensor.num_rows * base.tensor.num_cols)
+
+
+def _vector_memory(base: Chip, design: Design) -> Memory | None:
+    """As much of it, and as fast, for each vector core as the base's have."""
+    memory, ratio = base.vector_memory, design.num_vector / base.vector.num_units
+    if memory is None:
+        return None
+    return Memory(
+        capacity_bytes=memory.capacity_bytes * ratio, bandwidth_bytes_per_s=memory.bandwidth_bytes_per_s * ratio
     )
 
 

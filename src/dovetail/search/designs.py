@@ -14,7 +14,7 @@ from dovetail.cost.price import HBM_USD_PER_BYTE, packaged_usd
 from dovetail.cost.tdp import busy_power
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.chip import Chip
-from dovetail.hardware.template import REGISTER_BYTES_PER_LANE, Design, template_chip
+from dovetail.hardware.template import Design, num_schedulers, register_bytes_per_lane, template_chip
 from dovetail.search.space import Knob, Point, Space
 from dovetail.workload.graph import FloatArray, IntArray
 
@@ -124,9 +124,22 @@ def _inventories(base: Chip, column: dict[str, FloatArray]) -> Inventory:
         num_macs=column["num_tensor"] * column["num_rows"] * column["num_cols"] * built,
         num_lanes=num_lanes,
         num_fp64_lanes=num_vector * built * base.die.num_fp64_lanes,
-        num_schedulers=np.ceil(np.maximum(column["num_tensor"], num_vector) / num_vector) * num_vector * built,
-        register_bytes=num_lanes * REGISTER_BYTES_PER_LANE,
+        num_schedulers=num_schedulers(base, column["num_tensor"], num_vector) * num_vector * built,
+        register_bytes=num_lanes * register_bytes_per_lane(base),
+        buffer_bytes=_buffer_bytes(base, column) * built,
     )
+
+
+def _buffer_bytes(base: Chip, column: dict[str, FloatArray]) -> FloatArray:
+    """Of all cores of each `template_chip`: what `inventory` counts."""
+    num_tensor, num_vector = column["num_tensor"], column["num_vector"]
+    accumulators = num_tensor * base.tensor.buffer_bytes * column["num_cols"] / base.tensor.num_cols
+    if base.die.buffered_units == "tensor":
+        num_macs = base.tensor.num_rows * base.tensor.num_cols
+        return num_tensor * base.core_buffer_bytes * column["num_rows"] * column["num_cols"] / num_macs
+    if base.die.buffered_units == "vector":
+        return accumulators + num_vector * base.core_buffer_bytes
+    return accumulators
 
 
 def built_ratio(base: Chip) -> float:

@@ -24,6 +24,7 @@ from dovetail.cost.families.rows import (
     stream_host_s,
     tensor_j_per_flop,
 )
+from dovetail.cost.mapping.attention import array_attention
 from dovetail.cost.op_cost import Setting
 from dovetail.workload.graph import FloatArray
 from dovetail.workload.operators import code_of
@@ -40,20 +41,26 @@ def attention_costing(rows: Rows) -> Costing:
     def parts(chips: ChipColumns, setting: Setting) -> RowCosts:  # noqa: ARG001  # regulators take longer than it runs
         shape = _shape(rows, chips, is_backward=is_backward)
         bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"] * chips.calibration["stream_frac"]
-        tensor_s, merged_bytes = attention_unit_s(shape, chips, beside_bytes / bandwidth, bandwidth)
-        apart_bytes = side_bytes(shape) + merged_bytes
+        if chips.are_arrays:
+            found = array_attention(shape, chips)
+            tensor_s, math_s, lanes_s, waits_s = found.busy_s, found.products_s, found.lanes_s, found.waits_s
+            unit_j = found.vector_flop * chips.vector_j_per_flop + found.nearest_bytes * chips.vector_memory_j_per_byte
+        else:
+            tensor_s = attention_unit_s(shape, chips)
+            math_s, lanes_s, waits_s = tensor_s, np.zeros(()), np.zeros(())
+            unit_j = score_flop(shape) * chips.vector_j_per_flop
+        apart_bytes = side_bytes(shape)
         hbm_bytes = beside_bytes + apart_bytes
-        lane_j = score_flop(shape) * chips.vector_j_per_flop
         return RowCosts(
             busy_s=np.maximum(tensor_s, beside_bytes / bandwidth) + apart_bytes / bandwidth,
-            tensor_s=tensor_s,
-            lanes_s=np.zeros(()),
+            tensor_s=math_s,
+            lanes_s=lanes_s,
             hbm_s=hbm_bytes / bandwidth,
-            waits_s=np.zeros(()),
+            waits_s=waits_s,
             clocked_s=tensor_s * tensor_s / np.maximum(tensor_s, beside_bytes / bandwidth),
             num_kernels=num_kernels,
             hbm_bytes=hbm_bytes + np.zeros_like(tensor_s),
-            core_j=rows.flop * tensor_j_per_flop(rows, chips) + lane_j + hbm_bytes * chips.sram_j_per_byte,
+            core_j=rows.flop * tensor_j_per_flop(rows, chips) + unit_j + hbm_bytes * chips.sram_j_per_byte,
             flop=rows.flop,
             host_s=stream_host_s(rows, chips, num_kernels, gradients),
             floor_s=floor_s(chips, num_kernels, gradients),

@@ -36,7 +36,7 @@ def convolution_costing(rows: Rows) -> Costing:
 
     def parts(chips: ChipColumns, setting: Setting) -> RowCosts:
         unrolled = product(chips, setting)
-        if chips.stationary != ("output",) or bool(is_plain.all()):
+        if chips.are_arrays or bool(is_plain.all()):
             return unrolled
         implicit = _implicit(rows, unrolled, chips, setting)
         names = [field.name for field in fields(RowCosts)]

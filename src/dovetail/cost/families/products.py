@@ -13,10 +13,12 @@ from dovetail.cost.families.rows import (
     Rows,
     beside,
     loop_flop_per_s,
+    overlapped,
     stream_host_s,
     tensor_j_per_flop,
     throttled,
 )
+from dovetail.cost.mapping.on_chips import array_products
 from dovetail.cost.op_cost import Setting
 from dovetail.cost.products import Products, unit_s
 from dovetail.workload.graph import BoolArray, FloatArray, Phase
@@ -33,7 +35,10 @@ _RECURRENT, _EXPERT = code_of("recurrent_linear"), code_of("expert_linear")
 
 
 def product_costing(rows: Rows) -> Costing:
-    """Tiles on the units beside traffic from HBM. Products of an update run more than once, or every so many steps."""
+    """Tiles on the units, or a mapping on arrays, beside traffic from HBM.
+
+    Products of an update run more than once, or every so many steps.
+    """
     is_update = rows.phase == Phase.UPDATE
     if not bool(is_update.any()):
         return _costing_of_one(rows)
@@ -62,7 +67,22 @@ def _costing_of_one(rows: Rows) -> Costing:
     narrow = rows.operand_bytes / rows.element_bytes
     n = rows.n * rows.work_frac  # of weights side by side, those of which a second forward pass forms the product again
 
+    def on_arrays(chips: ChipColumns, setting: Setting) -> RowCosts:
+        found = array_products(b, rows.m, n, k, operand_bytes=rows.operand_bytes, math=rows.math, chips=chips)
+        on_chip_s = num_steps * found.on_chip_s
+        moved_j = found.nearest_bytes * chips.vector_memory_j_per_byte + found.sram_bytes * chips.sram_j_per_byte
+        unit_j = rows.flop * tensor_j_per_flop(rows, chips) + num_steps * moved_j
+        if setting is not Setting.STREAM:
+            on_chip_s, unit_j = throttled(on_chip_s, unit_j, chips)
+        again_bytes = np.where(is_stepwise, _stepwise_bytes(rows, chips), found.reread_bytes)
+        hbm_bytes = rows.in_bytes * narrow + rows.out_bytes + again_bytes
+        host_s = stream_host_s(rows, chips, num_kernels, gradients)
+        conversion_s = num_steps * found.conversion_s
+        return _array_parts(rows, chips, on_chip_s, conversion_s, hbm_bytes, unit_j, num_kernels, host_s)
+
     def parts(chips: ChipColumns, setting: Setting) -> RowCosts:
+        if chips.are_arrays:
+            return on_arrays(chips, setting)
         shape = Products(
             b=b, m=rows.m, n=n, k=k, rate_flop_per_s=loop_flop_per_s(rows, chips), element_bytes=rows.operand_bytes
         )
@@ -76,6 +96,37 @@ def _costing_of_one(rows: Rows) -> Costing:
         return _product_parts(rows, chips, tensor_s, hbm_bytes, unit_j, num_kernels, host_s)
 
     return parts
+
+
+def _array_parts(
+    rows: Rows,
+    chips: ChipColumns,
+    on_chip_s: FloatArray,
+    conversion_s: FloatArray,
+    hbm_bytes: FloatArray,
+    unit_j: FloatArray,
+    num_kernels: FloatArray,
+    host_s: FloatArray,
+) -> RowCosts:
+    """Arrays and all memories side by side, as tiles are double-buffered; then what the lanes convert."""
+    bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"]
+    math_s = rows.flop / loop_flop_per_s(rows, chips)
+    both_s, clocked_s = overlapped(on_chip_s, hbm_bytes / bandwidth)
+    after_bytes = np.where(np.isin(rows.math, SCALED)[:, None], SCALED_PASSES, 0.0) * rows.out_bytes
+    return RowCosts(
+        busy_s=both_s + conversion_s + after_bytes / bandwidth,
+        tensor_s=math_s,
+        lanes_s=conversion_s,
+        hbm_s=hbm_bytes / bandwidth,
+        waits_s=on_chip_s - math_s,  # padding, idle arrays, fill, on-chip memories
+        clocked_s=clocked_s + conversion_s,
+        num_kernels=num_kernels,
+        hbm_bytes=hbm_bytes,
+        core_j=unit_j + hbm_bytes * chips.sram_j_per_byte,
+        flop=rows.flop,
+        host_s=host_s,
+        floor_s=np.zeros(()),
+    )
 
 
 def _aligned_frac(rows: Rows, chips: ChipColumns) -> FloatArray:
@@ -133,7 +184,11 @@ def _reread_bytes(rows: Rows, chips: ChipColumns, shape: Products, is_stepwise: 
     again = np.where(np.minimum(shape.m, shape.n) > held, blocks, 0.0)
     if not bool(is_stepwise.any()):
         return again
+    return np.where(is_stepwise, _stepwise_bytes(rows, chips), again)
+
+
+def _stepwise_bytes(rows: Rows, chips: ChipColumns) -> FloatArray:
+    """A recurrence's weights at every step but the first, where they do not fit on the chip."""
     weight_bytes = rows.n * rows.k * rows.element_bytes
     on_chip_bytes = chips.sram_bytes + chips.num_units * chips.core_buffer_bytes
-    steps = np.where(weight_bytes > on_chip_bytes, (rows.b - 1) * weight_bytes, 0.0)
-    return np.where(is_stepwise, steps, again)
+    return np.where(weight_bytes > on_chip_bytes, (rows.b - 1) * weight_bytes, 0.0)

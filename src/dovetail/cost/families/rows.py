@@ -166,6 +166,12 @@ def beside(tensor_s: FloatArray, hbm_s: FloatArray) -> tuple[FloatArray, FloatAr
     return both_s, tensor_s * tensor_s / np.maximum(both_s, TINY_S)
 
 
+def overlapped(on_chip_s: FloatArray, hbm_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Seconds of a chip beside HBM where the longer hides the other, and the part that a slower clock stretches."""
+    both_s = np.maximum(on_chip_s, hbm_s)
+    return both_s, on_chip_s * on_chip_s / np.maximum(both_s, TINY_S)
+
+
 def floor_s(chips: ChipColumns, num_kernels: FloatArray, gradients: FloatArray) -> FloatArray:
     """Alone, a gradient waits for autograd to hand it out; a forward operator is queued in no time that shows."""
     calibration = chips.calibration

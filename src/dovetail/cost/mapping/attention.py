@@ -1,86 +1,88 @@
 """Attention on arrays: a chain of products and a softmax that keeps both engines busy.
 
 Per score, each product takes the array clocks of a head's width rounded up to the array, and the vector unit a counted
-number of ALU slots; exponentials are a bound of their own. How much of the shorter hides behind the longer is stated.
+number of ALU slots. Scores pass the memory that feeds the arrays on their way between the engines. How much of the
+shorter of arrays and lanes hides behind the longer is stated (`overlap_frac` of a chip's calibration).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.columns import check_rows
-from dovetail.errors import InvalidInput
+from dovetail.cost.attention import Attentions
+from dovetail.cost.columns import ChipColumns
 from dovetail.workload.graph import FloatArray
 
-# Vector slots of a score, counted by hand; the exponential is apart. Forward: maximum, subtract, sum, rescale or mask,
-# pack. Backward: subtract the row's log-sum, subtract delta, multiply, scale, casts. An H200's 27 and 69 are its own.
+# Vector slots of a score, counted by hand; the exponential is one of a lane's slots. Forward: maximum, subtract, sum,
+# rescale or mask, pack. Backward: subtract the row's log-sum, subtract delta, multiply, scale, casts. An H200's 27 and
+# 69 are its own.
 FORWARD_SLOTS, BACKWARD_SLOTS = 6.0, 10.0
-# Share of the shorter engine's time that hides behind the longer's. 0: they take turns, as casts and products of a TPU
-# v4 were seen to (`vector_work`). 34 published TPU steps fit none and all of it alike, 4.6 and 5.1 % on v6e at 8k.
-OVERLAP_FRAC = 0.0
+# Bytes of a score between arrays and lanes, counted by hand. Forward: fp32 scores out of the arrays and into the lanes,
+# bf16 probabilities back. Backward: scores and gradients of probabilities in fp32, probabilities and gradients of
+# scores in bf16.
+FORWARD_SCORE_BYTES, BACKWARD_SCORE_BYTES = 12.0, 24.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttentionShapes:
-    """Attentions of one direction, one a row: scores of all samples and heads that are formed, and widths of a head."""
+class ArrayAttention:
+    """Seconds of attentions by chips, by cause; `busy_s` is what passes, HBM apart."""
 
-    num_scores: FloatArray
-    key_width: FloatArray
-    value_width: FloatArray
-
-    def __post_init__(self) -> None:
-        check_rows({one.name: getattr(self, one.name) for one in fields(self)})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttentionEngines:
-    """What attention needs of each chip: its arrays and its vector lanes, `num_alus` of them working on each lane."""
-
-    num_arrays: FloatArray
-    num_rows: FloatArray
-    num_cols: FloatArray
-    num_lanes: FloatArray
-    num_alus: FloatArray
-    clock_hz: FloatArray
-
-    def __post_init__(self) -> None:
-        columns = {one.name: getattr(self, one.name) for one in fields(self)}
-        check_rows(columns)
-        for name, column in columns.items():
-            if not column.min() > 0:
-                raise InvalidInput(f"{name} must be positive; got {column.min():g}", name)
+    busy_s: FloatArray
+    products_s: FloatArray  # at the arrays' full rate, none of them idle
+    lanes_s: FloatArray
+    waits_s: FloatArray  # arrays that a head does not fill, memories that scores pass
+    vector_flop: FloatArray
+    nearest_bytes: FloatArray  # between the engines and the memory that feeds them
 
 
-def product_width(shapes: AttentionShapes, chips: AttentionEngines, *, is_backward: bool) -> FloatArray:
+def product_width(shape: Attentions, chips: ChipColumns) -> FloatArray:
     """Multiply-accumulates of a score with what the array's fill by the head's width leaves idle.
 
     Scores contract over keys' width (rows of the array), outputs have values' width (columns). Backward: scores again,
     and the gradients of probabilities (rows, values), values (columns), queries and keys (columns).
     """
+    rows, cols = chips.tile_rows[0], chips.tile_cols[0]
 
     def filled(width: FloatArray, side: FloatArray) -> FloatArray:
-        return np.ceil(width[:, None] / side) * side
+        return np.asarray(np.ceil(width / side) * side)
 
-    keys_in, values_out = filled(shapes.key_width, chips.num_rows), filled(shapes.value_width, chips.num_cols)
-    if not is_backward:
+    keys_in, values_out = filled(shape.key_width, rows), filled(shape.value_width, cols)
+    if not shape.is_backward:
         return keys_in + values_out
-    keys_out, values_in = filled(shapes.key_width, chips.num_cols), filled(shapes.value_width, chips.num_rows)
+    keys_out, values_in = filled(shape.key_width, cols), filled(shape.value_width, rows)
     return keys_in + values_in + values_out + 2 * keys_out
 
 
-def array_attention_s(
-    shapes: AttentionShapes, chips: AttentionEngines, *, is_backward: bool, overlap_frac: float = OVERLAP_FRAC
-) -> FloatArray:
-    """Seconds of arrays and vector unit, attentions by chips; memory traffic is the caller's."""
-    if not 0 <= overlap_frac <= 1:
-        raise InvalidInput(f"overlap is a share from 0 to 1; got {overlap_frac:g}", "overlap_frac")
-    num_macs = chips.num_arrays * chips.num_rows * chips.num_cols
-    array_cycles = product_width(shapes, chips, is_backward=is_backward) / num_macs
-    slots = BACKWARD_SLOTS if is_backward else FORWARD_SLOTS
-    # one exponential per score, one per lane and clock
-    vector_cycles = np.maximum(slots / chips.num_alus, 1.0) / chips.num_lanes
-    longer, shorter = np.maximum(array_cycles, vector_cycles), np.minimum(array_cycles, vector_cycles)
-    cycles = longer + (1 - overlap_frac) * shorter
-    return np.asarray(shapes.num_scores[:, None] * cycles / chips.clock_hz)
+def array_attention(shape: Attentions, chips: ChipColumns) -> ArrayAttention:
+    """A block of scores, as large as an array, of one head is one piece of work for one array."""
+    rows, cols = chips.tile_rows[0], chips.tile_cols[0]
+    num_blocks = shape.heads * np.ceil(shape.queries / rows) * np.ceil(np.ceil(shape.keys / cols) * shape.work_frac)
+    idle_ratio = np.ceil(num_blocks / chips.num_units) * chips.num_units / num_blocks
+    scores = shape.heads * shape.queries * shape.keys * shape.work_frac
+    formed = shape.heads * shape.queries * np.ceil(shape.keys / cols) * cols * shape.work_frac
+    widths = (3 * shape.key_width + 2 * shape.value_width) if shape.is_backward else shape.key_width + shape.value_width
+    arrays_s = 2 * formed * product_width(shape, chips) * idle_ratio / (shape.product_frac * shape.rate_flop_per_s)
+    slots = BACKWARD_SLOTS if shape.is_backward else FORWARD_SLOTS
+    lanes_s = slots * scores / (chips.vector_flop_per_s * chips.calibration["vector_frac"])
+    overlap_frac = chips.calibration["overlap_frac"]
+    engines_s = np.maximum(arrays_s, lanes_s) + (1 - overlap_frac) * np.minimum(arrays_s, lanes_s)
+    nearest_bytes = formed * _score_bytes(shape, cols)
+    busy_s = np.maximum(engines_s, nearest_bytes / chips.vector_memory_bytes_per_s)
+    products_s = 2 * scores * widths / shape.rate_flop_per_s
+    return ArrayAttention(
+        busy_s=busy_s,
+        products_s=products_s,
+        lanes_s=np.asarray(lanes_s),
+        waits_s=np.maximum(busy_s - products_s - lanes_s, 0.0),
+        vector_flop=np.asarray(slots * scores),
+        nearest_bytes=np.asarray(nearest_bytes),
+    )
+
+
+def _score_bytes(shape: Attentions, cols: FloatArray) -> FloatArray:
+    """Bytes of a score through the memory that feeds the arrays: itself, and its share of the rows that stream past."""
+    widths = shape.key_width + shape.value_width if shape.is_backward else shape.key_width
+    own = BACKWARD_SCORE_BYTES if shape.is_backward else FORWARD_SCORE_BYTES
+    return np.asarray(own + shape.element_bytes * widths / cols)

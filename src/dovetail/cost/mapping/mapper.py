@@ -70,10 +70,17 @@ class MappedTable:
 
     def time_s(self) -> FloatArray:
         """The longest of arrays and levels, which run side by side."""
+        return self._bound_s([*(memory.bytes_per_s for memory in self.chips.memories[1:]), self.chips.hbm_bytes_per_s])
+
+    def on_chip_s(self) -> FloatArray:
+        """As `time_s`, HBM left out."""
+        return self._bound_s([memory.bytes_per_s for memory in self.chips.memories[1:]])
+
+    def _bound_s(self, rates: list[FloatArray]) -> FloatArray:
+        """The longer of the cores and of the first of the levels above them, at `rates`."""
         bound_s = self._spread(self.core.bound_cycles, self.kind_of)
         bound_s /= self.chips.clock_hz
-        rates = [memory.bytes_per_s for memory in self.chips.memories[1:]] + [self.chips.hbm_bytes_per_s]
-        for tiles, of, rate in zip(self.levels, self.column_of, rates, strict=True):
+        for tiles, of, rate in zip(self.levels, self.column_of, rates, strict=False):
             level_s = self._spread(tiles.moved_bytes, of)
             level_s /= rate
             np.maximum(bound_s, level_s, out=bound_s)

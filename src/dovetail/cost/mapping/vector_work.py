@@ -14,7 +14,6 @@ import numpy as np
 from dovetail.cost.mapping.mapper import MappedTable
 from dovetail.cost.mapping.memory_level import PARTIAL_BYTES, SLAB, tile_counts
 from dovetail.cost.mapping.tables import ProductShapes, distinct_rows
-from dovetail.units import MICRO
 from dovetail.workload.graph import FloatArray
 
 
@@ -26,22 +25,7 @@ class ConvertedOperands:
     result_slots: float  # of a result element
     visits_ratio: float  # the compiler's visits along an extent, over the mapper's
     least_tile: float  # no tile is smaller along an extent
-    launch_s: float
-
-
-# Fitted by `python -m benchmarks.mapping_accuracy`, which prints errors and intervals beside each. All are of one
-# TPU v4 in fp16: XLA profiles and means of 20 runs of SCALE-Sim-validation, commit 45818f1.
-TPU_V4_FP16 = ConvertedOperands(
-    visit_slots=7.95,  # 100 profiles, tiles known
-    result_slots=12.07,  # 615 products
-    visits_ratio=1.66,  # the same 615: the compiler's loss beyond the mapper's tiles
-    least_tile=128.0,  # lanes of a vector register, and the width of an array (Jouppi et al., ISCA 2023)
-    launch_s=0.56 * MICRO,  # the same 615: what the smallest take beside the fill of an array
-)
-# Measured time over the mapper's bound (its own tiles, all else equal), least, median and most of the middle 80 %: what
-# XLA loses. On 615 products of multiples of 16, and on 100 profiles whose extents are mostly no multiples of 128.
-COMPILER_LOSS = (0.98, 1.12, 1.39)
-COMPILER_LOSS_UNALIGNED = (1.18, 1.68, 2.93)
+    launch_s: float = 0.0
 
 
 def operand_visits(shapes: ProductShapes, num_tiles_m: FloatArray, num_tiles_n: FloatArray) -> FloatArray:

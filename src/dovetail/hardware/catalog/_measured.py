@@ -167,6 +167,7 @@ def component_energy(*, node: str, idle_w: float) -> EnergyCosts:
     return EnergyCosts(
         tensor_j_per_flop=SYSTOLIC_J_PER_FLOP * _energy_ratio(node),
         vector_j_per_flop=LANE_J_PER_FLOP * _energy_ratio(node),
+        vector_memory_j_per_byte=SRAM_J_PER_BYTE * _energy_ratio(node),
         sram_j_per_byte=SRAM_J_PER_BYTE * _energy_ratio(node),
         hbm_j_per_byte=HBM2_J_PER_BYTE,
         link_j_per_byte=BOARD_LINK_J_PER_BYTE,

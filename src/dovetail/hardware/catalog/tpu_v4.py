@@ -11,6 +11,8 @@ from dovetail.hardware.catalog._google import (
     SCALING_BOOK,
     TPU_CALIBRATION,
     TPU_COMMON_SOURCES,
+    VMEM_BANDWIDTH_SOURCE,
+    VMEM_HBM_RATIO,
     XLA_RESERVE_SOURCE,
     XLA_VISIBLE_SOURCE,
     vector_units,
@@ -21,9 +23,11 @@ from dovetail.hardware.die import Die
 from dovetail.hardware.memory import Memory
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
+XLA_PROFILES = "XLA profiles in SCALE-Sim-validation, commit 45818f1"
 CLOUD_PAGE = "Google Cloud TPU v4 documentation"
 CLOCK_HZ = 1.05 * GIGA
-RATES = (("bf16", 275 * TERA), ("int8", 275 * TERA))
+HBM_BYTES_PER_S = 1.228 * TERA
+RATES = (("bf16", 275 * TERA), ("int8", 275 * TERA), ("fp16", 275 * TERA))
 DIE = Die(
     node_m=7 * NANO,
     register_bytes=128 * KIBI,
@@ -37,7 +41,10 @@ SOURCES = (
     ("tensor", f"{CLOUD_PAGE}: 275 TFLOP/s in bf16 or int8, two cores of four 128x128 MXUs"),
     ("core_buffer_bytes", f"{JAX_TPU_INFO}: VMEM of one core"),
     ("sram.capacity_bytes", f"{JAX_TPU_INFO}: CMEM, 128 MiB shared by both cores"),
-    ("sram.bandwidth_bytes_per_s", "estimate: twice the v4i's CMEM read bandwidth (AccelForge), for twice the cores"),
+    ("sram.bandwidth_bytes_per_s", f"{XLA_PROFILES}: CMEM reads at 2151 GB/s for each core"),
+    ("tensor.rates.fp16", f"{XLA_PROFILES}: the arrays' bf16, operands converted by the vector unit (inferred)"),
+    ("vector_memory.capacity_bytes", f"{JAX_TPU_INFO}: VMEM, 16 MiB a core"),
+    ("vector_memory.bandwidth_bytes_per_s", VMEM_BANDWIDTH_SOURCE),
     ("hbm.capacity_bytes", f"{CLOUD_PAGE}: 32 GiB"),
     ("hbm.bandwidth_bytes_per_s", f"{JAX_TPU_INFO}: 1228 GB/s; the {CLOUD_PAGE} rounds to 1200"),
     ("hbm_visible_frac", XLA_VISIBLE_SOURCE),
@@ -65,11 +72,14 @@ def tpu_v4() -> Chip:
         year=2020,
         process="7 nm",
         clock_hz=CLOCK_HZ,
-        tensor=TensorUnits(num_units=8, num_rows=128, num_cols=128, tiling=MXU_TILING, rates=RATES),
+        tensor=TensorUnits(
+            num_units=8, num_rows=128, num_cols=128, tiling=MXU_TILING, rates=RATES, converted=("fp16",)
+        ),
         vector=vector_units(2, 2, CLOCK_HZ),
         core_buffer_bytes=16 * MEBI,
-        sram=Memory(capacity_bytes=128 * MEBI, bandwidth_bytes_per_s=4.096 * TERA),
-        hbm=Memory(capacity_bytes=32 * GIBI, bandwidth_bytes_per_s=1.228 * TERA),
+        sram=Memory(capacity_bytes=128 * MEBI, bandwidth_bytes_per_s=2 * 2.151 * TERA),
+        vector_memory=Memory(capacity_bytes=2 * 16 * MEBI, bandwidth_bytes_per_s=VMEM_HBM_RATIO * HBM_BYTES_PER_S),
+        hbm=Memory(capacity_bytes=32 * GIBI, bandwidth_bytes_per_s=HBM_BYTES_PER_S),
         hbm_reserve_frac=1.25 / 32,
         tdp_w=192.0,
         interconnect_bytes_per_s=270 * GIGA,

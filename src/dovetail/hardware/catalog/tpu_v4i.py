@@ -10,6 +10,8 @@ from dovetail.hardware.catalog._google import (
     MXU_TILING,
     TPU_CALIBRATION,
     TPU_COMMON_SOURCES,
+    VMEM_BANDWIDTH_SOURCE,
+    VMEM_HBM_RATIO,
     XLA_RESERVE_SOURCE,
     XLA_VISIBLE_SOURCE,
     vector_units,
@@ -22,6 +24,7 @@ from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
 ACCELFORGE = "AccelForge, tpu_v4i architecture file"
 CLOCK_HZ = 1.05 * GIGA
+HBM_BYTES_PER_S = 0.614 * TERA
 TDP_W = 175.0
 RATES = (("bf16", 138 * TERA),)
 DIE = Die(
@@ -38,6 +41,8 @@ SOURCES = (
     ("core_buffer_bytes", f"{JAX_TPU_INFO}: VMEM, 16 MiB"),
     ("sram.capacity_bytes", f"{JAX_TPU_INFO}: CMEM, 128 MiB"),
     ("sram.bandwidth_bytes_per_s", f"{ACCELFORGE}: CMEM reads at 2048 GB/s (writes at 1024 GB/s)"),
+    ("vector_memory.capacity_bytes", f"{JAX_TPU_INFO}: VMEM, 16 MiB a core"),
+    ("vector_memory.bandwidth_bytes_per_s", VMEM_BANDWIDTH_SOURCE),
     ("hbm.capacity_bytes", f"{JAX_TPU_INFO}: 8.59e9 bytes, 8 GiB"),
     ("hbm.bandwidth_bytes_per_s", f"{JAX_TPU_INFO}: 614 GB/s"),
     ("hbm_visible_frac", XLA_VISIBLE_SOURCE),
@@ -70,7 +75,8 @@ def tpu_v4i() -> Chip:
         vector=vector_units(1, 2, CLOCK_HZ),
         core_buffer_bytes=16 * MEBI,
         sram=Memory(capacity_bytes=128 * MEBI, bandwidth_bytes_per_s=2.048 * TERA),
-        hbm=Memory(capacity_bytes=8 * GIBI, bandwidth_bytes_per_s=0.614 * TERA),
+        vector_memory=Memory(capacity_bytes=16 * MEBI, bandwidth_bytes_per_s=VMEM_HBM_RATIO * HBM_BYTES_PER_S),
+        hbm=Memory(capacity_bytes=8 * GIBI, bandwidth_bytes_per_s=HBM_BYTES_PER_S),
         hbm_reserve_frac=0.25 / 8,
         tdp_w=TDP_W,
         interconnect_bytes_per_s=100 * GIGA,

@@ -19,7 +19,7 @@ from dovetail.cost.tdp import Power, busy_power
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoint_coded
 from dovetail.hardware.memory import Memory
-from dovetail.hardware.template import REGISTER_BYTES_PER_LANE, Design, design_of, template_chip
+from dovetail.hardware.template import Design, design_of, num_schedulers, register_bytes_per_lane, template_chip
 from dovetail.search.designs import built_ratio, check_area_model
 from dovetail.step.work import ChipRows, chip_rows
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, MEGA
@@ -225,8 +225,8 @@ def _inventories(base: Chip, systems: Columns) -> Inventory:
         num_macs=num_tensor * systems["num_rows"] * systems["num_cols"] * built,
         num_lanes=num_lanes,
         num_fp64_lanes=num_vector * built * base.die.num_fp64_lanes,
-        num_schedulers=np.ceil(np.maximum(num_tensor, num_vector) / num_vector) * num_vector * built,
-        register_bytes=num_lanes * REGISTER_BYTES_PER_LANE,
+        num_schedulers=num_schedulers(base, num_tensor, num_vector) * num_vector * built,
+        register_bytes=num_lanes * register_bytes_per_lane(base),
         sram_bytes=systems["sram_mib"] * MEBI / (1 - base.die.spare_sram_frac),
         buffer_bytes=num_tensor * built * buffer_bytes,
         noc_bytes_per_clock=crossing,

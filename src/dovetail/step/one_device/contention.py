@@ -188,6 +188,9 @@ def _columns(chip: Chip, num_units: float, held: OccupiedResources) -> ChipColum
         num_lanes=whole.num_lanes * frac,
         vector_flop_per_s=whole.vector_flop_per_s * frac,
         sram_bytes_per_s=np.array([_sram_left_bytes_per_s(chip, held)]),
+        vector_memory_bytes_per_s=np.where(
+            whole.has_vector_memory, whole.vector_memory_bytes_per_s, _sram_left_bytes_per_s(chip, held)
+        ),
     )
 
 
@@ -217,8 +220,13 @@ def _tensor_s(ops: Ops, chip: Chip, held: OccupiedResources, setting: Setting) -
 
 
 def _product_s(ops: Ops, chip: Chip, held: OccupiedResources, setting: Setting) -> FloatArray:
-    """Products: tile and split as the library picks them for the whole chip, run on the clusters left."""
+    """Products: tile and split as the library picks them for the whole chip, run on the clusters left.
+
+    A compiler maps them anew onto the arrays left.
+    """
     whole = chip_columns((chip,))
+    if whole.are_arrays:
+        return _tensor_s(ops, chip, held, setting)
     alone = cost_table(ops, whole, setting)
     num_units, tiling = chip.tensor.num_units, chip.tensor.tiling
     num_left = tiling.num_cluster_units * num_clusters(num_units, held.num_units, tiling)
