@@ -1,6 +1,6 @@
 """How far the mapping model is off: against array simulators and a TPU v4. `python -m benchmarks.mapping_accuracy`.
 
-Prints one line for each comparison, and the constants of `cost/mapping/vector_work.py` as the data give them today. The
+Prints one line for each comparison, and the constants of `hardware/catalog/_google.py` as the data give them today. The
 TPU's tables are others' and do not travel with this repository; without them the simulators alone are compared.
 """
 
@@ -13,8 +13,10 @@ import numpy as np
 
 from benchmarks.bar import REPOSITORY, reference_data
 from dovetail.accuracy.measurements import Measurements
+from dovetail.cost.columns import chip_columns
 from dovetail.cost.mapping.convolution import convolution_shapes
 from dovetail.cost.mapping.mapper import MappedTable, mapped_table
+from dovetail.cost.mapping.on_chips import arrays_of
 from dovetail.cost.mapping.simulators import scale_sim_cycles, zigzag_cycles, zigzag_energy_j
 from dovetail.cost.mapping.tables import (
     ArrayChips,
@@ -25,7 +27,6 @@ from dovetail.cost.mapping.tables import (
     product_shapes,
 )
 from dovetail.cost.mapping.vector_work import (
-    TPU_V4_FP16,
     ConvertedOperands,
     compiled_product_s,
     compiler_tiles,
@@ -35,7 +36,8 @@ from dovetail.cost.mapping.vector_work import (
 )
 from dovetail.cost.systolic import convolution_product
 from dovetail.files.measurements import load_measurements
-from dovetail.units import BITS_PER_BYTE, GIGA, KIBI, MEBI, MEGA, MICRO, PERCENT, PICO
+from dovetail.hardware.catalog import chips
+from dovetail.units import BITS_PER_BYTE, GIGA, MEBI, MEGA, MICRO, PERCENT, PICO
 from dovetail.workload.graph import BoolArray, FloatArray
 
 SCALE_SIM = REPOSITORY / "src/dovetail/accuracy/data/array-sims/dse_peer_runs.csv"
@@ -47,6 +49,7 @@ CLOCK_HZ = 1.05 * GIGA  # TPU v4 (Jouppi et al., ISCA 2023)
 MACS_PER_S = 8 * 128 * 128 * CLOCK_HZ  # two cores of four arrays
 NUM_LANES = 2 * 8 * 128.0  # two cores of 128 lanes x 8 sublanes
 NUM_FOLDS = 5
+TPU = "tpu-v4"
 RATIOS = np.arange(1.0, 4.0, 0.02)  # of visits, tried one by one
 NUM_REWEIGHTED = 30
 
@@ -212,17 +215,20 @@ def sunstone_scores(table: Measurements) -> list[Score]:
 
 
 def tpu_v4() -> ArrayChips:
-    """Two cores as one: VMEM at 22 times HBM (scaling book), CMEM and HBM as the profiles have them for each core."""
-    hbm_bytes_per_s = 2 * 614 * GIGA
-    return array_chips(
-        levels=((2 * 16 * MEBI, 22 * hbm_bytes_per_s), (128 * MEBI, 2 * 2151 * GIGA)),
-        dataflows=(Dataflow.WEIGHT_STATIONARY,),
-        num_arrays=8.0,
-        num_rows=128.0,
-        num_cols=128.0,
-        clock_hz=CLOCK_HZ,
-        core_buffer_bytes=128 * KIBI,  # accumulators: an estimate, eight times as much changes nothing here
-        hbm_bytes_per_s=hbm_bytes_per_s,
+    """The catalogue's chip at its full clock: a mapper knows no share of peak."""
+    columns = chip_columns((chips[TPU](),))
+    return arrays_of(columns, np.array([2 * MACS_PER_S]))
+
+
+def shipped_constants() -> ConvertedOperands:
+    """What the calibration of the catalogue's chip says."""
+    chip = chips[TPU]()
+    return ConvertedOperands(
+        visit_slots=chip.calibration.conversion_slots,
+        result_slots=chip.calibration.conversion_result_slots,
+        visits_ratio=chip.calibration.visits_ratio,
+        least_tile=float(chip.tensor.num_cols),
+        launch_s=chip.calibration.launch_s,
     )
 
 
@@ -281,12 +287,12 @@ def fitted_visit_slots(rows: Timed, tiles: tuple[FloatArray, FloatArray]) -> flo
 
 def fitted_constants(rows: Timed, visit_slots: float, *, has_result: bool = True) -> ConvertedOperands:
     """Launch, the compiler's ratio of visits and slots of a result, where tiles are the mapper's own."""
-    best, least_frac = TPU_V4_FP16, np.inf
+    best, least_frac = shipped_constants(), np.inf
     per_slot_s = 1 / (NUM_LANES * CLOCK_HZ)
     results_s = rows.shapes.b * rows.shapes.m * rows.shapes.n * per_slot_s
     columns = np.stack([np.ones(len(rows)), results_s][: 1 + has_result], axis=1)
     for ratio in RATIOS:
-        one = replace(TPU_V4_FP16, visits_ratio=float(ratio), visit_slots=visit_slots, result_slots=0.0)
+        one = replace(shipped_constants(), visits_ratio=float(ratio), visit_slots=visit_slots, result_slots=0.0)
         slots = conversion_slots(rows.shapes, compiler_tiles(rows.shapes, rows.vmem_bytes, one), one)[:, 0]
         known_s = rows.mapped_s + slots * per_slot_s
         found = _least_rest(columns, rows.time_s - known_s, rows.time_s)
@@ -338,7 +344,7 @@ def tpu_scores(profiles: Measurements, products: Measurements) -> list[Score]:
         found.append(score(".. five-fold", five_fold_s(rows, fit), rows.time_s, ""))
         judged = predicted_s(known, one)
         found.append(score(".. judged on the 100 profiles", judged, known.time_s, "no rule for XLA's tiles transfers"))
-    found.append(score("TPU v4, constants that ship", predicted_s(rows, TPU_V4_FP16), rows.time_s, ""))
+    found.append(score("TPU v4, constants that ship", predicted_s(rows, shipped_constants()), rows.time_s, ""))
     return found + loss_lines(known, tiles, rows)
 
 
@@ -347,7 +353,7 @@ def loss_lines(known: Timed, tiles: tuple[FloatArray, FloatArray], rows: Timed) 
     least = operand_visits(known.shapes, *least_visit_tiles(known.shapes, known.vmem_bytes))[:, 0]
     found = [_interval("visits of XLA over the mapper's", operand_visits(known.shapes, *tiles) / least)]
     for name, one in (("615 products", rows), ("100 profiles", known)):
-        bound_s = predicted_s(one, replace(TPU_V4_FP16, visits_ratio=1.0))
+        bound_s = predicted_s(one, replace(shipped_constants(), visits_ratio=1.0))
         found.append(_interval(f"time over the mapper's bound, {name}", one.time_s / bound_s))
     return found
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.cost.mapping.attention import AttentionEngines, AttentionShapes, array_attention_s
+from dovetail.cost.attention import Attentions
+from dovetail.cost.columns import chip_columns
+from dovetail.cost.mapping.attention import array_attention
 from dovetail.cost.mapping.core_level import NESTED_FRAC
 from dovetail.cost.mapping.mapper import MappedTable, mapped_table
 from dovetail.cost.mapping.memory_level import level_tiles
 from dovetail.cost.mapping.tables import Dataflow, Fill, WindowMapping, array_chips, product_shapes
+from dovetail.hardware.catalog import chips as catalogue
 from dovetail.units import KIBI, MEBI
 
 EXTENTS = st.one_of(st.integers(1, 40), st.integers(1, 3000), st.sampled_from((4096, 8192, 11008, 50257)))
@@ -176,35 +179,55 @@ def test_a_memory_that_holds_everything_moves_every_element_once(m, n, k, power)
     assert found.moved_bytes[0, 0] >= once
 
 
+TPU = chip_columns((catalogue["tpu-v5e"](),))
 WIDTHS = st.integers(1, 600)
 ENGINES: st.SearchStrategy[dict[str, Any]] = st.builds(
-    dict, num_arrays=st.integers(1, 16), num_rows=SIDES, num_cols=SIDES, num_lanes=st.integers(1, 4096),
-    num_alus=st.integers(1, 8), clock_hz=st.floats(1e8, 3e9),
+    dict, num_units=st.integers(1, 16), tile_rows=SIDES, tile_cols=SIDES, vector_flop_per_s=st.floats(1e9, 1e13),
+    vector_memory_bytes_per_s=st.floats(1e9, 1e14), clock_hz=st.floats(1e8, 3e9),
 )  # fmt: skip
 
 
-@given(st.floats(1, 1e12), WIDTHS, WIDTHS, ENGINES, st.booleans(), st.floats(0, 1), st.floats(0, 1))
+@given(
+    st.integers(1, 40), st.integers(1, 5000), WIDTHS, WIDTHS, ENGINES, st.booleans(), st.floats(0, 1), st.floats(0, 1)
+)
 def test_attention_takes_longer_with_more_work_and_no_longer_with_more_of_anything(
-    scores, keys, values, engines, is_backward, one_frac, other_frac
+    heads, seq, keys, values, engines, is_backward, one_frac, other_frac
 ):
-    def time_s(scores=scores, keys=keys, values=values, overlap_frac=one_frac, **more):
-        shapes = AttentionShapes(
-            num_scores=np.array([scores]), key_width=np.array([float(keys)]), value_width=np.array([float(values)])
+    """An array does rows x cols multiply-accumulates per clock; work is at least what full arrays take."""
+
+    def time_s(heads=heads, seq=seq, keys=keys, values=values, overlap_frac=one_frac, **more):
+        given = engines | more
+        rate = 2 * given["num_units"] * given["tile_rows"] * given["tile_cols"] * given["clock_hz"]
+        column = {
+            name: np.array([[float(size)]]) for name, size in (("h", heads), ("s", seq), ("k", keys), ("v", values))
+        }
+        one = np.ones((1, 1))
+        shape = Attentions(
+            heads=column["h"], queries=column["s"], keys=column["s"], key_width=column["k"], value_width=column["v"],
+            kv_frac=one, work_frac=one, is_backward=is_backward, rate_flop_per_s=rate * one, product_frac=one,
+            pace_frac=one, element_bytes=2 * one,
+        )  # fmt: skip
+        chips = replace(
+            TPU,
+            num_units=np.array([float(given["num_units"])]),
+            tile_rows=np.array([[float(given["tile_rows"])]]),
+            tile_cols=np.array([[float(given["tile_cols"])]]),
+            vector_flop_per_s=np.array([given["vector_flop_per_s"]]),
+            vector_memory_bytes_per_s=np.array([given["vector_memory_bytes_per_s"]]),
+            calibration=TPU.calibration | {"overlap_frac": np.array([overlap_frac]), "vector_frac": np.ones(1)},
         )
-        chips = AttentionEngines(**{name: np.array([float(one)]) for name, one in (engines | more).items()})
-        return float(array_attention_s(shapes, chips, is_backward=is_backward, overlap_frac=overlap_frac)[0, 0])
+        return float(array_attention(shape, chips).busy_s[0, 0])
 
     base_s = time_s()
-    assert time_s(scores=2 * scores) == 2 * base_s
-    assert time_s(keys=keys + 7) >= base_s
-    assert time_s(values=values + 7) >= base_s
-    for name in ("num_arrays", "num_lanes", "num_alus", "clock_hz"):
+    assert time_s(heads=2 * heads) <= 2 * base_s * (1 + 1e-12)
+    for longer in (time_s(heads=heads + 1), time_s(seq=seq + 100), time_s(keys=keys + 7), time_s(values=values + 7)):
+        assert longer >= base_s * (1 - 1e-12)
+    for name in ("num_units", "vector_flop_per_s", "vector_memory_bytes_per_s", "clock_hz"):
         assert time_s(**{name: 2 * engines[name]}) <= base_s * (1 + 1e-12)
     low, high = sorted((one_frac, other_frac))
     assert time_s(overlap_frac=high) <= time_s(overlap_frac=low) * (1 + 1e-12)
     assert time_s(overlap_frac=0.0) <= 2 * time_s(overlap_frac=1.0) * (1 + 1e-12)
-    macs = (keys + values) * (2.5 if is_backward else 1.0)
-    work = macs if not is_backward else 3 * keys + 2 * values
-    peak = engines["num_arrays"] * engines["num_rows"] * engines["num_cols"] * engines["clock_hz"]
-    assert base_s >= scores * work / peak * (1 - 1e-12)
-    assert base_s >= scores / (engines["num_lanes"] * engines["clock_hz"]) * (1 - 1e-12)
+    work = 3 * keys + 2 * values if is_backward else keys + values
+    peak = engines["num_units"] * engines["tile_rows"] * engines["tile_cols"] * engines["clock_hz"]
+    assert base_s >= heads * seq**2 * work / peak * (1 - 1e-12)
+    assert base_s >= heads * seq**2 * (10 if is_backward else 6) / engines["vector_flop_per_s"] * (1 - 1e-12)

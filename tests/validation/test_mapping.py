@@ -17,8 +17,8 @@ from benchmarks.mapping_accuracy import (
     tpu_scores,
     zigzag_scores,
 )
-from dovetail.cost.mapping.vector_work import COMPILER_LOSS, COMPILER_LOSS_UNALIGNED
 from dovetail.files.measurements import load_measurements
+from dovetail.hardware.catalog._google import COMPILER_LOSS, COMPILER_LOSS_UNALIGNED
 
 
 def named(scores: list[Score]) -> dict[str, Score]:

@@ -93,7 +93,7 @@ def chip_columns(chips: Sequence[Chip]) -> ChipColumns:
     if len(keys) != 1:
         raise InvalidInput(f"chips of one table must be tiled alike; got {len(keys)} ways; group them first")
     tilings = [chip.tensor.tiling for chip in chips]
-    sizes = np.array([tiling.tiles for tiling in tilings], dtype=np.float64)
+    sizes = np.array([_tiles(chip) for chip in chips], dtype=np.float64)
     return ChipColumns(
         name=np.array([chip.name for chip in chips], dtype=object),
         are_arrays=tilings[0].is_array,
@@ -167,8 +167,13 @@ def varied(chip: Chip, num_chips: int, **columns: FloatArray) -> ChipColumns:
 
 
 def _key(chip: Chip) -> tuple[int, bool, str]:
-    tiling = chip.tensor.tiling
-    return len(tiling.tiles), tiling.is_array, tiling.fill
+    return len(_tiles(chip)), chip.tensor.tiling.is_array, chip.tensor.tiling.fill
+
+
+def _tiles(chip: Chip) -> tuple[tuple[int, int], ...]:
+    """Those of a GPU's products; of an array, its sides."""
+    tensor = chip.tensor
+    return ((tensor.num_rows, tensor.num_cols),) if tensor.tiling.is_array else tensor.tiling.tiles
 
 
 def _array(values: Any) -> FloatArray:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from itertools import pairwise
 
@@ -10,11 +9,9 @@ import pytest
 from dovetail.cost.attention import (
     BACKWARD_FRAC,
     ENERGY_FLOP,
-    EXP_FLOP,
     FILL_POSITIONS,
     FIRST_FRAC,
     FORWARD_FRAC,
-    NUM_SPECIAL,
     SYNCHRONOUS_FRAC,
     UNEVEN_FRAC,
     VECTOR_FLOP,
@@ -24,7 +21,6 @@ from dovetail.cost.columns import chip_columns
 from dovetail.cost.costs import op_costs
 from dovetail.cost.op_cost import LIMITS, Setting
 from dovetail.hardware.catalog import chips
-from dovetail.hardware.chip import Tiling
 from dovetail.units import MICRO, PICO
 from dovetail.workload.graph import Phase
 from tests.unit.cost.paper import NO_ENERGY, RATE, close, costs, op, ops_of, paper, time_s
@@ -257,48 +253,6 @@ def test_fewer_lanes_wait_no_longer_for_the_exponential_of_the_same_unit():
     assert a100_s / h100_s < fast.vector.peak_flop_per_s / slow.vector.peak_flop_per_s
 
 
-def pooled_chip(num_units: int, *, hbm_bytes_per_s: float = 1e30):
-    """Arrays that hold weights still, each at the same rate, beside one pool of lanes that never waits for memory."""
-    tiling = Tiling(tiles=((8, 8),), stationary=("weight", "input"), num_steps=4)
-    rates = (("bf16", RATE * num_units),)
-    return paper(
-        num_units=num_units, tiling=tiling, rates=rates, vector_flop_per_s=RATE, hbm_bytes_per_s=hbm_bytes_per_s
-    )
-
-
-def score_flop_beside(num_units: int) -> float:
-    """Of lanes for a score forward, where special-function units go with so many arrays and there are 256 lanes."""
-    return VECTOR_FLOP[0] - EXP_FLOP + min(EXP_FLOP, 2 * 256 / num_units / NUM_SPECIAL)
-
-
-def test_lanes_of_a_pool_serve_the_tiles_in_work_whichever_arrays_they_are_on():
-    """Two tiles on three arrays: each walks on one, and all lanes serve both."""
-    row, positions = attention(2, TILE), TILE + FILL_POSITIONS
-    expected_s = TILE * positions * math.hypot(FORWARD_FLOP / RATE, 2 * score_flop_beside(3) / RATE)
-    assert time_s(row, pooled_chip(3)) == close(expected_s)
-    bound = replace(pooled_chip(3).tensor, tiling=Tiling(tiles=((8, 8),), num_steps=4))  # lanes of their own, as GPUs
-    assert time_s(row, replace(pooled_chip(3), tensor=bound)) > time_s(row, pooled_chip(3))
-
-
-def test_idle_arrays_share_a_walk_where_what_they_write_is_soon_put_together():
-    row, part = attention(1, TILE, keys=64 * TILE), 16 * TILE + FILL_POSITIONS
-    expected_s = TILE * part * math.hypot(FORWARD_FLOP / RATE, 4 * score_flop_beside(4) / RATE)
-    assert time_s(row, pooled_chip(4)) == close(expected_s)
-    assert time_s(row, pooled_chip(4)) < time_s(row, pooled_chip(1))
-    slow = 1e3  # bytes a second: partial results take longer than they save
-    assert time_s(row, pooled_chip(4, hbm_bytes_per_s=slow)) == close(time_s(row, pooled_chip(1, hbm_bytes_per_s=slow)))
-
-
 def test_gpus_have_their_lanes_in_their_units():
     assert not chip_columns((H200,)).are_arrays
     assert chip_columns((chips["tpu-v5e"](),)).are_arrays
-
-
-def test_parts_of_a_walk_write_their_outputs_and_statistics_and_read_them_again():
-    heads, keys = 3, 64 * TILE
-    row = attention(heads, TILE, keys=keys)
-    shared, alone = (float(costs(row, pooled_chip(num)).hbm_bytes[0]) for num in (12, 3))
-    moved_bytes = 2 * heads * 64 * (2 * TILE + 2 * keys)  # queries, results, keys and values in bf16, once
-    assert alone == close(moved_bytes)
-    num_parts = 4  # twelve arrays for three tiles
-    assert shared == close(moved_bytes + 2 * 4 * num_parts * heads * TILE * (64 + 2))  # fp32, with maximum and sum

@@ -70,14 +70,14 @@ def test_groups_hold_every_chip_once_and_where_it_stood():
     assert sorted(index for places, _ in found for index in places) == list(range(len(CATALOGUE)))
     for places, columns in found:
         assert same(columns, chip_columns([CATALOGUE[index] for index in places]))
-        assert {CATALOGUE[index].tensor.tiling.stationary for index in places} == {columns.stationary}
+        assert {CATALOGUE[index].tensor.tiling.is_array for index in places} == {columns.are_arrays}
         assert {CATALOGUE[index].tensor.tiling.fill for index in places} == {columns.fill}
     assert len(found) == len({tiling_key(chip) for chip in CATALOGUE})
 
 
-def tiling_key(chip: Chip) -> tuple[int, tuple[str, ...], str]:
+def tiling_key(chip: Chip) -> tuple[int, bool, str]:
     tiling = chip.tensor.tiling
-    return len(tiling.tiles), tiling.stationary, tiling.fill
+    return len(tiling.tiles), tiling.is_array, tiling.fill
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,13 @@ from dovetail.cost.columns import chip_columns
 from dovetail.cost.families.rows import _operand_bytes
 from dovetail.cost.op_cost import LIMITS, Setting
 from dovetail.cost.products import Products, partial_sums_s
-from dovetail.cost.systolic import DATAFLOWS, systolic_cycles
 from dovetail.errors import NotModelled
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import EnergyCosts, Tiling
 from dovetail.units import MICRO, PICO
-from dovetail.workload.graph import FloatArray, Phase
+from dovetail.workload.graph import Phase
 from dovetail.workload.operators import dtype_code
-from tests.unit.cost.paper import CLOCK_HZ, NO_ENERGY, RATE, UNIT_RATE, close, costs, op, paper, time_s
+from tests.unit.cost.paper import NO_ENERGY, RATE, UNIT_RATE, close, costs, op, paper, time_s
 
 TILE_S = 2 * 8 * 8 * 16 / UNIT_RATE  # one tile over 16 steps, too few to be split
 TILE_BYTES = 2 * (8 * 16 + 16 * 8 + 8 * 8)
@@ -95,68 +94,6 @@ def test_parts_of_a_contraction_meet_in_the_shared_sram():
     chip = paper(sram_bytes_per_s=1e13)  # style: a bandwidth at which operands are no limit
     there_and_back_s = 2 * 4 * 8 * 8 / 1e13  # style: fp32 sums, written and read, at that bandwidth
     assert time_s(product(8, 8, 64), chip) == close(TILE_S + 4 * there_and_back_s)
-
-
-@pytest.mark.parametrize(("held", "shape"), [("weight", (32, 8, 8)), ("input", (8, 32, 8))])
-def test_rows_that_stream_past_a_held_operand_are_divided_for_nothing(held, shape):
-    chip = paper(tiling=Tiling(tiles=((8, 8),), stationary=(held,), num_steps=4), split_s=1.0)
-    assert time_s(product(*shape), chip) == close(TILE_S / 2)  # 8 of 32 steps on each of four units
-
-
-@pytest.mark.parametrize(
-    ("held", "shape"), [("output", (24, 16, 16)), ("weight", (16, 24, 16)), ("input", (24, 16, 16))]
-)
-def test_what_is_held_still_decides_what_streams(held, shape):
-    one = paper(num_units=1, tiling=Tiling(tiles=((8, 8),), stationary=(held,), num_steps=4))
-    m, n, k = shape
-    tiles = {"output": m * n, "weight": k * n, "input": k * m}[held] / 64
-    streamed = {"output": k, "weight": m, "input": n}[held]
-    assert time_s(product(m, n, k), one) == close(tiles * 2 * 64 * streamed / RATE)
-
-
-def test_the_better_operand_is_held():
-    tall = product(1024, 8, 8)
-    held = {name: paper(num_units=1, tiling=Tiling(tiles=((8, 8),), stationary=name, num_steps=64)) for name in
-            (("weight",), ("input",), ("weight", "input"))}  # fmt: skip
-    weight_s, input_s, either_s = (time_s(tall, chip) for chip in held.values())
-    assert weight_s == close(2 * 64 * 1024 / RATE)
-    assert input_s == close(128 * 2 * 64 * 64 / RATE)  # 8 columns padded to a group of 64, 128 times
-    assert either_s == weight_s
-
-
-def array(held: str, fill: str) -> Tiling:
-    return Tiling(tiles=((16, 8),), stationary=(held,), num_steps=1, fill=fill)
-
-
-@pytest.mark.parametrize("shape", [(16, 8, 32), (100, 70, 50), (1, 1, 1), (17, 9, 300)])
-@pytest.mark.parametrize(("held", "dataflow"), list(zip(("output", "weight", "input"), DATAFLOWS, strict=True)))
-def test_one_array_with_all_its_fill_takes_the_exact_closed_form_and_one_clock(held, dataflow, shape):
-    rate = 2 * 16 * 8 * CLOCK_HZ
-    chip = paper(num_units=1, tiling=array(held, "whole"), rates=(("bf16", rate),))
-    m, n, k = (as_column(size) for size in shape)
-    exact = float(systolic_cycles(m, n, k, num_rows=16, num_cols=8, dataflow=dataflow)[0])
-    assert time_s(product(*shape), chip) * CLOCK_HZ == close(exact + 1)
-
-
-@pytest.mark.parametrize(
-    ("held", "fill", "edge"),
-    [
-        ("output", "hidden", 0),
-        ("output", "load", 16),
-        ("output", "whole", 16 + 8 - 2),
-        ("weight", "load", 16),
-        ("weight", "whole", 2 * 16 + 8 - 2),
-        ("input", "whole", 2 * 16 + 8 - 2),
-    ],
-)
-def test_a_tile_shows_so_many_clocks_of_its_fill(held, fill, edge):
-    chip = paper(num_units=1, tiling=array(held, fill), rates=(("bf16", 2 * 16 * 8 * CLOCK_HZ),))
-    shape = {"output": (16, 8, 3), "weight": (3, 8, 16), "input": (8, 3, 16)}[held]
-    assert time_s(product(*shape), chip) * CLOCK_HZ == close(edge + 3)
-
-
-def as_column(size: int) -> FloatArray:
-    return np.array([float(size)])
 
 
 # What a product moves beside what it multiplies.

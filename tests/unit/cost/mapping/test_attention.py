@@ -1,70 +1,98 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from dovetail.cost.mapping.attention import AttentionEngines, AttentionShapes, array_attention_s, product_width
-from dovetail.errors import InvalidInput
+from dovetail.cost.attention import Attentions
+from dovetail.cost.columns import chip_columns
+from dovetail.cost.mapping.attention import (
+    BACKWARD_SCORE_BYTES,
+    BACKWARD_SLOTS,
+    FORWARD_SCORE_BYTES,
+    FORWARD_SLOTS,
+    array_attention,
+    product_width,
+)
+from dovetail.hardware.chip import Tiling
+from tests.unit.cost.paper import CLOCK_HZ, paper
+
+VECTOR = 1e12
+RATE = 2 * 4 * 256 * 256 * CLOCK_HZ
 
 
-def shapes(keys, values, scores=1e6):
-    return AttentionShapes(
-        num_scores=np.array([scores]), key_width=np.array([float(keys)]), value_width=np.array([float(values)])
+def shape(keys=128, values=128, seq=1024, heads=8, is_backward=False, work_frac=1.0, rate=RATE):
+    def column(value):
+        return np.array([[float(value)]])
+
+    return Attentions(
+        heads=column(heads),
+        queries=column(seq),
+        keys=column(seq),
+        key_width=column(keys),
+        value_width=column(values),
+        kv_frac=column(1.0),
+        work_frac=column(work_frac),
+        is_backward=is_backward,
+        rate_flop_per_s=column(rate),
+        product_frac=column(1.0),
+        pace_frac=column(1.0),
+        element_bytes=column(2.0),
     )
 
 
-def engines(**changed):
-    given = {"num_arrays": 4, "num_rows": 256, "num_cols": 256, "num_lanes": 1024, "num_alus": 4, "clock_hz": 1.0}
-    return AttentionEngines(**{name: np.array([float(one)]) for name, one in (given | changed).items()})
+def engines(side=256, num_units=4, rows=None, **changed):
+    tiling = Tiling(tiles=((side, side),), stationary=("weight",))
+    given = paper(num_units=num_units, tiling=tiling, vector_flop_per_s=VECTOR, **changed)
+    return chip_columns((replace(given, tensor=replace(given.tensor, num_rows=rows or side, num_cols=side)),))
 
 
 def test_a_head_half_as_wide_as_an_array_half_fills_it():
-    assert product_width(shapes(128, 128), engines(), is_backward=False)[0, 0] == 512
-    assert product_width(shapes(128, 128), engines(num_rows=128, num_cols=128), is_backward=False)[0, 0] == 256
+    assert product_width(shape(), engines())[0, 0] == 512
+    assert product_width(shape(), engines(side=128))[0, 0] == 256
 
 
 def test_backward_runs_five_products_each_over_its_own_side_of_the_array():
     # scores again (rows, keys), dP (rows, values), dV (columns, values), dQ and dK (columns, keys)
-    found = product_width(shapes(192, 128), engines(num_rows=128, num_cols=64), is_backward=True)
+    found = product_width(shape(192, 128, is_backward=True), engines(side=64, rows=128))
     assert found[0, 0] == 256 + 128 + 128 + 2 * 192
 
 
-def test_products_and_vector_slots_add_up_unless_said_otherwise():
-    # 512 of 262,144 multipliers, six slots of 4 ALUs on 1,024 lanes
-    apart = 512 / (4 * 256 * 256), 6 / 4 / 1024
-    assert array_attention_s(shapes(128, 128), engines(), is_backward=False)[0, 0] == pytest.approx(1e6 * sum(apart))
-    hidden = array_attention_s(shapes(128, 128), engines(), is_backward=False, overlap_frac=1.0)
-    assert hidden[0, 0] == pytest.approx(1e6 * max(apart))
-    backward = array_attention_s(shapes(128, 128), engines(), is_backward=True)
-    assert backward[0, 0] == pytest.approx(1e6 * (5 * 256 / (4 * 256 * 256) + 10 / 4 / 1024))
+@pytest.mark.parametrize("is_backward", [False, True])
+def test_products_and_vector_slots_add_up_unless_said_otherwise(is_backward):
+    scores, slots = 8 * 1024**2, BACKWARD_SLOTS if is_backward else FORWARD_SLOTS
+    apart = 2 * scores * (5 if is_backward else 2) * 256 / RATE, slots * scores / VECTOR
+    found = array_attention(shape(is_backward=is_backward), engines())
+    assert found.busy_s[0, 0] == pytest.approx(sum(apart))
+    assert found.lanes_s[0, 0] == pytest.approx(apart[1])
+    assert found.vector_flop[0, 0] == slots * scores
+    hidden = array_attention(shape(is_backward=is_backward), engines(overlap_frac=1.0))
+    assert hidden.busy_s[0, 0] == pytest.approx(max(apart))
 
 
-def test_no_lane_forms_more_than_one_exponential_per_clock():
-    many = array_attention_s(shapes(64, 64), engines(num_alus=100, num_arrays=64), is_backward=False, overlap_frac=1.0)
-    assert many[0, 0] == pytest.approx(1e6 / 1024)
+def test_causes_add_up_to_what_passes():
+    found = array_attention(shape(), engines())
+    assert (found.products_s + found.lanes_s + found.waits_s)[0, 0] == pytest.approx(found.busy_s[0, 0])
+    assert found.waits_s[0, 0] == pytest.approx(found.products_s[0, 0])  # heads of 128 half fill arrays of 256
 
 
-def test_attentions_by_chips():
-    two = AttentionEngines(
-        **{
-            name: np.array([first, second], dtype=float)
-            for name, first, second in (
-                ("num_arrays", 4, 8), ("num_rows", 256, 128), ("num_cols", 256, 128), ("num_lanes", 1024, 2048),
-                ("num_alus", 4, 4), ("clock_hz", 1.75e9, 1.05e9),
-            )
-        }
-    )  # fmt: skip
-    three = AttentionShapes(
-        num_scores=np.array([1e6, 2e6, 4e6]), key_width=np.full(3, 128.0), value_width=np.full(3, 128.0)
-    )
-    found = array_attention_s(three, two, is_backward=True)
-    assert found.shape == (3, 2)
-    assert found[2] == pytest.approx(4 * found[0])
+@pytest.mark.parametrize(("is_backward", "own"), [(False, FORWARD_SCORE_BYTES), (True, BACKWARD_SCORE_BYTES)])
+def test_scores_pass_the_memory_that_feeds_the_arrays(is_backward, own):
+    streamed = 2 * (128 + 128 * is_backward) / 256
+    moved = 8 * 1024**2 * (own + streamed)
+    found = array_attention(shape(is_backward=is_backward), engines(sram_bytes_per_s=1e6))
+    assert found.nearest_bytes[0, 0] == moved
+    assert found.busy_s[0, 0] == pytest.approx(moved / 1e6)
 
 
-def test_impossible_overlap_and_engines_are_refused():
-    with pytest.raises(InvalidInput):
-        array_attention_s(shapes(64, 64), engines(), is_backward=False, overlap_frac=1.5)
-    with pytest.raises(InvalidInput) as refused:
-        engines(num_lanes=0)
-    assert refused.value.where == "num_lanes"
+def test_arrays_that_no_block_of_scores_is_left_for_are_idle():
+    one = array_attention(shape(seq=256, heads=1), engines())
+    several = array_attention(shape(seq=256, heads=4), engines())
+    arrays = [(found.busy_s - found.lanes_s)[0, 0] for found in (one, several)]
+    assert arrays[0] == pytest.approx(arrays[1])
+
+
+def test_half_of_the_scores_take_half_the_time():
+    whole, causal = (array_attention(shape(work_frac=frac), engines()).busy_s[0, 0] for frac in (1.0, 0.5))
+    assert causal == pytest.approx(whole / 2)

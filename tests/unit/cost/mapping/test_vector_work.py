@@ -7,21 +7,23 @@ from dovetail.cost.mapping.mapper import mapped_table
 from dovetail.cost.mapping.memory_level import PARTIAL_BYTES, SLAB
 from dovetail.cost.mapping.tables import array_chips, product_shapes
 from dovetail.cost.mapping.vector_work import (
-    COMPILER_LOSS,
-    COMPILER_LOSS_UNALIGNED,
-    TPU_V4_FP16,
+    ConvertedOperands,
     compiled_product_s,
     compiler_tiles,
     conversion_slots,
     least_visit_tiles,
     operand_visits,
 )
+from dovetail.hardware.catalog._google import COMPILER_LOSS, COMPILER_LOSS_UNALIGNED
 from dovetail.units import GIGA, KIBI, MEBI, MICRO, TERA
 
 CLOCK_HZ = 1.05 * GIGA
 LANES = 2048.0
 CUBE = product_shapes(np.array([1024.0]), np.array([1024.0]), np.array([1024.0]))
 VMEM = np.array([32 * MEBI])
+TPU_V4_FP16 = ConvertedOperands(
+    visit_slots=7.95, result_slots=12.07, visits_ratio=1.66, least_tile=128.0, launch_s=0.56 * MICRO
+)
 
 
 def test_inputs_are_visited_for_each_column_of_tiles_and_weights_for_each_row():
