@@ -88,7 +88,6 @@ def test_chips_that_are_costed_together_cost_what_each_costs_alone():
     for chip, costs in zip(some, chip_costs(ops, some), strict=True):
         alone = op_costs(ops, chip)
         assert all(np.array_equal(getattr(costs, name), getattr(alone, name)) for name in ("compute_s", "energy_j"))
-        assert np.array_equal(costs.limit, alone.limit)
 
 
 @pytest.mark.parametrize(("model", "plan"), CASES)

@@ -9,6 +9,7 @@ import numpy as np
 from dovetail.accuracy.columns import attention_ops, bare_ops, convolution_ops, product_ops
 from dovetail.cost.costs import op_costs
 from dovetail.cost.kernels import FUSED_BACKWARD, FUSED_FORWARD
+from dovetail.cost.limits import op_limits
 from dovetail.cost.op_cost import LIMITS, OpCosts, Setting
 from dovetail.cost.own_costs import own_kinds
 from dovetail.cost.power import Load, sustained_clock_frac
@@ -124,7 +125,7 @@ def op_answer(asked: OperatorQuery, chip: Chip, *, is_compared: bool = False) ->
         chip=chip.name,
         dtype=DTYPES[int(ops.dtype[0])],
         phase="update" if ops.phase[0] == Phase.UPDATE else asked.phase,
-        limit=LIMITS[int(costs.limit[0])],
+        limit=LIMITS[int(op_limits(ops, chip, Setting(asked.setting))[0])],
         peak_flop_per_s=peak_flop_per_s,
         peak_bytes_per_s=chip.hbm.bandwidth_bytes_per_s,
         others=others,

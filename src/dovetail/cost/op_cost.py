@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields
 from enum import Enum
 
 from dovetail.cost.cost import Cost
-from dovetail.workload.graph import BoolArray, FloatArray, IntArray
+from dovetail.workload.graph import BoolArray, FloatArray
 
-LIMITS = ("tensor", "vector", "hbm", "latency", "launch")
+LIMITS = ("tensor", "vector", "sram", "hbm", "latency", "launch")  # what an operator can be limited by
 
 
 class Setting(Enum):
@@ -21,10 +21,7 @@ class Setting(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpCosts:
-    """Cost of every row of a graph, at full clock; with a table of chips, of every row on every chip.
-
-    `limit` indexes LIMITS: what each row waits for most. The rest is as in `Cost`.
-    """
+    """Cost of every row of a graph, at full clock; with a table of chips, of every row on every chip; as in `Cost`."""
 
     compute_s: FloatArray
     clocked_s: FloatArray
@@ -33,7 +30,6 @@ class OpCosts:
     flop: FloatArray
     hbm_bytes: FloatArray
     host_s: FloatArray
-    limit: IntArray
 
     def total(self, rows: BoolArray) -> Cost:
         """The cost of some rows on one chip, one after another."""

@@ -65,10 +65,9 @@ def with_own_costs(parts: RowCosts, rows: Rows, chips: ChipColumns) -> RowCosts:
         for name, places in _applied(OPERATORS[code].name, chips):
             if len(places):
                 busy_s[np.ix_(mine, places)] = _given_s(name, rows.at(mine), chips.at(places))
-    # what a row waits for, and what of it the clock stretches, are shares of its time as ours are of ours
+    # what of a row the clock stretches is a share of its time, as ours is of ours
     longer = np.divide(busy_s, ours_s, out=np.ones_like(busy_s), where=ours_s > 0)
-    names = ("tensor_s", "lanes_s", "hbm_s", "waits_s", "clocked_s")
-    return replace(parts, busy_s=busy_s, **{name: getattr(parts, name) * longer for name in names})
+    return replace(parts, busy_s=busy_s, clocked_s=parts.clocked_s * longer)
 
 
 def _applied(kind: str, chips: ChipColumns) -> list[tuple[str, IntArray]]:

@@ -27,6 +27,7 @@ def _perturbed_chips(chip: Chip, more: float) -> dict[str, Chip]:
     return {
         "tensor FLOP/s": replace(chip, tensor=chip.tensor.scaled(more)),
         "vector FLOP/s": replace(chip, vector=replace(chip.vector, peak_flop_per_s=chip.vector.peak_flop_per_s * more)),
+        "SRAM bandwidth": _faster_sram(chip, more),
         "HBM bandwidth": replace(
             chip, hbm=replace(chip.hbm, bandwidth_bytes_per_s=chip.hbm.bandwidth_bytes_per_s * more)
         ),
@@ -34,6 +35,16 @@ def _perturbed_chips(chip: Chip, more: float) -> dict[str, Chip]:
         "host speed": _scaled_calibration(chip, "host_", 1.0 / more),
         "power limit": replace(chip, tdp_w=chip.tdp_w * more),
     }
+
+
+def _faster_sram(chip: Chip, more: float) -> Chip:
+    """Every memory on the chip: the shared SRAM, and vector memory where there is one."""
+    memory = chip.vector_memory
+    return replace(
+        chip,
+        sram=replace(chip.sram, bandwidth_bytes_per_s=chip.sram.bandwidth_bytes_per_s * more),
+        vector_memory=memory and replace(memory, bandwidth_bytes_per_s=memory.bandwidth_bytes_per_s * more),
+    )
 
 
 def _scaled_calibration(chip: Chip, prefix: str, factor: float) -> Chip:

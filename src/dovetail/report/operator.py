@@ -19,6 +19,7 @@ from dovetail.units import format_energy_j, format_rate, format_s
 LIMIT_LABELS = {
     "tensor": "tensor units",
     "vector": "vector lanes",
+    "sram": "on-chip memory bandwidth",
     "hbm": "HBM bandwidth",
     "latency": "latencies of its kernels",
     "launch": "launching it",

@@ -45,7 +45,7 @@ from dovetail.units import format_bytes, format_count, format_energy_j, format_s
 from dovetail.workload.workload import Workload
 
 SHOWN_FRAC = 0.0005  # what would show as 0.0 % is left out
-LIMIT_LABELS = ("the tensor units", "the vector units", "HBM", "latency and idle units", "launches")
+LIMIT_LABELS = ("the tensor units", "the vector units", "on-chip memory", "HBM", "latency", "launches")
 
 
 def outcome_figures(

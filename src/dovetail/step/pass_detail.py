@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.cost.costs import op_costs
+from dovetail.cost.limits import op_limits
 from dovetail.cost.op_cost import LIMITS
 from dovetail.parallel.layout import LayerSpan, StageGroup, ordered_parts
 from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
@@ -134,7 +135,7 @@ class _PoolCosts:
         columns = np.stack([getattr(costs, name) for name in COSTS])
         add_ring_parts(columns, self._sharded.local, self._sharded.cuts.degrees[Axis.HOPS], self._costed)
         self._compute_s, self._clocked_s = (columns[COSTS.index(name)] for name in ("compute_s", "clocked_s"))
-        self._limit = costs.limit
+        self._limit = op_limits(self._sharded.local, self._chip)
 
     def _costed(self, ops: object) -> FloatArray:
         costs = op_costs(ops, self._chip)  # type: ignore[arg-type]

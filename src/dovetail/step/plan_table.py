@@ -13,6 +13,7 @@ import numpy as np
 
 from dovetail.columns import distinct
 from dovetail.cost.costs import chip_costs, op_costs
+from dovetail.cost.limits import op_limits
 from dovetail.cost.op_cost import OpCosts
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
@@ -111,7 +112,8 @@ class PlanTable:
             if chip not in self._costs:
                 self._costs[chip] = op_costs(sharded.costed_ops, chip)
             costs_of = partial(op_costs, chip=chip)
-            self._blocks[chip, num_rows] = costed(sharded, self._costs[chip], costs_of, chip.calibration, (), num_rows)
+            limit = op_limits(sharded.local, chip) if num_rows == NUM_ROWS else None
+            self._blocks[chip, num_rows] = costed(sharded, self._costs[chip], costs_of, chip.calibration, (), limit)
         blocks = self._blocks[chip, num_rows]
         if (where, places.groups, overheads) not in self._sent:
             self._sent[where, places.groups, overheads] = placed.sent(overheads)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dovetail.cost.costs import op_costs
+from dovetail.cost.limits import op_limits
 from dovetail.cost.op_cost import LIMITS
 from dovetail.hardware.heterogeneous import AnyCluster, pools_of
 from dovetail.parallel.plan import Plan
@@ -41,7 +42,7 @@ def stage_operators(graph: Graph, plan: Plan, cluster: AnyCluster, stage: int) -
     found = []
     for span, block in sharded.held(stage):
         ops = block.ops
-        costs = op_costs(ops, chip)
+        costs, limits = op_costs(ops, chip), op_limits(ops, chip)
         for row, name in enumerate(ops.names):
             operator, phase = OPERATORS[ops.kind[row]], Phase(ops.phase[row])
             if operator.unit not in (Unit.TENSOR, Unit.VECTOR) or costs.compute_s[row] <= 0:
@@ -56,7 +57,7 @@ def stage_operators(graph: Graph, plan: Plan, cluster: AnyCluster, stage: int) -
                     flop=float(costs.flop[row]),
                     hbm_bytes=float(costs.hbm_bytes[row]),
                     compute_s=float(costs.compute_s[row]),
-                    limit=LIMITS[int(costs.limit[row])],
+                    limit=LIMITS[int(limits[row])],
                 )
             )
     return tuple(found)

@@ -158,12 +158,12 @@ def _grad_sync_variants(sharded: ShardedPlans, places: Placements, precision: Pr
 
 
 def computed(
-    rows: BlockRows, columns: FloatArray, limit: IntArray, num_cuts: int, calibration: Calibration, num_rows: int
+    rows: BlockRows, columns: FloatArray, limit: IntArray | None, num_cuts: int, calibration: Calibration
 ) -> FloatArray:
     """One microbatch through one repeat of a block, compute only: directions by rows of work by cuts by policies.
 
     `columns` are costs in the order of COSTS by operators of all blocks, cut after cut, and `limit` says what each
-    operator is bound by. The result has the first `num_rows` rows: NUM_ROWS, or NUM_TIMED.
+    operator is limited by; the result has the rows of work that are timed alone where that is not given.
     """
     sums, num_policies = rows.sums, len(RECOMPUTE_POLICIES)
     columns = columns.reshape(len(COSTS), num_cuts, -1)[:, :, rows.place]
@@ -175,8 +175,8 @@ def computed(
     shares = (times @ sums.shares).reshape(num_cuts, DIRECTIONS, 2, num_policies)
     found[:, ROWS["recompute_s"] + ROWS["weight_s"]] = shares.transpose(1, 2, 0, 3)
     found[1, HOST] += sums.has_rerun * calibration.host_rerun_s
-    if num_rows < NUM_ROWS:
-        return found[:, :num_rows]
+    if limit is None:
+        return found[:, :NUM_TIMED]
     limit = limit.reshape(num_cuts, -1)[:, rows.place]
     waits = np.where(limit == np.arange(len(LIMITS))[:, None, None], times, 0.0)
     limits = (waits @ sums.directions).reshape(-1, num_cuts, DIRECTIONS, num_policies)
@@ -294,7 +294,7 @@ def chip_works(placed: PlacedPlans, chips: ChipColumns, rows: ChipRows, num_devi
     """The plans of `placed` on `chips`; `rows` holds what the cost functions do not read of the same chips."""
     costs_of = partial(distinct_costs, chips=chips)
     costs = costs_of(placed.sharded.costed_ops)
-    blocks = costed(placed.sharded, costs, costs_of, rows.calibration, (len(chips),), NUM_TIMED)
+    blocks = costed(placed.sharded, costs, costs_of, rows.calibration, (len(chips),))
     works = with_communication(
         placed, blocks, placed.sent(collective_overheads(rows.calibration)), rows.calibration.host_exchange_s
     )
@@ -325,17 +325,19 @@ def costed(
     costs_of: Callable[[Ops], OpCosts],
     calibration: Calibration,
     many: tuple[int, ...],
-    num_rows: int,
+    limit: IntArray | None = None,
 ) -> Costed:
     """The blocks of `sharded` plans, whose operators cost `costs`, on one chip (`many` empty) or on many.
 
-    `costs_of` costs the operators that ring attention adds. Costs are of operators, or of chips by operators.
+    `costs_of` costs the operators that ring attention adds. Costs are of operators, or of chips by operators. With the
+    `limit` of each operator all rows of work are there, else NUM_TIMED of them.
     """
+    num_rows = NUM_TIMED if limit is None else NUM_ROWS
     cuts, local = sharded.cuts, sharded.local
     columns, update_columns = np.split(_columns(costs), [len(local)], axis=-1)
     add_ring_parts(columns, local, cuts.degrees[Axis.HOPS], lambda ops: _columns(costs_of(ops)))
-    num_cuts, limit = int(np.prod(many)) * len(cuts), costs.limit[..., : len(local)]
-    found = (computed(block, columns, limit, num_cuts, calibration, num_rows) for block in sharded.blocks)
+    num_cuts = int(np.prod(many)) * len(cuts)
+    found = (computed(block, columns, limit, num_cuts, calibration) for block in sharded.blocks)
     return Costed(
         works=tuple(work.reshape(DIRECTIONS, num_rows, *many, len(cuts), -1) for work in found),
         updates=_updated(sharded, update_columns.reshape(len(COSTS), *many, sharded.num_update_variants, -1)),

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from dovetail.cost.costs import op_costs
-from dovetail.cost.op_cost import OpCosts, Setting
+from dovetail.cost.limits import op_limits
+from dovetail.cost.op_cost import LIMITS, OpCosts, Setting
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Calibration, Chip, EnergyCosts, TensorUnits, Tiling, VectorUnits
 from dovetail.hardware.memory import Memory
@@ -75,6 +76,11 @@ def op(kind: str, b: int = 1, m: int = 1, n: int = 1, k: int = 1, v: int = 1, **
 
 def costs(row: Row, chip: Chip, setting: Setting = Setting.STREAM) -> OpCosts:
     return op_costs(ops_of(row), chip, setting)
+
+
+def limit(row: Row, chip: Chip, setting: Setting = Setting.STREAM) -> str:
+    """What the row gains most by more of."""
+    return LIMITS[int(op_limits(ops_of(row), chip, setting)[0])]
 
 
 def ops_of(*rows: Row) -> Ops:

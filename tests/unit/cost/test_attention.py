@@ -19,11 +19,11 @@ from dovetail.cost.attention import (
 )
 from dovetail.cost.columns import chip_columns
 from dovetail.cost.costs import op_costs
-from dovetail.cost.op_cost import LIMITS, Setting
+from dovetail.cost.op_cost import Setting
 from dovetail.hardware.catalog import chips
 from dovetail.units import MICRO, PICO
 from dovetail.workload.graph import Phase
-from tests.unit.cost.paper import NO_ENERGY, RATE, close, costs, op, ops_of, paper, time_s
+from tests.unit.cost.paper import NO_ENERGY, RATE, close, costs, limit, op, ops_of, paper, time_s
 
 H200 = chips["h200-sxm"]()
 TILE = 128
@@ -157,7 +157,7 @@ def test_memory_hides_behind_the_units_but_for_the_passes_apart():
     slow = costs(backward(1, 128), paper(num_units=1, hbm_bytes_per_s=1.0))
     overlappable_s = 2 * 8 * 128 * 64  # eight tensors at a byte a second
     assert slow.clocked_s[0] == close(unit_s**2 / overlappable_s)
-    assert LIMITS[slow.limit[0]] == "hbm"
+    assert limit(backward(1, 128), paper(num_units=1, hbm_bytes_per_s=1.0)) == "hbm"
 
 
 def test_forward_launches_two_kernels_and_backward_four():

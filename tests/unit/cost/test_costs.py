@@ -9,7 +9,7 @@ import pytest
 from dovetail.cost import costs as module
 from dovetail.cost.columns import chip_columns, grouped, varied
 from dovetail.cost.costs import cost_table, op_costs
-from dovetail.cost.op_cost import LIMITS, OpCosts, Setting
+from dovetail.cost.op_cost import OpCosts, Setting
 from dovetail.hardware.catalog import chips
 from dovetail.units import MICRO
 from dovetail.workload.graph import BoolArray, Ops, Phase
@@ -18,7 +18,7 @@ from dovetail.workload.models import models
 from dovetail.workload.operators import dtype_code
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.training import training_graph
-from tests.unit.cost.paper import close, costs, op, ops_of, paper, time_s
+from tests.unit.cost.paper import close, limit, op, ops_of, paper, time_s
 
 CATALOGUE = [entry() for _, entry in chips.items()]
 CAPABLE = [chip for chip in CATALOGUE if "bf16" in dict(chip.tensor.rates)]
@@ -132,10 +132,12 @@ def test_alone_an_idle_queue_and_cold_caches_are_paid_once():
 
 
 @pytest.mark.parametrize(
-    ("row", "chip", "limit"),
+    ("row", "chip", "named"),
     [
         (op("linear", m=32, n=8, k=16), paper(), "tensor"),
-        (op("linear", m=8, n=8, k=16), paper(), "latency"),  # three of four units idle
+        (op("linear", m=8, n=8, k=16), paper(), "tensor"),  # three of four units idle, and the one is as fast as it is
+        (op("linear", m=8, n=8, k=16), paper(tile_step_s=1.0), "latency"),
+        (op("linear", m=8, n=8, k=16), paper(sram_bytes_per_s=1000.0), "sram"),
         (op("gelu", m=8, n=8), paper(vector_flop_per_s=1.0), "vector"),
         (op("gelu", m=8, n=8), paper(hbm_bytes_per_s=1.0), "hbm"),
         (op("layernorm", m=8, n=8), paper(wait_s=1.0), "latency"),
@@ -143,12 +145,12 @@ def test_alone_an_idle_queue_and_cold_caches_are_paid_once():
         (op("attention", b=2, m=128, n=128, k=64, v=64), paper(), "tensor"),
     ],
 )
-def test_an_operator_says_what_it_waits_for_most(row, chip, limit):
-    assert LIMITS[costs(row, chip).limit[0]] == limit
+def test_an_operator_is_limited_by_what_gains_it_most(row, chip, named):
+    assert limit(row, chip) == named
 
 
 def test_the_wait_for_a_launch_grows_when_an_operator_is_alone():
     chip = paper(hbm_bytes_per_s=8 * 8 * 4 / MICRO, launch_s=MICRO / 2, alone_s=MICRO)
     row = op("relu", m=8, n=8)
-    assert LIMITS[costs(row, chip).limit[0]] == "hbm"
-    assert LIMITS[costs(row, chip, Setting.ALONE).limit[0]] == "launch"
+    assert limit(row, chip) == "hbm"
+    assert limit(row, chip, Setting.ALONE) == "launch"

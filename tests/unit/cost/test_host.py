@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from dovetail.cost.costs import op_costs
-from dovetail.cost.op_cost import LIMITS, Setting
+from dovetail.cost.op_cost import Setting
 from dovetail.hardware.catalog import chips
 from dovetail.units import MICRO
 from dovetail.workload.graph import Phase
-from tests.unit.cost.paper import close, costs, op, ops_of, paper, time_s
+from tests.unit.cost.paper import close, costs, limit, op, ops_of, paper, time_s
 
 KERNEL_S, GRADIENT_S, AUTOGRAD_S, OP_S = 2 * MICRO, 30 * MICRO, 500 * MICRO, 7000 * MICRO
 HOST = paper(host_kernel_s=KERNEL_S, host_gradient_s=GRADIENT_S, host_autograd_s=AUTOGRAD_S, host_op_s=OP_S)
@@ -40,7 +40,7 @@ def test_alone_a_gradient_waits_for_autograd_to_hand_it_out(row, num_gradients, 
     floor_s = AUTOGRAD_S + num_gradients * GRADIENT_S + num_kernels * KERNEL_S
     found = costs(row, HOST, Setting.ALONE)
     assert found.compute_s[0] == close(floor_s)
-    assert LIMITS[found.limit[0]] == "launch"
+    assert limit(row, HOST, Setting.ALONE) == "launch"
     assert time_s(row, HOST, Setting.KERNEL) < floor_s / 2
 
 

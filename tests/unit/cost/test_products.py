@@ -9,7 +9,7 @@ import pytest
 
 from dovetail.cost.columns import chip_columns
 from dovetail.cost.families.rows import _operand_bytes
-from dovetail.cost.op_cost import LIMITS, Setting
+from dovetail.cost.op_cost import Setting
 from dovetail.cost.products import Products, partial_sums_s
 from dovetail.errors import NotModelled
 from dovetail.hardware.catalog import chips
@@ -17,7 +17,7 @@ from dovetail.hardware.chip import EnergyCosts, Tiling
 from dovetail.units import MICRO, PICO
 from dovetail.workload.graph import Phase
 from dovetail.workload.operators import dtype_code
-from tests.unit.cost.paper import NO_ENERGY, RATE, UNIT_RATE, close, costs, op, paper, time_s
+from tests.unit.cost.paper import NO_ENERGY, RATE, UNIT_RATE, close, costs, limit, op, paper, time_s
 
 TILE_S = 2 * 8 * 8 * 16 / UNIT_RATE  # one tile over 16 steps, too few to be split
 TILE_BYTES = 2 * (8 * 16 + 16 * 8 + 8 * 8)
@@ -210,12 +210,12 @@ def test_a_dtype_of_twice_the_rate_takes_about_half_the_energy_of_a_flop():
 
 
 def test_what_a_product_waits_for_is_said():
-    assert LIMITS[costs(product(32, 8, 16), paper()).limit[0]] == "tensor"
-    assert LIMITS[costs(product(16, 8, 16), paper()).limit[0]] == "tensor"  # two of four units idle
-    assert LIMITS[costs(product(8, 8, 16), paper()).limit[0]] == "latency"  # three idle
-    assert LIMITS[costs(product(32, 8, 16), paper(fill_s=MICRO)).limit[0]] == "latency"
-    assert LIMITS[costs(product(8, 8, 16), paper(hbm_bytes_per_s=1000.0)).limit[0]] == "hbm"
-    assert LIMITS[costs(product(8, 8, 16), paper(launch_s=1.0)).limit[0]] == "launch"
+    assert limit(product(32, 8, 16), paper()) == "tensor"
+    assert limit(product(16, 8, 16), paper()) == "tensor"  # two of four units idle
+    assert limit(product(8, 8, 16), paper()) == "tensor"  # three idle
+    assert limit(product(32, 8, 16), paper(fill_s=MICRO)) == "latency"
+    assert limit(product(8, 8, 16), paper(hbm_bytes_per_s=1000.0)) == "hbm"
+    assert limit(product(8, 8, 16), paper(launch_s=1.0)) == "launch"
 
 
 def test_batched_products_whose_rows_are_no_whole_vectors_are_slow_and_others_are_not():

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from dovetail.cost.costs import op_costs
-from dovetail.cost.op_cost import LIMITS, Setting
+from dovetail.cost.op_cost import Setting
 from dovetail.cost.vector import CHUNK_FRAC, COLUMN_OPS_OF_CLOCK
 from dovetail.hardware.catalog import chips
 from dovetail.units import MICRO, PICO
 from dovetail.workload.graph import Phase
-from tests.unit.cost.paper import CLOCK_HZ, ENDLESS, NO_ENERGY, close, costs, op, ops_of, paper, time_s
+from tests.unit.cost.paper import CLOCK_HZ, ENDLESS, NO_ENERGY, close, costs, limit, op, ops_of, paper, time_s
 
 BANDWIDTH = 1000.0  # bytes/s, so slow that nothing else shows
 H200 = chips["h200-sxm"]()
@@ -88,7 +88,7 @@ def test_lanes_take_a_slot_an_instruction_and_memory_hides_behind_them():
         64 * 128 * 32 / 500
     )
     found = costs(op("silu", m=64, n=128), chip)
-    assert LIMITS[found.limit[0]] == "vector"
+    assert limit(op("silu", m=64, n=128), chip) == "vector"
     assert found.clocked_s[0] == found.compute_s[0]
 
 
@@ -98,7 +98,7 @@ def test_the_longer_of_lanes_and_memory_counts():
     found = costs(op("silu", m=64, n=128), both)
     assert found.compute_s[0] == close(bytes_s)
     assert found.clocked_s[0] == close(0.9 * 0.9 * bytes_s)  # all but hidden: a slower clock soon shows
-    assert LIMITS[found.limit[0]] == "hbm"
+    assert limit(op("silu", m=64, n=128), both) == "hbm"
 
 
 @pytest.mark.parametrize("is_fused", [False, True])

@@ -13,7 +13,7 @@ from dovetail.cost.families.convolution import convolution_costing
 from dovetail.cost.families.products import product_costing
 from dovetail.cost.families.rows import Costing, RowCosts, Rows, rows_of
 from dovetail.cost.families.vector import vector_costing
-from dovetail.cost.op_cost import LIMITS, OpCosts, Setting
+from dovetail.cost.op_cost import OpCosts, Setting
 from dovetail.cost.own_costs import with_own_costs
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray, Ops, Phase
 from dovetail.workload.operators import ATTENTION_CODES, UNIT, Unit, code_of
@@ -58,19 +58,16 @@ def _families(rows: Rows) -> Iterator[tuple[BoolArray, Callable[[Rows], Costing]
 def family_costs(work: Prepared, chips: ChipColumns, setting: Setting) -> OpCosts:
     """Cost of each row on each of `chips`; rows of no family, names and exchanges, cost nothing here."""
     shape = (work.num_rows, len(chips))
-    found = {field.name: np.zeros(shape) for field in fields(OpCosts) if field.name != "limit"}
-    limit = np.zeros(shape, dtype=np.int64)
+    found = {field.name: np.zeros(shape) for field in fields(OpCosts)}
     for rows, which, costed, costing in work.families:
         parts = with_own_costs(costing(chips, setting), costed, chips)
-        columns, longest = _finished(parts, chips, setting)
-        limit[rows] = longest[which]
-        for name, column in columns.items():
+        for name, column in _finished(parts, chips, setting).items():
             found[name][rows] = column[which] if column.ndim else column
-    return OpCosts(**found, limit=limit)
+    return OpCosts(**found)
 
 
-def _finished(parts: RowCosts, chips: ChipColumns, setting: Setting) -> tuple[dict[str, FloatArray], IntArray]:
-    """A family's parts with launches and host, as the columns of OpCosts; and what each row waits for most."""
+def _finished(parts: RowCosts, chips: ChipColumns, setting: Setting) -> dict[str, FloatArray]:
+    """A family's parts with launches and host, as the columns of OpCosts."""
     calibration = chips.calibration
     launch_s = parts.num_kernels * calibration["launch_s"]
     if setting is Setting.ALONE:
@@ -78,8 +75,7 @@ def _finished(parts: RowCosts, chips: ChipColumns, setting: Setting) -> tuple[di
     compute_s = parts.busy_s + launch_s
     if setting is Setting.ALONE:
         compute_s = np.maximum(compute_s, parts.floor_s)
-        launch_s = compute_s - parts.busy_s
-    columns = {
+    return {
         "compute_s": compute_s,
         "clocked_s": parts.clocked_s,
         "energy_j": parts.core_j + parts.hbm_bytes * chips.hbm_j_per_byte,
@@ -88,18 +84,3 @@ def _finished(parts: RowCosts, chips: ChipColumns, setting: Setting) -> tuple[di
         "hbm_bytes": parts.hbm_bytes,
         "host_s": parts.host_s,
     }
-    return columns, _longest((parts.tensor_s, parts.lanes_s, parts.hbm_s, parts.waits_s, launch_s), compute_s.shape)
-
-
-def _longest(waits: tuple[FloatArray, ...], shape: tuple[int, ...]) -> IntArray:
-    """Which of the waits, in the order of LIMITS, is longest."""
-    assert len(waits) == len(LIMITS)
-    longest_s = np.broadcast_to(waits[0], shape)
-    index = np.zeros(shape, dtype=np.int64)
-    for code, wait_s in enumerate(waits[1:], start=1):
-        if wait_s.ndim == 0 and not wait_s:
-            continue
-        is_longer = wait_s > longest_s
-        index[is_longer] = code
-        longest_s = np.maximum(longest_s, wait_s)
-    return index

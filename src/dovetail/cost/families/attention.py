@@ -43,20 +43,15 @@ def attention_costing(rows: Rows) -> Costing:
         bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"] * chips.calibration["stream_frac"]
         if chips.are_arrays:
             found = array_attention(shape, chips)
-            tensor_s, math_s, lanes_s, waits_s = found.busy_s, found.products_s, found.lanes_s, found.waits_s
+            tensor_s = found.busy_s
             unit_j = found.vector_flop * chips.vector_j_per_flop + found.nearest_bytes * chips.vector_memory_j_per_byte
         else:
             tensor_s = attention_unit_s(shape, chips)
-            math_s, lanes_s, waits_s = tensor_s, np.zeros(()), np.zeros(())
             unit_j = score_flop(shape) * chips.vector_j_per_flop
         apart_bytes = side_bytes(shape)
         hbm_bytes = beside_bytes + apart_bytes
         return RowCosts(
             busy_s=np.maximum(tensor_s, beside_bytes / bandwidth) + apart_bytes / bandwidth,
-            tensor_s=math_s,
-            lanes_s=lanes_s,
-            hbm_s=hbm_bytes / bandwidth,
-            waits_s=waits_s,
             clocked_s=tensor_s * tensor_s / np.maximum(tensor_s, beside_bytes / bandwidth),
             num_kernels=num_kernels,
             hbm_bytes=hbm_bytes + np.zeros_like(tensor_s),

@@ -62,9 +62,6 @@ def _implicit(rows: Rows, base: RowCosts, chips: ChipColumns, setting: Setting) 
     return replace(
         base,
         busy_s=both_s + (shown_bytes + padded_bytes) / bandwidth,
-        tensor_s=unit_s,
-        waits_s=np.zeros_like(unit_s),
-        hbm_s=hbm_bytes / bandwidth,
         clocked_s=clocked_s,
         num_kernels=1 + EXTRA_LAUNCHES + more,
         hbm_bytes=hbm_bytes,

@@ -110,15 +110,10 @@ def _array_parts(
 ) -> RowCosts:
     """Arrays and all memories side by side, as tiles are double-buffered; then what the lanes convert."""
     bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"]
-    math_s = rows.flop / loop_flop_per_s(rows, chips)
     both_s, clocked_s = overlapped(on_chip_s, hbm_bytes / bandwidth)
     after_bytes = np.where(np.isin(rows.math, SCALED)[:, None], SCALED_PASSES, 0.0) * rows.out_bytes
     return RowCosts(
         busy_s=both_s + conversion_s + after_bytes / bandwidth,
-        tensor_s=math_s,
-        lanes_s=conversion_s,
-        hbm_s=hbm_bytes / bandwidth,
-        waits_s=on_chip_s - math_s,  # padding, idle arrays, fill, on-chip memories
         clocked_s=clocked_s + conversion_s,
         num_kernels=num_kernels,
         hbm_bytes=hbm_bytes,
@@ -152,14 +147,9 @@ def _product_parts(
     bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"]
     serial_bytes = _serial_bytes(rows, chips)
     after_bytes = np.where(np.isin(rows.math, SCALED)[:, None], SCALED_PASSES, 0.0) * rows.out_bytes
-    math_s = rows.flop / loop_flop_per_s(rows, chips)
     both_s, clocked_s = beside(tensor_s, (hbm_bytes - serial_bytes) / bandwidth)
     return RowCosts(
         busy_s=both_s + np.maximum(serial_bytes, after_bytes) / bandwidth,
-        tensor_s=math_s,
-        lanes_s=np.zeros(()),
-        hbm_s=hbm_bytes / bandwidth,
-        waits_s=tensor_s - math_s,  # padding, idle units of a last wave, fill, steps that cannot be shorter
         clocked_s=clocked_s,
         num_kernels=num_kernels,
         hbm_bytes=hbm_bytes,

@@ -110,13 +110,9 @@ def _operand_bytes(ops: Ops) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCosts:
-    """What a family says of its rows: seconds by cause and what passes (`busy_s`), launches apart."""
+    """What a family says of its rows; launches are apart from the time that passes (`busy_s`)."""
 
     busy_s: FloatArray
-    tensor_s: FloatArray
-    lanes_s: FloatArray
-    hbm_s: FloatArray
-    waits_s: FloatArray
     clocked_s: FloatArray
     num_kernels: FloatArray
     hbm_bytes: FloatArray

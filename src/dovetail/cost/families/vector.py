@@ -25,10 +25,6 @@ def vector_costing(rows: Rows) -> Costing:
         times = kernel_times(kernels, chips)
         return RowCosts(
             busy_s=times.busy_s,
-            tensor_s=np.zeros(()),
-            lanes_s=times.lanes_s,
-            hbm_s=times.hbm_s,
-            waits_s=times.waits_s,
             clocked_s=times.lanes_s * times.lanes_s / np.maximum(np.maximum(times.lanes_s, times.hbm_s), TINY_S),
             num_kernels=num_kernels,
             hbm_bytes=times.hbm_bytes,

@@ -27,12 +27,10 @@ FORWARD_SCORE_BYTES, BACKWARD_SCORE_BYTES = 12.0, 24.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayAttention:
-    """Seconds of attentions by chips, by cause; `busy_s` is what passes, HBM apart."""
+    """Attentions by chips, HBM apart."""
 
     busy_s: FloatArray
-    products_s: FloatArray  # at the arrays' full rate, none of them idle
-    lanes_s: FloatArray
-    waits_s: FloatArray  # arrays that a head does not fill, memories that scores pass
+    lanes_s: FloatArray  # of which so much on the lanes, hidden or not
     vector_flop: FloatArray
     nearest_bytes: FloatArray  # between the engines and the memory that feeds them
 
@@ -62,7 +60,6 @@ def array_attention(shape: Attentions, chips: ChipColumns) -> ArrayAttention:
     idle_ratio = np.ceil(num_blocks / chips.num_units) * chips.num_units / num_blocks
     scores = shape.heads * shape.queries * shape.keys * shape.work_frac
     formed = shape.heads * shape.queries * np.ceil(shape.keys / cols) * cols * shape.work_frac
-    widths = (3 * shape.key_width + 2 * shape.value_width) if shape.is_backward else shape.key_width + shape.value_width
     arrays_s = 2 * formed * product_width(shape, chips) * idle_ratio / (shape.product_frac * shape.rate_flop_per_s)
     slots = BACKWARD_SLOTS if shape.is_backward else FORWARD_SLOTS
     lanes_s = slots * scores / (chips.vector_flop_per_s * chips.calibration["vector_frac"])
@@ -70,12 +67,9 @@ def array_attention(shape: Attentions, chips: ChipColumns) -> ArrayAttention:
     engines_s = np.maximum(arrays_s, lanes_s) + (1 - overlap_frac) * np.minimum(arrays_s, lanes_s)
     nearest_bytes = formed * _score_bytes(shape, cols)
     busy_s = np.maximum(engines_s, nearest_bytes / chips.vector_memory_bytes_per_s)
-    products_s = 2 * scores * widths / shape.rate_flop_per_s
     return ArrayAttention(
         busy_s=busy_s,
-        products_s=products_s,
         lanes_s=np.asarray(lanes_s),
-        waits_s=np.maximum(busy_s - products_s - lanes_s, 0.0),
         vector_flop=np.asarray(slots * scores),
         nearest_bytes=np.asarray(nearest_bytes),
     )

@@ -15,9 +15,10 @@ from dovetail.cost.mapping.tables import (
     Fill,
     MemoryLevels,
     ProductShapes,
+    distinct_rows,
     product_shapes,
 )
-from dovetail.cost.mapping.vector_work import ConvertedOperands, compiler_tiles, conversion_slots, distinct_rows
+from dovetail.cost.mapping.vector_work import ConvertedOperands, compiler_tiles, conversion_slots
 from dovetail.workload.graph import FloatArray, IntArray
 
 FILLS = {"hidden": Fill.ONCE, "load": Fill.PER_ITEM, "whole": Fill.PER_PASS}

@@ -71,12 +71,6 @@ def test_products_and_vector_slots_add_up_unless_said_otherwise(is_backward):
     assert hidden.busy_s[0, 0] == pytest.approx(max(apart))
 
 
-def test_causes_add_up_to_what_passes():
-    found = array_attention(shape(), engines())
-    assert (found.products_s + found.lanes_s + found.waits_s)[0, 0] == pytest.approx(found.busy_s[0, 0])
-    assert found.waits_s[0, 0] == pytest.approx(found.products_s[0, 0])  # heads of 128 half fill arrays of 256
-
-
 @pytest.mark.parametrize(("is_backward", "own"), [(False, FORWARD_SCORE_BYTES), (True, BACKWARD_SCORE_BYTES)])
 def test_scores_pass_the_memory_that_feeds_the_arrays(is_backward, own):
     streamed = 2 * (128 + 128 * is_backward) / 256

@@ -12,13 +12,12 @@ from dovetail.cost.mapping.mapper import mapped_table
 from dovetail.cost.mapping.on_chips import arrays_of
 from dovetail.cost.mapping.tables import Fill, product_shapes
 from dovetail.cost.mapping.vector_work import operand_visits
-from dovetail.cost.op_cost import LIMITS
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import EnergyCosts, TensorUnits, Tiling
 from dovetail.hardware.memory import Memory
 from dovetail.units import KIBI, MEBI, PICO
 from dovetail.workload.operators import dtype_code
-from tests.unit.cost.paper import CLOCK_HZ, close, costs, op, paper, time_s
+from tests.unit.cost.paper import CLOCK_HZ, close, costs, limit, op, paper, time_s
 
 RATE = 2 * 16 * 8 * CLOCK_HZ
 ENERGY = EnergyCosts(
@@ -106,7 +105,7 @@ def test_hbm_hides_behind_the_arrays_or_they_behind_it():
     slow = costs(shape, array("weight", hbm_bytes_per_s=moved_bytes / (3 * arrays_s)))
     assert slow.compute_s[0] == close(3 * arrays_s)
     assert slow.clocked_s[0] == close(arrays_s / 3)
-    assert LIMITS[slow.limit[0]] == "hbm"
+    assert limit(shape, array("weight", hbm_bytes_per_s=moved_bytes / (3 * arrays_s))) == "hbm"
     fast = costs(shape, array("weight", hbm_bytes_per_s=2 * moved_bytes / arrays_s))
     assert fast.compute_s[0] == close(arrays_s)
 
