@@ -13,17 +13,14 @@ import numpy as np
 
 from benchmarks.bar import REPOSITORY, reference_data
 from dovetail.accuracy.measurements import Measurements
+from dovetail.accuracy.prepared import TableContext
+from dovetail.accuracy.sets import prepared
 from dovetail.cost.columns import chip_columns
-from dovetail.cost.mapping.convolution import convolution_shapes
 from dovetail.cost.mapping.mapper import MappedTable, mapped_table
 from dovetail.cost.mapping.on_chips import arrays_of
-from dovetail.cost.mapping.simulators import scale_sim_cycles, zigzag_cycles, zigzag_energy_j
 from dovetail.cost.mapping.tables import (
     ArrayChips,
-    Dataflow,
     ProductShapes,
-    WindowMapping,
-    array_chips,
     product_shapes,
 )
 from dovetail.cost.mapping.vector_work import (
@@ -34,16 +31,12 @@ from dovetail.cost.mapping.vector_work import (
     least_visit_tiles,
     operand_visits,
 )
-from dovetail.cost.systolic import convolution_product
 from dovetail.files.measurements import load_measurements
 from dovetail.hardware.catalog import chips
-from dovetail.units import BITS_PER_BYTE, GIGA, MEBI, MEGA, MICRO, PERCENT, PICO
+from dovetail.units import GIGA, MICRO, PERCENT
 from dovetail.workload.graph import BoolArray, FloatArray
 
-SCALE_SIM = REPOSITORY / "src/dovetail/accuracy/data/array-sims/dse_peer_runs.csv"
-# Runs made for this project: ZigZag 3.9.1 (16 MiB of SRAM, 2,048 accumulators per column), AccelForge 1.0.467 (its
-# tpu_v4i.yaml), Sunstone as PHAZE calls it (16 MiB, 256 words per clock from it and 128 from DRAM, made-up energies).
-MAPPERS = REPOSITORY / "tests/data/array_mappers.csv"
+SIMULATORS = REPOSITORY / "src/dovetail/accuracy/data/array-sims/dse_peer_runs.csv"
 TILES, PRODUCTS = "third_party/tpu_v4_fp16_tiles.csv", "third_party/tpu_measured_gemm.csv"
 CLOCK_HZ = 1.05 * GIGA  # TPU v4 (Jouppi et al., ISCA 2023)
 MACS_PER_S = 8 * 128 * 128 * CLOCK_HZ  # two cores of four arrays
@@ -82,135 +75,14 @@ def score(name: str, predicted: FloatArray, measured: FloatArray, assumes: str) 
     )
 
 
-def _filled(table: Measurements, *columns: str) -> BoolArray:
-    return np.array([all(cells) for cells in zip(*(table.words(c) for c in columns), strict=True)])
-
-
-def _of_tool(table: Measurements, tool: str) -> Measurements:
-    return table.where((np.array(table.words("tool")) == tool) & _filled(table, "cycles"))
-
-
-def scale_sim_scores(table: Measurements) -> list[Score]:
-    """Every row that ran, waiting for memory taken off, as the mapper with one dataflow and fill per pass."""
-    rows = _of_tool(table, "SCALE-Sim")
-    rows = rows.where(_filled(rows, "stall_cycles"))
-    is_image = _filled(rows, "h_padded", "fh")
-    extents = np.zeros((3, len(rows)), dtype=np.int64)
-    extents[:, ~is_image] = [rows.where(~is_image).counts(column) for column in ("m", "n", "k")]
-    height, width, *window, cin, cout, stride = (
-        rows.where(is_image).counts(c) for c in ("h_padded", "w_padded", "fh", "fw", "cin", "cout", "stride")
-    )
-    extents[:, is_image] = convolution_product(height, width, (window[0], window[1]), cin, cout, stride)
-    shapes = product_shapes(*extents.astype(np.float64))
-    num_rows, num_cols = (rows.counts(c).astype(np.float64) for c in ("array_rows", "array_cols"))
-    measured = rows.positive("cycles") - rows.numbers("stall_cycles")
-    predicted = np.zeros(len(rows))
-    flows = np.array(rows.words("dataflow"))
-    for flow in Dataflow:
-        own = np.flatnonzero(flows == flow.value[0] + "s")
-        predicted[own] = scale_sim_cycles(shapes.rows(own), num_rows[own], num_cols[own], flow)
-    num_equal = int((predicted == measured).sum())
-    return [score("SCALE-Sim, cycles", predicted, measured, f"{num_equal} of {len(rows)} equal; fill per pass")]
-
-
-def zigzag_shapes(rows: Measurements) -> ProductShapes:
-    """Products and convolutions in ZigZag's words, in the order of the rows."""
-    is_image = _filled(rows, "fh")
-    size = rows.numbers("precision_bits") / BITS_PER_BYTE
-    m, n, k = (rows.counts(column).astype(np.float64) for column in ("m", "n", "k"))
-    window, reuse = np.ones(len(rows)), np.ones(len(rows))
-    images = rows.where(is_image)
-    height, width, cin, cout, stride = (
-        images.counts(c).astype(np.float64) for c in ("fh", "fw", "cin", "cout", "stride")
-    )
-    found = convolution_shapes(m[is_image], (height, width), cin, cout, stride)
-    window[is_image], reuse[is_image] = found.window, found.input_reuse
-    return product_shapes(m, n, k, operand_bytes=size, result_bytes=size, window=window, input_reuse=reuse)
-
-
-def zigzag_scores(table: Measurements) -> list[Score]:
-    """By ZigZag's rules, and through the mapper on a chip that has what ZigZag's has."""
-    rows = _of_tool(table, "ZigZag")
-    shapes, width = zigzag_shapes(rows), rows.counts("array_rows").astype(np.float64)
-    per_cycle = rows.numbers("dram_bw") / BITS_PER_BYTE
-    cycles, energy_j = rows.positive("cycles"), rows.positive("energy_pj") * PICO
-    is_image = _filled(rows, "fh")
-    own, own_j = zigzag_cycles(shapes, width, per_cycle), zigzag_energy_j(shapes, width)
-    found = [score("ZigZag's rules, cycles", own, cycles, "one array, SRAM feeds a row of words per clock")]
-    found += [score("ZigZag's rules, energy", own_j, energy_j, "DRAM once, partial sums through the SRAM")]
-    for name, which in (("products", ~is_image), ("convolutions", is_image)):
-        found.append(score(f".. {name}, cycles", own[which], cycles[which], ""))
-        found.append(score(f".. {name}, energy", own_j[which], energy_j[which], ""))
-    chips = array_chips(
-        len(rows),
-        levels=((16 * MEBI, width * shapes.operand_bytes * 3),),
-        dataflows=(Dataflow.WEIGHT_STATIONARY,),
-        num_arrays=1.0,
-        num_rows=width,
-        num_cols=width,
-        clock_hz=1.0,
-        core_buffer_bytes=2048 * width * 4,
-        hbm_bytes_per_s=per_cycle,
-    )
-    mapped = np.diag(mapped_table(shapes, chips, window=WindowMapping.IN_TIME).time_s())
-    found.append(score("ZigZag through the mapper, cycles", mapped, cycles, "the same array; all overlaps"))
-    return found
-
-
-def accelforge_scores(table: Measurements) -> list[Score]:
-    rows = _of_tool(table, "AccelForge")
-    shapes = _plain_shapes(rows)
-    chip = tpu_v4i()
-    cycles = rows.positive("cycles")
-    mapped = mapped_table(shapes, chip)
-    found = [score("AccelForge through the mapper, cycles", mapped.time_s()[:, 0] * CLOCK_HZ, cycles, "its one fill")]
-    plain = mapped.roofline_s()[:, 0] * CLOCK_HZ
-    return [*found, score("AccelForge by a roofline, cycles", plain, cycles, "peak, and every byte once from HBM")]
-
-
-def _plain_shapes(rows: Measurements) -> ProductShapes:
-    m, n, k = (rows.counts(column).astype(np.float64) for column in ("m", "n", "k"))
-    size = rows.numbers("precision_bits") / BITS_PER_BYTE
-    return product_shapes(m, n, k, operand_bytes=size, result_bytes=size)
-
-
-def tpu_v4i() -> ArrayChips:
-    """AccelForge's tpu_v4i.yaml: four arrays, 128 MB of CMEM, HBM at 614 GB/s."""
-    return array_chips(
-        levels=((128 * MEGA, 2000 * GIGA),),
-        dataflows=(Dataflow.WEIGHT_STATIONARY,),
-        num_arrays=4.0,
-        num_rows=128.0,
-        num_cols=128.0,
-        clock_hz=CLOCK_HZ,
-        core_buffer_bytes=4 * MEBI,
-        hbm_bytes_per_s=614 * GIGA,
-    )
-
-
-def sunstone_scores(table: Measurements) -> list[Score]:
-    """Sunstone picks the least energy-delay product on made-up energies; its bandwidths are fixed words per clock."""
-    rows = _of_tool(table, "Sunstone")
-    shapes = _plain_shapes(rows)
-    width, arrays = (rows.counts(c).astype(np.float64) for c in ("array_rows", "num_arrays"))
-    word_bytes = 2.0
-    chips = array_chips(
-        len(rows),
-        levels=((16 * MEBI, 256 * word_bytes),),
-        num_arrays=arrays,
-        num_rows=width,
-        num_cols=width,
-        clock_hz=1.0,
-        core_buffer_bytes=rows.numbers("core_buffer_bytes"),
-        hbm_bytes_per_s=128 * word_bytes,
-    )
-    mapped = np.diag(mapped_table(shapes, chips).time_s())
-    cycles = rows.positive("cycles")
-    assumes = "least energy-delay on made-up energies: no target"
-    found = [score("Sunstone through the mapper, cycles", mapped, cycles, assumes)]
-    for count in (1, 8):
-        own = arrays == count
-        found.append(score(f".. {count} arrays", mapped[own], cycles[own], ""))
+def simulator_scores() -> list[Score]:
+    """What `dovetail validate array-sims` compares, in the order of its sets."""
+    table = load_measurements(SIMULATORS)
+    found = []
+    for one in prepared(table, TableContext()):
+        predicted = one.predicted(one.chip)
+        num_equal = int((predicted == one.measured).sum())
+        found.append(score(one.name, predicted, one.measured, f"{num_equal} of {len(predicted)} equal"))
     return found
 
 
@@ -365,10 +237,7 @@ def _interval(name: str, ratio: FloatArray) -> Score:
 
 def scores() -> list[Score]:
     """All comparisons that this machine has the data for."""
-    found = scale_sim_scores(load_measurements(SCALE_SIM))
-    mappers = load_measurements(MAPPERS)
-    for compared in (zigzag_scores, accelforge_scores, sunstone_scores):
-        found += compared(mappers)
+    found = simulator_scores()
     profiles, products = reference_data(TILES), reference_data(PRODUCTS)
     if profiles is not None and products is not None:
         found += tpu_scores(load_measurements(profiles), load_measurements(products))
