@@ -137,7 +137,7 @@ TYPES: Mapping[str, StableType] = {
     "TensorUnits": _stable(
         "TensorUnits",
         "num_units num_rows num_cols tiling rates",
-        later={"buffer_bytes": 131072, "converted": ()},
+        later={"buffer_bytes": 131072.0, "converted": ()},
     ),
     "Tiling": _stable(
         "Tiling",

@@ -33,7 +33,7 @@ LEAST_VISIBLE_HBM_FRAC = 0.97
 # From this share of the tensor peak on, lanes may draw more than the tensor units (MI300X: 163 of 1,307 TFLOP/s).
 STRONG_LANES_FRAC = 0.1
 # Names of chips by how they begin that were fitted, and the chips that must be named in what they were fitted on.
-FITTED = {"a100-": "A100", "h100-": "H100", "h200-": "H200", "tpu-v": "TPU v5e"}
+FITTED = {"a100-": "A100", "h100-": "H100", "h200-": "H200", "tpu-v": "TPU v4"}
 OFF_CLOCK = "not at clock_hz"  # the word in a source that excuses a vector peak stated at another clock
 
 
@@ -172,7 +172,7 @@ def test_calibration_says_whether_it_was_fitted_on_this_chip(name: str) -> None:
         assert fitted_on.startswith("not fitted: "), way_out
         assert "estimate: " in source_of(chip, "calibration"), f"the source of {name}'s calibration says 'estimate: '"
     for words in shared:
-        assert re.match(r"[\d,]+ .*GEMMs of .*" + words, fitted_on)
+        assert re.match(r"[\d,]+ .*(GEMMs|products) of .*" + words, fitted_on)
         assert source_of(chip, "calibration").startswith("fitted on ")
 
 

@@ -81,9 +81,8 @@ class TensorUnits:
     num_cols: int
     tiling: Tiling
     rates: tuple[tuple[str, float], ...]  # style: (dtype, FLOP/s) pairs, read through peak_flop_per_s
-    buffer_bytes: float = (
-        128 * KIBI
-    )  # of each array: its accumulators; not read where it owns a core buffer, or on GPUs
+    # of each array: its accumulators; not read on GPUs, nor where it owns a core buffer
+    buffer_bytes: float = 128 * KIBI
     converted: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -25,9 +25,14 @@ LAYER = (
 )
 STEP = "model,layers,micro_batch,seq,recompute,mode,iter_ms\ngpt2-345m,2,2,1024,0,eager,10\n"
 ARRAYS = (
-    "tool,kind,M,K,N,H_padded,W_padded,FH,FW,Cin,Cout,stride,array_rows,array_cols,dataflow,cycles,stall_cycles\n"
-    "SCALE-Sim,gemm,16,16,16,,,,,,,,8,8,os,129,10\nSCALE-Sim,conv,,,,230,230,7,7,3,64,2,32,32,ws,5,0\n"
-    "ZigZag,gemm,256,256,256,,,,,,,,128,128,ws (D1:K),1539,515\nSunstone,gemm,64,64,64,,,,,,,,32,32,searched,256,\n"
+    "tool,kind,M,K,N,H_padded,W_padded,FH,FW,Cin,Cout,stride,array_rows,array_cols,num_arrays,dataflow,cycles,"
+    "stall_cycles,precision_bits,sram_total_MB,dram_bw,clock_GHz,energy_pJ,notes\n"
+    "SCALE-Sim,gemm,16,16,16,,,,,,,,8,8,1,os,129,10,,,,,,\n"
+    "SCALE-Sim,conv,,,,230,230,7,7,3,64,2,32,32,1,ws,5,0,,,,,,\n"
+    "ZigZag,gemm,256,256,256,,,,,,,,128,128,1,ws (D1:K),1539,515,16,16,6554,,19497585,\n"
+    "AccelForge,gemm,256,256,256,,,,,,,,128,128,4,ws (tpu_v4i.yaml),336,,8,128,614,1.05,,\n"
+    "Sunstone,gemm,64,64,64,,,,,,,,32,32,1,searched,256,,,16,,,,per-PE L2 buffer 16384 B\n"
+    "Sunstone,gemm,64,64,64,,,,,,,,32,32,1,searched,256,,,,,,,\n"
 )
 
 
@@ -115,9 +120,12 @@ def test_a_table_of_several_gpus_gives_a_set_each_and_counts_unknown_ones():
 
 def test_a_tpu_table_is_of_one_chip_unless_another_is_given():
     text = "M,N,K,time_us_avg\n128,128,128,1.3\n"
-    assert one(text).name == "gemm tpu-v5e"
+    assert one(text).name == "gemm tpu-v4"
     assert one(text).promise == "tpu gemm"
-    assert one(text, chip=chips["tpu-v4"]()).promise == ""
+    assert one(text, chip=chips["tpu-v5e"](), dtype="bf16").promise == ""
+    tiled = prepared(table("M,N,K,tiles_M,tiles_N,time_us\n1024,1024,1024,1,8,43.84\n"), TableContext())
+    assert [each.name for each in tiled] == ["gemm tpu-v4, XLA's tiles", "gemm tpu-v4, our tiles"]
+    assert tiled[0].predicted(tiled[0].chip)[0] == pytest.approx(43.84e-6, rel=0.06)
 
 
 def test_a_batch_of_products_takes_longer_than_one():
@@ -190,13 +198,17 @@ def test_a_step_with_recompute_takes_longer():
 
 
 def test_simulated_cycles_are_met_exactly_or_overlapped_by_tool():
-    scale_sim, zigzag = prepared(table(ARRAYS), TableContext())
+    scale_sim, zigzag, energy, mapped, forge, sunstone = prepared(table(ARRAYS), TableContext())
     assert (scale_sim.name, scale_sim.promise, scale_sim.unit) == ("SCALE-Sim", "scale-sim", "cycles")
     assert scale_sim.measured[0] == scale_sim.predicted(scale_sim.chip)[0] == 119
-    assert zigzag.promise == ""
-    assert zigzag.measured.tolist() == [1539]
-    assert zigzag.predicted(zigzag.chip)[0] == 4 * 256 + 2 * 128 + 128 - 2 - 1
-    assert scale_sim.skipped == (("rows of sunstone without one array, a dataflow or a shape", 1),)
+    assert (zigzag.promise, energy.promise, energy.unit) == ("zigzag", "zigzag energy", "J")
+    assert zigzag.measured.tolist() == mapped.measured.tolist() == [1539]
+    loads = 128 * 128 / 128  # a tile of weights
+    shown = 2 * (256 * 256 + 256 * 128) / (6554 / 8)  # inputs before, the last tile of results after
+    assert zigzag.predicted(zigzag.chip)[0] == pytest.approx(4 * 256 + loads + shown)
+    assert (forge.promise, sunstone.promise) == ("accelforge", "")
+    assert forge.predicted(forge.chip)[0] > 256 * 256 * 256 / (4 * 128 * 128)
+    assert scale_sim.skipped == (("rows of sunstone without an array, a dataflow or a shape", 1),)
 
 
 @pytest.mark.parametrize(("scale", "holds"), [(1.0, True), (1.0001, False)])

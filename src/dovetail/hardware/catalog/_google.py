@@ -46,7 +46,7 @@ TPU_COMMON_SOURCES = (
     ("tensor.tiling", f"{SCALING_BOOK}: rows stream past a weight tile the size of the array"),
     ("tensor.buffer_bytes", "estimate: accumulators of 256 rows of fp32; eight times as much changes no product here"),
     ("vector", f"{JAX_TPU_INFO}: 8 sublanes x 128 lanes a core; {SCALING_BOOK}: 2 ALUs each to v4, 4 from v5"),
-    ("calibration", "fitted on 615 published GEMMs of a TPU v5e; estimate: vector_frac and link_frac"),
+    ("calibration", "fitted on 715 products of a TPU v4 in fp16; estimate: vector_frac and link_frac"),
 )
 VMEM_BANDWIDTH_SOURCE = f"estimate: 22 times HBM bandwidth ({SCALING_BOOK})"
 VMEM_AS_SRAM_SOURCE = f"{JAX_TPU_INFO}: VMEM of all cores, the largest on-chip level"
