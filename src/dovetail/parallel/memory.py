@@ -356,7 +356,7 @@ def load_moments(load: Load, precision: Precision) -> tuple[StageMemory, ...]:
         replace(
             end,
             gradients_bytes=states.gradients_bytes - unborn_bytes(load, precision),
-            activations_bytes=last.kept_bytes,
+            activations_bytes=last.kept_bytes + last.host_bytes,  # what was on the host is back
             buffers_bytes=last.passing_bytes + standing_bytes,
         ),
         replace(end, buffers_bytes=load.memories[0].passing_bytes + standing_bytes),
