@@ -14,7 +14,13 @@ from dovetail.files.measurements import SHIPPED, csv_files, load_measurements, s
 
 FILES = [file for name in SHIPPED for file in csv_files(shipped_folder(name))]
 TABLES = [table for table in map(load_measurements, FILES) if format_of(table)]
-SIMULATED = ("published_training", "published_memory", "layers", "layers_compiled")  # rows that take a simulation each
+SIMULATED = (
+    "published_training",
+    "published_tpu",
+    "published_memory",
+    "layers",
+    "layers_compiled",
+)  # rows that take a simulation each
 
 
 @pytest.mark.parametrize("name", sets.names())

@@ -23,6 +23,7 @@ from dovetail.report.pages.core_schedule import schedule_page
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.units import format_s, quantity
+from dovetail.workload.checkpoint_policies import checkpoint_policies, is_by_tensor
 from dovetail.workload.graph import Block, Graph
 from dovetail.workload.training import with_recompute
 from dovetail.workload.workload import Workload
@@ -92,8 +93,8 @@ def scheduled(request: ScheduleRequest) -> BlockSchedule:
     workload = Workload(model=model, global_batch=request.batch, seq=request.seq or model.seq)
     block = _block_named(workload.training_graph(), request.block)
     [policy] = recompute_policies((request.recompute,))
-    if policy not in RECOMPUTE_POLICIES:
-        hint = did_you_mean(policy, RECOMPUTE_POLICIES)
+    if policy not in RECOMPUTE_POLICIES and not is_by_tensor(policy):
+        hint = did_you_mean(policy, (*RECOMPUTE_POLICIES, *checkpoint_policies.names()))
         raise InvalidInput(f"no recompute policy is named {policy!r}{hint}", "--recompute")
     work = work_of(with_recompute(block.ops, policy), workload.precision, is_layer=block.is_layer)
     problem = core_problem(work, chip)

@@ -120,4 +120,6 @@ def _long_names(entry: Entry) -> tuple[dict[str, Any], dict[str, str]]:
                 raise entry.child(short).refused(f"{short} and {long} are one thing said twice; remove {short} {kept}")
             written[long] = written.pop(short)
             keys[long] = short
+    if isinstance(written.get("recompute"), dict):  # tensors with their places, as a mapping or as one text
+        written["recompute"] = ",".join(f"{tensor}={place}" for tensor, place in written["recompute"].items())
     return written, keys

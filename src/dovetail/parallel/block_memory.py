@@ -7,6 +7,7 @@ Many cuts and policies are counted at once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,10 +15,12 @@ import numpy as np
 from dovetail.parallel.frameworks import Framework
 from dovetail.parallel.sharding import forward_ops
 from dovetail.units import Amount
-from dovetail.workload.graph import Axis, Block, BoolArray, FloatArray, IntArray, K, M, N, Need, Ops, V
+from dovetail.workload.checkpoint_policies import is_by_tensor
+from dovetail.workload.graph import Axis, Block, BoolArray, FloatArray, IntArray, K, M, N, Need, Ops, Phase, V
 from dovetail.workload.operators import DTYPE_BYTES, RECOMPUTED_FROM_INPUT, Unit, code_of, dtype_bytes
 from dovetail.workload.optimizer import Precision
-from dovetail.workload.recompute import saved_frac
+from dovetail.workload.recompute import num_weights, saved_frac
+from dovetail.workload.rematerialisation import rematerialised
 
 _LOSSES = tuple(code_of(kind) for kind in ("cross_entropy", "inplace_cross_entropy", "fused_cross_entropy"))
 
@@ -28,15 +31,18 @@ class BlockMemory:
 
     `kept_bytes` stay from a microbatch's forward pass to its backward pass, `passing_bytes` are held for a moment of
     the latter, and `fragmentation_bytes` are free by then, in blocks of the allocator that nothing else fits into.
+    `host_bytes` are on the host between the passes. `largest_weight` are the elements of its largest matrix.
     `placeholders` has a row (depth, width) for each weight that a framework keeps an unused gradient in the shape of.
-    Of many cuts at once, the first two are cuts by recompute policies, the others by cut.
+    Of many cuts at once, what is kept, passes or is on the host is cuts by recompute policies, the others by cut.
     """
 
     is_layer: bool
     is_loss: bool
     kept_bytes: Amount
     passing_bytes: Amount
+    host_bytes: Amount
     fragmentation_bytes: Amount
+    largest_weight: Amount
     placeholders: IntArray
 
     def at(self, cut: int | IntArray, policy: int | IntArray) -> BlockMemory:
@@ -45,7 +51,9 @@ class BlockMemory:
             self,
             kept_bytes=self.kept_bytes[cut, policy],
             passing_bytes=self.passing_bytes[cut, policy],
+            host_bytes=self.host_bytes[cut, policy],
             fragmentation_bytes=self.fragmentation_bytes[cut],
+            largest_weight=self.largest_weight[cut],
             placeholders=self.placeholders[cut],
         )
 
@@ -75,10 +83,14 @@ def block_memories(
     is_loss = np.isin(ops.kind, _LOSSES)
     if not block.is_layer:
         policies = ("none",) * len(policies)
-    kept = _kept_bytes(rows, policies)
+    shares = [_kept_fracs(block, ops, policy) for policy in policies]
+    kept, host = (_bytes_of(rows, each) for each in zip(*shares, strict=True))
     split_copies = framework.num_split_loss_copies * (degrees[Axis.TENSOR] > 1)
     buffers = _backward_buffers_bytes(rows, is_loss, split_copies, degrees)
-    passing = _kept_bytes(rows, ("none",)) - kept + buffers[:, None] + _formed_again_bytes(rows, policies)
+    if framework.has_loss_gradients:
+        buffers = buffers + (rows.output_bytes * (ops.kind == code_of("fused_cross_entropy"))).max(axis=1)
+    brought_back = _brought_back_bytes(rows, policies, shares, _device_fracs(ops, "none"), kept)
+    passing = brought_back + buffers[:, None] + _formed_again_bytes(rows, policies)
     if framework.keeps_gathered_inputs and block.is_layer:
         more_kept, more_passing = _kept_whole_bytes(rows, policies)
         kept, passing = kept + more_kept, passing + more_passing
@@ -89,7 +101,9 @@ def block_memories(
         is_loss=not block.is_layer and bool(is_loss.any()),
         kept_bytes=kept,
         passing_bytes=passing + arriving[:, None],
+        host_bytes=host,
         fragmentation_bytes=_fragmentation_bytes(rows),
+        largest_weight=_largest_weight(rows),
         placeholders=_weight_shapes(rows) if has_placeholders else np.zeros((len(kept), 0, 2), dtype=np.int64),
     )
 
@@ -97,7 +111,8 @@ def block_memories(
 def kept_bytes(block: Block, recompute: str) -> float:
     """Activations one microbatch leaves in one repeat of `block` between its forward and its backward pass."""
     ops = forward_ops(block)
-    return float(_kept_bytes(_rows(ops, ops, 1), (recompute if block.is_layer else "none",))[0, 0])
+    on_device, _ = _kept_fracs(block, ops, recompute if block.is_layer else "none")
+    return float(_bytes_of(_rows(ops, ops, 1), [on_device])[0, 0])
 
 
 def _rows(ops: Ops, local: Ops, num_cuts: int) -> _Rows:
@@ -111,15 +126,28 @@ def _rows(ops: Ops, local: Ops, num_cuts: int) -> _Rows:
     )
 
 
-def _kept_bytes(rows: _Rows, policies: tuple[str, ...]) -> FloatArray:
-    """Cuts by policies."""
-    outputs, beside = (np.stack(f, axis=1) for f in zip(*(_kept_fracs(rows.ops, p) for p in policies), strict=True))
-    kept: FloatArray = rows.output_bytes @ outputs + rows.beside_bytes @ beside
-    return kept
+Shares = tuple[FloatArray, FloatArray]  # of each row's output, and of what is kept beside it
 
 
-def _kept_fracs(ops: Ops, policy: str) -> tuple[FloatArray, FloatArray]:
-    """The share of each row's output that `policy` keeps, and of what is kept beside it."""
+def _bytes_of(rows: _Rows, policies: Sequence[Shares]) -> FloatArray:
+    """What shares of rows come to: cuts by policies."""
+    outputs, beside = (np.stack(fracs, axis=1) for fracs in zip(*policies, strict=True))
+    total: FloatArray = rows.output_bytes @ outputs + rows.beside_bytes @ beside
+    return total
+
+
+def _kept_fracs(block: Block, ops: Ops, policy: str) -> tuple[Shares, Shares]:
+    """What `policy` keeps on the device and on the host of `ops`, the forward rows of `block`."""
+    if not is_by_tensor(policy):
+        return _device_fracs(ops, policy), (np.zeros(len(ops)), np.zeros(len(ops)))
+    found, forward = rematerialised(block.ops, policy), np.flatnonzero(block.ops.phase == Phase.FORWARD)
+    # an attention kernel's statistics are named as its output is, and so kept with it (splash attention's residuals)
+    device, host = (frac[forward] for frac in (found.device_frac, found.host_frac))
+    return (device, device), (host, host)
+
+
+def _device_fracs(ops: Ops, policy: str) -> Shares:
+    """What a policy that keeps everything on the device keeps."""
     is_input = (ops.kind == code_of("input")).astype(np.float64)
     if policy == "full":
         return is_input, np.zeros(len(ops))
@@ -136,11 +164,32 @@ def _kept_fracs(ops: Ops, policy: str) -> tuple[FloatArray, FloatArray]:
     return (needed & ((ops.need & Need.BY_NEXT) == 0)).astype(np.float64), has_side
 
 
+def _brought_back_bytes(
+    rows: _Rows, policies: tuple[str, ...], shares: Sequence[tuple[Shares, Shares]], whole: Shares, kept: FloatArray
+) -> FloatArray:
+    """What is there in the backward pass of a layer and was not kept on the device, cuts by policies.
+
+    What comes back from the host is none of it: that is in transit. Nor does it make room where a policy by tensor
+    keeps what no policy else would.
+    """
+    found = _bytes_of(rows, [whole]) - kept
+    for column, (policy, (device, host)) in enumerate(zip(policies, shares, strict=True)):
+        if is_by_tensor(policy):
+            output, beside = (np.maximum(w - d - h, 0.0) for w, d, h in zip(whole, device, host, strict=True))
+            found[:, [column]] = _bytes_of(rows, [(output, beside)])
+    return found
+
+
 def _formed_again_bytes(rows: _Rows, policies: tuple[str, ...]) -> FloatArray:
     """Outputs that the next block keeps, which a block that is recomputed has formed anew; cuts by policies."""
     is_by_next = (rows.ops.need & Need.BY_NEXT) != 0
-    is_anew = np.array([policy in ("full", "selective-op") for policy in policies])
+    is_anew = np.array([_is_anew(policy) for policy in policies])
     return np.where(is_anew, (rows.output_bytes @ is_by_next.astype(np.float64))[:, None], 0.0)
+
+
+def _is_anew(policy: str) -> bool:
+    """Whether a layer runs again from its input on."""
+    return policy in ("full", "selective-op") or is_by_tensor(policy)
 
 
 def _backward_buffers_bytes(
@@ -220,10 +269,16 @@ def _kept_whole_bytes(rows: _Rows, policies: tuple[str, ...]) -> tuple[FloatArra
     Where the layer is recomputed they are gathered anew with the rest of it, and as wide a gradient with them.
     """
     wholes, part = _gathered_bytes(rows)
-    is_anew = np.array([policy in ("full", "selective-op") for policy in policies])
+    is_anew = np.array([_is_anew(policy) for policy in policies])
     others = np.where(wholes > 0.0, wholes - part[:, None], 0.0).sum(axis=1)
     anew = wholes.sum(axis=1) + wholes.max(axis=1, initial=0.0)
     return np.where(is_anew, 0.0, others[:, None]), np.where(is_anew, anew[:, None], 0.0)
+
+
+def _largest_weight(rows: _Rows) -> FloatArray:
+    """Elements of the largest matrix, by cut; of several that one product of ours holds, of one."""
+    parts = np.array([num_weights(rows.ops, row) for row in range(len(rows.ops))])
+    return np.asarray((rows.gradient_elements / parts).max(axis=1, initial=0.0))
 
 
 def _weight_shapes(rows: _Rows) -> IntArray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan, policies_of
 from dovetail.workload.graph import Graph, IntArray, run_lengths
 
 AS_PLANNED = -1  # the recompute policy of the plan, whichever that is
@@ -14,7 +14,7 @@ AS_PLANNED = -1  # the recompute policy of the plan, whichever that is
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerSpan:
-    """Repeats of one block that recompute alike: by a policy of RECOMPUTE_POLICIES, or AS_PLANNED."""
+    """Repeats of one block that recompute alike: by a policy of `policies_of` their plan, or AS_PLANNED."""
 
     block: int
     count: int
@@ -90,7 +90,7 @@ def runs_of(graph: Graph, plan: Plan) -> tuple[StageGroup, ...]:
 
 def _parts(graph: Graph, plan: Plan, stage: int, counts: IntArray) -> tuple[LayerSpan, ...]:
     """What a stage holds: of its layers the first so many recompute, and the others keep everything."""
-    policy = RECOMPUTE_POLICIES.index(plan.recompute_of(stage))
+    policy = policies_of((plan,)).index(plan.recompute_of(stage))
     none = RECOMPUTE_POLICIES.index("none")
     is_layer = np.array([block.is_layer for block in graph.blocks])
     num_again = plan.num_recomputed_of(stage, int(counts[is_layer].sum()))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dovetail.errors import InvalidInput, NotModelled
-from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
+from dovetail.parallel.plan import Plan, policies_of
 
 Fields = dict[str, Any]  # of a plan, by what they are changed to
 OFFLOAD_FRACS = (0.0, 0.25, 0.5, 0.75, 1.0)  # shares of activations on the host that are tried
@@ -129,7 +129,7 @@ def _what_follows(plan: Plan, field: str, factor: int) -> dict[str, Any]:
     if field == "pipeline_parallel" and plan.stage_pools:
         follows["stage_pools"] = tuple(part for part in plan.stage_pools for _ in range(factor))
     if field == "pipeline_parallel" and len(plan.recompute) > 1:
-        follows["recompute"] = (max(plan.recompute, key=RECOMPUTE_POLICIES.index),)
+        follows["recompute"] = (max(plan.recompute, key=policies_of((plan,)).index),)
     if field == "pipeline_parallel" and len(plan.recompute_layers) > 1:
         follows["recompute_layers"] = ()
     return follows

@@ -16,7 +16,7 @@ import numpy as np
 from dovetail.parallel.block_memory import BlockMemory, block_memories
 from dovetail.parallel.frameworks import Framework, frameworks
 from dovetail.parallel.layout import AS_PLANNED
-from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan, Plans
+from dovetail.parallel.plan import Plan, Plans
 from dovetail.parallel.sharding import (
     BlockElements,
     Cuts,
@@ -63,6 +63,7 @@ class StageMemory:
     buffers_bytes: Amount
     fragmentation_bytes: Amount = 0.0
     host_bytes: Amount = 0.0
+    reserve_frac: float = ALLOCATOR_RESERVE_FRAC  # of what is in use, what the allocator holds beside it
 
     @property
     def total_bytes(self) -> Amount:
@@ -72,7 +73,7 @@ class StageMemory:
     @property
     def reserve_bytes(self) -> Amount:
         """What the allocator holds beside what is in use at the peak."""
-        return self.fragmentation_bytes + ALLOCATOR_RESERVE_FRAC * (self.total_bytes + self.fragmentation_bytes)
+        return self.fragmentation_bytes + self.reserve_frac * (self.total_bytes + self.fragmentation_bytes)
 
     @property
     def reserved_bytes(self) -> Amount:
@@ -227,7 +228,7 @@ def memory_table(sharded: ShardedPlans, precision: Precision) -> MemoryTable:
         choices=choices_of(sharded.plans),
         precision=precision,
         memories=tuple(
-            block_memories(block, ops, local, RECOMPUTE_POLICIES, precision, framework, degrees)
+            block_memories(block, ops, local, sharded.plans.policies, precision, framework, degrees)
             for block, (ops, local) in zip(sharded.graph.blocks, sharded.forward, strict=True)
         ),
         elements=tuple(elements.slim() for elements in sharded.updated_elements(precision.entry)),
@@ -355,7 +356,7 @@ def load_moments(load: Load, precision: Precision) -> tuple[StageMemory, ...]:
         replace(
             end,
             gradients_bytes=states.gradients_bytes - unborn_bytes(load, precision),
-            activations_bytes=last.kept_bytes,
+            activations_bytes=last.kept_bytes + last.host_bytes,  # what was on the host is back
             buffers_bytes=last.passing_bytes + standing_bytes,
         ),
         replace(end, buffers_bytes=load.memories[0].passing_bytes + standing_bytes),
@@ -370,16 +371,23 @@ def _state_bytes(load: Load, precision: Precision) -> StageMemory:
     """
     optimizer_bytes = optimizer_state_bytes(load.chosen, load.parameters, load.matrices, load.factors, precision)
     copied_bytes = held_bytes(load.chosen, load.gradients, precision.reduce_bytes, 1)
+    framework = load.chosen.framework
     is_offloaded = load.chosen.offload_optimizer
     return StageMemory(
         stage=load.stage,
         weights_bytes=held_bytes(load.chosen, load.parameters, precision.weight_bytes, 3),
-        gradients_bytes=held_bytes(load.chosen, load.gradients, precision.gradient_bytes, 2),
+        gradients_bytes=held_bytes(load.chosen, load.gradients, _gradient_bytes(framework, precision), 2),
         optimizer_bytes=0.0 if is_offloaded else optimizer_bytes,
         activations_bytes=0.0,
         buffers_bytes=0.0,
         host_bytes=optimizer_bytes + copied_bytes if is_offloaded else 0.0,
+        reserve_frac=0.0 if framework.has_static_buffers else ALLOCATOR_RESERVE_FRAC,
     )
+
+
+def _gradient_bytes(framework: Framework, precision: Precision) -> float:
+    """Bytes of a gradient once it is reduced, until the update."""
+    return max(precision.gradient_bytes, precision.weight_bytes if framework.keeps_gradients_as_weights else 0.0)
 
 
 def _passing_bytes(memories: tuple[BlockMemory, ...]) -> tuple[Amount, Amount]:
@@ -409,16 +417,18 @@ def _activations_bytes(load: Load, offloaded_frac: Amount) -> tuple[Amount, Amou
 
     The loss is left as soon as it is entered: its activations are never held twice.
     """
-    layers = sum(_kept_bytes(piece) for piece in load.pieces if piece.memory.is_layer) * load.in_flight
+    held = [piece for piece in load.pieces if piece.memory.is_layer]
+    layers = sum(_kept_bytes(piece) for piece in held) * load.in_flight
+    by_policy = sum(piece.count * piece.memory.host_bytes for piece in held) * load.in_flight
     others = sum(
         _kept_bytes(piece) * (1.0 if piece.memory.is_loss else load.in_flight)
         for piece in load.pieces
         if not piece.memory.is_layer
     )
     offloaded = offloaded_frac * layers
-    largest = largest_of([memory.kept_bytes for memory in load.memories if memory.is_layer])
-    in_transit = np.minimum(NUM_OFFLOADED_IN_TRANSIT * offloaded_frac * largest, offloaded)
-    return layers - offloaded + others, offloaded, in_transit
+    largest = largest_of([offloaded_frac * piece.memory.kept_bytes + piece.memory.host_bytes for piece in held])
+    in_transit = np.minimum(NUM_OFFLOADED_IN_TRANSIT * largest, offloaded + by_policy)
+    return layers - offloaded + others, offloaded + by_policy, in_transit
 
 
 def _kept_bytes(piece: HeldBlocks) -> Amount:
@@ -448,7 +458,12 @@ def _placeholder_elements(memories: tuple[BlockMemory, ...]) -> Amount:
 
 
 def runtime_bytes(plan: Plan | Plans) -> Amount:
-    """What a process holds besides its tensors: context, kernels, and a communicator for each group it is in."""
+    """What a process holds besides its tensors: context, kernels, and a communicator for each group it is in.
+
+    XLA's share of HBM is none of these, and part of the reserve of its chips.
+    """
+    if frameworks[plan.framework].has_static_buffers:
+        return 0.0
     degrees = (plan.tensor_parallel, plan.context_parallel, plan.data_parallel, plan.pipeline_parallel)
     num_groups = sum(np.where(degree > 1, 1, 0) for degree in (*degrees, plan.expert_parallel))
     is_alone = plan.num_devices == 1
@@ -490,7 +505,7 @@ def unborn_bytes(load: Load, precision: Precision) -> Amount:
     before = load.pieces[0]
     blocks = (layer,) if before.memory.is_layer else (layer, before)
     plain, experts = (sum(block.elements.gradients[owner] for block in blocks) for owner in (0, 1))
-    return held_bytes(load.chosen, (plain, experts), precision.gradient_bytes, 2)
+    return held_bytes(load.chosen, (plain, experts), _gradient_bytes(load.chosen.framework, precision), 2)
 
 
 def bucket_bytes(load: Load, precision: Precision) -> Amount:
@@ -526,8 +541,14 @@ def _gathered_bytes(load: Load, precision: Precision) -> Amount:
     """ZeRO-3, as FSDP2 does it: embedding and head stay gathered (its root group), and of the layers the one in use
     and the next; never more than the stage has. Gradients of the largest block are in the buffer they are reduced
     from, and as products left them unless they were added to ones that stand. Some frameworks gather a pipeline's
-    stages whole and sum their gradients so.
+    stages whole and sum their gradients so. Others gather weight by weight: the one in use and the next, which is a
+    layer's, and beside each its gradient as the product leaves it.
     """
+    framework = load.chosen.framework
+    if framework.gathers_by_tensor:
+        in_use = largest_of([memory.largest_weight for memory in load.memories])
+        beside = largest_of([memory.largest_weight for memory in load.memories if memory.is_layer])
+        return (in_use + beside) * (precision.gather_bytes + dtype_bytes(precision.storage))
     whole = sum(load.parameters)
     sizes = [(sum(piece.elements.parameters), piece.memory.is_layer) for piece in load.pieces]
     root = sum(size for size, is_layer in sizes if not is_layer)
@@ -536,7 +557,7 @@ def _gathered_bytes(load: Load, precision: Precision) -> Amount:
     unreduced_bytes = 0.0 if precision.has_persistent_gradients else dtype_bytes(precision.storage)
     largest = largest_of([size for size, _ in sizes])
     by_block = gathered * precision.gather_bytes + largest * (unreduced_bytes + precision.reduce_bytes)
-    if not load.chosen.framework.gathers_stages_whole:
+    if not framework.gathers_stages_whole:
         return by_block
     by_stage = whole * (precision.gather_bytes + precision.reduce_bytes)
     return np.where(load.chosen.pipeline_parallel > 1, by_stage, by_block)

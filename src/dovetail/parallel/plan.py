@@ -7,7 +7,7 @@ of one row: `columns_of` makes it, `Plans.plan` gives it back.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from dovetail.columns import check_rows, distinct
 from dovetail.errors import InvalidInput, did_you_mean, require_positive
 from dovetail.parallel.frameworks import framework_name
+from dovetail.workload.checkpoint_policies import canonical, checkpoint_policies, does_policy_offload, is_by_tensor
 from dovetail.workload.graph import BoolArray, IntArray
 
 # By what they save with flash attention. selective: the attention core, as Megatron-LM has it; norm-activation: norms
@@ -50,8 +51,14 @@ class Overlap:
 
 
 def recompute_policies(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Policies by the names that they have now."""
-    return tuple(OLD_POLICIES.get(name, name) for name in names)
+    """Policies by the names that they have now; those by tensor in their one form."""
+    return tuple(canonical(OLD_POLICIES.get(name, name)) for name in names)
+
+
+def policies_of(plans: Iterable[Plan]) -> tuple[str, ...]:
+    """What policies of `plans` are counted by: RECOMPUTE_POLICIES, and behind them the policies by tensor they have."""
+    by_tensor = {policy: None for plan in plans for policy in plan.recompute if policy not in RECOMPUTE_POLICIES}
+    return (*RECOMPUTE_POLICIES, *by_tensor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +66,8 @@ class Plan:
     """One way to run a model on a cluster.
 
     `recompute` and `layers_per_stage` hold one value a pipeline stage; a single recompute policy goes for all
-    stages, and no layer counts means layers are spread evenly. With `interleave` v, `layers_per_stage` counts the
+    stages, and no layer counts means layers are spread evenly. A policy is one of RECOMPUTE_POLICIES or says where each
+    tensor of a layer is (`workload.checkpoint_policies`). With `interleave` v, `layers_per_stage` counts the
     pp * v chunks in model order. `axis_order` lists axes from the innermost network dimension outwards. `schedule`
     names a pipeline schedule; 1f1b of several chunks a stage is interleaved 1F1B. `recompute_layers` says of how many
     layers of each stage the policy goes, one value or one a stage; none means of all. `offload_optimizer` puts the
@@ -126,10 +134,9 @@ class Plan:
 
     def _check_recompute(self) -> None:
         for policy in self.recompute:
-            if policy not in RECOMPUTE_POLICIES:
-                raise InvalidInput(
-                    f"no recompute policy is named {policy!r}{did_you_mean(policy, RECOMPUTE_POLICIES)}", "recompute"
-                )
+            if policy not in RECOMPUTE_POLICIES and not is_by_tensor(policy):
+                known = (*RECOMPUTE_POLICIES, *checkpoint_policies.names())
+                raise InvalidInput(f"no recompute policy is named {policy!r}{did_you_mean(policy, known)}", "recompute")
         for label in ("recompute", "recompute_layers"):
             num_values = len(getattr(self, label))
             is_whole = label == "recompute_layers" and num_values == 0
@@ -173,6 +180,11 @@ class Plan:
     @property
     def num_devices(self) -> int:
         return self.tensor_parallel * self.context_parallel * self.pipeline_parallel * self.data_parallel
+
+    @property
+    def offloads_activations(self) -> bool:
+        """Whether something that layers keep is on the host."""
+        return bool(self.offload_activations_frac) or any(map(does_policy_offload, self.recompute))
 
     @property
     def num_chunks(self) -> int:
@@ -246,8 +258,8 @@ OVERLAPS = tuple(field.name for field in fields(Overlap))
 class Plans:
     """Columns of plans whose layers are spread evenly and whose stages all recompute alike.
 
-    `recompute`, `context_comm_type`, `schedule` and `axis_order` are indices: into RECOMPUTE_POLICIES,
-    CONTEXT_COMM_TYPES, `schedules` and `axis_orders`.
+    `recompute`, `context_comm_type`, `schedule` and `axis_order` are indices: into `policies`, CONTEXT_COMM_TYPES,
+    `schedules` and `axis_orders`. `policies` begin with RECOMPUTE_POLICIES.
     `overlap` has one column for each of OVERLAPS. Framework and offload are the same for all.
     """
 
@@ -272,6 +284,7 @@ class Plans:
     framework: str = "plain"
     offload_optimizer: bool = False
     offload_activations_frac: float = 0.0
+    policies: tuple[str, ...] = RECOMPUTE_POLICIES
 
     def __post_init__(self) -> None:
         check_rows({name: getattr(self, name) for name in _COLUMNS})
@@ -289,6 +302,11 @@ class Plans:
         ranks = self.tensor_parallel * self.context_parallel * self.data_parallel
         return ranks // (self.expert_parallel * self.expert_tensor_parallel)
 
+    @property
+    def offloads_activations(self) -> bool:
+        """Whether something that layers keep is on the host, in one of the plans at least."""
+        return bool(self.offload_activations_frac) or any(map(does_policy_offload, self.policies))
+
     def overlaps(self, name: str) -> BoolArray:
         """Whether each plan lets this communication run beside compute."""
         return np.asarray(self.overlap[:, OVERLAPS.index(name)])
@@ -302,7 +320,7 @@ class Plans:
             sequence_parallel=bool(self.sequence_parallel[row]),
             deduplicated_dispatch=bool(self.deduplicated_dispatch[row]),
             context_comm_type=CONTEXT_COMM_TYPES[self.context_comm_type[row]],
-            recompute=(RECOMPUTE_POLICIES[self.recompute[row]],),
+            recompute=(self.policies[self.recompute[row]],),
             schedule=self.schedules[self.schedule[row]],
             axis_order=self.axis_orders[self.axis_order[row]],
             overlap=Overlap(**{name: bool(flag) for name, flag in zip(OVERLAPS, self.overlap[row], strict=True)}),
@@ -326,7 +344,7 @@ _COUNTS = (
     "microbatch",
 )
 _COMMON = ("framework", "offload_optimizer", "offload_activations_frac")
-_NAMES = ("schedules", "axis_orders", *_COMMON)
+_NAMES = ("schedules", "axis_orders", "policies", *_COMMON)
 _COLUMNS = tuple(field.name for field in fields(Plans) if field.name not in _NAMES)
 
 
@@ -352,16 +370,18 @@ def columns_of(plans: Sequence[Plan]) -> Plans:
     for plan in plans:
         assert all(getattr(plan, name) == value for name, value in first.items()), plan
     counts: dict[str, Any] = {name: np.array([getattr(p, name) for p in plans], dtype=np.int64) for name in _COUNTS}
+    policies = policies_of(plans)
     return Plans(
         **counts,
         sequence_parallel=np.array([plan.sequence_parallel for plan in plans]),
         deduplicated_dispatch=np.array([plan.deduplicated_dispatch for plan in plans]),
         context_comm_type=np.array([CONTEXT_COMM_TYPES.index(plan.context_comm_type) for plan in plans]),
-        recompute=np.array([RECOMPUTE_POLICIES.index(plan.recompute[0]) for plan in plans]),
+        recompute=np.array([policies.index(plan.recompute[0]) for plan in plans]),
         schedule=np.array([schedules.index(plan.schedule) for plan in plans]),
         axis_order=np.array([orders.index(plan.axis_order) for plan in plans]),
         overlap=np.array([[getattr(plan.overlap, name) for name in OVERLAPS] for plan in plans]),
         schedules=schedules,
         axis_orders=orders,
+        policies=policies,
         **first,
     )

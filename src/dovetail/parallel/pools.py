@@ -41,7 +41,7 @@ def on_pools(plan: Plan, cluster: AnyCluster) -> Plan:
     if plan.schedule == "dualpipe":
         message = "dualpipe, which has every chunk on two stages, is not modelled for clusters of several pools"
         raise NotModelled(f"{message}; use another schedule", "schedule")
-    if plan.offload_optimizer or plan.offload_activations_frac:
+    if plan.offload_optimizer or plan.offloads_activations:
         raise NotModelled("offload is not modelled for clusters of several pools; leave it out", "offload_optimizer")
     wanted = stages_by_pool(plan, cluster)
     stage_pools = plan.stage_pools or tuple(pool for pool, count in enumerate(wanted) for _ in range(count))

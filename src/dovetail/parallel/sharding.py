@@ -16,7 +16,7 @@ import numpy as np
 
 from dovetail.columns import check_rows, distinct
 from dovetail.parallel.layout import LayerSpan, StageGroup, runs_of
-from dovetail.parallel.plan import CONTEXT_COMM_TYPES, RECOMPUTE_POLICIES, Plan, Plans, are_ties_apart, columns_of
+from dovetail.parallel.plan import CONTEXT_COMM_TYPES, Plan, Plans, are_ties_apart, columns_of
 from dovetail.units import Amount
 from dovetail.workload.graph import Axis, B, Block, BoolArray, FloatArray, Graph, IntArray, N, Ops, Phase
 from dovetail.workload.matrices import are_matrices, matrix_shapes
@@ -204,8 +204,8 @@ class BlockRows:
         return slice(self.start, self.start + len(self.ops))
 
 
-def block_rows(blocks: Sequence[Ops]) -> tuple[BlockRows, ...]:
-    wide = [_policy_rows(ops) for ops in blocks]
+def block_rows(blocks: Sequence[Ops], policies: tuple[str, ...]) -> tuple[BlockRows, ...]:
+    wide = [_policy_rows(ops, policies) for ops in blocks]
     starts = np.cumsum([0, *(len(ops) for ops, _, _ in wide)]).tolist()
     return tuple(
         BlockRows(ops=ops, runs=runs, sums=sums, start=start)
@@ -214,8 +214,8 @@ def block_rows(blocks: Sequence[Ops]) -> tuple[BlockRows, ...]:
 
 
 @lru_cache(maxsize=64)
-def _policy_rows(ops: Ops) -> tuple[Ops, BoolArray, Sums]:
-    wide, runs = policy_rows(ops, RECOMPUTE_POLICIES)
+def _policy_rows(ops: Ops, policies: tuple[str, ...]) -> tuple[Ops, BoolArray, Sums]:
+    wide, runs = policy_rows(ops, policies)
     return wide, runs, _sums(wide, runs)
 
 
@@ -424,7 +424,7 @@ class ShardedPlans:
     @cached_property
     def blocks(self) -> tuple[BlockRows, ...]:
         """The operators of each block, those of all recompute policies in one."""
-        return block_rows([block.ops for block in self.graph.blocks])
+        return block_rows([block.ops for block in self.graph.blocks], self.plans.policies)
 
     @cached_property
     def local(self) -> Ops:
@@ -552,7 +552,7 @@ class ShardedPlan:
             degrees = degrees_of(table.plans, table.graph) | {Axis.HOPS: np.ones(1, dtype=np.int64)}
             local = local_ops(whole.ops, degrees, table.cuts.loads)
             ops = replace(local, edge_start=whole.ops.edge_start, edge_to=whole.ops.edge_to)
-            ops = with_recompute(ops, RECOMPUTE_POLICIES[span.policy])
+            ops = with_recompute(ops, table.plans.policies[span.policy])
             if not table.are_ties_apart[0]:
                 ops = ops.where(~((ops.phase == Phase.UPDATE) & ops.is_tied))
             [carried] = local_elements(

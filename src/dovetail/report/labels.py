@@ -65,9 +65,20 @@ def recompute_in_brief(plan: Plan) -> str:
     if policies == ("none",):
         return ""
     layers = f" of {in_a_row(plan.recompute_layers)} layers per stage" if plan.recompute_layers else ""
-    named = [policy for policy in policies if policy != "none"]
+    named = [policy_in_brief(policy) for policy in policies if policy != "none"]
     stages = " on some stages" if len(named) < len(policies) and not plan.recompute_layers else ""
     return f"{' and '.join(named)} recompute{layers}{stages}"
+
+
+def policy_in_brief(policy: str) -> str:
+    """A recompute policy by its name; one that places tensors of its own by these, those of one place together."""
+    if "=" not in policy:
+        return policy
+    by_place: dict[str, list[str]] = {}
+    for tensor, place in (word.split("=") for word in policy.split(",")):
+        by_place.setdefault(place, []).append(tensor)
+    placed = (f"{place}: {', '.join(tensors)}" for place, tensors in by_place.items())
+    return f"custom ({'; '.join(placed)})"
 
 
 def offload_in_brief(plan: Plan) -> str:

@@ -68,7 +68,7 @@ def memory_tables(use: MemoryUse, workload: Workload, plan: Plan) -> Figures:
             key="memory.stages",
             items=use.stages,
             figures=lambda stage: (
-                *(Figure(name, value) for name, value in asdict(stage).items()),
+                *(Figure(name, value) for name, value in asdict(stage).items() if name != "reserve_frac"),
                 Figure("total_bytes", stage.total_bytes),
                 Figure("recompute", plan.recompute_of(stage.stage)),
                 Figure("num_layers", num_layers[stage.stage]),

@@ -24,7 +24,7 @@ from dovetail.cost.op_cost import LIMITS
 from dovetail.hardware.chip import Calibration
 from dovetail.hardware.topology import Group, num_ranks
 from dovetail.parallel.collectives import OP_COLLECTIVES, OpCollective, op_payload_bytes
-from dovetail.parallel.plan import CONTEXT_COMM_TYPES, RECOMPUTE_POLICIES
+from dovetail.parallel.plan import CONTEXT_COMM_TYPES
 from dovetail.parallel.sharding import GRADIENTS, BlockRows
 from dovetail.step.work import COMM_AXES, COMPUTE, HOST, NUM_ROWS, ROWS
 from dovetail.workload.graph import Axis, BoolArray, FloatArray, IntArray, K, M, N, Ops, Phase, V
@@ -220,6 +220,7 @@ def parameter_collectives(
     group: str,
     bytes_each: tuple[float, float],
     overheads: CollectiveOverheads,
+    num_policies: int,
 ) -> CollectiveCalls:
     """ZeRO-2 and 3: gathers of a block's parameters and reductions of its gradients in every microbatch."""
     gather_bytes, reduce_bytes = bytes_each
@@ -237,7 +238,7 @@ def parameter_collectives(
     return CollectiveCalls(
         axis=np.full(len(phases), COMM_AXES.index("dp")),
         phase=np.array(phases, dtype=np.int64),
-        runs=np.ones((len(phases), len(RECOMPUTE_POLICIES)), dtype=bool),
+        runs=np.ones((len(phases), num_policies), dtype=bool),
         is_awaited=np.zeros(len(phases), dtype=bool),
         num_ranks=ranks,
         num_calls=(time_s > 0).astype(np.int64),

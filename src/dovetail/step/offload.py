@@ -41,7 +41,7 @@ class Offload:
     table: WorkTable
     precision: Precision
     host: Host
-    kept_bytes: tuple[FloatArray, ...]  # by block: cuts by policies of what one repeat of a layer keeps, or nothing
+    kept_bytes: tuple[FloatArray, ...]  # by block: cuts by policies of what a layer has on the host, or nothing
 
     @property
     def copied_bytes_per_s(self) -> float:
@@ -50,14 +50,13 @@ class Offload:
 
     def activations_bytes(self, runs: tuple[StageGroup, ...], rows: IntArray) -> FloatArray:
         """What a microbatch leaves on the host, one device of a stage: plans by runs."""
-        frac = self.plans.offload_activations_frac
-        return frac * self._of_layers(runs, rows, self.kept_bytes)
+        return self._of_layers(runs, rows, self.kept_bytes)
 
     def activations_s(self, runs: tuple[StageGroup, ...], rows: IntArray) -> FloatArray:
         """Seconds that a microbatch's activations take down, and as many up again: one copy for each layer."""
-        if not self.plans.offload_activations_frac:
+        if not self.plans.offloads_activations:
             return np.zeros((len(rows), len(runs)))
-        num_copies = self._of_layers(runs, rows, tuple(np.ones_like(kept) for kept in self.kept_bytes))
+        num_copies = self._of_layers(runs, rows, tuple((kept > 0).astype(np.float64) for kept in self.kept_bytes))
         return self._copied_s(self.activations_bytes(runs, rows), num_copies)
 
     def _of_layers(self, runs: tuple[StageGroup, ...], rows: IntArray, each: tuple[FloatArray, ...]) -> FloatArray:
@@ -118,7 +117,7 @@ def host_of(cluster: Cluster) -> Host:
 
 
 def does_offload(plan: Plan | Plans) -> bool:
-    return bool(plan.offload_optimizer or plan.offload_activations_frac)
+    return plan.offload_optimizer or plan.offloads_activations
 
 
 def offload_of(sharded: ShardedPlans, table: WorkTable, cluster: Cluster, precision: Precision) -> Offload | NoOffload:
@@ -130,10 +129,10 @@ def offload_of(sharded: ShardedPlans, table: WorkTable, cluster: Cluster, precis
         message = f"how the host updates with {precision.optimizer} is not modelled; leave offload_optimizer out"
         raise NotModelled(f"{message}, or say optimizer: adam", "offload_optimizer")
     kept_bytes: tuple[FloatArray, ...] = tuple(np.zeros((0, 0)) for _ in graph.blocks)
-    if plans.offload_activations_frac:
-        memories = memory_table(sharded, precision).memories
+    if plans.offloads_activations:
+        memories, frac = memory_table(sharded, precision).memories, plans.offload_activations_frac
         kept_bytes = tuple(
-            np.asarray(memory.kept_bytes, dtype=np.float64) if block.is_layer else np.zeros((0, 0))
+            np.asarray(frac * memory.kept_bytes + memory.host_bytes) if block.is_layer else np.zeros((0, 0))
             for block, memory in zip(graph.blocks, memories, strict=True)
         )
     return Offload(
@@ -147,7 +146,7 @@ def with_offload(
     """The stages of the plans in `rows` with their copies: passes wait for what they cannot hide, the host updates."""
     if isinstance(offload, NoOffload):
         return columns
-    if offload.plans.offload_activations_frac:
+    if offload.plans.offloads_activations:
         first = np.unique(columns.work_of, return_index=True)[1]
         copied_s = offload.activations_s(runs, rows[first])
         columns = replace(

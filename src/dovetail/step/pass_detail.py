@@ -16,7 +16,7 @@ from dovetail.cost.costs import op_costs
 from dovetail.cost.limits import op_limits
 from dovetail.cost.op_cost import LIMITS
 from dovetail.parallel.layout import LayerSpan, StageGroup, ordered_parts
-from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
+from dovetail.parallel.plan import Plan
 from dovetail.step.assembly import Assembly
 from dovetail.step.communication import (
     PHASES_OF_PASS,
@@ -149,8 +149,8 @@ class _PoolCosts:
 
     def _repeat(self, span: LayerSpan, direction: int, clock_frac: float) -> _Repeat:
         placed, policy = self._placed, span.policy
-        assert 0 <= policy < len(RECOMPUTE_POLICIES), span
         rows = self._sharded.blocks[span.block]
+        assert 0 <= policy < len(rows.runs), span
         parts = placed.sends(span.block, collective_overheads(self._chip.calibration))
         calls, names = joined_collectives(parts), _send_names(rows.ops.names, rows.ops.unit, parts)
         is_beside = overlaps(calls, placed.variants)[0]

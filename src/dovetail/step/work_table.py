@@ -22,7 +22,7 @@ from dovetail.hardware.chip import Calibration, Chip
 from dovetail.hardware.topology import Group
 from dovetail.parallel.layout import AS_PLANNED, StageGroup
 from dovetail.parallel.placement import Placements
-from dovetail.parallel.plan import OVERLAPS, RECOMPUTE_POLICIES, Plans
+from dovetail.parallel.plan import OVERLAPS, Plans
 from dovetail.parallel.sharding import BlockElements, BlockRows, Cuts, ShardedPlans
 from dovetail.step.communication import (
     CollectiveCalls,
@@ -106,7 +106,9 @@ class PlacedPlans:
                 parameters[variants.cut] - tied_elsewhere,
                 gradients[variants.cut] - tied_elsewhere,
             )
-            calls.append(parameter_collectives(parameters_each, gradients_each, variants, name, bytes_each, overheads))
+            held_each = parameters_each, gradients_each
+            num_policies = len(sharded.plans.policies)
+            calls.append(parameter_collectives(*held_each, variants, name, bytes_each, overheads, num_policies))
         return tuple(calls)
 
 
@@ -165,7 +167,7 @@ def computed(
     `columns` are costs in the order of COSTS by operators of all blocks, cut after cut, and `limit` says what each
     operator is limited by; the result has the rows of work that are timed alone where that is not given.
     """
-    sums, num_policies = rows.sums, len(RECOMPUTE_POLICIES)
+    sums, num_policies = rows.sums, len(rows.runs)
     columns = columns.reshape(len(COSTS), num_cuts, -1)[:, :, rows.place]
     found = np.zeros((DIRECTIONS, NUM_ROWS, num_cuts, num_policies))
     by_kind = (columns @ sums.kinds).reshape(len(COSTS), num_cuts, DIRECTIONS, 2, num_policies).transpose(2, 3, 0, 1, 4)

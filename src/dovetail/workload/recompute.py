@@ -21,14 +21,14 @@ def saved_frac(ops: Ops) -> FloatArray:
     saved[np.isin(ops.kind, ATTENTION_CODES) & (ops.phase == Phase.FORWARD)] = 1.0
     counted = 0
     for row in np.flatnonzero((ops.kind == code_of("linear")) & (ops.phase == Phase.FORWARD)):
-        num_weights = _num_weights(ops, int(row))
-        is_kept = [(counted + index) % 2 == 0 for index in range(num_weights)]
-        saved[row] = sum(is_kept) / num_weights
-        counted += num_weights
+        num_parts = num_weights(ops, int(row))
+        is_kept = [(counted + index) % 2 == 0 for index in range(num_parts)]
+        saved[row] = sum(is_kept) / num_parts
+        counted += num_parts
     return saved
 
 
-def _num_weights(ops: Ops, row: int) -> int:
+def num_weights(ops: Ops, row: int) -> int:
     """Weights side by side in one product: a gated feed-forward has two columns up for each one down."""
     name = ops.names[row]
     if name.endswith("_up"):

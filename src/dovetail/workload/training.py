@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dovetail.workload.checkpoint_policies import is_by_tensor
 from dovetail.workload.graph import Axis, Block, BoolArray, FloatArray, Graph, Need, Ops, Phase
 from dovetail.workload.matrices import are_matrices, matrix_shapes
 from dovetail.workload.operators import (
@@ -21,6 +22,7 @@ from dovetail.workload.operators import (
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.optimizers import Optimizer
 from dovetail.workload.recompute import AGAIN, saved_frac
+from dovetail.workload.rematerialisation import run_again_frac
 from dovetail.workload.rows import ONE, Extent, Row, rows_to_ops
 
 _TABLES = ("embedding", "embedding_bag")  # their backward pass is a gradient of weights, not of inputs
@@ -42,7 +44,8 @@ def with_recompute(ops: Ops, policy: str) -> Ops:
     """The rows that run under recompute `policy`.
 
     'none'; 'norm-activation': norms and activations, from inputs that are kept anyway; 'selective': the attention core;
-    'selective-op': all but attention and every second product with a weight; 'full'.
+    'selective-op': all but attention and every second product with a weight; 'full'; or a policy by tensor, for which
+    `ops` must have the edges of their layer.
     """
     frac = run_frac(ops, policy)
     return replace(ops, work_frac=ops.work_frac * frac).where(frac > 0.0)
@@ -54,6 +57,8 @@ def run_frac(ops: Ops, policy: str) -> FloatArray:
     Under 'selective-op', rows that were saved whole do not run again, and those saved in part run for the rest.
     """
     again = ops.phase == Phase.RECOMPUTE
+    if is_by_tensor(policy):
+        return run_again_frac(ops, policy) if again.any() else np.ones(len(ops))
     if policy == "selective-op":
         saved = dict(zip(ops.names, saved_frac(ops), strict=True))
         left = np.array([1.0 - saved.get(name.removesuffix(AGAIN), 0.0) for name in ops.names])
@@ -70,14 +75,14 @@ def run_frac(ops: Ops, policy: str) -> FloatArray:
 def policy_rows(ops: Ops, policies: tuple[str, ...]) -> tuple[Ops, BoolArray]:
     """Rows for all of `policies` in one, without edges, and which of them run: policies by rows.
 
-    A row of which a policy runs a part stands there a second time, as that part.
+    A row of which a policy runs a part stands there once more for every such part.
     """
     fracs = np.stack([run_frac(ops, policy) for policy in policies])
-    parts = np.unique(np.argwhere((fracs > 0) & (fracs < 1))[:, 1])
-    part_frac = np.where((fracs > 0) & (fracs < 1), fracs, 0.0).max(axis=0)[parts]
-    rows = np.concatenate([np.arange(len(ops)), parts])
+    policy_of, row_of = np.nonzero((fracs > 0) & (fracs < 1))
+    parts = sorted(set(zip(row_of.tolist(), fracs[policy_of, row_of].tolist(), strict=True)))
+    rows = np.array([*range(len(ops)), *(row for row, _ in parts)], dtype=np.int64)
     wide = ops.taken(rows)
-    scale = np.concatenate([np.ones(len(ops)), part_frac])
+    scale = np.array([*np.ones(len(ops)), *(frac for _, frac in parts)])
     runs = fracs[:, rows] == scale
     return replace(wide, work_frac=wide.work_frac * scale), np.asarray(runs)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.clusters._hosts import NodeHost, with_host
 from dovetail.hardware.clusters._nodes import checked_count
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension, Topology
@@ -71,13 +72,14 @@ def pod(
     wraps: Callable[[int], bool],
     bandwidth_source: str,
     slice_source: str,
+    host: NodeHost,
 ) -> Cluster:
-    """A slice of a TPU pod: the chip's links shared evenly by the sides of its torus."""
+    """A slice of a TPU pod: the chip's links shared evenly by the sides of its torus, and hosts of some chips each."""
     chip = chips[chip_name]()
     shape = shape_of(family, num_devices, shapes)
     link_bytes_per_s = chip.interconnect_bytes_per_s / (2 * len(shape))
     sides = SIDE_NAMES[: len(shape)]
-    return Cluster(
+    cluster = Cluster(
         name=family,
         chip=chip,
         topology=torus(shape, link_bytes_per_s, ICI_LATENCY_S, wraps),
@@ -87,3 +89,4 @@ def pod(
             ("num_devices", slice_source),
         ),
     )
+    return with_host(cluster, host)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import ClusterEntry, clusters
 from dovetail.hardware.clusters._torus import cube_shapes, pod
+from dovetail.hardware.clusters._tpu_hosts import V4_HOST
 
 SMALL_SHAPES = ((1, 1, 1), (1, 2, 2), (2, 2, 2), (2, 2, 4), (2, 4, 4))
 SHAPES = (*SMALL_SHAPES, *cube_shapes(4, (4, 4, 4)))
@@ -20,6 +21,7 @@ def tpu_v4_pod(num_devices: int) -> Cluster:
         wraps=lambda _: in_cubes,
         bandwidth_source="scaling book, TPU chapter: six links of 45 GB/s one way, two a side",
         slice_source="Cloud TPU v4 documentation: no wrap-around below a cube of 4x4x4, boxes of cubes above",
+        host=V4_HOST,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import ClusterEntry, clusters
 from dovetail.hardware.clusters._torus import pod
+from dovetail.hardware.clusters._tpu_hosts import V5E_HOST
 
 SHAPES = ((1, 1), (2, 2), (2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
 
@@ -18,6 +19,7 @@ def tpu_v5e_pod(num_devices: int) -> Cluster:
         wraps=lambda side: side == 16,
         bandwidth_source="Cloud TPU v5e documentation: 400 GB/s both ways a chip over four links, two a side",
         slice_source="Cloud TPU v5e slices; a side closes into a ring only at its full 16 chips (scaling book)",
+        host=V5E_HOST,
     )
 
 

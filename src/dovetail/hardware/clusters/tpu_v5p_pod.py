@@ -5,6 +5,7 @@ from __future__ import annotations
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import ClusterEntry, clusters
 from dovetail.hardware.clusters._torus import cube_shapes, pod
+from dovetail.hardware.clusters._tpu_hosts import V5P_HOST
 from dovetail.hardware.clusters.tpu_v4_pod import SMALL_SHAPES
 
 SHAPES = (*SMALL_SHAPES, *cube_shapes(4, (4, 5, 7)))
@@ -20,6 +21,7 @@ def tpu_v5p_pod(num_devices: int) -> Cluster:
         wraps=lambda _: in_cubes,
         bandwidth_source="Cloud TPU v5p documentation: 4800 Gb/s over six links, 100 GB/s each one way, two a side",
         slice_source="Cloud TPU v5p documentation: boxes of 4x4x4 cubes, 8960 chips a pod, largest job 6144",
+        host=V5P_HOST,
     )
 
 

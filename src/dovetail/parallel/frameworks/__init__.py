@@ -1,4 +1,4 @@
-"""Training frameworks, one file each: the device memory each takes for itself, beside what training needs."""
+"""Training frameworks, one file each: what is each one's own of the device memory that training takes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dovetail.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framework:
-    """What a framework keeps on a device of its own accord. Defaults: nothing.
+    """What a framework keeps on a device of its own accord. Defaults: nothing, in PyTorch.
 
     `aliases` are other names that it is read by, wherever a framework can be named.
     `has_placeholder_gradients`: one unused gradient of every shape of weight in its layers stays allocated.
@@ -24,6 +24,12 @@ class Framework:
     and its gradients are summed whole.
     `keeps_gathered_inputs`: what sequence parallelism gathers is kept whole, where others keep parts and gather again.
     `num_split_loss_copies`: further copies, in the loss's dtype, of logits whose columns are on several devices.
+    `has_static_buffers`: a compiler lays all buffers out beforehand: no allocator holds blocks in reserve, and there is
+    neither a CUDA context nor NCCL's buffers.
+    `gathers_by_tensor`: under ZeRO-3 weights are gathered one by one where they are used, and their gradients reduced
+    one by one, not layer by layer.
+    `keeps_gradients_as_weights`: gradients are reduced as products leave them, and kept in the dtype of their weights.
+    `has_loss_gradients`: where the loss is one kernel, it leaves the logits' gradient beside them, not in their place.
     """
 
     summary: str
@@ -39,6 +45,10 @@ class Framework:
     gathers_stages_whole: bool = False
     keeps_gathered_inputs: bool = False
     num_split_loss_copies: int = 0
+    has_static_buffers: bool = False
+    gathers_by_tensor: bool = False
+    keeps_gradients_as_weights: bool = False
+    has_loss_gradients: bool = False
 
 
 frameworks: Registry[Framework] = Registry("framework", __name__)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from dovetail.parallel.plan import AXES, RECOMPUTE_POLICIES, Plan
+from dovetail.parallel.plan import AXES, Plan, policies_of
 from dovetail.report.labels import in_a_row
 from dovetail.report.launchers.launch import Missing
 from dovetail.workload.optimizer import Precision
@@ -71,7 +71,7 @@ def ordinal(count: int) -> str:
 
 def heaviest_recompute(plan: Plan) -> str:
     """Of several policies the one that keeps least, so that what fits still does."""
-    return max(plan.recompute, key=RECOMPUTE_POLICIES.index)
+    return max(plan.recompute, key=policies_of((plan,)).index)
 
 
 def mixed_recompute(plan: Plan, why: str) -> Iterator[Missing]:

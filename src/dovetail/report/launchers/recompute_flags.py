@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dovetail.parallel.plan import Plan
 from dovetail.report.launchers.fallbacks import heaviest_recompute, mixed_recompute
 from dovetail.report.launchers.launch import Flag, Missing, flag
+from dovetail.workload.checkpoint_policies import is_by_tensor
 from dovetail.workload.transformer import Transformer
 
 _DENSE_LIGHT = "norms are parts of the products behind them, and activations have no part of their own but in experts"
@@ -22,10 +23,10 @@ def recompute_flags(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
     if policy == "none" or (counts and not any(counts)):
         return
     is_dense = policy == "norm-activation" and shape.experts is None
-    if policy == "selective-op" or is_dense:
+    if policy == "selective-op" or is_dense or is_by_tensor(policy):
         why = _DENSE_LIGHT if is_dense else "layers are recomputed whole or by named parts"
         yield Missing(f"recompute {policy}, written as full", why, (("recompute", ("full",)),))
-    if policy in ("selective-op", "full") or is_dense:
+    if policy in ("selective-op", "full") or is_dense or is_by_tensor(policy):
         yield flag("--recompute-granularity", "full")
         yield from _recomputed_layers(plan)
         return

@@ -39,6 +39,7 @@ from dovetail.report.launchers.launch import (
     torchrun,
     unknown_choices,
 )
+from dovetail.workload.checkpoint_policies import is_by_tensor
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
@@ -216,6 +217,10 @@ def _recompute(shape: Transformer, plan: Plan) -> Iterator[Setting | Missing]:
     policy, counts = heaviest_recompute(plan), plan.recompute_layers
     yield from mixed_recompute(plan, "one mode goes for all stages")
     mode, option = {"none": ("none", ""), "full": ("full", "")}.get(policy, ("selective", "op"))
+    if is_by_tensor(policy):
+        mode, option = "full", ""
+        why = "it picks by operator or by layer, not by tensor"
+        yield Missing(f"recompute {policy}, written as full", why, (("recompute", ("full",)),))
     if policy in ("selective", "norm-activation"):
         message = f"recompute {policy}, written as op-level selective, which keeps less"
         yield Missing(
