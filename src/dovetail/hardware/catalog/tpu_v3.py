@@ -22,6 +22,7 @@ from dovetail.hardware.catalog._google import (
 from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, component_energy
 from dovetail.hardware.chip import Chip, TensorUnits
 from dovetail.hardware.die import Die
+from dovetail.hardware.endpoints.ici import ICI
 from dovetail.hardware.memory import Memory
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
@@ -87,6 +88,7 @@ def tpu_v3() -> Chip:
         calibration=TPU_CALIBRATION,
         energy=component_energy(node="16 nm", idle_w=123.0),
         die=DIE,
+        endpoint=ICI,
         sources=SOURCES,
         facts=FACTS,
     )

@@ -20,6 +20,7 @@ from dovetail.hardware.catalog._google import (
 from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, IDLE_SOURCE, component_energy, idle_estimate_w
 from dovetail.hardware.chip import Chip, TensorUnits
 from dovetail.hardware.die import Die
+from dovetail.hardware.endpoints.ici import ICI
 from dovetail.hardware.memory import Memory
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 
@@ -83,6 +84,7 @@ def tpu_v6e() -> Chip:
         calibration=TPU_CALIBRATION,
         energy=component_energy(node="5 nm", idle_w=idle_estimate_w(TDP_W)),
         die=DIE,
+        endpoint=ICI,
         sources=SOURCES,
         facts=FACTS,
     )

@@ -66,7 +66,8 @@ class Endpoint:
 
     `mechanism` is the name that it has in `comm.endpoint`, whose vector of a very large group it takes.
     `adding` are exchanges that sum, with the gather that goes with them: all-reduces, or a reduce-scatter and an
-    all-gather. `moving` are those that only move bytes: of tokens to experts, of keys and values.
+    all-gather. `moving` are those that only move bytes: of tokens to experts, of keys and values. Where what compute
+    loses was seen in whole steps, `slowdown_frac` says it of both, and nothing is worked out from bytes.
     """
 
     name: str
@@ -76,14 +77,21 @@ class Endpoint:
     adding: Taken
     moving: Taken
     engine: Engine = field(default_factory=Engine)
+    slowdown_frac: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.slowdown_frac is not None and not 0 <= self.slowdown_frac <= 1:
+            raise InvalidInput(f"slowdown_frac must be from 0 to 1; got {self.slowdown_frac:g}", "slowdown_frac")
 
     @property
     def adding_slowdown_frac(self) -> float:
-        return self.adding.compute_slowdown_frac(RING_ADDING)
+        worked_out = self.adding.compute_slowdown_frac(RING_ADDING)
+        return worked_out if self.slowdown_frac is None else self.slowdown_frac
 
     @property
     def moving_held_frac(self) -> float:
-        return self.moving.compute_slowdown_frac(RING_MOVING)
+        worked_out = self.moving.compute_slowdown_frac(RING_MOVING)
+        return worked_out if self.slowdown_frac is None else self.slowdown_frac
 
 
 def _check(name: str, kind: Endpoint) -> None:

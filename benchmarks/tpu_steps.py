@@ -1,0 +1,122 @@
+"""Two constants of the TPUs' calibration on published steps, and errors leaving a generation out.
+
+`python -m benchmarks.tpu_steps` prints the fit: the share of peak that products reach as XLA compiles them
+(`tensor_frac`), and how much of the collectives beside compute a step is longer by (`SHOWN_FRAC` of the ICI endpoint).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+
+import numpy as np
+
+from benchmarks.bar import REPOSITORY
+from dovetail.accuracy.runs.row import Row
+from dovetail.accuracy.runs.tpu_rows import TpuRun, tpu_run_of
+from dovetail.files.measurements import load_measurements
+from dovetail.hardware.catalog._google import TPU_CALIBRATION
+from dovetail.hardware.endpoints import endpoints
+from dovetail.hardware.endpoints.ici import ICI, SHOWN_FRAC
+from dovetail.parallel.plan import columns_of
+from dovetail.step.step import step_times
+from dovetail.units import PERCENT
+from dovetail.workload.graph import FloatArray, Graph
+from dovetail.workload.training import training_graph
+
+TABLE = REPOSITORY / "src/dovetail/accuracy/data/published/published_tpu.csv"
+TENSOR_FRACS = (0.78, 0.81, 0.84, 0.87, 0.90, 0.93)
+SHOWN_FRACS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+Constants = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Errors of one generation by constants fitted on the others."""
+
+    chip: str
+    constants: Constants
+    errors: FloatArray  # predicted over measured, less 1
+
+
+def runs() -> list[TpuRun]:
+    table = load_measurements(TABLE)
+    return [tpu_run_of(Row(cells=dict(zip(table.columns, cells, strict=True)))) for cells in table.rows]
+
+
+@contextmanager
+def _endpoint(shown_frac: float) -> Iterator[None]:
+    """The ICI endpoint with another share, for a while."""
+    entry = endpoints[ICI]
+    before = entry.slowdown_frac
+    object.__setattr__(entry, "slowdown_frac", shown_frac)
+    try:
+        yield
+    finally:
+        object.__setattr__(entry, "slowdown_frac", before)
+
+
+@cache
+def _graphs() -> tuple[tuple[TpuRun, Graph], ...]:
+    found = []
+    for run in runs():
+        graph = training_graph(run.job.model.forward(run.job.sample), run.job.precision)
+        found.append((run, replace(graph, routing=run.routing)))
+    return tuple(found)
+
+
+@cache
+def errors(tensor_frac: float, shown_frac: float) -> FloatArray:
+    """Predicted over measured, less 1, of every run by those constants."""
+    found = []
+    with _endpoint(shown_frac):
+        for run, graph in _graphs():
+            job = run.job
+            chip = job.cluster.chip
+            fitted = replace(chip, calibration=replace(chip.calibration, tensor_frac=tensor_frac))
+            cluster = replace(job.cluster, chip=fitted)
+            times = step_times(graph, columns_of([job.plan]), cluster, job.precision)
+            found.append(float(times.step_s[0]) / job.measured_s - 1)
+    return np.array(found)
+
+
+def fitted(of: list[bool]) -> Constants:
+    """The constants of least mean absolute error over some of the runs."""
+    grid = list(product(TENSOR_FRACS, SHOWN_FRACS))
+    return min(grid, key=lambda one: float(np.abs(errors(*one)[of]).mean()))
+
+
+def left_out() -> list[LeftOut]:
+    chips = [run.job.publisher for run, _ in _graphs()]
+    found = []
+    for chip in sorted(set(chips)):
+        constants = fitted([other != chip for other in chips])
+        own = errors(*constants)[[other == chip for other in chips]]
+        found.append(LeftOut(chip=chip, constants=constants, errors=own))
+    return found
+
+
+def shipped() -> FloatArray:
+    return errors(TPU_CALIBRATION.tensor_frac, SHOWN_FRAC)
+
+
+def main() -> None:
+    own = shipped()
+    print(f"as shipped: {np.abs(own).mean() * PERCENT:.1f} % of {len(own)} runs, bias {own.mean() * PERCENT:+.1f} %")
+    everything = fitted([True] * len(own))
+    print(f"fitted on all: tensor_frac {everything[0]:g}, shown {everything[1]:g}")
+    parts = left_out()
+    for one in parts:
+        error = np.abs(one.errors).mean() * PERCENT
+        words = f"tensor_frac {one.constants[0]:g}, shown {one.constants[1]:g}"
+        print(f"  without {one.chip} ({len(one.errors)} runs): {error:.1f} % there; {words}")
+    together = np.concatenate([one.errors for one in parts])
+    spread = np.log1p(together).std()
+    print(f"left out: {np.abs(together).mean() * PERCENT:.1f} %, standard deviation of logs {spread:.3f}")
+
+
+if __name__ == "__main__":
+    main()
