@@ -9,18 +9,22 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from benchmarks.tpu_steps import left_out, runs
 from dovetail import __version__
 from dovetail.accuracy.residuals import COLUMNS, Residual, cells
 from dovetail.accuracy.runs.row import Row
 from dovetail.accuracy.runs.timing import Timed, timed_rows
+from dovetail.accuracy.runs.tpu_rows import TpuRun
 from dovetail.files.measurements import load_measurements, shipped_folder
 
 TABLE = "published/published_training.csv"
 STALE = 0.005  # of a log ratio, from which on the shipped errors are those of another model
 HEAD = f"""\
 # Written by `python -m benchmarks.residuals`; do not edit. What intervals of predictions rest on.
-# Every complete row of published_training.csv that is not read off a figure, by the model of Dovetail {__version__}.
+# Every complete row of published_training.csv that is not read off a figure, by the model of Dovetail {__version__};
+# and of published_tpu.csv, where each generation is predicted by constants that were fitted on the others.
 # log_ratio: natural logarithm of measured over predicted seconds of a step. row_id and publisher are that table's:
 # papers, vendors' performance pages and MLPerf results, named in its source column. mixture: 1 for mixtures of experts.
 """
@@ -30,7 +34,22 @@ def timed_residuals(every: int = 1) -> tuple[Residual, ...]:
     """By today's model, of all rows of the table that ships or of one in so many, by name."""
     table = load_measurements(shipped_folder(TABLE))
     found, _ = timed_rows(Row(cells=dict(zip(table.columns, row, strict=True))) for row in table.rows[::every])
-    return tuple(sorted(residuals(found), key=lambda row: row.name))
+    tpu = () if every > 1 else tpu_residuals()
+    return tuple(sorted((*residuals(found), *tpu), key=lambda row: row.name))
+
+
+def tpu_residuals() -> tuple[Residual, ...]:
+    """Of published steps on TPUs, each generation by constants of the others: how far off on a chip not fitted on."""
+    by_chip = {one.chip: iter(one.errors.tolist()) for one in left_out()}
+    found = []
+    for run in runs():
+        step_s = run.job.measured_s * (1 + next(by_chip[run.job.publisher]))
+        found.append(_residual(Timed(run=replace(run.job, publisher=_source(run)), step_s=step_s, fits=True)))
+    return tuple(found)
+
+
+def _source(run: TpuRun) -> str:
+    return "MaxText" if run.job.model.name.startswith("mt-") else "tpu-recipes"
 
 
 def moved(today: Iterable[Residual], shipped: Iterable[Residual]) -> list[str]:

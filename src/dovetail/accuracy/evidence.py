@@ -14,7 +14,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dovetail.accuracy.residuals import Residual, generation
+from dovetail.accuracy.residuals import GENERATIONS, TPU, Residual, generation
 from dovetail.hardware.cluster import OwnRuns
 from dovetail.hardware.heterogeneous import AnyCluster, chip_names
 from dovetail.parallel.plan import Plan
@@ -121,6 +121,8 @@ def class_of_row(row: Residual) -> Class:
 def evidence(job: Class, rows: Sequence[Residual]) -> Evidence:
     """The narrowest class of `rows` that `job` is in and that has enough of them."""
     assert rows, "an interval needs residuals"
+    is_tpu = job.generation == GENERATIONS[TPU]
+    rows = tuple(row for row in rows if (row.generation == GENERATIONS[TPU]) == is_tpu) or tuple(rows)
     for words, chosen in _classes(job, rows):
         if len(chosen) >= MIN_ROWS:
             return Evidence(rows=chosen, half_width=half_width(chosen), words=_words(job, rows, chosen, words))

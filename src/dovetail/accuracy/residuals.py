@@ -8,6 +8,7 @@ from functools import lru_cache
 from dovetail.accuracy.measurements import Measurements
 
 # Chips of one generation run the same kernels, by a word in their names; a chip of another name has none.
+TPU = "tpu"  # all generations are points of one template, and fitted together: see benchmarks/tpu_steps.py
 GENERATIONS = {
     "a100": "Ampere",
     "a800": "Ampere",
@@ -16,6 +17,7 @@ GENERATIONS = {
     "h800": "Hopper",
     "b200": "Blackwell",
     "b300": "Blackwell",
+    TPU: "TPU",
 }
 COUNTS = {
     "devices": "num_devices",
