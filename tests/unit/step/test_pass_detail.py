@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ LAYER = _Repeat(block="layer", pieces=(A, SUM, B), beside=(SENT,))
 HEAD = _Repeat(block="head", pieces=(replace(A, time_s=1.0),), beside=(SENT,))
 
 
-def placed(spells: tuple[Spell, ...]) -> list[tuple[str, str, float, float]]:
+def placed(spells: tuple[Spell, ...]) -> list[tuple[str, str, Any, Any]]:
     return [(one.name, one.track, pytest.approx(one.begin_s), pytest.approx(one.end_s)) for one in spells]
 
 

@@ -83,7 +83,8 @@ def test_dynamic_arbitration_takes_hbm_where_link_time_is_worth_what_compute_los
 )
 def test_a_static_split_feeds_the_hungriest_of_each_up_to_half(feed, hbm, cores, units):
     share, held = static_share({"a": load(0.4, 0.1, units=3), "b": load(0.6, 0.05, units=5)}, feed)
-    assert (share, held.frac, held.num_units) == (pytest.approx(hbm), pytest.approx(cores), units)
+    assert (share, held.frac) == pytest.approx((hbm, cores))
+    assert held.num_units == units
     assert static_share({"a": load(0.1, 0.9)}, 1.0)[1].frac == 0.5
     assert static_share({}, 1.0) == (0.0, Cores())
 
