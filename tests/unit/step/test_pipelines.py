@@ -107,7 +107,7 @@ def test_the_model_is_held_twice_by_dualpipe_alone():
     assert {name for name, pipeline in pipelines.items() if pipeline.num_copies == 2} == {"dualpipe"}
 
 
-# F forward, X whole backward, B input gradient, W weight gradient; then chunk and microbatch, + where the next is joined
+# F forward, X whole backward, B input gradient, W weight gradient; then chunk and microbatch; + if joined with the next
 ORDERS = {
     ("gpipe", 2, 2, 1): ("F00 F01 X01 X00", "F10 F11 X11 X10"),
     ("1f1b", 3, 4, 1): (
