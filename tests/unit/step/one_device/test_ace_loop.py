@@ -106,7 +106,8 @@ def fabric_of(name: str) -> Fabric:
 def test_cores_feed_a_chunk_from_memory_before_each_phase(name, fed_bytes_per_s):
     """Three chunks of 130 KiB: three quarters are read twice to scatter, a quarter 1.5 times to sum, and then once."""
     made = fabric_of(name).collective("x", 130 * KIBI, all_reduce_phases(SMALL), 1)
-    assert (made.num_chunks, made.urgency, made.sent_bytes) == (3, 1, pytest.approx(130 * KIBI * 1.75))
+    assert (made.num_chunks, made.urgency) == (3, 1)
+    assert made.sent_bytes == pytest.approx(130 * KIBI * 1.75)
     chunk = 130 * KIBI / 3
     parts = ((0, 0.75, 2.0, 400, 3e-6), (1, 0.25, 1.5, 50, 4e-6), (0, 0.75, 1.0, 400, 3e-6))
     for index, (stop, (side, sent, reads, giga, delay_s)) in enumerate(zip(made.route, parts, strict=True)):
