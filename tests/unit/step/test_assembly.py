@@ -91,9 +91,9 @@ def test_blocks_but_one_of_a_stage_hide_and_none_where_nothing_may_overlap():
     [(3.0, 5.0, 1.5, 3.0 + 3.0), (9.0, 1.0, 1.5, 6.0 + 1.0), (9.0, 9.0, 0.0, 0.0), (1.0, 1.0, 1.0, 2.0)],
 )
 def test_reductions_hide_behind_backward_and_gathers_behind_forward(reduce_s, gather_s, num_passes, found_s):
-    args = [np.array([[value]]) for value in (reduce_s, gather_s)]
     room_s = np.array([[2.0]]), np.array([[4.0]])
-    assert hidden_s(*args, room_s, np.array([[num_passes]]), 0.1) == pytest.approx(0.9 * found_s)
+    behind_s = hidden_s(np.array([[reduce_s]]), np.array([[gather_s]]), room_s, np.array([[num_passes]]), 0.1)
+    assert behind_s == pytest.approx(0.9 * found_s)
 
 
 @pytest.mark.parametrize(
