@@ -24,10 +24,14 @@ PRECISION = Precision()
 
 
 @cache
-def graph() -> Graph:
+def shortened(num_layers: int) -> Graph:
     model = models["gpt2-345m"]()
-    short = replace(model, architecture=replace(model.architecture, num_layers=NUM_LAYERS))  # type: ignore[type-var]
+    short = replace(model, architecture=replace(model.architecture, num_layers=num_layers))  # type: ignore[type-var]
     return Workload(model=short, global_batch=BATCH, seq=SEQ, kernels="fused").training_graph()
+
+
+def graph() -> Graph:
+    return shortened(NUM_LAYERS)
 
 
 @cache
@@ -85,3 +89,42 @@ def test_the_slowest_of_many_is_where_bloms_formula_has_it():
         behind = NormalDist().inv_cdf((num_devices - 3 / 8) / (num_devices + 1 / 4))
         assert slowest_frac(num_devices, 0.02) == pytest.approx(1 / (1 + 0.02 * behind))
     assert slowest_frac(1, 0.02) == 1.0
+
+
+@pytest.mark.parametrize("microbatch", [1, 2, 4])
+def test_zero_2_scatters_gradients_and_zero_3_gathers_weights_twice_as_well_with_every_microbatch(microbatch):
+    """A shared table is sent by its owner alone; ZeRO-2 gathers weights once a step."""
+    num_microbatches = BATCH // NUM_DEVICES // microbatch
+    each_bytes = NUM_DEVICES * 15 / 16 * graph().num_parameters
+    reduced, gathered = PRECISION.reduce_bytes, PRECISION.gather_bytes
+    plan = Plan(data_parallel=16, microbatch=microbatch, zero_stage=2)
+    assert sent_bytes(plan) == pytest.approx(each_bytes * (num_microbatches * reduced + gathered))
+    plan = replace(plan, zero_stage=3)
+    assert sent_bytes(plan) == pytest.approx(each_bytes * num_microbatches * (reduced + 2 * gathered))
+
+
+@pytest.mark.parametrize("recompute", ["none", "full"])
+@pytest.mark.parametrize("sequence_parallel", [False, True])
+def test_tensor_parallel_devices_all_reduce_twice_a_layer_and_pass(sequence_parallel, recompute):
+    """Beside embedding and head: 2 (n - 1) / n of a layer's input each time, however it is divided in two.
+
+    Under sequence parallelism inputs of both products are gathered again for weight gradients.
+    """
+    ranks = 4
+    plan = Plan(tensor_parallel=ranks, data_parallel=4, sequence_parallel=sequence_parallel, recompute=(recompute,))
+
+    def layers_bytes(num_layers: int) -> float:
+        found = [
+            training_step(shortened(num_layers), plan, cluster(link_j_per_byte=j), PRECISION).energy_j
+            for j in (0.0, 1.0)
+        ]
+        return float(found[1] - found[0])
+
+    gradients = 2 * 3 / 4 * PRECISION.reduce_bytes  # data parallel, of what a device holds
+    own = shortened(5).num_parameters - shortened(4).num_parameters
+    activations_bytes = BATCH // 4 * SEQ * WIDTH * BF16_BYTES
+    num_passes = 2 + (recompute == "full")
+    num_reduced = 2 * num_passes + sequence_parallel
+    whole = NUM_DEVICES * 2 * (ranks - 1) / ranks * activations_bytes * num_reduced
+    share = layers_bytes(5) - layers_bytes(4)
+    assert share == pytest.approx(whole + NUM_DEVICES * gradients * own / ranks, rel=0.01)  # norms are not divided
