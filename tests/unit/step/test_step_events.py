@@ -40,22 +40,23 @@ def stage(number: int, plan: Plan = PLAN) -> list[Event]:
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_operators_of_the_microbatch_are_those_of_the_stage_each_as_often_as_its_block_repeats(number):
-    told: Counter[tuple[str, str]] = Counter()
-    told_s: Counter[tuple[str, str]] = Counter()
+    told: Counter[tuple[str, str, str]] = Counter()
+    told_s: Counter[tuple[str, str, str]] = Counter()
     for event in stage(number):
         if event.track in UNITS.values():
             notes = dict(event.notes)
-            told[str(notes["block"]), event.name] += 1
-            told_s[str(notes["block"]), event.name] += event.end_s - event.begin_s  # type: ignore[assignment]
+            key = (str(notes["pass"]), str(notes["block"]), event.name)
+            told[key] += 1
+            told_s[key] += event.end_s - event.begin_s  # type: ignore[assignment]
             assert notes["limited_by"] in LIMITS
-            assert notes["pass"] in ("forward", "backward")
             assert event.category == event.track
-    full: Counter[tuple[str, str]] = Counter()
-    full_s: Counter[tuple[str, str]] = Counter()
+    full: Counter[tuple[str, str, str]] = Counter()
+    full_s: Counter[tuple[str, str, str]] = Counter()
     for one in operators(number):
         if one.phase != "update":
-            full[one.block, one.name] += one.num_runs // NUM_MICROBATCHES
-            full_s[one.block, one.name] += one.total_s / NUM_MICROBATCHES  # type: ignore[assignment]
+            key = ("forward" if one.phase == "forward" else "backward", one.block, one.name)
+            full[key] += one.num_runs // NUM_MICROBATCHES
+            full_s[key] += one.total_s / NUM_MICROBATCHES  # type: ignore[assignment]
     assert told == full
     for key, own_s in full_s.items():  # at the clock that power leaves, which is at most full
         assert own_s <= told_s[key] * (1 + 1e-9) < 2 * own_s

@@ -235,3 +235,25 @@ def test_messages_that_leave_at_once_find_every_link_free(endpoint_ticks, kind, 
         assert collective_ticks(made, collective, size_bytes) == expected
     issues = [Issue(collective=collective, size_bytes=size_bytes)]
     assert simulate(made, issues, "closed") == simulate(made, issues, "ranks")
+
+
+@pytest.mark.parametrize(
+    ("field", "least", "most"),
+    [
+        ("num_chunks", 1, 100_000),
+        ("num_active_chunks", 1, 10**9),
+        ("num_queues", 1, 10**9),
+        ("endpoint_ticks", 0, 10**12),
+        ("memory_bytes_per_tick", 1e-9, 1e12),
+        ("num_ranks", 1, 10**9),
+        ("bytes_per_tick", 1e-9, 1e12),
+        ("latency_ticks", 0, 10**12),
+    ],
+)
+def test_figures_of_a_system_lie_within_their_bounds(field, least, most):
+    made = dim() if hasattr(dim(), field) else system(dim())
+    for value in (least, most):
+        assert getattr(replace(made, **{field: value}), field) == value
+    for value in (least - 1e-10 if isinstance(least, float) else least - 1, most + 1):
+        with pytest.raises(InvalidInput):
+            replace(made, **{field: value})
