@@ -47,6 +47,11 @@ def test_an_all_reduce_scatters_inside_sums_across_a_share_and_gathers_inside():
     assert link_s_per_byte(TORUS, PHASES) == pytest.approx((2 * 0.75 / 400, 0.25 / 50))
 
 
+def test_a_torus_has_the_product_of_its_sides():
+    assert (TORUS.num_devices, TORUS.shape) == (8, "4x2")
+    assert [TORUS.rate_bytes_per_s(side) for side in (0, 1)] == [400.0, 50.0]
+
+
 def test_an_all_to_all_goes_its_hops_on_every_side():
     found = all_to_all_phases(TORUS)
     assert [phase.sent_frac for phase in found] == [(1 + 2 + 3) / 4, 1 / 2]
