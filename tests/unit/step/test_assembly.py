@@ -13,10 +13,11 @@ import pytest
 from dovetail.comm.collectives import collectives
 from dovetail.hardware.clusters import clusters
 from dovetail.parallel.placement import placement
-from dovetail.parallel.plan import Overlap, Plan
+from dovetail.parallel.plan import Overlap, Plan, columns_of
 from dovetail.step.assembly import Assembly, StageShapeGroup, num_hiding_microbatches
 from dovetail.step.stage_columns import hidden_s
-from dovetail.step.step import assembly_of, training_step, transfers
+from dovetail.step.step import assembly_of, step_times, training_step, transfers
+from dovetail.step.work import COSTS, NUM_ROWS, NUM_TIMED, ROWS
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision
@@ -133,3 +134,31 @@ def test_a_step_is_its_pipeline_then_what_is_exchanged_once_then_the_update(plan
     assert told.step_s == pytest.approx(float(parts_s[0]))
     whole_s = told.compute_s + told.host_s + told.exposed_s + told.bubble_s + told.update_s
     assert whole_s == pytest.approx(told.step_s)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        TWO,
+        Plan(tensor_parallel=2, sequence_parallel=True, context_parallel=2, data_parallel=4, zero_stage=3),
+        replace(TWO, schedule="zb-h1", recompute=("full",)),
+        replace(TWO, schedule="zb-v", interleave=2),
+        Plan(pipeline_parallel=4, data_parallel=4, schedule="dualpipe"),
+    ],
+)
+def test_time_and_energy_alone_are_those_of_the_step_that_is_broken_down(plan):
+    alone = step_times(graph(), columns_of([plan]), CLUSTER, PRECISION)
+    told = training_step(graph(), plan, CLUSTER, PRECISION)
+    assert (alone.step_s[0], alone.energy_j[0]) == pytest.approx((told.step_s, told.energy_j), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("part", "names"),
+    [("cost", ("compute_s", "clocked_s", "energy_j", "core_j", "host_s")), ("core", ("compute_s", "clocked_s"))],
+)
+def test_rows_that_time_follows_from_come_before_those_that_only_tell(part, names):
+    assert all((ROWS[part][COSTS.index(name)] < NUM_TIMED) == (name in names) for name in COSTS)
+    for name in ("blocking_s", "overlappable_s", "sent_bytes", "weight_s"):
+        assert max(ROWS[name]) < NUM_TIMED
+    assert min(*ROWS["recompute_s"], *ROWS["limits_s"]) >= NUM_TIMED
+    assert sorted(row for rows in ROWS.values() for row in rows) == list(range(NUM_ROWS))
