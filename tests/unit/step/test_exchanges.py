@@ -198,23 +198,27 @@ def test_ranks_gather_the_rows_of_tables_that_others_looked_up(zero_stage: int, 
 
 @pytest.mark.parametrize(("zero_stage", "collective"), [(0, "all-reduce"), (1, "reduce-scatter"), (2, ""), (3, "")])
 def test_gradients_are_reduced_once_a_step_unless_every_microbatch_does(zero_stage: int, collective: str):
-    """Of two plans at once, the second all-reduces; experts' gradients go over their own ranks."""
+    """Of two plans at once, the second all-reduces; experts, over their own ranks, are on the first stage alone."""
     plans = columns_of([Plan(data_parallel=16, expert_parallel=8), Plan(data_parallel=16, expert_parallel=8)])
     places = placements_of(plans, CLUSTER.topology)
-    rows = np.array([[3.0 * MEGA], [3.0 * MEGA]])
+    rows = np.full((2, 2), 3.0 * MEGA)
     plain, experts = (
-        ParameterElements(parameters=count * rows, gradients=count * rows, sparse=0 * rows) for count in (1, 2)
+        ParameterElements(parameters=count * rows, gradients=count * rows, sparse=0 * rows)
+        for count in (np.array([1.0, 1.0]), np.array([2.0, 0.0]))
     )
     found = gradient_sync((plain, experts), np.array([zero_stage, 0]), places, Precision(), 0.8)
     size = 3 * MEGA * Precision().reduce_bytes
     groups = [places.groups[places.group_of[name][0]] for name in ("data", "expert_data")]
 
-    def both_s(name: str) -> float:
-        return sum(float(collectives[name](n * size, group, 0.8)) for n, group in zip((1, 2), groups, strict=True))
+    def by_stage_s(name: str) -> list[float]:
+        if not name:
+            return [0.0, 0.0]
+        plain_s, experts_s = (
+            float(collectives[name](n * size, group, 0.8)) for n, group in zip((1, 2), groups, strict=True)
+        )
+        return [plain_s + experts_s, plain_s]
 
-    assert found.reduce_s[:, 0].tolist() == pytest.approx(
-        [both_s(collective) if collective else 0.0, both_s("all-reduce")]
-    )
+    assert found.reduce_s.ravel().tolist() == pytest.approx([*by_stage_s(collective), *by_stage_s("all-reduce")])
 
 
 def test_chunks_whose_gradients_are_whole_exchange_them_while_the_others_run():

@@ -137,3 +137,19 @@ def test_the_step_ends_with_what_is_exchanged_once_and_the_update_one_after_the_
         assert ends[-1] == "update"
         assert own[-1].begin_s == pytest.approx(pipeline_s + float((assembly.tied_s + assembly.synced_s)[0]))
     assert max(e.end_s for n in (0, 1) for e in stage(n)) == pytest.approx(found.end_s)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_what_of_a_gradient_sync_is_hidden_ends_with_the_last_pass_and_the_rest_is_waited_for(number):
+    plan = replace(PLAN, zero_stage=1)
+    found, assembly = events(plan), events(plan).assembly
+    run = assembly.group.stage_run[number]
+    hidden_s, exposed_s = float(assembly.hidden_s[0, run]), float(assembly.exposed_s[0, run])
+    assert hidden_s > 0
+    synced = [event for event in stage(number, plan) if event.category == "dp"]
+    passes_end_s = max(event.end_s for event in stage(number, plan) if event.category == "backward")
+    [beside] = [event for event in synced if event.track != "dp"]
+    assert (beside.begin_s, beside.end_s) == pytest.approx((passes_end_s - hidden_s, passes_end_s))
+    begin_s = found.timeline.pipeline_s + float(assembly.tied_s[0])
+    waited = [(event.begin_s, event.end_s) for event in synced if event.track == "dp"]
+    assert waited == [(begin_s, begin_s + exposed_s)] * (exposed_s > 0)
