@@ -153,3 +153,11 @@ def test_what_of_a_gradient_sync_is_hidden_ends_with_the_last_pass_and_the_rest_
     begin_s = found.timeline.pipeline_s + float(assembly.tied_s[0])
     waited = [(event.begin_s, event.end_s) for event in synced if event.track == "dp"]
     assert waited == [(begin_s, begin_s + exposed_s)] * (exposed_s > 0)
+
+
+def test_a_step_played_out_ends_as_much_later_as_its_pipeline_does():
+    found = events()
+    pipeline_s = float(found.assembly.pipeline_s[0])
+    assert found.later_s == pytest.approx(found.timeline.pipeline_s - pipeline_s, abs=1e-9 * pipeline_s)
+    assert found.num_passes(0) == 2 * NUM_MICROBATCHES
+    assert found.microbatch == NUM_MICROBATCHES // 2
