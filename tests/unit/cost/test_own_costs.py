@@ -109,6 +109,11 @@ def test_beside_communication_a_cost_that_knows_nothing_of_it_still_loses_the_un
     found = with_cost("attention", 0.25, lambda: beside(attention, without_launches(H200), held))
     num_units = H200.tensor.num_units
     assert found.compute_slowdown[0] == pytest.approx(num_units / (num_units - held.num_units))
+    launched = replace(H200, calibration=replace(H200.calibration, launch_s=0.0625))
+    found = with_cost("attention", 0.25, lambda: beside(attention, launched, held))
+    run_s = float(found.alone_s[0]) - 0.0625  # a launch takes no longer beside communication
+    assert run_s >= 0.1875
+    assert found.overlappable_s[0] == pytest.approx(0.0625 + run_s * num_units / (num_units - held.num_units))
 
 
 def test_parts_of_a_chip_are_refused_and_only_for_chips_and_rows_that_it_is_for():

@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dovetail.errors import InvalidInput
 from dovetail.opsched import fast
 from dovetail.opsched.check import violations
 from dovetail.opsched.compiled import plain_loops
 from dovetail.opsched.fast import Effort, list_schedule
+from dovetail.opsched.frontier_loops import NUM_RUNNING, PER_RUNNING, RUNNING_FROM
 from dovetail.opsched.loops import DYNAMIC, PATIENCE, Timeline
+from dovetail.opsched.phaze import phaze_schedule, without_bandwidth
 from dovetail.opsched.problem import NO_TENSORS, WHOLE, CoreProblem, CoreSchedule, dag_of, modes_of, reversed_dag
 
 LOOPS = plain_loops()
@@ -264,3 +267,47 @@ def test_a_search_packs_what_the_longest_first_leaves_apart(monkeypatch):
     monkeypatch.setattr(fast, "compiled_loops", plain_loops)
     problem = problem_of([[(6, CORE)], [(6, CORE)], [(2, BOTH)], [(2, BOTH)], [(2, CORE)]], [(2, 3)])
     assert list_schedule(problem, Effort(tries_per_operator=20)).makespan_beats == 12
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_modes_are_sorted_by_time_then_by_what_they_hold_and_others_stay(seed):
+    rng = np.random.default_rng(seed)
+    beats, share_beats = rng.integers(1, 4, 9), rng.integers(1, 4, 9)
+    need = np.arange(18).reshape(9, 2)
+    before = list(zip(beats.tolist(), share_beats.tolist(), need.tolist(), strict=True))
+    LOOPS.sorted_modes(beats, need, share_beats, 2, 8)
+    after = list(zip(beats.tolist(), share_beats.tolist(), need.tolist(), strict=True))
+    assert after == [*before[:2], *sorted(before[2:8], key=lambda row: row[:2]), *before[8:]]
+
+
+@pytest.mark.parametrize(("end", "place"), [(50, 0), (25, 1), (5, 2)])
+@pytest.mark.parametrize("num_places", [2, 3])
+def test_a_state_takes_in_what_starts_by_its_end_as_long_as_a_row_has_places(num_places, end, place):
+    """Two run on until 30 and 20 when a third starts at 4; the last to end is written first."""
+    rows, found = (np.zeros((1, RUNNING_FROM + PER_RUNNING * num), np.int64) for num in (3, num_places))
+    rows[0, NUM_RUNNING] = 2
+    rows[0, RUNNING_FROM : RUNNING_FROM + 2 * PER_RUNNING] = (7, 30, 70, 8, 20, 80)
+    assert LOOPS.follow(rows, 0, 9, 90, 4, end, found, 0) == (num_places == 3)
+    if num_places == 3:
+        expected = [[7, 30, 70], [8, 20, 80]]
+        expected.insert(place, [9, end, 90])
+        assert found[0, RUNNING_FROM:].reshape(3, PER_RUNNING).tolist() == expected
+        assert found[0, NUM_RUNNING] == 3
+
+
+def test_a_state_forgets_what_has_ended_before_the_next_begins():
+    rows, found = (np.zeros((1, RUNNING_FROM + 2 * PER_RUNNING), np.int64) for _ in range(2))
+    rows[0, NUM_RUNNING] = 2
+    rows[0, RUNNING_FROM:] = (7, 30, 70, 8, 20, 80)
+    assert LOOPS.follow(rows, 0, 9, 90, 20, 25, found, 0)
+    assert found[0, RUNNING_FROM:].tolist() == [7, 30, 70, 9, 25, 90]
+
+
+@pytest.mark.parametrize("what", [2, 3, 4])
+def test_phazes_program_refuses_any_need_but_cores(what):
+    need = [1, 0, 0, 0, 0]
+    need[what] = 1
+    problem = problem_of([[(3, tuple(need))]], [])
+    with pytest.raises(InvalidInput, match="bandwidth"):
+        phaze_schedule(problem)
+    assert phaze_schedule(without_bandwidth(problem)).makespan_beats == 3

@@ -104,6 +104,15 @@ def test_a_plan_the_model_cannot_have_is_refused_with_the_way_out(name, plan, wo
     assert words in str(error.value)
 
 
+def test_sequence_parallelism_cuts_what_context_parallelism_leaves_of_a_sequence():
+    graph = models["llama3-8b"]().forward(Sample(batch=64, seq=84, dtype="bf16"))
+    cut = Plan(tensor_parallel=4, context_parallel=2)
+    check_plan(cut, graph, 8)
+    check_plan(replace(cut, context_parallel=1, sequence_parallel=True), graph, 4)
+    with pytest.raises(InvalidInput, match=r"=8 must divide seq=84; try 7 or 12"):
+        check_plan(replace(cut, sequence_parallel=True), graph, 8)
+
+
 def test_one_count_of_recomputed_layers_goes_for_stages_with_fewer_too():
     plan = Plan(pipeline_parallel=2, layers_per_stage=(20, 12), recompute=("full",), recompute_layers=(16,))
     check_plan(plan, graph_of("llama3-8b"), 2)

@@ -178,16 +178,47 @@ def test_reductions_hide_behind_the_backward_pass_alone():
     assert hidden_s(halves, "dp") > 0.6 * hidden_s(whole, "dp")  # backward takes two thirds of a microbatch
 
 
-def test_ranks_gather_the_rows_of_tables_that_others_looked_up():
+@pytest.mark.parametrize(("zero_stage", "does_gather"), [(0, True), (1, True), (2, False), (3, False)])
+def test_ranks_gather_the_rows_of_tables_that_others_looked_up(zero_stage: int, does_gather: bool):
+    """From ZeRO-2 on gradients go with every microbatch; ZeRO-1 and 2 gather all weights besides."""
     places = placements_of(columns_of([Plan(data_parallel=16)]), CLUSTER.topology)
     rows = np.array([[1.0 * MEGA]])
     table = ParameterElements(parameters=1000 * rows, gradients=rows, sparse=rows)
     no_experts = ParameterElements(parameters=0 * rows, gradients=0 * rows, sparse=0 * rows)
-    found = gradient_sync((table, no_experts), np.array([0]), places, Precision(), 0.8)
-    all_bytes = 16 * MEGA * Precision().reduce_bytes
+    found = gradient_sync((table, no_experts), np.array([zero_stage]), places, Precision(), 0.8)
+    all_bytes = does_gather * 16 * MEGA * Precision().reduce_bytes
+    weight_bytes = (zero_stage in (1, 2)) * 1000 * MEGA * Precision().gather_bytes
     group = places.groups[places.group_of["data"][0]]
-    assert found.reduce_s == pytest.approx(collectives["all-gather"](all_bytes, group, 0.8))
-    assert found.sent_bytes == pytest.approx(all_bytes * 15 / 16)
+    gathered_s = [
+        float(collectives["all-gather"](size, group, 0.8)) if size else 0.0 for size in (all_bytes, weight_bytes)
+    ]
+    assert (float(found.reduce_s[0, 0]), float(found.gather_s[0, 0])) == pytest.approx(gathered_s)
+    assert found.sent_bytes == pytest.approx((all_bytes + weight_bytes) * 15 / 16)
+
+
+@pytest.mark.parametrize(("zero_stage", "collective"), [(0, "all-reduce"), (1, "reduce-scatter"), (2, ""), (3, "")])
+def test_gradients_are_reduced_once_a_step_unless_every_microbatch_does(zero_stage: int, collective: str):
+    """Of two plans at once, the second all-reduces; experts, over their own ranks, are on the first stage alone."""
+    plans = columns_of([Plan(data_parallel=16, expert_parallel=8), Plan(data_parallel=16, expert_parallel=8)])
+    places = placements_of(plans, CLUSTER.topology)
+    rows = np.full((2, 2), 3.0 * MEGA)
+    plain, experts = (
+        ParameterElements(parameters=count * rows, gradients=count * rows, sparse=0 * rows)
+        for count in (np.array([1.0, 1.0]), np.array([2.0, 0.0]))
+    )
+    found = gradient_sync((plain, experts), np.array([zero_stage, 0]), places, Precision(), 0.8)
+    size = 3 * MEGA * Precision().reduce_bytes
+    groups = [places.groups[places.group_of[name][0]] for name in ("data", "expert_data")]
+
+    def by_stage_s(name: str) -> list[float]:
+        if not name:
+            return [0.0, 0.0]
+        plain_s, experts_s = (
+            float(collectives[name](n * size, group, 0.8)) for n, group in zip((1, 2), groups, strict=True)
+        )
+        return [plain_s + experts_s, plain_s]
+
+    assert found.reduce_s.ravel().tolist() == pytest.approx([*by_stage_s(collective), *by_stage_s("all-reduce")])
 
 
 def test_chunks_whose_gradients_are_whole_exchange_them_while_the_others_run():

@@ -143,6 +143,48 @@ def test_events_wait_for_the_last_write_before_they_copy(fails_at_s, useful_s, c
     assert (run.useful_s, run.checkpoint_s, run.rework_s) == (useful_s, checkpoint_s, rework_s)
 
 
+def test_a_run_with_a_slow_device_and_a_restart_that_fails_is_what_it_is_by_hand():
+    """Slow at 6 and found at 10, when 8 of the work is done; replaced by 13, worked to 15, copied at 20, safe at 40.
+
+    Work to 30, a wait to 40 and a copy to 45; a failure at 50, before that is written, and one more in the restart.
+    """
+    recovery = Recovery(mtbf_s=70.0, stall_s=5.0, write_s=20.0, restart_s=7.0)
+    onsets = Onsets(onset_s=500.0, detect_s=4.0, swap_s=3.0, pace_frac=0.5)
+    run = played_run(recovery, 10.0, 1, Told(47.0, 6.0, 1000.0, 4.0, 1000.0), onsets)
+    assert run == PlayedRun(
+        useful_s=10.0, checkpoint_s=5.0, rework_s=30.0, restart_s=11.0, slow_s=2.0, replace_s=3.0, num_failures=2
+    )
+    assert run.wall_s == 61.0
+
+
+def test_a_slow_device_stays_slow_over_a_restart_which_does_not_find_it_out():
+    """Slow from 6, a failure at 8 and a restart to 15; found 2 s later, replaced by 20, worked to 29 and copied at 34.
+
+    Safe at 54, so that the next copy is made at 59; the failure at 63 loses that one and 4 s of work.
+    """
+    recovery = Recovery(mtbf_s=70.0, stall_s=5.0, write_s=20.0, restart_s=7.0)
+    onsets = Onsets(onset_s=500.0, detect_s=4.0, swap_s=3.0, pace_frac=0.5)
+    run = played_run(recovery, 10.0, 2, Told(8.0, 6.0, 1000.0, 52.0, 1000.0), onsets)
+    assert run == PlayedRun(
+        useful_s=10.0, checkpoint_s=5.0, rework_s=37.0, restart_s=14.0, slow_s=1.0, replace_s=3.0, num_failures=2
+    )
+    assert run.wall_s == 70.0
+
+
+def test_what_turns_slow_while_a_checkpoint_is_copied_shows_when_work_goes_on():
+    """Slow from 12, in the copy that ends at 15, and found at 16; replaced by 19, which holds writing up to 38.
+
+    Work ends at 28.5 and the next copy at 43, of which the failure at 45 leaves nothing.
+    """
+    recovery = Recovery(mtbf_s=70.0, stall_s=5.0, write_s=20.0, restart_s=7.0)
+    onsets = Onsets(onset_s=500.0, detect_s=4.0, swap_s=3.0, pace_frac=0.5)
+    run = played_run(recovery, 10.0, 1, Told(42.0, 12.0, 1000.0, 1000.0), onsets)
+    assert run == PlayedRun(
+        useful_s=10.0, checkpoint_s=5.0, rework_s=27.0, restart_s=7.0, slow_s=0.0, replace_s=3.0, num_failures=1
+    )
+    assert run.wall_s == 52.0
+
+
 @pytest.mark.parametrize(
     ("interval", "num_steps"),
     [

@@ -105,3 +105,46 @@ def test_interleaving_holds_more_of_the_first_stage_as_the_recompute_paper_says(
 
 def test_the_model_is_held_twice_by_dualpipe_alone():
     assert {name for name, pipeline in pipelines.items() if pipeline.num_copies == 2} == {"dualpipe"}
+
+
+# F forward, X whole backward, B input gradient, W weight gradient; then chunk and microbatch; + if joined with the next
+ORDERS = {
+    ("gpipe", 2, 2, 1): ("F00 F01 X01 X00", "F10 F11 X11 X10"),
+    ("1f1b", 3, 4, 1): (
+        "F00 F01 F02 X00 F03 X01 X02 X03",
+        "F10 F11 X10 F12 X11 F13 X12 X13",
+        "F20 X20 F21 X21 F22 X22 F23 X23",
+    ),
+    ("interleaved", 2, 4, 2): (
+        "F00 F01 F20 F21 F02 X20 F03 X21 F22 X00 F23 X01 X22 X23 X02 X03",
+        "F10 F11 F30 X30 F31 X31 F12 X10 F13 X11 F32 X32 F33 X33 X12 X13",
+    ),
+    ("zb-h1", 3, 4, 1): (
+        "F00 F01 F02 B00 W00 F03 B01 W01 B02 W02 B03 W03",
+        "F10 F11 B10 F12 B11 W10 F13 B12 W11 B13 W12 W13",
+        "F20 B20 F21 B21 F22 B22 W20 F23 B23 W21 W22 W23",
+    ),
+    ("zb-v", 2, 3, 2): (
+        "F00 F01 F02 F30 B30 W30 F31 B31 W31 B00 W00 F32 B32 W32 B01 W01 B02 W02",
+        "F10 F20 F11 F21 B20 W20 F12 B10 W10 F22 B21 W21 B11 B22 B12 W11 W22 W12",
+    ),
+    ("dualpipe", 4, 8, 1): (
+        "F00 F01 F02 F70 B70 W70 F71 F03+ X71 F72+ X00 X72 F73+ X01 X73 B02 W02 B03 W03",
+        "F10 F60 F11 F61 F12 X60 F62+ X10 F13+ X61 F63+ X11 X62 X12 B63 B13 W63 W13",
+        "F50 F20 F51 F21 F52 X20 F22+ X50 F53+ X21 F23+ X51 X22 X52 B23 B53 W23 W53",
+        "F40 F41 F42 F30 B30 W30 F31 F43+ X31 F32+ X40 X32 F33+ X41 X33 B42 W42 B43 W43",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ORDERS, ids=lambda case: case[0])
+def test_passes_come_in_the_order_of_the_published_schedule(case):
+    """Huang et al. 2019, figure 2; Narayanan et al., SC 2021, figures 3 and 4; Qi et al., ICLR 2024, figures 3 and 6;
+    DeepSeek-V3 report, figure 5, and deepseek-ai/DualPipe: their rules, for a small pipeline.
+    """
+    name, *counts = case
+    found = pipelines[name].order(shape_of(*counts)).devices
+    told = tuple(
+        " ".join(f"{'FXBW'[kind]}{chunk}{at}{'+' * joined}" for kind, chunk, at, joined in rows) for rows in found
+    )
+    assert told == ORDERS[case]

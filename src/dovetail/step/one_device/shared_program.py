@@ -140,16 +140,16 @@ def _segments(workload: Workload, chip: Chip, num_ranks: int, held_counts: tuple
     backward = [row for ops in reversed(blocks) for row in rows[id(ops)] if row[0].phase != Phase.FORWARD]
     found: list[_Segment] = []
     held: list[Row] = []
-    has_product = False
+    has_product = True  # what is first ends a segment of its own
     for row, exchange, is_product in (*forward, *backward):
         if exchange is None:
             held.append(row)
             has_product |= is_product
-        elif found and not has_product:
-            found[-1] = replace(found[-1], exchanges=(*found[-1].exchanges, exchange))
-        else:
+        elif has_product:
             found.append(_Segment(steps=tuple(_steps(held)), exchanges=(exchange,)))
             held, has_product = [], False
+        else:
+            found[-1] = replace(found[-1], exchanges=(*found[-1].exchanges, exchange))
     return [*found, _Segment(steps=tuple(_steps(held)), exchanges=())]
 
 

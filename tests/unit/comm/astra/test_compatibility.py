@@ -210,3 +210,50 @@ def test_a_system_has_one_of_everything_at_least(option):
     system(dim(), **{option: 1})
     with pytest.raises(InvalidInput, match="1 to"):
         system(dim(), **{option: 0})
+
+
+@pytest.mark.parametrize("endpoint_ticks", [0, 1])
+@pytest.mark.parametrize("kind", [RING, SWITCH, FULLY_CONNECTED])
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_messages_that_leave_at_once_find_every_link_free(endpoint_ticks, kind, collective):
+    """Three messages of 4096 ticks of link: a ring sends two one way, of which one goes two hops, and a switch all
+    three through one port. An all-reduce sends back what it has summed, which is left to the messages of all ranks.
+    """
+    made = AstraSystem(
+        dims=(AstraDim(kind=kind, num_ranks=4, bytes_per_tick=1.0, latency_ticks=100.0),),
+        algorithms={collective: ("direct",)},
+        endpoint_ticks=endpoint_ticks,
+        memory_bytes_per_tick=4096.0,
+        is_congestion_aware=True,
+    )
+    size_bytes = 4096 if collective == "all_gather" else 4 * 4096
+    one, reduce_ticks = 4096 + 100, 3
+    once = {RING: 4096 + 2 * one, SWITCH: 2 * 4096 + 2 * one, FULLY_CONNECTED: one}[kind]
+    adds = collective in ("all_reduce", "reduce_scatter")
+    expected = endpoint_ticks + once + endpoint_ticks + adds * reduce_ticks
+    if collective != "all_reduce":
+        assert collective_ticks(made, collective, size_bytes) == expected
+    issues = [Issue(collective=collective, size_bytes=size_bytes)]
+    assert simulate(made, issues, "closed") == simulate(made, issues, "ranks")
+
+
+@pytest.mark.parametrize(
+    ("field", "least", "most"),
+    [
+        ("num_chunks", 1, 100_000),
+        ("num_active_chunks", 1, 10**9),
+        ("num_queues", 1, 10**9),
+        ("endpoint_ticks", 0, 10**12),
+        ("memory_bytes_per_tick", 1e-9, 1e12),
+        ("num_ranks", 1, 10**9),
+        ("bytes_per_tick", 1e-9, 1e12),
+        ("latency_ticks", 0, 10**12),
+    ],
+)
+def test_figures_of_a_system_lie_within_their_bounds(field, least, most):
+    made = dim() if hasattr(dim(), field) else system(dim())
+    for value in (least, most):
+        assert getattr(replace(made, **{field: value}), field) == value
+    for value in (least - 1e-10 if isinstance(least, float) else least - 1, most + 1):
+        with pytest.raises(InvalidInput):
+            replace(made, **{field: value})

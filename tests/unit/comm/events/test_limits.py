@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dovetail.comm.events.limits import MOST_ONE_BY_ONE, _check, check_one_by_one
 from dovetail.comm.events.program import Collective, Program, Queueing
 from dovetail.comm.events.simulate import simulate
 from dovetail.comm.one_collective import CollectiveJob, network_answer
@@ -73,3 +74,21 @@ def test_steps_of_many_chunks_are_counted_before_they_are_run():
     task = Collective(name="t", collective="all-reduce", payload_bytes=1e9, num_chunks=10**4)
     with pytest.raises(InvalidInput, match="got 40,920,000"):
         simulate(network.graph, Program(tasks=(task,)))
+
+
+@pytest.mark.parametrize(
+    ("counts", "whose"),
+    [([7], ""), ([8], "of one collective"), ([7] * 10, ""), ([7] * 10 + [1], "of all"), ([], "")],
+)
+def test_one_collective_may_have_so_many_and_all_together_ten_times_that(counts, whose):
+    if not whose:
+        _check(counts, 7, "chunks")
+        return
+    with pytest.raises(InvalidInput, match=whose):
+        _check(counts, 7, "chunks")
+
+
+def test_so_many_messages_are_followed_one_by_one_and_no_more():
+    check_one_by_one(MOST_ONE_BY_ONE)
+    with pytest.raises(InvalidInput, match="5,000,001"):
+        check_one_by_one(MOST_ONE_BY_ONE + 1)

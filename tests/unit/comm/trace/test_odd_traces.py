@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dovetail.comm.astra.dimensions import astra_dims_of, plain_system
-from dovetail.comm.trace.nodes import TraceNode, Traces
+from dovetail.comm.trace.nodes import TraceNode, Traces, check_count
 from dovetail.comm.trace.run_astra import run_astra
 from dovetail.comm.trace.run_events import Settings, run_events
 from dovetail.errors import DovetailError, InvalidInput, NotModelled
@@ -101,3 +101,28 @@ def test_a_chunk_holds_at_least_a_byte():
 def test_a_speed_that_cannot_be_is_refused(speeds):
     with pytest.raises(DovetailError, match="--slow-ranks"):
         Settings().with_speeds(speeds, 4)
+
+
+@pytest.mark.parametrize(("num_ranks", "words"), [(1, ("2", "1")), (3, ("2", "3"))])
+def test_there_is_a_trace_for_every_device_and_for_nothing_else(num_ranks, words):
+    check_count(Traces(ranks=((compute(0),),) * 2), (2,))
+    with pytest.raises(InvalidInput, match=f"{words[0]} devices.*{words[1]} ranks"):
+        check_count(Traces(ranks=((compute(0),),) * num_ranks), (2,))
+
+
+def test_the_last_rank_of_a_group_may_be_the_last_device_and_none_beyond():
+    ranks = ((compute(0),),) * 6
+    check_count(Traces(ranks=ranks, groups={"all": (0, 3, 5)}), (2, 3))
+    with pytest.raises(InvalidInput, match=r"rank 6.* 6 devices"):
+        check_count(Traces(ranks=ranks, groups={"all": (0, 3, 6)}), (2, 3))
+
+
+def test_the_peer_of_a_message_is_another_device_of_the_network():
+    for peer in (1, 2):
+        ranks = ((send(0, peer),), (compute(0),), (receive(0, 0),))
+        check_count(Traces(ranks=ranks), (3,))
+    for node in (send(7, 0), send(7, 3), receive(7, 0), receive(7, 3)):
+        with pytest.raises(
+            InvalidInput, match=f"rank below 3; got {node.target if node.kind == 'send' else node.source}"
+        ):
+            check_count(Traces(ranks=((node,), (compute(0),), (compute(0),))), (3,))

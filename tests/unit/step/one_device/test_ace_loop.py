@@ -8,7 +8,8 @@ from functools import cache
 import pytest
 
 from dovetail.comm.endpoint.ace_engine import AceDesign
-from dovetail.comm.torus import ace_torus
+from dovetail.comm.endpoint.chunk_network import UNLIMITED, ChunkNetwork
+from dovetail.comm.torus import Side, Torus, ace_torus, all_reduce_phases, all_to_all_phases
 from dovetail.hardware.catalog import chips
 from dovetail.papers.ace_cases import ace_workloads
 from dovetail.step.one_device.ace_loop import (
@@ -17,8 +18,8 @@ from dovetail.step.one_device.ace_loop import (
     mixed_injection_bytes_per_s,
     simulated_iteration,
 )
-from dovetail.step.one_device.training_program import Program, chip_share, program
-from dovetail.units import GIGA, MEBI
+from dovetail.step.one_device.training_program import Item, Program, chip_share, program
+from dovetail.units import GIGA, KIBI, MEBI
 
 RESNET, _, DLRM = range(3)
 
@@ -84,3 +85,89 @@ def test_two_exchanges_and_every_gradient_are_issued_once_an_iteration():
     work = work_of(DLRM, "ACE")
     issued = [item.issues for item in (*work.forward, *work.backward) if item.issues]
     assert sorted(issued) == sorted([*(name for name, _ in work.gradient_bytes), "all-to-all", "all-to-all:dx"])
+
+
+SMALL = Torus(
+    sides=(
+        Side(name="a", num_devices=4, bandwidth_bytes_per_s=400 * GIGA, latency_s=1e-6, is_both_ways=False),
+        Side(name="b", num_devices=2, bandwidth_bytes_per_s=50 * GIGA, latency_s=2e-6, is_both_ways=True),
+    )
+)
+
+
+def fabric_of(name: str) -> Fabric:
+    [configuration] = [one for one in CONFIGURATIONS if one.name == name]
+    return Fabric(torus=SMALL, configuration=configuration, design=AceDesign())
+
+
+@pytest.mark.parametrize(
+    ("name", "fed_bytes_per_s"), [("NoOverlap", 900 * GIGA), ("CommOpt", 450 * GIGA), ("CompOpt", 128 * GIGA)]
+)
+def test_cores_feed_a_chunk_from_memory_before_each_phase(name, fed_bytes_per_s):
+    """Three chunks of 130 KiB: three quarters are read twice to scatter, a quarter 1.5 times to sum, and then once."""
+    made = fabric_of(name).collective("x", 130 * KIBI, all_reduce_phases(SMALL), 1)
+    assert (made.num_chunks, made.urgency) == (3, 1)
+    assert made.sent_bytes == pytest.approx(130 * KIBI * 1.75)
+    chunk = 130 * KIBI / 3
+    parts = ((0, 0.75, 2.0, 400, 3e-6), (1, 0.25, 1.5, 50, 4e-6), (0, 0.75, 1.0, 400, 3e-6))
+    for index, (stop, (side, sent, reads, giga, delay_s)) in enumerate(zip(made.route, parts, strict=True)):
+        assert [server for server, _ in stop.holds] == [2, side]
+        expected_s = (chunk * sent * reads / fed_bytes_per_s, chunk * sent / (giga * GIGA))
+        assert [hold_s for _, hold_s in stop.holds] == pytest.approx(expected_s)
+        assert stop.delay_s == pytest.approx(delay_s)
+        assert (stop.crew, stop.partition) == (index, index)
+
+
+def test_an_ideal_endpoint_takes_the_links_alone_and_a_payload_is_one_chunk_at_least():
+    made = fabric_of("Ideal").collective("x", 10.0, all_reduce_phases(SMALL), 0)
+    assert made.num_chunks == 1
+    assert [[server for server, _ in stop.holds] for stop in made.route] == [[0], [1], [0]]
+
+
+def test_an_all_to_all_by_ace_takes_the_places_of_phases_and_leaves_by_the_last():
+    made = fabric_of("ACE").collective("x", 64 * KIBI, all_to_all_phases(SMALL), 0)
+    assert [(stop.crew, stop.partition) for stop in made.route] == [(3, 0), (0, 0), (1, 1), (3, 3)]
+    plain = fabric_of("ACE").collective("x", 64 * KIBI, all_reduce_phases(SMALL), 0)
+    assert [(stop.crew, stop.partition) for stop in plain.route] == [(3, 0), (0, 0), (1, 1), (2, 2), (3, 3)]
+
+
+def test_other_endpoints_have_as_many_chunks_in_flight_as_would_fill_the_sram_of_ace():
+    station = fabric_of("CommOpt").station()
+    assert station.max_chunks == 64  # 4 MiB of 64 KiB
+    assert station.num_servers == 2 + 4
+    assert station.crews == station.slots == (UNLIMITED,) * 4
+    assert fabric_of("ACE").station().max_chunks == UNLIMITED
+
+
+def program_of(*, waits: str = "w", issues: str = "w") -> Program:
+    return Program(
+        forward=(Item(name="f", compute_s=1e-3, waits=waits),),
+        backward=(Item(name="b", compute_s=2e-3, issues=issues), Item(name="c", compute_s=1e-3)),
+        gradient_bytes=(("w", 64.0 * KIBI),),
+        all_to_all_bytes=0.0,
+    )
+
+
+def alone_s(name: str) -> float:
+    fabric = fabric_of(name)
+    network = ChunkNetwork(fabric.station())
+    network.issue(fabric.collective("w", 64.0 * KIBI, all_reduce_phases(SMALL), 1))
+    network.drain()
+    return network.now_s
+
+
+@pytest.mark.parametrize(("name", "exposed_frac"), [("NoOverlap", 1.0), ("Ideal", 0.0), ("ACE", 0.0)])
+def test_an_iteration_waits_for_what_its_compute_does_not_cover(name, exposed_frac):
+    found = simulated_iteration(program_of(), fabric_of(name))
+    assert found.compute_s == pytest.approx(4e-3)
+    assert found.exposed_s == pytest.approx(exposed_frac * alone_s(name))
+    assert found.active_s == pytest.approx(alone_s(name))
+    assert found.sent_bytes == pytest.approx(64 * KIBI * 1.75)
+    assert found.link_bytes_per_s == pytest.approx(1.75 / max(1.5 / (400 * GIGA), 0.25 / (50 * GIGA)))
+    assert found.utilisation_frac == pytest.approx(found.sent_bytes / (found.active_s * found.link_bytes_per_s))
+
+
+def test_what_is_issued_last_is_waited_for_by_the_next_iteration():
+    late = replace(program_of(), backward=(Item(name="b", compute_s=2e-3, issues="w"),))
+    found = simulated_iteration(late, fabric_of("Ideal"))
+    assert found.exposed_s == pytest.approx(alone_s("Ideal"))

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
 from dovetail.accuracy.sets.contention import QUEUE_S, kernel_ops
 from dovetail.cost.chosen import num_clusters, num_waves
+from dovetail.cost.op_cost import OpCosts
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
 from dovetail.step.one_device.contention import (
+    BLOCK_BYTES_PER_S,
     LATENCY_OF_LOAD,
+    LOOKUP_FRAC,
+    SHARED_BYTES_PER_S,
     OccupiedResources,
+    _lost_frac,
+    _shared,
+    _sram_left_bytes_per_s,
+    _units_left,
     beside,
     beside_blocks,
     block_bytes_per_s,
 )
 from dovetail.units import GIGA
 from dovetail.workload.graph import Ops
+from dovetail.workload.operators import code_of
 
 CHIP = chips["h200-sxm"]()
 NAMES = ("gemm1024", "gemm2048", "gemm4096", "gemm8192", "gelu8192x8192", "attention4x32x2048x128", "embedding_bag")
@@ -154,3 +165,75 @@ def test_negative_traffic_is_refused() -> None:
 
 def test_a_launch_bound_kernel_is_not_slowed_where_the_host_is_slower() -> None:
     assert slowdown("gemm1024", 16, QUEUE_S) == 1.0
+
+
+def of_kind(name: str) -> Ops:
+    return replace(KERNELS["gelu8192x8192"], kind=np.array([code_of(name)]))
+
+
+@pytest.mark.parametrize(
+    ("name", "threads_frac", "has_shared_memory", "lost"),
+    [
+        ("gelu", 0.25, False, 0.25),
+        ("gelu", 0.5, True, 0.5),
+        ("embedding", 0.25, False, LOOKUP_FRAC),
+        ("embedding_bag", 0.5, False, 2 * LOOKUP_FRAC),
+        ("embedding", 0.75, False, 0.99),  # something is left to lookups whatever is held
+        ("cross_entropy", 0.0, False, 0.0),  # two blocks of half a unit's threads fit
+        ("cross_entropy", 0.25, False, 0.5),  # one does
+        ("cross_entropy", 0.6, False, 0.99),  # none does
+        ("layernorm", 0.25, False, 1.0),
+        ("rmsnorm", 0.25, True, 0.25),
+    ],
+)
+def test_a_kernel_loses_of_a_held_unit_what_its_blocks_cannot_have(name, threads_frac, has_shared_memory, lost) -> None:
+    held = OccupiedResources(num_units=8, threads_frac=threads_frac, has_shared_memory=has_shared_memory)
+    assert _lost_frac(of_kind(name), held) == pytest.approx([lost])
+    assert _units_left(of_kind(name), CHIP, held) == pytest.approx([132 - 8 * lost])
+
+
+def test_products_have_the_clusters_left_and_attention_the_units() -> None:
+    held = OccupiedResources(num_units=96)
+    assert _units_left(KERNELS["attention4x32x2048x128"], CHIP, held) == pytest.approx([36])
+    assert _units_left(KERNELS["gemm4096"], CHIP, held) == pytest.approx([2 * 16])
+
+
+def shared(full: float, held: OccupiedResources, *wanted_frac: float) -> tuple[list[float], list[float]]:
+    """What rows that run for two seconds and want so much of HBM are left of it, and what communication takes."""
+    moved = 2 * full * np.array(wanted_frac)[:, None]
+    alone = cast("OpCosts", SimpleNamespace(compute_s=np.full(moved.shape, 2.0), hbm_bytes=moved))
+    left, stretch = _shared(alone, full, held, np.full(len(moved), 10.0))
+    return (left / full).tolist(), stretch.tolist()
+
+
+def test_an_engine_that_streams_and_compute_share_hbm_by_what_both_want() -> None:
+    left, stretch = shared(100.0, OccupiedResources(hbm_bytes_per_s=50.0), 0.8, 0.2, 1.0, 2.0)
+    assert left == pytest.approx([0.8 / 1.3, 0.5, 1 / 1.5, 1 / 1.5])
+    assert stretch == pytest.approx([1.3, 1.0, 1.5, 1.5])
+
+
+def test_blocks_on_cores_and_compute_share_hbm_by_what_both_have_in_flight() -> None:
+    """Ten units have 1.1 times a block's bytes in flight each, the collective those of two blocks: 11 to 2."""
+    held = OccupiedResources(num_units=4, hbm_bytes_per_s=2 * BLOCK_BYTES_PER_S)
+    left, stretch = shared(2.5 * BLOCK_BYTES_PER_S, held, 1.0, 0.1)
+    assert left == pytest.approx([11 / 13, 0.2])
+    assert stretch == pytest.approx([0.8 / (2 / 13) * (1 + LATENCY_OF_LOAD), 1 + 0.1 * LATENCY_OF_LOAD])
+
+
+@pytest.mark.parametrize(("held_frac", "left_frac"), [(0.0, 1.0), (0.25, 0.8), (1.0, 0.5), (3.0, 0.25)])
+def test_sram_is_shared_by_what_is_asked_of_it(held_frac: float, left_frac: float) -> None:
+    whole = CHIP.sram.bandwidth_bytes_per_s
+    held = OccupiedResources(sram_bytes_per_s=held_frac * whole)
+    assert _sram_left_bytes_per_s(CHIP, held) == pytest.approx(left_frac * whole)
+
+
+@pytest.mark.parametrize("num_blocks", [1, 16, 96])
+def test_blocks_move_what_their_round_trips_bring_up_to_where_they_saturate(num_blocks: int) -> None:
+    s_per_byte = 1 / (num_blocks * BLOCK_BYTES_PER_S) + 1 / SHARED_BYTES_PER_S
+    assert block_bytes_per_s(num_blocks) == pytest.approx(1 / s_per_byte)
+
+
+@pytest.mark.parametrize(("field", "value"), [("threads_frac", 1.0), ("threads_frac", -0.1), ("num_units", -1)])
+def test_what_cannot_be_held_is_refused(field: str, value: float) -> None:
+    with pytest.raises(InvalidInput, match=field):
+        OccupiedResources(**{field: value})  # type: ignore[arg-type]
