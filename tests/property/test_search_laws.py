@@ -126,7 +126,7 @@ def even_search(space: PlanSpace, num_best: int, hbm_gib: float = 80) -> EvenSea
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(some_choices(), st.integers(1, 6), st.sampled_from((12, 16, 24, 80)))
 def test_even_plans_that_a_bound_rules_out_are_none_of_the_best(choices, num_best, hbm_gib):
     search = even_search(space_of(choices), num_best, hbm_gib)
