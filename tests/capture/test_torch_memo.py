@@ -43,7 +43,7 @@ def test_what_was_made_once_is_made_alike_and_anew(func, args):
 
 
 def tensors(made: object) -> tuple[torch.Tensor, ...]:
-    return made if isinstance(made, tuple) else (made,)  # type: ignore[return-value]
+    return made if isinstance(made, tuple) else (made,)
 
 
 def test_equal_numbers_of_other_types_and_other_keywords_are_other_results():
