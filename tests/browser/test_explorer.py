@@ -123,6 +123,7 @@ def check_keys(page: Page, before: str) -> None:
 def put_back(page: Page, before: str) -> None:
     page.click("#reset")
     expect(page.locator(STEP)).to_have_text(re.compile(before.replace(" ", r"\s")))
+    assert shown(page) == before
 
 
 def test_back_undoes_a_choice_and_a_bad_config_is_refused_while_the_page_stays(
