@@ -72,8 +72,12 @@ def test_a_model_is_planned_and_the_report_drawn(server: Server, visit: Visitor)
 
 
 def test_a_slider_moves_the_figures_and_planning_anew_takes_it_in(server: Server, visit: Visitor):
+    """By hand and by keys, and devices like any figure; all of it on one page, put back in between."""
     found = visit(f"{server.url}/?{SMALL}")
     before = planned(found.page)
+    expect(found.page.locator("#result")).to_contain_text("Best plan")
+    check_keys(found.page, before)
+    check_devices(found.page, before)
     turn(found.page, "hbm-bandwidth", -2)
     expect(found.page.locator(STEP)).not_to_have_text(before)
     expect(found.page.locator('[data-key="step"] .worse')).to_be_visible()
@@ -91,24 +95,41 @@ def test_a_slider_moves_the_figures_and_planning_anew_takes_it_in(server: Server
     found.assert_calm()
 
 
-def test_devices_are_turned_like_any_figure_and_reset_puts_them_back(server: Server, visit: Visitor):
-    found = visit(f"{server.url}/?{SMALL}")
-    before = planned(found.page)
-    expect(found.page.locator("#result")).to_contain_text("Best plan")
-    turn(found.page, "devices", float(found.page.input_value("#turn-devices")) - 1)
-    expect(found.page.locator("#result h2")).to_contain_text("on 4 x h100")
-    expect(found.page.locator("#devices")).to_have_value("4")
-    expect(found.page.locator("#turn-devices-value")).to_contain_text("×0.50")
-    expect(found.page.locator('[data-key="step"] .worse')).to_be_visible()
-    expect(found.page.locator("#result")).to_contain_text("On the hardware that it was planned for: Best plan")
-    found.page.click("#reset")
-    expect(found.page.locator("#result h2")).to_contain_text("on 8 x h100")
-    expect(found.page.locator("#devices")).to_have_value("8")
-    assert shown(found.page) == before
-    found.assert_calm()
+def check_devices(page: Page, before: str) -> None:
+    turn(page, "devices", float(page.input_value("#turn-devices")) - 1)
+    expect(page.locator("#result h2")).to_contain_text("on 4 x h100")
+    expect(page.locator("#devices")).to_have_value("4")
+    expect(page.locator("#turn-devices-value")).to_contain_text("×0.50")
+    expect(page.locator('[data-key="step"] .worse')).to_be_visible()
+    expect(page.locator("#result")).to_contain_text("On the hardware that it was planned for: Best plan")
+    put_back(page, before)
+    expect(page.locator("#result h2")).to_contain_text("on 8 x h100")
+    expect(page.locator("#devices")).to_have_value("8")
 
 
-def test_back_undoes_a_choice_and_another_cluster_keeps_the_number_of_devices(server: Server, visit: Visitor):
+def check_keys(page: Page, before: str) -> None:
+    page.focus("#turn-peak")
+    for _ in range(12):
+        page.keyboard.press("ArrowLeft")
+    expect(page.locator(STEP)).not_to_have_text(before)
+    page.wait_for_url(re.compile("x-peak="))
+    assert float(page.input_value("#turn-peak")) == pytest.approx(-0.6)  # what changed beside it left it there
+    expect(page.locator('[data-key="limit"] dt')).to_have_text("Limited by")
+    assert page.get_attribute("#turn-peak", "aria-describedby") == "turn-peak-value"
+    put_back(page, before)
+    expect(page.locator("#turn-peak-value")).not_to_contain_text("×")
+
+
+def put_back(page: Page, before: str) -> None:
+    page.click("#reset")
+    expect(page.locator(STEP)).to_have_text(re.compile(before.replace(" ", r"\s")))
+    assert shown(page) == before
+
+
+def test_back_undoes_a_choice_and_a_bad_config_is_refused_while_the_page_stays(
+    server: Server, visit: Visitor, tmp_path: Path
+):
+    """Another cluster keeps the number of devices; a refusal is one line."""
     found = visit(f"{server.url}/?{SMALL}")
     before = planned(found.page)
     found.page.select_option("#cluster", "tpu-v4-pod")
@@ -119,34 +140,34 @@ def test_back_undoes_a_choice_and_another_cluster_keeps_the_number_of_devices(se
     expect(found.page.locator("#result h2")).to_contain_text("on 8 x h100")
     assert planned(found.page) == before
     assert found.page.input_value("#cluster") == "dgx-h100"
+    expect(found.page.locator("#seq")).to_be_visible()
+    found.page.select_option("#model", "resnet-50")
+    expect(found.page.locator("#result h2")).to_contain_text("resnet-50 on 8 x h100")
+    expect(found.page.locator("#seq")).to_be_hidden()  # a model without positions is not asked for them
+    expect(found.page.locator("#batch")).to_be_visible()
+    found.page.go_back()
+    expect(found.page.locator("#result h2")).to_contain_text("gpt2-345m on 8 x h100")
+    assert planned(found.page) == before
     found.assert_calm()
+    check_refusals(found.page, tmp_path / "config.json")
 
 
-def test_a_slider_moves_by_keys(server: Server, visit: Visitor):
-    found = visit(f"{server.url}/?{SMALL}")
-    before = planned(found.page)
-    found.page.focus("#turn-peak")
-    for _ in range(12):
-        found.page.keyboard.press("ArrowLeft")
-    expect(found.page.locator(STEP)).not_to_have_text(before)
-    found.page.wait_for_url(re.compile("x-peak="))
-    assert float(found.page.input_value("#turn-peak")) == pytest.approx(-0.6)  # what changed beside it left it there
-    expect(found.page.locator('[data-key="limit"] dt')).to_have_text("Limited by")
-    assert found.page.get_attribute("#turn-peak", "aria-describedby") == "turn-peak-value"
-
-
-def test_an_address_gives_the_same_page_again(server: Server, visit: Visitor):
-    first = visit(f"{server.url}/?{SMALL}")
-    before = planned(first.page)
-    turn(first.page, "hbm-bandwidth", -1)
-    expect(first.page.locator(STEP)).not_to_have_text(before)
-    first.page.wait_for_url(re.compile("x-hbm-bandwidth=0.5"))
-    turned = shown(first.page)
-    again = visit(first.page.url)
-    assert planned(again.page) == turned
-    assert again.page.input_value("#turn-hbm-bandwidth") == "-1"
-    assert again.page.input_value("#devices") == "8"
-    again.assert_calm()
+def check_refusals(page: Page, file: Path) -> None:
+    before = shown(page)
+    file.write_text(json.dumps(LLAMA | {"num_attention_heads": 7}), encoding="utf-8")
+    page.set_input_files("#model-file", file)
+    told = refusal(page)
+    assert "7" in told
+    assert "config.json" in told
+    assert "\n" not in told.strip()
+    assert shown(page) == before
+    page.fill("#devices", "seven")
+    page.press("#devices", "Tab")
+    expect(page.locator(".refused")).to_contain_text("devices is a whole number")
+    page.fill("#devices", "16")
+    page.press("#devices", "Tab")
+    expect(page.locator("#result")).to_contain_text("on 16 x h100", timeout=WAIT_MS)
+    expect(page.locator(".refused")).to_be_hidden()
 
 
 def test_pinned_designs_stand_side_by_side(server: Server, visit: Visitor):
@@ -173,18 +194,26 @@ def test_pinned_designs_stand_side_by_side(server: Server, visit: Visitor):
     expect(table).not_to_contain_text("Design B")
 
 
-def test_two_users_do_not_see_each_others_state(server: Server, visit: Visitor):
-    one, other = visit(f"{server.url}/?{SMALL}"), visit(f"{server.url}/?{SMALL}")
+def test_an_address_gives_the_same_page_again_and_users_do_not_see_each_others_state(server: Server, visit: Visitor):
+    one = visit(f"{server.url}/?{SMALL}")
     before = planned(one.page)
-    assert planned(other.page) == before
-    turn(one.page, "hbm-bandwidth", -2)
+    turn(one.page, "hbm-bandwidth", -1)
     expect(one.page.locator(STEP)).not_to_have_text(before)
+    one.page.wait_for_url(re.compile("x-hbm-bandwidth=0.5"))
+    turned = shown(one.page)
     one.page.click("#pin")
     expect(one.page.locator("#pinned")).to_contain_text("1 pinned")
-    other.page.reload()
+    other = visit(one.page.url.partition("&pin=")[0])
+    assert planned(other.page) == turned
+    assert other.page.input_value("#turn-hbm-bandwidth") == "-1"
+    assert other.page.input_value("#devices") == "8"
+    assert other.page.inner_text("#pinned") == ""
+    other.page.goto(f"{server.url}/?{SMALL}")
     assert planned(other.page) == before
     assert other.page.inner_text("#pinned") == ""
     assert other.page.input_value("#turn-hbm-bandwidth") == "0"
+    assert shown(one.page) == turned
+    other.assert_calm()
 
 
 def press_until_another_opens(page: Page, opened: str) -> None:
@@ -304,26 +333,6 @@ def test_a_config_is_uploaded_planned_and_carried_by_the_address(server: Server,
     again.assert_calm()
 
 
-def test_a_bad_config_is_refused_in_one_line_and_the_page_stays(server: Server, visit: Visitor, tmp_path: Path):
-    found = visit(f"{server.url}/?{SMALL}")
-    before = planned(found.page)
-    file = tmp_path / "config.json"
-    file.write_text(json.dumps(LLAMA | {"num_attention_heads": 7}), encoding="utf-8")
-    found.page.set_input_files("#model-file", file)
-    told = refusal(found.page)
-    assert "7" in told
-    assert "config.json" in told
-    assert "\n" not in told.strip()
-    assert shown(found.page) == before
-    found.page.fill("#devices", "seven")
-    found.page.press("#devices", "Tab")
-    expect(found.page.locator(".refused")).to_contain_text("devices is a whole number")
-    found.page.fill("#devices", "16")
-    found.page.press("#devices", "Tab")
-    expect(found.page.locator("#result")).to_contain_text("on 16 x h100", timeout=WAIT_MS)
-    expect(found.page.locator(".refused")).to_be_hidden()
-
-
 def test_what_cannot_be_in_an_address_is_said_and_nothing_breaks(server: Server, visit: Visitor):
     found = visit(f"{server.url}/search")  # a page without a plan, to leave for each
     for query, words in (
@@ -341,10 +350,3 @@ def test_what_cannot_be_in_an_address_is_said_and_nothing_breaks(server: Server,
     assert "devices is a whole number" in refusal(found.page)
     expect(found.page.locator("#result h2")).to_have_text("gpt2-345m on dgx-h100")  # what was right in it stays
     assert found.page.input_value("#model") == "gpt2-345m"
-
-
-def test_a_model_without_positions_is_not_asked_for_them(server: Server, visit: Visitor):
-    found = visit(f"{server.url}/?model=resnet-50&cluster=dgx-h100&devices=8")
-    planned(found.page)
-    expect(found.page.locator("#seq")).to_be_hidden()
-    expect(found.page.locator("#batch")).to_be_visible()

@@ -96,7 +96,7 @@ def test_a_page_has_no_serious_barrier(visit: Visitor, pages, name, width, schem
     )
 
 
-def test_a_page_is_read_by_keyboard(visit: Visitor, pages):
+def test_a_page_is_read_by_keyboard_and_prints(visit: Visitor, pages):
     page = visit(pages["simulate"].as_uri(), offline=True).page
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.tagName") == "A"
@@ -107,6 +107,9 @@ def test_a_page_is_read_by_keyboard(visit: Visitor, pages):
     page.keyboard.press("Enter")
     assert details.get_attribute("open") is not None
     assert details.locator("td").count()
+    printed = page.pdf(format="A4", print_background=True)
+    assert printed.startswith(b"%PDF")
+    assert 4 <= printed.count(b"/Type /Page\n") + printed.count(b"/Type /Page ") + printed.count(b"/Type/Page/") <= 25
 
 
 def test_charts_follow_the_reader_from_light_to_dark_and_onto_paper(visit: Visitor, pages):
@@ -134,13 +137,6 @@ def test_a_telephone_shows_whole_legends_whole_labels_and_captions_below(visit: 
         assert one["drawn"] <= one["caption"] + 1, one
         assert one["scrolls"] == 0, one
         assert one["text"] <= one["right"] + 1, one
-
-
-def test_a_page_prints(visit: Visitor, pages):
-    page = visit(pages["simulate"].as_uri(), offline=True).page
-    printed = page.pdf(format="A4", print_background=True)
-    assert printed.startswith(b"%PDF")
-    assert 4 <= printed.count(b"/Type /Page\n") + printed.count(b"/Type /Page ") + printed.count(b"/Type/Page/") <= 25
 
 
 def test_what_the_user_named_is_text_in_every_chart(visit: Visitor, tmp_path):

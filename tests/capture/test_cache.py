@@ -139,21 +139,21 @@ def test_a_hash_does_not_depend_on_the_process():
     code = (
         "import torch\nfrom dovetail.importers.torch_model import begun_module\n"
         "m = torch.nn.Sequential(torch.nn.Embedding(10, 8), torch.nn.LayerNorm(8), torch.nn.Linear(8, 10))\n"
-        "print(begun_module(m, torch.zeros(2, 8, dtype=torch.int64)).digest)"
+        "found = begun_module(m, torch.zeros(2, 8, dtype=torch.int64)).digest"
     )
+    own: dict[str, str] = {}
+    exec(code, own)
+    seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"  # another than that of this process
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    found = {
-        subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", code],
-            env=os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=300,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(found) == 1
+    told = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", f"{code}\nprint(found)"],
+        env=os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": seed},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert told.stdout.strip() == own["found"]
 
 
 OWN = """

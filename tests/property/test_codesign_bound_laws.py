@@ -76,7 +76,7 @@ def loss_of(scorer: Scorer, point: Point, plan: Plan) -> float:
     return float(asked.metric.loss(figures))
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(
     case=st.sampled_from(CASES),
     base=st.sampled_from(BASES),
@@ -111,7 +111,7 @@ def test_no_plan_even_or_not_is_better_than_the_lows_of_its_system(case, base, n
                 assert other >= score.low * (1 - ROUNDING)
 
 
-@settings(max_examples=10)
+@settings(max_examples=7)
 @given(
     case=st.sampled_from(SEARCHED),
     base=st.sampled_from(BASES),

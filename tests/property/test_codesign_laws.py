@@ -61,7 +61,7 @@ def _all_places(space):
     return places_of(list(space.points()))
 
 
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(seed=SEEDS)
 def test_what_bounds_leave_out_is_never_the_best(seed):
     asked = a_question(seed)
@@ -85,7 +85,7 @@ def test_what_bounds_leave_out_is_never_the_best(seed):
     assert every.census.num_pruned == 0
 
 
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(case=st.sampled_from(SEARCHED), base=st.sampled_from(BASES), seed=SEEDS)
 def test_the_best_endpoint_is_that_of_every_system_scored(case, base, seed):
     """Where everything may hide, so that endpoints matter on every axis."""

@@ -32,7 +32,7 @@ from tests.codesign_questions import BASES, CASES, VALUES
 from tests.property.codesign_systems import ROUNDING, SEEDS, sampled, wide
 
 
-@settings(max_examples=10)
+@settings(max_examples=7)
 @given(case=st.sampled_from(CASES), base=st.sampled_from(BASES), network=st.sampled_from(sorted(NETWORKS)), seed=SEEDS)
 def test_plans_on_many_chips_at_once_take_what_each_takes_alone(case, base, network, seed):
     scorer, rng = wide(case, base, network), Random(seed)
@@ -114,7 +114,7 @@ def test_a_score_does_not_depend_on_what_is_scored_beside_it(case, base, num, se
         assert (one.loss, one.low) == pytest.approx((other.loss, other.low), rel=1e-12)
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(case=st.sampled_from(CASES), base=st.sampled_from(BASES), network=st.sampled_from(sorted(NETWORKS)), seed=SEEDS)
 def test_the_power_that_its_parts_come_to_slows_no_chip(case, base, network, seed):
     """So that terms without a power limit, as PHAZE's are, are kept by chips that have their own."""

@@ -177,7 +177,7 @@ def test_list_schedules_are_feasible_and_above_their_bound(seed, num_operators):
 
 
 @given(SEEDS, st.integers(2, 25))
-@settings(max_examples=8)
+@settings(max_examples=6)
 def test_compiled_and_plain_loops_give_the_same_schedule(seed, num_operators):
     pytest.importorskip("numba")
     problem = random_graph(seed, num_operators)

@@ -99,31 +99,33 @@ def graph_of(name: str) -> Graph:
     return workload_of(name).training_graph()
 
 
-def steps(of: Cluster) -> list[Outcome]:
-    found = [evaluate(workload_of(name), of, Plan(**degrees), has_changes=False) for name, degrees in STEPS]
-    assert all(isinstance(each, Outcome) for each in found), "a step does not fit"
-    return found  # type: ignore[return-value]
+def steps(of: Cluster) -> Iterator[Outcome]:
+    for name, degrees in STEPS:
+        found = evaluate(workload_of(name), of, Plan(**degrees), has_changes=False)
+        assert isinstance(found, Outcome), "a step does not fit"
+        yield found
 
 
-def of_steps(found: list[Outcome]) -> list[float]:
-    numbers = [
-        (s.step.step_s, s.step.energy_j, s.step.offload.hidden_s, s.memory.limit_bytes, s.memory.host_limit_bytes)
-        for s in found
+def of_step(found: Outcome) -> list[float]:
+    step, memory = found.step, found.memory
+    runs = [getattr(found.goodput, field.name) for field in fields(found.goodput)]
+    return [
+        *(step.step_s, step.energy_j, step.offload.hidden_s, memory.limit_bytes, memory.host_limit_bytes),
+        *(float(each) for each in runs if isinstance(each, (int, float))),
     ]
-    runs = [getattr(s.goodput, field.name) for s in found for field in fields(s.goodput)]
-    return [*np.ravel(numbers).tolist(), *(float(each) for each in runs if isinstance(each, (int, float)))]
 
 
-def predictions(of: Cluster) -> list[float]:
-    """Of steps, of operators by themselves, and of the chip's silicon, power and price."""
-    chip, found = of.chip, of_steps(steps(of))
+def predictions(of: Cluster) -> Iterator[float]:
+    """Of the chip's silicon, power and price, of operators by themselves, and of steps: what takes longest is last."""
+    chip = of.chip
+    for value in (silicon(inventory(chip)), tdp(chip), price(chip)):
+        yield from (float(np.sum(getattr(value, field.name))) for field in fields(value))
     for name in ("gpt2-345m", "resnet-50"):
         costs = op_costs(graph_of(name).blocks[1].ops, chip, Setting.ALONE)
-        found += [float(costs.compute_s.sum()), float(costs.energy_j.sum()), float(costs.host_s.sum())]
-        found.append(float(op_costs(graph_of(name).blocks[1].ops, chip, Setting.KERNEL).compute_s.sum()))
-    for value in (silicon(inventory(chip)), tdp(chip), price(chip)):
-        found += [float(np.sum(getattr(value, field.name))) for field in fields(value)]
-    return found
+        yield from (float(costs.compute_s.sum()), float(costs.energy_j.sum()), float(costs.host_s.sum()))
+        yield float(op_costs(graph_of(name).blocks[1].ops, chip, Setting.KERNEL).compute_s.sum())
+    for found in steps(of):
+        yield from of_step(found)
 
 
 def numbers(value: Any, path: str = "") -> Iterator[str]:
@@ -171,8 +173,8 @@ def moves(path: str) -> bool:
             changed = with_number(cluster(), path.split("."), factor)
         except InvalidInput:
             continue  # beyond a bound: the other way then
-        if tuple(predictions(changed)) != as_they_are():
-            return True
+        if any(one != other for one, other in zip(predictions(changed), as_they_are(), strict=True)):
+            return True  # by the first that moves
     return False
 
 

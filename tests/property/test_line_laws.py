@@ -58,7 +58,7 @@ def uneven(rng: Random, plan: Plan, num_layers: int) -> Plan:
     return replace(plan, layers_per_stage=layers, recompute=tuple(rng.choice(PLANS.recompute) for _ in range(stages)))
 
 
-@settings(max_examples=15)
+@settings(max_examples=9)
 @given(asked=ASKED, seed=st.integers(0, 2**20))
 def test_no_step_is_below_its_lines_and_fine_ones_are_no_lower(asked, seed):
     rng, search = Random(seed), scorer(*asked)
@@ -84,7 +84,7 @@ def test_no_step_is_below_its_lines_and_fine_ones_are_no_lower(asked, seed):
             assert fine_s[index] <= step.step_s * (1 + ROUNDING)
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(asked=ASKED.filter(lambda asked: asked[0] != "experts"), seed=st.integers(0, 2**20))
 def test_the_refined_plan_of_a_system_is_the_best_of_every_cut(asked, seed):
     rng, search = Random(seed), scorer(*asked)

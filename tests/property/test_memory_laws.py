@@ -103,7 +103,7 @@ def can_run(plan: Plan, graph: Graph) -> bool:
 
 
 @pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=12)  # each of many plans
+@settings(max_examples=8)  # each of many plans
 @given(
     some=st.lists(plans(), min_size=2, max_size=4),
     precision=st.sampled_from(sorted(PRECISIONS)),

@@ -20,7 +20,7 @@ from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan, columns_of
 from dovetail.parallel.sharding import shard
 from dovetail.search.planners.mixes import Pattern, chunk_homes, holdable, layers_by_chunk, patterns
 from dovetail.search.planners.refine import Job, base_plans, refined
-from dovetail.step.step import training_step
+from dovetail.step.step import PlanSteps, training_step
 from dovetail.units import GIBI
 from dovetail.workload.experts import Experts
 from dovetail.workload.models import models
@@ -112,8 +112,9 @@ def every_plan(
             plan = replace(
                 base, layers_per_stage=chunks, recompute=policies, recompute_layers=counts if any(counts) else ()
             )
-            need_bytes = memory_use(shard(graph, plan), of.precision, on.usable_bytes).need_bytes
-            found.append((training_step(graph, plan, on, of.precision).step_s, need_bytes))
+            sharded = shard(graph, plan)
+            [step_s] = PlanSteps(sharded, of.precision).steps_s([on])
+            found.append((step_s, memory_use(sharded, of.precision, on.usable_bytes).need_bytes))
     return tuple(found)
 
 

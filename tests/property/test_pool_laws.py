@@ -32,7 +32,7 @@ from dovetail.step.hops import num_kinds
 from dovetail.step.pipeline_events import played
 from dovetail.step.pipelines import TRANSFER_FRACS, PipelineShape, StageTimes, pipelines
 from dovetail.step.plan_table import plan_context
-from dovetail.step.step import training_step
+from dovetail.step.step import PlanSteps, training_step
 from dovetail.units import GIBI, GIGA, MICRO
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
@@ -146,8 +146,9 @@ def best_of_all_s(of: Workload, on: HeterogeneousCluster, base: Plan) -> float:
                     recompute=policies,
                     recompute_layers=again if any(again) else (),
                 )
-                if memory_use(shard(graph, plan), of.precision, *usable_by_stage(plan, on)).fits:
-                    found.append(training_step(graph, plan, on, of.precision).step_s)
+                sharded = shard(graph, plan)
+                if memory_use(sharded, of.precision, *usable_by_stage(plan, on)).fits:
+                    found += PlanSteps(sharded, of.precision).steps_s([on])
     return float(min(found))
 
 

@@ -101,7 +101,7 @@ def verdicts(chip: Chip, plan: Plan) -> dict[str, bool]:
     }
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(
     base=st.sampled_from(BASES),
     copies=st.sampled_from([1, 2, 4]),

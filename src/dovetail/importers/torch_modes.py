@@ -15,6 +15,7 @@ from dovetail.importers.torch_failures import check_autocast, data_dependent, un
 from dovetail.importers.torch_flop import product_flop
 from dovetail.importers.torch_functions import FINITE, MOVES, WHOLE, at_home
 from dovetail.importers.torch_known import KnownNumbers
+from dovetail.importers.torch_memo import MetaResults
 from dovetail.importers.torch_operators import DATA_DEPENDENT, SILENT, Call, Reader, Reading, reader_of
 from dovetail.importers.torch_recurrence import run_lstm
 from dovetail.importers.torch_tape import Tape, tensors_of
@@ -52,6 +53,7 @@ class OperatorListener(TorchDispatchMode):
         self.is_muted = False
         self.flop = 0
         self._operators: dict[Any, _Operator] = {}
+        self._results = MetaResults()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -66,7 +68,7 @@ class OperatorListener(TorchDispatchMode):
             operands = tensors_of((*args, *kwargs.values()))
         self.flop += product_flop(operator.name, args, kwargs)
         if self.is_muted or operator.name in SILENT:
-            return func(*args, **kwargs)
+            return self._results.run(func, args, kwargs)
         return self._recorded(func, operator, args, kwargs, operands)
 
     def add_flop(self, flop: int) -> None:
@@ -89,7 +91,7 @@ class OperatorListener(TorchDispatchMode):
         )
         if not isinstance(reading, Reading):
             raise InvalidInput(f"the reader of {name} must give a Reading; got {type(reading).__name__}")
-        made = func(*args, **kwargs)
+        made = self._results.run(func, args, kwargs)
         self.known.follow(func, name, args, kwargs, made, written)
         if written and (is_out or name.endswith("_")):
             tape.write_over(reading, written[0], name)

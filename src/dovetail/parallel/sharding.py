@@ -40,6 +40,7 @@ _CUT_COLUMNS = {
     "gradient_elements": "gradient_split",
     "bias_elements": "bias_split",
 }
+_NUM_SPLITS = 2 * int(max(Axis))  # sets of axes
 _EXPERT_AXES = int(Axis.EXPERT | Axis.EXPERT_TENSOR)
 GRADIENTS = (Phase.INPUT_GRAD, Phase.WEIGHT_GRAD)
 Owned = tuple[Amount, Amount]  # ordinary, of experts
@@ -105,13 +106,16 @@ def loads_of(plans: Plans, graph: Graph) -> FloatArray:
 
 def divisors(split: IntArray, degrees: dict[Axis, IntArray]) -> IntArray:
     """The number of shards that each set of axes in `split` makes: cuts by the shape of `split`."""
-    occurs = np.zeros(2 * int(max(Axis)), dtype=bool)
+    occurs = np.zeros(_NUM_SPLITS, dtype=bool)
     occurs[split] = True
-    codes, place = np.flatnonzero(occurs), np.cumsum(occurs) - 1
+    codes = occurs.nonzero()[0]
+    place = np.empty(_NUM_SPLITS, dtype=np.intp)  # read where a set occurs, and nowhere else
+    place[codes] = np.arange(len(codes))
     factors = np.ones((len(degrees[Axis.DATA]), len(codes)), dtype=np.int64)
+    dividing = int(np.bitwise_or.reduce(codes))
     for axis, degree in degrees.items():
-        is_divided = (codes & int(axis)) != 0
-        factors[:, is_divided] *= degree[:, None]
+        if dividing & (bit := int(axis)):
+            factors[:, (codes & bit) != 0] *= degree[:, None]
     return factors[:, place[split]]
 
 

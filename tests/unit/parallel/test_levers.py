@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -14,6 +15,7 @@ from dovetail.workload.workload import Workload
 CLUSTER = clusters["dgx-h100"].build(64)
 
 
+@cache
 def answer_of(plan: Plan, *, seq: int = 8192, batch: int = 1024) -> Infeasible:
     answer = evaluate(Workload(model=models["llama3-8b"](), global_batch=batch, seq=seq), CLUSTER, plan)
     assert isinstance(answer, Infeasible)
@@ -41,7 +43,7 @@ def test_levers_that_fit_come_first_and_the_fastest_foremost() -> None:
 def test_every_lever_that_fits_does_and_takes_the_time_it_says() -> None:
     workload = Workload(model=models["llama3-8b"](), global_batch=1024, seq=8192)
     for lever in answer_of(Plan(data_parallel=64)).levers:
-        outcome = evaluate(workload, CLUSTER, lever.plan)
+        outcome = evaluate(workload, CLUSTER, lever.plan, has_changes=False)
         assert isinstance(outcome, Outcome) == lever.fits
         if isinstance(outcome, Outcome):
             assert outcome.step.step_s == lever.step_s
@@ -80,7 +82,7 @@ def test_gathered_parameters_are_never_more_than_the_stage_has() -> None:
     model = models["llama3-8b"]()
     workload = Workload(model=model, global_batch=64, seq=8192)
     plan = Plan(pipeline_parallel=8, data_parallel=8, zero_stage=3, recompute=("full",))
-    outcome = evaluate(workload, CLUSTER, plan)
+    outcome = evaluate(workload, CLUSTER, plan, has_changes=False)
     assert isinstance(outcome, Outcome)
     last = outcome.memory.stages[-1]
     head, layer = 128_256 * 4096 + 4096, 218_112_000

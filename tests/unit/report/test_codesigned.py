@@ -31,6 +31,7 @@ def codesigned_record(told: CodesignReport) -> Record:
     return record_of(codesigned_figures(told))
 
 
+@cache
 def report(names: tuple[str, ...] = ("tied",), metric: str = "throughput", *, is_limited: bool = True):
     budget = Budget(area_mm2=900.0, total_power_w=4000.0) if is_limited else Budget()
     asked = question(names, VALUES, metric=metric, budget=budget, plans=WHOLE, weights=(2.0, 1.0)[: len(names)])

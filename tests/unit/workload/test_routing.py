@@ -93,7 +93,7 @@ def test_mfu_leaves_out_what_experts_have_no_room_for():
     assert whole == workload().training_graph().model_flop
     assert whole - half == pytest.approx(2 * (half - quarter))
     assert half < whole
-    answer = evaluate(workload(Routing(capacity_factor=0.5)), CLUSTER, SPREAD)
+    answer = evaluate(workload(Routing(capacity_factor=0.5)), CLUSTER, SPREAD, has_changes=False)
     assert isinstance(answer, Outcome)
     assert answer.model_flop == half
     [told] = [row[1] for row in table_of(headline(answer)).rows if row[0] == "dropped"]
@@ -144,7 +144,9 @@ def test_what_the_model_is_asked_for_does_not_depend_on_routing():
 
 
 def test_more_rows_take_more_memory():
-    even, loaded = (evaluate(workload(r), CLUSTER, SPREAD) for r in (Routing(), Routing(expert_imbalance=2.0)))
+    even, loaded = (
+        evaluate(workload(r), CLUSTER, SPREAD, has_changes=False) for r in (Routing(), Routing(expert_imbalance=2.0))
+    )
     assert loaded.memory.need_bytes > even.memory.need_bytes
 
 
