@@ -55,17 +55,10 @@ def test_every_row_that_ships_is_compared_or_counted(table):
     table, found = cut(table), prepared_of(table.name)
     num_skipped = sum(count for one in found for _, count in one.skipped)
     num_figures = sum(len(one.measured) for one in found) + num_skipped
-<<<<<<< HEAD
     # a row of dies or of an array simulator has several figures, some of which may be unknown
     assert num_figures >= len(table) if table.name in ("dies", "dse_peer_runs") else num_figures == len(table)
-    for one in found:
-        predicted = one.predicted(one.chip)
-=======
-    # a row of dies has two figures, either of which may be unknown
-    assert num_figures == len(table) if table.name != "dies" else num_figures >= len(table)
     for place, one in enumerate(found):
         predicted = predicted_of(table.name, place)
->>>>>>> w-suite2
         assert len(one.kinds) == len(one.whats) == len(one.measured) == len(predicted)
         assert np.all(np.isfinite(predicted))
         assert np.all(predicted > 0)
