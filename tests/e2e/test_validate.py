@@ -199,7 +199,9 @@ def test_the_accuracy_page_is_what_the_command_prints(bless):
     told = shipped_accuracy()
     assert told.code in (0, 1)
     assert told.stderr == ""
-    assert f"dovetail validate {' '.join(SHIPPED_SETS)} $(PUBLISHED) --markdown" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert f"dovetail validate {' '.join(SHIPPED_SETS)} $(PUBLISHED) --markdown" in (ROOT / "Makefile").read_text(
+        encoding="utf-8"
+    )
     check_recorded(ROOT / "docs" / "accuracy.md", told.stdout, bless)
 
 
