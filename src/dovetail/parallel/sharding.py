@@ -40,6 +40,7 @@ _CUT_COLUMNS = {
     "gradient_elements": "gradient_split",
     "bias_elements": "bias_split",
 }
+_NUM_AXIS_SETS = 2 * int(max(Axis))
 _EXPERT_AXES = int(Axis.EXPERT | Axis.EXPERT_TENSOR)
 GRADIENTS = (Phase.INPUT_GRAD, Phase.WEIGHT_GRAD)
 Owned = tuple[Amount, Amount]  # ordinary, of experts
@@ -105,13 +106,16 @@ def loads_of(plans: Plans, graph: Graph) -> FloatArray:
 
 def divisors(split: IntArray, degrees: dict[Axis, IntArray]) -> IntArray:
     """The number of shards that each set of axes in `split` makes: cuts by the shape of `split`."""
-    occurs = np.zeros(2 * int(max(Axis)), dtype=bool)
+    occurs = np.zeros(_NUM_AXIS_SETS, dtype=bool)
     occurs[split] = True
-    codes, place = np.flatnonzero(occurs), np.cumsum(occurs) - 1
+    codes, place = np.flatnonzero(occurs), np.empty(_NUM_AXIS_SETS, dtype=np.int64)
+    place[codes] = np.arange(len(codes))
     factors = np.ones((len(degrees[Axis.DATA]), len(codes)), dtype=np.int64)
+    met = int(np.bitwise_or.reduce(codes))
     for axis, degree in degrees.items():
-        is_divided = (codes & int(axis)) != 0
-        factors[:, is_divided] *= degree[:, None]
+        bit = int(axis)  # of a flag, operators are slow
+        if met & bit:
+            factors[:, (codes & bit) != 0] *= degree[:, None]
     return factors[:, place[split]]
 
 
