@@ -44,7 +44,7 @@ def computed_once(name: str, compute: Callable[[], Value]) -> Value:
     file = Path(kept) / f"{name}.pickle"
     with _held(file.with_suffix(".lock")):
         if file.exists():
-            found: Value = pickle.loads(file.read_bytes())  # noqa: S301  of this run
+            found: Value = pickle.loads(file.read_bytes())  # of this run
             return found
         value = compute()
         partial = file.with_suffix(".partial")

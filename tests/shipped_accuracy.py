@@ -14,7 +14,7 @@ from unittest import mock
 
 from dovetail.accuracy.compared import Compared
 from dovetail.accuracy.prepared import Prepared
-from dovetail.accuracy.validation import Validation
+from dovetail.accuracy.validation import Validation, validation
 from dovetail.api import validated
 from dovetail.cli import main
 from dovetail.files.measurements import REFERENCE_DATA_VARIABLE, SHIPPED
@@ -51,10 +51,9 @@ def shipped_accuracy() -> ShippedAccuracy:
 def _validated() -> ShippedAccuracy:
     """The whole command, with an eye on the sets that it scores."""
     sets: list[ShippedSet] = []
-    scored = validated.validation
 
     def seen(prepared: Sequence[Prepared], *others: Any) -> Validation:
-        found = scored(prepared, *others)
+        found = validation(prepared, *others)
         pairs = zip(prepared, found.sets, strict=True)
         sets.extend(ShippedSet(name=one.name, promise=one.promise, rows=of_one.rows) for one, of_one in pairs)
         return found

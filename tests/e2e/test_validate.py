@@ -264,8 +264,8 @@ def in_brief(monkeypatch):
 def test_all_of_it_is_one_page_of_accuracy_speed_and_gaps(dovetail, tmp_path, monkeypatch, capsys):
     page = tmp_path / "page.html"
     in_brief(monkeypatch)
-    ran = subprocess.CompletedProcess([], main(["validate", "--all", "dies", "--json", "--html", str(page)]))
-    ran.stdout, ran.stderr = capsys.readouterr()
+    code = main(["validate", "--all", "dies", "--json", "--html", str(page)])
+    ran = subprocess.CompletedProcess([], code, *capsys.readouterr())
     assert ran.returncode == 0
     record = said(ran)
     assert {one["set"] for one in record["sets"]} == {

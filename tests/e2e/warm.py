@@ -74,6 +74,7 @@ def serve() -> None:
     answers = os.dup(1)
     for line in sys.stdin:
         asked = json.loads(line)
+        import_late(asked["arguments"])
         child = os.fork()
         if not child:
             os.close(answers)
@@ -95,6 +96,13 @@ def freeze_imports() -> None:
             importlib.import_module(name)
     gc.collect()
     gc.freeze()  # what the children share is not copied by their collections
+
+
+def import_late(words: Sequence[str]) -> None:
+    """The slowest import of all, for this command and for those like it that come after."""
+    if words[:1] == ["capture"]:
+        with suppress(ImportError):
+            importlib.import_module("torch")
 
 
 def _run(asked: dict[str, object]) -> int:

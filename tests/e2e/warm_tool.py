@@ -29,7 +29,7 @@ def serve(address: str) -> None:
     from pathlib import Path
 
     sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
-    from tests.e2e.warm import freeze_imports
+    from tests.e2e.warm import freeze_imports, import_late
 
     freeze_imports()
     with socket.socket(socket.AF_UNIX) as door:
@@ -43,8 +43,7 @@ def serve(address: str) -> None:
             while not data.endswith(b"\n"):
                 data += line.recv(2**20)
             asked = json.loads(data)
-            if asked["words"][:1] == ["capture"]:
-                import torch  # noqa: F401  the slowest import of all, for those that come after
+            import_late(asked["words"])
             if not os.fork():
                 _run(line, asked, streams)
             for one in streams:
@@ -79,12 +78,13 @@ def _run(line: socket.socket, asked: dict[str, object], streams: list[int]) -> N
 def _share_ace() -> None:
     """The study itself takes twenty seconds, and `tests/validation/test_ace.py` asks for it too."""
     from dovetail.api import reproduced
+    from dovetail.papers.ace import AceStudy, ace_study
     from tests.once import computed_once
 
-    study = reproduced.ace_study
-    reproduced.ace_study = lambda *, refits=False: (  # type: ignore[assignment]
-        study(refits=True) if refits else computed_once("ace-study", study)
-    )
+    def shared(*, refits: bool = False) -> AceStudy:
+        return ace_study(refits=True) if refits else computed_once("ace-study", ace_study)
+
+    vars(reproduced)["ace_study"] = shared
 
 
 if __name__ == "__main__":
