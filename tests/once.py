@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pickle
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+
+Value = TypeVar("Value")
 
 CAN_LOCK = importlib.util.find_spec("fcntl") is not None  # not on Windows, where every worker makes its own
 
@@ -27,6 +31,26 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
             make(folder)
             done.touch()
     return folder
+
+
+def computed_once(name: str, compute: Callable[[], Value]) -> Value:
+    """What `compute` gives, which a process of this run that asked before may have computed and kept.
+
+    Commands that a test starts may ask too, as the folder of the run is in their environment.
+    """
+    kept = os.environ.get("DOVETAIL_TESTS_FOLDER")
+    if not CAN_LOCK or not kept:
+        return compute()
+    file = Path(kept) / f"{name}.pickle"
+    with _held(file.with_suffix(".lock")):
+        if file.exists():
+            found: Value = pickle.loads(file.read_bytes())  # of this run
+            return found
+        value = compute()
+        partial = file.with_suffix(".partial")
+        partial.write_bytes(pickle.dumps(value))
+        partial.rename(file)
+        return value
 
 
 @contextmanager

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -20,6 +23,7 @@ from packaging.utils import canonicalize_name
 
 from dovetail import __version__
 from dovetail.store.version import model_version, physics_version
+from tests.once import made_once
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -113,6 +117,7 @@ def test_no_text_has_pip_install_the_unrelated_package():
 PYTHONS = [line.rpartition(" ")[2] for line in PROJECT["project"]["classifiers"] if re.search(r":: 3\.\d+$", line)]
 SOURCE = ROOT / "src" / "dovetail"
 TIMEOUT_S = 600
+KEPT_S = 7 * 24 * 3600  # how long what was downloaded is installed again
 UNREACHABLE = re.compile(r"NewConnectionError|ConnectTimeout|ReadTimeout|name resolution|Network is unreachable")
 PIPS = ("PIP_", "SSL_", "HTTP", "NO_PROXY", "http", "no_proxy")  # how this machine reaches packages
 SMALL = """
@@ -133,18 +138,49 @@ ASKED = {
     "validate array-sims": "predicted against measured",
     "methods": "1f1b",
 }
+# In one process: each of its own would import the package anew.
+ANSWER_ALL = """
+import contextlib, io, json, sys
+from dovetail.cli import main
+shown = []
+for words in sys.argv[1:]:
+    streams = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+        code = main(words.split())
+    shown.append([code, *(stream.getvalue() for stream in streams)])
+print(json.dumps(shown))
+"""
 FROM_PYTHON = "import dovetail as dv, json; print(json.dumps([dv.__version__, dv.model_version(), dv.__file__]))"
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built as `pip wheel .` builds it; by the backend that the lock pins where that is installed."""
-    folder = tmp_path_factory.mktemp("wheel")
     own = ["--no-build-isolation"] if importlib.util.find_spec("hatchling") else []
-    words = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", *own, "--wheel-dir", str(folder), str(ROOT)]
-    pip(words, dict(os.environ))
-    [found] = folder.glob("*.whl")
+
+    def build(folder: Path) -> None:
+        words = ["wheel", "--quiet", "--no-deps", *own, "--wheel-dir", str(folder), str(ROOT)]
+        pip([sys.executable, "-m", "pip", *words], dict(os.environ))
+
+    [found] = made_once(tmp_path_factory, "wheel", build).glob("*.whl")
     return found
+
+
+def dependencies(wheel: Path, version: str, python: Path, environment: dict[str, str]) -> Path:
+    """A folder of what pip takes from its index for `wheel`, which it is asked anew after a week.
+
+    To read the index's lists of every release takes pip twice as long as to install what it chose.
+    """
+    wanted = hashlib.sha256("\n".join(PROJECT["project"]["dependencies"]).encode()).hexdigest()[:12]
+    folder = ROOT / "build" / "wheels" / f"{version}-{platform.machine()}-{wanted}"
+    done = folder / "done"
+    if not done.exists() or time.time() - done.stat().st_mtime > KEPT_S:
+        shutil.rmtree(folder, ignore_errors=True)
+        words = ["download", "--quiet", "--dest", str(folder), str(wheel)]
+        pip([sys.executable, "-m", "pip", "--python", str(python), *words], environment)
+        (folder / wheel.name).unlink()  # of this run alone
+        done.touch()
+    return folder
 
 
 def pip(words: list[str], environment: dict[str, str]) -> None:
@@ -196,9 +232,11 @@ def test_the_wheel_installs_elsewhere_with_pip_alone_and_answers(version, wheel,
     venv = [found, "-m", "venv", "--without-pip", str(tmp_path / "venv")]  # the pip that is here installs into it
     subprocess.run(venv, env=clean, check=True, timeout=TIMEOUT_S)
     own = tmp_path / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
-    reaching = {name: value for name, value in os.environ.items() if name.startswith(PIPS)}
-    install = ["install", "--quiet", "--no-compile", str(wheel)]  # compiling all of plotly takes longest, for nothing
-    pip([sys.executable, "-m", "pip", "--python", str(own / "python"), *install], clean | reaching)
+    reaching = clean | {name: value for name, value in os.environ.items() if name.startswith(PIPS)}
+    kept = dependencies(wheel, version, own / "python", reaching)
+    install = ["install", "--quiet", "--no-index", "--find-links", str(kept)]
+    install += ["--no-compile", str(wheel)]  # compiling all of plotly takes longest, for nothing
+    pip([sys.executable, "-m", "pip", "--python", str(own / "python"), *install], reaching)
 
     def answer(*words: str) -> str:
         ran = subprocess.run(
@@ -208,11 +246,12 @@ def test_the_wheel_installs_elsewhere_with_pip_alone_and_answers(version, wheel,
         return ran.stdout
 
     (folder / "small.yaml").write_text(SMALL, encoding="utf-8")
-    dovetail = str(own / "dovetail")
     told = f"dovetail {__version__} (model {model_version()}, physics {physics_version()})\n"
-    assert answer(dovetail, "--version") == told
-    for words, told in ASKED.items():
-        assert told in answer(dovetail, *words.split()), words
+    assert answer(str(own / "dovetail"), "--version") == told
+    shown = json.loads(answer(str(own / "python"), "-c", ANSWER_ALL, *ASKED))
+    for (words, told), [code, out, err] in zip(ASKED.items(), shown, strict=True):
+        assert (code, err) == (0, ""), words
+        assert told in out, words
     assert all((folder / page).stat().st_size > 10_000 for page in ("codesign.html", "plan.html", "step.html"))
     *versions, file = json.loads(answer(str(own / "python"), "-c", FROM_PYTHON))
     assert versions == [__version__, model_version()]

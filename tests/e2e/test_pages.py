@@ -7,17 +7,21 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import ROOT, environment
 from tests.e2e.recorded import check_recorded
+from tests.e2e.warm import CAN_FORK
 from tests.pages import Command, File, rewritten, steps
 
 DOCS = ROOT / "docs"
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if "\n```console\n" in page.read_text(encoding="utf-8")]
+TOOL = ROOT / "tests" / "e2e" / "warm_tool.py"
 TIMEOUT_S = 900  # for what has hung
 COPIED = ("src", "tests", "pyproject.toml")  # where a page adds a file to them
 LINKED = ("examples", "benchmarks", "docs")
@@ -30,10 +34,27 @@ def _own() -> dict[str, str]:
     return {name: value for name, value in environment().items() if not name.startswith("PYTEST_")}
 
 
+@pytest.fixture(scope="module")
+def warm() -> Iterator[str]:
+    """Where the tool that pages type is answered by forks of one process, or nothing where there are none."""
+    if not CAN_FORK:
+        yield ""
+        return
+    with tempfile.TemporaryDirectory(prefix="dovetail-pages-") as folder:
+        address = str(Path(folder) / "socket")
+        words = [sys.executable, str(TOOL), "--serve", address]
+        own = _own() | {"OPENBLAS_NUM_THREADS": "1"}  # threads do not survive a fork
+        with subprocess.Popen(words, env=own, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            assert server.stdout.readline() == "ready\n"
+            yield address
+            server.terminate()
+
+
 class Reader:
     """Somebody with a fresh clone in `folder`, who does what a page says."""
 
-    def __init__(self, folder: Path, page: str) -> None:
+    def __init__(self, folder: Path, page: str, warm: str) -> None:
         self._folder = folder
         adds = any(isinstance(step, File) and step.name.startswith(COPIED) for step in steps(page))
         for name in COPIED:
@@ -47,7 +68,10 @@ class Reader:
         self._tools.mkdir()
         self._fresh = {"XDG_CACHE_HOME": str(folder / ".cache")}  # nothing is kept from before
         self._install("python", f'exec "{sys.executable}" "$@"')
-        self._install("dovetail", f'exec "{sys.executable}" -m dovetail "$@"')
+        if warm and not adds:
+            self._install("dovetail", f'exec "{sys.executable}" -I -S "{TOOL}" "{warm}" "$@"')
+        else:  # a package that has one file more
+            self._install("dovetail", f'exec "{sys.executable}" -m dovetail "$@"')
 
     def _install(self, name: str, line: str) -> None:
         tool = self._tools / name
@@ -98,6 +122,6 @@ def test_what_a_tutorial_begins_with_is_there_to_be_run(user):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_can_be_followed(page, tmp_path, bless):
+def test_a_page_can_be_followed(page, tmp_path, bless, warm):
     text = page.read_text(encoding="utf-8")
-    check_recorded(page, rewritten(text, Reader(tmp_path, text).does), bless)
+    check_recorded(page, rewritten(text, Reader(tmp_path, text, warm).does), bless)

@@ -70,12 +70,11 @@ class Warm:
 
 def serve() -> None:
     """Runs every command that standard input asks for, a line of JSON each, and answers with its exit code."""
-    _import_everything()
+    freeze_imports()
     answers = os.dup(1)
-    gc.collect()
-    gc.freeze()  # what the children share is not copied by their collections
     for line in sys.stdin:
         asked = json.loads(line)
+        import_late(asked["arguments"])
         child = os.fork()
         if not child:
             os.close(answers)
@@ -84,7 +83,8 @@ def serve() -> None:
         os.write(answers, f"{os.waitstatus_to_exitcode(status)}\n".encode())
 
 
-def _import_everything() -> None:
+def freeze_imports() -> None:
+    """Imports the package, all of it, for the forks that follow."""
     import dovetail
 
     for found in pkgutil.walk_packages(dovetail.__path__, "dovetail."):
@@ -94,11 +94,25 @@ def _import_everything() -> None:
     for name in LATE:
         with suppress(ImportError):
             importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # what the children share is not copied by their collections
+
+
+def import_late(words: Sequence[str]) -> None:
+    """The slowest import of all, for this command and for those like it that come after."""
+    if words[:1] == ["capture"]:
+        with suppress(ImportError):
+            importlib.import_module("torch")
 
 
 def _run(asked: dict[str, object]) -> int:
-    """The command, in the child; ends as the interpreter would: what is buffered is written, or the code says not."""
+    """The command, in the child."""
     _take_over(asked)
+    return ended_code()
+
+
+def ended_code() -> int:
+    """Of the command; it ends as the interpreter would: what is buffered is written, or the code says not."""
     from dovetail.cli import main
 
     code = main()

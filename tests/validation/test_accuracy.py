@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import ast
 from dataclasses import fields
-from functools import cache
 
 import numpy as np
 import pytest
 
 from dovetail.accuracy.bars import BARS, Bar
 from dovetail.accuracy.compared import Compared, score
-from dovetail.accuracy.prepared import Prepared, TableContext
-from dovetail.accuracy.sets import format_of, prepared
-from dovetail.files.measurements import SHIPPED, csv_files, load_measurements, shipped_folder
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Calibration, EnergyCosts
+from tests.shipped_accuracy import ShippedSet, shipped_accuracy
 from tests.source_tree import source_modules
 
 ELSEWHERE = ("published gemm", "tpu gemm", "phaze area")  # their tables do not ship: other projects' measurements
 
 
-@cache
-def shipped_sets() -> tuple[Prepared, ...]:
-    tables = [load_measurements(file) for name in SHIPPED for file in csv_files(shipped_folder(name))]
-    return tuple(one for table in tables if format_of(table) for one in prepared(table, TableContext()))
+def shipped_sets() -> tuple[ShippedSet, ...]:
+    return shipped_accuracy().sets
 
 
-@cache
-def rows_of(promise: str) -> tuple[tuple[str, tuple[Compared, ...]], ...]:
+def rows_of(promise: str) -> list[tuple[str, tuple[Compared, ...]]]:
     """The sets that a promise is made of, each with its rows predicted."""
-    return tuple((one.name, one.compared()) for one in shipped_sets() if one.promise == promise)
+    return [(one.name, one.rows) for one in shipped_sets() if one.promise == promise]
 
 
 def named(bar: Bar) -> str:
@@ -77,7 +71,7 @@ def model_modules():
 def test_the_calibration_of_a_chip_is_a_handful_of_numbers():
     # but for the words of what it was fitted on, and for the spread between chips, which no row of one chip can fit
     num_numbers = len(fields(Calibration)) - 2 + len(fields(EnergyCosts))
-    num_rows = sum(len(one.measured) for one in shipped_sets())
+    num_rows = sum(len(one.rows) for one in shipped_sets())
     assert num_numbers <= 30
     assert num_rows > 50 * num_numbers
 

@@ -18,16 +18,17 @@ from dovetail.report.plain import versioned
 from dovetail.report.table import text_of
 from tests.e2e.conftest import ROOT
 from tests.e2e.test_reference import keys
+from tests.once import computed_once
 
 
 @pytest.fixture(scope="module")
 def study():
-    return ace_study()
+    return computed_once("ace-study", ace_study)
 
 
 @pytest.fixture(scope="module")
 def found():
-    return beyond()
+    return computed_once("beyond", beyond)
 
 
 def test_every_number_that_must_meet_the_papers_does(study):

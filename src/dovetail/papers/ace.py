@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from dovetail.comm.endpoint import Grant, network_bytes_per_s
 from dovetail.comm.endpoint.ace_engine import (
@@ -148,6 +149,7 @@ def _point(at: float, grant: Grant) -> Point:
     return Point(at=at, baseline_bytes_per_s=baseline, ace_bytes_per_s=ace)
 
 
+@cache  # the knees are on the grid
 def _engine_bytes_per_s(sram_bytes: float, num_fsms: int, shape: tuple[int, int, int] = (4, 4, 4)) -> float:
     design = AceDesign(sram_bytes=sram_bytes, num_fsms=num_fsms)
     return simulated_network_bytes_per_s(design, ace_torus(*shape, link_frac=LINK_FRAC), ACE_MEMORY_BYTES_PER_S)
@@ -180,7 +182,7 @@ def _trained(workload: AceWorkload, *, refits: bool) -> Trained:
         gradient_bytes=_gradient_bytes(work["ACE"]),
         all_to_all_bytes=workload.all_to_all_bytes,
         scaled=scaled,
-        unscaled=sweep(work, 1.0),
+        unscaled=scaled if scale == 1.0 else sweep(work, 1.0),
         by_link=redesigned(scaled, work, scale, AceDesign(sizing="link")),
         pooled=redesigned(scaled, work, scale, AceDesign(), is_partitioned=False),
         improved=sweep(work, scale, is_improved=True) if workload.all_to_all_bytes else None,

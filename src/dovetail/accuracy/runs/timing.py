@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from dovetail.accuracy.jobs import why_not
 from dovetail.accuracy.runs.jobs import PublishedRun, run_of
@@ -18,10 +19,14 @@ from dovetail.parallel.sharding import shard
 from dovetail.step.pipelines import check_schedule
 from dovetail.step.step import step_times
 from dovetail.workload.graph import Graph
+from dovetail.workload.layers import Sample
+from dovetail.workload.optimizer import Precision
 from dovetail.workload.training import training_graph
+from dovetail.workload.transformer import Transformer
 
 MICROBATCHES = (1, 2, 4, 8)  # tried where a publisher does not say which
 READ_OFF = "figure_approx"  # quality of rows that were read off a figure
+NUM_GRAPHS = 64  # kept: a publisher runs one model on many clusters
 UNSTATED = ("micro_batch",)  # what a row may lack and still be compared, apart from the complete ones
 
 
@@ -103,7 +108,12 @@ def _by_setting(runs: Iterable[PublishedRun]) -> list[list[PublishedRun]]:
 
 
 def _graph(run: PublishedRun) -> Graph:
-    return training_graph(run.model.forward(run.sample), run.precision)
+    return _graph_of(run.model, run.sample, run.precision)
+
+
+@lru_cache(maxsize=NUM_GRAPHS)
+def _graph_of(model: Transformer, sample: Sample, precision: Precision) -> Graph:
+    return training_graph(model.forward(sample), precision)
 
 
 def _check(run: PublishedRun, graph: Graph) -> None:

@@ -8,6 +8,7 @@ within a class the collective issued last.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -106,57 +107,65 @@ class ChunkNetwork:
 
     def advance(self, until_s: float) -> None:
         """Runs every event up to `until_s` and leaves the clock there."""
-        while self._events and self._events[0][0] <= until_s:
-            self._step()
-        self._move_clock(until_s)
+        self._run(until_s)
+        if self.is_active:
+            self.active_s += until_s - self.now_s
+        self.now_s = until_s
 
     def wait(self, name: str) -> None:
         """Runs until collective `name` has ended."""
-        while self.left.get(name, 0):
-            assert self._events, f"{name} waits for ever: {self.left[name]} chunks left at {self.now_s} s"
-            self._step()
+        if self.left.get(name, 0):
+            self._run(math.inf, name)
+            assert not self.left[name], f"{name} waits for ever: {self.left[name]} chunks left at {self.now_s} s"
 
     def drain(self) -> None:
         """Runs until nothing is left."""
-        while self._events:
-            self._step()
+        self._run(math.inf)
         assert not self.is_active, "chunks are stuck"
 
-    def _move_clock(self, to_s: float) -> None:
-        if self.is_active:
-            self.active_s += to_s - self.now_s
-        self.now_s = to_s
+    def _run(self, until_s: float, name: str | None = None) -> None:
+        """Every event up to `until_s`, or until collective `name` has ended: each a chunk at the end of a stage.
 
-    def _step(self) -> None:
-        at_s, _, chunk = heapq.heappop(self._events)
-        self.num_events += 1
-        if self._in_flight or self._pending:  # as `_move_clock`, of which there are millions here
-            self.active_s += at_s - self.now_s
-        self.now_s = at_s
-        done = chunk.route[chunk.stop]
-        crew = done.crew
-        self._crews[crew] += 1
-        waiting = self._for_crew[crew]
-        if waiting:
-            self._serve(waiting.popleft())
-        self._move_on(chunk, done.partition)
-
-    def _move_on(self, chunk: _Chunk, held: int) -> None:
-        """Out of a finished stage, into the next or out of the device."""
-        route = chunk.route
-        chunk.stop = at = chunk.stop + 1
-        if at == len(route):
-            self._leave(chunk, held)
-            return
-        wanted = route[at].partition
-        if wanted == held:
-            self._ask(chunk)
-        elif self._slots[wanted]:
-            self._slots[wanted] -= 1
-            self._release(held)
-            self._ask(chunk)
-        else:
-            self._for_slot[wanted].append(chunk)
+        There are millions of them, so what most chunks do is written out here, and only what few do is called.
+        """
+        events, crews, slots, left = self._events, self._crews, self._slots, self.left
+        for_crew, for_slot, pending, serve = self._for_crew, self._for_slot, self._pending, self._serve
+        pop = heapq.heappop
+        while events and events[0][0] <= until_s:
+            at_s, _, chunk = pop(events)
+            self.num_events += 1
+            self.active_s += at_s - self.now_s  # the chunk is in flight
+            self.now_s = at_s
+            route, at = chunk.route, chunk.stop
+            done = route[at]
+            held, waiting = done.partition, for_crew[done.crew]
+            if waiting:
+                other = waiting.popleft()
+                serve(other, other.route[other.stop])
+            else:
+                crews[done.crew] += 1
+            chunk.stop = at = at + 1
+            if at == len(route):
+                self._leave(chunk, held)
+                if chunk.collective.name == name and not left[name]:
+                    return
+                continue
+            stop = route[at]
+            wanted = stop.partition
+            if wanted != held:
+                if not slots[wanted]:
+                    for_slot[wanted].append(chunk)
+                    continue
+                slots[wanted] -= 1
+                if pending or for_slot[held]:
+                    self._release(held)
+                else:
+                    slots[held] += 1
+            if crews[stop.crew]:
+                crews[stop.crew] -= 1
+                serve(chunk, stop)
+            else:
+                for_crew[stop.crew].append(chunk)
 
     def _leave(self, chunk: _Chunk, held: int) -> None:
         self._in_flight -= 1
@@ -195,15 +204,15 @@ class ChunkNetwork:
             self._ask(_Chunk(collective, collective.route))
 
     def _ask(self, chunk: _Chunk) -> None:
-        crew = chunk.route[chunk.stop].crew
-        if self._crews[crew]:
-            self._serve(chunk)
-        else:
-            self._for_crew[crew].append(chunk)
-
-    def _serve(self, chunk: _Chunk) -> None:
         stop = chunk.route[chunk.stop]
-        self._crews[stop.crew] -= 1
+        if self._crews[stop.crew]:
+            self._crews[stop.crew] -= 1
+            self._serve(chunk, stop)
+        else:
+            self._for_crew[stop.crew].append(chunk)
+
+    def _serve(self, chunk: _Chunk, stop: Stop) -> None:
+        """By a worker that was taken from its crew for it."""
         start_s = end_s = self.now_s
         free_s, busy_s, does_stream = self._free_s, self.busy_s, stop.does_stream
         for server, hold_s in stop.holds:
@@ -216,5 +225,5 @@ class ChunkNetwork:
             busy_s[server] += hold_s
             if self.does_record:
                 self.spans.append((server, until_s - hold_s, until_s))
-        self._sequence += 1
-        heapq.heappush(self._events, (end_s + stop.delay_s, self._sequence, chunk))
+        self._sequence = sequence = self._sequence + 1
+        heapq.heappush(self._events, (end_s + stop.delay_s, sequence, chunk))

@@ -19,7 +19,6 @@ from dovetail.step.one_device.shared_chip import (
     ahead,
     due,
     hbm_left_frac,
-    speed_beside_frac,
     static_share,
 )
 
@@ -47,7 +46,7 @@ class _Transfer:
     load: Load
     deadline: int
     left_s: float
-    done_s: float = 0.0  # when its last byte has arrived, once it is sent
+    alone_rate_frac: float  # of full link rate, while compute stands still
 
 
 @dataclass(slots=True)
@@ -58,25 +57,23 @@ class _Chip:
     arbitration: str
     due: Due
     coming: Callable[[], Ahead]  # asked by arbiters that look ahead alone
-    share: tuple[float, Cores]
+    alone_rates_frac: dict[str, float]  # of every load, while compute stands still
     now_s: float = 0.0
     blocking_s: float = 0.0
     position: int = 0
-    step_left_s: float = 0.0
     queue: list[_Transfer] = field(default_factory=list)
     arriving: dict[str, float] = field(default_factory=dict)
 
-    def run(self, step: Step) -> None:
-        """Waits, computes and issues."""
+    def run(self, step: Step, alone_speed_frac: float) -> None:
+        """Waits, computes and issues; `alone_speed_frac` is the step's where no collective is under way."""
         for name in step.waits:
             self._wait(name)
-        self.step_left_s = step.compute_s
-        while self.step_left_s > 0:
-            self._compute(step)
+        if step.compute_s > 0:
+            self._compute(step, alone_speed_frac)
         for name in step.issues:
             load = self.loads[name]
             deadline = self.due.deadline(name, self.position)
-            self.queue.append(_Transfer(name, load, deadline, load.link_s))
+            self.queue.append(_Transfer(name, load, deadline, load.link_s, self.alone_rates_frac[name]))
         if step.issues:
             self.queue.sort(key=lambda transfer: transfer.deadline)
         self.position += 1
@@ -85,50 +82,43 @@ class _Chip:
         """Lets collectives have the chip until `name` has arrived."""
         start_s = self.now_s
         while any(transfer.name == name for transfer in self.queue):
-            self._send(self.queue[0].left_s / self._alone_rate_frac(), self._alone_rate_frac())
+            first = self.queue[0]
+            self._send(first.left_s / first.alone_rate_frac, first.alone_rate_frac)
         gap_s = self.arriving.get(name, 0.0) - self.now_s
         while gap_s > 0 and self.queue:
-            rate_frac = self._alone_rate_frac()
-            self._send(min(gap_s, self.queue[0].left_s / rate_frac), rate_frac)
+            first = self.queue[0]
+            self._send(min(gap_s, first.left_s / first.alone_rate_frac), first.alone_rate_frac)
             gap_s = self.arriving[name] - self.now_s
         self.now_s += max(0.0, gap_s)
         self.blocking_s += self.now_s - start_s
 
-    def _alone_rate_frac(self) -> float:
-        load = self.queue[0].load
-        if self.arbitration != STATIC:
-            return load.most_rate_frac
-        hbm, cores = self.share
-        needs = ((hbm, load.hbm_frac), (cores.frac, load.core_frac))
-        return min((1.0, *(share / need for share, need in needs if need > 0)))
-
-    def _compute(self, step: Step) -> None:
-        """Until the row or the first collective ends."""
-        if not self.queue:
-            speed = step.speed_frac(1 - self.share[0], self.share[1])
-            self.now_s += self.step_left_s / speed
-            self.step_left_s = 0.0
-            return
-        rate_frac, speed = self._rates_frac(step)
-        span_s = self.step_left_s / speed
-        if rate_frac > 0:
-            span_s = min(span_s, self.queue[0].left_s / rate_frac)
-        self.step_left_s -= span_s * speed
-        if self.step_left_s < DONE_TOLERANCE:
-            self.step_left_s = 0.0
-        self._send(span_s, rate_frac)
+    def _compute(self, step: Step, alone_speed_frac: float) -> None:
+        """Until the row ends, from the end of one collective to that of the next."""
+        left_s, queue, is_static = step.compute_s, self.queue, self.arbitration == STATIC
+        while left_s > 0 and queue:
+            first = queue[0]
+            # compute has the same share whether or not a collective uses its own
+            rate_frac, speed = (first.alone_rate_frac, alone_speed_frac) if is_static else self._rates_frac(step)
+            span_s = left_s / speed
+            if rate_frac > 0:
+                sent_s = first.left_s / rate_frac
+                if sent_s < span_s:
+                    span_s = sent_s
+            left_s -= span_s * speed
+            if left_s < DONE_TOLERANCE:
+                left_s = 0.0
+            self._send(span_s, rate_frac)
+        if left_s > 0:
+            self.now_s += left_s / alone_speed_frac
 
     def _rates_frac(self, step: Step) -> tuple[float, float]:
         """(share of full link rate, share of full compute speed) of the collective in front and of `step`."""
         load = self.queue[0].load
-        if self.arbitration == STATIC:
-            hbm, cores = self.share
-            return self._alone_rate_frac(), step.speed_frac(1 - hbm, cores)
         outlook = Outlook(step=step, load=load, worth=self._worth)
         rate_frac = ARBITERS[self.arbitration](outlook)
         left_frac = hbm_left_frac(step, load, rate_frac)
         had_frac = min(rate_frac, (1 - left_frac) / load.hbm_frac) if load.hbm_frac else rate_frac
-        return had_frac, speed_beside_frac(step, load, rate_frac)
+        return had_frac, step.speed_frac(left_frac, load.cores)
 
     def _send(self, span_s: float, rate_frac: float) -> None:
         first = self.queue[0]
@@ -160,6 +150,14 @@ class _Chip:
         return False
 
 
+def _alone_rate_frac(load: Load, arbitration: str, share: tuple[float, Cores]) -> float:
+    if arbitration != STATIC:
+        return load.most_rate_frac
+    hbm, cores = share
+    needs = ((hbm, load.hbm_frac), (cores.frac, load.core_frac))
+    return min((1.0, *(share / need for share, need in needs if need > 0)))
+
+
 def shared_iteration(
     steps: tuple[Step, ...], loads: dict[str, Load], arbitration: str, feed_frac: float = 1.0
 ) -> SharedIteration:
@@ -175,12 +173,19 @@ def shared_iteration(
         return SharedIteration(iteration_s=alone_s, alone_s=alone_s, blocking_s=0.0)
     share = static_share(loads, feed_frac) if arbitration == STATIC else (0.0, Cores())
     coming = cache(lambda: ahead(steps, loads, NUM_ITERATIONS))
-    chip = _Chip(loads=loads, arbitration=arbitration, due=due(steps * NUM_ITERATIONS), coming=coming, share=share)
+    chip = _Chip(
+        loads=loads,
+        arbitration=arbitration,
+        due=due(steps * NUM_ITERATIONS),
+        coming=coming,
+        alone_rates_frac={name: _alone_rate_frac(load, arbitration, share) for name, load in loads.items()},
+    )
+    timed = [(step, step.speed_frac(1 - share[0], share[1])) for step in steps]
     start_s = start_waiting_s = 0.0
     for _ in range(NUM_ITERATIONS):
         start_s, start_waiting_s = chip.now_s, chip.blocking_s
-        for step in steps:
-            chip.run(step)
+        for step, alone_speed_frac in timed:
+            chip.run(step, alone_speed_frac)
     return SharedIteration(
         iteration_s=chip.now_s - start_s, alone_s=alone_s, blocking_s=chip.blocking_s - start_waiting_s
     )
