@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from dovetail.errors import InvalidInput
+from dovetail.hardware.clusters import clusters
 from dovetail.parallel.block_memory import kept_bytes
 from dovetail.parallel.memory import moments, stage_memories
 from dovetail.parallel.plan import Plan
 from dovetail.parallel.sharding import executed_flop, shard
+from dovetail.report.launchers.frameworks import launchers
 from dovetail.workload.checkpoint_policies import TENSORS, canonical, checkpoint_policies, places_of
 from dovetail.workload.experts import Experts
 from dovetail.workload.graph import Block, Graph, Phase
@@ -18,6 +20,7 @@ from dovetail.workload.optimizer import Precision
 from dovetail.workload.rematerialisation import rematerialised
 from dovetail.workload.training import training_graph
 from dovetail.workload.transformer import Transformer
+from dovetail.workload.workload import Workload
 
 TOKENS, HIDDEN, QUERIES, KEYS, FFN, HEADS, LAYERS = 64, 64, 128, 32, 256, 4, 3
 BF16, STATISTIC = 2, 4
@@ -179,3 +182,22 @@ def test_recompute_rows_of_a_layer_are_only_those_of_its_policy() -> None:
     names = {n for n, phase in zip(block.ops.names, block.ops.phase, strict=True) if phase == Phase.RECOMPUTE}
     assert "attention:again" in names
     assert "ffn_up:again" not in names
+
+
+def test_a_launch_of_maxtext_carries_a_policy_tensor_by_tensor() -> None:
+    workload = Workload(model=models["llama3-8b"](), global_batch=24, seq=8192, kernels="compiled")
+    cluster = clusters["tpu-v6e-pod"].build(8)
+    said = {
+        "nothing_saveable": {"remat_policy=full"},
+        "minimal_offloaded": {"remat_policy=minimal_offloaded"},
+        "decoder_layer_input=offload,out_proj=device": {
+            "remat_policy=custom",
+            "decoder_layer_input=offload",
+            "out_proj=device",
+        },
+    }
+    for policy, words in said.items():
+        plan = Plan(data_parallel=8, zero_stage=3, microbatch=3, recompute=(policy,), framework="maxtext")
+        launch = launchers["maxtext"](workload, cluster, plan)
+        assert words <= set(launch.words)
+        assert not [one for one in launch.missing if "recompute" in one.what]

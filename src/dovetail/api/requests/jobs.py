@@ -187,7 +187,7 @@ class PlanRequest(Request, of=plan):
 def launch(
     spec: SpecOfJob = "",
     *,
-    framework: Annotated["str", Option("megatron-lm, torchtitan or deepspeed.", "NAME")] = "",
+    framework: Annotated["str", Option("megatron-lm, torchtitan, deepspeed or maxtext.", "NAME")] = "",
     model: Model = "",
     cluster: Cluster = "",
     devices: Devices = None,
@@ -197,7 +197,7 @@ def launch(
     compute: Annotated["str | None", COMPUTE] = None,
     headroom: Headroom = None,
 ) -> "LaunchScript":
-    """What starts a plan with a training framework: megatron-lm, torchtitan or deepspeed.
+    """What starts a plan with a training framework: megatron-lm, torchtitan, deepspeed or maxtext.
 
     The other arguments are those of `simulate`. What the framework has no words for is named: not expressed.
     """

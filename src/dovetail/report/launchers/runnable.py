@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dovetail.errors import DovetailError
-from dovetail.hardware.heterogeneous import AnyCluster
+from dovetail.hardware.heterogeneous import AnyCluster, chips_of
 from dovetail.parallel.plan import Plan
 from dovetail.report.launchers.frameworks import launchers
 from dovetail.report.launchers.kept_to import options
@@ -16,6 +16,7 @@ from dovetail.report.launchers.launch import Launch
 from dovetail.report.launchers.nearest import Cost, costs, nearest
 from dovetail.workload.workload import Workload
 
+OF_TPUS = ("maxtext",)
 MAX_CHARS = 120  # of one choice that is not expressed
 
 
@@ -37,9 +38,14 @@ class Runnable:
 
 
 def runnable(workload: Workload, cluster: AnyCluster, plan: Plan, *, is_costed: bool = False) -> tuple[Runnable, ...]:
-    """One answer for each framework that there is a launcher for; `is_costed` evaluates what each would run."""
+    """One answer for each framework that there is a launcher for; `is_costed` evaluates what each would run.
+
+    Frameworks of TPUs are not asked about GPUs, where few run them and none of these figures was checked.
+    """
     ask = _costed if is_costed else _asked
-    return tuple(ask(name, workload, cluster, plan) for name in launchers.names())
+    is_tpu = all(chip.vendor == "Google" for chip in chips_of(cluster))
+    names = (name for name in launchers.names() if is_tpu or name not in OF_TPUS)
+    return tuple(ask(name, workload, cluster, plan) for name in names)
 
 
 def _asked(name: str, workload: Workload, cluster: AnyCluster, plan: Plan) -> Runnable:

@@ -46,6 +46,9 @@ optimizers.register("adafactor")(
             "torchtitan": NotOffered(
                 why="it updates with Adam or AdamW", source="torchtitan/components/optimizer.py, optimizer_classes"
             ),
+            "maxtext": NotOffered(
+                why="it updates with AdamW, Adam of Pax or SGD", source="MaxText/optimizers.py, opt_type"
+            ),
             "deepspeed": LaunchName(
                 name="Adafactor",
                 source="deepspeed/runtime/engine.py: any class of torch.optim goes by its name; PyTorch 2.5 has it",

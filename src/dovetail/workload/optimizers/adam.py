@@ -25,6 +25,7 @@ optimizers.register("adam")(
                 can_offload=True,
             ),
             "torchtitan": LaunchName(name="AdamW", source="torchtitan/components/optimizer.py, optimizer.name"),
+            "maxtext": LaunchName(name="adamw", source="MaxText/optimizers.py, opt_type", can_offload=True),
             "deepspeed": LaunchName(name="adam", source="deepspeed/runtime/config.py, ADAM_OPTIMIZER"),
             "megatron-deepspeed": LaunchName(
                 name="adam", source="Megatron-DeepSpeed, megatron/arguments.py, --optimizer"

@@ -32,6 +32,9 @@ optimizers.register("adam8bit")(
             "torchtitan": NotOffered(
                 why="it updates with Adam or AdamW", source="torchtitan/components/optimizer.py, optimizer_classes"
             ),
+            "maxtext": NotOffered(
+                why="it updates with AdamW, Adam of Pax or SGD", source="MaxText/optimizers.py, opt_type"
+            ),
             "deepspeed": NotOffered(
                 why="bitsandbytes' optimizer is handed to deepspeed.initialize by one's own script",
                 source="deepspeed/runtime/config.py, DEEPSPEED_OPTIMIZERS",

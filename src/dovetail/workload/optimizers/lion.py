@@ -23,6 +23,9 @@ optimizers.register("lion")(
             "torchtitan": NotOffered(
                 why="it updates with Adam or AdamW", source="torchtitan/components/optimizer.py, optimizer_classes"
             ),
+            "maxtext": NotOffered(
+                why="it updates with AdamW, Adam of Pax or SGD", source="MaxText/optimizers.py, opt_type"
+            ),
             "deepspeed": LaunchName(name="lion", source="deepspeed/runtime/config.py, LION_OPTIMIZER"),
             "megatron-deepspeed": NotOffered(
                 why="it updates with Adam or SGD", source="Megatron-DeepSpeed, megatron/arguments.py, --optimizer"

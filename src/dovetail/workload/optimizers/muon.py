@@ -60,6 +60,9 @@ optimizers.register("muon")(
             "torchtitan": NotOffered(
                 why="it updates with Adam or AdamW", source="torchtitan/components/optimizer.py, optimizer_classes"
             ),
+            "maxtext": NotOffered(
+                why="it updates with AdamW, Adam of Pax or SGD", source="MaxText/optimizers.py, opt_type"
+            ),
             "deepspeed": LaunchName(name="muon", source="deepspeed/runtime/config.py, MUON_OPTIMIZER"),
             "megatron-deepspeed": NotOffered(
                 why="it updates with Adam or SGD", source="Megatron-DeepSpeed, megatron/arguments.py, --optimizer"

@@ -16,6 +16,7 @@ optimizers.register("sgd")(
             "torchtitan": NotOffered(
                 why="it updates with Adam or AdamW", source="torchtitan/components/optimizer.py, optimizer_classes"
             ),
+            "maxtext": LaunchName(name="sgd", source="MaxText/optimizers.py, opt_type"),
             "deepspeed": LaunchName(
                 name="SGD", source="deepspeed/runtime/engine.py: any class of torch.optim goes by its name"
             ),
