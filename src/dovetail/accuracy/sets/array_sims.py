@@ -192,7 +192,8 @@ def _filled(table: Measurements, columns: tuple[str, ...]) -> BoolArray:
 
 def _scale_sim_rows(table: Measurements) -> BoolArray:
     flows = np.array([word.partition(" ")[0].lower() in _FLOWS for word in table.words("dataflow")])
-    return (_filled(table, _PRODUCT) | _filled(table, _IMAGE)) & _filled(table, (*_ARRAY, "stall_cycles")) & flows
+    has_shape = _filled(table, _PRODUCT) | _filled(table, _IMAGE)
+    return np.asarray(has_shape & _filled(table, (*_ARRAY, "stall_cycles")) & flows)
 
 
 def _zigzag_rows(table: Measurements) -> BoolArray:

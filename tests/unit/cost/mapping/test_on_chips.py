@@ -128,8 +128,7 @@ def test_vector_memory_feeds_the_arrays_and_the_shared_sram_feeds_it():
 
 
 def test_operands_that_lanes_convert_take_their_slots_at_every_visit_after_the_product():
-    given = {"conversion_slots": 8.0, "conversion_result_slots": 12.0}
-    chip = array("weight", vector_flop_per_s=2e12, **given)
+    chip = array("weight", vector_flop_per_s=2e12, conversion_slots=8.0, conversion_result_slots=12.0)
     fp16 = TensorUnits(
         num_units=1, num_rows=16, num_cols=8, tiling=chip.tensor.tiling, rates=(("fp16", RATE),), converted=("fp16",)
     )
