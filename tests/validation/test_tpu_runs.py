@@ -1,4 +1,4 @@
-"""Does what ran on TPUs fit? Published steps of MaxText, v4 to v6e; their peaks were not published, only that they ran."""
+"""Does what ran on TPUs fit? Published steps of MaxText, v4 to v6e: of their peaks it is known only that they ran."""
 
 from __future__ import annotations
 
