@@ -9,7 +9,7 @@ from dovetail.parallel.frameworks import Framework, frameworks
 # reads it, and reduce-scatters each gradient as the product left it. Gradients take the dtype of their parameters.
 # Estimates, chosen with 16 runs in view of which only that they fit is known: that two weights are gathered at a time,
 # of which one is a layer's (no dump of buffers was read); and that logits and their gradient are in the compute dtype.
-# For the latter base.yml of 2024 says logits_dot_in_fp32: true, and with fp32 logits Llama 3 70B would not fit 128 v6e.
+# For the latter base.yml of 2024 says logits_dot_in_fp32: true; with fp32 logits Llama 3 70B would not fit 128 v6e.
 frameworks.register("maxtext")(
     Framework(
         summary="MaxText on XLA: buffers laid out by the compiler, weights gathered one by one",
