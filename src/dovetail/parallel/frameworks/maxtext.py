@@ -6,11 +6,10 @@ from dovetail.parallel.frameworks import Framework, frameworks
 
 # XLA assigns every buffer an offset when it compiles, within HBM less its own reserve (XLA, hlo buffer assignment), so
 # nothing is held beside what is in use. Parameters are sharded arrays: the partitioner gathers each where a product
-# reads it, in the product's dtype, and reduce-scatters each gradient as the product left it; the scheduler of overlap
-# (latency hiding) starts the next gather early as long as its memory limit is kept, and not over the end of a layer,
-# which is one turn of a loop (scan_layers). Gradients take the dtype of their parameters (weight_dtype).
-# The loss reads logits in the compute dtype, widens them in registers, and leaves their gradient in that dtype too
-# (max_utils.cross_entropy_with_logits; logits_dot_in_fp32: false in the recipes).
+# reads it, and reduce-scatters each gradient as the product left it. Gradients take the dtype of their parameters.
+# Estimates, chosen with 16 runs in view of which only that they fit is known: that two weights are gathered at a time,
+# of which one is a layer's (no dump of buffers was read); and that logits and their gradient are in the compute dtype.
+# For the latter base.yml of 2024 says logits_dot_in_fp32: true; with fp32 logits Llama 3 70B would not fit 128 v6e.
 frameworks.register("maxtext")(
     Framework(
         summary="MaxText on XLA: buffers laid out by the compiler, weights gathered one by one",
