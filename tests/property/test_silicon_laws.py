@@ -43,6 +43,10 @@ def inventories(draw: st.DrawFn) -> Inventory:
         num_link_lanes=count(128),
         num_pcie_lanes=count(32, 1),
         has_spare_cores=count(1),
+        accumulator_bytes=count(1_000_000),
+        vector_memory_bytes=count(64) * MEBI,
+        vector_memory_bytes_per_clock=count(65_536),
+        sram_bytes_per_clock=count(65_536),
     )
 
 

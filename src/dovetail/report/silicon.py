@@ -22,6 +22,7 @@ _LABELS = {
     "control": "control of the cores",
     "register": "register files",
     "buffer": "core buffers",
+    "vector_memory": "vector memory",
     "sram": "shared SRAM",
     "noc": "network on chip",
     "hbm": "HBM",

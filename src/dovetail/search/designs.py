@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 
 from dovetail.cost.area import Area, silicon
-from dovetail.cost.inventory import Inventory, inventory
+from dovetail.cost.inventory import ACCUMULATOR_BYTES, Inventory, inventory
 from dovetail.cost.price import HBM_USD_PER_BYTE, packaged_usd
 from dovetail.cost.tdp import busy_power
 from dovetail.errors import InvalidInput, NotModelled
@@ -127,7 +127,22 @@ def _inventories(base: Chip, column: dict[str, FloatArray]) -> Inventory:
         num_schedulers=num_schedulers(base, column["num_tensor"], num_vector) * num_vector * built,
         register_bytes=num_lanes * register_bytes_per_lane(base),
         buffer_bytes=_buffer_bytes(base, column) * built,
+        **memories_of_cores(base, column),
     )
+
+
+def memories_of_cores(base: Chip, column: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """What `inventory` counts of memories that come with the cores of each `template_chip`."""
+    own, num_vector, num_tensor = inventory(base), base.vector.num_units, base.tensor.num_units
+    num_macs = num_tensor * base.tensor.num_rows * base.tensor.num_cols
+    more = column["num_vector"] / num_vector
+    holds_frac = column["num_tensor"] * column["num_rows"] * column["num_cols"] / num_macs
+    holds_results = "output" in base.tensor.tiling.stationary
+    return {
+        "vector_memory_bytes": own.vector_memory_bytes * more,
+        "vector_memory_bytes_per_clock": own.vector_memory_bytes_per_clock * more,
+        "accumulator_bytes": (ACCUMULATOR_BYTES * num_macs * built_ratio(base) if holds_results else 0.0) * holds_frac,
+    }
 
 
 def _buffer_bytes(base: Chip, column: dict[str, FloatArray]) -> FloatArray:
@@ -137,7 +152,7 @@ def _buffer_bytes(base: Chip, column: dict[str, FloatArray]) -> FloatArray:
     if base.die.buffered_units == "tensor":
         num_macs = base.tensor.num_rows * base.tensor.num_cols
         return num_tensor * base.core_buffer_bytes * column["num_rows"] * column["num_cols"] / num_macs
-    if base.die.buffered_units == "vector":
+    if base.die.buffered_units == "vector" and base.vector_memory is None:
         return accumulators + num_vector * base.core_buffer_bytes
     return accumulators
 

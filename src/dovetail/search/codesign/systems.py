@@ -20,7 +20,7 @@ from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoint_coded
 from dovetail.hardware.memory import Memory
 from dovetail.hardware.template import Design, design_of, num_schedulers, register_bytes_per_lane, template_chip
-from dovetail.search.designs import built_ratio, check_area_model
+from dovetail.search.designs import built_ratio, check_area_model, memories_of_cores
 from dovetail.step.work import ChipRows, chip_rows
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, MEGA
 from dovetail.workload.graph import FloatArray, IntArray
@@ -215,7 +215,8 @@ def _inventories(base: Chip, systems: Columns) -> Inventory:
     built = built_ratio(base)
     num_lanes = num_vector * systems["num_lanes"] * built
     is_own, clock_hz = has_own_buffers(base), systems["clock_mhz"] * MEGA
-    buffer_bytes = core_buffer_bytes(systems) if is_own else 0.0 * num_tensor
+    own_bytes = base.tensor.buffer_bytes * systems["num_cols"] / base.tensor.num_cols
+    buffer_bytes = core_buffer_bytes(systems) if is_own else own_bytes
     hbm_bytes_per_s = systems["hbm_stacks"] * _stack_bytes_per_s(base)
     crossing = np.full(len(num_tensor), _sram_bytes_per_clock(base)) if is_own else hbm_bytes_per_s / clock_hz
     parts = inventory(template)
@@ -234,6 +235,8 @@ def _inventories(base: Chip, systems: Columns) -> Inventory:
         num_link_lanes=_num_link_lanes(base, systems["link_gb_per_s"] * GIGA),
         endpoint_mm2=endpoint_mm2,
         endpoint_w=endpoint_w,
+        sram_bytes_per_clock=np.full(len(num_tensor), _sram_bytes_per_clock(base)),
+        **memories_of_cores(base, systems),
     )
 
 
