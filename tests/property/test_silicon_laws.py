@@ -15,7 +15,12 @@ from dovetail.cost.price import packaged_usd
 from dovetail.units import GIGA, KIBI, MEBI, NANO
 
 # what is counted over the whole package, so that two packages side by side have twice of it
-COUNTED = [f.name for f in fields(Inventory) if f.name.startswith("num_") or "bytes" in f.name]
+# (slices of a memory are a part of it that is counted already)
+COUNTED = [
+    f.name
+    for f in fields(Inventory)
+    if f.name.startswith("num_") or ("bytes" in f.name and not f.name.endswith("_slice_bytes"))
+]
 COMPONENT = [name for name in COUNTED if name not in ("num_dies", "num_io_dies")]
 
 

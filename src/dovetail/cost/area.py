@@ -8,11 +8,11 @@ import numpy as np
 
 from dovetail.cost.inventory import Inventory
 from dovetail.cost.node import Amount, node
+from dovetail.hardware.part_energy import MULTIPLIER_FRAC
 from dovetail.units import BITS_PER_BYTE, KIBI, MEBI, MICRO, MILLI, NANO
 
 # All at 7 nm unless said otherwise; a constant read from one real die carries what surrounds the bare circuit there.
 MAC_MM2 = 14 / 128**2  # TPU v4i: a 128x128 bf16 array is 14 mm2 (AccelForge, from Jouppi et al., ISCA 2021, fig. 6)
-MULTIPLIER_FRAC = 0.21 / (0.21 + 0.38)  # of a MAC, by energy: bf16 multiply, fp32 add (ISCA 2021 table 2, recalled)
 N6_TRANSISTORS_PER_MM2 = 114.2 / MICRO  # LLMCompass cost model
 N7_OVER_N6 = 1.18  # TSMC: N6 is 18 % denser
 LANE_MM2 = 134_070 / N6_TRANSISTORS_PER_MM2 * N7_OVER_N6  # fp32 unit, transistors (LLMCompass cost model)
@@ -21,7 +21,7 @@ REGISTER_MM2_PER_BYTE = 41.4 / (32 * MEBI)  # A100: 128 x 256 KiB on 41.4 mm2 (D
 BUFFER_MM2_PER_BYTE = 30.0 / (24 * MEBI)  # A100: 128 x 192 KiB of L1 on 30 mm2 (DeepFlow, die photograph)
 # A memory takes area for what it holds and for what its ports deliver in a clock; wide ports are banks, each with its
 # decoders and sense amplifiers. Both constants from two memories of unlike width, as (bytes, bytes a clock, mm2): CMEM
-# of the TPU v4i at 2048 GB/s and 1.05 GHz (AccelForge, from ISCA 2021, fig. 6), and one of 128 L1 of the A100 (DeepFlow).
+# of the TPU v4i at 2048 GB/s and 1.05 GHz (AccelForge, from ISCA 2021, fig. 6), and an L1 of the A100 (DeepFlow).
 _CMEM, _L1 = (128 * MEBI, 2048 / 1.05, 112.0), (192 * KIBI, 128, 30.0 / 128)
 _L1_OF_CMEM = _L1[0] / _CMEM[0]
 PORT_MM2_PER_BYTE = (_L1[2] - _L1_OF_CMEM * _CMEM[2]) / (_L1[1] - _L1_OF_CMEM * _CMEM[1])  # style: for a byte a clock

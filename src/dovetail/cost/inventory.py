@@ -9,11 +9,12 @@ from dovetail.cost.node import Amount
 from dovetail.errors import NotModelled
 from dovetail.hardware.chip import Chip, TensorUnits
 from dovetail.hardware.die import HBM_GENERATIONS
+from dovetail.hardware.part_energy import slice_bytes
 
 # Bits that a multiplier multiplies, the hidden one included.
 SIGNIFICAND = {"fp32": 24, "tf32": 11, "fp16": 11, "bf16": 8, "int8": 8, "fp8": 4, "fp4": 2}
 BF16_PRODUCT = SIGNIFICAND["bf16"] ** 2
-# Two places on a line are a third of it apart on average. Few cores have the shared memory beside them along their whole
+# Two places on a line are a third of it apart on average. Few cores have the shared memory beside them along all their
 # length, so wires run along one axis; a GPU's many cores reach every slice of a cache, so they run along both.
 ONE_AXIS, BOTH_AXES = 1 / 3, 2 / 3
 
@@ -26,7 +27,8 @@ class Inventory:
     accumulator of its own. Every memory is in one field: `register_bytes` of lanes, `accumulator_bytes` inside arrays
     that hold their results, `buffer_bytes` of cores with the arrays' own, `vector_memory_bytes` and `sram_bytes`. Of
     the last two, `.._bytes_per_clock` are what their ports deliver. `noc_bytes_per_clock` is what crosses the die, over
-    `crossed_frac` of its side.
+    `crossed_frac` of its side. `.._slice_bytes` are the part of a memory that an access goes to, 0 for all of it:
+    vector memory is cut into slices beside the lanes, and so is a shared SRAM that is the cores' own buffers.
     """
 
     node_m: Amount
@@ -54,6 +56,8 @@ class Inventory:
     vector_memory_bytes_per_clock: Amount = 0.0
     sram_bytes_per_clock: Amount = 0.0
     crossed_frac: Amount = ONE_AXIS
+    sram_slice_bytes: Amount = 0.0
+    vector_memory_slice_bytes: Amount = 0.0
 
 
 DOT_PRODUCT_ADDER_FRAC = 0.5  # estimate: products added in a tree share one alignment and one rounding
@@ -114,6 +118,10 @@ def inventory(chip: Chip) -> Inventory:
         vector_memory_bytes_per_clock=memory_bytes_per_s / chip.clock_hz * built,
         sram_bytes_per_clock=chip.sram.bandwidth_bytes_per_s / chip.clock_hz,
         crossed_frac=BOTH_AXES if die.has_dot_products else ONE_AXIS,
+        sram_slice_bytes=float(slice_bytes(chip.sram.capacity_bytes, vector.num_units))
+        if die.buffered_units == "none"
+        else 0.0,
+        vector_memory_slice_bytes=float(slice_bytes(memory_bytes, vector.num_units)),
     )
 
 

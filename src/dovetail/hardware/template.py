@@ -36,8 +36,8 @@ def template_chip(base: Chip, design: Design) -> Chip:
 
     What belongs to a core grows with it. A vector core has the base's registers per lane and its share of vector
     memory; an array has accumulators for its columns, and a buffer of its own for its multipliers where the base's have
-    one; where the shared SRAM is the cores' own buffers, it is cut into as many as there are vector cores. So the base's
-    own cores give the base.
+    one; where the shared SRAM is the cores' own buffers, it is cut into as many as there are vector cores. So the
+    base's own cores give the base.
     """
     own, tensor, vector = base.die, base.tensor, base.vector
     num_macs = design.num_rows * design.num_cols
