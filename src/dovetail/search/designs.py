@@ -138,11 +138,11 @@ def _inventories(base: Chip, column: dict[str, FloatArray]) -> Inventory:
         num_schedulers=num_schedulers(base, column["num_tensor"], num_vector) * num_vector * built,
         register_bytes=num_lanes * register_bytes_per_lane(base),
         buffer_bytes=_buffer_bytes(base, column) * built,
-        **memories_of_cores(base, column, base.sram.capacity_bytes),
+        **parts_of_cores(base, column, base.sram.capacity_bytes),
     )
 
 
-def memories_of_cores(
+def parts_of_cores(
     base: Chip, column: Mapping[str, FloatArray], sram_bytes: float | FloatArray
 ) -> dict[str, FloatArray]:
     """What `inventory` counts of memories that come with the cores of each `template_chip`."""

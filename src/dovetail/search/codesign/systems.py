@@ -21,7 +21,7 @@ from dovetail.hardware.endpoints import endpoint_coded
 from dovetail.hardware.memory import Memory
 from dovetail.hardware.part_energy import HBM_J_PER_BYTE
 from dovetail.hardware.template import Design, design_of, num_schedulers, register_bytes_per_lane, template_chip
-from dovetail.search.designs import built_ratio, check_area_model, memories_of_cores
+from dovetail.search.designs import built_ratio, check_area_model, parts_of_cores
 from dovetail.step.work import ChipRows, chip_rows
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, MEGA
 from dovetail.workload.graph import FloatArray, IntArray
@@ -248,7 +248,7 @@ def _inventories(base: Chip, systems: Columns) -> Inventory:
         endpoint_mm2=endpoint_mm2,
         endpoint_w=endpoint_w,
         sram_bytes_per_clock=np.full(len(num_tensor), _sram_bytes_per_clock(base)),
-        **memories_of_cores(base, systems, systems["sram_mib"] * MEBI),
+        **parts_of_cores(base, systems, systems["sram_mib"] * MEBI),
     )
 
 
