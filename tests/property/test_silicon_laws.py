@@ -15,7 +15,12 @@ from dovetail.cost.price import packaged_usd
 from dovetail.units import GIGA, KIBI, MEBI, NANO
 
 # what is counted over the whole package, so that two packages side by side have twice of it
-COUNTED = [f.name for f in fields(Inventory) if f.name.startswith("num_") or "bytes" in f.name]
+# (slices of a memory are a part of it that is counted already)
+COUNTED = [
+    f.name
+    for f in fields(Inventory)
+    if f.name.startswith("num_") or ("bytes" in f.name and not f.name.endswith("_slice_bytes"))
+]
 COMPONENT = [name for name in COUNTED if name not in ("num_dies", "num_io_dies")]
 
 
@@ -43,6 +48,10 @@ def inventories(draw: st.DrawFn) -> Inventory:
         num_link_lanes=count(128),
         num_pcie_lanes=count(32, 1),
         has_spare_cores=count(1),
+        accumulator_bytes=count(1_000_000),
+        vector_memory_bytes=count(64) * MEBI,
+        vector_memory_bytes_per_clock=count(65_536),
+        sram_bytes_per_clock=count(65_536),
     )
 
 

@@ -8,18 +8,27 @@ import numpy as np
 
 from dovetail.cost.inventory import Inventory
 from dovetail.cost.node import Amount, node
-from dovetail.units import BITS_PER_BYTE, MEBI, MICRO, MILLI, NANO
+from dovetail.hardware.part_energy import MULTIPLIER_FRAC
+from dovetail.units import BITS_PER_BYTE, KIBI, MEBI, MICRO, MILLI, NANO
 
 # All at 7 nm unless said otherwise; a constant read from one real die carries what surrounds the bare circuit there.
 MAC_MM2 = 14 / 128**2  # TPU v4i: a 128x128 bf16 array is 14 mm2 (AccelForge, from Jouppi et al., ISCA 2021, fig. 6)
-MULTIPLIER_FRAC = 0.21 / (0.21 + 0.38)  # of a MAC, by energy: bf16 multiply, fp32 add (ISCA 2021 table 2, recalled)
 N6_TRANSISTORS_PER_MM2 = 114.2 / MICRO  # LLMCompass cost model
 N7_OVER_N6 = 1.18  # TSMC: N6 is 18 % denser
 LANE_MM2 = 134_070 / N6_TRANSISTORS_PER_MM2 * N7_OVER_N6  # fp32 unit, transistors (LLMCompass cost model)
 FP64_LANE_MM2 = 685_300 / N6_TRANSISTORS_PER_MM2 * N7_OVER_N6  # fp64 unit, transistors (LLMCompass cost model)
 REGISTER_MM2_PER_BYTE = 41.4 / (32 * MEBI)  # A100: 128 x 256 KiB on 41.4 mm2 (DeepFlow, die photograph)
 BUFFER_MM2_PER_BYTE = 30.0 / (24 * MEBI)  # A100: 128 x 192 KiB of L1 on 30 mm2 (DeepFlow, die photograph)
-SRAM_MM2_PER_BYTE = 112.0 / (128 * MEBI)  # TPU v4i: CMEM, 128 MiB on 112 mm2 (AccelForge, from ISCA 2021, fig. 6)
+# A memory takes area for what it holds and for what its ports deliver in a clock; wide ports are banks, each with its
+# decoders and sense amplifiers. Both constants from two memories of unlike width, as (bytes, bytes a clock, mm2): CMEM
+# of the TPU v4i at 2048 GB/s and 1.05 GHz (AccelForge, from ISCA 2021, fig. 6), and an L1 of the A100 (DeepFlow).
+_CMEM, _L1 = (128 * MEBI, 2048 / 1.05, 112.0), (192 * KIBI, 128, 30.0 / 128)
+_L1_OF_CMEM = _L1[0] / _CMEM[0]
+PORT_MM2_PER_BYTE = (_L1[2] - _L1_OF_CMEM * _CMEM[2]) / (_L1[1] - _L1_OF_CMEM * _CMEM[1])  # style: for a byte a clock
+SRAM_MM2_PER_BYTE = (_CMEM[2] - PORT_MM2_PER_BYTE * _CMEM[1]) / _CMEM[0]
+# A register inside an array is flip-flops: 85 um2 of a TPU v4i's element (AccelForge) hold an input, the weight that is
+# used and the next one in bf16 and a partial sum in fp32.
+FLIP_FLOP_MM2_PER_BYTE = 85 / (3 * 2 + 4) * MICRO  # style: um2 are MICRO mm2
 HBM_PHY_MM2 = 10.45  # one stack of 1024 bits, any node (LLMCompass cost model, from a die photograph)
 HBM_CONTROLLER_MM2 = 552.7 / 114.2 * N7_OVER_N6  # million transistors a stack (LLMCompass cost model)
 LINK_LANE_MM2 = 0.48  # NVLink3 1.888 mm2 for 4 lanes, NVLink4 0.965 for 2, any node (LLMCompass cost model)
@@ -32,10 +41,8 @@ NUM_WAYS = 2
 class FittedArea:
     """The two constants that no source gives, and what they were fitted on."""
 
-    scheduler_mm2: float = (
-        0.152  # fitted on V100, A100, H100 and TPU v4i; fetch, dispatch, load-store and texture units
-    )
-    other_frac: float = 0.265  # fitted on the same: clocks, test, power grid, pads, display and video, white space
+    scheduler_mm2: float = 0.1448  # fitted on V100, A100 and H100; fetch, dispatch, load-store and texture units
+    other_frac: float = 0.3061  # fitted on the same: clocks, test, power grid, pads, display and video, white space
 
 
 FITTED_AREA = FittedArea()
@@ -50,6 +57,7 @@ class Area:
     control_mm2: Amount
     register_mm2: Amount
     buffer_mm2: Amount
+    vector_memory_mm2: Amount
     sram_mm2: Amount
     noc_mm2: Amount
     hbm_mm2: Amount
@@ -58,7 +66,8 @@ class Area:
 
     @property
     def core_mm2(self) -> Amount:
-        return self.tensor_mm2 + self.vector_mm2 + self.control_mm2 + self.register_mm2 + self.buffer_mm2
+        units_mm2 = self.tensor_mm2 + self.vector_mm2 + self.control_mm2 + self.register_mm2
+        return units_mm2 + self.buffer_mm2 + self.vector_memory_mm2
 
     @property
     def uncore_mm2(self) -> Amount:
@@ -87,15 +96,17 @@ def silicon(parts: Inventory, fitted: FittedArea = FITTED_AREA) -> Area:
     """
     core, edge = node(parts.node_m), node(np.where(np.asarray(parts.num_io_dies) > 0, parts.io_node_m, parts.node_m))
     mac_ratio = MULTIPLIER_FRAC * parts.multiplier_ratio + (1 - MULTIPLIER_FRAC) * parts.adder_ratio
-    tensor_mm2 = core.logic_ratio * MAC_MM2 * mac_ratio * parts.num_macs
+    array_mm2 = MAC_MM2 * mac_ratio * parts.num_macs + FLIP_FLOP_MM2_PER_BYTE * parts.accumulator_bytes
+    tensor_mm2 = core.logic_ratio * array_mm2
     vector_mm2 = core.logic_ratio * (LANE_MM2 * parts.num_lanes + FP64_LANE_MM2 * parts.num_fp64_lanes)
     control_mm2 = core.logic_ratio * fitted.scheduler_mm2 * parts.num_schedulers
     register_mm2 = core.sram_ratio * REGISTER_MM2_PER_BYTE * parts.register_bytes
     buffer_mm2 = core.sram_ratio * BUFFER_MM2_PER_BYTE * parts.buffer_bytes
-    sram_mm2 = edge.sram_ratio * SRAM_MM2_PER_BYTE * parts.sram_bytes
+    vector_memory_mm2 = core.sram_ratio * memory_mm2(parts.vector_memory_bytes, parts.vector_memory_bytes_per_clock)
+    sram_mm2 = edge.sram_ratio * memory_mm2(parts.sram_bytes, parts.sram_bytes_per_clock)
     hbm_mm2 = (HBM_PHY_MM2 + HBM_CONTROLLER_MM2 * edge.logic_ratio) * parts.num_hbm_phys
     link_mm2 = LINK_LANE_MM2 * parts.num_link_lanes + PCIE_LANE_MM2 * parts.num_pcie_lanes + parts.endpoint_mm2
-    cores_mm2 = tensor_mm2 + vector_mm2 + control_mm2 + register_mm2 + buffer_mm2
+    cores_mm2 = tensor_mm2 + vector_mm2 + control_mm2 + register_mm2 + buffer_mm2 + vector_memory_mm2
     noc_mm2 = _noc_mm2(parts, cores_mm2, sram_mm2 + hbm_mm2 + link_mm2, fitted)
     named_mm2 = cores_mm2 + sram_mm2 + hbm_mm2 + link_mm2 + noc_mm2
     return Area(
@@ -104,6 +115,7 @@ def silicon(parts: Inventory, fitted: FittedArea = FITTED_AREA) -> Area:
         control_mm2=control_mm2,
         register_mm2=register_mm2,
         buffer_mm2=buffer_mm2,
+        vector_memory_mm2=vector_memory_mm2,
         sram_mm2=sram_mm2,
         noc_mm2=noc_mm2,
         hbm_mm2=hbm_mm2,
@@ -112,12 +124,17 @@ def silicon(parts: Inventory, fitted: FittedArea = FITTED_AREA) -> Area:
     )
 
 
+def memory_mm2(capacity_bytes: Amount, bytes_per_clock: Amount) -> Amount:
+    """A large memory at 7 nm: its cells, and ports of that width."""
+    return SRAM_MM2_PER_BYTE * capacity_bytes + PORT_MM2_PER_BYTE * bytes_per_clock
+
+
 def _noc_mm2(parts: Inventory, core_mm2: Amount, uncore_mm2: Amount, fitted: FittedArea) -> Amount:
-    """Wires as long as the side of the die they lie on, which they themselves make larger: side solves a quadratic."""
+    """Wires along their share of the side of the die they lie on, which they make larger: it solves a quadratic."""
     on_io_dies = np.asarray(parts.num_io_dies) > 0
     num_dies = np.where(on_io_dies, np.maximum(parts.num_io_dies, 1), parts.num_dies)
     beside_mm2 = np.where(on_io_dies, uncore_mm2, core_mm2 + uncore_mm2) / num_dies
-    wires_mm = parts.noc_bytes_per_clock * BITS_PER_BYTE * NUM_WAYS * WIRE_PITCH_MM / num_dies
+    wires_mm = parts.noc_bytes_per_clock * BITS_PER_BYTE * NUM_WAYS * parts.crossed_frac * WIRE_PITCH_MM / num_dies
     named_frac = 1 - fitted.other_frac
     side_mm = (wires_mm + np.sqrt(wires_mm**2 + 4 * named_frac * beside_mm2)) / (2 * named_frac)
     return wires_mm * side_mm * num_dies

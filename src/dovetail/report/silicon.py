@@ -22,6 +22,7 @@ _LABELS = {
     "control": "control of the cores",
     "register": "register files",
     "buffer": "core buffers",
+    "vector_memory": "vector memory",
     "sram": "shared SRAM",
     "noc": "network on chip",
     "hbm": "HBM",
@@ -30,7 +31,7 @@ _LABELS = {
     "static": "static",
     "arithmetic": "arithmetic",
     "operand": "operand delivery",
-    "lane": "lanes, beyond all these",
+    "lane": "vector lanes busy",
     "dies": "dies",
     "package": "package and test",
 }
@@ -75,13 +76,17 @@ def silicon_tables(record: Record) -> tuple[Table, ...]:
     beside = f"{record['datasheet_tdp_w']:g} W in the figures above, {100 * gap:+.0f} %"
     return (
         replace(
-            _parts(f"Area: {record['total_mm2']:,.0f} mm2 on {dies}, by {model}", "mm2", record["area_mm2"]),
+            _parts(
+                f"Area: {record['total_mm2']:,.0f} mm2 on {dies}, by {model}",
+                "mm2",
+                {name: mm2 for name, mm2 in record["area_mm2"].items() if mm2 or name != "vector_memory"},
+            ),
             notes=tuple(f"{n}: {mm2:,.0f} mm2" for n, mm2 in others.items()),
         ),
         _parts(
             f"Power with everything busy: {record['predicted_tdp_w']:,.0f} W, predicted; {beside}",
             "W",
-            {name: part_w for name, part_w in record["power_w"].items() if part_w or name != "lane"},
+            {name: part_w for name, part_w in record["power_w"].items() if part_w or name != "vector_memory"},
         ),
         _parts(f"Cost to make: {record['total_usd']:,.0f} USD, predicted", "USD", record["price_usd"]),
     )

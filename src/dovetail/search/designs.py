@@ -9,11 +9,12 @@ from itertools import chain
 import numpy as np
 
 from dovetail.cost.area import Area, silicon
-from dovetail.cost.inventory import Inventory, inventory
+from dovetail.cost.inventory import ACCUMULATOR_BYTES, Inventory, inventory
 from dovetail.cost.price import HBM_USD_PER_BYTE, packaged_usd
-from dovetail.cost.tdp import busy_power
+from dovetail.cost.tdp import busy_power, part_energies
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.chip import Chip
+from dovetail.hardware.part_energy import HBM_J_PER_BYTE, slice_bytes
 from dovetail.hardware.template import Design, num_schedulers, register_bytes_per_lane, template_chip
 from dovetail.search.space import Knob, Point, Space
 from dovetail.workload.graph import FloatArray, IntArray
@@ -58,6 +59,9 @@ class Silicon:
     power_w: FloatArray
     static_w: FloatArray
     tensor_j_per_flop: FloatArray  # small arrays fetch more operands for each product
+    vector_j_per_flop: FloatArray
+    vector_memory_j_per_byte: FloatArray
+    sram_j_per_byte: FloatArray
     price_usd: FloatArray
 
     def at(self, rows: IntArray) -> Silicon:
@@ -102,15 +106,22 @@ def silicon_at(base: Chip, designs: Mapping[str, IntArray]) -> Silicon:
         macs_per_s=macs_per_s,
         lane_macs_per_s=column["num_vector"] * column["num_lanes"] * base.clock_hz,
         num_macs_per_unit=num_macs,
-        sram_bytes_per_s=parts.noc_bytes_per_clock * base.clock_hz,
+        sram_bytes_per_s=base.sram.bandwidth_bytes_per_s,
         hbm_bytes_per_s=base.hbm.bandwidth_bytes_per_s,
         link_bytes_per_s=base.interconnect_bytes_per_s,
+        vector_memory_bytes_per_s=parts.vector_memory_bytes_per_clock * base.clock_hz / built_ratio(base),
+        link_j_per_byte=base.energy.link_j_per_byte,
     )
+    energies = part_energies(parts, num_macs)
+    same = np.ones(len(num_macs))
     return Silicon(
         area_mm2=np.asarray(area.total_mm2),
         power_w=np.asarray(power.total_w),
         static_w=np.asarray(power.static_w),
-        tensor_j_per_flop=np.asarray((power.arithmetic_w + power.operand_w) / (2 * macs_per_s)),
+        tensor_j_per_flop=np.asarray((energies.mac_j + energies.operand_j) / 2),
+        vector_j_per_flop=energies.lane_j / 2 * same,
+        vector_memory_j_per_byte=energies.vector_memory_j_per_byte * same,
+        sram_j_per_byte=energies.sram_j_per_byte * same,
         price_usd=_prices_usd(base, parts, area),
     )
 
@@ -127,7 +138,25 @@ def _inventories(base: Chip, column: dict[str, FloatArray]) -> Inventory:
         num_schedulers=num_schedulers(base, column["num_tensor"], num_vector) * num_vector * built,
         register_bytes=num_lanes * register_bytes_per_lane(base),
         buffer_bytes=_buffer_bytes(base, column) * built,
+        **parts_of_cores(base, column, base.sram.capacity_bytes),
     )
+
+
+def parts_of_cores(
+    base: Chip, column: Mapping[str, FloatArray], sram_bytes: float | FloatArray
+) -> dict[str, FloatArray]:
+    """What `inventory` counts of memories that come with the cores of each `template_chip`."""
+    own, num_vector, num_tensor = inventory(base), base.vector.num_units, base.tensor.num_units
+    num_macs = num_tensor * base.tensor.num_rows * base.tensor.num_cols
+    more = column["num_vector"] / num_vector
+    holds_frac = column["num_tensor"] * column["num_rows"] * column["num_cols"] / num_macs
+    holds_results, is_sliced = "output" in base.tensor.tiling.stationary, base.die.buffered_units == "none"
+    return {
+        "vector_memory_bytes": own.vector_memory_bytes * more,
+        "vector_memory_bytes_per_clock": own.vector_memory_bytes_per_clock * more,
+        "sram_slice_bytes": slice_bytes(sram_bytes, column["num_vector"]) if is_sliced else 0.0 * more,
+        "accumulator_bytes": (ACCUMULATOR_BYTES * num_macs * built_ratio(base) if holds_results else 0.0) * holds_frac,
+    }
 
 
 def _buffer_bytes(base: Chip, column: dict[str, FloatArray]) -> FloatArray:
@@ -137,7 +166,7 @@ def _buffer_bytes(base: Chip, column: dict[str, FloatArray]) -> FloatArray:
     if base.die.buffered_units == "tensor":
         num_macs = base.tensor.num_rows * base.tensor.num_cols
         return num_tensor * base.core_buffer_bytes * column["num_rows"] * column["num_cols"] / num_macs
-    if base.die.buffered_units == "vector":
+    if base.die.buffered_units == "vector" and base.vector_memory is None:
         return accumulators + num_vector * base.core_buffer_bytes
     return accumulators
 
@@ -166,6 +195,10 @@ def mined_chips(base: Chip, designs: Sequence[Design], silicon: Silicon) -> list
         energy = replace(
             chip.energy,
             tensor_j_per_flop=float(silicon.tensor_j_per_flop[row]),
+            vector_j_per_flop=float(silicon.vector_j_per_flop[row]),
+            vector_memory_j_per_byte=float(silicon.vector_memory_j_per_byte[row]),
+            sram_j_per_byte=float(silicon.sram_j_per_byte[row]),
+            hbm_j_per_byte=HBM_J_PER_BYTE,
             idle_w=float(silicon.static_w[row]),
         )
         found.append(replace(chip, energy=energy, tdp_w=float(silicon.power_w[row])))

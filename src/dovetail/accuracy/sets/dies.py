@@ -1,4 +1,8 @@
-"""Published die areas and power limits against ours: chip, die_area_mm2, tdp_W. Cells with words behind them count."""
+"""Published die areas and power limits against ours: chip, die_area_mm2, tdp_W. Cells with words behind them count.
+
+Ours are by constants that the chip itself had no part in: those of the others that constants are fitted on. A die "at
+most" or "below" so many mm2 is an upper bound, of which only what is beyond it counts.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dovetail.accuracy.die_fit import left_out_mm2, left_out_w
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.prepared import Prepared, TableContext, chip_for
 from dovetail.accuracy.sets import Format, sets
-from dovetail.cost.area import silicon
-from dovetail.cost.inventory import inventory
-from dovetail.cost.tdp import tdp
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.workload.graph import FloatArray
@@ -25,17 +27,20 @@ NAMES = {
     "tpu v6e (trillium)": "tpu-v6e",
 }
 # The documented bars are for these; what others come to is shown and promised to nobody.
-AREA_CHIPS = ("a100-80gb-sxm", "h100-sxm", "v100-32gb-sxm", "tpu-v4i")
-POWER_CHIPS = ("a100-80gb-sxm", "h100-sxm", "h200-sxm", "tpu-v4i")
+AREA_CHIPS = ("a100-80gb-sxm", "h100-sxm", "h200-sxm", "v100-32gb-sxm", "tpu-v5e")
+POWER_CHIPS = ("a100-80gb-sxm", "h100-sxm", "h200-sxm", "v100-32gb-sxm", "tpu-v4i")
+_BOUND = re.compile(r"(?:at most|below) (\d+(?:\.\d+)?)")
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _PER_DIE = re.compile(r"per \w+ x(\d+)")
 
 
 def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
-    area = ("die_area_mm2", "mm2", AREA_CHIPS, "die area", _area_mm2)
-    power = ("tdp_w", "W", POWER_CHIPS, "die power", _power_w)
+    area = ("die_area_mm2", "mm2", AREA_CHIPS, "die area", left_out_mm2)
+    power = ("tdp_w", "W", POWER_CHIPS, "die power", left_out_w)
     chosen = [what for what in (area, power) if measurements.has(what[0])]
     found = [one for what in chosen for one in _sets(measurements, given, *what)]
+    if measurements.has("die_area_mm2"):
+        found += _bounds(measurements, given)
     if not found:
         raise measurements.refused("no chip of this table is in the catalogue with an area or a power limit")
     return tuple(found)
@@ -63,6 +68,19 @@ def _sets(
     return found
 
 
+def _bounds(table: Measurements, given: TableContext) -> list[Prepared]:
+    """Dies of which an upper bound is known: what they come to where that is beyond it, else the bound itself."""
+    cells = zip(table.words("chip"), table.words("die_area_mm2"), strict=True)
+    rows = [(_name(word), float(match[1])) for word, cell in cells if (match := _BOUND.match(cell.strip()))]
+    known = [(name, bound_mm2, left_out_mm2(name)) for name, bound_mm2 in rows if name in chips]
+    if not known:
+        return []
+    names, bounds_mm2, ours_mm2 = zip(*known, strict=True)
+    whats = tuple(f"{mm2:.0f} mm2" for mm2 in ours_mm2)
+    ours = np.maximum(ours_mm2, bounds_mm2)
+    return [_prepared(given, "die area, upper bounds", "mm2", names, np.array(bounds_mm2), ours, True, whats)]
+
+
 def _prepared(
     given: TableContext,
     name: str,
@@ -71,6 +89,7 @@ def _prepared(
     known: FloatArray,
     ours: FloatArray,
     is_promised: bool,
+    whats: tuple[str, ...] = (),
 ) -> Prepared:
     def predicted(_chip: Chip) -> FloatArray:
         return ours
@@ -80,7 +99,7 @@ def _prepared(
         chip=chip_for(given),
         unit=unit,
         kinds=names,
-        whats=("",) * len(names),
+        whats=whats or ("",) * len(names),
         measured=known,
         predicted=predicted,
         is_of_chip=False,
@@ -100,14 +119,6 @@ def figure(cell: str) -> float:
 def _name(word: str) -> str:
     plain = word.strip().lower()
     return NAMES.get(plain, plain.replace(" ", "-"))
-
-
-def _area_mm2(name: str) -> float:
-    return float(silicon(inventory(chips[name]())).total_mm2)
-
-
-def _power_w(name: str) -> float:
-    return float(tdp(chips[name]()).total_w)
 
 
 sets.register("dies")(Format(needed=("chip", "tdp_w"), summary="dies: chip, die_area_mm2, tdp_W", prepare=prepare))

@@ -6,6 +6,16 @@ from dataclasses import replace
 
 from dovetail.hardware.chip import Calibration, EnergyCosts
 from dovetail.hardware.node_energy import ENERGY_RATIO
+from dovetail.hardware.part_energy import (
+    ACTIVITY,
+    ADD_J,
+    HBM_J_PER_BYTE,
+    LANE_J,
+    MULTIPLY_J,
+    SLICE_BYTES,
+    access_j_per_byte,
+    operand_j,
+)
 from dovetail.units import BITS_PER_BYTE, GIGA, MICRO, PICO
 
 # One set for all NVIDIA parts; what waits on the chip waits for clocks, so that a part differs by its datasheet alone.
@@ -150,33 +160,35 @@ POWER_LIMITED_SOURCE = (
     "idle share of TDP as measured on the H200; vector energy scaled from it by node (Stillmaker & Baas 2017)"
 )
 
-# 7 nm: bf16 multiply 0.21 + fp32 add 0.38 pJ a MAC (Jouppi et al., ISCA 2021, recalled), so 0.295 pJ/FLOP, and a third
-# more for PE registers and buffer reads. Check: TPU v4, (192 - 90) W over 0.8 x 275 TFLOP/s is 0.46 with its HBM.
-SYSTOLIC_J_PER_FLOP = 0.40 * PICO
-# fp32 operation 0.85 pJ (mean of add 0.38, multiply 1.31) and three 32-bit register accesses at 0.11 pJ/bit (DeepFlow).
-LANE_J_PER_FLOP = 11.4 * PICO
-SRAM_J_PER_BYTE = 0.27 * BITS_PER_BYTE * PICO  # a slice of TPU v4i's VMEM at 7 nm (AccelForge, tpu_v4i file)
-HBM2_J_PER_BYTE = 7.03 * BITS_PER_BYTE * PICO  # upper end of 250-450 pJ per 64 bit (Jouppi et al., ISCA 2021, recalled)
 # Geometric mean of 1 pJ/bit on package and 13 pJ/bit between nodes (DeepFlow configurations).
 BOARD_LINK_J_PER_BYTE = 3.6 * BITS_PER_BYTE * PICO
 ETHERNET_J_PER_BYTE = 13 * BITS_PER_BYTE * PICO  # inter-node link, 13 pJ/bit (DeepFlow configurations)
 
 
-def component_energy(*, node: str, idle_w: float) -> EnergyCosts:
-    """Energy of a systolic chip from the published energy of its parts, logic scaled by process node."""
+def component_energy(
+    *, node: str, idle_w: float, shared_sram_bytes: float = 0.0, num_macs_per_unit: int = 128 * 128
+) -> EnergyCosts:
+    """Energy of a systolic chip from the published energy of its parts, logic scaled by process node.
+
+    `shared_sram_bytes` is the capacity of an SRAM that all cores share, as CMEM or a global buffer; 0 where it is the
+    cores' own vector memory, in slices beside their lanes.
+    """
+    busy = ACTIVITY * _energy_ratio(node)
+    slice_j_per_byte = busy * float(access_j_per_byte(SLICE_BYTES))
     return EnergyCosts(
-        tensor_j_per_flop=SYSTOLIC_J_PER_FLOP * _energy_ratio(node),
-        vector_j_per_flop=LANE_J_PER_FLOP * _energy_ratio(node),
-        vector_memory_j_per_byte=SRAM_J_PER_BYTE * _energy_ratio(node),
-        sram_j_per_byte=SRAM_J_PER_BYTE * _energy_ratio(node),
-        hbm_j_per_byte=HBM2_J_PER_BYTE,
+        tensor_j_per_flop=busy * float(MULTIPLY_J + ADD_J + operand_j(num_macs_per_unit)) / 2,
+        vector_j_per_flop=busy * LANE_J / 2,
+        vector_memory_j_per_byte=slice_j_per_byte,
+        sram_j_per_byte=busy * float(access_j_per_byte(shared_sram_bytes)) if shared_sram_bytes else slice_j_per_byte,
+        hbm_j_per_byte=HBM_J_PER_BYTE,
         link_j_per_byte=BOARD_LINK_J_PER_BYTE,
         idle_w=idle_w,
     )
 
 
 COMPONENT_SOURCE = (
-    "estimate: 7 nm operation and SRAM energies (Jouppi et al., ISCA 2021, recalled) scaled by node (Stillmaker & Baas "
-    "2017); HBM2 7.03 pJ/bit; links 3.6 pJ/bit, between the on-package and inter-node figures of DeepFlow"
+    "estimate: 7 nm operation and SRAM energies (Jouppi et al., ISCA 2021, recalled; AccelForge), at the activity that "
+    "TDPs show, scaled by node (Stillmaker & Baas 2017); HBM 4.5 pJ/bit (DeepFlow); links 3.6 pJ/bit, between the "
+    "on-package and inter-node figures of DeepFlow"
 )
 IDLE_SOURCE = "estimate: the H200's measured idle share of TDP, 118.3 W of 700 W"

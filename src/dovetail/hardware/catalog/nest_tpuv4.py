@@ -27,7 +27,7 @@ def nest_tpuv4() -> Chip:
         name="nest-tpuv4",
         hbm=Memory(capacity_bytes=64 * GIBI, bandwidth_bytes_per_s=1.228 * TERA),
         interconnect_bytes_per_s=900 * GIGA,
-        tdp_w=330.0,
+        tdp_w=298.0,
         die=replace(plain.DIE, num_link_lanes=72),
         sources=SOURCES,
     )

@@ -85,7 +85,7 @@ def tpu_v4() -> Chip:
         tdp_w=192.0,
         interconnect_bytes_per_s=270 * GIGA,
         calibration=TPU_CALIBRATION,
-        energy=component_energy(node="7 nm", idle_w=90.0),
+        energy=component_energy(node="7 nm", idle_w=90.0, shared_sram_bytes=128 * MEBI),
         die=DIE,
         endpoint=ICI,
         sources=SOURCES,

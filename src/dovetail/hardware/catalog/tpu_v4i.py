@@ -82,7 +82,7 @@ def tpu_v4i() -> Chip:
         tdp_w=TDP_W,
         interconnect_bytes_per_s=100 * GIGA,
         calibration=TPU_CALIBRATION,
-        energy=component_energy(node="7 nm", idle_w=idle_estimate_w(TDP_W)),
+        energy=component_energy(node="7 nm", idle_w=idle_estimate_w(TDP_W), shared_sram_bytes=128 * MEBI),
         die=DIE,
         endpoint=ICI,
         sources=SOURCES,

@@ -82,7 +82,7 @@ def tpu_v6e() -> Chip:
         tdp_w=TDP_W,
         interconnect_bytes_per_s=400 * GIGA,
         calibration=TPU_CALIBRATION,
-        energy=component_energy(node="5 nm", idle_w=idle_estimate_w(TDP_W)),
+        energy=component_energy(node="5 nm", idle_w=idle_estimate_w(TDP_W), num_macs_per_unit=256 * 256),
         die=DIE,
         endpoint=ICI,
         sources=SOURCES,

@@ -12,7 +12,8 @@ from dovetail.hardware.chip import Chip
 
 LANES_PER_UNIT = NUM_SUBLANES * NUM_LANES  # of the VPU of each of two TensorCores, as the catalogue's tpu-v2 has them
 OWN_SOURCES = {
-    "vector": f"{JAX_TPU_INFO}: 8 sublanes x 128 lanes in each of two cores; rate derived from them and the clock"
+    "vector": f"{JAX_TPU_INFO}: 8 sublanes x 128 lanes in each of two cores; rate derived from them and the clock",
+    "die": "estimate: 16 nm, 4 stacks, 20 lanes a link and 32 registers of 4 bytes a lane, as TPU v2",
 }
 SOURCES = tuple((field, OWN_SOURCES.get(field, source)) for field, source in wham.SOURCES)
 
@@ -24,6 +25,6 @@ def tpuv2_like() -> Chip:
         wham.wham_tpuv2(),
         name="tpuv2-like",
         vector=template_vector(2, LANES_PER_UNIT, wham.CLOCK_HZ),
-        die=replace(wham.DIE, register_bytes=12 * LANES_PER_UNIT),
+        die=replace(wham.DIE, register_bytes=128 * LANES_PER_UNIT),
         sources=SOURCES,
     )

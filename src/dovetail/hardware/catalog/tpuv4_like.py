@@ -14,7 +14,7 @@ LANES_PER_UNIT = NUM_SUBLANES * NUM_LANES  # of the VPU of each of two TensorCor
 OWN_SOURCES = {
     "vector": f"{JAX_TPU_INFO}: 8 sublanes x 128 lanes in each of two cores; rate derived from them and the clock",
     "tdp_w": "estimate: what its parts draw with everything busy (cost/tdp.py)",
-    "die": f"{phaze.PHAZE}: 12 bytes of registers a lane; estimate: 7 nm, 4 stacks, as TPU v4; one lane for its link",
+    "die": "estimate: 32 registers of 4 bytes a lane, 7 nm and 4 stacks, as TPU v4; one lane for its link, as PHAZE",
 }
 SOURCES = tuple((field, OWN_SOURCES.get(field, source)) for field, source in phaze.SOURCES)
 
@@ -26,8 +26,8 @@ def tpuv4_like() -> Chip:
         phaze.phaze_tpuv4(),
         name="tpuv4-like",
         vector=template_vector(2, LANES_PER_UNIT, phaze.CLOCK_HZ),
-        tdp_w=304.0,
-        die=replace(phaze.DIE, register_bytes=12 * LANES_PER_UNIT),
+        tdp_w=258.0,
+        die=replace(phaze.DIE, register_bytes=128 * LANES_PER_UNIT),
         sources=SOURCES,
         facts=(),
     )

@@ -15,12 +15,13 @@ from dovetail.cost.inventory import Inventory, inventory
 from dovetail.cost.phaze_area import ELEMENTS_PER_KIBI
 from dovetail.cost.power import VOLTAGE_POWER
 from dovetail.cost.price import HBM_USD_PER_BYTE, packaged_usd
-from dovetail.cost.tdp import Power, busy_power
+from dovetail.cost.tdp import Power, busy_power, part_energies
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoint_coded
 from dovetail.hardware.memory import Memory
+from dovetail.hardware.part_energy import HBM_J_PER_BYTE
 from dovetail.hardware.template import Design, design_of, num_schedulers, register_bytes_per_lane, template_chip
-from dovetail.search.designs import built_ratio, check_area_model
+from dovetail.search.designs import built_ratio, check_area_model, parts_of_cores
 from dovetail.step.work import ChipRows, chip_rows
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, MEGA
 from dovetail.workload.graph import FloatArray, IntArray
@@ -85,6 +86,9 @@ def system_chip(base: Chip, system: Mapping[str, float]) -> Chip:
         chip.energy,
         tensor_j_per_flop=float(built.chips.tensor_j_per_flop[0]),
         vector_j_per_flop=float(built.chips.vector_j_per_flop[0]),
+        vector_memory_j_per_byte=float(built.chips.vector_memory_j_per_byte[0]),
+        sram_j_per_byte=float(built.chips.sram_j_per_byte[0]),
+        hbm_j_per_byte=float(built.chips.hbm_j_per_byte[0]),
         idle_w=float(built.chips.idle_w[0]),
     )
     return replace(chip, energy=energy, tdp_w=float(built.power_w[0]))
@@ -150,7 +154,7 @@ def built_systems(base: Chip, systems: Columns) -> Built:
         hbm_bytes=hbm_bytes,
         hbm_usd_per_byte=HBM_USD_PER_BYTE[base.die.hbm_generation],
     )
-    chips = _columns(base, systems, power)
+    chips = _columns(base, systems, parts, power)
     return Built(
         chips=chips,
         rows=chip_rows(chips, base),
@@ -176,17 +180,22 @@ def _power(base: Chip, systems: Columns, parts: Inventory, area_mm2: FloatArray)
         macs_per_s=_macs_per_s(systems) * voltage_ratio,
         lane_macs_per_s=num_lanes * clock_hz * voltage_ratio,
         num_macs_per_unit=systems["num_rows"] * systems["num_cols"],
-        sram_bytes_per_s=parts.noc_bytes_per_clock * clock_hz,
+        sram_bytes_per_s=parts.sram_bytes_per_clock * clock_hz,
         hbm_bytes_per_s=systems["hbm_stacks"] * _stack_bytes_per_s(base),
         link_bytes_per_s=systems["link_gb_per_s"] * GIGA,
+        vector_memory_bytes_per_s=parts.vector_memory_bytes_per_clock * clock_hz / built_ratio(base),
+        link_j_per_byte=base.energy.link_j_per_byte,
     )
 
 
-def _columns(base: Chip, systems: Columns, power: Power) -> ChipColumns:
+def _columns(base: Chip, systems: Columns, parts: Inventory, power: Power) -> ChipColumns:
     """What costs read of each `system_chip`."""
+    energies = part_energies(parts, systems["num_rows"] * systems["num_cols"])
     clock_hz, sram_bytes = systems["clock_mhz"] * MEGA, systems["sram_mib"] * MEBI
     flop_per_s, num_lanes = 2 * _macs_per_s(systems), systems["num_vector"] * systems["num_lanes"]
     num_macs, is_known = systems["num_rows"] * systems["num_cols"], varied(base, 1).dtype_flop_per_s > 0
+    has_vector_memory = base.vector_memory is not None
+    nearest_j_per_byte = energies.vector_memory_j_per_byte if has_vector_memory else energies.sram_j_per_byte
     return varied(
         base,
         len(num_macs),
@@ -203,7 +212,10 @@ def _columns(base: Chip, systems: Columns, power: Power) -> ChipColumns:
         hbm_bytes_per_s=systems["hbm_stacks"] * _stack_bytes_per_s(base),
         tdp_w=np.asarray(power.total_w),
         tensor_j_per_flop=np.asarray((power.arithmetic_w + power.operand_w) / flop_per_s),
-        vector_j_per_flop=base.energy.vector_j_per_flop * _voltage_ratio(base, clock_hz),
+        vector_j_per_flop=energies.lane_j / 2 * _voltage_ratio(base, clock_hz),
+        vector_memory_j_per_byte=np.asarray(nearest_j_per_byte + 0.0 * clock_hz),
+        sram_j_per_byte=np.asarray(energies.sram_j_per_byte + 0.0 * clock_hz),
+        hbm_j_per_byte=np.full(len(num_macs), HBM_J_PER_BYTE),
         idle_w=np.asarray(power.static_w),
     )
 
@@ -215,7 +227,8 @@ def _inventories(base: Chip, systems: Columns) -> Inventory:
     built = built_ratio(base)
     num_lanes = num_vector * systems["num_lanes"] * built
     is_own, clock_hz = has_own_buffers(base), systems["clock_mhz"] * MEGA
-    buffer_bytes = core_buffer_bytes(systems) if is_own else 0.0 * num_tensor
+    own_bytes = base.tensor.buffer_bytes * systems["num_cols"] / base.tensor.num_cols
+    buffer_bytes = core_buffer_bytes(systems) if is_own else own_bytes
     hbm_bytes_per_s = systems["hbm_stacks"] * _stack_bytes_per_s(base)
     crossing = np.full(len(num_tensor), _sram_bytes_per_clock(base)) if is_own else hbm_bytes_per_s / clock_hz
     parts = inventory(template)
@@ -234,6 +247,8 @@ def _inventories(base: Chip, systems: Columns) -> Inventory:
         num_link_lanes=_num_link_lanes(base, systems["link_gb_per_s"] * GIGA),
         endpoint_mm2=endpoint_mm2,
         endpoint_w=endpoint_w,
+        sram_bytes_per_clock=np.full(len(num_tensor), _sram_bytes_per_clock(base)),
+        **parts_of_cores(base, systems, systems["sram_mib"] * MEBI),
     )
 
 
