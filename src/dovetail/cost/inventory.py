@@ -43,8 +43,10 @@ class Inventory:
     has_spare_cores: Amount  # style: 1 or 0, so that arrays of chips may mix both
     endpoint_mm2: Amount = 0.0  # engines that run collectives, on the node that has the links
     endpoint_w: Amount = 0.0
+    accumulator_bytes: Amount = 0.0  # in the PEs of arrays that can hold results still
 
 
+ACCUMULATOR_BYTES = 4.0  # fp32, of each PE that can hold results still, beside its operand registers
 DOT_PRODUCT_ADDER_FRAC = 0.5  # estimate: products added in a tree share one alignment and one rounding
 
 
@@ -73,6 +75,11 @@ def inventory(chip: Chip) -> Inventory:
     num_buffers = {"tensor": tensor.num_units, "vector": vector.num_units, "none": 0}[die.buffered_units] * built
     has_accumulators = tensor.tiling.is_array and die.buffered_units != "tensor"
     accumulator_bytes = tensor.num_units * built * tensor.buffer_bytes if has_accumulators else 0.0
+    # vector memory is the vector cores' own buffers where these have some, and else beside all of them
+    is_apart = chip.vector_memory is not None and die.buffered_units != "vector"
+    vector_memory_bytes = chip.vector_memory.capacity_bytes * built if chip.vector_memory and is_apart else 0.0
+    holds_results = tensor.tiling.is_array and "output" in tensor.tiling.stationary
+    num_macs = tensor.num_units * tensor.num_rows * tensor.num_cols * built
     # Where the shared SRAM is the cores' own buffers, only HBM traffic crosses the die.
     crossing = chip.hbm if die.buffered_units == "none" else chip.sram
     endpoint_mm2, endpoint_w = engines_of(chip)
@@ -81,14 +88,14 @@ def inventory(chip: Chip) -> Inventory:
         io_node_m=die.io_node_m if die.num_io_dies else die.node_m,
         num_dies=die.num_dies,
         num_io_dies=die.num_io_dies,
-        num_macs=tensor.num_units * tensor.num_rows * tensor.num_cols * built,
+        num_macs=num_macs,
         multiplier_ratio=multiplier_ratio(tensor.rates),
         adder_ratio=DOT_PRODUCT_ADDER_FRAC if die.has_dot_products else 1.0,
         num_lanes=num_cores * vector.num_lanes,
         num_fp64_lanes=num_cores * die.num_fp64_lanes,
         num_schedulers=num_cores * die.num_schedulers,
         register_bytes=num_cores * die.register_bytes,
-        buffer_bytes=num_buffers * chip.core_buffer_bytes + accumulator_bytes,
+        buffer_bytes=num_buffers * chip.core_buffer_bytes + vector_memory_bytes + accumulator_bytes,
         sram_bytes=chip.sram.capacity_bytes / (1 - die.spare_sram_frac),
         noc_bytes_per_clock=crossing.bandwidth_bytes_per_s / chip.clock_hz,
         num_hbm_phys=die.num_hbm_stacks + die.num_spare_hbm_phys,
@@ -97,4 +104,5 @@ def inventory(chip: Chip) -> Inventory:
         has_spare_cores=float(die.spare_core_frac > 0),
         endpoint_mm2=endpoint_mm2,
         endpoint_w=endpoint_w,
+        accumulator_bytes=ACCUMULATOR_BYTES * num_macs if holds_results else 0.0,
     )

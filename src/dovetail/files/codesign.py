@@ -17,10 +17,11 @@ from dovetail.files.schema import MAX_LIST, MAX_WHOLE, Number, Shape, Text, chec
 from dovetail.files.value_formats import Words
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoint_names, endpoints
+from dovetail.hardware.template import dataflow_words
 from dovetail.search.codesign.networks import network_named
 from dovetail.search.codesign.presets import PRESETS, Preset
-from dovetail.search.codesign.question import Budget, Case, Rule, no_own_buffers, system_space
-from dovetail.search.codesign.systems import KNOBS, has_own_buffers
+from dovetail.search.codesign.question import Budget, Case, Rule, system_space
+from dovetail.search.codesign.systems import KNOBS, NO_VMEM, check_knobs
 from dovetail.search.planners.constraints import Constraint, are_stages_even, space_under
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.space import Space
@@ -178,15 +179,15 @@ def _devices(spec: Entry, preset: Preset) -> tuple[int, ...]:
     return _wholes(spec.child("devices"))
 
 
-def _wholes(entry: Entry) -> tuple[int, ...]:
+def _wholes(entry: Entry, least: int = 1) -> tuple[int, ...]:
     """One whole number or a list of them, each once, from small to large."""
     items = [entry.child(place) for place in range(len(entry.value))] if isinstance(entry.value, list) else [entry]
     if not items or len(items) > MAX_LIST:
         raise entry.refused(f"{entry.key} needs 1 to {MAX_LIST:,} values; got {len(items)}")
     for item in items:
         value = item.value
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_WHOLE:
-            message = f"{entry.key} must be whole numbers from 1 to {MAX_WHOLE:,}"
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_WHOLE:
+            message = f"{entry.key} must be whole numbers from {least} to {MAX_WHOLE:,}"
             raise item.refused(f"{message}; got {described(value)}")
     return tuple(sorted({item.value for item in items}))
 
@@ -215,6 +216,19 @@ def _endpoint_codes(entry: Entry) -> tuple[int, ...]:
     return tuple(sorted({_endpoint_code(item.value, item.where) for item in items}))
 
 
+def _dataflow_codes(entry: Entry) -> tuple[int, ...]:
+    """One word or a list of them, each once."""
+    words = dataflow_words()
+    items = [entry.child(place) for place in range(len(entry.value))] if isinstance(entry.value, list) else [entry]
+    if not items:
+        raise entry.refused(f"{entry.key} needs at least one of {', '.join(words)}; got none")
+    for item in items:
+        if not isinstance(item.value, str) or item.value not in words:
+            hint = did_you_mean(str(item.value)[:100], words)
+            raise item.refused(f"a dataflow is {', '.join(words)}; got {described(item.value)}{hint}")
+    return tuple(sorted({words[item.value] for item in items}))
+
+
 def _knobs(spec: Entry, base: Chip, preset: Preset, said: CodesignOverrides) -> Knobs:
     """All that may be chosen but devices: the command line goes before the spec, and that before the preset."""
     return {**preset.values, **_spec_knobs(spec, base), **_said_knobs(said)}
@@ -231,10 +245,14 @@ def _spec_knobs(spec: Entry, base: Chip) -> Knobs:
     for key in entry.value:
         if key not in known:
             raise entry.child(key).refused(f"no key of chip is named {described(key)}{did_you_mean(str(key), known)}")
-    if entry.has("core_buffer_kib") and not has_own_buffers(base):
-        raise entry.child("core_buffer_kib").refused(no_own_buffers(base))
-    readers = dict.fromkeys(_KEYS, _wholes) | {"endpoint": _endpoint_codes}
-    return {key: readers[key](entry.child(key)) for key in entry.value if key != "base"}
+    readers = dict.fromkeys(_KEYS, _wholes) | {"endpoint": _endpoint_codes, "dataflow": _dataflow_codes}
+    readers["vmem_mib"] = lambda vmem: _wholes(vmem, int(NO_VMEM))
+    found = {key: readers[key](entry.child(key)) for key in entry.value if key != "base"}
+    try:
+        check_knobs(base, found)
+    except InvalidInput as error:
+        raise entry.child(str(error.where)).refused(error.message) from None
+    return found
 
 
 def _plans(

@@ -11,7 +11,7 @@ import numpy as np
 from dovetail.errors import InvalidInput
 from dovetail.hardware.chip import Chip
 from dovetail.search.codesign.plan_sets import Networks
-from dovetail.search.codesign.systems import BY_SIZE, KNOBS, Built, has_own_buffers, system_of
+from dovetail.search.codesign.systems import KNOBS, LEAST, Built, check_knobs, system_of
 from dovetail.search.metrics import Metric
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.space import Knob, Point, Space
@@ -118,7 +118,7 @@ class JointQuestion:
 def system_space(base: Chip, num_devices: int, values: Mapping[str, Sequence[float]]) -> Space:
     """A knob for everything a system is; those that `values` leaves out stay as the base has them.
 
-    Endpoints are by their codes.
+    Dataflows and endpoints are by their codes.
     """
     unknown = sorted(set(values) - set(KNOBS))
     if unknown:
@@ -127,21 +127,12 @@ def system_space(base: Chip, num_devices: int, values: Mapping[str, Sequence[flo
         system_of(base, num_devices),
         {name: tuple(values_of_knob) for name, values_of_knob in values.items()},
     )
-    buffers = chosen.get("core_buffer_kib", ())
-    if any(kib != BY_SIZE for kib in buffers) and not has_own_buffers(base):
-        raise InvalidInput(no_own_buffers(base), "core_buffer_kib")
-    least = {"core_buffer_kib": BY_SIZE}
+    check_knobs(base, chosen)
     return Space(
         knobs=tuple(
-            Knob(name=name, values=chosen.get(name, (fixed[name],)), least=least.get(name, 1.0)) for name in KNOBS
+            Knob(name=name, values=chosen.get(name, (fixed[name],)), least=LEAST.get(name, 1.0)) for name in KNOBS
         )
     )
-
-
-def no_own_buffers(base: Chip) -> str:
-    """Why no core buffer can be chosen for systems built on `base`."""
-    message = f"tensor cores of {base.name} have no buffers of their own, its shared SRAM is cut into buffers"
-    return f"{message}; choose sram_mib instead, or build on a chip with core buffers such as tpuv4-like"
 
 
 def places_of(points: Sequence[Point]) -> dict[str, IntArray]:
