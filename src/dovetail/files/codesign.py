@@ -20,7 +20,7 @@ from dovetail.hardware.endpoints import endpoint_names, endpoints
 from dovetail.hardware.template import dataflow_words
 from dovetail.search.codesign.networks import network_named
 from dovetail.search.codesign.presets import PRESETS, Preset
-from dovetail.search.codesign.question import Budget, Case, Rule, system_space
+from dovetail.search.codesign.question import Budget, Case, Rule, base_budget, system_space
 from dovetail.search.codesign.systems import KNOBS, NO_VMEM, check_knobs
 from dovetail.search.planners.constraints import Constraint, are_stages_even, space_under
 from dovetail.search.planners.plan_space import PlanSpace
@@ -98,6 +98,7 @@ def load_codesign(reference: SpecLike, said: CodesignOverrides) -> CodesignSpec:
     weights = _weights(spec, given.weights, len(entries))
     num_devices = (said.devices,) if said.devices else _devices(spec, preset)
     constraints = space_of(spec.child("space")) if spec.has("space") else ()
+    space = _space(base, num_devices, _knobs(spec, base, preset, said), spec.child("chip").where)
     with countable():
         workloads = [sized_workload(entry, said.batch, said.seq, base) for entry in entries]
     return CodesignSpec(
@@ -105,8 +106,8 @@ def load_codesign(reference: SpecLike, said: CodesignOverrides) -> CodesignSpec:
         cases=_cases(workloads, weights, constraints, num_devices, preset),
         base=base,
         network=_network(said.network or given.network or preset.network, said, spec),
-        space=_space(base, num_devices, _knobs(spec, base, preset, said), spec.child("chip").where),
-        limits=_limits(said, spec, preset, base),
+        space=space,
+        limits=_limits(said, spec, preset, base, space),
         preset=preset_name,
         rule=preset.rule,
         num_devices=num_devices,
@@ -139,13 +140,14 @@ def _of_model(reference: ModelLike, said: CodesignOverrides) -> CodesignSpec:
     with countable():
         workload = Workload(model=model, global_batch=said.batch or model.batch, seq=said.seq or model.seq)
         check_dtype(workload, base)
+    space = _space(base, num_devices, {**_preset_knobs(preset, base), **_said_knobs(said)}, "chip")
     return CodesignSpec(
         name="",
         cases=(Case(workload=workload, plans=_plans((), workload, num_devices, preset)),),
         base=base,
         network=_network(said.network or preset.network, said, None),
-        space=_space(base, num_devices, {**preset.values, **_said_knobs(said)}, "chip"),
-        limits=_limits(said, None, preset, base),
+        space=space,
+        limits=_limits(said, None, preset, base, space),
         preset=preset_name,
         rule=preset.rule,
         num_devices=num_devices,
@@ -231,7 +233,7 @@ def _dataflow_codes(entry: Entry) -> tuple[int, ...]:
 
 def _knobs(spec: Entry, base: Chip, preset: Preset, said: CodesignOverrides) -> Knobs:
     """All that may be chosen but devices: the command line goes before the spec, and that before the preset."""
-    return {**preset.values, **_spec_knobs(spec, base), **_said_knobs(said)}
+    return {**_preset_knobs(preset, base), **_spec_knobs(spec, base), **_said_knobs(said)}
 
 
 def _spec_knobs(spec: Entry, base: Chip) -> Knobs:
@@ -281,5 +283,19 @@ def _space(base: Chip, num_devices: tuple[int, ...], values: Knobs, where: str) 
     return space
 
 
-def _limits(said: CodesignOverrides, spec: Entry | None, preset: Preset, base: Chip) -> Limits:
-    return limits_of_request(said.area, said.power, spec, preset.die_mm2 * (base.die.num_dies + base.die.num_io_dies))
+def _preset_knobs(preset: Preset, base: Chip) -> Knobs:
+    """Those values of a preset that systems built on `base` have."""
+    return {name: values for name, values in preset.values.items() if _is_known_to(base, name, values)}
+
+
+def _is_known_to(base: Chip, name: str, values: tuple[int, ...]) -> bool:
+    try:
+        check_knobs(base, {name: values})
+    except InvalidInput:
+        return False
+    return True
+
+
+def _limits(said: CodesignOverrides, spec: Entry | None, preset: Preset, base: Chip, space: Space) -> Limits:
+    most_mm2 = preset.die_mm2 * (base.die.num_dies + base.die.num_io_dies)
+    return limits_of_request(said.area, said.power, spec, most_mm2, base_budget(base, space))
