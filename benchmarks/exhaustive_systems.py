@@ -1,8 +1,8 @@
-"""Every system of random spaces scored, beside what a search with bounds answers: `python -m benchmarks.exhaustive_systems`.
+"""Every system of random spaces scored, beside what a search with bounds answers.
 
-Spaces turn any knobs, on bases of every kind; together they have at least as many systems as are asked for. Of every
-system its bound is compared with what it came to, and of every space the best of all with the best that the search
-found.
+`python -m benchmarks.exhaustive_systems [systems] [seed]`. Spaces turn any knobs, on bases of every kind; together they
+have at least as many systems as are asked for. Of every system its bound is compared with what it came to, and of every
+space the best of all with the best that the search found.
 """
 
 from __future__ import annotations

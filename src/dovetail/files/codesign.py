@@ -8,7 +8,7 @@ from typing import Any
 
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.built_on import sized_workload, template_base, workload_entries
-from dovetail.files.codesign_budget import Limits, limits_of_request
+from dovetail.files.codesign_budget import BASE, Limits, limits_of_request
 from dovetail.files.entry import Entry, described
 from dovetail.files.job import check_dtype, countable, spec_name
 from dovetail.files.plan_space import space_of
@@ -21,7 +21,7 @@ from dovetail.hardware.template import dataflow_words
 from dovetail.search.codesign.networks import network_named
 from dovetail.search.codesign.presets import PRESETS, Preset
 from dovetail.search.codesign.question import Budget, Case, Rule, base_budget, system_space
-from dovetail.search.codesign.systems import KNOBS, NO_VMEM, check_knobs
+from dovetail.search.codesign.systems import KNOBS, LEAST, check_knobs, system_of
 from dovetail.search.planners.constraints import Constraint, are_stages_even, space_under
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.space import Space
@@ -32,7 +32,7 @@ DEFAULT_PRESET = "chip"
 MAX_POINTS = 50_000_000  # style: a space that is bounded in minutes
 SPEC_KEYS = ("workload", "models", "chip", "preset")
 _KEYS = tuple(name for name in KNOBS if name != "num_devices")
-Knobs = Mapping[str, tuple[int, ...]]
+Knobs = Mapping[str, tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,9 +181,35 @@ def _devices(spec: Entry, preset: Preset) -> tuple[int, ...]:
     return _wholes(spec.child("devices"))
 
 
+def _knob(name: str, entry: Entry, own: float) -> tuple[float, ...]:
+    """The values of one knob, each once and from small to large; `base` stands for what the base chip has."""
+    words = {"endpoint": {one: endpoints[one].code for one in endpoint_names()}, "dataflow": dataflow_words()}
+    items = _items(entry)
+    if name in words:
+        if not items:
+            raise entry.refused(f"{entry.key} needs at least one of {', '.join(words[name])}; got none")
+        return tuple(sorted({own if item.value == BASE else _word_code(name, item, words[name]) for item in items}))
+    others = [item for item in items if item.value != BASE]
+    if len(others) == len(items):
+        return _wholes(entry, int(LEAST.get(name, 1.0)) if name != "core_buffer_kib" else 1)
+    return tuple(sorted({own, *(value for item in others for value in _wholes(item))}))
+
+
+def _word_code(name: str, item: Entry, words: Mapping[str, int]) -> int:
+    if not isinstance(item.value, str) or item.value not in words:
+        article = "an" if name == "endpoint" else "a"
+        hint = did_you_mean(str(item.value)[:100], words)
+        raise item.refused(f"{article} {name} is {', '.join(words)}; got {described(item.value)}{hint}")
+    return words[item.value]
+
+
+def _items(entry: Entry) -> list[Entry]:
+    return [entry.child(place) for place in range(len(entry.value))] if isinstance(entry.value, list) else [entry]
+
+
 def _wholes(entry: Entry, least: int = 1) -> tuple[int, ...]:
     """One whole number or a list of them, each once, from small to large."""
-    items = [entry.child(place) for place in range(len(entry.value))] if isinstance(entry.value, list) else [entry]
+    items = _items(entry)
     if not items or len(items) > MAX_LIST:
         raise entry.refused(f"{entry.key} needs 1 to {MAX_LIST:,} values; got {len(items)}")
     for item in items:
@@ -210,27 +236,6 @@ def _endpoint_code(name: object, where: str) -> int:
     return endpoints[name].code
 
 
-def _endpoint_codes(entry: Entry) -> tuple[int, ...]:
-    """One name or a list of them, each once."""
-    items = [entry.child(place) for place in range(len(entry.value))] if isinstance(entry.value, list) else [entry]
-    if not items:
-        raise entry.refused(f"{entry.key} needs at least one of {', '.join(endpoint_names())}; got none")
-    return tuple(sorted({_endpoint_code(item.value, item.where) for item in items}))
-
-
-def _dataflow_codes(entry: Entry) -> tuple[int, ...]:
-    """One word or a list of them, each once."""
-    words = dataflow_words()
-    items = [entry.child(place) for place in range(len(entry.value))] if isinstance(entry.value, list) else [entry]
-    if not items:
-        raise entry.refused(f"{entry.key} needs at least one of {', '.join(words)}; got none")
-    for item in items:
-        if not isinstance(item.value, str) or item.value not in words:
-            hint = did_you_mean(str(item.value)[:100], words)
-            raise item.refused(f"a dataflow is {', '.join(words)}; got {described(item.value)}{hint}")
-    return tuple(sorted({words[item.value] for item in items}))
-
-
 def _knobs(spec: Entry, base: Chip, preset: Preset, said: CodesignOverrides) -> Knobs:
     """All that may be chosen but devices: the command line goes before the spec, and that before the preset."""
     return {**_preset_knobs(preset, base), **_spec_knobs(spec, base), **_said_knobs(said)}
@@ -247,9 +252,8 @@ def _spec_knobs(spec: Entry, base: Chip) -> Knobs:
     for key in entry.value:
         if key not in known:
             raise entry.child(key).refused(f"no key of chip is named {described(key)}{did_you_mean(str(key), known)}")
-    readers = dict.fromkeys(_KEYS, _wholes) | {"endpoint": _endpoint_codes, "dataflow": _dataflow_codes}
-    readers["vmem_mib"] = lambda vmem: _wholes(vmem, int(NO_VMEM))
-    found = {key: readers[key](entry.child(key)) for key in entry.value if key != "base"}
+    own = system_of(base, 1)
+    found = {key: _knob(key, entry.child(key), own[key]) for key in entry.value if key != "base"}
     try:
         check_knobs(base, found)
     except InvalidInput as error:
@@ -288,7 +292,7 @@ def _preset_knobs(preset: Preset, base: Chip) -> Knobs:
     return {name: values for name, values in preset.values.items() if _is_known_to(base, name, values)}
 
 
-def _is_known_to(base: Chip, name: str, values: tuple[int, ...]) -> bool:
+def _is_known_to(base: Chip, name: str, values: tuple[float, ...]) -> bool:
     try:
         check_knobs(base, {name: values})
     except InvalidInput:

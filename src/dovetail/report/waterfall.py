@@ -40,7 +40,7 @@ def waterfall_figures(found: Waterfall, base: Chip) -> Figures:
     return (
         FigureList(
             key="waterfall.changes",
-            title="From {} to it, one change at a time".format(base.name),
+            title=f"From {base.name} to it, one change at a time",
             items=found.changes,
             figures=_change,
             notes=(
@@ -62,11 +62,11 @@ def waterfall_figures(found: Waterfall, base: Chip) -> Figures:
 
 def _change(one: Change) -> Iterator[Figure | TextOnly]:
     yield labelled("part", one.part, "")
-    yield TextOnly("what a change is from and to", in_words(one), "from and to", align="l")
     yield Figure("own_frac", one.own_frac, gain(one.own_frac), "adds")
     yield Figure("gain_frac", one.gain_frac, gain(one.gain_frac), "gain")
     yield Figure("area_mm2", one.area_mm2, number(one.area_mm2), "mm2")
     yield Figure("power_w", one.power_w, number(one.power_w), "W")
+    yield TextOnly("what a change is from and to", in_words(one), "from and to", align="l")
     yield Figure("before", _labels(one.before))
     yield Figure("after", _labels(one.after))
 

@@ -70,7 +70,7 @@ class ComputeLowerBounds:
     def _product_knobs(self) -> tuple[tuple[str, ...], dict[str, float]]:
         """What is told apart of products, and the most of what is not."""
         for beside in (BESIDE, BESIDE[:1]):
-            names = (*TENSOR[:-len(AROUND)], *beside, *AROUND)
+            names = (*TENSOR[: -len(AROUND)], *beside, *AROUND)
             is_useful = beside == BESIDE or bool((self._values("vmem_mib") > NO_VMEM).any())
             if is_useful and np.prod([float(len(self._values(name))) for name in names]) <= TABLE_CHIPS:
                 return names, {name: float(self._values(name).max()) for name in BESIDE if name not in beside}

@@ -55,7 +55,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waterfall:
-    """The changes in order; they add up to the gain of the whole. `chance_frac`: that the best beats the base at all."""
+    """The changes in order, which add up to the gain; `chance_frac` is that the best beats the base at all."""
 
     changes: tuple[Change, ...]
     chance_frac: float

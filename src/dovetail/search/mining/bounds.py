@@ -63,9 +63,7 @@ def tensor_sized(
     return _sized(ops, chips, Unit.TENSOR, counts)
 
 
-def vector_sized(
-    ops: Ops, base: Chip, lanes: Sequence[int], counts: Sequence[int], most_macs: int = 1
-) -> Sized:
+def vector_sized(ops: Ops, base: Chip, lanes: Sequence[int], counts: Sequence[int], most_macs: int = 1) -> Sized:
     """All other operators on vector cores of each size; no array has more than `most_macs` multipliers."""
     designs = [Design(num_tensor=1, num_rows=1, num_cols=1, num_vector=counts[-1], num_lanes=width) for width in lanes]
     chips = [template_chip(base, design) for design in designs]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -16,27 +17,28 @@ from dovetail.search.codesign.joint import joint_search, local_backend
 from dovetail.search.codesign.scoring import Scorer
 from dovetail.search.codesign.systems import KNOBS
 from dovetail.search.codesign.waterfall import LAST, PARTS, chance_frac, waterfall
-from tests.codesign_questions import question
+from tests.codesign_questions import PLANS, question
 
 VALUES = {
-    "num_tensor": (4, 16),
-    "num_cols": (128, 256),
+    "num_tensor": (16,),
+    "num_cols": (256,),
     "dataflow": (6, 7),
     "num_lanes": (512, 2048),
-    "vmem_mib": (8, 16),
-    "sram_mib": (32, 128),
-    "hbm_stacks": (4, 6),
-    "num_devices": (4, 8),
+    "vmem_mib": (8,),
+    "sram_mib": (32,),
+    "hbm_stacks": (6,),
+    "num_devices": (8,),
 }
 
 
 @cache
 def searched(metric: str = "throughput"):
-    asked = question(("tied", "dense"), VALUES, base="tpu-v4", metric=metric, weights=(2.0, 1.0))
+    asked = question(("tied",), VALUES, base="tpu-v4", metric=metric, plans=replace(PLANS, pipeline_parallel=(1, 2)))
     base = base_answer(asked)
     asked = with_reference(asked, base)
     scorer = Scorer(asked)
     found = joint_search(scorer, local_backend(scorer))
+    assert found is not None
     return asked, base, answer_of(asked, found.best)
 
 
@@ -48,8 +50,8 @@ def test_every_knob_is_part_of_one_change():
 def test_changes_add_up_to_the_gain(metric):
     asked, base, best = searched(metric)
     found = waterfall(asked, base, best)
-    whole = gain_frac(best, base, (2.0, 1.0))
-    assert whole > 0.01
+    whole = gain_frac(best, base, (1.0,))
+    assert abs(whole) > 0.01
     assert math.fsum(one.own_frac for one in found.changes) == pytest.approx(whole, rel=1e-9)
     assert found.gain_frac == pytest.approx(whole, rel=1e-9)
     assert found.changes[-1].part == LAST
