@@ -17,7 +17,7 @@ from dovetail.files.schema import MAX_LIST, MAX_WHOLE, Number, Shape, Text, chec
 from dovetail.files.value_formats import Words
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoint_names, endpoints
-from dovetail.hardware.template import dataflow_words
+from dovetail.hardware.template import dataflow_codes
 from dovetail.search.codesign.networks import network_named
 from dovetail.search.codesign.presets import PRESETS, Preset
 from dovetail.search.codesign.question import Budget, Case, Rule, base_budget, system_space
@@ -183,7 +183,7 @@ def _devices(spec: Entry, preset: Preset) -> tuple[int, ...]:
 
 def _knob(name: str, entry: Entry, own: float) -> tuple[float, ...]:
     """The values of one knob, each once and from small to large; `base` stands for what the base chip has."""
-    words = {"endpoint": {one: endpoints[one].code for one in endpoint_names()}, "dataflow": dataflow_words()}
+    words = {"endpoint": {one: endpoints[one].code for one in endpoint_names()}, "dataflow": dataflow_codes()}
     items = _items(entry)
     if name in words:
         if not items:

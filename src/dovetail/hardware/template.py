@@ -146,7 +146,7 @@ def dataflow_word(code: float) -> str:
     return FLEXIBLE if len(held) == len(STATIONARY) else "+".join(sorted(held, reverse=True))
 
 
-def dataflow_words() -> dict[str, int]:
+def dataflow_codes() -> dict[str, int]:
     """Every dataflow that an array may have, by its word."""
     return {dataflow_word(code): code for code in range(1, 1 << len(STATIONARY))}
 

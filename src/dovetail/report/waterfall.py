@@ -66,7 +66,7 @@ def _change(one: Change) -> Iterator[Figure | TextOnly]:
     yield Figure("gain_frac", one.gain_frac, gain(one.gain_frac), "gain")
     yield Figure("area_mm2", one.area_mm2, number(one.area_mm2), "mm2")
     yield Figure("power_w", one.power_w, number(one.power_w), "W")
-    yield TextOnly("what a change is from and to", in_words(one), "from and to", align="l")
+    yield TextOnly("what a change is from and to", change_label(one), "from and to", align="l")
     yield Figure("before", _labels(one.before))
     yield Figure("after", _labels(one.after))
 
@@ -75,7 +75,7 @@ def _labels(knobs: Mapping[str, float]) -> dict[str, float | str]:
     return {name: value_label(name, value) for name, value in knobs.items()}
 
 
-def in_words(one: Change) -> str:
+def change_label(one: Change) -> str:
     """`8 to 16 arrays, 128 to 64 rows`; of plans alone, nothing."""
     return ", ".join(
         f"{_said(name, value)} to {_said(name, one.after[name])} {_UNITS[name]}".rstrip()
@@ -94,7 +94,7 @@ def waterfall_chart(found: Waterfall, base_name: str) -> Chart:
     values = [one.own_frac for one in found.changes]
     words = [gain(one) for one in values]
     colours = [BLUE if one > 0 else PALE for one in values]
-    details = [in_words(one) or "as searched" for one in found.changes]
+    details = [change_label(one) or "as searched" for one in found.changes]
     figure = ranked(
         labels, values, words, colours, f"adds to the gain over {base_name}",
         hover="%{y}, %{customdata}: %{x:+.2%}", details=details, tickformat="~%",

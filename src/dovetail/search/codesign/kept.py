@@ -12,7 +12,7 @@ from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoints
-from dovetail.hardware.template import dataflow_words
+from dovetail.hardware.template import dataflow_codes
 from dovetail.parallel.plan import Overlap
 from dovetail.search.codesign.dominance import Ranked, front_of, sorted_rows
 from dovetail.search.codesign.joint import SearchCounts
@@ -70,7 +70,7 @@ def _value(name: str, written: float | str) -> float:
     if name == "endpoint":
         return float(endpoints[str(written)].code)
     if name == "dataflow":
-        return float(dataflow_words()[str(written)])
+        return float(dataflow_codes()[str(written)])
     return BY_SIZE if written == BY_SIZE_WORDS else float(written)
 
 

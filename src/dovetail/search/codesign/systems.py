@@ -167,15 +167,15 @@ def _around(base: Chip, system: Mapping[str, float]) -> Chip:
             num_link_lanes=int(_num_link_lanes(base, np.array(system["link_gb_per_s"] * GIGA))),
         ),
     )
-    return _with_vector_memory(changed, base, system["vmem_mib"], ratio, is_own=is_own("vmem_mib"))
+    return _with_vector_memory(changed, base, system["vmem_mib"] * MEBI, ratio, is_own=is_own("vmem_mib"))
 
 
-def _with_vector_memory(chip: Chip, base: Chip, vmem_mib: float, clock_ratio: float, *, is_own: bool) -> Chip:
+def _with_vector_memory(chip: Chip, base: Chip, vmem_bytes: float, clock_ratio: float, *, is_own: bool) -> Chip:
     """`chip`, which has the base's cores, with so much vector memory in each vector core."""
     memory = base.vector_memory
-    if vmem_mib == NO_VMEM:
+    if vmem_bytes == NO_VMEM:
         return replace(chip, vector_memory=None)
-    capacity_bytes = memory.capacity_bytes if memory and is_own else vmem_mib * MEBI * base.vector.num_units
+    capacity_bytes = memory.capacity_bytes if memory and is_own else vmem_bytes * base.vector.num_units
     is_core_buffer = base.die.buffered_units == "vector"
     core_buffer_bytes = chip.core_buffer_bytes
     if is_core_buffer and not is_own:
@@ -208,12 +208,12 @@ def core_buffer_bytes(base: Chip, systems: Columns | Mapping[str, float]) -> Flo
         chosen, num_macs = np.asarray(systems["core_buffer_kib"]), systems["num_rows"] * systems["num_cols"]
         return np.asarray(np.where(chosen == BY_SIZE, own_buffer_bytes(base, num_macs), chosen * KIBI))
     if has_local_sram(base):
-        sram_mib, num_vector = np.asarray(systems["sram_mib"]), np.asarray(systems["num_vector"])
-        is_own = (sram_mib == own["sram_mib"]) & (num_vector == own["num_vector"])
-        return np.where(is_own, base.core_buffer_bytes, sram_mib * MEBI / num_vector)
-    vmem_mib = np.asarray(systems["vmem_mib"])
-    before_mib = own["vmem_mib"] or base.core_buffer_bytes / MEBI
-    return np.where(vmem_mib == own["vmem_mib"], 1.0, vmem_mib / before_mib) * base.core_buffer_bytes
+        sram_bytes, num_vector = np.asarray(systems["sram_mib"]) * MEBI, np.asarray(systems["num_vector"])
+        is_own = (sram_bytes == own["sram_mib"] * MEBI) & (num_vector == own["num_vector"])
+        return np.where(is_own, base.core_buffer_bytes, sram_bytes / num_vector)
+    vmem_bytes, own_bytes = np.asarray(systems["vmem_mib"]) * MEBI, own["vmem_mib"] * MEBI
+    grown = np.where(vmem_bytes == own_bytes, 1.0, vmem_bytes / (own_bytes or base.core_buffer_bytes))
+    return np.asarray(grown * base.core_buffer_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
