@@ -8,10 +8,11 @@ from functools import cache
 from random import Random
 from typing import Any
 
+from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
 from dovetail.search.codesign.networks import NETWORKS
 from dovetail.search.codesign.question import Budget, Case, JointQuestion, system_space
-from dovetail.search.codesign.systems import has_own_buffers
+from dovetail.search.codesign.systems import check_knobs
 from dovetail.search.metrics import metrics
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.workload.models import models
@@ -34,7 +35,11 @@ VALUES: dict[str, tuple[int, ...]] = {
     "num_cols": (16, 64, 128, 256),
     "num_vector": (1, 2, 8),
     "num_lanes": (16, 64, 256),
+    "dataflow": (1, 2, 6, 7),
+    "register_bytes_per_lane": (12, 128),
+    "vmem_mib": (1, 4, 16),
     "sram_mib": (8, 16, 32, 128),
+    "sram_bytes_per_clock": (512, 4096),
     "hbm_stacks": (1, 2, 4, 8),
     "stack_gib": (1, 2, 4, 16),
     "clock_mhz": (500, 700, 1050, 1400),
@@ -43,8 +48,8 @@ VALUES: dict[str, tuple[int, ...]] = {
     "link_gb_per_s": (50, 300),
     "num_devices": (4, 8),
 }
-# With buffers of the cores' own and with a shared one that is cut into buffers.
-BASES = ("tpuv4-like", "tpuv2-like")
+# With buffers of the tensor cores' own, with a shared one that is cut into buffers, and with vector memory.
+BASES = ("tpuv4-like", "tpuv2-like", "tpu-v4")
 CASES = ("dense", "tied", "experts", "vision")
 
 
@@ -79,7 +84,7 @@ def question(
 ) -> JointQuestion:
     """Of `names` in `CASES`; a knob that `values` leaves out is as the base has it, but links are fast; 8 devices.
 
-    Core buffers are left out where the base has none of its own.
+    Knobs of what the base has not are left out.
     """
     chip, values = chips[base](), {"link_gb_per_s": (300,), **known_to(base, values)}
     return JointQuestion(
@@ -98,8 +103,15 @@ def question(
 
 def known_to(base: str, values: Mapping[str, Sequence[float]]) -> dict[str, Sequence[float]]:
     """Those knobs that systems built on `base` have."""
-    has_buffers = has_own_buffers(chips[base]())
-    return {name: some for name, some in values.items() if has_buffers or name != "core_buffer_kib"}
+    return {name: some for name, some in values.items() if _is_known_to(base, name, some)}
+
+
+def _is_known_to(base: str, name: str, values: Sequence[float]) -> bool:
+    try:
+        check_knobs(chips[base](), {name: tuple(values)})
+    except InvalidInput:
+        return False
+    return True
 
 
 def some_values(rng: Random, num_turned: int, most: int = 3) -> dict[str, tuple[int, ...]]:

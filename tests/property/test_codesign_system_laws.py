@@ -20,16 +20,20 @@ from dovetail.search.codesign.networks import NETWORKS
 from dovetail.search.codesign.refining import system_at
 from dovetail.search.codesign.systems import (
     BY_SIZE,
+    CORES,
     NETWORK,
     built_systems,
-    has_own_buffers,
+    inventories,
     network_of,
     system_chip,
     system_of,
 )
+from dovetail.search.designs import design_at, design_space, mined_chips, silicon_of
 from dovetail.step.step import even_times, training_step
-from tests.codesign_questions import BASES, CASES, VALUES
+from tests.codesign_questions import BASES, CASES, VALUES, known_to
 from tests.property.codesign_systems import ROUNDING, SEEDS, sampled, wide
+
+ARRAYS = tuple(name for name in chips.names() if chips[name]().tensor.tiling.is_array)
 
 
 @settings(max_examples=7)
@@ -58,13 +62,17 @@ def test_plans_on_many_chips_at_once_take_what_each_takes_alone(case, base, netw
         assert times.energy_j[row] == pytest.approx(alone.energy_j, rel=ROUNDING)
 
 
-@settings(max_examples=30)
-@given(base=st.sampled_from((*BASES, "nvdla-like")), seed=SEEDS)
+@settings(max_examples=60)
+@given(base=st.sampled_from(ARRAYS), seed=SEEDS)
 def test_a_system_in_columns_is_its_chip_field_by_field(base, seed):
     chip, rng = chips[base](), Random(seed)
-    systems = [{name: float(rng.choice(values)) for name, values in VALUES.items()} for _ in range(4)]
+    own = system_of(chip, 8)
+    known = known_to(base, VALUES)
+    systems = [own | {name: float(rng.choice(values)) for name, values in known.items()} for _ in range(4)]
+    systems += [own | {name: one[name] for name in rng.sample(sorted(known), 3)} for one in systems]
     systems[0]["core_buffer_kib"] = BY_SIZE
-    built = built_systems(chip, {name: np.array([one[name] for one in systems]) for name in VALUES})
+    asked = {name: np.array([one[name] for one in systems]) for name in own}
+    built, parts = built_systems(chip, asked), inventories(chip, asked)
     alone = [system_chip(chip, one) for one in systems]
     columns = chip_columns(alone)
     for field in fields(columns):
@@ -79,27 +87,36 @@ def test_a_system_in_columns_is_its_chip_field_by_field(base, seed):
         else:
             assert ours == theirs, field.name
     for row, one in enumerate(alone):
-        assert built.area_mm2[row] == pytest.approx(silicon(inventory(one)).total_mm2, rel=ROUNDING)
+        counted = inventory(one)
+        for field in fields(counted):
+            ours = np.broadcast_to(getattr(parts, field.name), len(alone))[row]
+            assert ours == pytest.approx(getattr(counted, field.name), rel=ROUNDING), field.name
+        assert built.area_mm2[row] == pytest.approx(silicon(counted).total_mm2, rel=ROUNDING)
         assert built.price_usd[row] == pytest.approx(price(one).total_usd, rel=ROUNDING)
-        assert built.hbm_bytes[row] == one.hbm.capacity_bytes
+        assert built.hbm_bytes[row] == pytest.approx(one.hbm.capacity_bytes, rel=ROUNDING)
         assert built.power_w[row] == one.tdp_w
     same_clock = [row for row, one in enumerate(alone) if one.clock_hz == chip.clock_hz]
     for row in same_clock:  # another clock has another voltage, which `tdp` does not know of
         assert built.power_w[row] == pytest.approx(tdp(alone[row]).total_w, rel=ROUNDING)
 
 
-@pytest.mark.parametrize("base", [*BASES, "nvdla-like"])
+@pytest.mark.parametrize("base", ARRAYS)
 def test_a_system_as_the_base_has_it_is_the_base(base):
     chip = chips[base]()
     built = system_chip(chip, system_of(chip, 8))
-    assert (built.tensor.num_units, built.tensor.num_rows, built.tensor.num_cols) == (
-        chip.tensor.num_units,
-        chip.tensor.num_rows,
-        chip.tensor.num_cols,
-    )
-    for name in ("sram", "hbm", "clock_hz", "interconnect_bytes_per_s"):
-        assert getattr(built, name) == getattr(chip, name)
-    assert has_own_buffers(built) == has_own_buffers(chip)
+    # rated power, and the energy of products, are the power model's
+    assert replace(built, name=chip.name, tdp_w=chip.tdp_w, energy=chip.energy) == chip
+    assert built.energy.hbm_j_per_byte == chip.energy.hbm_j_per_byte
+
+
+@settings(max_examples=20)
+@given(base=st.sampled_from(ARRAYS), seed=SEEDS)
+def test_a_mined_chip_is_the_system_with_the_same_cores(base, seed):
+    chip, space = chips[base](), design_space()
+    design = design_at(space, space.sample(Random(seed)))
+    [mined] = mined_chips(chip, [design], silicon_of(chip, [design]))
+    cores = {name: float(getattr(design, name)) for name in CORES}
+    assert mined == system_chip(chip, system_of(chip, 1) | cores)
 
 
 @settings(max_examples=3)

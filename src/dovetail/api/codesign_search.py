@@ -34,6 +34,7 @@ from dovetail.search.codesign.rows import Rows, question_facts, refined_names, r
 from dovetail.search.codesign.scoring import Scorer, SystemScore
 from dovetail.search.codesign.sensitivity import Sensitivity, sensitivity_of
 from dovetail.search.codesign.tasks import hold, refine_task, score_task, scorer_of
+from dovetail.search.codesign.waterfall import waterfall
 from dovetail.search.metrics import Metric, metrics
 from dovetail.store import Store
 
@@ -151,6 +152,7 @@ def _report(
         separate=_compared(request, question, base, context),
         others=tuple(answer_of(question, _even(question, one)) for one in others[: request.top]),
         sensitivity=_sensitivity(request, question, best, context),
+        waterfall=None if base is None else waterfall(question, base, best),
         algorithm=request.algorithm,
         assumed=spec.limits.assumed,
         is_compared=request.compare,

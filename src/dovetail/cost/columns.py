@@ -149,7 +149,7 @@ def grouped(chips: Sequence[Chip]) -> list[tuple[list[int], ChipColumns]]:
     return [(group, chip_columns([chips[index] for index in group])) for group in groups]
 
 
-def varied(chip: Chip, num_chips: int, **columns: FloatArray) -> ChipColumns:
+def varied(chip: Chip, num_chips: int, **columns: FloatArray | BoolArray) -> ChipColumns:
     """`num_chips` copies of one chip, with the columns given in place of its own."""
     copies = chip_columns((chip,))
     changes: dict[str, Any] = {"calibration": {k: np.repeat(v, num_chips) for k, v in copies.calibration.items()}}

@@ -11,9 +11,11 @@ from dovetail.files.cluster import MAX_DEVICES
 from dovetail.files.uploaded import catalogue_entry
 from dovetail.hardware.cluster import Cluster
 from dovetail.search.codesign.networks import network_named
-from dovetail.search.codesign.systems import KNOBS, system_chip
+from dovetail.search.codesign.systems import KNOBS, LEAST, system_chip, system_of
 
-MAY_BE_NONE = ("core_buffer_kib",)  # 0: as the size of a core has it
+# Before dataflows, registers, vector memory and the SRAM's bandwidth were chosen: words of these are still read.
+NEWER = ("dataflow", "register_bytes_per_lane", "vmem_mib", "sram_bytes_per_clock")
+OLD_KNOBS = tuple(name for name in KNOBS if name not in NEWER)
 MOST = 1e6  # style: of any knob; the largest in use are some thousands
 
 
@@ -26,13 +28,15 @@ def design_cluster(word: str, num_devices: int = 0) -> Cluster:
     """The cluster that `design_word` wrote; of another number of devices where one is given."""
     base, *rest = word.split("~")
     network, values = (rest[0], rest[1:]) if rest else ("", [])
-    if len(values) != len(KNOBS):
+    names = OLD_KNOBS if len(values) == len(OLD_KNOBS) else KNOBS
+    if len(values) != len(names):
         raise InvalidInput(f"a design is a chip, a network and {len(KNOBS)} numbers; got {len(values)} numbers")
-    system = {name: _number(name, value) for name, value in zip(KNOBS, values, strict=True)}
+    chip = chip_of(catalogue_entry(base))
+    system = system_of(chip, 1) | {name: _number(name, value) for name, value in zip(names, values, strict=True)}
     devices = num_devices or int(system["num_devices"])
     if not 1 <= devices <= MAX_DEVICES:
         raise InvalidInput(f"a cluster has 1 to {MAX_DEVICES:,} devices; got {devices:,}")
-    return network_named(network)(system_chip(chip_of(catalogue_entry(base)), system), devices)
+    return network_named(network)(system_chip(chip, system), devices)
 
 
 def _number(name: str, text: str) -> float:
@@ -40,6 +44,6 @@ def _number(name: str, text: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 <= value <= MOST or (value == 0 and name not in MAY_BE_NONE):
+    if not 0 <= value <= MOST or (value == 0 and LEAST.get(name, 1.0) > 0):
         raise InvalidInput(f"{name} of a design is a number above 0; got {text[:40]!r}")
     return value

@@ -9,25 +9,23 @@ from dovetail.files.chip import chip_of, load_chip
 from dovetail.files.entry import Entry, described, placed
 from dovetail.files.job import check_dtype, workload_of
 from dovetail.files.schema import LEAST_NUMBER
-from dovetail.files.text import one_line
 from dovetail.hardware.chip import Chip
-from dovetail.search.designs import check_area_model
-from dovetail.search.mining.answers import TEMPLATE, template_names
+from dovetail.hardware.template import check_array
 from dovetail.units import quantity
 from dovetail.workload.workload import Workload
 
 
 def template_base(said: str, entry: Entry | None, default: str, noun: str, headroom_frac: float | None = None) -> Chip:
-    """The chip to build on, which must be a template: of others it is not known what remains without their cores."""
+    """The chip to build on, which must have systolic arrays: a TPU, a template, or a file or entry with one."""
     where = "--base" if said or entry is None else entry.where
     try:
         chip = load_chip(said or default) if said or entry is None else chip_of(entry)
     except DovetailError as error:
         raise type(error)(error.message, error.where or where) from None
-    if chip.vendor != TEMPLATE:
-        way_out = f"take {', '.join(template_names())}, or a file with one of them as its base"
-        raise InvalidInput(f"{noun} are built on template chips, and {one_line(chip.name)} is none; {way_out}", where)
-    check_area_model(chip)
+    try:
+        check_array(chip, noun)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, where) from None
     if headroom_frac is None:
         return chip
     try:

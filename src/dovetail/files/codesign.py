@@ -8,7 +8,7 @@ from typing import Any
 
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.built_on import sized_workload, template_base, workload_entries
-from dovetail.files.codesign_budget import Limits, limits_of_request
+from dovetail.files.codesign_budget import BASE, Limits, limits_of_request
 from dovetail.files.entry import Entry, described
 from dovetail.files.job import check_dtype, countable, spec_name
 from dovetail.files.plan_space import space_of
@@ -17,10 +17,11 @@ from dovetail.files.schema import MAX_LIST, MAX_WHOLE, Number, Shape, Text, chec
 from dovetail.files.value_formats import Words
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoint_names, endpoints
+from dovetail.hardware.template import dataflow_codes
 from dovetail.search.codesign.networks import network_named
 from dovetail.search.codesign.presets import PRESETS, Preset
-from dovetail.search.codesign.question import Budget, Case, Rule, no_own_buffers, system_space
-from dovetail.search.codesign.systems import KNOBS, has_own_buffers
+from dovetail.search.codesign.question import Budget, Case, Rule, base_budget, system_space
+from dovetail.search.codesign.systems import KNOBS, LEAST, check_knobs, system_of
 from dovetail.search.planners.constraints import Constraint, are_stages_even, space_under
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.space import Space
@@ -31,7 +32,7 @@ DEFAULT_PRESET = "chip"
 MAX_POINTS = 50_000_000  # style: a space that is bounded in minutes
 SPEC_KEYS = ("workload", "models", "chip", "preset")
 _KEYS = tuple(name for name in KNOBS if name != "num_devices")
-Knobs = Mapping[str, tuple[int, ...]]
+Knobs = Mapping[str, tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +98,7 @@ def load_codesign(reference: SpecLike, said: CodesignOverrides) -> CodesignSpec:
     weights = _weights(spec, given.weights, len(entries))
     num_devices = (said.devices,) if said.devices else _devices(spec, preset)
     constraints = space_of(spec.child("space")) if spec.has("space") else ()
+    space = _space(base, num_devices, _knobs(spec, base, preset, said), spec.child("chip").where)
     with countable():
         workloads = [sized_workload(entry, said.batch, said.seq, base) for entry in entries]
     return CodesignSpec(
@@ -104,8 +106,8 @@ def load_codesign(reference: SpecLike, said: CodesignOverrides) -> CodesignSpec:
         cases=_cases(workloads, weights, constraints, num_devices, preset),
         base=base,
         network=_network(said.network or given.network or preset.network, said, spec),
-        space=_space(base, num_devices, _knobs(spec, base, preset, said), spec.child("chip").where),
-        limits=_limits(said, spec, preset, base),
+        space=space,
+        limits=_limits(said, spec, preset, base, space),
         preset=preset_name,
         rule=preset.rule,
         num_devices=num_devices,
@@ -138,13 +140,14 @@ def _of_model(reference: ModelLike, said: CodesignOverrides) -> CodesignSpec:
     with countable():
         workload = Workload(model=model, global_batch=said.batch or model.batch, seq=said.seq or model.seq)
         check_dtype(workload, base)
+    space = _space(base, num_devices, {**_preset_knobs(preset, base), **_said_knobs(said)}, "chip")
     return CodesignSpec(
         name="",
         cases=(Case(workload=workload, plans=_plans((), workload, num_devices, preset)),),
         base=base,
         network=_network(said.network or preset.network, said, None),
-        space=_space(base, num_devices, {**preset.values, **_said_knobs(said)}, "chip"),
-        limits=_limits(said, None, preset, base),
+        space=space,
+        limits=_limits(said, None, preset, base, space),
         preset=preset_name,
         rule=preset.rule,
         num_devices=num_devices,
@@ -178,15 +181,41 @@ def _devices(spec: Entry, preset: Preset) -> tuple[int, ...]:
     return _wholes(spec.child("devices"))
 
 
-def _wholes(entry: Entry) -> tuple[int, ...]:
+def _knob(name: str, entry: Entry, own: float) -> tuple[float, ...]:
+    """The values of one knob, each once and from small to large; `base` stands for what the base chip has."""
+    words = {"endpoint": {one: endpoints[one].code for one in endpoint_names()}, "dataflow": dataflow_codes()}
+    items = _items(entry)
+    if name in words:
+        if not items:
+            raise entry.refused(f"{entry.key} needs at least one of {', '.join(words[name])}; got none")
+        return tuple(sorted({own if item.value == BASE else _word_code(name, item, words[name]) for item in items}))
+    others = [item for item in items if item.value != BASE]
+    if len(others) == len(items):
+        return _wholes(entry, int(LEAST.get(name, 1.0)) if name != "core_buffer_kib" else 1)
+    return tuple(sorted({own, *(value for item in others for value in _wholes(item))}))
+
+
+def _word_code(name: str, item: Entry, words: Mapping[str, int]) -> int:
+    if not isinstance(item.value, str) or item.value not in words:
+        article = "an" if name == "endpoint" else "a"
+        hint = did_you_mean(str(item.value)[:100], words)
+        raise item.refused(f"{article} {name} is {', '.join(words)}; got {described(item.value)}{hint}")
+    return words[item.value]
+
+
+def _items(entry: Entry) -> list[Entry]:
+    return [entry.child(place) for place in range(len(entry.value))] if isinstance(entry.value, list) else [entry]
+
+
+def _wholes(entry: Entry, least: int = 1) -> tuple[int, ...]:
     """One whole number or a list of them, each once, from small to large."""
-    items = [entry.child(place) for place in range(len(entry.value))] if isinstance(entry.value, list) else [entry]
+    items = _items(entry)
     if not items or len(items) > MAX_LIST:
         raise entry.refused(f"{entry.key} needs 1 to {MAX_LIST:,} values; got {len(items)}")
     for item in items:
         value = item.value
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_WHOLE:
-            message = f"{entry.key} must be whole numbers from 1 to {MAX_WHOLE:,}"
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_WHOLE:
+            message = f"{entry.key} must be whole numbers from {least} to {MAX_WHOLE:,}"
             raise item.refused(f"{message}; got {described(value)}")
     return tuple(sorted({item.value for item in items}))
 
@@ -207,17 +236,9 @@ def _endpoint_code(name: object, where: str) -> int:
     return endpoints[name].code
 
 
-def _endpoint_codes(entry: Entry) -> tuple[int, ...]:
-    """One name or a list of them, each once."""
-    items = [entry.child(place) for place in range(len(entry.value))] if isinstance(entry.value, list) else [entry]
-    if not items:
-        raise entry.refused(f"{entry.key} needs at least one of {', '.join(endpoint_names())}; got none")
-    return tuple(sorted({_endpoint_code(item.value, item.where) for item in items}))
-
-
 def _knobs(spec: Entry, base: Chip, preset: Preset, said: CodesignOverrides) -> Knobs:
     """All that may be chosen but devices: the command line goes before the spec, and that before the preset."""
-    return {**preset.values, **_spec_knobs(spec, base), **_said_knobs(said)}
+    return {**_preset_knobs(preset, base), **_spec_knobs(spec, base), **_said_knobs(said)}
 
 
 def _spec_knobs(spec: Entry, base: Chip) -> Knobs:
@@ -231,10 +252,13 @@ def _spec_knobs(spec: Entry, base: Chip) -> Knobs:
     for key in entry.value:
         if key not in known:
             raise entry.child(key).refused(f"no key of chip is named {described(key)}{did_you_mean(str(key), known)}")
-    if entry.has("core_buffer_kib") and not has_own_buffers(base):
-        raise entry.child("core_buffer_kib").refused(no_own_buffers(base))
-    readers = dict.fromkeys(_KEYS, _wholes) | {"endpoint": _endpoint_codes}
-    return {key: readers[key](entry.child(key)) for key in entry.value if key != "base"}
+    own = system_of(base, 1)
+    found = {key: _knob(key, entry.child(key), own[key]) for key in entry.value if key != "base"}
+    try:
+        check_knobs(base, found)
+    except InvalidInput as error:
+        raise entry.child(str(error.where)).refused(error.message) from None
+    return found
 
 
 def _plans(
@@ -263,5 +287,19 @@ def _space(base: Chip, num_devices: tuple[int, ...], values: Knobs, where: str) 
     return space
 
 
-def _limits(said: CodesignOverrides, spec: Entry | None, preset: Preset, base: Chip) -> Limits:
-    return limits_of_request(said.area, said.power, spec, preset.die_mm2 * (base.die.num_dies + base.die.num_io_dies))
+def _preset_knobs(preset: Preset, base: Chip) -> Knobs:
+    """Those values of a preset that systems built on `base` have."""
+    return {name: values for name, values in preset.values.items() if _is_known_to(base, name, values)}
+
+
+def _is_known_to(base: Chip, name: str, values: tuple[float, ...]) -> bool:
+    try:
+        check_knobs(base, {name: values})
+    except InvalidInput:
+        return False
+    return True
+
+
+def _limits(said: CodesignOverrides, spec: Entry | None, preset: Preset, base: Chip, space: Space) -> Limits:
+    most_mm2 = preset.die_mm2 * (base.die.num_dies + base.die.num_io_dies)
+    return limits_of_request(said.area, said.power, spec, most_mm2, base_budget(base, space))

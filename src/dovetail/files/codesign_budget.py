@@ -31,39 +31,77 @@ class _Budget(Shape):
     total_usd: Annotated[Number, BeforeValidator(_dollars)] = math.inf
 
 
+BASE = "base"  # a limit that is what the base chip itself takes
+BY_BASE = ("area_mm2", "power_w")  # what nobody limits is limited so where nothing is said of any limit
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of a question, and which of them nobody said."""
+    """The limits of a question, which of them nobody said, and which are what the base chip itself takes."""
 
     budget: Budget
     assumed: tuple[str, ...]
+    of_base: tuple[str, ...] = ()
 
     def words(self) -> Words:
         """The `budget` section of a spec that says the same."""
         said = {name: limit for name, limit in asdict(self.budget).items() if name not in self.assumed}
-        return dict(_words(name, limit) for name, limit in said.items() if math.isfinite(limit))
+        found = dict(_words(name, limit) for name, limit in said.items() if math.isfinite(limit))
+        return found | {_key(name): BASE for name in self.of_base if name not in self.assumed}
+
+
+def _key(name: str) -> str:
+    return name if name.endswith("_usd") else name.rpartition("_")[0]
 
 
 def _words(name: str, limit: float) -> tuple[str, float | str]:
-    key, _, unit = name.rpartition("_")
-    return (name, limit) if unit == "usd" else (key, quantity_text(limit, unit))
+    unit = name.rpartition("_")[2]
+    return (name, limit) if unit == "usd" else (_key(name), quantity_text(limit, unit))
 
 
-def limits_of_request(area: str, power: str, spec: Entry | None, default_mm2: float) -> Limits:
-    """What the command line says goes before what the spec says; a chip has at most `default_mm2` if neither does."""
-    given = checked(spec.child("budget"), _Budget) if spec is not None and spec.has("budget") else _Budget()
-    area_mm2 = positive_amount("--area", area, "mm2") if area else given.area
-    power_w = positive_amount("--power", power, "w") if power else given.power
-    is_said = area_mm2 < math.inf
+def limits_of_request(area: str, power: str, spec: Entry | None, default_mm2: float, base: Budget) -> Limits:
+    """What the command line says goes before what the spec says.
+
+    `base` is what the base chip takes of every limit: a chip has at most its area and power where nobody says any
+    limit. Where some are said and no area, it has at most `default_mm2`; where that is infinite, nothing is limited.
+    """
+    entry = spec.child("budget") if spec is not None and spec.has("budget") else None
+    as_base, rest = _as_base(entry)
+    given = checked(entry, _Budget, written=rest) if entry is not None and rest else _Budget()
+    limits = {
+        "area_mm2": positive_amount("--area", area, "mm2") if area and area != BASE else given.area,
+        "power_w": positive_amount("--power", power, "w") if power and power != BASE else given.power,
+        "total_area_mm2": given.total_area,
+        "total_power_w": given.total_power,
+        "total_usd": float(given.total_usd),
+    }
+    for name, option in (("area_mm2", area), ("power_w", power)):
+        as_base = as_base - {name} | ({name} if option == BASE else set()) if option else as_base
+    is_said = as_base or any(math.isfinite(limit) for limit in limits.values())
+    assumed: tuple[str, ...] = ()
+    if default_mm2 < math.inf and not is_said:
+        as_base, assumed = as_base | set(BY_BASE), BY_BASE
+    elif limits["area_mm2"] == math.inf and "area_mm2" not in as_base and default_mm2 < math.inf:
+        limits["area_mm2"], assumed = default_mm2, ("area_mm2",)
+    limits |= {name: getattr(base, name) for name in as_base}
     try:
-        budget = Budget(
-            area_mm2=area_mm2 if is_said else default_mm2,
-            power_w=power_w,
-            total_area_mm2=given.total_area,
-            total_power_w=given.total_power,
-            total_usd=float(given.total_usd),
-        )
+        budget = Budget(**limits)
     except InvalidInput as error:
         where = spec.at("budget").where if spec is not None else error.where
         raise InvalidInput(error.message, where) from None
-    return Limits(budget=budget, assumed=() if is_said or default_mm2 == math.inf else ("area_mm2",))
+    return Limits(budget=budget, assumed=assumed, of_base=tuple(name for name in limits if name in as_base))
+
+
+def _as_base(entry: Entry | None) -> tuple[set[str], dict[str, object]]:
+    """The limits that are said to be the base's, and what else is said of limits."""
+    if entry is None:
+        return set(), {}
+    if entry.value == BASE:
+        return set(BY_BASE), {}
+    names = {_key(name): name for name in Budget.__slots__}
+    if not isinstance(entry.value, dict):
+        checked(entry, _Budget)  # which refuses it
+        return set(), {}
+    written = entry.node.plain()
+    own = {names[key] for key, value in written.items() if value == BASE and key in names}
+    return own, {key: value for key, value in written.items() if names.get(key) not in own}

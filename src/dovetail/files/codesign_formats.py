@@ -6,9 +6,11 @@ from typing import Any
 
 from dovetail.errors import NotModelled
 from dovetail.files.codesign import CodesignSpec
+from dovetail.files.codesign_budget import BASE
 from dovetail.files.job_text import named_chip, workload_entries
 from dovetail.files.value_formats import Words
 from dovetail.hardware.endpoints import endpoint_coded
+from dovetail.hardware.template import dataflow_word
 from dovetail.search.codesign.presets import PRESETS
 from dovetail.search.codesign.systems import system_of
 from dovetail.search.space import Knob
@@ -48,4 +50,6 @@ def _knobs(spec: CodesignSpec) -> dict[str, list[Any]]:
 def _values(knob: Knob) -> list[Any]:
     if knob.name == "endpoint":
         return [endpoint_coded(value).name for value in knob.values]
-    return [int(value) for value in knob.values]
+    if knob.name == "dataflow":
+        return [dataflow_word(value) for value in knob.values]
+    return [int(value) if value == int(value) else BASE for value in knob.values]  # others than whole are the base's

@@ -82,7 +82,7 @@ class _Spec(Shape):
 
 
 class _Chip(Shape):
-    base: Text = ""
+    base: object = None
     area: amount("mm2") = AREA_MM2  # type: ignore[valid-type]
     power: amount("w") = POWER_W  # type: ignore[valid-type]
     sides: Wholes = Field(default_factory=lambda: list(SIDES))
@@ -97,7 +97,7 @@ def load_mining(reference: SpecLike, said: MineOverrides) -> MiningSpec:
         return _of_model(reference, said)
     shape = checked(spec, _Spec)
     given = checked(spec.child("chip"), _Chip) if spec.has("chip") else _Chip()
-    own_base = spec.child("chip").child("base") if given.base else None
+    own_base = spec.child("chip").child("base") if given.base is not None else None
     base = template_base(said.base, own_base, BASE, "designs", said.headroom)
     entries = workload_entries(spec, "mine a chip for", has_own_size=bool(said.batch or said.seq))
     stages = stages_of(said.stages, spec, shape, len(entries))

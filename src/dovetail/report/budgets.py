@@ -12,9 +12,16 @@ from dovetail.report.sensitivities import LIMIT_LABELS
 from dovetail.search.codesign.answers import SystemAnswer
 from dovetail.search.codesign.question import Budget
 
-_ASSUMED = {
-    "area_mm2": "a chip has at most {} mm2, the field of a lithography scanner, as no area was said; --area, or"
-    " budget.area in a spec, says another"
+_RETICLE = (
+    "a chip has at most {} mm2, the field of a lithography scanner, as no area was said; --area, or budget.area in a"
+    " spec, says another"
+)
+# Where nobody says a limit, both are the base chip's.
+_AS_BASE = {
+    "area_mm2": "a chip has at most {} mm2, what the base chip has, as no limit was said; --area, or budget in a spec,"
+    " says another",
+    "power_w": "and draws at most {} W, what the base chip draws with everything busy; --power, or budget in a spec,"
+    " says another",
 }
 
 
@@ -65,7 +72,11 @@ def limits_table(budget: Budget, answer: SystemAnswer, assumed: Sequence[str]) -
 def assumed_notes(limits: Mapping[str, float], assumed: Sequence[str]) -> tuple[Phrase, ...]:
     """What is said of limits that nobody set."""
     return tuple(
-        phrase(_ASSUMED[name], Figure(f"budget.{name}", limits[name], number(limits[name]))) for name in assumed
+        phrase(
+            _AS_BASE[name] if len(assumed) > 1 else _RETICLE,
+            Figure(f"budget.{name}", limits[name], number(limits[name])),
+        )
+        for name in assumed
     )
 
 

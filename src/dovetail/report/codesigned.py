@@ -25,12 +25,14 @@ from dovetail.report.figures import (
 from dovetail.report.labels import counted, gain, number, percent, plan_in_brief
 from dovetail.report.outcome import plan_record
 from dovetail.report.sensitivities import over_best_frac, sensitivity_figures
+from dovetail.report.waterfall import waterfall_figures
 from dovetail.search.codesign.answers import Separate, SystemAnswer, gain_frac
 from dovetail.search.codesign.joint import JointFound, SearchCounts
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.sensitivity import Sensitivity
 from dovetail.search.codesign.system_labels import BY_SIZE_WORDS, as_labels, space_labels, value_label
 from dovetail.search.codesign.systems import CORES
+from dovetail.search.codesign.waterfall import Waterfall
 from dovetail.search.metrics import ChipFigures, Metric
 from dovetail.units import format_s
 
@@ -42,8 +44,12 @@ _LABELS = {
     "num_cols": "columns of each",
     "num_vector": "vector cores",
     "num_lanes": "lanes of each",
+    "dataflow": "stationary operand",
+    "register_bytes_per_lane": "registers of a lane, bytes",
     "core_buffer_kib": "buffer of a core, KiB",
+    "vmem_mib": "vector memory of a vector core, MiB",
     "sram_mib": "shared SRAM, MiB",
+    "sram_bytes_per_clock": "shared SRAM, bytes per clock",
     "hbm_stacks": "HBM stacks",
     "stack_gib": "GiB of each",
     "clock_mhz": "clock, MHz",
@@ -69,6 +75,7 @@ class CodesignReport:
     separate: Separate | None
     others: tuple[SystemAnswer, ...]  # scored and behind, the best first
     sensitivity: Sensitivity | None = None
+    waterfall: Waterfall | None = None  # from the base, where that fits
     per_model_best: tuple[SystemAnswer, ...] = ()  # of several models, each one's
     algorithm: str = "exact"  # else a black box, which proves nothing itself
     assumed: tuple[str, ...] = ()  # limits that nobody said
@@ -150,6 +157,8 @@ def codesigned_figures(report: CodesignReport) -> Figures:
             items=range(len(report.per_model_best)),
             figures=lambda index: _per_model_best(report, index),
         ),
+        *((FigureTable(rows=(Figure("waterfall", None),)),) if report.waterfall is None else ()),
+        *(() if report.waterfall is None else waterfall_figures(report.waterfall, base)),
         *((FigureTable(rows=(Figure("sensitivity", None),)),) if report.sensitivity is None else ()),
         *(() if report.sensitivity is None else sensitivity_figures(report.sensitivity, base)),
         _separate_table(report),
@@ -362,7 +371,7 @@ def notes(report: CodesignReport) -> tuple[str, ...]:
         f"network: {report.network}; space: {report.preset}; {stages}",
         "every operator runs on all cores of its kind, one after another: `dovetail schedule` says what side by side"
         " would gain",
-        "hypothetical chips run at their peaks: compare them with each other, not with measured ones",
+        f"all chips are calibrated as {report.question.base.name} is: compare them with each other",
     ]
     base_name = report.question.base.name
     if report.base is not None:

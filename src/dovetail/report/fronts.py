@@ -39,7 +39,16 @@ MOST_AXES_WITH_WAYS = 4
 FIELDS = {"area": "area_mm2", "power": "power_w", "cost": "price_usd", ENERGY: "energy_j"}
 UNITS = {"area": "mm2", "power": "W", "cost": "$", ENERGY: "J/step"}
 COUNTS = ("num_systems", "num_over_limit", "num_unshardable", "num_out_of_memory", "num_pruned", "num_scored")
-_TURNED = {"core_buffer_kib": "KiB a core", "clock_mhz": "MHz", "link_gb_per_s": "GB/s", "num_devices": "devices"}
+_TURNED = {
+    "dataflow": "stationary",
+    "register_bytes_per_lane": "B of registers a lane",
+    "core_buffer_kib": "KiB a core",
+    "vmem_mib": "MiB of vector memory a core",
+    "sram_bytes_per_clock": "B per clock of SRAM",
+    "clock_mhz": "MHz",
+    "link_gb_per_s": "GB/s",
+    "num_devices": "devices",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

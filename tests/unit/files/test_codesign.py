@@ -15,7 +15,7 @@ from dovetail.files.codesign import DEFAULT_PRESET, MAX_POINTS, CodesignOverride
 from dovetail.files.codesign_formats import codesign_entries
 from dovetail.hardware.die import RETICLE_MM2
 from dovetail.search.codesign.presets import PLANS, PRESETS
-from dovetail.search.codesign.question import Budget
+from dovetail.search.codesign.question import Budget, base_budget
 from dovetail.search.codesign.rows import question_facts
 from dovetail.search.metrics import metrics
 from dovetail.workload.models import models
@@ -38,7 +38,8 @@ def test_a_model_alone_is_asked_about_in_the_default_space_with_dies_that_can_be
     preset, [case] = PRESETS[DEFAULT_PRESET], spec.cases
     assert (spec.preset, spec.base.name, spec.network) == (DEFAULT_PRESET, preset.base, preset.network)
     assert spec.num_devices == (preset.num_devices,)
-    assert spec.budget == Budget(area_mm2=RETICLE_MM2)
+    own = base_budget(spec.base, spec.space)
+    assert spec.budget == Budget(area_mm2=own.area_mm2, power_w=own.power_w)
     assert (case.plans, case.weight, case.workload.global_batch) == (PLANS, 1.0, models["gpt2-1.5b"]().batch)
     assert values(spec)["sram_mib"] == preset.values["sram_mib"]
 
@@ -111,7 +112,7 @@ REFUSED = {
     "yes for a number": (WORKLOAD + "chip: {num_lanes: true}", "chip.num_lanes"),
     "a core in words": (WORKLOAD + "chip: {num_vector: [many]}", "chip.num_vector[0]"),
     "devices in words": (WORKLOAD + "devices: some", "devices must be whole numbers"),
-    "a chip that is no template": (WORKLOAD + "chip: {base: h100-sxm}", "on template chips, and h100-sxm is none"),
+    "a chip that is no template": (WORKLOAD + "chip: {base: h100-sxm}", "systolic arrays, and h100-sxm has none"),
     "a chip that nobody knows": (WORKLOAD + "chip: {base: tpuv4-lik}", "did you mean tpuv4-like"),
     "an area without its unit": (WORKLOAD + "budget: {area: 600}", "budget.area"),
     "an area in watts": (WORKLOAD + "budget: {area: 600 W}", "budget.area"),
@@ -143,7 +144,7 @@ def test_what_makes_no_sense_is_refused_in_one_line_with_its_place(tmp_path, tex
     [
         (CodesignOverrides(preset="chipp"), "did you mean chip? (--preset)"),
         (CodesignOverrides(network="flatt"), "did you mean flat? (--network)"),
-        (CodesignOverrides(base="h100-sxm"), "h100-sxm is none"),
+        (CodesignOverrides(base="h100-sxm"), "h100-sxm has none"),
         (CodesignOverrides(base="tpuv9"), "--base"),
         (CodesignOverrides(area="600"), "--area"),
         (CodesignOverrides(area="0 mm2"), "--area must be above 0"),
@@ -165,7 +166,7 @@ def test_a_batch_is_said_for_one_model_only(tmp_path):
 
 
 def test_endpoints_are_chosen_by_name_and_options_go_before_the_spec(tmp_path):
-    file = written(tmp_path, WORKLOAD + "chip: {endpoint: [ace, sm], core_buffer_kib: [512, 64]}\n")
+    file = written(tmp_path, WORKLOAD + "chip: {base: tpuv4-like, endpoint: [ace, sm], core_buffer_kib: [512, 64]}\n")
     own = values(load_codesign(file, CodesignOverrides()))
     assert (own["endpoint"], own["core_buffer_kib"]) == ((1, 3), (64, 512))
     assert values(load_codesign(file, CodesignOverrides(endpoint="dma, sm")))["endpoint"] == (1, 2)
@@ -248,11 +249,76 @@ def test_a_spec_with_everything_is_asked_again_by_its_own_words():
     assert not same(first, load_codesign(spec | {"weights": [2, 1]}, CodesignOverrides()))
 
 
-@pytest.mark.parametrize(("preset", "limit"), [("chip", RETICLE_MM2), ("cores", RETICLE_MM2), ("phaze", math.inf)])
-def test_a_chip_is_no_larger_than_a_reticle_unless_an_area_is_said(preset, limit):
+@pytest.mark.parametrize("preset", ["chip", "cores", "phaze"])
+def test_where_no_limit_is_said_a_chip_takes_no_more_than_its_base(preset):
     bare = load_codesign("gpt2-345m", CodesignOverrides(preset=preset))
-    assert bare.budget.area_mm2 == limit
-    assert bare.limits.assumed == (() if limit == math.inf else ("area_mm2",))
+    own = base_budget(bare.base, bare.space)
+    is_free = preset == "phaze"  # whose own rule limits the area
+    assert bare.budget == (Budget() if is_free else Budget(area_mm2=own.area_mm2, power_w=own.power_w))
+    assert bare.limits.assumed == (() if is_free else ("area_mm2", "power_w"))
+
+
+@pytest.mark.parametrize(
+    ("budget", "names"),
+    [
+        ("base", ("area_mm2", "power_w")),
+        ({"area": "base"}, ("area_mm2",)),
+        ({"area": "900 mm2", "total_power": "base", "total_usd": "base"}, ("total_power_w", "total_usd")),
+    ],
+)
+def test_a_limit_may_be_what_the_base_takes(budget, names):
+    spec = load_codesign({"workload": "gpt2-345m", "devices": [8, 16], "budget": budget}, CodesignOverrides())
+    own = base_budget(spec.base, spec.space)
+    assert spec.limits.of_base == names
+    assert {name: getattr(spec.budget, name) for name in names} == {name: getattr(own, name) for name in names}
+    assert own.total_power_w == pytest.approx(16 * own.power_w)
+    again = load_codesign(json.loads(json.dumps(codesign_entries(spec))), CodesignOverrides())
+    assert again.limits == spec.limits
+    other = load_codesign({"workload": "gpt2-345m", "budget": budget}, CodesignOverrides(area="700 mm2"))
+    assert (other.budget.area_mm2, "area_mm2" in other.limits.of_base) == (700.0, False)
+    said = load_codesign({"workload": "gpt2-345m"}, CodesignOverrides(area="base", power="base"))
+    assert (said.budget.area_mm2, said.limits.assumed) == (own.area_mm2, ())
+
+
+def test_knobs_of_memories_and_dataflows_are_read_and_may_be_as_the_base_has_them():
+    chip = {
+        "base": "tpu-v4",
+        "dataflow": ["flexible", "weight", "base"],
+        "register_bytes_per_lane": [64, "base"],
+        "vmem_mib": [8, "base"],
+        "sram_bytes_per_clock": [2048, "base"],
+    }
+    spec = load_codesign({"workload": "gpt2-345m", "chip": chip}, CodesignOverrides())
+    own, base = values(spec), spec.base
+    assert own["dataflow"] == (2, 6, 7)
+    assert own["register_bytes_per_lane"] == (64, 128)
+    assert own["vmem_mib"] == (8, 16)
+    assert own["sram_bytes_per_clock"] == (2048, base.sram.bandwidth_bytes_per_s / base.clock_hz)
+    again = load_codesign(json.loads(json.dumps(codesign_entries(spec))), CodesignOverrides())
+    assert values(again) == own
+
+
+@pytest.mark.parametrize(
+    ("chip", "told"),
+    [
+        ({"base": "tpu-v4", "dataflow": "rows"}, "a dataflow is output, weight"),
+        ({"base": "tpu-v4", "dataflow": []}, "dataflow needs at least one of output"),
+        ({"base": "tpu-v4", "vmem_mib": [0, 8]}, "vector cores of tpu-v4 work from vector memory"),
+        ({"base": "tpu-v5e", "vmem_mib": 8}, "shared SRAM of tpu-v5e is the vector memory of its cores"),
+        ({"base": "tpu-v5e", "sram_bytes_per_clock": 8}, "choose sram_mib instead"),
+        ({"base": "tpu-v4", "core_buffer_kib": 64}, "choose vmem_mib instead"),
+    ],
+)
+def test_what_a_base_has_not_is_refused(chip, told):
+    with pytest.raises(InvalidInput, match=re.escape(told)):
+        load_codesign({"workload": "gpt2-345m", "chip": chip}, CodesignOverrides())
+
+
+@pytest.mark.parametrize("preset", ["chip", "cores"])
+def test_a_chip_is_no_larger_than_a_reticle_where_only_other_limits_are_said(preset):
+    bare = load_codesign("gpt2-345m", CodesignOverrides(preset=preset, power="200 W"))
+    assert bare.budget == Budget(area_mm2=RETICLE_MM2, power_w=200.0)
+    assert bare.limits.assumed == ("area_mm2",)
     said = load_codesign("gpt2-345m", CodesignOverrides(preset=preset, area="2000 mm2"))
     assert said.budget.area_mm2 == 2000
     assert said.limits.assumed == ()
@@ -263,8 +329,8 @@ def test_a_chip_is_no_larger_than_a_reticle_unless_an_area_is_said(preset, limit
 
 
 def test_a_package_of_two_dies_may_have_two_reticles():
-    base = {"base": "tpuv4-like", "die": {"dies": 2}}
-    assert load_codesign({"workload": "gpt2-345m", "chip": {"base": base}}, CodesignOverrides()).budget.area_mm2 == 1716
+    spec = {"workload": "gpt2-345m", "chip": {"base": {"base": "tpuv4-like", "die": {"dies": 2}}}}
+    assert load_codesign(spec, CodesignOverrides(power="500 W")).budget.area_mm2 == 1716
 
 
 @pytest.mark.parametrize(

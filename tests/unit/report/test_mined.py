@@ -27,7 +27,7 @@ TASK = Task(workload=Workload(model=models["resnet-18"](), global_batch=8, seq=1
 
 @cache
 def report(metric="perf/tdp", area_mm2=606.68, task=TASK):
-    base, limits = chips["tpuv2-like"](), Limits(area_mm2=area_mm2, power_w=280.0)
+    base, limits = chips["tpuv2-like"](), Limits(area_mm2=area_mm2, power_w=320.0)
     question, reference = question_over_base([task], base, SPACE, limits, metrics[metric])
     found = mined(
         question, algorithms["exact"], Random(1), num_most=100, known={}, keep=lambda _: None, watch=lambda _: None

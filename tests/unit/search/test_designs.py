@@ -23,7 +23,7 @@ from dovetail.search.designs import Limits, Silicon, design_at, design_columns, 
 BASE = chips["tpuv2-like"]()
 
 
-TEMPLATES = tuple(name for name in chips.names() if chips[name]().vendor == "template")
+TEMPLATES = tuple(name for name in chips.names() if chips[name]().tensor.tiling.is_array)
 SPARES: tuple[dict[str, Any], ...] = (
     {},
     {"spare_core_frac": 0.25},

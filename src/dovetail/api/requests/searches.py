@@ -87,7 +87,7 @@ Endpoint = Annotated[
 Area = Annotated[
     "str",
     Option(
-        "Silicon of a chip at the most, such as '600 mm2'; a reticle, if left out, and no limit in space phaze.",
+        "Silicon of a chip at the most, such as '600 mm2'; the base's where no limit is said, none in space phaze.",
         "AREA",
         form="Chip area at most",
         placeholder="600 mm2",

@@ -15,6 +15,7 @@ from dovetail.report.figures import tables_of
 from dovetail.report.labels import gain, number, percent, plan_in_brief
 from dovetail.report.page import Card, Page, Section
 from dovetail.report.pages.simulated import outcome_sections
+from dovetail.report.waterfall import waterfall_chart
 from dovetail.search.codesign.answers import chip_of, gain_frac
 from dovetail.search.codesign.joint import Standing
 
@@ -34,11 +35,19 @@ def codesigned_page(report: CodesignReport, history: Sequence[Standing] = ()) ->
                 title="Proof", sentences=(proof(report),), charts=(convergence(searched),) if searched.marks else ()
             ),
             Section(title="The systems that were scored", charts=(systems_by_area(report),)),
+            *_waterfall(report),
             *_resources(report),
             *(Section(title=table.title, tables=(table,)) for table in tables),
             *step_sections(report),
         ),
     )
+
+
+def _waterfall(report: CodesignReport) -> tuple[Section, ...]:
+    if report.waterfall is None:
+        return ()
+    chart = waterfall_chart(report.waterfall, report.question.base.name)
+    return (Section(title="Where the gain comes from", charts=(chart,)),)
 
 
 def _resources(report: CodesignReport) -> tuple[Section, ...]:

@@ -11,7 +11,7 @@ from dovetail.hardware.chip import Chip
 from dovetail.parallel.plan import Plan
 from dovetail.search.codesign.joint import JointFound, joint_search, local_backend
 from dovetail.search.codesign.plan_sets import PlanSet
-from dovetail.search.codesign.question import Budget, JointQuestion, everything, system_space
+from dovetail.search.codesign.question import Budget, JointQuestion, base_system, everything, system_space
 from dovetail.search.codesign.refining import RefinedCase, RefinedSystem, system_at
 from dovetail.search.codesign.scoring import Scorer
 from dovetail.search.codesign.systems import built_systems, network_of, system_chip
@@ -48,16 +48,9 @@ def answer_of(question: JointQuestion, found: RefinedSystem) -> SystemAnswer:
 
 
 def base_question(question: JointQuestion, num_devices: int) -> JointQuestion:
-    """The same, but of the base chip as it is, whatever the limits: a space of one system.
-
-    What the space fixes for others is a choice, and none of the base's; but links of one speed are the network that
-    all are compared on.
-    """
-    [links] = [knob.values for knob in question.space.knobs if knob.name == "link_gb_per_s"]
-    links_of_all = {"link_gb_per_s": links} if len(links) == 1 else {}
-    return replace(
-        question, space=system_space(question.base, num_devices, links_of_all), budget=Budget(), rule=everything
-    )
+    """The same, but of the base chip as it is, whatever the limits: a space of one system."""
+    own = {name: (value,) for name, value in base_system(question.base, num_devices, question.space).items()}
+    return replace(question, space=system_space(question.base, num_devices, own), budget=Budget(), rule=everything)
 
 
 def base_answer(question: JointQuestion) -> SystemAnswer | None:

@@ -1,8 +1,9 @@
 """What a microbatch computes at least on each of millions of systems: products and the rest apart, each looked up.
 
-A product depends on the tensor cores, the clock, the SRAM and the HBM; everything else on the vector cores, the clock,
-the SRAM and the HBM. So two tables of thousands of rows stand for all their combinations. Products are costed with
-lanes that never hold them up and all the SRAM in one buffer: both only make them faster.
+A product depends on the tensor cores, the memories and the clock; everything else on the vector cores, the memories and
+the clock. So two tables of thousands of rows stand for all their combinations. Attention waits for lanes too, and what
+feeds the arrays may be vector memory, of which each vector core adds some: where a table with vector cores would be too
+large, products are costed with the most lanes and vector cores of the space, which only makes them faster.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from dovetail.cost.columns import ChipColumns
 from dovetail.cost.costs import cost_table, equally_costed_rows
 from dovetail.cost.own_costs import refuse_own_costs
 from dovetail.hardware.chip import Chip
+from dovetail.hardware.template import has_local_sram, has_own_buffers, own_buffer_bytes
 from dovetail.search.codesign.affine_lower_bounds import PLACES, places_of_blocks
-from dovetail.search.codesign.systems import built_systems, has_own_buffers, system_of
+from dovetail.search.codesign.systems import BY_SIZE, NO_VMEM, built_systems, system_of
 from dovetail.search.planners.bounds.step_lower_bounds import ROUNDING_TOLERANCE
 from dovetail.search.space import Space
 from dovetail.step.chip_free_costs import ChipFreeCosts
@@ -24,11 +26,12 @@ from dovetail.units import KIBI
 from dovetail.workload.graph import FloatArray, Graph, IntArray, Phase
 from dovetail.workload.operators import Unit
 
-AROUND = ("sram_mib", "hbm_stacks", "clock_mhz")
-TENSOR = ("num_tensor", "num_rows", "num_cols", "core_buffer_kib", *AROUND)
-VECTOR = ("num_vector", "num_lanes", *AROUND)
-MANY_LANES = 2.0**16  # at least so many beside a product, where no system of a space has more
-CHIP_BATCH = 500
+AROUND = ("sram_mib", "sram_bytes_per_clock", "hbm_stacks", "clock_mhz")
+TENSOR = ("num_tensor", "num_rows", "num_cols", "dataflow", "core_buffer_kib", "vmem_mib", *AROUND)
+VECTOR = ("num_vector", "num_lanes", "vmem_mib", *AROUND)
+BESIDE = ("num_vector", "num_lanes")  # of a product: as many as fit in a table are told apart
+TABLE_CHIPS = 20_000  # of a table of products with vector cores told apart; some seconds
+CHIP_BATCH = 2000
 
 
 class ComputeLowerBounds:
@@ -53,16 +56,25 @@ class ComputeLowerBounds:
                 np.add.at(self._weights[place * self._num_cuts + cut], row, weight[place])
         self._ops = works.local.taken(first)
         is_tensor = self._ops.unit == Unit.TENSOR
-        most_lanes = max(MANY_LANES, float(self._values("num_vector").max() * self._values("num_lanes").max()))
-        self._tensor = self._table(TENSOR, np.flatnonzero(is_tensor), {"num_vector": 1.0, "num_lanes": most_lanes})
+        self._tensor_names, most = self._product_knobs()
+        self._tensor = self._table(self._tensor_names, np.flatnonzero(is_tensor), most)
         ones = {"num_tensor": 1.0, "num_rows": 1.0, "num_cols": 1.0}
         self._vector = self._table(VECTOR, np.flatnonzero(~is_tensor), ones)
 
     def at(self, places: dict[str, IntArray]) -> FloatArray:
         """Of systems by which value of each knob they have: PLACES by cuts by systems."""
-        tensor, vector = self._code(TENSOR, places), self._code(VECTOR, places)
+        tensor, vector = self._code(self._tensor_names, places), self._code(VECTOR, places)
         found_s = (self._tensor[:, tensor] + self._vector[:, vector]) * (1 - ROUNDING_TOLERANCE)
         return np.asarray(found_s).reshape(len(PLACES), self._num_cuts, -1)
+
+    def _product_knobs(self) -> tuple[tuple[str, ...], dict[str, float]]:
+        """What is told apart of products, and the most of what is not."""
+        for beside in (BESIDE, BESIDE[:1]):
+            names = (*TENSOR[: -len(AROUND)], *beside, *AROUND)
+            is_useful = beside == BESIDE or bool((self._values("vmem_mib") > NO_VMEM).any())
+            if is_useful and np.prod([float(len(self._values(name))) for name in names]) <= TABLE_CHIPS:
+                return names, {name: float(self._values(name).max()) for name in BESIDE if name not in beside}
+        return TENSOR, {name: float(self._values(name).max()) for name in BESIDE}
 
     def _values(self, name: str) -> FloatArray:
         [knob] = [knob for knob in self._space.knobs if knob.name == name]
@@ -88,8 +100,11 @@ class ComputeLowerBounds:
         return np.concatenate(found, axis=1)
 
     def _unhindered(self, chips: ChipColumns, names: tuple[str, ...]) -> ChipColumns:
-        """With all the SRAM, or the largest, for a buffer where its size follows from what a table leaves open."""
-        if names != (VECTOR if has_own_buffers(self._base) else TENSOR):
+        """With the largest buffer of a core that systems have, where its size follows from what a table leaves open."""
+        is_open = has_own_buffers(self._base) if names == VECTOR else has_local_sram(self._base)
+        if not is_open:
             return chips
-        largest = self._values("core_buffer_kib").max() * KIBI
+        kib, num_macs = self._values("core_buffer_kib"), self._values("num_rows").max() * self._values("num_cols").max()
+        by_size = float(own_buffer_bytes(self._base, num_macs)) if BY_SIZE in kib else 0.0
+        largest = max(by_size, float(kib.max()) * KIBI, self._base.core_buffer_bytes)
         return replace(chips, core_buffer_bytes=np.maximum(chips.sram_bytes, largest))

@@ -12,6 +12,7 @@ from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoints
+from dovetail.hardware.template import dataflow_codes
 from dovetail.parallel.plan import Overlap
 from dovetail.search.codesign.dominance import Ranked, front_of, sorted_rows
 from dovetail.search.codesign.joint import SearchCounts
@@ -68,6 +69,8 @@ def _value(name: str, written: float | str) -> float:
     """The other way round than `system_words.value_label`."""
     if name == "endpoint":
         return float(endpoints[str(written)].code)
+    if name == "dataflow":
+        return float(dataflow_codes()[str(written)])
     return BY_SIZE if written == BY_SIZE_WORDS else float(written)
 
 

@@ -106,7 +106,7 @@ PRESETS: dict[str, Preset] = {
         summary="WHAM's 27,783 combinations of cores, all else as the base has it",
     ),
     "chip": Preset(
-        base="tpuv4-like",
+        base="tpu-v4",
         num_devices=256,
         network="torus",
         values={
@@ -114,13 +114,12 @@ PRESETS: dict[str, Preset] = {
             "num_rows": POWERS[4:],
             "num_cols": POWERS[4:],
             "num_vector": POWERS[:7],
-            "num_lanes": POWERS[4:],
+            "num_lanes": (*POWERS[4:], 512, 1024),
             "sram_mib": (16, 32, 64, 128),
             "hbm_stacks": (2, 4, 6, 8),
             "stack_gib": (8, 16, 24),
-            "link_gb_per_s": (300,),  # TPU v4: six links of 50 GB/s
         },
         plans=PLANS,
-        summary="cores, shared SRAM, HBM stacks and their size",
+        summary="cores, shared SRAM, HBM stacks and their size, at a TPU v4's area and power",
     ),
 }

@@ -11,13 +11,14 @@ import numpy as np
 from dovetail.errors import InvalidInput
 from dovetail.hardware.chip import Chip
 from dovetail.search.codesign.plan_sets import Networks
-from dovetail.search.codesign.systems import BY_SIZE, KNOBS, Built, has_own_buffers, system_of
+from dovetail.search.codesign.systems import KNOBS, LEAST, Built, built_systems, check_knobs, system_of
 from dovetail.search.metrics import Metric
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.space import Knob, Point, Space
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 from dovetail.workload.workload import Workload
 
+CLOSE_FRAC = 1e-9  # style: a tolerance, of what the base takes; sums in another order differ by less
 Systems = dict[str, FloatArray]
 Rule = Callable[[Systems], BoolArray]  # which systems of a space are part of it
 
@@ -118,7 +119,7 @@ class JointQuestion:
 def system_space(base: Chip, num_devices: int, values: Mapping[str, Sequence[float]]) -> Space:
     """A knob for everything a system is; those that `values` leaves out stay as the base has them.
 
-    Endpoints are by their codes.
+    Dataflows and endpoints are by their codes.
     """
     unknown = sorted(set(values) - set(KNOBS))
     if unknown:
@@ -127,21 +128,31 @@ def system_space(base: Chip, num_devices: int, values: Mapping[str, Sequence[flo
         system_of(base, num_devices),
         {name: tuple(values_of_knob) for name, values_of_knob in values.items()},
     )
-    buffers = chosen.get("core_buffer_kib", ())
-    if any(kib != BY_SIZE for kib in buffers) and not has_own_buffers(base):
-        raise InvalidInput(no_own_buffers(base), "core_buffer_kib")
-    least = {"core_buffer_kib": BY_SIZE}
+    check_knobs(base, chosen)
     return Space(
         knobs=tuple(
-            Knob(name=name, values=chosen.get(name, (fixed[name],)), least=least.get(name, 1.0)) for name in KNOBS
+            Knob(name=name, values=chosen.get(name, (fixed[name],)), least=LEAST.get(name, 1.0)) for name in KNOBS
         )
     )
 
 
-def no_own_buffers(base: Chip) -> str:
-    """Why no core buffer can be chosen for systems built on `base`."""
-    message = f"tensor cores of {base.name} have no buffers of their own, its shared SRAM is cut into buffers"
-    return f"{message}; choose sram_mib instead, or build on a chip with core buffers such as tpuv4-like"
+def base_system(base: Chip, num_devices: int, space: Space) -> dict[str, float]:
+    """The base chip as it is: what a space fixes for others is a choice, and none of the base's.
+
+    But links of one speed are the network that all are compared on.
+    """
+    [links] = [knob.values for knob in space.knobs if knob.name == "link_gb_per_s"]
+    return system_of(base, num_devices) | ({"link_gb_per_s": links[0]} if len(links) == 1 else {})
+
+
+def base_budget(base: Chip, space: Space) -> Budget:
+    """What the base chip itself takes of every limit, as many devices as the space has at the most."""
+    [devices] = [knob.values for knob in space.knobs if knob.name == "num_devices"]
+    system = base_system(base, int(devices[-1]), space)
+    built = built_systems(base, {name: np.array([value]) for name, value in system.items()})
+    one = {"area_mm2": built.area_mm2, "power_w": built.power_w}
+    total = {f"total_{name}": devices[-1] * column for name, column in (*one.items(), ("usd", built.price_usd))}
+    return Budget(**{name: float(column[0]) * (1 + CLOSE_FRAC) for name, column in (one | total).items()})
 
 
 def places_of(points: Sequence[Point]) -> dict[str, IntArray]:

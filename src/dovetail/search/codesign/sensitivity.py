@@ -89,13 +89,23 @@ def _perturbed(chip: Chip, dtype: str) -> dict[str, tuple[float, str, Chip]]:
     more, vector, hbm = 1 + PERTURBATION_FRAC, chip.vector, chip.hbm
     faster_vector = replace(vector, peak_flop_per_s=vector.peak_flop_per_s * more)
     faster_hbm = replace(hbm, bandwidth_bytes_per_s=hbm.bandwidth_bytes_per_s * more)
-    links = chip.interconnect_bytes_per_s
-    return {
+    links, sram = chip.interconnect_bytes_per_s, chip.sram
+    faster_sram = replace(sram, bandwidth_bytes_per_s=sram.bandwidth_bytes_per_s * more)
+    found = {
         "tensor rate": (chip.peak_flop_per_s(dtype), "flop_per_s", replace(chip, tensor=chip.tensor.scaled(more))),
         "vector rate": (vector.peak_flop_per_s, "flop_per_s", replace(chip, vector=faster_vector)),
         "HBM bandwidth": (hbm.bandwidth_bytes_per_s, "bytes_per_s", replace(chip, hbm=faster_hbm)),
+        "SRAM bandwidth": (sram.bandwidth_bytes_per_s, "bytes_per_s", replace(chip, sram=faster_sram)),
         "links": (links, "bytes_per_s", replace(chip, interconnect_bytes_per_s=links * more)),
     }
+    if (memory := chip.vector_memory) is not None:
+        faster = replace(memory, bandwidth_bytes_per_s=memory.bandwidth_bytes_per_s * more)
+        found["vector memory bandwidth"] = (
+            memory.bandwidth_bytes_per_s,
+            "bytes_per_s",
+            replace(chip, vector_memory=faster),
+        )
+    return found
 
 
 def _loss(question: JointQuestion, best: SystemAnswer, cluster: Cluster) -> float:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoint_coded
-from dovetail.search.codesign.systems import BY_SIZE, core_buffer_bytes, has_own_buffers
+from dovetail.hardware.template import dataflow_word
+from dovetail.search.codesign.systems import BY_SIZE, core_buffer_bytes
 from dovetail.search.space import Space
-from dovetail.units import KIBI, MEBI
+from dovetail.units import KIBI
 
 Words = dict[str, float | str]
 BY_SIZE_WORDS = "by size"
@@ -18,21 +19,18 @@ def as_labels(base: Chip, system: Mapping[str, float]) -> Words:
     """Every knob of a system; the core buffer is what a core has, whether it was chosen or not."""
     return {
         **system,
-        "core_buffer_kib": _buffer_bytes(base, system) / KIBI,
+        "core_buffer_kib": float(core_buffer_bytes(base, system)) / KIBI,
+        "dataflow": dataflow_word(system["dataflow"]),
         "endpoint": endpoint_coded(system["endpoint"]).name,
     }
-
-
-def _buffer_bytes(base: Chip, system: Mapping[str, float]) -> float:
-    if not has_own_buffers(base):
-        return system["sram_mib"] * MEBI / system["num_vector"]
-    return float(core_buffer_bytes(system))
 
 
 def value_label(name: str, value: float) -> float | str:
     """One value that a knob may have."""
     if name == "endpoint":
         return endpoint_coded(value).name
+    if name == "dataflow":
+        return dataflow_word(value)
     return BY_SIZE_WORDS if name == "core_buffer_kib" and value == BY_SIZE else value
 
 

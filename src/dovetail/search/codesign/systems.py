@@ -8,39 +8,59 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.cost.area import silicon
+from dovetail.cost.area import Area, silicon
 from dovetail.cost.columns import ChipColumns, varied
 from dovetail.cost.engines import engines_mm2_and_w
-from dovetail.cost.inventory import Inventory, inventory
-from dovetail.cost.phaze_area import ELEMENTS_PER_KIBI
+from dovetail.cost.inventory import ACCUMULATOR_BYTES, Inventory, inventory
 from dovetail.cost.power import VOLTAGE_POWER
 from dovetail.cost.price import HBM_USD_PER_BYTE, packaged_usd
 from dovetail.cost.tdp import Power, busy_power, part_energies
-from dovetail.hardware.chip import Chip
+from dovetail.errors import InvalidInput
+from dovetail.hardware.chip import STATIONARY, Chip
 from dovetail.hardware.endpoints import endpoint_coded
 from dovetail.hardware.memory import Memory
-from dovetail.hardware.part_energy import HBM_J_PER_BYTE
-from dovetail.hardware.template import Design, design_of, num_schedulers, register_bytes_per_lane, template_chip
-from dovetail.search.designs import built_ratio, check_area_model, parts_of_cores
+from dovetail.hardware.part_energy import HBM_J_PER_BYTE, slice_bytes
+from dovetail.hardware.template import (
+    Design,
+    check_array,
+    dataflow_code,
+    dataflow_of,
+    design_of,
+    has_local_sram,
+    has_own_buffers,
+    num_schedulers,
+    own_buffer_bytes,
+    register_bytes_per_lane,
+    template_chip,
+)
 from dovetail.step.work import ChipRows, chip_rows
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, MEGA
-from dovetail.workload.graph import FloatArray, IntArray
+from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
 CORES = ("num_tensor", "num_rows", "num_cols", "num_vector", "num_lanes")
-AROUND = ("sram_mib", "hbm_stacks", "stack_gib", "clock_mhz", "endpoint", "link_gb_per_s")
-KNOBS = (*CORES, "core_buffer_kib", *AROUND, "num_devices")  # all that a system is; an endpoint by its code
+ON_CORES = ("dataflow", "register_bytes_per_lane", "core_buffer_kib", "vmem_mib")
+AROUND = ("sram_mib", "sram_bytes_per_clock", "hbm_stacks", "stack_gib", "clock_mhz", "endpoint", "link_gb_per_s")
+KNOBS = (*CORES, *ON_CORES, *AROUND, "num_devices")  # all that a system is; dataflows and endpoints by their codes
 NETWORK = ("endpoint", "link_gb_per_s", "num_devices")  # of which plans and what they send depend
 BY_SIZE = 0.0  # of core_buffer_kib: as the size of a core has it
+NO_VMEM = 0.0
+LEAST = {"core_buffer_kib": BY_SIZE, "vmem_mib": NO_VMEM, "register_bytes_per_lane": 0.0}  # others begin at 1
+# Of vector memory, where the base has none to go by: two words of fp32 loaded and one stored, by each lane and clock.
+VMEM_BYTES_PER_LANE = 12.0
 Columns = Mapping[str, FloatArray]
 
 
 def system_of(base: Chip, num_devices: int) -> dict[str, float]:
     """What `base` is in the knobs' words, for knobs that nobody turns."""
-    cores = design_of(base)
+    cores, memory = design_of(base), base.vector_memory
     return {
         **{name: float(getattr(cores, name)) for name in CORES},
+        "dataflow": float(dataflow_code(base.tensor.tiling.stationary)),
+        "register_bytes_per_lane": register_bytes_per_lane(base),
         "core_buffer_kib": BY_SIZE,
+        "vmem_mib": NO_VMEM if memory is None else memory.capacity_bytes / base.vector.num_units / MEBI,
         "sram_mib": base.sram.capacity_bytes / MEBI,
+        "sram_bytes_per_clock": base.sram.bandwidth_bytes_per_s / base.clock_hz,
         "hbm_stacks": float(base.die.num_hbm_stacks),
         "stack_gib": base.hbm.capacity_bytes / base.die.num_hbm_stacks / GIBI,
         "clock_mhz": base.clock_hz / MEGA,
@@ -48,6 +68,31 @@ def system_of(base: Chip, num_devices: int) -> dict[str, float]:
         "link_gb_per_s": base.interconnect_bytes_per_s / GIGA,
         "num_devices": float(num_devices),
     }
+
+
+def check_knobs(base: Chip, values: Mapping[str, tuple[float, ...]]) -> None:
+    """Raises, with the name of the knob, where `base` has not what a knob would turn."""
+    own = system_of(base, 1)
+
+    def is_turned(name: str) -> bool:
+        return any(value != own[name] for value in values.get(name, ()))
+
+    if is_turned("core_buffer_kib") and not has_own_buffers(base):
+        message = f"tensor cores of {base.name} have no buffers of their own, its shared SRAM is cut into buffers"
+        if not has_local_sram(base):
+            message = f"tensor cores of {base.name} have no buffers of their own, they work from vector memory"
+        other = "sram_mib" if has_local_sram(base) else "vmem_mib"
+        raise InvalidInput(
+            f"{message}; choose {other} instead, or build on a chip with core buffers such as tpuv4-like",
+            "core_buffer_kib",
+        )
+    for name in ("vmem_mib", "sram_bytes_per_clock"):
+        if is_turned(name) and has_local_sram(base):
+            message = f"the shared SRAM of {base.name} is the vector memory of its cores, as fast as these have it"
+            raise InvalidInput(f"{message}; choose sram_mib instead, or build on tpu-v4 or tpuv4-like", name)
+    if base.vector_memory is not None and NO_VMEM in values.get("vmem_mib", ()):
+        message = f"vector cores of {base.name} work from vector memory, so it cannot be left out"
+        raise InvalidInput(f"{message}; choose at least 1 MiB, or build on tpuv4-like", "vmem_mib")
 
 
 Network = tuple[float, int, int]  # links in the knob's unit, devices, code of the endpoint
@@ -59,28 +104,10 @@ def network_of(system: Mapping[str, float]) -> Network:
 
 
 def system_chip(base: Chip, system: Mapping[str, float]) -> Chip:
-    """The chip of one system, with the power and energy that its parts come to."""
-    around = replace(
-        base,
-        clock_hz=system["clock_mhz"] * MEGA,
-        sram=Memory(
-            capacity_bytes=system["sram_mib"] * MEBI,
-            bandwidth_bytes_per_s=_sram_bytes_per_clock(base) * system["clock_mhz"] * MEGA,
-        ),
-        hbm=Memory(
-            capacity_bytes=system["hbm_stacks"] * system["stack_gib"] * GIBI,
-            bandwidth_bytes_per_s=system["hbm_stacks"] * _stack_bytes_per_s(base),
-        ),
-        interconnect_bytes_per_s=system["link_gb_per_s"] * GIGA,
-        endpoint=endpoint_coded(system["endpoint"]).name,
-        die=replace(
-            base.die,
-            num_hbm_stacks=int(system["hbm_stacks"]),
-            num_link_lanes=int(_num_link_lanes(base, np.array(system["link_gb_per_s"] * GIGA))),
-        ),
-    )
-    cores = template_chip(around, Design(**{name: int(system[name]) for name in CORES}))
-    chip = _with_buffers(cores, base, system)
+    """The chip of one system, with the power and energy that its parts come to; the base's own values give the base."""
+    chip = template_chip(_around(base, system), Design(**{name: int(system[name]) for name in CORES}))
+    if has_own_buffers(base) and system["core_buffer_kib"] != BY_SIZE:
+        chip = replace(chip, core_buffer_bytes=system["core_buffer_kib"] * KIBI)
     built = built_systems(base, {name: np.array([value]) for name, value in system.items()})
     energy = replace(
         chip.energy,
@@ -94,30 +121,103 @@ def system_chip(base: Chip, system: Mapping[str, float]) -> Chip:
     return replace(chip, energy=energy, tdp_w=float(built.power_w[0]))
 
 
-def _with_buffers(chip: Chip, base: Chip, system: Mapping[str, float]) -> Chip:
-    """`chip` with buffers as `base` has them: its tensor cores' own, or parts of the shared SRAM."""
-    if not has_own_buffers(base):
-        return chip
+def _around(base: Chip, system: Mapping[str, float]) -> Chip:
+    """`base` with the cores that it has, and all else as the system has it."""
+    own, tensor, die = system_of(base, 1), base.tensor, base.die
+
+    def is_own(*names: str) -> bool:
+        return all(system[name] == own[name] for name in names)
+
+    clock_hz = base.clock_hz if is_own("clock_mhz") else system["clock_mhz"] * MEGA
+    ratio = clock_hz / base.clock_hz
+    sram_bytes = base.sram.capacity_bytes if is_own("sram_mib") else system["sram_mib"] * MEBI
+    is_as_fast = is_own("sram_bytes_per_clock")
+    stacks, hbm = int(system["hbm_stacks"]), base.hbm
+    changed = replace(
+        base,
+        clock_hz=clock_hz,
+        tensor=replace(
+            tensor.scaled(ratio),
+            tiling=tensor.tiling
+            if is_own("dataflow")
+            else replace(tensor.tiling, stationary=dataflow_of(system["dataflow"]), is_array=True),
+        ),
+        vector=replace(base.vector, peak_flop_per_s=base.vector.peak_flop_per_s * ratio),
+        core_buffer_bytes=sram_bytes / base.vector.num_units
+        if has_local_sram(base) and not is_own("sram_mib")
+        else base.core_buffer_bytes,
+        sram=Memory(
+            capacity_bytes=sram_bytes,
+            bandwidth_bytes_per_s=base.sram.bandwidth_bytes_per_s * ratio
+            if is_as_fast
+            else system["sram_bytes_per_clock"] * clock_hz,
+        ),
+        hbm=Memory(
+            capacity_bytes=hbm.capacity_bytes
+            if is_own("hbm_stacks", "stack_gib")
+            else stacks * system["stack_gib"] * GIBI,
+            bandwidth_bytes_per_s=hbm.bandwidth_bytes_per_s * (stacks / die.num_hbm_stacks),
+        ),
+        interconnect_bytes_per_s=base.interconnect_bytes_per_s
+        if is_own("link_gb_per_s")
+        else system["link_gb_per_s"] * GIGA,
+        endpoint=endpoint_coded(system["endpoint"]).name,
+        die=replace(
+            die,
+            register_bytes=die.register_bytes
+            if is_own("register_bytes_per_lane")
+            else system["register_bytes_per_lane"] * base.vector.num_lanes,
+            num_hbm_stacks=stacks,
+            num_link_lanes=int(_num_link_lanes(base, np.array(system["link_gb_per_s"] * GIGA))),
+        ),
+    )
+    return _with_vector_memory(changed, base, system["vmem_mib"] * MEBI, ratio, is_own=is_own("vmem_mib"))
+
+
+def _with_vector_memory(chip: Chip, base: Chip, vmem_bytes: float, clock_ratio: float, *, is_own: bool) -> Chip:
+    """`chip`, which has the base's cores, with so much vector memory in each vector core."""
+    memory = base.vector_memory
+    if vmem_bytes == NO_VMEM:
+        return replace(chip, vector_memory=None)
+    capacity_bytes = memory.capacity_bytes if memory and is_own else vmem_bytes * base.vector.num_units
+    is_core_buffer = base.die.buffered_units == "vector"
+    core_buffer_bytes = chip.core_buffer_bytes
+    if is_core_buffer and not is_own:
+        before_bytes = memory.capacity_bytes if memory else base.core_buffer_bytes * base.vector.num_units
+        core_buffer_bytes = core_buffer_bytes * (capacity_bytes / before_bytes)
+    bandwidth = memory.bandwidth_bytes_per_s * clock_ratio if memory else _lane_bytes(base) * chip.clock_hz
     return replace(
         chip,
-        core_buffer_bytes=float(core_buffer_bytes(system)),
-        die=replace(chip.die, buffered_units="tensor"),
+        core_buffer_bytes=core_buffer_bytes,
+        energy=replace(chip.energy, vector_memory_j_per_byte=_vector_memory_j_per_byte(base)),
+        vector_memory=Memory(capacity_bytes=capacity_bytes, bandwidth_bytes_per_s=bandwidth),
     )
 
 
-def has_own_buffers(base: Chip) -> bool:
-    """Whether each tensor core has a buffer beside the shared SRAM, as PHAZE's have; else that is cut into buffers."""
-    return base.die.buffered_units == "tensor"
+def _lane_bytes(base: Chip) -> float:
+    """Of all the base's lanes and a clock, from vector memory."""
+    memory, num_lanes = base.vector_memory, base.vector.num_units * base.vector.num_lanes
+    return VMEM_BYTES_PER_LANE * num_lanes if memory is None else memory.bandwidth_bytes_per_s / base.clock_hz
 
 
-def core_buffer_bytes(systems: Columns | Mapping[str, float]) -> FloatArray:
-    """Of a tensor core with a buffer of its own: as its knob says, or BY_SIZE a KiB for every 64 multipliers (PHAZE).
+def _vector_memory_j_per_byte(base: Chip) -> float:
+    """As the base's; where none is known, no less than the shared SRAM."""
+    return base.energy.vector_memory_j_per_byte or base.energy.sram_j_per_byte
 
-    That is at least one KiB.
-    """
-    chosen, num_macs = np.asarray(systems["core_buffer_kib"]), systems["num_rows"] * systems["num_cols"]
-    by_size_bytes = np.maximum(1.0, num_macs / ELEMENTS_PER_KIBI) * KIBI
-    return np.asarray(np.where(chosen == BY_SIZE, by_size_bytes, chosen * KIBI))
+
+def core_buffer_bytes(base: Chip, systems: Columns | Mapping[str, float]) -> FloatArray:
+    """Of each core that owns one: a tensor core's as its knob says or by its size, else a vector core's."""
+    own = system_of(base, 1)
+    if has_own_buffers(base):
+        chosen, num_macs = np.asarray(systems["core_buffer_kib"]), systems["num_rows"] * systems["num_cols"]
+        return np.asarray(np.where(chosen == BY_SIZE, own_buffer_bytes(base, num_macs), chosen * KIBI))
+    if has_local_sram(base):
+        sram_bytes, num_vector = np.asarray(systems["sram_mib"]) * MEBI, np.asarray(systems["num_vector"])
+        is_own = (sram_bytes == own["sram_mib"] * MEBI) & (num_vector == own["num_vector"])
+        return np.where(is_own, base.core_buffer_bytes, sram_bytes / num_vector)
+    vmem_bytes, own_bytes = np.asarray(systems["vmem_mib"]) * MEBI, own["vmem_mib"] * MEBI
+    grown = np.where(vmem_bytes == own_bytes, 1.0, vmem_bytes / (own_bytes or base.core_buffer_bytes))
+    return np.asarray(grown * base.core_buffer_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -142,10 +242,8 @@ def _taken(column: FloatArray | ChipColumns | ChipRows, rows: IntArray) -> Any:
 
 def built_systems(base: Chip, systems: Columns) -> Built:
     """All of `systems`, each knob an array, in one call."""
-    check_area_model(base)
-    parts = _inventories(base, systems)
-    area = silicon(parts)
-    power = _power(base, systems, parts, np.asarray(area.total_mm2))
+    check_array(base, "systems")
+    parts, area, power = sized(base, systems)
     hbm_bytes = systems["hbm_stacks"] * systems["stack_gib"] * GIBI
     price = packaged_usd(
         parts,
@@ -165,91 +263,139 @@ def built_systems(base: Chip, systems: Columns) -> Built:
     )
 
 
-def _macs_per_s(systems: Columns) -> FloatArray:
-    num_macs = systems["num_tensor"] * systems["num_rows"] * systems["num_cols"]
-    return np.asarray(num_macs * systems["clock_mhz"] * MEGA)
+def sized(base: Chip, systems: Columns) -> tuple[Inventory, Area, Power]:
+    """What is on the silicon of each `system_chip`, its area, and what it draws with everything busy."""
+    parts = inventories(base, systems)
+    area = silicon(parts)
+    return parts, area, _power(base, systems, parts, np.asarray(area.total_mm2))
 
 
 def _power(base: Chip, systems: Columns, parts: Inventory, area_mm2: FloatArray) -> Power:
     """With everything busy; a clock above the base's needs a higher voltage."""
-    clock_hz = systems["clock_mhz"] * MEGA
-    voltage_ratio, num_lanes = _voltage_ratio(base, clock_hz), systems["num_vector"] * systems["num_lanes"]
+    clock_hz, num_macs = systems["clock_mhz"] * MEGA, systems["num_rows"] * systems["num_cols"]
+    voltage_ratio = _voltage_ratio(base, clock_hz)
     return busy_power(
         parts,
         area_mm2,
-        macs_per_s=_macs_per_s(systems) * voltage_ratio,
-        lane_macs_per_s=num_lanes * clock_hz * voltage_ratio,
-        num_macs_per_unit=systems["num_rows"] * systems["num_cols"],
+        macs_per_s=systems["num_tensor"] * num_macs * clock_hz * voltage_ratio,
+        lane_macs_per_s=_vector_flop_per_s(base, systems) / 2 * voltage_ratio,
+        num_macs_per_unit=num_macs,
         sram_bytes_per_s=parts.sram_bytes_per_clock * clock_hz,
         hbm_bytes_per_s=systems["hbm_stacks"] * _stack_bytes_per_s(base),
         link_bytes_per_s=systems["link_gb_per_s"] * GIGA,
-        vector_memory_bytes_per_s=parts.vector_memory_bytes_per_clock * clock_hz / built_ratio(base),
+        vector_memory_bytes_per_s=_vector_memory_bytes_per_clock(base, systems) * clock_hz,
         link_j_per_byte=base.energy.link_j_per_byte,
     )
+
+
+def _vector_memory_bytes_per_clock(base: Chip, systems: Columns) -> FloatArray:
+    """As many for each lane as the base's have; none without vector memory."""
+    lanes_ratio = systems["num_vector"] * systems["num_lanes"] / (base.vector.num_units * base.vector.num_lanes)
+    return np.where(systems["vmem_mib"] > NO_VMEM, _lane_bytes(base) * lanes_ratio, 0.0)
+
+
+def _clock_ratio(base: Chip, systems: Columns) -> FloatArray:
+    return np.asarray(systems["clock_mhz"] * MEGA / base.clock_hz)
+
+
+def _vector_flop_per_s(base: Chip, systems: Columns) -> FloatArray:
+    num_lanes = base.vector.num_units * base.vector.num_lanes
+    more = systems["num_vector"] * systems["num_lanes"] / num_lanes
+    return np.asarray(base.vector.peak_flop_per_s * more * _clock_ratio(base, systems))
 
 
 def _columns(base: Chip, systems: Columns, parts: Inventory, power: Power) -> ChipColumns:
     """What costs read of each `system_chip`."""
     energies = part_energies(parts, systems["num_rows"] * systems["num_cols"])
+    own, tensor = varied(base, 1), base.tensor
     clock_hz, sram_bytes = systems["clock_mhz"] * MEGA, systems["sram_mib"] * MEBI
-    flop_per_s, num_lanes = 2 * _macs_per_s(systems), systems["num_vector"] * systems["num_lanes"]
-    num_macs, is_known = systems["num_rows"] * systems["num_cols"], varied(base, 1).dtype_flop_per_s > 0
-    has_vector_memory = base.vector_memory is not None
-    nearest_j_per_byte = energies.vector_memory_j_per_byte if has_vector_memory else energies.sram_j_per_byte
+    num_tensor, num_macs = systems["num_tensor"], systems["num_rows"] * systems["num_cols"]
+    macs_ratio = num_tensor * num_macs / (tensor.num_units * tensor.num_rows * tensor.num_cols)
+    sram_bytes_per_s = systems["sram_bytes_per_clock"] * clock_hz
+    has_vmem = systems["vmem_mib"] > NO_VMEM
+    buffers_bytes = core_buffer_bytes(base, systems)
+    fed_bytes_per_s = _vector_memory_bytes_per_clock(base, systems) * clock_hz
     return varied(
         base,
         len(num_macs),
-        num_units=systems["num_tensor"].astype(np.float64),
+        dataflows=_dataflows(systems),
+        num_units=num_tensor.astype(np.float64),
         tile_rows=systems["num_rows"][None].astype(np.float64),
         tile_cols=systems["num_cols"][None].astype(np.float64),
-        dtype_flop_per_s=np.where(is_known, flop_per_s, 0.0),
-        num_lanes=num_lanes,
-        vector_flop_per_s=2 * num_lanes * clock_hz,
+        dtype_flop_per_s=own.dtype_flop_per_s * (macs_ratio * _clock_ratio(base, systems)),
+        array_buffer_bytes=buffers_bytes
+        if has_own_buffers(base)
+        else tensor.buffer_bytes * systems["num_cols"] / tensor.num_cols,
+        num_lanes=systems["num_vector"] * systems["num_lanes"],
+        vector_flop_per_s=_vector_flop_per_s(base, systems),
         clock_hz=clock_hz,
-        core_buffer_bytes=core_buffer_bytes(systems) if has_own_buffers(base) else sram_bytes / systems["num_vector"],
+        core_buffer_bytes=buffers_bytes,
+        has_vector_memory=has_vmem,
+        vector_memory_bytes=np.where(has_vmem, systems["vmem_mib"] * MEBI * systems["num_vector"], sram_bytes),
+        vector_memory_bytes_per_s=np.where(has_vmem, fed_bytes_per_s, sram_bytes_per_s),
+        vector_memory_j_per_byte=np.where(has_vmem, energies.vector_memory_j_per_byte, energies.sram_j_per_byte),
+        sram_j_per_byte=energies.sram_j_per_byte * np.ones(len(num_macs)),
+        hbm_j_per_byte=np.full(len(num_macs), HBM_J_PER_BYTE),
         sram_bytes=sram_bytes,
-        sram_bytes_per_s=_sram_bytes_per_clock(base) * clock_hz,
+        sram_bytes_per_s=sram_bytes_per_s,
         hbm_bytes_per_s=systems["hbm_stacks"] * _stack_bytes_per_s(base),
         tdp_w=np.asarray(power.total_w),
-        tensor_j_per_flop=np.asarray((power.arithmetic_w + power.operand_w) / flop_per_s),
+        tensor_j_per_flop=np.asarray((power.arithmetic_w + power.operand_w) / (2 * num_tensor * num_macs * clock_hz)),
         vector_j_per_flop=energies.lane_j / 2 * _voltage_ratio(base, clock_hz),
-        vector_memory_j_per_byte=np.asarray(nearest_j_per_byte + 0.0 * clock_hz),
-        sram_j_per_byte=np.asarray(energies.sram_j_per_byte + 0.0 * clock_hz),
-        hbm_j_per_byte=np.full(len(num_macs), HBM_J_PER_BYTE),
         idle_w=np.asarray(power.static_w),
     )
 
 
-def _inventories(base: Chip, systems: Columns) -> Inventory:
+def _dataflows(systems: Columns) -> BoolArray:
+    """A row for each of `STATIONARY`."""
+    code = systems["dataflow"].astype(np.int64)
+    return np.stack([(code >> place & 1).astype(bool) for place in range(len(STATIONARY))])
+
+
+def inventories(base: Chip, systems: Columns) -> Inventory:
     """What is on the silicon of each `system_chip`; where the SRAM is the cores' buffers, only HBM crosses the die."""
     template = template_chip(base, Design(num_tensor=1, num_rows=1, num_cols=1, num_vector=1, num_lanes=1))
     num_tensor, num_vector = systems["num_tensor"], systems["num_vector"]
-    built = built_ratio(base)
-    num_lanes = num_vector * systems["num_lanes"] * built
-    is_own, clock_hz = has_own_buffers(base), systems["clock_mhz"] * MEGA
-    own_bytes = base.tensor.buffer_bytes * systems["num_cols"] / base.tensor.num_cols
-    buffer_bytes = core_buffer_bytes(systems) if is_own else own_bytes
+    built = 1 / (1 - base.die.spare_core_frac)
+    num_lanes, clock_hz = num_vector * systems["num_lanes"] * built, systems["clock_mhz"] * MEGA
+    num_macs = num_tensor * systems["num_rows"] * systems["num_cols"] * built
     hbm_bytes_per_s = systems["hbm_stacks"] * _stack_bytes_per_s(base)
-    crossing = np.full(len(num_tensor), _sram_bytes_per_clock(base)) if is_own else hbm_bytes_per_s / clock_hz
     parts = inventory(template)
     endpoint_mm2, endpoint_w = _engines(systems, float(parts.io_node_m))
+    holds_results = _dataflows(systems)[STATIONARY.index("output")]
     return replace(
         parts,
-        num_macs=num_tensor * systems["num_rows"] * systems["num_cols"] * built,
+        num_macs=num_macs,
+        accumulator_bytes=np.where(holds_results, ACCUMULATOR_BYTES * num_macs, 0.0),
         num_lanes=num_lanes,
         num_fp64_lanes=num_vector * built * base.die.num_fp64_lanes,
         num_schedulers=num_schedulers(base, num_tensor, num_vector) * num_vector * built,
-        register_bytes=num_lanes * register_bytes_per_lane(base),
+        register_bytes=num_lanes * systems["register_bytes_per_lane"],
         sram_bytes=systems["sram_mib"] * MEBI / (1 - base.die.spare_sram_frac),
-        buffer_bytes=num_tensor * built * buffer_bytes,
-        noc_bytes_per_clock=crossing,
+        buffer_bytes=_buffers_bytes(base, systems) * built,
+        noc_bytes_per_clock=hbm_bytes_per_s / clock_hz if has_local_sram(base) else systems["sram_bytes_per_clock"],
         num_hbm_phys=systems["hbm_stacks"] + base.die.num_spare_hbm_phys,
         num_link_lanes=_num_link_lanes(base, systems["link_gb_per_s"] * GIGA),
         endpoint_mm2=endpoint_mm2,
         endpoint_w=endpoint_w,
-        sram_bytes_per_clock=np.full(len(num_tensor), _sram_bytes_per_clock(base)),
-        **parts_of_cores(base, systems, systems["sram_mib"] * MEBI),
+        vector_memory_bytes=systems["vmem_mib"] * MEBI * num_vector * built,
+        vector_memory_bytes_per_clock=_vector_memory_bytes_per_clock(base, systems) * built,
+        sram_bytes_per_clock=systems["sram_bytes_per_clock"],
+        sram_slice_bytes=slice_bytes(systems["sram_mib"] * MEBI, num_vector) if has_local_sram(base) else 0.0,
+        vector_memory_slice_bytes=slice_bytes(systems["vmem_mib"] * MEBI * num_vector, num_vector),
     )
+
+
+def _buffers_bytes(base: Chip, systems: Columns) -> FloatArray:
+    """Of all cores in use: what `inventory` counts as buffers."""
+    num_tensor, num_vector = systems["num_tensor"], systems["num_vector"]
+    if has_own_buffers(base):
+        return np.asarray(num_tensor * core_buffer_bytes(base, systems))
+    accumulators = num_tensor * base.tensor.buffer_bytes * systems["num_cols"] / base.tensor.num_cols
+    if has_local_sram(base):
+        return np.asarray(accumulators)
+    cores_bytes = num_vector * core_buffer_bytes(base, systems)  # vector memory itself where there is some
+    return np.asarray(accumulators + np.where(systems["vmem_mib"] > NO_VMEM, 0.0, cores_bytes))
 
 
 def _engines(systems: Columns, node_m: float) -> FloatArray:
@@ -276,10 +422,6 @@ def _voltage_ratio(base: Chip, clock_hz: FloatArray) -> FloatArray:
 
 def _stack_bytes_per_s(base: Chip) -> float:
     return base.hbm.bandwidth_bytes_per_s / base.die.num_hbm_stacks
-
-
-def _sram_bytes_per_clock(base: Chip) -> float:
-    return base.sram.bandwidth_bytes_per_s / base.clock_hz
 
 
 def taken(systems: Columns, rows: IntArray) -> dict[str, FloatArray]:

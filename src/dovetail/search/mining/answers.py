@@ -18,12 +18,11 @@ from dovetail.search.mining.task import Task
 from dovetail.search.space import Point, Space
 
 HAND_TUNED = ("tpuv2-like", "tpuv4-like", "nvdla-like")  # TPU v2, TPU v4 and NVDLA in the template's words
-TEMPLATE = "template"  # the vendor of chips that exist on paper only, and can be built upon
 
 
 def template_names() -> tuple[str, ...]:
     """Chips of the catalogue that designs can be built on."""
-    return tuple(name for name, make in catalogue.items() if make().vendor == TEMPLATE)
+    return tuple(name for name, make in catalogue.items() if make().tensor.tiling.is_array)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.hardware.chip import Chip
-from dovetail.hardware.template import Design, template_chip
+from dovetail.hardware.template import Design, own_buffer_bytes, template_chip
 from dovetail.opsched.problem import HBM, WHOLE
 from dovetail.opsched.slices import slice_costs, splits
 from dovetail.opsched.work import Work
@@ -40,37 +40,50 @@ class Sized:
 
 
 def tensor_sized(
-    ops: Ops, base: Chip, sides: Sequence[tuple[int, int]], counts: Sequence[int], most_lanes: int
+    ops: Ops,
+    base: Chip,
+    sides: Sequence[tuple[int, int]],
+    counts: Sequence[int],
+    most_lanes: int,
+    most_vector: int = 1,
 ) -> Sized:
     """Products on arrays of each of `sides`, so many of them; the largest of `counts` must be a power of two.
 
-    Attention waits for its lanes, so `most_lanes` are beside it: no fewer than any design has in all.
+    Attention waits for its lanes, so `most_lanes` are beside it: no fewer than any design has in all. Vector memory is
+    that of `most_vector` vector cores, as many as any design has.
     """
-    designs = [
-        Design(num_tensor=counts[-1], num_rows=rows, num_cols=cols, num_vector=1, num_lanes=most_lanes)
-        for rows, cols in sides
-    ]
-    return _sized(ops, base, designs, Unit.TENSOR, counts)
+    chips = []
+    for rows, cols in sides:
+        one = Design(num_tensor=counts[-1], num_rows=rows, num_cols=cols, num_vector=1, num_lanes=most_lanes)
+        chip = template_chip(base, one)
+        if chip.vector_memory is not None:
+            whole_bytes = chip.vector_memory.capacity_bytes * most_vector
+            chip = replace(chip, vector_memory=replace(chip.vector_memory, capacity_bytes=whole_bytes))
+        chips.append(chip)
+    return _sized(ops, chips, Unit.TENSOR, counts)
 
 
-def vector_sized(ops: Ops, base: Chip, lanes: Sequence[int], counts: Sequence[int]) -> Sized:
-    """All other operators on vector cores of each size."""
+def vector_sized(ops: Ops, base: Chip, lanes: Sequence[int], counts: Sequence[int], most_macs: int = 1) -> Sized:
+    """All other operators on vector cores of each size; no array has more than `most_macs` multipliers."""
     designs = [Design(num_tensor=1, num_rows=1, num_cols=1, num_vector=counts[-1], num_lanes=width) for width in lanes]
-    return _sized(ops, base, designs, Unit.VECTOR, counts)
+    chips = [template_chip(base, design) for design in designs]
+    if base.die.buffered_units != "vector":
+        # a buffer of all the SRAM, as of a single vector core, or of the largest array: wide rows are read once more
+        # where they do not fit a buffer
+        whole = max(base.sram.capacity_bytes, float(own_buffer_bytes(base, most_macs)))
+        chips = [replace(chip, core_buffer_bytes=whole) for chip in chips]
+    return _sized(ops, chips, Unit.VECTOR, counts)
 
 
-def _sized(ops: Ops, base: Chip, designs: Sequence[Design], unit: Unit, counts: Sequence[int]) -> Sized:
-    num_columns = len(designs) * len(counts)
+def _sized(ops: Ops, chips: Sequence[Chip], unit: Unit, counts: Sequence[int]) -> Sized:
+    num_columns = len(chips) * len(counts)
     if not len(ops):
         nothing = np.zeros((0, num_columns))
         return Sized(time_s=nothing, busy_s=nothing, hbm_s=np.zeros(0))
-    # a buffer of all the SRAM, as of a single vector core: wide rows are read once more where they do not fit a buffer
-    whole = base.sram.capacity_bytes
-    chips = [replace(template_chip(base, design), core_buffer_bytes=whole) for design in designs]
     costs = slice_costs(ops, chips, np.zeros(len(ops)))
     mine = np.flatnonzero(costs.slices.is_tensor == (unit == Unit.TENSOR))
     numbers = np.array(splits(counts[-1]))
-    time_s = costs.compute_s[:, mine].reshape(len(ops), len(designs), len(numbers))
+    time_s = costs.compute_s[:, mine].reshape(len(ops), len(chips), len(numbers))
     held_s = (time_s * numbers).min(axis=2)
     # needs are rounded up to parts of the whole
     hbm_s = (np.maximum(costs.need[:, mine, HBM] - 1, 0) / WHOLE * costs.compute_s[:, mine]).min(axis=1)
@@ -169,9 +182,11 @@ class JobBounds:
         ops = joined.taken(np.flatnonzero(joined.unit == unit))
         if unit == Unit.TENSOR:
             most_lanes = max(MANY_LANES, max(values["num_vector"]) * max(values["num_lanes"]))
-            sized = tensor_sized(ops, base, self._sides, values["num_tensor"], most_lanes)
+            most_vector = max(values["num_vector"])
+            sized = tensor_sized(ops, base, self._sides, values["num_tensor"], most_lanes, most_vector)
         else:
-            sized = vector_sized(ops, base, values["num_lanes"], values["num_vector"])
+            most_macs = max(values["num_rows"]) * max(values["num_cols"])
+            sized = vector_sized(ops, base, values["num_lanes"], values["num_vector"], most_macs)
         ends = np.cumsum([len(work_rows) for work_rows in rows])[:-1]
         cut = (np.split(column, ends) for column in (sized.time_s, sized.busy_s, sized.hbm_s))
         return [Sized(time_s=time_s, busy_s=busy_s, hbm_s=hbm_s) for time_s, busy_s, hbm_s in zip(*cut, strict=True)]

@@ -89,7 +89,7 @@ def test_without_limits_only_resources_are_asked_about():
     found = sensitivity_of(*solved(Budget()))
     assert found.limits == ()
     assert {one.name for one in found.resources} == {
-        "tensor rate", "vector rate", "HBM bandwidth", "links", "HBM capacity",
+        "tensor rate", "vector rate", "HBM bandwidth", "SRAM bandwidth", "links", "HBM capacity",
     }  # fmt: skip
     gains = [one.gain_frac for one in found.resources]
     assert gains == sorted(gains, reverse=True)

@@ -14,9 +14,10 @@ from dovetail.cost.price import price
 from dovetail.cost.tdp import tdp
 from dovetail.errors import NotModelled
 from dovetail.hardware.catalog import chips
+from dovetail.hardware.template import has_own_buffers
 from dovetail.search.codesign.question import system_space
 from dovetail.search.codesign.system_labels import as_labels, space_labels
-from dovetail.search.codesign.systems import built_systems, has_own_buffers, system_chip, system_of, taken
+from dovetail.search.codesign.systems import built_systems, system_chip, system_of, taken
 from dovetail.units import GIBI, KIBI, MEBI
 
 BASE = chips["tpuv4-like"]()
@@ -125,6 +126,7 @@ def test_people_read_endpoints_by_name_and_buffers_as_large_as_they_are():
     assert as_labels(BASE, OWN)["core_buffer_kib"] == 256.0
     assert as_labels(BASE, OWN | {"core_buffer_kib": 32.0, "endpoint": 3.0}) == OWN | {
         "core_buffer_kib": 32.0,
+        "dataflow": "weight+input",
         "endpoint": "ace",
     }
     shared = system_of(SHARED, 8) | {"sram_mib": 32.0, "num_vector": 4.0}

@@ -1,0 +1,127 @@
+"""From the base chip to the best system, one change at a time: what each is worth, and the chance that all of it holds.
+
+Parts of the chip change in a fixed order, with the plans of the base chip held whether or not they fit there; devices
+and plans change last. What a part is worth depends on what changed before it, so the order is part of the answer.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from dovetail.parallel.plan import Plan
+from dovetail.search.codesign.answers import SystemAnswer
+from dovetail.search.codesign.question import JointQuestion
+from dovetail.search.codesign.systems import Built, built_systems, system_chip
+from dovetail.search.metrics import ChipFigures
+from dovetail.step.step import training_step
+
+PARTS = {
+    "arrays": ("num_tensor", "num_rows", "num_cols", "dataflow", "core_buffer_kib"),
+    "vector cores": ("num_vector", "num_lanes", "register_bytes_per_lane"),
+    "vector memory": ("vmem_mib",),
+    "shared SRAM": ("sram_mib", "sram_bytes_per_clock"),
+    "HBM": ("hbm_stacks", "stack_gib"),
+    "clock": ("clock_mhz",),
+    "network": ("endpoint", "link_gb_per_s"),
+}
+LAST = "devices and plans"
+# Of a step of a chip that its family's constants were not fitted on: relative, a standard deviation. An estimate, to be
+# replaced by the error that the published TPU steps show where a generation is left out.
+FAMILY_ERROR_FRAC = 0.12
+# Between the errors of two chips of one family: what is left out or mistaken for one mostly is for the other. A stated
+# constant, no measurement.
+ERROR_CORRELATION = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One part of a system changed: the knobs before and after, and what the system comes to with it.
+
+    `gain_frac` is over the base, of this change and all before it; `own_frac` is what this one adds to that.
+    """
+
+    part: str
+    before: dict[str, float]
+    after: dict[str, float]
+    gain_frac: float
+    own_frac: float
+    area_mm2: float
+    power_w: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waterfall:
+    """The changes in order, which add up to the gain; `chance_frac` is that the best beats the base at all."""
+
+    changes: tuple[Change, ...]
+    chance_frac: float
+
+    @property
+    def gain_frac(self) -> float:
+        return self.changes[-1].gain_frac
+
+
+def waterfall(question: JointQuestion, base: SystemAnswer, best: SystemAnswer) -> Waterfall:
+    """Losses of the question are over those of `base`; parts that are the same in both are left out."""
+    system, plans = dict(base.system), tuple(case.plan for case in base.cases)
+    begun = _loss(question, system, plans, _built(question, system))
+    changes, gain_frac = [], 0.0
+    for part, knobs in (*PARTS.items(), (LAST, ("num_devices",))):
+        changed = {name: best.system[name] for name in knobs if best.system[name] != system[name]}
+        if not changed and part != LAST:
+            continue
+        before = {name: system[name] for name in changed}
+        system |= changed
+        if part == LAST:
+            plans = tuple(case.plan for case in best.cases)
+        built = _built(question, system)
+        reached_frac = begun / _loss(question, system, plans, built) - 1.0
+        changes.append(
+            Change(
+                part=part,
+                before=before,
+                after=changed,
+                gain_frac=reached_frac,
+                own_frac=reached_frac - gain_frac,
+                area_mm2=float(built.area_mm2[0]),
+                power_w=float(built.power_w[0]),
+            )
+        )
+        gain_frac = reached_frac
+    return Waterfall(changes=tuple(changes), chance_frac=chance_frac(gain_frac))
+
+
+def chance_frac(
+    gain_frac: float, error_frac: float = FAMILY_ERROR_FRAC, correlation: float = ERROR_CORRELATION
+) -> float:
+    """That a gain is above 0 where both figures are off by log-normal errors that are partly the same."""
+    spread = error_frac * math.sqrt(2 * (1 - correlation))
+    return NormalDist().cdf(math.log1p(gain_frac) / spread)
+
+
+def _built(question: JointQuestion, system: dict[str, float]) -> Built:
+    return built_systems(question.base, {name: np.array([value]) for name, value in system.items()})
+
+
+def _loss(question: JointQuestion, system: dict[str, float], plans: tuple[Plan, ...], built: Built) -> float:
+    """Of all cases by the plans given."""
+    num_devices = int(system["num_devices"])
+    cluster = question.network(system_chip(question.base, system), num_devices)
+    losses = []
+    for case, plan in zip(question.cases, plans, strict=True):
+        graph = case.workload.training_graph()
+        step = training_step(graph, plan, cluster, case.workload.precision)
+        figures = ChipFigures(
+            step_s=step.step_s,
+            energy_j=step.energy_j,
+            power_w=float(built.power_w[0]),
+            price_usd=float(built.price_usd[0]),
+            num_devices=num_devices,
+            num_samples=graph.num_tokens,
+        )
+        losses.append([float(question.metric.loss(figures))])
+    return float(question.combined(np.array(losses))[0])
