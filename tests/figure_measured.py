@@ -199,11 +199,10 @@ def covered(key: str) -> float:
 @cache
 def die_rows() -> dict[str, dict[str, dies.Row]]:
     """Published areas and power limits beside ours, by what was fitted."""
-    fitted = [dies.Row(name=name, predicted=dies.predicted_w(name), known=w) for name, w in dies.TDP_FIT.items()]
     tables = {
         "area": (*dies.area_rows(), *dies.other_rows()),
         "area left out": dies.left_out_area_rows(),
-        "power": (*fitted, *dies.other_tdp_rows()),
+        "power": (*dies.tdp_rows(), *dies.other_tdp_rows()),
         "power left out": dies.left_out_tdp_rows(),
     }
     return {what: {row.name: row for row in rows} for what, rows in tables.items()}

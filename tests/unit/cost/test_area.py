@@ -143,6 +143,7 @@ def test_vector_memory_is_counted_once_and_its_bandwidth_costs_area() -> None:
     without = inventory(replace(v4, vector_memory=None))
     assert (without.buffer_bytes, without.vector_memory_bytes) == (parts.buffer_bytes + 32 * MEBI, 0)
     memory = v4.vector_memory
+    assert memory is not None
     faster = replace(v4, vector_memory=replace(memory, bandwidth_bytes_per_s=2 * memory.bandwidth_bytes_per_s))
     more_mm2 = silicon(inventory(faster)).vector_memory_mm2 - silicon(parts).vector_memory_mm2
     assert float(more_mm2) == pytest.approx(14.4, rel=0.01)  # 25,700 bytes a clock more
