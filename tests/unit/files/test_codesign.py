@@ -171,7 +171,7 @@ def test_endpoints_are_chosen_by_name_and_options_go_before_the_spec(tmp_path):
     assert (own["endpoint"], own["core_buffer_kib"]) == ((1, 3), (64, 512))
     assert values(load_codesign(file, CodesignOverrides(endpoint="dma, sm")))["endpoint"] == (1, 2)
     assert values(load_codesign("gpt2-345m", CodesignOverrides(endpoint="ace")))["endpoint"] == (3,)
-    assert values(load_codesign("gpt2-345m", CodesignOverrides()))["endpoint"] == (1,)
+    assert values(load_codesign("gpt2-345m", CodesignOverrides()))["endpoint"] == (4,)  # a TPU v4's own
     single = written(tmp_path, WORKLOAD + "chip: {endpoint: dma}\n")
     assert values(load_codesign(single, CodesignOverrides()))["endpoint"] == (2,)
 
@@ -179,9 +179,9 @@ def test_endpoints_are_chosen_by_name_and_options_go_before_the_spec(tmp_path):
 @pytest.mark.parametrize(
     ("chip", "told"),
     [
-        ("endpoint: [sm, acme]", "an endpoint is sm, dma, ace; got 'acme'; did you mean ace?"),
-        ("endpoint: 3", "an endpoint is sm, dma, ace; got 3"),
-        ("endpoint: []", "endpoint needs at least one of sm, dma, ace; got none"),
+        ("endpoint: [sm, acme]", "an endpoint is sm, dma, ace, ici; got 'acme'; did you mean ace?"),
+        ("endpoint: 3", "an endpoint is sm, dma, ace, ici; got 3"),
+        ("endpoint: []", "endpoint needs at least one of sm, dma, ace, ici; got none"),
         ("core_buffer_kib: 0", "core_buffer_kib must be whole numbers from 1"),
         ("base: tpuv2-like, core_buffer_kib: [64]", "tensor cores of tpuv2-like have no buffers of their own"),
     ],
@@ -193,7 +193,7 @@ def test_what_no_endpoint_or_buffer_is_is_refused_with_its_place(tmp_path, chip,
 
 
 def test_an_option_that_names_no_endpoint_is_refused():
-    with pytest.raises(DovetailError, match=r"an endpoint is sm, dma, ace; got 'smm'.*--endpoint"):
+    with pytest.raises(DovetailError, match=r"an endpoint is sm, dma, ace, ici; got 'smm'.*--endpoint"):
         load_codesign("gpt2-345m", CodesignOverrides(endpoint="smm"))
 
 

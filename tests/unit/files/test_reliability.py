@@ -165,6 +165,6 @@ def test_a_mistake_is_told_in_one_line(refusal, keys, line):
 def test_hosts_that_nothing_is_known_of_need_a_staging_bandwidth(refusal):
     checkpoint = "{storage: 2 TB/s, asynchronous: true}"
     keys = f"failures: llama3-405b, restart: 10 min, checkpoint: {checkpoint}"
-    told = refusal(cluster=f"{{name: tpu-v4-pod, devices: 64, reliability: {{{keys}}}}}")
-    assert "nothing is known of the hosts of tpu-v4-pod" in told
+    told = refusal(cluster=f"{{name: gaudi2-nodes, devices: 64, reliability: {{{keys}}}}}")
+    assert "nothing is known of the hosts of gaudi2-nodes" in told
     assert "give staging, as in '20 GB/s' a device, or copy" in told

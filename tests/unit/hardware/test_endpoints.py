@@ -95,7 +95,7 @@ def test_a_chip_has_sms_run_its_collectives_unless_it_says_otherwise():
     chip = chips["h100-sxm"]()
     assert chip.endpoint == SM_DRIVEN
     assert replace(chip, endpoint="ace").endpoint_kind is endpoints["ace"]
-    with pytest.raises(InvalidInput, match="endpoint must be one of ace, dma, sm; got 'acme'; did you mean ace"):
+    with pytest.raises(InvalidInput, match="endpoint must be one of ace, dma, ici, sm; got 'acme'; did you mean ace"):
         replace(chip, endpoint="acme")
 
 

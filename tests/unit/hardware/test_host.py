@@ -44,4 +44,4 @@ def test_two_devices_of_a_dgx_share_a_port_and_one_alone_has_it():
 
 
 def test_clusters_of_whose_hosts_nothing_is_known_have_none():
-    assert clusters["tpu-v4-pod"].build(64).host == NoHost()
+    assert clusters["gaudi2-nodes"].build(64).host == NoHost()

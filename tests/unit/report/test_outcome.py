@@ -326,7 +326,7 @@ def test_a_title_shows_control_characters_by_their_code(outcome):
 
 
 def test_what_rounds_to_nothing_is_not_said_to_bound_compute(outcome):
-    step = replace(outcome.step, limits_s=(outcome.step.compute_s, 0.0, 0.0, 0.0, 1e-9))
+    step = replace(outcome.step, limits_s=(outcome.step.compute_s, 0.0, 0.0, 0.0, 0.0, 1e-9))
     told = text_of(tables(replace(outcome, step=step)))
     assert "what bounds compute: the tensor units 100.0 %\n" in told
 

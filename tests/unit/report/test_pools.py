@@ -87,7 +87,7 @@ def test_launches_say_which_hosts_are_which(framework: str):
     numbered = "hosts of the hostfile, the first being 0, must be" if framework == "deepspeed" else "NODE_RANK must be"
     assert any(f"{numbered} 0-1 on dgx-h100, 2-3 on dgx-a100" in note for note in launch.notes)
     uses_rank = any("$NODE_RANK" in pool for one in launch.command for pool in one.words)
-    assert uses_rank == (numbered == "NODE_RANK must be")
+    assert uses_rank == (numbered == "NODE_RANK must be" and framework != "maxtext")  # jax.distributed asks the hosts
     assert not any("stage_pools" in missing.what for missing in launch.missing)
 
 

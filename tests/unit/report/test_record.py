@@ -43,7 +43,7 @@ def test_the_parts_of_the_time_add_up_to_the_step(outcome):
 def test_compute_by_limit_adds_up_to_compute(outcome):
     time = record(outcome)["time"]
     assert sum(time["compute_by_limit"].values()) == pytest.approx(time["compute_s"], rel=1e-9)
-    assert set(time["compute_by_limit"]) == {"tensor_s", "vector_s", "hbm_s", "latency_s", "launch_s"}
+    assert set(time["compute_by_limit"]) == {"tensor_s", "vector_s", "sram_s", "hbm_s", "latency_s", "launch_s"}
 
 
 def test_the_clock_and_the_wait_for_the_host_are_recorded(outcome):

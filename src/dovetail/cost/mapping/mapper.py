@@ -76,11 +76,11 @@ class MappedTable:
         """As `time_s`, HBM left out."""
         return self._bound_s([memory.bytes_per_s for memory in self.chips.memories[1:]])
 
-    def _bound_s(self, rates: list[FloatArray]) -> FloatArray:
-        """The longer of the cores and of the first of the levels above them, at `rates`."""
+    def _bound_s(self, bytes_per_s: list[FloatArray]) -> FloatArray:
+        """The longer of the cores and of the first of the levels above them, of such bandwidths."""
         bound_s = self._spread(self.core.bound_cycles, self.kind_of)
         bound_s /= self.chips.clock_hz
-        for tiles, of, rate in zip(self.levels, self.column_of, rates, strict=False):
+        for tiles, of, rate in zip(self.levels, self.column_of, bytes_per_s, strict=False):
             level_s = self._spread(tiles.moved_bytes, of)
             level_s /= rate
             np.maximum(bound_s, level_s, out=bound_s)

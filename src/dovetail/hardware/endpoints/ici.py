@@ -5,7 +5,7 @@ What compute loses beside them is taken from whole published steps, as nobody ha
 
 from __future__ import annotations
 
-from dovetail.hardware.endpoints import RING_ADDING, Endpoint, Taken, endpoints
+from dovetail.hardware.endpoints import Endpoint, Taken, endpoints
 
 ICI = "ici"
 # Of the seconds that collectives run beside compute, what a step is longer by: engines, vector unit and HBM that both
@@ -18,7 +18,7 @@ endpoints.register(ICI)(
         code=4,
         summary="DMA engines move, the vector unit adds, as XLA schedules them",
         mechanism="copy-engine",
-        adding=Taken(core_bytes=RING_ADDING.core_bytes, memory_bytes=3.5),  # as copy engines; what adds loads both
+        adding=Taken(core_bytes=1.0, memory_bytes=3.5),  # as copy engines with cores that add
         moving=Taken(core_bytes=0.0, memory_bytes=2.0),
         slowdown_frac=SHOWN_FRAC,
     )

@@ -12,6 +12,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from dovetail.hardware.catalog._google import TPU_LEFT_OUT_SPREAD
 from dovetail.parallel.plan import Plan
 from dovetail.search.codesign.answers import SystemAnswer
 from dovetail.search.codesign.question import JointQuestion
@@ -29,9 +30,8 @@ PARTS = {
     "network": ("endpoint", "link_gb_per_s"),
 }
 LAST = "devices and plans"
-# Of a step of a chip that its family's constants were not fitted on: relative, a standard deviation. An estimate, to be
-# replaced by the error that the published TPU steps show where a generation is left out.
-FAMILY_ERROR_FRAC = 0.12
+# Of a step of a chip that its family's constants were not fitted on: relative, a standard deviation.
+FAMILY_ERROR_FRAC = TPU_LEFT_OUT_SPREAD
 # Between the errors of two chips of one family: what is left out or mistaken for one mostly is for the other. A stated
 # constant, no measurement.
 ERROR_CORRELATION = 0.5
