@@ -39,8 +39,12 @@ class Renames:
 
     def path(self, old: str) -> str:
         """The path that `old` has now. Longer rules go before shorter ones, and no key is renamed twice."""
-        parts: list[tuple[str, bool]] = [(part, False) for part in old.split(".")]
-        for rule in sorted(self.keys, key=lambda one: -one.count(".")):
+        names = old.split(".")
+        rules = [rule for rule in self.keys if rule.partition(".")[0] in names]  # few of hundreds, for most paths none
+        if not rules:
+            return old
+        parts: list[tuple[str, bool]] = [(part, False) for part in names]
+        for rule in sorted(rules, key=lambda one: -one.count(".")):
             parts = _renamed(parts, rule.split("."), self.keys[rule].split("."))
         return ".".join(part for part, _ in parts)
 

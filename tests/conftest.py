@@ -14,6 +14,17 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+
+def spare_processes() -> None:
+    """Of the hundreds that tests start, each would compile the package again, and bring threads for every core."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(name, "1")  # a worker for each core is enough: threads of theirs wait for each other
+
+
+spare_processes()  # before a conftest of a folder imports NumPy, which reads it once
+
 # The same examples every time: a failure in CI is the failure you get at home. No deadline: CI machines stall. As they
 # are the same, more of them find nothing new the second time: DOVETAIL_EXAMPLES=300 tries more where a law is changed.
 settings.register_profile(
@@ -40,21 +51,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
     A shell that runs tests in the background does so.
     """
-    _spare_processes()
     gc.disable()  # until all is collected: none of it is garbage
     if RUN_FOLDER not in os.environ:
         os.environ[RUN_FOLDER] = folder = tempfile.mkdtemp(prefix="dovetail-tests-")
         config.add_cleanup(lambda: _remove(folder))
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _spare_processes() -> None:
-    """Of the hundreds that tests start, each would compile the package again, and bring threads for every core."""
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    sys.dont_write_bytecode = False
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ.setdefault(name, "1")  # a worker for each core is enough: threads of theirs wait for each other
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

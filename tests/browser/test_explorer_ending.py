@@ -20,7 +20,7 @@ def test_a_server_that_is_ended_with_a_page_open_leaves_no_folder(
     monkeypatch.setenv("TMPDIR", str(own))
     with serving(tmp_path) as server:
         assert list(own.glob("dovetail-ui-*"))
-        visit(server.url)
+        visit(f"{server.url}/search")  # of its pages the one that is drawn soonest
         server.process.send_signal(number)
         assert server.process.wait(20) == code, server.said
         assert not list(own.glob("dovetail-ui-*"))

@@ -53,7 +53,7 @@ def test_a_foreign_host_or_origin_gets_nothing(server: Server, path: str):
 
 
 def test_a_foreign_page_opens_no_socket(server: Server, visit: Visitor):
-    found = visit(f"{server.url}/?{SMALL}")
+    found = visit(f"{server.url}/search")
     closed = """async (url) => await new Promise(done => {
         const socket = new WebSocket(url);
         socket.onopen = () => done('open');

@@ -27,9 +27,8 @@ OWN = [name for name in onnx_operators.names() if "." not in name and name not i
 sides = st.lists(st.integers(min_value=1, max_value=9), min_size=1, max_size=4)
 
 
-@pytest.mark.parametrize("name", OWN)
-def test_an_operator_without_a_domain_is_one_of_onnx(name):
-    assert defs.has(name), f"ONNX has no operator {name}"
+def test_an_operator_without_a_domain_is_one_of_onnx():
+    assert [name for name in OWN if not defs.has(name)] == []
 
 
 def test_operators_that_onnx_has_no_shapes_for_have_their_own():

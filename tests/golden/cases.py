@@ -14,7 +14,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -286,7 +286,12 @@ def _num_devices(entry: ClusterEntry) -> int:
     return max(min(64, entry.default_devices), rack)
 
 
-def _catalogues() -> Iterator[tuple[str, Spec]]:
+@cache  # asked for twice, and it builds every model
+def _catalogues() -> tuple[tuple[str, Spec], ...]:
+    return tuple(_entries())
+
+
+def _entries() -> Iterator[tuple[str, Spec]]:
     import dovetail as dv
     from dovetail.hardware.clusters import clusters
 

@@ -41,7 +41,7 @@ def bounded(place, base, metric):
     return question, JobBounds(question)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)  # a second and a half each, most of it on convolutions
 @given(
     place=st.integers(0, len(JOBS) - 1),
     base=st.sampled_from(("tpuv2-like", "tpuv4-like")),
@@ -66,7 +66,7 @@ def test_bounds_are_not_idle():
     assert sum(near) / len(near) > 0.5
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(place=st.integers(0, len(JOBS) - 1), seed=st.integers(0, 10_000), num_in_chunk=st.sampled_from([1, 2, 3, 5]))
 def test_a_score_does_not_depend_on_what_is_scored_beside_it(place, seed, num_in_chunk):
     question, _ = bounded(place, "tpuv2-like", "tokens/J")

@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from dovetail.cost.mapping.memory_level import PARTIAL_BYTES
+from dovetail.cost.mapping.remembered import remembered
 from dovetail.cost.mapping.tables import ArrayChips, Dataflow, Fill, ProductShapes, WindowMapping, distinct_rows
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
@@ -135,6 +136,7 @@ class _Feeds:
         return _Feeds(**{one.name: getattr(self, one.name)[rows] for one in fields(_Feeds)})
 
 
+@remembered
 def core_tiles(shapes: ProductShapes, kinds: CoreKinds, fill: Fill, window: WindowMapping) -> CoreTiles:
     """Every product on every kind of array: the mapping that is done first, and of those the one of least traffic."""
     num_shapes, num_kinds = len(shapes), len(kinds.num_arrays)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from dovetail.cost.mapping.remembered import remembered
 from dovetail.cost.mapping.tables import ProductShapes
 from dovetail.workload.graph import FloatArray, IntArray
 
@@ -41,6 +42,7 @@ def tile_counts(largest: float) -> FloatArray:
     return np.array(counts)
 
 
+@remembered
 def level_tiles(shapes: ProductShapes, capacity_bytes: FloatArray) -> LevelTiles:
     """Every product at every capacity: the loop order and tiles of least traffic."""
     s = shapes
