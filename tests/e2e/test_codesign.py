@@ -201,7 +201,7 @@ def test_devices_that_no_plan_cuts_are_an_answer(dovetail, command):
         ("gpt2-345m --metric speed", "--metric"),
         ("gpt2-345m --preset chips", "--preset"),
         ("gpt2-345m --network ring", "--network"),
-        ("gpt2-345m --base h100-sxm", "built on template chips"),
+        ("gpt2-345m --base h100-sxm", "built on chips with systolic arrays"),
         ("gpt2-345m --area 600", "--area"),
         ("gpt2-345m --devices 0", "--devices must be at least 1"),
         ("gpt2-345m --algorithm annealing", "--algorithm"),

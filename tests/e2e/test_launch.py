@@ -76,7 +76,7 @@ def test_options_of_simulate_are_options_here(dovetail):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((SPEC,), "--framework is missing; known: deepspeed, megatron-lm, torchtitan"),
+        ((SPEC,), "--framework is missing; known: deepspeed, maxtext, megatron-lm, torchtitan"),
         ((SPEC, "--framework", "megatorn"), "did you mean megatron-lm"),
         ((SPEC, "--framework", "deepspeed", "--plan", "nope"), "no plan is named 'nope'"),
         (("nowhere.yaml", "--framework", "deepspeed"), "there is no file"),

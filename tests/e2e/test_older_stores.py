@@ -24,7 +24,7 @@ DUMP = Path(__file__).resolve().parents[1] / "data" / "store_0_1.sql"
 SPEC = """
 workload: {model: gpt2-345m, global_batch: 16, seq: 128}
 devices: 4
-chip: {num_tensor: [1, 4], num_rows: 128, num_cols: [64, 256], num_vector: 2, num_lanes: 128,
+chip: {base: tpuv4-like, num_tensor: [1, 4], num_rows: 128, num_cols: [64, 256], num_vector: 2, num_lanes: 128,
        sram_mib: 32, hbm_stacks: [2, 4], stack_gib: 8}
 """
 KINDS = {

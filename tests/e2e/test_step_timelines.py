@@ -85,7 +85,7 @@ def test_operators_are_those_of_one_microbatch(dovetail, tmp_path):
     names = [one.name for one in units if one.notes["pass"] == "forward"]
     layers = record["memory"]["stages"][0]["num_layers"]
     assert {names.count(name) for name in ("q", "attention", "attention_out")} == {layers}
-    assert {one.notes["limited_by"] for one in units} <= {"tensor", "vector", "hbm", "latency", "launch"}
+    assert {one.notes["limited_by"] for one in units} <= {"tensor", "vector", "sram", "hbm", "latency", "launch"}
     assert {one.track for one in found.slices} >= {"ep (nvlink)", "dp (nvlink x infiniband)"}
 
 
