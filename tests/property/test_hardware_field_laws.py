@@ -22,6 +22,8 @@ from dovetail.cost.price import price
 from dovetail.cost.tdp import tdp
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Outcome, evaluate
+from dovetail.hardware.catalog import chips
+from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.reliability import (
@@ -38,6 +40,7 @@ from dovetail.units import GIGA
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
+from tests.unit.cost.paper import op, ops_of
 
 NUM_DEVICES = 16
 SOMETIMES = Failures(mtbf_s=1e6, num_devices=NUM_DEVICES)  # style: any
@@ -64,7 +67,18 @@ STEPS = (
     ),
 )
 FACTORS = (4.0, 0.25, 0.8)  # either way: some have a bound, and some are hidden by others unless they change by much
+OF_ARRAYS = "of systolic arrays: test_every_number_of_an_array_moves_an_operator"
+ON_ARRAYS: dict[str, dict[str, Any]] = {
+    "tensor.tiling.num_loaded_rows": {"num_loaded_rows": 64},
+    "tensor.buffer_bytes": {"buffer_bytes": 1024.0},
+    "calibration.conversion_slots": {"conversion_slots": 4.0},
+    "calibration.conversion_result_slots": {"conversion_result_slots": 4.0},
+    "calibration.visits_ratio": {"visits_ratio": 3.0},
+    "calibration.overlap_frac": {"overlap_frac": 1.0},
+    "energy.vector_memory_j_per_byte": {"vector_memory_j_per_byte": 1e-9},  # style: any
+}
 MOVES_NOTHING = {
+    **{f"chip.{path}": OF_ARRAYS for path in ON_ARRAYS},
     "chip.year": "says when it was sold",
     "chip.tensor.tiling.num_cluster_units": "of compute beside collectives, which `dovetail network` times",
     "chip.tensor.tiling.num_groups": "of compute beside collectives, which `dovetail network` times",
@@ -210,3 +224,27 @@ def test_a_better_number_never_makes_a_step_longer(path: str) -> None:
         return  # as good as it can be
     for before_s, after in zip(steps_as_they_are(), steps(better), strict=True):
         assert after.step.step_s <= before_s * (1 + 1e-12), path  # style: a tolerance
+
+
+def _array_costs(chip: Chip) -> list[float]:
+    """Time and energy of products, in fp16 too, and of attention, on a TPU v4."""
+    rows = (
+        op("linear", m=96, n=4096, k=4096),
+        op("linear", m=4096, n=4096, k=4096, dtype="fp16", math="fp16"),
+        op("attention", b=64, m=1024, n=1024, k=128, v=128),
+    )
+    found = op_costs(ops_of(*rows), chip)
+    return [*found.compute_s.tolist(), *found.energy_j.tolist()]
+
+
+@pytest.mark.parametrize("path", ON_ARRAYS)
+def test_every_number_of_an_array_moves_an_operator(path):
+    chip = chips["tpu-v4"]()
+    first, *rest = path.split(".")
+    part = getattr(chip, first)
+    changed = (
+        replace(part, tiling=replace(part.tiling, **ON_ARRAYS[path]))
+        if len(rest) > 1
+        else replace(part, **ON_ARRAYS[path])
+    )
+    assert _array_costs(replace(chip, **{first: changed})) != _array_costs(chip)
