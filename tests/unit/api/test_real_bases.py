@@ -32,7 +32,7 @@ def test_a_system_built_on_a_real_part_simulates_to_the_time_that_was_answered(b
     file.write_text(text, encoding="utf-8")
     assert dv.simulate(str(file)).step_s == pytest.approx(found.step_s[0], rel=1e-9)
     gained, changes = found.gain_frac, found.record["waterfall"]["changes"]
-    assert sum(one["own_frac"] for one in changes) == pytest.approx(gained, rel=0.01, abs=1e-9)
+    assert sum(one["added_frac"] for one in changes) == pytest.approx(gained, rel=0.01, abs=1e-9)
 
 
 @pytest.mark.parametrize("base", ["tpu-v4", INLINE], ids=["vector memory", "inline"])

@@ -12,7 +12,7 @@ from dovetail.units import MEBI
 
 MOST_BYTES = 64 * MEBI
 
-Asked = ParamSpec("Asked")
+Arguments = ParamSpec("Arguments")
 Table = TypeVar("Table")
 
 
@@ -22,14 +22,14 @@ class _Kept(Generic[Table]):
     num_bytes: int
 
 
-def remembered(compute: Callable[Asked, Table]) -> Callable[Asked, Table]:
+def remembered(compute: Callable[Arguments, Table]) -> Callable[Arguments, Table]:
     """`compute`, whose arguments and answer are dataclasses of arrays; nobody may write into an answer.
 
     All is forgotten where it grows too large. No lock: at worst two threads compute the same table.
     """
     known: dict[Hashable, _Kept[Table]] = {}
 
-    def found(*arguments: Asked.args, **named: Asked.kwargs) -> Table:
+    def found(*arguments: Arguments.args, **named: Arguments.kwargs) -> Table:
         key = (*map(_key, arguments), *((name, _key(value)) for name, value in named.items()))
         kept = known.get(key)
         if kept is not None:

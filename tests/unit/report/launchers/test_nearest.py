@@ -42,7 +42,8 @@ def test_a_plan_with_words_for_everything_is_launched_as_it_is_and_costs_nothing
     assert costs(launch, WORKLOAD, CLUSTER, plan) == ()
 
 
-@pytest.mark.parametrize("framework", launchers.names())
+# MaxText keeps weights in fp32 and has policies of its own: none of those tried here fits these devices
+@pytest.mark.parametrize("framework", [name for name in launchers.names() if name != "maxtext"])
 def test_a_recompute_without_words_becomes_the_fastest_that_fits(framework):
     plan = replace(
         PIPED, recompute=("norm-activation", "norm-activation", "none", "none"), recompute_layers=(4, 2, 0, 0)

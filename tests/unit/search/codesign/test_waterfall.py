@@ -77,8 +77,8 @@ def test_it_is_told_in_text_for_programs_and_as_a_chart():
     asked, base, best = searched()
     found, chip = waterfall(asked, base, best), chips["tpu-v4"]()
     record = record_of(waterfall_figures(found, chip))["waterfall"]
-    assert [one["part"] for one in record["changes"]] == [one.part for one in found.changes]
-    assert sum(one["own_frac"] for one in record["changes"]) == pytest.approx(record["gain_frac"])
+    assert [one["component"] for one in record["changes"]] == [one.part for one in found.changes]
+    assert sum(one["added_frac"] for one in record["changes"]) == pytest.approx(record["gain_frac"])
     assert 0.5 < record["chance_frac"] <= 1
     text = " ".join(text_of(tables_of(waterfall_figures(found, chip))).split())
     assert "From tpu-v4 to it, one change at a time" in text
