@@ -14,9 +14,9 @@ from dataclasses import replace
 from benchmarks.tpu_steps import left_out, runs
 from dovetail import __version__
 from dovetail.accuracy.residuals import COLUMNS, Residual, cells
+from dovetail.accuracy.runs.jobs import PublishedRun
 from dovetail.accuracy.runs.row import Row
 from dovetail.accuracy.runs.timing import Timed, timed_rows
-from dovetail.accuracy.runs.tpu_rows import TpuRun
 from dovetail.files.measurements import load_measurements, shipped_folder
 
 TABLE = "published/published_training.csv"
@@ -42,14 +42,14 @@ def tpu_residuals() -> tuple[Residual, ...]:
     """Of published steps on TPUs, each generation by constants of the others: how far off on a chip not fitted on."""
     by_chip = {one.chip: iter(one.errors.tolist()) for one in left_out()}
     found = []
-    for run in runs():
-        step_s = run.job.measured_s * (1 + next(by_chip[run.job.publisher]))
-        found.append(_residual(Timed(run=replace(run.job, publisher=_source(run)), step_s=step_s, fits=True)))
+    for job in runs():
+        step_s = job.measured_s * (1 + next(by_chip[job.publisher]))
+        found.append(_residual(Timed(run=replace(job, publisher=_source(job)), step_s=step_s, fits=True)))
     return tuple(found)
 
 
-def _source(run: TpuRun) -> str:
-    return "MaxText" if run.job.model.name.startswith("mt-") else "tpu-recipes"
+def _source(job: PublishedRun) -> str:
+    return "MaxText" if job.model.name.startswith("mt-") else "tpu-recipes"
 
 
 def moved(today: Iterable[Residual], shipped: Iterable[Residual]) -> list[str]:

@@ -15,8 +15,9 @@ from itertools import product
 import numpy as np
 
 from benchmarks.bar import REPOSITORY
+from dovetail.accuracy.runs.jobs import PublishedRun
 from dovetail.accuracy.runs.row import Row
-from dovetail.accuracy.runs.tpu_rows import TpuRun, tpu_run_of
+from dovetail.accuracy.runs.tpu_rows import tpu_run_of
 from dovetail.files.measurements import load_measurements
 from dovetail.hardware.catalog._google import TPU_CALIBRATION
 from dovetail.hardware.endpoints import endpoints
@@ -42,7 +43,7 @@ class LeftOut:
     errors: FloatArray  # predicted over measured, less 1
 
 
-def runs() -> list[TpuRun]:
+def runs() -> list[PublishedRun]:
     table = load_measurements(TABLE)
     return [tpu_run_of(Row(cells=dict(zip(table.columns, cells, strict=True)))) for cells in table.rows]
 
@@ -60,12 +61,8 @@ def _endpoint(shown_frac: float) -> Iterator[None]:
 
 
 @cache
-def _graphs() -> tuple[tuple[TpuRun, Graph], ...]:
-    found = []
-    for run in runs():
-        graph = training_graph(run.job.model.forward(run.job.sample), run.job.precision)
-        found.append((run, replace(graph, routing=run.routing)))
-    return tuple(found)
+def _graphs() -> tuple[tuple[PublishedRun, Graph], ...]:
+    return tuple((job, training_graph(job.model.forward(job.sample), job.precision)) for job in runs())
 
 
 @cache
@@ -73,8 +70,7 @@ def errors(tensor_frac: float, shown_frac: float) -> FloatArray:
     """Predicted over measured, less 1, of every run by those constants."""
     found = []
     with _endpoint(shown_frac):
-        for run, graph in _graphs():
-            job = run.job
+        for job, graph in _graphs():
             chip = job.cluster.chip
             fitted = replace(chip, calibration=replace(chip.calibration, tensor_frac=tensor_frac))
             cluster = replace(job.cluster, chip=fitted)
@@ -90,7 +86,7 @@ def fitted(of: list[bool]) -> Constants:
 
 
 def left_out() -> list[LeftOut]:
-    chips = [run.job.publisher for run, _ in _graphs()]
+    chips = [job.publisher for job, _ in _graphs()]
     found = []
     for chip in sorted(set(chips)):
         constants = fitted([other != chip for other in chips])

@@ -49,7 +49,7 @@ class ChipColumns:
     vector_flop_per_s: FloatArray
     clock_hz: FloatArray
     core_buffer_bytes: FloatArray
-    is_vector_fed: BoolArray
+    has_vmem: BoolArray
     vector_memory_bytes: FloatArray
     vector_memory_bytes_per_s: FloatArray
     sram_bytes: FloatArray
@@ -115,7 +115,7 @@ def chip_columns(chips: Sequence[Chip]) -> ChipColumns:
         vector_flop_per_s=_array(chip.vector.peak_flop_per_s for chip in chips),
         clock_hz=_array(chip.clock_hz for chip in chips),
         core_buffer_bytes=_array(chip.core_buffer_bytes for chip in chips),
-        is_vector_fed=np.array([chip.vector_memory is not None for chip in chips]),
+        has_vmem=np.array([chip.vector_memory is not None for chip in chips]),
         vector_memory_bytes=_array(_nearest(chip).capacity_bytes for chip in chips),
         vector_memory_bytes_per_s=_array(_nearest(chip).bandwidth_bytes_per_s for chip in chips),
         sram_bytes=_array(chip.sram.capacity_bytes for chip in chips),

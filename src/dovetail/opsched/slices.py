@@ -145,7 +145,7 @@ def _slice_columns(slices: Slices, mine: IntArray, whole: ChipColumns, which: In
         vector_j_per_flop=nothing,
         hbm_j_per_byte=nothing,
         sram_j_per_byte=np.ones(len(mine)),
-        vector_memory_j_per_byte=np.where(copies.is_vector_fed, 0.0, 1.0),
+        vector_memory_j_per_byte=np.where(copies.has_vmem, 0.0, 1.0),
     )
 
 

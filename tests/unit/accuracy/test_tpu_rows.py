@@ -1,4 +1,4 @@
-"""Rows of published steps on TPUs: words of remat, models, recipes, and rows that cannot be said."""
+"""Rows of published steps on TPUs: words of remat, models, and rows that cannot be said."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.prepared import Decision, TableContext
 from dovetail.accuracy.runs.row import Row
-from dovetail.accuracy.runs.tpu_rows import NARROW, PRECISION, policy_of, tpu_run_of
+from dovetail.accuracy.runs.tpu_rows import policy_of, tpu_run_of
 from dovetail.accuracy.sets import format_of, prepared
 from dovetail.errors import NotModelled
 from dovetail.workload.checkpoint_policies import places_of
@@ -59,25 +59,9 @@ def test_words_that_place_nothing_are_no_guess(said: str, reason: str) -> None:
 
 
 def test_what_tensor_parallelism_leaves_over_is_fully_sharded() -> None:
-    plan = tpu_run_of(row()).job.plan
+    plan = tpu_run_of(row()).plan
     assert (plan.tensor_parallel, plan.data_parallel, plan.zero_stage, plan.microbatch) == (4, 16, 3, 24)
     assert plan.recompute == ("minimal",)
-
-
-def test_a_script_printed_beside_a_log_wins_over_what_a_table_says_by_default() -> None:
-    sizes = {"layers": "80", "ffn": "28672", "vocab": "128256", "kv_heads": "8", "seq": "8192", "chip": "tpu-v6e"}
-    recipe = {
-        "source": "tpu-recipes trillium README log",
-        "model": "llama3-70b",
-        "num_chips": "32",
-        "tensor_parallel": "1",
-    }
-    cells = sizes | recipe | {"per_device_batch": "2", "global_batch": "64", "remat": "custom: inputs,qkv offloaded"}
-    assert tpu_run_of(row(**cells)).job.precision == NARROW
-    assert tpu_run_of(row(**cells | {"source": "somebody else"})).job.precision == PRECISION
-    assert tpu_run_of(row(**cells | {"num_chips": "64", "global_batch": "128"})).job.precision == PRECISION
-    inputs_kept = tpu_run_of(row(**cells | {"remat": "minimal"})).job.plan.recompute
-    assert inputs_kept == ("minimal",)
 
 
 def test_one_bad_row_never_costs_the_table_and_each_has_its_line() -> None:

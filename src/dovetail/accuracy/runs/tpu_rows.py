@@ -7,7 +7,7 @@ parallelism over its ranks (activation_embed), as sequence parallelism splits to
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dovetail.accuracy.measurements import shown
 from dovetail.accuracy.runs.jobs import PublishedRun
@@ -21,13 +21,11 @@ from dovetail.workload.experts import Experts
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision
-from dovetail.workload.routing import EVENLY, Routing
 from dovetail.workload.transformer import Transformer
 
 FRAMEWORK = "maxtext"
 # fp32 weights are gathered in bf16; their gradients are reduced in bf16, as products leave them, and kept in fp32
 PRECISION = Precision(weights="fp32", gradients="bf16", has_master_weights=False, has_persistent_gradients=False)
-NARROW = replace(PRECISION, weights="bf16", moments="bf16")  # weight_dtype: bfloat16, which AdamW's moments follow
 OVERLAP = Overlap(tensor=True)  # XLA cuts products into steps beside their collectives (collective matmul)
 SHORT_TENSORS = {
     "inputs": ("decoder_layer_input",),
@@ -45,48 +43,10 @@ PLACE_WORDS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """What a publisher's script says and a table of its runs does not."""
-
-    recompute: str
-    precision: Precision = PRECISION
-    routing: Routing = EVENLY
-
-
-QKV_OFFLOADED = "query_proj=offload,key_proj=offload,value_proj=offload"
-ATTENTION_OFFLOADED = f"decoder_layer_input=offload,{QKV_OFFLOADED},out_proj=offload"
-DROPPED = Routing(capacity_factor=1.25, pads_to_capacity=True)
-# By chip, chips, model and batch of a chip: scripts of AI-Hypercomputer/tpu-recipes (training/trillium, training/v5p:
-# README.md and run_recipe.sh of each model) that say otherwise than tables do: remat `custom` with layer inputs on the
-# host where a table has `full`, weights in bf16. Matched by these four; a log was seen beside its script for Llama 3
-# 70B on 32 v6e alone (17.790 s). Without them that one, Mistral 7B, Mixtral 8x22B and DeepSeek-V3 do not fit.
-RECIPES = {
-    ("tpu-v6e", 8, "mistral-7b", 6): Recipe(recompute=ATTENTION_OFFLOADED),
-    ("tpu-v6e", 32, "llama3-70b", 2): Recipe(
-        recompute=f"decoder_layer_input=offload,{QKV_OFFLOADED}", precision=NARROW
-    ),
-    ("tpu-v6e", 256, "mixtral-8x7b", 12): Recipe(recompute=ATTENTION_OFFLOADED, routing=DROPPED),
-    ("tpu-v6e", 256, "mixtral-8x22b", 8): Recipe(recompute=ATTENTION_OFFLOADED, precision=NARROW, routing=DROPPED),
-    ("tpu-v5p", 64, "mixtral-8x7b", 36): Recipe(recompute="nothing_saveable", precision=NARROW),
-    ("tpu-v5p", 512, "deepseek-v3", 6): Recipe(recompute="decoder_layer_input=offload,out_proj=offload"),
-    ("tpu-v5p", 512, "llama3-405b", 2): Recipe(recompute="context=offload,mlpwo=offload"),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TpuRun:
-    """A published run, and how its tokens are routed to experts."""
-
-    job: PublishedRun
-    routing: Routing
-
-
-def tpu_run_of(row: Row) -> TpuRun:
+def tpu_run_of(row: Row) -> PublishedRun:
     """The job of a row; `NotModelled` says why there is none."""
     if row.word("precision") and row.word("precision").lower() not in ("bf16", "bfloat16"):
         raise NotModelled(f"precision is {shown(row.word('precision'))}, and only bf16 is read")
-    recipe = _recipe(row)
     model = model_of(row)
     num_chips, tp, ep = row.count("num_chips"), row.count("tensor_parallel", 1), row.count("expert_parallel", 1)
     num_replicas, batch = num_chips // tp, _global_batch(row)
@@ -102,7 +62,7 @@ def tpu_run_of(row: Row) -> TpuRun:
         expert_tensor_parallel=tp if model.experts is not None else 1,
         zero_stage=3,
         microbatch=batch // num_replicas,
-        recompute=(recipe.recompute,),
+        recompute=(policy_of(row.word("remat")),),
         overlap=OVERLAP,
         framework=FRAMEWORK,
     )
@@ -112,14 +72,14 @@ def tpu_run_of(row: Row) -> TpuRun:
         group=row.word("row_id"),
         model=model,
         sample=Sample(batch=batch, seq=row.count("seq"), dtype="bf16", kernels="compiled"),
-        precision=recipe.precision,
+        precision=PRECISION,
         cluster=_cluster(row),
         plan=plan,
         measured_s=row.number("step_s"),
     )
     if not job.measured_s:
         raise NotModelled("step_s must be above 0")
-    return TpuRun(job=job, routing=recipe.routing)
+    return job
 
 
 def _global_batch(row: Row) -> int:
@@ -177,20 +137,6 @@ def _count(row: Row, column: str) -> int:
 
 def _plain(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "").replace(".", "")
-
-
-def _recipe(row: Row) -> Recipe:
-    """As the row says; where it says no more of remat than `full`, and of all else, as its publisher's script does."""
-    said = Recipe(recompute=policy_of(row.word("remat")))
-    key = (
-        row.word("chip").lower(),
-        row.count("num_chips"),
-        row.word("model").lower(),
-        int(row.number("per_device_batch")),
-    )
-    if not row.says("source", "tpu-recipes") or key not in RECIPES:
-        return said
-    return RECIPES[key] if row.word("remat").lower() == "full" else replace(RECIPES[key], recompute=said.recompute)
 
 
 def policy_of(said: str) -> str:

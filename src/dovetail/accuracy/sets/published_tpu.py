@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.prepared import Decision, Prepared, TableContext, chip_for
+from dovetail.accuracy.runs.jobs import PublishedRun
 from dovetail.accuracy.runs.row import Row
 from dovetail.accuracy.runs.timing import check_dtypes
-from dovetail.accuracy.runs.tpu_rows import TpuRun, tpu_run_of
+from dovetail.accuracy.runs.tpu_rows import tpu_run_of
 from dovetail.accuracy.sets import Format, sets
 from dovetail.errors import DovetailError
 from dovetail.evaluate import MemoryUse, memory_use, with_host
@@ -33,13 +34,13 @@ SHAPE = ("layers", "hidden", "heads", "head_dim", "ffn", "vocab", "seq", "tensor
 class TimedTpuRun:
     """A run and what we say of it."""
 
-    run: TpuRun
+    job: PublishedRun
     step_s: float
     memory: MemoryUse
 
     @property
     def what(self) -> str:
-        use, job = self.memory, self.run.job
+        use, job = self.memory, self.job
         verdict = "fits" if use.fits else "does not fit"
         return (
             f"{job.name} {job.model.name}: {verdict}, {use.need_bytes / GIBI:.1f} of {use.limit_bytes / GIBI:.1f} GiB"
@@ -48,15 +49,15 @@ class TimedTpuRun:
 
 def timed_tpu_run(row: Row) -> TimedTpuRun:
     """One row; raises `DovetailError` where it cannot be said, cannot run or is of something not modelled."""
-    run = tpu_run_of(row)
-    job, cluster = run.job, run.job.cluster
+    job = tpu_run_of(row)
+    cluster = job.cluster
     check_dtypes(job)
-    graph = replace(training_graph(job.model.forward(job.sample), job.precision), routing=run.routing)
+    graph = training_graph(job.model.forward(job.sample), job.precision)
     check_plan(job.plan, graph, cluster.num_devices)
     placement(job.plan, cluster.topology)
     memory = memory_use(shard(graph, job.plan), job.precision, cluster.usable_bytes)
     times = step_times(graph, columns_of([job.plan]), cluster, job.precision)
-    return TimedTpuRun(run=run, step_s=float(times.step_s[0]), memory=with_host(memory, job.plan, cluster))
+    return TimedTpuRun(job=job, step_s=float(times.step_s[0]), memory=with_host(memory, job.plan, cluster))
 
 
 def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
@@ -73,7 +74,7 @@ def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, 
     def predicted(_chip: Chip) -> FloatArray:
         return seconds
 
-    kinds = tuple(timed.run.job.publisher for timed in found)
+    kinds = tuple(timed.job.publisher for timed in found)
     decisions = (
         Decision(kind=kind, has_run=True, fits=one.memory.fits) for kind, one in zip(kinds, found, strict=True)
     )
@@ -84,7 +85,7 @@ def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, 
             unit="s",
             kinds=kinds,
             whats=tuple(timed.what for timed in found),
-            measured=np.array([timed.run.job.measured_s for timed in found]),
+            measured=np.array([timed.job.measured_s for timed in found]),
             predicted=predicted,
             is_of_chip=False,
             promise="published tpu",

@@ -75,7 +75,7 @@ def _mapped(shapes: ProductShapes, chips: ChipColumns, dtype: int) -> ArrayProdu
         on_chip_s=table.on_chip_s(),
         conversion_s=_conversion_s(table, chips, dtype),
         nearest_bytes=nearest_bytes,
-        sram_bytes=np.where(chips.is_vector_fed, sram_bytes, 0.0),
+        sram_bytes=np.where(chips.has_vmem, sram_bytes, 0.0),
         reread_bytes=np.maximum(hbm_bytes - once_bytes[:, None], 0.0),
     )
 
@@ -90,8 +90,8 @@ def arrays_of(chips: ChipColumns, rate_flop_per_s: FloatArray) -> ArrayChips:
     )
     shared = MemoryLevels(
         capacity_bytes=np.maximum(chips.sram_bytes, LEAST_MEMORY_BYTES),
-        bytes_per_s=np.where(chips.is_vector_fed, chips.sram_bytes_per_s, np.inf),
-        access_j_per_byte=np.where(chips.is_vector_fed, chips.sram_j_per_byte, 0.0),
+        bytes_per_s=np.where(chips.has_vmem, chips.sram_bytes_per_s, np.inf),
+        access_j_per_byte=np.where(chips.has_vmem, chips.sram_j_per_byte, 0.0),
     )
     return ArrayChips(
         num_arrays=chips.num_units,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.catalog._google import (
+    COMPILER_LOSS,
+    COMPILER_LOSS_UNALIGNED,
     EPOCH,
     ISCA_2023,
     JAX_TPU_INFO,
@@ -15,6 +17,7 @@ from dovetail.hardware.catalog._google import (
     VMEM_HBM_RATIO,
     XLA_RESERVE_SOURCE,
     XLA_VISIBLE_SOURCE,
+    interval_label,
     vector_units,
 )
 from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, component_energy
@@ -58,6 +61,12 @@ SOURCES = (
     *TPU_COMMON_SOURCES,
 )
 FACTS = (
+    ("XLA's time over the mapper's bound, fp16", interval_label(COMPILER_LOSS), f"{XLA_PROFILES}; multiples of 16"),
+    (
+        "the same, unaligned extents",
+        interval_label(COMPILER_LOSS_UNALIGNED),
+        f"{XLA_PROFILES}; 100 profiles",
+    ),
     ("die area", "below 600 mm2", ISCA_2023),
     ("TDP, other source (a mean)", "170 W", EPOCH),
     ("interconnect, other source", "six links of 50 GB/s", ISCA_2023),

@@ -330,7 +330,7 @@ def _columns(base: Chip, systems: Columns, parts: Inventory, power: Power) -> Ch
         vector_flop_per_s=_vector_flop_per_s(base, systems),
         clock_hz=clock_hz,
         core_buffer_bytes=buffers_bytes,
-        is_vector_fed=has_vmem,
+        has_vmem=has_vmem,
         vector_memory_bytes=np.where(has_vmem, systems["vmem_mib"] * MEBI * systems["num_vector"], sram_bytes),
         vector_memory_bytes_per_s=np.where(has_vmem, fed_bytes_per_s, sram_bytes_per_s),
         vector_memory_j_per_byte=np.where(has_vmem, energies.vector_memory_j_per_byte, energies.sram_j_per_byte),

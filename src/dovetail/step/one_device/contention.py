@@ -189,7 +189,7 @@ def _columns(chip: Chip, num_units: float, held: OccupiedResources) -> ChipColum
         vector_flop_per_s=whole.vector_flop_per_s * frac,
         sram_bytes_per_s=np.array([_sram_left_bytes_per_s(chip, held)]),
         vector_memory_bytes_per_s=np.where(
-            whole.is_vector_fed, whole.vector_memory_bytes_per_s, _sram_left_bytes_per_s(chip, held)
+            whole.has_vmem, whole.vector_memory_bytes_per_s, _sram_left_bytes_per_s(chip, held)
         ),
     )
 
