@@ -12,11 +12,12 @@ def runs() -> Prepared:
     return found
 
 
-# They ran, and by what the table says of them they do not fit: a miss, not a rule.
-MISSED = {"P020 llama3-70b", "P026 mistral-7b", "P028 mixtral-8x22b", "P030 deepseek-v3"}
+# They ran, and by what the table says of them they do not fit: a miss, not a rule. The first needs 35.3 GB for weights,
+# moments and gradients alone.
+MISSED = {"P020 llama3-70b", "P028 mixtral-8x22b", "P030 deepseek-v3"}
 
 
-def test_every_published_run_on_tpus_is_read_and_all_but_four_fit() -> None:
+def test_every_published_run_on_tpus_is_read_and_all_but_three_fit() -> None:
     found = runs()
     assert len(found.measured) == 16
     assert not found.skipped

@@ -17,12 +17,13 @@ from dovetail.parallel.sharding import forward_ops
 from dovetail.units import Amount
 from dovetail.workload.checkpoint_policies import is_by_tensor
 from dovetail.workload.graph import Axis, Block, BoolArray, FloatArray, IntArray, K, M, N, Need, Ops, Phase, V
-from dovetail.workload.operators import DTYPE_BYTES, RECOMPUTED_FROM_INPUT, Unit, code_of, dtype_bytes
+from dovetail.workload.operators import ATTENTION_CODES, DTYPE_BYTES, RECOMPUTED_FROM_INPUT, Unit, code_of, dtype_bytes
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.recompute import num_weights, saved_frac
-from dovetail.workload.rematerialisation import rematerialised
+from dovetail.workload.rematerialisation import forward_edges, rematerialised
 
 _LOSSES = tuple(code_of(kind) for kind in ("cross_entropy", "inplace_cross_entropy", "fused_cross_entropy"))
+_PERMUTATIONS = tuple(code_of(kind) for kind in ("permute", "unpermute"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,6 +92,9 @@ def block_memories(
         buffers = buffers + (rows.output_bytes * (ops.kind == code_of("fused_cross_entropy"))).max(axis=1)
     brought_back = _brought_back_bytes(rows, policies, shares, _device_fracs(ops, "none"), kept)
     passing = brought_back + buffers[:, None] + _formed_again_bytes(rows, policies)
+    if framework.has_static_buffers and block.is_layer:
+        passing = _live_bytes(block, rows, shares, _device_fracs(ops, "none"), degrees)
+        passing = passing + _context_bytes(rows, degrees)[:, None]
     if framework.keeps_gathered_inputs and block.is_layer:
         more_kept, more_passing = _kept_whole_bytes(rows, policies)
         kept, passing = kept + more_kept, passing + more_passing
@@ -178,6 +182,47 @@ def _brought_back_bytes(
             output, beside = (np.maximum(w - d - h, 0.0) for w, d, h in zip(whole, device, host, strict=True))
             found[:, [column]] = _bytes_of(rows, [(output, beside)])
     return found
+
+
+def _live_bytes(
+    block: Block,
+    rows: _Rows,
+    shares: Sequence[tuple[Shares, Shares]],
+    whole: Shares,
+    degrees: dict[Axis, IntArray],
+) -> FloatArray:
+    """What a layer's backward pass holds beside what was kept, where a compiler shares memory among buffers that never
+    live at once: the fullest of its operators, cuts by policies.
+
+    What was not kept is all formed again first, and lives to the backward pass of the first operator that reads it, an
+    attention kernel's to its own. The gradient of a tensor lives from the backward pass of the last operator that reads
+    it to that of the one that made it. Element by element, gradients are written where what dies then was.
+    """
+    forward = np.flatnonzero(block.ops.phase == Phase.FORWARD)
+    place = {row: index for index, row in enumerate(forward.tolist())}
+    feeds, _ = forward_edges(block.ops, forward)
+    readers = [[place[later] for later in feeds[row]] or [len(place)] for row in place]
+    at, last_reader = np.arange(len(place)), np.array([max(own) for own in readers])
+    freed_by = np.where(np.isin(rows.ops.kind, ATTENTION_CODES), at, [min(own) for own in readers])
+    # tensors by operators whose backward pass runs
+    is_formed, is_freed = at >= freed_by[:, None], at == freed_by[:, None]
+    has_gradient = (at[:, None] <= at) & (at <= last_reader[:, None])
+    gradients, begun = rows.output_bytes @ has_gradient, rows.output_bytes @ (at == last_reader[:, None])
+    is_in_place = _is_in_place(rows.ops, degrees)
+    found = []
+    for device, host in shares:
+        output, beside = (np.maximum(w - d - h, 0.0) for w, d, h in zip(whole, device, host, strict=True))
+        formed = rows.output_bytes * output + rows.beside_bytes * beside
+        shared = np.where(is_in_place, np.minimum(begun, rows.output_bytes + formed @ is_freed), 0.0)
+        found.append((formed @ is_formed + gradients - shared).max(axis=1))
+    return np.stack(found, axis=1)
+
+
+def _is_in_place(ops: Ops, degrees: dict[Axis, IntArray]) -> BoolArray:
+    """Whether the backward pass of an operator works element by element, or moves nothing: cuts by rows."""
+    is_by_element = (ops.unit == Unit.VECTOR) & ~np.isin(ops.kind, _PERMUTATIONS)
+    is_alone = np.all([degrees[axis] == 1 for axis in (Axis.TENSOR, Axis.CONTEXT, Axis.EXPERT)], axis=0)
+    return np.asarray(is_by_element | ((ops.unit == Unit.NETWORK) & is_alone[:, None]))
 
 
 def _formed_again_bytes(rows: _Rows, policies: tuple[str, ...]) -> FloatArray:

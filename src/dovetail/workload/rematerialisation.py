@@ -44,7 +44,7 @@ class Rematerialised:
 def rematerialised(ops: Ops, policy: str) -> Rematerialised:
     """Of the rows of one layer, edges among them, under `policy`, a name or tensors with their places."""
     forward = np.flatnonzero(ops.phase == Phase.FORWARD)
-    feeds, fed_by = _edges(ops, forward)
+    feeds, fed_by = forward_edges(ops, forward)
     device, host = (np.zeros(len(ops)) for _ in range(2))
     places = places_of(policy)
     for row in forward[ops.kind[forward] == _INPUT]:
@@ -168,7 +168,7 @@ def _residual_behind(ops: Ops, row: int, feeds: dict[int, list[int]]) -> int:
     return row
 
 
-def _edges(
+def forward_edges(
     ops: Ops, forward: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
     """Among forward rows: whom each feeds, and by whom each is fed, in the order in which they stand."""
