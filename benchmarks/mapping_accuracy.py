@@ -25,8 +25,8 @@ from dovetail.cost.mapping.tables import (
 )
 from dovetail.cost.mapping.vector_work import (
     ConvertedOperands,
-    compiled_product_s,
     compiler_tiles,
+    conversion_s,
     conversion_slots,
     least_visit_tiles,
     operand_visits,
@@ -45,6 +45,13 @@ NUM_FOLDS = 5
 TPU = "tpu-v4"
 RATIOS = np.arange(1.0, 4.0, 0.02)  # of visits, tried one by one
 NUM_REWEIGHTED = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted(ConvertedOperands):
+    """Constants of products in fp16 as they are fitted here, with what a product takes to start."""
+
+    launch_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +99,10 @@ def tpu_v4() -> ArrayChips:
     return arrays_of(columns, np.array([2 * MACS_PER_S]))
 
 
-def shipped_constants() -> ConvertedOperands:
+def shipped_constants() -> Fitted:
     """What the calibration of the catalogue's chip says."""
     chip = chips[TPU]()
-    return ConvertedOperands(
+    return Fitted(
         visit_slots=chip.calibration.conversion_slots,
         result_slots=chip.calibration.conversion_result_slots,
         visits_ratio=chip.calibration.visits_ratio,
@@ -137,9 +144,11 @@ def timed(table: Measurements, column: str) -> Timed:
     return timed_products(product_shapes(m, n, k), table.positive(column) * MICRO)
 
 
-def predicted_s(rows: Timed, constants: ConvertedOperands) -> FloatArray:
+def predicted_s(rows: Timed, constants: Fitted) -> FloatArray:
     """With the mapper's own tiles and the compiler's stated loss."""
-    return compiled_product_s(rows.table, constants, np.array([NUM_LANES]))[:, 0]
+    [capacity_bytes] = rows.vmem_bytes
+    converted_s = conversion_s(rows.shapes, capacity_bytes, np.array([NUM_LANES * CLOCK_HZ]), constants)[:, 0]
+    return np.asarray(constants.launch_s + rows.mapped_s + converted_s)
 
 
 def with_tiles_s(rows: Timed, tiles: tuple[FloatArray, FloatArray], visit_slots: float) -> FloatArray:
@@ -157,7 +166,7 @@ def fitted_visit_slots(rows: Timed, tiles: tuple[FloatArray, FloatArray]) -> flo
     return float(slots[order][np.searchsorted(weights, weights[-1] / 2)])
 
 
-def fitted_constants(rows: Timed, visit_slots: float, *, has_result: bool = True) -> ConvertedOperands:
+def fitted_constants(rows: Timed, visit_slots: float, *, has_result: bool = True) -> Fitted:
     """Launch, the compiler's ratio of visits and slots of a result, where tiles are the mapper's own."""
     best, least_frac = shipped_constants(), np.inf
     per_slot_s = 1 / (NUM_LANES * CLOCK_HZ)
@@ -187,7 +196,7 @@ def _least_rest(columns: FloatArray, rest: FloatArray, whole: FloatArray) -> Flo
     return found
 
 
-def five_fold_s(rows: Timed, fit: Callable[[Timed], ConvertedOperands]) -> FloatArray:
+def five_fold_s(rows: Timed, fit: Callable[[Timed], Fitted]) -> FloatArray:
     """Each row by constants fitted on the four fifths that it is not in."""
     fold = np.random.default_rng(0).permutation(len(rows)) % NUM_FOLDS
     found = np.zeros(len(rows))
@@ -205,7 +214,7 @@ def tpu_scores(profiles: Measurements, products: Measurements) -> list[Score]:
     found = [score(name, with_tiles_s(known, tiles, slots), known.time_s, "products at peak plus visits; 1 constant")]
     for has_result in (False, True):
 
-        def fit(part: Timed, has_result: bool = has_result) -> ConvertedOperands:
+        def fit(part: Timed, has_result: bool = has_result) -> Fitted:
             return fitted_constants(part, slots, has_result=has_result)
 
         one = fit(rows)

@@ -76,9 +76,8 @@ def _costing_of_one(rows: Rows) -> Costing:
             on_chip_s, unit_j = throttled(on_chip_s, unit_j, chips)
         again_bytes = np.where(is_stepwise, _stepwise_bytes(rows, chips), found.reread_bytes)
         hbm_bytes = rows.in_bytes * narrow + rows.out_bytes + again_bytes
-        host_s = stream_host_s(rows, chips, num_kernels, gradients)
-        conversion_s = num_steps * found.conversion_s
-        return _array_parts(rows, chips, on_chip_s, conversion_s, hbm_bytes, unit_j, num_kernels, host_s)
+        timed = _on_arrays_s(rows, chips, on_chip_s, num_steps * found.conversion_s, hbm_bytes)
+        return _row_costs(rows, chips, timed, hbm_bytes, unit_j, num_kernels, gradients)
 
     def parts(chips: ChipColumns, setting: Setting) -> RowCosts:
         if chips.are_arrays:
@@ -92,34 +91,56 @@ def _costing_of_one(rows: Rows) -> Costing:
         if setting is not Setting.STREAM:
             tensor_s, unit_j = throttled(tensor_s, unit_j, chips)
         hbm_bytes = rows.in_bytes * narrow + rows.out_bytes + _reread_bytes(rows, chips, shape, is_stepwise)
-        host_s = stream_host_s(rows, chips, num_kernels, gradients)
-        return _product_parts(rows, chips, tensor_s, hbm_bytes, unit_j, num_kernels, host_s)
+        timed = _on_units_s(rows, chips, tensor_s, hbm_bytes)
+        return _row_costs(rows, chips, timed, hbm_bytes, unit_j, num_kernels, gradients)
 
     return parts
 
 
-def _array_parts(
+def _on_arrays_s(
+    rows: Rows, chips: ChipColumns, on_chip_s: FloatArray, conversion_s: FloatArray, hbm_bytes: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Busy and clocked seconds: arrays and all memories side by side, as tiles are double-buffered, then what the lanes
+    convert.
+    """
+    bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"]
+    both_s, clocked_s = overlapped(on_chip_s, hbm_bytes / bandwidth)
+    return both_s + conversion_s + _scaled_bytes(rows) / bandwidth, clocked_s + conversion_s
+
+
+def _on_units_s(
+    rows: Rows, chips: ChipColumns, tensor_s: FloatArray, hbm_bytes: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Busy and clocked seconds: units and HBM side by side, and what of the traffic nothing hides."""
+    bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"]
+    serial_bytes = _serial_bytes(rows, chips)
+    both_s, clocked_s = beside(tensor_s, (hbm_bytes - serial_bytes) / bandwidth)
+    return both_s + np.maximum(serial_bytes, _scaled_bytes(rows)) / bandwidth, clocked_s
+
+
+def _scaled_bytes(rows: Rows) -> FloatArray:
+    """What 8-bit products move after their main loop."""
+    return np.where(np.isin(rows.math, SCALED)[:, None], SCALED_PASSES, 0.0) * rows.out_bytes
+
+
+def _row_costs(
     rows: Rows,
     chips: ChipColumns,
-    on_chip_s: FloatArray,
-    conversion_s: FloatArray,
+    timed: tuple[FloatArray, FloatArray],
     hbm_bytes: FloatArray,
     unit_j: FloatArray,
     num_kernels: FloatArray,
-    host_s: FloatArray,
+    gradients: FloatArray,
 ) -> RowCosts:
-    """Arrays and all memories side by side, as tiles are double-buffered; then what the lanes convert."""
-    bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"]
-    both_s, clocked_s = overlapped(on_chip_s, hbm_bytes / bandwidth)
-    after_bytes = np.where(np.isin(rows.math, SCALED)[:, None], SCALED_PASSES, 0.0) * rows.out_bytes
+    busy_s, clocked_s = timed
     return RowCosts(
-        busy_s=both_s + conversion_s + after_bytes / bandwidth,
-        clocked_s=clocked_s + conversion_s,
+        busy_s=busy_s,
+        clocked_s=clocked_s,
         num_kernels=num_kernels,
         hbm_bytes=hbm_bytes,
         core_j=unit_j + hbm_bytes * chips.sram_j_per_byte,
         flop=rows.flop,
-        host_s=host_s,
+        host_s=stream_host_s(rows, chips, num_kernels, gradients),
         floor_s=np.zeros(()),
     )
 
@@ -132,32 +153,6 @@ def _aligned_frac(rows: Rows, chips: ChipColumns) -> FloatArray:
     lengths = np.stack((rows.k, rows.n))
     is_off = np.any((lengths * rows.element_bytes % VECTOR_BYTES != 0) & (lengths > 1), axis=0)
     return np.where(is_off & (rows.kind == _MATMUL)[:, None], MISALIGNED_FRAC, 1.0)
-
-
-def _product_parts(
-    rows: Rows,
-    chips: ChipColumns,
-    tensor_s: FloatArray,
-    hbm_bytes: FloatArray,
-    unit_j: FloatArray,
-    num_kernels: FloatArray,
-    host_s: FloatArray,
-) -> RowCosts:
-    """Units and HBM side by side, and what of the traffic nothing hides."""
-    bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"]
-    serial_bytes = _serial_bytes(rows, chips)
-    after_bytes = np.where(np.isin(rows.math, SCALED)[:, None], SCALED_PASSES, 0.0) * rows.out_bytes
-    both_s, clocked_s = beside(tensor_s, (hbm_bytes - serial_bytes) / bandwidth)
-    return RowCosts(
-        busy_s=both_s + np.maximum(serial_bytes, after_bytes) / bandwidth,
-        clocked_s=clocked_s,
-        num_kernels=num_kernels,
-        hbm_bytes=hbm_bytes,
-        core_j=unit_j + hbm_bytes * chips.sram_j_per_byte,
-        flop=rows.flop,
-        host_s=host_s,
-        floor_s=np.zeros(()),
-    )
 
 
 def _serial_bytes(rows: Rows, chips: ChipColumns) -> FloatArray:

@@ -18,7 +18,7 @@ from dovetail.cost.mapping.tables import (
     distinct_rows,
     product_shapes,
 )
-from dovetail.cost.mapping.vector_work import ConvertedOperands, compiler_tiles, conversion_slots
+from dovetail.cost.mapping.vector_work import ConvertedOperands, conversion_s
 from dovetail.workload.graph import FloatArray, IntArray
 
 FILLS = {"hidden": Fill.ONCE, "load": Fill.PER_ITEM, "whole": Fill.PER_PASS}
@@ -73,7 +73,7 @@ def _mapped(shapes: ProductShapes, chips: ChipColumns, dtype: int) -> ArrayProdu
     )
     return ArrayProducts(
         on_chip_s=table.on_chip_s(),
-        conversion_s=_conversion_s(table, chips, dtype),
+        conversion_s=_conversions_s(table, chips, dtype),
         nearest_bytes=nearest_bytes,
         sram_bytes=np.where(chips.has_vmem, sram_bytes, 0.0),
         reread_bytes=np.maximum(hbm_bytes - once_bytes[:, None], 0.0),
@@ -108,7 +108,7 @@ def arrays_of(chips: ChipColumns, rate_flop_per_s: FloatArray) -> ArrayChips:
     )
 
 
-def _conversion_s(table: MappedTable, chips: ChipColumns, dtype: int) -> FloatArray:
+def _conversions_s(table: MappedTable, chips: ChipColumns, dtype: int) -> FloatArray:
     """Seconds in which the lanes convert operands and results, on chips that have no arrays for the dtype."""
     converted_s = np.zeros((len(table.shapes), len(chips)))
     calibration = chips.calibration
@@ -125,8 +125,8 @@ def _conversion_s(table: MappedTable, chips: ChipColumns, dtype: int) -> FloatAr
             visits_ratio=float(calibration["visits_ratio"][at]),
             least_tile=float(chips.tile_cols[0][at]),
         )
-        tiles = compiler_tiles(table.shapes, chips.vector_memory_bytes[at : at + 1], constants)
         own = which[kind_of == kind]
         slots_per_s = chips.vector_flop_per_s[own] / 2  # a lane does a multiply and an add per clock
-        converted_s[:, own] = conversion_slots(table.shapes, tiles, constants) / slots_per_s
+        memory_bytes = float(chips.vector_memory_bytes[at])
+        converted_s[:, own] = conversion_s(table.shapes, memory_bytes, slots_per_s, constants)
     return converted_s

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.cost.mapping.mapper import MappedTable
 from dovetail.cost.mapping.memory_level import PARTIAL_BYTES, SLAB, tile_counts
-from dovetail.cost.mapping.tables import ProductShapes, distinct_rows
+from dovetail.cost.mapping.tables import ProductShapes
 from dovetail.workload.graph import FloatArray
 
 
@@ -25,7 +24,6 @@ class ConvertedOperands:
     result_slots: float  # of a result element
     visits_ratio: float  # the compiler's visits along an extent, over the mapper's
     least_tile: float  # no tile is smaller along an extent
-    launch_s: float = 0.0
 
 
 def operand_visits(shapes: ProductShapes, num_tiles_m: FloatArray, num_tiles_n: FloatArray) -> FloatArray:
@@ -74,13 +72,11 @@ def conversion_slots(
     return np.asarray(constants.visit_slots * visits + constants.result_slots * results)
 
 
-def compiled_product_s(table: MappedTable, constants: ConvertedOperands, num_lanes: FloatArray) -> FloatArray:
-    """Products by chips: launch, the mapping's time, and conversions of operands one after another.
-
-    Tiles of results are those of the memory nearest the arrays, with the compiler's loss; chips have `num_lanes` lanes.
+def conversion_s(
+    shapes: ProductShapes, capacity_bytes: float, slots_per_s: FloatArray, constants: ConvertedOperands
+) -> FloatArray:
+    """Products by chips: seconds in which lanes convert, tiles of results being those of a memory of that capacity with
+    the compiler's loss. Chips have so many lanes times clocks.
     """
-    first, of_chip = distinct_rows(table.chips.memories[0].capacity_bytes)
-    capacity_bytes = table.chips.memories[0].capacity_bytes[first]
-    slots = conversion_slots(table.shapes, compiler_tiles(table.shapes, capacity_bytes, constants), constants)
-    vector_s = slots[:, of_chip] / (num_lanes * table.chips.clock_hz)
-    return np.asarray(constants.launch_s + table.time_s() + vector_s)
+    tiles = compiler_tiles(shapes, np.array([capacity_bytes]), constants)
+    return np.asarray(conversion_slots(shapes, tiles, constants) / slots_per_s)

@@ -3,27 +3,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dovetail.cost.mapping.mapper import mapped_table
 from dovetail.cost.mapping.memory_level import PARTIAL_BYTES, SLAB
-from dovetail.cost.mapping.tables import array_chips, product_shapes
+from dovetail.cost.mapping.tables import product_shapes
 from dovetail.cost.mapping.vector_work import (
     ConvertedOperands,
-    compiled_product_s,
     compiler_tiles,
+    conversion_s,
     conversion_slots,
     least_visit_tiles,
     operand_visits,
 )
 from dovetail.hardware.catalog._google import COMPILER_LOSS, COMPILER_LOSS_UNALIGNED
-from dovetail.units import GIGA, KIBI, MEBI, MICRO, TERA
+from dovetail.units import GIGA, KIBI, MEBI, MICRO
 
 CLOCK_HZ = 1.05 * GIGA
 LANES = 2048.0
 CUBE = product_shapes(np.array([1024.0]), np.array([1024.0]), np.array([1024.0]))
 VMEM = np.array([32 * MEBI])
-TPU_V4_FP16 = ConvertedOperands(
-    visit_slots=7.95, result_slots=12.07, visits_ratio=1.66, least_tile=128.0, launch_s=0.56 * MICRO
-)
+TPU_V4_FP16 = ConvertedOperands(visit_slots=7.95, result_slots=12.07, visits_ratio=1.66, least_tile=128.0)
 
 
 def test_inputs_are_visited_for_each_column_of_tiles_and_weights_for_each_row():
@@ -52,19 +49,14 @@ def test_less_memory_means_more_visits():
     assert visits[0] < visits[-1]
 
 
-def test_conversions_are_added_to_the_mapping_and_take_half_as_long_on_twice_the_lanes():
-    chips = array_chips(
-        3, levels=((np.array([32.0, 32.0, 1.0]) * MEBI, 20 * TERA),), num_arrays=8, num_rows=128, num_cols=128,
-        clock_hz=CLOCK_HZ, core_buffer_bytes=128 * KIBI, hbm_bytes_per_s=TERA,
-    )  # fmt: skip
+def test_conversions_take_half_as_long_on_twice_the_lanes_and_longer_beside_a_smaller_memory():
     shapes = product_shapes(np.array([1024.0, 4096.0]), np.array([1024.0, 4096.0]), np.array([1024.0, 4096.0]))
-    table = mapped_table(shapes, chips)
-    found = compiled_product_s(table, TPU_V4_FP16, np.array([LANES, 2 * LANES, LANES]))
-    added = found - table.time_s() - TPU_V4_FP16.launch_s
-    assert added[:, 0] == pytest.approx(2 * added[:, 1])
+    slots_per_s = np.array([LANES, 2 * LANES]) * CLOCK_HZ
+    found = conversion_s(shapes, 32 * MEBI, slots_per_s, TPU_V4_FP16)
+    assert found[:, 0] == pytest.approx(2 * found[:, 1])
     slots = conversion_slots(shapes, compiler_tiles(shapes, VMEM, TPU_V4_FP16), TPU_V4_FP16)[:, 0]
-    assert added[:, 0] == pytest.approx(slots / (LANES * CLOCK_HZ))
-    assert added[1, 2] > added[1, 0]  # tiles of the smaller memory are visited more often
+    assert found[:, 0] == pytest.approx(slots / (LANES * CLOCK_HZ))
+    assert conversion_s(shapes, 1 * MEBI, slots_per_s, TPU_V4_FP16)[1, 0] > found[1, 0]
 
 
 def test_the_loss_of_the_compiler_is_an_interval():
