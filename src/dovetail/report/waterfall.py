@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dovetail.hardware.chip import Chip
 from dovetail.report.charts.bars import ranked
 from dovetail.report.charts.chart import Chart
-from dovetail.report.charts.palette import BLUE, PALE
+from dovetail.report.charts.palette import BLUE, ORANGE, PALE
 from dovetail.report.figures import Figure, FigureList, Figures, FigureTable, TextOnly, labelled, phrase
 from dovetail.report.labels import gain, number, percent
 from dovetail.report.table import Table
@@ -78,26 +78,28 @@ def _labels(knobs: Mapping[str, float]) -> dict[str, float | str]:
 def change_label(one: Change) -> str:
     """`8 to 16 arrays, 128 to 64 rows`; of plans alone, nothing."""
     return ", ".join(
-        f"{_said(name, value)} to {_said(name, one.after[name])} {_UNITS[name]}".rstrip()
+        f"{_value_text(name, value)} to {_value_text(name, one.after[name])} {_UNITS[name]}".rstrip()
         for name, value in one.before.items()
     )
 
 
-def _said(name: str, value: float) -> str:
+def _value_text(name: str, value: float) -> str:
     label = value_label(name, value)
     return label if isinstance(label, str) else f"{label:,.6g}"
 
 
 def waterfall_chart(found: Waterfall, base_name: str) -> Chart:
-    """A bar for every change, in order."""
-    labels = [one.part for one in found.changes]
-    values = [one.own_frac for one in found.changes]
+    """A bar for every change, each from where the one before it ended, and below them what they come to."""
+    labels = [*(one.part for one in found.changes), "together"]
+    added = [one.own_frac for one in found.changes]
+    values = [*added, found.gain_frac]
     words = [gain(one) for one in values]
-    colours = [BLUE if one > 0 else PALE for one in values]
-    details = [change_label(one) or "as searched" for one in found.changes]
+    colours = [*(BLUE if one > 0 else PALE for one in added), ORANGE]
+    details = [*(change_label(one) or "as searched" for one in found.changes), "all of them"]
     figure = ranked(
-        labels, values, words, colours, f"adds to the gain over {base_name}",
-        hover="%{y}, %{customdata}: %{x:+.2%}", details=details, tickformat="~%",
+        labels, values, words, colours, f"gain over {base_name}",
+        hover="%{y}, %{customdata}: %{text}", details=details, tickformat="~%",
+        starts=[*(one.gain_frac - one.own_frac for one in found.changes), 0.0],
     )  # fmt: skip
     table = Table(
         title="Changes",
@@ -105,7 +107,7 @@ def waterfall_chart(found: Waterfall, base_name: str) -> Chart:
         rows=tuple(zip(labels, details, words, strict=True)),
         align="llr",
     )
-    most = max(range(len(values)), key=lambda place: values[place])
-    alt = f"{labels[most][:1].upper()}{labels[most][1:]} adds most: {words[most]} of {gain(found.gain_frac)}."
+    most = max(range(len(added)), key=lambda place: added[place])
+    alt = f"Most comes from {labels[most]}: {words[most]} of {gain(found.gain_frac)}."
     title = f"From {base_name} to the best system, one change at a time"
     return Chart(name="waterfall", title=title, alt=alt, figure=figure, table=table)

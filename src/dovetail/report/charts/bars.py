@@ -50,18 +50,24 @@ def ranked(
     *,
     hover: str,
     details: Sequence[str] = (),
+    starts: Sequence[float] = (),
     **said_of_axis: Any,
 ) -> Figure:
-    """A bar for every label with its text at the end, the first on top; `details` are %{customdata} of `hover`."""
+    """A bar for every label with its text at the end, the first on top; `details` are %{customdata} of `hover`.
+
+    Bars begin at `starts`, or all at 0.
+    """
     bars = {
         **_lying(labels, values, f"{hover}<extra></extra>"),
+        **({"base": [float(start) for start in starts]} if starts else {}),
         "text": [said(text) for text in texts],
         "textposition": "outside",
         "cliponaxis": False,
         "customdata": [said(detail) for detail in details],
         "marker": {"color": list(colours)},
     }
-    xaxis = axis(title, range=_ends(values, texts), **said_of_axis)
+    ends = [start + value for start, value in zip(starts or [0.0] * len(values), values, strict=True)]
+    xaxis = axis(title, range=_ends(ends, texts), **said_of_axis)
     height = height_px(len(labels), legend_lines=0)
     shown = layout(height=height, showlegend=False, bargap=0.35, xaxis=xaxis, yaxis=_categories())
     return {"data": [bars], "layout": shown}

@@ -84,4 +84,9 @@ def test_it_is_told_in_text_for_programs_and_as_a_chart():
     assert "From tpu-v4 to it, one change at a time" in text
     assert "that it beats tpu-v4 at all" in text
     chart = waterfall_chart(found, chip.name)
-    assert len(chart.table.rows) == len(found.changes)
+    assert len(chart.table.rows) == len(found.changes) + 1
+    [bars] = chart.figure["data"]
+    ends = [start + value for start, value in zip(bars["base"], bars["x"], strict=True)]
+    assert ends[:-1] == pytest.approx([one.gain_frac for one in found.changes])
+    assert bars["base"][1:-1] == pytest.approx(ends[:-2])  # each begins where the one before it ended
+    assert ends[-1] == pytest.approx(found.gain_frac)
