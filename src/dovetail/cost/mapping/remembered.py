@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import wraps
 from threading import Lock
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
@@ -92,6 +93,7 @@ def remembered_columns(
     known: dict[Hashable, _KeptColumns[Table]] = {}
     lock = Lock()  # nothing is computed under it: at worst two threads compute the same
 
+    @wraps(compute)
     def found(rows: Rows, columns: Columns, /, *others: Arguments.args, **named: Arguments.kwargs) -> Table:
         key = (_key(rows), *map(_key, others), *((name, _key(value)) for name, value in named.items()))
         names = _column_names(columns)
