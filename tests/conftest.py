@@ -95,9 +95,17 @@ def _remove(folder: str) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long tests first: short ones fill what is left at the end, where a long one would keep the others waiting."""
+    """Long tests first: short ones fill what is left at the end, where a long one would keep the others waiting.
+
+    Those of no folder come last: some need what a worker computes for `validation/`, and would wait for it.
+    """
     folders = [f"tests/{name}/" for name in LONG_FIRST]
-    items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in folders])
+
+    def place(item: pytest.Item) -> list[bool]:
+        of_no_folder = item.nodeid.count("/") == 1
+        return [*(not item.nodeid.startswith(folder) for folder in folders), of_no_folder]
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
