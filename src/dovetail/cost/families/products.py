@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
+from dovetail.columns import is_among
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.families.rows import (
     Costing,
@@ -111,7 +112,7 @@ def _array_parts(
     """Arrays and all memories side by side, as tiles are double-buffered; then what the lanes convert."""
     bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"]
     both_s, clocked_s = overlapped(on_chip_s, hbm_bytes / bandwidth)
-    after_bytes = np.where(np.isin(rows.math, SCALED)[:, None], SCALED_PASSES, 0.0) * rows.out_bytes
+    after_bytes = np.where(is_among(rows.math, SCALED)[:, None], SCALED_PASSES, 0.0) * rows.out_bytes
     return RowCosts(
         busy_s=both_s + conversion_s + after_bytes / bandwidth,
         clocked_s=clocked_s + conversion_s,
@@ -146,7 +147,7 @@ def _product_parts(
     """Units and HBM side by side, and what of the traffic nothing hides."""
     bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"]
     serial_bytes = _serial_bytes(rows, chips)
-    after_bytes = np.where(np.isin(rows.math, SCALED)[:, None], SCALED_PASSES, 0.0) * rows.out_bytes
+    after_bytes = np.where(is_among(rows.math, SCALED)[:, None], SCALED_PASSES, 0.0) * rows.out_bytes
     both_s, clocked_s = beside(tensor_s, (hbm_bytes - serial_bytes) / bandwidth)
     return RowCosts(
         busy_s=both_s + np.maximum(serial_bytes, after_bytes) / bandwidth,
