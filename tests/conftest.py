@@ -9,7 +9,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -47,16 +49,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes a folder for the run, and lets commands be interrupted where a shell had interrupts ignored.
+    """Makes a folder for the run, and lets commands be ended where a shell had its signals ignored.
 
-    A shell that runs tests in the background does so.
+    A shell that runs tests in the background ignores interrupts, and `nohup` hangups.
     """
     gc.disable()  # until all is collected: none of it is garbage
     if RUN_FOLDER not in os.environ:
         os.environ[RUN_FOLDER] = folder = tempfile.mkdtemp(prefix="dovetail-tests-")
         config.add_cleanup(lambda: _remove(folder))
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if threading.current_thread() is threading.main_thread():
+        _heed("SIGINT", signal.default_int_handler)
+        _heed("SIGHUP", _hung_up)
+
+
+def _heed(name: str, handler: Callable[[int, FrameType | None], object]) -> None:
+    """A signal that is ignored, where this system has it: a process that is started would ignore it too."""
+    number = getattr(signal, name, None)
+    if number is not None and signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, handler)
+
+
+def _hung_up(number: int, frame: FrameType | None) -> None:
+    """The run goes on, as was wanted of it; handlers, other than what is ignored, are not inherited."""
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -81,9 +95,17 @@ def _remove(folder: str) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long tests first: short ones fill what is left at the end, where a long one would keep the others waiting."""
+    """Long tests first: short ones fill what is left at the end, where a long one would keep the others waiting.
+
+    Those of no folder come last: some need what a worker computes for `validation/`, and would wait for it.
+    """
     folders = [f"tests/{name}/" for name in LONG_FIRST]
-    items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in folders])
+
+    def place(item: pytest.Item) -> list[bool]:
+        of_no_folder = item.nodeid.count("/") == 1
+        return [*(not item.nodeid.startswith(folder) for folder in folders), of_no_folder]
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,14 @@ _CODES_PER_ROW = 8  # of a table that finds distinct rows; beyond it, sorting is
 def check_rows(columns: Mapping[str, NDArray[Any]]) -> None:
     """All `columns` must have as many rows: what a table asserts of itself when it is built."""
     assert len({len(column) for column in columns.values()}) == 1, {name: len(c) for name, c in columns.items()}
+
+
+def is_among(column: _Ints, values: Sequence[int]) -> NDArray[np.bool_]:
+    """`np.isin` for a handful of values: of the few hundred rows that tables here have, a sixth of the time."""
+    found = np.zeros(column.shape, dtype=np.bool_)
+    for value in values:
+        found |= column == value
+    return found
 
 
 def distinct(*columns: _Ints | NDArray[np.bool_]) -> tuple[_Ints, _Ints]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from inspect import unwrap
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,18 @@ from hypothesis import strategies as st
 from dovetail.cost.attention import Attentions
 from dovetail.cost.columns import chip_columns
 from dovetail.cost.mapping.attention import array_attention
-from dovetail.cost.mapping.core_level import NESTED_FRAC
+from dovetail.cost.mapping.core_level import NESTED_FRAC, core_kinds, core_tiles
 from dovetail.cost.mapping.mapper import MappedTable, mapped_table
 from dovetail.cost.mapping.memory_level import level_tiles
-from dovetail.cost.mapping.tables import Dataflow, Fill, WindowMapping, array_chips, product_shapes
+from dovetail.cost.mapping.tables import (
+    ArrayChips,
+    Dataflow,
+    Fill,
+    ProductShapes,
+    WindowMapping,
+    array_chips,
+    product_shapes,
+)
 from dovetail.hardware.catalog import chips as catalogue
 from dovetail.units import KIBI, MEBI
 
@@ -72,6 +81,10 @@ CHIPS = st.builds(
 
 
 def table(shapes: list[Shape], chips: list[Knobs], flows, **more) -> MappedTable:
+    return mapped_table(*products_and_chips(shapes, chips, flows), **more)
+
+
+def products_and_chips(shapes: list[Shape], chips: list[Knobs], flows) -> tuple[ProductShapes, ArrayChips]:
     columns = {name: np.array([getattr(one, name) for one in shapes], dtype=float) for name in vars(shapes[0])}
     knobs: dict[str, Any] = {
         name: np.array([getattr(one, name) for one in chips], dtype=float) for name in vars(chips[0])
@@ -80,7 +93,7 @@ def table(shapes: list[Shape], chips: list[Knobs], flows, **more) -> MappedTable
     on = array_chips(
         len(chips), levels=memories, dataflows=flows, clock_hz=1.0, hbm_bytes_per_s=knobs.pop("hbm_rate"), **knobs
     )
-    return mapped_table(product_shapes(**columns), on, **more)
+    return product_shapes(**columns), on
 
 
 def changed(one, **more):
@@ -156,6 +169,20 @@ def test_a_pair_costs_the_same_in_any_table(shapes, chips, flows, fill):
     assert whole.mapped(row, column) == alone.mapped(0, 0)
     for own, every in zip(alone.moved_bytes(), whole.moved_bytes(), strict=True):
         assert own[0, 0] == every[row, column]
+
+
+@given(st.lists(SHAPES, min_size=1, max_size=4), st.lists(CHIPS, min_size=2, max_size=5), FLOWS, FILLS, WINDOWS)
+def test_a_kind_of_arrays_is_mapped_the_same_beside_any_others(shapes, chips, flows, fill, window):
+    """That is why what was computed for it before may stand for it; nothing is remembered here."""
+    own, on = products_and_chips(shapes, chips, flows)
+    compute, (kinds, _) = unwrap(core_tiles), core_kinds(on)
+    whole = compute(own, kinds, fill, window)
+    for at in range(len(kinds.num_arrays)):
+        alone = compute(
+            own, replace(kinds, **{one.name: getattr(kinds, one.name)[[at]] for one in fields(kinds)}), fill, window
+        )
+        for one in fields(whole):
+            assert getattr(whole, one.name)[:, at].tolist() == getattr(alone, one.name)[:, 0].tolist(), one.name
 
 
 @given(st.integers(1, 9), EXTENTS, EXTENTS, EXTENTS, CHIPS, FLOWS, WINDOWS)

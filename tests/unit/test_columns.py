@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dovetail.columns import check_rows, distinct
+from dovetail.columns import check_rows, distinct, is_among
 from dovetail.parallel.plan import Plan, columns_of
 
 
@@ -47,3 +47,9 @@ def test_plans_whose_columns_differ_in_length_are_no_table() -> None:
     assert len(plans) == 2
     with pytest.raises(AssertionError, match="'data_parallel': 3"):
         replace(plans, data_parallel=np.array([1, 2, 3]))
+
+
+@pytest.mark.parametrize("values", [(), (3,), (0, 7, 7), (9, 4, 2)])
+def test_rows_of_some_values_are_those_that_numpy_finds(values: tuple[int, ...]) -> None:
+    column = np.random.default_rng(1).integers(0, 8, (40, 2))
+    assert is_among(column, values).tolist() == np.isin(column, values).tolist()

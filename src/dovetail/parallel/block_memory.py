@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dovetail.columns import is_among
 from dovetail.parallel.frameworks import Framework
 from dovetail.parallel.sharding import forward_ops
 from dovetail.units import Amount
@@ -81,7 +82,7 @@ def block_memories(
 ) -> BlockMemory:
     """Of `block`, whose forward rows are `ops` and under each cut that `degrees` make `local`, one after the other."""
     rows = _rows(ops, local, num_cuts=len(degrees[Axis.DATA]))
-    is_loss = np.isin(ops.kind, _LOSSES)
+    is_loss = is_among(ops.kind, _LOSSES)
     if not block.is_layer:
         policies = ("none",) * len(policies)
     shares = [_kept_fracs(block, ops, policy) for policy in policies]
@@ -161,7 +162,7 @@ def _device_fracs(ops: Ops, policy: str) -> Shares:
     needed = ops.need != Need.NONE
     has_side = np.ones(len(ops))
     if policy == "norm-activation":
-        needed = needed & ~np.isin(ops.kind, RECOMPUTED_FROM_INPUT)
+        needed = needed & ~is_among(ops.kind, RECOMPUTED_FROM_INPUT)
     if policy == "selective":
         needed = np.where(ops.is_core, (ops.need & Need.OUTSIDE) != 0, needed)
         has_side = (~ops.is_core).astype(np.float64)

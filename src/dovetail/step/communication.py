@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dovetail.columns import is_among
 from dovetail.comm.collectives import collectives
 from dovetail.comm.collectives.all_to_all import deduplicated_all_to_all_s
 from dovetail.comm.volume import sent_bytes
@@ -172,7 +173,7 @@ def _positions(keys: Iterable[tuple[int, int]]) -> dict[tuple[int, int], list[in
 def _are_local_rows(ops: Ops, rows: IntArray) -> BoolArray:
     """Rows to and from experts whose extents count tokens before routing; the most loaded device moves more."""
     is_routed = (ops.splits[rows, M] & int(Axis.ROUTED)) != 0
-    return np.asarray(np.isin(ops.kind[rows], _TO_EXPERTS) & ~is_routed)
+    return np.asarray(is_among(ops.kind[rows], _TO_EXPERTS) & ~is_routed)
 
 
 def _with_start(time_s: FloatArray, overheads: CollectiveOverheads) -> FloatArray:
@@ -378,7 +379,7 @@ def context_collectives(
     block: BlockRows, local: Ops, variants: CommVariants, overheads: CollectiveOverheads
 ) -> list[CollectiveCalls]:
     """Context-parallel collectives of a block for the variants that use a ring or all-to-alls, not gathers."""
-    rows = np.flatnonzero(np.isin(block.ops.kind, _EXCHANGES))
+    rows = np.flatnonzero(is_among(block.ops.kind, _EXCHANGES))
     found = []
     for kind, collectives_of in ((_ALL_TO_ALL, _all_to_alls), (_RING, _ring_hops)):
         chosen = np.flatnonzero((variants.context_comm_type == kind) & (variants.num_context_ranks > 1))

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from dovetail.columns import is_among
 from dovetail.workload.operators import (
     ATTENTION_CODES,
     DTYPE_BYTES,
@@ -154,7 +155,7 @@ class Ops:
     def output_elements(self) -> FloatArray:
         """Elements of each row's output tensor."""
         b, m, n, _, v = self.extents.T.astype(np.float64)
-        columns = np.where(np.isin(self.kind, ATTENTION_CODES), v, n)
+        columns = np.where(is_among(self.kind, ATTENTION_CODES), v, n)
         elements: FloatArray = b * m * columns * self.distinct_frac[:, 2]
         return elements
 
@@ -211,7 +212,7 @@ def _flop(ops: Ops, *, of_model: bool) -> FloatArray:
     widths = np.where(backward, (2 + again) * k + 2 * v, k + v)
     # by convention the model's attention is the whole matrix, mask or not; a window leaves only its part of it
     attention = 2.0 * b * m * n * widths * (np.minimum(1.0, 2.0 * ops.work_frac) if of_model else ops.work_frac)
-    flop = np.where(np.isin(ops.kind, ATTENTION_CODES), attention, products)
+    flop = np.where(is_among(ops.kind, ATTENTION_CODES), attention, products)
     if of_model:
         return np.where(ops.unit == Unit.TENSOR, flop, 0.0)
     vector = b * m * n * FLOP_PER_ELEMENT[backward.astype(np.int64), ops.kind]
@@ -230,7 +231,7 @@ def _traffic(ops: Ops) -> tuple[FloatArray, FloatArray]:
     writes = b * m * columns * c_frac * size_bytes
     # fused attention keeps scores on chip: forward moves Q, K, V and O; backward reads those and dO, writes dQ, dK, dV
     queries, outputs, pairs = b * m * k * a_frac, b * m * v * c_frac, b * n * (k + v) * b_frac
-    is_attention = np.isin(ops.kind, ATTENTION_CODES)
+    is_attention = is_among(ops.kind, ATTENTION_CODES)
     reads = np.where(is_attention, (queries + pairs + 2 * backward * outputs) * size_bytes, reads)
     writes = np.where(is_attention, np.where(backward == 1, queries + pairs, outputs) * size_bytes, writes)
     writes = writes + b * m * n * c_frac * ops.side_bytes_per_element  # gradients added to ones that stand

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dovetail.columns import is_among
 from dovetail.workload.graph import FloatArray, K, N, Ops, Phase
 from dovetail.workload.operators import ATTENTION_CODES, code_of
 
@@ -18,7 +19,7 @@ def saved_frac(ops: Ops) -> FloatArray:
     selective checkpointing by operator goes (parallelisms/parallelize_llama.py, December 2024).
     """
     saved = np.zeros(len(ops))
-    saved[np.isin(ops.kind, ATTENTION_CODES) & (ops.phase == Phase.FORWARD)] = 1.0
+    saved[is_among(ops.kind, ATTENTION_CODES) & (ops.phase == Phase.FORWARD)] = 1.0
     counted = 0
     for row in np.flatnonzero((ops.kind == code_of("linear")) & (ops.phase == Phase.FORWARD)):
         num_parts = num_weights(ops, int(row))

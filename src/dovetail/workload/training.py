@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dovetail.columns import is_among
 from dovetail.workload.checkpoint_policies import is_by_tensor
 from dovetail.workload.graph import Axis, Block, BoolArray, FloatArray, Graph, Need, Ops, Phase
 from dovetail.workload.matrices import are_matrices, matrix_shapes
@@ -65,7 +66,7 @@ def run_frac(ops: Ops, policy: str) -> FloatArray:
         return np.where(again, left, 1.0)
     runs_again = {
         "none": False,
-        "norm-activation": np.isin(ops.kind, RECOMPUTED_FROM_INPUT),
+        "norm-activation": is_among(ops.kind, RECOMPUTED_FROM_INPUT),
         "selective": ops.is_core,
         "full": True,
     }[policy]

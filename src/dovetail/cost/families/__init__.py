@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from dovetail.columns import is_among
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.families.attention import attention_costing
 from dovetail.cost.families.convolution import convolution_costing
@@ -46,7 +47,7 @@ def prepared(ops: Ops) -> Prepared:
 
 def _families(rows: Rows) -> Iterator[tuple[BoolArray, Callable[[Rows], Costing]]]:
     unit = UNIT[rows.kind]
-    is_attention, is_image = np.isin(rows.kind, _ATTENTION), rows.kind == _CONVOLUTION
+    is_attention, is_image = is_among(rows.kind, _ATTENTION), rows.kind == _CONVOLUTION
     yield (unit == Unit.TENSOR) & ~is_attention & ~is_image, product_costing
     yield is_attention & ~rows.is_backward, attention_costing
     yield is_attention & rows.is_backward, attention_costing

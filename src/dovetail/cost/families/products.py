@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
+from dovetail.columns import is_among
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.families.rows import (
     Costing,
@@ -120,7 +121,7 @@ def _on_units_s(
 
 def _scaled_bytes(rows: Rows) -> FloatArray:
     """What 8-bit products move after their main loop."""
-    return np.where(np.isin(rows.math, SCALED)[:, None], SCALED_PASSES, 0.0) * rows.out_bytes
+    return np.where(is_among(rows.math, SCALED)[:, None], SCALED_PASSES, 0.0) * rows.out_bytes
 
 
 def _row_costs(

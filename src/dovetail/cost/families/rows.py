@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from dovetail.columns import is_among
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.op_cost import Setting
 from dovetail.cost.power import VOLTAGE_POWER
@@ -103,7 +104,7 @@ def rows_of(ops: Ops) -> Rows:
 
 def _operand_bytes(ops: Ops) -> FloatArray:
     """Bytes of an element as products read it: kernels cast what is multiplied in 8 bits or fewer before, no other."""
-    is_cast = np.isin(ops.math, CAST_BEFORE)
+    is_cast = is_among(ops.math, CAST_BEFORE)
     stored = DTYPE_BYTES[ops.dtype]
     return np.where(is_cast, np.minimum(DTYPE_BYTES[ops.math], stored), stored)
 

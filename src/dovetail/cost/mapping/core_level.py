@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from dovetail.cost.mapping.memory_level import PARTIAL_BYTES
-from dovetail.cost.mapping.remembered import remembered
+from dovetail.cost.mapping.remembered import remembered_columns
 from dovetail.cost.mapping.tables import ArrayChips, Dataflow, Fill, ProductShapes, WindowMapping, distinct_rows
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
@@ -24,7 +24,7 @@ NESTED_FRAC = 0.25  # of the memory above the cores that their tiles may take: w
 BELOW = (-3, -1)  # tiles narrower than an array, in powers of two: for buffers too small for its width
 COUNTS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0)  # equal tiles that an extent is cut into
 COARSE = 3  # tiles within so many doublings of an extent are left to COUNTS, which has all of up to 2^3
-CHUNK = 1 << 17  # candidates costed at once: about what a processor's cache holds
+CHUNK = 1 << 15  # candidates costed at once: a dozen columns of them stay in the cache of one core
 
 _OS, _WS, _IS = Dataflow.OUTPUT_STATIONARY, Dataflow.WEIGHT_STATIONARY, Dataflow.INPUT_STATIONARY
 
@@ -136,7 +136,7 @@ class _Feeds:
         return _Feeds(**{one.name: getattr(self, one.name)[rows] for one in fields(_Feeds)})
 
 
-@remembered
+@remembered_columns
 def core_tiles(shapes: ProductShapes, kinds: CoreKinds, fill: Fill, window: WindowMapping) -> CoreTiles:
     """Every product on every kind of array: the mapping that is done first, and of those the one of least traffic."""
     num_shapes, num_kinds = len(shapes), len(kinds.num_arrays)

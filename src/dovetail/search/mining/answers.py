@@ -10,7 +10,7 @@ import numpy as np
 from dovetail.hardware.catalog import chips as catalogue
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.template import Design, design_of
-from dovetail.search.designs import Limits, Silicon, design_at, mined_chips, silicon_of
+from dovetail.search.designs import Limits, Silicon, design_at, design_columns, mined_chips, silicon_at, silicon_of
 from dovetail.search.metrics import Metric
 from dovetail.search.mining.load import TrainingJob
 from dovetail.search.mining.score import Question, figures_of, stage_times
@@ -161,16 +161,16 @@ class NothingInside:
 
 def nothing_inside(question: Question) -> NothingInside | None:
     """Set where every design of the space is beyond a limit."""
-    designs = [design_at(question.space, point) for point in question.space.points()]
-    silicon = silicon_of(question.base, designs)
+    points = list(question.space.points())
+    silicon = silicon_at(question.base, design_columns(question.space, points))
     if (silicon.excess_frac(question.limits) == 0).any():
         return None
     small, cool = int(silicon.area_mm2.argmin()), int(silicon.power_w.argmin())
     return NothingInside(
         limits=question.limits,
-        smallest=designs[small],
+        smallest=design_at(question.space, points[small]),
         least_area_mm2=float(silicon.area_mm2[small]),
-        lowest_power=designs[cool],
+        lowest_power=design_at(question.space, points[cool]),
         least_power_w=float(silicon.power_w[cool]),
-        num_points=len(designs),
+        num_points=len(points),
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from dovetail.columns import is_among
 from dovetail.cost.chosen import chosen_waves, num_clusters
 from dovetail.cost.columns import ChipColumns, chip_columns, varied
 from dovetail.cost.costs import cost_table
@@ -98,7 +99,7 @@ def beside(
     full = float(whole.hbm_bytes_per_s[0] * whole.calibration["hbm_frac"][0])
     hbm_left, comm_stretch = _shared(alone, full, held, _units_left(ops, chip, held))
     overlappable_s = np.empty(len(ops))
-    unit, is_product = UNIT[ops.kind], np.isin(ops.kind, _CHOSEN)
+    unit, is_product = UNIT[ops.kind], is_among(ops.kind, _CHOSEN)
     for mask, time_s in (
         (is_product, _product_s),
         ((unit == Unit.TENSOR) & ~is_product, _tensor_s),
@@ -138,10 +139,10 @@ def _lost_frac(ops: Ops, held: OccupiedResources) -> FloatArray:
     threads = held.threads_frac
     num_blocks = np.floor((1 - threads) / LOSS_BLOCK_FRAC)
     lost = np.full(len(ops), threads)
-    lost[np.isin(ops.kind, _LOOKUPS)] = min(LOOKUP_FRAC * threads / BLOCK_THREADS_FRAC, 1 - SPARE_FRAC)
-    lost[np.isin(ops.kind, _LOSSES)] = min(1 - num_blocks * LOSS_BLOCK_FRAC, 1 - SPARE_FRAC)
+    lost[is_among(ops.kind, _LOOKUPS)] = min(LOOKUP_FRAC * threads / BLOCK_THREADS_FRAC, 1 - SPARE_FRAC)
+    lost[is_among(ops.kind, _LOSSES)] = min(1 - num_blocks * LOSS_BLOCK_FRAC, 1 - SPARE_FRAC)
     if not held.has_shared_memory:
-        lost[np.isin(ops.kind, _NORMS)] = 1.0
+        lost[is_among(ops.kind, _NORMS)] = 1.0
     return lost
 
 
@@ -150,7 +151,7 @@ def _units_left(ops: Ops, chip: Chip, held: OccupiedResources) -> FloatArray:
     num_units, tiling = chip.tensor.num_units, chip.tensor.tiling
     left = num_units - held.num_units * _lost_frac(ops, held)
     left[UNIT[ops.kind] == Unit.TENSOR] = num_units - held.num_units
-    left[np.isin(ops.kind, _CHOSEN)] = tiling.num_cluster_units * num_clusters(num_units, held.num_units, tiling)
+    left[is_among(ops.kind, _CHOSEN)] = tiling.num_cluster_units * num_clusters(num_units, held.num_units, tiling)
     return left
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dovetail.cost.mapping import remembered as own
-from dovetail.cost.mapping.remembered import remembered
-from dovetail.workload.graph import FloatArray
+from dovetail.cost.mapping.remembered import remembered, remembered_columns
+from dovetail.workload.graph import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,3 +60,73 @@ def test_what_grows_too_large_is_forgotten(counted, monkeypatch):
     summed(ASKED, 5.0)
     summed(ASKED, 5.0)
     assert len(calls) == 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Rows by columns."""
+
+    product: FloatArray
+    place: IntArray
+
+
+@pytest.fixture
+def gridded():
+    calls = []
+
+    @remembered_columns
+    def grid(rows: FloatArray, columns: Columns, scale: float) -> Grid:
+        calls.append(columns.a.tolist())
+        product = rows[:, None] * columns.a * scale + columns.b
+        return Grid(product=product, place=np.floor(product).astype(np.int64))
+
+    return grid, calls
+
+
+ROWS = np.array([0.1, 0.7, 3.0])
+
+
+def check_grid(grid, a, b, scale=1.0):
+    columns = Columns(a=np.array(a), b=np.array(b))
+    found, product = grid(ROWS, columns, scale), ROWS[:, None] * columns.a * scale + columns.b
+    assert found.product.tolist() == product.tolist()
+    assert found.place.tolist() == np.floor(product).tolist()
+    assert (found.product.dtype, found.place.dtype) == (np.float64, np.int64)
+    assert found.product.flags.c_contiguous
+    return found
+
+
+def test_columns_that_were_there_before_are_not_computed_again_in_whatever_order(gridded):
+    grid, calls = gridded
+    check_grid(grid, [1.0, 2.0], [3.0, 4.0])
+    check_grid(grid, [5.0, 2.0, 1.0, 6.0], [7.0, 4.0, 3.0, 8.0])
+    check_grid(grid, [6.0, 1.0], [8.0, 3.0])
+    assert calls == [[1.0, 2.0], [5.0, 6.0]]
+    check_grid(grid, [1.0], [4.0])  # another column: one of its numbers is another
+    check_grid(grid, [1.0], [3.0], scale=2.0)  # another table
+    assert calls[2:] == [[1.0], [1.0]]
+    check_grid(grid, [9.0, 9.0, 1.0], [9.0, 9.0, 3.0])  # the same twice
+    check_grid(grid, [1.0, 9.0, 2.0], [3.0, 9.0, 4.0])
+    assert calls[4:] == [[9.0]]
+
+
+def test_whoever_writes_into_an_answer_of_columns_spoils_no_other(gridded):
+    grid, _ = gridded
+    for a in ([1.0, 2.0], [1.0, 2.0], [2.0, 3.0], [3.0]):
+        check_grid(grid, a, a).product[:] = -1.0
+
+
+def test_columns_that_grow_too_many_are_forgotten(gridded, monkeypatch):
+    grid, calls = gridded
+    one_bytes = 2 * len(ROWS) * 8
+    monkeypatch.setattr(own, "MOST_BYTES", 4 * one_bytes)  # room is for twice those that are there
+    for a in (1.0, 2.0, 1.0):
+        check_grid(grid, [a], [a])
+    assert len(calls) == 2
+    for a in (3.0, 1.0, 2.0):  # of the third there is room for six
+        check_grid(grid, [a], [a])
+    assert calls[2:] == [[3.0], [1.0], [2.0]]
+    monkeypatch.setattr(own, "MOST_BYTES", one_bytes - 1)
+    for _ in range(2):
+        check_grid(grid, [4.0], [4.0], scale=7.0)
+    assert calls[5:] == [[4.0], [4.0]]
