@@ -22,7 +22,16 @@ from dovetail.workload.model import Model
 from dovetail.workload.recorded.captured import Captured
 from dovetail.workload.workload import Workload
 
-_NOT_FIGURES = {"name", "vendor", "process", "sources", "facts", "measured", "calibration.fitted_on"}
+_NOT_FIGURES = {
+    "name",
+    "vendor",
+    "process",
+    "sources",
+    "facts",
+    "measured",
+    "calibration.fitted_on",
+    "calibration.family",
+}
 
 
 def model_brief(model: Model) -> Record:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.hardware.chip import Calibration, Tiling, VectorUnits
-from dovetail.units import MICRO
+from dovetail.hardware.chip import Tiling, VectorUnits
 
 JAX_TPU_INFO = "JAX, pallas tpu_info.py (constants per TensorCore)"
 SCALING_BOOK = "How to Scale Your Model (scaling book), TPU chapter"
@@ -24,29 +23,6 @@ MXU_TILING = mxu_tiling(128)
 NUM_SUBLANES, NUM_LANES = 8, 128
 VMEM_HBM_RATIO = 22.0  # VMEM moves about 22 times what HBM does (scaling book, TPU chapter)
 
-# Operands in fp16 are converted by the vector unit at every visit of a tile, which is added to the arrays' time. By
-# `python -m benchmarks.mapping_accuracy`: slots of a visit on 100 XLA profiles of a TPU v4 whose tiles are known (3.7 %
-# off); launch, slots of a result and XLA's visits over the mapper's on 615 products of the same chip. By
-# `python -m benchmarks.tpu_steps`: the share of peak on 16 published steps of v4, v5e, v5p and v6e, which are 5.3 %
-# off, and 7.0 % by constants fitted on the other generations.
-TPU_CALIBRATION = Calibration(
-    tensor_frac=0.85,
-    vector_frac=0.80,
-    hbm_frac=0.985,
-    link_frac=0.90,
-    launch_s=0.56 * MICRO,
-    conversion_slots=7.95,
-    conversion_result_slots=12.07,
-    visits_ratio=1.66,
-    fitted_on="715 products of a TPU v4 in fp16 (SCALE-Sim-validation) and 16 published steps of v4 to v6e",
-)
-# Standard deviation of the logarithm of predicted over measured steps, each generation by constants of the others: how
-# far this physics is off on a chip that it was not fitted on.
-TPU_LEFT_OUT_SPREAD = 0.10
-# Measured time over the mapper's bound (its own tiles, all else equal), least, median and most of the middle 80 %: what
-# XLA loses. On 615 products of multiples of 16, and on 100 profiles whose extents are mostly no multiples of 128.
-COMPILER_LOSS = (0.98, 1.12, 1.39)
-COMPILER_LOSS_UNALIGNED = (1.20, 1.68, 2.94)
 TPU_COMMON_SOURCES = (
     ("tensor.tiling", f"{SCALING_BOOK}: rows stream past a weight tile the size of the array"),
     ("tensor.buffer_bytes", "estimate: accumulators of 256 rows of fp32; eight times as much changes no product here"),
@@ -64,8 +40,3 @@ def vector_units(num_cores: int, num_alus: int, clock_hz: float) -> VectorUnits:
     """The VPUs of `num_cores` TensorCores; a lane here is a pair of ALUs, as one multiply-add lane elsewhere."""
     num_lanes = NUM_SUBLANES * NUM_LANES * num_alus // 2
     return VectorUnits(num_units=num_cores, num_lanes=num_lanes, peak_flop_per_s=2 * num_cores * num_lanes * clock_hz)
-
-
-def interval_label(interval: tuple[float, float, float]) -> str:  # style: (least, median, most)
-    low, middle, high = interval
-    return f"{middle:.2f} in the median, {low:.2f} to {high:.2f} in the middle 80 %"

@@ -12,6 +12,7 @@ TEMPLATE_CALIBRATION = borrowed_calibration(
     hbm_frac=0.90,
     link_frac=1.0,
     launch_s=0.0,
+    family="paper",
 )
 ON_PAPER_SOURCE = "a chip on paper has no driver and no ECC that would keep any of it"
 TEMPLATE_CALIBRATION_SOURCE = "estimate: a paper design runs at its peak; HBM at the H200's measured share"

@@ -17,6 +17,7 @@ CALIBRATION = borrowed_calibration(
     tensor_frac=1.0,
     link_frac=0.94,
     launch_s=0.0,
+    family="paper",
 )
 ENERGY = power_limited_energy(
     tdp_w=v100.TDP_W,

@@ -10,7 +10,6 @@ from dovetail.hardware.catalog._google import (
     MXU_TILING,
     NORRIE,
     SCALING_BOOK,
-    TPU_CALIBRATION,
     TPU_COMMON_SOURCES,
     VMEM_AS_SRAM_SOURCE,
     VMEM_BANDWIDTH_SOURCE,
@@ -23,6 +22,7 @@ from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, component_ener
 from dovetail.hardware.chip import Chip, TensorUnits
 from dovetail.hardware.die import Die
 from dovetail.hardware.endpoints.ici import ICI
+from dovetail.hardware.families.tpu import TPU_CALIBRATION
 from dovetail.hardware.memory import Memory
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 

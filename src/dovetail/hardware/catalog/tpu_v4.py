@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.catalog._google import (
-    COMPILER_LOSS,
-    COMPILER_LOSS_UNALIGNED,
     EPOCH,
     ISCA_2023,
     JAX_TPU_INFO,
     MXU_TILING,
     SCALING_BOOK,
-    TPU_CALIBRATION,
     TPU_COMMON_SOURCES,
     VMEM_BANDWIDTH_SOURCE,
     VMEM_HBM_RATIO,
     XLA_RESERVE_SOURCE,
     XLA_VISIBLE_SOURCE,
-    interval_label,
     vector_units,
 )
 from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, component_energy
 from dovetail.hardware.chip import Chip, TensorUnits
 from dovetail.hardware.die import Die
 from dovetail.hardware.endpoints.ici import ICI
+from dovetail.hardware.families.tpu import COMPILER_LOSS, COMPILER_LOSS_UNALIGNED, TPU_CALIBRATION, interval_label
 from dovetail.hardware.memory import Memory
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 

@@ -8,7 +8,6 @@ from dovetail.hardware.catalog._google import (
     ISCA_2021,
     JAX_TPU_INFO,
     MXU_TILING,
-    TPU_CALIBRATION,
     TPU_COMMON_SOURCES,
     VMEM_BANDWIDTH_SOURCE,
     VMEM_HBM_RATIO,
@@ -20,6 +19,7 @@ from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, IDLE_SOURCE, c
 from dovetail.hardware.chip import Chip, TensorUnits
 from dovetail.hardware.die import Die
 from dovetail.hardware.endpoints.ici import ICI
+from dovetail.hardware.families.tpu import TPU_CALIBRATION
 from dovetail.hardware.memory import Memory
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 

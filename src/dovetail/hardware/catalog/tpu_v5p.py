@@ -6,7 +6,6 @@ from dovetail.hardware.catalog import chips
 from dovetail.hardware.catalog._google import (
     JAX_TPU_INFO,
     MXU_TILING,
-    TPU_CALIBRATION,
     TPU_COMMON_SOURCES,
     VMEM_AS_SRAM_SOURCE,
     VMEM_BANDWIDTH_SOURCE,
@@ -19,6 +18,7 @@ from dovetail.hardware.catalog._measured import COMPONENT_SOURCE, IDLE_SOURCE, c
 from dovetail.hardware.chip import Chip, TensorUnits
 from dovetail.hardware.die import Die
 from dovetail.hardware.endpoints.ici import ICI
+from dovetail.hardware.families.tpu import TPU_CALIBRATION
 from dovetail.hardware.memory import Memory
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, NANO, TERA
 

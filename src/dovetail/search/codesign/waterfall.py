@@ -12,7 +12,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dovetail.hardware.catalog._google import TPU_LEFT_OUT_SPREAD
+from dovetail.hardware.families.tpu import TPU_LEFT_OUT
 from dovetail.parallel.plan import Plan
 from dovetail.search.codesign.answers import SystemAnswer
 from dovetail.search.codesign.question import JointQuestion
@@ -31,7 +31,7 @@ PARTS = {
 }
 LAST = "devices and plans"
 # Of a step of a chip that its family's constants were not fitted on: relative, a standard deviation.
-FAMILY_ERROR_FRAC = TPU_LEFT_OUT_SPREAD
+FAMILY_ERROR_FRAC = TPU_LEFT_OUT.spread_frac
 # Between the errors of two chips of one family: what is left out or mistaken for one mostly is for the other. A stated
 # constant, no measurement.
 ERROR_CORRELATION = 0.5
