@@ -226,7 +226,7 @@ def _with_defaults(entry: Entry, base: Chip | None) -> dict[str, Any]:
     if base is not None:
         written.setdefault("name", f"{base.name}-changed")
     calibration = written.get("calibration")
-    if isinstance(calibration, dict):
+    if isinstance(calibration, dict) and (calibration or base is None):
         family = calibration.get("family")
         if not family:
             rest = f"; the rest as {base.name}" if base is not None else ""

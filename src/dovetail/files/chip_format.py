@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,7 +25,7 @@ NUM_DIGITS = 17  # that tell any two floats apart
 _SYMBOLS = {
     "bytes": ("GiB", "MiB", "KiB", "B"),
     "bytes_per_s": ("TB/s", "GB/s", "GiB/s", "B/s"),
-    "flop_per_s": ("TFLOP/s", "FLOP/s"),
+    "flop_per_s": ("TFLOP/s", "GFLOP/s", "FLOP/s"),
     "hz": ("GHz", "MHz"),
     "s": ("us", "ns", "s"),
     "j": ("pJ", "J"),
@@ -104,9 +105,9 @@ def _word(name: str, value: Any) -> Any:
 
 
 def nice_quantity(value: float, unit: str) -> str:
-    """A number with the unit in which it is shortest, to the last digit."""
+    """A number with the unit in which it is shortest, of those in which it is 1 or more, to the last digit."""
     found = [text for symbol in _SYMBOLS[unit] for text in _in_unit(value, unit, symbol)]
-    return min(found, key=len) if found else quantity_text(value, unit)
+    return min(found, key=lambda text: (text.startswith("0."), len(text))) if found else quantity_text(value, unit)
 
 
 def _in_unit(value: float, unit: str, symbol: str) -> Iterator[str]:
@@ -123,7 +124,17 @@ def sourced_lines(words: Mapping[str, Any], indent: str = "") -> Iterator[str]:
     for key, value in words.items():
         beside = f"{indent}{key}: {_flow(value)}"
         is_figure = not isinstance(value, Mapping) or VALUE in value or SOURCE not in value
-        if (len(beside) <= MAX_LINE and is_figure) or not isinstance(value, Mapping | list) or not value:
+        if isinstance(value, str) and len(beside) > MAX_LINE and " ".join(value.split()) == value:
+            yield f"{indent}{key}: >-"
+            yield from textwrap.wrap(
+                value,
+                MAX_LINE,
+                initial_indent=f"{indent}  ",
+                subsequent_indent=f"{indent}  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        elif (len(beside) <= MAX_LINE and is_figure) or not isinstance(value, Mapping | list) or not value:
             yield beside
         elif isinstance(value, Mapping):
             yield f"{indent}{key}:"
