@@ -13,7 +13,18 @@ from pydantic import Field, create_model
 from dovetail.cost.engines import with_endpoint
 from dovetail.errors import did_you_mean
 from dovetail.files.entry import Entry, described, followed, placed, spoken
-from dovetail.files.schema import MAX_LIST, Number, Sentence, Shape, Text, built, checked, shape_of, written_keys
+from dovetail.files.schema import (
+    MAX_LIST,
+    Number,
+    Sentence,
+    Shape,
+    Text,
+    built,
+    checked,
+    hints_of,
+    shape_of,
+    written_keys,
+)
 from dovetail.files.sourced import Found, unsourced
 from dovetail.files.tree import Node
 from dovetail.hardware.catalog import chips
@@ -115,9 +126,9 @@ def _check_whole(entry: Entry, shape: Shape) -> None:
 
 
 def _missing(entry: Entry, value_type: type[Any], shape: Any) -> Iterator[Entry]:
-    parts = parts_of(value_type)
+    parts, keys = parts_of(value_type), written_keys(value_type)
     for field in dataclasses.fields(value_type):
-        key = written_keys(value_type).get(field.name)
+        key = keys.get(field.name)
         has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
         if key is None or (field.name == "die" and value_type is Chip):
             continue
@@ -140,8 +151,7 @@ def parts_of(value_type: Any) -> dict[str, type[Any]]:
 
 @cache
 def _parts_of(value_type: Any) -> dict[str, type[Any]]:
-    hints = typing.get_type_hints(value_type)
-    options = {name: typing.get_args(hint) or (hint,) for name, hint in hints.items()}
+    options = {name: typing.get_args(hint) or (hint,) for name, hint in hints_of(value_type).items()}
     return {name: one for name, some in options.items() for one in some if dataclasses.is_dataclass(one)}  # type: ignore[misc]
 
 

@@ -230,6 +230,17 @@ _SHAPES: dict[Any, Any] = {
 
 def written_keys(value_type: type[DataclassInstance]) -> dict[str, str]:
     """Field name to key, for the fields people write: `capacity_bytes` is written `capacity`."""
+    return dict(_written_keys(value_type))
+
+
+@cache
+def hints_of(value_type: Any) -> dict[str, Any]:
+    """Field name to type of a dataclass; evaluated once."""
+    return typing.get_type_hints(value_type)
+
+
+@cache
+def _written_keys(value_type: Any) -> dict[str, str]:
     keys = {}
     for field in dataclasses.fields(value_type):
         if field.name not in _NOT_WRITTEN:
@@ -248,7 +259,7 @@ def unit_of(field_name: str) -> str:
 @cache
 def shape_of(value_type: type[DataclassInstance], *, is_partial: bool = False) -> type[Shape]:
     """The shape people write a `value_type` in. Partial: every key may be left out, as when there is a base."""
-    hints = typing.get_type_hints(value_type)
+    hints = hints_of(value_type)
     keys = written_keys(value_type)
     members: dict[str, Any] = {}
     for field in dataclasses.fields(value_type):
@@ -310,7 +321,7 @@ def values_of(
     `starts` are parts that begin as another value than the base's.
     """
     starts = starts or {}
-    hints, keys = typing.get_type_hints(value_type), written_keys(value_type)
+    hints, keys = hints_of(value_type), written_keys(value_type)
     values: dict[str, Any] = {}
     for name in [name for name in keys if name in shape.model_fields_set]:
         value = getattr(shape, name)
