@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dovetail.hardware.chip import Calibration
 from dovetail.hardware.families import Family, LeftOut, families
-from dovetail.hardware.families.gpu import GPU_LEFT_OUT, REFERENCE_CLOCK_HZ, gpu_calibration
+from dovetail.hardware.families.gpu import GPU_CALIBRATION, GPU_LEFT_OUT
 
-_GPU = gpu_calibration(REFERENCE_CLOCK_HZ)
 UNMEASURED_CALIBRATION = Calibration(
     tensor_frac=0.80,  # estimate: what tuned products of Gaudi 2 and Trainium are said to hold (recalled)
     vector_frac=0.80,  # estimate: no kernel was counted on such a chip
-    hbm_frac=_GPU.hbm_frac,
-    link_frac=_GPU.link_frac,
-    launch_s=_GPU.launch_s,
+    hbm_frac=GPU_CALIBRATION.hbm_frac,
+    link_frac=GPU_CALIBRATION.link_frac,
+    launch_s=GPU_CALIBRATION.launch_s,
     fitted_on="not fitted: taken from the H200's shares of HBM and links, and its launches",
     family="unmeasured",
 )
