@@ -60,7 +60,7 @@ def paper(
         hbm=Memory(capacity_bytes=ENDLESS, bandwidth_bytes_per_s=hbm_bytes_per_s),
         tdp_w=tdp_w,
         energy=energy,
-        calibration=Calibration(**calibration, fitted_on="nothing"),
+        calibration=replace(Calibration(fitted_on="nothing"), **calibration),
     )
 
 
