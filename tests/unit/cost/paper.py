@@ -40,7 +40,7 @@ def paper(
     core_buffer_bytes: float = ENDLESS,
     energy: EnergyCosts = NO_ENERGY,
     tdp_w: float = ENDLESS,
-    **calibration: float,
+    **calibration: Any,
 ) -> Chip:
     """Four units of 8x8 tiles, fed in groups of four steps; memory and lanes never in the way, nothing waits."""
     return replace(
