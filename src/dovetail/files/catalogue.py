@@ -57,4 +57,10 @@ def _chip(file: Path) -> Any:
     return chip_of(opened(file))
 
 
-_READERS: dict[str, Callable[[Path], Any]] = {"chip": _chip}
+def _model(file: Path) -> Any:
+    from dovetail.files.model import model_of_file
+
+    return model_of_file(file)
+
+
+_READERS: dict[str, Callable[[Path], Any]] = {"chip": _chip, "model": _model}

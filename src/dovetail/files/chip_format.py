@@ -32,7 +32,7 @@ _SYMBOLS = {
     "w": ("W",),
     "m": ("nm",),
 }
-_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./()+-]*")
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_ ./()+-]*")
 _WORDS_OF_YAML = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 _TECHNOLOGY = ("die", "hbm_generation")
 
