@@ -28,7 +28,6 @@ METRIC = """
 
 # What the page of each addition has the reader save, and where it is then listed and used: with --plugin, the same.
 ADDITIONS = {
-    "model": ("models", "simulate --model mistral-7b --cluster dgx-h100 --devices 16 --plan zero3"),
     "collective": ("methods", "network all-reduce --size 64MiB --topology switch:8@50GB/s,1us --algorithm star"),
     "pipeline-schedule": ("methods", "plan slow.yaml --fix tp=1 --fix pp=8 --fix schedule=1f1b,eager-1f1b --limit 1"),
     "search-algorithm": ("methods", "mine resnet-18 --batch 2 --algorithm hill --budget 10 --workers 2"),
@@ -37,6 +36,7 @@ ADDITIONS = {
 # And where it is a file of a catalogue: used by its path, nothing is registered.
 FILED = {
     "chip": "op matmul 8192 8192 8192 --chip",
+    "model": "simulate --cluster dgx-h100 --devices 16 --plan zero3 --model",
 }
 
 
