@@ -54,7 +54,7 @@ def sourced_entries(chip: Chip, device_names: tuple[str, ...] = ()) -> Words:
     generation = words["die"].pop(_TECHNOLOGY[1])
     words["hbm"]["technology"] = generation
     if chip.calibration.family:
-        words["calibration"] = _family_entries(chip, words["calibration"])
+        words["calibration"] = _family_entries(chip, sources)
     if chip.facts:
         words[FACTS] = [{"what": what, VALUE: value, SOURCE: source} for what, value, source in chip.facts]
     if device_names:
@@ -62,15 +62,18 @@ def sourced_entries(chip: Chip, device_names: tuple[str, ...] = ()) -> Words:
     return words
 
 
-def _family_entries(chip: Chip, words: Words) -> Words:
+def _family_entries(chip: Chip, sources: Mapping[str, str]) -> Words:
     """A calibration as its family, and what differs from that at the chip's clock."""
-    own = families[chip.calibration.family].calibration(chip.clock_hz, 1.0)
-    names = written_keys(Calibration)
-    same = {key for name, key in names.items() if getattr(chip.calibration, name) == getattr(own, name)}
-    kept = {key: word for key, word in words.items() if key not in same}
-    if kept.keys() - {SOURCE}:
-        kept |= {"fitted_on": words["fitted_on"]}
-    return {"family": chip.calibration.family, **kept}
+    calibration = chip.calibration
+    own = families[calibration.family].calibration(chip.clock_hz, 1.0)
+    words: Words = {"family": calibration.family}
+    if "calibration" in sources:
+        words[SOURCE] = sources["calibration"]
+    keys = written_keys(Calibration)
+    differing = [name for name in keys if getattr(calibration, name) != getattr(own, name)]
+    for name in (*differing, *(["fitted_on"] if differing and "fitted_on" not in differing else [])):
+        words[keys[name]] = _sourced(_word(name, getattr(calibration, name)), sources.get(f"calibration.{name}"))
+    return words
 
 
 def _part_entries(value: Any, path: str, sources: Mapping[str, str]) -> Words:

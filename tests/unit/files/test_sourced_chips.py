@@ -9,6 +9,8 @@ import pytest
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.chip import load_chip
 from dovetail.files.chip_format import chip_text, nice_quantity
+from dovetail.files.job_text import chip_entries
+from dovetail.files.value_formats import yaml_lines
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.families import families, left_out_of
@@ -149,6 +151,13 @@ def test_what_cannot_be_read_is_refused_in_one_line(write, before, after, messag
         read(write, WRITTEN.replace(before, after))
     assert refused.value.message.startswith(message)
     assert "mine.yaml" in refused.value.where
+
+
+@pytest.mark.parametrize("text_of", [chip_text, lambda chip: "\n".join(yaml_lines(chip_entries(chip)))])
+def test_what_is_nothing_in_a_chip_and_something_in_its_family_comes_back_as_nothing(write, text_of):
+    chip = read(write, "{base: h100-sxm, calibration: {family: gpu, launch: 0 s, stream_frac: 1.0}}")
+    assert chip.calibration.launch_s == 0 < families["gpu"].calibration(GIGA, 1.0).launch_s
+    assert load_chip(str(write(text_of(chip), "again.yaml"))).calibration == chip.calibration
 
 
 def test_quantities_are_written_in_the_unit_in_which_they_are_shortest():
