@@ -1,6 +1,6 @@
 """How far the mapping model is off: against array simulators and a TPU v4. `python -m benchmarks.mapping_accuracy`.
 
-Prints one line for each comparison, and the constants of `hardware/catalog/_google.py` as the data give them today. The
+Prints one line for each comparison, and the constants of `hardware/families/tpu.py` as the data give them today. The
 TPU's tables are others' and do not travel with this repository; without them the simulators alone are compared.
 """
 

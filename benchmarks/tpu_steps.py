@@ -19,9 +19,9 @@ from dovetail.accuracy.runs.jobs import PublishedRun
 from dovetail.accuracy.runs.row import Row
 from dovetail.accuracy.runs.tpu_rows import tpu_run_of
 from dovetail.files.measurements import load_measurements
-from dovetail.hardware.catalog._google import TPU_CALIBRATION
 from dovetail.hardware.endpoints import endpoints
 from dovetail.hardware.endpoints.ici import ICI, SHOWN_FRAC
+from dovetail.hardware.families.tpu import TPU_CALIBRATION
 from dovetail.parallel.plan import columns_of
 from dovetail.step.step import step_times
 from dovetail.units import PERCENT

@@ -104,8 +104,8 @@ def _below(kind: type[Any]) -> Iterator[type[Any]]:
 
 def _shapes() -> Iterator[type[Shape]]:
     """What is read of files, those shapes included that are made of dataclasses when they are first needed."""
-    for made in (_model_shape, _chip_shape):
-        made(has_base=False)
+    _model_shape(has_base=False)
+    _chip_shape()
     _plan_shape()
     _workload_shape()
     yield from (shape for shape in _below(Shape) if shape.__module__ not in OTHERS_FILES)

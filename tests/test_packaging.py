@@ -199,7 +199,11 @@ def test_the_wheel_holds_the_package_whole_and_nothing_else(wheel):
         assert f"{about}licenses/LICENSE" in held.namelist()
     files = (file for file in SOURCE.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
     assert names == {f"dovetail/{file.relative_to(SOURCE).as_posix()}" for file in files}
-    assert {"dovetail/py.typed", "dovetail/accuracy/data/residuals.csv"} < names
+    assert {
+        "dovetail/py.typed",
+        "dovetail/accuracy/data/residuals.csv",
+        "dovetail/hardware/catalog/tpu-v4.yaml",
+    } < names
     assert f"\nRequires-Python: {PROJECT['project']['requires-python']}\n" in metadata
 
 

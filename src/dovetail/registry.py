@@ -36,7 +36,8 @@ class Registry(Generic[T]):
     """Maps names to values registered by the modules of one package, imported on first look-up.
 
     Of what a plugin registers `check` raises where it is not what the registry holds. `added` and `dropped` are for
-    whoever keeps entries in tables of their own.
+    whoever keeps entries in tables of their own. Where entries are files beside those modules, `filed_by` names the
+    module that reads them: one of the edges, which nothing above them imports, and which is found as entries are.
     """
 
     def __init__(
@@ -47,9 +48,10 @@ class Registry(Generic[T]):
         check: Callable[[str, T], None] | None = None,
         added: Callable[[T], None] | None = None,
         dropped: Callable[[T], None] | None = None,
+        filed_by: str = "",
     ) -> None:
         self.noun = noun
-        self._package = package
+        self._package, self._filed_by = package, filed_by
         self._check, self._added, self._dropped = check, added, dropped
         self._entries: dict[str, T] = {}
         self._owners: dict[str, Owner] = {}
@@ -128,6 +130,10 @@ class Registry(Generic[T]):
         package = importlib.import_module(self._package)
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{self._package}.{module.name}")
+        if self._filed_by:
+            reader: Any = importlib.import_module(self._filed_by)
+            for name, entry in reader.filed_entries(self.noun, package.__path__):
+                self.register(name)(entry)
 
 
 def _registering() -> Owner | None:

@@ -157,6 +157,7 @@ TYPES: Mapping[str, StableType] = {
             "conversion_result_slots": 0.0,
             "visits_ratio": 1.0,
             "overlap_frac": 0.0,
+            "family": "",
         },
     ),
     "EnergyCosts": _stable(

@@ -15,9 +15,9 @@ import pytest
 pytest.importorskip("onnx")
 
 from dovetail.importers.onnx_model import recorded_onnx
+from dovetail.workload.gpt2 import gpt2_like
 from dovetail.workload.graph import Graph
 from dovetail.workload.layers import Sample
-from dovetail.workload.models.gpt2 import gpt2_like
 from dovetail.workload.operators import OPERATORS
 from dovetail.workload.recorded.record import Recorded
 from dovetail.workload.recorded.understand import understood

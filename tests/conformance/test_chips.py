@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +16,11 @@ from dovetail.cost.costs import op_costs
 from dovetail.cost.power import Load, sustained_clock_frac
 from dovetail.cost.tdp import tdp
 from dovetail.errors import NotModelled
-from dovetail.hardware.catalog import chip_of_device, chips, has_device_names
+from dovetail.files.catalogue import Filed
+from dovetail.files.chip import load_chip
+from dovetail.hardware.catalog import chip_of_device, chips, device_names_of
 from dovetail.hardware.chip import Chip
+from dovetail.hardware.families import families
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, TERA
 from dovetail.workload.graph import Phase
 
@@ -37,6 +40,9 @@ FITTED = {"a100-": "A100", "h100-": "H100", "h200-": "H200", "tpu-v": "TPU v4"}
 OFF_CLOCK = "not at clock_hz"  # the word in a source that excuses a vector peak stated at another clock
 
 
+UNSOURCED = ("given in ", "\0")  # what the reader of a file says of a figure without one; and nothing at all
+
+
 def figures(value: object, path: str = "") -> Iterator[tuple[str, float]]:
     """Every number of a chip with its dotted path; dtype tables and tiles are subtrees."""
     if isinstance(value, int | float):
@@ -54,7 +60,7 @@ def figures(value: object, path: str = "") -> Iterator[tuple[str, float]]:
 def source_of(chip: Chip, path: str) -> str:
     """The most specific source whose key is the path or a subtree it lies in; empty when there is none."""
     covering = [(key, text) for key, text in chip.sources if path == key or path.startswith(f"{key}.")]
-    return max(covering, key=lambda pair: len(pair[0]), default=("", ""))[1]
+    return max(covering, key=lambda pair: len(pair[0]), default=("", ""))[1] or UNSOURCED[1]
 
 
 def array_dtype(chip: Chip) -> str:
@@ -66,7 +72,7 @@ def array_dtype(chip: Chip) -> str:
 @EVERY_CHIP
 def test_every_figure_has_a_source(name: str) -> None:
     chip = chips[name]()
-    bare = [path for path, _ in figures(chip) if not source_of(chip, path).strip()]
+    bare = [path for path, _ in figures(chip) if source_of(chip, path).startswith(UNSOURCED)]
     assert not bare, f"sources of {name} say nothing of {', '.join(bare)}"
 
 
@@ -89,7 +95,9 @@ def test_every_fact_says_what_how_much_and_where_from(name: str) -> None:
 @EVERY_CHIP
 def test_a_chip_is_named_as_registered_in_a_file_of_that_name(name: str) -> None:
     assert chips[name]().name == name
-    assert Path(inspect.getfile(chips[name])).stem == name.replace("-", "_")
+    entry = chips[name]
+    assert isinstance(entry, Filed), f"{name} is in no file of the catalogue: write it in NAME.yaml"
+    assert entry.file.name == f"{name}.yaml"
 
 
 @EVERY_CHIP
@@ -168,7 +176,7 @@ def test_calibration_says_whether_it_was_fitted_on_this_chip(name: str) -> None:
     fitted_on = chip.calibration.fitted_on
     shared = [words for prefix, words in FITTED.items() if name.startswith(prefix)]
     if not shared:
-        way_out = f"{name} has no calibration of its own: take borrowed_gpu_calibration, or say 'not fitted: ' and why"
+        way_out = f"{name} has no calibration of its own: take a family's, and say 'not fitted: ' and why in fitted_on"
         assert fitted_on.startswith("not fitted: "), way_out
         assert "estimate: " in source_of(chip, "calibration"), f"the source of {name}'s calibration says 'estimate: '"
     for words in shared:
@@ -207,9 +215,10 @@ def test_lanes_draw_less_than_all_else_unless_they_are_strong_for_the_tensor_uni
 
 @pytest.mark.parametrize("name", GPUS)
 def test_a_gpu_says_what_drivers_call_it(name: str) -> None:
-    way_out = '@device_names("...") with what torch.cuda.get_device_name returns, empty where it shows no such device'
-    assert has_device_names(chips[name]), f"profiles of {name} are not known as its own: give its function {way_out}"
-    for device in vars(chips[name])["device_names"]:
+    names = device_names_of(chips[name])
+    way_out = "device_names, what torch.cuda.get_device_name returns, [] where it shows no such device"
+    assert names is not None, f"profiles of {name} are not known as its own: give it {way_out}"
+    for device in names:
         assert chip_of_device(device) == name, f"{device!r} is the name of {chip_of_device(device)} already"
 
 
@@ -225,8 +234,16 @@ def test_a_gpu_shows_pytorch_less_than_it_has_and_plans_leave_4_percent_of_that(
 @EVERY_CHIP
 def test_gpus_differ_in_pace_and_chips_of_whose_spread_nothing_is_known_are_alike(name: str) -> None:
     spread_frac = chips[name]().calibration.clock_spread_frac
-    way_out = "take the calibration of a GPU from gpu_calibration or borrowed_gpu_calibration"
+    way_out = "say calibration: {family: gpu} of a GPU, and another family of anything else"
     assert (spread_frac > 0) == (name in GPUS), f"clock_spread_frac of {name} is {spread_frac:g}: {way_out}"
+
+
+@EVERY_CHIP
+def test_the_calibration_of_a_chip_is_that_of_a_family(name: str) -> None:
+    chip = chips[name]()
+    assert chip.calibration.family in families, f"{name} has no family: say calibration: {{family: ...}}"
+    assert (chip.calibration.family == "gpu") == (name in GPUS)
+    assert (chip.calibration.family == "tpu") == (name in TPUS)
 
 
 @pytest.mark.parametrize("name", TPUS)
@@ -238,10 +255,9 @@ def test_of_a_tpu_xla_keeps_a_stated_reserve(name: str) -> None:
 
 
 def test_the_catalogue_has_the_chips_people_ask_for() -> None:
-    asked = (
-        "tpu-v2 tpu-v3 tpu-v4 tpu-v4i tpu-v5e tpu-v5p tpu-v6e v100-16gb-sxm v100-32gb-sxm a100-40gb-sxm a100-80gb-sxm"
-    )
-    asked += " h100-sxm h100-pcie h200-sxm b200 gb200 mi250x mi300x gaudi2 gaudi3 trainium1 trainium2"
+    asked = "tpu-v2 tpu-v3 tpu-v4 tpu-v4i tpu-v5e tpu-v5p tpu-v6e tpu-v7 v100-16gb-sxm v100-32gb-sxm"
+    asked += " a100-40gb-sxm a100-80gb-sxm h100-sxm h100-pcie h200-sxm b200 gb200"
+    asked += " mi250x mi300x gaudi2 gaudi3 trainium1 trainium2"
     asked += " nvdla-like tpuv2-like tpuv4-like wham-tpuv2 phaze-tpuv4 nest-tpuv4 ace-npu"
     assert set(asked.split()) <= set(chips.names())
 
@@ -257,24 +273,30 @@ def test_small_and_large_arrays_of_the_wham_baselines_hold_as_many_multipliers()
     assert small.tensor.num_units > large.tensor.num_units
 
 
-def test_the_example_of_the_guide_keeps_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_the_guide_keeps_the_contract(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Saved or not: whoever tries the guide has the name registered already, so it is taken out for this test."""
     guide = (Path(__file__).parents[2] / "docs" / "howto" / "add-a-chip.md").read_text(encoding="utf-8")
-    example = re.findall(r"^```python[^\n]*\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)[0]
+    file = tmp_path / "example-npu.yaml"
+    file.write_text(re.findall(r"^```yaml[^\n]*\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)[0], encoding="utf-8")
     others = {name: entry for name, entry in chips.items() if name != "example-npu"}
-    monkeypatch.setattr(chips, "_entries", others)
-    exec(compile(example, "example_npu.py", "exec"), {"__name__": "example_npu"})
+    monkeypatch.setattr(chips, "_entries", {**others, "example-npu": Filed("chip", file)})
     test_every_figure_has_a_source("example-npu")
     test_every_source_names_a_field_once("example-npu")
     test_the_arrays_at_the_clock_give_the_tensor_peak("example-npu")
     test_the_lanes_at_the_clock_give_the_vector_peak_or_the_source_says_why_not("example-npu")
     test_figures_are_plausible("example-npu")
     test_a_chip_is_named_as_registered_in_a_file_of_that_name("example-npu")
+    test_the_calibration_of_a_chip_is_that_of_a_family("example-npu")
     test_calibration_says_whether_it_was_fitted_on_this_chip("example-npu")
     test_large_matrix_products_settle_within_the_power_limit_at_a_sane_clock("example-npu")
+
+
+def test_a_file_of_the_catalogue_is_read_by_its_path_as_by_its_name() -> None:
+    entry: Any = chips["h200-sxm"]
+    assert load_chip(str(entry.file)) == chips["h200-sxm"]() is chips["h200-sxm"]()
 
 
 def test_a_figure_without_a_source_is_noticed() -> None:
     chip = chips["tpu-v4"]()
     bare = dataclasses.replace(chip, sources=tuple(pair for pair in chip.sources if pair[0] != "tdp_w"))
-    assert [path for path, _ in figures(bare) if not source_of(bare, path)] == ["tdp_w"]
+    assert [path for path, _ in figures(bare) if source_of(bare, path) == UNSOURCED[1]] == ["tdp_w"]

@@ -28,11 +28,15 @@ METRIC = """
 
 # What the page of each addition has the reader save, and where it is then listed and used: with --plugin, the same.
 ADDITIONS = {
-    "chip": ("chips", "op matmul 8192 8192 8192 --chip example-npu"),
-    "model": ("models", "simulate --model mistral-7b --cluster dgx-h100 --devices 16 --plan zero3"),
     "collective": ("methods", "network all-reduce --size 64MiB --topology switch:8@50GB/s,1us --algorithm star"),
     "pipeline-schedule": ("methods", "plan slow.yaml --fix tp=1 --fix pp=8 --fix schedule=1f1b,eager-1f1b --limit 1"),
     "search-algorithm": ("methods", "mine resnet-18 --batch 2 --algorithm hill --budget 10 --workers 2"),
+}
+
+# And where it is a file of a catalogue: used by its path, nothing is registered.
+FILED = {
+    "chip": "op matmul 8192 8192 8192 --chip",
+    "model": "simulate --cluster dgx-h100 --devices 16 --plan zero3 --model",
 }
 
 
@@ -70,6 +74,17 @@ def test_what_a_page_adds_as_one_file_is_one_file_as_a_plugin_too(dovetail, tmp_
     used = dovetail(*words, "--plugin", plugin)
     assert (used.returncode, used.stderr) == (0, "")
     assert dovetail(*words).returncode == EXIT_BAD_INPUT  # without it nobody knows the name
+
+
+@pytest.mark.parametrize("what", FILED)
+def test_what_a_page_adds_to_a_catalogue_is_used_by_its_path_too(dovetail, tmp_path, what):
+    page = (ROOT / "docs" / "howto" / f"add-a-{what}.md").read_text(encoding="utf-8")
+    file = next(step for step in steps(page) if isinstance(step, File))
+    path = tmp_path / file.name.rpartition("/")[2]
+    path.write_text(file.text, encoding="utf-8")
+    used = dovetail(*FILED[what].split(), path)
+    assert (used.returncode, used.stderr) == (0, "")
+    assert dovetail(*FILED[what].split(), path.stem).returncode == EXIT_BAD_INPUT  # nobody knows the name
 
 
 def test_methods_say_which_plugin_they_are_of(dovetail):

@@ -13,6 +13,7 @@ import pytest
 from dovetail.comm.collectives import collectives
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.catalog import chips
+from dovetail.hardware.clusters import clusters
 from dovetail.plugins import blamed, load, loaded_plugins, plugins_digest
 from dovetail.store.version import model_version
 from dovetail.workload.models import models
@@ -61,12 +62,12 @@ def test_a_built_in_keeps_its_name():
 
 
 def test_modules_of_ours_that_a_plugin_imports_stay_ours(monkeypatch):
-    name = "dovetail.hardware.catalog.gaudi2"
-    monkeypatch.setattr(chips, "_entries", {key: value for key, value in chips.items() if key != "gaudi2"})
+    name = "dovetail.hardware.clusters.trn1"
+    monkeypatch.setattr(clusters, "_entries", {key: value for key, value in clusters.items() if key != "trn1"})
     monkeypatch.delitem(sys.modules, name)
     with running(plugin(f"    import {name}{CHIP}".replace("{name}", "my-chip"))):
-        assert "gaudi2" in chips
-        assert chips.owner("gaudi2") == ""
+        assert "trn1" in clusters
+        assert clusters.owner("trn1") == ""
 
 
 @pytest.mark.parametrize(

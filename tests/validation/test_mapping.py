@@ -7,7 +7,7 @@ import pytest
 from benchmarks.bar import reference_data
 from benchmarks.mapping_accuracy import PRODUCTS, TILES, Score, simulator_scores, tpu_scores
 from dovetail.files.measurements import load_measurements
-from dovetail.hardware.catalog._google import COMPILER_LOSS, COMPILER_LOSS_UNALIGNED
+from dovetail.hardware.families.tpu import COMPILER_LOSS, COMPILER_LOSS_UNALIGNED
 
 
 def named(scores: list[Score]) -> dict[str, Score]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from dovetail.accuracy.residuals import GENERATIONS, TPU, Residual, generation
 from dovetail.hardware.cluster import OwnRuns
-from dovetail.hardware.heterogeneous import AnyCluster, chip_names
+from dovetail.hardware.heterogeneous import AnyCluster, chip_names, chips_of
 from dovetail.parallel.plan import Plan
 from dovetail.units import format_s
 from dovetail.workload.transformer import Transformer
@@ -63,10 +63,12 @@ class Class:
     has_pipeline: bool
     family: str = ""
     schedule: str = "1f1b"
+    chip_family: str = ""  # that all its chips are calibrated by; empty where they are of several
 
     @property
     def generation(self) -> str:
-        return generation(self.chip)
+        """By the name of its chip; a chip of another name is of the generation that its family is all of."""
+        return generation(self.chip) or GENERATIONS.get(self.chip_family, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,7 @@ def _around(step_s: float, half_width: float, num_rows: int, words: str) -> Inte
 def class_of(workload: Workload, cluster: AnyCluster, plan: Plan) -> Class:
     architecture = workload.model.architecture
     is_transformer = isinstance(architecture, Transformer)
+    chip_families = {chip.calibration.family for chip in chips_of(cluster)}
     return Class(
         chip=chip_names(cluster),
         num_devices=cluster.num_devices,
@@ -105,6 +108,7 @@ def class_of(workload: Workload, cluster: AnyCluster, plan: Plan) -> Class:
         has_pipeline=plan.pipeline_parallel > 1,
         family=workload.model.family,
         schedule=plan.schedule,
+        chip_family=chip_families.pop() if len(chip_families) == 1 else "",
     )
 
 

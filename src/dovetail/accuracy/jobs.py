@@ -14,10 +14,10 @@ from dovetail.step.plan_table import lone_work
 from dovetail.step.step import training_step
 from dovetail.step.work import StageWork
 from dovetail.units import GIGA
+from dovetail.workload.gpt2 import gpt2_like
 from dovetail.workload.graph import Graph
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
-from dovetail.workload.models.gpt2 import gpt2_like
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.training import training_graph
 from dovetail.workload.transformer import Transformer

@@ -14,10 +14,10 @@ from dovetail.accuracy.jobs import Job
 from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
 from dovetail.units import GIGA
 from dovetail.workload.experts import Experts
+from dovetail.workload.gpt2 import gpt2_like
 from dovetail.workload.latent import LatentAttention
 from dovetail.workload.layers import Sample
 from dovetail.workload.models import models
-from dovetail.workload.models.gpt2 import gpt2_like
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.transformer import Transformer
 

@@ -70,10 +70,11 @@ def answer_shells() -> None:
 
 
 def registered(package: str) -> Iterator[str]:
-    """The names that the modules of a package register, by their text."""
+    """The names that the modules of a package register, by their text, and those of its entries that are files."""
     found = find_folder(package)
     for file in sorted(found.glob("*.py")):
         yield from _REGISTERED.findall(file.read_text(encoding="utf-8"))
+    yield from (file.stem for file in sorted(found.glob("*.yaml")))
 
 
 def find_folder(package: str) -> Path:

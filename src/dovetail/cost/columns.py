@@ -16,7 +16,7 @@ from dovetail.hardware.memory import Memory
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 from dovetail.workload.operators import DTYPES
 
-_NUMBERS = tuple(field.name for field in fields(Calibration) if field.name != "fitted_on")
+_NUMBERS = tuple(field.name for field in fields(Calibration) if field.name not in ("fitted_on", "family"))
 _ENERGIES = ("tensor_j_per_flop", "vector_j_per_flop", "sram_j_per_byte", "hbm_j_per_byte", "idle_w")
 NameArray = npt.NDArray[np.object_]
 NOT_MODELLED = 0.0  # a chip has no rate for a dtype

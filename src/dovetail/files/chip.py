@@ -6,23 +6,62 @@ import dataclasses
 import typing
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, create_model
 
 from dovetail.cost.engines import with_endpoint
-from dovetail.files.entry import Entry, followed, placed, spoken
-from dovetail.files.schema import Shape, Text, built, checked, shape_of, written_keys
+from dovetail.errors import did_you_mean
+from dovetail.files.entry import Entry, described, followed, placed, spoken
+from dovetail.files.schema import (
+    MAX_LIST,
+    Number,
+    Sentence,
+    Shape,
+    Text,
+    built,
+    checked,
+    hints_of,
+    shape_of,
+    written_keys,
+)
+from dovetail.files.sourced import Found, unsourced
+from dovetail.files.tree import Node
 from dovetail.hardware.catalog import chips
-from dovetail.hardware.chip import Chip
-from dovetail.hardware.die import Die
+from dovetail.hardware.chip import Calibration, Chip, EnergyCosts
+from dovetail.hardware.die import MEMORY_TECHNOLOGIES, Die
 from dovetail.hardware.endpoints import SM_DRIVEN
-from dovetail.hardware.implied_die import IMPLIED_SOURCE, implied_die
+from dovetail.hardware.energy_models import IDLE_SOURCE, energy_models, idle_estimate_w
+from dovetail.hardware.families import families
+from dovetail.hardware.implied_die import IMPLIED, IMPLIED_SOURCE, implied_die
 
 _BASE_HINT = "; give it, or name a base to take it from"
-_NOT_FIGURES = {"name", "vendor", "process", "endpoint", "calibration.fitted_on"}
+_NOT_FIGURES = {"name", "vendor", "process", "endpoint", "calibration.fitted_on", "calibration.family"}
+FACTS, DEVICE_NAMES = "facts", "device_names"
+_OPEN = frozenset({FACTS, DEVICE_NAMES, "base"})  # what stands there is no figure
+# Of a chip whose energies follow from the rest of it, until that is there.
+_NO_ENERGY = EnergyCosts(
+    tensor_j_per_flop=0.0,
+    vector_j_per_flop=0.0,
+    sram_j_per_byte=0.0,
+    hbm_j_per_byte=0.0,
+    link_j_per_byte=0.0,
+    idle_w=0.0,
+    vector_memory_j_per_byte=1.0,
+)
+
+_OF_FAMILY = {"family", "host_slower"}
 
 Sources = tuple[tuple[str, str], ...]
+SourceByPath = dict[str, str]
+
+
+class FactShape(Shape):
+    """Something known of a chip beyond its figures."""
+
+    what: Sentence
+    value: Sentence
+    source: Sentence
 
 
 def load_chip(reference: str) -> Chip:
@@ -37,14 +76,20 @@ def chip_of(entry: Entry) -> Chip:
         with placed(entry):
             return chips[entry.value]()
     base = chip_of(entry.child("base")) if entry.has("base") else None
-    shape = checked(entry, _chip_shape(has_base=base is not None), written=_with_defaults(entry, base), hint=_BASE_HINT)
-    given = [path for path in _written_paths(entry, Chip) if path not in _NOT_FIGURES]
-    sources = _sources(base.sources if base else (), given, entry.document.source)
-    if base is not None:
-        return _with_engines(built(Chip, shape, entry, base, sources=sources), base.endpoint, entry)
-    more = {} if entry.has("die") else {"die": Die()}
-    chip = built(Chip, shape, entry, None, sources=sources, **more)
-    return _with_engines(_with_implied_die(chip, given), SM_DRIVEN, entry)
+    entry, told = unsourced(entry, _OPEN)
+    entry = _with_technology(entry, told)
+    shape = checked(entry, _chip_shape(), written=_with_defaults(entry, base))
+    if base is None:
+        _check_whole(entry, shape)
+    given = dict(_given(entry, told))
+    more: dict[str, Any] = {"sources": _sources(base.sources if base else (), given, shape)}
+    if entry.has(FACTS):
+        more[FACTS] = tuple((fact.what, fact.value, fact.source) for fact in shape.facts)
+    if base is None and not entry.has("die"):
+        more["die"] = Die()
+    chip = built(Chip, shape, entry, base, _starts(shape, entry, base), **more)
+    chip = chip if base else _with_implied_die(chip, given)
+    return _with_engines(_with_energy(chip, shape, entry), base.endpoint if base else SM_DRIVEN, entry)
 
 
 def _with_engines(chip: Chip, before: str, entry: Entry) -> Chip:
@@ -56,17 +101,133 @@ def _with_engines(chip: Chip, before: str, entry: Entry) -> Chip:
 
 
 @cache
-def _chip_shape(*, has_base: bool) -> type[Shape]:
-    shape = shape_of(Chip, is_partial=has_base)
-    die_shape = shape_of(Die, is_partial=has_base)
-    return create_model("ChipShape", __base__=shape, base=(Text, ""), die=(die_shape, Field(None, alias="die")))
+def _chip_shape() -> type[Shape]:
+    """One shape for all chips, in which any key may be left out: what is missing is found by `_check_whole`."""
+    calibration = create_model(
+        "CalibrationShape", __base__=shape_of(Calibration, is_partial=True), host_slower=(Number, None)
+    )
+    energy = create_model("EnergyShape", __base__=shape_of(EnergyCosts, is_partial=True), model=(Text, ""))
+    return create_model(
+        "ChipShape",
+        __base__=shape_of(Chip, is_partial=True),
+        base=(Text, ""),
+        calibration=(calibration, Field(None, alias="calibration")),
+        energy=(energy, Field(None, alias="energy")),
+        facts=(Annotated[list[FactShape], Field(max_length=MAX_LIST)], []),
+        device_names=(Annotated[list[Text], Field(max_length=MAX_LIST)], []),
+    )
 
 
-def _with_implied_die(chip: Chip, given: list[str]) -> Chip:
+def _check_whole(entry: Entry, shape: Shape) -> None:
+    """Raises where a chip without a base leaves something out, at the first line that should hold it."""
+    missing = sorted(_missing(entry, Chip, shape), key=lambda one: one.line)
+    if missing:
+        raise missing[0].refused(f"{missing[0].key} is missing{_BASE_HINT}")
+
+
+def _missing(entry: Entry, value_type: type[Any], shape: Any) -> Iterator[Entry]:
+    parts, keys = parts_of(value_type), written_keys(value_type)
+    for field in dataclasses.fields(value_type):
+        key = keys.get(field.name)
+        has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+        if key is None or (field.name == "die" and value_type is Chip):
+            continue
+        if field.name not in shape.model_fields_set:
+            if not has_default:
+                yield entry.child(key)
+        elif field.name in parts and not _is_derived(getattr(shape, field.name)):
+            yield from _missing(entry.child(key), parts[field.name], getattr(shape, field.name))
+
+
+def _is_derived(part: Any) -> bool:
+    """Whether the rest of a chip says what is not written of this part: it names a family or an energy model."""
+    return bool(getattr(part, "family", "") or getattr(part, "model", ""))
+
+
+def parts_of(value_type: Any) -> dict[str, type[Any]]:
+    """The fields of a dataclass that are dataclasses themselves, be it that they may be left out."""
+    return _parts_of(value_type)
+
+
+@cache
+def _parts_of(value_type: Any) -> dict[str, type[Any]]:
+    options = {name: typing.get_args(hint) or (hint,) for name, hint in hints_of(value_type).items()}
+    return {name: one for name, some in options.items() for one in some if dataclasses.is_dataclass(one)}  # type: ignore[misc]
+
+
+def _starts(shape: Any, entry: Entry, base: Chip | None) -> dict[str, Any]:
+    """What parts of a chip begin as where that is not the base's: the calibration of its family at its own clock."""
+    starts: dict[str, Any] = {}
+    said = shape.calibration
+    if said is not None and said.family:
+        clock_hz = shape.clock_hz if "clock_hz" in shape.model_fields_set or base is None else base.clock_hz
+        with placed(entry.child("calibration").child("family")):
+            family = families[said.family]
+        starts["calibration"] = family.calibration(clock_hz, 1.0 if said.host_slower is None else said.host_slower)
+    elif said is not None and said.host_slower is not None:
+        message = "host_slower is of a family's calibration; say family beside it, or give the times of the host"
+        raise entry.child("calibration").child("host_slower").refused(message)
+    if shape.energy is not None and shape.energy.model:
+        with placed(entry.child("energy").child("model")):
+            energy_models[shape.energy.model]
+        starts["energy"] = _NO_ENERGY
+    return starts
+
+
+def _with_energy(chip: Chip, shape: Any, entry: Entry) -> Chip:
+    """`chip` with the energies of the model that it names, but for those that are given."""
+    said, place = shape.energy, entry.child("energy")
+    if said is None or not said.model:
+        return chip
+    idle_w = said.idle_w if "idle_w" in said.model_fields_set else idle_estimate_w(chip.tdp_w)
+    with placed(entry):
+        energy = energy_models[said.model].energy(chip, idle_w)
+        return dataclasses.replace(chip, energy=built(EnergyCosts, said, place, energy))
+
+
+def _with_implied_die(chip: Chip, given: SourceByPath) -> Chip:
     """`chip` with what was not said of its die taken from the rest of it."""
     names = [path.removeprefix("die.") for path in given if path.startswith("die.")]
-    die = dataclasses.replace(implied_die(chip), **{name: getattr(chip.die, name) for name in names})
-    return dataclasses.replace(chip, die=die, sources=(("die", IMPLIED_SOURCE), *chip.sources))
+    is_whole = set(names) >= IMPLIED
+    if is_whole and "die" in given:
+        return chip
+    die = (
+        chip.die
+        if is_whole
+        else dataclasses.replace(implied_die(chip), **{name: getattr(chip.die, name) for name in names})
+    )
+    # the source of a die speaks for what is given of it, and not for what is implied
+    own = [(path, given.get(path) or given.get("die", "")) for path in given if path.startswith("die.")]
+    others = [one for one in chip.sources if one[0].partition(".")[0] != "die"]
+    return dataclasses.replace(chip, die=die, sources=(("die", IMPLIED_SOURCE), *others, *own))
+
+
+def _with_technology(entry: Entry, told: Found) -> Entry:
+    """`hbm.technology` under the name that the die has for it; its word in any case of letters."""
+    memory, die = entry.child("hbm"), entry.child("die")
+    if not memory.has("technology"):
+        return entry
+    place = memory.child("technology")
+    known = {word.lower(): word for word in MEMORY_TECHNOLOGIES}
+    word = known.get(str(place.value).lower(), "")
+    if not word:
+        hint = did_you_mean(str(place.value)[:100], MEMORY_TECHNOLOGIES)
+        message = f"technology must be one of {', '.join(MEMORY_TECHNOLOGIES)}; got {described(place.value)}"
+        raise place.refused(f"{message}{hint}")
+    if die.has("hbm_generation"):
+        raise place.refused("hbm.technology and die.hbm_generation say the same; remove one")
+    if die.value is not None and not isinstance(die.value, dict):
+        return entry  # refused as what it is
+    if "hbm.technology" in told:
+        told["die.hbm_generation"] = told.pop("hbm.technology")
+    rest = {key: node for key, node in memory.value.items() if key != "technology"}
+    silicon = {**(die.value or {}), "hbm_generation": Node(word, place.line)}
+    whole = {
+        **entry.value,
+        "hbm": dataclasses.replace(memory.node, value=rest),
+        "die": dataclasses.replace(die.node, value=silicon),
+    }
+    return dataclasses.replace(entry, node=dataclasses.replace(entry.node, value=whole))
 
 
 def _with_defaults(entry: Entry, base: Chip | None) -> dict[str, Any]:
@@ -75,26 +236,59 @@ def _with_defaults(entry: Entry, base: Chip | None) -> dict[str, Any]:
     if base is not None:
         written.setdefault("name", f"{base.name}-changed")
     calibration = written.get("calibration")
-    if isinstance(calibration, dict):
-        rest = f"; the rest as {base.name}" if base is not None else ""
-        calibration.setdefault("fitted_on", entry.document.source + rest)
+    if isinstance(calibration, dict) and (calibration or base is None):
+        family = calibration.get("family")
+        if not family:
+            rest = f"; the rest as {base.name}" if base is not None else ""
+            calibration.setdefault("fitted_on", entry.document.source + rest)
+        elif calibration.keys() - _OF_FAMILY:
+            calibration.setdefault("fitted_on", f"{entry.document.source}; the rest as the family {family}")
     return written
 
 
-def _written_paths(entry: Entry, value_type: type[Any], prefix: str = "") -> Iterator[str]:
-    """Field paths of the figures that were written, such as `hbm.capacity_bytes`."""
-    hints = typing.get_type_hints(value_type)
-    for name, key in written_keys(value_type).items():
-        if not entry.has(key):
-            continue
-        if dataclasses.is_dataclass(hints[name]):
-            yield from _written_paths(entry.child(key), hints[name], f"{prefix}{name}.")
-        elif isinstance(entry.child(key).value, dict):  # rates, each a figure of its own
-            yield from (f"{prefix}{name}.{dtype}" for dtype in entry.child(key).value)
-        else:
-            yield prefix + name
+def _given(entry: Entry, told: Found) -> SourceByPath:
+    """Field paths of the figures that were written, such as `hbm.capacity_bytes`, and of parts that have a source.
+
+    Each with its source, which is empty for a figure that the source of its part speaks for.
+    """
+    found: SourceByPath = {}
+
+    def look(part: Entry, value_type: type[Any], keys: str, fields: str, default: str) -> None:
+        for name, key in written_keys(value_type).items():
+            if not part.has(key):
+                continue
+            inner, path, key_path = part.child(key), f"{fields}{name}", f"{keys}{key}"
+            is_part, is_table = name in parts_of(value_type), isinstance(inner.value, dict)
+            if (is_part or is_table) and key_path in told:
+                found[path] = told[key_path]
+            below = "" if key_path in told else default
+            if is_part:
+                look(inner, parts_of(value_type)[name], f"{key_path}.", f"{path}.", below)
+            elif is_table:  # rates, each a figure of its own
+                found.update((f"{path}.{dtype}", told.get(f"{key_path}.{dtype}", below)) for dtype in inner.value)
+            elif path not in _NOT_FIGURES:
+                found[path] = told.get(key_path, default)
+
+    look(entry, Chip, "", "", told.get("", entry.document.source))
+    return found
 
 
-def _sources(base: Sources, given: list[str], source: str) -> Sources:
-    """The base's sources, but for the figures that were given; a figure's own source says more than its part's."""
-    return (*((path, text) for path, text in base if path not in given), *((path, source) for path in given))
+def _sources(base: Sources, given: SourceByPath, shape: Any) -> Sources:
+    """The base's sources, but for what is given; a figure's own source says more than its part's."""
+    given = _derived_sources(shape) | given
+    anew = tuple(f"{part}." for part in _derived_sources(shape))
+    kept = [(path, given.get(path, text)) for path, text in base if not path.startswith(anew) or path in given]
+    known = {path for path, _ in base}
+    whole = (*kept, *((path, text) for path, text in given.items() if path not in known))
+    return tuple((path, text) for path, text in whole if text)
+
+
+def _derived_sources(shape: Any) -> SourceByPath:
+    """Of parts that follow from the chip: what their family or model says of itself, unless the file says more."""
+    found: SourceByPath = {}
+    if shape.calibration is not None and shape.calibration.family in families:
+        found["calibration"] = families[shape.calibration.family].source
+    if shape.energy is not None and shape.energy.model in energy_models:
+        is_idle_given = "idle_w" in shape.energy.model_fields_set
+        found["energy"] = energy_models[shape.energy.model].source + ("" if is_idle_given else f"; idle {IDLE_SOURCE}")
+    return found

@@ -71,6 +71,8 @@ def model_entries(model: Model) -> Words | str:
 def chip_entries(chip: Chip) -> Words:
     """Every figure of a chip; what engines of its endpoint draw is added by whoever reads it."""
     words = entries_of(with_endpoint(chip, SM_DRIVEN)) | {"endpoint": chip.endpoint, "name": _text(chip.name)}
+    if chip.calibration.family:  # what is nothing here may be something in its family
+        words["calibration"] = entries_of(chip.calibration, is_whole=True)
     words["calibration"]["fitted_on"] = _text(chip.calibration.fitted_on)
     return words
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import create_model
+from pydantic import Field, create_model
 
 from dovetail.errors import InvalidInput
-from dovetail.files.entry import Entry, followed, placed, spoken
-from dovetail.files.schema import Shape, Text, Whole, built, checked, shape_of
+from dovetail.files.entry import Entry, followed, opened, placed, spoken
+from dovetail.files.schema import MAX_LIST, Sentence, Shape, Text, Whole, built, checked, shape_of
 from dovetail.files.text import one_line
 from dovetail.workload.layers import Sample
 from dovetail.workload.model import Model
@@ -20,6 +20,7 @@ from dovetail.workload.transformer import Transformer
 
 HUGGING_FACE_KEYS = {"model_type", "architectures", "transformers_version"}
 FORMAT_KEY = "format"  # of a model file that `dovetail capture` wrote
+MOST_PARAMETERS = 1e15  # style: a bound
 _BASE_HINT = "; give it, or name a base to take it from"
 
 
@@ -41,6 +42,11 @@ def model_of(entry: Entry, seq: int = 0) -> Model:
     return _buildable(_written_out(entry, seq), entry)
 
 
+def model_of_file(file: Path) -> Model:
+    """The model of a file of the catalogue, whose graph the tests have built."""
+    return _written_out(opened(file), 0)
+
+
 def _captured(entry: Entry) -> Model:
     from dovetail.files.captured import captured_model, captured_of
 
@@ -59,7 +65,17 @@ def _hugging_face(entry: Entry) -> Model:
 
 @cache
 def _model_shape(*, has_base: bool) -> type[Shape]:
-    more = {"base": (Text, ""), "seq": (Whole, 0), "batch": (Whole, 0), "source": (Text, "")}
+    more = {
+        "base": (Text, ""),
+        "seq": (Whole, 0),
+        "batch": (Whole, 0),
+        "source": (Sentence, ""),
+        "family": (Text, ""),
+        "sample": (Text, ""),
+        "published_parameters": (Annotated[int | float, Field(ge=0, le=MOST_PARAMETERS)], 0.0),
+        "is_exact": (bool, False),
+        "notes": (Annotated[list[Sentence], Field(max_length=MAX_LIST)], []),
+    }
     return create_model("ModelShape", __base__=shape_of(Transformer, is_partial=has_base), **more)  # type: ignore[call-overload,no-any-return]
 
 
@@ -73,14 +89,17 @@ def _written_out(entry: Entry, seq: int) -> Model:
     seq = shape.seq or (base.seq if base else seq)
     if seq < 1:
         raise entry.child("seq").refused("seq is missing; say how many positions a sample has, here or in the workload")
+    if shape.is_exact and not shape.published_parameters:
+        raise entry.child("is_exact").refused("is_exact is of published_parameters; give them too, or leave it out")
     model = Model(
         architecture=built(Transformer, shape, entry, architecture),
-        family=base.family if base else "transformer",
+        family=shape.family or (base.family if base else "transformer"),
         seq=seq,
-        sample="tokens",
-        published_parameters=0.0,  # nobody published it
-        is_exact=False,
+        sample=shape.sample or (base.sample if base else "tokens"),
+        published_parameters=shape.published_parameters,  # 0 where nobody published it
+        is_exact=shape.is_exact,
         source=shape.source or entry.document.source,
+        notes=tuple(shape.notes),
     )
     batch = shape.batch or (base.batch if base else 0)
     return replace(model, batch=batch) if batch else model

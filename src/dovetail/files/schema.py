@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 MAX_WHOLE = 10**9  # style: a bound on every count, so that products of two stay far inside 64 bits
 LEAST_NUMBER, MOST_NUMBER = 1e-30, 1e30  # style: bounds, so that products and quotients of some stay finite
 MAX_TEXT_CHARACTERS = 200
+MAX_SENTENCE_CHARACTERS = 1000  # of a source
 MAX_LIST = 10_000
 # Units a field's name may end in, and what is left of the name as a key.
 _UNIT = re.compile(r"(\w+?)_(bytes_per_s|flop_per_s|bytes|flop|hz|s|j|w|mm2|m)(_per_(?:flop|byte))?")
@@ -118,7 +119,7 @@ T = TypeVar("T", bound="DataclassInstance")
 class Shape(BaseModel):
     """A mapping with known keys; `old_keys` are those that were renamed, old to new, and are read all the same."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True, defer_build=True)
     old_keys: ClassVar[Mapping[str, str]] = {}
 
     @model_validator(mode="before")
@@ -199,6 +200,11 @@ Text = Annotated[
     BeforeValidator(lambda v: _printable(v) if isinstance(v, str) else v),
     Field(min_length=1, max_length=MAX_TEXT_CHARACTERS),
 ]
+Sentence = Annotated[
+    str,
+    BeforeValidator(lambda v: _printable(v) if isinstance(v, str) else v),
+    Field(min_length=1, max_length=MAX_SENTENCE_CHARACTERS),
+]
 Words = Annotated[list[Text], BeforeValidator(_listed), Field(min_length=1, max_length=MAX_LIST)]
 Wholes = Annotated[list[Whole], Field(max_length=MAX_LIST)]
 Triple = Annotated[list[Whole], Field(min_length=3, max_length=3)]
@@ -224,6 +230,17 @@ _SHAPES: dict[Any, Any] = {
 
 def written_keys(value_type: type[DataclassInstance]) -> dict[str, str]:
     """Field name to key, for the fields people write: `capacity_bytes` is written `capacity`."""
+    return dict(_written_keys(value_type))
+
+
+@cache
+def hints_of(value_type: Any) -> dict[str, Any]:
+    """Field name to type of a dataclass; evaluated once."""
+    return typing.get_type_hints(value_type)
+
+
+@cache
+def _written_keys(value_type: Any) -> dict[str, str]:
     keys = {}
     for field in dataclasses.fields(value_type):
         if field.name not in _NOT_WRITTEN:
@@ -242,7 +259,7 @@ def unit_of(field_name: str) -> str:
 @cache
 def shape_of(value_type: type[DataclassInstance], *, is_partial: bool = False) -> type[Shape]:
     """The shape people write a `value_type` in. Partial: every key may be left out, as when there is a base."""
-    hints = typing.get_type_hints(value_type)
+    hints = hints_of(value_type)
     keys = written_keys(value_type)
     members: dict[str, Any] = {}
     for field in dataclasses.fields(value_type):
@@ -292,15 +309,25 @@ def checked(
         raise min(told, key=lambda one: one[:2])[2] from None
 
 
-def values_of(value_type: type[DataclassInstance], shape: Any, entry: Entry, base: object = None) -> dict[str, Any]:
-    """The fields that were written, as the values they become; parts not written come from `base`'s parts."""
-    hints, keys = typing.get_type_hints(value_type), written_keys(value_type)
+def values_of(
+    value_type: type[DataclassInstance],
+    shape: Any,
+    entry: Entry,
+    base: object = None,
+    starts: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The fields that were written, as the values they become; parts not written come from `base`'s parts.
+
+    `starts` are parts that begin as another value than the base's.
+    """
+    starts = starts or {}
+    hints, keys = hints_of(value_type), written_keys(value_type)
     values: dict[str, Any] = {}
     for name in [name for name in keys if name in shape.model_fields_set]:
         value = getattr(shape, name)
         if isinstance(value, Shape):
             [part] = [t for t in (typing.get_args(hints[name]) or (hints[name],)) if t is not types.NoneType]
-            value = built(part, value, entry.child(keys[name]), getattr(base, name, None))
+            value = built(part, value, entry.child(keys[name]), starts.get(name, getattr(base, name, None)))
         elif isinstance(value, dict):  # rates: those not written keep what the base says
             value = tuple((dict(getattr(base, name, ())) | value).items())
         values[name] = _tupled(value)
@@ -312,9 +339,16 @@ def _tupled(value: Any) -> Any:
     return tuple(_tupled(item) for item in value) if isinstance(value, list) else value
 
 
-def built(value_type: type[T], shape: Any, entry: Entry, base: T | None = None, **more: Any) -> T:
+def built(
+    value_type: type[T],
+    shape: Any,
+    entry: Entry,
+    base: T | None = None,
+    starts: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> T:
     """A `shape` as the value it describes, or `base` with what was written changed; `more` are fields of ours."""
-    values = values_of(value_type, shape, entry, base) | more
+    values = values_of(value_type, shape, entry, base, starts) | more
     keys = written_keys(value_type)
     with placed(entry, keys), _in_written_keys(keys):
         return value_type(**values) if base is None else dataclasses.replace(base, **values)

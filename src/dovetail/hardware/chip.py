@@ -161,6 +161,7 @@ class Calibration:
     host_backward_s: float = 0.0  # host: a backward pass entered
     host_rerun_s: float = 0.0  # host: each eager block that is recomputed: its random state, and autograd entered anew
     fitted_on: str
+    family: str = ""  # of `families`: whose error on chips that it was not fitted on is this one's; empty for none
 
     def __post_init__(self) -> None:
         for field in fields(self):

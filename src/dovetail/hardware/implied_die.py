@@ -10,6 +10,17 @@ from dovetail.hardware.die import Die
 from dovetail.units import BITS_PER_BYTE, GIGA, KIBI, NANO
 
 IMPLIED_SOURCE = "estimate: implied by the other figures of the chip, as docs/reference/spec-file.md says"
+# Figures of a die that are implied; all others are those of any die unless given.
+IMPLIED = {
+    "node_m",
+    "register_bytes",
+    "num_schedulers",
+    "has_dot_products",
+    "buffered_units",
+    "num_hbm_stacks",
+    "hbm_generation",
+    "num_link_lanes",
+}
 STACK_BYTES_PER_S = 600 * GIGA  # one HBM stack, between HBM2e's 460 GB/s and HBM3's 820 GB/s
 LANE_BYTES_PER_S = 100 * GIGA / BITS_PER_BYTE  # one SerDes lane of 2020 to 2024
 MANY_CORES = 16  # from as many cores on, each with its own tensor and vector unit, a chip is taken for a GPU

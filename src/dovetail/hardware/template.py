@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from dovetail.errors import InvalidInput, NotModelled
-from dovetail.hardware.chip import STATIONARY, Chip, VectorUnits
+from dovetail.hardware.chip import STATIONARY, Chip, TensorUnits, Tiling, VectorUnits
 from dovetail.hardware.memory import Memory
 from dovetail.units import KIBI, Amount
 
@@ -33,6 +33,29 @@ class Design:
 
     def __str__(self) -> str:
         return f"{self.num_tensor} x ({self.num_rows}x{self.num_cols}) + {self.num_vector} x {self.num_lanes}"
+
+
+def template_tiling(num_rows: int, num_cols: int) -> Tiling:
+    """An array that holds weights or inputs, double-buffered, while rows stream past in groups of 8."""
+    return Tiling(tiles=((num_rows, num_cols),), stationary=("weight", "input"), num_steps=8)
+
+
+def template_tensor(
+    num_units: int, num_rows: int, num_cols: int, clock_hz: float, dtypes: tuple[str, ...]
+) -> TensorUnits:
+    """Arrays that do one multiply-accumulate per element and clock, equally fast in each of `dtypes`."""
+    peak_flop_per_s = 2 * num_units * num_rows * num_cols * clock_hz
+    return TensorUnits(
+        num_units=num_units,
+        num_rows=num_rows,
+        num_cols=num_cols,
+        tiling=template_tiling(num_rows, num_cols),
+        rates=tuple((dtype, peak_flop_per_s) for dtype in dtypes),
+    )
+
+
+def template_vector(num_units: int, num_lanes: int, clock_hz: float) -> VectorUnits:
+    return VectorUnits(num_units=num_units, num_lanes=num_lanes, peak_flop_per_s=2 * num_units * num_lanes * clock_hz)
 
 
 def template_chip(base: Chip, design: Design) -> Chip:

@@ -22,7 +22,18 @@ from dovetail.workload.model import Model
 from dovetail.workload.recorded.captured import Captured
 from dovetail.workload.workload import Workload
 
-_NOT_FIGURES = {"name", "vendor", "process", "sources", "facts", "measured", "calibration.fitted_on"}
+_NOT_FIGURES = {
+    "name",
+    "vendor",
+    "process",
+    "sources",
+    "facts",
+    "measured",
+    "calibration.fitted_on",
+    "calibration.family",
+}
+
+_PEAKS = "tensor.peak_flop_per_s."  # what a record calls the rates of a chip's tensor units
 
 
 def model_brief(model: Model) -> Record:
@@ -97,7 +108,7 @@ def chip_record(chip: Chip) -> Record:
     assumed = {"endpoint": f"assumed: {chip.endpoint_kind.summary}", **dict(ASSUMED_SOURCES)}
     sources = {**assumed, **dict(chip.sources)}
     figures = [
-        {"figure": path, "value": plain(value), "source": source_of(path, sources)}
+        {"figure": path, "value": plain(value), "source": source_of(path.replace(_PEAKS, "tensor.rates."), sources)}
         for path, value in chip_figures(chip)
     ]
     return {
@@ -122,7 +133,7 @@ def chip_figures(value: Any, path: str = "") -> list[tuple[str, Any]]:
         if here in _NOT_FIGURES or part is None:
             continue
         if here == "tensor.rates":
-            found += [(f"tensor.peak_flop_per_s.{dtype}", rate) for dtype, rate in part]
+            found += [(f"{_PEAKS}{dtype}", rate) for dtype, rate in part]
         else:
             found += chip_figures(part, f"{here}.") if is_dataclass(part) else [(here, part)]
     return found

@@ -12,7 +12,7 @@ from dovetail.report.figures import Figure, FigureList, Figures, FigureTable, Te
 from dovetail.report.labels import gain, number, percent
 from dovetail.report.table import Table
 from dovetail.search.codesign.system_labels import value_label
-from dovetail.search.codesign.waterfall import ERROR_CORRELATION, FAMILY_ERROR_FRAC, Change, Waterfall
+from dovetail.search.codesign.waterfall import ERROR_CORRELATION, Change, Waterfall
 
 _UNITS = {
     "num_tensor": "arrays",
@@ -52,7 +52,7 @@ def waterfall_figures(found: Waterfall, base: Chip) -> Figures:
                     Figure("waterfall.gain_frac", found.gain_frac, gain(found.gain_frac)),
                     Figure("waterfall.chance_frac", found.chance_frac, percent(found.chance_frac)),
                     base.name,
-                    Figure("waterfall.family_error_frac", FAMILY_ERROR_FRAC, percent(FAMILY_ERROR_FRAC, 0)),
+                    Figure("waterfall.family_error_frac", found.family_error_frac, percent(found.family_error_frac, 0)),
                 ),
             ),
         ),

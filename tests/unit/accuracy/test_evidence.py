@@ -11,6 +11,7 @@ from dovetail.accuracy.coverage import coverage_one_out, coverage_publisher_out,
 from dovetail.accuracy.evidence import (
     MIN_ROWS,
     Class,
+    class_of,
     class_of_row,
     evidence,
     half_width,
@@ -88,6 +89,16 @@ def test_publishers_count_by_their_weight():
     assert num_publishers(by_one(rows(9))) == 1
     assert num_publishers(rows(9)) == pytest.approx(3)
     assert 1 < num_publishers([*by_one(rows(100)), *rows(3)]) < 2
+
+
+def test_a_chip_of_another_name_has_the_evidence_of_its_family():
+    everything = [*rows(40), *rows(16, chip="tpu-v5p", log_ratio=0.3)]
+    hypothetical = replace(JOB, chip="sketch")
+    assert {row.chip for row in evidence(hypothetical, everything).rows} == {"h100-sxm"}
+    assert {row.chip for row in evidence(replace(hypothetical, chip_family="tpu"), everything).rows} == {"tpu-v5p"}
+    workload, cluster, plan = job("tpu-v5p-pod", 64, "llama2-7b")
+    renamed = replace(cluster, chip=replace(cluster.chip, name="sketch"))
+    assert class_of(workload, renamed, plan).generation == class_of(workload, cluster, plan).generation == "TPU"
 
 
 def test_mixtures_and_dense_models_are_kept_apart():

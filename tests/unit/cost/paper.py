@@ -40,7 +40,7 @@ def paper(
     core_buffer_bytes: float = ENDLESS,
     energy: EnergyCosts = NO_ENERGY,
     tdp_w: float = ENDLESS,
-    **calibration: float,
+    **calibration: Any,
 ) -> Chip:
     """Four units of 8x8 tiles, fed in groups of four steps; memory and lanes never in the way, nothing waits."""
     return replace(
@@ -60,7 +60,7 @@ def paper(
         hbm=Memory(capacity_bytes=ENDLESS, bandwidth_bytes_per_s=hbm_bytes_per_s),
         tdp_w=tdp_w,
         energy=energy,
-        calibration=Calibration(**calibration, fitted_on="nothing"),
+        calibration=replace(Calibration(fitted_on="nothing"), **calibration),
     )
 
 

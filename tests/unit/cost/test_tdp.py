@@ -100,7 +100,7 @@ def test_a_chip_with_vector_memory_pays_for_its_bandwidth() -> None:
 
 
 def test_catalogue_and_rating_have_the_same_energy_by_level() -> None:
-    for name in ("tpu-v2", "tpu-v4", "tpu-v4i", "tpu-v5e", "tpu-v6e", "tpuv4-like", "tpuv2-like"):
+    for name in ("tpu-v2", "tpu-v4", "tpu-v4i", "tpu-v5e", "tpu-v6e", "tpu-v7", "tpuv4-like", "tpuv2-like"):
         chip = chips[name]()
         macs = chip.tensor.num_rows * chip.tensor.num_cols
         energies = part_energies(inventory(chip), macs, link_j_per_byte=chip.energy.link_j_per_byte)

@@ -70,6 +70,8 @@ def test_two_chips_on_a_line_have_one_link() -> None:
         ("tpu-v4-pod", 3072, [12, 16, 16]),  # half of PaLM (Chowdhery et al. 2022 used two such slices)
         ("tpu-v5p-pod", 6144, [16, 16, 24]),  # the largest job, Cloud TPU v5p documentation
         ("tpu-v5p-pod", 8960, [16, 20, 28]),
+        ("tpu-v7-pod", 64, [4, 4, 4]),
+        ("tpu-v7-pod", 9216, [16, 16, 36]),
         ("tpu-v5e-pod", 128, [8, 16]),
         ("tpu-v3-pod", 512, [16, 32]),
         ("trn2-ultraserver", 128, [4, 4, 4, 2]),

@@ -7,9 +7,9 @@ from dataclasses import replace
 from dovetail.accuracy.runs.row import Row
 from dovetail.errors import NotModelled
 from dovetail.workload.experts import Experts
+from dovetail.workload.gpt2 import gpt2_like
 from dovetail.workload.latent import LatentAttention
 from dovetail.workload.models import models
-from dovetail.workload.models.gpt2 import gpt2_like
 from dovetail.workload.transformer import Transformer
 
 GPT2_VOCAB = 50_257  # the tokenizer of GPT-2, which Megatron's recipes use where nothing else is said

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from dovetail.api.timed.operation import Operation, Run, warm
 from dovetail.hardware.catalog import chips
-from dovetail.hardware.catalog._templates import template_tensor, template_vector
 from dovetail.hardware.chip import Chip
+from dovetail.hardware.template import template_tensor, template_vector
 from dovetail.opsched.batch import scheduled
 from dovetail.opsched.work import Work, chip_batch, work_of
 from dovetail.papers.phaze_cases import CASES, TERMS

@@ -1,4 +1,4 @@
-"""Real and template accelerators, one file each, every figure with its source."""
+"""Real and template accelerators, one YAML file each in the format of a user's chip, every figure with its source."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ def _check(name: str, build: Callable[[], Chip]) -> None:
     named("chip", name, made("chip", Chip, name, build).name)
 
 
-chips: Registry[Callable[[], Chip]] = Registry("chip", __name__, check=_check)
+chips: Registry[Callable[[], Chip]] = Registry("chip", __name__, check=_check, filed_by="dovetail.files.catalogue")
 
 
 def device_names(*names: str) -> Callable[[_Build], _Build]:
-    """Says what drivers call the chip that the decorated function returns.
+    """Says what drivers call the chip that the decorated function of a plugin returns.
 
     These are the names that nvidia-smi and rocm-smi print and `torch.cuda.get_device_name` returns, as they stand in
-    traces of profilers. They are no figures, so they are beside the `Chip` and no answer follows from them.
+    traces of profilers. They are no figures, so they are beside the `Chip` and no answer follows from them. A file of
+    the catalogue has them under the key `device_names`.
     """
 
     def said(build: _Build) -> _Build:
@@ -32,11 +33,11 @@ def device_names(*names: str) -> Callable[[_Build], _Build]:
     return said
 
 
-def has_device_names(build: Callable[[], Chip]) -> bool:
-    """Whether anything is said of what drivers call the chip, be it that there is no name."""
-    return "device_names" in vars(build)
+def device_names_of(build: Callable[[], Chip]) -> tuple[str, ...] | None:
+    """What drivers call the chip; none where nothing is said, empty where they show no such device."""
+    return getattr(build, "device_names", None)
 
 
 def chip_of_device(device: str) -> str:
     """The catalogue's name of a chip that a driver calls `device`; empty where it is not known."""
-    return next((name for name, build in chips.items() if device in vars(build).get("device_names", ())), "")
+    return next((name for name, build in chips.items() if device in (device_names_of(build) or ())), "")

@@ -39,3 +39,15 @@ V6E_HOST = NodeHost(
         "estimate: two sockets with eight channels of DDR5-4800 each; Google does not publish it",
     ),
 )
+V7_HOST = NodeHost(
+    num_devices=4,
+    num_on_port=1,
+    port_bytes_per_s=PCIE_V6E_BYTES_PER_S,
+    memory_bytes=960 * GIGA,
+    memory_bytes_per_s=DDR5_BYTES_PER_S,
+    sources=(
+        f"estimate: as v6e, {SCALING_BOOK_PCIE}: 32 GB/s of PCIe per chip",
+        "Cloud TPU documentation, recalled: 960 GB of tpu7x-standard-4t, four chips",
+        "estimate: two sockets with eight channels of DDR5-4800 each; Google does not publish it",
+    ),
+)

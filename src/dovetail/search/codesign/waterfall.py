@@ -12,7 +12,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dovetail.hardware.catalog._google import TPU_LEFT_OUT_SPREAD
+from dovetail.hardware.families import left_out_of
 from dovetail.parallel.plan import Plan
 from dovetail.search.codesign.answers import SystemAnswer
 from dovetail.search.codesign.question import JointQuestion
@@ -30,8 +30,6 @@ PARTS = {
     "network": ("endpoint", "link_gb_per_s"),
 }
 LAST = "devices and plans"
-# Of a step of a chip that its family's constants were not fitted on: relative, a standard deviation.
-FAMILY_ERROR_FRAC = TPU_LEFT_OUT_SPREAD
 # Between the errors of two chips of one family: what is left out or mistaken for one mostly is for the other. A stated
 # constant, no measurement.
 ERROR_CORRELATION = 0.5
@@ -55,10 +53,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waterfall:
-    """The changes in order, which add up to the gain; `chance_frac` is that the best beats the base at all."""
+    """The changes in order, which add up to the gain; `chance_frac` is that the best beats the base at all.
+
+    `family_error_frac` is what the family of the base is off on chips that it was not fitted on, a standard deviation.
+    """
 
     changes: tuple[Change, ...]
     chance_frac: float
+    family_error_frac: float
 
     @property
     def gain_frac(self) -> float:
@@ -92,12 +94,12 @@ def waterfall(question: JointQuestion, base: SystemAnswer, best: SystemAnswer) -
             )
         )
         gain_frac = reached_frac
-    return Waterfall(changes=tuple(changes), chance_frac=chance_frac(gain_frac))
+    error_frac = left_out_of(question.base.calibration).spread_frac
+    chance = chance_frac(gain_frac, error_frac)
+    return Waterfall(changes=tuple(changes), chance_frac=chance, family_error_frac=error_frac)
 
 
-def chance_frac(
-    gain_frac: float, error_frac: float = FAMILY_ERROR_FRAC, correlation: float = ERROR_CORRELATION
-) -> float:
+def chance_frac(gain_frac: float, error_frac: float, correlation: float = ERROR_CORRELATION) -> float:
     """That a gain is above 0 where both figures are off by log-normal errors that are partly the same."""
     spread = error_frac * math.sqrt(2 * (1 - correlation))
     return NormalDist().cdf(math.log1p(gain_frac) / spread)

@@ -1,4 +1,8 @@
-"""The model catalogue: one file per family, each model with its published configuration and parameter count."""
+"""The model catalogue: each model with its published configuration and parameter count.
+
+A transformer is a YAML file in the format of a user's model. What is no transformer is built by code, one module per
+family.
+"""
 
 from __future__ import annotations
 
@@ -12,4 +16,4 @@ def _check(name: str, build: Callable[[], Model]) -> None:
     named("model", name, made("model", Model, name, build).name)
 
 
-models: Registry[Callable[[], Model]] = Registry("model", __name__, check=_check)
+models: Registry[Callable[[], Model]] = Registry("model", __name__, check=_check, filed_by="dovetail.files.catalogue")

@@ -13,7 +13,7 @@ from dovetail.cost.mapping.vector_work import (
     least_visit_tiles,
     operand_visits,
 )
-from dovetail.hardware.catalog._google import COMPILER_LOSS, COMPILER_LOSS_UNALIGNED
+from dovetail.hardware.families.tpu import COMPILER_LOSS, COMPILER_LOSS_UNALIGNED
 from dovetail.units import GIGA, KIBI, MEBI, MICRO
 
 CLOCK_HZ = 1.05 * GIGA

@@ -9,6 +9,7 @@ from functools import cache
 import pytest
 
 from dovetail.hardware.catalog import chips
+from dovetail.hardware.families import families
 from dovetail.report.figures import record_of, tables_of
 from dovetail.report.table import text_of
 from dovetail.report.waterfall import waterfall_chart, waterfall_figures
@@ -70,7 +71,16 @@ def test_from_the_base_to_itself_there_is_nothing_to_gain():
 def test_a_gain_of_as_much_as_the_error_of_the_family_is_one_standard_deviation():
     assert chance_frac(math.expm1(0.12), 0.12, 0.5) == pytest.approx(0.8413, abs=1e-4)
     assert chance_frac(math.expm1(0.12), 0.12, 0.875) == pytest.approx(0.9772, abs=1e-4)  # half the spread
-    assert chance_frac(-0.1) < 0.5 < chance_frac(0.1) < chance_frac(0.2) < 1
+    assert chance_frac(-0.1, 0.1) < 0.5 < chance_frac(0.1, 0.1) < chance_frac(0.2, 0.1) < 1
+
+
+def test_the_chance_rests_on_the_error_of_the_bases_family():
+    asked, base, best = searched()
+    found = waterfall(asked, base, best)
+    assert found.family_error_frac == families["tpu"].left_out.spread_frac
+    assert found.chance_frac == chance_frac(found.gain_frac, found.family_error_frac)
+    as_gpu = replace(asked.base, calibration=replace(asked.base.calibration, family="gpu"))
+    assert waterfall(replace(asked, base=as_gpu), base, best).family_error_frac == families["gpu"].left_out.spread_frac
 
 
 def test_it_is_told_in_text_for_programs_and_as_a_chart():
