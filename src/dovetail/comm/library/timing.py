@@ -8,6 +8,7 @@ best number of chunks.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,15 @@ MIN_NVLS_RANKS = 8  # measured: NVLS shows at 8 ranks, and rings at 4, on GB200 
 LL128_TUNER_FRAC = 0.92  # of the ring's bandwidth, 120 of 128 bytes and some: tuning.cc
 NVLS_TUNER_RATIO = 1.875  # of the ring's bandwidth that the tuner counts NVLS with at 8 ranks
 HIDDEN_POWER = 3.0  # of the norm that stands for the longer of hops and transfer; 1 adds, more comes near the maximum
+
+
+def operation_of(name: str) -> str:
+    """The collective that a name means, however it is written: `all_gather`, `AllGather`, `alltoall_perf`."""
+    plain = re.sub(r"[^a-z]", "", name.lower()).removesuffix("perf")
+    for operation in OPERATIONS:
+        if plain == operation.replace("-", ""):
+            return operation
+    raise NotModelled(f"collective {name[:40]!r} is not modelled; known are {', '.join(OPERATIONS)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
