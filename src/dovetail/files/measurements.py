@@ -10,6 +10,7 @@ from pathlib import Path
 import dovetail
 from dovetail.accuracy.measurements import Measurements
 from dovetail.errors import InvalidInput
+from dovetail.files.collective_logs import is_collective_log, log_measurements
 from dovetail.files.text import is_file, one_line, quoted, read_text
 
 SHIPPED = ("h200", "array-sims", "dies", "astra-sim", "published")
@@ -24,10 +25,13 @@ MAX_FILES = 1000
 def load_measurements(file: Path, *, is_whole: bool = True) -> Measurements:
     """The table in a CSV file: lines that begin with '#' and blank lines are left out, cells lose their edges.
 
-    A row with too few or too many cells is an error; where the table need not be whole it is named beside the others.
+    A row with too few or too many cells is an error; where the table need not be whole it is named beside the others,
+    and the file may be a log of collectives.
     """
     shown = one_line(str(file))
     text = read_text(file, "")
+    if not is_whole and is_collective_log(text):
+        return log_measurements(text, file)
     numbered = _Numbered(text)
     columns: tuple[str, ...] = ()
     rows, lines, uneven = [], [], []

@@ -71,7 +71,7 @@ def _readable(known: Format, table: Measurements, given: TableContext) -> tuple[
             return known.prepare(rest, given), unreadable
         except UnreadableRows as error:
             unreadable |= error.reasons
-            if len(unreadable) == len(table):
+            if unreadable.keys() >= {*table.lines}:  # a line of a log has several rows
                 raise table.refused(unreadable[table.lines[0]], 0) from None
 
 

@@ -95,9 +95,12 @@ def predicted_s(rows: Collectives, refused: dict[int, str]) -> tuple[FloatArray,
 
 
 def prepared_collectives(
-    measurements: Measurements, given: TableContext, rows: Collectives, *, has_promise: bool = True
+    measurements: Measurements, given: TableContext, rows: Collectives, *, is_log: bool = False
 ) -> tuple[Prepared, ...]:
-    """Sets by kind of link; raises `UnreadableRows` for rows that are not modelled."""
+    """Sets by kind of link; raises `UnreadableRows` for rows that are not modelled.
+
+    No bar holds for a log of the user's own, and `--chip` may say what it was measured on.
+    """
     refused: dict[int, str] = {}
     seconds, ran = predicted_s(rows, refused)
     if refused:
@@ -116,14 +119,21 @@ def prepared_collectives(
             seconds[links == link],
             tuple(words for words, own in zip(ran, links, strict=True) if own == link),
             given,
-            f"collectives over {link}" if has_promise else "",
+            is_log,
+            "" if is_log else f"collectives over {link}",
         )
         for link in known
     )
 
 
 def _prepared(
-    name: str, rows: Collectives, seconds: FloatArray, ran: tuple[str, ...], given: TableContext, promise: str
+    name: str,
+    rows: Collectives,
+    seconds: FloatArray,
+    ran: tuple[str, ...],
+    given: TableContext,
+    is_log: bool,
+    promise: str,
 ) -> Prepared:
     def predicted(_chip: Chip) -> FloatArray:
         return seconds
@@ -136,7 +146,7 @@ def _prepared(
         whats=tuple(f"{label} ({how})" for label, how in zip(rows.labels(), ran, strict=True)),
         measured=rows.measured_s,
         predicted=predicted,
-        is_of_chip=False,
+        is_of_chip=is_log and given.chip is not None,
         promise=promise,
     )
 
