@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from dovetail.hardware.catalog import chips
+from dovetail.papers.mappers import OURS, PAPERS
 from dovetail.papers.nest import CASES as NEST_CASES
 from dovetail.papers.nest import manual_placement
-from dovetail.papers.mappers import OURS, PAPERS
 from dovetail.papers.phaze import (
     Found,
     Joint,

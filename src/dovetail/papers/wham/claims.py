@@ -128,9 +128,7 @@ def _per_watt(found: Wham, obstacle: str) -> Claim:
                 f"its TPU v2 at its rated {rated_w:.0f} W",
                 lambda study: most(study) * rated_w / own.power_w,
             ),
-            _reading(
-                found, "a real TPU v2", lambda study: max(model.real.per_watt_gain for model in study.models)
-            ),
+            _reading(found, "a real TPU v2", lambda study: max(model.real.per_watt_gain for model in study.models)),
         ),
     )
 

@@ -37,8 +37,7 @@ def _reading_record(reading: Reading) -> Record:
 
 def mapper_records() -> list[Record]:
     return [
-        {"mapper": mapper.name, "stationary": list(mapper.stationary), "fill": mapper.fill}
-        for mapper in (PAPERS, OURS)
+        {"mapper": mapper.name, "stationary": list(mapper.stationary), "fill": mapper.fill} for mapper in (PAPERS, OURS)
     ]
 
 

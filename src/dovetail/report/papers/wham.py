@@ -197,7 +197,9 @@ def _by_mapper(record: Record) -> Table:
         lambda model: float(model["inference"][0]["times_slower"]),
     ]
     pairs = list(zip(record["by_paper_mapper"], record["models"], strict=True))
-    rows = [(ours["model"], *(f"{pick(one):.2f}" for pick in picks for one in (theirs, ours))) for theirs, ours in pairs]
+    rows = [
+        (ours["model"], *(f"{pick(one):.2f}" for pick in picks for one in (theirs, ours))) for theirs, ours in pairs
+    ]
     means = [
         f"{mean(pick(model) for model in models):.2f}"
         for pick in picks

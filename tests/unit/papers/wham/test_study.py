@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import cache
 
@@ -173,7 +174,9 @@ def test_a_search_finds_and_counts_the_same_where_every_step_is_known(algorithm,
     narrow = replace(LIMITS, area_mm2=own.area_mm2, power_w=own.power_w)
     known = JobSearches(BUDGET, job, every_step(BUDGET, job, heard.append))
     for limits in (LIMITS, narrow):
-        ways = [one.best(metric=metric, algorithm=algorithm, limits=limits) for one in (known, JobSearches(BUDGET, job))]
+        ways = [
+            one.best(metric=metric, algorithm=algorithm, limits=limits) for one in (known, JobSearches(BUDGET, job))
+        ]
         assert ways[0] == ways[1]
 
 
@@ -200,18 +203,19 @@ def test_designs_are_counted_once_until_one_is_near_enough():
     job = VISION.job(BUDGET.base)
     searches = JobSearches(BUDGET, job, every_step(BUDGET, job, heard.append))
     known = searches.known(searches.question())
-    points = sorted(known, key=lambda point: -known[point].loss)
+    inside = [point for point, one in known.items() if math.isfinite(one.loss)]
+    first, second, *_, last = points = sorted(inside, key=lambda point: -known[point].loss)
 
     def asking():
-        yield [points[0]]
-        yield [points[0], points[1]]
+        yield [first]
+        yield [first, second]
         yield points[2:]
 
-    best = known[points[-1]].loss
-    assert designs_until(asking(), known, known[points[1]].loss, 100) == 1 + (known[points[0]].loss > known[points[1]].loss)
-    assert designs_until(asking(), known, best, 100) == len(points)
-    assert designs_until(asking(), known, best, 3) == 3
-    assert designs_until(iter(()), known, best, 7) == 7
+    assert known[last].loss < known[second].loss < known[first].loss
+    assert designs_until(asking(), known, known[second].loss, 100) == 2
+    assert designs_until(asking(), known, known[last].loss, 100) <= len(points)
+    assert designs_until(asking(), known, known[last].loss, 3) == 3
+    assert designs_until((list(asked) for asked in ()), known, 0.0, 7) == 7
 
 
 def test_some_models_alone_must_not_meet_the_mean_of_all():
@@ -237,7 +241,9 @@ def test_all_models_must_meet_the_papers_gain(monkeypatch):
     assert not any(claim.least for claim in others)
     record = wham_record(both())
     assert record["claims"][0]["must_hold"]
-    assert record["claims"][0]["holds"] == (first.readings[0].ours > 1.23) == holds(both())
+    ours = first.readings[0].ours
+    assert ours is not None
+    assert record["claims"][0]["holds"] == (ours > 1.23) == holds(both())
     record["claims"][0]["holds"] = False
     assert "MISSED" in text_of(wham_tables(record))
 
