@@ -14,6 +14,7 @@ import numpy as np
 
 from dovetail.papers.wham.searches import JobSearches
 from dovetail.search.algorithms import Scored, Search, algorithms
+from dovetail.search.ask_tell import NUM_IDLE, new_among
 from dovetail.search.space import Point
 
 WITHIN_FRAC = 0.01  # of the best
@@ -23,7 +24,10 @@ NUM_SEEDS = 3  # of what draws at random
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convergence:
-    """Designs looked at until one is within a hundredth of the best; of the Bayesian search, a mean over seeds."""
+    """Designs looked at until one is within a hundredth of the best; of the Bayesian search, a mean over seeds.
+
+    A search that ends before counts as what it looked at.
+    """
 
     critical_path: int
     exact: int
@@ -55,16 +59,18 @@ def convergence(searches: JobSearches) -> Convergence:
 
 
 def designs_until(search: Search, known: Mapping[Point, Scored], target: float, num_most: int) -> int:
-    """Different points that `search` asks for until a loss is at most `target`; `num_most` where none was by then."""
-    seen: set[Point] = set()
-    wanted = next(search, [])
-    while wanted:
-        for point in wanted:
-            seen.add(point)
+    """Different points that `search` asks for until a loss is at most `target`, or it has seen `num_most`, or ends."""
+    seen: dict[Point, Scored] = {}
+    num_idle, points = 0, next(search, [])
+    while points and num_idle < NUM_IDLE:
+        fresh = new_among(points, seen)
+        for point in fresh:
+            seen[point] = known[point]
             if known[point].loss <= target or len(seen) >= num_most:
                 return len(seen)
+        num_idle = 0 if fresh else num_idle + len(points)
         try:
-            wanted = search.send([known[point] for point in wanted])
+            points = search.send([known[point] for point in points])
         except StopIteration:
             break
-    return num_most
+    return len(seen)

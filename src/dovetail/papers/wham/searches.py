@@ -13,14 +13,23 @@ from dovetail.hardware.chip import Chip
 from dovetail.hardware.template import Design, design_of
 from dovetail.papers.mappers import Mapper
 from dovetail.papers.wham.cases import BASE, LIMITS, REAL
-from dovetail.search.algorithms import Algorithm, Scored, algorithms
-from dovetail.search.designs import SIDES, Limits, Silicon, design_at, design_columns, design_space, silicon_at
+from dovetail.search.algorithms import NOTHING, Algorithm, Scored, algorithms
+from dovetail.search.designs import (
+    SIDES,
+    Limits,
+    Silicon,
+    design_at,
+    design_columns,
+    design_space,
+    mined_chips,
+    silicon_at,
+)
 from dovetail.search.metrics import ChipFigures, metrics
 from dovetail.search.mining.answers import ChipAnswer, chip_answers
 from dovetail.search.mining.bounds import JobBounds
 from dovetail.search.mining.load import TrainingJob, job_of
 from dovetail.search.mining.miner import Mined, mined
-from dovetail.search.mining.score import Question, scored
+from dovetail.search.mining.score import KNOB_OF, Question, figures_of, stage_times
 from dovetail.search.mining.task import Task
 from dovetail.search.space import Point, Space
 from dovetail.workload.graph import FloatArray, IntArray
@@ -138,17 +147,39 @@ class EveryStep:
         }
 
 
-def every_step(budget: Budget, job: TrainingJob, told: Told) -> EveryStep:
-    question, points = budget.question((job,)), tuple(budget.space.points())
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Within:
+    """All designs of a space, and as chips those that keep the limits: built once for all jobs."""
+
+    points: tuple[Point, ...]
+    silicon: Silicon  # of all points
+    inside: IntArray  # places of those within the limits
+    chips: tuple[Chip, ...]  # of these
+
+
+def within(budget: Budget) -> Within:
+    points = tuple(budget.space.points())
     silicon = silicon_at(budget.base, design_columns(budget.space, points))
     inside = np.flatnonzero(silicon.excess_frac(budget.limits) == 0)
-    step_s, bottleneck = np.full(len(points), np.inf), [""] * len(points)
-    for first in range(0, len(inside), NUM_AT_ONCE):
-        told(f"scheduling every design, {first:,} of {len(inside):,}")
-        rows = inside[first : first + NUM_AT_ONCE]
-        for row, one in zip(rows, scored(question, [points[row] for row in rows]), strict=True):
-            step_s[row], bottleneck[row] = one.also[-1], one.bottleneck
-    return EveryStep(points=points, silicon=silicon, step_s=step_s, bottleneck=tuple(bottleneck))
+    designs = [design_at(budget.space, points[place]) for place in inside]
+    chips = mined_chips(budget.base, designs, silicon.at(inside))
+    return Within(points=points, silicon=silicon, inside=inside, chips=tuple(chips))
+
+
+def every_step(designs: Within, job: TrainingJob, told: Told) -> EveryStep:
+    """All of `designs` scheduled, some at once."""
+    step_s, bottleneck = np.full(len(designs.points), np.inf), [NOTHING] * len(designs.points)
+    kinds, num_inside = tuple(KNOB_OF.values()), len(designs.inside)
+    for places in np.array_split(np.arange(num_inside), -(-num_inside // NUM_AT_ONCE)):
+        told(f"scheduling every design, {places[0]:,} of {num_inside:,}")
+        rows = designs.inside[places]
+        times = stage_times(job, designs.chips[places[0] : places[-1] + 1])
+        step_s[rows] = figures_of(job, times, designs.silicon.at(rows)).step_s
+        kind = times.lost_s.argmax(axis=0)
+        for place, row in enumerate(rows):
+            if times.lost_s[kind[place], place] > 0:
+                bottleneck[row] = kinds[kind[place]]
+    return EveryStep(points=designs.points, silicon=designs.silicon, step_s=step_s, bottleneck=tuple(bottleneck))
 
 
 class JobSearches:

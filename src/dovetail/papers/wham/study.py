@@ -21,6 +21,7 @@ from dovetail.papers.wham.searches import (
     real_budget,
     trained_on,
     wham_budget,
+    within,
 )
 from dovetail.papers.wham.shared import Mosaic, OneForAll, common_design, mosaic_of
 from dovetail.search.designs import Limits, design_at
@@ -181,10 +182,11 @@ def wham_study(
 ) -> WhamStudy:
     """All of it; with `is_exhaustive` every design within the limits is scheduled for every model."""
     jobs = [task.job(budget.base) for task in tasks]
+    designs = within(budget) if is_exhaustive else None
     models, steps = [], []
     for task, job in zip(tasks, jobs, strict=True):
         tell = _prefixed(told, step_name(task.name, budget.mapper))
-        every = every_step(budget, job, tell) if is_exhaustive else None
+        every = every_step(designs, job, tell) if designs is not None else None
         models.append(_model(budget, around_real, task, job, every, tell))
         steps += [every] if every is not None else []
     shared, mosaics = None, []
