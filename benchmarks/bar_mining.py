@@ -1,4 +1,4 @@
-"""Mining at WHAM's budget: the whole of `dovetail reproduce wham`, timed, and what it must show."""
+"""Mining at WHAM's budget: `dovetail reproduce wham` by our mapper, timed, and what it must show."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator
 from benchmarks.bar import Bar
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.template import design_of
+from dovetail.papers.mappers import OURS
+from dovetail.papers.verdicts import mean
 from dovetail.papers.wham.cases import LIMITS, PAPER, tasks
-from dovetail.papers.wham.claims import MOST_GAP_FRAC, claims, mean, mean_gap_frac, mean_slower
-from dovetail.papers.wham.searches import wham_budget
+from dovetail.papers.wham.claims import MOST_GAP_FRAC, mean_gap_frac, mean_slower
+from dovetail.papers.wham.searches import real_budget, wham_budget
 from dovetail.papers.wham.study import READINGS, WhamModel, WhamStudy, wham_study
 from dovetail.search.metrics import metrics
 from dovetail.search.mining.answers import chip_answers
@@ -23,12 +25,13 @@ MOST_S = 600.0  # the issue: all 11 models within ten minutes on two cores
 
 def bars() -> Iterator[Bar]:
     began_s, began_cpu_s = time.monotonic(), time.process_time()
-    study = wham_study(tuple(tasks()), wham_budget(), is_exhaustive=True, told=lambda _: None)
+    budgets = wham_budget(OURS), real_budget(OURS)
+    study = wham_study(tuple(tasks()), *budgets, is_exhaustive=True, has_shared=True, told=lambda _: None)
     took_s, took_cpu_s = time.monotonic() - began_s, time.process_time() - began_cpu_s
     yield from _gains(study)
     yield from _optimality(study)
     yield Bar(
-        name="`reproduce wham`, 11 models with every design scheduled",
+        name="WHAM's 11 models by our mapper, every design scheduled",
         issue=ISSUE,
         bar=f"< {MOST_S:.0f} CPU-s in one process",
         measured=f"{took_cpu_s:.0f} CPU-s ({took_s:.0f} s beside whatever else ran)",
@@ -37,7 +40,8 @@ def bars() -> Iterator[Bar]:
 
 
 def _gains(study: WhamStudy) -> Iterator[Bar]:
-    gain, own_limits_gain, *_ = (claim.ours for claim in claims(study))
+    gain = mean(model.gain(model.reference) for model in study.models)
+    own_limits_gain = mean(model.own_limits_gain for model in study.models)
     named = _named(study, lambda model: model.gain(model.reference))
     yield Bar(
         name="throughput of the mined chip over WHAM's TPU v2, geometric mean of 11 models",
@@ -101,14 +105,16 @@ def _optimality(study: WhamStudy) -> Iterator[Bar]:
         measured=f"{len(confirmed)} of {len(study.models)}; {num:,} designs within the limits of {study.num_designs:,}",
         holds=len(confirmed) == len(study.models),
     )
-    gaps = [(model.grown_gap_frac, model.counted_gap_frac) for model in study.models]
+    gap_frac, found = mean_gap_frac(study), [(model, model.heuristics) for model in study.models if model.heuristics]
+    assert gap_frac is not None
+    gaps = [(model.gap_frac(own.grown), model.gap_frac(own.counted)) for model, own in found]
     yield Bar(
         name="gap of the critical-path heuristic to the best of every design, mean of 11 models",
         issue=ISSUE,
         bar=f"<= {MOST_GAP_FRAC:.0%}",
-        measured=f"{mean_gap_frac(study):.3%}, {max(gap for gap, _ in gaps):.3%} at most;"
+        measured=f"{gap_frac:.3%}, {max(gap for gap, _ in gaps):.3%} at most;"
         f" in its exact mode {max(gap for _, gap in gaps):.3%} at most",
-        holds=mean_gap_frac(study) <= MOST_GAP_FRAC,
+        holds=gap_frac <= MOST_GAP_FRAC,
     )
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import statistics
 from types import SimpleNamespace
 
-from benchmarks import bar_records, convergence_table, phaze_records, schedule_records
-from benchmarks.bar import REPOSITORY
+from benchmarks import bar_records, convergence_table, paper_records, phaze_records, schedule_records
 from dovetail.units import MILLI
 
 NUMBER = re.compile(r"(?<![\w.-])[-+]?\d[\d,]*(?:\.\d+)?")
@@ -37,10 +35,10 @@ def nest(key: str) -> SimpleNamespace:
     return SimpleNamespace(**found)
 
 
-def wham(key: str) -> float:
-    """Our figure of a claim."""
-    record = json.loads((REPOSITORY / "benchmarks" / "results" / "wham.json").read_text(encoding="utf-8"))
-    return float(next(claim["ours"] for claim in record["claims"] if claim["what"] == key))
+def wham(key: str) -> SimpleNamespace:
+    """A claim: its verdict, and the figure of each mapper by reading, from the first on."""
+    claim = next(claim for claim in paper_records.recorded("wham")["claims"] if claim["what"] == key)
+    return SimpleNamespace(verdict=claim["verdict"], readings=[SimpleNamespace(**one) for one in claim["readings"]])
 
 
 def phaze(key: str) -> SimpleNamespace:

@@ -14,8 +14,8 @@ from tests.e2e.recorded import check_recorded
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "model" / "phaze.md"
-PLACEMENTS = ROOT / "benchmarks" / "results" / "phaze-placements.json"
-NUM_TERMS = 2
+PLACEMENTS = ROOT / "benchmarks" / "results" / "phaze.json"
+NUM_FIRST, NUM_TERMS, NUM_NEST = 2, 2, 2  # tables of claims, of placements, of NEST's system
 
 
 def test_the_page_shows_the_recorded_table(bless):
@@ -28,7 +28,9 @@ def test_the_page_shows_the_recorded_placements(bless):
     record = json.loads(PLACEMENTS.read_text(encoding="utf-8"))
     assert record["holds"]
     tables = tuple(replace(table, notes=()) for table in phaze_tables(record) if table.rows)
-    shown = iter((text_of(tables[:NUM_TERMS]), text_of(tables[NUM_TERMS:])))
+    claimed, placed, nest = tables[:NUM_FIRST], tables[NUM_FIRST : NUM_FIRST + NUM_TERMS], tables[-NUM_NEST:]
+    first = (phaze_tables(record)[0], *claimed[1:])  # with its notes: they are the verdicts
+    shown = iter(map(text_of, (first, placed, nest)))
     page = PAGE.read_text(encoding="utf-8")
     renewed = re.sub(
         r"^```text\n.*?^```$", lambda _: f"```text\n{next(shown)}```", page, flags=re.MULTILINE | re.DOTALL

@@ -49,25 +49,30 @@ def test_phaze_placements_are_a_table_and_json(dovetail):
     assert all(case["instance"] in ran.stdout for case in record["cases"])
 
 
-def test_wham_of_one_model_is_as_it_was_recorded(dovetail):
+def test_wham_of_one_model_is_as_it_was_recorded_by_both_mappers(dovetail):
     ran = dovetail("reproduce", "wham", "--model", WHAM_MODEL, "--quick", "--json")
     assert (ran.returncode, ran.stderr) == (0, "")
-    record = json.loads(ran.stdout)
-    [model], recorded = record["models"], json.loads(WHAM_RUN.read_text(encoding="utf-8"))
-    assert model["is_confirmed"]
-    [before] = [one for one in recorded["models"] if one["model"] == WHAM_MODEL]
-    for key in ("best", "per_watt", "within_base_limits"):
-        moved = f"{key} moved from what {WHAM_RUN.name} has; record it anew as docs/model/wham.md says"
-        assert model[key]["gain"] == pytest.approx(before[key]["gain"], rel=MOVED_FRAC), moved
-    slower = [[one["times_slower"] for one in asked["inference"]] for asked in (model, before)]
-    assert slower[0] == pytest.approx(slower[1], rel=MOVED_FRAC)
+    record, recorded = json.loads(ran.stdout), json.loads(WHAM_RUN.read_text(encoding="utf-8"))
+    assert {claim["verdict"] for claim in record["claims"]} == {"not comparable"}  # one model of eleven
+    for mapped in ("models", "by_paper_mapper"):
+        [model] = record[mapped]
+        assert model["is_confirmed"]
+        [before] = [one for one in recorded[mapped] if one["model"] == WHAM_MODEL]
+        moved = f"{mapped} moved from what {WHAM_RUN.name} has; record it anew as docs/model/wham.md says"
+        for key in ("best", "per_watt", "within_base_limits"):
+            assert model[key]["gain"] == pytest.approx(before[key]["gain"], rel=MOVED_FRAC), moved
+        assert model["real"]["best"]["gain"] == pytest.approx(before["real"]["best"]["gain"], rel=MOVED_FRAC), moved
+        slower = [[one["times_slower"] for one in asked["inference"]] for asked in (model, before)]
+        assert slower[0] == pytest.approx(slower[1], rel=MOVED_FRAC), moved
 
 
 def test_the_page_beside_wham_says_what_its_recorded_run_says(bless):
     record = json.loads(WHAM_RUN.read_text(encoding="utf-8"))
     assert record["holds"]
     assert len(record["models"]) == 11
-    assert all(model["every_design"] for model in record["models"])
+    assert all(model["every_design"] for mapped in ("models", "by_paper_mapper") for model in record[mapped])
+    assert [claim["reported"][-1] for claim in record["claims"]] == [1.23, 12, 8.1, 31, 174]
+    assert all(claim["paper_mapper"] and claim["ours"] for claim in record["claims"][:-1])
     page = WHAM_PAGE.read_text(encoding="utf-8")
     head, fence, _ = page.partition("```text\n")
     check_recorded(WHAM_PAGE, f"{head}{fence}{text_of(wham_tables(record))}```\n", bless)

@@ -163,7 +163,7 @@ class _ProgressContext:
         seen: list[str] = []
 
         def step(words: str) -> None:
-            begun = [name for name in names if words.startswith(name) and name not in seen]
+            begun = [name for name in names if words.partition(":")[0] == name and name not in seen]
             seen.extend(begun[:1])
             num_done = max(0, len(seen) - 1)
             self.tell(Progress(task="reproduce", words=words, num_done=num_done, num_all=len(names)))

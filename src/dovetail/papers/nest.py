@@ -13,6 +13,7 @@ from itertools import product
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.papers.check import Check
+from dovetail.papers.mappers import OURS, Mapper
 from dovetail.papers.phaze import Found, fastest
 from dovetail.papers.published_plans import best_plan, phaze_space
 from dovetail.parallel.plan import AXES, RECOMPUTE_POLICIES, Plan
@@ -191,17 +192,17 @@ class NestRow:
         return one.sequences_per_s / self.smallest.sequences_per_s
 
 
-def nest_study(cases: Sequence[NestCase] = CASES) -> Iterator[NestRow]:
+def nest_study(cases: Sequence[NestCase] = CASES, mapper: Mapper = OURS) -> Iterator[NestRow]:
     """Every model, one after the other."""
     for case in cases:
-        cluster, workload = cluster_of(NUM_DEVICES), case.workload()
+        cluster, workload = cluster_of(NUM_DEVICES, mapper), case.workload()
         policies = RECOMPUTE_POLICIES[: RECOMPUTE_POLICIES.index(case.recompute) + 1]
         yield NestRow(
             case=case,
-            smallest=manual_placement(case, case.copies_at_least, case.lopsided, (case.recompute,)),
-            manual=manual_placement(case, case.num_copies, case.lopsided, (case.recompute,)),
-            even=manual_placement(case, case.num_copies, (), (case.recompute,)),
-            tuned=manual_placement(case, case.num_copies, (), policies),
+            smallest=manual_placement(case, case.copies_at_least, case.lopsided, (case.recompute,), mapper),
+            manual=manual_placement(case, case.num_copies, case.lopsided, (case.recompute,), mapper),
+            even=manual_placement(case, case.num_copies, (), (case.recompute,), mapper),
+            tuned=manual_placement(case, case.num_copies, (), policies, mapper),
             in_phaze_space=_fitting(case, best_plan(workload, cluster, _phaze_plans(case))),
             ours=_fitting(case, best_plan(workload, cluster, PlanSpace(microbatch=(1,)))),
             free=_fitting(case, best_plan(workload, cluster, PlanSpace())),
@@ -214,13 +215,18 @@ def _phaze_plans(case: NestCase) -> PlanSpace:
     return phaze_space(tuple(dict.fromkeys(("none", case.recompute))), like)
 
 
-def cluster_of(num_devices: int) -> Cluster:
+def cluster_of(num_devices: int, mapper: Mapper = OURS) -> Cluster:
     """NEST's plans may fill HBM to the last byte."""
-    return clusters[CLUSTER].build(num_devices).with_headroom(0.0)
+    built = clusters[CLUSTER].build(num_devices)
+    return replace(built, chip=mapper.on(built.chip)).with_headroom(0.0)
 
 
 def manual_placement(
-    case: NestCase, num_copies: int, layers_per_stage: tuple[int, ...], policies: Sequence[str]
+    case: NestCase,
+    num_copies: int,
+    layers_per_stage: tuple[int, ...],
+    policies: Sequence[str],
+    mapper: Mapper = OURS,
 ) -> Found:
     """NEST's degrees with the best of `policies` and of the orders of axes, on as many devices as they take."""
     plan = Plan(
@@ -231,7 +237,7 @@ def manual_placement(
         layers_per_stage=layers_per_stage,
     )
     tried = [replace(plan, recompute=(policy,), axis_order=order) for policy, order in product(policies, case.orders)]
-    return _fitting(case, fastest(case.workload(num_copies), cluster_of(plan.num_devices), tried))
+    return _fitting(case, fastest(case.workload(num_copies), cluster_of(plan.num_devices, mapper), tried))
 
 
 def _fitting(case: NestCase, one: Found | None) -> Found:

@@ -5,7 +5,7 @@ Plan and joint search are handed in: both take minutes, and the study is the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -13,6 +13,7 @@ from dovetail.evaluate import trial
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
+from dovetail.papers.mappers import OURS, Mapper
 from dovetail.papers.phaze_cases import (
     CASES,
     HBM_BYTES,
@@ -45,10 +46,7 @@ class Found:
 class Joint:
     """The best chip and plan together: how good, how good at most, and what became of the chips of the space.
 
-    `searched_sequences_per_s` is of the plans that chips were searched with, and so are those of one search after the
-    other: the best chip for the plan that PHAZE's TPU v4 has, and then the best plan of that chip; nothing where
-    no plan fits. `stopped_chips` is how many chips PHAZE's stop rule would have looked at, and
-    `stopped_sequences_per_s` the best it would have found there.
+    What else could have been done is in `beside`, where it was looked at.
     """
 
     chip: Chip
@@ -57,6 +55,19 @@ class Joint:
     num_evaluated: int
     num_pruned: int
     num_infeasible: int
+    beside: OtherSearches | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherSearches:
+    """What one search after the other, and PHAZE's stop rule, find in the space of a joint search.
+
+    `searched_sequences_per_s` is of the plans that chips were searched with, and so are those of one search after the
+    other: the best chip for the plan that PHAZE's TPU v4 has, and then the best plan of that chip; nothing where
+    no plan fits. `stopped_chips` is how many chips PHAZE's stop rule would have looked at, and
+    `stopped_sequences_per_s` the best it would have found there.
+    """
+
     searched_sequences_per_s: float
     plan_then_chip_sequences_per_s: float | None
     chip_then_plan_sequences_per_s: float | None
@@ -80,13 +91,18 @@ def _over(sequences_per_s: float, other_sequences_per_s: float | None) -> float 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """One model on one set of terms; nothing where no plan of the kind fits the chip's memory."""
+    """One model on one set of terms by one mapper; nothing where no plan of the kind fits the chip's memory.
+
+    `real` is the same around a real TPU v4, where that was looked at.
+    """
 
     case: Case
     terms: Terms
     expert: Found | None
     ours: Found | None
     joint: Joint | None = None
+    mapper: Mapper = OURS
+    real: Compared | None = None
 
     @property
     def placement_gain(self) -> float | None:
@@ -105,7 +121,7 @@ class Compared:
 
 
 BestPlan = Callable[[Workload, Cluster, Terms], Found | None]
-BestJoint = Callable[[Case, Terms], Joint | None]
+BestJoint = Callable[[Case, Terms, Mapper], Joint | None]
 
 
 def phaze_study(
@@ -113,30 +129,48 @@ def phaze_study(
     best_joint: BestJoint | None = None,
     cases: Sequence[Case] = CASES,
     terms: Sequence[Terms] = TERMS,
+    mapper: Mapper = OURS,
 ) -> Iterator[Compared]:
     """Every model on every set of terms, one after the other; without `best_joint` on PHAZE's TPU v4 alone."""
     for on, case in product(terms, cases):
-        expert = expert_placement(case, on)
-        ours = next(filter(None, (_ours(case, on, chip, best_plan) for chip in baselines())), None)
-        joint = best_joint(case, on) if best_joint else None
-        yield Compared(case=case, terms=on, expert=expert, ours=ours, joint=joint)
+        expert = expert_placement(case, on, baselines(mapper))
+        ours = next(filter(None, (_ours(case, on, chip, best_plan) for chip in baselines(mapper))), None)
+        joint = best_joint(case, on, mapper) if best_joint else None
+        yield Compared(case=case, terms=on, expert=expert, ours=ours, joint=joint, mapper=mapper)
 
 
-def baselines() -> Iterator[Chip]:
+def around_real(best_plan: BestPlan, best_joint: BestJoint, case: Case, terms: Terms, mapper: Mapper) -> Compared:
+    """A model on a real TPU v4 with PHAZE's network, and the best chip around it."""
+    chip = real_chip(mapper)
+    return Compared(
+        case=case,
+        terms=terms,
+        expert=expert_placement(case, terms, [chip]),
+        ours=_ours(case, terms, chip, best_plan),
+        joint=best_joint(case, terms, mapper),
+        mapper=mapper,
+    )
+
+
+def baselines(mapper: Mapper = OURS) -> Iterator[Chip]:
     """PHAZE's TPU v4 with the least HBM of PHAZE's choice, then more."""
-    chip = chips["phaze-tpuv4"]()
+    chip = mapper.on(chips["phaze-tpuv4"]())
     return (replace(chip, hbm=replace(chip.hbm, capacity_bytes=capacity)) for capacity in HBM_BYTES)
 
 
-def expert_placement(case: Case, terms: Terms) -> Found | None:
-    """The experts' degrees with the best microbatch and recompute, on PHAZE's TPU v4 of the least HBM they fit.
+def real_chip(mapper: Mapper) -> Chip:
+    return mapper.on(chips["tpu-v4"]())
+
+
+def expert_placement(case: Case, terms: Terms, tried_on: Iterable[Chip] | None = None) -> Found | None:
+    """The experts' degrees with the best microbatch and recompute, on the first chip they fit: PHAZE's TPU v4s.
 
     Layers are spread evenly. The released code counts the embedding as a layer and so leaves its last stage one too
     many: a baseline that is worse than its experts meant.
     """
     plan = case.expert_plan
     workload = case.workload(terms, plan.data_parallel)
-    for chip in baselines():
+    for chip in baselines() if tried_on is None else tried_on:
         cluster = cluster_of(chip, terms, plan.num_devices)
         choices = product(MICROBATCHES, terms.recompute)
         tried = (replace(plan, microbatch=m, recompute=(r,), overlap=terms.overlap) for m, r in choices)

@@ -10,7 +10,8 @@ import numpy as np
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.template import Design
-from dovetail.papers.phaze import Found, Joint, found
+from dovetail.papers.mappers import OURS, Mapper
+from dovetail.papers.phaze import Found, Joint, OtherSearches, found, real_chip
 from dovetail.papers.phaze_cases import NUM_DEVICES, Case, Terms, cluster_of
 from dovetail.papers.phaze_stop import stopped_among
 from dovetail.papers.published_plans import best_on_terms, terms_space
@@ -18,7 +19,7 @@ from dovetail.search.codesign.answers import base_answer, separate
 from dovetail.search.codesign.joint import JointFound, SearchBackend, joint_search, local_backend
 from dovetail.search.codesign.phaze_space import PhazeChips, phaze_chips
 from dovetail.search.codesign.presets import PLANS, PRESETS
-from dovetail.search.codesign.question import Budget, JointQuestion, system_space
+from dovetail.search.codesign.question import Budget, JointQuestion, base_budget, everything, system_space
 from dovetail.search.codesign.question import Case as JointCase
 from dovetail.search.codesign.refining import refined_system, system_at
 from dovetail.search.codesign.scoring import Scorer, SystemScore
@@ -30,6 +31,12 @@ from dovetail.units import MEBI
 from dovetail.workload.graph import FloatArray, IntArray
 
 PRESET = PRESETS["phaze"]
+# around a real part: cores and shared SRAM as `codesign` has them by default, and HBM of PHAZE's sizes
+REAL_KNOBS = ("num_tensor", "num_rows", "num_cols", "num_vector", "num_lanes", "sram_mib")
+REAL_VALUES = {
+    **{name: PRESETS["chip"].values[name] for name in REAL_KNOBS},
+    "stack_gib": PRESET.values["stack_gib"],
+}
 SCORED_AT_ONCE = 32  # systems; as many as the joint search takes in one task
 
 
@@ -38,8 +45,8 @@ def chip_plans(terms: Terms) -> PlanSpace:
     return terms_space(terms) if terms.is_published else replace(PLANS, overlap=(terms.overlap,))
 
 
-def question_of(case: Case, terms: Terms) -> JointQuestion:
-    base = chips[PRESET.base]()
+def question_of(case: Case, terms: Terms, mapper: Mapper = OURS) -> JointQuestion:
+    base = mapper.on(chips[PRESET.base]())
     return JointQuestion(
         cases=(JointCase(workload=case.workload(terms), plans=chip_plans(terms)),),
         base=base,
@@ -52,23 +59,39 @@ def question_of(case: Case, terms: Terms) -> JointQuestion:
     )
 
 
-def best_joint(case: Case, terms: Terms, hands_of: Callable[[Scorer], SearchBackend] = local_backend) -> Joint | None:
+def real_question(case: Case, terms: Terms, mapper: Mapper) -> JointQuestion:
+    """Chips around a real TPU v4 within the area and power that it takes by our silicon model, with PHAZE's HBM."""
+    base = real_chip(mapper)
+    space = system_space(base, NUM_DEVICES, REAL_VALUES)
+    own = question_of(case, terms, mapper)
+    return replace(own, base=base, space=space, budget=base_budget(base, space), rule=everything)
+
+
+def best_joint(
+    case: Case, terms: Terms, mapper: Mapper = OURS, hands_of: Callable[[Scorer], SearchBackend] = local_backend
+) -> Joint | None:
     """The proven best chip for `case` by the plans of `chip_plans`, then given the best plan of the terms.
 
-    So its bound is that of the former; nothing where no chip fits any plan.
+    So its bound is that of the former; nothing where no chip fits any plan. Separate searches and PHAZE's stop rule,
+    which take longer than the search itself, are beside it where the mapper is ours.
     """
-    scorer = Scorer(question_of(case, terms))
+    scorer = Scorer(question_of(case, terms, mapper))
     best = joint_search(scorer, hands_of(scorer))
+    if best is None:
+        return None
+    found = joint_of(case, terms, scorer, best)
+    return replace(found, beside=other_searches(case, terms, scorer, best)) if mapper == OURS else found
+
+
+def best_around_real(case: Case, terms: Terms, mapper: Mapper = OURS) -> Joint | None:
+    """The proven best chip around a real TPU v4."""
+    scorer = Scorer(real_question(case, terms, mapper))
+    best = joint_search(scorer, local_backend(scorer))
     return None if best is None else joint_of(case, terms, scorer, best)
 
 
 def joint_of(case: Case, terms: Terms, scorer: Scorer, best: JointFound) -> Joint:
-    """What was found, beside separate searches and PHAZE's stop rule."""
-    question = scorer.question
-    stop, stopped_s = stop_of(question, scorer)
-    steps = separate_steps(question)
-    num_sequences = case.workload(terms).global_batch
-    census = best.census
+    question, census = scorer.question, best.census
     return Joint(
         chip=chip_of_point(question, best.best.point),
         found=_found(case, terms, question, best),
@@ -76,6 +99,16 @@ def joint_of(case: Case, terms: Terms, scorer: Scorer, best: JointFound) -> Join
         num_evaluated=census.num_scored,
         num_pruned=census.num_pruned,
         num_infeasible=census.num_unshardable + census.num_out_of_memory,
+    )
+
+
+def other_searches(case: Case, terms: Terms, scorer: Scorer, best: JointFound) -> OtherSearches:
+    """What separate searches and PHAZE's stop rule come to."""
+    question = scorer.question
+    stop, stopped_s = stop_of(question, scorer)
+    steps = separate_steps(question)
+    num_sequences = case.workload(terms).global_batch
+    return OtherSearches(
         searched_sequences_per_s=num_sequences / best.best.cases[0].step_s,
         plan_then_chip_sequences_per_s=num_sequences / steps.plan_then_chip_s if steps else None,
         chip_then_plan_sequences_per_s=_a_second(num_sequences, steps.chip_then_plan_s) if steps else None,

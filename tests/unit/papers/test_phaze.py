@@ -8,10 +8,23 @@ from dataclasses import replace
 import pytest
 
 from dovetail.hardware.catalog import chips
+from dovetail.papers.mappers import OURS, PAPERS
 from dovetail.papers.nest import CASES as NEST_CASES
 from dovetail.papers.nest import manual_placement
-from dovetail.papers.phaze import Found, Joint, baselines, expert_placement, fastest, found, phaze_study
+from dovetail.papers.phaze import (
+    Found,
+    Joint,
+    OtherSearches,
+    around_real,
+    baselines,
+    expert_placement,
+    fastest,
+    found,
+    phaze_study,
+    real_chip,
+)
 from dovetail.papers.phaze_cases import CALIBRATED, CASES, PUBLISHED, cluster_of
+from dovetail.papers.phaze_claims import Phaze, claims
 from dovetail.parallel.plan import Plan
 from dovetail.report.papers.phaze import phaze_record, phaze_tables
 from dovetail.report.table import WIDTH, text_of
@@ -34,7 +47,7 @@ def twice_as_fast(workload, cluster, terms) -> Found:
     return found(workload, cluster, expert.plan, expert.step_s / 2, expert.step_s / 4)
 
 
-def four_times_as_fast(case, terms) -> Joint:
+def four_times_as_fast(case, terms, mapper=OURS) -> Joint:
     expert = expert_of(case, terms)
     cluster = cluster_of(chips["phaze-tpuv4"](), terms)
     best = found(case.workload(terms), cluster, expert.plan, expert.step_s / 4, expert.step_s / 4)
@@ -45,12 +58,18 @@ def four_times_as_fast(case, terms) -> Joint:
         num_evaluated=2,
         num_pruned=7,
         num_infeasible=1,
-        searched_sequences_per_s=100.0,
-        plan_then_chip_sequences_per_s=80.0,
-        chip_then_plan_sequences_per_s=None,
-        stopped_chips=3,
-        stopped_sequences_per_s=best.sequences_per_s / 2,
+        beside=OtherSearches(
+            searched_sequences_per_s=100.0,
+            plan_then_chip_sequences_per_s=80.0,
+            chip_then_plan_sequences_per_s=None,
+            stopped_chips=3,
+            stopped_sequences_per_s=best.sequences_per_s / 2,
+        ),
     )
+
+
+def studied(ours, by_paper_mapper=()) -> Phaze:
+    return Phaze(ours=tuple(ours), by_paper_mapper=tuple(by_paper_mapper), nest=(), nest_by_paper_mapper=())
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.model)
@@ -92,8 +111,8 @@ def test_gains_are_over_the_experts_and_over_our_plan():
 
 
 def test_the_study_is_json_and_tables_with_and_without_chips():
-    alone = phaze_record(list(phaze_study(twice_as_fast, cases=[BERT], terms=TERMS)), [])
-    joined = phaze_record(list(phaze_study(twice_as_fast, four_times_as_fast, [BERT], TERMS)), [])
+    alone = phaze_record(studied(phaze_study(twice_as_fast, cases=[BERT], terms=TERMS)))
+    joined = phaze_record(studied(phaze_study(twice_as_fast, four_times_as_fast, [BERT], TERMS)))
     assert json.loads(json.dumps(joined, allow_nan=False)) == joined
     assert "The best chip and plan together" not in text_of(phaze_tables(alone))
     assert text_of(phaze_tables(joined)).count("The best chip and plan together") == len(TERMS)
@@ -111,7 +130,7 @@ def wide(record):
 
 
 def test_the_tables_are_whole_on_a_narrow_screen():
-    record = wide(phaze_record(list(phaze_study(twice_as_fast, four_times_as_fast, [BERT], TERMS[:1])), []))
+    record = wide(phaze_record(studied(phaze_study(twice_as_fast, four_times_as_fast, [BERT], TERMS[:1]))))
     text = text_of(phaze_tables(record))
     assert max(map(len, text.splitlines())) <= WIDTH
     assert "..." not in text
@@ -123,7 +142,7 @@ def test_the_tables_are_whole_on_a_narrow_screen():
 
 def test_nothing_that_fits_is_said_in_words():
     nothing = phaze_study(lambda *_: None, cases=[BERT], terms=TERMS[:1])
-    assert "none fits" in text_of(phaze_tables(phaze_record(list(nothing), [])))
+    assert "none fits" in text_of(phaze_tables(phaze_record(studied(nothing))))
 
 
 @pytest.mark.parametrize("case", NEST_CASES, ids=lambda case: case.model)
@@ -149,5 +168,37 @@ def test_manual_is_slower_by_the_cut_of_its_code_than_with_equal_stages():
 
 def test_searching_together_is_laid_beside_one_search_after_the_other():
     joint = four_times_as_fast(CASES[1], TERMS[0])
-    assert joint.over_plan_then_chip == 100.0 / 80.0
-    assert joint.over_chip_then_plan is None  # where no plan fits there is nothing to be better than
+    assert joint.beside is not None
+    assert joint.beside.over_plan_then_chip == 100.0 / 80.0
+    assert joint.beside.over_chip_then_plan is None  # where no plan fits there is nothing to be better than
+
+
+def test_each_mapper_has_claims_of_its_own_and_a_verdict_needs_all_models():
+    def of(mapper):
+        [one] = phaze_study(twice_as_fast, four_times_as_fast, [BERT], TERMS[:1], mapper)
+        return replace(one, real=around_real(twice_as_fast, four_times_as_fast, BERT, TERMS[0], mapper))
+
+    ours, theirs = of(OURS), of(PAPERS)
+    assert theirs.expert.step_s > ours.expert.step_s
+    tpu, spotlight = claims(studied([ours], [theirs]))
+    assert tpu.verdict == spotlight.verdict == "not comparable"
+    assert "all 8 models" in tpu.why
+    assert tpu.readings[0].paper_mapper == pytest.approx(theirs.whole_gain)
+    assert tpu.readings[0].ours == pytest.approx(4)
+    assert tpu.readings[2].ours == pytest.approx(ours.real.whole_gain)
+    whole = [[replace(one, case=case) for case in CASES] for one in (ours, theirs)]
+    tpu, _ = claims(studied(*whole))
+    assert tpu.verdict == "reproduced"
+    slower = [replace(one, expert=replace(one.expert, sequences_per_s=1e9)) for one in whole[1]]
+    assert claims(studied(whole[0], slower))[0].verdict == "not reproduced"
+    text = text_of(phaze_tables(phaze_record(studied(*whole))))
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert text.count("higher") >= 2
+
+
+def test_the_real_chip_keeps_its_own_memory_and_calibration():
+    own = chips["tpu-v4"]()
+    assert real_chip(OURS) == own
+    theirs = real_chip(PAPERS)
+    assert theirs.calibration == own.calibration
+    assert theirs.tensor.tiling.stationary == ("weight",)

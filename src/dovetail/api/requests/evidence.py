@@ -91,7 +91,8 @@ def reproduce(
 
     `modern_chips` asks ace's question of chips of 2026; `refit` fits its declared compute scales again. With phaze and
     wham, `model` is one of their models, or some; `quick` leaves out what takes longest, the search for chips with
-    phaze and scheduling every design with wham. `fits` says whether every number that must meet the paper's does.
+    phaze, and scheduling every design and following searches with wham. `fits` says whether every number that must
+    meet the paper's does.
     """
     request = ReproduceRequest.of_arguments(locals())
     from dovetail.api.reproduced import called, reproduced

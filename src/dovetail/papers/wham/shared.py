@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.hardware.template import design_of
-from dovetail.papers.wham.searches import Budget, Searched, Told, Within, found_by, found_within, trained_on
+from dovetail.papers.wham.searches import Budget, EveryStep, Searched, Told, found_by, found_within, trained_on
 from dovetail.search.algorithms import algorithms
 from dovetail.search.algorithms.exact import proving
 from dovetail.search.designs import design_at
 from dovetail.search.mining.answers import ChipAnswer
 from dovetail.search.mining.load import TrainingJob
 from dovetail.search.mining.stages import MOSAIC, NUM_KEPT, POOLED, ByStage, by_stage
-from dovetail.workload.graph import FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +42,9 @@ def common_design(
     budget: Budget,
     jobs: Sequence[TrainingJob],
     best: Sequence[Searched],
-    designs: Within | None,
-    steps: Sequence[FloatArray],
+    steps: Sequence[EveryStep],
 ) -> OneForAll:
-    """The common design, proven; `steps` are those of every job on every one of `designs`, where that is known."""
+    """The common design, proven; `steps` are those of every job on every design, where they are known."""
     [base] = trained_on(budget.base, jobs, [design_of(budget.base)])
     question = budget.question(jobs, reference_losses=[one.loss for one in base.jobs])
     found = found_by(question, algorithms["exact"])
@@ -58,12 +56,13 @@ def common_design(
         slower=tuple(own.step_s / alone.step_s for own, alone in zip(answer.jobs, best, strict=True)),
         num_scheduled=found.num_scheduled,
         is_proven=found.is_proven,
-        every_gain=_every_gain(base, steps) if designs is not None else gain,
+        every_gain=_every_gain(base, steps) if steps else gain,
     )
 
 
-def _every_gain(base: ChipAnswer, steps: Sequence[FloatArray]) -> float:
-    logs = [np.log(one.step_s / step_s) for one, step_s in zip(base.jobs, steps, strict=True)]
+def _every_gain(base: ChipAnswer, steps: Sequence[EveryStep]) -> float:
+    inside = steps[0].inside  # the limits are the same for all
+    logs = [np.log(one.step_s / every.step_s[inside]) for one, every in zip(base.jobs, steps, strict=True)]
     return float(np.exp(np.mean(logs, axis=0).max()))
 
 

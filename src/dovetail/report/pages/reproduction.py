@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dovetail.papers.verdicts import NOT_REPRODUCED
 from dovetail.report.charts.ace import ace_charts
 from dovetail.report.charts.beside_paper import BesidePaper, beside_paper
 from dovetail.report.page import Page, Section
@@ -36,10 +37,12 @@ def _rows(record: Record) -> Iterator[BesidePaper]:
     for one in record.get("checks", ()):
         yield BesidePaper(what=one["what"], ours=one["ours"], reported=one["reported"], holds=one["holds"])
     for one in record.get("claims", ()):
+        figure = one["paper_mapper"]
+        if figure is None:
+            continue
         least, most = min(one["reported"]), max(one["reported"])
-        nearest = min(max(one["ours"], least), most)  # of a span that is reported, the nearest number
-        holds = one["holds"] or not one["must_hold"]
-        yield BesidePaper(what=one["what"], ours=one["ours"], reported=nearest, holds=holds)
+        nearest = min(max(figure, least), most)  # of a span that is reported, the nearest number
+        yield BesidePaper(what=one["what"], ours=figure, reported=nearest, holds=one["verdict"] != NOT_REPRODUCED)
     for one in record.get("cases", ()):
         ours, recorded = one["ours"]["batch_s"], one["recorded"]["batch_s"]
         yield BesidePaper(what=one["instance"], ours=ours, reported=recorded, holds=one["holds"])

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dovetail.hardware.template import design_of
-from dovetail.papers.nest import NestRow
-from dovetail.papers.phaze import Compared, Found, Joint
+from dovetail.papers.phaze import Compared, Found, Joint, OtherSearches
+from dovetail.papers.phaze_claims import Phaze, claims
 from dovetail.report.codesigned import READING
+from dovetail.report.papers.claims import claim_record, claims_table, mapper_records
 from dovetail.report.papers.nest import nest_record, nest_tables
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
@@ -35,12 +36,16 @@ SEPARATE = (
 STOPPED = "looked at: chips that PHAZE's stop rule sees before it ends, and the best of them over the best of all"
 
 
-def phaze_record(compared: Sequence[Compared], nest: Sequence[NestRow]) -> Record:
+def phaze_record(found: Phaze) -> Record:
     return {
         "paper": "PHAZE",
-        "holds": all(row.check.holds for row in nest),
-        "models": [compared_record(one) for one in compared],
-        "nest": nest_record(nest),
+        "holds": all(row.check.holds for row in found.nest),
+        "mappers": mapper_records(),
+        "claims": [claim_record(claim) for claim in claims(found)],
+        "models": [compared_record(one) for one in found.ours],
+        "by_paper_mapper": [compared_record(one) for one in found.by_paper_mapper],
+        "nest": nest_record(found.nest),
+        "nest_by_paper_mapper": nest_record(found.nest_by_paper_mapper),
         "notes": [*PUBLISHED, *EXPERTS],
     }
 
@@ -54,6 +59,16 @@ def compared_record(one: Compared) -> Record:
         "ours": found_record(one.ours),
         "placement_gain": one.placement_gain,
         "joint": _joint_record(one, one.joint) if one.joint else None,
+        "real": _real_record(one.real) if one.real else None,
+    }
+
+
+def _real_record(real: Compared) -> Record:
+    """Around a real TPU v4."""
+    return {
+        "expert": found_record(real.expert),
+        "ours": found_record(real.ours),
+        "joint": _joint_record(real, real.joint) if real.joint else None,
     }
 
 
@@ -87,15 +102,21 @@ def _joint_record(one: Compared, joint: Joint) -> Record:
         "found": found_record(joint.found),
         "gain_over_expert": one.whole_gain,
         "gain_over_ours": one.joint_gain,
-        "searched_sequences_per_s": joint.searched_sequences_per_s,
-        "gain_over_plan_then_chip": joint.over_plan_then_chip,
-        "gain_over_chip_then_plan": joint.over_chip_then_plan,
         "num_chips": joint.num_chips,
         "num_evaluated": joint.num_evaluated,
         "num_pruned": joint.num_pruned,
         "num_infeasible": joint.num_infeasible,
-        "stopped_chips": joint.stopped_chips,
-        "stopped_frac": joint.stopped_sequences_per_s / joint.found.sequences_per_s,
+        **(_beside_record(joint, joint.beside) if joint.beside else {}),
+    }
+
+
+def _beside_record(joint: Joint, beside: OtherSearches) -> Record:
+    return {
+        "searched_sequences_per_s": beside.searched_sequences_per_s,
+        "gain_over_plan_then_chip": beside.over_plan_then_chip,
+        "gain_over_chip_then_plan": beside.over_chip_then_plan,
+        "stopped_chips": beside.stopped_chips,
+        "stopped_frac": beside.stopped_sequences_per_s / joint.found.sequences_per_s,
     }
 
 
@@ -103,10 +124,34 @@ def phaze_tables(record: Record) -> tuple[Table, ...]:
     """`record` as `phaze_record` gives it."""
     terms = dict.fromkeys(one["terms"] for one in record["models"])
     by_terms = {name: [one for one in record["models"] if one["terms"] == name] for name in terms}
+    title = "PHAZE's claims beside ours, 1,024 devices and 4,096 sequences a step; times as good"
+    first = [claims_table(title, "paper", record["claims"])]
+    if record["by_paper_mapper"]:
+        first.append(_by_mapper(record))
     placed = [_placements(name, rows) for name, rows in by_terms.items()]
     joined = [_joined(name, rows) for name, rows in by_terms.items() if any(one["joint"] for one in rows)]
     notes = Table(title="What the terms are", notes=tuple(f"- {note}" for note in record["notes"]))
-    return (*placed, *(table for pair in joined for table in pair), notes, *nest_tables(record["nest"]))
+    return (*first, *placed, *(table for pair in joined for table in pair), notes, *nest_tables(record["nest"]))
+
+
+def _by_mapper(record: Record) -> Table:
+    """What a model gains on published terms, by the paper's mapper and by ours."""
+    ours = {one["model"]: one for one in record["models"] if one["terms"] == record["by_paper_mapper"][0]["terms"]}
+    rows = []
+    for theirs in record["by_paper_mapper"]:
+        pair = (theirs, ours[theirs["model"]])
+        gains = [one["placement_gain"] for one in pair]
+        gains += [(one["joint"] or {}).get(key) for key in ("gain_over_expert", "gain_over_ours") for one in pair]
+        real = [(one["real"] or {}).get("joint") or {} for one in pair]
+        gains += [one.get("gain_over_ours") for one in real]
+        rows.append((theirs["reported_as"], *("-" if gain is None else f"{gain:.2f}" for gain in gains)))
+    return Table(
+        title="By model on published terms, the paper's mapper before ours: our plan over the experts', the best chip"
+        " and plan over the experts' and over our plan, and around a real TPU v4 in its mm2 and W over our plan",
+        columns=("model", "plan, its", "ours", "/expert", "ours", "/plan", "ours", "real", "ours"),
+        rows=tuple(rows),
+        align="l" + "r" * 8,
+    )
 
 
 def _placements(terms: str, models: Sequence[Record]) -> Table:

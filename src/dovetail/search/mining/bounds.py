@@ -8,6 +8,7 @@ which vector cores: a table of both, and a space of tens of thousands of designs
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -123,6 +124,16 @@ class JobBounds:
         works = list({id(work): work for job in question.jobs for work in works_of(job)}.values())
         sized = [self._sized(works, unit) for unit in (Unit.TENSOR, Unit.VECTOR)]
         self._least_s = {id(work): least_s(work, *pair) for work, *pair in zip(works, *sized, strict=True)}
+
+    def asked(self, question: Question) -> JobBounds:
+        """The bounds of a question that differs in its metric or its limits alone: the tables are the same."""
+        own = self._question
+        assert question.space == own.space, "tables are of one space"
+        assert question.base == own.base, "tables are of one base"
+        assert question.jobs == own.jobs, "tables are of the same jobs"
+        same = copy(self)
+        same._question = question
+        return same
 
     def __call__(self, points: list[Point]) -> FloatArray:
         """What the loss of each point is at least; infinite where it breaks a limit."""

@@ -95,13 +95,15 @@ def mined(
     keep: Keep,
     watch: MiningProgress,
     chunks: Chunks | None = None,
+    bounds: JobBounds | None = None,
 ) -> Mined | None:
     """The best designs that `algorithm` finds with at most `num_most` designs scored; none where all are beyond limits.
 
     Designs in `known` are not scored again but count, so that a search that was broken off ends as it would have.
-    `chunks` scores many designs at once, as other processes do; without it that is done here. The answer is the same.
+    `chunks` scores many designs at once, as other processes do; without it that is done here. `bounds` are those of
+    another question over the same jobs, base and space, whose tables need not be made again. The answer is the same.
     """
-    telling = _Telling(question, known, keep)
+    telling = _Telling(question, known, keep, JobBounds(question) if bounds is None else bounds.asked(question))
     search = algorithm.search(question.space, rng, telling.bound)
     order = algorithm.order(question.space, copy(rng), telling.bound)
     ahead = (point for point in islice(order, num_most) if point not in known)
@@ -122,11 +124,13 @@ def _run(search: Search, telling: _Telling, score: Score, num_most: int, watch: 
 class _Telling:
     """What a search has been told, beside the bounds of all designs of the space."""
 
-    def __init__(self, question: Question, known: Mapping[Point, Scored], keep: Keep) -> None:
+    def __init__(
+        self, question: Question, known: Mapping[Point, Scored], keep: Keep, bounds: Callable[[list[Point]], FloatArray]
+    ) -> None:
         self._known, self._keep = known, keep
         points = list(question.space.points())
         self._place = {point: place for place, point in enumerate(points)}
-        self._lower_bounds = JobBounds(question)(points)
+        self._lower_bounds = bounds(points)
         self._open = self._lower_bounds.copy()  # infinite once a design is scored
         self.scored: dict[Point, Scored] = {}
         self.improvements: list[Improvement] = []

@@ -227,12 +227,15 @@ def test_numbers_of_a_paper_are_ratios_and_a_missed_one_stands_out():
 
 def test_a_span_that_a_paper_reports_is_met_anywhere_in_it():
     claims = [
-        {"what": "in it", "ours": 2.0, "reported": [1.0, 3.0], "holds": True, "must_hold": True},
-        {"what": "above", "ours": 4.0, "reported": [1.0, 3.0], "holds": False, "must_hold": False},
+        {"what": "in it", "paper_mapper": 2.0, "reported": [1.0, 3.0], "verdict": "reproduced"},
+        {"what": "above", "paper_mapper": 4.0, "reported": [1.0, 3.0], "verdict": "not comparable"},
+        {"what": "far above", "paper_mapper": 9.0, "reported": [1.0, 3.0], "verdict": "not reproduced"},
+        {"what": "not measured", "paper_mapper": None, "reported": [1.0], "verdict": "not comparable"},
     ]
     page = reproduction_page({"paper": "X", "holds": True, "claims": claims}, (Table(title="t", rows=(("a",),)),))
     [chart] = page.charts
     assert trace_named(chart, "as it must be")["x"] == [1.0, pytest.approx(4 / 3)]
+    assert trace_named(chart, "missed")["y"] == ["far above"]
 
 
 def test_a_label_holds_no_markup_but_its_lines():
