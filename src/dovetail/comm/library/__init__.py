@@ -1,0 +1,1 @@
+"""The time of one collective as NCCL or RCCL runs it: algorithm and protocol as the library selects them."""
