@@ -42,6 +42,7 @@ def gb200_nvl72(num_devices: int) -> Cluster:
         port_bytes_per_s=400 * GIGABIT,
         num_most=NUM_MOST,
         sources=SOURCES,
+        library="nccl-b200",
         num_domain=NUM_RACK,
     )
     return with_host(cluster, HOST)
