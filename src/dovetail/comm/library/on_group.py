@@ -98,7 +98,8 @@ def library_s(collective: str, payload_bytes: Amount, group: Group, selection: S
     return found.seconds.reshape(np.shape(payload_bytes))[()]
 
 
-def group_times(collective: str, payload_bytes: Amount, group: Group, selection: Selection) -> LibraryTimes:
+def group_times(collective: str, payload_bytes: Amount, group: Group, selection: Selection = "tuner") -> LibraryTimes:
+    """Seconds of `collective`, and the algorithm and protocol of each; see `is_timed_by_library`."""
     library = LIBRARIES[library_of(group)]
     inside = [span for span in group if not span.dimension.is_network]
     outside = [span for span in group if span.dimension.is_network]
