@@ -105,7 +105,8 @@ def group_times(collective: str, payload_bytes: Amount, group: Group, selection:
     outside = [span for span in group if span.dimension.is_network]
     num_local = math.prod(span.num_ranks for span in inside)
     num_nodes = math.prod(span.num_ranks for span in outside)
-    rate_ratio = min((s.dimension.link.bandwidth_bytes_per_s / library.port_bytes_per_s for s in inside), default=1.0)
+    rates = [s.dimension.link.bandwidth_bytes_per_s / s.dimension.oversubscription for s in inside]
+    rate_ratio = min(rates, default=library.port_bytes_per_s) / library.port_bytes_per_s
     hop_ratio = max((s.dimension.link.latency_s / library.hop_s for s in inside), default=1.0)
     sizes_bytes = np.maximum(np.ravel(payload_bytes), LEAST_BYTES)
     if num_nodes == 1:
