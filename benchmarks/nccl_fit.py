@@ -34,13 +34,13 @@ from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
 ONE_NODE, SEVERAL_NODES = "third_party/nccl_measured.csv", "published/collectives_multinode.csv"
 SHARED = (
-    "ll_frac", "ll128_frac", "ll128_hop_ratio", "simple_frac", "simple_hop_ratio", "simple_s", "own_chunk_ratio",
-    "p2p_s", "p2p_peer_s", "p2p_simple_s", "nvls_ramp_s", "nvls_ramp_bytes",
+    "ll_frac", "ll128_frac", "ll128_hop_ratio", "simple_hop_ratio", "simple_s", "own_chunk_ratio",
+    "p2p_s", "p2p_peer_s", "p2p_simple_s", "nvls_s", "nvls_ramp_s", "nvls_ramp_bytes",
 )  # fmt: skip
 OF_PLATFORM = ("base_s", "hop_s", "channels_s", "chunk_s", "p2p_own_chunk_ratio")
 OF_PCIE = ("ll_frac", "simple_hop_ratio", "p2p_s")
 OF_PCIE_PLATFORM = ("base_s", "hop_s", "chunk_s")
-OF_NETWORK, OF_RING = ("step_s", "chunk_s"), ("hop_s", "chunk_s", "nic_frac")
+OF_NETWORK, OF_RING = ("step_s", "fill_s", "fill_bytes"), ("hop_s", "chunk_s", "nic_frac")
 GENERATIONS = (AMPERE, HOPPER, BLACKWELL)
 FAR_FRAC = 0.12  # an error from which on it counts by its distance
 NUDGE = 1e-5  # style: of a constant's logarithm

@@ -33,6 +33,7 @@ class Measurements:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     lines: tuple[int, ...]  # of each row in its file
+    uneven: tuple[tuple[int, str], ...] = ()  # lines that are no rows, having too few or too many cells, and why
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -59,7 +59,7 @@ def look_up(target: str, given: TableContext, found: Found, *, is_asked: bool, d
         found.records.append(load_results(Path(target)))
     else:
         _check_names_a_file(target)
-        found.sets += prepared(load_measurements(Path(target)), given)
+        found.sets += prepared(load_measurements(Path(target), is_whole=False), given)
 
 
 def _take_published(target: str, given: TableContext, found: Found, *, is_asked: bool) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import dovetail
 from dovetail.accuracy.measurements import Measurements
 from dovetail.errors import InvalidInput
+from dovetail.files.collective_logs import is_collective_log, log_measurements
 from dovetail.files.text import is_file, one_line, quoted, read_text
 
 SHIPPED = ("h200", "array-sims", "dies", "astra-sim", "published")
@@ -21,13 +22,19 @@ MAX_COLUMNS = 1000
 MAX_FILES = 1000
 
 
-def load_measurements(file: Path) -> Measurements:
-    """The table in a CSV file: lines that begin with '#' and blank lines are left out, cells lose their edges."""
+def load_measurements(file: Path, *, is_whole: bool = True) -> Measurements:
+    """The table in a CSV file: lines that begin with '#' and blank lines are left out, cells lose their edges.
+
+    A row with too few or too many cells is an error; where the table need not be whole it is named beside the others,
+    and the file may be a log of collectives.
+    """
     shown = one_line(str(file))
     text = read_text(file, "")
+    if not is_whole and is_collective_log(text):
+        return log_measurements(text, file)
     numbered = _Numbered(text)
     columns: tuple[str, ...] = ()
-    rows, lines = [], []
+    rows, lines, uneven = [], [], []
     try:
         for cells in csv.reader(numbered, strict=True):
             row = tuple(cell.strip() for cell in cells)
@@ -38,15 +45,22 @@ def load_measurements(file: Path) -> Measurements:
                 continue
             if len(row) != len(columns):
                 message = f"a row must have as many cells as the header, {len(columns)}; got {len(row)}"
-                raise InvalidInput(message, f"{shown}:{numbered.line}")
+                if is_whole:
+                    raise InvalidInput(message, f"{shown}:{numbered.line}")
+                uneven.append((numbered.line, message))
+                continue
             rows.append(row)
             lines.append(numbered.line)
     except csv.Error as error:
         raise InvalidInput(f"cannot read this as CSV: {one_line(str(error))}", f"{shown}:{numbered.line}") from None
+    if not rows and uneven:
+        raise InvalidInput(uneven[0][1], f"{shown}:{uneven[0][0]}")
     if not rows:
         raise InvalidInput("the file holds no row of measurements" if columns else "the file is empty", shown)
     name = one_line(file.name.removesuffix(file.suffix))
-    return Measurements(name=name, shown=shown, columns=columns, rows=tuple(rows), lines=tuple(lines))
+    return Measurements(
+        name=name, shown=shown, columns=columns, rows=tuple(rows), lines=tuple(lines), uneven=tuple(uneven)
+    )
 
 
 class _Numbered:

@@ -15,6 +15,7 @@ YAML_LIMIT_BYTES = int(MEBI)
 JSON_LIMIT_BYTES = 8 * int(MEBI)  # Hugging Face configurations of image models list every label
 CSV_LIMIT_BYTES = 50 * int(MEBI)
 SUFFIXES = (".yaml", ".yml", ".json")
+LOG_SUFFIXES = (".txt", ".log", ".out")
 MAX_SIBLINGS = 1000
 _LOG = logging.getLogger(__name__)
 
@@ -57,7 +58,8 @@ def read_text(file: Path, where: str) -> str:
 
 
 def _limit_bytes(file: Path) -> int:
-    return {".json": JSON_LIMIT_BYTES, ".csv": CSV_LIMIT_BYTES}.get(file.suffix.lower(), YAML_LIMIT_BYTES)
+    known = {".json": JSON_LIMIT_BYTES} | dict.fromkeys((".csv", *LOG_SUFFIXES), CSV_LIMIT_BYTES)
+    return known.get(file.suffix.lower(), YAML_LIMIT_BYTES)
 
 
 def _check_kind(file: Path, status: os.stat_result, where: str) -> None:
@@ -71,7 +73,8 @@ def _check_kind(file: Path, status: os.stat_result, where: str) -> None:
 def _check_size(file: Path, num_bytes: int, where: str) -> None:
     limit_bytes = _limit_bytes(file)
     if num_bytes > limit_bytes:
-        kind = {".json": "JSON file", ".csv": "CSV file", ".py": "plugin"}.get(file.suffix.lower(), "spec file")
+        kinds = {".json": "JSON file", ".csv": "CSV file", ".py": "plugin"}
+        kind = (kinds | dict.fromkeys(LOG_SUFFIXES, "log")).get(file.suffix.lower(), "spec file")
         raise InvalidInput(
             f"a {kind} has at most {format_bytes(limit_bytes, 0)}; {quoted(str(file))} has {format_bytes(num_bytes)}",
             where,

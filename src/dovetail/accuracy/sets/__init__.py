@@ -50,6 +50,7 @@ def prepared(measurements: Measurements, given: TableContext) -> tuple[Prepared,
     if not len(filled):
         raise measurements.refused(f"a table needs at least one row with {', '.join(sets[name].needed)}")
     made, unreadable = _readable(sets[name], filled, given)
+    unreadable |= dict(measurements.uneven)
     found = tuple(replace(one, is_of_dtype=sets[name].has_dtypes) for one in made)
     left_out = (*_counted(unreadable), *((("rows with a blank cell", blank),) if blank else ()))
     if left_out and found:
@@ -70,7 +71,7 @@ def _readable(known: Format, table: Measurements, given: TableContext) -> tuple[
             return known.prepare(rest, given), unreadable
         except UnreadableRows as error:
             unreadable |= error.reasons
-            if len(unreadable) == len(table):
+            if unreadable.keys() >= {*table.lines}:  # a line of a log has several rows
                 raise table.refused(unreadable[table.lines[0]], 0) from None
 
 

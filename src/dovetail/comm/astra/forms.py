@@ -64,12 +64,14 @@ def phases(system: AstraSystem, collective: str, size_bytes: int, involved: Sequ
 
 
 def chunk_sizes_bytes(system: AstraSystem, size_bytes: int) -> tuple[int, ...]:
-    """The collective cut into chunks of size // num_chunks; what is left over is one smaller chunk more."""
+    """The collective cut into chunks of size // num_chunks; what is left over makes one whole chunk more.
+
+    ASTRA-sim counts chunks as ceil(size / chunk) and gives every one of them the size of a chunk.
+    """
     chunk = size_bytes // system.num_chunks
     if chunk < 1:
         raise InvalidInput(f"{size_bytes} bytes cannot be cut into {system.num_chunks} chunks; use fewer splits")
-    whole, rest = divmod(size_bytes, chunk)
-    return (chunk,) * whole + ((rest,) if rest else ())
+    return (chunk,) * -(-size_bytes // chunk)
 
 
 def steps(system: AstraSystem, phase: Phase) -> tuple[Steps, ...]:

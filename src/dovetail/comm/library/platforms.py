@@ -47,7 +47,8 @@ class ProtocolConstants:
     p2p_s: float  # all-to-all: sends and receives take longer to begin,
     p2p_peer_s: float  # with each peer,
     p2p_simple_s: float  # and with Simple
-    nvls_ramp_s: float = 0.0  # NVLS loses up to this much,
+    nvls_s: float = 0.0  # NVLS takes longer to begin,
+    nvls_ramp_s: float = 0.0  # loses up to this much,
     nvls_ramp_bytes: float = 1.0  # half of it at this size
     nvls_frac: float = 1.0  # of NCCL's own NVLS bandwidth; set by hand on the slopes of H100 and B200
 
@@ -84,11 +85,12 @@ class Platform:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkConstants:
-    """NICs between nodes, as NCCL uses them: two constants fitted on two nodes of 8 H100 with EFA, the others not."""
+    """NICs between nodes, as NCCL uses them: three constants fitted on two nodes of 8 H100 with EFA, the others not."""
 
     nic_frac: float = 0.85  # of the NICs' rate: 340 of 400 GB/s, the 4 GiB row of two MI300X nodes
-    step_s: float = 42.3 * MICRO  # per level of a tree, and per hop of a ring, that crosses the network
-    chunk_s: float = 26.0 * MICRO  # of one more chunk in the pipeline of the node and the network
+    step_s: float = 42.7 * MICRO  # per level of a tree, and per hop of a ring, that crosses the network
+    fill_s: float = 250 * MICRO  # to fill the pipeline of the node and the network, at most,
+    fill_bytes: float = 31.7 * MEBI  # and half of that at this size: chunks grow with the size up to a largest
     pat_step_ratio: float = 1 / 3.5  # of a step of the network, and per rank below: NCCL's tuner, not fitted
     pat_rank_s: float = 2.8 * MICRO
     tree_frac: float = 0.92  # of the ring's bandwidth inside a node: NCCL's tuner, not fitted
@@ -110,31 +112,32 @@ NVLINK_TUNER = TunerSteps(
 )
 PCIE_TUNER = TunerSteps(base_s=(6.6 * MICRO, 14.0 * MICRO, 8.4 * MICRO), step_s=(1.0 * MICRO, 2.5 * MICRO, 5.7 * MICRO))
 NVLINK = ProtocolConstants(
-    ll_frac=0.554,
+    ll_frac=0.415,
     ll_own_chunk_ratio=1.0,  # flags make a rank's own chunk as dear as one that is sent; not fitted
-    ll128_frac=0.803,
-    ll128_hop_ratio=2.47,
-    simple_frac=0.984,
-    simple_hop_ratio=7.11,
-    simple_s=3.69 * MICRO,
-    own_chunk_ratio=0.395,
-    p2p_s=1.89 * MICRO,
-    p2p_peer_s=0.357 * MICRO,
-    p2p_simple_s=1.34 * MICRO,
-    nvls_ramp_s=83.7 * MICRO,
-    nvls_ramp_bytes=5.88 * MEBI,
+    ll128_frac=0.800,
+    ll128_hop_ratio=2.31,
+    simple_frac=1.0,  # NCCL's own figure for the links is reached; fitted it comes to 0.998
+    simple_hop_ratio=6.94,
+    simple_s=2.19 * MICRO,
+    own_chunk_ratio=0.396,
+    p2p_s=1.88 * MICRO,
+    p2p_peer_s=0.355 * MICRO,
+    p2p_simple_s=1.59 * MICRO,
+    nvls_s=13.8 * MICRO,
+    nvls_ramp_s=89.0 * MICRO,
+    nvls_ramp_bytes=15.3 * MEBI,
     nvls_frac=0.92,
 )
 PCIE = ProtocolConstants(
-    ll_frac=0.606,
+    ll_frac=0.556,
     ll_own_chunk_ratio=0.0,  # copies inside a GPU are nothing beside PCIe; not fitted, nor the other zeros
     ll128_frac=1.0,
     ll128_hop_ratio=1.0,
     simple_frac=1.0,  # the bandwidth itself is fitted
-    simple_hop_ratio=17.2,
+    simple_hop_ratio=14.9,
     simple_s=0.0,
     own_chunk_ratio=0.0,
-    p2p_s=4.03 * MICRO,
+    p2p_s=3.92 * MICRO,
     p2p_peer_s=0.0,
     p2p_simple_s=0.0,
 )
@@ -147,11 +150,11 @@ AMPERE = Platform(
     ll_cap_bytes_per_s=(87.7 * GIGA, 22.5 * GIGA, 19.0 * GIGA),
     has_ll128=True,
     nvls_efficiency_frac=0.0,
-    base_s=8.07 * MICRO,
-    hop_s=1.05 * MICRO,
-    channels_s=2.48 * MICRO,
-    chunk_s=3.69 * MICRO,
-    p2p_own_chunk_ratio=0.263,
+    base_s=7.95 * MICRO,
+    hop_s=1.08 * MICRO,
+    channels_s=2.99 * MICRO,
+    chunk_s=4.39 * MICRO,
+    p2p_own_chunk_ratio=0.269,
     tuner=NVLINK_TUNER,
     protocols=NVLINK,
     fitted_on="132 rows of A100 SXM, NCCL 2.27.3",
@@ -164,11 +167,11 @@ HOPPER = Platform(
     ll_cap_bytes_per_s=(141 * GIGA, 45 * GIGA, 35 * GIGA),
     has_ll128=True,
     nvls_efficiency_frac=0.85,
-    base_s=4.60 * MICRO,
-    hop_s=0.877 * MICRO,
-    channels_s=1.10 * MICRO,
-    chunk_s=1.18 * MICRO,
-    p2p_own_chunk_ratio=0.247,
+    base_s=4.45 * MICRO,
+    hop_s=0.915 * MICRO,
+    channels_s=1.46 * MICRO,
+    chunk_s=1.61 * MICRO,
+    p2p_own_chunk_ratio=0.248,
     tuner=NVLINK_TUNER,
     protocols=NVLINK,
     fitted_on="354 rows of H100 SXM, NCCL 2.23, 2.27.3 and 2.29.2",
@@ -182,10 +185,10 @@ BLACKWELL = Platform(
     # Two of four releases on B200 run as if LL128 were selected between 5 and 46 MB, the others as if it were off.
     has_ll128=False,
     nvls_efficiency_frac=0.74,
-    base_s=7.01 * MICRO,
-    hop_s=1.37 * MICRO,
-    channels_s=1.32 * MICRO,
-    chunk_s=1.31 * MICRO,
+    base_s=6.94 * MICRO,
+    hop_s=1.40 * MICRO,
+    channels_s=1.63 * MICRO,
+    chunk_s=1.78 * MICRO,
     p2p_own_chunk_ratio=0.973,
     tuner=NVLINK_TUNER,
     protocols=NVLINK,
@@ -194,15 +197,15 @@ BLACKWELL = Platform(
 ADA_PCIE = Platform(
     name="L40S",
     link="PCIe",
-    link_bytes_per_s=((2, 21.0 * GIGA), (4, 5.18 * GIGA), (8, 1.37 * GIGA)),
+    link_bytes_per_s=((2, 20.9 * GIGA), (4, 5.18 * GIGA), (8, 1.37 * GIGA)),
     tuner_bytes_per_s=24 * GIGA,
     ll_cap_bytes_per_s=(87.7 * GIGA, 22.5 * GIGA, 19.0 * GIGA),
     has_ll128=False,
     nvls_efficiency_frac=0.0,
-    base_s=5.15 * MICRO,
-    hop_s=1.00 * MICRO,
+    base_s=5.13 * MICRO,
+    hop_s=1.16 * MICRO,
     channels_s=0.0,
-    chunk_s=1.06 * MICRO,
+    chunk_s=1.05 * MICRO,
     p2p_own_chunk_ratio=0.0,
     tuner=PCIE_TUNER,
     protocols=PCIE,

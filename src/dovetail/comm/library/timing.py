@@ -1,13 +1,14 @@
 """Seconds of collectives by the algorithm and protocol that the library selects: sizes as columns in, seconds out.
 
 Sizes are those of nccl-tests: the whole buffer, for an all-gather and a reduce-scatter the gathered one, for an
-all-to-all what each rank sends. Every form is a latency and a transfer. LL adds the two. Simple moves chunks in a
-pipeline: the shorter of hops and transfer hides behind the longer, at 2 sqrt(overhead of a chunk x transfer) for the
+all-to-all what each rank sends. Every form is a latency and a transfer. LL nearly adds the two. Simple moves chunks in
+a pipeline: the shorter of hops and transfer hides behind the longer, at 2 sqrt(overhead of a chunk x transfer) for the
 best number of chunks.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +35,17 @@ LL_CHANNEL_BYTES = 4 * KIBI  # per rank that one channel of LL takes: 512 thread
 MIN_NVLS_RANKS = 8  # measured: NVLS shows at 8 ranks, and rings at 4, on GB200 too
 LL128_TUNER_FRAC = 0.92  # of the ring's bandwidth, 120 of 128 bytes and some: tuning.cc
 NVLS_TUNER_RATIO = 1.875  # of the ring's bandwidth that the tuner counts NVLS with at 8 ranks
-HIDDEN_POWER = 3.0  # of the norm that stands for the longer of hops and transfer; 1 adds, more comes near the maximum
+# Exponents of the norms that stand for hops beside a transfer: 1 adds them, more comes near the longer. Set by hand.
+LL_EXPONENT, SIMPLE_EXPONENT = 1.5, 3.0
+
+
+def operation_of(name: str) -> str:
+    """The collective that a name means, however it is written: `all_gather`, `AllGather`, `alltoall_perf`."""
+    plain = re.sub(r"[^a-z]", "", name.lower()).removesuffix("perf")
+    for operation in OPERATIONS:
+        if plain == operation.replace("-", ""):
+            return operation
+    raise NotModelled(f"collective {name[:40]!r} is not modelled; known are {', '.join(OPERATIONS)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +129,9 @@ def _begun_s(platform: Platform, num_ranks: IntArray, size_bytes: FloatArray) ->
     return found
 
 
-def _longer(hops_s: Any, transfer_s: FloatArray) -> FloatArray:
-    """About the longer of the two: a pipeline hides the hops behind the transfer, or the transfer behind the hops."""
-    found: FloatArray = (hops_s**HIDDEN_POWER + transfer_s**HIDDEN_POWER) ** (1 / HIDDEN_POWER)
+def _longer(hops_s: Any, transfer_s: FloatArray, exponent: float) -> FloatArray:
+    """Between the longer of the two and their sum: part of the hops hides behind the transfer, or of it behind them."""
+    found: FloatArray = (hops_s**exponent + transfer_s**exponent) ** (1 / exponent)
     return found
 
 
@@ -136,17 +147,19 @@ def node_table_s(platform: Platform, operation: str, num_ranks: IntArray, size_b
         sent_bytes = (hops + platform.p2p_own_chunk_ratio) / n * size_bytes
         transfer_s = sent_bytes / (own.simple_frac * rate)
         times_s[_ROW[P2P, LL]] = p2p_s + sent_bytes / (own.ll_frac * rate)
-        times_s[_ROW[P2P, SIMPLE]] = p2p_s + own.p2p_simple_s + transfer_s + 2 * np.sqrt(platform.chunk_s * transfer_s)
+        piped_s = _longer(own.p2p_simple_s, transfer_s, SIMPLE_EXPONENT)
+        times_s[_ROW[P2P, SIMPLE]] = p2p_s + piped_s + 2 * np.sqrt(platform.chunk_s * transfer_s)
         return times_s
     ll_bytes = (hops + own.ll_own_chunk_ratio) / n * size_bytes
-    times_s[_ROW[RING, LL]] = begun_s + platform.hop_s * hops + ll_bytes / (own.ll_frac * rate)
+    ll_hops_s = begun_s - platform.base_s + platform.hop_s * hops
+    times_s[_ROW[RING, LL]] = platform.base_s + _longer(ll_hops_s, ll_bytes / (own.ll_frac * rate), LL_EXPONENT)
     sent_bytes = (hops + own.own_chunk_ratio) / n * size_bytes
     if platform.has_ll128:
         times_s[_ROW[RING, LL128]] = (
             begun_s + own.ll128_hop_ratio * platform.hop_s * hops + sent_bytes / (own.ll128_frac * rate)
         )
     transfer_s = sent_bytes / (own.simple_frac * rate)
-    piped_s = _longer(own.simple_hop_ratio * platform.hop_s * hops, transfer_s)
+    piped_s = _longer(own.simple_hop_ratio * platform.hop_s * hops, transfer_s, SIMPLE_EXPONENT)
     times_s[_ROW[RING, SIMPLE]] = begun_s + own.simple_s + piped_s + 2 * np.sqrt(platform.chunk_s * transfer_s)
     if operation == ALL_REDUCE and platform.nvls_efficiency_frac:
         nvls_s = begun_s + _nvls_s(platform, n, size_bytes)
@@ -159,7 +172,7 @@ def _nvls_s(platform: Platform, num_ranks: IntArray, size_bytes: FloatArray) -> 
     own = platform.protocols
     rate = own.nvls_frac * platform.nvls_efficiency_frac * link_rate_bytes_per_s(platform, num_ranks)
     ramp_s = own.nvls_ramp_s * size_bytes / (size_bytes + own.nvls_ramp_bytes)
-    found: FloatArray = ramp_s + (num_ranks + 1) / num_ranks * size_bytes / rate
+    found: FloatArray = own.nvls_s + ramp_s + (num_ranks + 1) / num_ranks * size_bytes / rate
     return found
 
 
@@ -216,10 +229,11 @@ def _nodes_table_s(
     levels = float(np.ceil(np.log2(num_nodes)))
     cap_rate = platform.ll_cap_bytes_per_s[1 if num_nodes == 2 else 2]
 
-    def piped_s(inner_s: Any, outer_s: FloatArray, more_inner_s: Any = 0.0) -> FloatArray:
-        """Phases in the node and over the NICs beside each other, at the best number of chunks."""
-        fill_s = 2 * np.sqrt(network.chunk_s * np.minimum(inner_s, outer_s))
-        found: FloatArray = np.maximum(inner_s + more_inner_s, outer_s) + fill_s
+    fill_s = network.fill_s * size_bytes / (size_bytes + network.fill_bytes)
+
+    def piped_s(inner_s: FloatArray, outer_s: FloatArray) -> FloatArray:
+        """Phases in the node and over the NICs beside each other."""
+        found: FloatArray = np.maximum(inner_s, outer_s) + fill_s
         return found
 
     times_s = _empty(len(num_ranks))
@@ -241,7 +255,7 @@ def _nodes_table_s(
         full_s
         + own.simple_s
         + network.step_s * ring_steps
-        + _longer(own.simple_hop_ratio * platform.hop_s * ring_hops, piped_s(ring_s, nics_s))
+        + _longer(own.simple_hop_ratio * platform.hop_s * ring_hops, piped_s(ring_s, nics_s), SIMPLE_EXPONENT)
     )
     if operation != ALL_REDUCE:
         times_s[_ROW[PAT, SIMPLE]] = (
@@ -263,11 +277,10 @@ def _nodes_table_s(
             full_s
             + own.simple_s
             + network.step_s * tree_steps
-            + _longer(tree_hops_s, piped_s(ring_s / network.tree_frac, tree_nics_s))
+            + _longer(tree_hops_s, piped_s(ring_s / network.tree_frac, tree_nics_s), SIMPLE_EXPONENT)
         )
         return times_s
-    ramp_s = own.nvls_ramp_s * size_bytes / (size_bytes + own.nvls_ramp_bytes)
-    inside_s = _nvls_s(platform, np.maximum(local, 2), size_bytes) - ramp_s
-    nvls_s = full_s + network.step_s * tree_steps + piped_s(inside_s, tree_nics_s, ramp_s)
+    inside_s = _nvls_s(platform, np.maximum(local, 2), size_bytes)
+    nvls_s = full_s + network.step_s * tree_steps + piped_s(inside_s, tree_nics_s)
     times_s[_ROW[NVLS_TREE, SIMPLE]] = np.where(local >= MIN_NVLS_RANKS, nvls_s, np.inf)
     return times_s
