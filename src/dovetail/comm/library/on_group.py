@@ -24,7 +24,7 @@ from dovetail.comm.library.platforms import (
     Platform,
     RingPlatform,
 )
-from dovetail.comm.library.timing import ALL_TO_ALL, OPERATIONS, LibraryTimes, library_times
+from dovetail.comm.library.timing import ALL_TO_ALL, OPERATIONS, LibraryGroup, LibraryTimes, library_group
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.hardware.topology import Group, Span, num_ranks
 from dovetail.units import GIGA, MICRO, Amount
@@ -100,29 +100,31 @@ def library_s(collective: str, payload_bytes: Amount, group: Group, selection: S
 
 def group_times(collective: str, payload_bytes: Amount, group: Group, selection: Selection = "tuner") -> LibraryTimes:
     """Seconds of `collective`, and the algorithm and protocol of each; see `is_timed_by_library`."""
+    return _library_group(collective, group).times(np.maximum(np.ravel(payload_bytes), LEAST_BYTES), selection)
+
+
+@lru_cache(maxsize=4096)
+def _library_group(collective: str, group: Group) -> LibraryGroup:
     library = LIBRARIES[library_of(group)]
     inside = [span for span in group if not span.dimension.is_network]
     outside = [span for span in group if span.dimension.is_network]
     num_local = math.prod(span.num_ranks for span in inside)
-    num_nodes = math.prod(span.num_ranks for span in outside)
     rates = [s.dimension.link.bandwidth_bytes_per_s / s.dimension.oversubscription for s in inside]
     rate_ratio = min(rates, default=library.port_bytes_per_s) / library.port_bytes_per_s
     hop_ratio = max((s.dimension.link.latency_s / library.hop_s for s in inside), default=1.0)
-    sizes_bytes = np.maximum(np.ravel(payload_bytes), LEAST_BYTES)
-    if num_nodes == 1:
+    if not outside:
         platform, _ = _scaled(library, rate_ratio, hop_ratio, 1.0)
-        return library_times(platform, collective, num_local, sizes_bytes, selection=selection)
+        return library_group(platform, collective, num_local)
+    num_nodes = math.prod(span.num_ranks for span in outside)
     step_ratio = max(span.dimension.link.latency_s for span in outside) / library.network_s
     platform, network = _scaled(library, rate_ratio, hop_ratio, step_ratio)
-    return library_times(
+    return library_group(
         platform,
         collective,
         num_local * num_nodes,
-        sizes_bytes,
         num_nodes=num_nodes,
         nic_bytes_per_s=num_local * _port_bytes_per_s(collective, outside, num_local),
         network=network,
-        selection=selection,
     )
 
 
@@ -145,7 +147,6 @@ def _port_bytes_per_s(collective: str, outside: list[Span], num_local: int) -> f
     return least
 
 
-@lru_cache(maxsize=256)
 def _scaled(
     library: Library, rate_ratio: float, hop_ratio: float, step_ratio: float
 ) -> tuple[Platform | RingPlatform, NetworkConstants]:
