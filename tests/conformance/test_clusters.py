@@ -166,3 +166,11 @@ def test_the_example_of_the_guide_keeps_the_contract(monkeypatch: pytest.MonkeyP
     test_the_default_size_builds("example-racks")
     test_every_link_and_the_sizes_have_sources("example-racks")
     check_count("example-racks", 100)
+
+
+@pytest.mark.parametrize(
+    ("num_devices", "shape"), [(64, [64]), (72, [72]), (128, [64, 2]), (144, [72, 2]), (576, [72, 8]), (1024, [64, 16])]
+)
+def test_racks_are_used_in_equal_parts(num_devices: int, shape: list[int]) -> None:
+    found = clusters["gb200-nvl72"].build(num_devices)
+    assert [dimension.num_devices for dimension in found.topology.dimensions] == shape

@@ -54,6 +54,7 @@ RELIABILITY = Reliability(
 )
 STEPS = (
     ("llama3-8b", {"tensor_parallel": 2, "sequence_parallel": True, "pipeline_parallel": 2, "data_parallel": 4}),
+    ("gpt2-345m", {"context_parallel": 4, "context_comm_type": "ring", "data_parallel": 4}),
     ("resnet-50", {"data_parallel": 16}),
     (
         "gpt2-345m",

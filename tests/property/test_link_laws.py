@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dovetail.comm.collectives import collectives
 from dovetail.comm.events.network_graph import network_graph
+from dovetail.comm.library.on_group import LIBRARIES
 from dovetail.comm.one_collective import CollectiveJob, Network, NetworkAnswer, network_answer
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import DIMENSION_KINDS, Dimension, Span
@@ -30,6 +31,8 @@ OF_DIMENSIONS = {
     "num_devices": st.integers(2, 8),
     "link": st.builds(Link, **OF_LINKS),
     "oversubscription": st.just(1.0) | st.floats(1.0, 4.0),
+    "library": st.sampled_from(("", *LIBRARIES)),  # links alone decide both closed form and events, whatever it is
+    "is_network": st.booleans(),
 }
 PAYLOADS = st.floats(1 * KILO, 1000 * MEGA)
 # devices of a dimension, ranks of a group, every how many-th device

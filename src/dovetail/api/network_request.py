@@ -26,7 +26,10 @@ def policy_of(word: str) -> Policy:
     return word  # type: ignore[return-value]
 
 
-def engine_of(word: str) -> EngineName:
+def engine_of(word: str) -> EngineName | None:
+    """The engine that was named; none where that is left to the network."""
+    if not word:
+        return None
     known = get_args(EngineName)
     if word not in known:
         raise InvalidInput(f"no engine is named {one_line(word)!r}{did_you_mean(word, known)}", "--engine")

@@ -23,7 +23,14 @@ from dovetail.comm.events.fed import Endpoint
 from dovetail.comm.events.program import Queueing
 from dovetail.comm.events.recording import Watch
 from dovetail.comm.events.schedules import algorithms
-from dovetail.comm.one_collective import CollectiveJob, Network, NetworkAnswer, check_collective, network_answer
+from dovetail.comm.one_collective import (
+    CollectiveJob,
+    Network,
+    NetworkAnswer,
+    check_collective,
+    network_answer,
+    why_no_library,
+)
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.cluster import load_cluster
 from dovetail.files.cluster_names import names_cluster
@@ -158,7 +165,7 @@ def _one(
             collective=request.collective,
             payload_bytes=size_bytes,
             network=network,
-            engine=engine_of(request.engine),
+            engine=engine_of(request.engine) or "library",
             groups=groups_of(request.groups),
             dimensions=dimensions_named(request.dims),
             algorithms=_algorithms(request.algorithm, network),
@@ -167,6 +174,8 @@ def _one(
             is_themis=request.themis,
             endpoint=endpoint,
         )
+        if not request.engine and (watches or why_no_library(job)):
+            job = replace(job, engine="events")
         return network_answer(job, *watches)
     except DovetailError as error:
         where = error.where if error.where not in ("it", "") else one_line(network.name)

@@ -19,12 +19,13 @@ from dovetail.comm.events.program import Collective, Program, Queueing, Receive,
 from dovetail.comm.events.recording import Watch
 from dovetail.comm.events.simulate import simulate
 from dovetail.comm.events.unit_graphs import Ints, UnitGraph
+from dovetail.comm.library.on_group import group_times, is_timed_by_library, library_of
 from dovetail.errors import InvalidInput, did_you_mean
-from dovetail.hardware.topology import Dimension, Span
+from dovetail.hardware.topology import Dimension, Group, Span
 from dovetail.units import format_bytes
 
 COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "broadcast", "point-to-point", "reduce", "reduce-scatter")
-EngineName = Literal["events", "closed"]
+EngineName = Literal["events", "closed", "library"]
 _TASK = "it"
 _FEW_STEPS = ("halving-doubling", "double-binary-tree", "in-switch")  # as many as the number of ranks has digits
 _MOST_MESSAGES = 500_000_000  # a count: half a minute
@@ -89,7 +90,8 @@ class NetworkAnswer:
     """Time of a collective, and how it was found.
 
     `closed_form_s` holds the closed form's time where there is one. `timeline` is there when events were simulated.
-    `endpoint_s` is the least time the chip needs for what it reads, adds and writes; `time_s` is no less.
+    `endpoint_s` is the least time the chip needs for what it reads, adds and writes; `time_s` is no less. Where a
+    library was asked, `algorithm` and `protocol` are what it selects.
     """
 
     job: CollectiveJob
@@ -102,6 +104,8 @@ class NetworkAnswer:
     endpoint_s: float = 0.0
     timeline: tuple[Timeline, ...] = ()
     loads: tuple[Load, ...] = ()
+    algorithm: str = ""
+    protocol: str = ""
 
     @property
     def is_bounded(self) -> bool:
@@ -130,6 +134,8 @@ def network_answer(job: CollectiveJob, watch: Watch | None = None) -> NetworkAns
     groups = group_rows(job)
     if job.collective == "point-to-point":
         groups = groups[:, :2]
+    if job.engine == "library":
+        return _by_library(job, groups)
     in_switch = any(name == "in-switch" for _, name in job.algorithms)
     bound_s = 0.0  # of a plugin's collective
     if job.collective in COLLECTIVES:
@@ -150,6 +156,44 @@ def network_answer(job: CollectiveJob, watch: Watch | None = None) -> NetworkAns
     time_s = max(timeline.end_s, found.endpoint_s)
     loads = tuple(_loads(job.network.graph, timeline, time_s))
     return replace(found, time_s=time_s, engine=timeline.engine, timeline=(timeline,), loads=loads)
+
+
+def _by_library(job: CollectiveJob, groups: Ints) -> NetworkAnswer:
+    """What the library that the network names takes, by the algorithm and protocol that it selects."""
+    if why := why_no_library(job):
+        raise InvalidInput(why, "--engine")
+    group = whole_group(job)
+    found = group_times(job.collective, job.payload_bytes, group)
+    [algorithm], [protocol] = found.algorithms, found.protocols
+    is_in_switch = algorithm.startswith("NVLS")
+    bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, is_in_switch)
+    return NetworkAnswer(
+        job=job, num_ranks=groups.shape[1], num_groups=groups.shape[0], time_s=float(found.seconds[0]), bound_s=bound_s,
+        engine="library", closed_form_s=_closed_form_s(job), algorithm=algorithm, protocol=protocol,
+    )  # fmt: skip
+
+
+def why_no_library(job: CollectiveJob) -> str:
+    """Why no library's time is known of `job`; nothing where one is."""
+    if job.groups or job.algorithms or job.num_chunks > 1 or job.is_themis or job.endpoint.name:
+        return "a library chooses ranks, algorithm and chunks itself; ask the events engine, or leave them out"
+    if not job.network.graph.is_uniform:
+        return "a library's times are of links as they should be; ask the events engine about slow ones"
+    group = whole_group(job)
+    if not group or not library_of(group):
+        return "the network names no collective library, as clusters of the catalogue do; ask the events engine"
+    if not is_timed_by_library(job.collective, group):
+        return f"no measured time of this {job.collective} is known; ask the events engine"
+    return ""
+
+
+def whole_group(job: CollectiveJob) -> Group:
+    """All devices that differ along the dimensions of a job; none where one of them is no plain dimension."""
+    named = [part for part in job.network.parts if not job.dimensions or part.name in job.dimensions]
+    whole = [part for part in named if isinstance(part, Dimension)]
+    if len(whole) < len(named):
+        return ()
+    return tuple(Span(dimension=part, num_ranks=part.num_devices) for part in whole if part.num_devices > 1)
 
 
 def _with_way_of_endpoint(job: CollectiveJob) -> CollectiveJob:
@@ -234,12 +278,11 @@ def _endpoint_s(job: CollectiveJob) -> float:
 
 def _closed_form_s(job: CollectiveJob) -> tuple[float, ...]:
     """The closed form's time: one chunk, each dimension by the algorithm that suits it; none where there is no form."""
-    named = [part for part in job.network.parts if not job.dimensions or part.name in job.dimensions]
-    whole = [part for part in named if isinstance(part, Dimension)]
     is_plain = not job.groups and not job.algorithms and job.network.graph.is_uniform
-    if job.collective not in collectives or not is_plain or len(whole) < len(named):
+    has_graphs = any(isinstance(part, UnitGraph) for part in job.network.parts)
+    if job.collective not in collectives or not is_plain or has_graphs:
         return ()
-    group = tuple(Span(dimension=part, num_ranks=part.num_devices) for part in whole if part.num_devices > 1)
+    group = whole_group(job)
     if job.collective == "point-to-point":
         group = group[:1]  # the neighbour is along the innermost
     time_s = collectives[job.collective](job.payload_bytes, group, 1.0)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pydantic import Field
 
+from dovetail.comm.library.on_group import check_library
 from dovetail.cost.engines import with_endpoint
 from dovetail.files.chip import chip_of
 from dovetail.files.cluster_names import sized_name
@@ -35,6 +36,8 @@ class DimensionShape(Shape):
     bandwidth: amount("bytes_per_s")  # type: ignore[valid-type]
     latency: amount("s")  # type: ignore[valid-type]
     oversubscription: Number = 1.0
+    library: Text = ""
+    network: bool = False
 
 
 class HostShape(Shape):
@@ -246,12 +249,15 @@ def _sources(topology: Topology, entry: Entry) -> tuple[tuple[str, str], ...]:
 
 def _dimension(shape: DimensionShape, entry: Entry) -> Dimension:
     with placed(entry, {"num_devices": "devices"}):
+        check_library(shape.library)
         return Dimension(
             name=shape.name,
             kind=shape.kind,
             num_devices=shape.devices,
             link=Link(bandwidth_bytes_per_s=shape.bandwidth, latency_s=shape.latency),
             oversubscription=shape.oversubscription,
+            library=shape.library,
+            is_network=shape.network,
         )
 
 

@@ -100,6 +100,7 @@ def _dimension_entries(dimension: Dimension) -> Words:
         "bandwidth": quantity_text(dimension.link.bandwidth_bytes_per_s, "bytes_per_s"),
         "latency": quantity_text(dimension.link.latency_s, "s"),
         "oversubscription": float(dimension.oversubscription),
+        **({"library": dimension.library, "network": dimension.is_network} if dimension.library else {}),
     }
 
 

@@ -17,7 +17,8 @@ class Dimension:
 
     `link` is what one device can send in one direction into this dimension, all its ports together. A fat
     tree is a switch seen from its ports; `oversubscription` 2 leaves each half of its bandwidth. A narrower tier is a
-    dimension of its own.
+    dimension of its own. Where `library` is named, its measured times stand for collectives over the links, and
+    `is_network` says which dimensions are between nodes.
     """
 
     name: str
@@ -25,6 +26,8 @@ class Dimension:
     num_devices: int
     link: Link
     oversubscription: float = 1.0
+    library: str = ""
+    is_network: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in DIMENSION_KINDS:

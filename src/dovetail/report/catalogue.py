@@ -166,6 +166,8 @@ def dimension_record(dimension: Dimension) -> Record:
         "bandwidth_bytes_per_s": dimension.link.bandwidth_bytes_per_s,
         "latency_s": dimension.link.latency_s,
         "oversubscription": dimension.oversubscription,
+        "library": dimension.library,
+        "is_network": dimension.is_network,
     }
 
 

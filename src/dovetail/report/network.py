@@ -8,7 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dovetail.comm.events.decided import critical_visits, visit_label
+from dovetail.comm.library.on_group import LIBRARIES
 from dovetail.comm.one_collective import NetworkAnswer
+from dovetail.hardware.topology import Dimension
 from dovetail.report.curves import Curve, Panel
 from dovetail.report.figures import (
     Figure,
@@ -36,6 +38,7 @@ ENGINE_WORDS = {
     "all ranks": "events; every device simulated, in the order of messages",
     "messages": "events; message by message, as ranks meet at links in different orders",
     "closed form": "closed form",
+    "library": "as the library's measured times have it",
 }
 
 
@@ -60,6 +63,8 @@ def _point(
     yield Figure("num_groups", answer.num_groups)
     yield Figure("num_chunks", job.num_chunks)
     yield Figure("engine", answer.engine)
+    yield Figure("algorithm", answer.algorithm or None)
+    yield Figure("protocol", answer.protocol or None)
     yield Figure("time_s", answer.time_s, format_s(answer.time_s), "time")
     closed = Figure("closed_form_s", closed_form_s, "-" if closed_form_s is None else format_s(closed_form_s))
     yield phrase("{}", closed, label="closed form", align="r")
@@ -111,7 +116,7 @@ def network_figures(answer: NetworkAnswer) -> Figures:
             title=phrase("{} of {} over {}: {}", by_key["collective"], by_key["size_bytes"], among, by_key["topology"]),
             align="lrl",
             rows=(
-                FigureRow(("time", by_key["time_s"], ENGINE_WORDS[answer.engine])),
+                FigureRow(("time", by_key["time_s"], _how(answer))),
                 *_beside(answer, by_key),
                 FigureRow(("algorithm bandwidth", by_key["algorithm_bytes_per_s"], "payload over time")),
                 *_bounds(answer, by_key),
@@ -133,6 +138,15 @@ def network_figures(answer: NetworkAnswer) -> Figures:
             ),
         ),
     )
+
+
+def _how(answer: NetworkAnswer) -> str:
+    """How a time was found."""
+    if not answer.algorithm:
+        return ENGINE_WORDS[answer.engine]
+    library = answer.job.network.parts[0]
+    name = LIBRARIES[library.library].summary if isinstance(library, Dimension) else ""
+    return f"{answer.algorithm}, {answer.protocol}: {name}"
 
 
 def _bounds(answer: NetworkAnswer, by_key: Mapping[str, Figure]) -> Iterator[FigureRow]:

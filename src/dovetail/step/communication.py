@@ -20,6 +20,7 @@ import numpy as np
 from dovetail.columns import is_among
 from dovetail.comm.collectives import collectives
 from dovetail.comm.collectives.all_to_all import deduplicated_all_to_all_s
+from dovetail.comm.library.on_group import Selection, is_timed_by_library, library_s
 from dovetail.comm.volume import sent_bytes
 from dovetail.cost.op_cost import LIMITS
 from dovetail.hardware.chip import Calibration
@@ -144,10 +145,12 @@ def block_collectives(
     for (kind, copies), places in _positions(zip(kinds, num_copies, strict=True)).items():
         for collective, group, chosen in _calls_of(OP_COLLECTIVES[OPERATORS[kind].name], variants):
             cells = chosen[:, None], places
-            call_s, sent[cells] = timed(collective, payload_bytes[cells], group, overheads.link_frac)
+            call_s, sent[cells] = timed(collective, payload_bytes[cells], group, overheads.link_frac, overheads.start_s)
             ranks[cells] = num_ranks(group)
             if copies > 1:
-                deduplicated_s = deduplicated_all_to_all_s(payload_bytes[cells], group, overheads.link_frac, copies)
+                deduplicated_s = overheads.start_s + deduplicated_all_to_all_s(
+                    payload_bytes[cells], group, overheads.link_frac, copies
+                )
                 call_s = np.where(variants.deduplicated_dispatch[chosen][:, None], deduplicated_s, call_s)
             time_s[cells] = call_s
     return CollectiveCalls(
@@ -157,7 +160,7 @@ def block_collectives(
         is_awaited=np.zeros(len(rows), dtype=bool),
         num_ranks=ranks,
         num_calls=(time_s > 0).astype(np.int64),
-        time_s=_with_start(time_s, overheads),
+        time_s=time_s,
         sent_bytes=sent,
     )
 
@@ -174,11 +177,6 @@ def _are_local_rows(ops: Ops, rows: IntArray) -> BoolArray:
     """Rows to and from experts whose extents count tokens before routing; the most loaded device moves more."""
     is_routed = (ops.splits[rows, M] & int(Axis.ROUTED)) != 0
     return np.asarray(is_among(ops.kind[rows], _TO_EXPERTS) & ~is_routed)
-
-
-def _with_start(time_s: FloatArray, overheads: CollectiveOverheads) -> FloatArray:
-    """`time_s` with the fixed start of a collective, where there is one."""
-    return np.where(time_s > 0, time_s + overheads.start_s, 0.0)
 
 
 def _calls_of(op: OpCollective, variants: CommVariants) -> Iterator[tuple[str, Group, IntArray]]:
@@ -208,10 +206,26 @@ def by_group(groups: tuple[Group, ...], group_of: IntArray) -> Iterator[tuple[Gr
             yield groups[group_of[rows[0]]], rows
 
 
-def timed(collective: str, payload_bytes: FloatArray, group: Group, link_frac: float) -> tuple[FloatArray, FloatArray]:
-    """Seconds of a collective and the bytes that a rank sends in it, zero where there is no payload."""
-    time_s = np.where(payload_bytes > 0, collectives[collective](payload_bytes, group, link_frac), 0.0)
-    return time_s, np.asarray(sent_bytes(collective, payload_bytes, num_ranks(group)))
+def timed(
+    collective: str,
+    payload_bytes: FloatArray,
+    group: Group,
+    link_frac: float,
+    start_s: float = 0.0,
+    selection: Selection = "tuner",
+) -> tuple[FloatArray, FloatArray]:
+    """Seconds of a collective and the bytes that a rank sends in it, zero where there is no payload.
+
+    By the library that the group's network names; else by a share of its links and a fixed start. `selection` "least"
+    is for lower bounds.
+    """
+    if is_timed_by_library(collective, group):
+        called_s = library_s(collective, payload_bytes, group, selection)
+    else:
+        called_s = collectives[collective](payload_bytes, group, link_frac) + start_s
+    return np.where(payload_bytes > 0, called_s, 0.0), np.asarray(
+        sent_bytes(collective, payload_bytes, num_ranks(group))
+    )
 
 
 def parameter_collectives(
@@ -263,9 +277,11 @@ def _timed_calls(
         return ranks, time_s, sent
     for ranks_group, chosen in by_group(variants.groups, variants.group_of[group][callers]):
         rows = callers[chosen]
-        time_s[rows], sent[rows] = timed(collective, payload_bytes[rows], ranks_group, overheads.link_frac)
+        time_s[rows], sent[rows] = timed(
+            collective, payload_bytes[rows], ranks_group, overheads.link_frac, overheads.start_s
+        )
         ranks[rows] = num_ranks(ranks_group)
-    return ranks, _with_start(time_s, overheads), sent
+    return ranks, time_s, sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -474,10 +490,10 @@ def _repeated_calls(
     ranks, calls = np.ones_like(num_calls), np.zeros_like(num_calls)
     for group, members in by_group(variants.groups, variants.group_of["context"][chosen]):
         rows_of_group = chosen[members]
-        call_s, call_bytes = timed(collective, each_bytes[rows_of_group], group, overheads.link_frac)
+        call_s, call_bytes = timed(collective, each_bytes[rows_of_group], group, overheads.link_frac, overheads.start_s)
         calls[rows_of_group], ranks[rows_of_group] = num_calls[rows_of_group], num_ranks(group)
         time_s[rows_of_group], sent[rows_of_group] = (
-            calls[rows_of_group] * (call_s + overheads.start_s),
+            calls[rows_of_group] * call_s,
             calls[rows_of_group] * call_bytes,
         )
     return CollectiveCalls(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.columns import distinct
+from dovetail.comm.library.on_group import Selection
 from dovetail.hardware.topology import num_ranks
 from dovetail.parallel.layout import StageGroup
 from dovetail.parallel.placement import Placements
@@ -74,6 +75,7 @@ def gradient_sync(
     places: Placements,
     precision: Precision,
     link_frac: float,
+    selection: Selection = "tuner",
 ) -> GradientSync:
     """Reduce gradients over the data-parallel ranks, once per step; ZeRO-1 and 2 then all-gather the weights.
 
@@ -99,7 +101,7 @@ def gradient_sync(
             for collective, payload_bytes, does, total_s in moves:
                 rows = chosen[does[chosen]]
                 if len(rows):
-                    time_s, sent = timed(collective, payload_bytes[rows], group, link_frac)
+                    time_s, sent = timed(collective, payload_bytes[rows], group, link_frac, selection=selection)
                     total_s[rows] += time_s
                     total_bytes[rows] += sent
     return GradientSync(reduce_s=reduce_s, gather_s=gather_s, sent_bytes=total_bytes)

@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 import pytest
 
+from dovetail.comm.library.on_group import library_s
 from dovetail.hardware.clusters import clusters
 from dovetail.parallel.placement import placement
 from dovetail.parallel.plan import Plan
@@ -16,7 +17,6 @@ from dovetail.step.communication import (
     CommTotals,
     CommVariants,
     _waited_frac,
-    _with_start,
     add_communication,
     by_group,
     collective_overheads,
@@ -27,9 +27,10 @@ from dovetail.step.communication import (
 )
 from dovetail.step.work import COMM_AXES, COMPUTE, HOST, NUM_ROWS, NUM_TIMED, ROWS
 from dovetail.workload.graph import Phase
+from tests.links_alone import links_alone
 
 TP, CP, EP, DP = (COMM_AXES.index(name) for name in ("tp", "cp", "ep", "dp"))
-CLUSTER = clusters["dgx-h100"].build(16)
+CLUSTER = links_alone(clusters["dgx-h100"].build(16))
 
 
 def calls(*rows: tuple[int, Phase, float], num_ranks: int = 4, awaited: tuple[int, ...] = ()) -> CollectiveCalls:
@@ -148,7 +149,8 @@ def test_no_payload_takes_no_time_and_a_call_pays_its_start_once():
         CLUSTER.chip.calibration.link_frac,
         CLUSTER.chip.calibration.exchange_s,
     )
-    assert _with_start(time_s, overheads).tolist() == [0.0, time_s[1] + overheads.start_s]
+    started_s, _ = timed("all-reduce", np.array([0.0, 16e6]), group, 0.8, start_s=overheads.start_s)
+    assert started_s.tolist() == [0.0, time_s[1] + overheads.start_s]
 
 
 def test_the_last_part_of_a_ring_hides_nothing():
@@ -161,3 +163,15 @@ def test_the_last_part_of_a_ring_hides_nothing():
     assert work[:, core].min(axis=(0, 1, 3)).tolist() == work[:, core].max(axis=(0, 1, 3)).tolist() == [1.0, 0.75, 0.5]
     others = [row for row in range(NUM_ROWS) if row not in core]
     assert (work[:, others] == 1.0).all()
+
+
+def test_a_library_of_the_network_stands_for_its_links_and_has_no_start_beside():
+    cluster = clusters["dgx-h100"].build(16)
+    group = placement(Plan(data_parallel=16), cluster.topology).data
+    sizes_bytes = np.array([0.0, 16e6])
+    found = [
+        timed("all-reduce", sizes_bytes, group, link_frac, start_s)[0]
+        for link_frac, start_s in ((0.8, 0.0), (0.1, 1.0))
+    ]
+    assert found[0].tolist() == found[1].tolist() == [0.0, library_s("all-reduce", 16e6, group)]
+    assert timed("all-reduce", sizes_bytes, group, 0.8, selection="least")[0][1] <= found[0][1]

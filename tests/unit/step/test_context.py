@@ -24,9 +24,10 @@ from dovetail.workload.models import models
 from dovetail.workload.operators import ATTENTION_CODES
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
+from tests.links_alone import links_alone
 
 NUM_LAYERS, RANKS = 4, 4
-CLUSTER = clusters["dgx-h100"].build(16)
+CLUSTER = links_alone(clusters["dgx-h100"].build(16))
 CP = COMM_AXES.index("cp")
 KV_COLS, QUERY_COLS = 2 * 8 * 128, 32 * 128  # of llama3-8b
 BYTES = 2  # bf16

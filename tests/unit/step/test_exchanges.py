@@ -27,8 +27,9 @@ from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
+from tests.links_alone import links_alone
 
-CLUSTER = clusters["dgx-h100"].build(16)
+CLUSTER = links_alone(clusters["dgx-h100"].build(16))
 TENSOR = Plan(tensor_parallel=8, data_parallel=2)
 EXPERTS = Plan(data_parallel=16, expert_parallel=8)
 

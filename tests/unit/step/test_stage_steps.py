@@ -85,7 +85,7 @@ def test_passes_played_out_take_what_the_closed_form_says_within_its_word(name):
     asked = (found.workload.training_graph(), found.plan, found.cluster, found.workload.precision)
     played, closed_form_s = step_timeline(*asked), float(assembly_of(*asked).pipeline_s[0])
     short_frac = pipelines[schedule_name(found.plan)].worst_short_frac[-1]
-    assert closed_form_s * (1 - 1e-9) <= played.pipeline_s <= closed_form_s * (1 + short_frac)
+    assert closed_form_s * (1 - 1e-9) <= played.pipeline_s <= closed_form_s * (1 + short_frac + 1e-9)
     assert len(played.order.devices) == found.plan.pipeline_parallel
 
 

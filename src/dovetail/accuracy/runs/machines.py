@@ -17,6 +17,7 @@ from dovetail.units import BITS_PER_BYTE, GIBI, GIGA, MICRO, TERA
 GIGABIT = GIGA / BITS_PER_BYTE
 NVLINK_LATENCY_S = 1.9 * MICRO  # as in the clusters of the catalogue: NCCL's tuning model, LL128
 NETWORK_LATENCY_S = 4.0 * MICRO  # likewise
+NCCL_A100, NCCL_H100, NCCL_B200 = "nccl-a100", "nccl-h100", "nccl-b200"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,7 @@ class Machine:
     chip: Chip
     num_domain: int
     port_bytes_per_s: float
+    library: str = ""  # of its collectives, see `comm.library.on_group`
 
 
 def _hbm2e_h100() -> Chip:
@@ -46,30 +48,41 @@ def machine_of(row: Row) -> Machine:
     """By the words of the chip's column; what is not said of the network is as its vendor's reference system has it."""
     words = row.word("gpu").lower()
     if "gb300" in words:
-        return Machine(chip=_ultra(chips["gb200"](), "gb300", 1400.0), num_domain=72, port_bytes_per_s=800 * GIGABIT)
+        return Machine(
+            chip=_ultra(chips["gb200"](), "gb300", 1400.0),
+            num_domain=72,
+            port_bytes_per_s=800 * GIGABIT,
+            library=NCCL_B200,
+        )
     if "gb200" in words:
-        return Machine(chip=chips["gb200"](), num_domain=72, port_bytes_per_s=400 * GIGABIT)
+        return Machine(chip=chips["gb200"](), num_domain=72, port_bytes_per_s=400 * GIGABIT, library=NCCL_B200)
     if "b300" in words:
-        return Machine(chip=_ultra(chips["b200"](), "b300", 1100.0), num_domain=8, port_bytes_per_s=800 * GIGABIT)
+        return Machine(
+            chip=_ultra(chips["b200"](), "b300", 1100.0),
+            num_domain=8,
+            port_bytes_per_s=800 * GIGABIT,
+            library=NCCL_B200,
+        )
     if "b200" in words:
-        return Machine(chip=chips["b200"](), num_domain=8, port_bytes_per_s=400 * GIGABIT)
+        return Machine(chip=chips["b200"](), num_domain=8, port_bytes_per_s=400 * GIGABIT, library=NCCL_B200)
     if "h200" in words:
-        return Machine(chip=chips["h200-sxm"](), num_domain=8, port_bytes_per_s=400 * GIGABIT)
+        return Machine(chip=chips["h200-sxm"](), num_domain=8, port_bytes_per_s=400 * GIGABIT, library=NCCL_H100)
     if "500w" in words:
-        return Machine(chip=_hbm2e_h100(), num_domain=8, port_bytes_per_s=400 * GIGABIT)
+        return Machine(chip=_hbm2e_h100(), num_domain=8, port_bytes_per_s=400 * GIGABIT, library=NCCL_H100)
     if "h100" in words:
-        return Machine(chip=chips["h100-sxm"](), num_domain=8, port_bytes_per_s=400 * GIGABIT)
+        return Machine(chip=chips["h100-sxm"](), num_domain=8, port_bytes_per_s=400 * GIGABIT, library=NCCL_H100)
     if "a100" in words:
         is_small = "40gb" in words
         chip = chips["a100-40gb-sxm" if is_small else "a100-80gb-sxm"]()
-        return Machine(chip=chip, num_domain=8, port_bytes_per_s=_a100_port(words) * GIGABIT)
+        return Machine(chip=chip, num_domain=8, port_bytes_per_s=_a100_port(words) * GIGABIT, library=NCCL_A100)
     if "h800" in words:
         # as the H100, with links of 400 GB/s both ways (arXiv:2412.19437, section 3.1)
         chip = replace(chips["h100-sxm"](), name="h800-sxm", interconnect_bytes_per_s=200 * GIGA)
-        return Machine(chip=chip, num_domain=8, port_bytes_per_s=400 * GIGABIT)
+        return Machine(chip=chip, num_domain=8, port_bytes_per_s=400 * GIGABIT, library=NCCL_H100)
     for word, name in (("mi300x", "mi300x"), ("gaudi2", "gaudi2"), ("gaudi3", "gaudi3")):
         if word in words.replace(" ", ""):
-            return Machine(chip=chips[name](), num_domain=8, port_bytes_per_s=400 * GIGABIT)
+            library = "rccl-mi300x" if name == "mi300x" else ""
+            return Machine(chip=chips[name](), num_domain=8, port_bytes_per_s=400 * GIGABIT, library=library)
     raise NotModelled(f"no chip is known by {row.word('gpu')[:40]!r}")
 
 
@@ -87,11 +100,20 @@ def cluster_of(row: Row) -> Cluster:
     machine, num_devices = machine_of(row), row.count("n_gpus")
     num_domain = next(n for n in range(min(machine.num_domain, num_devices), 0, -1) if _nests(n, num_devices, row))
     inside = Link(bandwidth_bytes_per_s=machine.chip.interconnect_bytes_per_s, latency_s=NVLINK_LATENCY_S)
-    dimensions = [Dimension(name="nvlink", kind="switch", num_devices=num_domain, link=inside)]
+    dimensions = [Dimension(name="nvlink", kind="switch", num_devices=num_domain, link=inside, library=machine.library)]
     if num_devices > num_domain:
         outside = Link(bandwidth_bytes_per_s=machine.port_bytes_per_s, latency_s=NETWORK_LATENCY_S)
         count = num_devices // num_domain
-        dimensions.append(Dimension(name="network", kind="fat-tree", num_devices=count, link=outside))
+        dimensions.append(
+            Dimension(
+                name="network",
+                kind="fat-tree",
+                num_devices=count,
+                link=outside,
+                library=machine.library,
+                is_network=True,
+            )
+        )
     return Cluster(name="published", chip=machine.chip, topology=Topology(dimensions=tuple(dimensions)), sources=())
 
 

@@ -151,7 +151,14 @@ def network(
             "NAME",
         ),
     ] = "",
-    engine: Annotated["str", Option("events or closed.", "ENGINE")] = "events",
+    engine: Annotated[
+        "str",
+        Option(
+            "library, events or closed. Otherwise the library that a catalogue cluster names, such as NCCL, and events"
+            " where there is none or options ask for them.",
+            "ENGINE",
+        ),
+    ] = "",
     chunks: Annotated["SupportsIndex", Option("Chunks the payload is cut into.", "N", COUNT)] = 1,
     active: Annotated["SupportsIndex", Option("Chunks under way at once in a dimension.", "N", COUNT)] = 1,
     policy: Annotated["str", Option("Who is next: fifo, lifo or priority.", "POLICY")] = "fifo",

@@ -8,7 +8,9 @@ best number of chunks.
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +37,6 @@ LL_CHANNEL_BYTES = 4 * KIBI  # per rank that one channel of LL takes: 512 thread
 MIN_NVLS_RANKS = 8  # measured: NVLS shows at 8 ranks, and rings at 4, on GB200 too
 LL128_TUNER_FRAC = 0.92  # of the ring's bandwidth, 120 of 128 bytes and some: tuning.cc
 NVLS_TUNER_RATIO = 1.875  # of the ring's bandwidth that the tuner counts NVLS with at 8 ranks
-# Exponents of the norms that stand for hops beside a transfer: 1 adds them, more comes near the longer. Set by hand.
-LL_EXPONENT, SIMPLE_EXPONENT = 1.5, 3.0
 
 
 def operation_of(name: str) -> str:
@@ -64,6 +64,10 @@ class LibraryTimes:
         return tuple(SELECTABLE[row][1] for row in self.selected)
 
 
+Form = Callable[[FloatArray], FloatArray]  # seconds of sizes
+Forms = Mapping[int, Form]  # by rows of SELECTABLE
+
+
 def library_times(
     platform: Platform | RingPlatform,
     operation: str,
@@ -80,34 +84,77 @@ def library_times(
     `nic_bytes_per_s` are all NICs of a node, in one direction. In one node the `tuner` of NCCL selects, often not the
     fastest; `least` takes the fastest, as do several nodes, where network plugins bring tuners of their own.
     """
-    if operation not in OPERATIONS:
-        raise NotModelled(f"no collective is named {operation[:40]!r}{did_you_mean(operation, OPERATIONS)}")
-    if selection not in SELECTIONS:
-        raise InvalidInput(f"a selection is {' or '.join(SELECTIONS)}; got {selection[:40]!r}")
     ranks, sizes_bytes = np.broadcast_arrays(np.asarray(num_ranks, dtype=np.int64), np.asarray(size_bytes, dtype=float))
     ranks, sizes_bytes = np.atleast_1d(ranks), np.atleast_1d(sizes_bytes)
-    if ranks.size and (int(ranks.min()) < 2 or num_nodes < 1 or (ranks % num_nodes).any()):
+    seconds, selected = np.empty(len(ranks)), np.empty(len(ranks), dtype=np.int64)
+    for n in np.unique(ranks).tolist():
+        is_n = ranks == n
+        group = library_group(
+            platform, operation, n, num_nodes=num_nodes, nic_bytes_per_s=nic_bytes_per_s, network=network
+        )
+        found = group.times(sizes_bytes[is_n], selection)
+        seconds[is_n], selected[is_n] = found.seconds, found.selected
+    return LibraryTimes(seconds=seconds, selected=selected)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryGroup:
+    """One collective on one group of ranks: its time by every algorithm and protocol that there is, as forms of the
+    size alone; and what the library's tuner takes them to be, where it selects by that.
+    """
+
+    forms: Forms
+    estimates: Forms
+
+    def times(self, size_bytes: FloatArray, selection: str = TUNER) -> LibraryTimes:
+        if selection not in SELECTIONS:
+            raise InvalidInput(f"a selection is {' or '.join(SELECTIONS)}; got {selection[:40]!r}")
+        rows = list(self.forms)
+        table_s = np.stack([self.forms[row](size_bytes) for row in rows])
+        judged = table_s
+        if self.estimates and selection == TUNER:
+            judged = np.stack([self.estimates[row](size_bytes) for row in rows])
+        best = judged.argmin(axis=0)
+        return LibraryTimes(seconds=table_s[best, np.arange(len(best))], selected=np.array(rows)[best])
+
+
+def library_group(
+    platform: Platform | RingPlatform,
+    operation: str,
+    num_ranks: int,
+    *,
+    num_nodes: int = 1,
+    nic_bytes_per_s: float = 0.0,
+    network: NetworkConstants | None = None,
+) -> LibraryGroup:
+    """`operation` over `num_ranks` GPUs on `num_nodes`; see `library_times`."""
+    if operation not in OPERATIONS:
+        raise NotModelled(f"no collective is named {operation[:40]!r}{did_you_mean(operation, OPERATIONS)}")
+    if num_ranks < 2 or num_nodes < 1 or num_ranks % num_nodes:
         raise InvalidInput(f"a collective has 2 ranks or more, the same number on each of {num_nodes} nodes")
     if num_nodes == 1:
         if isinstance(platform, RingPlatform):
             raise NotModelled(f"collectives inside one node of {platform.name} are not modelled; nothing was measured")
-        table_s = node_table_s(platform, operation, ranks, sizes_bytes)
-        best = table_s if selection == LEAST else _estimates(platform, operation, ranks, sizes_bytes)
-    else:
-        if nic_bytes_per_s <= 0:
-            raise InvalidInput("collectives over several nodes need the bandwidth of a node's NICs, above 0")
-        if isinstance(platform, RingPlatform):
-            table_s = _nic_ring_table_s(platform, operation, ranks, sizes_bytes, nic_bytes_per_s)
-        else:
-            over = network or NetworkConstants()
-            table_s = _nodes_table_s(platform, over, operation, ranks, sizes_bytes, num_nodes, nic_bytes_per_s)
-        best = table_s
-    selected = np.argmin(best, axis=0)
-    return LibraryTimes(seconds=np.take_along_axis(table_s, selected[None], axis=0)[0], selected=selected)
+        return LibraryGroup(
+            forms=_node_forms(platform, operation, num_ranks), estimates=_estimates(platform, operation, num_ranks)
+        )
+    if nic_bytes_per_s <= 0:
+        raise InvalidInput("collectives over several nodes need the bandwidth of a node's NICs, above 0")
+    if isinstance(platform, RingPlatform):
+        return LibraryGroup(forms=_nic_ring_forms(platform, operation, num_ranks, nic_bytes_per_s), estimates={})
+    over = network or NetworkConstants()
+    return LibraryGroup(
+        forms=_nodes_forms(platform, over, operation, num_ranks, num_nodes, nic_bytes_per_s), estimates={}
+    )
 
 
-def _empty(num_columns: int) -> FloatArray:
-    return np.full((len(SELECTABLE), num_columns), np.inf)
+def node_table_s(platform: Platform, operation: str, num_ranks: IntArray, size_bytes: FloatArray) -> FloatArray:
+    """Seconds in one node by every algorithm and protocol, a row each as `SELECTABLE` has them; infinite where none."""
+    times_s = np.full((len(SELECTABLE), len(num_ranks)), np.inf)
+    for column, (n, size) in enumerate(zip(num_ranks.tolist(), size_bytes.tolist(), strict=True)):
+        for row, form in _node_forms(platform, operation, n).items():
+            times_s[row, column] = form(np.array([size]))[0]
+    return times_s
 
 
 def _passes(operation: str) -> int:
@@ -115,172 +162,214 @@ def _passes(operation: str) -> int:
     return 2 if operation == ALL_REDUCE else 1
 
 
-def link_rate_bytes_per_s(platform: Platform, num_ranks: IntArray) -> FloatArray:
+def link_rate_bytes_per_s(platform: Platform, num_ranks: IntArray | int) -> FloatArray:
     """What one GPU sends; between numbers of ranks that were measured, along a straight line in logarithms."""
     known, rates = zip(*platform.link_bytes_per_s, strict=True)
     found: FloatArray = np.exp(np.interp(np.log(num_ranks), np.log(known), np.log(rates)))
     return found
 
 
-def _begun_s(platform: Platform, num_ranks: IntArray, size_bytes: FloatArray) -> FloatArray:
-    """Launch and the first chunk; more where LL's payload fills more than one channel."""
-    filled = (size_bytes / (num_ranks * LL_CHANNEL_BYTES)) ** 2
-    found: FloatArray = platform.base_s + platform.channels_s * filled / (1 + filled)
+def _opened(platform: Platform, num_ranks: int) -> Form:
+    """What opening more than one channel takes, where LL's payload fills more than one."""
+    one_bytes = num_ranks * LL_CHANNEL_BYTES
+
+    def opened_s(size_bytes: FloatArray) -> FloatArray:
+        filled = (size_bytes / one_bytes) ** 2
+        found: FloatArray = platform.channels_s * filled / (1 + filled)
+        return found
+
+    return opened_s
+
+
+def _longer(hops_s: Any, transfer_s: FloatArray) -> FloatArray:
+    """About the longer of the two, (a^3 + b^3)^(1/3): what is shorter hides behind it. The exponent is set by hand."""
+    found: FloatArray = np.cbrt(hops_s * hops_s * hops_s + transfer_s * transfer_s * transfer_s)
     return found
 
 
-def _longer(hops_s: Any, transfer_s: FloatArray, exponent: float) -> FloatArray:
-    """Between the longer of the two and their sum: part of the hops hides behind the transfer, or of it behind them."""
-    found: FloatArray = (hops_s**exponent + transfer_s**exponent) ** (1 / exponent)
+def _nearly_added(hops_s: FloatArray, transfer_s: FloatArray) -> FloatArray:
+    """(a^1.5 + b^1.5)^(2/3): little of either hides. The exponent is set by hand."""
+    found: FloatArray = np.cbrt((hops_s * np.sqrt(hops_s) + transfer_s * np.sqrt(transfer_s)) ** 2)
     return found
 
 
-def node_table_s(platform: Platform, operation: str, num_ranks: IntArray, size_bytes: FloatArray) -> FloatArray:
-    """Seconds in one node by every algorithm and protocol, a row each as `SELECTABLE` has them; infinite where none."""
-    own, n = platform.protocols, num_ranks
-    rate = link_rate_bytes_per_s(platform, n)
-    hops = _passes(operation) * (n - 1)
-    begun_s = _begun_s(platform, n, size_bytes)
-    times_s = _empty(len(n))
+def _simple(latency_s: float, opened_s: Form, hops_s: float, s_per_byte: float, chunk_s: float) -> Form:
+    """Chunks in a pipeline: hops beside the transfer, and an overhead for every chunk at the best number of them."""
+    chunks_s = 2 * math.sqrt(chunk_s * s_per_byte)
+
+    def seconds(size_bytes: FloatArray) -> FloatArray:
+        piped_s = _longer(hops_s, s_per_byte * size_bytes)
+        found: FloatArray = latency_s + opened_s(size_bytes) + piped_s + chunks_s * np.sqrt(size_bytes)
+        return found
+
+    return seconds
+
+
+def _node_forms(platform: Platform, operation: str, num_ranks: int) -> Forms:
+    """In one node, by every algorithm and protocol that there is."""
+    own, n, base_s = platform.protocols, num_ranks, platform.base_s
+    rate = float(link_rate_bytes_per_s(platform, n))
+    hops, opened_s = _passes(operation) * (n - 1), _opened(platform, n)
     if operation == ALL_TO_ALL:
-        p2p_s = begun_s + own.p2p_s + own.p2p_peer_s * (n - 1)
-        sent_bytes = (hops + platform.p2p_own_chunk_ratio) / n * size_bytes
-        transfer_s = sent_bytes / (own.simple_frac * rate)
-        times_s[_ROW[P2P, LL]] = p2p_s + sent_bytes / (own.ll_frac * rate)
-        piped_s = _longer(own.p2p_simple_s, transfer_s, SIMPLE_EXPONENT)
-        times_s[_ROW[P2P, SIMPLE]] = p2p_s + piped_s + 2 * np.sqrt(platform.chunk_s * transfer_s)
-        return times_s
-    ll_bytes = (hops + own.ll_own_chunk_ratio) / n * size_bytes
-    ll_hops_s = begun_s - platform.base_s + platform.hop_s * hops
-    times_s[_ROW[RING, LL]] = platform.base_s + _longer(ll_hops_s, ll_bytes / (own.ll_frac * rate), LL_EXPONENT)
-    sent_bytes = (hops + own.own_chunk_ratio) / n * size_bytes
+        p2p_s = base_s + own.p2p_s + own.p2p_peer_s * (n - 1)
+        share = (hops + platform.p2p_own_chunk_ratio) / n
+        ll_s_per_byte = share / (own.ll_frac * rate)
+        return {
+            _ROW[P2P, LL]: lambda size: p2p_s + opened_s(size) + ll_s_per_byte * size,
+            _ROW[P2P, SIMPLE]: _simple(
+                p2p_s, opened_s, own.p2p_simple_s, share / (own.simple_frac * rate), platform.chunk_s
+            ),
+        }
+    ll_s_per_byte, ll_hops_s = (hops + own.ll_own_chunk_ratio) / n / (own.ll_frac * rate), platform.hop_s * hops
+    share = (hops + own.own_chunk_ratio) / n
+    forms: dict[int, Form] = {
+        _ROW[RING, LL]: lambda size: base_s + _nearly_added(opened_s(size) + ll_hops_s, ll_s_per_byte * size),
+        _ROW[RING, SIMPLE]: _simple(
+            base_s + own.simple_s,
+            opened_s,
+            own.simple_hop_ratio * platform.hop_s * hops,
+            share / (own.simple_frac * rate),
+            platform.chunk_s,
+        ),
+    }
     if platform.has_ll128:
-        times_s[_ROW[RING, LL128]] = (
-            begun_s + own.ll128_hop_ratio * platform.hop_s * hops + sent_bytes / (own.ll128_frac * rate)
+        ll128_s, ll128_s_per_byte = (
+            base_s + own.ll128_hop_ratio * platform.hop_s * hops,
+            share / (own.ll128_frac * rate),
         )
-    transfer_s = sent_bytes / (own.simple_frac * rate)
-    piped_s = _longer(own.simple_hop_ratio * platform.hop_s * hops, transfer_s, SIMPLE_EXPONENT)
-    times_s[_ROW[RING, SIMPLE]] = begun_s + own.simple_s + piped_s + 2 * np.sqrt(platform.chunk_s * transfer_s)
-    if operation == ALL_REDUCE and platform.nvls_efficiency_frac:
-        nvls_s = begun_s + _nvls_s(platform, n, size_bytes)
-        times_s[_ROW[NVLS, SIMPLE]] = np.where(n >= MIN_NVLS_RANKS, nvls_s, np.inf)
-    return times_s
+        forms[_ROW[RING, LL128]] = lambda size: ll128_s + opened_s(size) + ll128_s_per_byte * size
+    if _has_nvls(platform, operation, n):
+        nvls_s = _nvls(platform, n)
+        forms[_ROW[NVLS, SIMPLE]] = lambda size: base_s + opened_s(size) + nvls_s(size)
+    return forms
 
 
-def _nvls_s(platform: Platform, num_ranks: IntArray, size_bytes: FloatArray) -> FloatArray:
+def _has_nvls(platform: Platform, operation: str, num_local: int) -> bool:
+    return operation == ALL_REDUCE and platform.nvls_efficiency_frac > 0 and num_local >= MIN_NVLS_RANKS
+
+
+def _nvls(platform: Platform, num_ranks: int) -> Form:
     """Reduction in the NVSwitch: each GPU sends its buffer once, and 1/n of it again as the multicast result."""
     own = platform.protocols
-    rate = own.nvls_frac * platform.nvls_efficiency_frac * link_rate_bytes_per_s(platform, num_ranks)
-    ramp_s = own.nvls_ramp_s * size_bytes / (size_bytes + own.nvls_ramp_bytes)
-    found: FloatArray = own.nvls_s + ramp_s + (num_ranks + 1) / num_ranks * size_bytes / rate
-    return found
+    rate = own.nvls_frac * platform.nvls_efficiency_frac * float(link_rate_bytes_per_s(platform, num_ranks))
+    s_per_byte = (num_ranks + 1) / num_ranks / rate
+
+    def seconds(size_bytes: FloatArray) -> FloatArray:
+        ramp_s = own.nvls_ramp_s * size_bytes / (size_bytes + own.nvls_ramp_bytes)
+        found: FloatArray = own.nvls_s + ramp_s + s_per_byte * size_bytes
+        return found
+
+    return seconds
 
 
-def _estimates(platform: Platform, operation: str, num_ranks: IntArray, size_bytes: FloatArray) -> FloatArray:
+def _line(latency_s: float, s_per_byte: float) -> Form:
+    def seconds(size_bytes: FloatArray) -> FloatArray:
+        return latency_s + s_per_byte * size_bytes
+
+    return seconds
+
+
+def _estimates(platform: Platform, operation: str, num_ranks: int) -> Forms:
     """What NCCL's tuner thinks that each algorithm and protocol takes in one node: latency + size / bandwidth."""
-    n, tuner, times_s = num_ranks, platform.tuner, _empty(len(num_ranks))
+    n, tuner = num_ranks, platform.tuner
     if operation == ALL_TO_ALL:  # no estimate: a threshold on what goes to each peer
-        is_small = size_bytes / n <= P2P_LL_BYTES
-        times_s[_ROW[P2P, LL]], times_s[_ROW[P2P, SIMPLE]] = ~is_small, is_small
-        return times_s
-    hops = _passes(operation) * (n - 1)
-    ring = platform.tuner_bytes_per_s
+        return {
+            _ROW[P2P, LL]: lambda size: (size / n > P2P_LL_BYTES).astype(np.float64),
+            _ROW[P2P, SIMPLE]: lambda size: (size / n <= P2P_LL_BYTES).astype(np.float64),
+        }
+    hops, ring = _passes(operation) * (n - 1), platform.tuner_bytes_per_s
     rates = (min(platform.ll_cap_bytes_per_s[0], ring / 2), LL128_TUNER_FRAC * ring, ring)
-    for protocol, base_s, step_s, rate in zip((LL, LL128, SIMPLE), tuner.base_s, tuner.step_s, rates, strict=True):
-        if protocol != LL128 or platform.has_ll128:
-            times_s[_ROW[RING, protocol]] = base_s + step_s * hops + size_bytes * hops / n / rate
-    if operation == ALL_REDUCE and platform.nvls_efficiency_frac:
+    forms = {
+        _ROW[RING, protocol]: _line(base_s + step_s * hops, hops / n / rate)
+        for protocol, base_s, step_s, rate in zip((LL, LL128, SIMPLE), tuner.base_s, tuner.step_s, rates, strict=True)
+        if protocol != LL128 or platform.has_ll128
+    }
+    if _has_nvls(platform, operation, n):
         rate = NVLS_TUNER_RATIO * platform.nvls_efficiency_frac * ring
-        nvls_s = tuner.nvls_s + size_bytes * hops / n / rate
-        times_s[_ROW[NVLS, SIMPLE]] = np.where(n >= MIN_NVLS_RANKS, nvls_s, np.inf)
-    return times_s
+        forms[_ROW[NVLS, SIMPLE]] = _line(tuner.nvls_s, hops / n / rate)
+    return forms
 
 
-def _nic_ring_table_s(
-    platform: RingPlatform, operation: str, num_ranks: IntArray, size_bytes: FloatArray, nic_bytes_per_s: float
-) -> FloatArray:
+def _nic_ring_forms(platform: RingPlatform, operation: str, num_ranks: int, nic_bytes_per_s: float) -> Forms:
     """One ring over all ranks of all nodes, of which the NICs are the slowest part."""
     if operation == ALL_TO_ALL:
         raise NotModelled(f"all-to-all over nodes of {platform.name} is not modelled; nothing was measured")
     hops = _passes(operation) * (num_ranks - 1)
-    transfer_s = hops / num_ranks * size_bytes / (platform.nic_frac * nic_bytes_per_s)
-    times_s = _empty(len(num_ranks))
-    times_s[_ROW[RING, SIMPLE]] = platform.hop_s * hops + transfer_s + 2 * np.sqrt(platform.chunk_s * transfer_s)
-    return times_s
+    s_per_byte = hops / num_ranks / (platform.nic_frac * nic_bytes_per_s)
+    latency_s, chunks_s = platform.hop_s * hops, 2 * math.sqrt(platform.chunk_s * s_per_byte)
+    return {_ROW[RING, SIMPLE]: lambda size: latency_s + s_per_byte * size + chunks_s * np.sqrt(size)}
 
 
-def _nodes_table_s(
+def _nodes_forms(
     platform: Platform,
     network: NetworkConstants,
     operation: str,
-    num_ranks: IntArray,
-    size_bytes: FloatArray,
+    num_ranks: int,
     num_nodes: int,
     nic_bytes_per_s: float,
-) -> FloatArray:
-    """Seconds over several nodes by every algorithm and protocol: the longer of what the node and the NICs take.
+) -> Forms:
+    """Over several nodes, by every algorithm and protocol: the longer of what the node and the NICs take.
 
     NVLS tree was fitted; ring, tree and PAT have the steps that NCCL's tuner counts, with the latencies fitted there.
     """
     own, passes, nic_rate = platform.protocols, _passes(operation), network.nic_frac * nic_bytes_per_s
     local = num_ranks // num_nodes
-    inner_rate = own.simple_frac * link_rate_bytes_per_s(platform, np.maximum(local, 2))
-    begun_s, full_s = _begun_s(platform, local, size_bytes), platform.base_s + platform.channels_s
-    levels = float(np.ceil(np.log2(num_nodes)))
-    cap_rate = platform.ll_cap_bytes_per_s[1 if num_nodes == 2 else 2]
+    inner_rate = own.simple_frac * float(link_rate_bytes_per_s(platform, max(local, 2)))
+    opened_s, full_s = _opened(platform, local), platform.base_s + platform.channels_s
+    levels = math.ceil(math.log2(num_nodes))
+    ll_rate = min(platform.ll_cap_bytes_per_s[1 if num_nodes == 2 else 2], nic_rate)
 
-    fill_s = network.fill_s * size_bytes / (size_bytes + network.fill_bytes)
-
-    def piped_s(inner_s: FloatArray, outer_s: FloatArray) -> FloatArray:
-        """Phases in the node and over the NICs beside each other."""
-        found: FloatArray = np.maximum(inner_s, outer_s) + fill_s
+    def fill_s(size_bytes: FloatArray) -> FloatArray:
+        found: FloatArray = network.fill_s * size_bytes / (size_bytes + network.fill_bytes)
         return found
 
-    times_s = _empty(len(num_ranks))
+    def piped(latency_s: float, s_per_byte: float, hops_s: float = 0.0) -> Form:
+        """Phases in the node and over the NICs beside each other, the slower at so much per byte; hops beside both."""
+
+        def seconds(size_bytes: FloatArray) -> FloatArray:
+            moving_s = s_per_byte * size_bytes + fill_s(size_bytes)
+            return latency_s + (_longer(hops_s, moving_s) if hops_s else moving_s)
+
+        return seconds
+
+    def flagged(latency_s: float, s_per_byte: float) -> Form:
+        """By LL: hops, then the transfer."""
+        return lambda size: latency_s + opened_s(size) + s_per_byte * size
+
     if operation == ALL_TO_ALL:
-        peers_s = own.p2p_s + own.p2p_peer_s * (num_ranks - 1) + network.step_s
-        inner_s = size_bytes * (local - 1) / num_ranks / inner_rate
-        outer_s = size_bytes * local * (num_ranks - local) / num_ranks / nic_rate
-        is_small = size_bytes / num_ranks <= P2P_LL_BYTES
-        times_s[_ROW[P2P, LL]] = np.where(is_small, begun_s + peers_s + 2 * np.maximum(inner_s, outer_s), np.inf)
-        times_s[_ROW[P2P, SIMPLE]] = begun_s + peers_s + own.p2p_simple_s + piped_s(inner_s, outer_s)
-        return times_s
-    ring_bytes = passes * (num_ranks - 1) / num_ranks * size_bytes
+        peers_s = platform.base_s + own.p2p_s + own.p2p_peer_s * (num_ranks - 1) + network.step_s
+        inner, outer = (local - 1) / num_ranks / inner_rate, local * (num_ranks - local) / num_ranks / nic_rate
+        small, moved = flagged(peers_s, 2 * max(inner, outer)), piped(0.0, max(inner, outer))
+        return {
+            _ROW[P2P, LL]: lambda size: np.where(size / num_ranks <= P2P_LL_BYTES, small(size), np.inf),
+            _ROW[P2P, SIMPLE]: lambda size: peers_s + own.p2p_simple_s + opened_s(size) + moved(size),
+        }
+    share = passes * (num_ranks - 1) / num_ranks
     ring_hops, ring_steps = passes * (num_ranks - num_nodes), passes * (num_nodes - 1)
-    ring_s, nics_s = ring_bytes / inner_rate, ring_bytes / nic_rate
-    times_s[_ROW[RING, LL]] = (
-        begun_s + platform.hop_s * ring_hops + network.step_s * ring_steps + ring_bytes / np.minimum(cap_rate, nic_rate)
-    )
-    times_s[_ROW[RING, SIMPLE]] = (
-        full_s
-        + own.simple_s
-        + network.step_s * ring_steps
-        + _longer(own.simple_hop_ratio * platform.hop_s * ring_hops, piped_s(ring_s, nics_s), SIMPLE_EXPONENT)
-    )
+    ring_s, simple_s = share / min(inner_rate, nic_rate), full_s + own.simple_s
+    simple_hop_s = own.simple_hop_ratio * platform.hop_s
+    forms: dict[int, Form] = {
+        _ROW[RING, LL]: flagged(
+            platform.base_s + platform.hop_s * ring_hops + network.step_s * ring_steps, share / ll_rate
+        ),
+        _ROW[RING, SIMPLE]: piped(simple_s + network.step_s * ring_steps, ring_s, simple_hop_s * ring_hops),
+    }
     if operation != ALL_REDUCE:
-        times_s[_ROW[PAT, SIMPLE]] = (
-            full_s
-            + own.simple_s
-            + levels * network.step_s * network.pat_step_ratio
-            + network.pat_rank_s * num_ranks
-            + piped_s(ring_s, nics_s)
-        )
-        return times_s
-    tree_hops, tree_steps = 2 * (local - 1), 2 * levels
-    tree_nics_s = 2 * (num_nodes - 1) / num_nodes * size_bytes / nic_rate
-    times_s[_ROW[TREE, LL]] = (
-        begun_s + platform.hop_s * tree_hops + network.step_s * tree_steps + ring_bytes / np.minimum(cap_rate, nic_rate)
-    )
+        pat_s = levels * network.step_s * network.pat_step_ratio + network.pat_rank_s * num_ranks
+        forms[_ROW[PAT, SIMPLE]] = piped(simple_s + pat_s, ring_s)
+        return forms
+    tree_hops, tree_s = 2 * (local - 1), network.step_s * 2 * levels
+    nics_s_per_byte = 2 * (num_nodes - 1) / num_nodes / nic_rate
+    forms[_ROW[TREE, LL]] = flagged(platform.base_s + platform.hop_s * tree_hops + tree_s, share / ll_rate)
     if not platform.nvls_efficiency_frac:
-        tree_hops_s = own.simple_hop_ratio * platform.hop_s * tree_hops
-        times_s[_ROW[TREE, SIMPLE]] = (
-            full_s
-            + own.simple_s
-            + network.step_s * tree_steps
-            + _longer(tree_hops_s, piped_s(ring_s / network.tree_frac, tree_nics_s), SIMPLE_EXPONENT)
-        )
-        return times_s
-    inside_s = _nvls_s(platform, np.maximum(local, 2), size_bytes)
-    nvls_s = full_s + network.step_s * tree_steps + piped_s(inside_s, tree_nics_s)
-    times_s[_ROW[NVLS_TREE, SIMPLE]] = np.where(local >= MIN_NVLS_RANKS, nvls_s, np.inf)
-    return times_s
+        tree_s_per_byte = max(share / inner_rate / network.tree_frac, nics_s_per_byte)
+        forms[_ROW[TREE, SIMPLE]] = piped(simple_s + tree_s, tree_s_per_byte, simple_hop_s * tree_hops)
+    elif local >= MIN_NVLS_RANKS:
+        inside_s = _nvls(platform, local)
+
+        def nvls_tree_s(size: FloatArray) -> FloatArray:
+            found: FloatArray = full_s + tree_s + np.maximum(inside_s(size), nics_s_per_byte * size) + fill_s(size)
+            return found
+
+        forms[_ROW[NVLS_TREE, SIMPLE]] = nvls_tree_s
+    return forms

@@ -30,6 +30,7 @@ def dgx_cluster(
     port_bytes_per_s: float,
     num_most: int,
     sources: tuple[tuple[str, str], ...],
+    library: str,
     num_domain: int = NODE_DEVICES,
 ) -> Cluster:
     """`num_domain` devices on one NVSwitch at the chip's full link rate, then a non-blocking fat tree."""
@@ -37,8 +38,15 @@ def dgx_cluster(
     inside = Link(bandwidth_bytes_per_s=chip.interconnect_bytes_per_s, latency_s=NVLINK_LATENCY_S)
     outside = Link(bandwidth_bytes_per_s=port_bytes_per_s, latency_s=NETWORK_LATENCY_S)
     dimensions = (
-        Dimension(name="nvlink", kind="switch", num_devices=num_domain, link=inside),
-        Dimension(name="infiniband", kind="fat-tree", num_devices=num_most // num_domain, link=outside),
+        Dimension(name="nvlink", kind="switch", num_devices=num_domain, link=inside, library=library),
+        Dimension(
+            name="infiniband",
+            kind="fat-tree",
+            num_devices=num_most // num_domain,
+            link=outside,
+            library=library,
+            is_network=True,
+        ),
     )
     latencies = (("nvlink.latency", NVLINK_LATENCY_SOURCE), ("infiniband.latency", NETWORK_LATENCY_SOURCE))
     return Cluster(

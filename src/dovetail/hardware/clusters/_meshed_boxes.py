@@ -20,6 +20,7 @@ def meshed_boxes(
     network: Link,
     num_most: int,
     sources: tuple[tuple[str, str], ...],
+    library: str = "",
 ) -> Cluster:
     """`num_devices` in boxes of eight; the chip's scale-up links are shared evenly by its seven neighbours.
 
@@ -33,6 +34,9 @@ def meshed_boxes(
         kind="fully-connected",
         num_devices=NUM_BOX,
         link=Link(bandwidth_bytes_per_s=used_bytes_per_s, latency_s=box_latency_s),
+        library=library,
     )
-    fabric = Dimension(name="fabric", kind="fat-tree", num_devices=num_most // NUM_BOX, link=network)
+    fabric = Dimension(
+        name="fabric", kind="fat-tree", num_devices=num_most // NUM_BOX, link=network, library=library, is_network=True
+    )
     return Cluster(name=family, chip=chip, topology=filled(family, num_devices, (box, fabric)), sources=sources)

@@ -32,7 +32,13 @@ HOST = NodeHost(
 
 def dgx_b200(num_devices: int) -> Cluster:
     cluster = dgx_cluster(
-        "dgx-b200", "b200", num_devices, port_bytes_per_s=400 * GIGABIT, num_most=NUM_MOST, sources=SOURCES
+        "dgx-b200",
+        "b200",
+        num_devices,
+        port_bytes_per_s=400 * GIGABIT,
+        num_most=NUM_MOST,
+        sources=SOURCES,
+        library="nccl-b200",
     )
     return with_host(cluster, HOST)
 

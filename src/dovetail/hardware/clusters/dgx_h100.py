@@ -32,7 +32,13 @@ HOST = NodeHost(
 
 def dgx_h100(num_devices: int) -> Cluster:
     cluster = dgx_cluster(
-        "dgx-h100", "h100-sxm", num_devices, port_bytes_per_s=400 * GIGABIT, num_most=NUM_MOST, sources=SOURCES
+        "dgx-h100",
+        "h100-sxm",
+        num_devices,
+        port_bytes_per_s=400 * GIGABIT,
+        num_most=NUM_MOST,
+        sources=SOURCES,
+        library="nccl-h100",
     )
     return with_host(cluster, HOST)
 

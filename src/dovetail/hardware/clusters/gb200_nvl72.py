@@ -10,14 +10,14 @@ from dovetail.hardware.clusters._nodes import GIGABIT
 from dovetail.units import GIGA
 
 GUIDE = "NVIDIA DGX GB200 datasheet and DGX SuperPOD reference architecture (2024)"
-NUM_RACK = 72
+NUM_RACK, NUM_TRAY = 72, 4  # GPUs of a rack, and of a compute tray
 NUM_MOST = three_tier_ports(64) // NUM_RACK * NUM_RACK
 SOURCES = (
     ("nvlink.bandwidth", f"{GUIDE}: NVLink5, 1.8 TB/s both ways a GPU, one domain of 72"),
     ("infiniband.bandwidth", f"{GUIDE}: 72 ConnectX-7 ports of 400 Gb/s a rack; 800 Gb/s came with GB300"),
     (
         "num_devices",
-        "three tiers of 64-port NDR switches reach 65536 ports, one a GPU; any whole number of racks of 72",
+        "three tiers of 64-port NDR switches reach 65536 ports, one a GPU; racks of 72, or as many trays of 4 in each",
     ),
 )
 HOST = NodeHost(
@@ -34,6 +34,17 @@ HOST = NodeHost(
 )
 
 
+def rack_devices(num_devices: int) -> int:
+    """GPUs of each rack that a job uses: whole trays, the same number in every rack, more than half of each.
+
+    Jobs of powers of two take 64 of 72, as public runs do: 128 devices are two racks of 64.
+    """
+    for num_rack in range(NUM_RACK, NUM_RACK // 2, -NUM_TRAY):
+        if num_devices % num_rack == 0:
+            return num_rack
+    return NUM_RACK
+
+
 def gb200_nvl72(num_devices: int) -> Cluster:
     cluster = dgx_cluster(
         "gb200-nvl72",
@@ -42,7 +53,8 @@ def gb200_nvl72(num_devices: int) -> Cluster:
         port_bytes_per_s=400 * GIGABIT,
         num_most=NUM_MOST,
         sources=SOURCES,
-        num_domain=NUM_RACK,
+        library="nccl-b200",
+        num_domain=rack_devices(num_devices) if num_devices > NUM_RACK else NUM_RACK,
     )
     return with_host(cluster, HOST)
 

@@ -23,6 +23,7 @@ from dovetail.units import GIGA, MICRO
 
 PAPER = "Llama 3 paper (Meta, 2024), section 3.3.1"
 NUM_NODE, NUM_POD, NUM_PODS = 8, 3072, 8
+LIBRARY = "nccl-h100"
 SOURCES = (
     ("nvlink.bandwidth", f"{PAPER}: eight H100 a server on NVLink; 450 GB/s each way (H100 datasheet)"),
     ("nvlink.latency", NVLINK_LATENCY_SOURCE),
@@ -56,8 +57,11 @@ def topology(num_devices: int) -> Topology:
         kind="switch",
         num_devices=NUM_NODE,
         link=Link(bandwidth_bytes_per_s=450 * GIGA, latency_s=NVLINK_LATENCY_S),
+        library=LIBRARY,
     )
-    pod = Dimension(name="pod", kind="fat-tree", num_devices=NUM_POD // NUM_NODE, link=roce)
+    pod = Dimension(
+        name="pod", kind="fat-tree", num_devices=NUM_POD // NUM_NODE, link=roce, library=LIBRARY, is_network=True
+    )
     if num_devices <= NUM_POD:
         return filled("llama3-grandteton", num_devices, (nvlink, pod))
     num_pods = pods_of(num_devices)
@@ -68,6 +72,8 @@ def topology(num_devices: int) -> Topology:
         num_devices=num_pods,
         link=Link(bandwidth_bytes_per_s=400 * GIGABIT, latency_s=ROCE_LATENCY_S + 1 * MICRO),
         oversubscription=7.0,
+        library=LIBRARY,
+        is_network=True,
     )
     return Topology(dimensions=(*within.dimensions, spine))
 

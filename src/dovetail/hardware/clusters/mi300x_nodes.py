@@ -48,6 +48,7 @@ def mi300x_nodes(num_devices: int) -> Cluster:
         network=Link(bandwidth_bytes_per_s=400 * GIGABIT, latency_s=NETWORK_LATENCY_S),
         num_most=three_tier_ports(64),
         sources=SOURCES,
+        library="rccl-mi300x",
     )
     return with_host(cluster, HOST)
 

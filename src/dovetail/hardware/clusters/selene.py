@@ -19,7 +19,13 @@ SOURCES = (
 
 def selene(num_devices: int) -> Cluster:
     cluster = dgx_cluster(
-        "selene", "a100-80gb-sxm", num_devices, port_bytes_per_s=200 * GIGABIT, num_most=NUM_MOST, sources=SOURCES
+        "selene",
+        "a100-80gb-sxm",
+        num_devices,
+        port_bytes_per_s=200 * GIGABIT,
+        num_most=NUM_MOST,
+        sources=SOURCES,
+        library="nccl-a100",
     )
     return with_host(cluster, DGX_A100_HOST)
 

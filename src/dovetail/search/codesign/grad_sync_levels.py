@@ -91,6 +91,6 @@ def _grad_sync_s(context: PlanContext, group: StageShapeGroup, holding: Holding)
     rows = group.rows[first]
     link_frac = context.cluster.chip.calibration.link_frac
     once = gradient_sync(
-        holding(rows), context.plans.zero_stage[rows], context.places.at(rows), context.precision, link_frac
+        holding(rows), context.plans.zero_stage[rows], context.places.at(rows), context.precision, link_frac, "least"
     )
     return np.asarray((once.reduce_s + once.gather_s)[grad_sync_of])

@@ -200,7 +200,9 @@ def _per_step_s(context: PlanContext, rows: IntArray, plan: Plan, layer: int) ->
         paid_frac = 1 - (1 - pool.compute_slowdown_frac) * context.plans.overlaps("data")[rows]
         held = held_elements((run,), context.graph, pool.table, rows)
         link_frac = pool.cluster.chip.calibration.link_frac
-        once = gradient_sync(held, context.plans.zero_stage[rows], pool.places.at(rows), context.precision, link_frac)
+        once = gradient_sync(
+            held, context.plans.zero_stage[rows], pool.places.at(rows), context.precision, link_frac, "least"
+        )
         update_s = share * cost_of(pool.table.updates[layer]).compute_s[pool.table.update_variant_of[rows]]
         found.append(paid_frac * (once.reduce_s + once.gather_s)[:, 0] + update_s)
     return np.asarray(np.min(found, axis=0))

@@ -242,7 +242,9 @@ def _grad_sync_s(context: PlanContext, group: StageShapeGroup) -> FloatArray:
     rows = group.rows[first]
     held = held_elements((_share(context.graph, group),), context.graph, context.table, rows)
     link_frac = context.cluster.chip.calibration.link_frac
-    sync = gradient_sync(held, context.plans.zero_stage[rows], context.places.at(rows), context.precision, link_frac)
+    sync = gradient_sync(
+        held, context.plans.zero_stage[rows], context.places.at(rows), context.precision, link_frac, "least"
+    )
     return np.asarray((sync.reduce_s + sync.gather_s)[grad_sync_of, 0])
 
 
