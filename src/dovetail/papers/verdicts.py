@@ -17,7 +17,7 @@ import numpy as np
 REPRODUCED = "reproduced"
 NOT_REPRODUCED = "not reproduced"
 NOT_COMPARABLE = "not comparable"
-# Of the logarithm of a published ratio. Chosen: batches and cuts, which are not published, move ours by about as much.
+# Of the logarithm of a published ratio. Chosen, not measured; our own mapper's figures were known then.
 EFFECT_FRAC = 0.25
 
 

@@ -121,7 +121,7 @@ def _per_watt(found: Wham, obstacle: str) -> Claim:
                 found,
                 "its TPU v2",
                 most,
-                f"{best.task.name}, whose small products leave most of a 128x128 array idle; watts of our power model",
+                f"{best.task.name}, far above all other models; watts of our power model",
             ),
             _reading(
                 found,

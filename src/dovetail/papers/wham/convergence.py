@@ -1,6 +1,7 @@
 """How many designs a search looks at until it is near the best: WHAM's own, the exact one, and one like Spotlight's.
 
-Counted in designs and not in seconds, so that the answer repeats; nearly all of a search's time is in scheduling them.
+Counted in designs and not in seconds, so that the answer repeats. That leaves out what a search thinks, half of
+a Bayesian one's CPU seconds (`benchmarks/convergence.py`), so the ratio in time is higher.
 Every design's step is known, so that searches look up what they ask for.
 """
 
