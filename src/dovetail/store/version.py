@@ -42,6 +42,7 @@ HISTORY: tuple[Change, ...] = (
     Change(version=7, what="each layer of a pattern has its own window", moves=()),
     Change(version=8, what="products and attention are mapped onto arrays, and TPUs are fitted on whole steps"),
     Change(version=9, what="area and power by level"),
+    Change(version=10, what="ASTRA-sim's mode makes one chunk more where splits leave a rest", moves=()),
 )
 # What studies were kept under before they were by physics: releases, and the last state of their source.
 BY_SOURCE = {"0.1.0+e1a7acc25bdb": 1, "0.1.0+a3ace3156e19": 1}
