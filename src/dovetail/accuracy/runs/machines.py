@@ -37,19 +37,12 @@ def _hbm2e_h100() -> Chip:
     return replace(base, name="h100-96gb-500w", hbm=hbm, tdp_w=500.0)
 
 
-def _ultra(base: Chip, name: str, tdp_w: float) -> Chip:
-    """Blackwell Ultra: 288 GB; dense fp4 x 1.5, fp8 and bf16 as Blackwell's (NVIDIA GB300 NVL72 datasheet)."""
-    hbm = Memory(capacity_bytes=279 * GIBI, bandwidth_bytes_per_s=8.0 * TERA)
-    rates = tuple((dtype, 1.5 * rate if dtype == "fp4" else rate) for dtype, rate in base.tensor.rates)
-    return replace(base, name=name, hbm=hbm, tdp_w=tdp_w, tensor=replace(base.tensor, rates=rates))
-
-
 def machine_of(row: Row) -> Machine:
     """By the words of the chip's column; what is not said of the network is as its vendor's reference system has it."""
     words = row.word("gpu").lower()
     if "gb300" in words:
         return Machine(
-            chip=_ultra(chips["gb200"](), "gb300", 1400.0),
+            chip=chips["gb300"](),
             num_domain=72,
             port_bytes_per_s=800 * GIGABIT,
             library=NCCL_B200,
@@ -58,7 +51,7 @@ def machine_of(row: Row) -> Machine:
         return Machine(chip=chips["gb200"](), num_domain=72, port_bytes_per_s=400 * GIGABIT, library=NCCL_B200)
     if "b300" in words:
         return Machine(
-            chip=_ultra(chips["b200"](), "b300", 1100.0),
+            chip=chips["b300"](),
             num_domain=8,
             port_bytes_per_s=800 * GIGABIT,
             library=NCCL_B200,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import ClusterEntry, clusters
-from dovetail.hardware.clusters._dgx import dgx_cluster, three_tier_ports
+from dovetail.hardware.clusters._dgx import dgx_cluster
 from dovetail.hardware.clusters._hosts import NodeHost, with_host
 from dovetail.hardware.clusters._nodes import GIGABIT
+from dovetail.hardware.clusters._nvl72 import NUM_MOST, rack_devices
 from dovetail.units import GIGA
 
 GUIDE = "NVIDIA DGX GB200 datasheet and DGX SuperPOD reference architecture (2024)"
-NUM_RACK, NUM_TRAY = 72, 4  # GPUs of a rack, and of a compute tray
-NUM_MOST = three_tier_ports(64) // NUM_RACK * NUM_RACK
 SOURCES = (
     ("nvlink.bandwidth", f"{GUIDE}: NVLink5, 1.8 TB/s both ways a GPU, one domain of 72"),
     ("infiniband.bandwidth", f"{GUIDE}: 72 ConnectX-7 ports of 400 Gb/s a rack; 800 Gb/s came with GB300"),
@@ -34,17 +33,6 @@ HOST = NodeHost(
 )
 
 
-def rack_devices(num_devices: int) -> int:
-    """GPUs of each rack that a job uses: whole trays, the same number in every rack, more than half of each.
-
-    Jobs of powers of two take 64 of 72, as public runs do: 128 devices are two racks of 64.
-    """
-    for num_rack in range(NUM_RACK, NUM_RACK // 2, -NUM_TRAY):
-        if num_devices % num_rack == 0:
-            return num_rack
-    return NUM_RACK
-
-
 def gb200_nvl72(num_devices: int) -> Cluster:
     cluster = dgx_cluster(
         "gb200-nvl72",
@@ -54,7 +42,7 @@ def gb200_nvl72(num_devices: int) -> Cluster:
         num_most=NUM_MOST,
         sources=SOURCES,
         library="nccl-b200",
-        num_domain=rack_devices(num_devices) if num_devices > NUM_RACK else NUM_RACK,
+        num_domain=rack_devices(num_devices),
     )
     return with_host(cluster, HOST)
 
