@@ -19,9 +19,10 @@ from dovetail.step.work import COMM_AXES, HELD_FRAC, slowest_frac
 from dovetail.workload.graph import Phase
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
+from tests.links_alone import links_alone
 
 WORKLOAD = Workload(model=models["llama3-8b"](), global_batch=128, seq=8192)
-CLUSTER = clusters["dgx-h100"].build(64)
+CLUSTER = links_alone(clusters["dgx-h100"].build(64))
 SLOWEST_FRAC = slowest_frac(64, CLUSTER.chip.calibration.clock_spread_frac)
 UNLIMITED = replace(CLUSTER, chip=replace(CLUSTER.chip, tdp_w=10 * CLUSTER.chip.tdp_w))  # power never slows it
 PLAN = Plan(tensor_parallel=8, sequence_parallel=True, data_parallel=8, zero_stage=1)

@@ -20,6 +20,8 @@ ELSEWHERE = (
     "tpu gemm",
     "tpu gemm, tiles known",
     "phaze area",
+    "collectives over NVLink",
+    "collectives over PCIe",
 )  # their tables do not ship: other projects' measurements
 
 

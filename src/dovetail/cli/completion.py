@@ -46,7 +46,7 @@ LABELS: dict[str, tuple[str, ...]] = {  # and of others the words that they take
     "--policy": ("fifo", "lifo", "priority"),
     "--setting": ("alone", "kernel", "stream"),
     "--pass": ("forward", "input-grad", "weight-grad"),
-    "network --engine": ("events", "closed"),
+    "network --engine": ("events", "closed", "library"),
     "trace run --engine": ("events", "astra-sim"),
     "validate SET|FILE|FOLDER": ("h200", "array-sims", "dies", "astra-sim", "published-gemm", "published"),
     "reproduce PAPER": ("ace", "phaze", "phaze-dp", "wham"),

@@ -31,11 +31,17 @@ def scaled(cluster: Cluster, scales: Scales) -> Cluster:
     """`cluster` with every rate of its devices times one scale and of its links times the other, times likewise.
 
     No rate goes beyond the datasheet's: a share of peak stays at most 1. Work that takes longer draws the same power,
-    so its energy grows and the clock that the power limit leaves stays where it was.
+    so its energy grows and the clock that the power limit leaves stays where it was. Where a library times
+    collectives, the links themselves have another pace.
     """
     chip = cluster.chip
-    changed = replace(chip, calibration=_scaled(chip.calibration, scales), energy=_scaled_energy(chip.energy, scales))
-    return replace(cluster, chip=changed)
+    calibration, topology = _scaled(chip.calibration, scales), cluster.topology
+    if all(dimension.library for dimension in topology.dimensions):
+        calibration = replace(calibration, link_frac=chip.calibration.link_frac)
+        bandwidth_ratio = min(scales.link_scale, 1 / chip.calibration.link_frac)
+        topology = topology.with_links_scaled(bandwidth_ratio, scales.link_scale)
+    changed = replace(chip, calibration=calibration, energy=_scaled_energy(chip.energy, scales))
+    return replace(cluster, chip=changed, topology=topology)
 
 
 def _scaled_energy(energy: EnergyCosts, scales: Scales) -> EnergyCosts:

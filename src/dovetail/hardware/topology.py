@@ -68,6 +68,15 @@ class Topology:
         )
         return replace(self, dimensions=dimensions)
 
+    def with_links_scaled(self, bandwidth_ratio: float, pace_ratio: float) -> Topology:
+        """The same topology with all bandwidths times `bandwidth_ratio` and all latencies over `pace_ratio`."""
+
+        def scaled(link: Link) -> Link:
+            rate = link.bandwidth_bytes_per_s * bandwidth_ratio
+            return Link(bandwidth_bytes_per_s=rate, latency_s=link.latency_s / pace_ratio)
+
+        return replace(self, dimensions=tuple(replace(d, link=scaled(d.link)) for d in self.dimensions))
+
     def with_link_scaled(self, name: str, factor: float) -> Topology:
         """The same topology with the bandwidth of dimension `name` times `factor`."""
         dimensions = tuple(

@@ -21,8 +21,9 @@ from dovetail.workload.graph import M
 from dovetail.workload.models import models
 from dovetail.workload.routing import Routing
 from dovetail.workload.workload import Workload
+from tests.links_alone import links_alone
 
-CLUSTER = clusters["dgx-h100"].build(8)
+CLUSTER = links_alone(clusters["dgx-h100"].build(8))
 SPREAD = Plan(data_parallel=8, expert_parallel=8, zero_stage=1)
 EP = COMM_AXES.index("ep")
 

@@ -8,9 +8,9 @@ measured on, rates and hops go with them, in the tuner's own table too.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,9 @@ from dovetail.comm.library.platforms import (
     MI300X,
     NetworkConstants,
     Platform,
+    ProtocolConstants,
     RingPlatform,
+    TunerSteps,
 )
 from dovetail.comm.library.timing import ALL_TO_ALL, OPERATIONS, LibraryGroup, LibraryTimes, library_group
 from dovetail.errors import InvalidInput, did_you_mean
@@ -30,6 +32,8 @@ from dovetail.hardware.topology import Group, Span, num_ranks
 from dovetail.units import GIGA, MICRO, Amount
 
 Selection = Literal["tuner", "least"]
+Constants = TypeVar("Constants", Platform, RingPlatform, NetworkConstants, ProtocolConstants, TunerSteps)
+INFINIBAND_S = 4.0 * MICRO  # of a hop, software included: NCCL's tuner, LL128
 LEAST_BYTES = 1.0  # of a size that is asked for
 
 
@@ -37,15 +41,17 @@ LEAST_BYTES = 1.0  # of a size that is asked for
 class Library:
     """A collective library on one platform, with the links that its constants were measured on.
 
-    `port_bytes_per_s` is what a device sends inside a node by its data sheet. The latencies are those that clusters of
-    the catalogue have for such links (NCCL's tuner, LL128): a link with twice that has hops that take twice as long.
+    `port_bytes_per_s` is what a device sends inside a node by its data sheet. `hop_s` is the latency that clusters of
+    the catalogue have for such links (NCCL's tuner, LL128), `network_s` that of EFA, on which the steps of a network
+    were measured: a link with twice that has hops and steps that take twice as long. InfiniBand's 4 us so come to 11
+    us for a step of Simple, where NCCL's tuner has 14.
     """
 
     platform: Platform | RingPlatform
     summary: str
     port_bytes_per_s: float
     hop_s: float = 1.9 * MICRO
-    network_s: float = 4.0 * MICRO
+    network_s: float = 15.0 * MICRO  # estimate: public EFA ping-pong figures of 15 to 20 us
 
 
 LIBRARIES = {
@@ -65,6 +71,7 @@ LIBRARIES = {
         platform=MI300X,
         summary="RCCL between nodes of MI300X; inside one, as links alone",
         port_bytes_per_s=448 * GIGA,
+        network_s=INFINIBAND_S,
     ),
 }
 
@@ -111,12 +118,12 @@ def _library_group(collective: str, group: Group) -> LibraryGroup:
     num_local = math.prod(span.num_ranks for span in inside)
     rates = [s.dimension.link.bandwidth_bytes_per_s / s.dimension.oversubscription for s in inside]
     rate_ratio = min(rates, default=library.port_bytes_per_s) / library.port_bytes_per_s
-    hop_ratio = max((s.dimension.link.latency_s / library.hop_s for s in inside), default=1.0)
+    step_ratio = max((span.dimension.link.latency_s / library.network_s for span in outside), default=1.0)
+    hop_ratio = max((span.dimension.link.latency_s / library.hop_s for span in inside), default=1.0)
     if not outside:
         platform, _ = _scaled(library, rate_ratio, hop_ratio, 1.0)
         return library_group(platform, collective, num_local)
     num_nodes = math.prod(span.num_ranks for span in outside)
-    step_ratio = max(span.dimension.link.latency_s for span in outside) / library.network_s
     platform, network = _scaled(library, rate_ratio, hop_ratio, step_ratio)
     return library_group(
         platform,
@@ -150,19 +157,38 @@ def _port_bytes_per_s(collective: str, outside: list[Span], num_local: int) -> f
 def _scaled(
     library: Library, rate_ratio: float, hop_ratio: float, step_ratio: float
 ) -> tuple[Platform | RingPlatform, NetworkConstants]:
-    """The constants of a library where links are faster or slower than those they were measured on."""
-    network = NetworkConstants()
-    network = replace(network, step_s=network.step_s * step_ratio)
+    """The constants of a library where links are faster or slower than those they were measured on.
+
+    All seconds go with the links' latency, and all rates with their bandwidth: a cluster of half the pace takes twice
+    as long.
+    """
+    measured = NetworkConstants()
+    ranks_ratio = step_ratio * library.network_s / INFINIBAND_S  # of what NCCL's tuner says, not of what was measured
+    network = replace(_in_seconds(measured, step_ratio), pat_rank_s=measured.pat_rank_s * ranks_ratio)
     platform = library.platform
     if isinstance(platform, RingPlatform):
-        return replace(platform, hop_s=platform.hop_s * step_ratio), network
-    ll_s, ll128_s, simple_s = (step_s * hop_ratio for step_s in platform.tuner.step_s)
-    tuner = replace(platform.tuner, step_s=(ll_s, ll128_s, simple_s))
+        return _in_seconds(platform, step_ratio), network
+    one, two, more = (cap * rate_ratio for cap in platform.ll_cap_bytes_per_s)
     scaled = replace(
-        platform,
+        _in_seconds(platform, hop_ratio),
         link_bytes_per_s=tuple((count, rate * rate_ratio) for count, rate in platform.link_bytes_per_s),
         tuner_bytes_per_s=platform.tuner_bytes_per_s * rate_ratio,
-        hop_s=platform.hop_s * hop_ratio,
-        tuner=tuner,
+        ll_cap_bytes_per_s=(one, two, more),
+        tuner=_in_seconds(platform.tuner, hop_ratio),
+        protocols=_in_seconds(platform.protocols, hop_ratio),
     )
     return scaled, network
+
+
+def _in_seconds(constants: Constants, ratio: float) -> Constants:
+    """`constants` with all that are seconds times `ratio`."""
+    times: dict[str, Any] = {
+        field.name: _multiplied(getattr(constants, field.name), ratio)
+        for field in fields(constants)
+        if field.name.endswith("_s") and not field.name.endswith("_per_s")
+    }
+    return replace(constants, **times)
+
+
+def _multiplied(value: float | tuple[float, ...], ratio: float) -> float | tuple[float, ...]:
+    return tuple(one * ratio for one in value) if isinstance(value, tuple) else value * ratio

@@ -367,8 +367,9 @@ def _nodes_forms(
     elif local >= MIN_NVLS_RANKS:
         inside_s = _nvls(platform, local)
 
-        def nvls_tree_s(size: FloatArray) -> FloatArray:
-            found: FloatArray = full_s + tree_s + np.maximum(inside_s(size), nics_s_per_byte * size) + fill_s(size)
+        def nvls_tree_s(size_bytes: FloatArray) -> FloatArray:
+            moving_s = np.maximum(inside_s(size_bytes), nics_s_per_byte * size_bytes)
+            found: FloatArray = full_s + tree_s + moving_s + fill_s(size_bytes)
             return found
 
         forms[_ROW[NVLS_TREE, SIMPLE]] = nvls_tree_s
