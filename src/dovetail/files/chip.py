@@ -34,10 +34,12 @@ from dovetail.hardware.endpoints import SM_DRIVEN
 from dovetail.hardware.energy_models import IDLE_SOURCE, energy_models, idle_estimate_w
 from dovetail.hardware.families import families
 from dovetail.hardware.implied_die import IMPLIED, IMPLIED_SOURCE, implied_die
+from dovetail.units import GIGA, format_rate
 
 _BASE_HINT = "; give it, or name a base to take it from"
 _NOT_FIGURES = {"name", "vendor", "process", "endpoint", "calibration.fitted_on", "calibration.family"}
 FACTS, DEVICE_NAMES = "facts", "device_names"
+MAX_OVER_PEAK = 1.05  # of multipliers times clock: data sheets round both
 _OPEN = frozenset({FACTS, DEVICE_NAMES, "base"})  # what stands there is no figure
 # Of a chip whose energies follow from the rest of it, until that is there.
 _NO_ENERGY = EnergyCosts(
@@ -89,7 +91,26 @@ def chip_of(entry: Entry) -> Chip:
         more["die"] = Die()
     chip = built(Chip, shape, entry, base, _starts(shape, entry, base), **more)
     chip = chip if base else _with_implied_die(chip, given)
+    _check_peak(chip, entry)
     return _with_engines(_with_energy(chip, shape, entry), base.endpoint if base else SM_DRIVEN, entry)
+
+
+def _check_peak(chip: Chip, entry: Entry) -> None:
+    """Refuses arrays that are said to do more than there is of them: a 16-bit product takes a multiplier for a clock.
+
+    Narrower ones may take less. Units of GPUs are a product of rows and columns only in number.
+    """
+    arrays, known = chip.tensor, dict(chip.tensor.rates)
+    if not arrays.tiling.is_array:
+        return
+    peak_flop_per_s = 2 * arrays.num_units * arrays.num_rows * arrays.num_cols * chip.clock_hz
+    for dtype in ("bf16", "fp16"):
+        if known.get(dtype, 0.0) > MAX_OVER_PEAK * peak_flop_per_s:
+            shape = f"{arrays.num_rows:,} x {arrays.num_cols:,}"
+            has = f"{arrays.num_units:,} arrays of {shape} at {chip.clock_hz / GIGA:g} GHz"
+            rates = [format_rate(rate, "FLOP/s") for rate in (peak_flop_per_s, known[dtype])]
+            message = f"{has} do {rates[0]} at most; got {rates[1]} for {dtype}"
+            raise entry.child("tensor").refused(f"{message}; give less, or more arrays or clock")
 
 
 def _with_engines(chip: Chip, before: str, entry: Entry) -> Chip:

@@ -39,7 +39,8 @@ LIMITS = """## Where these figures hold, and where they do not
   measured is the framework and the processor it runs on. Those rows stand apart, as *host-bound*, and no bar holds for
   them.
 - **Other chips are carried over.** NVIDIA parts share the constants fitted on A100, H100 and H200; TPUs those fitted on
-  one v5e; the rest are estimates. `dovetail show CHIP` says what its figures rest on.
+  16 published steps of v4 to v6e and, in fp16, on one v4; the rest are estimates. `dovetail show CHIP` says what its
+  figures rest on.
 - **Fitted on what is shown.** Constants were chosen with these rows in view. Fitted to four fifths of a table and
   judged on the rest (`dovetail calibrate` on it), attention comes to 4.9 %, vector operators to 4.1 %, convolutions to
   10.0 % and fp8 products to 7.5 %; that tries constants, not the form of the equations.
@@ -48,7 +49,7 @@ LIMITS = """## Where these figures hold, and where they do not
 - **Arrays are exact for compute only.** The closed forms equal SCALE-Sim's cycles with unlimited memory bandwidth.
 - **Clusters are validated on published runs, with their software read from their publishers.** Constants were looked at
   on the same rows ([what published rows rest on](decisions/0019-published-rows-and-their-software.md)): expect new
-  publishers to come out worse. Mixtures of experts are the weakest: 15 % on Megatron-Bridge's 71 rows, 21 % on
+  publishers to come out worse. Mixtures of experts are the weakest: 15 % on Megatron-Bridge's 71 rows, 20 % on
   SimuMax's 4. Publishers move too: of 38 configurations that Megatron-Bridge lists for several of its releases, the
   fastest and the slowest differ by 4 % in the median and by 10 % or more in 8.
 """

@@ -45,7 +45,7 @@ def waterfall_figures(found: Waterfall, base: Chip) -> Figures:
             figures=_change,
             notes=(
                 "in this order, with the plans of the base chip until the last: what a part is worth depends on those"
-                " before it",
+                " before it, and chips on the way may be beyond the limits, which the last keeps",
                 phrase(
                     "together {}; a chance of {} that it beats {} at all, if steps of one family of chips are off by {}"
                     " and half of that is the same for both",

@@ -169,3 +169,11 @@ def test_quantities_are_written_in_the_unit_in_which_they_are_shortest():
 def test_a_chip_without_a_base_needs_all_but_what_follows_from_the_rest(write):
     with pytest.raises(InvalidInput, match="clock is missing"):
         read(write, WRITTEN.replace("clock: 1.5 GHz\n", ""))
+
+
+def test_arrays_that_are_said_to_do_more_than_there_is_of_them_are_refused(write):
+    with pytest.raises(
+        InvalidInput, match=r"8 arrays of 1 x 128 at 1.05 GHz do 2.2 TFLOP/s at most; got 275.0 TFLOP/s"
+    ):
+        load_chip(str(write("base: tpu-v4\nname: thin\ntensor: {rows: 1}\n")))
+    assert load_chip(str(write("base: tpu-v4\nname: wide\ntensor: {rows: 256}\n"))).tensor.num_rows == 256

@@ -96,7 +96,8 @@ Area = Annotated[
 Power = Annotated[
     "str",
     Option(
-        "Power of a chip with everything busy at the most, such as '300 W'; no limit, if left out.",
+        "Power of a chip with everything busy at the most, such as '300 W'; the base's where no limit is said, none in"
+        " space phaze.",
         "POWER",
         form="Chip power at most",
         placeholder="300 W",
