@@ -1,0 +1,133 @@
+"""Libraries on groups of ranks of a cluster: nodes and ports by hand, links of another pace, and who asks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dovetail as dv
+from dovetail.comm.library.on_group import (
+    LIBRARIES,
+    check_library,
+    group_times,
+    is_timed_by_library,
+    library_of,
+    library_s,
+)
+from dovetail.comm.library.platforms import HOPPER, NetworkConstants
+from dovetail.comm.library.timing import library_times
+from dovetail.errors import InvalidInput
+from dovetail.evaluate import Outcome, evaluate
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.clusters import clusters
+from dovetail.hardware.topology import Group, Span
+from dovetail.parallel.plan import Overlap, Plan
+from dovetail.step.work import COMM_AXES
+from dovetail.units import GIBI, GIGA, KIBI, MEBI
+from dovetail.workload.models import models
+from dovetail.workload.workload import Workload
+
+SIZES = np.array([4 * KIBI, 1 * MEBI, 64 * MEBI, 1 * GIBI])
+OPERATIONS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
+
+
+def whole(cluster: Cluster) -> Group:
+    return tuple(Span(dimension=d, num_ranks=d.num_devices) for d in cluster.topology.dimensions)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_node_of_the_catalogue_is_the_platform_as_it_was_measured(operation: str) -> None:
+    found = library_s(operation, SIZES, whole(clusters["dgx-h100"].build(8)))
+    assert found.tolist() == library_times(HOPPER, operation, 8, SIZES).seconds.tolist()
+
+
+def test_the_steps_of_a_network_go_from_efas_latency_to_the_links_own() -> None:
+    """Small all-reduces over two nodes: InfiniBand's 4 us where EFA's 15 were measured, and nothing else."""
+    network = NetworkConstants()
+    ratio = 4 / 15
+    by_hand = replace(network, step_s=network.step_s * ratio, fill_s=network.fill_s * ratio)
+    known = library_times(HOPPER, "all-reduce", 16, SIZES, num_nodes=2, nic_bytes_per_s=400 * GIGA, network=by_hand)
+    found = library_s("all-reduce", SIZES, whole(clusters["dgx-h100"].build(16)))
+    assert found == pytest.approx(known.seconds, rel=1e-12)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("num_devices", [4, 16])
+def test_links_of_half_the_pace_take_twice_as_long(operation: str, num_devices: int) -> None:
+    topology = clusters["dgx-a100"].build(num_devices).topology
+    group, slow = (
+        tuple(Span(dimension=d, num_ranks=d.num_devices) for d in one.dimensions)
+        for one in (topology, topology.with_links_scaled(0.5, 0.5))
+    )
+    assert library_s(operation, SIZES, slow) == pytest.approx(2 * library_s(operation, SIZES, group), rel=1e-9)
+
+
+def test_a_spine_is_passed_by_one_node_of_those_below_it_and_by_all_of_an_all_to_all() -> None:
+    """Eight pods, 1:7 oversubscribed: rings cross once for 256 nodes, all-to-alls with nearly all they send."""
+    dimensions = clusters["llama3-grandteton"].build(16384).topology.dimensions
+    free = tuple(replace(d, oversubscription=1.0) for d in dimensions)
+    group, wide = (tuple(Span(dimension=d, num_ranks=d.num_devices) for d in one) for one in (dimensions, free))
+    for operation in ("all-gather", "reduce-scatter", "all-reduce"):
+        assert library_s(operation, GIBI, group) == library_s(operation, GIBI, wide)
+    assert library_s("all-to-all", GIBI, group) > 4 * library_s("all-to-all", GIBI, wide)
+    # ranks one a pod have nothing below the spine to share its ports with
+    alone, alone_wide = group[-1:], wide[-1:]
+    assert library_s("all-reduce", 16 * GIBI, alone) > 5 * library_s("all-reduce", 16 * GIBI, alone_wide)
+
+
+def test_lower_bounds_take_the_least_over_protocols() -> None:
+    for name in ("dgx-a100", "dgx-h100", "dgx-b200"):
+        for num_devices in (2, 4, 8, 16):
+            group = whole(clusters[name].build(num_devices))
+            for operation in OPERATIONS:
+                sizes = np.geomspace(KIBI, GIBI, 81)
+                least, tuned = (library_s(operation, sizes, group, one) for one in ("least", "tuner"))
+                assert (least <= tuned).all()
+                assert (np.diff(least) >= 0).all()
+
+
+def test_what_was_not_measured_is_left_to_the_links() -> None:
+    node, nodes = (whole(clusters["mi300x-nodes"].build(count)) for count in (8, 16))
+    assert library_of(node) == "rccl-mi300x"
+    assert not is_timed_by_library("all-reduce", node)
+    assert is_timed_by_library("all-reduce", nodes)
+    assert not is_timed_by_library("all-to-all", nodes)
+    assert not is_timed_by_library("point-to-point", whole(clusters["dgx-h100"].build(16)))
+    assert not is_timed_by_library("all-reduce", whole(clusters["tpu-v4-pod"].build(64)))
+
+
+def test_every_cluster_names_a_library_that_there_is_on_all_its_dimensions_or_on_none() -> None:
+    for name, entry in clusters.items():
+        dimensions = entry.build(entry.default_devices).topology.dimensions
+        [library] = {dimension.library for dimension in dimensions}
+        check_library(library)
+        if library:
+            assert [d.is_network for d in dimensions] == [False, *[True] * (len(dimensions) - 1)], name
+    with pytest.raises(InvalidInput, match="library must be one of nccl-a100"):
+        check_library("nccl-h10")
+    assert all(library.summary for library in LIBRARIES.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("dgx-h100x16", "64 MiB"), ("dgx-b200x4", "2 MiB"), ("gb200-nvl72x144", "1 GiB")]
+)
+def test_network_answers_what_steps_take(name: str, size: str) -> None:
+    family, _, count = name.rpartition("x")
+    answer = dv.network("all-gather", size=size, topology=name)
+    payload_bytes = answer.outcome[0].job.payload_bytes
+    times = group_times("all-gather", payload_bytes, whole(clusters[family].build(int(count))))
+    assert answer.time_s == times.seconds[0]
+    assert (answer.outcome[0].algorithm, answer.outcome[0].protocol) == (times.algorithms[0], times.protocols[0])
+
+
+def test_a_step_pays_what_network_says_of_its_gradients() -> None:
+    """ZeRO-0, nothing overlapped, one all-reduce of all gradients in fp32."""
+    cluster = clusters["dgx-h100"].build(64)
+    workload = Workload(model=models["gpt2-345m"](), global_batch=128, seq=1024)
+    plan = Plan(data_parallel=64, recompute=("full",), overlap=Overlap(data=False))
+    found = evaluate(workload, cluster, plan, has_changes=False)
+    assert isinstance(found, Outcome)
+    answer = dv.network("all-reduce", size=f"{354_823_168 * 4} B", topology="dgx-h100x64")
+    assert found.step.comm[COMM_AXES.index("dp")].exposed_s == pytest.approx(answer.time_s, rel=1e-9)
