@@ -22,8 +22,11 @@ from benchmarks.nccl_fit import (
     rows_of,
     sizes_left_out,
 )
+from benchmarks.weak_scaling import JOBS, points
 from dovetail.comm.astra.engine import collective_ticks
 from dovetail.files.astra import parse_system
+from dovetail.hardware.clusters import clusters
+from dovetail.units import format_s
 
 ISSUE = 23
 ABSENT = "the measured tables are not shipped; name their folder in DOVETAIL_REFERENCE_DATA"
@@ -44,6 +47,8 @@ def bars() -> Iterator[Bar]:
     else:
         yield from several_nodes(nodes)
     yield uneven_splits()
+    yield from scaling()
+    yield racks()
 
 
 def one_node(rows: Rows) -> Iterator[Bar]:
@@ -97,6 +102,34 @@ def uneven_splits() -> Bar:
         num_exact += ticks == int(row["sim_time_ns"])
     return Bar(
         name=name, issue=ISSUE, bar=told, measured=f"{num_exact} of {len(rows)}", holds=num_exact == len(rows) > 0
+    )
+
+
+def scaling() -> Iterator[Bar]:
+    """Weak scaling to a million devices: every point answers, and none is faster than with fewer devices."""
+    for job in JOBS:
+        found = points(job)
+        steps_s = [one.step_s for one in found]
+        first, last = found[0], found[-1]
+        ends = " to ".join(format_s(one.step_s) for one in (first, last))
+        yield Bar(
+            name=f"weak scaling, {job.name}",
+            issue=ISSUE,
+            bar="never faster on more",
+            measured=f"{first.num_devices:,} to {last.num_devices:,}: {ends}, latency {last.latency_frac:.0%}",
+            holds=steps_s == sorted(steps_s),
+        )
+
+
+def racks() -> Bar:
+    """GB200 racks in parts."""
+    shapes = [[d.num_devices for d in clusters["gb200-nvl72"].build(n).topology.dimensions] for n in (64, 128)]
+    return Bar(
+        name="64 and 128 devices on GB200 racks",
+        issue=ISSUE,
+        bar="answer",
+        measured=" and ".join(" x ".join(map(str, shape)) for shape in shapes),
+        holds=shapes == [[64], [64, 2]],
     )
 
 
