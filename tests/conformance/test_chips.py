@@ -125,6 +125,9 @@ def test_the_lanes_at_the_clock_give_the_vector_peak_or_the_source_says_why_not(
         assert derived_flop_per_s == pytest.approx(chip.vector.peak_flop_per_s, rel=PEAK_TOLERANCE)
 
 
+CUT = (("b300", "int8"), ("gb300", "int8"))  # Blackwell Ultra gave integer units up for fp4
+
+
 @EVERY_CHIP
 def test_dtypes_are_known_ones_and_fewer_bits_are_never_slower(name: str) -> None:
     rates = dict(chips[name]().tensor.rates)
@@ -139,7 +142,7 @@ def test_dtypes_are_known_ones_and_fewer_bits_are_never_slower(name: str) -> Non
         ("fp32", "fp16"),
     ]
     for wider, narrower in by_width:
-        if wider in rates and narrower in rates:
+        if wider in rates and narrower in rates and (name, narrower) not in CUT:
             assert rates[wider] <= rates[narrower], (wider, narrower)
 
 

@@ -114,7 +114,7 @@ def test_every_figure_of_a_host_has_a_source_and_is_plausible(name: str) -> None
         assert host.num_devices <= cluster.num_devices
         assert 10 * GIGA <= host.link.bandwidth_bytes_per_s <= TERA
         assert host.link.bandwidth_bytes_per_s < cluster.chip.hbm.bandwidth_bytes_per_s
-        assert cluster.usable_bytes <= host.share_bytes
+        assert 0.8 * cluster.usable_bytes <= host.share_bytes  # a GB300's Grace has less than its two GPUs
         assert 20 * GIGA <= host.share_bytes_per_s <= TERA
 
 
