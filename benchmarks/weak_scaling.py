@@ -22,7 +22,7 @@ from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
 COUNTS = tuple(1024 * 4**power for power in range(6))
-POD, NODE, MOST_PODS = 1024, 8, 1024
+POD, NODE = 1024, 8
 OVERSUBSCRIPTION = 4.0
 FREE = 1e9  # style: a ratio, so large that nothing is left
 SAMPLES_PER_REPLICA = 32  # of the Megatron-style plan, one a microbatch

@@ -91,7 +91,7 @@ class NetworkAnswer:
 
     `closed_form_s` holds the closed form's time where there is one. `timeline` is there when events were simulated.
     `endpoint_s` is the least time the chip needs for what it reads, adds and writes; `time_s` is no less. Where a
-    library was asked, `algorithm` and `protocol` are what it selects.
+    library gives the time, `algorithm` and `protocol` are what it selects.
     """
 
     job: CollectiveJob

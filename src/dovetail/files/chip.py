@@ -78,12 +78,12 @@ def chip_of(entry: Entry) -> Chip:
         with placed(entry):
             return chips[entry.value]()
     base = chip_of(entry.child("base")) if entry.has("base") else None
-    entry, told = unsourced(entry, _OPEN)
-    entry = _with_technology(entry, told)
+    entry, sourced = unsourced(entry, _OPEN)
+    entry = _with_technology(entry, sourced)
     shape = checked(entry, _chip_shape(), written=_with_defaults(entry, base))
     if base is None:
         _check_whole(entry, shape)
-    given = dict(_given(entry, told))
+    given = dict(_given(entry, sourced))
     more: dict[str, Any] = {"sources": _sources(base.sources if base else (), given, shape)}
     if entry.has(FACTS):
         more[FACTS] = tuple((fact.what, fact.value, fact.source) for fact in shape.facts)
@@ -96,7 +96,7 @@ def chip_of(entry: Entry) -> Chip:
 
 
 def _check_peak(chip: Chip, entry: Entry) -> None:
-    """Refuses arrays that are said to do more than there is of them: a 16-bit product takes a multiplier for a clock.
+    """Refuses 16-bit rates above what the arrays reach at their clock: a 16-bit product takes a multiplier for a clock.
 
     Narrower ones may take less. Units of GPUs are a product of rows and columns only in number.
     """
@@ -179,13 +179,15 @@ def _parts_of(value_type: Any) -> dict[str, type[Any]]:
 def _starts(shape: Any, entry: Entry, base: Chip | None) -> dict[str, Any]:
     """What parts of a chip begin as where that is not the base's: the calibration of its family at its own clock."""
     starts: dict[str, Any] = {}
-    said = shape.calibration
-    if said is not None and said.family:
+    written = shape.calibration
+    if written is not None and written.family:
         clock_hz = shape.clock_hz if "clock_hz" in shape.model_fields_set or base is None else base.clock_hz
         with placed(entry.child("calibration").child("family")):
-            family = families[said.family]
-        starts["calibration"] = family.calibration(clock_hz, 1.0 if said.host_slower is None else said.host_slower)
-    elif said is not None and said.host_slower is not None:
+            family = families[written.family]
+        starts["calibration"] = family.calibration(
+            clock_hz, 1.0 if written.host_slower is None else written.host_slower
+        )
+    elif written is not None and written.host_slower is not None:
         message = "host_slower is of a family's calibration; say family beside it, or give the times of the host"
         raise entry.child("calibration").child("host_slower").refused(message)
     if shape.energy is not None and shape.energy.model:
@@ -197,13 +199,13 @@ def _starts(shape: Any, entry: Entry, base: Chip | None) -> dict[str, Any]:
 
 def _with_energy(chip: Chip, shape: Any, entry: Entry) -> Chip:
     """`chip` with the energies of the model that it names, but for those that are given."""
-    said, place = shape.energy, entry.child("energy")
-    if said is None or not said.model:
+    written, place = shape.energy, entry.child("energy")
+    if written is None or not written.model:
         return chip
-    idle_w = said.idle_w if "idle_w" in said.model_fields_set else idle_estimate_w(chip.tdp_w)
+    idle_w = written.idle_w if "idle_w" in written.model_fields_set else idle_estimate_w(chip.tdp_w)
     with placed(entry):
-        energy = energy_models[said.model].energy(chip, idle_w)
-        return dataclasses.replace(chip, energy=built(EnergyCosts, said, place, energy))
+        energy = energy_models[written.model].energy(chip, idle_w)
+        return dataclasses.replace(chip, energy=built(EnergyCosts, written, place, energy))
 
 
 def _with_implied_die(chip: Chip, given: SourceByPath) -> Chip:
@@ -223,7 +225,7 @@ def _with_implied_die(chip: Chip, given: SourceByPath) -> Chip:
     return dataclasses.replace(chip, die=die, sources=(("die", IMPLIED_SOURCE), *others, *own))
 
 
-def _with_technology(entry: Entry, told: Found) -> Entry:
+def _with_technology(entry: Entry, sourced: Found) -> Entry:
     """`hbm.technology` under the name that the die has for it; its word in any case of letters."""
     memory, die = entry.child("hbm"), entry.child("die")
     if not memory.has("technology"):
@@ -239,8 +241,8 @@ def _with_technology(entry: Entry, told: Found) -> Entry:
         raise place.refused("hbm.technology and die.hbm_generation say the same; remove one")
     if die.value is not None and not isinstance(die.value, dict):
         return entry  # refused as what it is
-    if "hbm.technology" in told:
-        told["die.hbm_generation"] = told.pop("hbm.technology")
+    if "hbm.technology" in sourced:
+        sourced["die.hbm_generation"] = sourced.pop("hbm.technology")
     rest = {key: node for key, node in memory.value.items() if key != "technology"}
     silicon = {**(die.value or {}), "hbm_generation": Node(word, place.line)}
     whole = {
@@ -267,7 +269,7 @@ def _with_defaults(entry: Entry, base: Chip | None) -> dict[str, Any]:
     return written
 
 
-def _given(entry: Entry, told: Found) -> SourceByPath:
+def _given(entry: Entry, sourced: Found) -> SourceByPath:
     """Field paths of the figures that were written, such as `hbm.capacity_bytes`, and of parts that have a source.
 
     Each with its source, which is empty for a figure that the source of its part speaks for.
@@ -280,17 +282,17 @@ def _given(entry: Entry, told: Found) -> SourceByPath:
                 continue
             inner, path, key_path = part.child(key), f"{fields}{name}", f"{keys}{key}"
             is_part, is_table = name in parts_of(value_type), isinstance(inner.value, dict)
-            if (is_part or is_table) and key_path in told:
-                found[path] = told[key_path]
-            below = "" if key_path in told else default
+            if (is_part or is_table) and key_path in sourced:
+                found[path] = sourced[key_path]
+            below = "" if key_path in sourced else default
             if is_part:
                 look(inner, parts_of(value_type)[name], f"{key_path}.", f"{path}.", below)
             elif is_table:  # rates, each a figure of its own
-                found.update((f"{path}.{dtype}", told.get(f"{key_path}.{dtype}", below)) for dtype in inner.value)
+                found.update((f"{path}.{dtype}", sourced.get(f"{key_path}.{dtype}", below)) for dtype in inner.value)
             elif path not in _NOT_FIGURES:
-                found[path] = told.get(key_path, default)
+                found[path] = sourced.get(key_path, default)
 
-    look(entry, Chip, "", "", told.get("", entry.document.source))
+    look(entry, Chip, "", "", sourced.get("", entry.document.source))
     return found
 
 

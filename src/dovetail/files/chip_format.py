@@ -13,7 +13,7 @@ from dovetail.files.chip import DEVICE_NAMES, FACTS, parts_of
 from dovetail.files.schema import unit_of, written_keys
 from dovetail.files.sourced import SOURCE, VALUE
 from dovetail.files.text import one_line
-from dovetail.files.value_formats import Words, quantity_text
+from dovetail.files.value_formats import Words, flow_text, quantity_text
 from dovetail.hardware.chip import Calibration, Chip
 from dovetail.hardware.endpoints import SM_DRIVEN
 from dovetail.hardware.families import families
@@ -159,18 +159,11 @@ def _item_lines(item: Any, indent: str) -> Iterator[str]:
 
 
 def _flow(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key}: {_flow(item)}' for key, item in value.items())}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_flow, value))}]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        digits, mark, power = repr(value).partition("e")
-        return f"{digits}{'.0' if mark and '.' not in digits else ''}{mark}{power}"  # YAML takes 1e-12 for a word
-    text = one_line(value)
+    return flow_text(value, _quoted)
+
+
+def _quoted(text: str) -> str:
+    """In quotes where YAML would take it for something else."""
     is_plain = _PLAIN.fullmatch(text) and text == text.strip() and text.lower() not in _WORDS_OF_YAML
     return text if is_plain and not _is_number(text) else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 

@@ -96,7 +96,7 @@ def _written_out(entry: Entry, seq: int) -> Model:
         family=shape.family or (base.family if base else "transformer"),
         seq=seq,
         sample=shape.sample or (base.sample if base else "tokens"),
-        published_parameters=shape.published_parameters,  # 0 where nobody published it
+        published_parameters=shape.published_parameters,  # 0 where none was published
         is_exact=shape.is_exact,
         source=shape.source or entry.document.source,
         notes=tuple(shape.notes),

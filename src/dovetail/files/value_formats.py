@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dovetail.files.schema import unit_of, written_keys
@@ -80,11 +80,12 @@ def yaml_lines(words: Mapping[str, Any], indent: str = "") -> Iterator[str]:
             yield f"{indent}{key}: {_plain(value)}"
 
 
-def _plain(value: Any) -> str:
+def flow_text(value: Any, text_of: Callable[[str], str]) -> str:
+    """A value on one line of YAML, its words as `text_of` has them."""
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key}: {_plain(item)}' for key, item in value.items())}}}"
+        return f"{{{', '.join(f'{key}: {flow_text(item, text_of)}' for key, item in value.items())}}}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_plain, value))}]"
+        return f"[{', '.join(flow_text(item, text_of) for item in value)}]"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):
@@ -92,4 +93,8 @@ def _plain(value: Any) -> str:
     if isinstance(value, float):
         digits, mark, power = repr(value).partition("e")
         return f"{digits}{'.0' if mark and '.' not in digits else ''}{mark}{power}"  # YAML takes 1e-12 for a word
-    return "'" + one_line(value).replace("'", "''") + "'"
+    return text_of(one_line(value))
+
+
+def _plain(value: Any) -> str:
+    return flow_text(value, lambda text: "'" + text.replace("'", "''") + "'")

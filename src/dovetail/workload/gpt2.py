@@ -6,7 +6,7 @@ from dovetail.workload.transformer import Transformer
 
 
 def gpt2_like(name: str, num_layers: int, hidden: int, num_heads: int, vocab: int, num_positions: int) -> Transformer:
-    """A decoder in the manner of GPT-2, with dropout everywhere and a feed-forward of four times its width."""
+    """A decoder like GPT-2, with dropout everywhere and a feed-forward of four times its width."""
     return Transformer(
         name=name,
         num_layers=num_layers,

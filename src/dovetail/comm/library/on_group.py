@@ -34,7 +34,7 @@ from dovetail.units import GIGA, MICRO, Amount
 Selection = Literal["tuner", "least"]
 Constants = TypeVar("Constants", Platform, RingPlatform, NetworkConstants, ProtocolConstants, TunerSteps)
 INFINIBAND_S = 4.0 * MICRO  # of a hop, software included: NCCL's tuner, LL128
-LEAST_BYTES = 1.0  # of a size that is asked for
+LEAST_BYTES = 1.0  # forms divide by the size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Families of chips, one file each: chips that one set of constants is fitted on, and how far off it is elsewhere.
 
 A chip that says `calibration: {family: tpu}` is calibrated by its family at its own clock. Nothing is copied from the
-chip it was changed from, so a chip that nobody built is judged as the real ones of its family are.
+chip it was changed from, so a chip on paper is judged as the real ones of its family are.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _check(name: str, family: Family) -> None:
 
 
 families: Registry[Family] = Registry("family", __name__, check=_check)
-PAPER = "paper"  # of chips that nobody built, whose calibration is the model itself
+PAPER = "paper"  # of chips that were never built, whose calibration is the model itself
 
 
 def left_out_of(calibration: Calibration) -> LeftOut:

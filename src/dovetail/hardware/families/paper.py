@@ -1,4 +1,4 @@
-"""Chips that nobody built: their calibration is the model itself."""
+"""Chips that were never built: their calibration is the model itself."""
 
 from __future__ import annotations
 

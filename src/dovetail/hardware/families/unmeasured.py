@@ -1,4 +1,4 @@
-"""Chips that are no GPUs and that nobody here has measured: they wait for nothing but launches."""
+"""Chips that are no GPUs and that were not measured here: they wait for nothing but launches."""
 
 from __future__ import annotations
 

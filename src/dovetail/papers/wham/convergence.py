@@ -45,7 +45,7 @@ class Convergence:
 
 def convergence(searches: JobSearches) -> Convergence:
     question = searches.question()
-    known, bounds = searches.known(question), searches.bounds.asked(question)
+    known, bounds = searches.known(question), searches.bounds.for_question(question)
     target = min(one.loss for one in known.values()) * (1 + WITHIN_FRAC)
 
     def num_until(name: str, seed: int, num_most: int) -> int:

@@ -125,7 +125,7 @@ class JobBounds:
         sized = [self._sized(works, unit) for unit in (Unit.TENSOR, Unit.VECTOR)]
         self._least_s = {id(work): least_s(work, *pair) for work, *pair in zip(works, *sized, strict=True)}
 
-    def asked(self, question: Question) -> JobBounds:
+    def for_question(self, question: Question) -> JobBounds:
         """The bounds of a question that differs in its metric or its limits alone: the tables are the same."""
         own = self._question
         assert question.space == own.space, "tables are of one space"

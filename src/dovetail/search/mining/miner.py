@@ -103,7 +103,7 @@ def mined(
     `chunks` scores many designs at once, as other processes do; without it that is done here. `bounds` are those of
     another question over the same jobs, base and space, whose tables need not be made again. The answer is the same.
     """
-    telling = _Telling(question, known, keep, JobBounds(question) if bounds is None else bounds.asked(question))
+    telling = _Telling(question, known, keep, JobBounds(question) if bounds is None else bounds.for_question(question))
     search = algorithm.search(question.space, rng, telling.bound)
     order = algorithm.order(question.space, copy(rng), telling.bound)
     ahead = (point for point in islice(order, num_most) if point not in known)
