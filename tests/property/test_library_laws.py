@@ -11,8 +11,8 @@ from dovetail.comm.library.timing import (
     ALL_REDUCE,
     OPERATIONS,
     SELECTABLE,
+    library_group,
     library_times,
-    node_table_s,
 )
 from dovetail.units import GIGA
 
@@ -24,7 +24,10 @@ ranks = st.integers(min_value=2, max_value=72)
 
 
 def _row(platform: Platform, operation: str, num_ranks: int, size_bytes: float) -> np.ndarray:
-    return node_table_s(platform, operation, np.array([num_ranks]), np.array([size_bytes]))[:, 0]
+    times_s = np.full(len(SELECTABLE), np.inf)
+    for row, form in library_group(platform, operation, num_ranks).forms.items():
+        times_s[row] = form(np.array([size_bytes]))[0]
+    return times_s
 
 
 @given(platforms, operations, ranks, sizes, st.floats(min_value=1.0, max_value=100.0))

@@ -148,15 +148,6 @@ def library_group(
     )
 
 
-def node_table_s(platform: Platform, operation: str, num_ranks: IntArray, size_bytes: FloatArray) -> FloatArray:
-    """Seconds in one node by every algorithm and protocol, a row each as `SELECTABLE` has them; infinite where none."""
-    times_s = np.full((len(SELECTABLE), len(num_ranks)), np.inf)
-    for column, (n, size) in enumerate(zip(num_ranks.tolist(), size_bytes.tolist(), strict=True)):
-        for row, form in _node_forms(platform, operation, n).items():
-            times_s[row, column] = form(np.array([size]))[0]
-    return times_s
-
-
 def _passes(operation: str) -> int:
     """How often the payload goes round a ring: an all-reduce is a reduce-scatter and an all-gather."""
     return 2 if operation == ALL_REDUCE else 1
