@@ -11,6 +11,7 @@ from dovetail.comm.library.on_group import check_library
 from dovetail.cost.engines import with_endpoint
 from dovetail.files.chip import chip_of
 from dovetail.files.cluster_names import sized_name
+from dovetail.files.collective_library import with_written_collectives
 from dovetail.files.entry import Entry, followed, placed, spoken
 from dovetail.files.reliability import reliability_of
 from dovetail.files.schema import Number, Shape, Share, Text, Whole, amount, checked
@@ -59,6 +60,7 @@ class FamilyShape(Shape):
     reliability: object = None
     endpoint: Text = ""
     headroom: Share | None = None
+    collectives: object = None
 
 
 class ClusterShape(Shape):
@@ -71,6 +73,7 @@ class ClusterShape(Shape):
     reliability: object = None
     endpoint: Text = ""
     headroom: Share | None = None
+    collectives: object = None
 
 
 class PaceShape(Shape):
@@ -95,6 +98,7 @@ class CalibratedShape(Shape):
     reliability: object = None
     endpoint: Text = ""
     headroom: Share | None = None
+    collectives: object = None
 
 
 def load_cluster(reference: str) -> Cluster:
@@ -126,6 +130,7 @@ def cluster_of(entry: Entry, num_devices: int = 0) -> Cluster:
             raise entry.child("topology").refused(f"{message}; change that for {num_devices:,}")
     else:
         cluster = _of_family(entry, num_devices)
+    cluster = with_written_collectives(cluster, entry)
     return with_written_headroom(_failing(_ended(cluster, entry), entry), entry)
 
 
@@ -162,12 +167,11 @@ def _calibrated(entry: Entry, num_devices: int) -> Cluster:
         changes = (
             shape.host is not None,
             shape.name,
-            *(entry.has(key) for key in ("reliability", "endpoint", "headroom")),
+            *(entry.has(key) for key in ("reliability", "endpoint", "headroom", "collectives")),
         )
         if not any(changes):
-            message = (
-                "calibration is missing, and so are host, reliability, endpoint, headroom and name: nothing changes"
-            )
+            others = "host, reliability, endpoint, headroom, collectives and name"
+            message = f"calibration is missing, and so are {others}: nothing changes"
             raise entry.child("calibration").refused(message)
         return _hosted(replace(base, name=shape.name or base.name), shape.host, entry)
     pace, place = shape.calibration, entry.child("calibration")

@@ -34,7 +34,10 @@ class OwnRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Equal devices joined by one topology, in equal nodes; `sources` names where each figure comes from."""
+    """Equal devices joined by one topology, in equal nodes; `sources` names where each figure comes from.
+
+    `platform` is what tables of measured collectives call it, where its library was fitted to one.
+    """
 
     name: str
     chip: Chip
@@ -43,6 +46,7 @@ class Cluster:
     own_runs: OwnRuns = field(default_factory=OwnRuns)
     host: Host | NoHost = field(default_factory=NoHost)
     reliability: Reliability | NotStated = field(default_factory=NotStated)
+    platform: str = ""
 
     def __post_init__(self) -> None:
         slow = self.reliability.slow_devices if isinstance(self.reliability, Reliability) else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.hardware.link import Link
 
+FittedConstants = tuple[tuple[str, int, float], ...]
 DIMENSION_KINDS = ("ring", "bidirectional-ring", "mesh", "switch", "fully-connected", "fat-tree")
 
 
@@ -18,7 +19,8 @@ class Dimension:
     `link` is what one device can send in one direction into this dimension, all its ports together. A fat
     tree is a switch seen from its ports; `oversubscription` 2 leaves each half of its bandwidth. A narrower tier is a
     dimension of its own. Where `library` is named, its measured times stand for collectives over the links, and
-    `is_network` says which dimensions are between nodes.
+    `is_network` says which dimensions are between nodes. `library_constants` are those that were fitted on this
+    cluster's own logs and replace the library's: name, number of ranks (0 for any) and value.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Dimension:
     oversubscription: float = 1.0
     library: str = ""
     is_network: bool = False
+    library_constants: FittedConstants = ()
 
     def __post_init__(self) -> None:
         if self.kind not in DIMENSION_KINDS:
