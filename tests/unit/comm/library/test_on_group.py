@@ -16,7 +16,7 @@ from dovetail.comm.library.on_group import (
     library_of,
     library_s,
 )
-from dovetail.comm.library.platforms import HOPPER, NetworkConstants
+from dovetail.comm.library.platforms import ADA_PCIE, HOPPER, NetworkConstants
 from dovetail.comm.library.timing import library_times
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Outcome, evaluate
@@ -131,3 +131,10 @@ def test_a_step_pays_what_network_says_of_its_gradients() -> None:
     assert isinstance(found, Outcome)
     answer = dv.network("all-reduce", size=f"{354_823_168 * 4} B", topology="dgx-h100x64")
     assert found.step.comm[COMM_AXES.index("dp")].exposed_s == pytest.approx(answer.time_s, rel=1e-9)
+
+
+def test_eight_l40s_answer_with_the_constants_that_were_measured_on_them():
+    group = whole(clusters["l40s-nodes"].build(8))
+    sizes = 2.0 ** np.arange(9, 30)
+    measured = library_times(ADA_PCIE, "all-reduce", 8, sizes)
+    assert library_s("all-reduce", sizes, group) == pytest.approx(measured.seconds, rel=1e-12)
