@@ -162,7 +162,7 @@ def _by_library(job: CollectiveJob, groups: Ints) -> NetworkAnswer:
     """What the library that the network names takes, by the algorithm and protocol that it selects."""
     if why := why_no_library(job):
         raise InvalidInput(why, "--engine")
-    group = whole_group(job)
+    group = _group_of(job)
     found = group_times(job.collective, job.payload_bytes, group)
     [algorithm], [protocol] = found.algorithms, found.protocols
     is_in_switch = algorithm.startswith("NVLS")
@@ -179,12 +179,18 @@ def why_no_library(job: CollectiveJob) -> str:
         return "a library chooses ranks, algorithm and chunks itself; ask the events engine, or leave them out"
     if not job.network.graph.is_uniform:
         return "a library's times are of links as they should be; ask the events engine about slow ones"
-    group = whole_group(job)
+    group = _group_of(job)
     if not group or not library_of(group):
         return "the network names no collective library, as clusters of the catalogue do; ask the events engine"
     if not is_timed_by_library(job.collective, group):
         return f"no measured time of this {job.collective} is known; ask the events engine"
     return ""
+
+
+def _group_of(job: CollectiveJob) -> Group:
+    """The ranks that take part: of a message, a device and its neighbour along the innermost dimension."""
+    group = whole_group(job)
+    return group[:1] if job.collective == "point-to-point" else group
 
 
 def whole_group(job: CollectiveJob) -> Group:
@@ -282,9 +288,7 @@ def _closed_form_s(job: CollectiveJob) -> tuple[float, ...]:
     has_graphs = any(isinstance(part, UnitGraph) for part in job.network.parts)
     if job.collective not in collectives or not is_plain or has_graphs:
         return ()
-    group = whole_group(job)
-    if job.collective == "point-to-point":
-        group = group[:1]  # the neighbour is along the innermost
+    group = _group_of(job)
     time_s = collectives[job.collective](job.payload_bytes, group, 1.0)
     return (float(checked_times_s(job.collective, job.payload_bytes, time_s)),)
 

@@ -27,7 +27,14 @@ from dovetail.comm.library.platforms import (
     RingPlatform,
     TunerSteps,
 )
-from dovetail.comm.library.timing import ALL_TO_ALL, OPERATIONS, LibraryGroup, LibraryTimes, library_group
+from dovetail.comm.library.timing import (
+    ALL_TO_ALL,
+    OPERATIONS,
+    POINT_TO_POINT,
+    LibraryGroup,
+    LibraryTimes,
+    library_group,
+)
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.hardware.topology import Dimension, FittedConstants, Group, Span, num_ranks
 from dovetail.units import GIGA, MICRO, Amount
@@ -119,7 +126,7 @@ def library_of(group: Group) -> str:
 def is_timed_by_library(collective: str, group: Group) -> bool:
     """Whether a library's times of `collective` on `group` are known; else links alone say what it takes."""
     name = library_of(group)
-    if not name or collective not in OPERATIONS or num_ranks(group) < 2:
+    if not name or collective not in (*OPERATIONS, POINT_TO_POINT) or num_ranks(group) < 2:
         return False
     if isinstance(LIBRARIES[name].platform, RingPlatform):
         return collective != ALL_TO_ALL and any(span.dimension.is_network for span in group)
@@ -177,6 +184,8 @@ def _library_group(collective: str, group: Group) -> LibraryGroup:
     outside = [span for span in group if span.dimension.is_network]
     num_local = math.prod(span.num_ranks for span in inside)
     platform, network = constants_on(group)
+    if collective == POINT_TO_POINT:
+        return _send_group(platform, network, outside)
     if not outside:
         return library_group(platform, collective, num_local)
     num_nodes = math.prod(span.num_ranks for span in outside)
@@ -188,6 +197,14 @@ def _library_group(collective: str, group: Group) -> LibraryGroup:
         nic_bytes_per_s=num_local * _port_bytes_per_s(collective, outside, num_local),
         network=network,
     )
+
+
+def _send_group(platform: Platform | RingPlatform, network: NetworkConstants, outside: list[Span]) -> LibraryGroup:
+    """A message to the neighbour in a group: between nodes where any two neighbours lie on two, as all wait for that."""
+    if not outside:
+        return library_group(platform, POINT_TO_POINT, 2)
+    rates = [one.dimension.link.bandwidth_bytes_per_s / one.dimension.oversubscription for one in outside]
+    return library_group(platform, POINT_TO_POINT, 2, num_nodes=2, nic_bytes_per_s=min(rates), network=network)
 
 
 def _port_bytes_per_s(collective: str, outside: list[Span], num_local: int) -> float:

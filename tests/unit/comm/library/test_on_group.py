@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,12 +12,13 @@ import dovetail as dv
 from dovetail.comm.library.on_group import (
     LIBRARIES,
     check_library,
+    constants_on,
     group_times,
     is_timed_by_library,
     library_of,
     library_s,
 )
-from dovetail.comm.library.platforms import ADA_PCIE, HOPPER, NetworkConstants
+from dovetail.comm.library.platforms import ADA_PCIE, HOPPER, MI300X, NetworkConstants, Platform
 from dovetail.comm.library.timing import library_times
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Outcome, evaluate
@@ -25,7 +27,7 @@ from dovetail.hardware.clusters import clusters
 from dovetail.hardware.topology import Group, Span
 from dovetail.parallel.plan import Overlap, Plan
 from dovetail.step.work import COMM_AXES
-from dovetail.units import GIBI, GIGA, KIBI, MEBI
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, MICRO
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
@@ -94,7 +96,7 @@ def test_what_was_not_measured_is_left_to_the_links() -> None:
     assert not is_timed_by_library("all-reduce", node)
     assert is_timed_by_library("all-reduce", nodes)
     assert not is_timed_by_library("all-to-all", nodes)
-    assert not is_timed_by_library("point-to-point", whole(clusters["dgx-h100"].build(16)))
+    assert not is_timed_by_library("broadcast", whole(clusters["dgx-h100"].build(16)))
     assert not is_timed_by_library("all-reduce", whole(clusters["tpu-v4-pod"].build(64)))
 
 
@@ -138,3 +140,37 @@ def test_eight_l40s_answer_with_the_constants_that_were_measured_on_them():
     sizes = 2.0 ** np.arange(9, 30)
     measured = library_times(ADA_PCIE, "all-reduce", 8, sizes)
     assert library_s("all-reduce", sizes, group) == pytest.approx(measured.seconds, rel=1e-12)
+
+
+def test_a_message_is_a_send_of_an_all_to_all_without_the_chunk_that_stays() -> None:
+    node = whole(clusters["dgx-h100"].build(8))
+    own, rate = HOPPER.protocols, HOPPER.link_bytes_per_s[0][1]
+    begin_s = HOPPER.base_s + own.p2p_s + own.p2p_peer_s + HOPPER.channels_s
+    chunks_s = 2 * math.sqrt(HOPPER.chunk_s * GIBI / rate)
+    assert library_s("point-to-point", GIBI, node) == pytest.approx(begin_s + GIBI / rate + chunks_s, rel=1e-5)
+    [protocol] = group_times("point-to-point", 16 * KIBI, node).protocols
+    assert protocol == "LL"
+    exchanged_s = library_s("all-to-all", 2 * GIBI, (replace(node[0], num_ranks=2),))
+    assert library_s("point-to-point", GIBI, node) < exchanged_s  # two chunks, one of which stays
+
+
+def test_a_message_between_nodes_takes_a_step_of_the_network_and_the_port_of_its_device() -> None:
+    nodes = whole(clusters["dgx-h100"].build(16))
+    platform, network = constants_on(nodes)
+    assert isinstance(platform, Platform)
+    begin_s = platform.base_s + platform.protocols.p2p_s + platform.protocols.p2p_peer_s + network.step_s
+    port = nodes[1].dimension.link.bandwidth_bytes_per_s
+    assert library_s("point-to-point", GIBI, nodes) == pytest.approx(begin_s + GIBI / (0.85 * port), rel=1e-12)
+    assert library_s("point-to-point", GIBI, nodes[1:]) == library_s("point-to-point", GIBI, nodes)
+    ring = whole(clusters["mi300x-nodes"].build(16))
+    port = ring[1].dimension.link.bandwidth_bytes_per_s
+    by_hand_s = MI300X.hop_s * ring[1].dimension.link.latency_s / (4 * MICRO) + GIBI / (MI300X.nic_frac * port)
+    assert library_s("point-to-point", GIBI, ring) == pytest.approx(by_hand_s, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["dgx-h100x8", "dgx-h100x16", "l40s-nodesx8"])
+def test_network_answers_what_the_sends_of_a_pipeline_take(name: str) -> None:
+    answer = dv.network("point-to-point", size="4MiB", topology=name).outcome[0]
+    group = whole(clusters[name.rpartition("x")[0]].build(8))
+    assert answer.time_s == pytest.approx(float(library_s("point-to-point", 4 * MEBI, group)), rel=1e-9)
+    assert (answer.algorithm, answer.protocol) == ("p2p", "Simple")
