@@ -125,7 +125,8 @@ def scaling() -> Iterator[Bar]:
             name=f"weak scaling, {job.name}",
             issue=ISSUE,
             bar="never faster on more",
-            measured=f"{first.num_devices:,} to {last.num_devices:,}: {ends}, latency {last.latency_frac:.0%}",
+            measured=f"{first.num_devices:,} to {last.num_devices:,}: {ends}, latency {last.latency_frac:.0%},"
+            f" stragglers {last.straggler_frac:.1%}",
             holds=steps_s == sorted(steps_s),
         )
 

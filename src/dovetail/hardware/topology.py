@@ -31,6 +31,7 @@ class Dimension:
     library: str = ""
     is_network: bool = False
     library_constants: FittedConstants = ()
+    jitter_s: float = 0.0  # standard deviation of when ranks come to a collective; 0 where nothing is known of it
 
     def __post_init__(self) -> None:
         if self.kind not in DIMENSION_KINDS:
@@ -41,6 +42,8 @@ class Dimension:
         if self.oversubscription != 1 and self.kind not in ("switch", "fat-tree"):
             rule = f"oversubscription is for switches and fat trees; got {self.oversubscription:g} on a {self.kind}"
             raise InvalidInput(f"{rule}; give its links less bandwidth instead", "oversubscription")
+        if not 0 <= self.jitter_s < math.inf:
+            raise InvalidInput(f"jitter must not be negative; got {self.jitter_s:g} s", "jitter")
         if not self.oversubscription >= 1:
             raise InvalidInput(
                 f"oversubscription must be at least 1; got {self.oversubscription:g}", "oversubscription"
@@ -63,6 +66,10 @@ class Topology:
     @property
     def num_devices(self) -> int:
         return math.prod(dimension.num_devices for dimension in self.dimensions)
+
+    def with_jitter(self, jitter_s: float) -> Topology:
+        """The same topology where ranks come to every collective with this standard deviation."""
+        return replace(self, dimensions=tuple(replace(d, jitter_s=jitter_s) for d in self.dimensions))
 
     def with_latency_scaled(self, factor: float) -> Topology:
         """The same topology with every latency times `factor`."""

@@ -72,6 +72,7 @@ def _point(
         "algorithm_bytes_per_s", answer.algorithm_bytes_per_s, format_rate(answer.algorithm_bytes_per_s, "B/s")
     )
     yield Figure("bus_bytes_per_s", answer.bus_bytes_per_s, format_rate(answer.bus_bytes_per_s, "B/s"), "bus bandwidth")
+    yield Figure("jitter_s", answer.jitter_s or None)
     yield Figure("endpoint", job.endpoint.name)
     yield Figure("endpoint_s", answer.endpoint_s, format_s(answer.endpoint_s))
     yield Figure("memory_bytes_per_s", memory if math.isfinite(memory) else None)

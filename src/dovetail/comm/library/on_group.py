@@ -200,7 +200,7 @@ def _library_group(collective: str, group: Group) -> LibraryGroup:
 
 
 def _send_group(platform: Platform | RingPlatform, network: NetworkConstants, outside: list[Span]) -> LibraryGroup:
-    """A message to the neighbour in a group: between nodes where any two neighbours lie on two, as all wait for that."""
+    """A message to the neighbour in a group: between nodes where neighbours lie on two, as all wait for that."""
     if not outside:
         return library_group(platform, POINT_TO_POINT, 2)
     rates = [one.dimension.link.bandwidth_bytes_per_s / one.dimension.oversubscription for one in outside]
