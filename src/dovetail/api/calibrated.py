@@ -142,7 +142,7 @@ def _server_of(product: str) -> str:
         built = entry.build(entry.default_devices)
         chip = plain_name(built.chip.name)
         is_same = plain in chip or chip in plain or chip.removesuffix("sxm") in plain
-        if is_same and "pcie" not in plain and all(one.library for one in built.topology.dimensions):
+        if is_same and "pcie" not in plain and all(one.has_measured_library for one in built.topology.dimensions):
             return name
     named = f"no catalogue cluster is of platform {product[:40]!r}" if product else "the rows do not name their GPUs"
     raise InvalidInput(f"{named}; name the cluster that ran, its file or the nearest in the catalogue", "--cluster")
@@ -151,7 +151,7 @@ def _server_of(product: str) -> str:
 def _fitted_library(base: Cluster, rows: Collectives) -> tuple[str, LibraryFit]:
     """The library of a cluster fitted to rows; where it names none, that of all libraries which comes nearest."""
     dimensions = base.topology.dimensions
-    named = {one.library for one in dimensions} - {""}
+    named = {one.library for one in dimensions if one.has_measured_library}
     tried = []
     for name in sorted(named) or sorted(LIBRARIES):
         group = tuple(Span(dimension=replace(one, library=name), num_ranks=one.num_devices) for one in dimensions)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.hardware.link import Link
 
+XLA_ICI = "xla-ici"  # a library without constants of its own: collectives take its links and the chip's calibration
 FittedConstants = tuple[tuple[str, int, float], ...]
 DIMENSION_KINDS = ("ring", "bidirectional-ring", "mesh", "switch", "fully-connected", "fat-tree")
 
@@ -32,6 +33,11 @@ class Dimension:
     is_network: bool = False
     library_constants: FittedConstants = ()
     jitter_s: float = 0.0  # standard deviation of when ranks come to a collective; 0 where nothing is known of it
+
+    @property
+    def has_measured_library(self) -> bool:
+        """Whether collectives take a library's measured times, and not a share of the links."""
+        return self.library not in ("", XLA_ICI)
 
     def __post_init__(self) -> None:
         if self.kind not in DIMENSION_KINDS:

@@ -10,7 +10,7 @@ from dovetail.accuracy.collective_rows import NODES, ONE_NODE, Collectives, node
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.prepared import Prepared, TableContext, chip_for
 from dovetail.accuracy.sets import Format, sets
-from dovetail.comm.library.on_group import constants_on, library_of
+from dovetail.comm.library.on_group import LIBRARIES, constants_on, library_of
 from dovetail.comm.library.platforms import NetworkConstants, Platform, RingPlatform, nearest_platform, plain_name
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.chip import Chip
@@ -68,7 +68,7 @@ def _link(platform: Platform | RingPlatform, num_nodes: int) -> str:
 def _on_cluster(measurements: Measurements, given: TableContext, cluster: Cluster, rows: Collectives) -> Prepared:
     """All rows of the cluster's platform, by the constants of its library; of a table of one platform, all."""
     group: Group = tuple(Span(dimension=one, num_ranks=one.num_devices) for one in cluster.topology.dimensions)
-    if not library_of(group):
+    if library_of(group) not in LIBRARIES:
         rule = f"the network of {cluster.name} names no collective library"
         raise InvalidInput(f"{rule}; give each of its dimensions one, or its file `collectives`", "--cluster")
     kept = rows_of_platform(rows, cluster.platform)

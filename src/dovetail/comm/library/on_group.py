@@ -36,7 +36,7 @@ from dovetail.comm.library.timing import (
     library_group,
 )
 from dovetail.errors import InvalidInput, did_you_mean
-from dovetail.hardware.topology import Dimension, FittedConstants, Group, Span, num_ranks
+from dovetail.hardware.topology import XLA_ICI, Dimension, FittedConstants, Group, Span, num_ranks
 from dovetail.units import GIGA, MICRO, Amount
 
 Selection = Literal["tuner", "least"]
@@ -110,11 +110,16 @@ LIBRARIES = {
 }
 
 
+SUMMARIES = {name: library.summary for name, library in LIBRARIES.items()} | {
+    XLA_ICI: "XLA on ICI, by links and the chip's calibration; evidence is whole TPU steps, no collective was measured"
+}
+
+
 def check_library(name: str) -> None:
     """Raises where a network names a library that there is not."""
-    if name and name not in LIBRARIES:
-        known = ", ".join(LIBRARIES)
-        raise InvalidInput(f"library must be one of {known}; got {name!r}{did_you_mean(name, LIBRARIES)}", "library")
+    if name and name not in SUMMARIES:
+        known = ", ".join(SUMMARIES)
+        raise InvalidInput(f"library must be one of {known}; got {name!r}{did_you_mean(name, SUMMARIES)}", "library")
 
 
 def library_of(group: Group) -> str:
@@ -126,7 +131,7 @@ def library_of(group: Group) -> str:
 def is_timed_by_library(collective: str, group: Group) -> bool:
     """Whether a library's times of `collective` on `group` are known; else links alone say what it takes."""
     name = library_of(group)
-    if not name or collective not in (*OPERATIONS, POINT_TO_POINT) or num_ranks(group) < 2:
+    if name not in LIBRARIES or collective not in (*OPERATIONS, POINT_TO_POINT) or num_ranks(group) < 2:
         return False
     if isinstance(LIBRARIES[name].platform, RingPlatform):
         return collective != ALL_TO_ALL and any(span.dimension.is_network for span in group)
@@ -152,6 +157,10 @@ def constants_on(group: Group) -> tuple[Platform | RingPlatform, NetworkConstant
 
 def constants_of_links(name: str, dimensions: Sequence[Dimension], constants: FittedConstants) -> FittedConstants:
     """Constants that were fitted on a cluster, as they would be on the links that the library was measured on."""
+    if name not in LIBRARIES:
+        raise InvalidInput(
+            f"{name} has no constants of its own: its links and the chip's calibration are all", "library"
+        )
     library = LIBRARIES[name].with_constants(constants)
     rate_ratio, hop_ratio, step_ratio = _ratios(library, dimensions)
     is_ring = isinstance(library.platform, RingPlatform)
