@@ -42,6 +42,7 @@ from dovetail.units import GIGA, MICRO, Amount
 Selection = Literal["tuner", "least"]
 Constants = TypeVar("Constants", Platform, RingPlatform, NetworkConstants, ProtocolConstants, TunerSteps)
 INFINIBAND_S = 4.0 * MICRO  # of a hop, software included: NCCL's tuner, LL128
+MAX_MEASURED_LOCAL, MAX_MEASURED_NODES = 8, 2  # ranks of a node and nodes, in the tables that constants were fitted on
 LEAST_BYTES = 1.0  # forms divide by the size
 LINK_RATE = "link_bytes_per_s"
 
@@ -138,6 +139,23 @@ def is_timed_by_library(collective: str, group: Group) -> bool:
     return True
 
 
+def why_outside(group: Group) -> str:
+    """Why collectives of a group lie outside what was measured; nothing where they do not.
+
+    Measured were 2 to 8 ranks of one node, and two nodes; a cluster fitted on its own logs has other evidence.
+    """
+    name = library_of(group)
+    if name not in LIBRARIES:
+        return "by links alone"
+    if num_ranks(group) < 2 or group[0].dimension.library_constants:
+        return ""
+    num_nodes = math.prod(span.num_ranks for span in group if span.dimension.is_network)
+    num_local = num_ranks(group) // num_nodes
+    if num_local > MAX_MEASURED_LOCAL:
+        return f"over {num_local:,} ranks of a node, measured over {MAX_MEASURED_LOCAL}"
+    return f"over {num_nodes:,} nodes, measured over {MAX_MEASURED_NODES}" if num_nodes > MAX_MEASURED_NODES else ""
+
+
 def library_s(collective: str, payload_bytes: Amount, group: Group, selection: Selection = "tuner") -> Amount:
     """Seconds of `collective` for each payload; see `is_timed_by_library`."""
     found = group_times(collective, payload_bytes, group, selection)
@@ -158,9 +176,7 @@ def constants_on(group: Group) -> tuple[Platform | RingPlatform, NetworkConstant
 def constants_of_links(name: str, dimensions: Sequence[Dimension], constants: FittedConstants) -> FittedConstants:
     """Constants that were fitted on a cluster, as they would be on the links that the library was measured on."""
     if name not in LIBRARIES:
-        raise InvalidInput(
-            f"{name} has no constants of its own: its links and the chip's calibration are all", "library"
-        )
+        raise InvalidInput(f"{name} has no constants of its own: links and the chip's calibration are all", "library")
     library = LIBRARIES[name].with_constants(constants)
     rate_ratio, hop_ratio, step_ratio = _ratios(library, dimensions)
     is_ring = isinstance(library.platform, RingPlatform)

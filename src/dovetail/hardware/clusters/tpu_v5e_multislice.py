@@ -18,7 +18,7 @@ def tpu_v5e_multislice(num_devices: int) -> Cluster:
         NUM_SLICE,
         num_devices,
         dcn_bytes_per_s=3.125 * GIGA,
-        dcn_source="How to Scale Your Model (scaling book), TPU chapter, recalled: 3.125 GB/s of DCN egress per v5e chip",
+        dcn_source="How to Scale Your Model (TPU chapter), recalled: 3.125 GB/s of DCN egress per v5e chip",
     )
 
 

@@ -18,7 +18,7 @@ def tpu_v6e_multislice(num_devices: int) -> Cluster:
         NUM_SLICE,
         num_devices,
         dcn_bytes_per_s=12.5 * GIGA,
-        dcn_source="How to Scale Your Model (scaling book), TPU chapter, recalled: 12.5 GB/s of DCN egress per v6e chip",
+        dcn_source="How to Scale Your Model (TPU chapter), recalled: 12.5 GB/s of DCN egress per v6e chip",
     )
 
 

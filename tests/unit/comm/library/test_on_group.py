@@ -17,6 +17,7 @@ from dovetail.comm.library.on_group import (
     is_timed_by_library,
     library_of,
     library_s,
+    why_outside,
 )
 from dovetail.comm.library.platforms import ADA_PCIE, HOPPER, MI300X, NetworkConstants, Platform
 from dovetail.comm.library.timing import library_times
@@ -174,3 +175,30 @@ def test_network_answers_what_the_sends_of_a_pipeline_take(name: str) -> None:
     group = whole(clusters[name.rpartition("x")[0]].build(8))
     assert answer.time_s == pytest.approx(float(library_s("point-to-point", 4 * MEBI, group)), rel=1e-9)
     assert (answer.algorithm, answer.protocol) == ("p2p", "Simple")
+
+
+@pytest.mark.parametrize(
+    ("name", "num_devices", "words"),
+    [
+        ("dgx-h100", 8, ""),
+        ("dgx-h100", 16, ""),
+        ("dgx-h100", 64, "over 8 nodes, measured over 2"),
+        ("gb200-nvl72", 64, "over 64 ranks of a node, measured over 8"),
+        ("tpu-v4-pod", 64, "by links alone"),
+        ("gaudi3-nodes", 16, "by links alone"),
+    ],
+)
+def test_what_lies_outside_of_what_was_measured_is_told(name: str, num_devices: int, words: str) -> None:
+    assert why_outside(whole(clusters[name].build(num_devices))) == words
+
+
+def test_a_step_outside_the_evidence_tells_so_in_its_headline() -> None:
+    asked = {"model": "gpt2-345m", "cluster": "dgx-h100", "plan": "zero3", "seq": 128}
+    inside = dv.simulate(**asked, devices=8, global_batch=8)  # type: ignore[arg-type]
+    outside = dv.simulate(**asked, devices=16384, global_batch=16384)  # type: ignore[arg-type]
+    lacking = "no published run is on more than 11,616 devices"
+    assert outside.record["outside_evidence"] == [lacking, "dp over 2,048 nodes, measured over 2"]
+    assert outside.headline.endswith(f"; outside the evidence: {lacking}")
+    assert f"outside: {lacking}" in " ".join(str(outside).split())
+    assert inside.record["outside_evidence"] == []
+    assert "outside" not in inside.headline + str(inside)
