@@ -317,13 +317,13 @@ def sizes_left_out(fit: Fit, rows: Rows, of: BoolArray) -> float:
 
 
 def jumps(size_bytes: FloatArray, seconds: FloatArray) -> set[int]:
-    """Places in a row of sizes where time rises by more than 30 % beyond what the added bytes take.
+    """Places in a row of sizes where time is more than 30 % above the time before and what the added bytes take.
 
-    Added bytes take what they take between the two largest sizes, where bandwidth alone counts.
+    Added bytes take what they take between the two largest sizes, where bandwidth alone counts: that is in proportion.
     """
     s_per_byte = (seconds[-1] - seconds[-2]) / (size_bytes[-1] - size_bytes[-2])
-    beyond_s = np.diff(seconds) - s_per_byte * np.diff(size_bytes)
-    return {int(place) for place in np.flatnonzero(beyond_s > JUMP_FRAC * seconds[:-1])}
+    proportional_s = seconds[:-1] + s_per_byte * np.diff(size_bytes)
+    return {int(place) for place in np.flatnonzero(seconds[1:] > (1 + JUMP_FRAC) * proportional_s)}
 
 
 def jumps_predicted(constants: Constants, rows: Rows) -> tuple[int, int]:
