@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,8 +57,9 @@ def test_no_cluster_of_the_catalogue_states_a_jitter():
 def test_network_waits_for_the_last_rank_whatever_the_engine(tmp_path: Path, engine: str):
     file = tmp_path / "late.yaml"
     file.write_text("base: dgx-h100\ndevices: 8\njitter: 20 us\n", encoding="utf-8")
+    options: dict[str, Any] = {"engine": engine} if engine else {}
     late, calm = (
-        dv.network("all-gather", size="1MiB", topology=topology, **({"engine": engine} if engine else {})).outcome[0]
+        dv.network("all-gather", size="1MiB", topology=topology, **options).outcome[0]
         for topology in (str(file), "dgx-h100x8")
     )
     assert late.time_s - calm.time_s == pytest.approx(20 * MICRO * latest(8), rel=1e-6)
