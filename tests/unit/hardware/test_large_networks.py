@@ -171,7 +171,7 @@ def test_an_all_to_all_is_faster_on_a_twisted_torus():
 
 @pytest.mark.parametrize("shape", ["4x4x4", "4x4", "4x8x16", "2x2x4"])
 def test_what_cannot_be_twisted_is_refused(shape):
-    with pytest.raises(InvalidInput, match="a twisted torus is k x k x 2k|3 devices or more"):
+    with pytest.raises(InvalidInput, match=r"a twisted torus is k x k x 2k|3 devices or more"):
         dv.network("all-to-all", size="1MB", topology=f"twisted-torus:{shape}@90GB/s,1us")
 
 
