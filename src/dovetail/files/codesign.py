@@ -16,7 +16,7 @@ from dovetail.files.python_values import ModelHolder, ModelLike, SpecLike, as_mo
 from dovetail.files.schema import MAX_LIST, MAX_WHOLE, Number, Shape, Text, checked
 from dovetail.files.value_formats import Words
 from dovetail.hardware.chip import Chip
-from dovetail.hardware.endpoints import endpoint_names, endpoints
+from dovetail.hardware.endpoints import endpoint_codes, endpoint_named
 from dovetail.hardware.template import dataflow_codes
 from dovetail.search.codesign.networks import network_named
 from dovetail.search.codesign.presets import PRESETS, Preset
@@ -183,11 +183,11 @@ def _devices(spec: Entry, preset: Preset) -> tuple[int, ...]:
 
 def _knob(name: str, entry: Entry, own: float) -> tuple[float, ...]:
     """The values of one knob, each once and from small to large; `base` stands for what the base chip has."""
-    words = {"endpoint": {one: endpoints[one].code for one in endpoint_names()}, "dataflow": dataflow_codes()}
+    words = {"endpoint": endpoint_codes(), "dataflow": dataflow_codes()}
     items = _items(entry)
     if name in words:
         if not items:
-            raise entry.refused(f"{entry.key} needs at least one of {', '.join(words[name])}; got none")
+            raise entry.refused(f"{entry.key} needs at least one of {', '.join(_names(words[name]))}; got none")
         return tuple(sorted({own if item.value == BASE else _word_code(name, item, words[name]) for item in items}))
     others = [item for item in items if item.value != BASE]
     if len(others) == len(items):
@@ -199,8 +199,16 @@ def _word_code(name: str, item: Entry, words: Mapping[str, int]) -> int:
     if not isinstance(item.value, str) or item.value not in words:
         article = "an" if name == "endpoint" else "a"
         hint = did_you_mean(str(item.value)[:100], words)
-        raise item.refused(f"{article} {name} is {', '.join(words)}; got {described(item.value)}{hint}")
+        raise item.refused(f"{article} {name} is {', '.join(_names(words))}; got {described(item.value)}{hint}")
     return words[item.value]
+
+
+def _names(words: Mapping[str, int]) -> list[str]:
+    """Each code once, by its first word: aliases come after names."""
+    first: dict[int, str] = {}
+    for word, code in words.items():
+        first.setdefault(code, word)
+    return list(first.values())
 
 
 def _items(entry: Entry) -> list[Entry]:
@@ -228,12 +236,8 @@ def _said_knobs(said: CodesignOverrides) -> Knobs:
     return {"endpoint": tuple(sorted({_endpoint_code(name, "--endpoint") for name in names}))}
 
 
-def _endpoint_code(name: object, where: str) -> int:
-    if not isinstance(name, str) or name not in endpoints:
-        known = endpoint_names()
-        hint = did_you_mean(str(name)[:100], known)
-        raise InvalidInput(f"an endpoint is {', '.join(known)}; got {described(name)}{hint}", where)
-    return endpoints[name].code
+def _endpoint_code(name: str, where: str) -> int:
+    return endpoint_named(name, where).code
 
 
 def _knobs(spec: Entry, base: Chip, preset: Preset, said: CodesignOverrides) -> Knobs:

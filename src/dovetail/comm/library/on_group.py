@@ -107,7 +107,10 @@ def library_s(collective: str, payload_bytes: Amount, group: Group, selection: S
 
 def group_times(collective: str, payload_bytes: Amount, group: Group, selection: Selection = "tuner") -> LibraryTimes:
     """Seconds of `collective`, and the algorithm and protocol of each; see `is_timed_by_library`."""
-    return _library_group(collective, group).times(np.maximum(np.ravel(payload_bytes), LEAST_BYTES), selection)
+    found = _library_group(collective, group)
+    if all(span.dimension.is_reducing for span in group):
+        found = found.in_switch
+    return found.times(np.maximum(np.ravel(payload_bytes), LEAST_BYTES), selection)
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ import numpy as np
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
-from dovetail.hardware.endpoints import endpoints
+from dovetail.hardware.endpoints import endpoint_named
 from dovetail.hardware.template import dataflow_codes
 from dovetail.parallel.plan import Overlap
 from dovetail.search.codesign.dominance import Ranked, front_of, sorted_rows
@@ -68,7 +68,7 @@ def _space(base: Chip, written: Mapping[str, Sequence[float | str]]) -> Space:
 def _value(name: str, written: float | str) -> float:
     """The other way round than `system_words.value_label`."""
     if name == "endpoint":
-        return float(endpoints[str(written)].code)
+        return float(endpoint_named(str(written)).code)
     if name == "dataflow":
         return float(dataflow_codes()[str(written)])
     return BY_SIZE if written == BY_SIZE_WORDS else float(written)
