@@ -199,8 +199,8 @@ def endpoint_named(name: str, where: str = "") -> Endpoint:
     aliases = {alias: kind for _, kind in endpoints.items() for alias in kind.aliases}
     if name not in aliases:
         known = endpoint_names()
-        hint = did_you_mean(name[:100], (*known, *aliases))
-        raise InvalidInput(f"no endpoint is named {name[:60]!r}{hint}; there are {', '.join(known)}", where)
+        hint = did_you_mean(name[:100], (*known, *aliases)) or f"; there are {', '.join(known)}"
+        raise InvalidInput(f"no endpoint is named {name[:60]!r}{hint}", where)
     return aliases[name]
 
 

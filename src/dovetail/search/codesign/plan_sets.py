@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -27,7 +26,6 @@ from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.workload import Workload
 
 FEW_BASES = 512  # base plans of which one table serves for all that is asked
-Networks = Callable[[Chip, int], Cluster]  # so many devices of a chip, joined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
