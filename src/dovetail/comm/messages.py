@@ -24,7 +24,7 @@ IN_SWITCH = "in-switch"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Messages:
-    """Rounds of one direction of a schedule, one after another: `counts` of rounds that each move `pieces` of a payload.
+    """Rounds of a schedule, one after another: `counts` of rounds that each move `pieces` of a payload.
 
     A payload has `num_pieces` pieces; a round is what the busiest rank sends at once.
     """
@@ -87,7 +87,7 @@ def compiled(algorithm: str, collective: str, num_ranks: int, shape: Shape) -> M
         longest = max(lanes, key=lambda lane: int(lane[0] @ lane[1]))
         return Messages(counts=longest[0], pieces=longest[1], num_pieces=num_pieces)
     assert all(np.array_equal(lane[0], lanes[0][0]) for lane in lanes), f"lanes of {algorithm} differ in their rounds"
-    return Messages(counts=lanes[0][0], pieces=sum(lane[1] for lane in lanes), num_pieces=num_pieces)
+    return Messages(counts=lanes[0][0], pieces=np.sum([lane[1] for lane in lanes], axis=0), num_pieces=num_pieces)
 
 
 at_withdrawal(compiled.cache_clear)
@@ -99,7 +99,8 @@ def _lanes(schedule: Schedule, num_ranks: int) -> list[tuple[IntArray, IntArray]
 
 def _lane(lane: Lane, num_ranks: int) -> tuple[IntArray, IntArray]:
     """Counts and pieces of the levels of a lane; a way up to a switch and down again is one round."""
-    counts, pieces = [], []
+    counts: list[int] = []
+    pieces: list[int] = []
     sent_on = 0.0
     for level in lane:
         place = level.rounds[0].place

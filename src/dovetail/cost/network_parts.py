@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.units import BITS_PER_BYTE, GIGA, NANO, Amount
+from dovetail.units import BITS_PER_BYTE, GIGA, KILO, NANO, Amount
 from dovetail.workload.graph import FloatArray, IntArray
 
 PORT_BYTES_PER_S = 400 * GIGA / BITS_PER_BYTE
@@ -39,7 +39,7 @@ NIC = NetworkPart(
 )
 SWITCH_PORT = NetworkPart(
     name="switch port",
-    power_w=1000 / 256,
+    power_w=1 * KILO / 256,
     price_usd=200_000 / 128,
     source="Marvell Teralynx T100: 102.4 Tb/s below 1,000 W, the chip alone; 64 x 800G switches 150,000 to 250,000 USD"
     " (luxoptx.com, 2025)",

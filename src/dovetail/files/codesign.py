@@ -101,7 +101,7 @@ def load_codesign(reference: SpecLike, said: CodesignOverrides) -> CodesignSpec:
     num_devices = (said.devices,) if said.devices else _devices(spec, preset)
     constraints = space_of(spec.child("space")) if spec.has("space") else ()
     network = _networks(said, spec, preset)
-    knobs = _knobs(spec, base, preset, said) | {"network": _codes(network)}
+    knobs = {**_knobs(spec, base, preset, said), "network": _codes(network)}
     space = _space(base, num_devices, knobs, spec.child("chip").where)
     with countable():
         workloads = [sized_workload(entry, said.batch, said.seq, base) for entry in entries]
@@ -310,7 +310,9 @@ def _codes(network: str) -> tuple[float, ...]:
 
 def _space(base: Chip, num_devices: tuple[int, ...], values: Knobs, where: str) -> Space:
     space = system_space(base, num_devices[0], {**values, "num_devices": num_devices})
-    ends, joins = (np.array(knob.values) for name in ("endpoint", "network") for knob in space.knobs if knob.name == name)
+    ends, joins = (
+        np.array(knob.values) for name in ("endpoint", "network") for knob in space.knobs if knob.name == name
+    )
     if not can_be_joined(*(some.ravel() for some in np.meshgrid(ends, joins)), has_own_switches=False).any():
         message = f"an {endpoint_coded(ends[0]).name} endpoint needs switches, which these networks have not"
         raise InvalidInput(f"{message}; take --network switch, or another endpoint", "--endpoint")

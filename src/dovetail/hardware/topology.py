@@ -47,7 +47,6 @@ class Dimension:
                 f"oversubscription must be at least 1; got {self.oversubscription:g}", "oversubscription"
             )
 
-
     @property
     def can_reduce(self) -> bool:
         """Whether there are switches to add; devices joined each to each have none, and one by itself needs none."""

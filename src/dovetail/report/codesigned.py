@@ -195,7 +195,7 @@ def _system(report: CodesignReport, answer: SystemAnswer) -> Iterator[Figure | T
     yield TextOnly("behind the best", _behind(report, answer), "behind")
     yield Figure("price_usd", answer.price_usd)
     yield Figure("network_w", answer.network_w)
-    yield Figure("network_usd", None if math.isnan(answer.network_usd) else answer.network_usd)
+    yield Figure("network_usd", *_amount(answer, "network_usd"))
     yield Figure("gain_frac", gained)
     models = range(len(report.question.cases))
     yield Figure("models", [entries_record(_model(report, index, answer)) for index in models])
@@ -281,7 +281,9 @@ def _system_table(report: CodesignReport) -> FigureTable:
     base, best, chip = report.base, report.best, report.question.base
     own, other = as_labels(chip, best.system), as_labels(chip, base.system) if base else {}
     space = space_labels(report.question.space)
-    taken = (("area, mm2", "area_mm2"), ("power, W", "power_w"), ("cost, $", "price_usd"))
+    taken = [("area, mm2", "area_mm2"), ("power, W", "power_w"), ("cost, $", "price_usd")]
+    if best.network_w or (base and base.network_w):
+        taken += [("network for each, W", "network_w"), ("network for each, $", "network_usd")]
 
     def of_base(key: str, value: Any, text: str) -> Part:
         return Figure(f"base_system.{key}", value, text)
@@ -306,8 +308,8 @@ def _system_table(report: CodesignReport) -> FigureTable:
                 FigureRow(
                     (
                         label,
-                        Figure(f"best.{name}", getattr(best, name), number(getattr(best, name))),
-                        of_base(name, getattr(base, name), number(getattr(base, name))) if base else "-",
+                        Figure(f"best.{name}", *_amount(best, name)),
+                        of_base(name, *_amount(base, name)) if base else "-",
                         "",
                     )
                 )
@@ -315,6 +317,12 @@ def _system_table(report: CodesignReport) -> FigureTable:
             ),
         ),
     )
+
+
+def _amount(answer: SystemAnswer, name: str) -> tuple[float | None, str]:
+    """What a device or its share of the network takes; a price that nobody knows is none."""
+    value: float = getattr(answer, name)
+    return (None, "-") if math.isnan(value) else (value, number(value))
 
 
 def shown(value: float | str) -> str:

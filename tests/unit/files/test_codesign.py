@@ -179,7 +179,10 @@ def test_endpoints_are_chosen_by_name_and_options_go_before_the_spec(tmp_path):
 @pytest.mark.parametrize(
     ("chip", "told"),
     [
-        ("endpoint: [sm, acme]", "an endpoint is sm, dma, ace, ici, in-switch, near-memory, ideal; got 'acme'; did you mean ace?"),
+        (
+            "endpoint: [sm, acme]",
+            "an endpoint is sm, dma, ace, ici, in-switch, near-memory, ideal; got 'acme'; did you mean ace?",
+        ),
         ("endpoint: 3", "an endpoint is sm, dma, ace, ici, in-switch, near-memory, ideal; got 3"),
         ("endpoint: []", "endpoint needs at least one of sm, dma, ace, ici, in-switch, near-memory, ideal; got none"),
         ("core_buffer_kib: 0", "core_buffer_kib must be whole numbers from 1"),

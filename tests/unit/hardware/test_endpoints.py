@@ -96,7 +96,7 @@ def test_a_chip_has_sms_run_its_collectives_unless_it_says_otherwise():
     assert chip.endpoint == SM_DRIVEN
     assert replace(chip, endpoint="ace").endpoint_kind is endpoints["ace"]
     assert replace(chip, endpoint="copy-engine") == replace(chip, endpoint="dma")
-    with pytest.raises(InvalidInput, match="no endpoint is named .acme.; did you mean ace"):
+    with pytest.raises(InvalidInput, match=r"no endpoint is named .acme.; did you mean ace"):
         replace(chip, endpoint="acme")
 
 

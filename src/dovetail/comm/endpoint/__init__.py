@@ -63,7 +63,7 @@ def reduced_per_byte(phases: tuple[Phase, ...]) -> float:
 
 
 def volume_of(phases: tuple[Phase, ...]) -> Volume:
-    """What a device moves of a collective; of an all-gather nothing is read, and of a reduce-scatter nothing written."""
+    """What a device moves of a collective: an all-gather alone reads nothing, a reduce-scatter alone writes nothing."""
     works = {phase.work for phase in phases}
     return Volume(
         sent=sent_per_byte(phases),

@@ -98,9 +98,7 @@ ALL_TO_ALL_VOLUME = Volume(sent=1.0)
 
 def _taken(resources: Resources, volume: Volume, link_bytes: float) -> Taken:
     memory_bytes = resources.reads.bytes_of(volume) + resources.writes.bytes_of(volume)
-    return Taken(
-        core_bytes=resources.cores.bytes_of(volume) / link_bytes, memory_bytes=memory_bytes / link_bytes
-    )
+    return Taken(core_bytes=resources.cores.bytes_of(volume) / link_bytes, memory_bytes=memory_bytes / link_bytes)
 
 
 RING_ADDING = _taken(RING, ALL_REDUCE_VOLUME, ALL_REDUCE_VOLUME.sent)

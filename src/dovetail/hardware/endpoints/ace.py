@@ -6,7 +6,7 @@ its payload and a reduce-scatter only reads it.
 
 from __future__ import annotations
 
-from dovetail.hardware.endpoints import Endpoint, Engine, Traffic, Resources, endpoints
+from dovetail.hardware.endpoints import Endpoint, Engine, Resources, Traffic, endpoints
 
 # Through SRAM: in and out once, what is sent, and what is read to be sent or added.
 ACE = Resources(reads=Traffic(read=1), writes=Traffic(written=1), sram=Traffic(read=1, written=1, sent=2, reduced=1))

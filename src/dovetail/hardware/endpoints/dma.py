@@ -6,7 +6,7 @@ area model is fitted on have copy engines, which are in what it does not name: t
 
 from __future__ import annotations
 
-from dovetail.hardware.endpoints import Endpoint, Traffic, Resources, endpoints
+from dovetail.hardware.endpoints import Endpoint, Resources, Traffic, endpoints
 
 COPIES = Resources(reads=Traffic(sent=1, reduced=2), writes=Traffic(sent=1, reduced=1), cores=Traffic(reduced=2))
 

@@ -7,7 +7,7 @@ adds is silicon of the switches, which networks of switches are priced with; the
 
 from __future__ import annotations
 
-from dovetail.hardware.endpoints import Endpoint, Traffic, Resources, endpoints
+from dovetail.hardware.endpoints import Endpoint, Resources, Traffic, endpoints
 
 endpoints.register("in-switch")(
     Endpoint(

@@ -7,7 +7,7 @@ gains by this endpoint is an upper bound. `Engine` of an entry of one's own says
 
 from __future__ import annotations
 
-from dovetail.hardware.endpoints import Endpoint, Traffic, Resources, endpoints
+from dovetail.hardware.endpoints import Endpoint, Resources, Traffic, endpoints
 
 UPDATES = Resources(reads=Traffic(sent=1), writes=Traffic(sent=1))
 

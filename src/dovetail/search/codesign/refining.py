@@ -101,9 +101,7 @@ def _may_win(plan_set: PlanSet, job: Job, best_s: float) -> IntArray:
     return rows[plan_set.pair_lower_bounds_s(rows, context) < best_s]
 
 
-def _losses(
-    question: JointQuestion, plan_set: PlanSet, built: Built
-) -> Callable[[float, float], float]:
+def _losses(question: JointQuestion, plan_set: PlanSet, built: Built) -> Callable[[float, float], float]:
     """By the metric, of seconds and joules of a step on this system."""
     num_devices = plan_set.cluster.num_devices
 

@@ -12,8 +12,8 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.parallel.plan import Plan
 from dovetail.search.codesign.best_plans import NO_PLAN, BestPlans, Chips, Losses, best_plans
 from dovetail.search.codesign.compute_lower_bounds import ComputeLowerBounds
-from dovetail.search.codesign.plan_sets import PlanSet, Unshardable, plan_set
 from dovetail.search.codesign.networks import AS_ASKED
+from dovetail.search.codesign.plan_sets import PlanSet, Unshardable, plan_set
 from dovetail.search.codesign.question import NO_PRICE, Budget, JointQuestion, places_of, systems_at
 from dovetail.search.codesign.system_bounds import Bounds
 from dovetail.search.codesign.systems import (

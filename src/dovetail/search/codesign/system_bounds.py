@@ -15,8 +15,8 @@ NUM_COUNTS = 4  # systems, beyond a limit, that no plan cuts, that nothing fits
 class Bounds:
     """Of points: a loss that no plan comes below, infinite where there is no system within the limits or nothing fits.
 
-    What a device and its share of the network take and cost, and joules of a step that no plan takes less than, by being on alone; of `counts`
-    see `Scorer.lows`.
+    What a device and its share of the network take and cost, and joules of a step that no plan takes less than, by
+    being on alone; of `counts` see `Scorer.lows`.
     """
 
     low: FloatArray

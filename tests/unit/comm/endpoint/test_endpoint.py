@@ -62,9 +62,9 @@ def test_volumes_are_those_of_the_paper(num_devices, sent, injection, ratio, acr
 
 
 def test_a_baseline_of_450_gb_per_s_and_6_sms_fills_the_links_of_the_cube():
-    assert network_bytes_per_s(
-        "sm", CUBE, PHASES, Grant(memory_bytes_per_s=450 * GIGA, num_sms=6)
-    ) == pytest.approx(300 * GIGA)
+    assert network_bytes_per_s("sm", CUBE, PHASES, Grant(memory_bytes_per_s=450 * GIGA, num_sms=6)) == pytest.approx(
+        300 * GIGA
+    )
 
 
 def test_a_baseline_of_128_gb_per_s_drives_85_and_ace_288():
@@ -188,8 +188,14 @@ def test_too_few_sram_banks_bind():
 
 def test_an_all_gather_by_ace_only_writes_and_a_reduce_scatter_only_reads():
     gather, scatter = (nested_phases(CUBE, work) for work in (Work.ALL_GATHER, Work.REDUCE_SCATTER))
-    assert (use_of_phases(endpoints["ace"], gather).read_bytes, use_of_phases(endpoints["ace"], gather).write_bytes) == (0.0, 1.0)
-    assert (use_of_phases(endpoints["ace"], scatter).read_bytes, use_of_phases(endpoints["ace"], scatter).write_bytes) == (1.0, 0.0)
+    assert (
+        use_of_phases(endpoints["ace"], gather).read_bytes,
+        use_of_phases(endpoints["ace"], gather).write_bytes,
+    ) == (0.0, 1.0)
+    assert (
+        use_of_phases(endpoints["ace"], scatter).read_bytes,
+        use_of_phases(endpoints["ace"], scatter).write_bytes,
+    ) == (1.0, 0.0)
 
 
 @pytest.mark.parametrize("name", endpoints.names())
