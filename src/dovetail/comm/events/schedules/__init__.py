@@ -71,7 +71,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeated(Sequence[Round]):
-    """A message of `num_bytes` from every rank to each of the `num_rounds` next ones, each made when it is looked at."""
+    """A message of `num_bytes` from every rank to each of the `num_rounds` next ones, made when it is looked at."""
 
     num_bytes: float
     num_rounds: int
