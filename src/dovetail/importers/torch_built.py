@@ -18,6 +18,7 @@ from dovetail.importers.torch_model import torch_library
 MOST_LAYERS = 512  # style: a count; four times as deep as released models
 BATCH = 2  # of example inputs: the graph is for any
 # Functions that make weights. What else makes a tensor stays real in a second attempt: factories read such numbers.
+_FLOAT_KEY, _FLOATS = "__float__", ("Infinity", "-Infinity", "NaN")
 _WEIGHTS = ("empty", "rand", "randn", "zeros", "ones")
 
 
@@ -86,7 +87,7 @@ def built_from_config(config: Mapping[str, Any], where: str = "") -> Built:
     if not isinstance(model_type, str):
         raise InvalidInput("a Hugging Face configuration says its model_type, and this one does not", where)
     _check_depth(config, where)
-    said = dict(config)
+    said = _with_floats(dict(config))
     said.pop("model_type")
     with blamed("reading the configuration"), quiet():
         if model_type not in transformers.CONFIG_MAPPING:
@@ -95,6 +96,14 @@ def built_from_config(config: Mapping[str, Any], where: str = "") -> Built:
             raise InvalidInput(f"{message}{did_you_mean(model_type[:100], known)}", where)
         found = transformers.CONFIG_MAPPING[model_type].from_dict(said)
     return Built(module=_module_of(found, torch, where))
+
+
+def _with_floats(said: Any) -> Any:
+    """With the floats that JSON has no word for, which transformers writes as {"__float__": "Infinity"}."""
+    if isinstance(said, Mapping):
+        tag = said.get(_FLOAT_KEY) if len(said) == 1 else None
+        return float(tag) if tag in _FLOATS else {key: _with_floats(value) for key, value in said.items()}
+    return [_with_floats(value) for value in said] if isinstance(said, list) else said
 
 
 def _check_depth(config: Mapping[str, Any], where: str) -> None:

@@ -74,6 +74,12 @@ def settle(copied: torch.nn.Module) -> tuple[str, ...]:
         config.use_cache = False
     if cached and "use_cache" in inspect.signature(copied.forward).parameters:
         notes.append("the cache of keys and values is switched off, as trainers do")
+    for config in configs.values():  # which token a decoder starts with changes no shape
+        if getattr(config, "is_encoder_decoder", False) and getattr(config, "decoder_start_token_id", None) is None:
+            config.decoder_start_token_id = getattr(config, "pad_token_id", None) or 0
+    for module in copied.modules():
+        if hasattr(module, "warn_if_padding_and_no_attention_mask"):  # looks at tokens, and says something or nothing
+            module.warn_if_padding_and_no_attention_mask = lambda *_arguments, **_more: None
     kept = [module for module in copied.modules() if getattr(module, "gradient_checkpointing", False) is True]
     for module in kept:
         module.gradient_checkpointing = False
