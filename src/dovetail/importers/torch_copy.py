@@ -97,9 +97,10 @@ def parameter_notes(model: torch.nn.Module) -> tuple[str, ...]:
     tied = [f"{' and '.join(same[1:])} as {same[0]}" for same in names.values() if len(same) > 1]
     if tied:
         notes.append(f"shared weights are counted once: {named(tied)}")
-    frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
+    frozen = {name: parameter.numel() for name, parameter in model.named_parameters() if not parameter.requires_grad}
     if frozen:
-        notes.append(f"{len(frozen)} parameters are frozen: {named(frozen)}")
+        count, total = sum(frozen.values()), sum(parameter.numel() for parameter in model.parameters())
+        notes.append(f"{count:,} of {total:,} parameters are frozen: {named(list(frozen))}")
     if not model.training:
         notes.append("the module is in eval mode, without dropout and batch statistics; call train() to have them")
     return tuple(notes)

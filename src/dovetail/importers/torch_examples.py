@@ -91,7 +91,7 @@ def _with_images(model: Any, found: Examples, batch: int, seq: int, takes: set[s
     fixed = found.fixed | frozenset(seen)
     if token is None:
         return replace(found, inputs={**found.inputs, **seen}, fixed=fixed)
-    num_tokens = _tokens_of_an_image(model, seen) // batch
+    num_tokens = _tokens_of_images(model, seen) // batch
     if num_tokens >= seq:
         message = f"an image of {type(model).__name__} is {num_tokens:,} tokens"
         raise InvalidInput(f"{message}; give samples more than that", "--seq")
@@ -119,8 +119,10 @@ def _patches(model: Any, batch: int) -> dict[str, Any]:
     return {"pixel_values": rows, "image_grid_thw": grid}
 
 
-def _tokens_of_an_image(model: Any, seen: dict[str, Any]) -> int:
-    """Of all images in `seen`, as the model itself makes them."""
+def _tokens_of_images(model: Any, seen: dict[str, Any]) -> int:
+    """As the model itself makes them; patches that it merges by squares are one token each."""
+    if "image_grid_thw" in seen:
+        return int(seen["image_grid_thw"].prod(dim=1).sum()) // model.config.vision_config.spatial_merge_size**2
     from dovetail.importers.targets import blamed
     from dovetail.importers.torch_copy import meta_copy
     from dovetail.importers.torch_run import quiet

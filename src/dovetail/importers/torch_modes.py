@@ -21,6 +21,7 @@ from dovetail.importers.torch_recurrence import run_lstm
 from dovetail.importers.torch_tape import Tape, tensors_of
 
 WRITTEN_OUT = (torch.tensor, torch.as_tensor, torch.asarray)
+REPEATS = (torch.repeat_interleave, torch.Tensor.repeat_interleave)
 
 
 class _Operator:
@@ -136,6 +137,10 @@ class FunctionListener(TorchFunctionMode):
                 return args[0]
         if func in WRITTEN_OUT and not isinstance(args[0] if args else kwargs.get("data"), torch.Tensor):
             return self._with_numbers(func, args, kwargs)
+        if func is torch.Tensor.tolist and (numbers := self.operators.known.of(args[0])) is not None:
+            return numbers.tolist()
+        if func in REPEATS and kwargs.get("output_size") is None:
+            kwargs = kwargs | self._repeated(args, kwargs)
         reader = WHOLE.get(func)
         if reader is None or self.operators.is_muted:
             return func(*args, **kwargs)
@@ -143,6 +148,12 @@ class FunctionListener(TorchFunctionMode):
         if whole is None:
             return func(*args, **kwargs)
         return self._as_one_step(func, args, kwargs, whole)
+
+    def _repeated(self, args: Any, kwargs: Any) -> dict[str, int]:
+        """How many rows repeating each so often makes, where the numbers of repeats are known."""
+        repeats = args[1] if len(args) > 1 else kwargs.get("repeats")
+        numbers = self.operators.known.of(repeats) if isinstance(repeats, torch.Tensor) else None
+        return {} if numbers is None else {"output_size": int(numbers.sum())}
 
     def _as_one_step(self, func: Any, args: Any, kwargs: Any, whole: Any) -> Any:
         tape = self.operators.tape
