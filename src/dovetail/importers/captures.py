@@ -88,7 +88,7 @@ def _of_onnx(asked: CaptureJob, file: Path, tell: Tell) -> Found:
     if not file.is_file():
         raise InvalidInput(f"there is no file {quoted(str(file))}")
     name = asked.name or one_line(file.stem)
-    key = file_key(_digest(file), batch=asked.batch, seq=asked.seq, name=name) if asked.is_kept else ""
+    key = file_key(_digests(file), batch=asked.batch, seq=asked.seq, name=name) if asked.is_kept else ""
 
     def record() -> Captured:
         from dovetail.importers.onnx_model import recorded_onnx
@@ -97,6 +97,13 @@ def _of_onnx(asked: CaptureJob, file: Path, tell: Tell) -> Found:
         return _understood(recorded_onnx(file, batch=asked.batch, seq=asked.seq), name, (), tell)
 
     return _once(key, asked.is_kept, record)
+
+
+def _digests(file: Path) -> str:
+    """Of the file, and of what is read from others beside it."""
+    from dovetail.importers.onnx_beside import digest_beside
+
+    return f"{_digest(file)}\0{digest_beside(file)}"
 
 
 def _digest(file: Path) -> str:
@@ -145,7 +152,7 @@ def _config_name(config: Mapping[str, Any], where: str) -> str:
 def _of_module(asked: CaptureJob, tell: Tell) -> Found:
     """Of a module, of what builds one, or of a configuration in memory."""
     from dovetail.importers.torch_built import built, is_module
-    from dovetail.importers.torch_model import torch_library
+    from dovetail.importers.torch_library import torch_library
 
     model, inputs = asked.model, asked.example_inputs
     if asked.words:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dovetail.errors import InvalidInput, did_you_mean, shown
 from dovetail.files.entry import described
 from dovetail.files.text import quoted
 from dovetail.importers.shapes import InputShape
-from dovetail.importers.targets import blamed
-from dovetail.importers.torch_model import torch_library
+from dovetail.importers.targets import MAX_WORDS, blamed
+from dovetail.importers.torch_library import torch_library
 
 MOST_LAYERS = 512  # style: a count; four times as deep as released models
 BATCH = 2  # of example inputs: the graph is for any
@@ -135,19 +136,32 @@ def _class_of(config: Any, where: str) -> Any:
         message = f"architectures must be names of classes, as in [LlamaForCausalLM]; got {described(said)}"
         raise InvalidInput(message, where)
     if named:
-        found = getattr(transformers, named, None)
+        found = _imported(partial(getattr, transformers, named, None), named)
         if not isinstance(found, type) or not issubclass(found, transformers.PreTrainedModel):
             message = f"transformers {transformers.__version__} has no class {quoted(named)}, and no other code is run"
             raise InvalidInput(f"{message}; name one of its own under architectures", where)
         return found
     for mapping in (transformers.MODEL_FOR_CAUSAL_LM_MAPPING, transformers.MODEL_MAPPING):
         if type(config) in mapping:
-            return mapping[type(config)]
+            return _imported(partial(mapping.__getitem__, type(config)), type(config).__name__)
     message = f"no model of transformers is built by {type(config).__name__} alone"
     raise InvalidInput(f"{message}; name a class under architectures", where)
 
 
+def _imported(find: Callable[[], Any], name: str) -> Any:
+    """What `find` gives: a class of transformers, which imports its file when it is first asked for."""
+    try:
+        return find()
+    except Exception as error:  # whatever a library beside it raises, such as torchvision of another build
+        cause: BaseException = error
+        while (before := cause.__cause__ or cause.__context__) is not None:
+            cause = before
+        message = " ".join(f"{type(cause).__name__}: {cause}".split())
+        raise InvalidInput(f"transformers cannot import {name}: {message[:MAX_WORDS]}") from error
+
+
 def _transformers() -> Any:
+    torch_library()  # first, for what has to be done before transformers looks around
     try:
         import transformers
     except ImportError:

@@ -9,10 +9,13 @@ from typing import Any
 
 from dovetail.errors import InvalidInput
 from dovetail.importers.torch_built import BATCH
-from dovetail.importers.torch_model import torch_library
+from dovetail.importers.torch_library import torch_library
 from dovetail.workload.huggingface import DEFAULT_SEQ
 
-POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "n_ctx", "max_target_positions")
+POSITIONS = (
+    *("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "n_ctx"),
+    *("max_target_positions", "context_length"),
+)
 ONE_A_SAMPLE = ("next_sentence_label", "start_positions", "end_positions")
 IMAGE_TOKEN = ("image_token_id", "image_token_index")
 NUM_PATCHES = 32  # on each side of an image of which no configuration says the size: 448 pixels in patches of 14

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dovetail.errors import DovetailError, InvalidInput, NotModelled
+from dovetail.importers.torch_library import torch_library
 from dovetail.workload.recorded.record import Recorded, Recording
 
 if TYPE_CHECKING:
@@ -32,15 +33,6 @@ class TorchCapture:
     seq: int
     forward_flop: int
     backward_flop: int
-
-
-def torch_library() -> Any:
-    """PyTorch, which is an extra of Dovetail."""
-    try:
-        import torch
-    except ImportError:
-        raise InvalidInput("capturing a PyTorch module needs PyTorch; pip install 'dovetail-codesign[torch]'") from None
-    return torch
 
 
 def recorded_module(model: Any, example_inputs: Any, *, name: str = "", seq_dim: int | None = None) -> Recorded:

@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dovetail.errors import InvalidInput
-from dovetail.importers.torch_failures import check_autocast, data_dependent, unknown_operator, user_line
+from dovetail.importers.torch_failures import check_autocast, data_dependent, too_many_operators, unknown_operator, user_line
 from dovetail.importers.torch_flop import product_flop
 from dovetail.importers.torch_functions import FINITE, MOVES, WHOLE, at_home
 from dovetail.importers.torch_known import KnownNumbers
@@ -21,6 +21,7 @@ from dovetail.importers.torch_recurrence import run_lstm
 from dovetail.importers.torch_tape import Tape, tensors_of
 
 WRITTEN_OUT = (torch.tensor, torch.as_tensor, torch.asarray)
+MOST_STEPS = 40_000  # twice those of the deepest decoders in use, mixtures of 94 layers
 REPEATS = (torch.repeat_interleave, torch.Tensor.repeat_interleave)
 
 
@@ -78,6 +79,8 @@ class OperatorListener(TorchDispatchMode):
     def _recorded(self, func: Any, operator: _Operator, args: Any, kwargs: Any, operands: list[torch.Tensor]) -> Any:
         tape, name = self.tape, operator.name
         check_autocast(tape.where)
+        if len(tape.steps) >= MOST_STEPS:
+            raise too_many_operators(name, MOST_STEPS, tape.where, user_line())
         if name in DATA_DEPENDENT or _picks_by_truth(name, args):
             return self._answered(func, name, args, kwargs)
         if operator.reader is None:

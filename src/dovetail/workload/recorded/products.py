@@ -65,7 +65,13 @@ def _of_activations(drafting: Drafting, node: Node) -> None:
 def draw_grouped_linear(drafting: Drafting, node: Node) -> None:
     flow = drafting.flow
     weight, out = flow.sides[node.inputs[1]], flow.sides[node.output]
-    _grouped(drafting, node, weight[0].count, product(out[:-1]), weight[-1], weight[-2])
+    rows = product(out[:-1]) * chosen_frac(node)
+    _grouped(drafting, node, weight[0].count, rows, weight[-1], weight[-2])
+
+
+def chosen_frac(node: Node) -> Size:
+    """Of the rows of a mixture that runs all of them by every expert, those that were chosen."""
+    return Size(node.number("chosen", 1), per=node.number("experts", 1)) * ONE
 
 
 def _grouped(drafting: Drafting, node: Node, num_groups: int, rows: Size, cols: Size, inner: Size) -> None:

@@ -24,6 +24,7 @@ from dovetail.workload.recorded.record import Recorded, Source, Tensor
 from dovetail.workload.recorded.sharding import divided
 from dovetail.workload.recorded.sizes import ONE
 from dovetail.workload.recorded.stretches import stretches_of
+from dovetail.workload.recorded.words import PRODUCTS
 
 # Each takes what it knows out of the flow; the order matters: what comes later reads what came before.
 PATTERNS: tuple[Callable[[Flow], None], ...] = (
@@ -68,8 +69,9 @@ def understood(
     )
     if not captured.num_trained:
         raise InvalidInput(f"{recorded.base.name} has no parameter that is trained, so there is no training to predict")
-    more = graph_notes(captured, recorded, flow, drafting.drafts) + gradient_notes(captured, recorded, backward_flop)
-    return replace(captured, notes=(*captured.notes, *more))
+    more = graph_notes(captured, recorded, flow, drafting.drafts)
+    captured = replace(captured, notes=(*captured.notes, *more))
+    return replace(captured, notes=(*captured.notes, *gradient_notes(captured, recorded, backward_flop)))
 
 
 def _take_all(flow: Flow) -> tuple[str, ...]:
@@ -83,11 +85,15 @@ def _take_all(flow: Flow) -> tuple[str, ...]:
 
 
 def _drop_unread(flow: Flow, read: set[int]) -> None:
-    """Takes out what only a part of some pattern read: a mask that a kernel makes itself, a cast of logits."""
+    """Takes out what only a part of some pattern read: a mask that a kernel makes itself, a cast of logits.
+
+    Products stay: a bias of scores that is one has to be computed, whoever adds it.
+    """
     while unread := [
         node
         for node in flow.main()
-        if not any(flow.readers[value] for value in node.outputs)
+        if node.word not in PRODUCTS
+        and not any(flow.readers[value] for value in node.outputs)
         and any(value in read for value in node.outputs)
         and not any(flow.is_parameter(value) for value in node.inputs)
     ]:
