@@ -4,6 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from dovetail.errors import InvalidInput
+from dovetail.importers.torch_library import torch_library
+
+try:
+    torch_library()  # first, so that torchvision of another build does not stop what tests import of transformers
+except InvalidInput:
+    pass  # tests that need PyTorch say so themselves
+
 
 @pytest.fixture(autouse=True)
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -95,7 +95,8 @@ def built_from_config(config: Mapping[str, Any], where: str = "") -> Built:
             known = list(transformers.CONFIG_MAPPING.keys())
             message = f"transformers {transformers.__version__} knows no model_type {quoted(model_type)}"
             raise InvalidInput(f"{message}{did_you_mean(model_type[:100], known)}", where)
-        found = transformers.CONFIG_MAPPING[model_type].from_dict(said)
+        kind = _imported(partial(transformers.CONFIG_MAPPING.__getitem__, model_type), f"what {model_type} needs")
+        found = kind.from_dict(said)
     return Built(module=_module_of(found, torch, where))
 
 
@@ -150,8 +151,11 @@ def _class_of(config: Any, where: str) -> Any:
 
 def _imported(find: Callable[[], Any], name: str) -> Any:
     """What `find` gives: a class of transformers, which imports its file when it is first asked for."""
+    from dovetail.importers.torch_run import quiet
+
     try:
-        return find()
+        with quiet():
+            return find()
     except Exception as error:  # whatever a library beside it raises, such as torchvision of another build
         cause: BaseException = error
         while (before := cause.__cause__ or cause.__context__) is not None:

@@ -97,9 +97,9 @@ def _floats(values: Iterable[float]) -> FloatArray:
 def have_gradients(rows: Sequence[Row], *, is_input_data: bool) -> list[bool]:
     """Whether a gradient goes back to each row of a block, in whose first row comes in what other blocks made.
 
-    Where nothing is frozen one goes to all. Else it begins at what is trained, or came in with one.
+    Where nothing is frozen and what came in has one, one goes to all. Else it begins at what is trained.
     """
-    if not any(row.is_frozen for row in rows):
+    if not is_input_data and not any(row.is_frozen for row in rows):
         return [True] * len(rows)
     found: list[bool] = []
     for index, row in enumerate(rows):
