@@ -113,5 +113,7 @@ def test_a_loop_over_positions_is_refused_with_the_operator_and_its_line(tmp_pat
     one = ARCHITECTURES["mamba"]
     file = tmp_path / "config.json"
     file.write_text(json.dumps(one.released_config))
-    with pytest.raises(DovetailError, match=r"^backbone\S+ runs aten::\w+ once more after [\d,]+ operators at \S+:\d+,"):
+    with pytest.raises(
+        DovetailError, match=r"^backbone\S+ runs aten::\w+ once more after [\d,]+ operators at \S+:\d+,"
+    ):
         dv.capture(file, cache=False)

@@ -129,7 +129,12 @@ MIXTURES = {
     "phimoe": _text("phimoe", "PhimoeForCausalLM", GROUPED | LOCAL),
     "olmoe": _text("olmoe", "OlmoeForCausalLM", GROUPED | {"num_experts": 8, "num_experts_per_tok": 2}),
     "granitemoe": _text("granitemoe", "GraniteMoeForCausalLM", GROUPED | LOCAL),
-    "deepseek-v2": _text("deepseek_v2", "DeepseekV2ForCausalLM", HEADS | DEEPSEEK | {"n_group": 1}),
+    "deepseek-v2": _text(
+        "deepseek_v2",
+        "DeepseekV2ForCausalLM",
+        HEADS | DEEPSEEK | {"n_group": 1},
+        released={"num_experts_per_tok": 6, "n_group": 1, "topk_group": 1},
+    ),
     "deepseek-v3": _text("deepseek_v3", "DeepseekV3ForCausalLM", HEADS | DEEPSEEK),
     "deepseek-v3.2": _text(
         "deepseek_v32",
@@ -137,7 +142,9 @@ MIXTURES = {
         HEADS | DEEPSEEK | {"index_n_heads": 2, "index_head_dim": 16, "index_topk": 16},
         windows=(16,),
     ),
-    "gpt-oss": _text("gpt_oss", "GptOssForCausalLM", GROUPED | LOCAL | WINDOW | MIXED | {"head_dim": 16}, windows=(16,)),
+    "gpt-oss": _text(
+        "gpt_oss", "GptOssForCausalLM", GROUPED | LOCAL | WINDOW | MIXED | {"head_dim": 16}, windows=(16,)
+    ),
 }
 HYBRIDS = {
     "mamba": _text(
@@ -176,7 +183,13 @@ HYBRIDS = {
     "rwkv": _text(
         "rwkv",
         "RwkvForCausalLM",
-        {"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 128, "context_length": 64, "attention_hidden_size": 64},
+        {
+            "hidden_size": 64,
+            "num_hidden_layers": 2,
+            "vocab_size": 128,
+            "context_length": 64,
+            "attention_hidden_size": 64,
+        },
         long_refusal=LOOP,
     ),
     "minimax": _text("minimax", "MiniMaxForCausalLM", GROUPED | LOCAL | LINEAR | {"block_size": 16}),
@@ -280,10 +293,20 @@ VISION = {
             "text_config": GROUPED
             | {"rope_parameters": {"rope_type": "default", "mrope_section": [2, 3, 3], "rope_theta": 1e6}},
             "vision_config": {
-                **{"depth": 2, "hidden_size": 64, "intermediate_size": 96, "num_heads": 4, "out_hidden_size": 64},
-                **{"patch_size": 8, "spatial_merge_size": 2, "window_size": 32, "fullatt_block_indexes": [1]},
+                "depth": 2,
+                "hidden_size": 64,
+                "intermediate_size": 96,
+                "num_heads": 4,
+                "out_hidden_size": 64,
+                "patch_size": 8,
+                "spatial_merge_size": 2,
+                "window_size": 32,
+                "fullatt_block_indexes": [1],
             },
-            **{"image_token_id": 127, "video_token_id": 126, "vision_start_token_id": 125, "vision_end_token_id": 124},
+            "image_token_id": 127,
+            "video_token_id": 126,
+            "vision_start_token_id": 125,
+            "vision_end_token_id": 124,
         },
         seq=320,
         refusal="model.visual asks for aten::index",

@@ -1,4 +1,4 @@
-"""What is read of an ONNX model besides its file: numbers that lie in files beside it, as exporters of large ones do."""
+"""What is read of an ONNX model besides its file: numbers in files beside it, where exporters of large ones put them."""
 
 from __future__ import annotations
 

@@ -100,7 +100,10 @@ def _with_images(model: Any, found: Examples, batch: int, seq: int, takes: set[s
         raise InvalidInput(f"{message}; give samples more than that", "--seq")
     ids = torch.zeros((batch, seq), dtype=torch.int64, device="cpu")
     ids[:, :num_tokens] = token
-    inputs, known = {"input_ids": ids, **seen}, frozenset(("input_ids", "image_grid_thw", "token_type_ids", "mm_token_type_ids"))
+    inputs, known = (
+        {"input_ids": ids, **seen},
+        frozenset(("input_ids", "image_grid_thw", "token_type_ids", "mm_token_type_ids")),
+    )
     for name in ("token_type_ids", "mm_token_type_ids"):
         if name in takes:
             inputs[name] = (ids == token).to(torch.int64)
@@ -115,9 +118,7 @@ def _patches(model: Any, batch: int) -> dict[str, Any]:
     if not all(isinstance(side, int) for side in sides):
         return {}
     channels, frames, patch = sides
-    rows = torch.empty(
-        (batch * NUM_PATCHES**2, channels * frames * patch * patch), dtype=_dtype(model), device="meta"
-    )
+    rows = torch.empty((batch * NUM_PATCHES**2, channels * frames * patch * patch), dtype=_dtype(model), device="meta")
     grid = torch.tensor([[1, NUM_PATCHES, NUM_PATCHES]] * batch, dtype=torch.int64, device="cpu")
     return {"pixel_values": rows, "image_grid_thw": grid}
 

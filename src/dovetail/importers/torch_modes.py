@@ -11,7 +11,13 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dovetail.errors import InvalidInput
-from dovetail.importers.torch_failures import check_autocast, data_dependent, too_many_operators, unknown_operator, user_line
+from dovetail.importers.torch_failures import (
+    check_autocast,
+    data_dependent,
+    too_many_operators,
+    unknown_operator,
+    user_line,
+)
 from dovetail.importers.torch_flop import product_flop
 from dovetail.importers.torch_functions import FINITE, MOVES, WHOLE, at_home
 from dovetail.importers.torch_known import KnownNumbers

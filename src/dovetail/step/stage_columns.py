@@ -47,7 +47,7 @@ class GradientSync:
 def held_elements(
     runs: tuple[StageGroup, ...], graph: Graph, table: WorkTable, rows: IntArray
 ) -> tuple[ParameterElements, ParameterElements]:
-    """Ordinary parameters that are trained, and those of experts; tied ones count only where their owner is on another stage."""
+    """Trained parameters, ordinary and of experts; tied ones count only where their owner is on another stage."""
     cut = table.cuts.of_plan[rows]
     stages = [[(span.count, table.elements[span.block]) for span in run.spans] for run in runs]
     owners = [is_owner_here([graph.blocks[span.block].is_layer for span in run.spans]) for run in runs]
@@ -64,9 +64,7 @@ def held_elements(
         ]
         return [np.stack(by_run, axis=1)[cut] for by_run in zip(*held, strict=True)]
 
-    parameters = total(
-        lambda block: block.trained, counts_tied=True, tied=lambda block: block.tied - block.tied_frozen
-    )
+    parameters = total(lambda block: block.trained, counts_tied=True, tied=lambda block: block.tied - block.tied_frozen)
     gradients = total(lambda block: block.gradients, counts_tied=True)
     sparse = total(lambda block: block.sparse, counts_tied=False)
     plain, experts = (

@@ -65,7 +65,9 @@ def gpt_oss(fields: Fields, name: str) -> Shape:
     fields.must_be(
         "experts_per_token", num_experts_per_token
     )  # an older name, which released configs have beside the other
-    fields.ignore("swiglu_limit", "swiglu_alpha", "initial_context_length")  # of the clamped gate; before yarn stretched it
+    fields.ignore(
+        "swiglu_limit", "swiglu_alpha", "initial_context_length"
+    )  # of the clamped gate; before yarn stretched it
     shape = replace(
         shape,
         qkv_bias=has_bias,

@@ -119,7 +119,6 @@ class Captured:
             if not part.is_tied
         )
 
-
     @property
     def num_trained(self) -> int:
         """Those of `num_parameters` that are not frozen."""

@@ -8,7 +8,13 @@ from dovetail.errors import NotModelled
 from dovetail.workload.recorded.captured import GATED
 from dovetail.workload.recorded.drafted import Draft, Drafting, rows_and_columns, short_name, vector
 from dovetail.workload.recorded.flow import Flow, Node
-from dovetail.workload.recorded.products import chosen_frac, draw_attention, draw_grouped_linear, draw_linear, draw_matmul
+from dovetail.workload.recorded.products import (
+    chosen_frac,
+    draw_attention,
+    draw_grouped_linear,
+    draw_linear,
+    draw_matmul,
+)
 from dovetail.workload.recorded.recurrences import draw_lstm
 from dovetail.workload.recorded.sizes import ONE, Size, product
 from dovetail.workload.recorded.windows import draw_average_pool, draw_convolution, draw_max_pool

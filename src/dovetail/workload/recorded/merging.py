@@ -70,7 +70,9 @@ def _merged(drafting: Drafting, products: list[Draft | None], maker: dict[int, D
         return None
     if any(d.sizes[INNER] != first.sizes[INNER] or d.is_tied != first.is_tied for d in found):
         return None
-    if any((d.frozen, d.frozen_bias) != (d.weight, d.bias) for d in found) and any(d.frozen + d.frozen_bias for d in found):
+    if any((d.frozen, d.frozen_bias) != (d.weight, d.bias) for d in found) and any(
+        d.frozen + d.frozen_bias for d in found
+    ):
         return None  # one that is trained beside one that is not
     gone = {draft.makes for draft in found}
     first.name = name

@@ -43,7 +43,9 @@ NUM_FROZEN, NUM_TRAINED = 2 * VOCAB * WIDTH + 3 * WIDTH * WIDTH, 3 * 2 * RANK * 
 
 
 def rows_of(graph, phase):
-    return [name for block in graph.blocks for name, at in zip(block.ops.names, block.ops.phase, strict=True) if at == phase]
+    return [
+        name for block in graph.blocks for name, at in zip(block.ops.names, block.ops.phase, strict=True) if at == phase
+    ]
 
 
 def test_frozen_parameters_are_counted_and_are_not_trained():

@@ -123,5 +123,3 @@ def _unscale(flow: Flow, queries: int) -> None:
         return
     if flow.only_thin_reader(node.output) is not None:
         flow.look_through(node)
-
-
