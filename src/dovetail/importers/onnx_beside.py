@@ -1,4 +1,4 @@
-"""What is read of an ONNX model besides its file: numbers in files beside it, where exporters of large ones put them."""
+"""What is read of an ONNX model besides its file: numbers in files beside it, where exporters put large tensors."""
 
 from __future__ import annotations
 

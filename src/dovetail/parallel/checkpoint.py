@@ -51,8 +51,14 @@ def _saved_bytes(sharded: ShardedPlan, run: StageGroup, precision: Precision, *,
     parameters = saved(held_elements(blocks, lambda block: block.parameters, has_owner=has_owner))
     if not has_state:
         return precision.weight_bytes * parameters
-    untied = {"has_owner": has_owner, "tied": lambda block: block.tied - block.tied_frozen}
-    trained = saved(held_elements(blocks, lambda block: block.trained, **untied))
+    trained = saved(
+        held_elements(
+            blocks,
+            lambda block: block.trained,
+            has_owner=has_owner,
+            tied=lambda block: block.tied - block.tied_frozen,
+        )
+    )
     saved_bytes = precision.weight_bytes * parameters + precision.optimizer_bytes * trained
     if precision.entry.matrix_update is None:
         return saved_bytes

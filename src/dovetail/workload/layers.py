@@ -213,7 +213,8 @@ def attend(
     keys and values, pass them round a ring, or deal heads out for positions.
 
     `window`: keys that a query sees, before it or to either side, 0 for all; `score_kinds` are element-wise operators
-    on the scores, which a fused kernel does on chip, as it does the softmax; `has_sinks`: heads have a learnt logit each.
+    on the scores, which a fused kernel does on chip, as it does the softmax; `has_sinks`: heads have a learnt logit
+    each.
     """
     kv_cols = (heads.key_cols[0] + heads.value_cols[0], heads.kv_axis)
     dealt = (heads.query_cols[0] + heads.output_cols[0], heads.axis)

@@ -74,8 +74,9 @@ def as_numbered(word: str) -> Reader:
 
     def reading(call: Call) -> Reading:
         other = call.arguments.get("other")
-        is_number = isinstance(other, int) and not isinstance(other, bool)
-        return Reading(word=word, inputs=call.inputs, attributes=(("number", other),) if is_number else ())
+        if isinstance(other, int) and not isinstance(other, bool):
+            return Reading(word=word, inputs=call.inputs, attributes=(("number", other),))
+        return Reading(word=word, inputs=call.inputs)
 
     return reading
 

@@ -14,8 +14,8 @@ def positions(tape: Tape) -> tuple[int, int]:
     return tape.add("constant", shape=(S, 1), dtype="int"), tape.add("constant", shape=(1, S), dtype="int")
 
 
-def compared(tape: Tape, *values: int, **more: int) -> int:
-    return tape.add("compare", *values, shape=(S, S), dtype="bool", **more)
+def compared(tape: Tape, *values: int) -> int:
+    return tape.add("compare", *values, shape=(S, S), dtype="bool")
 
 
 def causal(tape: Tape) -> int:
@@ -32,7 +32,7 @@ def sliding(tape: Tape) -> int:
 def by_distance(tape: Tape) -> int:
     queries, keys = positions(tape)
     distance = tape.add("abs", tape.add("sub", queries, keys, shape=(S, S), dtype="int"), dtype="int")
-    return compared(tape, distance, number=WINDOW)
+    return tape.add("compare", distance, shape=(S, S), dtype="bool", number=WINDOW)
 
 
 def in_chunks(tape: Tape) -> int:
