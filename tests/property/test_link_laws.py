@@ -36,6 +36,7 @@ OF_DIMENSIONS = {
     "is_network": st.booleans(),
     "library_constants": st.just(()),  # of libraries alone
     "jitter_s": st.just(0.0) | st.floats(100 * NANO, 100 * MICRO),
+    "is_reducing": st.booleans(),
 }
 PAYLOADS = st.floats(1 * KILO, 1000 * MEGA)
 # devices of a dimension, ranks of a group, every how many-th device
@@ -55,7 +56,7 @@ def test_every_field_of_a_link_and_a_dimension_is_drawn(of: type, drawn: dict[st
 def dimensions(draw: st.DrawFn, /, name: str, **given: object) -> Dimension:
     values = {field: draw(of) for field, of in OF_DIMENSIONS.items() if field != "name"} | given
     if values["kind"] not in SWITCHED:
-        values["oversubscription"] = 1.0
+        values["oversubscription"], values["is_reducing"] = 1.0, False
     return Dimension(name=name, **values)  # type: ignore[arg-type]
 
 

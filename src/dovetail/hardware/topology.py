@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.errors import InvalidInput, NotModelled, did_you_mean
 from dovetail.hardware.link import Link
 
 XLA_ICI = "xla-ici"  # a library without constants of its own: collectives take its links and the chip's calibration
@@ -21,7 +21,8 @@ class Dimension:
     tree is a switch seen from its ports; `oversubscription` 2 leaves each half of its bandwidth. A narrower tier is a
     dimension of its own. Where `library` is named, its measured times stand for collectives over the links, and
     `is_network` says which dimensions are between nodes. `library_constants` are those that were fitted on this
-    cluster's own logs and replace the library's: name, number of ranks (0 for any) and value.
+    cluster's own logs and replace the library's: name, number of ranks (0 for any) and value. `is_reducing` says that
+    its switches add and multicast for collectives: a cluster sets it where its devices have such an endpoint.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Dimension:
     is_network: bool = False
     library_constants: FittedConstants = ()
     jitter_s: float = 0.0  # standard deviation of when ranks come to a collective; 0 where nothing is known of it
+    is_reducing: bool = False
 
     @property
     def has_measured_library(self) -> bool:
@@ -50,10 +52,17 @@ class Dimension:
             raise InvalidInput(f"{rule}; give its links less bandwidth instead", "oversubscription")
         if not 0 <= self.jitter_s < math.inf:
             raise InvalidInput(f"jitter must not be negative; got {self.jitter_s:g} s", "jitter")
+        if self.is_reducing and not self.can_reduce:
+            raise NotModelled(f"a {self.kind} has no switches that add; take another endpoint, or switches", "endpoint")
         if not self.oversubscription >= 1:
             raise InvalidInput(
                 f"oversubscription must be at least 1; got {self.oversubscription:g}", "oversubscription"
             )
+
+    @property
+    def can_reduce(self) -> bool:
+        """Whether there are switches to add; devices joined each to each have none, and one by itself needs none."""
+        return self.kind in ("switch", "fat-tree") or self.num_devices == 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +85,12 @@ class Topology:
     def with_jitter(self, jitter_s: float) -> Topology:
         """The same topology where ranks come to every collective with this standard deviation."""
         return replace(self, dimensions=tuple(replace(d, jitter_s=jitter_s) for d in self.dimensions))
+
+    def with_reducing(self, is_reducing: bool) -> Topology:
+        """The same topology whose switches add for collectives, or do not; raises where there are none that could."""
+        if all(one.is_reducing == is_reducing for one in self.dimensions):
+            return self
+        return replace(self, dimensions=tuple(replace(one, is_reducing=is_reducing) for one in self.dimensions))
 
     def with_latency_scaled(self, factor: float) -> Topology:
         """The same topology with every latency times `factor`."""

@@ -226,9 +226,9 @@ def timed(
         called_s = collectives[collective](payload_bytes, group, link_frac) + start_s
     if collective != "point-to-point":
         called_s = called_s + last_arrival_s(group)
-    return np.where(payload_bytes > 0, called_s, 0.0), np.asarray(
-        sent_bytes(collective, payload_bytes, num_ranks(group))
-    )
+    is_in_switch = any(span.dimension.is_reducing for span in group)
+    sent = sent_bytes(collective, payload_bytes, num_ranks(group), is_in_switch=is_in_switch)
+    return np.where(payload_bytes > 0, called_s, 0.0), np.asarray(sent)
 
 
 def parameter_collectives(
