@@ -83,7 +83,7 @@ def test_pieces_of_a_round_are_whole():
 
 
 def test_only_switches_can_add():
-    with pytest.raises(NotModelled, match="no switches that add"):
+    with pytest.raises(NotModelled, match="without switches that add"):
         Dimension(name="x", kind="ring", num_devices=8, link=LINK, is_reducing=True)
 
 
