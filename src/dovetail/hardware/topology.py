@@ -53,7 +53,8 @@ class Dimension:
         if not 0 <= self.jitter_s < math.inf:
             raise InvalidInput(f"jitter must not be negative; got {self.jitter_s:g} s", "jitter")
         if self.is_reducing and not self.can_reduce:
-            raise NotModelled(f"a {self.kind} has no switches that add; take another endpoint, or switches", "endpoint")
+            message = f"dimension {self.name} is {self.kind}, without switches that add"
+            raise NotModelled(f"{message}; take another endpoint, or switches", "endpoint")
         if not self.oversubscription >= 1:
             raise InvalidInput(
                 f"oversubscription must be at least 1; got {self.oversubscription:g}", "oversubscription"
