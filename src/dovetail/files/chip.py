@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field, create_model
 
 from dovetail.cost.engines import with_endpoint
+from dovetail.cost.tdp import idle_w as silicon_idle_w
 from dovetail.errors import did_you_mean
 from dovetail.files.entry import Entry, described, followed, placed, spoken
 from dovetail.files.schema import (
@@ -31,7 +32,7 @@ from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Calibration, Chip, EnergyCosts
 from dovetail.hardware.die import MEMORY_TECHNOLOGIES, Die
 from dovetail.hardware.endpoints import SM_DRIVEN
-from dovetail.hardware.energy_models import IDLE_SOURCE, energy_models, idle_estimate_w
+from dovetail.hardware.energy_models import IDLE_BY_AREA_SOURCE, IDLE_SOURCE, energy_models, idle_estimate_w
 from dovetail.hardware.families import families
 from dovetail.hardware.implied_die import IMPLIED, IMPLIED_SOURCE, implied_die
 from dovetail.units import GIGA, format_rate
@@ -202,9 +203,15 @@ def _with_energy(chip: Chip, shape: Any, entry: Entry) -> Chip:
     written, place = shape.energy, entry.child("energy")
     if written is None or not written.model:
         return chip
-    idle_w = written.idle_w if "idle_w" in written.model_fields_set else idle_estimate_w(chip.tdp_w)
+    model = energy_models[written.model]
     with placed(entry):
-        energy = energy_models[written.model].energy(chip, idle_w)
+        if "idle_w" in written.model_fields_set:
+            idle_w = written.idle_w
+        elif model.is_idle_by_area and chip.die.has_stacks:
+            idle_w = silicon_idle_w(chip)
+        else:
+            idle_w = idle_estimate_w(chip.tdp_w)
+        energy = model.energy(chip, idle_w)
         return dataclasses.replace(chip, energy=built(EnergyCosts, written, place, energy))
 
 
@@ -313,5 +320,7 @@ def _derived_sources(shape: Any) -> SourceByPath:
         found["calibration"] = families[shape.calibration.family].source
     if shape.energy is not None and shape.energy.model in energy_models:
         is_idle_given = "idle_w" in shape.energy.model_fields_set
-        found["energy"] = energy_models[shape.energy.model].source + ("" if is_idle_given else f"; idle {IDLE_SOURCE}")
+        model = energy_models[shape.energy.model]
+        idle_source = IDLE_BY_AREA_SOURCE if model.is_idle_by_area else IDLE_SOURCE
+        found["energy"] = model.source + ("" if is_idle_given else f"; idle {idle_source}")
     return found

@@ -21,6 +21,7 @@ from dovetail.hardware.template import dataflow_codes
 from dovetail.search.codesign.networks import network_named
 from dovetail.search.codesign.presets import PRESETS, Preset
 from dovetail.search.codesign.question import Budget, Case, Rule, base_budget, system_space
+from dovetail.search.codesign.system_labels import DERIVED
 from dovetail.search.codesign.systems import KNOBS, LEAST, check_knobs, system_of
 from dovetail.search.planners.constraints import Constraint, are_stages_even, space_under
 from dovetail.search.planners.plan_space import PlanSpace
@@ -191,7 +192,7 @@ def _knob(name: str, entry: Entry, own: float) -> tuple[float, ...]:
         return tuple(sorted({own if item.value == BASE else _word_code(name, item, words[name]) for item in items}))
     others = [item for item in items if item.value != BASE]
     if len(others) == len(items):
-        return _wholes(entry, int(LEAST.get(name, 1.0)) if name != "core_buffer_kib" else 1)
+        return _wholes(entry, 1 if name in DERIVED else int(LEAST.get(name, 1.0)))
     return tuple(sorted({own, *(value for item in others for value in _wholes(item))}))
 
 

@@ -24,6 +24,7 @@ _UNITS = {
     "num_lanes": "lanes",
     "register_bytes_per_lane": "B a lane",
     "vmem_mib": "MiB a core",
+    "vmem_bytes_per_clock": "B per clock",
     "sram_mib": "MiB",
     "sram_bytes_per_clock": "B per clock",
     "hbm_stacks": "stacks",

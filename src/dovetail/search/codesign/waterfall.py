@@ -23,7 +23,7 @@ from dovetail.step.step import training_step
 PARTS = {
     "arrays": ("num_tensor", "num_rows", "num_cols", "dataflow", "core_buffer_kib"),
     "vector cores": ("num_vector", "num_lanes", "register_bytes_per_lane"),
-    "vector memory": ("vmem_mib",),
+    "vector memory": ("vmem_mib", "vmem_bytes_per_clock"),
     "shared SRAM": ("sram_mib", "sram_bytes_per_clock"),
     "HBM": ("hbm_stacks", "stack_gib"),
     "clock": ("clock_mhz",),

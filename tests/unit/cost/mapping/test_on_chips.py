@@ -146,7 +146,7 @@ def test_a_tpu_v4_converts_fp16_and_not_bf16():
     assert [bool(columns.is_converted[dtype_code(name)][0]) for name in ("fp16", "bf16")] == [True, False]
     rows = [op("linear", m=2048, n=2048, k=2048, dtype=name, math=name) for name in ("fp16", "bf16")]
     fp16_s, bf16_s = (time_s(row, chip) for row in rows)
-    assert fp16_s > 2 * bf16_s
+    assert fp16_s > 1.9 * bf16_s
 
 
 def test_an_array_keeps_its_accumulators_or_the_core_buffer_that_is_its_own():

@@ -193,8 +193,8 @@ def test_a_plan_by_rule_of_thumb_cuts_no_more_than_memory_asks_for():
 
 
 def test_even_stages_alone_are_searched_where_they_are_asked_for():
-    plans = replace(PLANS, tensor_parallel=(1,), pipeline_parallel=(2, 4), recompute=("none", "full"))
-    free = question(("tied",), VALUES, plans=plans)  # of five layers: no cut into two or four is even in its seconds
+    plans = replace(PLANS, tensor_parallel=(1,), pipeline_parallel=(4,), recompute=("none", "full"))
+    free = question(("dense",), VALUES, plans=plans)  # of six layers: no cut into four is even in its seconds
     asked = replace(free, cases=(replace(free.cases[0], is_even_only=True),))
     any_stages, even = searched(free), searched(asked)
     assert any_stages is not None
