@@ -18,7 +18,7 @@ from dovetail.files.value_formats import Words
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoint_names, endpoints
 from dovetail.hardware.template import dataflow_codes
-from dovetail.search.codesign.networks import network_named
+from dovetail.search.codesign.networks import network_named, own_network
 from dovetail.search.codesign.presets import PRESETS, Preset
 from dovetail.search.codesign.question import Budget, Case, Rule, base_budget, system_space
 from dovetail.search.codesign.system_labels import DERIVED
@@ -106,7 +106,7 @@ def load_codesign(reference: SpecLike, said: CodesignOverrides) -> CodesignSpec:
         name=given.name or spec_name(reference),
         cases=_cases(workloads, weights, constraints, num_devices, preset),
         base=base,
-        network=_network(said.network or given.network or preset.network, said, spec),
+        network=_network(said.network or given.network or preset.network, base, said, spec),
         space=space,
         limits=_limits(said, spec, preset, base, space),
         preset=preset_name,
@@ -146,7 +146,7 @@ def _of_model(reference: ModelLike, said: CodesignOverrides) -> CodesignSpec:
         name="",
         cases=(Case(workload=workload, plans=_plans((), workload, num_devices, preset)),),
         base=base,
-        network=_network(said.network or preset.network, said, None),
+        network=_network(said.network or preset.network, base, said, None),
         space=space,
         limits=_limits(said, None, preset, base, space),
         preset=preset_name,
@@ -271,7 +271,8 @@ def _plans(
     return replace(preset.plans, **{name: getattr(asked, name) for name in said if hasattr(asked, name)})
 
 
-def _network(name: str, said: CodesignOverrides, spec: Entry | None) -> str:
+def _network(name: str, base: Chip, said: CodesignOverrides, spec: Entry | None) -> str:
+    name = own_network(name, base)
     try:
         network_named(name)
     except InvalidInput as error:

@@ -198,5 +198,6 @@ def _reread_bytes(rows: Rows, chips: ChipColumns, shape: Products, is_stepwise: 
 def _stepwise_bytes(rows: Rows, chips: ChipColumns) -> FloatArray:
     """A recurrence's weights at every step but the first, where they do not fit on the chip."""
     weight_bytes = rows.n * rows.k * rows.element_bytes
-    on_chip_bytes = chips.sram_bytes + chips.num_units * chips.core_buffer_bytes
+    buffers_bytes = chips.num_units * (chips.array_buffer_bytes if chips.are_arrays else chips.core_buffer_bytes)
+    on_chip_bytes = chips.sram_bytes + np.where(chips.has_vmem, chips.vector_memory_bytes, buffers_bytes)
     return np.where(weight_bytes > on_chip_bytes, (rows.b - 1) * weight_bytes, 0.0)
