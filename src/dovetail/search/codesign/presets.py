@@ -122,6 +122,6 @@ PRESETS: dict[str, Preset] = {
             "stack_gib": (8, 16, 24),
         },
         plans=PLANS,
-        summary="cores, vector memory's bandwidth, shared SRAM, HBM stacks and their size, at a TPU v4's area and power",
+        summary="cores, vector memory's bandwidth, shared SRAM, HBM stacks and size, at a TPU v4's area and power",
     ),
 }
