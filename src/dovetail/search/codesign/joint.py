@@ -110,7 +110,8 @@ def joint_search(scorer: Scorer, backend: SearchBackend, *, is_exhaustive: bool 
     scored = _scored(scorer.question, backend, lower_bounds, order, refined, is_exhaustive=is_exhaustive)
     if not any(math.isfinite(score.low) for score in scored):
         return None
-    best = _refined(scorer.question, backend, scored, refined)
+    larger = _LargerMemories(scorer.question, is_used=not is_exhaustive)
+    best = _refined(larger, backend, scored, refined)
     if best is None:
         return None
     lower_bounds_left = [refined[score.point].low if score.point in refined else score.low for score in scored]
@@ -211,7 +212,7 @@ def _scored_window(backend: SearchBackend, points: Sequence[Point], worst: float
 
 
 def _refined(
-    question: JointQuestion, backend: SearchBackend, scored: list[SystemScore], refined: dict[Point, RefinedSystem]
+    larger: _LargerMemories, backend: SearchBackend, scored: list[SystemScore], refined: dict[Point, RefinedSystem]
 ) -> RefinedSystem | None:
     """The best of all: systems whose low is below the best are refined in the order of lows, and written down.
 
@@ -219,7 +220,6 @@ def _refined(
     system is better than one that differs in larger memories alone: of systems with equal lows the largest is refined
     first, and what is proven of it goes for the others, whose lows in `scored` are raised.
     """
-    larger = _LargerMemories(question)
     first = _leader(scored)
     if first.point not in refined:
         [refined[first.point]] = refined_window(backend, [first], first.loss)
@@ -257,8 +257,8 @@ class _LargerMemories:
     A memory of more bytes never makes a step longer: it lets more plans and more tiles in, and is as fast.
     """
 
-    def __init__(self, question: JointQuestion) -> None:
-        names = CAPACITIES if question.metric is metrics["throughput"] else ()
+    def __init__(self, question: JointQuestion, *, is_used: bool) -> None:
+        names = CAPACITIES if is_used and question.metric is metrics["throughput"] else ()
         self._places = tuple(place for place, name in enumerate(KNOBS) if name in names)
         self._proven: dict[Point, list[tuple[Point, float]]] = {}
 
