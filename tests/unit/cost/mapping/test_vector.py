@@ -35,7 +35,7 @@ def slots_of(row, **changed) -> float:
     return time_s(row, chip) * SLOTS_PER_S / ELEMENTS
 
 
-def vmem(capacity_bytes, bytes_per_s=V4.vector_memory.bandwidth_bytes_per_s):
+def vmem(capacity_bytes, bytes_per_s=27e12):
     return replace(V4, vector_memory=Memory(capacity_bytes=capacity_bytes, bandwidth_bytes_per_s=bytes_per_s))
 
 
