@@ -35,7 +35,6 @@ from dovetail.search.codesign.refining import RefinedCase, RefinedSystem
 from dovetail.search.codesign.rows import Rows, question_facts, refined_names, refined_of, score_names, score_of
 from dovetail.search.codesign.scoring import Scorer, SystemScore
 from dovetail.search.codesign.sensitivity import Sensitivity, sensitivity_of
-from dovetail.search.codesign.systems import system_chip
 from dovetail.search.codesign.tasks import hold, refine_task, score_task, scorer_of
 from dovetail.search.codesign.waterfall import waterfall
 from dovetail.search.metrics import Metric, metrics
@@ -165,7 +164,7 @@ def _report(
 
 def _error_frac(question: JointQuestion, base: SystemAnswer) -> float:
     """How far the base's steps may be off, by the same runs as their intervals; of several models the most."""
-    cluster = question.network(system_chip(question.base, base.system), base.num_devices)
+    cluster = question.cluster(base.system)
     rows = load_residuals()
     return max(
         spread_frac(case.workload, cluster, own.plan, rows)

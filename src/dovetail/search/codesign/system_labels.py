@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoint_coded
 from dovetail.hardware.template import dataflow_word
+from dovetail.search.codesign.networks import network_word
 from dovetail.search.codesign.systems import (
     BY_LANES,
     BY_SIZE,
@@ -32,6 +33,7 @@ def as_labels(base: Chip, system: Mapping[str, float]) -> Words:
         "core_buffer_kib": float(core_buffer_bytes(base, system)) / KIBI,
         "dataflow": dataflow_word(system["dataflow"]),
         "endpoint": endpoint_coded(system["endpoint"]).name,
+        "network": network_word(system["network"]),
     }
 
 
@@ -39,6 +41,8 @@ def value_label(name: str, value: float) -> float | str:
     """One value that a knob may have."""
     if name == "endpoint":
         return endpoint_coded(value).name
+    if name == "network":
+        return network_word(value)
     if name == "dataflow":
         return dataflow_word(value)
     derived, word = DERIVED.get(name, (None, ""))
