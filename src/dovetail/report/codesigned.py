@@ -137,7 +137,6 @@ _TURNED = {
     "sram_bytes_per_clock": "B per clock of SRAM",
     "clock_mhz": "MHz",
     "link_gb_per_s": "GB/s",
-    "network": "network",
     "num_devices": "devices",
 }
 

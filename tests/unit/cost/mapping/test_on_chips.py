@@ -153,3 +153,11 @@ def test_an_array_keeps_its_accumulators_or_the_core_buffer_that_is_its_own():
     owned, fed = chips["tpuv4-like"](), chips["tpu-v4"]()
     assert array_buffer_bytes(owned) == owned.core_buffer_bytes
     assert array_buffer_bytes(fed) == fed.tensor.buffer_bytes
+
+
+def test_experts_of_a_grouped_product_compute_the_tiles_that_they_share_twice():
+    chip = chips["tpu-v5p"]()
+    shape = {"n": 4096, "k": 4096, "is_fused": True}
+    apart = time_s(op("expert_linear", b=1, m=16 * 1536, **shape), chip)
+    together = time_s(op("expert_linear", b=16, m=1536, **shape), chip)
+    assert together / apart == pytest.approx((1536 + 512) / 1536, rel=0.02)
