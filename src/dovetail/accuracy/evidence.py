@@ -98,6 +98,13 @@ def _around(step_s: float, half_width: float, num_rows: int, words: str) -> Inte
     return Interval(lower_s=step_s / factor, upper_s=step_s * factor, num_rows=num_rows, evidence=words)
 
 
+def spread_frac(workload: Workload, cluster: AnyCluster, plan: Plan, rows: Sequence[Residual]) -> float:
+    """The standard deviation of a log-normal error whose nine in ten lie within the interval of the same step."""
+    return evidence(class_of(workload, cluster, plan), rows).half_width / NormalDist().inv_cdf(
+        (1 + CONFIDENCE_FRAC) / 2
+    )
+
+
 def class_of(workload: Workload, cluster: AnyCluster, plan: Plan) -> Class:
     architecture = workload.model.architecture
     is_transformer = isinstance(architecture, Transformer)
