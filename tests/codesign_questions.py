@@ -51,6 +51,7 @@ VALUES: dict[str, tuple[int, ...]] = {
 }
 # With buffers of the tensor cores' own, with a shared one that is cut into buffers, and with vector memory.
 BASES = ("tpuv4-like", "tpuv2-like", "tpu-v4")
+ANY_SIZE = tuple(sorted(name for name in networks.names() if not name.endswith("-pod")))  # pods have sizes of their own
 CASES = ("dense", "tied", "experts", "vision")
 
 

@@ -16,7 +16,6 @@ from dovetail.cost.inventory import inventory
 from dovetail.cost.price import price
 from dovetail.cost.tdp import tdp
 from dovetail.hardware.catalog import chips
-from dovetail.search.codesign.networks import networks
 from dovetail.search.codesign.refining import system_at
 from dovetail.search.codesign.systems import (
     BY_SIZE,
@@ -30,7 +29,7 @@ from dovetail.search.codesign.systems import (
 )
 from dovetail.search.designs import design_at, design_space, mined_chips, silicon_of
 from dovetail.step.step import even_times, training_step
-from tests.codesign_questions import BASES, CASES, VALUES, known_to
+from tests.codesign_questions import ANY_SIZE, BASES, CASES, VALUES, known_to
 from tests.property.codesign_systems import ROUNDING, SEEDS, sampled, wide
 
 ARRAYS = tuple(name for name in chips.names() if chips[name]().tensor.tiling.is_array)
@@ -40,7 +39,7 @@ ARRAYS = tuple(name for name in chips.names() if chips[name]().tensor.tiling.is_
 @given(
     case=st.sampled_from(CASES),
     base=st.sampled_from(BASES),
-    network=st.sampled_from(sorted(networks.names())),
+    network=st.sampled_from(ANY_SIZE),
     seed=SEEDS,
 )
 def test_plans_on_many_chips_at_once_take_what_each_takes_alone(case, base, network, seed):
@@ -139,7 +138,7 @@ def test_a_score_does_not_depend_on_what_is_scored_beside_it(case, base, num, se
 @given(
     case=st.sampled_from(CASES),
     base=st.sampled_from(BASES),
-    network=st.sampled_from(sorted(networks.names())),
+    network=st.sampled_from(ANY_SIZE),
     seed=SEEDS,
 )
 def test_the_power_that_its_parts_come_to_slows_no_chip(case, base, network, seed):

@@ -55,7 +55,6 @@ def test_the_base_of_a_search_takes_what_its_real_pod_takes():
     found = dv.codesign(spec)
     [own] = found.record["base_system"]["models"]
     plan = {key: own["plan"][key] for key in ("data_parallel", "zero_stage", "microbatch", "recompute")}
-    pod = {"name": "tpu-v4-pod", "num_devices": 64}
-    simulated = dv.simulate({"workload": WORKLOAD | {"global_batch": 64}, "cluster": pod, "plan": plan})
+    simulated = dv.simulate(model="gpt2-345m", cluster="tpu-v4-pod", devices=64, plan=plan, global_batch=64, seq=256)
     assert simulated.step_s == pytest.approx(own["step_s"], rel=1e-9)
     assert found.record["network"] == "tpu-v4-pod"
